@@ -1,0 +1,70 @@
+/**
+ * Every failure that Perdure reports on purpose is a {@link PerdureError}. The `code` is stable and
+ * meant for programs; the message says what was wrong and what to do, and is meant for people.
+ */
+export type PerdureErrorCode =
+  /** A frame, body or argument that does not have the shape it must have. */
+  | "bad_input"
+  /** A class name that the host was not given. */
+  | "unknown_agent"
+  /** An agent, child, method, row or file that is not there. */
+  | "not_found"
+  /** A method that clients may not call. */
+  | "not_callable"
+  /** A write on a connection that may only read. */
+  | "read_only"
+  /** A value that `validateStateChange` (or JSON) refused. */
+  | "state_rejected"
+  /** A statement that agents may not run, or a name that belongs to the framework. */
+  | "sql_refused"
+  /** A statement that SQLite refused. */
+  | "sql_failed"
+  /** A database written by a newer version of Perdure. */
+  | "database_newer"
+  /** A database file that SQLite cannot read. */
+  | "database_corrupt"
+  /** No room left to write. */
+  | "disk_full"
+  /** Another process holds the data directory. */
+  | "directory_locked"
+  /** The host is stopping, or was stopped. */
+  | "host_stopped"
+  /** The agent was destroyed, or aborted, while the call was under way. */
+  | "agent_gone"
+  /** A bound was reached: sizes, counts, queues. */
+  | "limit"
+  /** Something took longer than it was given. */
+  | "timeout"
+  /** Called at a moment when it cannot work; the message says when it can. */
+  | "bad_state"
+  /** An option or a declaration that cannot work. */
+  | "bad_config";
+
+const marker = Symbol.for("perdure.error");
+
+/**
+ * The one error class of the framework. Use {@link PerdureError.is} rather than `instanceof`: it also
+ * recognises errors of another installed copy of the package.
+ */
+export class PerdureError extends Error {
+  override readonly name = "PerdureError";
+  readonly code: PerdureErrorCode;
+
+  constructor(code: PerdureErrorCode, message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.code = code;
+    Object.defineProperty(this, marker, { value: true });
+  }
+
+  /** Whether `value` is a PerdureError, and has `code` if one is given. */
+  static is(value: unknown, code?: PerdureErrorCode): value is PerdureError {
+    if (typeof value !== "object" || value === null || !(marker in value)) return false;
+    return code === undefined || (value as { code?: unknown }).code === code;
+  }
+}
+
+/** The text of anything that was thrown, for places that need one line. */
+export function errorText(thrown: unknown): string {
+  if (thrown instanceof Error) return thrown.message || thrown.name;
+  return typeof thrown === "string" ? thrown : "Unknown error occurred";
+}

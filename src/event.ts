@@ -1,0 +1,50 @@
+/**
+ * What an agent reports about itself, for logs, metrics and traces. Facts in the past tense; emitting one
+ * never changes what the agent does, and a failing subscriber never reaches the agent.
+ */
+export interface AgentEvents {
+  "agent:started": { durationMs: number };
+  "agent:evicted": { awakeMs: number };
+  "agent:destroyed": Record<never, never>;
+  "agent:failed": { stage: string; error: string };
+  "connection:opened": { connectionId: string };
+  "connection:closed": { connectionId: string; code: number; reason: string };
+  "connection:dropped": { connectionId: string; reason: string };
+  "frame:refused": { connectionId: string; reason: string };
+  "state:changed": { source: string };
+  "state:refused": { source: string; reason: string };
+  "rpc:called": { method: string; durationMs: number; ok: boolean; error?: string };
+  "schedule:created": { id: string; callback: string };
+  "schedule:cancelled": { id: string; callback: string };
+  "schedule:ran": { id: string; callback: string; ok: boolean; attempt: number; error?: string };
+  "schedule:duplicate_warning": { callback: string; count: number };
+  "queue:added": { id: string; callback: string };
+  "queue:ran": { id: string; callback: string; ok: boolean; attempt: number; error?: string };
+  "fiber:started": { id: string; name: string };
+  "fiber:recovered": { id: string; name: string; attempt: number };
+  "fiber:settled": { id: string; name: string; status: string; error?: string };
+  "fiber:method_missing": { id: string; name: string };
+  "subagent:created": { className: string; childName: string };
+  "subagent:deleted": { className: string; childName: string };
+}
+
+export type AgentEventType = keyof AgentEvents;
+
+/** One event as subscribers see it. */
+export type AgentEvent = {
+  [T in AgentEventType]: {
+    readonly type: T;
+    /** The class of the agent, as registered. */
+    readonly agent: string;
+    /** The agent's name. */
+    readonly name: string;
+    /** The agent's whole address; equals `agent/name` for an agent that is not a child. */
+    readonly id: string;
+    readonly payload: AgentEvents[T];
+    /** Milliseconds since the epoch. */
+    readonly timestamp: number;
+  };
+}[AgentEventType];
+
+/** Reports one fact. Handed in from above; never throws. */
+export type Emit = <T extends AgentEventType>(type: T, payload: AgentEvents[T]) => void;

@@ -1,0 +1,145 @@
+import type { Emit } from "./event.ts";
+import type { Clock } from "./id.ts";
+
+/** What SQLite can store, on every host. */
+export type SqlValue = string | number | null | Uint8Array;
+export type SqlRow = Record<string, SqlValue>;
+
+/**
+ * How sure a write must be before anything that was sent after it may leave (the gate).
+ *
+ * - `sync`: it survives the loss of power. For facts: input, results, answers, approvals, cancels.
+ * - `commit`: it survives the death of the process. For the chunks of a stream, of which there are many.
+ */
+export type WriteLevel = "sync" | "commit";
+
+/** Synchronous SQL on the agent's own database. */
+export interface Sql {
+  /**
+   * Runs one SQLite statement and returns its rows. Outside of {@link Sql.tx} it commits by itself, at
+   * level `sync`. No BEGIN, COMMIT, SAVEPOINT, PRAGMA, ATTACH or VACUUM.
+   */
+  sql<T = SqlRow>(query: string, ...args: SqlValue[]): T[];
+  /**
+   * Runs `work` in a transaction and commits, or rolls back and rethrows. Nests: an inner `tx` that
+   * throws undoes only its own writes and sends. `work` must be synchronous; a returned promise throws.
+   */
+  tx<T>(work: () => T, level?: WriteLevel): T;
+}
+
+/** One step of an address: which class, which instance. */
+export interface AgentStep {
+  /** The name that the class was registered under. */
+  readonly className: string;
+  readonly name: string;
+}
+/** A whole address, root first. A path of one step is an agent; a longer one, a child. */
+export type AgentPath = readonly [AgentStep, ...AgentStep[]];
+
+/** One client's socket on one agent. Kept by the host: it outlives the agent's stay in memory. */
+export interface Socket {
+  /** What the client calls itself (`_pk`). A hint: two sockets may share it. */
+  readonly id: string;
+  /** The URL that it connected with. */
+  readonly uri: string;
+  /** Set once, while connecting. */
+  tags: readonly string[];
+  /** JSON that belongs to the connection. Survives eviction of the agent, not the socket's end. */
+  attachment: unknown;
+  readonly open: boolean;
+  /**
+   * Queues `data` behind the gate: it leaves after all writes before it are as durable as they asked to
+   * be, in the order of the sends. Inside a `tx` that rolls back it is never sent. No-op once closed.
+   */
+  send(data: string | Uint8Array): void;
+  /** Closes after everything queued before it has left. */
+  close(code?: number, reason?: string): void;
+}
+
+export interface Sockets {
+  /** Open sockets that finished connecting, oldest first. */
+  all(tag?: string): Socket[];
+}
+
+/** Large bytes, outside of rows, named by their content. */
+export interface Blobs {
+  /** Stores `bytes` durably and returns their name (the same bytes have the same name). */
+  put(bytes: Uint8Array): Promise<string>;
+  /** The bytes, or `undefined` when there are none of that name. */
+  get(name: string): Promise<Uint8Array | undefined>;
+  delete(name: string): Promise<void>;
+}
+
+/** Carries a value along asynchronous calls, like `AsyncLocalStorage`. */
+export interface AsyncContext {
+  run<T>(value: unknown, work: () => T): T;
+  get(): unknown;
+}
+
+/**
+ * All that an agent may ask of the world. Agent code imports no platform: a host implements this and the
+ * same agent runs there. `testing/host-conformance` says what an implementation must do.
+ */
+export interface AgentHost extends Sql {
+  /** The whole address as one string, unique on the host. */
+  readonly id: string;
+  readonly path: AgentPath;
+  readonly clock: Clock;
+  readonly emit: Emit;
+  readonly sockets: Sockets;
+  readonly blobs: Blobs;
+  readonly context: AsyncContext;
+  /** Resolves when everything written so far survives the loss of power. */
+  durable(): Promise<void>;
+  /**
+   * Asks for one call of {@link HostedAgent.alarm} at `at`, also if the process dies before; replaces the
+   * earlier request. May come early or twice, never late by more than the time the host was down.
+   */
+  alarm(at: number | null): void;
+  /**
+   * Tells the host that work is under way that must be carried on if this life ends: then the agent is
+   * woken when the host starts again, with nobody connected.
+   */
+  busy(value: boolean): void;
+  /** Keeps the agent in memory until `work` settles. */
+  keepAwake<T>(work: Promise<T>): Promise<T>;
+  /** Calls a method of another agent on this host, waking it. Plain data is copied, functions are not. */
+  call(path: AgentPath, method: string, args: readonly unknown[]): Promise<unknown>;
+  /** The name that `cls` was registered under. @throws PerdureError `unknown_agent` */
+  classNameOf(cls: HostedAgentClass): string;
+  /** Ends another agent's life in memory: its calls fail with `agent_gone`; its rows stay. */
+  abort(path: AgentPath, reason?: unknown): void;
+  /** Deletes an agent, all of its children, rows, files, alarms; closes their sockets with 1001. */
+  remove(path: AgentPath): Promise<void>;
+}
+
+/**
+ * The other direction: what a host asks of an agent. An agent class exposes it under {@link hosted}, so
+ * that no name is taken from the methods that users write.
+ */
+export interface HostedAgent {
+  /** Before anything else, once per life. A rejection fails what was waiting; the next use tries again. */
+  start(props: unknown): Promise<void>;
+  request(request: Request): Promise<Response>;
+  /** Frames of this socket are held back until this settles. */
+  connect(socket: Socket, request: Request): Promise<void>;
+  message(socket: Socket, data: string | Uint8Array): Promise<void>;
+  close(socket: Socket, code: number, reason: string, wasClean: boolean): Promise<void>;
+  alarm(): Promise<void>;
+  invoke(method: string, args: readonly unknown[]): Promise<unknown>;
+  /** `onBeforeSubAgent`: a Response refuses, a Request replaces, nothing passes. */
+  admitChild(request: Request, child: AgentStep): Promise<Request | Response | undefined>;
+  /** The host is going away: start nothing new; what runs may settle within the host's grace period. */
+  drain(): void;
+  /** This life ends now (destroyed, aborted): stop everything, write nothing more. */
+  halt(reason: unknown): void;
+}
+
+/** Where a host finds the {@link HostedAgent} of an instance. */
+export const hosted: unique symbol = Symbol.for("perdure.hosted") as never;
+
+/** What a host can run. `Agent` and everything that extends it. */
+export interface HostedAgentClass<T extends { readonly [hosted]: HostedAgent } = { readonly [hosted]: HostedAgent }> {
+  new (host: AgentHost): T;
+  readonly name: string;
+}
