@@ -42,11 +42,12 @@ export interface Socket {
   readonly id: string;
   /** The URL that it connected with. */
   readonly uri: string;
-  /** Set once, while connecting. */
-  tags: readonly string[];
+  readonly tags: readonly string[];
   /** JSON that belongs to the connection. Survives eviction of the agent, not the socket's end. */
   attachment: unknown;
   readonly open: boolean;
+  /** While connecting: from now on it is one of {@link Sockets.all}. Before that it only gets what is sent to it. */
+  join(tags: readonly string[]): void;
   /**
    * Queues `data` behind the gate: it leaves after all writes before it are as durable as they asked to
    * be, in the order of the sends. Inside a `tx` that rolls back it is never sent. No-op once closed.
@@ -57,7 +58,7 @@ export interface Socket {
 }
 
 export interface Sockets {
-  /** Open sockets that finished connecting, oldest first. */
+  /** Open sockets that have joined, oldest first. */
   all(tag?: string): Socket[];
 }
 
@@ -97,11 +98,9 @@ export interface AgentHost extends Sql {
    */
   alarm(at: number | null): void;
   /**
-   * Tells the host that work is under way that must be carried on if this life ends: then the agent is
-   * woken when the host starts again, with nobody connected.
+   * Keeps the agent in memory until `work` settles. An agent that wrote anything in a life which did not
+   * end in order (the process died) is woken when the host starts again, with nobody connected.
    */
-  busy(value: boolean): void;
-  /** Keeps the agent in memory until `work` settles. */
   keepAwake<T>(work: Promise<T>): Promise<T>;
   /** Calls a method of another agent on this host, waking it. Plain data is copied, functions are not. */
   call(path: AgentPath, method: string, args: readonly unknown[]): Promise<unknown>;

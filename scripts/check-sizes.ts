@@ -1,0 +1,14 @@
+import { sourceFiles } from "./source-tree.ts";
+
+/** A file longer than this has more than one reason to exist. Aim for half of it. */
+export const maxLines = 400;
+
+/** No TypeScript file in `src`, `test` or `scripts` is over the limit. There is no list of exceptions. */
+export function checkSizes(root: string): string[] {
+  const violations: string[] = [];
+  for (const { path, text } of sourceFiles(root, "src", "test", "scripts")) {
+    const lines = text.replace(/\n$/, "").split("\n").length;
+    if (lines > maxLines) violations.push(`${path}: ${lines} lines, the limit is ${maxLines}; split it by reason`);
+  }
+  return violations;
+}

@@ -1,0 +1,174 @@
+import { errorText, PerdureError } from "../error.ts";
+import type { AgentHost, AgentPath, SqlRow } from "../port.ts";
+import type { RetryOptions } from "../fiber/retry.ts";
+import { listCallables, type CallableOptions } from "./callable.ts";
+import type { Connection } from "./connection.ts";
+import { buildParts } from "./build-parts.ts";
+import { type AgentParts, parts } from "./parts.ts";
+import type { StateSource } from "./state.ts";
+import { type SqlParameter, userSql } from "./user-sql.ts";
+
+/** Settings of an agent class: `static override options = { … }`. */
+export interface AgentOptions {
+  /** Whether clients are told which agent they reached. Default true. */
+  readonly sendIdentityOnConnect?: boolean;
+  /** Whether clients may set the state. Default false: they call methods instead. */
+  readonly allowClientState?: boolean;
+  /** Defaults for the retries of schedules, queue and `retry()`. */
+  readonly retry?: RetryOptions;
+  /** How long a fiber's recovery is tried before it is left as interrupted; 0: for ever. Default 24 h. */
+  readonly fiberRecoveryMaxAgeMs?: number;
+}
+
+/** What comes with a new connection. */
+export interface ConnectionContext {
+  /** The upgrade request: headers, cookies, query. */
+  readonly request: Request;
+}
+
+/** Identity, state, SQL, connections and the hooks of an agent. See {@link Agent}. */
+export class AgentBase<State = unknown, Props = unknown> {
+  /** Settings of the class. */
+  static readonly options: AgentOptions = {};
+
+  /** @internal */
+  readonly [parts]: AgentParts<State>;
+
+  constructor(host: AgentHost) {
+    this[parts] = buildParts<State>(this, host);
+  }
+
+  /** The instance's name. */
+  get name(): string {
+    return (this.selfPath.at(-1) ?? this.selfPath[0]).name;
+  }
+
+  /** The whole address, root first. */
+  get selfPath(): AgentPath {
+    return this[parts].host.path;
+  }
+
+  /** The address above this one, root first; empty for an agent that is not a child. */
+  get parentPath(): readonly AgentPath[number][] {
+    return this.selfPath.slice(0, -1);
+  }
+
+  // State
+
+  /** The state before any was set. Leave it out for an agent without state. */
+  initialState: State | undefined = undefined;
+
+  /** The current state: what was set last, else {@link AgentBase.initialState}. Replace it, do not change it in place. */
+  get state(): State {
+    return this[parts].state.value as State;
+  }
+
+  /**
+   * Stores a new state and sends it to every connection; when it returns, it is committed.
+   * @throws PerdureError `read_only` inside a call from a read-only connection, `bad_input` when JSON cannot
+   *   hold it; what {@link AgentBase.validateStateChange} throws. Nothing has changed then.
+   */
+  setState(state: State): void {
+    this[parts].state.set(state, "server");
+  }
+
+  /** Throw here to refuse a change; a client is told only that it was refused. Must be synchronous. */
+  validateStateChange(_next: State, _source: StateSource): void {}
+
+  /** After a change was stored and sent. What it throws goes to {@link AgentBase.onError}. */
+  onStateChanged(_state: State, _source: StateSource): void | Promise<void> {}
+
+  // Storage
+
+  /**
+   * Runs SQL on this agent's own database: ``this.sql`SELECT * FROM note WHERE id = ${id}` ``. Synchronous.
+   * @throws PerdureError `sql_failed`, `sql_refused`, `bad_input`
+   */
+  sql<T = SqlRow>(strings: TemplateStringsArray, ...values: SqlParameter[]): T[] {
+    return userSql<T>(this[parts].host, strings, values);
+  }
+
+  /** Runs synchronous work in one transaction: all of its SQL, state changes and sends happen, or none. */
+  transaction<T>(work: () => T): T {
+    return this[parts].host.tx(work);
+  }
+
+  // Connections
+
+  /** All open connections, or those with a tag. */
+  *getConnections<S = unknown>(tag?: string): Generator<Connection<S>> {
+    const { host, connections } = this[parts];
+    for (const socket of host.sockets.all(tag)) yield connections.of(socket) as Connection<S>;
+  }
+
+  /** The newest open connection with this id. */
+  getConnection<S = unknown>(id: string): Connection<S> | undefined {
+    let found: Connection<S> | undefined;
+    for (const connection of this.getConnections<S>()) if (connection.id === id) found = connection;
+    return found;
+  }
+
+  /** Sends to every connection but those whose ids are listed. */
+  broadcast(message: string | Uint8Array, without: readonly string[] = []): void {
+    for (const connection of this.getConnections()) if (!without.includes(connection.id)) connection.send(message);
+  }
+
+  /** Tags for a new connection, to find it by. Throwing refuses the connection. */
+  getConnectionTags(_connection: Connection, _context: ConnectionContext): readonly string[] | Promise<readonly string[]> {
+    return [];
+  }
+
+  /** Whether a new connection may only read. Asked before it is sent anything. */
+  shouldConnectionBeReadonly(_connection: Connection, _context: ConnectionContext): boolean {
+    return false;
+  }
+
+  /** Whether a new connection gets identity, state and MCP frames. */
+  shouldSendProtocolMessages(_connection: Connection, _context: ConnectionContext): boolean {
+    return true;
+  }
+
+  /** Lets a connection only read, or write again. */
+  setConnectionReadonly(connection: Connection, readonly = true): void {
+    connection.isReadonly = readonly;
+  }
+
+  isConnectionReadonly(connection: Connection): boolean {
+    return connection.isReadonly;
+  }
+
+  isConnectionProtocolEnabled(connection: Connection): boolean {
+    return !connection.isQuiet;
+  }
+
+  // Hooks
+
+  /**
+   * Once per stay in memory, before anything else. Throwing fails what was waiting; the next use tries again.
+   * An agent may wake at any time, so everything here must be fine to do again.
+   */
+  onStart(_props?: Props): void | Promise<void> {}
+
+  /** Answers HTTP requests to this agent. What it throws is answered with 500 and goes to {@link AgentBase.onError}. */
+  onRequest(_request: Request): Response | Promise<Response> {
+    return new Response("Not implemented", { status: 404 });
+  }
+
+  /** A client has connected. Its frames wait until this settles; throwing closes it with 1011. */
+  onConnect(_connection: Connection, _context: ConnectionContext): void | Promise<void> {}
+
+  /** A frame that is none of the framework's. What it throws goes to {@link AgentBase.onError}. */
+  onMessage(_connection: Connection, _message: string | Uint8Array): void | Promise<void> {}
+
+  onClose(_connection: Connection, _code: number, _reason: string, _wasClean: boolean): void | Promise<void> {}
+
+  /** Something of this agent threw. By default it is written to the console; must not throw. */
+  onError(error: unknown, _connection?: Connection): void | Promise<void> {
+    console.error(`[${this[parts].host.id}]`, PerdureError.is(error) ? `${error.code}: ${errorText(error)}` : error);
+  }
+
+  /** The methods that clients may call, with what was said of them. */
+  getCallableMethods(): Map<string, CallableOptions> {
+    return listCallables(this);
+  }
+}

@@ -1,0 +1,89 @@
+import { type AgentHost, type AgentStep, hosted, type HostedAgent, type HostedAgentClass } from "../port.ts";
+import type { ChildRow } from "../store/child.ts";
+import type { AgentStub } from "../stub.ts";
+import { createHosted } from "./hosted.ts";
+import { parts } from "./parts.ts";
+import type { ChildClass } from "./sub-agents.ts";
+import { parentPath } from "./sub-agents.ts";
+import { WorkingAgent } from "./working-agent.ts";
+
+/** How a child tells its parent that it is gone. Not a method name, so that no client or app code can say it. */
+export const FORGET_CHILD = "perdure:forget-child";
+
+/**
+ * One named, durable agent. Extend it, register the class with a host, and every name is an instance with
+ * its own database, connections, timers and background work.
+ *
+ * ```ts
+ * class Counter extends Agent<{ count: number }> {
+ *   static { callable(this, "add"); }
+ *   override initialState = { count: 0 };
+ *   add(by: number) {
+ *     this.setState({ count: this.state.count + by });
+ *     return this.state.count;
+ *   }
+ * }
+ * ```
+ */
+export class Agent<State = unknown, Props = unknown> extends WorkingAgent<State, Props> {
+  /** @internal */
+  readonly [hosted]: HostedAgent;
+
+  constructor(host: AgentHost) {
+    super(host);
+    this[hosted] = createHosted(this);
+  }
+
+  // Children
+
+  /**
+   * A child of this agent, with its own database, connections, timers and children; made on first use. Call
+   * its methods on what this returns.
+   * @throws PerdureError `unknown_agent` when the class is not registered, `bad_input` for an impossible name.
+   */
+  subAgent<C extends HostedAgentClass>(cls: C, name: string): Promise<AgentStub<InstanceType<C>>> {
+    return this[parts].children.open(cls, name);
+  }
+
+  hasSubAgent(cls: ChildClass, name: string): boolean {
+    return this[parts].children.has(cls, name);
+  }
+
+  /** The children in the order of their making. */
+  listSubAgents(cls?: ChildClass): ChildRow[] {
+    return this[parts].children.list(cls);
+  }
+
+  /** Ends a child's life in memory: its calls fail. Its rows stay, and it starts again on next use. */
+  abortSubAgent(cls: ChildClass, name: string, reason?: unknown): void {
+    this[parts].children.abort(cls, name, reason);
+  }
+
+  /** Deletes a child with all that it stored, and its children. Deleting what is not there does nothing. */
+  deleteSubAgent(cls: ChildClass, name: string): Promise<void> {
+    return this[parts].children.delete(cls, name);
+  }
+
+  /** The agent that this one is a child of. @throws PerdureError `bad_state` when it is none, or of another class. */
+  parentAgent<C extends HostedAgentClass>(cls: C): AgentStub<InstanceType<C>> {
+    return this[parts].children.parent(cls);
+  }
+
+  /**
+   * Before a request or a socket from outside reaches a child: return a Response to refuse, a Request to
+   * replace it, nothing to let it pass. Not asked for frames on an open socket. Throwing answers 500.
+   */
+  onBeforeSubAgent(
+    _request: Request,
+    _child: AgentStep,
+  ): Request | Response | undefined | void | Promise<Request | Response | undefined | void> {}
+
+  /** Deletes this agent, its children, everything stored, and closes its connections. It may be made anew by its name. */
+  async destroy(): Promise<void> {
+    const { host } = this[parts];
+    const parent = parentPath(host.path);
+    const removed = host.remove(host.path);
+    await removed;
+    if (parent !== undefined) await host.call(parent, FORGET_CHILD, [host.path.at(-1)]);
+  }
+}

@@ -1,0 +1,79 @@
+import { PerdureError } from "../error.ts";
+
+/** What clients may know of a callable method. */
+export interface CallableOptions {
+  /** The method takes a {@link StreamingResponse} first and sends chunks through it. */
+  readonly streaming?: boolean;
+  readonly description?: string;
+}
+
+type Method = (...args: never[]) => unknown;
+type MethodName<T> = { [K in keyof T & string]: T[K] extends Method ? K : never }[keyof T & string];
+interface AnyClass {
+  readonly prototype: object;
+  readonly name: string;
+}
+/** A standard method decorator. */
+type MethodDecorator = <M extends Method>(method: M, context: ClassMethodDecoratorContext) => void;
+
+/** By function, so that a subclass inherits what it does not override and must say so again for what it does. */
+const callables = new WeakMap<object, CallableOptions>();
+
+/**
+ * Lets clients call a method. Nothing else of an agent can be called from outside.
+ *
+ * Without a compiler step, in a static block: `static { callable(this, "add"); }`.
+ * As a standard decorator: `@callable() add(…) {…}`.
+ * @throws PerdureError `bad_config` when the class has no such method.
+ */
+export function callable(options?: CallableOptions): MethodDecorator;
+export function callable<C extends AnyClass>(
+  cls: C,
+  method: MethodName<C["prototype"]>,
+  options?: CallableOptions,
+): void;
+export function callable<C extends AnyClass>(
+  clsOrOptions?: C | CallableOptions,
+  method?: string,
+  options: CallableOptions = {},
+): MethodDecorator | void {
+  if (typeof clsOrOptions !== "function" || method === undefined) {
+    const decorated = (clsOrOptions ?? {}) as CallableOptions;
+    return (target) => void callables.set(target, decorated);
+  }
+  const target: unknown = Reflect.get((clsOrOptions as AnyClass).prototype, method);
+  if (typeof target !== "function") {
+    const { name } = clsOrOptions as AnyClass;
+    throw new PerdureError("bad_config", `${name} has no method "${method}" to make callable.`);
+  }
+  callables.set(target, options);
+}
+
+/** A method that clients may call. */
+export interface CallableMethod extends CallableOptions {
+  readonly run: (...args: unknown[]) => unknown;
+}
+
+/** @throws PerdureError `not_found`, `not_callable`; the messages are what clients expect. */
+export function findCallable(agent: object, name: string): CallableMethod {
+  const method: unknown = Reflect.get(agent, name);
+  if (typeof method !== "function") throw new PerdureError("not_found", `Method ${name} does not exist`);
+  const options = callables.get(method);
+  if (options === undefined) throw new PerdureError("not_callable", `Method ${name} is not callable`);
+  return { ...options, run: (...args) => Reflect.apply(method, agent, args) as unknown };
+}
+
+/** All callable methods of an agent, its parents' included. */
+export function listCallables(agent: object): Map<string, CallableOptions> {
+  const found = new Map<string, CallableOptions>();
+  for (let proto: unknown = Object.getPrototypeOf(agent); typeof proto === "object" && proto !== null; ) {
+    for (const name of Object.getOwnPropertyNames(proto)) {
+      if (found.has(name) || Object.getOwnPropertyDescriptor(proto, name)?.get !== undefined) continue;
+      const method: unknown = Reflect.get(proto, name);
+      const options = typeof method === "function" ? callables.get(method) : undefined;
+      if (options !== undefined) found.set(name, options);
+    }
+    proto = Object.getPrototypeOf(proto);
+  }
+  return found;
+}

@@ -1,0 +1,110 @@
+import { PerdureError } from "../error.ts";
+import type { Socket } from "../port.ts";
+import { writeJson } from "../wire/json.ts";
+
+interface Attachment {
+  /** What the app keeps with the connection. */
+  state?: unknown;
+  readonly?: boolean;
+  /** No identity, state or MCP frames. */
+  quiet?: boolean;
+}
+
+/**
+ * One client's socket on this agent. What is kept with it survives the agent's leaving memory, and ends with
+ * the socket.
+ */
+export class Connection<State = unknown> {
+  readonly #socket: Socket;
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+  }
+
+  /** What the client calls itself. The same after a reconnect, but neither unique nor proof of anything. */
+  get id(): string {
+    return this.#socket.id;
+  }
+
+  /** The URL that it connected with, query included. */
+  get uri(): string {
+    return this.#socket.uri;
+  }
+
+  get tags(): readonly string[] {
+    return this.#socket.tags;
+  }
+
+  get open(): boolean {
+    return this.#socket.open;
+  }
+
+  /** What {@link Connection.setState} kept, or `null`. */
+  get state(): State | null {
+    return (this.#attached.state as State | undefined) ?? null;
+  }
+
+  /**
+   * Keeps a JSON value with the connection.
+   * @throws PerdureError `bad_input` when JSON cannot hold it.
+   */
+  setState(next: State | null | ((previous: State | null) => State | null)): State | null {
+    const value = typeof next === "function" ? (next as (previous: State | null) => State | null)(this.state) : next;
+    const copy = value === null ? undefined : (JSON.parse(writeJson(value, "The connection's state")) as unknown);
+    this.#attach({ state: copy });
+    return this.state;
+  }
+
+  /** Sends text or bytes, after everything that the agent has written so far is durable. */
+  send(message: string | Uint8Array): void {
+    this.#socket.send(message);
+  }
+
+  /**
+   * Closes it. Clients come back after most codes; 1008 and 4000 to 4999 tell them to stay away.
+   * @throws PerdureError `bad_input` for a code that may not be sent.
+   */
+  close(code = 1000, reason = ""): void {
+    if (code !== 1000 && !(code >= 1001 && code <= 1014 && ![1004, 1005, 1006].includes(code)) && !(code >= 3000 && code < 5000)) {
+      throw new PerdureError("bad_input", `${code} is not a close code that may be sent. Use 1000, 1001, 1008, 1011 to 1014, or 3000 to 4999.`);
+    }
+    this.#socket.close(code, reason);
+  }
+
+  /** @internal Whether the client may not change state. */
+  get isReadonly(): boolean {
+    return this.#attached.readonly ?? false;
+  }
+
+  set isReadonly(value: boolean) {
+    this.#attach({ readonly: value });
+  }
+
+  /** @internal Whether identity, state and MCP frames are kept from it. */
+  get isQuiet(): boolean {
+    return this.#attached.quiet ?? false;
+  }
+
+  set isQuiet(value: boolean) {
+    this.#attach({ quiet: value });
+  }
+
+  get #attached(): Attachment {
+    return (this.#socket.attachment ?? {}) as Attachment;
+  }
+
+  #attach(change: Attachment): void {
+    this.#socket.attachment = { ...this.#attached, ...change };
+  }
+}
+
+/** The connections of one life: the same object for the same socket. */
+export class Connections {
+  readonly #bySocket = new WeakMap<Socket, Connection>();
+
+  of(socket: Socket): Connection {
+    let connection = this.#bySocket.get(socket);
+    if (connection === undefined) this.#bySocket.set(socket, (connection = new Connection(socket)));
+    return connection;
+  }
+}

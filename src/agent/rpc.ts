@@ -1,0 +1,57 @@
+import { errorText, PerdureError } from "../error.ts";
+import type { AgentHost } from "../port.ts";
+import { encodeFrame } from "../wire/encode.ts";
+import { findCallable } from "./callable.ts";
+import type { Connection } from "./connection.ts";
+import { StreamingResponse } from "./streaming-response.ts";
+
+/** A call that a client asks for. */
+export interface RpcCall {
+  readonly id: string;
+  readonly method: string;
+  readonly args: readonly unknown[];
+}
+
+/**
+ * Runs one call and answers it, always exactly once and only to the connection that asked. Never rejects.
+ * Calls run side by side; answers come in the order in which they are ready.
+ */
+export async function answerCall(host: AgentHost, agent: object, connection: Connection, call: RpcCall): Promise<void> {
+  const begun = host.clock.now();
+  let error: string | undefined;
+  try {
+    const method = findCallable(agent, call.method);
+    if (method.streaming === true) error = await stream(connection, call, method.run);
+    else {
+      const result = await method.run(...call.args);
+      connection.send(encodeFrame({ type: "rpc", id: call.id, success: true, result, done: true }));
+    }
+  } catch (thrown) {
+    error = rpcError(thrown);
+    connection.send(encodeFrame({ type: "rpc", id: call.id, success: false, error }));
+  }
+  host.emit("rpc:called", { method: call.method, durationMs: host.clock.now() - begun, ok: error === undefined, error });
+}
+
+/** @returns the error that the stream was ended with, if any. */
+async function stream(
+  connection: Connection,
+  call: RpcCall,
+  run: (...args: unknown[]) => unknown,
+): Promise<string | undefined> {
+  const response = new StreamingResponse(connection, call.id);
+  try {
+    await run(response, ...call.args);
+    // A method that returns without ending has nothing more to say.
+    response.end();
+    return undefined;
+  } catch (thrown) {
+    const error = rpcError(thrown);
+    response.error(error);
+    return error;
+  }
+}
+
+function rpcError(thrown: unknown): string {
+  return PerdureError.is(thrown) ? thrown.message : errorText(thrown);
+}

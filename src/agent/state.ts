@@ -1,0 +1,99 @@
+import { errorText, PerdureError } from "../error.ts";
+import type { AgentHost } from "../port.ts";
+import { readState, writeState } from "../store/state.ts";
+import { encodeFrame, encodeStateFrame } from "../wire/encode.ts";
+import { writeJson } from "../wire/json.ts";
+import type { Connection } from "./connection.ts";
+
+/** Who changes the state: server code, or the client of a connection. */
+export type StateSource = Connection | "server";
+
+/** The hooks of the agent that owns the state. */
+export interface StateOwner<State> {
+  initialState(): State | undefined;
+  /** Throws to refuse. Nothing was changed then. */
+  validate(next: State, source: StateSource): void;
+  /** After the change is stored and sent. */
+  changed(state: State, source: StateSource): void;
+  /** Connections that get state frames. */
+  readers(): Iterable<Connection>;
+  /** The connection that is being served, if any. */
+  current(): Connection | undefined;
+}
+
+/**
+ * The agent's one state value: whole, as JSON, in one row. A change is validated, stored, sent to everyone
+ * who reads it, and then reported to the agent; if the first two fail, nothing has happened.
+ */
+export class StateKeeper<State> {
+  readonly #host: AgentHost;
+  readonly #owner: StateOwner<State>;
+  #loaded = false;
+  #value: State | undefined;
+
+  constructor(host: AgentHost, owner: StateOwner<State>) {
+    this.#host = host;
+    this.#owner = owner;
+  }
+
+  /** The stored value, else the initial one, else undefined. */
+  get value(): State | undefined {
+    if (!this.#loaded) {
+      this.#value = this.#load();
+      this.#loaded = true;
+    }
+    return this.#value;
+  }
+
+  /** The frame for a new connection, or undefined when there is no state. */
+  frame(): string | undefined {
+    const { value } = this;
+    return value === undefined ? undefined : encodeStateFrame(writeJson(value, "The state"));
+  }
+
+  /**
+   * @throws PerdureError `read_only` when the connection being served may not write; `bad_input` when JSON
+   *   cannot hold the value; whatever the agent's `validateStateChange` throws.
+   */
+  set(next: State, source: StateSource): void {
+    const acting = source === "server" ? this.#owner.current() : source;
+    if (acting?.isReadonly === true) throw new PerdureError("read_only", "Connection is readonly");
+    if (next === undefined) throw new PerdureError("bad_input", "The state cannot be undefined. Use null for an empty one.");
+    const json = writeJson(next, "The state");
+    this.#owner.validate(next, source);
+    this.#host.tx(() => {
+      writeState(this.#host, json);
+      const frame = encodeStateFrame(json);
+      for (const reader of this.#owner.readers()) if (reader !== source) reader.send(frame);
+    });
+    this.#value = next;
+    this.#loaded = true;
+    this.#host.emit("state:changed", { source: source === "server" ? "server" : source.id });
+    this.#owner.changed(next, source);
+  }
+
+  /** A client's wish. A refusal is told to that client alone, with the state as it is, so that it can step back. */
+  setFromClient(next: unknown, source: Connection, allowed: boolean): void {
+    try {
+      if (!allowed && !source.isReadonly) throw new PerdureError("read_only", "Clients may not set the state of this agent");
+      this.set(next as State, source);
+    } catch (thrown) {
+      this.#host.emit("state:refused", { source: source.id, reason: errorText(thrown) });
+      const error = PerdureError.is(thrown, "read_only") ? thrown.message : "State update rejected";
+      source.send(encodeFrame({ type: "cf_agent_state_error", error }));
+      const frame = source.isQuiet ? undefined : this.frame();
+      if (frame !== undefined) source.send(frame);
+    }
+  }
+
+  #load(): State | undefined {
+    const json = readState(this.#host);
+    if (json === undefined) return this.#owner.initialState();
+    try {
+      return JSON.parse(json) as State;
+    } catch (thrown) {
+      this.#host.emit("agent:failed", { stage: "state", error: `The stored state is not JSON: ${errorText(thrown)}` });
+      return this.#owner.initialState();
+    }
+  }
+}

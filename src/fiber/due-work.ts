@@ -1,0 +1,133 @@
+import { reportStoreFailure, STORE_RETRY_MS } from "./callback.ts";
+import type { Work, WorkContext } from "./work.ts";
+import { START_BATCH } from "./work.ts";
+
+/** What is particular to one kind of work. `K` names one row. */
+export interface DueWorkOptions<K> {
+  readonly context: WorkContext;
+  /** What may run at one time. */
+  readonly maxRunning: number;
+  /** Once per life, before anything else: takes over rows that an earlier life left running. */
+  adopt(): void;
+  /** The earliest due time of a waiting row. */
+  next(): number | null;
+  /** Up to `limit` waiting rows that are due, in order. */
+  due(now: number, limit: number): readonly K[];
+  /**
+   * Marks the row as running, runs it, and calls `ended` once its end is stored, now or later. A row that is
+   * gone or no longer due: calls `ended` and that is all.
+   */
+  start(key: K, ended: () => void): void;
+  /** The life ends. */
+  halted?(reason: unknown): void;
+}
+
+/**
+ * The part that schedules, queue and fibers share: starts rows that are due, in order, in bounded batches, and
+ * knows what runs. In memory is only what runs; what waits is in rows and found by index.
+ */
+export class DueWork<K> implements Work {
+  readonly #options: DueWorkOptions<K>;
+  readonly #running = new Set<K>();
+  #starting = false;
+  #adopted = false;
+  #halted = false;
+  /** Not before this time, after the store refused a write. Otherwise the alarm would come back at once. */
+  #pausedUntil = 0;
+
+  constructor(options: DueWorkOptions<K>) {
+    this.#options = options;
+  }
+
+  get halted(): boolean {
+    return this.#halted;
+  }
+
+  isRunning(key: K): boolean {
+    return this.#running.has(key);
+  }
+
+  /** Must come before any write or start of this life, so that what it finds is surely of an earlier one. */
+  adopt(): void {
+    if (this.#adopted || this.#halted) return;
+    this.#options.adopt();
+    this.#adopted = true;
+  }
+
+  next(): number | null {
+    this.adopt();
+    if (this.#running.size >= this.#options.maxRunning) return null;
+    const at = this.#options.next();
+    return at === null ? null : Math.max(at, this.#pausedUntil);
+  }
+
+  active(): boolean {
+    return this.#starting || this.#running.size > 0;
+  }
+
+  /** Starts what is due as soon as the code that runs now, and its transaction if it is in one, has ended. */
+  runSoon(): void {
+    queueMicrotask(() => this.runDue());
+  }
+
+  runDue(): void {
+    this.#runDue();
+  }
+
+  /** @returns whether it looked, and so told the agent of changes. */
+  #runDue(): boolean {
+    const { context } = this.#options;
+    if (this.#starting || this.#halted || context.stopped()) return false;
+    if (context.host.clock.now() < this.#pausedUntil) return false;
+    try {
+      this.adopt();
+      for (let left = START_BATCH; left > 0 && !this.#halted && !context.stopped(); ) {
+        const room = Math.min(left, this.#options.maxRunning - this.#running.size);
+        const due = room > 0 ? this.#options.due(context.host.clock.now(), room) : [];
+        if (due.length === 0) break;
+        left -= due.length;
+        if (!this.#starting) {
+          this.#starting = true;
+          // Before the first start: work that ends the process must find the agent marked busy.
+          context.changed();
+        }
+        for (const key of due) if (!this.#halted) this.#start(key);
+      }
+    } catch (error) {
+      this.#pausedUntil = context.host.clock.now() + STORE_RETRY_MS;
+      reportStoreFailure(context, error);
+    } finally {
+      this.#starting = false;
+      context.changed();
+    }
+    return true;
+  }
+
+  #start(key: K): void {
+    this.begin(key);
+    try {
+      this.#options.start(key, () => this.end(key));
+    } catch (error) {
+      this.#running.delete(key);
+      throw error;
+    }
+  }
+
+  /** Counts something as running that was not started by {@link DueWork.runDue}. */
+  begin(key: K): void {
+    this.#running.add(key);
+  }
+
+  /** It runs no more. What is due takes its place. */
+  end(key: K): void {
+    if (!this.#running.delete(key) || this.#starting || this.#halted) return;
+    if (!this.#runDue()) this.#options.context.changed();
+  }
+
+  halt(reason: unknown): void {
+    if (this.#halted) return;
+    this.#halted = true;
+    this.#running.clear();
+    this.#options.halted?.(reason);
+  }
+}

@@ -1,0 +1,269 @@
+import { errorText, PerdureError } from "../error.ts";
+import { hosted, type AgentPath, type HostedAgent, type HostedAgentClass, type Socket } from "../port.ts";
+import type { Delivery } from "./gate.ts";
+import type { HostSocket, SocketOwner } from "./host-socket.ts";
+import { Life, type LifeCell, type LifeSurroundings } from "./life.ts";
+
+/** Timers hold 31 bits; a later alarm is set again on the way. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+const FIRST_RETRY_MS = 1_000;
+const LAST_RETRY_MS = 300_000;
+
+/**
+ * One agent as the host keeps it: its sockets, its alarm, and the life that is in memory now, if any.
+ * A life begins on first use and ends when nothing needs it; the sockets stay. There is never more than
+ * one life: whoever needs the agent while it starts waits for the same start.
+ */
+export class Cell implements LifeCell, SocketOwner {
+  readonly id: string;
+  readonly path: AgentPath;
+  readonly #cls: HostedAgentClass;
+  readonly #around: LifeSurroundings;
+  readonly #sockets = new Set<HostSocket>();
+  #life: Life | undefined;
+  #starting: Promise<Life> | undefined;
+  #under = 0;
+  #lastUsed: number;
+  #alarmAt: number | null = null;
+  #cancelAlarm: (() => void) | undefined;
+  #retries = 0;
+  /** The index counts on hearing how this life ends. */
+  #indexed = false;
+  /** While the agent is being deleted, its next life waits for this. */
+  removal: Promise<void> | undefined;
+
+  constructor(id: string, path: AgentPath, cls: HostedAgentClass, around: LifeSurroundings) {
+    this.id = id;
+    this.path = path;
+    this.#cls = cls;
+    this.#around = around;
+    this.#lastUsed = around.clock.now();
+  }
+
+  get live(): boolean {
+    return this.#life !== undefined;
+  }
+
+  /** Nothing here that could not be made anew. */
+  get empty(): boolean {
+    return !this.busy && this.#life === undefined && this.#sockets.size === 0 && this.removal === undefined;
+  }
+
+  /** Something is running, or about to leave. */
+  get busy(): boolean {
+    return this.#under > 0 || this.#starting !== undefined || this.#life?.gate.empty === false;
+  }
+
+  get lastUsed(): number {
+    return this.#lastUsed;
+  }
+
+  get connections(): number {
+    return this.#sockets.size;
+  }
+
+  /**
+   * Runs `work` on the live agent, waking it if need be, and keeps it in memory meanwhile. Fails with
+   * `agent_gone` when the agent is destroyed or aborted under it.
+   */
+  async use<T>(work: (agent: HostedAgent, life: Life) => Promise<T>, props?: unknown): Promise<T> {
+    this.#under++;
+    try {
+      const life = this.#starting === undefined && this.#life !== undefined ? this.#life : await this.#wake(props);
+      if (life.agent === undefined) throw new PerdureError("agent_gone", `${this.id} is gone.`);
+      return await life.orGone(work(life.agent, life));
+    } finally {
+      this.#under--;
+      this.#lastUsed = this.#around.clock.now();
+    }
+  }
+
+  /** Wakes the agent because it is due or was cut off. Failing, it is tried again later, less and less often. */
+  wakeUp(): void {
+    this.#indexed = true;
+    this.use(() => Promise.resolve()).then(
+      () => {
+        this.#retries = 0;
+      },
+      (error: unknown) => {
+        this.#publishFailure("wake", error);
+        if (PerdureError.is(error, "host_stopped") || PerdureError.is(error, "agent_gone")) return;
+        const wait = Math.min(FIRST_RETRY_MS * 2 ** this.#retries++, LAST_RETRY_MS);
+        this.#around.clock.after(wait, () => this.wakeUp());
+      },
+    );
+  }
+
+  connect(socket: HostSocket, request: Request): void {
+    this.#sockets.add(socket);
+    socket.attach(this);
+    this.use((agent) => agent.connect(socket, request)).then(
+      () => this.#connected(socket),
+      (error: unknown) => {
+        this.#publishFailure("connect", error);
+        socket.close(PerdureError.is(error, "host_stopped") ? 1012 : 1011, closeReason(error));
+      },
+    );
+  }
+
+  message(socket: HostSocket, data: string | Uint8Array): void {
+    if (!socket.ready) {
+      socket.backlog.push(data);
+      return;
+    }
+    this.use((agent) => agent.message(socket, data)).catch((error: unknown) => this.#publishFailure("message", error));
+  }
+
+  /** A frame was thrown away unread. */
+  refused(socket: HostSocket, what: string): void {
+    this.#publish("frame:refused", { connectionId: socket.id, reason: `${what} is more than this host takes` });
+  }
+
+  disconnected(socket: HostSocket, code: number, reason: string, wasClean: boolean): void {
+    socket.open = false;
+    if (!this.#sockets.delete(socket) || !socket.ready) return;
+    this.use((agent) => agent.close(socket, code, reason, wasClean)).catch((error: unknown) =>
+      this.#publishFailure("close", error),
+    );
+  }
+
+  closeSockets(code: number, reason: string): void {
+    for (const socket of this.#sockets) socket.close(code, reason);
+  }
+
+  drain(): void {
+    this.#life?.agent?.drain();
+  }
+
+  /** Ends a life that nothing needs. The index learns when the next one is due. */
+  evict(): void {
+    const life = this.#life;
+    if (life === undefined || this.busy) return;
+    this.#life = undefined;
+    const at = this.#alarmAt;
+    this.#disarm();
+    life.emit("agent:evicted", { awakeMs: this.#around.clock.now() - life.startedAt });
+    life.end();
+    if (life.wrote || this.#indexed || at !== null) this.#around.storage.index.settle(this.id, at);
+    this.#indexed = false;
+  }
+
+  /** Ends the life whatever it is doing. Rows stay; the index keeps it as cut off, so that it is carried on. */
+  end(reason: PerdureError): void {
+    this.#disarm();
+    this.#life?.end(reason);
+    this.#life = undefined;
+  }
+
+  // What the life sees of this place.
+
+  sockets(tag?: string): Socket[] {
+    const ready: Socket[] = [];
+    for (const socket of this.#sockets) {
+      if (socket.joined && socket.open && (tag === undefined || socket.tags.includes(tag))) ready.push(socket);
+    }
+    return ready;
+  }
+
+  setAlarm(at: number | null): void {
+    if (at === this.#alarmAt && (at === null || this.#cancelAlarm !== undefined)) return;
+    this.#disarm();
+    this.#alarmAt = at;
+    if (at !== null) this.#armAlarm(at);
+  }
+
+  keepAwake(work: Promise<unknown>): void {
+    this.#under++;
+    const done = () => {
+      this.#under--;
+      this.#lastUsed = this.#around.clock.now();
+    };
+    work.then(done, done);
+  }
+
+  failed(error: unknown): void {
+    this.#publishFailure("sync", error);
+    this.end(new PerdureError("agent_gone", `${this.id} could not make its rows durable: ${errorText(error)}`));
+    this.closeSockets(1011, "storage failed");
+  }
+
+  // What sockets see of it.
+
+  pass(delivery: Delivery): void {
+    if (this.#life === undefined) delivery.deliver();
+    else this.#life.gate.pass(delivery);
+  }
+
+  dropped(socket: HostSocket, reason: string): void {
+    this.#publish("connection:dropped", { connectionId: socket.id, reason });
+  }
+
+  #wake(props: unknown): Promise<Life> {
+    this.#starting ??= this.#start(props).finally(() => {
+      this.#starting = undefined;
+    });
+    return this.#starting;
+  }
+
+  async #start(props: unknown): Promise<Life> {
+    await this.removal;
+    const life = new Life(this.#around, this);
+    this.#life = life;
+    try {
+      life.agent = new this.#cls(life)[hosted];
+      await life.orGone(life.agent.start(props ?? this.#around.props));
+    } catch (thrown) {
+      life.end();
+      if (this.#life === life) this.#life = undefined;
+      this.#disarm();
+      throw thrown;
+    }
+    life.emit("agent:started", { durationMs: this.#around.clock.now() - life.startedAt });
+    return life;
+  }
+
+  #connected(socket: HostSocket): void {
+    socket.ready = true;
+    const backlog = socket.backlog;
+    socket.backlog = [];
+    for (const data of backlog) this.message(socket, data);
+    if (!socket.open && !this.#sockets.has(socket)) this.#closedEarly(socket);
+  }
+
+  /** The client left while the agent was still greeting it: the agent is told now. */
+  #closedEarly(socket: HostSocket): void {
+    this.#sockets.add(socket);
+    this.disconnected(socket, 1006, "", false);
+  }
+
+  #armAlarm(at: number): void {
+    const wait = Math.min(Math.max(0, at - this.#around.clock.now()), LONGEST_TIMER_MS);
+    this.#cancelAlarm = this.#around.clock.after(wait, () => {
+      this.#cancelAlarm = undefined;
+      if (this.#alarmAt === null) return;
+      if (this.#alarmAt > this.#around.clock.now()) return this.#armAlarm(this.#alarmAt);
+      this.#alarmAt = null;
+      this.use((agent) => agent.alarm()).catch((error: unknown) => {
+        this.#publishFailure("alarm", error);
+        if (this.#alarmAt === null && this.#life !== undefined) this.setAlarm(this.#around.clock.now() + FIRST_RETRY_MS);
+      });
+    });
+  }
+
+  #disarm(): void {
+    this.#cancelAlarm?.();
+    this.#cancelAlarm = undefined;
+    this.#alarmAt = null;
+  }
+
+  #publishFailure(stage: string, error: unknown): void {
+    this.#publish("agent:failed", { stage, error: errorText(error) });
+  }
+
+  #publish: Life["emit"] = (type, payload) => this.#around.publish(this.path, this.id, type, payload);
+}
+
+/** A close frame holds 123 bytes of reason; a message without its code would be cut anywhere. */
+function closeReason(error: unknown): string {
+  return PerdureError.is(error) ? error.code : "setup failed";
+}

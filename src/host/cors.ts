@@ -1,0 +1,23 @@
+/** Cross-origin access: off, open to every origin, or the app's own headers. */
+export type Cors = boolean | Readonly<Record<string, string>>;
+
+const OPEN: Readonly<Record<string, string>> = {
+  "Access-Control-Allow-Origin": "*",
+  "Access-Control-Allow-Methods": "GET, POST, HEAD, OPTIONS",
+  "Access-Control-Allow-Headers": "*",
+  "Access-Control-Max-Age": "86400",
+};
+
+/** The headers of a setting, or `undefined` when cross-origin access is off. */
+export function corsHeaders(cors: Cors | undefined): Readonly<Record<string, string>> | undefined {
+  if (cors === undefined || cors === false) return undefined;
+  return cors === true ? OPEN : cors;
+}
+
+/** `response` with the headers added. A response made by `fetch` cannot be changed, hence the copy. */
+export function withHeaders(response: Response, headers: Readonly<Record<string, string>> | undefined): Response {
+  if (headers === undefined) return response;
+  const copy = new Response(response.body, response);
+  for (const [name, value] of Object.entries(headers)) copy.headers.set(name, value);
+  return copy;
+}

@@ -1,0 +1,74 @@
+import { PerdureError } from "../error.ts";
+import type { Clock } from "../id.ts";
+import type { Cell } from "./cell.ts";
+
+/** Ended in one go: closing a database costs about half a millisecond. */
+const BATCH = 16;
+const SHORTEST_SWEEP_MS = 50;
+
+/** How long and how many agents may stay. */
+export interface EvictionLimits {
+  readonly clock: Clock;
+  readonly idleMs: number;
+  readonly maxLive: number;
+}
+
+/** Lets agents leave memory when nothing has needed them for a while, or when there are too many. */
+export class Eviction {
+  readonly #cells: Map<string, Cell>;
+  readonly #count: { readonly live: number };
+  readonly #limits: EvictionLimits;
+  readonly #evicted: () => void;
+  #cancel: (() => void) | undefined;
+
+  /** @param evicted some have left: the earliest alarm may be another one now. */
+  constructor(cells: Map<string, Cell>, count: { readonly live: number }, limits: EvictionLimits, evicted: () => void) {
+    this.#cells = cells;
+    this.#count = count;
+    this.#limits = limits;
+    this.#evicted = evicted;
+  }
+
+  start(): void {
+    this.#schedule(this.#limits.idleMs / 2);
+  }
+
+  stop(): void {
+    this.#cancel?.();
+  }
+
+  /** @throws PerdureError `limit` when every agent in memory is at work. */
+  makeRoom(): void {
+    const { maxLive } = this.#limits;
+    if (this.#count.live < maxLive) return;
+    this.#sweep(0, BATCH);
+    if (this.#count.live < maxLive) return;
+    throw new PerdureError(
+      "limit",
+      `${maxLive} agents are at work at once, which is this host's limit. Try again, or raise \`limits.agents\`.`,
+    );
+  }
+
+  #schedule(ms: number): void {
+    this.#cancel = this.#limits.clock.after(Math.max(ms, SHORTEST_SWEEP_MS), () => {
+      const more = this.#sweep(this.#limits.idleMs, BATCH);
+      this.#schedule(more ? SHORTEST_SWEEP_MS : this.#limits.idleMs / 2);
+    });
+  }
+
+  /** @returns whether it stopped because it had done enough for one go. */
+  #sweep(idleMs: number, batch: number): boolean {
+    const before = this.#limits.clock.now() - idleMs;
+    let ended = 0;
+    for (const [id, cell] of this.#cells) {
+      if (cell.live && !cell.busy && cell.lastUsed <= before) {
+        cell.evict();
+        ended++;
+      }
+      if (cell.empty) this.#cells.delete(id);
+      if (ended >= batch) break;
+    }
+    if (ended > 0) this.#evicted();
+    return ended >= batch;
+  }
+}

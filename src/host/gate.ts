@@ -1,0 +1,99 @@
+import type { TxListener } from "./tx-listener.ts";
+
+/** What goes through the gate: a frame for a socket, or the end of one. */
+export interface Delivery {
+  deliver(): void;
+}
+
+/** What the gate needs to know of the agent's rows. */
+export interface GatedStore {
+  readonly inTransaction: boolean;
+  readonly needed: number;
+  readonly synced: number;
+  durable(): Promise<void>;
+}
+
+interface Waiting {
+  readonly need: number;
+  readonly delivery: Delivery;
+}
+
+/**
+ * Holds what an agent sends until the writes before it are durable, so that no client ever saw what a
+ * crash could undo.
+ *
+ * Three cases, cheapest first. Nothing to wait for: it leaves at once, in the caller's turn. Inside a
+ * transaction: it is held until the commit, and forgotten if the transaction is undone. After a write that
+ * must be synced: it waits in line, and everything behind it too, so that the order of sends is kept.
+ */
+export class Gate implements TxListener {
+  readonly #store: () => GatedStore;
+  readonly #failed: (error: unknown) => void;
+  #held: Delivery[] = [];
+  #line: Waiting[] = [];
+  #draining = false;
+
+  /** @param failed the store could not be synced: what waits is dropped, for it may never be shown. */
+  constructor(store: () => GatedStore, failed: (error: unknown) => void) {
+    this.#store = store;
+    this.#failed = failed;
+  }
+
+  /** Whether everything has left. */
+  get empty(): boolean {
+    return this.#line.length === 0 && this.#held.length === 0;
+  }
+
+  pass(delivery: Delivery): void {
+    const store = this.#store();
+    if (store.inTransaction) this.#held.push(delivery);
+    else if (this.#line.length === 0 && store.needed <= store.synced) delivery.deliver();
+    else this.#wait(store, delivery);
+  }
+
+  mark(): number {
+    return this.#held.length;
+  }
+
+  rolledBack(mark: number): void {
+    this.#held.length = mark;
+  }
+
+  committed(): void {
+    if (this.#held.length === 0) return;
+    const held = this.#held;
+    this.#held = [];
+    for (const delivery of held) this.pass(delivery);
+  }
+
+  /** Resolves when what was written so far may be shown. For answers that do not go through a socket. */
+  async settled(): Promise<void> {
+    const store = this.#store();
+    if (store.needed > store.synced) await store.durable();
+  }
+
+  #wait(store: GatedStore, delivery: Delivery): void {
+    this.#line.push({ need: store.needed, delivery });
+    if (this.#draining) return;
+    this.#draining = true;
+    this.#drain(store).then(
+      () => {
+        this.#draining = false;
+      },
+      (error: unknown) => {
+        this.#draining = false;
+        this.#line = [];
+        this.#failed(error);
+      },
+    );
+  }
+
+  async #drain(store: GatedStore): Promise<void> {
+    while (this.#line.length > 0) {
+      await store.durable();
+      let ready = 0;
+      while (ready < this.#line.length && (this.#line[ready]?.need ?? 0) <= store.synced) ready++;
+      for (const { delivery } of this.#line.splice(0, ready)) delivery.deliver();
+    }
+  }
+}

@@ -1,0 +1,80 @@
+import type { Socket } from "../port.ts";
+import type { Delivery } from "./gate.ts";
+
+/** A platform's socket, as little as is needed of it. */
+export interface RawSocket {
+  /** Bytes accepted and not yet sent. */
+  readonly buffered: number;
+  send(data: string | Uint8Array): void;
+  close(code: number, reason: string): void;
+  /** Drops the connection without a handshake. */
+  terminate(): void;
+}
+
+/** Where a socket's output goes: the gate of the agent's present life. */
+export interface SocketOwner {
+  pass(delivery: Delivery): void;
+  /** A reader that is too slow was let go. */
+  dropped(socket: HostSocket, reason: string): void;
+}
+
+/** The socket as agents see it, kept by the host while agents come and go. */
+export class HostSocket implements Socket {
+  readonly id: string;
+  readonly uri: string;
+  readonly #raw: RawSocket;
+  readonly #maxBuffered: number;
+  #owner: SocketOwner | undefined;
+  tags: readonly string[] = [];
+  attachment: unknown = undefined;
+  /** Broadcasts reach it. */
+  joined = false;
+  /** Connect processing is done: frames may be handed over. */
+  ready = false;
+  open = true;
+  /** Frames that came while connecting. */
+  backlog: (string | Uint8Array)[] = [];
+
+  constructor(id: string, uri: string, raw: RawSocket, maxBuffered: number) {
+    this.id = id;
+    this.uri = uri;
+    this.#raw = raw;
+    this.#maxBuffered = maxBuffered;
+  }
+
+  attach(owner: SocketOwner): void {
+    this.#owner = owner;
+  }
+
+  join(tags: readonly string[]): void {
+    this.tags = tags;
+    this.joined = true;
+  }
+
+  send(data: string | Uint8Array): void {
+    if (!this.open) return;
+    if (this.#owner === undefined) this.#write(data);
+    else this.#owner.pass({ deliver: () => this.#write(data) });
+  }
+
+  close(code = 1000, reason = ""): void {
+    if (!this.open) return;
+    if (this.#owner === undefined) this.#end(code, reason);
+    else this.#owner.pass({ deliver: () => this.#end(code, reason) });
+  }
+
+  #write(data: string | Uint8Array): void {
+    if (!this.open) return;
+    this.#raw.send(data);
+    if (this.#raw.buffered <= this.#maxBuffered) return;
+    // The client comes back and catches up by replay; until then it costs no memory.
+    this.open = false;
+    this.#raw.terminate();
+    this.#owner?.dropped(this, `more than ${this.#maxBuffered} bytes were waiting to be read`);
+  }
+
+  #end(code: number, reason: string): void {
+    this.open = false;
+    this.#raw.close(code, reason);
+  }
+}

@@ -1,0 +1,169 @@
+import { PerdureError } from "../error.ts";
+import type { AgentEvents, AgentEventType, Emit } from "../event.ts";
+import type { Clock } from "../id.ts";
+import type {
+  AgentHost,
+  AgentPath,
+  AsyncContext,
+  Blobs,
+  HostedAgent,
+  HostedAgentClass,
+  Socket,
+  Sockets,
+  SqlRow,
+  SqlValue,
+  WriteLevel,
+} from "../port.ts";
+import { Gate } from "./gate.ts";
+import type { AgentStore, Storage } from "./storage.ts";
+
+/** What a life asks of the host around it. */
+export interface LifeSurroundings {
+  readonly storage: Storage;
+  readonly clock: Clock;
+  readonly context: AsyncContext;
+  /** For `onStart`, unless the caller who wakes an agent brings its own. */
+  readonly props: unknown;
+  publish<T extends AgentEventType>(path: AgentPath, id: string, type: T, payload: AgentEvents[T]): void;
+  call(path: AgentPath, method: string, args: readonly unknown[]): Promise<unknown>;
+  classNameOf(cls: HostedAgentClass): string;
+  abort(path: AgentPath, reason?: unknown): void;
+  remove(path: AgentPath): Promise<void>;
+  /** A life began or ended. */
+  lived(change: 1 | -1): void;
+}
+
+/** What a life asks of the place that it is in. */
+export interface LifeCell {
+  readonly id: string;
+  readonly path: AgentPath;
+  sockets(tag?: string): Socket[];
+  setAlarm(at: number | null): void;
+  keepAwake(work: Promise<unknown>): void;
+  /** The rows can no longer be made durable. */
+  failed(error: unknown): void;
+}
+
+/**
+ * One stay of an agent in memory: the {@link AgentHost} that its object was built with. When the stay is
+ * over every use of it throws, so that work left running by mistake cannot write beside the next life.
+ */
+export class Life implements AgentHost {
+  readonly id: string;
+  readonly path: AgentPath;
+  readonly clock: Clock;
+  readonly context: AsyncContext;
+  readonly emit: Emit;
+  readonly sockets: Sockets;
+  readonly gate: Gate;
+  readonly startedAt: number;
+  readonly #around: LifeSurroundings;
+  readonly #cell: LifeCell;
+  readonly #store: AgentStore;
+  /** Who is waiting for this life to answer. A shared promise would keep every wait it ever raced with. */
+  readonly #waiting = new Set<(error: PerdureError) => void>();
+  #over: PerdureError | undefined;
+  agent: HostedAgent | undefined;
+
+  constructor(around: LifeSurroundings, cell: LifeCell) {
+    this.#around = around;
+    this.#cell = cell;
+    this.id = cell.id;
+    this.path = cell.path;
+    this.clock = around.clock;
+    this.context = around.context;
+    this.startedAt = around.clock.now();
+    this.emit = (type, payload) => around.publish(cell.path, cell.id, type, payload);
+    this.sockets = { all: (tag) => cell.sockets(tag) };
+    this.gate = new Gate(
+      () => this.#store,
+      (error) => cell.failed(error),
+    );
+    this.#store = around.storage.open(cell.id, this.gate);
+    around.lived(1);
+  }
+
+  get over(): boolean {
+    return this.#over !== undefined;
+  }
+
+  get wrote(): boolean {
+    return this.#store.wrote;
+  }
+
+  get blobs(): Blobs {
+    return this.#alive().blobs;
+  }
+
+  sql<T = SqlRow>(query: string, ...args: SqlValue[]): T[] {
+    return this.#alive().sql<T>(query, ...args);
+  }
+
+  tx<T>(work: () => T, level?: WriteLevel): T {
+    return this.#alive().tx(work, level);
+  }
+
+  durable(): Promise<void> {
+    return this.#store.durable();
+  }
+
+  alarm(at: number | null): void {
+    this.#alive();
+    this.#cell.setAlarm(at);
+  }
+
+  keepAwake<T>(work: Promise<T>): Promise<T> {
+    this.#alive();
+    this.#cell.keepAwake(work);
+    return work;
+  }
+
+  call(path: AgentPath, method: string, args: readonly unknown[]): Promise<unknown> {
+    this.#alive();
+    return this.#around.call(path, method, args);
+  }
+
+  classNameOf(cls: HostedAgentClass): string {
+    return this.#around.classNameOf(cls);
+  }
+
+  abort(path: AgentPath, reason?: unknown): void {
+    this.#alive();
+    this.#around.abort(path, reason);
+  }
+
+  remove(path: AgentPath): Promise<void> {
+    this.#alive();
+    return this.#around.remove(path);
+  }
+
+  /** Settles as `work` does, or fails when this life is ended from outside before that. */
+  orGone<T>(work: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.add(reject);
+      work.then(resolve, reject).finally(() => this.#waiting.delete(reject));
+    });
+  }
+
+  /** Ends this life. With a `reason`, calls under way fail with it; without, nothing was under way. */
+  end(reason?: PerdureError): void {
+    if (this.#over !== undefined) return;
+    this.#over =
+      reason ??
+      new PerdureError(
+        "agent_gone",
+        `${this.id} had left memory when this ran. Work that outlives its caller belongs in keepAliveWhile(), a fiber, a schedule or the queue.`,
+      );
+    if (reason !== undefined) {
+      this.agent?.halt(reason);
+      for (const reject of this.#waiting) reject(reason);
+    }
+    this.#store.release();
+    this.#around.lived(-1);
+  }
+
+  #alive(): AgentStore {
+    if (this.#over !== undefined) throw this.#over;
+    return this.#store;
+  }
+}

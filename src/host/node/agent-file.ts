@@ -1,0 +1,121 @@
+import { createHash } from "node:crypto";
+import fs from "node:fs";
+import path from "node:path";
+import Database from "better-sqlite3";
+import { migrate } from "../../store/migrations.ts";
+import { parseAgentId } from "../../wire/agent-path.ts";
+import type { AgentFile } from "./handle-pool.ts";
+import type { SpareFiles } from "./spare-files.ts";
+import { plainSql } from "./template.ts";
+import { syncDirectory, WalSync } from "./wal-sync.ts";
+
+const READABLE_LENGTH = 40;
+
+/** Where an agent's database is, relative to the host's directory: readable first, unique by the hash of its id. */
+export function agentFileName(id: string): string {
+  const leaf = parseAgentId(id).at(-1);
+  const readable = (leaf?.name ?? "").replace(/[^A-Za-z0-9_-]/g, "_").slice(0, READABLE_LENGTH);
+  const hash = createHash("sha256").update(id).digest("hex").slice(0, 24);
+  const folder = (leaf?.className ?? "").replace(/[^A-Za-z0-9_-]/g, "_");
+  return path.join("agents", folder, `${readable}.${hash}.db`);
+}
+
+/** One agent's database as a file. Made by the first write, from a spare. */
+export class DiskAgentFile implements AgentFile {
+  readonly #path: string;
+  readonly #spares: SpareFiles;
+  readonly #maxBytes: number;
+  readonly #wal: WalSync;
+  #there: boolean | undefined;
+  #new = false;
+
+  constructor(file: string, spares: SpareFiles, maxBytes: number) {
+    this.#path = file;
+    this.#spares = spares;
+    this.#maxBytes = maxBytes;
+    this.#wal = new WalSync(file);
+  }
+
+  exists(): boolean {
+    return (this.#there ??= fs.existsSync(this.#path));
+  }
+
+  open(): Database.Database {
+    if (!this.exists()) this.#create();
+    const db = new Database(this.#path);
+    try {
+      // One owner: the lock is held while open, and the log's index lives in memory instead of a file.
+      db.pragma("locking_mode = EXCLUSIVE");
+      db.pragma("synchronous = NORMAL");
+      db.pragma(`max_page_count = ${Math.max(1, Math.floor(this.#maxBytes / 4096))}`);
+      migrate(plainSql(db));
+      return db;
+    } catch (thrown) {
+      db.close();
+      throw thrown;
+    }
+  }
+
+  async sync(): Promise<void> {
+    await this.#wal.sync();
+    if (!this.#new) return;
+    this.#new = false;
+    await syncDirectory(path.dirname(this.#path));
+  }
+
+  closed(): void {
+    this.#wal.forget();
+  }
+
+  /** Deletes it. The database is closed by then. */
+  async remove(): Promise<void> {
+    this.#wal.forget();
+    for (const suffix of ["", "-wal", "-shm"]) await fs.promises.rm(this.#path + suffix, { force: true });
+    await syncDirectory(path.dirname(this.#path));
+    this.#there = false;
+  }
+
+  #create(): void {
+    fs.mkdirSync(path.dirname(this.#path), { recursive: true });
+    this.#spares.take(this.#path);
+    this.#there = true;
+    this.#new = true;
+  }
+}
+
+/** An agent's database in memory: lives as long as its host. */
+export class MemoryAgentFile implements AgentFile {
+  #bytes: Buffer | undefined;
+  #db: Database.Database | undefined;
+  readonly #template: Uint8Array;
+
+  constructor(template: Uint8Array) {
+    this.#template = template;
+  }
+
+  exists(): boolean {
+    return this.#db !== undefined || this.#bytes !== undefined;
+  }
+
+  open(): Database.Database {
+    const bytes = Buffer.from(this.#bytes ?? this.#template);
+    // A database in memory has no log.
+    bytes[18] = 1;
+    bytes[19] = 1;
+    const db = new Database(bytes);
+    const close = db.close.bind(db);
+    db.close = () => {
+      this.#bytes = db.serialize();
+      this.#db = undefined;
+      return close();
+    };
+    this.#db = db;
+    return db;
+  }
+
+  sync(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  closed(): void {}
+}

@@ -1,0 +1,123 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import { getRequestListener } from "@hono/node-server";
+import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
+import { PerdureError } from "../../error.ts";
+import type { AgentPath, AgentStep, HostedAgentClass } from "../../port.ts";
+import { Registry } from "../registry.ts";
+import { Router } from "../route.ts";
+import { Runtime } from "../runtime.ts";
+import { type AgentStub, createStub } from "../../stub.ts";
+import type { Storage } from "../storage.ts";
+import { asyncContext } from "./async-context.ts";
+import { publishTo } from "./channels.ts";
+import { openDiskStorage } from "./disk-storage.ts";
+import { defaultLimits, type HostLimits, type HostOptions } from "./options.ts";
+import { systemClock } from "./system-clock.ts";
+import { WebSockets } from "./web-sockets.ts";
+
+const DEFAULT_IDLE_MS = 30_000;
+const DEFAULT_GRACE_MS = 10_000;
+
+/** Lets an app choose the agent by itself (the clients' `basePath`) instead of by the URL. */
+export interface Target {
+  readonly agent?: AgentStep;
+}
+
+/** Agents in this process, to be mounted into any Node server. */
+export interface Host {
+  /** Answers a request to an agent; 404 for any other path. */
+  fetch(request: Request, target?: Target): Promise<Response>;
+  /** Like {@link Host.fetch}, but `undefined` for a path that is not an agent's. */
+  route(request: Request, target?: Target): Promise<Response | undefined>;
+  /** For `node:http` and Express: answers requests to agents and calls `next` for the others. */
+  handler(request: IncomingMessage, response: ServerResponse, next?: () => void): void;
+  /** For the `upgrade` event of a `node:http` server. @returns whether the path was an agent's. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, target?: Target): Promise<boolean>;
+  /** An agent for server code: call its methods, and wait for what they return. Wakes it on the first call. */
+  getAgentByName<C extends HostedAgentClass>(cls: C, name: string, options?: { props?: unknown }): AgentStub<InstanceType<C>>;
+  /** Ids of agents that have stored something, in pages. */
+  listAgents(options?: { after?: string; limit?: number }): string[];
+  /** For health checks. */
+  status(): { ok: boolean; live: number; kept: number; connections: number };
+  /** Stops: no new work, running work settles or stays resumable, clients are told to come back. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Opens the data, carries on what an earlier process left behind, and waits for requests.
+ * @throws PerdureError `directory_locked`, `bad_config`, `database_corrupt`
+ */
+export function createHost(options: HostOptions): Host {
+  const registry = new Registry(options.agents, options.subAgents ?? {});
+  const limits: HostLimits = { ...defaultLimits, ...options.limits };
+  const clock = options.clock ?? systemClock;
+  const storage = openStorage(options, limits);
+  const runtime = new Runtime({
+    registry,
+    storage,
+    clock,
+    context: asyncContext,
+    publish: publishTo(clock),
+    props: options.props,
+    idleMs: options.idleMs ?? DEFAULT_IDLE_MS,
+    maxLive: limits.agents,
+  });
+  const router = new Router(runtime, registry, options);
+  const sockets = new WebSockets(router, runtime, limits);
+  const route: Host["route"] = (request, target) => router.respond(request, target?.agent);
+  const fetch: Host["fetch"] = async (request, target) =>
+    (await route(request, target)) ?? new Response("Not Found", { status: 404 });
+  let stopped: Promise<void> | undefined;
+
+  runtime.start();
+  return {
+    fetch,
+    route,
+    handler: mount(route),
+    upgrade: (request, socket, head, target) => sockets.upgrade(request, socket, head, target?.agent),
+    getAgentByName(cls, name, extra) {
+      const path: AgentPath = [{ className: registry.nameOf(cls), name }];
+      return createStub(path, (to, method, args) => runtime.call(to, method, args, extra?.props));
+    },
+    listAgents: ({ after = "", limit = 1000 } = {}) => storage.index.list(after, limit),
+    status: () => ({ ok: !runtime.stopping, ...runtime.counts }),
+    stop() {
+      stopped ??= runtime
+        .stop(options.graceMs ?? DEFAULT_GRACE_MS)
+        .then(() => sockets.close())
+        .then(() => storage.close());
+      return stopped;
+    },
+  };
+}
+
+function openStorage(options: HostOptions, limits: HostLimits): Storage {
+  if (options.storage !== undefined) return options.storage;
+  if (options.dir === undefined) {
+    throw new PerdureError("bad_config", "createHost() needs `dir`, a directory for its data, or `storage: memoryStorage()`.");
+  }
+  let commits = 0;
+  const { onCommit } = options;
+  return openDiskStorage(options.dir, limits, onCommit && ((id) => onCommit(++commits, id)));
+}
+
+/** Turns the router into Node middleware. */
+function mount(route: Host["route"]): Host["handler"] {
+  const nexts = new WeakMap<object, () => void>();
+  const listener = getRequestListener(
+    async (request, { incoming }) => {
+      const response = await route(request);
+      if (response !== undefined) return response;
+      const next = nexts.get(incoming);
+      if (next === undefined) return new Response("Not Found", { status: 404 });
+      next();
+      return RESPONSE_ALREADY_SENT;
+    },
+    { overrideGlobalObjects: false },
+  );
+  return (incoming, outgoing, next) => {
+    if (next !== undefined) nexts.set(incoming, next);
+    void listener(incoming, outgoing);
+  };
+}

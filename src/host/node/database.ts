@@ -1,0 +1,193 @@
+import type BetterSqlite3 from "better-sqlite3";
+import { PerdureError } from "../../error.ts";
+import type { Blobs, SqlRow, SqlValue, WriteLevel } from "../../port.ts";
+import { guardStatement } from "../statement-guard.ts";
+import type { AgentStore } from "../storage.ts";
+import type { TxListener } from "../tx-listener.ts";
+import type { AgentFile, Handle, HandlePool } from "./handle-pool.ts";
+import { toSqlError } from "./sql-error.ts";
+
+/** Where a database reports to. */
+export interface DatabaseEvents extends TxListener {
+  /** Before the first write of this object's life; what it writes elsewhere is there before the agent's rows. */
+  firstWrite(): void;
+  /** What {@link DatabaseEvents.firstWrite} wrote must survive as well. */
+  firstWriteDurable(): Promise<void>;
+}
+
+/**
+ * One agent's SQLite database. It costs nothing until it is used: without a file, reads are answered by an
+ * empty database that all agents share, and the file is made by the first write. Handles come from a
+ * bounded pool and may be closed between any two calls.
+ *
+ * Commits are counted. `needed` is the last one that must be synced before output may leave, `synced` the
+ * last one that is; the gate compares the two.
+ */
+export class AgentDatabase implements AgentStore {
+  readonly blobs: Blobs;
+  readonly #label: string;
+  readonly #file: AgentFile;
+  readonly #pool: HandlePool;
+  readonly #events: DatabaseEvents;
+  #depth = 0;
+  #level: WriteLevel = "commit";
+  #wrote = false;
+  #announced = false;
+  #commits = 0;
+  #needed = 0;
+  #synced = 0;
+  #syncing: Promise<void> | undefined;
+
+  /** @param label names the agent in errors. */
+  constructor(label: string, file: AgentFile, pool: HandlePool, blobs: Blobs, events: DatabaseEvents) {
+    this.blobs = blobs;
+    this.#label = label;
+    this.#file = file;
+    this.#pool = pool;
+    this.#events = events;
+  }
+
+  get wrote(): boolean {
+    return this.#announced;
+  }
+
+  get inTransaction(): boolean {
+    return this.#depth > 0;
+  }
+
+  /** Number of the last commit that output has to wait for. */
+  get needed(): number {
+    return this.#needed;
+  }
+
+  /** Number of the last commit that survives the loss of power. */
+  get synced(): number {
+    return this.#synced;
+  }
+
+  sql<T = SqlRow>(query: string, ...args: SqlValue[]): T[] {
+    try {
+      const handle = this.#handle(false);
+      const statement = this.#prepare(handle, query);
+      if (!statement.readonly) return this.#write<T>(query, args);
+      return statement.reader ? (statement.all(...args) as T[]) : (statement.run(...args), []);
+    } catch (thrown) {
+      throw toSqlError(thrown, this.#label);
+    }
+  }
+
+  tx<T>(work: () => T, level?: WriteLevel): T {
+    const handle = this.#handle(true);
+    const outermost = this.#depth === 0;
+    if (outermost) {
+      this.#level = level ?? "sync";
+      this.#wrote = false;
+    } else if (level === "sync") this.#level = "sync";
+    const name = `p${this.#depth}`;
+    this.#control(handle, outermost ? "BEGIN" : `SAVEPOINT ${name}`);
+    const mark = this.#events.mark();
+    this.#depth++;
+    let result: T;
+    try {
+      result = work();
+      if (isPromise(result)) {
+        throw new PerdureError("bad_state", "The function given to tx() returned a promise. Await before or after it, never inside.");
+      }
+      if (outermost && this.#wrote) this.#announce();
+      this.#control(handle, outermost ? "COMMIT" : `RELEASE ${name}`);
+    } catch (thrown) {
+      this.#depth--;
+      this.#undo(handle, outermost, name);
+      this.#events.rolledBack(mark);
+      throw thrown;
+    }
+    this.#depth--;
+    if (outermost) this.#committed(this.#wrote ? this.#level : undefined);
+    return result;
+  }
+
+  /** Resolves when every commit so far survives the loss of power. Several callers share one sync. */
+  async durable(): Promise<void> {
+    const target = this.#commits;
+    while (this.#synced < target) {
+      this.#syncing ??= this.#sync().finally(() => {
+        this.#syncing = undefined;
+      });
+      await this.#syncing;
+    }
+  }
+
+  /** Gives the handle back. SQLite syncs as it closes, so nothing is pending afterwards. */
+  release(): void {
+    this.#pool.close(this.#file);
+    this.#synced = this.#commits;
+  }
+
+  async #sync(): Promise<void> {
+    const upto = this.#commits;
+    try {
+      await this.#events.firstWriteDurable();
+      await this.#pool.sync(this.#file);
+    } catch (thrown) {
+      throw toSqlError(thrown, this.#label);
+    }
+    this.#synced = Math.max(this.#synced, upto);
+  }
+
+  #write<T>(query: string, args: SqlValue[]): T[] {
+    const handle = this.#handle(true);
+    const statement = this.#prepare(handle, query);
+    if (this.#depth === 0) this.#announce();
+    const rows = statement.reader ? (statement.all(...args) as T[]) : (statement.run(...args), []);
+    this.#wrote = true;
+    if (this.#depth === 0) this.#committed("sync");
+    return rows;
+  }
+
+  #announce(): void {
+    if (this.#announced) return;
+    this.#events.firstWrite();
+    this.#announced = true;
+  }
+
+  #committed(level: WriteLevel | undefined): void {
+    if (level !== undefined) {
+      this.#commits++;
+      if (level === "sync") this.#needed = this.#commits;
+    }
+    this.#events.committed();
+    if (level !== undefined) this.#pool.onCommit?.(this.#label);
+  }
+
+  #undo(handle: Handle, outermost: boolean, name: string): void {
+    // SQLite ends a transaction by itself on some failures, such as a full disk.
+    if (!handle.db.inTransaction) return;
+    if (outermost) return this.#control(handle, "ROLLBACK");
+    this.#control(handle, `ROLLBACK TO ${name}`);
+    this.#control(handle, `RELEASE ${name}`);
+  }
+
+  #handle(forWrite: boolean): Handle {
+    try {
+      return this.#pool.handle(this.#file, forWrite);
+    } catch (thrown) {
+      throw toSqlError(thrown, this.#label);
+    }
+  }
+
+  #control(handle: Handle, query: string): void {
+    try {
+      handle.prepare(query).run();
+    } catch (thrown) {
+      throw toSqlError(thrown, this.#label);
+    }
+  }
+
+  #prepare(handle: Handle, query: string): BetterSqlite3.Statement<SqlValue[]> {
+    return handle.known(query) ?? (guardStatement(query), handle.prepare(query));
+  }
+}
+
+function isPromise(value: unknown): boolean {
+  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
+}

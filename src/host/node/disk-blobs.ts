@@ -1,0 +1,67 @@
+import { createHash, randomUUID } from "node:crypto";
+import fs from "node:fs";
+import path from "node:path";
+import { PerdureError } from "../../error.ts";
+import type { Blobs } from "../../port.ts";
+import { syncDirectory } from "./wal-sync.ts";
+
+const NAME = /^[0-9a-f]{64}$/;
+
+/** One agent's large bytes, a file each, named by their SHA-256. */
+export function diskBlobs(dir: string): Blobs {
+  const fileOf = (name: string) => {
+    if (!NAME.test(name)) throw new PerdureError("bad_input", `"${name}" is not the name of a blob. Use one that put() returned.`);
+    return path.join(dir, name);
+  };
+  return {
+    async put(bytes) {
+      const name = blobName(bytes);
+      const file = fileOf(name);
+      if (fs.existsSync(file)) return name;
+      await fs.promises.mkdir(dir, { recursive: true });
+      const draft = path.join(dir, `${randomUUID()}.draft`);
+      const handle = await fs.promises.open(draft, "wx");
+      try {
+        await handle.writeFile(bytes);
+        await handle.datasync();
+      } finally {
+        await handle.close();
+      }
+      await fs.promises.rename(draft, file);
+      await syncDirectory(dir);
+      return name;
+    },
+    async get(name) {
+      try {
+        return await fs.promises.readFile(fileOf(name));
+      } catch (thrown) {
+        if (thrown instanceof Error && "code" in thrown && thrown.code === "ENOENT") return undefined;
+        throw thrown;
+      }
+    },
+    async delete(name) {
+      await fs.promises.rm(fileOf(name), { force: true });
+    },
+  };
+}
+
+/** Blobs of a host that keeps everything in memory. */
+export function memoryBlobs(): Blobs {
+  const blobs = new Map<string, Uint8Array>();
+  return {
+    put(bytes) {
+      const name = blobName(bytes);
+      blobs.set(name, bytes.slice());
+      return Promise.resolve(name);
+    },
+    get: (name) => Promise.resolve(blobs.get(name)?.slice()),
+    delete(name) {
+      blobs.delete(name);
+      return Promise.resolve();
+    },
+  };
+}
+
+function blobName(bytes: Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex");
+}

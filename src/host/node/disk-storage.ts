@@ -1,0 +1,67 @@
+import fs from "node:fs";
+import path from "node:path";
+import type { Storage } from "../storage.ts";
+import type { TxListener } from "../tx-listener.ts";
+import { agentFileName, DiskAgentFile } from "./agent-file.ts";
+import { AgentDatabase, type DatabaseEvents } from "./database.ts";
+import { diskBlobs } from "./disk-blobs.ts";
+import { HandlePool } from "./handle-pool.ts";
+import { HostDb } from "./host-db.ts";
+import { SpareFiles } from "./spare-files.ts";
+import { openEmpty, templateBytes } from "./template.ts";
+
+/** Bounds of a storage on disk. */
+export interface DiskLimits {
+  /** The most databases open at a time. */
+  readonly openDatabases: number;
+  /** The largest database of one agent, in bytes. */
+  readonly databaseBytes: number;
+}
+
+/**
+ * Everything in one directory: `host.db` (the index, and the lock), `agents/` (a database per agent) and
+ * `blobs/`. Copy the directory of a stopped host and you have a backup.
+ * @throws PerdureError `directory_locked`
+ */
+export function openDiskStorage(dir: string, limits: DiskLimits, onCommit?: (id: string) => void): Storage {
+  fs.mkdirSync(dir, { recursive: true });
+  const index = new HostDb(dir);
+  const spares = new SpareFiles(path.join(dir, "spare"), templateBytes());
+  const pool = new HandlePool(limits.openDatabases, openEmpty());
+  pool.onCommit = onCommit;
+  const fileOf = (id: string) => new DiskAgentFile(path.join(dir, agentFileName(id)), spares, limits.databaseBytes);
+  const blobDir = (id: string) => path.join(dir, "blobs", path.basename(agentFileName(id), ".db"));
+
+  return {
+    index,
+    open(id, listener) {
+      return new AgentDatabase(id, fileOf(id), pool, diskBlobs(blobDir(id)), indexed(index, id, listener));
+    },
+    async remove(id) {
+      await fileOf(id).remove();
+      await fs.promises.rm(blobDir(id), { recursive: true, force: true });
+      index.remove(id);
+    },
+    durable: () => index.durable(),
+    async close() {
+      await spares.close();
+      pool.closeAll();
+      index.close();
+    },
+  };
+}
+
+/** The index hears of an agent before its first row is there. */
+export function indexed(
+  index: { wake(id: string): void; durable(): Promise<void> },
+  id: string,
+  listener: TxListener,
+): DatabaseEvents {
+  return {
+    mark: () => listener.mark(),
+    rolledBack: (mark: number) => listener.rolledBack(mark),
+    committed: () => listener.committed(),
+    firstWrite: () => index.wake(id),
+    firstWriteDurable: () => index.durable(),
+  };
+}

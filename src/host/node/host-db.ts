@@ -1,0 +1,149 @@
+import fs from "node:fs";
+import path from "node:path";
+import Database from "better-sqlite3";
+import { errorText, PerdureError } from "../../error.ts";
+import { WalSync } from "./wal-sync.ts";
+
+/**
+ * The host's own small database: which agents exist, which were in the middle of something, and when each
+ * sleeping one wants to be woken. It holds nothing that an agent could not tell itself; it says whom to ask.
+ *
+ * `awake` is set before the first commit of an agent's life and cleared when that life ends in order,
+ * together with the alarm of that moment. After a crash every agent that was awake is woken and computes
+ * its own alarm, so this index may be early and is never late, and costs two writes per life.
+ */
+export class HostDb {
+  readonly #db: Database.Database;
+  readonly #wal: WalSync;
+  readonly #owner: string;
+  readonly #statements: ReturnType<typeof prepareAll>;
+  #written = 0;
+  #synced = 0;
+
+  /** @throws PerdureError `directory_locked` when another process, or another host in this one, has it open. */
+  constructor(dir: string) {
+    const file = path.join(dir, "host.db");
+    this.#owner = path.join(dir, "host.pid");
+    this.#wal = new WalSync(file);
+    this.#db = openLocked(file, dir, this.#owner);
+    this.#db.exec(`
+      CREATE TABLE IF NOT EXISTS agent (
+        id TEXT PRIMARY KEY, at INTEGER, awake INTEGER NOT NULL DEFAULT 0
+      ) STRICT, WITHOUT ROWID;
+      CREATE INDEX IF NOT EXISTS agent_at ON agent (at) WHERE at IS NOT NULL;
+      CREATE INDEX IF NOT EXISTS agent_awake ON agent (awake) WHERE awake = 1;
+    `);
+    this.#statements = prepareAll(this.#db);
+    fs.writeFileSync(this.#owner, String(process.pid));
+  }
+
+  /** Notes that a life of this agent has begun to write. */
+  wake(id: string): void {
+    this.#statements.wake.run(id);
+    this.#written++;
+  }
+
+  /** Notes that the life is over, and when the next one is due. */
+  settle(id: string, at: number | null): void {
+    this.#statements.settle.run(id, at);
+    this.#written++;
+  }
+
+  /** Agents whose last life did not end in order. */
+  awake(): string[] {
+    return this.#statements.awake.all();
+  }
+
+  due(now: number, limit: number): string[] {
+    return this.#statements.due.all(now, limit);
+  }
+
+  nextDue(): number | null {
+    return this.#statements.nextDue.get() ?? null;
+  }
+
+  has(id: string): boolean {
+    return this.#statements.has.get(id) !== undefined;
+  }
+
+  /** All agents that have written something, by id. */
+  list(after: string, limit: number): string[] {
+    return this.#statements.list.all(after, limit);
+  }
+
+  /** `id` and every child below it, deepest last. */
+  tree(id: string): string[] {
+    // Ids are path segments joined by "/"; "0" is the character after it.
+    return this.#statements.tree.all(id, `${id}/`, `${id}0`);
+  }
+
+  remove(id: string): void {
+    this.#statements.remove.run(id);
+    this.#written++;
+  }
+
+  /** Resolves when everything written here survives the loss of power. */
+  async durable(): Promise<void> {
+    const upto = this.#written;
+    if (this.#synced >= upto) return;
+    await this.#wal.sync();
+    this.#synced = Math.max(this.#synced, upto);
+  }
+
+  close(): void {
+    this.#db.close();
+    this.#wal.forget();
+    fs.rmSync(this.#owner, { force: true });
+  }
+}
+
+function prepareAll(db: Database.Database) {
+  return {
+    wake: db.prepare<[string]>(
+      "INSERT INTO agent (id, awake) VALUES (?, 1) ON CONFLICT (id) DO UPDATE SET awake = 1, at = NULL",
+    ),
+    settle: db.prepare<[string, number | null]>(
+      "INSERT INTO agent (id, at, awake) VALUES (?, ?, 0) ON CONFLICT (id) DO UPDATE SET at = excluded.at, awake = 0",
+    ),
+    awake: db.prepare<[], string>("SELECT id FROM agent WHERE awake = 1 ORDER BY id").pluck(),
+    due: db
+      .prepare<[number, number], string>("SELECT id FROM agent WHERE at IS NOT NULL AND at <= ? ORDER BY at LIMIT ?")
+      .pluck(),
+    nextDue: db.prepare<[], number>("SELECT min(at) FROM agent WHERE at IS NOT NULL").pluck(),
+    has: db.prepare<[string], number>("SELECT 1 FROM agent WHERE id = ?").pluck(),
+    list: db.prepare<[string, number], string>("SELECT id FROM agent WHERE id > ? ORDER BY id LIMIT ?").pluck(),
+    tree: db
+      .prepare<[string, string, string], string>("SELECT id FROM agent WHERE id = ? OR (id >= ? AND id < ?) ORDER BY id")
+      .pluck(),
+    remove: db.prepare<[string]>("DELETE FROM agent WHERE id = ?"),
+  };
+}
+
+/**
+ * The lock is SQLite's own exclusive lock on the host database: the operating system frees it when the
+ * process dies, however it dies, so there is no stale lock file to delete by hand.
+ */
+function openLocked(file: string, dir: string, owner: string): Database.Database {
+  const db = new Database(file, { timeout: 0 });
+  try {
+    db.pragma("locking_mode = EXCLUSIVE");
+    db.pragma("journal_mode = WAL");
+    db.pragma("synchronous = NORMAL");
+    db.exec("BEGIN IMMEDIATE; COMMIT");
+    return db;
+  } catch (thrown) {
+    db.close();
+    if (!/locked|busy/i.test(errorText(thrown))) {
+      throw new PerdureError("database_corrupt", `The host database ${file} cannot be opened: ${errorText(thrown)}`, {
+        cause: thrown,
+      });
+    }
+    const pid = fs.existsSync(owner) ? fs.readFileSync(owner, "utf8") : "unknown";
+    throw new PerdureError(
+      "directory_locked",
+      `The directory ${dir} is in use by another Perdure host (process ${pid}). ` +
+        "Stop that one first, or give this one a directory of its own.",
+      { cause: thrown },
+    );
+  }
+}

@@ -1,0 +1,17 @@
+// Running agents in a Node process.
+
+// Hosts
+export { createHost, type Host, type Target } from "./create-host.ts";
+export { serve, type ServedHost, type ServeOptions } from "./serve.ts";
+export type { HostLimits, HostOptions } from "./options.ts";
+export type { AgentClasses } from "../registry.ts";
+export type { BeforeHook, RouteOptions } from "../route.ts";
+export type { Cors } from "../cors.ts";
+export type { AgentStub } from "../../stub.ts";
+
+// Storage
+export { memoryStorage } from "./memory-storage.ts";
+export type { Storage } from "../storage.ts";
+
+// Events
+export { subscribe } from "./channels.ts";

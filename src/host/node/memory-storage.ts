@@ -1,0 +1,105 @@
+import type { Blobs } from "../../port.ts";
+import type { AgentIndex, Storage } from "../storage.ts";
+import { MemoryAgentFile } from "./agent-file.ts";
+import { AgentDatabase } from "./database.ts";
+import { memoryBlobs } from "./disk-blobs.ts";
+import { indexed } from "./disk-storage.ts";
+import { HandlePool } from "./handle-pool.ts";
+import { openEmpty, templateBytes } from "./template.ts";
+
+/**
+ * Keeps everything in memory: for tests, and for agents that may be forgotten when the process ends. A
+ * second host on the same value finds what the first one left, as after a restart.
+ */
+export function memoryStorage(options: { openDatabases?: number; onCommit?: (id: string) => void } = {}): Storage {
+  const template = templateBytes();
+  const files = new Map<string, MemoryAgentFile>();
+  const blobs = new Map<string, Blobs>();
+  const index = new MemoryIndex();
+  const limit = options.openDatabases ?? Number.POSITIVE_INFINITY;
+  let pool = openPool();
+  function openPool(): HandlePool {
+    const fresh = new HandlePool(limit, openEmpty());
+    fresh.onCommit = options.onCommit;
+    return fresh;
+  }
+  return {
+    index,
+    open(id, listener) {
+      const file = files.get(id) ?? new MemoryAgentFile(template);
+      files.set(id, file);
+      const own = blobs.get(id) ?? memoryBlobs();
+      blobs.set(id, own);
+      return new AgentDatabase(id, file, pool, own, indexed(index, id, listener));
+    },
+    remove(id) {
+      files.delete(id);
+      blobs.delete(id);
+      index.remove(id);
+      return Promise.resolve();
+    },
+    durable: () => Promise.resolve(),
+    close() {
+      pool.closeAll();
+      pool = openPool();
+      return Promise.resolve();
+    },
+  };
+}
+
+class MemoryIndex implements AgentIndex {
+  readonly #rows = new Map<string, { at: number | null; awake: boolean }>();
+
+  awake(): string[] {
+    return this.#ids((row) => row.awake);
+  }
+
+  due(now: number, limit: number): string[] {
+    const due = [...this.#rows].filter(([, { at }]) => at !== null && at <= now);
+    return due
+      .sort(([, a], [, b]) => (a.at ?? 0) - (b.at ?? 0))
+      .slice(0, limit)
+      .map(([id]) => id);
+  }
+
+  nextDue(): number | null {
+    let next: number | null = null;
+    for (const { at } of this.#rows.values()) if (at !== null && (next === null || at < next)) next = at;
+    return next;
+  }
+
+  has(id: string): boolean {
+    return this.#rows.has(id);
+  }
+
+  list(after: string, limit: number): string[] {
+    return this.#ids((_, id) => id > after).slice(0, limit);
+  }
+
+  tree(id: string): string[] {
+    return this.#ids((_, key) => key === id || key.startsWith(`${id}/`));
+  }
+
+  wake(id: string): void {
+    this.#rows.set(id, { at: null, awake: true });
+  }
+
+  settle(id: string, at: number | null): void {
+    this.#rows.set(id, { at, awake: false });
+  }
+
+  remove(id: string): void {
+    this.#rows.delete(id);
+  }
+
+  durable(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  #ids(keep: (row: { awake: boolean }, id: string) => boolean): string[] {
+    return [...this.#rows]
+      .filter(([id, row]) => keep(row, id))
+      .map(([id]) => id)
+      .sort();
+  }
+}

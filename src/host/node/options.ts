@@ -1,0 +1,52 @@
+import type { Clock } from "../../id.ts";
+import type { AgentClasses } from "../registry.ts";
+import type { RouteOptions } from "../route.ts";
+import type { Storage } from "../storage.ts";
+
+/** Bounds of a host. Each is generous for one machine; reaching one is an error for that client or agent alone. */
+export interface HostLimits {
+  /** Largest frame that is read, in bytes. A larger one is ignored. Default 16 MiB. */
+  readonly frameBytes: number;
+  /** Sockets per agent; one more is closed with 1013. Default 10,000. */
+  readonly connectionsPerAgent: number;
+  /** Bytes waiting for a slow reader before it is dropped, to catch up by reconnecting. Default 16 MiB. */
+  readonly sendBufferBytes: number;
+  /** Agents in memory at a time. Default 10,000. */
+  readonly agents: number;
+  /** Database files open at a time. Default 256. */
+  readonly openDatabases: number;
+  /** Largest database of one agent, in bytes. Default 8 GiB. */
+  readonly databaseBytes: number;
+}
+
+export const defaultLimits: HostLimits = {
+  frameBytes: 16 * 1024 * 1024,
+  connectionsPerAgent: 10_000,
+  sendBufferBytes: 16 * 1024 * 1024,
+  agents: 10_000,
+  openDatabases: 256,
+  databaseBytes: 8 * 1024 ** 3,
+};
+
+/** What {@link createHost} needs: the classes, and where to keep their agents. */
+export interface HostOptions extends RouteOptions {
+  /** Classes that clients can reach, by name or as a list. */
+  readonly agents: AgentClasses;
+  /** Classes that exist only as children of other agents. */
+  readonly subAgents?: AgentClasses;
+  /** The directory of all data. One host at a time may use it. */
+  readonly dir?: string;
+  /** Instead of `dir`: `memoryStorage()`, for tests and for agents that may be forgotten. */
+  readonly storage?: Storage;
+  /** Handed to `onStart` of every agent that this host wakes. */
+  readonly props?: unknown;
+  /** How long an agent that nothing needs stays in memory. Its sockets stay open. Default 30 s. */
+  readonly idleMs?: number;
+  /** How long `stop()` waits for running work. What does not settle is carried on at the next start. Default 10 s. */
+  readonly graceMs?: number;
+  readonly limits?: Partial<HostLimits>;
+  /** Default: the machine's clock. */
+  readonly clock?: Clock;
+  /** Called right after each commit of an agent database, with a count. For crash tests; must not throw. */
+  readonly onCommit?: (count: number, agentId: string) => void;
+}

@@ -1,0 +1,99 @@
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { getRequestListener } from "@hono/node-server";
+import { createHost, type Host } from "./create-host.ts";
+import type { HostOptions } from "./options.ts";
+
+const DEFAULT_PORT = 8787;
+
+/** What {@link serve} adds to the options of a host. */
+export interface ServeOptions extends HostOptions {
+  /** Default 8787; 0 takes any free port. */
+  readonly port?: number;
+  /** Default `127.0.0.1`. */
+  readonly hostname?: string;
+  /** Path of the health check. Default `/health`. */
+  readonly healthPath?: string;
+  /** Answers requests that are not for an agent. Default 404. */
+  readonly fetch?: (request: Request) => Response | Promise<Response>;
+  /** Whether SIGTERM and SIGINT stop the host in order and then end the process. Default true. */
+  readonly signals?: boolean;
+}
+
+/** A host with a server of its own. */
+export interface ServedHost extends Host {
+  readonly url: string;
+  readonly port: number;
+  readonly server: Server;
+}
+
+/**
+ * Starts a host and an HTTP server for it. Resolves when it listens.
+ * @throws PerdureError as {@link createHost}; the server's error when the port is taken.
+ */
+export async function serve(options: ServeOptions): Promise<ServedHost> {
+  const host = createHost(options);
+  const hostname = options.hostname ?? "127.0.0.1";
+  const server = createServer(getRequestListener(answers(host, options), { overrideGlobalObjects: false }));
+  server.on("upgrade", (request, socket, head) => {
+    void host.upgrade(request, socket, head).then((ours) => {
+      if (!ours) socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    });
+  });
+  try {
+    await listen(server, options.port ?? DEFAULT_PORT, hostname);
+  } catch (thrown) {
+    await host.stop();
+    throw thrown;
+  }
+  const { port } = server.address() as AddressInfo;
+  const stop = async () => {
+    forgetSignals?.();
+    server.close();
+    await host.stop();
+    server.closeAllConnections();
+  };
+  const forgetSignals = (options.signals ?? true) ? stopOnSignals(stop) : undefined;
+  return { ...host, stop, server, port, url: `http://${hostname}:${port}` };
+}
+
+function answers(host: Host, options: ServeOptions): (request: Request) => Promise<Response> {
+  const healthPath = options.healthPath ?? "/health";
+  return async (request) => {
+    if (new URL(request.url).pathname === healthPath) {
+      const status = host.status();
+      return Response.json(status, { status: status.ok ? 200 : 503 });
+    }
+    return (await host.route(request)) ?? (await options.fetch?.(request)) ?? new Response("Not Found", { status: 404 });
+  };
+}
+
+function listen(server: Server, port: number, hostname: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, hostname, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+}
+
+/** A second signal ends the process at once: everything stored is safe at any moment. */
+function stopOnSignals(stop: () => Promise<void>): () => void {
+  let stopping = false;
+  const onSignal = () => {
+    if (stopping) process.exit(1);
+    stopping = true;
+    stop().then(
+      () => process.exit(0),
+      () => process.exit(1),
+    );
+  };
+  process.on("SIGTERM", onSignal);
+  process.on("SIGINT", onSignal);
+  return () => {
+    if (stopping) return;
+    process.off("SIGTERM", onSignal);
+    process.off("SIGINT", onSignal);
+  };
+}

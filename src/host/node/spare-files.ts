@@ -1,0 +1,81 @@
+import fs from "node:fs";
+import path from "node:path";
+
+/** How many are kept ready at first, and at most when they run out often. */
+const MIN_SPARES = 32;
+const MAX_SPARES = 512;
+
+/**
+ * Ready-made, synced database files, so that an agent's first write neither runs migrations nor waits for
+ * the disk: it renames one. A file must be synced before SQLite has it (a log beside a main file that was
+ * lost is thrown away by SQLite), and may not be opened from here afterwards; hence ahead of time.
+ */
+export class SpareFiles {
+  readonly #dir: string;
+  readonly #bytes: Uint8Array;
+  readonly #ready: string[] = [];
+  #target = MIN_SPARES;
+  #next = 0;
+  #filling: Promise<void> | undefined;
+  #closed = false;
+
+  constructor(dir: string, bytes: Uint8Array) {
+    this.#dir = dir;
+    this.#bytes = bytes;
+    fs.rmSync(dir, { recursive: true, force: true });
+    fs.mkdirSync(dir, { recursive: true });
+    this.#refill();
+  }
+
+  /** Puts a fresh database at `destination`. */
+  take(destination: string): void {
+    const spare = this.#ready.pop() ?? this.#makeNow();
+    fs.renameSync(spare, destination);
+    this.#refill();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#filling;
+    fs.rmSync(this.#dir, { recursive: true, force: true });
+  }
+
+  #refill(): void {
+    if (this.#ready.length > this.#target / 2) return;
+    this.#filling ??= this.#fill().finally(() => {
+      this.#filling = undefined;
+    });
+  }
+
+  /** A full disk only means fewer spares: the write that needs one reports it. */
+  async #fill(): Promise<void> {
+    while (!this.#closed && this.#ready.length < this.#target) {
+      const name = path.join(this.#dir, `${this.#next++}.db`);
+      try {
+        const file = await fs.promises.open(name, "wx");
+        try {
+          await file.writeFile(this.#bytes);
+          await file.datasync();
+        } finally {
+          await file.close();
+        }
+      } catch {
+        return;
+      }
+      this.#ready.push(name);
+    }
+  }
+
+  #makeNow(): string {
+    this.#target = Math.min(this.#target * 2, MAX_SPARES);
+    const name = path.join(this.#dir, `${this.#next++}.db`);
+    const fd = fs.openSync(name, "wx");
+    try {
+      fs.writeSync(fd, this.#bytes);
+      fs.fdatasyncSync(fd);
+    } finally {
+      fs.closeSync(fd);
+    }
+    return name;
+  }
+}

@@ -1,0 +1,32 @@
+import { errorText, PerdureError } from "../../error.ts";
+
+/**
+ * Turns what SQLite threw into an error that says what to do. A full disk or a damaged file is told
+ * apart from a wrong statement, because only the last one is the caller's to mend.
+ */
+export function toSqlError(thrown: unknown, where: string): PerdureError {
+  if (PerdureError.is(thrown)) return thrown;
+  const code = codeOf(thrown);
+  const text = errorText(thrown);
+  if (code.startsWith("SQLITE_CORRUPT") || code === "SQLITE_NOTADB") {
+    return new PerdureError(
+      "database_corrupt",
+      `The database of ${where} is damaged (${text}). Other agents are not affected. ` +
+        "Stop the host, then restore the file from a backup or move it away.",
+      { cause: thrown },
+    );
+  }
+  if (code === "SQLITE_FULL" || code === "SQLITE_IOERR_WRITE" || code === "ENOSPC") {
+    return new PerdureError(
+      "disk_full",
+      `No room to write for ${where} (${text}). What was committed is kept; free space or raise the limit, then try again.`,
+      { cause: thrown },
+    );
+  }
+  return new PerdureError("sql_failed", `SQLite refused a statement of ${where}: ${text}`, { cause: thrown });
+}
+
+function codeOf(thrown: unknown): string {
+  if (typeof thrown !== "object" || thrown === null || !("code" in thrown)) return "";
+  return typeof thrown.code === "string" ? thrown.code : "";
+}

@@ -1,0 +1,36 @@
+import Database from "better-sqlite3";
+import { migrate } from "../../store/migrations.ts";
+import type { Sql, SqlRow, SqlValue } from "../../port.ts";
+
+/** Offsets in the file header that tell SQLite to use a write-ahead log, and the value for it. */
+const HEADER_WRITE_VERSION = 18;
+const HEADER_READ_VERSION = 19;
+const WAL_VERSION = 2;
+
+/** A database in memory with the framework's tables and no rows. */
+export function openEmpty(): Database.Database {
+  const db = new Database(":memory:");
+  migrate(plainSql(db));
+  return db;
+}
+
+/** The bytes of a new agent database: tables made, log mode set, nothing in it. */
+export function templateBytes(): Uint8Array {
+  const db = openEmpty();
+  const bytes = db.serialize();
+  db.close();
+  bytes[HEADER_WRITE_VERSION] = WAL_VERSION;
+  bytes[HEADER_READ_VERSION] = WAL_VERSION;
+  return bytes;
+}
+
+/** SQL straight on a database, for migrations; outside of any gate. */
+export function plainSql(db: Database.Database): Sql {
+  return {
+    sql<T = SqlRow>(query: string, ...args: SqlValue[]): T[] {
+      const statement = db.prepare<SqlValue[]>(query);
+      return statement.reader ? (statement.all(...args) as T[]) : (statement.run(...args), []);
+    },
+    tx: (work) => db.transaction(work)(),
+  };
+}

@@ -1,0 +1,15 @@
+import type { IncomingMessage } from "node:http";
+
+/** The request of an upgrade as a web `Request`. It has no body. */
+export function toRequest(incoming: IncomingMessage): Request {
+  const headers = new Headers();
+  for (let i = 0; i + 1 < incoming.rawHeaders.length; i += 2) {
+    const name = incoming.rawHeaders[i] ?? "";
+    // Not allowed in a Request, and of no use to anyone behind the upgrade.
+    if (/^(connection|keep-alive|transfer-encoding)$/i.test(name)) continue;
+    headers.append(name, incoming.rawHeaders[i + 1] ?? "");
+  }
+  const encrypted = "encrypted" in incoming.socket && incoming.socket.encrypted === true;
+  const host = incoming.headers.host ?? "localhost";
+  return new Request(new URL(incoming.url ?? "/", `${encrypted ? "https" : "http"}://${host}`), { headers });
+}

@@ -1,0 +1,152 @@
+import { errorText, PerdureError } from "../error.ts";
+import type { AgentPath, AgentStep } from "../port.ts";
+import { type AgentAddress, parseAddress, parseChildAddress } from "../wire/address.ts";
+import { corsHeaders, type Cors, withHeaders } from "./cors.ts";
+import type { Registry } from "./registry.ts";
+import type { Runtime } from "./runtime.ts";
+
+/** Refuses (a Response), replaces (a Request) or lets pass (nothing). May be slow; throwing answers 500. */
+export type BeforeHook = (
+  request: Request,
+  agent: AgentStep,
+) => Request | Response | undefined | void | Promise<Request | Response | undefined | void>;
+
+/** How requests find their agent. */
+export interface RouteOptions {
+  /** First segments of every address. Default `agents`. */
+  readonly prefix?: string;
+  /** Cross-origin access for HTTP. Default off. */
+  readonly cors?: Cors;
+  /** Before an HTTP request reaches its agent, and before that agent is woken. */
+  readonly onBeforeRequest?: BeforeHook;
+  /** Before a socket reaches its agent. A 4xx response makes the public clients give up; others, try again. */
+  readonly onBeforeConnect?: BeforeHook;
+}
+
+/** Where a request goes, or what it is answered with. */
+export type Destination =
+  | { readonly kind: "agent"; readonly path: AgentPath; readonly request: Request }
+  | { readonly kind: "answer"; readonly response: Response }
+  | { readonly kind: "not-ours" };
+
+/** Finds the agent of a request, asks the hooks and the gates on the way, and hands it over. */
+export class Router {
+  readonly #runtime: Runtime;
+  readonly #registry: Registry;
+  readonly #options: RouteOptions;
+
+  constructor(runtime: Runtime, registry: Registry, options: RouteOptions) {
+    this.#runtime = runtime;
+    this.#registry = registry;
+    this.#options = options;
+  }
+
+  /** Answers an HTTP request, or returns `undefined` when its path is not an agent's. Never rejects. */
+  async respond(request: Request, root?: AgentStep): Promise<Response | undefined> {
+    const headers = corsHeaders(this.#options.cors);
+    try {
+      const address = this.#address(request, root);
+      if (address.kind === "not-ours") return undefined;
+      if (headers !== undefined && request.method === "OPTIONS") return new Response(null, { headers });
+      const destination = await this.#resolve(request, address, this.#options.onBeforeRequest);
+      if (destination.kind !== "agent") return withHeaders(destination.response, headers);
+      return withHeaders(await this.#deliver(destination.path, destination.request), headers);
+    } catch (thrown) {
+      return withHeaders(failure(thrown), headers);
+    }
+  }
+
+  /** Finds the agent for an upgrade. Never rejects. */
+  async connect(request: Request, root?: AgentStep): Promise<Destination> {
+    try {
+      const address = this.#address(request, root);
+      if (address.kind === "not-ours") return address;
+      return await this.#resolve(request, address, this.#options.onBeforeConnect);
+    } catch (thrown) {
+      return { kind: "answer", response: failure(thrown) };
+    }
+  }
+
+  #address(request: Request, root: AgentStep | undefined): AgentAddress | { kind: "not-ours" } {
+    const { pathname } = new URL(request.url);
+    const address =
+      root === undefined
+        ? parseAddress(pathname, { ...this.#options, ...this.#classes() })
+        : parseChildAddress(root, pathname, this.#registry.isClass);
+    if (address.kind === "unknown-class") throw new Refusal(400, "Invalid request");
+    if (address.kind === "refused") throw new Refusal(400, "Bad Request");
+    return address;
+  }
+
+  #classes() {
+    return { isRootClass: this.#registry.isRootClass, isClass: this.#registry.isClass };
+  }
+
+  async #resolve(
+    original: Request,
+    address: AgentAddress,
+    hook: BeforeHook | undefined,
+  ): Promise<Exclude<Destination, { kind: "not-ours" }>> {
+    let request = original;
+    const before = await hook?.(request, address.path[0]);
+    if (before instanceof Response) return { kind: "answer", response: before };
+    if (before instanceof Request) request = before;
+    for (const hop of address.hops) {
+      const parent = this.#runtime.cell(hop.parent);
+      const admitted = await parent.use((agent) => agent.admitChild(request, hop.child));
+      if (admitted instanceof Response) return { kind: "answer", response: admitted };
+      // The gate may change everything of a request but where it goes.
+      if (admitted instanceof Request) request = admitted;
+    }
+    return { kind: "agent", path: address.path, request: address.hops.length === 0 ? request : forChild(request, address.rest) };
+  }
+
+  #deliver(path: AgentPath, request: Request): Promise<Response> {
+    return this.#runtime.cell(path).use(async (agent, life) => {
+      const response = await agent.request(request);
+      await life.gate.settled();
+      return response;
+    });
+  }
+}
+
+/** The same request with the path that the child sees. The body streams through. */
+function forChild(request: Request, rest: string): Request {
+  const url = new URL(request.url);
+  url.pathname = rest;
+  const { method, headers, body, signal } = request;
+  const init: RequestInit & { duplex?: "half" } = { method, headers, signal };
+  if (body !== null) {
+    init.body = body;
+    init.duplex = "half";
+  }
+  return new Request(url, init);
+}
+
+class Refusal extends Error {
+  readonly status: number;
+  constructor(status: number, text: string) {
+    super(text);
+    this.status = status;
+  }
+}
+
+/** The answer to what was thrown. Codes of ours are told; anything else stays in the log. */
+function failure(thrown: unknown): Response {
+  if (thrown instanceof Refusal) return new Response(thrown.message, { status: thrown.status });
+  if (!PerdureError.is(thrown)) return new Response("Internal Server Error", { status: 500 });
+  const status = STATUS[thrown.code] ?? 500;
+  const text = status === 500 ? "Internal Server Error" : errorText(thrown);
+  return Response.json({ error: { code: thrown.code, message: text } }, { status });
+}
+
+const STATUS: Partial<Record<PerdureError["code"], number>> = {
+  bad_input: 400,
+  unknown_agent: 404,
+  not_found: 404,
+  read_only: 403,
+  limit: 503,
+  host_stopped: 503,
+  disk_full: 507,
+};
+

@@ -1,0 +1,188 @@
+import { PerdureError } from "../error.ts";
+import type { AgentEvents, AgentEventType } from "../event.ts";
+import type { Clock } from "../id.ts";
+import type { AgentPath, AsyncContext, HostedAgentClass } from "../port.ts";
+import { agentId, parseAgentId } from "../wire/agent-path.ts";
+import { closeCode } from "../wire/close-code.ts";
+import { Cell } from "./cell.ts";
+import { Eviction } from "./eviction.ts";
+import type { LifeSurroundings } from "./life.ts";
+import type { Registry } from "./registry.ts";
+import type { Storage } from "./storage.ts";
+import { transfer } from "./transfer.ts";
+import { WakeIndex } from "./wake-index.ts";
+
+/** Reports an event of one agent to whoever listens. Must not throw. */
+export type Publish = LifeSurroundings["publish"];
+
+/** What a runtime is made of. */
+export interface RuntimeParts {
+  readonly registry: Registry;
+  readonly storage: Storage;
+  readonly clock: Clock;
+  readonly context: AsyncContext;
+  readonly publish: Publish;
+  /** For `onStart`, unless the caller who wakes an agent brings its own. */
+  readonly props?: unknown;
+  /** How long an agent that nothing needs stays in memory. */
+  readonly idleMs: number;
+  /** The most agents in memory at a time. */
+  readonly maxLive: number;
+}
+
+/**
+ * All agents of a host: exactly one live object per address, made on first use. Everything that reaches an
+ * agent (a request, a frame, a call, an alarm) goes through the one {@link Cell} of its address.
+ */
+export class Runtime implements LifeSurroundings {
+  readonly storage: Storage;
+  readonly clock: Clock;
+  readonly context: AsyncContext;
+  readonly props: unknown;
+  readonly #registry: Registry;
+  readonly #publish: Publish;
+  readonly #cells = new Map<string, Cell>();
+  readonly #eviction: Eviction;
+  readonly #index: WakeIndex;
+  #live = 0;
+  #stopping = false;
+
+  constructor(parts: RuntimeParts) {
+    this.storage = parts.storage;
+    this.clock = parts.clock;
+    this.context = parts.context;
+    this.props = parts.props;
+    this.#registry = parts.registry;
+    this.#publish = parts.publish;
+    this.#eviction = new Eviction(this.#cells, this, parts, () => this.#index.rearm());
+    this.#index = new WakeIndex(parts.storage.index, parts.clock, (id) => this.#wake(id));
+  }
+
+  /** Carries on what an earlier process left behind and begins to watch the clock. */
+  start(): void {
+    this.#index.start();
+    this.#eviction.start();
+  }
+
+  get stopping(): boolean {
+    return this.#stopping;
+  }
+
+  /** How many agents are in memory, and how many the host keeps anything of. */
+  get counts(): { live: number; kept: number; connections: number } {
+    let connections = 0;
+    for (const cell of this.#cells.values()) connections += cell.connections;
+    return { live: this.#live, kept: this.#cells.size, connections };
+  }
+
+  get live(): number {
+    return this.#live;
+  }
+
+  lived(change: 1 | -1): void {
+    this.#live += change;
+  }
+
+  /** The one cell of an address. @throws PerdureError `unknown_agent`, `bad_input`, `host_stopped`, `limit` */
+  cell(path: AgentPath): Cell {
+    if (this.#stopping) throw new PerdureError("host_stopped", "This host is stopping. Try again in a moment.");
+    const id = agentId(path);
+    const known = this.#cells.get(id);
+    if (known !== undefined) return known;
+    const leaf = path[path.length - 1] ?? path[0];
+    const cls = this.#registry.get(leaf.className);
+    this.#eviction.makeRoom();
+    const cell = new Cell(id, path, cls, this);
+    this.#cells.set(id, cell);
+    return cell;
+  }
+
+  async call(path: AgentPath, method: string, args: readonly unknown[], props?: unknown): Promise<unknown> {
+    const input = transfer(args);
+    const result = await this.cell(path).use(async (agent, life) => {
+      const value = await agent.invoke(method, input);
+      await life.gate.settled();
+      return value;
+    }, props);
+    return transfer(result);
+  }
+
+  classNameOf(cls: HostedAgentClass): string {
+    return this.#registry.nameOf(cls);
+  }
+
+  abort(path: AgentPath, reason?: unknown): void {
+    const id = agentId(path);
+    const error = new PerdureError("agent_gone", `${id} was aborted.`, { cause: reason });
+    for (const [key, cell] of this.#cells) if (key === id || key.startsWith(`${id}/`)) cell.end(error);
+  }
+
+  async remove(path: AgentPath): Promise<void> {
+    const top = agentId(path);
+    const ids = new Set(this.storage.index.tree(top));
+    ids.add(top);
+    for (const key of this.#cells.keys()) if (key.startsWith(`${top}/`)) ids.add(key);
+    // Children first: what is left after a crash in between is still found below its parent.
+    for (const id of [...ids].sort().reverse()) await this.#removeOne(id);
+    await this.storage.durable();
+  }
+
+  publish<T extends AgentEventType>(path: AgentPath, id: string, type: T, payload: AgentEvents[T]): void {
+    this.#publish(path, id, type, payload);
+  }
+
+  /**
+   * Takes no new work, lets what runs settle for at most `graceMs`, and ends every life. What did not
+   * settle stays marked as cut off and is carried on by the next start.
+   */
+  async stop(graceMs: number): Promise<void> {
+    this.#stopping = true;
+    this.#index.stop();
+    this.#eviction.stop();
+    // Sockets first: what clients send from now on waits on their side for the next host.
+    for (const cell of this.#cells.values()) {
+      cell.drain();
+      cell.closeSockets(closeCode.serviceRestart, "host restarts");
+    }
+    await this.#settled(graceMs);
+    const error = new PerdureError("host_stopped", "The host stopped before this was done. It is carried on at the next start.");
+    for (const cell of this.#cells.values()) {
+      cell.evict();
+      cell.end(error);
+    }
+    this.#cells.clear();
+  }
+
+  async #settled(graceMs: number): Promise<void> {
+    const until = Date.now() + graceMs;
+    while ([...this.#cells.values()].some((cell) => cell.busy) && Date.now() < until) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  }
+
+  async #removeOne(id: string): Promise<void> {
+    const path = parseAgentId(id);
+    const cell = this.#registry.has((path[path.length - 1] ?? path[0]).className) ? this.cell(path) : undefined;
+    cell?.end(new PerdureError("agent_gone", `${id} was deleted.`));
+    const removal = this.storage.remove(id);
+    if (cell !== undefined) {
+      cell.closeSockets(closeCode.goingAway, "agent deleted");
+      cell.removal = removal.finally(() => {
+        cell.removal = undefined;
+      });
+    }
+    await removal;
+    this.#publish(path, id, "agent:destroyed", {});
+  }
+
+  #wake(id: string): void {
+    const path = parseAgentId(id);
+    const leaf = path[path.length - 1] ?? path[0];
+    if (!this.#registry.has(leaf.className)) {
+      const error = `No agent class is called "${leaf.className}" any more; its work is kept until it is registered again.`;
+      this.#publish(path, id, "agent:failed", { stage: "wake", error });
+      return;
+    }
+    this.cell(path).wakeUp();
+  }
+}

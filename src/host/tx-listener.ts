@@ -1,0 +1,9 @@
+/** Told what becomes of transactions, so that what was sent inside of one shares its fate. */
+export interface TxListener {
+  /** A (nested) transaction begins; the returned mark names this moment. */
+  mark(): number;
+  /** Everything since `mark` was undone. */
+  rolledBack(mark: number): void;
+  /** The outermost transaction is committed. */
+  committed(): void;
+}

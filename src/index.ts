@@ -1,0 +1,38 @@
+// Durable agents. What runs them is in `perdure/node`.
+
+// Agents
+export { Agent } from "./agent/agent.ts";
+export type { AgentOptions, ConnectionContext } from "./agent/agent-base.ts";
+export { callable, type CallableOptions } from "./agent/callable.ts";
+export { StreamingResponse } from "./agent/streaming-response.ts";
+export { Connection } from "./agent/connection.ts";
+export type { StateSource } from "./agent/state.ts";
+export type { SqlParameter } from "./agent/user-sql.ts";
+export type { ChildClass } from "./agent/sub-agents.ts";
+export type { ChildRow } from "./store/child.ts";
+export { getCurrentAgent, type CurrentAgent } from "./agent/context.ts";
+export type { AgentStub } from "./stub.ts";
+
+// Work
+export type { RetryCallOptions, RetryOptions } from "./fiber/retry.ts";
+export type { Schedule, ScheduleCriteria, ScheduleOptions, ScheduleRun } from "./fiber/schedule-view.ts";
+export type { QueueItem, QueueOptions, QueueRun } from "./fiber/queue.ts";
+export type {
+  FiberContext,
+  FiberInspection,
+  FiberRecoveryContext,
+  FiberRecoveryResult,
+  FiberStatus,
+  StartFiberResult,
+} from "./fiber/fiber-view.ts";
+export type { DeleteFibersOptions, ListFibersOptions, SpawnFiberOptions, StartFiberOptions } from "./fiber/fiber-options.ts";
+
+// Addresses
+export { buildAgentPath, type AgentPathOptions } from "./wire/agent-path.ts";
+export type { AgentPath, AgentStep } from "./port.ts";
+
+// Errors, events, and what a host must provide
+export { PerdureError, type PerdureErrorCode } from "./error.ts";
+export type { AgentEvent, AgentEvents, AgentEventType } from "./event.ts";
+export type { Clock } from "./id.ts";
+export type { AgentHost, Blobs, HostedAgentClass, Socket, Sockets, Sql, SqlRow, SqlValue, WriteLevel } from "./port.ts";

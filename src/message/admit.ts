@@ -1,0 +1,144 @@
+import { findTool } from "./builder.ts";
+import type { MessageBuilder } from "./builder.ts";
+import { canDeny, canRespond, findCall } from "./fold-tool.ts";
+import { applyChunk } from "./fold.ts";
+import { storedToolInput } from "./tool-input.ts";
+import { isTerminal } from "./types.ts";
+import type { ToolPart, UIMessageChunk } from "./types.ts";
+import { MAX_ID_LENGTH } from "./validate.ts";
+
+export interface AdmitOptions {
+  /** The stream goes on with a message that clients already have. */
+  readonly continuation?: boolean;
+  /** Whether another stored message has this id; then the stream may not have it. Must be fast, must not throw. */
+  readonly isTaken?: (id: string) => boolean;
+  /**
+   * Clients are to see the first `text-start` of a resumed text too. Observers then show two texts until the
+   * next transcript; without it, a client that gets the stream through a resume has no part for the deltas.
+   */
+  readonly forwardTextStart?: boolean;
+}
+
+/**
+ * Decides what of a model's chunk is stored and sent. Clients end with an error when a chunk refers to
+ * something that they do not have, and go back to an earlier state when a model repeats itself, so both are
+ * put right here. The rules:
+ *
+ * - `start` tells the id that the message is stored under; in a continuation it tells none.
+ * - Text and reasoning without a start get one; an end without a start is dropped.
+ * - What a call has behind it is dropped, and what is about a call that is not in this message.
+ * - An input that completes after its approval was asked for is followed by the question again.
+ * - Errors are no chunks: the caller reports them.
+ *
+ * Does not change `builder`; give it the result in order before the next call ({@link takeChunk} does).
+ * @returns the chunks in its place, often just the same one, or none.
+ */
+export function admitChunk(
+  builder: MessageBuilder,
+  chunk: UIMessageChunk,
+  options: AdmitOptions = {},
+): UIMessageChunk[] {
+  switch (chunk.type) {
+    case "start":
+      return [admitStart(builder, chunk, options)];
+    case "text-start":
+      return builder.resume !== undefined && options.forwardTextStart !== true ? [] : [chunk];
+    case "text-delta":
+      if (builder.openText.has(chunk.id) || (builder.resume !== undefined && options.forwardTextStart !== true)) {
+        return [chunk];
+      }
+      return [{ type: "text-start", id: chunk.id }, chunk];
+    case "text-end":
+      return builder.openText.has(chunk.id) ? [chunk] : [];
+    case "reasoning-delta":
+      return builder.openReasoning.has(chunk.id) ? [chunk] : [{ type: "reasoning-start", id: chunk.id }, chunk];
+    case "reasoning-end":
+      return builder.openReasoning.has(chunk.id) ? [chunk] : [];
+    case "tool-input-start":
+      return findCall(builder, chunk.toolCallId) === undefined ? [chunk] : [];
+    case "tool-input-delta":
+      return findCall(builder, chunk.toolCallId)?.state === "input-streaming" ? [chunk] : [];
+    case "tool-input-available":
+      return admitInput(builder, chunk);
+    case "tool-input-error": {
+      const part = findCall(builder, chunk.toolCallId);
+      return part !== undefined && isTerminal(part) ? [] : [withInput(chunk, storedToolInput(part ?? {}, chunk.input))];
+    }
+    case "tool-approval-request":
+      return admitIf(findTool(builder, chunk.toolCallId), canRespond, chunk);
+    case "tool-approval-response":
+      return admitIf(builder.approvals.get(chunk.approvalId), canRespond, chunk);
+    case "tool-output-denied":
+      return admitIf(findTool(builder, chunk.toolCallId), canDeny, chunk);
+    case "tool-output-available":
+    case "tool-output-error":
+      return admitIf(findTool(builder, chunk.toolCallId), (part) => !isTerminal(part), chunk);
+    case "error":
+      return [];
+    default:
+      return [chunk];
+  }
+}
+
+/** Admits a chunk and applies what was admitted. @returns what is to be stored and sent. */
+export function takeChunk(builder: MessageBuilder, chunk: UIMessageChunk, options?: AdmitOptions): UIMessageChunk[] {
+  const admitted = admitChunk(builder, chunk, options);
+  for (const one of admitted) applyChunk(builder, one);
+  return admitted;
+}
+
+function admitStart(
+  builder: MessageBuilder,
+  chunk: Extract<UIMessageChunk, { type: "start" }>,
+  options: AdmitOptions,
+): UIMessageChunk {
+  const { messageId, ...rest } = chunk;
+  if (options.continuation === true || builder.inherited > 0) return messageId === undefined ? chunk : rest;
+  if (messageId === builder.id) return chunk;
+  const adopt =
+    typeof messageId === "string" &&
+    messageId !== "" &&
+    messageId.length <= MAX_ID_LENGTH &&
+    !builder.started &&
+    options.isTaken?.(messageId) !== true;
+  return adopt ? chunk : { ...chunk, messageId: builder.id };
+}
+
+function admitInput(
+  builder: MessageBuilder,
+  chunk: Extract<UIMessageChunk, { type: "tool-input-available" }>,
+): UIMessageChunk[] {
+  const part = findCall(builder, chunk.toolCallId);
+  if (part === undefined || part.state === "input-streaming") {
+    return [withInput(chunk, storedToolInput(part ?? {}, chunk.input))];
+  }
+  if (part.state !== "approval-requested" || part.approval === undefined) return [];
+  // What a person was shown in full is what is run: only a guess gives way.
+  const input = builder.guessed.has(part) ? storedToolInput(part, chunk.input) : part.input;
+  return [withInput(chunk, input), approvalRequest(part.toolCallId, part.approval)];
+}
+
+function approvalRequest(toolCallId: string, approval: NonNullable<ToolPart["approval"]>): UIMessageChunk {
+  return {
+    type: "tool-approval-request",
+    approvalId: approval.id,
+    toolCallId,
+    ...(approval.descriptor !== undefined && { approvalDescriptor: approval.descriptor }),
+    ...("inputSchemaInput" in approval && { inputSchemaInput: approval.inputSchemaInput }),
+    ...(approval.requestReason !== undefined && { reason: approval.requestReason }),
+    ...(approval.isAutomatic === true && { isAutomatic: true }),
+    ...(approval.signature !== undefined && { signature: approval.signature }),
+  };
+}
+
+function withInput<C extends { input: unknown }>(chunk: C, input: unknown): C {
+  return chunk.input === input ? chunk : { ...chunk, input };
+}
+
+function admitIf(
+  part: ToolPart | undefined,
+  may: (part: ToolPart) => boolean,
+  chunk: UIMessageChunk,
+): UIMessageChunk[] {
+  return part !== undefined && may(part) ? [chunk] : [];
+}

@@ -1,0 +1,66 @@
+/** A JSON object: not null, not an array. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Keys that must never be assigned from data that came from outside. */
+const unsafeKeys: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
+
+/** Whether two values are stored as the same JSON. Key order does not matter; `undefined` fields count as absent. */
+export function sameJson(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (Array.isArray(a)) {
+    return Array.isArray(b) && a.length === b.length && a.every((item, index) => sameJson(item, b[index]));
+  }
+  if (!isRecord(a) || !isRecord(b)) return false;
+  let fields = 0;
+  for (const key of Object.keys(a)) {
+    if (a[key] === undefined) continue;
+    if (!Object.hasOwn(b, key) || !sameJson(a[key], b[key])) return false;
+    fields += 1;
+  }
+  for (const key of Object.keys(b)) if (b[key] !== undefined) fields -= 1;
+  return fields === 0;
+}
+
+/**
+ * `over` laid on top of `base`, object by object; everything else is replaced. Neither is changed.
+ * `undefined` fields of `over` leave what is there, and keys that reach a prototype are skipped.
+ */
+export function mergeJson(base: unknown, over: unknown): unknown {
+  if (over === undefined) return base;
+  if (!isRecord(base) || !isRecord(over)) return over;
+  const merged: Record<string, unknown> = { ...base };
+  for (const [key, value] of Object.entries(over)) {
+    if (value === undefined || unsafeKeys.has(key)) continue;
+    merged[key] = Object.hasOwn(base, key) ? mergeJson(base[key], value) : value;
+  }
+  return merged;
+}
+
+/** How many bytes `text` takes as UTF-8. */
+export function utf8Length(text: string): number {
+  let bytes = text.length;
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at);
+    if (unit < 0x80) continue;
+    if (unit < 0x800) {
+      bytes += 1;
+    } else if (unit >= 0xd800 && unit < 0xdc00 && (text.charCodeAt(at + 1) & 0xfc00) === 0xdc00) {
+      bytes += 2;
+      at += 1;
+    } else {
+      bytes += 2;
+    }
+  }
+  return bytes;
+}
+
+/** Parses JSON. @returns `undefined` when it is not JSON; never throws. */
+export function tryParseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}

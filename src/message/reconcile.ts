@@ -1,0 +1,94 @@
+import { sameJson } from "./json.ts";
+import type { Role, UIMessage } from "./types.ts";
+
+/** What reconciling asks of the stored conversation. All of it is fast and must not throw. */
+export interface StoredMessages {
+  /** The role of a stored message; `undefined` when there is none with that id. */
+  role(id: string): Role | undefined;
+  /** Its content. Asked for user messages only. */
+  get(id: string): UIMessage | undefined;
+  /** The ids that come after `id` in the conversation as it is shown, oldest first. */
+  idsAfter(id: string): readonly string[];
+}
+
+export interface ReconcileOptions {
+  /** What the client did. Anything but `regenerate-message` is a submit. */
+  readonly trigger?: string;
+  /** The answer that is being written now. What a client has of it is part of it at best. */
+  readonly inFlightId?: string;
+  /**
+   * Which user messages are compared with the stored ones. An edit by the public clients is always the
+   * last message, so `last` keeps the cost of a turn from growing with the conversation.
+   */
+  readonly compare?: "all" | "last";
+  /** What storing makes of a message, so that a stored one that was cut is not taken for an edit. */
+  readonly asStored?: (message: UIMessage) => UIMessage;
+}
+
+/** What a client's transcript changes in the stored one. */
+export interface Reconciled {
+  /** New user messages, in order. */
+  readonly add: UIMessage[];
+  /** Known user messages with other parts than before. */
+  readonly update: UIMessage[];
+  /** Ids that the client cut off by a regenerate or an edit, oldest first. A store with branches may ignore it. */
+  readonly remove: string[];
+  /** The last stored message that the client still shows: what it adds, or asks for, comes after this one. */
+  readonly last: string | undefined;
+}
+
+/**
+ * Reads a client's whole transcript as the little that it may change: new user messages, edits of user
+ * messages, and where the conversation is cut. Assistant and system messages of clients are never taken:
+ * the server's copy is the right one, also of an answer that is still being written. Nothing before the last
+ * message of the client is removed, because a client may show only the end of a long conversation.
+ *
+ * Costs one `role` per message, and a `get` per user message unless `compare` is `last`.
+ */
+export function reconcile(
+  stored: StoredMessages,
+  incoming: readonly UIMessage[],
+  options: ReconcileOptions = {},
+): Reconciled {
+  const add: UIMessage[] = [];
+  const update: UIMessage[] = [];
+  const seen = new Set<string>();
+  const final = incoming.at(-1);
+  let last: string | undefined;
+  for (const message of incoming) {
+    if (seen.has(message.id)) continue;
+    seen.add(message.id);
+    if (message.id === options.inFlightId) continue;
+    const role = stored.role(message.id);
+    if (role === undefined) {
+      if (message.role === "user") add.push(message);
+      continue;
+    }
+    last = message.id;
+    const compared = options.compare !== "last" || message === final;
+    if (role === "user" && message.role === "user" && compared && isChanged(stored, message, options)) {
+      update.push(message);
+    }
+  }
+  const edited = final !== undefined && update.includes(final);
+  const cuts = add.length === 0 && (edited || options.trigger === "regenerate-message");
+  const after = cuts && last !== undefined ? stored.idsAfter(last) : [];
+  return { add, update, remove: after.filter((id) => !seen.has(id) && id !== options.inFlightId), last };
+}
+
+/** The view that {@link reconcile} needs, over a list in memory. */
+export function storedMessages(list: readonly UIMessage[]): StoredMessages {
+  const at = new Map(list.map((message, index) => [message.id, index]));
+  const get = (id: string) => list[at.get(id) ?? -1];
+  return {
+    role: (id) => get(id)?.role,
+    get,
+    idsAfter: (id) => list.slice((at.get(id) ?? list.length) + 1).map((message) => message.id),
+  };
+}
+
+function isChanged(stored: StoredMessages, message: UIMessage, options: ReconcileOptions): boolean {
+  const before = stored.get(message.id);
+  if (before === undefined || sameJson(before.parts, message.parts)) return false;
+  return options.asStored === undefined || !sameJson(before.parts, options.asStored(message).parts);
+}

@@ -1,0 +1,143 @@
+import { streamedInput } from "./builder.ts";
+import { isRecord } from "./json.ts";
+import { storedToolInput } from "./tool-input.ts";
+import { asPart, isPending, isTerminal, isToolPart, isToolType } from "./types.ts";
+import type { Part, ToolPart, UIMessage } from "./types.ts";
+import { isUrl } from "./validate.ts";
+
+/** What a call that was cut off says in place of a result. */
+export const INTERRUPTED_TEXT = "The tool call was interrupted before it returned a result.";
+
+export interface RepairOptions {
+  /** The error text of calls that have no result. */
+  readonly interruptedText?: string;
+  /**
+   * Gives a call without a result its end, in place of the default error. It sees the call as it is stored. A
+   * return that has not ended, or a throw, falls back to the default. Called once per call; should be fast.
+   */
+  readonly repairInterruptedToolPart?: (part: ToolPart, message: UIMessage) => ToolPart | undefined;
+  /** The calls of the last message that wait for an answer stay open. */
+  readonly keepPending?: boolean;
+}
+
+/**
+ * Makes a conversation one that every provider accepts: each call has a result, each input is an object,
+ * nothing is still streaming, each file has an address. One call without a result would otherwise make every
+ * later request fail. Ended calls keep their result. Doing it twice changes nothing more; never throws.
+ * @returns the same list, and the same messages in it, where there was nothing to repair.
+ */
+export function repairTranscript(messages: readonly UIMessage[], options: RepairOptions = {}): readonly UIMessage[] {
+  let changed = false;
+  const repaired = messages.map((message, index) => {
+    const keep = options.keepPending === true && index === messages.length - 1;
+    const next = repairMessage(message, { ...options, keepPending: keep });
+    if (next !== message) changed = true;
+    return next;
+  });
+  return changed ? repaired : messages;
+}
+
+/** {@link repairTranscript} for one message; `keepPending` applies to it. */
+export function repairMessage(message: UIMessage, options: RepairOptions = {}): UIMessage {
+  const parts: Part[] = [];
+  const duplicates = message.role === "assistant" ? duplicateCalls(message.parts) : undefined;
+  let changed = false;
+  for (const part of message.parts) {
+    const next = duplicates?.has(part) ? undefined : repairPart(part, message, options);
+    if (next !== undefined) parts.push(next);
+    if (next !== part) changed = true;
+  }
+  return changed ? { ...message, parts } : message;
+}
+
+/** Marks every text of a message as done. @returns the same object when all were. */
+export function closeStreaming(message: UIMessage): UIMessage {
+  const isOpen = (part: Part) => (part.type === "text" || part.type === "reasoning") && part.state === "streaming";
+  return message.parts.some(isOpen) ? { ...message, parts: message.parts.map(closeText) } : message;
+}
+
+function repairPart(part: Part, message: UIMessage, options: RepairOptions): Part | undefined {
+  if (isToolType(part.type)) {
+    // Without an id, a name or a state it can be neither sent nor answered.
+    return isToolPart(part) ? repairCall(part, message, options) : undefined;
+  }
+  if (part.type === "text" || part.type === "reasoning") {
+    return typeof part.text === "string" ? closeText(part) : undefined;
+  }
+  if (part.type === "file" && part.providerReference === undefined && !hasUrl(part)) {
+    return { type: "text", text: `[The file ${part.filename ?? ""} cannot be read.]`.replace("  ", " "), state: "done" };
+  }
+  if (part.type === "reasoning-file" && !hasUrl(part)) return undefined;
+  if (part.type === "steering-message") return repairSteering(part);
+  return part;
+}
+
+function repairCall(part: ToolPart, message: UIMessage, options: RepairOptions): Part {
+  const kept = isTerminal(part) || (options.keepPending === true && isPending(part));
+  const call = kept ? part : endCall(part, message, options);
+  const input = storedToolInput(call, call.input);
+  return asPart(input === call.input ? call : { ...call, input });
+}
+
+function endCall(part: ToolPart, message: UIMessage, options: RepairOptions): ToolPart {
+  // The person has said no; only the record of it is missing.
+  if (part.state === "approval-responded" && part.approval?.approved === false) return { ...part, state: "output-denied" };
+  const own = askRepair(part, message, options);
+  if (own !== undefined && isToolPart(own) && isTerminal(own) && own.toolCallId === part.toolCallId) return own;
+  const { output: _output, preliminary: _preliminary, rawInput: _rawInput, approval, ...call } = part;
+  const ended: ToolPart = {
+    ...call,
+    input: part.state === "input-streaming" ? streamedInput(part) : part.input,
+    state: "output-error",
+    errorText: options.interruptedText ?? INTERRUPTED_TEXT,
+  };
+  // A question that nobody answered is closed with the call.
+  return approval?.approved === undefined ? ended : { ...ended, approval };
+}
+
+function askRepair(part: ToolPart, message: UIMessage, options: RepairOptions): ToolPart | undefined {
+  try {
+    return options.repairInterruptedToolPart?.(part, message);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Parts that repeat a call of the same step; of each call, the first that has ended is kept, or else the first. */
+function duplicateCalls(parts: readonly Part[]): ReadonlySet<Part> {
+  const extra = new Set<Part>();
+  let step = new Map<string, ToolPart>();
+  for (const part of parts) {
+    if (part.type === "step-start") step = new Map();
+    if (!isToolPart(part)) continue;
+    const first = step.get(part.toolCallId);
+    if (first === undefined) {
+      step.set(part.toolCallId, part);
+    } else if (isTerminal(part) && !isTerminal(first)) {
+      extra.add(asPart(first));
+      step.set(part.toolCallId, part);
+    } else {
+      extra.add(asPart(part));
+    }
+  }
+  return extra;
+}
+
+function repairSteering(part: Extract<Part, { type: "steering-message" }>): Part | undefined {
+  if (!Array.isArray(part.parts)) return undefined;
+  const parts = part.parts.filter((inner) => {
+    if (!isRecord(inner)) return false;
+    if (inner.type === "text") return typeof inner.text === "string";
+    return inner.type === "file" && (inner.providerReference !== undefined || hasUrl(inner));
+  });
+  return parts.length === part.parts.length ? part : { ...part, parts };
+}
+
+function hasUrl(part: { url?: unknown }): boolean {
+  return typeof part.url === "string" && isUrl(part.url);
+}
+
+function closeText(part: Part): Part {
+  if ((part.type !== "text" && part.type !== "reasoning") || part.state !== "streaming") return part;
+  return { ...part, state: "done" };
+}

@@ -1,0 +1,124 @@
+import { asPart, isAnswered, isAwaitingAnswer, isToolPart, toolName, toolParts } from "./types.ts";
+import type { ToolApproval, ToolPart, UIMessage } from "./types.ts";
+
+/** What a failed tool says when the client gave no reason. */
+export const DENIED_TEXT = "Tool execution denied by user";
+
+/** A result that a client, or another server, sends for a call. */
+export interface ToolResult {
+  readonly toolCallId: string;
+  /** `output-error` makes it an error; anything else an output. */
+  readonly state?: "output-available" | "output-error";
+  readonly output?: unknown;
+  readonly errorText?: string;
+}
+
+/** A person's answer to a call that asked for one. */
+export interface ToolApprovalAnswer {
+  readonly toolCallId: string;
+  readonly approved: boolean;
+  /** When given, an answer to another question than the one that is open is ignored. */
+  readonly approvalId?: string;
+  readonly reason?: string;
+}
+
+/** `changed` is false when the call is unknown or was answered before; then `message` is the same object. */
+export interface Answered {
+  readonly message: UIMessage;
+  readonly changed: boolean;
+}
+
+/** Gives a waiting call its result. The first one wins: a call that has ended never changes. */
+export function applyToolResult(message: UIMessage, result: ToolResult): Answered {
+  return answer(message, result.toolCallId, (part) => {
+    const waits = part.state === "input-available" || part.state === "approval-requested";
+    if (!waits && part.state !== "approval-responded") return undefined;
+    const { output: _output, errorText: _errorText, preliminary: _preliminary, rawInput: _rawInput, ...call } = part;
+    if (result.state === "output-error") {
+      return { ...call, state: "output-error", errorText: result.errorText || DENIED_TEXT };
+    }
+    return { ...call, state: "output-available", output: result.output ?? null, preliminary: false };
+  });
+}
+
+/** Answers a call's question for approval. Only the first answer counts. */
+export function applyToolApproval(message: UIMessage, given: ToolApprovalAnswer): Answered {
+  return answer(message, given.toolCallId, (part) => {
+    if (part.state !== "input-available" && part.state !== "approval-requested") return undefined;
+    const asked = part.approval?.id;
+    if (given.approvalId !== undefined && asked !== undefined && given.approvalId !== asked) return undefined;
+    const approval: ToolApproval = {
+      ...part.approval,
+      id: asked ?? given.approvalId ?? given.toolCallId,
+      approved: given.approved,
+    };
+    if (given.reason !== undefined) approval.reason = given.reason;
+    return { ...part, state: given.approved ? "approval-responded" : "output-denied", approval };
+  });
+}
+
+/** How far the answers to a message's calls have come. */
+export interface Batch {
+  /** Calls that need nothing from outside any more. */
+  readonly answered: number;
+  /** Calls that a client or a person has yet to answer. */
+  readonly waiting: number;
+  /** Some are answered and some are not: a continuation has to wait. */
+  readonly mixed: boolean;
+}
+
+/** Counts the calls of `message` that are answered and those that are not. */
+export function batchState(message: UIMessage): Batch {
+  let answered = 0;
+  let waiting = 0;
+  for (const part of toolParts(message)) {
+    if (isAnswered(part)) answered += 1;
+    else if (isAwaitingAnswer(part)) waiting += 1;
+  }
+  return { answered, waiting, mixed: answered > 0 && waiting > 0 };
+}
+
+/** A call that waits for somebody outside. */
+export interface PendingInteraction {
+  readonly toolCallId: string;
+  readonly toolName: string;
+  readonly kind: "approval" | "client-tool";
+  readonly approvalId?: string;
+  readonly input: unknown;
+}
+
+/**
+ * The calls of `message` that wait for a person or a client.
+ * @param isClientTool says which tools clients run; without it, every call that has its input and no result
+ * counts. Must not throw.
+ */
+export function pendingInteractions(
+  message: UIMessage,
+  isClientTool: (name: string) => boolean = () => true,
+): PendingInteraction[] {
+  const pending: PendingInteraction[] = [];
+  for (const part of toolParts(message)) {
+    if (!isAwaitingAnswer(part)) continue;
+    const { toolCallId, input, approval } = part;
+    const name = toolName(part);
+    if (part.state === "approval-requested") {
+      pending.push({ toolCallId, toolName: name, kind: "approval", approvalId: approval?.id ?? toolCallId, input });
+    } else if (isClientTool(name)) {
+      pending.push({ toolCallId, toolName: name, kind: "client-tool", input });
+    }
+  }
+  return pending;
+}
+
+// Every part of the call that still waits: older releases could store one call twice.
+function answer(message: UIMessage, toolCallId: string, apply: (part: ToolPart) => ToolPart | undefined): Answered {
+  let changed = false;
+  const parts = message.parts.map((part) => {
+    if (!isToolPart(part) || part.toolCallId !== toolCallId) return part;
+    const next = apply(part);
+    if (next === undefined) return part;
+    changed = true;
+    return asPart(next);
+  });
+  return changed ? { message: { ...message, parts }, changed } : { message, changed };
+}

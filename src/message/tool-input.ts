@@ -1,0 +1,18 @@
+import { isRecord, tryParseJson } from "./json.ts";
+import type { ToolPart } from "./types.ts";
+
+/**
+ * A tool's input as an object, which is all that providers accept: an object as it is, a string that holds
+ * one parsed, anything else as `{}`. One bad input in the history would make every later request fail.
+ */
+export function toToolInput(input: unknown): Record<string, unknown> {
+  if (isRecord(input)) return input;
+  if (typeof input !== "string" || !input.trimStart().startsWith("{")) return {};
+  const parsed = tryParseJson(input);
+  return isRecord(parsed) ? parsed : {};
+}
+
+/** The input that `part` may be stored with: a string for a tool that takes text, else an object. */
+export function storedToolInput(part: Pick<ToolPart, "inputEncoding">, input: unknown): unknown {
+  return part.inputEncoding === "text" && typeof input === "string" ? input : toToolInput(input);
+}

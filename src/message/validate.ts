@@ -1,0 +1,106 @@
+import { isRecord } from "./json.ts";
+import { isToolType } from "./types.ts";
+import type { Role, UIMessage } from "./types.ts";
+
+/** Ids come from clients and models; a longer one is a mistake or an attack. */
+export const MAX_ID_LENGTH = 512;
+/** Deeper JSON than this cannot be walked safely, and no client sends it. */
+export const MAX_DEPTH = 100;
+
+const roles: ReadonlySet<unknown> = new Set<Role>(["user", "assistant", "system"]);
+
+/**
+ * Checks that `value` has the structure of a message: an id, a known role and a list of parts that each
+ * have a type. Unknown fields stay. Does not look into the parts.
+ * @returns the same object, or `undefined` when it is not a message; never throws.
+ */
+export function parseMessage(value: unknown): UIMessage | undefined {
+  return messageFault(value) === undefined ? (value as UIMessage) : undefined;
+}
+
+/** The valid messages of a list, in order; bad ones are left out. Anything but a list is an empty one. */
+export function parseMessages(list: unknown): UIMessage[] {
+  if (!Array.isArray(list)) return [];
+  return list.filter((value): value is UIMessage => messageFault(value) === undefined);
+}
+
+/** A message that was accepted, or why it was not, in words for the sender. */
+export type ParsedUserMessage = { readonly message: UIMessage } | { readonly reason: string };
+
+/**
+ * Checks a message that a client wants to add as a user's: structure, content types that a user may send
+ * (`text`, `file`, `data-*`), field types, and sizes. Never throws.
+ */
+export function parseUserMessage(value: unknown): ParsedUserMessage {
+  const fault = messageFault(value);
+  if (fault !== undefined) return { reason: fault };
+  const message = value as UIMessage;
+  if (message.role !== "user") return { reason: `role must be "user", not "${message.role}"` };
+  if (message.parts.length === 0) return { reason: "parts must not be empty" };
+  for (const [index, part] of message.parts.entries()) {
+    const reason = userPartFault(part);
+    if (reason !== undefined) return { reason: `parts[${index}]: ${reason}` };
+  }
+  const deep = depthFault(message, MAX_DEPTH);
+  return deep === undefined ? { message } : { reason: deep };
+}
+
+function messageFault(value: unknown): string | undefined {
+  if (!isRecord(value)) return "a message must be an object";
+  if (hasProtoKey(value)) return 'a message must not have a "__proto__" field';
+  const id = own(value, "id");
+  if (typeof id !== "string" || id === "") return "id must be a non-empty string";
+  if (id.length > MAX_ID_LENGTH) return `id must not be longer than ${MAX_ID_LENGTH} characters`;
+  if (!roles.has(own(value, "role"))) return 'role must be "user", "assistant" or "system"';
+  const parts = own(value, "parts");
+  if (!Array.isArray(parts)) return "parts must be an array";
+  for (const [index, part] of parts.entries()) {
+    if (!isRecord(part)) return `parts[${index}] must be an object`;
+    if (hasProtoKey(part)) return `parts[${index}] must not have a "__proto__" field`;
+    const type = own(part, "type");
+    if (typeof type !== "string" || type === "") return `parts[${index}].type must be a non-empty string`;
+  }
+  return undefined;
+}
+
+function userPartFault(part: { readonly type: string }): string | undefined {
+  const fields: { type: string; text?: unknown; mediaType?: unknown; url?: unknown; id?: unknown } = part;
+  if (fields.type === "text") return typeof fields.text === "string" ? undefined : "text must be a string";
+  if (fields.type === "file") {
+    if (typeof fields.mediaType !== "string" || fields.mediaType === "") return "mediaType must be a non-empty string";
+    if (typeof fields.url !== "string" || fields.url === "") return "url must be a non-empty string";
+    return isUrl(fields.url) ? undefined : "url must be an absolute URL or a data URL";
+  }
+  if (fields.type.startsWith("data-") && fields.type !== "data-") {
+    if (!("data" in fields)) return "data is missing";
+    return fields.id === undefined || typeof fields.id === "string" ? undefined : "id must be a string";
+  }
+  if (isToolType(fields.type)) return "a user message cannot hold tool calls";
+  return `a user message cannot hold a part of type "${fields.type.slice(0, 64)}"`;
+}
+
+/** Whether a file part may point there. What cannot be parsed makes the conversion for the model throw. */
+export function isUrl(url: string): boolean {
+  // A data URL can be megabytes of base64, and all of them parse.
+  return url.startsWith("data:") || URL.canParse(url);
+}
+
+function depthFault(value: unknown, left: number): string | undefined {
+  if (typeof value !== "object" || value === null) return undefined;
+  if (left === 0) return `a message must not be nested deeper than ${MAX_DEPTH} levels`;
+  if (!Array.isArray(value) && hasProtoKey(value)) return 'a message must not have a "__proto__" field';
+  for (const item of Object.values(value)) {
+    const fault = depthFault(item, left - 1);
+    if (fault !== undefined) return fault;
+  }
+  return undefined;
+}
+
+// JSON.parse makes "__proto__" an own field. It does no harm until somebody copies it by assignment.
+function hasProtoKey(value: object): boolean {
+  return Object.hasOwn(value, "__proto__");
+}
+
+function own(value: Record<string, unknown>, key: string): unknown {
+  return Object.hasOwn(value, key) ? value[key] : undefined;
+}

@@ -1,0 +1,47 @@
+import type { Sql } from "../port.ts";
+
+/** `perdure_child`: the children that an agent has made, in the order of their making. */
+export const childSchema: readonly string[] = [
+  `CREATE TABLE perdure_child (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    class_name TEXT NOT NULL,
+    name TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    UNIQUE (class_name, name)
+  ) STRICT`,
+];
+
+/** A child as its parent knows it. */
+export interface ChildRow {
+  readonly className: string;
+  readonly name: string;
+  /** Milliseconds since the epoch. */
+  readonly createdAt: number;
+}
+
+/** Adds the child unless it is there. @returns whether it was added. */
+export function addChild(db: Sql, className: string, name: string, now: number): boolean {
+  return (
+    db.sql(
+      "INSERT INTO perdure_child (class_name, name, created_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING seq",
+      className,
+      name,
+      now,
+    ).length > 0
+  );
+}
+
+export function hasChild(db: Sql, className: string, name: string): boolean {
+  return db.sql("SELECT 1 FROM perdure_child WHERE class_name = ? AND name = ?", className, name).length > 0;
+}
+
+export function listChildren(db: Sql, className?: string): ChildRow[] {
+  const columns = "class_name AS className, name, created_at AS createdAt";
+  return className === undefined
+    ? db.sql<ChildRow>(`SELECT ${columns} FROM perdure_child ORDER BY seq`)
+    : db.sql<ChildRow>(`SELECT ${columns} FROM perdure_child WHERE class_name = ? ORDER BY seq`, className);
+}
+
+export function removeChild(db: Sql, className: string, name: string): void {
+  db.sql("DELETE FROM perdure_child WHERE class_name = ? AND name = ?", className, name);
+}

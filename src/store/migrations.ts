@@ -1,0 +1,48 @@
+import { PerdureError } from "../error.ts";
+import type { Sql } from "../port.ts";
+import { childSchema } from "./child.ts";
+import { fiberSchema } from "./fiber.ts";
+import { queueSchema } from "./queue.ts";
+import { scheduleSchema } from "./schedule.ts";
+import { stateSchema } from "./state.ts";
+
+/** One step of the schema. Once released it never changes: a correction is a new step. */
+export interface Migration {
+  readonly id: number;
+  readonly statements: readonly string[];
+}
+
+/** The framework's tables in every agent database. All names start with `perdure_`. */
+export const migrations: readonly Migration[] = [
+  { id: 1, statements: [...stateSchema, ...childSchema, ...scheduleSchema, ...queueSchema, ...fiberSchema] },
+];
+
+/** Names that `this.sql` may not touch. */
+export const RESERVED_PREFIX = "perdure_";
+
+/**
+ * Brings a database to the newest schema, each step in its own transaction. A database that a newer
+ * version wrote is refused and left as it is.
+ * @throws PerdureError `database_newer`
+ */
+export function migrate(db: Sql, steps: readonly Migration[] = migrations): void {
+  const [table] = db.sql<{ n: number }>("SELECT count(*) AS n FROM sqlite_master WHERE name = 'perdure_migration'");
+  if (table?.n === 0) db.sql("CREATE TABLE perdure_migration (id INTEGER PRIMARY KEY) STRICT");
+  const [row] = db.sql<{ version: number }>("SELECT coalesce(max(id), 0) AS version FROM perdure_migration");
+  const version = row?.version ?? 0;
+  const newest = steps.at(-1)?.id ?? 0;
+  if (version > newest) {
+    throw new PerdureError(
+      "database_newer",
+      `This database has schema ${version}, but this version of Perdure knows only up to ${newest}. ` +
+        "Run the version that wrote it, or a later one. Nothing was changed.",
+    );
+  }
+  for (const step of steps) {
+    if (step.id <= version) continue;
+    db.tx(() => {
+      for (const statement of step.statements) db.sql(statement);
+      db.sql("INSERT INTO perdure_migration (id) VALUES (?)", step.id);
+    });
+  }
+}

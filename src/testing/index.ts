@@ -1,0 +1,33 @@
+/**
+ * `perdure/testing`: what a test of an agent, or of a host, needs. Nothing here is used by the framework itself.
+ *
+ * @module
+ */
+
+// A model that plays a script
+export { scriptedModel } from "./scripted-model.ts";
+export type { RecordedCall, Script, ScriptedCall, ScriptedModel, ScriptedModelOptions } from "./scripted-model.ts";
+export type { ScriptedFile, ScriptedReply, ScriptedSource, ScriptedToolCall, ScriptedUsage } from "./scripted-reply.ts";
+export { countCalls } from "./count-calls.ts";
+export type { CallCounter } from "./count-calls.ts";
+
+// A clock in the hands of the test
+export { manualClock } from "./manual-clock.ts";
+export type { ManualClock } from "./manual-clock.ts";
+
+// Crashes: in the program
+export { crashPoint, onCommand, programDir, report } from "./crash/child.ts";
+export type { Fact } from "./crash/protocol.ts";
+
+// Crashes: in the test
+export { crashMatrix, crashRun, CrashFailure } from "./crash/matrix.ts";
+export type { CrashMatrixOptions, CrashMatrixReport, CrashOutcome, CrashReference } from "./crash/matrix.ts";
+export type { CrashRun, CrashScenario, Death, Life } from "./crash/lives.ts";
+export { killPrograms, startProgram } from "./crash/program.ts";
+export type { Ending, Program, ProgramOptions } from "./crash/program.ts";
+
+// What every host must do
+export { hostConformance } from "./host-conformance.ts";
+export type { ConformanceCase, ConformanceOptions } from "./host-conformance.ts";
+export type { ConformanceClient, ConformanceHost } from "./conformance/bench.ts";
+export type { ConformanceProbe, ProbeAgent, ProbeLife } from "./conformance/probe.ts";

@@ -1,0 +1,42 @@
+/**
+ * The codes that sockets are closed with. What matters is how the public clients read them: after a
+ * {@link isTerminalCloseCode terminal} one they stop; after any other, or an HTTP error on the upgrade,
+ * they connect again, forever.
+ */
+export const closeCode = {
+  /** Asked for, nothing wrong. Clients connect again. */
+  normal: 1000,
+  /** The host stops, or the agent was deleted. Clients connect again. */
+  goingAway: 1001,
+  /** No close frame was seen. Never sent, only reported. */
+  abnormal: 1006,
+  /** Refused for good, without an HTTP status to tell. Terminal. */
+  policyViolation: 1008,
+  /** A frame larger than the host takes. Clients connect again. */
+  tooLarge: 1009,
+  /** Setting up the connection failed. Clients connect again. */
+  internalError: 1011,
+  /** The host restarts. Clients connect again. */
+  serviceRestart: 1012,
+  /** Too busy, or this client reads too slowly. Clients connect again. */
+  tryAgainLater: 1013,
+  /** The client asked for a wire that this host does not speak. Terminal. */
+  unsupportedTransport: 4400,
+} as const;
+
+const FIRST_APPLICATION_CODE = 4000;
+const LAST_APPLICATION_CODE = 4999;
+
+/** Whether the public clients give up after `code` instead of connecting again. */
+export function isTerminalCloseCode(code: number): boolean {
+  return code === closeCode.policyViolation || (code >= FIRST_APPLICATION_CODE && code <= LAST_APPLICATION_CODE);
+}
+
+/**
+ * The code for an upgrade that a hook or gate answered with an HTTP response of `status`. A 4xx is meant for
+ * good, so it becomes terminal (401 → 4401); anything else may pass, so the client tries again.
+ */
+export function refusalCode(status: number): number {
+  const clientError = Number.isInteger(status) && status >= 400 && status <= 499;
+  return clientError ? FIRST_APPLICATION_CODE + status : closeCode.internalError;
+}

@@ -1,0 +1,101 @@
+import { errorText, PerdureError } from "../error.ts";
+
+/** A JSON object of unknown content. */
+export type JsonObject = { readonly [key: string]: unknown };
+
+/** Whether `value` is an object and not an array. */
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** What {@link readJson} found. */
+export type ReadJson =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly why: "not-json" | "too-deep" };
+
+/**
+ * Parses JSON of strangers. Never throws. The value is cleaned of what would hurt later:
+ *
+ * - Keys called `__proto__` are removed at every level, because copying them with `Object.assign` or a deep merge
+ *   sets prototypes. They are removed and not refused: a transcript comes back with every request, so one odd
+ *   tool output would otherwise lock its chat for good.
+ * - Numbers too large for a double (`1e999`) become `null`, as `JSON.stringify` writes them, so that what is in
+ *   memory equals what is stored and sent.
+ * - More than `maxDepth` arrays and objects inside each other give `too-deep`: parsing them is safe, but
+ *   `JSON.stringify` and every recursive walk fail on them.
+ */
+export function readJson(text: string, maxDepth: number): ReadJson {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    // Engines that parse recursively run out of stack; that is depth, not syntax.
+    return { ok: false, why: error instanceof RangeError ? "too-deep" : "not-json" };
+  }
+  if (isInfinite(value)) return { ok: true, value: null };
+  return clean(value, maxDepth) ? { ok: true, value } : { ok: false, why: "too-deep" };
+}
+
+/** Level by level, so that depth costs no stack. False when there are more than `maxDepth` levels. */
+function clean(root: unknown, maxDepth: number): boolean {
+  let level: unknown[] = [root];
+  // The root is level 0, so a scalar needs no depth at all.
+  for (let depth = 0; level.length > 0; depth++) {
+    const next: unknown[] = [];
+    for (const node of level) {
+      if (typeof node !== "object" || node === null) continue;
+      if (depth === maxDepth) return false;
+      if (Array.isArray(node)) cleanArray(node, next);
+      else cleanObject(node as Record<string, unknown>, next);
+    }
+    level = next;
+  }
+  return true;
+}
+
+/** Kept apart from objects because the keys of a long array are costly to list. */
+function cleanArray(array: unknown[], containers: unknown[]): void {
+  for (let i = 0; i < array.length; i++) {
+    const value = array[i];
+    if (typeof value === "object" && value !== null) containers.push(value);
+    else if (isInfinite(value)) array[i] = null;
+  }
+}
+
+function cleanObject(object: Record<string, unknown>, containers: unknown[]): void {
+  if (Object.hasOwn(object, "__proto__")) delete object["__proto__"];
+  for (const key of Object.keys(object)) {
+    const value = object[key];
+    if (typeof value === "object" && value !== null) containers.push(value);
+    else if (isInfinite(value)) object[key] = null;
+  }
+}
+
+function isInfinite(value: unknown): boolean {
+  return typeof value === "number" && !Number.isFinite(value);
+}
+
+/**
+ * `JSON.stringify` that always gives JSON.
+ * @param what names the value in the error.
+ * @throws PerdureError `bad_input` for what JSON cannot hold: cycles, BigInt, functions, `undefined`, a `toJSON`
+ *   that throws, too many levels.
+ */
+export function writeJson(value: unknown, what: string): string {
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(value);
+  } catch (error) {
+    throw new PerdureError("bad_input", `${what} cannot be written as JSON: ${firstLine(errorText(error))}`, {
+      cause: error,
+    });
+  }
+  if (text === undefined)
+    throw new PerdureError("bad_input", `${what} cannot be written as JSON: it is ${typeof value}.`);
+  return text;
+}
+
+/** V8 explains cycles with a drawing of several lines. */
+function firstLine(text: string): string {
+  return text.split("\n", 1)[0] ?? text;
+}

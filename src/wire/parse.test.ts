@@ -1,0 +1,296 @@
+import { expect, test } from "vitest";
+import type { ClientFrame } from "./frames.ts";
+import { MAX_ID_LENGTH, MAX_JSON_DEPTH, type ParsedFrame, parseFrame } from "./parse.ts";
+
+const longest = "x".repeat(MAX_ID_LENGTH);
+const tooLong = `${longest}x`;
+
+function chat(body: unknown, id: unknown = "Y", init: object = {}): unknown {
+  const text = typeof body === "string" ? body : JSON.stringify(body);
+  return { type: "cf_agent_use_chat_request", id, init: { method: "POST", body: text, ...init } };
+}
+
+const tool = { name: "loc", description: "Where", parameters: { type: "object" } };
+const message = { id: "u1", role: "user", parts: [] } as const;
+
+const valid: [string, ClientFrame | object, ParsedFrame][] = [
+  ["state", { type: "cf_agent_state", state: { count: 2 } }, { kind: "state", state: { count: 2 } }],
+  ...[null, 0, false, "", []].map((state): [string, object, ParsedFrame] => [
+    `state ${JSON.stringify(state)}`,
+    { type: "cf_agent_state", state },
+    { kind: "state", state },
+  ]),
+  ["rpc", { type: "rpc", id: "1", method: "add", args: [1, 2] }, { kind: "rpc", id: "1", method: "add", args: [1, 2] }],
+  [
+    "rpc with more",
+    { type: "rpc", id: "1", method: "m", args: [], x: 1 },
+    { kind: "rpc", id: "1", method: "m", args: [] },
+  ],
+  [
+    "rpc constructor",
+    { type: "rpc", id: "__proto__", method: "constructor", args: [] },
+    { kind: "rpc", id: "__proto__", method: "constructor", args: [] },
+  ],
+  [
+    "rpc long id",
+    { type: "rpc", id: longest, method: longest, args: [] },
+    { kind: "rpc", id: longest, method: longest, args: [] },
+  ],
+  [
+    "chat request",
+    chat({ messages: [message], trigger: "submit-message" }) as object,
+    {
+      kind: "chat-request",
+      id: "Y",
+      messages: [message],
+      trigger: "submit-message",
+      clientTools: undefined,
+      body: undefined,
+    },
+  ],
+  [
+    "chat request with all",
+    chat({ messages: [], trigger: "regenerate-message", clientTools: [tool], model: "m", n: 1 }) as object,
+    {
+      kind: "chat-request",
+      id: "Y",
+      messages: [],
+      trigger: "regenerate-message",
+      clientTools: [tool],
+      body: { model: "m", n: 1 },
+    },
+  ],
+  [
+    "chat request with odd trigger, odd messages and no tools",
+    chat({ messages: [1, null, "x"], trigger: 7, clientTools: [] }) as object,
+    {
+      kind: "chat-request",
+      id: "Y",
+      messages: [1, null, "x"],
+      trigger: "submit-message",
+      clientTools: [],
+      body: undefined,
+    },
+  ],
+  [
+    "transcript",
+    { type: "cf_agent_chat_messages", messages: [message] },
+    { kind: "chat-messages", messages: [message] },
+  ],
+  ["clear", { type: "cf_agent_chat_clear" }, { kind: "chat-clear" }],
+  ["cancel", { type: "cf_agent_chat_request_cancel", id: "Y" }, { kind: "chat-cancel", id: "Y" }],
+  ["probe", { type: "cf_agent_stream_resume_request", probeId: "p" }, { kind: "resume-request", probeId: "p" }],
+  ["bare probe", { type: "cf_agent_stream_resume_request" }, { kind: "resume-request", probeId: undefined }],
+  [
+    "null probe",
+    { type: "cf_agent_stream_resume_request", probeId: null },
+    { kind: "resume-request", probeId: undefined },
+  ],
+  ["ack", { type: "cf_agent_stream_resume_ack", id: "Y" }, { kind: "resume-ack", id: "Y" }],
+  [
+    "tool result",
+    {
+      type: "cf_agent_tool_result",
+      toolCallId: "c1",
+      toolName: "loc",
+      output: { lat: 1 },
+      autoContinue: true,
+      clientTools: [tool],
+    },
+    {
+      ...{ kind: "tool-result", toolCallId: "c1", toolName: "loc", autoContinue: true, clientTools: [tool] },
+      result: { state: "output-available", output: { lat: 1 } },
+    },
+  ],
+  [
+    "tool error",
+    {
+      type: "cf_agent_tool_result",
+      toolCallId: "c1",
+      toolName: "",
+      state: "output-error",
+      errorText: "denied",
+      autoContinue: false,
+    },
+    {
+      ...{ kind: "tool-result", toolCallId: "c1", toolName: "", autoContinue: false, clientTools: undefined },
+      result: { state: "output-error", errorText: "denied" },
+    },
+  ],
+  [
+    "smallest tool result",
+    {
+      type: "cf_agent_tool_result",
+      toolCallId: "c1",
+      toolName: null,
+      state: null,
+      errorText: null,
+      autoContinue: null,
+      clientTools: null,
+    },
+    {
+      ...{ kind: "tool-result", toolCallId: "c1", toolName: "", autoContinue: false, clientTools: undefined },
+      result: { state: "output-available", output: undefined },
+    },
+  ],
+  [
+    "approval",
+    { type: "cf_agent_tool_approval", toolCallId: "c1", approved: true, autoContinue: true },
+    { kind: "tool-approval", toolCallId: "c1", approved: true, autoContinue: true },
+  ],
+  [
+    "denial",
+    { type: "cf_agent_tool_approval", toolCallId: "c1", approved: false },
+    { kind: "tool-approval", toolCallId: "c1", approved: false, autoContinue: false },
+  ],
+];
+
+test.each(valid)("%s", (_name, frame, expected) => {
+  expect(parseFrame(JSON.stringify(frame))).toEqual(expected);
+});
+
+test.each([
+  "",
+  " ",
+  "hello",
+  "{",
+  "null",
+  "1",
+  '"rpc"',
+  "[]",
+  '[{"type":"rpc"}]',
+  "{}",
+  '{"type":null}',
+  '{"type":["rpc"]}',
+  '{"type":"RPC"}',
+  '{"type":"__proto__"}',
+  '{"type":"constructor"}',
+  '{"type":"mine","x":1}',
+  '{"__proto__":{"type":"cf_agent_chat_clear"}}',
+  '{"type":"cf_agent_identity","name":"x","agent":"y"}',
+])("%j is for the app", (text) => {
+  expect(parseFrame(text)).toEqual({ kind: "other" });
+});
+
+test("binary frames are for the app", () => {
+  expect(parseFrame(new TextEncoder().encode('{"type":"cf_agent_chat_clear"}'))).toEqual({ kind: "other" });
+  expect(parseFrame(new Uint8Array())).toEqual({ kind: "other" });
+});
+
+const notIds: unknown[] = [undefined, null, 1, true, [], {}, "", tooLong, "\ud800"];
+const rpc = { type: "rpc", id: "1", method: "m", args: [] };
+const result = { type: "cf_agent_tool_result", toolCallId: "c", toolName: "t" };
+const approval = { type: "cf_agent_tool_approval", toolCallId: "c", approved: true };
+
+const malformed: [field: string, frame: unknown][] = [
+  ["state", { type: "cf_agent_state" }],
+  ...[undefined, null, 1, {}, ["1"], tooLong].flatMap((value): [string, unknown][] => [
+    ["id", { ...rpc, id: value }],
+    ["method", { ...rpc, method: value }],
+  ]),
+  ...[undefined, null, 1, {}, "[]", { length: 1 }].map((args): [string, unknown] => ["args", { ...rpc, args }]),
+  ...notIds.flatMap((id): [string, unknown][] => [
+    ["id", { ...(chat({ messages: [] }) as object), id }],
+    ["id", { type: "cf_agent_chat_request_cancel", id }],
+    ["id", { type: "cf_agent_stream_resume_ack", id }],
+    ["toolCallId", { ...result, toolCallId: id }],
+    ["toolCallId", { ...approval, toolCallId: id }],
+  ]),
+  ...[1, true, [], {}, "", tooLong, "\udc00"].map((probeId): [string, unknown] => [
+    "probeId",
+    { type: "cf_agent_stream_resume_request", probeId },
+  ]),
+  ["init", { type: "cf_agent_use_chat_request", id: "Y" }],
+  ["init", { type: "cf_agent_use_chat_request", id: "Y", init: [] }],
+  ["init", { type: "cf_agent_use_chat_request", id: "Y", init: "POST" }],
+  ...["GET", "post", undefined, null, 1].map((method): [string, unknown] => [
+    "init.method",
+    chat({ messages: [] }, "Y", { method }),
+  ]),
+  ...[undefined, null, 1, {}, []].map((body): [string, unknown] => ["init.body", chat("", "Y", { body })]),
+  ...["", "nope", "{", "null", "[]", "1", '"x"'].map((body): [string, unknown] => ["init.body", chat(body)]),
+  ...[{}, { messages: null }, { messages: {} }, { messages: "[]" }, { messages: { length: 1 } }].map(
+    (body): [string, unknown] => ["init.body.messages", chat(body)],
+  ),
+  ...[
+    "x",
+    {},
+    [1],
+    [null],
+    [[]],
+    [{}],
+    [{ name: "" }],
+    [{ name: 1 }],
+    [{ name: tooLong }],
+    [{ name: "a", description: 1 }],
+    [{ name: "a", parameters: [] }],
+    [{ name: "a", parameters: "{}" }],
+    [tool, { name: 2 }],
+  ].flatMap((clientTools): [string, unknown][] => [
+    ["init.body.clientTools", chat({ messages: [], clientTools })],
+    ["clientTools", { ...result, clientTools }],
+  ]),
+  ...[undefined, null, {}, "x", 1].map((messages): [string, unknown] => [
+    "messages",
+    { type: "cf_agent_chat_messages", messages },
+  ]),
+  ...[1, {}, tooLong, "\ud800"].map((toolName): [string, unknown] => ["toolName", { ...result, toolName }]),
+  ...["done", 1, "output-denied", "input-available", {}].map((state): [string, unknown] => [
+    "state",
+    { ...result, state },
+  ]),
+  ...[1, {}, ["x"]].map((errorText): [string, unknown] => ["errorText", { ...result, errorText }]),
+  ...["true", 1, {}].flatMap((autoContinue): [string, unknown][] => [
+    ["autoContinue", { ...result, autoContinue }],
+    ["autoContinue", { ...approval, autoContinue }],
+  ]),
+  ...[undefined, null, 1, "true", {}].map((approved): [string, unknown] => ["approved", { ...approval, approved }]),
+];
+
+test.each(malformed)("malformed %s %#", (field, frame) => {
+  const { type } = frame as { type: string };
+  expect(parseFrame(JSON.stringify(frame))).toEqual({
+    kind: "other",
+    reason: `${type}: "${field}" is missing or malformed`,
+  });
+});
+
+test("app fields named like inherited ones are data, and __proto__ is gone", () => {
+  const body = '{"messages":[],"constructor":{"prototype":{"x":1}},"toString":1,"__proto__":{"x":1}}';
+  const frame = parseFrame(JSON.stringify(chat(body)));
+  expect(frame).toMatchObject({ kind: "chat-request" });
+  if (frame.kind !== "chat-request") return;
+  expect(Object.keys(frame.body ?? {})).toEqual(["constructor", "toString"]);
+  expect(Object.getPrototypeOf(frame.body)).toBe(Object.prototype);
+  const only = parseFrame(JSON.stringify(chat('{"messages":[],"__proto__":{"x":1}}')));
+  expect(only).toMatchObject({ kind: "chat-request", body: undefined });
+});
+
+test("depth: frame and chat body are each bounded, states up to the bound pass", () => {
+  const nested = (levels: number) => "[".repeat(levels) + "]".repeat(levels);
+  const state = (levels: number) => `{"type":"cf_agent_state","state":${nested(levels - 1)}}`;
+  const body = (levels: number) => JSON.stringify(chat(`{"messages":${nested(levels - 1)}}`));
+  const refused = { kind: "refused", reason: `JSON nested deeper than ${MAX_JSON_DEPTH} levels` };
+  expect(parseFrame(state(MAX_JSON_DEPTH)).kind).toBe("state");
+  expect(parseFrame(state(MAX_JSON_DEPTH + 1))).toEqual(refused);
+  expect(parseFrame(state(300_000))).toEqual(refused);
+  expect(parseFrame(nested(300_000))).toEqual(refused);
+  expect(parseFrame(body(MAX_JSON_DEPTH)).kind).toBe("chat-request");
+  expect(parseFrame(body(MAX_JSON_DEPTH + 1))).toEqual(refused);
+  // Cut off before it closes: not JSON at all, so it is for the app like any other text.
+  expect(parseFrame("[".repeat(300_000))).toEqual({ kind: "other" });
+});
+
+test("limits can be set", () => {
+  const ack = (id: string) => JSON.stringify({ type: "cf_agent_stream_resume_ack", id });
+  expect(parseFrame(ack("abcd"), { idLength: 4 }).kind).toBe("resume-ack");
+  expect(parseFrame(ack("abcde"), { idLength: 4 }).kind).toBe("other");
+  expect(parseFrame('{"type":"cf_agent_state","state":[[]]}', { jsonDepth: 2 }).kind).toBe("refused");
+  expect(parseFrame('{"type":"cf_agent_state","state":[]}', { jsonDepth: 2 }).kind).toBe("state");
+});
+
+test("large content passes: only names are bounded", () => {
+  const text = "y".repeat(3_000_000);
+  const frame = parseFrame(JSON.stringify(chat({ messages: [{ ...message, parts: [{ type: "text", text }] }] })));
+  expect(frame).toMatchObject({ kind: "chat-request", messages: [{ parts: [{ text }] }] });
+});

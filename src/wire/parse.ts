@@ -1,0 +1,164 @@
+import { type ChatBody, parseChatBody } from "./chat-body.ts";
+import { parseClientTools } from "./client-tools.ts";
+import type { ClientTool } from "./frames.ts";
+import { isJsonObject, type JsonObject, readJson } from "./json.ts";
+
+/** The longest id, method or tool name that a client may send, in UTF-16 units. */
+export const MAX_ID_LENGTH = 256;
+/**
+ * How many arrays and objects may stand inside each other. Documents and syntax trees that people keep in a state
+ * stay below it; SQLite's JSON functions end at 1000 and recursive code some thousands later.
+ */
+export const MAX_JSON_DEPTH = 256;
+
+/** Bounds for {@link parseFrame}; the size of a frame is bounded by the host before. */
+export interface FrameLimits {
+  /** Default {@link MAX_ID_LENGTH}. */
+  readonly idLength?: number;
+  /** Default {@link MAX_JSON_DEPTH}. */
+  readonly jsonDepth?: number;
+}
+
+/** How a client-side tool ended. */
+export type ToolOutcome =
+  | { readonly state: "output-available"; readonly output: unknown }
+  | { readonly state: "output-error"; readonly errorText: string | undefined };
+
+/** A frame of a client, checked. */
+export type ParsedFrame =
+  | { readonly kind: "state"; readonly state: unknown }
+  | { readonly kind: "rpc"; readonly id: string; readonly method: string; readonly args: readonly unknown[] }
+  | ({ readonly kind: "chat-request"; readonly id: string } & ChatBody)
+  | { readonly kind: "chat-messages"; readonly messages: readonly unknown[] }
+  | { readonly kind: "chat-clear" }
+  | { readonly kind: "chat-cancel"; readonly id: string }
+  | { readonly kind: "resume-request"; readonly probeId: string | undefined }
+  | { readonly kind: "resume-ack"; readonly id: string }
+  | {
+      readonly kind: "tool-result";
+      readonly toolCallId: string;
+      /** May be `""`. */
+      readonly toolName: string;
+      readonly result: ToolOutcome;
+      readonly autoContinue: boolean;
+      readonly clientTools: readonly ClientTool[] | undefined;
+    }
+  | {
+      readonly kind: "tool-approval";
+      readonly toolCallId: string;
+      readonly approved: boolean;
+      readonly autoContinue: boolean;
+    }
+  /** Not ours: hand the raw data to app code. `reason` is set when its `type` was ours and the rest was not. */
+  | { readonly kind: "other"; readonly reason?: string }
+  /** Must not reach app code either. The connection stays open. */
+  | { readonly kind: "refused"; readonly reason: string };
+
+/**
+ * Understands one frame of a client. Never throws, whatever the data. Binary frames, text that is not JSON,
+ * unknown types and malformed fields are `other`; only JSON nested too deep is `refused`. Fields that we do not
+ * know are ignored; optional fields may be null. What is inside states, arguments and messages is not checked, but
+ * holds no `__proto__` keys and no infinite numbers.
+ */
+export function parseFrame(data: string | Uint8Array, limits: FrameLimits = {}): ParsedFrame {
+  if (typeof data !== "string") return { kind: "other" };
+  const jsonDepth = limits.jsonDepth ?? MAX_JSON_DEPTH;
+  const idLength = limits.idLength ?? MAX_ID_LENGTH;
+  const read = readJson(data, jsonDepth);
+  if (!read.ok) {
+    return read.why === "too-deep" ? tooDeep(jsonDepth) : { kind: "other" };
+  }
+  const frame = read.value;
+  if (!isJsonObject(frame)) return { kind: "other" };
+
+  switch (frame.type) {
+    case "cf_agent_state":
+      // A missing state is what `setState(undefined)` sends. There is no such state, and null is another one.
+      return Object.hasOwn(frame, "state") ? { kind: "state", state: frame.state } : malformed(frame, "state");
+    case "rpc":
+      return rpc(frame, idLength);
+    case "cf_agent_use_chat_request":
+      return chatRequest(frame, idLength, jsonDepth);
+    case "cf_agent_chat_messages":
+      return Array.isArray(frame.messages)
+        ? { kind: "chat-messages", messages: frame.messages }
+        : malformed(frame, "messages");
+    case "cf_agent_chat_clear":
+      return { kind: "chat-clear" };
+    case "cf_agent_chat_request_cancel":
+      return isId(frame.id, idLength) ? { kind: "chat-cancel", id: frame.id } : malformed(frame, "id");
+    case "cf_agent_stream_resume_request": {
+      const probeId = frame.probeId ?? undefined;
+      if (probeId !== undefined && !isId(probeId, idLength)) return malformed(frame, "probeId");
+      return { kind: "resume-request", probeId };
+    }
+    case "cf_agent_stream_resume_ack":
+      return isId(frame.id, idLength) ? { kind: "resume-ack", id: frame.id } : malformed(frame, "id");
+    case "cf_agent_tool_result":
+      return toolResult(frame, idLength);
+    case "cf_agent_tool_approval":
+      return toolApproval(frame, idLength);
+    default:
+      return { kind: "other" };
+  }
+}
+
+function rpc(frame: JsonObject, idLength: number): ParsedFrame {
+  const { id, method, args } = frame;
+  // The id is only echoed and the method only looked up, so any text will do.
+  if (typeof id !== "string" || id.length > idLength) return malformed(frame, "id");
+  if (typeof method !== "string" || method.length > idLength) return malformed(frame, "method");
+  if (!Array.isArray(args)) return malformed(frame, "args");
+  return { kind: "rpc", id, method, args };
+}
+
+function chatRequest(frame: JsonObject, idLength: number, jsonDepth: number): ParsedFrame {
+  const { id, init } = frame;
+  if (!isId(id, idLength)) return malformed(frame, "id");
+  if (!isJsonObject(init)) return malformed(frame, "init");
+  if (init.method !== "POST") return malformed(frame, "init.method");
+  if (typeof init.body !== "string") return malformed(frame, "init.body");
+  const read = readJson(init.body, jsonDepth);
+  if (!read.ok) return read.why === "too-deep" ? tooDeep(jsonDepth) : malformed(frame, "init.body");
+  const body = parseChatBody(read.value, idLength);
+  return typeof body === "string" ? malformed(frame, body) : { kind: "chat-request", id, ...body };
+}
+
+function toolResult(frame: JsonObject, idLength: number): ParsedFrame {
+  const toolCallId = frame.toolCallId;
+  const toolName = frame.toolName ?? "";
+  const state = frame.state ?? "output-available";
+  const errorText = frame.errorText ?? undefined;
+  const autoContinue = frame.autoContinue ?? false;
+  const clientTools = parseClientTools(frame.clientTools, idLength);
+  if (!isId(toolCallId, idLength)) return malformed(frame, "toolCallId");
+  if (toolName !== "" && !isId(toolName, idLength)) return malformed(frame, "toolName");
+  if (state !== "output-available" && state !== "output-error") return malformed(frame, "state");
+  if (errorText !== undefined && typeof errorText !== "string") return malformed(frame, "errorText");
+  if (typeof autoContinue !== "boolean") return malformed(frame, "autoContinue");
+  if (clientTools === "malformed") return malformed(frame, "clientTools");
+  const result: ToolOutcome = state === "output-error" ? { state, errorText } : { state, output: frame.output };
+  return { kind: "tool-result", toolCallId, toolName, result, autoContinue, clientTools };
+}
+
+function toolApproval(frame: JsonObject, idLength: number): ParsedFrame {
+  const { toolCallId, approved } = frame;
+  const autoContinue = frame.autoContinue ?? false;
+  if (!isId(toolCallId, idLength)) return malformed(frame, "toolCallId");
+  if (typeof approved !== "boolean") return malformed(frame, "approved");
+  if (typeof autoContinue !== "boolean") return malformed(frame, "autoContinue");
+  return { kind: "tool-approval", toolCallId, approved, autoContinue };
+}
+
+/** Ids are keys of rows: half a surrogate pair would not come back from SQLite as it went in. */
+function isId(value: unknown, maxLength: number): value is string {
+  return typeof value === "string" && value !== "" && value.length <= maxLength && value.isWellFormed();
+}
+
+function malformed(frame: JsonObject, field: string): ParsedFrame {
+  return { kind: "other", reason: `${String(frame.type)}: "${field}" is missing or malformed` };
+}
+
+function tooDeep(limit: number): ParsedFrame {
+  return { kind: "refused", reason: `JSON nested deeper than ${limit} levels` };
+}

@@ -1,0 +1,67 @@
+import { expect, test } from "vitest";
+import { checkFolders } from "../../scripts/check-folders.ts";
+import { plant } from "./plant.ts";
+
+const agent = { "src/agent/agent.ts": "export const agent = 1;\nexport type T = string;\n" };
+
+test.each([
+  ["a value", 'import { agent } from "../agent/agent.ts";'],
+  ["a type", 'import type { T } from "../agent/agent.ts";'],
+  ["several lines", 'import {\n  agent, // the value\n} from "../agent/agent.ts";'],
+  ["a re-export", 'export { agent } from "../agent/agent.ts";'],
+  ["export *", 'export * from "../agent/agent.ts";'],
+  ["a dynamic import", 'export const later = () => import("../agent/agent.ts");'],
+  ["a type position", 'export type U = import("../agent/agent.ts").T;'],
+  ["a side effect", 'import "../agent/agent.ts";'],
+])("an import from below fails: %s", (_, code) => {
+  const violations = checkFolders(plant({ ...agent, "src/store/state.ts": `${code}\n` }));
+  expect(violations).toEqual(["src/store/state.ts:1: store may not import from agent (../agent/agent.ts)"]);
+});
+
+test("what only looks like an import passes", () => {
+  const code =
+    '// import "../agent/agent.ts";\n/* import x from "../agent/agent.ts" */\nexport const s = `import "../agent/agent.ts"`;\n';
+  expect(checkFolders(plant({ ...agent, "src/store/state.ts": code }))).toEqual([]);
+});
+
+test("root files have an order too, and nothing imports the public entry", () => {
+  const root = plant({
+    "src/error.ts": 'import type { Clock } from "./id.ts";\n',
+    "src/id.ts": "export interface Clock {}\n",
+    "src/index.ts": "export {};\n",
+    "src/testing/clock.ts": 'import "../index.ts";\n',
+  });
+  expect(checkFolders(root)).toEqual([
+    "src/error.ts:1: error.ts may not import from id.ts (./id.ts)",
+    "src/testing/clock.ts:1: testing may not import from index.ts (../index.ts)",
+  ]);
+});
+
+test("a folder that has no place, a narrow folder, a test, the package's own name and a way out of src fail", () => {
+  const root = plant({
+    "src/helpers/a.ts": "export {};\n",
+    "src/collections/a.ts": 'import "../store/a.ts";\n',
+    "src/store/a.ts": 'import "./b.test.ts";\nimport "perdure/node";\nimport "../../scripts/check.ts";\n',
+    "src/store/b.test.ts": "export {};\n",
+  });
+  expect(checkFolders(root)).toEqual([
+    "src/collections/a.ts:1: collections may not import from store (../store/a.ts)",
+    'src/helpers/a.ts: "helpers" has no line in scripts/folder-order.ts',
+    "src/store/a.ts:1: imports a test, src/store/b.test.ts",
+    "src/store/a.ts:2: imports the package by its own name; use a relative path",
+    "src/store/a.ts:3: imports scripts/check.ts, which is outside of src",
+  ]);
+});
+
+test("imports from above and from the same folder pass, and tests import what they like", () => {
+  const root = plant({
+    ...agent,
+    "src/agent/wire.ts":
+      'import { agent } from "./agent.ts";\nimport { state } from "../store/state.ts";\nimport "ws";\n',
+    "src/store/state.ts": 'import "../error.ts";\n',
+    "src/store/state.test.ts": 'import { agent } from "../agent/agent.ts";\n',
+    "src/error.ts": "export {};\n",
+    "src/index.ts": 'export { agent } from "./agent/agent.ts";\n',
+  });
+  expect(checkFolders(root)).toEqual([]);
+});

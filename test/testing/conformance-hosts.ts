@@ -1,0 +1,88 @@
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { memoryStorage, serve } from "perdure/node";
+import type { ServeOptions, Storage } from "perdure/node";
+import type { ConformanceClient, ConformanceHost, ConformanceProbe } from "perdure/testing";
+import { WebSocket } from "ws";
+
+/** A host on disk. A new life opens a copy of the files, taken while the old host still runs: what a kill would leave. */
+export async function openDiskHost(probe: ConformanceProbe): Promise<ConformanceHost> {
+  const root = mkdtempSync(join(tmpdir(), "perdure-host-"));
+  let lives = 0;
+  const life = async (dir: string): Promise<ConformanceHost> =>
+    start(
+      probe,
+      { dir },
+      async (stop) => {
+        const copy = join(root, `life-${++lives}`);
+        cpSync(dir, copy, { recursive: true });
+        await stop();
+        return life(copy);
+      },
+      () => rmSync(root, { recursive: true, force: true }),
+    );
+  return life(join(root, "life-0"));
+}
+
+/** A host in memory. A new life is a second host on the same storage, after a stop that waits for nothing. */
+export async function openMemoryHost(probe: ConformanceProbe): Promise<ConformanceHost> {
+  const storage = memoryStorage();
+  const life = (on: Storage): Promise<ConformanceHost> =>
+    start(
+      probe,
+      { storage: on },
+      async (stop) => {
+        await stop();
+        return life(on);
+      },
+      () => undefined,
+    );
+  return life(storage);
+}
+
+async function start(
+  probe: ConformanceProbe,
+  options: Pick<ServeOptions, "dir" | "storage">,
+  reopen: (stop: () => Promise<void>) => Promise<ConformanceHost>,
+  cleanUp: () => void,
+): Promise<ConformanceHost> {
+  const agents = { [probe.className]: probe.Agent };
+  const host = await serve({ ...options, agents, port: 0, graceMs: 0, signals: false });
+  return {
+    async agent(name) {
+      await host.getAgentByName(probe.Agent, name).ping();
+      return probe.host(name);
+    },
+    connect: (name, query) => openClient(`${host.url}/agents/probe/${encodeURIComponent(name)}?${query}`),
+    reopen: () => reopen(() => host.stop()),
+    async close() {
+      await host.stop();
+      cleanUp();
+    },
+  };
+}
+
+function openClient(url: string): Promise<ConformanceClient> {
+  const socket = new WebSocket(url);
+  const received: (string | Uint8Array)[] = [];
+  let closed: ConformanceClient["closed"];
+  socket.binaryType = "nodebuffer";
+  socket.on("message", (data, isBinary) => {
+    if (Buffer.isBuffer(data)) received.push(isBinary ? new Uint8Array(data) : data.toString("utf8"));
+  });
+  socket.on("close", (code, reason) => (closed = { code, reason: reason.toString("utf8") }));
+  return new Promise((resolve, reject) => {
+    socket.once("error", reject);
+    socket.once("open", () =>
+      resolve({
+        received,
+        get closed() {
+          return closed;
+        },
+        send: (data) => socket.send(data),
+        close: () => socket.close(),
+      }),
+    );
+  });
+}
