@@ -93,8 +93,9 @@ export interface AgentHost extends Sql {
   /** Resolves when everything written so far survives the loss of power. */
   durable(): Promise<void>;
   /**
-   * Asks for one call of {@link HostedAgent.alarm} at `at`, also if the process dies before; replaces the
-   * earlier request. May come early or twice, never late by more than the time the host was down.
+   * Asks for one call of {@link HostedAgent.alarm} at `at`; replaces the earlier request. May come early or
+   * twice. If the agent has left memory or the process has died by then, the agent is woken instead, never
+   * later than `at` by more than the time the host was down, and must ask again in its `start`.
    */
   alarm(at: number | null): void;
   /**

@@ -2,14 +2,15 @@ import { PerdureError } from "../error.ts";
 
 /** Statements that would reach around transactions or out of the database. Durable Objects refuse the same. */
 const REFUSED = /^(?:BEGIN|COMMIT|END|ROLLBACK|SAVEPOINT|RELEASE|PRAGMA|ATTACH|DETACH|VACUUM)\b/i;
-const LEADING_SPACE_AND_COMMENTS = /^(?:\s+|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)+/;
+/** SQLite also skips empty statements. */
+const LEADING_NOTHING = /^(?:[\s;]+|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)+/;
 
 /**
  * Refuses statements that no host lets an agent run. Called once per distinct statement.
  * @throws PerdureError `sql_refused`
  */
 export function guardStatement(query: string): void {
-  const word = REFUSED.exec(query.replace(LEADING_SPACE_AND_COMMENTS, ""))?.[0];
+  const word = REFUSED.exec(query.replace(LEADING_NOTHING, ""))?.[0];
   if (word === undefined) return;
   throw new PerdureError(
     "sql_refused",

@@ -170,7 +170,8 @@ function bareTool(part: ToolPart): ToolPart {
   if (part.errorText !== undefined) bare.errorText = cutText(part.errorText, KEPT_OUTPUT_BYTES);
   if (part.preliminary !== undefined) bare.preliminary = part.preliminary;
   if (part.providerExecuted !== undefined) bare.providerExecuted = part.providerExecuted;
-  if (approval !== undefined) bare.approval = { id: approval.id, ...("approved" in approval && { approved: approval.approved }) };
+  if (approval !== undefined)
+    bare.approval = { id: approval.id, ...("approved" in approval && { approved: approval.approved }) };
   return bare;
 }
 

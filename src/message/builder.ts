@@ -86,7 +86,8 @@ export function pushPart(builder: MessageBuilder, part: Part): void {
 /** Removes the parts from `length` on. Open texts are forgotten: their parts may be among them. */
 export function truncateParts(builder: MessageBuilder, length: number): void {
   builder.parts.length = length;
-  for (const map of [builder.openText, builder.openReasoning, builder.tools, builder.approvals, builder.data]) map.clear();
+  for (const map of [builder.openText, builder.openReasoning, builder.tools, builder.approvals, builder.data])
+    map.clear();
   builder.guessed.clear();
   builder.parts.forEach((part, at) => indexPart(builder, part, at));
 }

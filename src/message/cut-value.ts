@@ -1,7 +1,9 @@
 import { isRecord, utf8Length } from "./json.ts";
 
-/** Less than this is not worth dividing further. */
-const MIN_SHARE = 48;
+/** With less room than this, nothing more is kept. */
+const MIN_ROOM = 48;
+/** An item gets at least this much while there is room: better few items that say something than many that do not. */
+const MIN_SHARE = 160;
 
 /**
  * A smaller value of the same kind: long strings lose their end, lists and objects their last items. Each
@@ -50,10 +52,11 @@ export function firstChars(text: string, count: number): string {
 
 /** Lets as many items as fit take their share. @returns how many did. */
 function share(count: number, room: number, take: (index: number, left: number) => number): number {
-  let left = room;
+  // The brackets count too: without that, nesting alone would never use the room up.
+  let left = room - 2;
   for (let index = 0; index < count; index++) {
-    if (left < MIN_SHARE) return index;
-    left -= take(index, Math.max(MIN_SHARE, Math.floor(left / (count - index)))) + 1;
+    if (left < MIN_ROOM) return index;
+    left -= take(index, Math.min(left, Math.max(MIN_SHARE, Math.floor(left / (count - index))))) + 1;
   }
   return count;
 }

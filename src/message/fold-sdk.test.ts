@@ -40,14 +40,20 @@ function toolLife(random: Random, toolCallId: string): UIMessageChunk[] {
   const toolName = pick(random, "weather", "run");
   const dynamic = maybe(random, { dynamic: true });
   const meta = maybe(random, { providerMetadata: { p: { call: toolCallId } } });
-  const head = { toolCallId, toolName, ...dynamic, ...maybe(random, { title: "T" }), ...maybe(random, { toolMetadata: { m: 1 } }) };
+  const head = {
+    toolCallId,
+    toolName,
+    ...dynamic,
+    ...maybe(random, { title: "T" }),
+    ...maybe(random, { toolMetadata: { m: 1 } }),
+  };
   const executed = maybe(random, { providerExecuted: true });
   const input = pick(random, inputs[0], ...inputs);
   const life: UIMessageChunk[] = [];
   if (random() < 0.7) {
     life.push({ type: "tool-input-start", ...head, ...executed, ...meta });
     const text = JSON.stringify(input);
-    for (let at = 0; at < text.length; ) {
+    for (let at = 0; at < text.length;) {
       const size = 1 + Math.floor(random() * 9);
       life.push({ type: "tool-input-delta", toolCallId, inputTextDelta: text.slice(at, at + size) });
       at += size;
@@ -71,7 +77,14 @@ function toolLife(random: Random, toolCallId: string): UIMessageChunk[] {
       ...maybe(random, { inputSchemaInput: { raw: 1 } }),
     });
     const approved = random() < 0.5;
-    life.push({ type: "tool-approval-response", approvalId, approved, ...maybe(random, { reason: "ok" }), ...executed, ...meta });
+    life.push({
+      type: "tool-approval-response",
+      approvalId,
+      approved,
+      ...maybe(random, { reason: "ok" }),
+      ...executed,
+      ...meta,
+    });
     if (!approved) return [...life, { type: "tool-output-denied", toolCallId }];
   }
   for (let count = Math.floor(random() * 3); count > 0; count--) {
@@ -90,7 +103,8 @@ function textLife(random: Random, kind: "text" | "reasoning", id: string): UIMes
   // The same keys each time: the SDK keeps the last metadata, we merge them all.
   const meta = () => maybe(random, { providerMetadata: { p: { n: Math.floor(random() * 9) } } });
   const life: UIMessageChunk[] = [{ type: `${kind}-start`, id, ...meta() }];
-  for (let count = Math.floor(random() * 6); count > 0; count--) life.push({ type: `${kind}-delta`, id, delta: `w${count} `, ...meta() });
+  for (let count = Math.floor(random() * 6); count > 0; count--)
+    life.push({ type: `${kind}-delta`, id, delta: `w${count} `, ...meta() });
   life.push({ type: `${kind}-end`, id, ...meta() });
   return life;
 }
@@ -114,7 +128,11 @@ function single(random: Random, n: number): UIMessageChunk {
 /** A valid stream: the lives of texts, reasonings and calls, woven together, in steps. */
 function validStream(random: Random, prefix: string, messageId?: string): UIMessageChunk[] {
   const chunks: UIMessageChunk[] = [
-    { type: "start", ...(messageId !== undefined && { messageId }), ...maybe(random, { messageMetadata: { a: { z: 1 } } }) },
+    {
+      type: "start",
+      ...(messageId !== undefined && { messageId }),
+      ...maybe(random, { messageMetadata: { a: { z: 1 } } }),
+    },
   ];
   let n = 0;
   for (let step = 0; step < 1 + Math.floor(random() * 3); step++) {

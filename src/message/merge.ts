@@ -63,7 +63,10 @@ function matchRows(stored: readonly UIMessage[], incoming: readonly UIMessage[])
     const calls = toolParts(message);
     const candidates = calls.length > 0 ? calls.flatMap((part) => byCall.get(part.toolCallId) ?? []) : free.values();
     const fit = calls.length > 0 ? sameCalls : sameContent;
-    claim(message, [...candidates].find((row) => isFree(row) && fit(row, message)));
+    claim(
+      message,
+      [...candidates].find((row) => isFree(row) && fit(row, message)),
+    );
   }
   return rows;
 }

@@ -65,7 +65,11 @@ function repairPart(part: Part, message: UIMessage, options: RepairOptions): Par
     return typeof part.text === "string" ? closeText(part) : undefined;
   }
   if (part.type === "file" && part.providerReference === undefined && !hasUrl(part)) {
-    return { type: "text", text: `[The file ${part.filename ?? ""} cannot be read.]`.replace("  ", " "), state: "done" };
+    return {
+      type: "text",
+      text: `[The file ${part.filename ?? ""} cannot be read.]`.replace("  ", " "),
+      state: "done",
+    };
   }
   if (part.type === "reasoning-file" && !hasUrl(part)) return undefined;
   if (part.type === "steering-message") return repairSteering(part);
@@ -74,14 +78,22 @@ function repairPart(part: Part, message: UIMessage, options: RepairOptions): Par
 
 function repairCall(part: ToolPart, message: UIMessage, options: RepairOptions): Part {
   const kept = isTerminal(part) || (options.keepPending === true && isPending(part));
-  const call = kept ? part : endCall(part, message, options);
+  const call = kept ? withRefusal(part) : endCall(part, message, options);
   const input = storedToolInput(call, call.input);
   return asPart(input === call.input ? call : { ...call, input });
 }
 
+/** A provider that runs the tool itself is told of a denial by the answer to its question, and by nothing else. */
+function withRefusal(part: ToolPart): ToolPart {
+  if (part.state !== "output-denied" || part.providerExecuted !== true || part.approval?.approved === false)
+    return part;
+  return { ...part, approval: { ...part.approval, id: part.approval?.id ?? part.toolCallId, approved: false } };
+}
+
 function endCall(part: ToolPart, message: UIMessage, options: RepairOptions): ToolPart {
   // The person has said no; only the record of it is missing.
-  if (part.state === "approval-responded" && part.approval?.approved === false) return { ...part, state: "output-denied" };
+  if (part.state === "approval-responded" && part.approval?.approved === false)
+    return { ...part, state: "output-denied" };
   const own = askRepair(part, message, options);
   if (own !== undefined && isToolPart(own) && isTerminal(own) && own.toolCallId === part.toolCallId) return own;
   const { output: _output, preliminary: _preliminary, rawInput: _rawInput, approval, ...call } = part;

@@ -80,7 +80,9 @@ export function isToolPart(part: { readonly type: string }): part is ToolPart {
   if (!isToolType(part.type)) return false;
   const tool: { type: string; toolCallId?: unknown; state?: unknown; toolName?: unknown } = part;
   if (typeof tool.toolCallId !== "string" || tool.toolCallId === "" || !toolStates.has(tool.state)) return false;
-  return tool.type === "dynamic-tool" ? typeof tool.toolName === "string" && tool.toolName !== "" : tool.type !== "tool-";
+  return tool.type === "dynamic-tool"
+    ? typeof tool.toolName === "string" && tool.toolName !== ""
+    : tool.type !== "tool-";
 }
 
 /** The same object as a part of a message: the view and the AI SDK's union describe the same shapes. */

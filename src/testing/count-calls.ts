@@ -16,7 +16,9 @@ export function countCalls({ file }: { readonly file: string }): CallCounter {
   const note = (): void => appendFileSync(file, `${process.pid}\n`);
   const lines = (): string[] => {
     if (!existsSync(file)) return [];
-    return readFileSync(file, "utf8").split("\n").filter((line) => line !== "");
+    return readFileSync(file, "utf8")
+      .split("\n")
+      .filter((line) => line !== "");
   };
   return {
     wrap: (model) => ({

@@ -14,7 +14,7 @@ import { txCases } from "./conformance/tx.ts";
 /** One promise of the port, to be handed to any test runner. `run` rejects, saying what was expected, if it is broken. */
 export interface ConformanceCase {
   readonly name: string;
-  run(): Promise<void>;
+  readonly run: () => Promise<void>;
 }
 
 /** Which parts a host leaves out on purpose. A suite that is not run is not passed: say so where you say what works. */
@@ -26,7 +26,7 @@ export interface ConformanceOptions {
 /**
  * What every implementation of `AgentHost` must do, as cases for any test runner:
  *
- *     for (const { name, run } of hostConformance(open)) test(name, run);
+ *     test.for(hostConformance(open))("$name", ({ run }) => run());
  *
  * `open` is called once per case. It starts a host on storage of its own that runs `probe.Agent` under the name
  * `probe.className`; `probe.host(name)` is then the port that the host gave to that agent.

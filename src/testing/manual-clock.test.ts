@@ -99,6 +99,13 @@ test("a timer that throws fails the move, after the rest ran", async () => {
   expect(clock.now()).toBe(6);
 });
 
+test("timers that set each other without end fail the move instead of hanging the test", async () => {
+  const clock = manualClock(0);
+  const again = () => void clock.after(0, again);
+  again();
+  await expect(clock.advance(0)).rejects.toMatchObject({ code: "limit" });
+});
+
 test("a clock refuses to advance backwards or to nowhere", async () => {
   const clock = manualClock(0);
   await expect(clock.advance(-1)).rejects.toMatchObject({ code: "bad_input" });

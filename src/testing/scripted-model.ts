@@ -37,6 +37,7 @@ export type Script =
   | readonly (string | ScriptedReply)[]
   | ((call: ScriptedCall) => string | ScriptedReply | Promise<string | ScriptedReply>);
 
+/** How a {@link scriptedModel} is named and how it keeps time. */
 export interface ScriptedModelOptions {
   /** Measures `delayMs`; real time by default. */
   readonly clock?: Clock;
@@ -114,7 +115,9 @@ export function scriptedModel(script: Script, options: ScriptedModelOptions = {}
           modelId,
           timestamp: new Date(clock.now()),
         };
-        return { stream: toStream((abortSignal) => play(reply, { ...settings, abortSignal }, clock, head), settings, end) };
+        return {
+          stream: toStream((abortSignal) => play(reply, { ...settings, abortSignal }, clock, head), settings, end),
+        };
       } catch (error) {
         end("failed");
         throw error;

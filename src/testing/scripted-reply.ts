@@ -1,6 +1,7 @@
 import { newId } from "../id.ts";
 import type { ModelContent, ModelFinishReason, ModelPrompt, ModelStreamPart, ModelUsage } from "./model-types.ts";
 
+/** A tool that the model asks for. */
 export interface ScriptedToolCall {
   readonly toolName: string;
   /** The arguments. A string is sent as it is, which is how a model's broken JSON is played. */
@@ -11,18 +12,21 @@ export interface ScriptedToolCall {
   readonly chunkSize?: number;
 }
 
+/** A web page that the model refers to. */
 export interface ScriptedSource {
   readonly url: string;
   readonly title?: string;
   readonly id?: string;
 }
 
+/** A file that the model makes. */
 export interface ScriptedFile {
   readonly mediaType: string;
   /** Bytes, or base64 text. */
   readonly data: Uint8Array | string;
 }
 
+/** What the provider says that a call cost, in tokens. */
 export interface ScriptedUsage {
   readonly inputTokens?: number;
   /** The part of `inputTokens` that came from the provider's cache. */
@@ -128,25 +132,21 @@ interface WholePart {
 }
 
 function wholeParts(reply: ScriptedReply): WholePart[] {
-  const sources = (reply.sources ?? []).map(
-    ({ url, title, id }, index): WholePart => ({
-      content: { type: "source", sourceType: "url", id: id ?? `source-${index}`, url, title },
-    }),
-  );
-  const files = (reply.files ?? []).map(
-    ({ mediaType, data }): WholePart => ({ content: { type: "file", mediaType, data: { type: "data", data } } }),
-  );
-  const calls = (reply.toolCalls ?? []).map(
-    ({ toolName, input, toolCallId, chunkSize }): WholePart => ({
-      content: {
-        type: "tool-call",
-        toolCallId: toolCallId ?? newId("call"),
-        toolName,
-        input: typeof input === "string" ? input : JSON.stringify(input),
-      },
-      chunkSize,
-    }),
-  );
+  const sources = (reply.sources ?? []).map(({ url, title, id }, index): WholePart => ({
+    content: { type: "source", sourceType: "url", id: id ?? `source-${index}`, url, title },
+  }));
+  const files = (reply.files ?? []).map(({ mediaType, data }): WholePart => ({
+    content: { type: "file", mediaType, data: { type: "data", data } },
+  }));
+  const calls = (reply.toolCalls ?? []).map(({ toolName, input, toolCallId, chunkSize }): WholePart => ({
+    content: {
+      type: "tool-call",
+      toolCallId: toolCallId ?? newId("call"),
+      toolName,
+      input: typeof input === "string" ? input : JSON.stringify(input),
+    },
+    chunkSize,
+  }));
   return [...sources, ...files, ...calls, ...(reply.content ?? []).map((content) => ({ content }))];
 }
 

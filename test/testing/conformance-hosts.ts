@@ -26,19 +26,16 @@ export async function openDiskHost(probe: ConformanceProbe): Promise<Conformance
 }
 
 /** A host in memory. A new life is a second host on the same storage, after a stop that waits for nothing. */
-export async function openMemoryHost(probe: ConformanceProbe): Promise<ConformanceHost> {
-  const storage = memoryStorage();
-  const life = (on: Storage): Promise<ConformanceHost> =>
-    start(
-      probe,
-      { storage: on },
-      async (stop) => {
-        await stop();
-        return life(on);
-      },
-      () => undefined,
-    );
-  return life(storage);
+export function openMemoryHost(probe: ConformanceProbe): Promise<ConformanceHost> {
+  return openOn(probe, memoryStorage());
+}
+
+export function openOn(probe: ConformanceProbe, storage: Storage): Promise<ConformanceHost> {
+  const reopen = async (stop: () => Promise<void>): Promise<ConformanceHost> => {
+    await stop();
+    return openOn(probe, storage);
+  };
+  return start(probe, { storage }, reopen, () => undefined);
 }
 
 async function start(

@@ -1,11 +1,15 @@
 import { hostConformance } from "perdure/testing";
-import { describe, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { openDiskHost, openMemoryHost } from "./conformance-hosts.ts";
 
 describe("a host on disk", () => {
-  for (const { name, run } of hostConformance(openDiskHost)) test(name, run);
+  test.for(hostConformance(openDiskHost))("$name", async ({ run }) => {
+    await expect(run()).resolves.toBeUndefined();
+  });
 });
 
 describe("a host in memory", () => {
-  for (const { name, run } of hostConformance(openMemoryHost)) test(name, run);
+  test.for(hostConformance(openMemoryHost))("$name", async ({ run }) => {
+    await expect(run()).resolves.toBeUndefined();
+  });
 });

@@ -155,8 +155,9 @@ export class AgentDatabase implements AgentStore {
       this.#commits++;
       if (level === "sync") this.#needed = this.#commits;
     }
-    this.#events.committed();
+    // First of all: a crash test may end the process here, before anything is sent.
     if (level !== undefined) this.#pool.onCommit?.(this.#label);
+    this.#events.committed();
   }
 
   #undo(handle: Handle, outermost: boolean, name: string): void {
@@ -177,7 +178,7 @@ export class AgentDatabase implements AgentStore {
 
   #control(handle: Handle, query: string): void {
     try {
-      handle.prepare(query).run();
+      handle.control(query).run();
     } catch (thrown) {
       throw toSqlError(thrown, this.#label);
     }

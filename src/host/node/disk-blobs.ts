@@ -1,18 +1,15 @@
 import { createHash, randomUUID } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
-import { PerdureError } from "../../error.ts";
 import type { Blobs } from "../../port.ts";
 import { syncDirectory } from "./wal-sync.ts";
 
+/** No other name can be of a blob, nor leave the directory. */
 const NAME = /^[0-9a-f]{64}$/;
 
 /** One agent's large bytes, a file each, named by their SHA-256. */
 export function diskBlobs(dir: string): Blobs {
-  const fileOf = (name: string) => {
-    if (!NAME.test(name)) throw new PerdureError("bad_input", `"${name}" is not the name of a blob. Use one that put() returned.`);
-    return path.join(dir, name);
-  };
+  const fileOf = (name: string) => path.join(dir, name);
   return {
     async put(bytes) {
       const name = blobName(bytes);
@@ -32,6 +29,7 @@ export function diskBlobs(dir: string): Blobs {
       return name;
     },
     async get(name) {
+      if (!NAME.test(name)) return undefined;
       try {
         return await fs.promises.readFile(fileOf(name));
       } catch (thrown) {
@@ -40,7 +38,7 @@ export function diskBlobs(dir: string): Blobs {
       }
     },
     async delete(name) {
-      await fs.promises.rm(fileOf(name), { force: true });
+      if (NAME.test(name)) await fs.promises.rm(fileOf(name), { force: true });
     },
   };
 }

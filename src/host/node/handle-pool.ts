@@ -21,6 +21,8 @@ export interface AgentFile {
 export class Handle {
   readonly db: BetterSqlite3.Database;
   readonly #statements = new Map<string, Statement>();
+  /** Kept apart: what the host may run, an agent may not. */
+  readonly #control = new Map<string, Statement>();
 
   constructor(db: BetterSqlite3.Database) {
     this.db = db;
@@ -28,6 +30,13 @@ export class Handle {
 
   known(query: string): Statement | undefined {
     return this.#statements.get(query);
+  }
+
+  /** The host's own BEGIN, COMMIT and savepoints. */
+  control(query: string): Statement {
+    let statement = this.#control.get(query);
+    if (statement === undefined) this.#control.set(query, (statement = this.db.prepare<SqlValue[]>(query)));
+    return statement;
   }
 
   prepare(query: string): Statement {

@@ -89,7 +89,10 @@ export const alarmCases: readonly BenchCase[] = [
       await bench.reopen();
       const woken = () => bench.probe.lives.slice(before).filter((life) => life.started);
       await eventually(() => woken().length > 0, "the agent is woken");
-      ensure(woken().every(({ host }) => host.path[0].name === "busy"), "no other agent is woken");
+      ensure(
+        woken().every(({ host }) => host.path[0].name === "busy"),
+        "no other agent is woken",
+      );
       ensure(bench.probe.find("busy")?.host.sql("SELECT * FROM work").length === 0, "it has its rows");
     },
   },

@@ -39,7 +39,7 @@ export interface Bench {
 
 export interface BenchCase {
   readonly name: string;
-  run(bench: Bench): void | Promise<void>;
+  readonly run: (bench: Bench) => void | Promise<void>;
 }
 
 /** Runs `work` on a host of its own and closes it whatever happens. */

@@ -27,7 +27,10 @@ export const blobCases: readonly BenchCase[] = [
       same(await again.get(emptyName), new Uint8Array(), "no bytes");
       const read = await again.get(largeName);
       ensure(read !== undefined && read.length === LARGE, "the length of large bytes");
-      ensure(read.every((byte, index) => byte === large[index]), "large bytes are the same");
+      ensure(
+        read.every((byte, index) => byte === large[index]),
+        "large bytes are the same",
+      );
     },
   },
   {

@@ -25,7 +25,11 @@ export const durabilityCases: readonly BenchCase[] = [
       await agent.durable();
       await bench.reopen();
       const rows = (await bench.agent()).sql<{ value: number }>("SELECT value FROM t ORDER BY id");
-      same(rows.map((row) => row.value), Array.from({ length: MANY }, (_, index) => index), "rows");
+      same(
+        rows.map((row) => row.value),
+        Array.from({ length: MANY }, (_, index) => index),
+        "rows",
+      );
     },
   },
   {

@@ -93,7 +93,8 @@ export const lifeCases: readonly BenchCase[] = [
     async run(bench) {
       const { pathOf } = bench.probe;
       const agent = await bench.agent("a");
-      for (const path of [pathOf("b"), pathOf("b", "kid"), pathOf("b2"), pathOf("c")]) await agent.call(path, "write", ["x"]);
+      for (const path of [pathOf("b"), pathOf("b", "kid"), pathOf("b2"), pathOf("c")])
+        await agent.call(path, "write", ["x"]);
       const name = await bench.probe.host("b").blobs.put(new Uint8Array([1]));
       await agent.remove(pathOf("b"));
       same(await agent.call(pathOf("b"), "write", ["y"]), 1, "rows of the deleted one, made anew");

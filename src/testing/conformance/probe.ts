@@ -39,7 +39,7 @@ export interface Probe extends ConformanceProbe {
   readonly hooks: ProbeHooks;
   /** The newest life of the agent with this name, if it ever lived. */
   find(name: string): ProbeLife | undefined;
-  pathOf(...names: [string, ...string[]]): AgentPath;
+  readonly pathOf: (...names: [string, ...string[]]) => AgentPath;
 }
 
 const CLASS_NAME = "Probe";

@@ -138,7 +138,8 @@ export const socketCases: readonly BenchCase[] = [
       const first = await connect(bench, "tag=x&tag=y");
       const second = await connect(bench, "tag=y");
       const { sockets } = first.agent;
-      const listed = (tag?: string) => sockets.all(tag).map((each) => [first, second].findIndex((pair) => pair.socket === each));
+      const listed = (tag?: string) =>
+        sockets.all(tag).map((each) => [first, second].findIndex((pair) => pair.socket === each));
       same([listed(), listed("x"), listed("y"), listed("z")], [[0, 1], [0], [0, 1], []], "listed");
       first.client.close();
       await eventually(() => sockets.all().length === 1, "one is left");

@@ -57,7 +57,11 @@ export const sqlCases: readonly BenchCase[] = [
       }
       await bench.reopen();
       const stored = (await bench.agent()).sql("SELECT value FROM v ORDER BY id");
-      same(stored, VALUES.map(([, value]) => ({ value })), "all values after a reopen");
+      same(
+        stored,
+        VALUES.map(([, value]) => ({ value })),
+        "all values after a reopen",
+      );
     },
   },
   {
@@ -92,7 +96,9 @@ export const sqlCases: readonly BenchCase[] = [
       same(agent.sql("CREATE TABLE n (value INTEGER)"), [], "CREATE");
       same(agent.sql("INSERT INTO n VALUES (1)"), [], "INSERT");
       same(agent.sql("SELECT value FROM n WHERE value > 1"), [], "SELECT of nothing");
-      agent.sql("WITH RECURSIVE c(x) AS (SELECT 2 UNION ALL SELECT x + 1 FROM c WHERE x < 5000) INSERT INTO n SELECT x FROM c");
+      agent.sql(
+        "WITH RECURSIVE c(x) AS (SELECT 2 UNION ALL SELECT x + 1 FROM c WHERE x < 5000) INSERT INTO n SELECT x FROM c",
+      );
       const rows = agent.sql<{ value: number }>("SELECT value FROM n ORDER BY value");
       ensure(rows.length === 5000 && rows.every(({ value }, index) => value === index + 1), "5000 rows, in order");
     },

@@ -38,28 +38,30 @@ function undone(agent: AgentHost, work: () => void, level?: WriteLevel): void {
 }
 
 export const txCases: readonly BenchCase[] = [
-  ...LEVELS.map(
-    (level): BenchCase => ({
-      name: `tx: commits all or nothing (${level})`,
-      async run(bench) {
-        const agent = await open(bench);
-        const result = { any: "value" };
-        const returned = agent.tx(() => {
-          add(agent, "a");
-          add(agent, "b");
-          return result;
-        }, level);
-        ensure(returned === result, "tx returns what its work returned");
-        undone(agent, () => {
+  ...LEVELS.map((level): BenchCase => ({
+    name: `tx: commits all or nothing (${level})`,
+    async run(bench) {
+      const agent = await open(bench);
+      const result = { any: "value" };
+      const returned = agent.tx(() => {
+        add(agent, "a");
+        add(agent, "b");
+        return result;
+      }, level);
+      ensure(returned === result, "tx returns what its work returned");
+      undone(
+        agent,
+        () => {
           add(agent, "c");
           agent.sql("DELETE FROM t");
           agent.sql("CREATE TABLE other (x)");
-        }, level);
-        same(values(agent), ["a", "b"], "rows");
-        refuses(() => agent.sql("SELECT * FROM other"), "a table of an undone tx", "sql_failed");
-      },
-    }),
-  ),
+        },
+        level,
+      );
+      same(values(agent), ["a", "b"], "rows");
+      refuses(() => agent.sql("SELECT * FROM other"), "a table of an undone tx", "sql_failed");
+    },
+  })),
   {
     name: "tx: reads its own writes",
     async run(bench) {
@@ -90,7 +92,11 @@ export const txCases: readonly BenchCase[] = [
       add(agent, "kept");
       undone(agent, () => {
         agent.tx(() => add(agent, "inner"));
-        same(agent.tx(() => values(agent)), ["inner", "kept"], "rows inside");
+        same(
+          agent.tx(() => values(agent)),
+          ["inner", "kept"],
+          "rows inside",
+        );
       });
       same(values(agent), ["kept"], "rows");
     },

@@ -48,7 +48,10 @@ export function onCommand(handler: (command: unknown) => void): () => void {
 export function programDir(): string {
   const dir = process.env[ENV.dir];
   if (dir === undefined) {
-    throw new PerdureError("bad_state", `No folder was given: start this program with startProgram, or set ${ENV.dir}.`);
+    throw new PerdureError(
+      "bad_state",
+      `No folder was given: start this program with startProgram, or set ${ENV.dir}.`,
+    );
   }
   return dir;
 }

@@ -18,12 +18,14 @@ export interface CrashOutcome<Result> {
   readonly reference: CrashReference<Result>;
 }
 
+/** What the program does when nobody disturbs it. */
 export interface CrashReference<Result> {
   readonly facts: readonly Fact[];
   readonly commits: number;
   readonly result: Result;
 }
 
+/** A scenario, what must hold after each crash, and how much to run. */
 export interface CrashMatrixOptions<Result> extends CrashScenario<Result> {
   /** Throws (or rejects) if a promise was broken. Called once for every point. */
   check(outcome: CrashOutcome<Result>): void | Promise<void>;
@@ -39,6 +41,7 @@ export interface CrashMatrixOptions<Result> extends CrashScenario<Result> {
   readonly dir?: string;
 }
 
+/** What a matrix that passed has covered. */
 export interface CrashMatrixReport<Result> {
   readonly reference: CrashReference<Result>;
   /** The commits after which a life was killed. */
@@ -154,7 +157,9 @@ function failureText<Result>(
   reference: CrashReference<Result>,
 ): string {
   const lines = [`Killed after commit ${n} of ${reference.commits}: ${errorText(error)}`];
-  died.forEach((life, index) => lines.push(`  life ${index + 1} (${life.commits} commits) reported ${list(life.facts)}`));
+  died.forEach((life, index) =>
+    lines.push(`  life ${index + 1} (${life.commits} commits) reported ${list(life.facts)}`),
+  );
   if (run !== undefined) {
     lines.push(`  the last life (${run.last.commits} commits) reported ${list(run.last.facts)}`);
     lines.push(`  it resulted in ${JSON.stringify(run.result)}`);

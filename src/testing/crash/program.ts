@@ -38,6 +38,7 @@ export interface Program {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+/** What a life of a program is given. */
 export interface ProgramOptions {
   /** Where the program keeps its data; it reads this with `programDir()`. */
   readonly dir: string;
@@ -148,7 +149,8 @@ export function startProgram(file: string | URL, options: ProgramOptions): Progr
     },
     send(command) {
       return new Promise((resolve, reject) => {
-        if (!child.connected) return reject(new PerdureError("agent_gone", "The program is gone: nothing can be sent."));
+        if (!child.connected)
+          return reject(new PerdureError("agent_gone", "The program is gone: nothing can be sent."));
         child.send({ command }, (error) => (error === null ? resolve() : reject(error)));
       });
     },

@@ -15,9 +15,7 @@ export const ENV = {
 } as const;
 
 /** One line of stdout that is meant for the harness. */
-export type Line =
-  | { readonly kind: "fact"; readonly fact: Fact }
-  | { readonly kind: "commit"; readonly count: number };
+export type Line = { readonly kind: "fact"; readonly fact: Fact } | { readonly kind: "commit"; readonly count: number };
 
 /** No text that a program prints for people begins like this. */
 const PREFIX = "\u001eperdure ";
