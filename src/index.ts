@@ -13,6 +13,23 @@ export type { ChildRow } from "./store/child.ts";
 export { getCurrentAgent, type CurrentAgent } from "./agent/context.ts";
 export type { AgentStub } from "./stub.ts";
 
+// Chat
+export { AIChatAgent } from "./agent/ai-chat-agent.ts";
+export { createToolsFromClientSchemas } from "./tool/client-tools.ts";
+export type {
+  ChatRecoveryConfig,
+  ChatRecoveryContext,
+  ChatRecoveryOptions,
+  ChatResponseResult,
+  ChatTurnOptions,
+  SaveMessagesResult,
+  TurnOutcome,
+} from "./turn/chat-types.ts";
+export type { ChatAnswer } from "./turn/chunk-source.ts";
+export type { MessageConcurrency } from "./turn/overlap.ts";
+export type { ToolPart } from "./message/types.ts";
+export type { ClientTool } from "./wire/frames.ts";
+
 // Work
 export type { RetryCallOptions, RetryOptions } from "./fiber/retry.ts";
 export type { Schedule, ScheduleCriteria, ScheduleOptions, ScheduleRun } from "./fiber/schedule-view.ts";

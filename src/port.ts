@@ -53,6 +53,8 @@ export interface Socket {
    * be, in the order of the sends. Inside a `tx` that rolls back it is never sent. No-op once closed.
    */
   send(data: string | Uint8Array): void;
+  /** Sends several frames in order, as one write where the platform can. */
+  sendAll(frames: readonly string[]): void;
   /** Closes after everything queued before it has left. */
   close(code?: number, reason?: string): void;
 }
@@ -90,8 +92,14 @@ export interface AgentHost extends Sql {
   readonly sockets: Sockets;
   readonly blobs: Blobs;
   readonly context: AsyncContext;
-  /** Resolves when everything written so far survives the loss of power. */
+  /** Resolves when everything written so far survives the loss of power. If that fails, this life ends. */
   durable(): Promise<void>;
+  /**
+   * Calls `ended` when the transaction under way has ended: with true once it is committed, with false when it, or
+   * the nested one that this was called in, was undone. Outside of a transaction: at once, with true. For what is
+   * kept in memory beside rows. `ended` must not throw.
+   */
+  afterTx(ended: (committed: boolean) => void): void;
   /**
    * Asks for one call of {@link HostedAgent.alarm} at `at`; replaces the earlier request. May come early or
    * twice. If the agent has left memory or the process has died by then, the agent is woken instead, never
@@ -103,6 +111,8 @@ export interface AgentHost extends Sql {
    * end in order (the process died) is woken when the host starts again, with nobody connected.
    */
   keepAwake<T>(work: Promise<T>): Promise<T>;
+  /** Resolves after other work of the process had its turn. For long loops that never wait by themselves. */
+  breathe(): Promise<void>;
   /** Calls a method of another agent on this host, waking it. Plain data is copied, functions are not. */
   call(path: AgentPath, method: string, args: readonly unknown[]): Promise<unknown>;
   /** The name that `cls` was registered under. @throws PerdureError `unknown_agent` */
@@ -129,6 +139,8 @@ export interface HostedAgent {
   invoke(method: string, args: readonly unknown[]): Promise<unknown>;
   /** `onBeforeSubAgent`: a Response refuses, a Request replaces, nothing passes. */
   admitChild(request: Request, child: AgentStep): Promise<Request | Response | undefined>;
+  /** A child of this agent was deleted, by whomever. */
+  childRemoved?(child: AgentStep): void;
   /** The host is going away: start nothing new; what runs may settle within the host's grace period. */
   drain(): void;
   /** This life ends now (destroyed, aborted): stop everything, write nothing more. */

@@ -4,11 +4,7 @@ import type { AgentStub } from "../stub.ts";
 import { createHosted } from "./hosted.ts";
 import { parts } from "./parts.ts";
 import type { ChildClass } from "./sub-agents.ts";
-import { parentPath } from "./sub-agents.ts";
 import { WorkingAgent } from "./working-agent.ts";
-
-/** How a child tells its parent that it is gone. Not a method name, so that no client or app code can say it. */
-export const FORGET_CHILD = "perdure:forget-child";
 
 /**
  * One named, durable agent. Extend it, register the class with a host, and every name is an instance with
@@ -71,7 +67,8 @@ export class Agent<State = unknown, Props = unknown> extends WorkingAgent<State,
 
   /**
    * Before a request or a socket from outside reaches a child: return a Response to refuse, a Request to
-   * replace it, nothing to let it pass. Not asked for frames on an open socket. Throwing answers 500.
+   * replace it, nothing to let it pass. Not asked for frames on an open socket. What it throws is answered with 500
+   * (or a close that lets the client try again) and goes to {@link Agent.onError}.
    */
   onBeforeSubAgent(
     _request: Request,
@@ -79,11 +76,8 @@ export class Agent<State = unknown, Props = unknown> extends WorkingAgent<State,
   ): Request | Response | undefined | void | Promise<Request | Response | undefined | void> {}
 
   /** Deletes this agent, its children, everything stored, and closes its connections. It may be made anew by its name. */
-  async destroy(): Promise<void> {
+  destroy(): Promise<void> {
     const { host } = this[parts];
-    const parent = parentPath(host.path);
-    const removed = host.remove(host.path);
-    await removed;
-    if (parent !== undefined) await host.call(parent, FORGET_CHILD, [host.path.at(-1)]);
+    return host.remove(host.path);
   }
 }

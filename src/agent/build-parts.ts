@@ -38,8 +38,10 @@ export function buildParts<State>(agent: AgentBase<State>, host: AgentHost): Age
     retry: context.retry,
     works: [schedules, queue, fibers],
     draining: false,
+    halted: false,
     rearm() {
-      if (!own.draining) host.alarm(earliest(own.works));
+      // Also while draining: the time of what is left for the next start comes from here.
+      if (!own.halted) host.alarm(earliest(own.works));
     },
   };
   return own;

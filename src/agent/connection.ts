@@ -2,6 +2,8 @@ import { PerdureError } from "../error.ts";
 import type { Socket } from "../port.ts";
 import { writeJson } from "../wire/json.ts";
 
+const socket: unique symbol = Symbol("perdure.socket");
+
 interface Attachment {
   /** What the app keeps with the connection. */
   state?: unknown;
@@ -15,28 +17,29 @@ interface Attachment {
  * the socket.
  */
 export class Connection<State = unknown> {
-  readonly #socket: Socket;
+  /** @internal */
+  readonly [socket]: Socket;
 
-  constructor(socket: Socket) {
-    this.#socket = socket;
+  constructor(own: Socket) {
+    this[socket] = own;
   }
 
   /** What the client calls itself. The same after a reconnect, but neither unique nor proof of anything. */
   get id(): string {
-    return this.#socket.id;
+    return this[socket].id;
   }
 
   /** The URL that it connected with, query included. */
   get uri(): string {
-    return this.#socket.uri;
+    return this[socket].uri;
   }
 
   get tags(): readonly string[] {
-    return this.#socket.tags;
+    return this[socket].tags;
   }
 
   get open(): boolean {
-    return this.#socket.open;
+    return this[socket].open;
   }
 
   /** What {@link Connection.setState} kept, or `null`. */
@@ -57,7 +60,7 @@ export class Connection<State = unknown> {
 
   /** Sends text or bytes, after everything that the agent has written so far is durable. */
   send(message: string | Uint8Array): void {
-    this.#socket.send(message);
+    this[socket].send(message);
   }
 
   /**
@@ -68,7 +71,7 @@ export class Connection<State = unknown> {
     if (code !== 1000 && !(code >= 1001 && code <= 1014 && ![1004, 1005, 1006].includes(code)) && !(code >= 3000 && code < 5000)) {
       throw new PerdureError("bad_input", `${code} is not a close code that may be sent. Use 1000, 1001, 1008, 1011 to 1014, or 3000 to 4999.`);
     }
-    this.#socket.close(code, reason);
+    this[socket].close(code, reason);
   }
 
   /** @internal Whether the client may not change state. */
@@ -90,21 +93,26 @@ export class Connection<State = unknown> {
   }
 
   get #attached(): Attachment {
-    return (this.#socket.attachment ?? {}) as Attachment;
+    return (this[socket].attachment ?? {}) as Attachment;
   }
 
   #attach(change: Attachment): void {
-    this.#socket.attachment = { ...this.#attached, ...change };
+    this[socket].attachment = { ...this.#attached, ...change };
   }
+}
+
+/** The socket behind a connection. */
+export function socketOf(connection: Connection): Socket {
+  return connection[socket];
 }
 
 /** The connections of one life: the same object for the same socket. */
 export class Connections {
   readonly #bySocket = new WeakMap<Socket, Connection>();
 
-  of(socket: Socket): Connection {
-    let connection = this.#bySocket.get(socket);
-    if (connection === undefined) this.#bySocket.set(socket, (connection = new Connection(socket)));
+  of(own: Socket): Connection {
+    let connection = this.#bySocket.get(own);
+    if (connection === undefined) this.#bySocket.set(own, (connection = new Connection(own)));
     return connection;
   }
 }

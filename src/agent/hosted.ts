@@ -3,7 +3,7 @@ import type { HostedAgent, Socket } from "../port.ts";
 import { encodeFrame } from "../wire/encode.ts";
 import { kebabCase } from "../wire/kebab.ts";
 import { parseFrame } from "../wire/parse.ts";
-import { type Agent, FORGET_CHILD } from "./agent.ts";
+import type { Agent } from "./agent.ts";
 import type { Connection } from "./connection.ts";
 import { runAs } from "./context.ts";
 import { parts } from "./parts.ts";
@@ -121,7 +121,6 @@ export function createHosted(agent: Agent): HostedAgent {
       return Promise.resolve();
     },
     async invoke(method, args) {
-      if (method === FORGET_CHILD) return forgetChild(agent, args[0]);
       const target: unknown = method in Object.prototype ? undefined : Reflect.get(agent, method);
       if (typeof target !== "function") {
         throw new PerdureError("not_found", `${host.id} has no method "${method}".`);
@@ -129,21 +128,23 @@ export function createHosted(agent: Agent): HostedAgent {
       return as(() => Reflect.apply(target, agent, args) as unknown);
     },
     async admitChild(request, child) {
-      const answer = await as(() => agent.onBeforeSubAgent(request, child), undefined, request);
-      if (!(answer instanceof Response)) own.children.admit(child);
-      return answer ?? undefined;
+      try {
+        const answer = await as(() => agent.onBeforeSubAgent(request, child), undefined, request);
+        if (!(answer instanceof Response)) own.children.admit(child);
+        return answer ?? undefined;
+      } catch (thrown) {
+        await report(thrown);
+        throw thrown;
+      }
     },
+    childRemoved: (child) => own.children.forget(child.className, child.name),
     drain() {
       own.draining = true;
     },
     halt(reason) {
       own.draining = true;
+      own.halted = true;
       for (const work of works) work.halt(reason);
     },
   };
-}
-
-function forgetChild(agent: Agent, child: unknown): void {
-  if (typeof child !== "object" || child === null || !("className" in child) || !("name" in child)) return;
-  agent[parts].children.forget(String(child.className), String(child.name));
 }

@@ -41,6 +41,8 @@ export interface AgentParts<State> {
   readonly retry: Required<RetryOptions>;
   /** No new work: the host is going away. */
   draining: boolean;
+  /** This life is over. */
+  halted: boolean;
   /** Recomputes the alarm. */
   rearm(): void;
 }

@@ -68,8 +68,14 @@ export class StateKeeper<State> {
     });
     this.#value = next;
     this.#loaded = true;
-    this.#host.emit("state:changed", { source: source === "server" ? "server" : source.id });
-    this.#owner.changed(next, source);
+    this.#host.afterTx((committed) => {
+      if (!committed) {
+        this.#loaded = false;
+        return;
+      }
+      this.#host.emit("state:changed", { source: source === "server" ? "server" : source.id });
+      this.#owner.changed(next, source);
+    });
   }
 
   /** A client's wish. A refusal is told to that client alone, with the state as it is, so that it can step back. */

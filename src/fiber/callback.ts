@@ -43,6 +43,7 @@ export function runCallback(context: WorkContext, halted: () => boolean, run: Ca
     if (!halted()) run.stored({ ok: true, value });
     return;
   }
+  if (halted()) return void pending.catch(() => undefined);
   const settled = pending.then(
     (result): Outcome => ({ ok: true, value: result }),
     (error: unknown): Outcome => ({ ok: false, error }),
@@ -75,8 +76,10 @@ export function insist(
   try {
     context.host.tx(write);
   } catch (error) {
+    if (halted()) return then(false);
     reportStoreFailure(context, error);
-    context.host.clock.after(STORE_RETRY_MS, () => insist(context, halted, write, then));
+    const again = new Promise<void>((resolve) => void context.host.clock.after(STORE_RETRY_MS, resolve));
+    void context.host.keepAwake(again.then(() => insist(context, halted, write, then)));
     return;
   }
   then(true);

@@ -4,7 +4,7 @@ import { nextCronTime } from "./cron.ts";
 const at = (text: string) => Date.parse(text);
 const times = (expression: string, zone: string, from: string, count: number) => {
   const found: string[] = [];
-  for (let now = at(from); found.length < count; ) {
+  for (let now = at(from); found.length < count;) {
     const next = nextCronTime(expression, zone, now);
     if (next === null) break;
     found.push(new Date(next).toISOString());

@@ -52,6 +52,22 @@ export class DueWork<K> implements Work {
     if (this.#adopted || this.#halted) return;
     this.#options.adopt();
     this.#adopted = true;
+    this.#options.context.host.afterTx((committed) => {
+      if (!committed) this.#adopted = false;
+    });
+  }
+
+  /** Tells the agent that due times or running work changed, once that is certain. */
+  changed(): void {
+    const { context } = this.#options;
+    if (this.#halted) return;
+    context.host.afterTx(() => {
+      try {
+        if (!this.#halted) context.changed();
+      } catch (error) {
+        reportStoreFailure(context, error);
+      }
+    });
   }
 
   next(): number | null {
@@ -65,9 +81,11 @@ export class DueWork<K> implements Work {
     return this.#starting || this.#running.size > 0;
   }
 
-  /** Starts what is due as soon as the code that runs now, and its transaction if it is in one, has ended. */
+  /** Starts what is due as soon as the code that runs now, and the transaction that it is in, has ended. */
   runSoon(): void {
-    queueMicrotask(() => this.runDue());
+    this.#options.context.host.afterTx((committed) => {
+      if (committed) queueMicrotask(() => this.runDue());
+    });
   }
 
   runDue(): void {
@@ -81,7 +99,7 @@ export class DueWork<K> implements Work {
     if (context.host.clock.now() < this.#pausedUntil) return false;
     try {
       this.adopt();
-      for (let left = START_BATCH; left > 0 && !this.#halted && !context.stopped(); ) {
+      for (let left = START_BATCH; left > 0 && !this.#halted && !context.stopped();) {
         const room = Math.min(left, this.#options.maxRunning - this.#running.size);
         const due = room > 0 ? this.#options.due(context.host.clock.now(), room) : [];
         if (due.length === 0) break;
@@ -89,7 +107,7 @@ export class DueWork<K> implements Work {
         if (!this.#starting) {
           this.#starting = true;
           // Before the first start: work that ends the process must find the agent marked busy.
-          context.changed();
+          this.changed();
         }
         for (const key of due) if (!this.#halted) this.#start(key);
       }
@@ -98,7 +116,7 @@ export class DueWork<K> implements Work {
       reportStoreFailure(context, error);
     } finally {
       this.#starting = false;
-      context.changed();
+      this.changed();
     }
     return true;
   }
@@ -121,7 +139,7 @@ export class DueWork<K> implements Work {
   /** It runs no more. What is due takes its place. */
   end(key: K): void {
     if (!this.#running.delete(key) || this.#starting || this.#halted) return;
-    if (!this.#runDue()) this.#options.context.changed();
+    if (!this.#runDue()) this.changed();
   }
 
   halt(reason: unknown): void {

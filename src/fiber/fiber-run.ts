@@ -41,9 +41,15 @@ export class FiberRunner {
     return applied === undefined ? undefined : { move, row: applied.row };
   }
 
-  /** Reports a move that is stored, to subscribers and to those who wait for an end. */
+  /** Reports a move to subscribers and to those who wait for an end, once it is committed. */
   tell(row: FiberRow, move: FiberMove | undefined): void {
     if (move === undefined) return;
+    this.#context.host.afterTx((committed) => {
+      if (committed) this.#tellNow(row, move);
+    });
+  }
+
+  #tellNow(row: FiberRow, move: FiberMove): void {
     const { emit } = this.#context.host;
     const { id, name } = row;
     if (move.type === "park") emit("fiber:method_missing", { id, name });
@@ -71,7 +77,8 @@ export class FiberRunner {
       (value): Outcome => ({ ok: true, value }),
       (error: unknown): Outcome => ({ ok: false, error }),
     );
-    return host.keepAwake(ended.then((outcome) => this.#settle(row, controller, outcome)));
+    const stored = ended.then((outcome) => this.#settle(row, controller, outcome));
+    return this.halted() ? stored : host.keepAwake(stored);
   }
 
   #settle(row: FiberRow, controller: AbortController, outcome: Outcome): Promise<Outcome> {
@@ -95,9 +102,12 @@ export class FiberRunner {
     });
   }
 
-  /** Tells a fiber that runs now to stop. Its row already says so. */
+  /** Tells a fiber that runs now to stop, once it is certain that its row says so. */
   abort(id: string, reason: string | null): void {
-    this.#controllers.get(id)?.abort(new DOMException(reason ?? "The fiber was cancelled.", "AbortError"));
+    this.#context.host.afterTx((committed) => {
+      if (!committed) return;
+      this.#controllers.get(id)?.abort(new DOMException(reason ?? "The fiber was cancelled.", "AbortError"));
+    });
   }
 
   /** Resolves when the fiber has ended, or is gone. @throws PerdureError `agent_gone` when this life ends first */
@@ -113,7 +123,9 @@ export class FiberRunner {
   halt(reason: unknown): void {
     for (const controller of this.#controllers.values()) controller.abort(reason);
     this.#controllers.clear();
-    const error = new PerdureError("agent_gone", "This life of the agent ended before the fiber did.", { cause: reason });
+    const error = new PerdureError("agent_gone", "This life of the agent ended before the fiber did.", {
+      cause: reason,
+    });
     for (const waiters of this.#waiters.values()) for (const waiter of waiters) waiter.halted(error);
     this.#waiters.clear();
   }

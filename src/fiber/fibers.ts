@@ -31,12 +31,7 @@ import {
 } from "./fiber-options.ts";
 import { FiberRunner } from "./fiber-run.ts";
 import type { FiberFact } from "./fiber-state.ts";
-import type {
-  FiberContext,
-  FiberInspection,
-  FiberRecoveryResult,
-  StartFiberResult,
-} from "./fiber-view.ts";
+import type { FiberContext, FiberInspection, FiberRecoveryResult, StartFiberResult } from "./fiber-view.ts";
 import { parseRecoveryResult, toInspection, toStoredStatuses } from "./fiber-view.ts";
 import { decodeJson, encodeJson } from "./json.ts";
 import type { Work, WorkContext } from "./work.ts";
@@ -129,7 +124,10 @@ export class Fibers implements Work {
   stash(data: unknown): void {
     const { fiber } = contextValues(this.#context.host.context.get());
     if (fiber === undefined) {
-      throw new PerdureError("bad_state", "There is no fiber here to stash for. Call this inside of a fiber's function.");
+      throw new PerdureError(
+        "bad_state",
+        "There is no fiber here to stash for. Call this inside of a fiber's function.",
+      );
     }
     // Only `FiberRunner` puts a value under this key.
     (fiber as FiberContext).stash(data);
@@ -210,7 +208,10 @@ export class Fibers implements Work {
 
   #refuseClosureWhenStopped(): void {
     if (!this.#context.stopped() && !this.#work.halted) return;
-    throw new PerdureError("host_stopped", "The host is stopping: a function cannot be started. spawnFiber() still can.");
+    throw new PerdureError(
+      "host_stopped",
+      "The host is stopping: a function cannot be started. spawnFiber() still can.",
+    );
   }
 
   #move(id: string, fact: FiberFact): boolean {
@@ -219,7 +220,7 @@ export class Fibers implements Work {
     const moved = row && this.#runner.move(row, fact);
     if (row === undefined || moved === undefined) return false;
     this.#runner.tell(row, moved.move);
-    this.#context.changed();
+    this.#work.changed();
     return true;
   }
 
@@ -241,14 +242,14 @@ export class Fibers implements Work {
       at: options.at ?? null,
       createdAt: host.clock.now(),
     });
-    this.#context.changed();
+    this.#work.changed();
     return { row, accepted: true };
   }
 
   /** Starts a closure once the code that made it has given way. Undefined when its row is gone by then. */
   async #begin(row: FiberRow, fn: (ctx: FiberContext) => unknown): Promise<Outcome | undefined> {
     this.#work.begin(row.id);
-    this.#context.changed();
+    this.#work.changed();
     try {
       // Not in the transaction of the caller, if there is one.
       await Promise.resolve();

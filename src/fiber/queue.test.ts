@@ -24,7 +24,7 @@ test("runs at once, one after the other, in the order of queueing", async () => 
   const gate = deferred();
   const life = openLife(world, (one) => ({
     ...methods(one),
-    slow: async (payload: unknown) => {
+    slow: async (payload: string) => {
       one.effect(`${payload} began`);
       await gate.promise;
       one.effect(`${payload} ended`);
@@ -221,7 +221,9 @@ test("refuses bad methods, ids, payloads and retries, and stores nothing", async
   await expect(queue.queue("nothing")).rejects.toThrow(refused("not_found"));
   await expect(queue.queue("note", 1, { id: "" })).rejects.toThrow(refused("bad_input"));
   await expect(queue.queue("note", 1n)).rejects.toThrow(refused("bad_input"));
-  await expect(queue.queue("note", 1, { retry: { baseDelayMs: 9, maxDelayMs: 1 } })).rejects.toThrow(refused("bad_config"));
+  await expect(queue.queue("note", 1, { retry: { baseDelayMs: 9, maxDelayMs: 1 } })).rejects.toThrow(
+    refused("bad_config"),
+  );
   expect(rows(world)).toEqual([]);
 });
 
@@ -233,25 +235,28 @@ test("a long queue of plain callbacks drains", async () => {
   expect(world.effects).toHaveLength(500);
 });
 
-test.each(["note", "later"])("killed between any two commits, accepted items all run, in order (%s)", async (callback) => {
-  await killAtEveryCommit({
-    first: async (world, die) => {
-      const life = openLife(world, methods);
-      for (const item of ["a", "b", "c"]) life.queue.add(callback, item);
-      die();
-      await life.settle();
-      return life;
-    },
-    later: (world) => openLife(world, methods).settle(),
-    check: (world) => {
-      // One item may have run twice: the one whose end was not stored. Never out of order.
-      const once = world.effects.filter((effect, i) => effect !== world.effects[i - 1]);
-      expect(once).toEqual(["a", "b", "c"]);
-      expect(world.effects.length).toBeLessThanOrEqual(4);
-      expect(rows(world)).toEqual([]);
-    },
-  });
-});
+test.each(["note", "later"])(
+  "killed between any two commits, accepted items all run, in order (%s)",
+  async (callback) => {
+    await killAtEveryCommit({
+      first: async (world, die) => {
+        const life = openLife(world, methods);
+        for (const item of ["a", "b", "c"]) life.queue.add(callback, item);
+        die();
+        await life.settle();
+        return life;
+      },
+      later: (world) => openLife(world, methods).settle(),
+      check: (world) => {
+        // One item may have run twice: the one whose end was not stored. Never out of order.
+        const once = world.effects.filter((effect, i) => effect !== world.effects[i - 1]);
+        expect(once).toEqual(["a", "b", "c"]);
+        expect(world.effects.length).toBeLessThanOrEqual(4);
+        expect(rows(world)).toEqual([]);
+      },
+    });
+  },
+);
 
 test("an item that kills the process is given up after ten times", async () => {
   const world = createWorld();

@@ -98,7 +98,8 @@ export class Queue implements Work {
       throw new PerdureError("not_found", `There is no method "${String(callback)}" to queue on this agent.`);
     }
     const id = options.id ?? newId();
-    if (typeof id !== "string" || id === "") throw new PerdureError("bad_input", "The id of an item must be some text.");
+    if (typeof id !== "string" || id === "")
+      throw new PerdureError("bad_input", "The id of an item must be some text.");
     putQueueItem(host, {
       id,
       occurrence: newId(),
@@ -108,7 +109,7 @@ export class Queue implements Work {
       createdAt: host.clock.now(),
     });
     host.emit("queue:added", { id, callback });
-    this.#context.changed();
+    this.#work.changed();
     this.#work.runSoon();
     return id;
   }
@@ -173,7 +174,7 @@ export class Queue implements Work {
   async #remove(remove: () => number): Promise<number> {
     this.#work.adopt();
     const removed = remove();
-    if (removed > 0) this.#context.changed();
+    if (removed > 0) this.#work.changed();
     // The new head may be due now where the old one still backed off.
     if (removed > 0) this.#work.runSoon();
     await this.#context.host.durable();

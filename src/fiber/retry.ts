@@ -29,7 +29,10 @@ export function resolveRetry(
   const baseDelayMs = options?.baseDelayMs ?? defaults.baseDelayMs;
   const maxDelayMs = options?.maxDelayMs ?? defaults.maxDelayMs;
   if (!Number.isSafeInteger(maxAttempts) || maxAttempts < 1) {
-    throw new PerdureError("bad_config", `retry.maxAttempts must be a whole number of at least 1, not ${String(maxAttempts)}.`);
+    throw new PerdureError(
+      "bad_config",
+      `retry.maxAttempts must be a whole number of at least 1, not ${String(maxAttempts)}.`,
+    );
   }
   for (const [name, value] of Object.entries({ baseDelayMs, maxDelayMs })) {
     if (typeof value !== "number" || !Number.isFinite(value) || value < 0) {

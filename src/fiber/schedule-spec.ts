@@ -53,7 +53,10 @@ export function isRecurring(type: ScheduleType): boolean {
  * The occurrence after the one that has just ended, always later than `now`: what was missed is not made up
  * for. Intervals keep their beat. Null when a cron expression holds no more.
  */
-export function nextOccurrence(row: Pick<ScheduleRow, "type" | "spec" | "timeZone" | "due">, now: number): number | null {
+export function nextOccurrence(
+  row: Pick<ScheduleRow, "type" | "spec" | "timeZone" | "due">,
+  now: number,
+): number | null {
   if (row.type === "cron") {
     // Never before the one that just ran, also if the clock was put back.
     return nextCronTime(row.spec, row.timeZone ?? DEFAULT_TIME_ZONE, Math.max(now, row.due));

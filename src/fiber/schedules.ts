@@ -76,7 +76,7 @@ export class Schedules implements Work {
     const inserted = insertSchedule(host, row);
     host.emit("schedule:created", { id: row.id, callback });
     this.#warnOfDuplicates(callback);
-    this.#context.changed();
+    this.#work.changed();
     return toSchedule<T>(inserted);
   }
 
@@ -122,7 +122,7 @@ export class Schedules implements Work {
     const row = deleteSchedule(this.#context.host, id);
     if (row === undefined) return false;
     this.#context.host.emit("schedule:cancelled", { id, callback: row.callback });
-    this.#context.changed();
+    this.#work.changed();
     return true;
   }
 

@@ -76,6 +76,8 @@ export interface Life {
 export interface LifeOptions {
   readonly recoveryMaxAgeMs?: number;
   readonly retry?: Partial<WorkContext["retry"]>;
+  /** Leave out what an agent does at its start. */
+  readonly asleep?: boolean;
 }
 
 const MAX_MOVES = 100_000;
@@ -85,6 +87,12 @@ export function openLife(world: World, methods: (life: Life) => Methods = () => 
   const storage = new AsyncLocalStorage<unknown>();
   let dead = false;
   let depth = 0;
+  let listeners: { readonly depth: number; readonly ended: (committed: boolean) => void }[] = [];
+  const endTx = (to: number, isCommitted: boolean) => {
+    const told = listeners.filter((listener) => listener.depth > to);
+    listeners = listeners.filter((listener) => listener.depth <= to);
+    for (const listener of told) listener.ended(isCommitted);
+  };
   world.commitsLeft = Number.POSITIVE_INFINITY;
   world.timers = [];
 
@@ -123,12 +131,19 @@ export function openLife(world: World, methods: (life: Life) => Methods = () => 
         } catch (error) {
           depth--;
           world.db.exec(depth === 0 ? "ROLLBACK" : `ROLLBACK TO ${name}; RELEASE ${name}`);
+          endTx(depth, false);
           throw error;
         }
         depth--;
         world.db.exec(depth === 0 ? "COMMIT" : `RELEASE ${name}`);
-        if (depth === 0) committed();
+        if (depth > 0) return value;
+        committed();
+        endTx(0, true);
         return value;
+      },
+      afterTx: (ended) => {
+        if (depth === 0) ended(true);
+        else listeners.push({ depth, ended });
       },
       durable: () => (dead ? new Promise(() => undefined) : Promise.resolve()),
       clock: {
@@ -200,6 +215,7 @@ export function openLife(world: World, methods: (life: Life) => Methods = () => 
     },
   };
   const table = methods(life);
+  if (options.asleep === true) return life;
   // What the agent does at its start.
   try {
     life.fibers.recover();
@@ -218,6 +234,34 @@ export function turn(): Promise<void> {
 /** A promise to be settled by hand. */
 export function deferred<T = void>(): PromiseWithResolvers<T> {
   return Promise.withResolvers<T>();
+}
+
+/** A promise that never settles. */
+export function forever(): Promise<never> {
+  return new Promise<never>(() => undefined);
+}
+
+/** A life that dies while a fiber of each closure kind runs. @returns their ids */
+export async function dieWithClosures(world: World): Promise<{ run: string; start: string }> {
+  const life = openLife(world);
+  let run = "";
+  void life.fibers.runFiber("run", (ctx) => {
+    run = ctx.id;
+    ctx.stash({ at: "run" });
+    return forever();
+  });
+  const { fiberId: start } = await life.fibers.startFiber(
+    "start",
+    (ctx) => {
+      ctx.stash({ at: "start" });
+      return forever();
+    },
+    { idempotencyKey: "k", metadata: { m: 1 } },
+  );
+  await life.settle();
+  if (!world.busy) throw new Error("nobody would wake the agent up again");
+  life.kill();
+  return { run, start };
 }
 
 /**

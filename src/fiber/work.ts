@@ -3,15 +3,15 @@ import type { RetryOptions } from "./retry.ts";
 
 /** What schedules, queue and fibers may ask of the agent that they work for. */
 export interface WorkContext {
-  readonly host: Pick<AgentHost, "sql" | "tx" | "durable" | "clock" | "emit" | "keepAwake" | "context">;
+  readonly host: Pick<AgentHost, "sql" | "tx" | "afterTx" | "durable" | "clock" | "emit" | "keepAwake" | "context">;
   /**
    * The method of the agent, bound; undefined when the class has none of that name. What it returns should
    * run in a context of its own: work may be started from within anyone's request.
    */
   method(name: string): ((...args: unknown[]) => unknown) | undefined;
   /**
-   * Due times or running work changed: the agent recomputes its alarm and its busy flag. Must not throw. May
-   * be called inside of a transaction that is rolled back later; then what was computed may be out of date.
+   * Due times or running work changed: the agent recomputes its alarm. Called when the transaction that the
+   * change was made in has ended, either way. If it throws, that is reported and the next change tries again.
    */
   changed(): void;
   /** Defaults for retries. */

@@ -1,5 +1,6 @@
 import { errorText, PerdureError } from "../error.ts";
 import { hosted, type AgentPath, type HostedAgent, type HostedAgentClass, type Socket } from "../port.ts";
+import { closeCode } from "../wire/close-code.ts";
 import type { Delivery } from "./gate.ts";
 import type { HostSocket, SocketOwner } from "./host-socket.ts";
 import { Life, type LifeCell, type LifeSurroundings } from "./life.ts";
@@ -27,6 +28,10 @@ export class Cell implements LifeCell, SocketOwner {
   #alarmAt: number | null = null;
   #cancelAlarm: (() => void) | undefined;
   #retries = 0;
+  #cancelRetry: (() => void) | undefined;
+  #draining = false;
+  /** Why there is no next life here: the host has stopped. */
+  #retired: PerdureError | undefined;
   /** The index counts on hearing how this life ends. */
   #indexed = false;
   /** While the agent is being deleted, its next life waits for this. */
@@ -46,7 +51,8 @@ export class Cell implements LifeCell, SocketOwner {
 
   /** Nothing here that could not be made anew. */
   get empty(): boolean {
-    return !this.busy && this.#life === undefined && this.#sockets.size === 0 && this.removal === undefined;
+    const waits = this.#cancelAlarm !== undefined || this.#cancelRetry !== undefined || this.removal !== undefined;
+    return !this.busy && !waits && this.#life === undefined && this.#sockets.size === 0;
   }
 
   /** Something is running, or about to leave. */
@@ -67,9 +73,12 @@ export class Cell implements LifeCell, SocketOwner {
    * `agent_gone` when the agent is destroyed or aborted under it.
    */
   async use<T>(work: (agent: HostedAgent, life: Life) => Promise<T>, props?: unknown): Promise<T> {
+    if (this.#retired !== undefined) throw this.#retired;
     this.#under++;
     try {
-      const life = this.#starting === undefined && this.#life !== undefined ? this.#life : await this.#wake(props);
+      let life = this.#present;
+      // Again, because others who waited for the same start may have ended that life.
+      while (life === undefined || life.over) life = this.#present ?? (await this.#wake(props));
       if (life.agent === undefined) throw new PerdureError("agent_gone", `${this.id} is gone.`);
       return await life.orGone(work(life.agent, life));
     } finally {
@@ -87,9 +96,7 @@ export class Cell implements LifeCell, SocketOwner {
       },
       (error: unknown) => {
         this.#publishFailure("wake", error);
-        if (PerdureError.is(error, "host_stopped") || PerdureError.is(error, "agent_gone")) return;
-        const wait = Math.min(FIRST_RETRY_MS * 2 ** this.#retries++, LAST_RETRY_MS);
-        this.#around.clock.after(wait, () => this.wakeUp());
+        if (!wasEnded(error)) this.#wakeLater();
       },
     );
   }
@@ -101,17 +108,18 @@ export class Cell implements LifeCell, SocketOwner {
       () => this.#connected(socket),
       (error: unknown) => {
         this.#publishFailure("connect", error);
-        socket.close(PerdureError.is(error, "host_stopped") ? 1012 : 1011, closeReason(error));
+        socket.close(failureCode(error), closeReason(error));
       },
     );
   }
 
   message(socket: HostSocket, data: string | Uint8Array): void {
-    if (!socket.ready) {
-      socket.backlog.push(data);
-      return;
-    }
-    this.use((agent) => agent.message(socket, data)).catch((error: unknown) => this.#publishFailure("message", error));
+    if (!socket.ready) return socket.hold(data);
+    this.use((agent) => agent.message(socket, data)).catch((error: unknown) => {
+      this.#publishFailure("message", error);
+      // The frame was lost, and the client may be waiting for an answer to it.
+      socket.close(failureCode(error), closeReason(error));
+    });
   }
 
   /** A frame was thrown away unread. */
@@ -131,7 +139,11 @@ export class Cell implements LifeCell, SocketOwner {
     for (const socket of this.#sockets) socket.close(code, reason);
   }
 
+  /** Starts nothing new. What the alarm is set to from now on is only noted, for the next start. */
   drain(): void {
+    this.#draining = true;
+    this.#cancelAlarm?.();
+    this.#cancelAlarm = undefined;
     this.#life?.agent?.drain();
   }
 
@@ -148,11 +160,31 @@ export class Cell implements LifeCell, SocketOwner {
     this.#indexed = false;
   }
 
-  /** Ends the life whatever it is doing. Rows stay; the index keeps it as cut off, so that it is carried on. */
+  /**
+   * Ends the life whatever it is doing. Rows and alarm stay; the index keeps it as cut off, so that the next start
+   * carries it on.
+   */
   end(reason: PerdureError): void {
-    this.#disarm();
     this.#life?.end(reason);
     this.#life = undefined;
+  }
+
+  /** Ends the life because all that it stored is being deleted. Calls under way fail after `removed`. */
+  erase(reason: PerdureError, removed: Promise<void>): void {
+    this.#disarm();
+    this.#stopRetry();
+    this.#indexed = false;
+    this.#life?.end(reason, removed);
+    this.#life = undefined;
+  }
+
+  /** Ends the life for good: the host has stopped, and what still comes in is refused. */
+  retire(reason: PerdureError): void {
+    this.evict();
+    this.end(reason);
+    this.#disarm();
+    this.#stopRetry();
+    this.#retired = reason;
   }
 
   // What the life sees of this place.
@@ -181,13 +213,19 @@ export class Cell implements LifeCell, SocketOwner {
     work.then(done, done);
   }
 
-  failed(error: unknown): void {
+  failed(life: Life, error: unknown): void {
+    if (this.#life !== life) return;
     this.#publishFailure("sync", error);
     this.end(new PerdureError("agent_gone", `${this.id} could not make its rows durable: ${errorText(error)}`));
-    this.closeSockets(1011, "storage failed");
+    this.closeSockets(closeCode.internalError, "storage failed");
+    this.#wakeLater();
   }
 
   // What sockets see of it.
+
+  get clear(): boolean {
+    return this.#life === undefined || this.#life.gate.clear;
+  }
 
   pass(delivery: Delivery): void {
     if (this.#life === undefined) delivery.deliver();
@@ -198,6 +236,11 @@ export class Cell implements LifeCell, SocketOwner {
     this.#publish("connection:dropped", { connectionId: socket.id, reason });
   }
 
+  /** The life that is in memory and has started. */
+  get #present(): Life | undefined {
+    return this.#starting === undefined ? this.#life : undefined;
+  }
+
   #wake(props: unknown): Promise<Life> {
     this.#starting ??= this.#start(props).finally(() => {
       this.#starting = undefined;
@@ -206,16 +249,22 @@ export class Cell implements LifeCell, SocketOwner {
   }
 
   async #start(props: unknown): Promise<Life> {
-    await this.removal;
+    if (this.#retired !== undefined) throw this.#retired;
+    while (this.removal !== undefined) await this.removal;
+    this.#around.makeRoom();
     const life = new Life(this.#around, this);
     this.#life = life;
     try {
       life.agent = new this.#cls(life)[hosted];
       await life.orGone(life.agent.start(props ?? this.#around.props));
     } catch (thrown) {
+      const cut = life.over;
       life.end();
       if (this.#life === life) this.#life = undefined;
+      if (cut) throw thrown;
       this.#disarm();
+      // The index no longer knows when it is due: only this cell does something about it.
+      if (life.wrote || this.#indexed) this.#wakeLater();
       throw thrown;
     }
     life.emit("agent:started", { durationMs: this.#around.clock.now() - life.startedAt });
@@ -224,9 +273,7 @@ export class Cell implements LifeCell, SocketOwner {
 
   #connected(socket: HostSocket): void {
     socket.ready = true;
-    const backlog = socket.backlog;
-    socket.backlog = [];
-    for (const data of backlog) this.message(socket, data);
+    for (const data of socket.takeHeld()) this.message(socket, data);
     if (!socket.open && !this.#sockets.has(socket)) this.#closedEarly(socket);
   }
 
@@ -236,7 +283,22 @@ export class Cell implements LifeCell, SocketOwner {
     this.disconnected(socket, 1006, "", false);
   }
 
+  #wakeLater(): void {
+    if (this.#cancelRetry !== undefined || this.#retired !== undefined) return;
+    const wait = Math.min(FIRST_RETRY_MS * 2 ** this.#retries++, LAST_RETRY_MS);
+    this.#cancelRetry = this.#around.clock.after(wait, () => {
+      this.#cancelRetry = undefined;
+      this.wakeUp();
+    });
+  }
+
+  #stopRetry(): void {
+    this.#cancelRetry?.();
+    this.#cancelRetry = undefined;
+  }
+
   #armAlarm(at: number): void {
+    if (this.#draining) return;
     const wait = Math.min(Math.max(0, at - this.#around.clock.now()), LONGEST_TIMER_MS);
     this.#cancelAlarm = this.#around.clock.after(wait, () => {
       this.#cancelAlarm = undefined;
@@ -245,7 +307,9 @@ export class Cell implements LifeCell, SocketOwner {
       this.#alarmAt = null;
       this.use((agent) => agent.alarm()).catch((error: unknown) => {
         this.#publishFailure("alarm", error);
-        if (this.#alarmAt === null && this.#life !== undefined) this.setAlarm(this.#around.clock.now() + FIRST_RETRY_MS);
+        if (wasEnded(error)) return;
+        if (this.#life === undefined) this.#wakeLater();
+        else if (this.#alarmAt === null) this.setAlarm(this.#around.clock.now() + FIRST_RETRY_MS);
       });
     });
   }
@@ -261,6 +325,16 @@ export class Cell implements LifeCell, SocketOwner {
   }
 
   #publish: Life["emit"] = (type, payload) => this.#around.publish(this.path, this.id, type, payload);
+}
+
+/** Nothing went wrong with the agent: it, or its host, was ended. */
+function wasEnded(error: unknown): boolean {
+  return PerdureError.is(error, "host_stopped") || PerdureError.is(error, "agent_gone");
+}
+
+function failureCode(error: unknown): number {
+  if (PerdureError.is(error, "host_stopped")) return closeCode.serviceRestart;
+  return PerdureError.is(error, "limit") ? closeCode.tryAgainLater : closeCode.internalError;
 }
 
 /** A close frame holds 123 bytes of reason; a message without its code would be cut anywhere. */

@@ -13,6 +13,11 @@ export interface GatedStore {
   durable(): Promise<void>;
 }
 
+/** Told how the transaction ended that it was left in. */
+interface Fate {
+  readonly ended: (committed: boolean) => void;
+}
+
 interface Waiting {
   readonly need: number;
   readonly delivery: Delivery;
@@ -29,7 +34,7 @@ interface Waiting {
 export class Gate implements TxListener {
   readonly #store: () => GatedStore;
   readonly #failed: (error: unknown) => void;
-  #held: Delivery[] = [];
+  #held: (Delivery | Fate)[] = [];
   #line: Waiting[] = [];
   #draining = false;
 
@@ -44,10 +49,16 @@ export class Gate implements TxListener {
     return this.#line.length === 0 && this.#held.length === 0;
   }
 
+  /** Whether what is sent now may leave at once. */
+  get clear(): boolean {
+    const store = this.#store();
+    return !store.inTransaction && this.#line.length === 0 && store.needed <= store.synced;
+  }
+
   pass(delivery: Delivery): void {
     const store = this.#store();
     if (store.inTransaction) this.#held.push(delivery);
-    else if (this.#line.length === 0 && store.needed <= store.synced) delivery.deliver();
+    else if (this.clear) delivery.deliver();
     else this.#wait(store, delivery);
   }
 
@@ -56,20 +67,41 @@ export class Gate implements TxListener {
   }
 
   rolledBack(mark: number): void {
-    this.#held.length = mark;
+    for (const undone of this.#held.splice(mark)) if ("ended" in undone) undone.ended(false);
   }
 
   committed(): void {
     if (this.#held.length === 0) return;
     const held = this.#held;
     this.#held = [];
-    for (const delivery of held) this.pass(delivery);
+    // All that was sent first: whoever hears of the end may send more.
+    for (const item of held) if ("deliver" in item) this.pass(item);
+    for (const item of held) if ("ended" in item) item.ended(true);
+  }
+
+  /** See `AgentHost.afterTx`. */
+  afterTx(ended: (committed: boolean) => void): void {
+    if (this.#store().inTransaction) this.#held.push({ ended });
+    else ended(true);
   }
 
   /** Resolves when what was written so far may be shown. For answers that do not go through a socket. */
   async settled(): Promise<void> {
     const store = this.#store();
-    if (store.needed > store.synced) await store.durable();
+    if (store.needed > store.synced) await this.durable();
+  }
+
+  /**
+   * Resolves when everything written so far survives. A sync that failed is never tried again on the same log: the
+   * operating system may call the second one a success without having written a byte. The life ends instead.
+   */
+  async durable(): Promise<void> {
+    try {
+      await this.#store().durable();
+    } catch (thrown) {
+      this.#failed(thrown);
+      throw thrown;
+    }
   }
 
   #wait(store: GatedStore, delivery: Delivery): void {

@@ -6,6 +6,8 @@ export interface RawSocket {
   /** Bytes accepted and not yet sent. */
   readonly buffered: number;
   send(data: string | Uint8Array): void;
+  /** All of them in one write. */
+  sendAll(frames: readonly string[]): void;
   close(code: number, reason: string): void;
   /** Drops the connection without a handshake. */
   terminate(): void;
@@ -13,6 +15,8 @@ export interface RawSocket {
 
 /** Where a socket's output goes: the gate of the agent's present life. */
 export interface SocketOwner {
+  /** Nothing is waiting: what is sent now may leave at once. */
+  readonly clear: boolean;
   pass(delivery: Delivery): void;
   /** A reader that is too slow was let go. */
   dropped(socket: HostSocket, reason: string): void;
@@ -32,8 +36,8 @@ export class HostSocket implements Socket {
   /** Connect processing is done: frames may be handed over. */
   ready = false;
   open = true;
-  /** Frames that came while connecting. */
-  backlog: (string | Uint8Array)[] = [];
+  #held: (string | Uint8Array)[] = [];
+  #heldBytes = 0;
 
   constructor(id: string, uri: string, raw: RawSocket, maxBuffered: number) {
     this.id = id;
@@ -46,6 +50,21 @@ export class HostSocket implements Socket {
     this.#owner = owner;
   }
 
+  /** Keeps a frame that came while connecting. A client that sends too much before it is let in is dropped. */
+  hold(data: string | Uint8Array): void {
+    if (!this.open) return;
+    this.#held.push(data);
+    this.#heldBytes += data.length;
+    if (this.#heldBytes > this.#maxBuffered) this.#drop("came before it was connected");
+  }
+
+  /** The frames that came while connecting, in order. */
+  takeHeld(): (string | Uint8Array)[] {
+    const held = this.#held;
+    this.#held = [];
+    return held;
+  }
+
   join(tags: readonly string[]): void {
     this.tags = tags;
     this.joined = true;
@@ -53,24 +72,40 @@ export class HostSocket implements Socket {
 
   send(data: string | Uint8Array): void {
     if (!this.open) return;
-    if (this.#owner === undefined) this.#write(data);
-    else this.#owner.pass({ deliver: () => this.#write(data) });
+    if (this.#owner?.clear === false) this.#owner.pass({ deliver: () => this.#write(data) });
+    else this.#write(data);
+  }
+
+  sendAll(frames: readonly string[]): void {
+    if (!this.open) return;
+    if (this.#owner?.clear === false) this.#owner.pass({ deliver: () => this.#writeAll(frames) });
+    else this.#writeAll(frames);
   }
 
   close(code = 1000, reason = ""): void {
     if (!this.open) return;
-    if (this.#owner === undefined) this.#end(code, reason);
-    else this.#owner.pass({ deliver: () => this.#end(code, reason) });
+    if (this.#owner?.clear === false) this.#owner.pass({ deliver: () => this.#end(code, reason) });
+    else this.#end(code, reason);
   }
 
   #write(data: string | Uint8Array): void {
     if (!this.open) return;
     this.#raw.send(data);
-    if (this.#raw.buffered <= this.#maxBuffered) return;
-    // The client comes back and catches up by replay; until then it costs no memory.
+    if (this.#raw.buffered > this.#maxBuffered) this.#drop();
+  }
+
+  #writeAll(frames: readonly string[]): void {
+    if (!this.open) return;
+    this.#raw.sendAll(frames);
+    if (this.#raw.buffered > this.#maxBuffered) this.#drop();
+  }
+
+  /** The client comes back and catches up by replay; until then it costs no memory. */
+  #drop(bytes = "were waiting to be read"): void {
     this.open = false;
+    this.#held = [];
     this.#raw.terminate();
-    this.#owner?.dropped(this, `more than ${this.#maxBuffered} bytes were waiting to be read`);
+    this.#owner?.dropped(this, `more than ${this.#maxBuffered} bytes ${bytes}`);
   }
 
   #end(code: number, reason: string): void {

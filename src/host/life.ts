@@ -26,9 +26,12 @@ export interface LifeSurroundings {
   readonly props: unknown;
   publish<T extends AgentEventType>(path: AgentPath, id: string, type: T, payload: AgentEvents[T]): void;
   call(path: AgentPath, method: string, args: readonly unknown[]): Promise<unknown>;
+  breathe(): Promise<void>;
   classNameOf(cls: HostedAgentClass): string;
   abort(path: AgentPath, reason?: unknown): void;
   remove(path: AgentPath): Promise<void>;
+  /** Before a life begins. @throws PerdureError `limit` when there is no room for it. */
+  makeRoom(): void;
   /** A life began or ended. */
   lived(change: 1 | -1): void;
 }
@@ -40,8 +43,8 @@ export interface LifeCell {
   sockets(tag?: string): Socket[];
   setAlarm(at: number | null): void;
   keepAwake(work: Promise<unknown>): void;
-  /** The rows can no longer be made durable. */
-  failed(error: unknown): void;
+  /** The rows of this life can no longer be made durable. Called once or more. */
+  failed(life: Life, error: unknown): void;
 }
 
 /**
@@ -63,6 +66,8 @@ export class Life implements AgentHost {
   /** Who is waiting for this life to answer. A shared promise would keep every wait it ever raced with. */
   readonly #waiting = new Set<(error: PerdureError) => void>();
   #over: PerdureError | undefined;
+  /** Those who wait have heard that it is over. */
+  #told = false;
   agent: HostedAgent | undefined;
 
   constructor(around: LifeSurroundings, cell: LifeCell) {
@@ -77,7 +82,7 @@ export class Life implements AgentHost {
     this.sockets = { all: (tag) => cell.sockets(tag) };
     this.gate = new Gate(
       () => this.#store,
-      (error) => cell.failed(error),
+      (error) => cell.failed(this, error),
     );
     this.#store = around.storage.open(cell.id, this.gate);
     around.lived(1);
@@ -104,7 +109,12 @@ export class Life implements AgentHost {
   }
 
   durable(): Promise<void> {
-    return this.#store.durable();
+    return this.gate.durable();
+  }
+
+  afterTx(ended: (committed: boolean) => void): void {
+    this.#alive();
+    this.gate.afterTx(ended);
   }
 
   alarm(at: number | null): void {
@@ -116,6 +126,10 @@ export class Life implements AgentHost {
     this.#alive();
     this.#cell.keepAwake(work);
     return work;
+  }
+
+  breathe(): Promise<void> {
+    return this.#around.breathe();
   }
 
   call(path: AgentPath, method: string, args: readonly unknown[]): Promise<unknown> {
@@ -142,11 +156,16 @@ export class Life implements AgentHost {
     return new Promise((resolve, reject) => {
       this.#waiting.add(reject);
       work.then(resolve, reject).finally(() => this.#waiting.delete(reject));
+      // It may have ended this life itself, before anyone could wait for it.
+      if (this.#told) this.#tell();
     });
   }
 
-  /** Ends this life. With a `reason`, calls under way fail with it; without, nothing was under way. */
-  end(reason?: PerdureError): void {
+  /**
+   * Ends this life. With a `reason`, calls under way fail with it; without, nothing was under way. They fail only
+   * after `grace`, if it is given: a call that deletes its own agent is to hear that it worked.
+   */
+  end(reason?: PerdureError, grace?: Promise<void>): void {
     if (this.#over !== undefined) return;
     this.#over =
       reason ??
@@ -156,10 +175,16 @@ export class Life implements AgentHost {
       );
     if (reason !== undefined) {
       this.agent?.halt(reason);
-      for (const reject of this.#waiting) reject(reason);
+      if (grace === undefined) this.#tell();
+      else void grace.then(() => setTimeout(() => this.#tell(), 0));
     }
     this.#store.release();
     this.#around.lived(-1);
+  }
+
+  #tell(): void {
+    this.#told = true;
+    if (this.#over !== undefined) for (const reject of this.#waiting) reject(this.#over);
   }
 
   #alive(): AgentStore {

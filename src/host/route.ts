@@ -1,7 +1,9 @@
 import { errorText, PerdureError } from "../error.ts";
 import type { AgentPath, AgentStep } from "../port.ts";
 import { type AgentAddress, parseAddress, parseChildAddress } from "../wire/address.ts";
+import { agentId } from "../wire/agent-path.ts";
 import { corsHeaders, type Cors, withHeaders } from "./cors.ts";
+import { genuineRequest, withPath } from "./genuine-request.ts";
 import type { Registry } from "./registry.ts";
 import type { Runtime } from "./runtime.ts";
 
@@ -48,7 +50,9 @@ export class Router {
       const address = this.#address(request, root);
       if (address.kind === "not-ours") return undefined;
       if (headers !== undefined && request.method === "OPTIONS") return new Response(null, { headers });
-      const destination = await this.#resolve(request, address, this.#options.onBeforeRequest);
+      // No Request can hold this method, and nobody should serve it.
+      if (request.method === "TRACE") throw new Refusal(405, "Method Not Allowed");
+      const destination = await this.#resolve(genuineRequest(request), address, "onBeforeRequest");
       if (destination.kind !== "agent") return withHeaders(destination.response, headers);
       return withHeaders(await this.#deliver(destination.path, destination.request), headers);
     } catch (thrown) {
@@ -61,13 +65,14 @@ export class Router {
     try {
       const address = this.#address(request, root);
       if (address.kind === "not-ours") return address;
-      return await this.#resolve(request, address, this.#options.onBeforeConnect);
+      return await this.#resolve(request, address, "onBeforeConnect");
     } catch (thrown) {
       return { kind: "answer", response: failure(thrown) };
     }
   }
 
   #address(request: Request, root: AgentStep | undefined): AgentAddress | { kind: "not-ours" } {
+    if (root !== undefined) this.#registry.get(root.className);
     const { pathname } = new URL(request.url);
     const address =
       root === undefined
@@ -85,10 +90,10 @@ export class Router {
   async #resolve(
     original: Request,
     address: AgentAddress,
-    hook: BeforeHook | undefined,
+    hook: "onBeforeRequest" | "onBeforeConnect",
   ): Promise<Exclude<Destination, { kind: "not-ours" }>> {
     let request = original;
-    const before = await hook?.(request, address.path[0]);
+    const before = await this.#ask(hook, request, address.path[0]);
     if (before instanceof Response) return { kind: "answer", response: before };
     if (before instanceof Request) request = before;
     for (const hop of address.hops) {
@@ -98,7 +103,24 @@ export class Router {
       // The gate may change everything of a request but where it goes.
       if (admitted instanceof Request) request = admitted;
     }
-    return { kind: "agent", path: address.path, request: address.hops.length === 0 ? request : forChild(request, address.rest) };
+    return { kind: "agent", path: address.path, request: address.hops.length === 0 ? request : withPath(request, address.rest) };
+  }
+
+  /** No agent hears of what a hook throws, and the client must not: so it is said here. */
+  async #ask(
+    hook: "onBeforeRequest" | "onBeforeConnect",
+    request: Request,
+    agent: AgentStep,
+  ): Promise<Request | Response | undefined | void> {
+    try {
+      return await this.#options[hook]?.(request, agent);
+    } catch (thrown) {
+      const path: AgentPath = [agent];
+      const id = agentId(path);
+      this.#runtime.publish(path, id, "agent:failed", { stage: hook, error: errorText(thrown) });
+      console.error(`[${id}] ${hook}:`, thrown);
+      throw thrown;
+    }
   }
 
   #deliver(path: AgentPath, request: Request): Promise<Response> {
@@ -108,19 +130,6 @@ export class Router {
       return response;
     });
   }
-}
-
-/** The same request with the path that the child sees. The body streams through. */
-function forChild(request: Request, rest: string): Request {
-  const url = new URL(request.url);
-  url.pathname = rest;
-  const { method, headers, body, signal } = request;
-  const init: RequestInit & { duplex?: "half" } = { method, headers, signal };
-  if (body !== null) {
-    init.body = body;
-    init.duplex = "half";
-  }
-  return new Request(url, init);
 }
 
 class Refusal extends Error {

@@ -1,7 +1,7 @@
 import { PerdureError } from "../error.ts";
 import type { AgentEvents, AgentEventType } from "../event.ts";
 import type { Clock } from "../id.ts";
-import type { AgentPath, AsyncContext, HostedAgentClass } from "../port.ts";
+import type { AgentPath, AgentStep, AsyncContext, HostedAgentClass } from "../port.ts";
 import { agentId, parseAgentId } from "../wire/agent-path.ts";
 import { closeCode } from "../wire/close-code.ts";
 import { Cell } from "./cell.ts";
@@ -12,6 +12,10 @@ import type { Storage } from "./storage.ts";
 import { transfer } from "./transfer.ts";
 import { WakeIndex } from "./wake-index.ts";
 
+/** How long a stop waits for the closing handshakes of clients; each takes one round trip. */
+const GOOD_BYE_MS = 500;
+const SETTLED_POLL_MS = 10;
+
 /** Reports an event of one agent to whoever listens. Must not throw. */
 export type Publish = LifeSurroundings["publish"];
 
@@ -21,6 +25,7 @@ export interface RuntimeParts {
   readonly storage: Storage;
   readonly clock: Clock;
   readonly context: AsyncContext;
+  readonly breathe: () => Promise<void>;
   readonly publish: Publish;
   /** For `onStart`, unless the caller who wakes an agent brings its own. */
   readonly props?: unknown;
@@ -39,6 +44,7 @@ export class Runtime implements LifeSurroundings {
   readonly clock: Clock;
   readonly context: AsyncContext;
   readonly props: unknown;
+  readonly breathe: () => Promise<void>;
   readonly #registry: Registry;
   readonly #publish: Publish;
   readonly #cells = new Map<string, Cell>();
@@ -52,6 +58,7 @@ export class Runtime implements LifeSurroundings {
     this.clock = parts.clock;
     this.context = parts.context;
     this.props = parts.props;
+    this.breathe = parts.breathe;
     this.#registry = parts.registry;
     this.#publish = parts.publish;
     this.#eviction = new Eviction(this.#cells, this, parts, () => this.#index.rearm());
@@ -79,19 +86,21 @@ export class Runtime implements LifeSurroundings {
     return this.#live;
   }
 
+  makeRoom(): void {
+    this.#eviction.makeRoom();
+  }
+
   lived(change: 1 | -1): void {
     this.#live += change;
   }
 
-  /** The one cell of an address. @throws PerdureError `unknown_agent`, `bad_input`, `host_stopped`, `limit` */
+  /** The one cell of an address. @throws PerdureError `unknown_agent`, `bad_input`, `host_stopped` */
   cell(path: AgentPath): Cell {
     if (this.#stopping) throw new PerdureError("host_stopped", "This host is stopping. Try again in a moment.");
     const id = agentId(path);
     const known = this.#cells.get(id);
     if (known !== undefined) return known;
-    const leaf = path[path.length - 1] ?? path[0];
-    const cls = this.#registry.get(leaf.className);
-    this.#eviction.makeRoom();
+    const cls = this.#registry.get(leafOf(path).className);
     const cell = new Cell(id, path, cls, this);
     this.#cells.set(id, cell);
     return cell;
@@ -122,9 +131,15 @@ export class Runtime implements LifeSurroundings {
     const ids = new Set(this.storage.index.tree(top));
     ids.add(top);
     for (const key of this.#cells.keys()) if (key.startsWith(`${top}/`)) ids.add(key);
-    // Children first: what is left after a crash in between is still found below its parent.
-    for (const id of [...ids].sort().reverse()) await this.#removeOne(id);
-    await this.storage.durable();
+    const removed = Promise.withResolvers<void>();
+    try {
+      // Children first: what is left after a crash in between is still found below its parent.
+      for (const id of [...ids].sort().reverse()) await this.#removeOne(id, removed.promise);
+      await this.storage.durable();
+      await this.#tellParent(path);
+    } finally {
+      removed.resolve();
+    }
   }
 
   publish<T extends AgentEventType>(path: AgentPath, id: string, type: T, payload: AgentEvents[T]): void {
@@ -146,43 +161,57 @@ export class Runtime implements LifeSurroundings {
     }
     await this.#settled(graceMs);
     const error = new PerdureError("host_stopped", "The host stopped before this was done. It is carried on at the next start.");
-    for (const cell of this.#cells.values()) {
-      cell.evict();
-      cell.end(error);
-    }
+    for (const cell of this.#cells.values()) cell.retire(error);
     this.#cells.clear();
   }
 
+  /** Waits for running work, and a moment for clients to say good-bye, so that agents hear of it in this life. */
   async #settled(graceMs: number): Promise<void> {
-    const until = Date.now() + graceMs;
-    while ([...this.#cells.values()].some((cell) => cell.busy) && Date.now() < until) {
-      await new Promise((resolve) => setTimeout(resolve, 10));
+    const begun = Date.now();
+    const waits = (cell: Cell) => cell.busy || (cell.connections > 0 && Date.now() < begun + GOOD_BYE_MS);
+    while ([...this.#cells.values()].some(waits) && Date.now() < begun + graceMs) {
+      await new Promise((resolve) => setTimeout(resolve, SETTLED_POLL_MS));
     }
   }
 
-  async #removeOne(id: string): Promise<void> {
+  async #removeOne(id: string, removed: Promise<void>): Promise<void> {
     const path = parseAgentId(id);
-    const cell = this.#registry.has((path[path.length - 1] ?? path[0]).className) ? this.cell(path) : undefined;
-    cell?.end(new PerdureError("agent_gone", `${id} was deleted.`));
+    const cell = this.#registry.has(leafOf(path).className) ? this.cell(path) : undefined;
+    cell?.erase(new PerdureError("agent_gone", `${id} was deleted.`), removed);
     const removal = this.storage.remove(id);
     if (cell !== undefined) {
       cell.closeSockets(closeCode.goingAway, "agent deleted");
-      cell.removal = removal.finally(() => {
+      const over = () => {
         cell.removal = undefined;
-      });
+      };
+      cell.removal = removal.then(over, over);
     }
     await removal;
     this.#publish(path, id, "agent:destroyed", {});
   }
 
+  /** The agent above a deleted one strikes it off its list. */
+  async #tellParent(path: AgentPath): Promise<void> {
+    const [root, ...rest] = path.slice(0, -1);
+    if (root === undefined) return;
+    await this.cell([root, ...rest]).use(async (agent, life) => {
+      agent.childRemoved?.(leafOf(path));
+      await life.gate.settled();
+    });
+  }
+
   #wake(id: string): void {
     const path = parseAgentId(id);
-    const leaf = path[path.length - 1] ?? path[0];
-    if (!this.#registry.has(leaf.className)) {
-      const error = `No agent class is called "${leaf.className}" any more; its work is kept until it is registered again.`;
+    const { className } = leafOf(path);
+    if (!this.#registry.has(className)) {
+      const error = `No agent class is called "${className}" any more; its work is kept until it is registered again.`;
       this.#publish(path, id, "agent:failed", { stage: "wake", error });
       return;
     }
     this.cell(path).wakeUp();
   }
+}
+
+function leafOf(path: AgentPath): AgentStep {
+  return path[path.length - 1] ?? path[0];
 }

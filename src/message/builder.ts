@@ -1,5 +1,5 @@
 import { parsePartialJson } from "./partial-json.ts";
-import { isToolPart } from "./types.ts";
+import { asPart, isToolPart } from "./types.ts";
 import type { FinishReason, Part, ReasoningUIPart, TextUIPart, ToolPart, UIMessage } from "./types.ts";
 
 /** A part of type `data-*`. */
@@ -59,6 +59,15 @@ export function toMessage(builder: MessageBuilder): UIMessage {
 /** The latest part of a call, if this message has it. */
 export function findTool(builder: MessageBuilder, toolCallId: string): ToolPart | undefined {
   return builder.tools.get(toolCallId)?.part;
+}
+
+/** Puts `part` in the place of the latest part of the same call; does nothing when there is none. */
+export function replaceTool(builder: MessageBuilder, part: ToolPart): void {
+  const slot = builder.tools.get(part.toolCallId);
+  if (slot === undefined) return;
+  builder.guessed.delete(slot.part);
+  builder.parts[slot.index] = asPart(part);
+  indexPart(builder, asPart(part), slot.index);
 }
 
 /** The input of a call that is still being streamed, as far as it can be read. */

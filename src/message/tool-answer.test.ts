@@ -1,5 +1,15 @@
 import { expect, test } from "vitest";
-import { applyToolApproval, applyToolResult, batchState, DENIED_TEXT, pendingInteractions } from "./tool-answer.ts";
+import { takeChunk } from "./admit.ts";
+import { newBuilder, toMessage } from "./builder.ts";
+import {
+  applyToolApproval,
+  applyToolApprovalLive,
+  applyToolResult,
+  applyToolResultLive,
+  batchState,
+  DENIED_TEXT,
+  pendingInteractions,
+} from "./tool-answer.ts";
 import { asPart } from "./types.ts";
 import type { Part, ToolPart, ToolState, UIMessage } from "./types.ts";
 
@@ -137,4 +147,23 @@ test("lists who waits for what", () => {
     { toolCallId: "d", toolName: "t", kind: "client-tool", input: { a: 1 } },
   ]);
   expect(pendingInteractions(open, () => false).map((one) => one.kind)).toEqual(["approval"]);
+});
+
+test("an answer that comes while the message is written is kept against what the stream says after it", () => {
+  const builder = newBuilder("m");
+  for (const toolCallId of ["c", "d"]) {
+    takeChunk(builder, { type: "tool-input-available", toolCallId, toolName: "t", input: {} });
+    takeChunk(builder, { type: "tool-approval-request", toolCallId, approvalId: `ap-${toolCallId}` });
+  }
+  expect(applyToolResultLive(builder, { toolCallId: "c", output: 1 })).toBe(true);
+  expect(applyToolResultLive(builder, { toolCallId: "c", output: 2 })).toBe(false);
+  expect(applyToolResultLive(builder, { toolCallId: "unknown", output: 2 })).toBe(false);
+  expect(applyToolApprovalLive(builder, { toolCallId: "d", approved: true })).toBe(true);
+  expect(takeChunk(builder, { type: "tool-output-available", toolCallId: "c", output: 3 })).toEqual([]);
+  expect(takeChunk(builder, { type: "tool-approval-response", approvalId: "ap-d", approved: false })).toEqual([]);
+  expect(takeChunk(builder, { type: "tool-output-available", toolCallId: "d", output: 4 })).toHaveLength(1);
+  expect(toMessage(builder).parts).toMatchObject([
+    { toolCallId: "c", output: 1 },
+    { toolCallId: "d", output: 4, approval: { id: "ap-d", approved: true } },
+  ]);
 });

@@ -1,4 +1,6 @@
-import { asPart, isAnswered, isAwaitingAnswer, isToolPart, toolName, toolParts } from "./types.ts";
+import { findTool, replaceTool } from "./builder.ts";
+import type { MessageBuilder } from "./builder.ts";
+import { asPart, isAnswered, isAwaitingAnswer, isPending, isToolPart, toolName, toolParts } from "./types.ts";
 import type { ToolApproval, ToolPart, UIMessage } from "./types.ts";
 
 /** What a failed tool says when the client gave no reason. */
@@ -30,31 +32,22 @@ export interface Answered {
 
 /** Gives a waiting call its result. The first one wins: a call that has ended never changes. */
 export function applyToolResult(message: UIMessage, result: ToolResult): Answered {
-  return answer(message, result.toolCallId, (part) => {
-    const waits = part.state === "input-available" || part.state === "approval-requested";
-    if (!waits && part.state !== "approval-responded") return undefined;
-    const { output: _output, errorText: _errorText, preliminary: _preliminary, rawInput: _rawInput, ...call } = part;
-    if (result.state === "output-error") {
-      return { ...call, state: "output-error", errorText: result.errorText || DENIED_TEXT };
-    }
-    return { ...call, state: "output-available", output: result.output ?? null, preliminary: false };
-  });
+  return answer(message, result.toolCallId, (part) => withResult(part, result));
 }
 
 /** Answers a call's question for approval. Only the first answer counts. */
 export function applyToolApproval(message: UIMessage, given: ToolApprovalAnswer): Answered {
-  return answer(message, given.toolCallId, (part) => {
-    if (part.state !== "input-available" && part.state !== "approval-requested") return undefined;
-    const asked = part.approval?.id;
-    if (given.approvalId !== undefined && asked !== undefined && given.approvalId !== asked) return undefined;
-    const approval: ToolApproval = {
-      ...part.approval,
-      id: asked ?? given.approvalId ?? given.toolCallId,
-      approved: given.approved,
-    };
-    if (given.reason !== undefined) approval.reason = given.reason;
-    return { ...part, state: given.approved ? "approval-responded" : "output-denied", approval };
-  });
+  return answer(message, given.toolCallId, (part) => withApproval(part, given));
+}
+
+/** {@link applyToolResult} for a message that is still being written. @returns whether it changed. */
+export function applyToolResultLive(builder: MessageBuilder, result: ToolResult): boolean {
+  return answerLive(builder, result.toolCallId, (part) => withResult(part, result));
+}
+
+/** {@link applyToolApproval} for a message that is still being written. @returns whether it changed. */
+export function applyToolApprovalLive(builder: MessageBuilder, given: ToolApprovalAnswer): boolean {
+  return answerLive(builder, given.toolCallId, (part) => withApproval(part, given));
 }
 
 /** How far the answers to a message's calls have come. */
@@ -110,8 +103,39 @@ export function pendingInteractions(
   return pending;
 }
 
+function withResult(part: ToolPart, result: ToolResult): ToolPart | undefined {
+  if (!isPending(part)) return undefined;
+  const { output: _output, errorText: _errorText, preliminary: _preliminary, rawInput: _rawInput, ...call } = part;
+  if (result.state === "output-error") {
+    return { ...call, state: "output-error", errorText: result.errorText || DENIED_TEXT };
+  }
+  return { ...call, state: "output-available", output: result.output ?? null, preliminary: false };
+}
+
+function withApproval(part: ToolPart, given: ToolApprovalAnswer): ToolPart | undefined {
+  if (part.state !== "input-available" && part.state !== "approval-requested") return undefined;
+  const asked = part.approval?.id;
+  if (given.approvalId !== undefined && asked !== undefined && given.approvalId !== asked) return undefined;
+  const approval: ToolApproval = {
+    ...part.approval,
+    id: asked ?? given.approvalId ?? given.toolCallId,
+    approved: given.approved,
+  };
+  if (given.reason !== undefined) approval.reason = given.reason;
+  return { ...part, state: given.approved ? "approval-responded" : "output-denied", approval };
+}
+
+type Answer = (part: ToolPart) => ToolPart | undefined;
+
+function answerLive(builder: MessageBuilder, toolCallId: string, apply: Answer): boolean {
+  const part = findTool(builder, toolCallId);
+  const next = part === undefined ? undefined : apply(part);
+  if (next !== undefined) replaceTool(builder, next);
+  return next !== undefined;
+}
+
 // Every part of the call that still waits: older releases could store one call twice.
-function answer(message: UIMessage, toolCallId: string, apply: (part: ToolPart) => ToolPart | undefined): Answered {
+function answer(message: UIMessage, toolCallId: string, apply: Answer): Answered {
   let changed = false;
   const parts = message.parts.map((part) => {
     if (!isToolPart(part) || part.toolCallId !== toolCallId) return part;

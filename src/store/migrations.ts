@@ -1,10 +1,15 @@
 import { PerdureError } from "../error.ts";
 import type { Sql } from "../port.ts";
+import { approvalSchema } from "./approval.ts";
+import { chatContextSchema } from "./chat-context.ts";
 import { childSchema } from "./child.ts";
 import { fiberSchema } from "./fiber.ts";
+import { messageSchema } from "./message.ts";
 import { queueSchema } from "./queue.ts";
 import { scheduleSchema } from "./schedule.ts";
 import { stateSchema } from "./state.ts";
+import { streamSchema } from "./stream.ts";
+import { turnSchema } from "./turn.ts";
 
 /** One step of the schema. Once released it never changes: a correction is a new step. */
 export interface Migration {
@@ -15,6 +20,7 @@ export interface Migration {
 /** The framework's tables in every agent database. All names start with `perdure_`. */
 export const migrations: readonly Migration[] = [
   { id: 1, statements: [...stateSchema, ...childSchema, ...scheduleSchema, ...queueSchema, ...fiberSchema] },
+  { id: 2, statements: [...messageSchema, ...turnSchema, ...streamSchema, ...chatContextSchema, ...approvalSchema] },
 ];
 
 /** Names that `this.sql` may not touch. */

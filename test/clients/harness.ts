@@ -37,8 +37,14 @@ export function takeFailures(): string[] {
   return taken;
 }
 
-/** A folder of its own, gone after the test. */
+/** A folder of its own, gone after everything that `atEnd` was told later. */
 export function tempDir(): string {
+  const dir = makeDir();
+  atEnd(() => rmSync(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+function makeDir(): string {
   return mkdtempSync(join(tmpdir(), "perdure-clients-"));
 }
 
@@ -49,7 +55,7 @@ export async function startHost(options: TestHostOptions): Promise<ServedHost> {
   unsubscribe ??= subscribe("agent:failed", ({ id, payload }) => {
     failures.push(`${id} ${payload.stage}: ${payload.error}`);
   });
-  const dir = options.dir ?? tempDir();
+  const dir = options.dir ?? makeDir();
   const host = await serve({ port: 0, signals: false, ...options, dir });
   hosts.push({ host, dir });
   return host;
@@ -135,13 +141,18 @@ export async function rawSocket(url: string, protocols?: string[]): Promise<{ ws
   return { ws, frames };
 }
 
+/** Waits until every agent has left memory; use a host with a small `idleMs`. */
+export function asleep(host: ServedHost): Promise<void> {
+  return eventually(() => expect(host.status().live, "agents in memory").toBe(0));
+}
+
 /** The frames of a type. */
 export function ofType(frames: readonly Frame[], type: string): Frame[] {
   return frames.filter((frame) => frame.type === type);
 }
 
 function parsed(data: unknown): Frame | undefined {
-  if (typeof data !== "string" || !data.startsWith("{")) return undefined;
+  if (typeof data !== "string" || !data.startsWith('{"')) return undefined;
   return JSON.parse(data) as Frame;
 }
 

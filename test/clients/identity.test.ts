@@ -1,7 +1,7 @@
 import { Agent } from "perdure";
 import { expect, test } from "vitest";
 import { Base, Counter } from "./fixtures.ts";
-import { connect, connected, eventually, ofType, startHost } from "./harness.ts";
+import { connect, connected, eventually, ofType, startHost, stopHost } from "./harness.ts";
 
 class Stateless extends Base {}
 
@@ -116,7 +116,6 @@ test("a stored state comes back after a restart of the host and beats the initia
   const { client } = await connected(first, { agent: "Counter", name: "one" });
   await client.call("add", [2]);
   client.close();
-  const { stopHost } = await import("./harness.ts");
   const second = await startHost({ agents: { Counter }, dir: await stopHost(first) });
   const again = await connected(second, { agent: "Counter", name: "one" });
   expect(again.client.state).toEqual({ count: 2 });

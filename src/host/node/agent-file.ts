@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import Database from "better-sqlite3";
+import { PerdureError } from "../../error.ts";
 import { migrate } from "../../store/migrations.ts";
 import { parseAgentId } from "../../wire/agent-path.ts";
 import type { AgentFile } from "./handle-pool.ts";
@@ -10,6 +11,8 @@ import { plainSql } from "./template.ts";
 import { syncDirectory, WalSync } from "./wal-sync.ts";
 
 const READABLE_LENGTH = 40;
+/** SQLite's default. */
+const PAGE_BYTES = 4096;
 
 /** Where an agent's database is, relative to the host's directory: readable first, unique by the hash of its id. */
 export function agentFileName(id: string): string {
@@ -42,12 +45,14 @@ export class DiskAgentFile implements AgentFile {
 
   open(): Database.Database {
     if (!this.exists()) this.#create();
+    // SQLite takes less than a page for a new database; ours never have less, so this one has lost its rows.
+    else if (fs.statSync(this.#path).size < PAGE_BYTES) throw damaged(this.#path);
     const db = new Database(this.#path);
     try {
       // One owner: the lock is held while open, and the log's index lives in memory instead of a file.
       db.pragma("locking_mode = EXCLUSIVE");
       db.pragma("synchronous = NORMAL");
-      db.pragma(`max_page_count = ${Math.max(1, Math.floor(this.#maxBytes / 4096))}`);
+      db.pragma(`max_page_count = ${Math.max(1, Math.floor(this.#maxBytes / PAGE_BYTES))}`);
       migrate(plainSql(db));
       return db;
     } catch (thrown) {
@@ -81,6 +86,11 @@ export class DiskAgentFile implements AgentFile {
     this.#there = true;
     this.#new = true;
   }
+}
+
+function damaged(file: string): PerdureError {
+  const advice = "Stop the host, then restore the file from a backup or move it away.";
+  return new PerdureError("database_corrupt", `The database file ${file} was cut off, so its rows are lost. ${advice}`);
 }
 
 /** An agent's database in memory: lives as long as its host. */

@@ -58,6 +58,7 @@ export function createHost(options: HostOptions): Host {
     storage,
     clock,
     context: asyncContext,
+    breathe: () => new Promise((resolve) => setImmediate(resolve)),
     publish: publishTo(clock),
     props: options.props,
     idleMs: options.idleMs ?? DEFAULT_IDLE_MS,

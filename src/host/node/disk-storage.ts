@@ -25,7 +25,7 @@ export interface DiskLimits {
  */
 export function openDiskStorage(dir: string, limits: DiskLimits, onCommit?: (id: string) => void): Storage {
   fs.mkdirSync(dir, { recursive: true });
-  const index = new HostDb(dir);
+  const index = new HostDb(dir, onCommit && (() => onCommit("")));
   const spares = new SpareFiles(path.join(dir, "spare"), templateBytes());
   const pool = new HandlePool(limits.openDatabases, openEmpty());
   pool.onCommit = onCommit;

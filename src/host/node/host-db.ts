@@ -17,11 +17,17 @@ export class HostDb {
   readonly #wal: WalSync;
   readonly #owner: string;
   readonly #statements: ReturnType<typeof prepareAll>;
+  readonly #onCommit: (() => void) | undefined;
   #written = 0;
   #synced = 0;
+  #syncing: Promise<void> | undefined;
 
-  /** @throws PerdureError `directory_locked` when another process, or another host in this one, has it open. */
-  constructor(dir: string) {
+  /**
+   * @param onCommit after every write, for crash tests.
+   * @throws PerdureError `directory_locked` when another process, or another host in this one, has it open.
+   */
+  constructor(dir: string, onCommit?: () => void) {
+    this.#onCommit = onCommit;
     const file = path.join(dir, "host.db");
     this.#owner = path.join(dir, "host.pid");
     this.#wal = new WalSync(file);
@@ -40,13 +46,13 @@ export class HostDb {
   /** Notes that a life of this agent has begun to write. */
   wake(id: string): void {
     this.#statements.wake.run(id);
-    this.#written++;
+    this.#wrote();
   }
 
   /** Notes that the life is over, and when the next one is due. */
   settle(id: string, at: number | null): void {
     this.#statements.settle.run(id, at);
-    this.#written++;
+    this.#wrote();
   }
 
   /** Agents whose last life did not end in order. */
@@ -79,21 +85,35 @@ export class HostDb {
 
   remove(id: string): void {
     this.#statements.remove.run(id);
-    this.#written++;
+    this.#wrote();
   }
 
-  /** Resolves when everything written here survives the loss of power. */
+  /** Resolves when everything written here survives the loss of power. Several callers share one sync. */
   async durable(): Promise<void> {
+    const target = this.#written;
+    while (this.#synced < target) {
+      this.#syncing ??= this.#sync().finally(() => {
+        this.#syncing = undefined;
+      });
+      await this.#syncing;
+    }
+  }
+
+  async #sync(): Promise<void> {
     const upto = this.#written;
-    if (this.#synced >= upto) return;
     await this.#wal.sync();
-    this.#synced = Math.max(this.#synced, upto);
+    this.#synced = upto;
   }
 
   close(): void {
     this.#db.close();
     this.#wal.forget();
     fs.rmSync(this.#owner, { force: true });
+  }
+
+  #wrote(): void {
+    this.#written++;
+    this.#onCommit?.();
   }
 }
 

@@ -47,6 +47,9 @@ export interface HostOptions extends RouteOptions {
   readonly limits?: Partial<HostLimits>;
   /** Default: the machine's clock. */
   readonly clock?: Clock;
-  /** Called right after each commit of an agent database, with a count. For crash tests; must not throw. */
+  /**
+   * Called right after each commit of an agent database, and of the host's own index (then `agentId` is empty), with a
+   * count. For crash tests; must not throw.
+   */
   readonly onCommit?: (count: number, agentId: string) => void;
 }

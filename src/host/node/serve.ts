@@ -36,9 +36,12 @@ export async function serve(options: ServeOptions): Promise<ServedHost> {
   const hostname = options.hostname ?? "127.0.0.1";
   const server = createServer(getRequestListener(answers(host, options), { overrideGlobalObjects: false }));
   server.on("upgrade", (request, socket, head) => {
-    void host.upgrade(request, socket, head).then((ours) => {
-      if (!ours) socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
-    });
+    host.upgrade(request, socket, head).then(
+      (ours) => {
+        if (!ours) socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+      },
+      () => socket.destroy(),
+    );
   });
   try {
     await listen(server, options.port ?? DEFAULT_PORT, hostname);
@@ -54,7 +57,7 @@ export async function serve(options: ServeOptions): Promise<ServedHost> {
     server.closeAllConnections();
   };
   const forgetSignals = (options.signals ?? true) ? stopOnSignals(stop) : undefined;
-  return { ...host, stop, server, port, url: `http://${hostname}:${port}` };
+  return { ...host, stop, server, port, url: `http://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}` };
 }
 
 function answers(host: Host, options: ServeOptions): (request: Request) => Promise<Response> {

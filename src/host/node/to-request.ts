@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 
-/** The request of an upgrade as a web `Request`. It has no body. */
-export function toRequest(incoming: IncomingMessage): Request {
+/** The request of an upgrade as a web `Request`, without a body; `undefined` when its address makes no sense. */
+export function toRequest(incoming: IncomingMessage): Request | undefined {
   const headers = new Headers();
   for (let i = 0; i + 1 < incoming.rawHeaders.length; i += 2) {
     const name = incoming.rawHeaders[i] ?? "";
@@ -11,5 +11,6 @@ export function toRequest(incoming: IncomingMessage): Request {
   }
   const encrypted = "encrypted" in incoming.socket && incoming.socket.encrypted === true;
   const host = incoming.headers.host ?? "localhost";
-  return new Request(new URL(incoming.url ?? "/", `${encrypted ? "https" : "http"}://${host}`), { headers });
+  const url = URL.parse(incoming.url ?? "/", `${encrypted ? "https" : "http"}://${host}`);
+  return url === null ? undefined : new Request(url, { headers });
 }

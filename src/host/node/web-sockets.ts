@@ -44,6 +44,10 @@ export class WebSockets {
   async upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer, root?: AgentStep): Promise<boolean> {
     socket.on("error", ignore);
     const request = toRequest(incoming);
+    if (request === undefined) {
+      socket.end("HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+      return true;
+    }
     const destination = await this.#router.connect(request, root);
     if (destination.kind === "not-ours") {
       socket.off("error", ignore);
@@ -53,16 +57,19 @@ export class WebSockets {
       await this.#refuse(incoming, socket, head, destination.response);
       return true;
     }
+    if (this.#runtime.stopping) {
+      await this.#refuse(incoming, socket, head, new Response("host restarts", { status: 503 }));
+      return true;
+    }
     this.#server.handleUpgrade(incoming, socket, head, (ws) => {
       ws.on("error", ignore);
       const query = parseConnectQuery(new URL(request.url).searchParams);
       if (query.transport === "capnweb") return ws.close(closeCode.unsupportedTransport, "transport not supported");
-      if (this.#runtime.stopping) return ws.close(closeCode.serviceRestart, "host restarts");
       const cell = this.#runtime.cell(destination.path);
       if (cell.connections >= this.#limits.connectionsPerAgent) {
         return ws.close(closeCode.tryAgainLater, "too many connections");
       }
-      this.#attach(ws, cell, query.connectionId ?? newId(), request.url, destination.request);
+      this.#attach(ws, socket, cell, query.connectionId ?? newId(), request.url, destination.request);
     });
     return true;
   }
@@ -73,8 +80,8 @@ export class WebSockets {
     this.#server.close();
   }
 
-  #attach(ws: WebSocket, cell: Cell, id: string, uri: string, request: Request): void {
-    const socket = new HostSocket(id, uri, new WsSocket(ws), this.#limits.sendBufferBytes);
+  #attach(ws: WebSocket, tcp: Duplex, cell: Cell, id: string, uri: string, request: Request): void {
+    const socket = new HostSocket(id, uri, new WsSocket(ws, tcp), this.#limits.sendBufferBytes);
     this.#alive.add(ws);
     ws.on("pong", () => this.#alive.add(ws));
     ws.on("message", (data: Buffer, isBinary: boolean) => {
@@ -86,9 +93,13 @@ export class WebSockets {
     cell.connect(socket, request);
   }
 
-  /** A refusal that is meant for good must be a close code: clients retry a failed upgrade for ever. */
+  /**
+   * A refusal for good must be a close code: clients retry a failed upgrade for ever. One that may pass must not be: what
+   * they have queued leaves with the first open socket, and would be lost with it.
+   */
   async #refuse(incoming: IncomingMessage, socket: Duplex, head: Buffer, response: Response): Promise<void> {
     if (response.status >= 400 && response.status <= 499) {
+      await response.body?.cancel();
       this.#server.handleUpgrade(incoming, socket, head, (ws) => {
         ws.on("error", ignore);
         ws.close(refusalCode(response.status), "refused");
@@ -115,9 +126,11 @@ export class WebSockets {
 
 class WsSocket implements RawSocket {
   readonly #ws: WebSocket;
+  readonly #tcp: Duplex;
 
-  constructor(ws: WebSocket) {
+  constructor(ws: WebSocket, tcp: Duplex) {
     this.#ws = ws;
+    this.#tcp = tcp;
   }
 
   get buffered(): number {
@@ -126,6 +139,14 @@ class WsSocket implements RawSocket {
 
   send(data: string | Uint8Array): void {
     if (this.#ws.readyState === WebSocket.OPEN) this.#ws.send(data);
+  }
+
+  sendAll(frames: readonly string[]): void {
+    if (this.#ws.readyState !== WebSocket.OPEN) return;
+    // One system call for the batch: ws corks around each frame by itself, and corks nest.
+    this.#tcp.cork();
+    for (const frame of frames) this.#ws.send(frame);
+    this.#tcp.uncork();
   }
 
   close(code: number, reason: string): void {

@@ -1,0 +1,33 @@
+// The server that a load driver measures: one chat agent with a model that costs nothing.
+import { convertToModelMessages, isStepCount, jsonSchema, streamText, tool } from "ai";
+import { AIChatAgent, type ChatTurnOptions } from "perdure";
+import { serve } from "perdure/node";
+import { mockModel } from "./mock-model.ts";
+
+const echo = tool({
+  description: "Gives back what it is given.",
+  inputSchema: jsonSchema<{ tag: string; k: number }>({ type: "object" }),
+  execute: ({ tag, k }) => ({ ok: true, tag, k }),
+});
+
+class BenchAgent extends AIChatAgent {
+  override async onChatMessage(_onFinish: unknown, options: ChatTurnOptions) {
+    const result = streamText({
+      model: mockModel(),
+      system: "You are a benchmark.",
+      messages: await convertToModelMessages(this.messages),
+      tools: { echo },
+      stopWhen: isStepCount(100),
+      abortSignal: options.abortSignal,
+    });
+    return result.toUIMessageStreamResponse();
+  }
+}
+
+const host = await serve({
+  agents: { BenchAgent },
+  dir: process.env.STATE_DIR ?? ".perdure/bench",
+  port: Number(process.env.PORT ?? 8787),
+  fetch: () => new Response("ok"),
+});
+console.log(`Listening on ${host.url}`);

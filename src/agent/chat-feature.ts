@@ -1,0 +1,100 @@
+import { Audience } from "../live/audience.ts";
+import { LiveChat } from "../live/live-chat.ts";
+import { Resume } from "../live/resume.ts";
+import { isRecord } from "../message/json.ts";
+import { parseUserMessage } from "../message/validate.ts";
+import type { UIMessage } from "../message/types.ts";
+import type { AgentHost } from "../port.ts";
+import { Chat } from "../turn/chat.ts";
+import type { ChatHooks } from "../turn/chat-types.ts";
+import { persist } from "../turn/save.ts";
+import { lastSegment } from "../wire/address.ts";
+import type { ParsedFrame } from "../wire/parse.ts";
+import { type Connection, socketOf } from "./connection.ts";
+import type { AgentParts, Feature } from "./parts.ts";
+
+/** A chat, joined to the agent that it belongs to. */
+export interface ChatFeature {
+  readonly chat: Chat;
+  readonly live: LiveChat;
+  readonly feature: Feature;
+}
+
+/** Builds the chat of an agent: its frames and requests in, its facts out. */
+export function createChat(host: AgentHost, hooks: ChatHooks, agent: Pick<AgentParts<unknown>, "rearm" | "draining">): ChatFeature {
+  const audience = new Audience(() => host.sockets.all());
+  const live = new LiveChat(audience, () => chat, () => resume);
+  const chat: Chat = new Chat(host, hooks, live, { changed: () => agent.rearm(), stopped: () => agent.draining });
+  const resume: Resume = new Resume(chat, audience, live);
+
+  const feature: Feature = {
+    started: () => chat.start(),
+    connecting: (connection) => resume.connecting(socketOf(connection)),
+    closed: (connection) => resume.closed(socketOf(connection)),
+    frame(connection, frame) {
+      return handleFrame(connection, frame);
+    },
+    request(request) {
+      if (request.method !== "GET" || lastSegment(new URL(request.url).pathname) !== "get-messages") return undefined;
+      return new Response(storedJson(chat), { headers: { "content-type": "application/json" } });
+    },
+  };
+
+  function handleFrame(connection: Connection, frame: ParsedFrame): boolean {
+    const socket = socketOf(connection);
+    switch (frame.kind) {
+      case "chat-request": {
+        const trigger = frame.trigger === "regenerate-message" ? "regenerate" : "submit";
+        chat.submit({ ...frame, trigger }, socket);
+        return true;
+      }
+      case "chat-cancel":
+        chat.cancel(frame.id);
+        return true;
+      case "chat-clear":
+        chat.clear(socket);
+        return true;
+      case "chat-messages":
+        persist(chat, newUserMessages(chat, frame.messages), socket);
+        return true;
+      case "resume-request":
+        resume.request(socket, frame.probeId);
+        return true;
+      case "resume-ack":
+        resume.acknowledge(socket, frame.id);
+        return true;
+      case "tool-result": {
+        const { toolCallId, result, autoContinue, clientTools } = frame;
+        chat.answerTool({ toolCallId, answer: { kind: "result", result }, autoContinue, clientTools }, socket);
+        return true;
+      }
+      case "tool-approval": {
+        const { toolCallId, approved, autoContinue } = frame;
+        chat.answerTool({ toolCallId, answer: { kind: "approval", approved }, autoContinue }, socket);
+        return true;
+      }
+      default:
+        return false;
+    }
+  }
+  return { chat, live, feature };
+}
+
+/** What is stored, without an answer that has only begun: that one comes by the stream. */
+function storedJson(chat: Chat): string {
+  const { running } = chat;
+  const hidden = running !== undefined && !running.continuation && !running.dropped;
+  return chat.transcript.json(hidden ? { id: running.builder.id, json: undefined } : undefined);
+}
+
+/** Of a transcript that a client pushes only its own messages are taken. */
+function newUserMessages(chat: Chat, list: readonly unknown[]): UIMessage[] {
+  const messages: UIMessage[] = [];
+  for (const value of list) {
+    if (!isRecord(value) || value.role !== "user" || typeof value.id !== "string") continue;
+    const role = chat.transcript.role(value.id);
+    const parsed = role === undefined || role === "user" ? parseUserMessage(value) : { reason: "another's" };
+    if ("message" in parsed) messages.push(parsed.message);
+  }
+  return messages;
+}

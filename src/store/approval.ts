@@ -1,0 +1,32 @@
+import type { Sql } from "../port.ts";
+
+/** `perdure_approval`: questions to a person that are open only for a time. */
+export const approvalSchema: readonly string[] = [
+  "CREATE TABLE perdure_approval (tool_call_id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL) STRICT, WITHOUT ROWID",
+];
+
+export function askApproval(db: Sql, toolCallId: string, expiresAt: number): void {
+  db.sql("INSERT OR REPLACE INTO perdure_approval (tool_call_id, expires_at) VALUES (?, ?)", toolCallId, expiresAt);
+}
+
+/** The question is answered, or moot. */
+export function settleApproval(db: Sql, toolCallId: string): void {
+  if (db.sql("SELECT 1 FROM perdure_approval WHERE tool_call_id = ?", toolCallId).length === 0) return;
+  db.sql("DELETE FROM perdure_approval WHERE tool_call_id = ?", toolCallId);
+}
+
+export function nextApprovalExpiry(db: Sql): number | null {
+  return db.sql<{ at: number | null }>("SELECT min(expires_at) AS at FROM perdure_approval")[0]?.at ?? null;
+}
+
+export function expiredApprovals(db: Sql, now: number): string[] {
+  const rows = db.sql<{ id: string }>(
+    "SELECT tool_call_id AS id FROM perdure_approval WHERE expires_at <= ? ORDER BY expires_at",
+    now,
+  );
+  return rows.map((row) => row.id);
+}
+
+export function deleteAllApprovals(db: Sql): void {
+  db.sql("DELETE FROM perdure_approval");
+}

@@ -1,0 +1,94 @@
+import type { Sql } from "../port.ts";
+
+/**
+ * `perdure_stream`: the chunks of streams whose answer is not settled, a row per flush. `chunks` holds `count`
+ * chunks as JSON lines, the first of which has the number `first`. A chunk too large for a row is spread over
+ * several; all but the last of those have `count` 0.
+ */
+export const streamSchema: readonly string[] = [
+  `CREATE TABLE perdure_stream (
+    seq INTEGER PRIMARY KEY,
+    turn INTEGER NOT NULL,
+    first INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    chunks TEXT NOT NULL
+  ) STRICT`,
+];
+
+/** The most text in a row: some hosts refuse rows of 2 MB. */
+const MAX_ROW_CHARS = 600_000;
+
+/** Appends chunks, numbered from `first`. Chunks are JSON texts and hold no line breaks. */
+export function appendChunks(db: Sql, turn: number, first: number, chunks: readonly string[]): void {
+  const insert = (at: number, count: number, text: string) =>
+    db.sql("INSERT INTO perdure_stream (turn, first, count, chunks) VALUES (?, ?, ?, ?)", turn, at, count, text);
+  let at = first;
+  let batch: string[] = [];
+  let size = 0;
+  const flush = () => {
+    if (batch.length > 0) insert(at, batch.length, batch.join("\n"));
+    at += batch.length;
+    batch = [];
+    size = 0;
+  };
+  for (const chunk of chunks) {
+    if (size + chunk.length > MAX_ROW_CHARS) flush();
+    if (chunk.length > MAX_ROW_CHARS) {
+      insertLarge(insert, at, chunk);
+      at++;
+      continue;
+    }
+    batch.push(chunk);
+    size += chunk.length;
+  }
+  flush();
+}
+
+function insertLarge(insert: (at: number, count: number, text: string) => void, at: number, chunk: string): void {
+  for (let i = 0; i < chunk.length; ) {
+    // Never between the halves of a surrogate pair: a lone one would not come back from SQLite.
+    let end = Math.min(i + MAX_ROW_CHARS, chunk.length);
+    if (end < chunk.length && isLowSurrogate(chunk.charCodeAt(end))) end--;
+    insert(at, end === chunk.length ? 1 : 0, chunk.slice(i, end));
+    i = end;
+  }
+}
+
+function isLowSurrogate(code: number): boolean {
+  return code >= 0xdc00 && code <= 0xdfff;
+}
+
+/** The chunks of a turn in order, from number `from` on. */
+export function readChunks(db: Sql, turn: number, from = 0): string[] {
+  const rows = db.sql<{ first: number; count: number; chunks: string }>(
+    "SELECT first, count, chunks FROM perdure_stream WHERE turn = ? AND (count = 0 OR first + count > ?) ORDER BY seq",
+    turn,
+    from,
+  );
+  const chunks: string[] = [];
+  let large = "";
+  for (const row of rows) {
+    if (row.count === 0) {
+      large += row.chunks;
+      continue;
+    }
+    const texts = large === "" ? row.chunks.split("\n") : [large + row.chunks];
+    large = "";
+    for (const [i, text] of texts.entries()) if (row.first + i >= from) chunks.push(text);
+  }
+  return chunks;
+}
+
+/** How many chunks a turn has stored. */
+export function countChunks(db: Sql, turn: number): number {
+  const [row] = db.sql<{ n: number }>("SELECT coalesce(max(first + count), 0) AS n FROM perdure_stream WHERE turn = ?", turn);
+  return row?.n ?? 0;
+}
+
+export function deleteChunks(db: Sql, turn: number): void {
+  db.sql("DELETE FROM perdure_stream WHERE turn = ?", turn);
+}
+
+export function deleteAllChunks(db: Sql): void {
+  db.sql("DELETE FROM perdure_stream");
+}

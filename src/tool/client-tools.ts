@@ -1,0 +1,29 @@
+import { jsonSchema, type Tool, tool } from "ai";
+import type { ClientTool } from "../wire/frames.ts";
+
+/** Runs a client's tool on its behalf, where the client is another server. */
+export type ClientToolExecutor = (call: { toolName: string; toolCallId: string; input: unknown }) => unknown;
+
+/**
+ * AI SDK tools for what a client says it can run. They have no `execute`: the call goes to the client, and the turn
+ * goes on with its answer. With an `executor` they run here instead.
+ */
+export function createToolsFromClientSchemas(
+  clientTools: readonly ClientTool[] | undefined,
+  executor?: ClientToolExecutor,
+): Record<string, Tool> {
+  const tools: Record<string, Tool> = {};
+  for (const { name, description, parameters } of clientTools ?? []) {
+    const schema = { description, inputSchema: jsonSchema<unknown>(parameters ?? { type: "object" }) };
+    const value: Tool =
+      executor === undefined
+        ? tool<unknown, unknown, Record<string, unknown>>({ ...schema, outputSchema: jsonSchema<unknown>({}) })
+        : tool<unknown, unknown, Record<string, unknown>>({
+            ...schema,
+            execute: async (input, { toolCallId }) => executor({ toolName: name, toolCallId, input }),
+          });
+    // defineProperty: a tool called __proto__ must stay a tool.
+    Object.defineProperty(tools, name, { value, enumerable: true, configurable: true, writable: true });
+  }
+  return tools;
+}

@@ -1,0 +1,161 @@
+import { takeChunk } from "../message/admit.ts";
+import { builderFrom, type MessageBuilder, newBuilder, toMessage } from "../message/builder.ts";
+import { applyChunk, isBoundary } from "../message/fold.ts";
+import { parseChunk } from "../message/parse-chunk.ts";
+import type { RepairOptions } from "../message/repair.ts";
+import type { UIMessage, UIMessageChunk } from "../message/types.ts";
+import { newId } from "../id.ts";
+import type { AgentHost } from "../port.ts";
+import type { Transcript } from "../session/transcript.ts";
+import { nameAnswer, type TurnRow } from "../store/turn.ts";
+import { closingChunks, continuationFilter } from "./carry-on.ts";
+import type { ChatOutput, Origin } from "./chat-types.ts";
+import type { SourceChunk } from "./chunk-source.ts";
+import { StreamLog } from "./stream-log.ts";
+
+/** How much an unsaved answer may grow, against what is saved, before a part's end saves it again. */
+const SAVE_GROWTH = 0.5;
+
+/** Chunks that settle something: they must survive the loss of power before anyone sees them. */
+const FACTS: ReadonlySet<string> = new Set([
+  "tool-input-available",
+  "tool-output-available",
+  "tool-output-error",
+  "tool-output-denied",
+  "tool-approval-request",
+  "tool-approval-response",
+]);
+
+/**
+ * A turn that is running: the answer being built, its log, and its abort. What enters by {@link ActiveTurn.take}
+ * is admitted, folded into the answer, committed to the log and sent, in this order.
+ */
+export class ActiveTurn {
+  readonly row: TurnRow;
+  readonly origin: Origin;
+  readonly abort = new AbortController();
+  readonly builder: MessageBuilder;
+  readonly log: StreamLog;
+  readonly #host: AgentHost;
+  readonly #transcript: Transcript;
+  #filter: ((chunk: UIMessageChunk) => UIMessageChunk[]) | undefined;
+  #saved = 0;
+  #unsaved = 0;
+  /** The conversation was cleared: nothing of this may be written any more. */
+  dropped = false;
+  /** No chunk came for too long: the attempt is given up, the turn is not. */
+  stalled = false;
+  /** This life is over. */
+  halted = false;
+  streaming = false;
+  recovering = false;
+  lastChunkAt: number;
+  /** The type of the last chunk that an earlier attempt left. */
+  readonly leftAt: string | undefined;
+
+  constructor(host: AgentHost, transcript: Transcript, output: ChatOutput, row: TurnRow, origin: Origin) {
+    this.#host = host;
+    this.#transcript = transcript;
+    this.row = row;
+    this.origin = origin;
+    this.lastChunkAt = host.clock.now();
+    this.builder = openAnswer(transcript, row);
+    this.log = new StreamLog(host, row.seq, (chunks) => output.chunks(row, chunks));
+    let leftAt: string | undefined;
+    for (const json of row.attempts > 0 ? this.log.read() : []) {
+      const chunk = parseChunk(JSON.parse(json));
+      if (chunk === undefined) continue;
+      applyChunk(this.builder, chunk);
+      leftAt = chunk.type;
+    }
+    this.leftAt = leftAt;
+  }
+
+  get continuation(): boolean {
+    return this.row.continuation === 1;
+  }
+
+  /** The answer as it is now. */
+  get message(): UIMessage {
+    return toMessage(this.builder);
+  }
+
+  /** Whether the answer has anything to show. */
+  get empty(): boolean {
+    return this.builder.parts.length === 0;
+  }
+
+  /** From now on chunks come from another attempt, and are fitted behind what is there. */
+  carryOn(repair: RepairOptions): void {
+    this.close(repair);
+    this.#filter = continuationFilter(this.builder);
+  }
+
+  /** Closes what a cut stream left open; an open text stays. */
+  close(repair: RepairOptions): void {
+    for (const chunk of closingChunks(this.builder, repair)) this.#put(chunk);
+  }
+
+  /** Ends texts that are still open. */
+  endTexts(): void {
+    for (const id of [...this.builder.openText.keys()]) this.#put({ type: "text-end", id });
+  }
+
+  /** Takes a chunk of the model. @returns whether the producer should let others have a turn. */
+  take({ chunk, json }: SourceChunk): boolean {
+    this.lastChunkAt = this.#host.clock.now();
+    if (chunk.type === "abort") return false;
+    if (this.#filter !== undefined) {
+      let crowded = false;
+      for (const fitted of this.#filter(chunk)) crowded = this.#put(fitted, fitted === chunk ? json : undefined) || crowded;
+      return crowded;
+    }
+    if (!this.builder.started && chunk.type !== "start") this.#put({ type: "start" });
+    return this.#put(chunk, json);
+  }
+
+  /** Notes what a client answered while the stream runs. The answer has been applied already. */
+  note(chunk: UIMessageChunk | undefined): void {
+    if (chunk !== undefined) this.log.append(JSON.stringify(chunk), { keep: true, level: "sync" });
+    this.save();
+  }
+
+  /** Stores the answer as it is, with what is pending in the log. */
+  save(): void {
+    this.log.flush("commit", () => this.#transcript.put(this.message));
+    this.#saved += this.#unsaved;
+    this.#unsaved = 0;
+  }
+
+  #put(chunk: UIMessageChunk, json?: string): boolean {
+    let crowded = false;
+    const options = { continuation: this.continuation, isTaken: (id: string) => this.#transcript.role(id) !== undefined };
+    for (const admitted of takeChunk(this.builder, chunk, options)) {
+      const body = admitted === chunk && json !== undefined ? json : JSON.stringify(admitted);
+      const keep = !("transient" in admitted && admitted.transient === true);
+      crowded = this.log.append(body, { keep, level: FACTS.has(admitted.type) ? "sync" : "commit" }) || crowded;
+      this.#unsaved += body.length;
+      if (admitted.type === "start") this.#name();
+      else if (admitted.type === "tool-approval-request") this.save();
+      else if (this.#unsaved > this.#saved * SAVE_GROWTH && isBoundary(admitted)) this.save();
+    }
+    return crowded;
+  }
+
+  /** The answer exists from its first chunk on, under the id that clients are told. */
+  #name(): void {
+    this.log.flush("commit", () => {
+      nameAnswer(this.#host, this.row.seq, this.builder.id, this.builder.inherited);
+      if (!this.continuation) this.#transcript.put(this.message);
+    });
+  }
+}
+
+function openAnswer(transcript: Transcript, row: TurnRow): MessageBuilder {
+  if (row.continuation === 0) return newBuilder(row.answerId ?? newId("msg"));
+  const base = row.answerId === null ? transcript.last() : transcript.get(row.answerId);
+  if (base?.role !== "assistant") return newBuilder(row.answerId ?? newId("msg"));
+  // What an earlier attempt had added is in the log, and comes from there again.
+  const parts = row.answerId === null ? base.parts : base.parts.slice(0, row.baseParts);
+  return builderFrom({ ...base, parts });
+}

@@ -1,0 +1,136 @@
+import type { ToolPart, UIMessage } from "../message/types.ts";
+import type { Socket } from "../port.ts";
+import type { TurnRow } from "../store/turn.ts";
+import type { ClientTool } from "../wire/frames.ts";
+import type { ChatAnswer } from "./chunk-source.ts";
+import type { MessageConcurrency } from "./overlap.ts";
+import type { LoggedChunk } from "./stream-log.ts";
+
+/** What `onChatMessage` is told about the turn that it answers. */
+export interface ChatTurnOptions {
+  /** The client's request id, or the server's own for turns that it starts. */
+  readonly requestId: string;
+  /** Aborts when the turn is stopped. Hand it to the model call. */
+  readonly abortSignal: AbortSignal;
+  /** What the client sent along, without what belongs to the protocol. */
+  readonly body?: Record<string, unknown>;
+  /** Tools that the client runs. */
+  readonly clientTools?: readonly ClientTool[];
+  /** The answer goes on with the last assistant message instead of starting a new one. */
+  readonly continuation: boolean;
+}
+
+/** How a turn ended. */
+export type TurnOutcome = "completed" | "error" | "aborted" | "skipped";
+
+/** What `onChatResponse` is told. */
+export interface ChatResponseResult {
+  readonly requestId: string;
+  readonly status: TurnOutcome;
+  readonly continuation: boolean;
+  /** The answer as it is stored; undefined when there was none. */
+  readonly message: UIMessage | undefined;
+  readonly error?: string;
+}
+
+/** What `saveMessages` resolves with. */
+export interface SaveMessagesResult {
+  readonly requestId: string;
+  readonly status: TurnOutcome;
+  readonly error?: string;
+}
+
+/** A turn that was cut off, as `onChatRecovery` sees it. */
+export interface ChatRecoveryContext {
+  readonly requestId: string;
+  /** From 1: how often this turn has been carried on. Never goes back. */
+  readonly attempt: number;
+  readonly maxAttempts: number;
+  /** `continue`: part of an answer is there. `retry`: nothing is. */
+  readonly kind: "continue" | "retry";
+  readonly partialText: string;
+  readonly partialParts: UIMessage["parts"];
+  /** Milliseconds since the turn was first started. */
+  readonly ageMs: number;
+  readonly body?: Record<string, unknown>;
+  readonly messages: readonly UIMessage[];
+}
+
+/** What to do with a turn that was cut off. */
+export interface ChatRecoveryOptions {
+  /** Keep the part of the answer that is there. Default true. */
+  readonly persist?: boolean;
+  /** Carry the turn on. Default true. */
+  readonly continue?: boolean;
+}
+
+/** Bounds for carrying on turns that were cut off. They are counted per turn, stored before each try, and never reset. */
+export interface ChatRecoveryConfig {
+  /** Default 10. */
+  readonly maxAttempts?: number;
+  /** Since the turn was first started. Default 1 h. */
+  readonly maxAgeMs?: number;
+  /** Asked from the second try on; false gives up. Must be quick. */
+  readonly shouldKeepRecovering?: (context: ChatRecoveryContext) => boolean | Promise<boolean>;
+  /** What the user reads when it is given up. */
+  readonly terminalMessage?: string;
+  /** After it was given up. */
+  readonly onExhausted?: (context: ChatRecoveryContext) => void | Promise<void>;
+}
+
+/** What the chat asks of the agent that it belongs to. All may throw; what is thrown ends the turn or is reported. */
+export interface ChatHooks {
+  respond(options: ChatTurnOptions): Promise<ChatAnswer | undefined>;
+  responded(result: ChatResponseResult): void | Promise<void>;
+  recover(context: ChatRecoveryContext): ChatRecoveryOptions | void | Promise<ChatRecoveryOptions | void>;
+  sanitize(message: UIMessage): UIMessage;
+  repairToolPart(part: ToolPart, message: UIMessage): ToolPart | undefined;
+  /** Something failed that no caller waits for. Must not throw. */
+  failed(error: unknown): void;
+  settings(): ChatSettings;
+}
+
+/** The class's settings, read when they are needed. */
+export interface ChatSettings {
+  readonly concurrency: MessageConcurrency;
+  readonly maxMessages: number | undefined;
+  /** 0: never. */
+  readonly stallTimeoutMs: number;
+  readonly recovery: ChatRecoveryConfig;
+  /** 0: never. */
+  readonly approvalTimeoutMs: number;
+}
+
+/** Who asked; undefined for the server itself. */
+export type Origin = Socket | undefined;
+
+/** How a turn's end is told. */
+export interface TurnEnd {
+  readonly status: TurnOutcome;
+  /** For `error`: what the user reads. */
+  readonly error?: string;
+  /** The model said nothing at all. */
+  readonly silent?: boolean;
+}
+
+/**
+ * Where the chat's facts go. Called after the commit that they stand on; must not throw. What is told here is all
+ * that clients ever see of the chat.
+ */
+export interface ChatOutput {
+  /** The conversation changed, other than by a stream. */
+  transcript(except?: Origin): void;
+  /** The first chunk is about to come: those who wait for it are told. */
+  streaming(turn: TurnRow): void;
+  chunks(turn: TurnRow, chunks: readonly LoggedChunk[]): void;
+  ended(turn: TurnRow, end: TurnEnd, origin: Origin): void;
+  /** A turn that was passed over and never ran. */
+  skipped(turn: TurnRow, origin: Origin, everyone: boolean): void;
+  /** A message that was turned away because another turn is under way. Nothing of it was stored. */
+  turnedAway(requestId: string, messageIds: readonly string[], origin: Origin): void;
+  messageUpdated(message: UIMessage): void;
+  recovering(turn: TurnRow, value: boolean): void;
+  cleared(origin: Origin): void;
+  /** A request that could not be understood. */
+  refused(requestId: string, reason: string, origin: Origin): void;
+}

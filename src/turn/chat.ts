@@ -1,0 +1,330 @@
+import { errorText, PerdureError } from "../error.ts";
+import { repairMessage } from "../message/repair.ts";
+import type { UIMessage } from "../message/types.ts";
+import type { Work } from "../fiber/work.ts";
+import type { AgentHost } from "../port.ts";
+import { Transcript } from "../session/transcript.ts";
+import { deleteAllApprovals, expiredApprovals, nextApprovalExpiry, settleApproval } from "../store/approval.ts";
+import { deleteChatContext, readChatContext } from "../store/chat-context.ts";
+import { deleteAllChunks } from "../store/stream.ts";
+import { cancelTurn, deleteAllTurns, openTurns, readTurn, releaseTurn, settleTurn, startTurn, type TurnRow } from "../store/turn.ts";
+import { ActiveTurn } from "./active-turn.ts";
+import type { ChatHooks, ChatOutput, Origin, TurnEnd, TurnOutcome } from "./chat-types.ts";
+import type { Desk } from "./desk.ts";
+import { drive } from "./drive.ts";
+import { finish } from "./finish.ts";
+import { decideRecovery } from "./recover.ts";
+import { nextTurnMove } from "./state.ts";
+import { type ChatRequest, submit } from "./submit.ts";
+import { answerTool, holds, type ToolAnswer } from "./tool-answers.ts";
+
+/** After the store refused to take a turn's end, how long until the turn is looked at again. */
+const STORE_RETRY_MS = 5_000;
+
+/**
+ * The conversation of an agent and the turns that make it. Every way to start a turn puts a row into the inbox
+ * and ends in {@link Chat.pump}; every end of a turn goes through {@link finish}.
+ */
+export class Chat implements Desk, Work {
+  readonly host: AgentHost;
+  readonly hooks: ChatHooks;
+  readonly output: ChatOutput;
+  readonly transcript: Transcript;
+  readonly origins = new Map<string, Origin>();
+  readonly #changed: () => void;
+  readonly #stopped: () => boolean;
+  readonly #waiters = new Map<string, (outcome: { status: TurnOutcome; error?: string }) => void>();
+  readonly #idlers = new Set<() => void>();
+  #active: ActiveTurn | undefined;
+  #due: number | null = null;
+  #pausedUntil = 0;
+  #halted = false;
+  #responses: Promise<void> = Promise.resolve();
+
+  /** @param work `changed`: due times changed; `stopped`: begin nothing new. */
+  constructor(host: AgentHost, hooks: ChatHooks, output: ChatOutput, work: { changed(): void; stopped(): boolean }) {
+    this.host = host;
+    this.hooks = hooks;
+    this.output = output;
+    this.#changed = () => work.changed();
+    this.#stopped = () => work.stopped();
+    this.transcript = new Transcript(host, {
+      sanitize: (message) => hooks.sanitize(message),
+      maxMessages: () => hooks.settings().maxMessages,
+    });
+  }
+
+  get running(): ActiveTurn | undefined {
+    return this.#active;
+  }
+
+  /** The conversation as the app and the model see it: an answer that has only begun is not in it. */
+  get messages(): UIMessage[] {
+    const active = this.#active;
+    if (active === undefined || active.dropped) return this.transcript.list();
+    if (active.empty) return this.transcript.list(active.builder.id);
+    return this.transcript.list().map((message) => (message.id === active.builder.id ? active.message : message));
+  }
+
+  /** Turns that will stream but do not yet, oldest first. */
+  waitingTurns(): TurnRow[] {
+    return openTurns(this.host).filter((turn) => {
+      if (turn.seq === this.#active?.row.seq) return !this.#active.streaming;
+      return turn.status !== "held" || holds(this, turn) === "ready";
+    });
+  }
+
+  /** The continuation that waits for its start; for whoever asked for it also while answers are missing. */
+  heldContinuation(asker: Origin): TurnRow | undefined {
+    return openTurns(this.host).find((turn) => {
+      if (turn.trigger !== "continuation" || turn.status === "running") return false;
+      return turn.status === "accepted" || this.origins.get(turn.id) === asker || holds(this, turn) === "ready";
+    });
+  }
+
+  /** Carries on what an earlier life left. */
+  start(): void {
+    this.pump();
+  }
+
+  submit(request: ChatRequest, origin: Origin): void {
+    submit(this, request, origin);
+  }
+
+  answerTool(answer: ToolAnswer, origin: Origin): boolean {
+    return answerTool(this, answer, origin);
+  }
+
+  /** Stops a turn for good, whether it runs or waits. The wish is stored before anything else. False: no such turn. */
+  cancel(requestId: string): boolean {
+    const turn = readTurn(this.host, requestId);
+    if (turn === undefined || !isOpen(turn)) return false;
+    this.commit(() => cancelTurn(this.host, turn.seq));
+    if (this.#active?.row.seq === turn.seq) this.#active.abort.abort(stopReason());
+    this.pump();
+    return true;
+  }
+
+  cancelAll(): void {
+    for (const turn of openTurns(this.host)) this.cancel(turn.id);
+  }
+
+  /** Forgets the conversation. Turns end; nothing of them is written any more. */
+  clear(origin: Origin): void {
+    const open = openTurns(this.host);
+    const active = this.#active;
+    this.commit(() => {
+      this.transcript.clear();
+      deleteAllTurns(this.host);
+      deleteAllChunks(this.host);
+      deleteAllApprovals(this.host);
+      deleteChatContext(this.host);
+    });
+    if (active !== undefined) {
+      active.dropped = true;
+      active.log.close();
+      active.abort.abort(stopReason());
+    }
+    for (const turn of open) {
+      if (turn.seq === active?.row.seq) continue;
+      this.output.skipped(turn, this.origins.get(turn.id), true);
+      this.#ended(turn.id, { status: "skipped" });
+    }
+    this.output.cleared(origin);
+  }
+
+  /** Resolves with how the turn ended. */
+  settled(requestId: string): Promise<{ status: TurnOutcome; error?: string }> {
+    const turn = readTurn(this.host, requestId);
+    if (turn !== undefined && isOpen(turn)) return new Promise((resolve) => this.#waiters.set(requestId, resolve));
+    const status = turn?.status === "completed" || turn?.status === "error" || turn?.status === "aborted" ? turn.status : "skipped";
+    return Promise.resolve({ status, error: turn?.error ?? undefined });
+  }
+
+  /** Resolves with true when no turn runs or is about to, with false after `timeout` milliseconds. */
+  idle(timeout?: number): Promise<boolean> {
+    if (this.#quiet()) return Promise.resolve(true);
+    return new Promise((resolve) => {
+      const finish = (quiet: boolean) => {
+        cancel?.();
+        this.#idlers.delete(idler);
+        resolve(quiet);
+      };
+      const idler = () => finish(true);
+      const cancel = timeout === undefined ? undefined : this.host.clock.after(timeout, () => finish(false));
+      this.#idlers.add(idler);
+    });
+  }
+
+  commit<T>(work: () => T): T {
+    try {
+      return this.host.tx(work);
+    } catch (thrown) {
+      this.transcript.reload();
+      throw thrown;
+    }
+  }
+
+  pump(): void {
+    if (this.#halted) return;
+    for (;;) {
+      const now = this.host.clock.now();
+      const paused = now < this.#pausedUntil;
+      const move = nextTurnMove(openTurns(this.host), {
+        now,
+        active: this.#active !== undefined || paused,
+        stopped: this.#stopped(),
+        holds: (turn) => holds(this, turn),
+      });
+      if (move.kind === "run" || move.kind === "resume") {
+        void this.host.keepAwake(this.#run(move.turn));
+        return;
+      }
+      if (move.kind === "wait") {
+        this.#due = paused ? this.#pausedUntil : move.until;
+        this.#changed();
+        if (this.#idlers.size > 0 && this.#quiet()) for (const idler of this.#idlers) idler();
+        return;
+      }
+      this.commit(() => settleTurn(this.host, move.turn.seq, move.status, null, now));
+      this.output.ended(move.turn, { status: move.status }, this.origins.get(move.turn.id));
+      this.#ended(move.turn.id, { status: move.status });
+    }
+  }
+
+  // Work with a due time: turns that wait for a pause, and questions that expire.
+
+  next(): number | null {
+    const expiry = nextApprovalExpiry(this.host);
+    if (this.#due === null || expiry === null) return this.#due ?? expiry;
+    return Math.min(this.#due, expiry);
+  }
+
+  active(): boolean {
+    return this.#active !== undefined;
+  }
+
+  runDue(): void {
+    this.#due = null;
+    for (const toolCallId of expiredApprovals(this.host, this.host.clock.now())) {
+      const answer = { kind: "approval", approved: false, reason: "The approval has expired." } as const;
+      if (!this.answerTool({ toolCallId, answer, autoContinue: true }, undefined)) {
+        this.commit(() => settleApproval(this.host, toolCallId));
+      }
+    }
+    this.pump();
+  }
+
+  halt(reason: unknown): void {
+    this.#halted = true;
+    if (this.#active === undefined) return;
+    this.#active.halted = true;
+    this.#active.abort.abort(reason);
+  }
+
+  async #run(found: TurnRow): Promise<void> {
+    const row = this.#prepare(found);
+    const active = new ActiveTurn(this.host, this.transcript, this.output, row, this.origins.get(row.id));
+    this.#active = active;
+    let end: TurnEnd | "again";
+    try {
+      end = await this.#attempt(active);
+    } catch (thrown) {
+      end = { status: "error", error: errorText(thrown) };
+      this.hooks.failed(thrown);
+    }
+    if (active.halted) return;
+    try {
+      if (end !== "again") finish(this, active, end);
+      else active.log.flush();
+    } catch (thrown) {
+      this.hooks.failed(thrown);
+      this.transcript.reload();
+      this.#pausedUntil = this.host.clock.now() + STORE_RETRY_MS;
+      end = { status: "error", error: "Failed to save the response." };
+    }
+    this.#active = undefined;
+    if (end !== "again") this.#tell(active, active.dropped ? { status: "aborted" } : end);
+    this.pump();
+  }
+
+  #tell(active: ActiveTurn, end: TurnEnd): void {
+    if (active.recovering) this.output.recovering(active.row, false);
+    this.output.ended(active.row, end, active.origin);
+    this.#responded(active, end);
+  }
+
+  /** A held turn is released and every attempt is counted, before it can cost anything. */
+  #prepare(found: TurnRow): TurnRow {
+    return this.commit(() => {
+      if (found.status === "held") {
+        const context = readChatContext(this.host);
+        releaseTurn(this.host, found.seq, context.body, context.clientTools);
+      }
+      const row = readTurn(this.host, found.id) ?? found;
+      startTurn(this.host, found.seq, this.host.clock.now());
+      return row;
+    });
+  }
+
+  async #attempt(active: ActiveTurn): Promise<TurnEnd | "again"> {
+    let continuation = active.continuation;
+    if (active.row.attempts > 0) {
+      const decision = await decideRecovery(this, active);
+      if (decision.kind === "end") {
+        if (!decision.keepPartial) active.builder.parts.length = active.builder.inherited;
+        return decision.end;
+      }
+      continuation = decision.continuation;
+      active.recovering = true;
+      active.carryOn({ repairInterruptedToolPart: (part, message) => this.hooks.repairToolPart(part, message) });
+      active.log.flush();
+      active.streaming = true;
+      this.output.streaming(active.row);
+      this.output.recovering(active.row, true);
+    } else if (!continuation) this.#repairLast();
+    return drive(this, active, continuation);
+  }
+
+  /** Calls that nobody will answer any more would make the provider refuse the conversation. */
+  #repairLast(): void {
+    const last = this.transcript.list().findLast((message) => message.role === "assistant");
+    if (last === undefined) return;
+    const repaired = repairMessage(last, {
+      repairInterruptedToolPart: (part, message) => this.hooks.repairToolPart(part, message),
+    });
+    if (repaired === last) return;
+    this.commit(() => this.transcript.put(repaired));
+    this.output.messageUpdated(repaired);
+  }
+
+  #responded(active: ActiveTurn, end: TurnEnd): void {
+    const { row } = active;
+    this.#ended(row.id, end);
+    if (active.dropped) return;
+    const message = this.transcript.get(active.builder.id);
+    const result = { requestId: row.id, status: end.status, continuation: active.continuation, message, error: end.error };
+    this.#responses = this.#responses
+      .then(() => this.hooks.responded(result))
+      .catch((thrown: unknown) => this.hooks.failed(thrown));
+    void this.host.keepAwake(this.#responses);
+  }
+
+  #quiet(): boolean {
+    return this.#active === undefined && this.waitingTurns().length === 0;
+  }
+
+  #ended(id: string, end: { status: TurnOutcome; error?: string }): void {
+    this.origins.delete(id);
+    this.#waiters.get(id)?.(end);
+    this.#waiters.delete(id);
+  }
+}
+
+function isOpen(turn: TurnRow): boolean {
+  return turn.status === "held" || turn.status === "accepted" || turn.status === "running";
+}
+
+function stopReason(): PerdureError {
+  return new PerdureError("agent_gone", "The turn was stopped.");
+}

@@ -1,0 +1,94 @@
+import { PerdureError } from "../error.ts";
+import { textChunker } from "../message/chunk-from-text.ts";
+import { parseChunk } from "../message/parse-chunk.ts";
+import type { UIMessageChunk } from "../message/types.ts";
+import { readEvents } from "./event-stream.ts";
+
+/** What an answer may be given as: a Response (UI message stream or plain text), or the chunks themselves. */
+export type ChatAnswer = Response | ReadableStream<UIMessageChunk> | AsyncIterable<UIMessageChunk>;
+
+/** A chunk, and its JSON where that is known already. */
+export interface SourceChunk {
+  readonly chunk: UIMessageChunk;
+  readonly json?: string;
+}
+
+/**
+ * The chunks of an answer. Ends early when `signal` aborts, also if the producer does not listen to it. Chunks
+ * without the fields that their type needs are passed over.
+ * @throws what the producer throws; PerdureError `bad_input` when a Response is an HTTP error.
+ */
+export async function* readAnswer(answer: ChatAnswer, requestId: string, signal: AbortSignal): AsyncGenerator<SourceChunk> {
+  if (!(answer instanceof Response)) {
+    for await (const value of untilAborted(answer, signal)) {
+      const chunk = parseChunk(value);
+      if (chunk !== undefined) yield { chunk };
+    }
+    return;
+  }
+  if (!answer.ok) throw new PerdureError("bad_input", await errorOf(answer));
+  if (answer.body === null) return;
+  const bytes = untilAborted(answer.body, signal);
+  if ((answer.headers.get("content-type") ?? "").includes("text/event-stream")) {
+    for await (const json of readEvents(bytes)) {
+      const chunk = parseChunk(tryParse(json));
+      if (chunk !== undefined) yield { chunk, json };
+    }
+    return;
+  }
+  const chunker = textChunker(requestId);
+  for await (const piece of bytes) for (const chunk of chunker.push(piece)) yield { chunk };
+  for (const chunk of chunker.end()) yield { chunk };
+}
+
+/** Reads until the end or the abort, whichever is first. */
+async function* untilAborted<T>(source: ReadableStream<T> | AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
+  const reader = "getReader" in source ? source.getReader() : undefined;
+  if (reader === undefined) {
+    yield* iterateUntilAborted((source as AsyncIterable<T>)[Symbol.asyncIterator](), signal);
+    return;
+  }
+  // Cancelling ends a read that is waiting, which an abort alone would not.
+  const stop = () => void reader.cancel(signal.reason).catch(() => {});
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    for (;;) {
+      if (signal.aborted) return stop();
+      const { done, value } = await reader.read();
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    signal.removeEventListener("abort", stop);
+    void reader.cancel().catch(() => {});
+  }
+}
+
+async function* iterateUntilAborted<T>(iterator: AsyncIterator<T>, signal: AbortSignal): AsyncGenerator<T> {
+  const { promise: aborted, resolve } = Promise.withResolvers<undefined>();
+  const stop = () => resolve(undefined);
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    while (!signal.aborted) {
+      const result = await Promise.race([iterator.next(), aborted]);
+      if (result === undefined || result.done === true) return;
+      yield result.value;
+    }
+  } finally {
+    signal.removeEventListener("abort", stop);
+    void iterator.return?.()?.catch(() => {});
+  }
+}
+
+async function errorOf(answer: Response): Promise<string> {
+  const text = (await answer.text()).slice(0, 500);
+  return text === "" ? `The answer was a response with status ${answer.status}.` : text;
+}
+
+function tryParse(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return undefined;
+  }
+}

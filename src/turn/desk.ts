@@ -1,0 +1,23 @@
+import type { AgentHost } from "../port.ts";
+import type { Transcript } from "../session/transcript.ts";
+import type { ActiveTurn } from "./active-turn.ts";
+import type { ChatHooks, ChatOutput, Origin } from "./chat-types.ts";
+
+/** What the parts of a chat share. */
+export interface Desk {
+  readonly host: AgentHost;
+  readonly hooks: ChatHooks;
+  readonly output: ChatOutput;
+  readonly transcript: Transcript;
+  /** The turn that runs now. */
+  readonly running: ActiveTurn | undefined;
+  /** Who asked for which turn, as long as the turn is open in this life. */
+  readonly origins: Map<string, Origin>;
+  /** Runs `work` in a transaction. If it is undone, so is what is in memory. */
+  commit<T>(work: () => T): T;
+  /** Looks what is to be done next. */
+  pump(): void;
+}
+
+/** How many ended turns are remembered, so that late questions for them can be answered. */
+export const KEPT_TURNS = 50;

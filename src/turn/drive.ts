@@ -1,0 +1,81 @@
+import { errorText } from "../error.ts";
+import type { ActiveTurn } from "./active-turn.ts";
+import type { ChatTurnOptions, TurnEnd } from "./chat-types.ts";
+import { readAnswer } from "./chunk-source.ts";
+import type { Desk } from "./desk.ts";
+
+/** Runs one attempt of a turn to its end. `again`: it stalled, and the turn is to be carried on. */
+export async function drive(desk: Desk, active: ActiveTurn, continuation: boolean): Promise<TurnEnd | "again"> {
+  const { signal } = active.abort;
+  const stopWatching = watchForStall(desk, active);
+  try {
+    const answer = await orAborted(desk.hooks.respond(toOptions(active, continuation)), signal);
+    if (answer === undefined) return signal.aborted ? cut(active) : { status: "completed", silent: true };
+    open(desk, active);
+    for await (const source of readAnswer(answer, active.row.id, signal)) {
+      if (source.chunk.type === "error") {
+        return signal.aborted ? cut(active) : { status: "error", error: source.chunk.errorText };
+      }
+      if (active.take(source)) await desk.host.breathe();
+      if (signal.aborted) break;
+    }
+    return signal.aborted ? cut(active) : { status: "completed" };
+  } catch (thrown) {
+    if (signal.aborted) return cut(active);
+    desk.hooks.failed(thrown);
+    return { status: "error", error: errorText(thrown) };
+  } finally {
+    stopWatching();
+  }
+}
+
+function cut(active: ActiveTurn): TurnEnd | "again" {
+  return active.stalled && !active.dropped ? "again" : { status: "aborted" };
+}
+
+/** Those who wait for the stream are told that it is here. */
+function open(desk: Desk, active: ActiveTurn): void {
+  if (active.streaming || active.dropped) return;
+  active.streaming = true;
+  desk.output.streaming(active.row);
+}
+
+function toOptions(active: ActiveTurn, continuation: boolean): ChatTurnOptions {
+  const { row } = active;
+  return {
+    requestId: row.id,
+    abortSignal: active.abort.signal,
+    body: row.body === null ? undefined : (JSON.parse(row.body) as Record<string, unknown>),
+    clientTools: row.clientTools === null ? undefined : (JSON.parse(row.clientTools) as ChatTurnOptions["clientTools"]),
+    continuation,
+  };
+}
+
+/** `work`, or undefined as soon as the signal aborts. What `work` does afterwards is nobody's business. */
+function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+  return new Promise((resolve, reject) => {
+    const stop = () => resolve(undefined);
+    if (signal.aborted) stop();
+    signal.addEventListener("abort", stop, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
+  });
+}
+
+/** Gives an attempt up when no chunk has come for too long. */
+function watchForStall(desk: Desk, active: ActiveTurn): () => void {
+  const { stallTimeoutMs } = desk.hooks.settings();
+  if (stallTimeoutMs <= 0) return () => {};
+  let cancel = () => {};
+  const look = () => {
+    const left = active.lastChunkAt + stallTimeoutMs - desk.host.clock.now();
+    if (left > 0) {
+      cancel = desk.host.clock.after(left, look);
+      return;
+    }
+    active.stalled = true;
+    active.abort.abort(new Error(`No chunk came for ${stallTimeoutMs} ms.`));
+  };
+  active.lastChunkAt = desk.host.clock.now();
+  cancel = desk.host.clock.after(stallTimeoutMs, look);
+  return () => cancel();
+}

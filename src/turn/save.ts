@@ -1,0 +1,62 @@
+import { mergeMessages } from "../message/merge.ts";
+import type { UIMessage } from "../message/types.ts";
+import { newId } from "../id.ts";
+import { readChatContext, writeChatContext } from "../store/chat-context.ts";
+import { insertTurn, trimTurns } from "../store/turn.ts";
+import type { Origin } from "./chat-types.ts";
+import { type Desk, KEPT_TURNS } from "./desk.ts";
+import { forgetFailed, trailingUserIds } from "./submit.ts";
+
+/** Merges messages of server code into the conversation, without a turn. */
+export function persist(desk: Desk, messages: readonly UIMessage[], origin?: Origin): void {
+  desk.commit(() => putAll(desk, messages));
+  desk.output.transcript(origin);
+}
+
+/**
+ * Merges messages of server code and asks for a turn that answers them. @returns the turn's id; it is committed.
+ */
+export function save(desk: Desk, messages: readonly UIMessage[]): string {
+  const id = newId("srv");
+  desk.commit(() => {
+    putAll(desk, messages);
+    insert(desk, id, trailingUserIds(messages), 0);
+  });
+  desk.output.transcript();
+  desk.pump();
+  return id;
+}
+
+/** Asks for a turn that goes on with the last answer. @returns its id, or undefined when there is no such answer. */
+export function continueLast(desk: Desk, body?: Record<string, unknown>): string | undefined {
+  if (desk.transcript.last()?.role !== "assistant") return undefined;
+  const id = newId("srv");
+  desk.commit(() => {
+    if (body !== undefined) writeChatContext(desk.host, { ...readChatContext(desk.host), body: JSON.stringify(body) });
+    insert(desk, id, [], 1);
+  });
+  desk.pump();
+  return id;
+}
+
+function putAll(desk: Desk, messages: readonly UIMessage[]): void {
+  const { add, update } = mergeMessages(desk.transcript.list(), messages);
+  for (const message of [...update, ...add]) desk.transcript.put(message);
+  desk.transcript.trim();
+}
+
+function insert(desk: Desk, id: string, messageIds: readonly string[], continuation: 0 | 1): void {
+  const now = desk.host.clock.now();
+  forgetFailed(desk);
+  insertTurn(desk.host, {
+    id,
+    status: "accepted",
+    trigger: "server",
+    continuation,
+    messageIds: JSON.stringify(messageIds),
+    notBefore: now,
+    createdAt: now,
+    ...readChatContext(desk.host),
+  });
+  trimTurns(desk.host, KEPT_TURNS);
+}

@@ -1,0 +1,62 @@
+import type { TurnRow } from "../store/turn.ts";
+
+/*
+ * The life of a turn
+ *
+ *   held ──► accepted ──► running ──► completed
+ *     │          │           │   ├──► error
+ *     │          │           │   └──► aborted
+ *     └──────────┴───────────┘
+ *        skipped / aborted
+ *
+ * A turn is a row from the moment it is accepted. `accepted` waits for its place: turns of an agent run one at a
+ * time, in the order of their rows. `held` is a continuation that waits for answers to tool calls; it gives
+ * way to others and starts when the last answer is there. `running` has been started at least once: found in a
+ * new life it was cut off, and is carried on from its stream log under the same id, so that clients simply
+ * resume. The four ends are final.
+ *
+ * A cancel is a mark on the row, not a state: it is stored before anything is done about it, and whoever looks
+ * at the row next, in this life or another one, ends the turn.
+ */
+
+/** What is known beside the rows. */
+export interface TurnFacts {
+  readonly now: number;
+  /** A turn is running in this life. */
+  readonly active: boolean;
+  /** No new work is begun. */
+  readonly stopped: boolean;
+  /** Whether a held continuation may start, must wait for more answers, or has nothing left to continue. */
+  holds(turn: TurnRow): "ready" | "waiting" | "moot";
+}
+
+/** What to do next. */
+export type TurnMove =
+  | { readonly kind: "run"; readonly turn: TurnRow }
+  /** It was cut off by the end of a life. */
+  | { readonly kind: "resume"; readonly turn: TurnRow }
+  | { readonly kind: "settle"; readonly turn: TurnRow; readonly status: "aborted" | "skipped" }
+  /** Nothing before `until`, or before something changes. */
+  | { readonly kind: "wait"; readonly until: number | null };
+
+/** Decides by the open turns, oldest first. Pure. */
+export function nextTurnMove(open: readonly TurnRow[], facts: TurnFacts): TurnMove {
+  if (facts.active || facts.stopped) return { kind: "wait", until: null };
+  let until: number | null = null;
+  for (const turn of open) {
+    if (turn.cancelled === 1) {
+      // A running one still has an answer to keep, so it ends where its log is read.
+      return turn.status === "running" ? { kind: "resume", turn } : { kind: "settle", turn, status: "aborted" };
+    }
+    if (turn.status === "running") return { kind: "resume", turn };
+    if (turn.status === "held") {
+      const holds = facts.holds(turn);
+      if (holds === "moot") return { kind: "settle", turn, status: "skipped" };
+      if (holds === "waiting") continue;
+    }
+    if (turn.notBefore <= facts.now) return { kind: "run", turn };
+    until = until === null ? turn.notBefore : Math.min(until, turn.notBefore);
+    if (turn.status === "accepted") return { kind: "wait", until };
+  }
+  return { kind: "wait", until };
+}

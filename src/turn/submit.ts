@@ -1,0 +1,126 @@
+import { reconcile } from "../message/reconcile.ts";
+import { isRecord } from "../message/json.ts";
+import type { UIMessage } from "../message/types.ts";
+import { parseUserMessage } from "../message/validate.ts";
+import { writeChatContext } from "../store/chat-context.ts";
+import { deleteChunks } from "../store/stream.ts";
+import { insertTurn, newestTurn, openTurns, readTurn, settleTurn, trimTurns, type TurnTrigger } from "../store/turn.ts";
+import type { ClientTool } from "../wire/frames.ts";
+import type { Origin } from "./chat-types.ts";
+import { type Desk, KEPT_TURNS } from "./desk.ts";
+import { mergeWaiting } from "./merge-waiting.ts";
+import { admitMessage } from "./overlap.ts";
+
+/** A client's request for a turn. */
+export interface ChatRequest {
+  readonly id: string;
+  /** The client's transcript after its local edit, or the new messages alone. Not checked yet. */
+  readonly messages: readonly unknown[];
+  readonly trigger: "submit" | "regenerate";
+  readonly body: Record<string, unknown> | undefined;
+  readonly clientTools: readonly ClientTool[] | undefined;
+}
+
+/**
+ * Takes in a request: what is new of its messages and the turn itself are committed together, then the others
+ * are told and the turn gets its place. A request that is not understood, or turned away, changes nothing and is
+ * answered with the reason. The same request again does nothing.
+ */
+export function submit(desk: Desk, request: ChatRequest, origin: Origin): void {
+  const { host, output, transcript } = desk;
+  if (readTurn(host, request.id) !== undefined) return;
+  const read = readMessages(desk, request.messages);
+  if (typeof read === "string") return output.refused(request.id, read, origin);
+  const open = openTurns(host);
+  const now = host.clock.now();
+  const policy = request.trigger === "submit" ? desk.hooks.settings().concurrency : "queue";
+  const admission = admitMessage(policy, open, now);
+  if (admission.kind === "refuse") {
+    return output.turnedAway(request.id, trailingUserIds(read), origin);
+  }
+
+  const change = reconcile(transcript, read, {
+    trigger: request.trigger === "regenerate" ? "regenerate-message" : "submit-message",
+    inFlightId: desk.running?.continuation === false ? desk.running.builder.id : undefined,
+    compare: "last",
+    asStored: (message) => transcript.clean(message),
+  });
+  const last = read.at(-1);
+  const goesOn = change.add.length + change.update.length + change.remove.length === 0 && last?.role === "assistant";
+  desk.commit(() => {
+    forgetFailed(desk);
+    for (const id of change.remove) transcript.remove(id);
+    for (const message of change.update) transcript.put(message);
+    for (const message of change.add) transcript.put(message);
+    if (admission.merge) mergeWaiting(transcript, admission.skip, change.add);
+    for (const turn of admission.skip) settleTurn(host, turn.seq, "skipped", null, now);
+    const context = { body: toJson(request.body), clientTools: toJson(request.clientTools) };
+    writeChatContext(host, context);
+    insertTurn(host, {
+      id: request.id,
+      status: "accepted",
+      trigger: request.trigger satisfies TurnTrigger,
+      continuation: goesOn ? 1 : 0,
+      messageIds: JSON.stringify(trailingUserIds(read)),
+      notBefore: admission.notBefore,
+      createdAt: now,
+      ...context,
+    });
+    transcript.trim();
+    trimTurns(host, KEPT_TURNS);
+  });
+  for (const turn of admission.skip) {
+    output.skipped(turn, desk.origins.get(turn.id), false);
+    desk.origins.delete(turn.id);
+  }
+  desk.origins.set(request.id, origin);
+  output.transcript(origin);
+  desk.pump();
+}
+
+/** A new request ends the time in which a failed one can be looked at again. */
+export function forgetFailed(desk: Desk): void {
+  const newest = newestTurn(desk.host);
+  if (newest?.status === "error") deleteChunks(desk.host, newest.seq);
+}
+
+/** The ids of the user messages at the end of the list. */
+export function trailingUserIds(messages: readonly UIMessage[]): string[] {
+  const ids: string[] = [];
+  for (let i = messages.length - 1; i >= 0; i--) {
+    const message = messages[i];
+    if (message?.role !== "user") break;
+    ids.unshift(message.id);
+  }
+  return ids;
+}
+
+/**
+ * The messages of a request. The client sends all it has every time, so those that are stored are looked at by id
+ * alone; only what is new, and the last one, which may be an edit, is checked. @returns the reason when it is not
+ * acceptable.
+ */
+function readMessages(desk: Desk, list: readonly unknown[]): UIMessage[] | string {
+  const messages: UIMessage[] = [];
+  for (const [i, value] of list.entries()) {
+    if (!isRecord(value) || typeof value.id !== "string") return `messages[${i}] has no id.`;
+    const known = desk.transcript.role(value.id);
+    if (known !== undefined && (known !== "user" || i < list.length - 1)) {
+      messages.push({ id: value.id, role: known, parts: [] });
+      continue;
+    }
+    if (value.role === "assistant" || value.role === "system") {
+      // Ours alone to write: kept for its place, never for its content.
+      messages.push({ id: value.id, role: value.role, parts: [] });
+      continue;
+    }
+    const parsed = parseUserMessage(value);
+    if ("reason" in parsed) return `messages[${i}]: ${parsed.reason}`;
+    messages.push(parsed.message);
+  }
+  return messages;
+}
+
+function toJson(value: unknown): string | null {
+  return value === undefined ? null : JSON.stringify(value);
+}

@@ -1,0 +1,130 @@
+import { findTool } from "../message/builder.ts";
+import {
+  applyToolApproval,
+  applyToolApprovalLive,
+  applyToolResult,
+  applyToolResultLive,
+  batchState,
+  type ToolResult,
+} from "../message/tool-answer.ts";
+import type { UIMessage, UIMessageChunk } from "../message/types.ts";
+import { newId } from "../id.ts";
+import { settleApproval } from "../store/approval.ts";
+import { readChatContext, writeChatContext } from "../store/chat-context.ts";
+import { insertTurn, openTurns, postponeTurn, type TurnRow } from "../store/turn.ts";
+import type { ClientTool } from "../wire/frames.ts";
+import type { Origin } from "./chat-types.ts";
+import type { Desk } from "./desk.ts";
+
+/** Answers that come in quick succession start one continuation. */
+const GATHER_MS = 50;
+
+/** What a client, or a person, says to a tool call. */
+export interface ToolAnswer {
+  readonly toolCallId: string;
+  readonly answer:
+    | { readonly kind: "result"; readonly result: Omit<ToolResult, "toolCallId"> }
+    | { readonly kind: "approval"; readonly approved: boolean; readonly reason?: string };
+  /** The turn goes on by itself once all calls are answered. */
+  readonly autoContinue: boolean;
+  readonly clientTools?: readonly ClientTool[];
+}
+
+/**
+ * Applies an answer to its call, wherever that is: in the answer being streamed or in a stored one. The first
+ * answer wins; a late or repeated one changes nothing. The wish to go on is stored with the answer, so that it
+ * holds after a restart. @returns whether anything changed.
+ */
+export function answerTool(desk: Desk, given: ToolAnswer, origin: Origin): boolean {
+  const { running, output } = desk;
+  const live = running !== undefined && !running.dropped && findTool(running.builder, given.toolCallId) !== undefined;
+  const message = live ? answerLive(desk, given, origin) : answerStored(desk, given, origin);
+  if (message === undefined) return false;
+  output.messageUpdated(message);
+  desk.pump();
+  return true;
+}
+
+function answerLive(desk: Desk, given: ToolAnswer, origin: Origin): UIMessage | undefined {
+  const active = desk.running;
+  if (active === undefined) return undefined;
+  const { toolCallId, answer } = given;
+  const approvalId = findTool(active.builder, toolCallId)?.approval?.id;
+  const changed =
+    answer.kind === "result"
+      ? applyToolResultLive(active.builder, { toolCallId, ...answer.result })
+      : applyToolApprovalLive(active.builder, { toolCallId, approved: answer.approved, reason: answer.reason });
+  if (!changed) return undefined;
+  desk.commit(() => {
+    active.note(toChunk(given, approvalId));
+    settle(desk, given, origin);
+  });
+  return active.message;
+}
+
+function answerStored(desk: Desk, given: ToolAnswer, origin: Origin): UIMessage | undefined {
+  const { toolCallId, answer } = given;
+  const stored = desk.transcript.withCall(toolCallId);
+  if (stored === undefined) return undefined;
+  const { message, changed } =
+    answer.kind === "result"
+      ? applyToolResult(stored, { toolCallId, ...answer.result })
+      : applyToolApproval(stored, { toolCallId, approved: answer.approved, reason: answer.reason });
+  if (!changed) return undefined;
+  return desk.commit(() => {
+    const written = desk.transcript.put(message);
+    settle(desk, given, origin);
+    return written;
+  });
+}
+
+/** What is stored beside the answer: new client tools, the end of its deadline, and the turn that is to follow. */
+function settle(desk: Desk, given: ToolAnswer, origin: Origin): void {
+  const { host } = desk;
+  settleApproval(host, given.toolCallId);
+  if (given.clientTools !== undefined && given.clientTools.length > 0) {
+    writeChatContext(host, { ...readChatContext(host), clientTools: JSON.stringify(given.clientTools) });
+  }
+  const notBefore = host.clock.now() + GATHER_MS;
+  const pending = openTurns(host).find((turn) => turn.continuation === 1 && turn.status === "held");
+  if (pending !== undefined) {
+    postponeTurn(host, pending.seq, notBefore);
+    if (given.autoContinue) desk.origins.set(pending.id, origin);
+    return;
+  }
+  if (!given.autoContinue) return;
+  const id = newId("cont");
+  insertTurn(host, {
+    id,
+    status: "held",
+    trigger: "continuation",
+    continuation: 1,
+    messageIds: "[]",
+    body: null,
+    clientTools: null,
+    notBefore,
+    createdAt: host.clock.now(),
+  });
+  desk.origins.set(id, origin);
+}
+
+/** Whether a held continuation may start: the calls of the last answer are all answered. */
+export function holds(desk: Desk, _turn: TurnRow): "ready" | "waiting" | "moot" {
+  const last = desk.transcript.last();
+  if (last?.role !== "assistant") return "moot";
+  const batch = batchState(last);
+  if (batch.answered === 0) return "moot";
+  return batch.waiting > 0 ? "waiting" : "ready";
+}
+
+/** The answer as a chunk of the stream that it falls into, so that the log alone tells the whole answer. */
+function toChunk(given: ToolAnswer, approvalId: string | undefined): UIMessageChunk | undefined {
+  const { toolCallId, answer } = given;
+  if (answer.kind === "result") {
+    return answer.result.state === "output-error"
+      ? { type: "tool-output-error", toolCallId, errorText: answer.result.errorText ?? "" }
+      : { type: "tool-output-available", toolCallId, output: answer.result.output ?? null };
+  }
+  if (!answer.approved) return { type: "tool-output-denied", toolCallId };
+  return approvalId === undefined ? undefined : { type: "tool-approval-response", approvalId, approved: true };
+}

@@ -1,0 +1,94 @@
+// For tests of the crash matrix: what drives a program, and what is read off the facts that it told.
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { killPrograms } from "perdure/testing";
+import type { CrashMatrixReport, CrashOutcome, Fact, Life, Program } from "perdure/testing";
+import { afterEach, expect } from "vitest";
+
+/** A call that server code of the program is to make. */
+export interface Call {
+  readonly type: "call";
+  readonly id: string;
+  readonly agent: string;
+  readonly name: string;
+  readonly method: string;
+  readonly args: readonly unknown[];
+}
+export type Command = Call | { readonly type: "idle?"; readonly id: number };
+
+/** Hundreds of lives load the same modules. */
+export const env = { NODE_COMPILE_CACHE: join(tmpdir(), "perdure-crash-modules") };
+
+/** A matrix is many processes. */
+export const MATRIX_MS = 120_000;
+
+afterEach(async () => {
+  expect(await killPrograms(), "programs left behind").toBe(0);
+});
+
+/** One agent, as the driver sees it. */
+export interface Remote {
+  /** Calls a method. Resolves with what the caller was told; the fact has the id `method` or the one given. */
+  call<T = unknown>(method: string, ...args: unknown[]): Promise<T>;
+  as(id: string): Remote;
+}
+
+/** An agent of the program. */
+export function remote(child: Program, agent: string, name = "one", as?: string): Remote {
+  return {
+    as: (id) => remote(child, agent, name, id),
+    async call<T>(method: string, ...args: unknown[]): Promise<T> {
+      const id = as ?? method;
+      const call: Call = { type: "call", id, agent, name, method, args };
+      await child.send(call);
+      const fact = await child.waitFor((one) => (one.type === "acked" || one.type === "refused") && one.id === id);
+      if (fact.type === "refused") throw new Error(`${agent}/${name} ${method}: ${String(fact.error)}`);
+      // Written by the agents of these tests; JSON is between the two.
+      return fact.value as T;
+    },
+  };
+}
+
+/** Waits until everything is done that the agents had accepted. Nobody uses them for that. */
+export async function untilIdle(child: Program): Promise<void> {
+  const id = ofType(child.facts, "idle").length;
+  const command: Command = { type: "idle?", id };
+  await child.send(command);
+  await child.waitFor((fact) => fact.type === "idle" && fact.id === id);
+}
+
+/** What a caller was told, by the id of the call. */
+export function ackedIn(facts: readonly Fact[]): Map<string, unknown> {
+  return new Map(facts.filter(({ type }) => type === "acked").map(({ id, value }) => [String(id), value]));
+}
+
+/** Facts of one type. */
+export function ofType(facts: readonly Fact[], type: string): Fact[] {
+  return facts.filter((fact) => fact.type === type);
+}
+
+/** Facts of all lives, the last one included. */
+export function allFacts({ before, after }: CrashOutcome<unknown>): Fact[] {
+  return [...before.facts, ...after.facts];
+}
+
+/** Facts of each life after the first. */
+export function laterLives({ before, after }: CrashOutcome<unknown>): (readonly Fact[])[] {
+  return [...before.lives.slice(1).map((life: Life) => life.facts), after.facts];
+}
+
+/** Nothing of an agent failed behind the scenes, in any life. */
+export function expectNoFailure(outcome: CrashOutcome<unknown>): void {
+  expect(ofType(allFacts(outcome), "failed")).toEqual([]);
+}
+
+/** Every commit of the undisturbed run was a point of the matrix, and there were enough of them to mean something. */
+export function expectCovered({ killed, unreached, reference }: CrashMatrixReport<unknown>, atLeast: number): void {
+  expect(killed.length + unreached.length).toBe(reference.commits);
+  expect(killed.length).toBeGreaterThanOrEqual(atLeast);
+}
+
+/** A third of all points, another one for each `from`: for matrices with more than one kill. */
+export function everyThird(commits: number, from: number): number[] {
+  return Array.from({ length: commits }, (_, index) => index + 1).filter((n) => n % 3 === from % 3);
+}

@@ -1,0 +1,143 @@
+// An agent with state, tables, a queue and schedules, for the crash matrix.
+import type { QueueRun, ScheduleRun } from "perdure";
+import { createHost } from "perdure/node";
+import { report } from "perdure/testing";
+import { fastClock } from "./fast-clock.ts";
+import { isLaterLife, obey, QUEUED, reportEvents, Watched, watchedOptions } from "./watched-host.ts";
+
+interface Count {
+  readonly n: number;
+}
+
+/** What every callback of this agent is given. */
+interface Job {
+  readonly key: string;
+  /** A recurring one cancels itself in this occurrence. */
+  readonly times?: number;
+}
+
+type Run = QueueRun<Job> | ScheduleRun<Job>;
+
+/** Released by the driver; in a later life nobody would. */
+const release = Promise.withResolvers<void>();
+if (isLaterLife) release.resolve();
+
+class Worker extends Watched<Count> {
+  override initialState: Count = { n: 0 };
+
+  setUp(): void {
+    this.sql`CREATE TABLE IF NOT EXISTS run (key TEXT NOT NULL, occurrence TEXT NOT NULL)`;
+  }
+
+  // State and tables
+
+  set(n: number): number {
+    this.setState({ n });
+    return n;
+  }
+
+  note(n: number): number {
+    this.sql`INSERT INTO run (key, occurrence) VALUES (${`note ${n}`}, ${String(n)})`;
+    return n;
+  }
+
+  /** Two tables and the state, or none of them. */
+  setAndNote(n: number): number {
+    return this.transaction(() => {
+      this.note(n);
+      this.setState({ n });
+      this.note(n + 1);
+      return n;
+    });
+  }
+
+  // Work
+
+  add(callback: "sync" | "async" | "flaky" | "asyncFlaky" | "doomed" | "held", key: string): Promise<string> {
+    const retry = { maxAttempts: 2, baseDelayMs: 500, maxDelayMs: 500 };
+    return this.queue(callback, { key, ...QUEUED }, { retry });
+  }
+
+  async plan(when: "delayed" | "date" | "cron" | "every", callback: "sync" | "async", key: string): Promise<string> {
+    const once = { key };
+    const twice = { key, times: 2 };
+    if (when === "delayed") return (await this.schedule(1, callback, once)).id;
+    if (when === "date") return (await this.schedule(new Date(fastClock.now() + 1000), callback, once)).id;
+    if (when === "cron") return (await this.schedule("* * * * * *", callback, twice)).id;
+    return (await this.scheduleEvery(1, callback, twice)).id;
+  }
+
+  async planLate(key: string): Promise<string> {
+    return (await this.schedule(20, "sync", { key })).id;
+  }
+
+  release(): void {
+    release.resolve();
+  }
+
+  // Callbacks
+
+  sync(job: Job, run: Run): void {
+    this.#begin(job, run);
+    this.#done(job, run);
+  }
+
+  async async(job: Job, run: Run): Promise<void> {
+    this.#begin(job, run);
+    await new Promise((resolve) => setImmediate(resolve));
+    this.#done(job, run);
+  }
+
+  /** What it does before it throws must be undone, the state in memory too. */
+  flaky(job: Job, run: Run): void {
+    this.setState({ n: this.state.n + 1 });
+    this.sync(job, run);
+    if (run.attempt === 1) throw new Error("not at the first try");
+  }
+
+  async asyncFlaky(job: Job, run: Run): Promise<void> {
+    await new Promise((resolve) => setImmediate(resolve));
+    if (run.attempt === 1) throw new Error("not at the first try");
+    return this.async(job, run);
+  }
+
+  doomed(job: Job, run: Run): void {
+    this.sync(job, run);
+    throw new Error("never");
+  }
+
+  async held(job: Job, run: Run): Promise<void> {
+    await release.promise;
+    await this.async(job, run);
+  }
+
+  #begin({ key }: Job, { occurrence, attempt, id }: Run): void {
+    report({ type: "ran", key, occurrence, attempt, id });
+  }
+
+  #done({ key, times }: Job, { occurrence, id }: Run): void {
+    // Asynchronous work may be cut right after this row: that is what the occurrence is for.
+    const [known] = this.sql`SELECT 1 FROM run WHERE occurrence = ${occurrence}`;
+    if (known !== undefined) report({ type: "again", key, occurrence });
+    this.sql`INSERT INTO run (key, occurrence) VALUES (${key}, ${occurrence})`;
+    const [row] = this.sql<{ n: number }>`SELECT count(DISTINCT occurrence) AS n FROM run WHERE key = ${key}`;
+    if (times !== undefined && (row?.n ?? 0) >= times) void this.cancelSchedule(id);
+  }
+
+  // What is left
+
+  result() {
+    const isSetUp = this.sql`SELECT 1 FROM sqlite_master WHERE name = 'run'`.length > 0;
+    const runs = isSetUp ? this.sql`SELECT key, occurrence FROM run ORDER BY rowid` : [];
+    return { state: this.state, runs };
+  }
+
+  item(id: string) {
+    const { status, error } = this.getQueue(id) ?? {};
+    return { status, error };
+  }
+}
+
+const agents = { Worker };
+reportEvents();
+obey(createHost({ agents, ...watchedOptions() }), agents);

@@ -1,0 +1,182 @@
+import { createServer } from "node:http";
+import type { RequestListener, Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import express from "express";
+import { Hono } from "hono";
+import { getRequestListener } from "@hono/node-server";
+import { Agent, callable } from "perdure";
+import { createHost } from "perdure/node";
+import type { Host } from "perdure/node";
+import { expect, onTestFinished, test } from "vitest";
+import { connect, openHost, tempDir } from "./open-host.ts";
+
+class Counter extends Agent<{ count: number }> {
+  static {
+    callable(this, "add");
+  }
+  override initialState = { count: 0 };
+
+  override async onRequest(request: Request): Promise<Response> {
+    const { pathname, searchParams } = new URL(request.url);
+    const body = await request.text();
+    return Response.json({ name: this.name, method: request.method, pathname, q: searchParams.get("q"), body });
+  }
+  add(by: number): number {
+    this.setState({ count: this.state.count + by });
+    return this.state.count;
+  }
+}
+
+function openAgents(): Host {
+  const host = createHost({ agents: { Counter }, dir: tempDir() });
+  onTestFinished(() => host.stop());
+  return host;
+}
+
+/** A server of the app's own, with the host behind it. */
+async function listen(host: Host, listener: RequestListener): Promise<{ url: string; server: Server }> {
+  const server = createServer(listener);
+  server.on("upgrade", (request, socket, head) => {
+    void host.upgrade(request, socket, head).then((ours) => {
+      if (!ours) socket.destroy();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+}
+
+/** What must work whatever the agents are mounted in. */
+async function expectMounted(url: string): Promise<void> {
+  const answer = await fetch(`${url}/agents/counter/anna/extra?q=1`, { method: "POST", body: "hello ".repeat(1000) });
+  expect(answer.status).toBe(200);
+  expect(await answer.json()).toEqual({
+    name: "anna",
+    method: "POST",
+    pathname: "/agents/counter/anna/extra",
+    q: "1",
+    body: "hello ".repeat(1000),
+  });
+  const client = await connect({ url }, "/agents/counter/anna");
+  expect(await client.call("add", 2)).toBe(2);
+  expect((await fetch(`${url}/agents/nothing/x`)).status).toBe(400);
+  expect(await (await fetch(`${url}/own`)).text()).toBe("the app's own");
+  const own = await fetch(`${url}/own`, { method: "POST", body: "mine" });
+  expect(await own.text()).toBe("the app got mine");
+  expect((await fetch(`${url}/elsewhere`)).status).toBe(404);
+}
+
+test("mounted in plain node:http", async () => {
+  const host = openAgents();
+  const { url } = await listen(host, (request, response) => {
+    host.handler(request, response, () => {
+      if (request.url !== "/own") return response.writeHead(404).end();
+      let body = "";
+      request.on("data", (chunk: Buffer) => (body += chunk.toString()));
+      request.on("end", () => response.end(body === "" ? "the app's own" : `the app got ${body}`));
+    });
+  });
+  await expectMounted(url);
+});
+
+test("mounted in Express", async () => {
+  const host = openAgents();
+  const app = express();
+  app.use(host.handler);
+  app.get("/own", (_, response) => void response.send("the app's own"));
+  app.post("/own", express.text({ type: () => true }), (request, response) => {
+    response.send(`the app got ${String(request.body)}`);
+  });
+  const { url } = await listen(host, app);
+  await expectMounted(url);
+});
+
+test("mounted in Hono", async () => {
+  const host = openAgents();
+  const app = new Hono();
+  app.all("/agents/*", (c) => host.fetch(c.req.raw));
+  app.get("/own", (c) => c.text("the app's own"));
+  app.post("/own", async (c) => c.text(`the app got ${await c.req.text()}`));
+  const { url } = await listen(host, getRequestListener(app.fetch));
+  await expectMounted(url);
+});
+
+test("without `next`, paths that are not an agent's are answered with 404", async () => {
+  const host = openAgents();
+  const { url } = await listen(host, host.handler);
+  expect((await fetch(`${url}/elsewhere`)).status).toBe(404);
+  expect((await fetch(`${url}/agents/counter/a`)).status).toBe(200);
+});
+
+test("serve: health, the app's own pages, and 404 for the rest", async () => {
+  const host = await openHost({
+    agents: { Counter },
+    fetch: (request) => new Response("page", { status: new URL(request.url).pathname === "/" ? 200 : 404 }),
+  });
+  await connect(host, "/agents/counter/a");
+  const health = await fetch(`${host.url}/health`);
+  expect(health.status).toBe(200);
+  expect(await health.json()).toEqual({ ok: true, live: 1, kept: 1, connections: 1 });
+  expect(await (await fetch(`${host.url}/`)).text()).toBe("page");
+  expect((await fetch(`${host.url}/x`)).status).toBe(404);
+  const other = await openHost({ agents: { Counter }, healthPath: "/up" });
+  expect((await fetch(`${other.url}/up`)).status).toBe(200);
+  expect((await fetch(`${other.url}/health`)).status).toBe(404);
+});
+
+test("an app may choose the agent itself, for requests and for sockets", async () => {
+  const host = openAgents();
+  const server = createServer();
+  server.on("upgrade", (request, socket, head) => {
+    void host.upgrade(request, socket, head, { agent: { className: "Counter", name: "me" } });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const client = await connect({ url }, "/me");
+  expect(client.frames[0]).toMatchObject({ type: "cf_agent_identity", name: "me", agent: "counter" });
+  const target = { agent: { className: "Counter", name: "me" } };
+  const response = await host.fetch(new Request("http://host/me"), target);
+  expect(await response.json()).toMatchObject({ name: "me" });
+  const unknown = { agent: { className: "Nothing", name: "me" } };
+  expect((await host.fetch(new Request("http://host/me"), unknown)).status).toBe(404);
+});
+
+test("hooks before a request and before a socket: refuse, replace, let pass", async () => {
+  const asked: string[] = [];
+  const host = await openHost({
+    agents: { Counter },
+    onBeforeRequest(request, { className, name }) {
+      asked.push(`request ${className}/${name}`);
+      if (name === "secret") return new Response("no", { status: 401 });
+      if (name === "other") return new Request(`${request.url}?q=replaced`, request);
+      return undefined;
+    },
+    onBeforeConnect(_request, { name }) {
+      asked.push(`connect ${name}`);
+      if (name === "secret") return new Response("no", { status: 401 });
+      if (name === "busy") return new Response("later", { status: 503 });
+      return undefined;
+    },
+  });
+  expect((await fetch(`${host.url}/agents/counter/secret`)).status).toBe(401);
+  expect(await (await fetch(`${host.url}/agents/counter/other`)).json()).toMatchObject({ q: "replaced" });
+  const refused = await connect(host, "/agents/counter/secret", { greeted: false });
+  expect((await refused.whenClosed()).code).toBe(4401);
+  await expect(connect(host, "/agents/counter/busy")).rejects.toThrow("503");
+  await connect(host, "/agents/counter/anna");
+  expect(asked).toEqual(["request Counter/secret", "request Counter/other", "connect secret", "connect busy", "connect anna"]);
+});
+
+test("cross-origin access is off by default, open when asked for", async () => {
+  const closed = await openHost({ agents: { Counter } });
+  expect((await fetch(`${closed.url}/agents/counter/a`)).headers.get("access-control-allow-origin")).toBeNull();
+  const open = await openHost({ agents: { Counter }, cors: true });
+  const preflight = await fetch(`${open.url}/agents/counter/a`, { method: "OPTIONS" });
+  expect(preflight.headers.get("access-control-allow-methods")).toContain("POST");
+  const answer = await fetch(`${open.url}/agents/counter/a`);
+  expect([answer.status, answer.headers.get("access-control-allow-origin")]).toEqual([200, "*"]);
+});

@@ -1,0 +1,157 @@
+import net from "node:net";
+import { Agent, callable } from "perdure";
+import type { Connection } from "perdure";
+import { memoryStorage, subscribe } from "perdure/node";
+import { expect, onTestFinished, test } from "vitest";
+import { connect, eventually, openHost, quiet } from "./open-host.ts";
+
+class Room extends Agent<{ text: string }> {
+  static {
+    callable(this, "shout");
+    callable(this, "hello");
+  }
+  override initialState = { text: "" };
+  override onMessage(connection: Connection, message: string | Uint8Array): void {
+    if (typeof message === "string") this.broadcast(message, [connection.id]);
+    else connection.send(message);
+  }
+  shout(bytes: number): void {
+    this.broadcast("x".repeat(bytes));
+  }
+  hello(): string {
+    return "hello";
+  }
+}
+
+test("a reader that never reads is dropped, and the others get everything", async () => {
+  const dropped: string[] = [];
+  onTestFinished(subscribe("connection:dropped", ({ payload }) => dropped.push(payload.connectionId)));
+  const host = await openHost({ agents: { Room }, storage: memoryStorage(), limits: { sendBufferBytes: 100_000 } });
+  const quick = await connect(host, "/agents/room/a?_pk=quick");
+  const slow = await connect(host, "/agents/room/a?_pk=slow");
+  slow.ws.pause();
+  let sent = 0;
+  while (dropped.length === 0) {
+    await quick.call("shout", 90_000);
+    sent++;
+    expect(sent).toBeLessThan(1000);
+  }
+  expect(dropped).toEqual(["slow"]);
+  expect(quick.frames.filter(({ text }) => typeof text === "string" && text.length === 90_000)).toHaveLength(sent);
+  await eventually(() => host.status().connections === 1, "the slow one is gone");
+  slow.ws.resume();
+  expect((await slow.whenClosed()).code).toBe(1006);
+  expect(await quick.call("hello")).toBe("hello");
+});
+
+test("a frame that is too large is ignored; the connection stays", async () => {
+  const refused: string[] = [];
+  onTestFinished(subscribe("frame:refused", ({ payload }) => refused.push(payload.reason)));
+  const host = await openHost({ agents: { Room }, storage: memoryStorage(), limits: { frameBytes: 1000 } });
+  const [client, other] = [await connect(host, "/agents/room/a"), await connect(host, "/agents/room/a")];
+  client.send("y".repeat(1001));
+  client.send(new Uint8Array(2000));
+  client.send("small");
+  await other.frame(({ text }) => text === "small");
+  expect(other.frames.filter(({ text }) => typeof text === "string")).toHaveLength(1);
+  expect(refused).toEqual(["a frame of 1001 bytes is more than this host takes", "a frame of 2000 bytes is more than this host takes"]);
+  expect(await client.call("hello")).toBe("hello");
+  // Far beyond the limit is no accident.
+  client.send("z".repeat(10_000));
+  expect((await client.whenClosed()).code).toBe(1009);
+  expect(await other.call("hello")).toBe("hello");
+});
+
+test("one connection more than an agent takes is closed with 1013", async () => {
+  const host = await openHost({ agents: { Room }, storage: memoryStorage(), limits: { connectionsPerAgent: 2 } });
+  const [first] = [await connect(host, "/agents/room/a"), await connect(host, "/agents/room/a")];
+  const third = await connect(host, "/agents/room/a", { greeted: false });
+  expect(await third.whenClosed()).toEqual({ code: 1013, reason: "too many connections" });
+  await connect(host, "/agents/room/b");
+  first.ws.close();
+  await eventually(() => host.status().connections === 2, "the first one leaves");
+  await connect(host, "/agents/room/a");
+});
+
+test("frames wait while onConnect runs, in order; a client that floods it is dropped", async () => {
+  const gate = Promise.withResolvers<void>();
+  const seen: unknown[] = [];
+  class Slow extends Agent {
+    override async onConnect(): Promise<void> {
+      await gate.promise;
+    }
+    override onMessage(_connection: Connection, message: string | Uint8Array): void {
+      seen.push(message);
+    }
+  }
+  const dropped: string[] = [];
+  onTestFinished(subscribe("connection:dropped", ({ payload }) => dropped.push(payload.reason)));
+  const host = await openHost({ agents: { Slow }, storage: memoryStorage(), limits: { sendBufferBytes: 10_000 } });
+  const polite = await connect(host, "/agents/slow/a");
+  const flood = await connect(host, "/agents/slow/a");
+  for (const text of ["one", "two", "three"]) polite.send(text);
+  for (let i = 0; i < 20; i++) flood.send("f".repeat(1000));
+  expect((await flood.whenClosed()).code).toBe(1006);
+  expect(dropped).toEqual(["more than 10000 bytes came before it was connected"]);
+  expect(seen).toEqual([]);
+  gate.resolve();
+  await eventually(() => seen.length === 3, "the frames are handed over");
+  expect(seen).toEqual(["one", "two", "three"]);
+});
+
+test("binary frames come and go as bytes", async () => {
+  const host = await openHost({ agents: { Room }, storage: memoryStorage() });
+  const client = await connect(host, "/agents/room/a");
+  const bytes = Uint8Array.from({ length: 256 }, (_, i) => i);
+  client.send(bytes);
+  expect(await client.frame((frame) => "bytes" in frame)).toEqual({ bytes });
+});
+
+test("the first of the offered sub-protocols is chosen, as browsers demand", async () => {
+  const host = await openHost({ agents: { Room }, storage: memoryStorage() });
+  const client = await connect(host, "/agents/room/a", { protocol: undefined });
+  expect(client.ws.protocol).toBe("");
+  const socket = new (await import("ws")).WebSocket(`${host.url.replace("http", "ws")}/agents/room/a`, ["one", "two"]);
+  onTestFinished(() => socket.terminate());
+  await new Promise((resolve) => socket.once("open", resolve));
+  expect(socket.protocol).toBe("one");
+});
+
+test("an unknown class is refused for good, another path is not ours", async () => {
+  const host = await openHost({ agents: { Room }, storage: memoryStorage() });
+  const client = await connect(host, "/agents/nothing/a", { greeted: false });
+  expect((await client.whenClosed()).code).toBe(4400);
+  await expect(connect(host, "/elsewhere", { greeted: false })).rejects.toThrow("404");
+});
+
+test("upgrades that make no sense do not end the process", async () => {
+  const host = await openHost({ agents: { Room }, storage: memoryStorage() });
+  const upgrade = (start: string, hostHeader: string) =>
+    `${start}\r\nHost: ${hostHeader}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`;
+  const answers = await Promise.all(
+    [
+      upgrade("GET /agents/room/a HTTP/1.1", "[not a host"),
+      upgrade("GET /agents/room/a HTTP/1.1", "a b"),
+      upgrade("GET /agents/room/%E0%A4%A HTTP/1.1", "localhost"),
+      upgrade("GET //// HTTP/1.1", "localhost"),
+      upgrade("GET /agents/room/a HTTP/1.1", "localhost").replace("Sec-WebSocket-Key: ", "Sec-WebSocket-Key: bad "),
+    ].map((text) => rawAnswer(host.port, text)),
+  );
+  for (const answer of answers) expect(answer).toMatch(/^HTTP\/1\.1 (400|404|101) /);
+  await quiet();
+  const client = await connect(host, "/agents/room/a");
+  expect(await client.call("hello")).toBe("hello");
+});
+
+/** The first bytes that a server answers to `text`. */
+function rawAnswer(port: number, text: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = net.connect(port, "127.0.0.1", () => socket.write(text));
+    socket.once("data", (data) => {
+      resolve(data.toString());
+      socket.destroy();
+    });
+    socket.once("close", () => resolve(""));
+    socket.once("error", reject);
+  });
+}
