@@ -100,6 +100,8 @@ export interface AgentHost extends Sql {
    * kept in memory beside rows. `ended` must not throw.
    */
   afterTx(ended: (committed: boolean) => void): void;
+  /** Runs `work` when everything written so far may be shown: what a socket's `send` does, for other ways out. */
+  show(work: () => void): void;
   /**
    * Asks for one call of {@link HostedAgent.alarm} at `at`; replaces the earlier request. May come early or
    * twice. If the agent has left memory or the process has died by then, the agent is woken instead, never

@@ -144,7 +144,8 @@ export class AgentBase<State = unknown, Props = unknown> {
   // Hooks
 
   /**
-   * Once per stay in memory, before anything else. Throwing fails what was waiting; the next use tries again.
+   * Once per stay in memory, before anything else. What it throws goes to {@link AgentBase.onError} and fails what was
+   * waiting; the next use tries again.
    * An agent may wake at any time, so everything here must be fine to do again.
    */
   onStart(_props?: Props): void | Promise<void> {}

@@ -10,6 +10,7 @@ import type { ChatHooks } from "../turn/chat-types.ts";
 import { persist } from "../turn/save.ts";
 import { lastSegment } from "../wire/address.ts";
 import type { ParsedFrame } from "../wire/parse.ts";
+import { answerChatRequest } from "./chat-http.ts";
 import { type Connection, socketOf } from "./connection.ts";
 import type { AgentParts, Feature } from "./parts.ts";
 
@@ -35,7 +36,8 @@ export function createChat(host: AgentHost, hooks: ChatHooks, agent: Pick<AgentP
       return handleFrame(connection, frame);
     },
     request(request) {
-      if (request.method !== "GET" || lastSegment(new URL(request.url).pathname) !== "get-messages") return undefined;
+      const isTranscript = request.method === "GET" && lastSegment(new URL(request.url).pathname) === "get-messages";
+      if (!isTranscript) return answerChatRequest(chat, live, request);
       return new Response(storedJson(chat), { headers: { "content-type": "application/json" } });
     },
   };
@@ -45,7 +47,8 @@ export function createChat(host: AgentHost, hooks: ChatHooks, agent: Pick<AgentP
     switch (frame.kind) {
       case "chat-request": {
         const trigger = frame.trigger === "regenerate-message" ? "regenerate" : "submit";
-        chat.submit({ ...frame, trigger }, socket);
+        const refusal = chat.submit({ ...frame, trigger }, socket);
+        if (refusal !== undefined) live.refused(frame.id, refusal, socket);
         return true;
       }
       case "chat-cancel":

@@ -75,7 +75,12 @@ export function createHosted(agent: Agent): HostedAgent {
 
   return {
     async start(props) {
-      await as(() => agent.onStart(props));
+      try {
+        await as(() => agent.onStart(props));
+      } catch (thrown) {
+        await report(thrown);
+        throw thrown;
+      }
       for (const feature of features) feature.started?.();
       own.fibers.recover();
       own.rearm();

@@ -1,5 +1,6 @@
 import { errorText, PerdureError } from "../error.ts";
 import { hosted, type AgentPath, type HostedAgent, type HostedAgentClass, type Socket } from "../port.ts";
+import { leafOf, parseAgentId } from "../wire/agent-path.ts";
 import { closeCode } from "../wire/close-code.ts";
 import type { Delivery } from "./gate.ts";
 import type { HostSocket, SocketOwner } from "./host-socket.ts";
@@ -35,7 +36,7 @@ export class Cell implements LifeCell, SocketOwner {
   /** The index counts on hearing how this life ends. */
   #indexed = false;
   /** While the agent is being deleted, its next life waits for this. */
-  removal: Promise<void> | undefined;
+  #removal: Promise<void> | undefined;
 
   constructor(id: string, path: AgentPath, cls: HostedAgentClass, around: LifeSurroundings) {
     this.id = id;
@@ -51,7 +52,7 @@ export class Cell implements LifeCell, SocketOwner {
 
   /** Nothing here that could not be made anew. */
   get empty(): boolean {
-    const waits = this.#cancelAlarm !== undefined || this.#cancelRetry !== undefined || this.removal !== undefined;
+    const waits = this.#cancelAlarm !== undefined || this.#cancelRetry !== undefined || this.#removal !== undefined;
     return !this.busy && !waits && this.#life === undefined && this.#sockets.size === 0;
   }
 
@@ -169,13 +170,44 @@ export class Cell implements LifeCell, SocketOwner {
     this.#life = undefined;
   }
 
-  /** Ends the life because all that it stored is being deleted. Calls under way fail after `removed`. */
+  /**
+   * Ends the life because all that it stored is being deleted. Calls under way fail after `removed`, and the next life
+   * begins after it. `removed` must not reject.
+   */
   erase(reason: PerdureError, removed: Promise<void>): void {
+    this.waitFor(removed);
     this.#disarm();
     this.#stopRetry();
     this.#indexed = false;
     this.#life?.end(reason, removed);
     this.#life = undefined;
+  }
+
+  /** The agent is being deleted, or one above it: no life begins here before that is over. */
+  waitFor(removal: Promise<void>): void {
+    const over = removal.then(() => {
+      if (this.#removal === over) this.#removal = undefined;
+    });
+    this.#removal = over;
+  }
+
+  get removal(): Promise<void> | undefined {
+    return this.#removal;
+  }
+
+  /**
+   * Tells the agent which of its children were deleted, if it is in memory; else its next start does, before anything
+   * else. Stored on both sides: after a crash in between it is told again.
+   */
+  async tellLost(): Promise<void> {
+    const life = this.#life;
+    if (life?.agent === undefined) return;
+    const { index } = this.#around.storage;
+    const lost = index.lost(this.id);
+    if (lost.length === 0) return;
+    for (const child of lost) life.agent.childRemoved?.(leafOf(parseAgentId(child)));
+    await life.durable();
+    for (const child of lost) index.told(child);
   }
 
   /** Ends the life for good: the host has stopped, and what still comes in is refused. */
@@ -250,12 +282,13 @@ export class Cell implements LifeCell, SocketOwner {
 
   async #start(props: unknown): Promise<Life> {
     if (this.#retired !== undefined) throw this.#retired;
-    while (this.removal !== undefined) await this.removal;
+    while (this.#removal !== undefined) await this.#removal;
     this.#around.makeRoom();
     const life = new Life(this.#around, this);
     this.#life = life;
     try {
       life.agent = new this.#cls(life)[hosted];
+      await this.tellLost();
       await life.orGone(life.agent.start(props ?? this.#around.props));
     } catch (thrown) {
       const cut = life.over;

@@ -117,6 +117,11 @@ export class Life implements AgentHost {
     this.gate.afterTx(ended);
   }
 
+  show(work: () => void): void {
+    this.#alive();
+    this.gate.pass({ deliver: work });
+  }
+
   alarm(at: number | null): void {
     this.#alive();
     this.#cell.setAlarm(at);

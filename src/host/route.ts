@@ -103,7 +103,11 @@ export class Router {
       // The gate may change everything of a request but where it goes.
       if (admitted instanceof Request) request = admitted;
     }
-    return { kind: "agent", path: address.path, request: address.hops.length === 0 ? request : withPath(request, address.rest) };
+    return {
+      kind: "agent",
+      path: address.path,
+      request: address.hops.length === 0 ? request : withPath(request, address.rest),
+    };
   }
 
   /** No agent hears of what a hook throws, and the client must not: so it is said here. */
@@ -158,4 +162,3 @@ const STATUS: Partial<Record<PerdureError["code"], number>> = {
   host_stopped: 503,
   disk_full: 507,
 };
-

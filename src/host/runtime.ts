@@ -1,8 +1,8 @@
-import { PerdureError } from "../error.ts";
+import { errorText, PerdureError } from "../error.ts";
 import type { AgentEvents, AgentEventType } from "../event.ts";
 import type { Clock } from "../id.ts";
-import type { AgentPath, AgentStep, AsyncContext, HostedAgentClass } from "../port.ts";
-import { agentId, parseAgentId } from "../wire/agent-path.ts";
+import type { AgentPath, AsyncContext, HostedAgentClass } from "../port.ts";
+import { agentId, leafOf, parseAgentId } from "../wire/agent-path.ts";
 import { closeCode } from "../wire/close-code.ts";
 import { Cell } from "./cell.ts";
 import { Eviction } from "./eviction.ts";
@@ -67,6 +67,7 @@ export class Runtime implements LifeSurroundings {
 
   /** Carries on what an earlier process left behind and begins to watch the clock. */
   start(): void {
+    this.#eraseDoomed();
     this.#index.start();
     this.#eviction.start();
   }
@@ -98,10 +99,18 @@ export class Runtime implements LifeSurroundings {
   cell(path: AgentPath): Cell {
     if (this.#stopping) throw new PerdureError("host_stopped", "This host is stopping. Try again in a moment.");
     const id = agentId(path);
+    return this.#cellOf(id, path);
+  }
+
+  #cellOf(id: string, path: AgentPath): Cell {
     const known = this.#cells.get(id);
     if (known !== undefined) return known;
     const cls = this.#registry.get(leafOf(path).className);
     const cell = new Cell(id, path, cls, this);
+    for (let above = parentIdOf(path); above !== undefined; above = parentIdOf(parseAgentId(above))) {
+      const removal = this.#cells.get(above)?.removal;
+      if (removal !== undefined) cell.waitFor(removal);
+    }
     this.#cells.set(id, cell);
     return cell;
   }
@@ -131,15 +140,10 @@ export class Runtime implements LifeSurroundings {
     const ids = new Set(this.storage.index.tree(top));
     ids.add(top);
     for (const key of this.#cells.keys()) if (key.startsWith(`${top}/`)) ids.add(key);
-    const removed = Promise.withResolvers<void>();
-    try {
-      // Children first: what is left after a crash in between is still found below its parent.
-      for (const id of [...ids].sort().reverse()) await this.#removeOne(id, removed.promise);
-      await this.storage.durable();
-      await this.#tellParent(path);
-    } finally {
-      removed.resolve();
-    }
+    const parent = parentIdOf(path);
+    // One commit: a crash leaves the whole tree, or nothing of it.
+    this.storage.index.doom([...ids], parent === undefined ? undefined : { child: top, parent });
+    await Promise.all([this.#erase([...ids]), parent === undefined ? undefined : this.#cells.get(parent)?.tellLost()]);
   }
 
   publish<T extends AgentEventType>(path: AgentPath, id: string, type: T, payload: AgentEvents[T]): void {
@@ -174,29 +178,35 @@ export class Runtime implements LifeSurroundings {
     }
   }
 
-  async #removeOne(id: string, removed: Promise<void>): Promise<void> {
-    const path = parseAgentId(id);
-    const cell = this.#registry.has(leafOf(path).className) ? this.cell(path) : undefined;
-    cell?.erase(new PerdureError("agent_gone", `${id} was deleted.`), removed);
-    const removal = this.storage.remove(id);
-    if (cell !== undefined) {
-      cell.closeSockets(closeCode.goingAway, "agent deleted");
-      const over = () => {
-        cell.removal = undefined;
-      };
-      cell.removal = removal.then(over, over);
+  /** Deletes what doomed agents have stored. All of their lives end first, so that none brings another one back. */
+  async #erase(ids: readonly string[]): Promise<void> {
+    const removed = Promise.withResolvers<void>();
+    for (const id of ids) {
+      const path = parseAgentId(id);
+      const cell = this.#registry.has(leafOf(path).className) ? this.#cellOf(id, path) : undefined;
+      cell?.erase(new PerdureError("agent_gone", `${id} was deleted.`), removed.promise);
+      cell?.closeSockets(closeCode.goingAway, "agent deleted");
     }
-    await removal;
-    this.#publish(path, id, "agent:destroyed", {});
+    try {
+      await this.storage.durable();
+      for (const id of ids) {
+        await this.storage.remove(id);
+        this.#publish(parseAgentId(id), id, "agent:destroyed", {});
+      }
+      await this.storage.durable();
+    } finally {
+      removed.resolve();
+    }
   }
 
-  /** The agent above a deleted one strikes it off its list. */
-  async #tellParent(path: AgentPath): Promise<void> {
-    const [root, ...rest] = path.slice(0, -1);
-    if (root === undefined) return;
-    await this.cell([root, ...rest]).use(async (agent, life) => {
-      agent.childRemoved?.(leafOf(path));
-      await life.gate.settled();
+  /** Finishes what an earlier process had begun to delete. */
+  #eraseDoomed(): void {
+    const ids = this.storage.index.doomed();
+    if (ids.length === 0) return;
+    this.#erase(ids).catch((error: unknown) => {
+      for (const id of ids) {
+        this.#publish(parseAgentId(id), id, "agent:failed", { stage: "delete", error: errorText(error) });
+      }
     });
   }
 
@@ -212,6 +222,7 @@ export class Runtime implements LifeSurroundings {
   }
 }
 
-function leafOf(path: AgentPath): AgentStep {
-  return path[path.length - 1] ?? path[0];
+function parentIdOf(path: AgentPath): string | undefined {
+  const [root, ...rest] = path.slice(0, -1);
+  return root === undefined ? undefined : agentId([root, ...rest]);
 }

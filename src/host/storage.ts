@@ -28,13 +28,30 @@ export interface AgentIndex {
   tree(id: string): string[];
   wake(id: string): void;
   settle(id: string, at: number | null): void;
+  /**
+   * Strikes agents off, all in one commit: they are not listed, due or awake any more, only to be deleted.
+   * @param lost the child that its parent is to hear of.
+   */
+  doom(ids: readonly string[], lost?: LostChild): void;
+  /** Agents whose rows and files are still to be deleted. */
+  doomed(): string[];
+  /** Children of `parent` that are gone, and that it has not heard of yet. */
+  lost(parent: string): string[];
+  /** The parent has struck the child off its own list. */
+  told(child: string): void;
+}
+
+/** A deleted agent, and the one that lists it as a child. */
+export interface LostChild {
+  readonly child: string;
+  readonly parent: string;
 }
 
 /** Where a host keeps everything. */
 export interface Storage {
   readonly index: AgentIndex;
   open(id: string, listener: TxListener): AgentStore;
-  /** Deletes one agent's rows, files and index entry. The agent has no life at that moment. */
+  /** Deletes the rows and files of a doomed agent, which has no life at that moment. Then it is doomed no more. */
   remove(id: string): Promise<void>;
   /** Resolves when what the index was told survives. */
   durable(): Promise<void>;

@@ -90,8 +90,9 @@ export class LiveChat implements ChatOutput {
     this.#audience.tell(encodeFrame({ type: "cf_agent_chat_clear" }), origin);
   }
 
-  refused(requestId: string, reason: string, origin: Origin): void {
-    origin?.send(encodeFrame({ ...done(requestId, "error"), body: reason, error: true }));
+  /** A request that could not be understood: its sender is told why. */
+  refused(requestId: string, reason: string, origin: Socket): void {
+    origin.send(encodeFrame({ ...done(requestId, "error"), body: reason, error: true }));
   }
 
   /** Gives one client what a stream has brought so far, from chunk `from` on; `live` if it goes on after that. */

@@ -131,6 +131,4 @@ export interface ChatOutput {
   messageUpdated(message: UIMessage): void;
   recovering(turn: TurnRow, value: boolean): void;
   cleared(origin: Origin): void;
-  /** A request that could not be understood. */
-  refused(requestId: string, reason: string, origin: Origin): void;
 }

@@ -87,8 +87,9 @@ export class Chat implements Desk, Work {
     this.pump();
   }
 
-  submit(request: ChatRequest, origin: Origin): void {
-    submit(this, request, origin);
+  /** See {@link submit}. */
+  submit(request: ChatRequest, origin: Origin): string | undefined {
+    return submit(this, request, origin);
   }
 
   answerTool(answer: ToolAnswer, origin: Origin): boolean {

@@ -23,20 +23,22 @@ export interface ChatRequest {
 
 /**
  * Takes in a request: what is new of its messages and the turn itself are committed together, then the others
- * are told and the turn gets its place. A request that is not understood, or turned away, changes nothing and is
- * answered with the reason. The same request again does nothing.
+ * are told and the turn gets its place. A request that is turned away changes nothing, and its sender is told. The
+ * same request again does nothing.
+ * @returns the reason when the request is not understood; nothing has changed then.
  */
-export function submit(desk: Desk, request: ChatRequest, origin: Origin): void {
+export function submit(desk: Desk, request: ChatRequest, origin: Origin): string | undefined {
   const { host, output, transcript } = desk;
-  if (readTurn(host, request.id) !== undefined) return;
+  if (readTurn(host, request.id) !== undefined) return undefined;
   const read = readMessages(desk, request.messages);
-  if (typeof read === "string") return output.refused(request.id, read, origin);
+  if (typeof read === "string") return read;
   const open = openTurns(host);
   const now = host.clock.now();
   const policy = request.trigger === "submit" ? desk.hooks.settings().concurrency : "queue";
   const admission = admitMessage(policy, open, now);
   if (admission.kind === "refuse") {
-    return output.turnedAway(request.id, trailingUserIds(read), origin);
+    output.turnedAway(request.id, trailingUserIds(read), origin);
+    return undefined;
   }
 
   const change = reconcile(transcript, read, {
@@ -76,6 +78,7 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): void {
   desk.origins.set(request.id, origin);
   output.transcript(origin);
   desk.pump();
+  return undefined;
 }
 
 /** A new request ends the time in which a failed one can be looked at again. */

@@ -107,3 +107,8 @@ function isStable(path: string): boolean {
   const url = new URL(path, "http://agent.invalid");
   return url.pathname === path && url.search === "" && url.hash === "";
 }
+
+/** The last step of an address: the agent itself. */
+export function leafOf(path: AgentPath): AgentStep {
+  return path[path.length - 1] ?? path[0];
+}

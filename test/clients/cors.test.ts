@@ -15,7 +15,10 @@ const cors = (response: Response) => [...response.headers].filter(([name]) => na
 
 test("off by default: no headers, and OPTIONS is the agent's", async () => {
   const host = await startHost({ agents: { Open } });
-  const response = await agentFetch({ host: addressOf(host), ...to }, { method: "OPTIONS", headers: { origin: "https://app.example" } });
+  const response = await agentFetch(
+    { host: addressOf(host), ...to },
+    { method: "OPTIONS", headers: { origin: "https://app.example" } },
+  );
   expect(await response.text()).toBe("did OPTIONS");
   expect(cors(response)).toEqual([]);
 });
@@ -24,7 +27,8 @@ test("on: every answer of an agent's path carries the headers, refusals and fail
   const host = await startHost({
     agents: { Open },
     cors: true,
-    onBeforeRequest: (request) => (new URL(request.url).searchParams.has("no") ? new Response("no", { status: 401 }) : undefined),
+    onBeforeRequest: (request) =>
+      new URL(request.url).searchParams.has("no") ? new Response("no", { status: 401 }) : undefined,
   });
   const open = [
     ["access-control-allow-headers", "*"],

@@ -2,7 +2,17 @@ import { callable, type Connection, type ConnectionContext } from "perdure";
 import { subscribe } from "perdure/node";
 import { expect, test } from "vitest";
 import { Base } from "./fixtures.ts";
-import { asleep, atEnd, connect, connected, eventually, ofType, rawSocket, startHost, takeFailures } from "./harness.ts";
+import {
+  asleep,
+  atEnd,
+  connect,
+  connected,
+  eventually,
+  ofType,
+  rawSocket,
+  startHost,
+  takeFailures,
+} from "./harness.ts";
 
 /** Keeps what it hears and says it back; `?slow=1` takes its time to greet. */
 class Ear extends Base<{ open: boolean }> {

@@ -10,11 +10,17 @@ class Door extends Base {
 
   override onBeforeSubAgent(request: Request, child: AgentStep): Request | Response | undefined {
     const url = new URL(request.url);
-    this.asked.push(`${request.method} ${url.pathname}${url.search.replace(/_pk=[^&]*/, "")} -> ${child.className}/${child.name}`);
+    this.asked.push(
+      `${request.method} ${url.pathname}${url.search.replace(/_pk=[^&]*/, "")} -> ${child.className}/${child.name}`,
+    );
     if (child.name === "broken") throw new Error("the gate broke");
-    if (child.name === "registry") return this.hasSubAgent("Desk", child.name) ? undefined : new Response("unknown", { status: 404 });
+    if (child.name === "registry")
+      return this.hasSubAgent("Desk", child.name) ? undefined : new Response("unknown", { status: 404 });
     if (/^\d+$/.test(child.name)) {
-      return new Response(`no: ${child.name}`, { status: Number(child.name), headers: { "x-gate": "yes", "www-authenticate": "Bearer" } });
+      return new Response(`no: ${child.name}`, {
+        status: Number(child.name),
+        headers: { "x-gate": "yes", "www-authenticate": "Bearer" },
+      });
     }
     if (child.name !== "rewritten") return undefined;
     url.searchParams.set("added", "by the gate");
@@ -48,7 +54,13 @@ class Desk extends Base {
   override async onRequest(request: Request): Promise<Response> {
     const { pathname, searchParams } = new URL(request.url);
     const user = request.headers.get("x-user");
-    return Response.json({ user, pathname, added: searchParams.get("added"), kept: searchParams.get("kept"), body: await request.text() });
+    return Response.json({
+      user,
+      pathname,
+      added: searchParams.get("added"),
+      kept: searchParams.get("kept"),
+      body: await request.text(),
+    });
   }
   user(): unknown {
     return [...this.getConnections()].at(-1)?.state;
@@ -105,13 +117,24 @@ test("a request that the gate refuses gets its answer as it is", async () => {
 test("the gate sees the whole URL, the method, and which child is meant", async () => {
   const host = await start();
   await agentFetch({ host: addressOf(host), ...to("a%2Fb/rest"), query: { q: "1" } }, { method: "PUT", body: "x" });
-  expect(await host.getAgentByName(Door, "d").history()).toEqual(["PUT /agents/door/d/sub/desk/a%2Fb/rest?q=1 -> Desk/a/b"]);
+  expect(await host.getAgentByName(Door, "d").history()).toEqual([
+    "PUT /agents/door/d/sub/desk/a%2Fb/rest?q=1 -> Desk/a/b",
+  ]);
 });
 
 test("a request that the gate replaces: headers and query are new, the child and its path are not", async () => {
   const host = await start();
-  const response = await agentFetch({ host: addressOf(host), ...to("rewritten/mine"), query: { kept: "1" } }, { method: "POST", body: "hello" });
-  expect(await response.json()).toEqual({ user: "ada", pathname: "/mine", added: "by the gate", kept: "1", body: "hello" });
+  const response = await agentFetch(
+    { host: addressOf(host), ...to("rewritten/mine"), query: { kept: "1" } },
+    { method: "POST", body: "hello" },
+  );
+  expect(await response.json()).toEqual({
+    user: "ada",
+    pathname: "/mine",
+    added: "by the gate",
+    kept: "1",
+    body: "hello",
+  });
   const { client } = await connected(host, to("rewritten/mine"));
   expect(await client.call("user")).toEqual({ user: "ada", pathname: "/mine", added: "by the gate" });
 });

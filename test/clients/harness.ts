@@ -166,7 +166,9 @@ export async function stopHost(host: ServedHost): Promise<string> {
   return entry.dir;
 }
 
-afterEach(async () => {
+afterEach(leaveNothing);
+
+async function leaveNothing(): Promise<void> {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
   for (const { host, dir } of hosts.splice(0)) {
     await eventually(() => expect(host.status().connections, "sockets left on the host").toBe(0));
@@ -176,7 +178,7 @@ afterEach(async () => {
     rmSync(dir, { recursive: true, force: true });
   }
   expect(takeFailures()).toEqual([]);
-});
+}
 
 function openSockets({ server }: ServedHost): Promise<number> {
   return new Promise((resolve, reject) => {

@@ -28,19 +28,21 @@ test("a hook that returns nothing lets pass, and is told which agent is meant", 
   const { client } = await connected(host, { agent: "Bare", name: "a b", path: "sub/child/c" });
   await client.call("ping");
   await agentFetch({ host: addressOf(host), ...to });
-  expect(asked).toEqual([
-    "connect GET /agents/bare/a%20b/sub/child/c Bare/a b",
-    "request GET /agents/bare/x Bare/x",
-  ]);
+  expect(asked).toEqual(["connect GET /agents/bare/a%20b/sub/child/c Bare/a b", "request GET /agents/bare/x Bare/x"]);
 });
 
 test("a refused request gets the answer, and the agent is not woken", async () => {
   const host = await startHost({
     ...agents,
-    onBeforeRequest: () => Promise.resolve(new Response("who are you?", { status: 401, headers: { "www-authenticate": "Bearer" } })),
+    onBeforeRequest: () =>
+      Promise.resolve(new Response("who are you?", { status: 401, headers: { "www-authenticate": "Bearer" } })),
   });
   const response = await agentFetch({ host: addressOf(host), ...to });
-  expect([response.status, await response.text(), response.headers.get("www-authenticate")]).toEqual([401, "who are you?", "Bearer"]);
+  expect([response.status, await response.text(), response.headers.get("www-authenticate")]).toEqual([
+    401,
+    "who are you?",
+    "Bearer",
+  ]);
   expect(host.status()).toMatchObject({ live: 0, kept: 0 });
 });
 
@@ -115,7 +117,9 @@ test("a replaced request may bring another query; the agent stays the one addres
     ...agents,
     onBeforeRequest(request) {
       const url = new URL(request.url);
-      return url.searchParams.has("own") ? new Request(`${url.origin}/agents/bare/other?mine=1`, { method: "PUT", body: "x" }) : undefined;
+      return url.searchParams.has("own")
+        ? new Request(`${url.origin}/agents/bare/other?mine=1`, { method: "PUT", body: "x" })
+        : undefined;
     },
   });
   const own = await agentFetch({ host: addressOf(host), ...to, query: { own: "1" } });
@@ -148,11 +152,16 @@ test("an agent may hand its request on, copy it, and read the copy", async () =>
     override async onRequest(request: Request): Promise<Response> {
       const copy = request.clone();
       const again = new Request(request, { headers: { "x-again": "1" } });
-      const { status } = await fetch(new Request(`${new URL(request.url).origin}/health`, { headers: request.headers }));
+      const { status } = await fetch(
+        new Request(`${new URL(request.url).origin}/health`, { headers: request.headers }),
+      );
       return Response.json([await copy.text(), await again.text(), again.headers.get("x-again"), again.method, status]);
     }
   }
   const host = await startHost({ agents: { Proxy } });
-  const response = await agentFetch({ host: addressOf(host), agent: "Proxy", name: "x" }, { method: "POST", body: "twice" });
+  const response = await agentFetch(
+    { host: addressOf(host), agent: "Proxy", name: "x" },
+    { method: "POST", body: "twice" },
+  );
   expect(await response.json()).toEqual(["twice", "twice", "1", "POST", 200]);
 });

@@ -105,7 +105,9 @@ test("the beginning of an unfinished upload reaches the agent, also through a ho
 test("an empty body, no body, and a body that nobody reads", async () => {
   const host = await start();
   for (const hop of HOPS) {
-    expect(await (await agentFetch(to(host, `${hop}hash`), { method: "POST", body: "" })).text()).toBe(digest(Buffer.alloc(0)));
+    expect(await (await agentFetch(to(host, `${hop}hash`), { method: "POST", body: "" })).text()).toBe(
+      digest(Buffer.alloc(0)),
+    );
     expect(await (await agentFetch(to(host, `${hop}hash`))).text()).toBe(digest(Buffer.alloc(0)));
     expect(await (await agentFetch(to(host, `${hop}ignore`), { method: "POST", body: bytes })).text()).toBe("not read");
   }
@@ -137,10 +139,15 @@ test("an endless answer is streamed, and ends for the agent when the reader leav
 
 test("a client that breaks off its upload does not break the agent", async () => {
   const host = await start();
-  const upload = httpRequest(`${host.url}/agents/pipe/x/count`, { method: "POST", headers: { "content-length": "1000" } });
+  const upload = httpRequest(`${host.url}/agents/pipe/x/count`, {
+    method: "POST",
+    headers: { "content-length": "1000" },
+  });
   upload.on("error", () => {});
   upload.write("x".repeat(10));
   await eventually(async () => expect((await host.getAgentByName(Pipe, "x").counted()).seen).toEqual([10]));
   upload.destroy();
-  expect(await (await agentFetch(to(host, "hash"), { method: "POST", body: "fine" })).text()).toBe(digest(Buffer.from("fine")));
+  expect(await (await agentFetch(to(host, "hash"), { method: "POST", body: "fine" })).text()).toBe(
+    digest(Buffer.from("fine")),
+  );
 });

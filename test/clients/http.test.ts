@@ -23,8 +23,8 @@ class Api extends Base {
         return new Response("with headers", { status: 418, headers });
       }
       case "store":
-        this.sql`CREATE TABLE IF NOT EXISTS note (text TEXT)`;
-        this.sql`INSERT INTO note VALUES (${await request.text()})`;
+        void this.sql`CREATE TABLE IF NOT EXISTS note (text TEXT)`;
+        void this.sql`INSERT INTO note VALUES (${await request.text()})`;
         return Response.json(this.sql<{ text: string }>`SELECT text FROM note ORDER BY rowid`.map(({ text }) => text));
       default:
         return Response.json({
@@ -56,7 +56,14 @@ test("every method reaches the agent with headers, body, path and query", async 
     const init = { method, headers: { "x-custom": `of ${method}` } };
     const response = await agentFetch({ ...to(host), path: "a/b", query: { q: "1" } }, init);
     const body = method === "GET" ? null : "";
-    expect(await response.json()).toEqual({ method, url: "/agents/api/x/a/b?q=1", type: null, custom: `of ${method}`, body, name: "x" });
+    expect(await response.json()).toEqual({
+      method,
+      url: "/agents/api/x/a/b?q=1",
+      type: null,
+      custom: `of ${method}`,
+      body,
+      name: "x",
+    });
   }
   for (const method of ["POST", "PUT", "PATCH", "DELETE"]) {
     const init = { method, headers: { "content-type": "text/x-odd" }, body: `body of ${method} ü😀` };
@@ -125,7 +132,10 @@ test("many requests at once are answered each for itself", async () => {
 });
 
 test("the health check and foreign paths are not agents", async () => {
-  const host = await startHost({ agents: { Api }, fetch: (request) => new Response(`app: ${new URL(request.url).pathname}`) });
+  const host = await startHost({
+    agents: { Api },
+    fetch: (request) => new Response(`app: ${new URL(request.url).pathname}`),
+  });
   const health = await fetch(`${host.url}/health`);
   expect(await health.json()).toMatchObject({ ok: true, connections: 0 });
   expect(await (await fetch(`${host.url}/about`)).text()).toBe("app: /about");

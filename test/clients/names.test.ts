@@ -16,7 +16,18 @@ class Room extends Base {
 const start = () => startHost({ agents: { Room } });
 
 /** Names that the client puts into the URL as they are; the URL parser encodes what it must. */
-const PLAIN = ["room one", "ünïcödé 😀", "a+b", "a@b.c:8", "x;y,z", "(brackets)[]{}|^", "100% sure", "sub", "agents", "'quotes\""];
+const PLAIN = [
+  "room one",
+  "ünïcödé 😀",
+  "a+b",
+  "a@b.c:8",
+  "x;y,z",
+  "(brackets)[]{}|^",
+  "100% sure",
+  "sub",
+  "agents",
+  "'quotes\"",
+];
 
 test("root names arrive as the app wrote them, by socket, request and identity", async () => {
   const host = await start();

@@ -100,7 +100,11 @@ test("a refused change is reported, and the page goes back to what is true", asy
     ["Locked", 1, "Clients may not set the state of this agent"],
   ] as const) {
     const errors: string[] = [];
-    const page = await rendered<Count>(host, { agent, name: "x", onStateUpdateError: (error) => void errors.push(error) });
+    const page = await rendered<Count>(host, {
+      agent,
+      name: "x",
+      onStateUpdateError: (error) => void errors.push(error),
+    });
     page.agent().setState({ count });
     await eventually(() => expect(errors).toEqual([message]));
     await eventually(() => expect(page.text()).toBe('{"count":0}'));
@@ -132,7 +136,11 @@ test("calls made before the socket is open are answered", async () => {
 test("frames that are not the hook's reach onMessage, the others do not", async () => {
   const host = await start();
   const messages: unknown[] = [];
-  const page = await rendered<Count>(host, { agent: "Tally", name: "x", onMessage: ({ data }) => void messages.push(data) });
+  const page = await rendered<Count>(host, {
+    agent: "Tally",
+    name: "x",
+    onMessage: ({ data }) => void messages.push(data),
+  });
   await host.getAgentByName(Tally, "x").say('{"type":"mine"}');
   await host.getAgentByName(Tally, "x").say("plain text");
   await page.agent().call("add", [1]);

@@ -58,7 +58,18 @@ test("two levels down, with a path behind", async () => {
 
 test("child names of every kind come back as they are", async () => {
   const host = await start();
-  for (const name of ["with space", "a/b/c", "100%", "%20", "no #1", "why?", "ünïcödé 😀", "sub", "sub/chat/x", "a+b&c=d"]) {
+  for (const name of [
+    "with space",
+    "a/b/c",
+    "100%",
+    "%20",
+    "no #1",
+    "why?",
+    "ünïcödé 😀",
+    "sub",
+    "sub/chat/x",
+    "a+b&c=d",
+  ]) {
     const page = await rendered<Count>(host, { ...inbox, sub: [{ agent: "Chat", name }] });
     expect(page.agent().name, name).toBe(name);
     expect(await page.agent().call("where"), name).toEqual(["Inbox:ada", `Chat:${name}`]);

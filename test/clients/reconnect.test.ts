@@ -41,7 +41,9 @@ test("an ordinary close brings the client back under the same id", async () => {
   }
   const log = await stub.history();
   expect(log.filter((line) => line === `+${id}`)).toHaveLength(7);
-  expect(log.filter((line) => line.startsWith("-"))).toEqual([1000, 1001, 1011, 1012, 1013, 3000].map((c) => `-${id} ${c} true`));
+  expect(log.filter((line) => line.startsWith("-"))).toEqual(
+    [1000, 1001, 1011, 1012, 1013, 3000].map((c) => `-${id} ${c} true`),
+  );
 });
 
 test("1008 and 4000 to 4999 are for good", async () => {

@@ -35,7 +35,11 @@ test("the query reaches onConnect with the client's id; empty values are dropped
   const { client, frames } = await connected(host, { agent: "Echo", name: "x", id: "me", query });
   await client.call("ping");
   const search = new URLSearchParams((reachedBy(frames) as { search?: string } | undefined)?.search);
-  expect([...search]).toEqual([["_pk", "me"], ["token", "a b&c=ü"], ["n", "1"]]);
+  expect([...search]).toEqual([
+    ["_pk", "me"],
+    ["token", "a b&c=ü"],
+    ["n", "1"],
+  ]);
 });
 
 test("a query that is made anew for each connection reaches each of them", async () => {
@@ -55,7 +59,13 @@ test("the path behind the address reaches the agent", async () => {
   await client.call("ping");
   expect(reachedBy(frames)).toMatchObject({ pathname: "/agents/echo/x/deep/er%20path" });
   expect(identities).toEqual([{ name: "x", agent: "echo" }]);
-  const response = await agentFetch({ host: addressOf(host), agent: "Echo", name: "x", path: "a/b", query: { q: "1" } });
+  const response = await agentFetch({
+    host: addressOf(host),
+    agent: "Echo",
+    name: "x",
+    path: "a/b",
+    query: { q: "1" },
+  });
   expect(await response.json()).toEqual({ name: "x", pathname: "/agents/echo/x/a/b", search: "?q=1" });
 });
 
@@ -187,5 +197,7 @@ test("a mounted host leaves other upgrades alone", async () => {
   const host = createHost({ agents: { Echo }, storage: memoryStorage() });
   const server = await mounted(host);
   await expect(rawSocket(`${server.url}/elsewhere`)).rejects.toThrow("no connection");
-  expect((await connected(server, { agent: "Echo", name: "plain" })).identities).toEqual([{ name: "plain", agent: "echo" }]);
+  expect((await connected(server, { agent: "Echo", name: "plain" })).identities).toEqual([
+    { name: "plain", agent: "echo" },
+  ]);
 });

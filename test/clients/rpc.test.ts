@@ -6,7 +6,18 @@ import { atEnd, connect, connected, eventually, type Frame, ofType, rawSocket, s
 
 class Calculator extends Base {
   static {
-    for (const name of ["add", "slow", "nothing", "none", "undef", "echo", "count", "fail", "failAsync", "failOdd"] as const) {
+    for (const name of [
+      "add",
+      "slow",
+      "nothing",
+      "none",
+      "undef",
+      "echo",
+      "count",
+      "fail",
+      "failAsync",
+      "failOdd",
+    ] as const) {
       callable(this, name);
     }
     for (const name of ["cycle", "big", "func", "date", "hold"] as const) callable(this, name);
@@ -139,7 +150,16 @@ test("unknown methods, unmarked methods, fields and inherited names cannot be ca
   await expect(client.call("nope")).rejects.toThrow("Method nope does not exist");
   await expect(client.call("secret")).rejects.toThrow("Method secret is not callable");
   await expect(client.call("released")).rejects.toThrow("Method released does not exist");
-  for (const name of ["setState", "sql", "destroy", "onConnect", "broadcast", "toString", "constructor", "hasOwnProperty"]) {
+  for (const name of [
+    "setState",
+    "sql",
+    "destroy",
+    "onConnect",
+    "broadcast",
+    "toString",
+    "constructor",
+    "hasOwnProperty",
+  ]) {
     await expect(client.call(name), name).rejects.toThrow(`Method ${name} is not callable`);
   }
   for (const name of ["__proto__", "state", "name", ""]) {

@@ -1,14 +1,18 @@
+import { globSync } from "node:fs";
+import { join } from "node:path";
+import Database from "better-sqlite3";
 import { PerdureError, type StateSource } from "perdure";
 import { expect, test } from "vitest";
 import { Base, type Count, Counter } from "./fixtures.ts";
-import { connect, connected, ofType, startHost } from "./harness.ts";
+import { connect, connected, ofType, startHost, stopHost, takeFailures } from "./harness.ts";
 
 class Guarded extends Base<Count> {
   static override options = { allowClientState: true };
   override initialState: Count = { count: 1 };
 
   override validateStateChange(next: Count, source: StateSource): void {
-    if (next.count < 0) throw new Error(`count ${next.count} leaks from ${source === "server" ? "the server" : source.id}`);
+    if (next.count < 0)
+      throw new Error(`count ${next.count} leaks from ${source === "server" ? "the server" : source.id}`);
   }
 
   read(): Count {
@@ -129,4 +133,20 @@ test("JSON nested too deep is not taken for a state, and the connection lives on
   expect(await client.call("ping")).toBe("pong");
   expect(ofType(frames, "cf_agent_state")).toHaveLength(1);
   expect(await host.getAgentByName(Guarded, "x").read()).toEqual({ count: 1 });
+});
+
+test("a stored state that is no JSON any more gives way to the initial one, and is reported", async () => {
+  const first = await startHost({ agents: { Counter } });
+  await first.getAgentByName(Counter, "x").add(5);
+  const dir = await stopHost(first);
+  const [file] = globSync("agents/**/*.db", { cwd: dir });
+  const db = new Database(join(dir, file ?? ""));
+  db.exec("UPDATE perdure_state SET value = '{broken'");
+  db.close();
+  const second = await startHost({ agents: { Counter }, dir });
+  const { client } = await connected<Count>(second, { agent: "Counter", name: "x" });
+  expect(client.state).toEqual({ count: 0 });
+  expect(takeFailures()).toEqual([expect.stringContaining("Counter/x state: The stored state is not JSON")]);
+  expect(await client.call("add", [2])).toBe(2);
+  expect(client.state).toEqual({ count: 2 });
 });

@@ -153,7 +153,7 @@ test("what was set while the socket was down is sent on the next open", async ()
 
 test("a late client gets the newest state, large and with every kind of text", async () => {
   const host = await startHost({ agents: { Board } });
-  const text = `${"ü€😀\u2028\u0000\"\\".repeat(20_000)}end`;
+  const text = `${'ü€😀\u2028\u0000"\\'.repeat(20_000)}end`;
   const writer = await connected<Doc>(host, { agent: "Board", name: "x" });
   writer.client.setState({ text });
   await writer.client.call("ping");

@@ -2,13 +2,24 @@ import { agentFetch } from "agents/client";
 import { callable, type Connection, type ConnectionContext } from "perdure";
 import { expect, test } from "vitest";
 import { Base, type Count } from "./fixtures.ts";
-import { addressOf, asleep, connect, connected, eventually, ofType, rawSocket, startHost, stopHost } from "./harness.ts";
+import {
+  addressOf,
+  asleep,
+  connect,
+  connected,
+  eventually,
+  ofType,
+  rawSocket,
+  startHost,
+  stopHost,
+} from "./harness.ts";
 
 /** Every level is the same class of behaviour, so that what leaks is seen. */
 class Node extends Base<Count> {
   static override options = { allowClientState: true };
   static {
-    for (const name of ["add", "where", "childAdd", "removeChild", "parentRead", "flags"] as const) callable(this, name);
+    for (const name of ["add", "where", "childAdd", "removeChild", "parentRead", "flags"] as const)
+      callable(this, name);
   }
   override initialState: Count = { count: 0 };
   gateCalls = 0;
@@ -113,7 +124,10 @@ test("requests reach the child with the path behind it and the whole query", asy
     pathname: "/a/b%20c",
     search: "?q=1",
   });
-  expect(await get("sub/leaf/one/sub/leaf/two/x")).toMatchObject({ where: "Tree:t > Leaf:one > Leaf:two", pathname: "/x" });
+  expect(await get("sub/leaf/one/sub/leaf/two/x")).toMatchObject({
+    where: "Tree:t > Leaf:one > Leaf:two",
+    pathname: "/x",
+  });
 });
 
 test("a marker that names no class or no child is a plain path", async () => {

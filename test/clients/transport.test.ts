@@ -7,7 +7,7 @@ test("Cap'n Web is refused for good, and says so", async () => {
   const host = await startHost({ agents: { Counter } });
   const { client, closes } = connect(host, { agent: "Counter", name: "x", transport: "capnweb" });
   const call = client.call("add", [1]);
-  await expect(call).rejects.toThrow();
+  await expect(call).rejects.toThrow("4400 transport not supported");
   await eventually(() => expect(client.connectionError).toMatchObject({ code: 4400 }));
   expect(closes[0]?.reason).toBe("transport not supported");
   // The agent was not even woken.
@@ -49,7 +49,9 @@ test("an upgrade header of any case is an upgrade", async () => {
 test("an upgrade that is no proper WebSocket handshake is refused, and nothing is left behind", async () => {
   const host = await startHost({ agents: { Counter } });
   const status = await new Promise<number | undefined>((resolve, reject) => {
-    const upgrading = request(`${host.url}/agents/counter/x`, { headers: { Connection: "Upgrade", Upgrade: "websocket" } });
+    const upgrading = request(`${host.url}/agents/counter/x`, {
+      headers: { Connection: "Upgrade", Upgrade: "websocket" },
+    });
     upgrading.on("response", (response) => {
       response.resume();
       resolve(response.statusCode);
@@ -76,5 +78,7 @@ test("hundreds of sockets on one agent all hear a change", async () => {
   const tests = Array.from({ length: 300 }, () => connect(host, { agent: "Counter", name: "x" }));
   await Promise.all(tests.map(({ client }) => client.ready));
   await host.getAgentByName(Counter, "x").add(3);
-  await eventually(() => expect(tests.every(({ client }) => (client.state as { count: number }).count === 3)).toBe(true));
+  await eventually(() =>
+    expect(tests.every(({ client }) => (client.state as { count: number }).count === 3)).toBe(true),
+  );
 });

@@ -40,7 +40,7 @@ export function openDiskStorage(dir: string, limits: DiskLimits, onCommit?: (id:
     async remove(id) {
       await fileOf(id).remove();
       await fs.promises.rm(blobDir(id), { recursive: true, force: true });
-      index.remove(id);
+      index.removed(id);
     },
     durable: () => index.durable(),
     async close() {

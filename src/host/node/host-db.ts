@@ -2,6 +2,7 @@ import fs from "node:fs";
 import path from "node:path";
 import Database from "better-sqlite3";
 import { errorText, PerdureError } from "../../error.ts";
+import type { LostChild } from "../storage.ts";
 import { WalSync } from "./wal-sync.ts";
 
 /**
@@ -11,6 +12,10 @@ import { WalSync } from "./wal-sync.ts";
  * `awake` is set before the first commit of an agent's life and cleared when that life ends in order,
  * together with the alarm of that moment. After a crash every agent that was awake is woken and computes
  * its own alarm, so this index may be early and is never late, and costs two writes per life.
+ *
+ * To delete agents is one commit here, which strikes them off and notes that they are `doomed`; their files go
+ * afterwards, and after a crash in between, at the next start. A deleted child is `lost` until its parent has
+ * struck it off as well.
  */
 export class HostDb {
   readonly #db: Database.Database;
@@ -38,6 +43,9 @@ export class HostDb {
       ) STRICT, WITHOUT ROWID;
       CREATE INDEX IF NOT EXISTS agent_at ON agent (at) WHERE at IS NOT NULL;
       CREATE INDEX IF NOT EXISTS agent_awake ON agent (awake) WHERE awake = 1;
+      CREATE TABLE IF NOT EXISTS doomed (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+      CREATE TABLE IF NOT EXISTS lost (child TEXT PRIMARY KEY, parent TEXT NOT NULL) STRICT, WITHOUT ROWID;
+      CREATE INDEX IF NOT EXISTS lost_parent ON lost (parent);
     `);
     this.#statements = prepareAll(this.#db);
     fs.writeFileSync(this.#owner, String(process.pid));
@@ -83,8 +91,35 @@ export class HostDb {
     return this.#statements.tree.all(id, `${id}/`, `${id}0`);
   }
 
-  remove(id: string): void {
-    this.#statements.remove.run(id);
+  /** Strikes agents off, to be deleted. */
+  doom(ids: readonly string[], lost?: LostChild): void {
+    const { strike, doom, lose } = this.#statements;
+    this.#db.transaction(() => {
+      for (const id of ids) {
+        strike.run(id);
+        doom.run(id);
+      }
+      if (lost !== undefined) lose.run(lost.child, lost.parent);
+    })();
+    this.#wrote();
+  }
+
+  doomed(): string[] {
+    return this.#statements.doomed.all();
+  }
+
+  /** The files of a doomed agent are gone. */
+  removed(id: string): void {
+    this.#statements.removed.run(id);
+    this.#wrote();
+  }
+
+  lost(parent: string): string[] {
+    return this.#statements.lost.all(parent);
+  }
+
+  told(child: string): void {
+    this.#statements.told.run(child);
     this.#wrote();
   }
 
@@ -135,7 +170,13 @@ function prepareAll(db: Database.Database) {
     tree: db
       .prepare<[string, string, string], string>("SELECT id FROM agent WHERE id = ? OR (id >= ? AND id < ?) ORDER BY id")
       .pluck(),
-    remove: db.prepare<[string]>("DELETE FROM agent WHERE id = ?"),
+    strike: db.prepare<[string]>("DELETE FROM agent WHERE id = ?"),
+    doom: db.prepare<[string]>("INSERT INTO doomed (id) VALUES (?) ON CONFLICT DO NOTHING"),
+    doomed: db.prepare<[], string>("SELECT id FROM doomed ORDER BY id DESC").pluck(),
+    removed: db.prepare<[string]>("DELETE FROM doomed WHERE id = ?"),
+    lose: db.prepare<[string, string]>("INSERT INTO lost (child, parent) VALUES (?, ?) ON CONFLICT DO NOTHING"),
+    lost: db.prepare<[string], string>("SELECT child FROM lost WHERE parent = ?").pluck(),
+    told: db.prepare<[string]>("DELETE FROM lost WHERE child = ?"),
   };
 }
 

@@ -1,5 +1,5 @@
 import type { Blobs } from "../../port.ts";
-import type { AgentIndex, Storage } from "../storage.ts";
+import type { AgentIndex, LostChild, Storage } from "../storage.ts";
 import { MemoryAgentFile } from "./agent-file.ts";
 import { AgentDatabase } from "./database.ts";
 import { memoryBlobs } from "./disk-blobs.ts";
@@ -35,7 +35,7 @@ export function memoryStorage(options: { openDatabases?: number; onCommit?: (id:
     remove(id) {
       files.delete(id);
       blobs.delete(id);
-      index.remove(id);
+      index.removed(id);
       return Promise.resolve();
     },
     durable: () => Promise.resolve(),
@@ -49,6 +49,9 @@ export function memoryStorage(options: { openDatabases?: number; onCommit?: (id:
 
 class MemoryIndex implements AgentIndex {
   readonly #rows = new Map<string, { at: number | null; awake: boolean }>();
+  readonly #doomed = new Set<string>();
+  /** Parents by child. */
+  readonly #lost = new Map<string, string>();
 
   awake(): string[] {
     return this.#ids((row) => row.awake);
@@ -88,8 +91,28 @@ class MemoryIndex implements AgentIndex {
     this.#rows.set(id, { at, awake: false });
   }
 
-  remove(id: string): void {
-    this.#rows.delete(id);
+  doom(ids: readonly string[], lost?: LostChild): void {
+    for (const id of ids) {
+      this.#rows.delete(id);
+      this.#doomed.add(id);
+    }
+    if (lost !== undefined) this.#lost.set(lost.child, lost.parent);
+  }
+
+  doomed(): string[] {
+    return [...this.#doomed];
+  }
+
+  removed(id: string): void {
+    this.#doomed.delete(id);
+  }
+
+  lost(parent: string): string[] {
+    return [...this.#lost].filter(([, of]) => of === parent).map(([child]) => child);
+  }
+
+  told(child: string): void {
+    this.#lost.delete(child);
   }
 
   durable(): Promise<void> {

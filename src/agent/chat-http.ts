@@ -1,0 +1,136 @@
+import { errorText, PerdureError } from "../error.ts";
+import { newId } from "../id.ts";
+import { STREAM_HEADERS, streamTurn } from "../live/sse.ts";
+import type { LiveChat } from "../live/live-chat.ts";
+import { isRecord } from "../message/json.ts";
+import { readTurn, type TurnRow } from "../store/turn.ts";
+import type { Chat } from "../turn/chat.ts";
+import type { ToolAnswer } from "../turn/tool-answers.ts";
+import { parseChatBody } from "../wire/chat-body.ts";
+import { MAX_ID_LENGTH, MAX_JSON_DEPTH } from "../wire/parse.ts";
+import { readJson } from "../wire/json.ts";
+
+/*
+ * The chat over plain HTTP, for clients without WebSocket, under the agent's own address:
+ *
+ *   GET    …/get-messages             the conversation
+ *   GET    …/chat                     what runs and what waits
+ *   POST   …/chat                     a turn; with `accept: text/event-stream` its stream, else 202 and its id
+ *   GET    …/chat/{id}/stream         the stream from `?after=N` or `Last-Event-ID` on; 204 when there is none
+ *   POST   …/chat/{id}/cancel         stop
+ *   POST   …/chat/tools/{toolCallId}  { output } | { errorText } | { approved, reason? }
+ *   DELETE …/chat                     forget the conversation
+ *
+ * The body of a turn is what the AI SDK's own transport sends, so that `useChat({ api: ".../chat" })` works.
+ */
+
+/** The part of a pathname that is about the chat, or undefined. */
+function chatPath(pathname: string): string[] | undefined {
+  const segments = pathname.split("/").filter((segment) => segment !== "");
+  const at = segments.lastIndexOf("chat");
+  if (at === -1 || segments.length - at > 3) return undefined;
+  return segments.slice(at + 1).map(decodeSegment);
+}
+
+/** Answers a request that is about the chat; undefined for any other. */
+export async function answerChatRequest(chat: Chat, live: LiveChat, request: Request): Promise<Response | undefined> {
+  const url = new URL(request.url);
+  const path = chatPath(url.pathname);
+  if (path === undefined) return undefined;
+  const route = `${request.method} ${path.length === 2 && path[0] === "tools" ? "tools/*" : path.map((_, i) => (i === 1 ? path[1] : "*")).join("/")}`;
+  try {
+    switch (route) {
+      case "GET ":
+        return Response.json(describe(chat));
+      case "POST ":
+        return await post(chat, live, request);
+      case "DELETE ":
+        chat.clear(undefined);
+        return Response.json({ cleared: true });
+      case "GET */stream":
+        return follow(chat, live, request, url, path[0] ?? "");
+      case "POST */cancel":
+        return Response.json({ cancelled: chat.cancel(path[0] ?? "") });
+      case "POST tools/*":
+        return Response.json({ changed: chat.answerTool(await readAnswer(request, path[1] ?? ""), undefined) });
+      default:
+        return undefined;
+    }
+  } catch (thrown) {
+    if (!PerdureError.is(thrown, "bad_input")) throw thrown;
+    return Response.json({ error: { code: thrown.code, message: errorText(thrown) } }, { status: 400 });
+  }
+}
+
+function describe(chat: Chat) {
+  const waiting = chat.waitingTurns().map((turn) => turn.id);
+  return { running: chat.running?.row.id ?? null, waiting: waiting.filter((id) => id !== chat.running?.row.id) };
+}
+
+async function post(chat: Chat, live: LiveChat, request: Request): Promise<Response> {
+  const value = await readBody(request);
+  if (!isRecord(value)) throw new PerdureError("bad_input", "The body must be a JSON object with `messages`.");
+  // `id` is the AI SDK's name of the chat, not of this request; the others belong to its transport.
+  const { id: _chat, messageId: _message, requestId, message, ...rest } = value;
+  const body = parseChatBody(message === undefined ? rest : { ...rest, messages: [message] }, MAX_ID_LENGTH);
+  if (typeof body === "string") throw new PerdureError("bad_input", `The body's \`${body}\` is missing or malformed.`);
+  const id = requestIdOf(request.headers.get("idempotency-key") ?? requestId);
+  const trigger = body.trigger === "regenerate-message" ? "regenerate" : "submit";
+  const known = readTurn(chat.host, id);
+  if (known === undefined) {
+    const refusal = chat.submit({ ...body, id, trigger }, undefined);
+    if (refusal !== undefined) throw new PerdureError("bad_input", refusal);
+  }
+  const turn = readTurn(chat.host, id);
+  if (turn === undefined) return Response.json({ id, status: "skipped" }, { status: 409 });
+  if ((request.headers.get("accept") ?? "").includes("text/event-stream")) return streamTurn(chat.host, live, turn, 0);
+  return Response.json({ id, status: turn.status }, { status: 202 });
+}
+
+function follow(chat: Chat, live: LiveChat, request: Request, url: URL, id: string): Response {
+  const turn = readTurn(chat.host, id) ?? current(chat);
+  if (turn === undefined) return new Response(null, { status: 204, headers: STREAM_HEADERS });
+  const last = url.searchParams.get("after") ?? request.headers.get("last-event-id");
+  const after = last === null ? -1 : Number(last);
+  if (!Number.isInteger(after)) throw new PerdureError("bad_input", "`after` must be the number of the last chunk that was seen.");
+  return streamTurn(chat.host, live, turn, after + 1);
+}
+
+function current(chat: Chat): TurnRow | undefined {
+  return chat.running?.row ?? chat.waitingTurns()[0];
+}
+
+async function readAnswer(request: Request, toolCallId: string): Promise<ToolAnswer> {
+  const value = await readBody(request);
+  if (!isRecord(value)) throw new PerdureError("bad_input", "The body must be a JSON object.");
+  const autoContinue = value.autoContinue !== false;
+  if (typeof value.approved === "boolean") {
+    const reason = typeof value.reason === "string" ? value.reason : undefined;
+    return { toolCallId, answer: { kind: "approval", approved: value.approved, reason }, autoContinue };
+  }
+  if (typeof value.errorText === "string") {
+    return { toolCallId, answer: { kind: "result", result: { state: "output-error", errorText: value.errorText } }, autoContinue };
+  }
+  if (!("output" in value)) throw new PerdureError("bad_input", "Answer a tool call with `output`, `errorText` or `approved`.");
+  return { toolCallId, answer: { kind: "result", result: { state: "output-available", output: value.output } }, autoContinue };
+}
+
+async function readBody(request: Request): Promise<unknown> {
+  const read = readJson(await request.text(), MAX_JSON_DEPTH);
+  if (!read.ok) throw new PerdureError("bad_input", "The body is not JSON, or nested too deep.");
+  return read.value;
+}
+
+function requestIdOf(value: unknown): string {
+  if (value === undefined || value === null) return newId("http");
+  if (typeof value === "string" && value !== "" && value.length <= MAX_ID_LENGTH) return value;
+  throw new PerdureError("bad_input", `A request id must be text of at most ${MAX_ID_LENGTH} characters.`);
+}
+
+function decodeSegment(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
+  }
+}

@@ -1,0 +1,76 @@
+import type { AgentHost } from "../port.ts";
+import { readChunks } from "../store/stream.ts";
+import type { TurnRow } from "../store/turn.ts";
+import type { TurnEnd } from "../turn/chat-types.ts";
+import type { LoggedChunk } from "../turn/stream-log.ts";
+import type { Follower, LiveChat } from "./live-chat.ts";
+
+/** Bytes waiting for a slow reader before it is let go; it comes back with its cursor. */
+const MAX_WAITING_BYTES = 8 * 1024 * 1024;
+
+/** The headers of the AI SDK's own streams, so that its transports read ours. */
+export const STREAM_HEADERS: Readonly<Record<string, string>> = {
+  "content-type": "text/event-stream",
+  "cache-control": "no-cache",
+  "x-accel-buffering": "no",
+  "x-vercel-ai-ui-message-stream": "v1",
+};
+
+/**
+ * A turn as server-sent events: chunks with their number as event id, from number `from` on, then how it ended as
+ * a `data-turn` chunk, then `[DONE]`. Leaving does not stop the turn.
+ */
+export function streamTurn(host: AgentHost, live: LiveChat, turn: TurnRow, from: number): Response {
+  const encoder = new TextEncoder();
+  let leave = () => {};
+  const body = new ReadableStream<Uint8Array>(
+    {
+      start(controller) {
+        const write = (text: string) =>
+          host.show(() => {
+            if (!live.followers.has(follower)) return;
+            controller.enqueue(encoder.encode(text));
+            if ((controller.desiredSize ?? 0) >= 0) return;
+            leave();
+            controller.error(new Error("The reader was too slow. Come back with the last event id."));
+          });
+        const follower: Follower = {
+          chunks(which, chunks) {
+            if (which.seq === turn.seq) write(chunks.map((chunk) => toEvent(chunk, from)).join(""));
+          },
+          ended(which, end) {
+            if (which.seq !== turn.seq) return;
+            write(endEvents(turn, end));
+            host.show(() => {
+              if (live.followers.delete(follower)) controller.close();
+            });
+          },
+        };
+        leave = () => live.followers.delete(follower);
+        live.followers.add(follower);
+        const stored = readChunks(host, turn.seq, from);
+        if (stored.length > 0) write(stored.map((chunk, i) => toEvent({ body: chunk, seq: from + i }, from)).join(""));
+        if (isOver(turn)) follower.ended(turn, { status: turn.status, error: turn.error ?? undefined });
+      },
+      cancel: () => leave(),
+    },
+    { highWaterMark: MAX_WAITING_BYTES, size: (bytes) => bytes?.byteLength ?? 0 },
+  );
+  return new Response(body, { headers: STREAM_HEADERS });
+}
+
+function toEvent({ body, seq }: LoggedChunk, from: number): string {
+  if (seq === undefined) return `data: ${body}\n\n`;
+  return seq < from ? "" : `id: ${seq}\ndata: ${body}\n\n`;
+}
+
+function endEvents(turn: TurnRow, end: TurnEnd): string {
+  const data = { requestId: turn.id, outcome: end.status, messageIds: JSON.parse(turn.messageIds) as string[] };
+  const chunks: unknown[] = [{ type: "data-turn", transient: true, data }];
+  if (end.status === "error") chunks.unshift({ type: "error", errorText: end.error ?? "" });
+  return `${chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join("")}data: [DONE]\n\n`;
+}
+
+function isOver(turn: TurnRow): turn is TurnRow & { status: TurnEnd["status"] } {
+  return turn.status !== "held" && turn.status !== "accepted" && turn.status !== "running";
+}
