@@ -87,6 +87,8 @@ export interface AgentHost extends Sql {
   /** The whole address as one string, unique on the host. */
   readonly id: string;
   readonly path: AgentPath;
+  /** Nothing was ever written: there are no rows, and so nothing to look for. */
+  readonly blank: boolean;
   readonly clock: Clock;
   readonly emit: Emit;
   readonly sockets: Sockets;

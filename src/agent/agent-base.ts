@@ -114,7 +114,10 @@ export class AgentBase<State = unknown, Props = unknown> {
   }
 
   /** Tags for a new connection, to find it by. Throwing refuses the connection. */
-  getConnectionTags(_connection: Connection, _context: ConnectionContext): readonly string[] | Promise<readonly string[]> {
+  getConnectionTags(
+    _connection: Connection,
+    _context: ConnectionContext,
+  ): readonly string[] | Promise<readonly string[]> {
     return [];
   }
 

@@ -4,6 +4,7 @@ import type { ToolPart, UIMessage } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
 import type { Chat } from "../turn/chat.ts";
 import type {
+  ChatHooks,
   ChatRecoveryConfig,
   ChatRecoveryContext,
   ChatRecoveryOptions,
@@ -15,8 +16,9 @@ import type { ChatAnswer } from "../turn/chunk-source.ts";
 import type { MessageConcurrency } from "../turn/overlap.ts";
 import { continueLast, persist, save } from "../turn/save.ts";
 import { Agent } from "./agent.ts";
-import { createChat } from "./chat-feature.ts";
+import { chatFeature, chatWork, type ChatRoom, openRoom } from "./chat-feature.ts";
 import { runAs } from "./context.ts";
+import { Lazy } from "./lazy.ts";
 import { parts } from "./parts.ts";
 
 const noop: GenerateTextOnFinishCallback<ToolSet> = () => {};
@@ -26,35 +28,35 @@ const noop: GenerateTextOnFinishCallback<ToolSet> = () => {};
  * streams; messages, streams, tool calls and approvals are stored, sent to every client, and survive restarts.
  */
 export class AIChatAgent<State = unknown, Props = unknown> extends Agent<State, Props> {
-  readonly #chat: Chat;
+  readonly #room: Lazy<ChatRoom>;
 
   constructor(host: AgentHost) {
     super(host);
     const own = this[parts];
     const as = <T>(work: () => T): T =>
       runAs(host.context, { agent: this, connection: undefined, request: undefined }, work);
-    const { chat, feature } = createChat(
-      host,
-      {
-        respond: async (options) => as(() => this.onChatMessage(noop, options)),
-        responded: (result) => as(() => this.onChatResponse(result)),
-        recover: (context) => as(() => this.onChatRecovery(context)),
-        sanitize: (message) => this.sanitizeMessageForPersistence(message),
-        repairToolPart: (part, message) => this.repairInterruptedToolPart(part, message),
-        failed: (error) => void (async () => this.onError(error))().catch(() => {}),
-        settings: () => ({
-          concurrency: this.messageConcurrency,
-          maxMessages: this.maxPersistedMessages,
-          stallTimeoutMs: this.chatStreamStallTimeoutMs,
-          recovery: this.chatRecovery,
-          approvalTimeoutMs: this.approvalTimeoutMs,
-        }),
-      },
-      own,
-    );
-    this.#chat = chat;
-    own.features.push(feature);
-    own.works.push(chat);
+    const hooks: ChatHooks = {
+      respond: async (options) => as(() => this.onChatMessage(noop, options)),
+      responded: (result) => as(() => this.onChatResponse(result)),
+      recover: (context) => as(() => this.onChatRecovery(context)),
+      sanitize: (message) => this.sanitizeMessageForPersistence(message),
+      repairToolPart: (part, message) => this.repairInterruptedToolPart(part, message),
+      failed: (error) => void (async () => this.onError(error))().catch(() => {}),
+      settings: () => ({
+        concurrency: this.messageConcurrency,
+        maxMessages: this.maxPersistedMessages,
+        stallTimeoutMs: this.chatStreamStallTimeoutMs,
+        recovery: this.chatRecovery,
+        approvalTimeoutMs: this.approvalTimeoutMs,
+      }),
+    };
+    this.#room = new Lazy(() => openRoom(host, hooks, own));
+    own.features.push(chatFeature(host, this.#room));
+    own.works.push(chatWork(this.#room));
+  }
+
+  get #chat(): Chat {
+    return this.#room.value.chat;
   }
 
   // Settings
@@ -130,7 +132,10 @@ export class AIChatAgent<State = unknown, Props = unknown> extends Agent<State, 
   }
 
   /** Lets the last answer go on without a new message. `skipped` when the last message is not an answer. */
-  async continueLastTurn(body?: Record<string, unknown>, options: { signal?: AbortSignal } = {}): Promise<SaveMessagesResult> {
+  async continueLastTurn(
+    body?: Record<string, unknown>,
+    options: { signal?: AbortSignal } = {},
+  ): Promise<SaveMessagesResult> {
     const id = continueLast(this.#chat, body);
     return id === undefined ? { requestId: "", status: "skipped" } : this.#follow(id, options.signal);
   }
@@ -163,7 +168,11 @@ export class AIChatAgent<State = unknown, Props = unknown> extends Agent<State, 
   }
 
   /** Approves or denies a tool call from server code. False when it is unknown or was answered before. */
-  answerApproval(toolCallId: string, approved: boolean, options: { reason?: string; autoContinue?: boolean } = {}): boolean {
+  answerApproval(
+    toolCallId: string,
+    approved: boolean,
+    options: { reason?: string; autoContinue?: boolean } = {},
+  ): boolean {
     const answer = { kind: "approval", approved, reason: options.reason } as const;
     return this.#chat.answerTool({ toolCallId, answer, autoContinue: options.autoContinue ?? true }, undefined);
   }

@@ -7,6 +7,7 @@ import type { AgentHost } from "../port.ts";
 import type { AgentBase } from "./agent-base.ts";
 import { Connections } from "./connection.ts";
 import { carryWith, getCurrentAgent, runAs } from "./context.ts";
+import { Lazy, type OnDemand } from "./lazy.ts";
 import type { AgentParts } from "./parts.ts";
 import { type StateOwner, StateKeeper } from "./state.ts";
 import { SubAgents } from "./sub-agents.ts";
@@ -23,16 +24,22 @@ export function buildParts<State>(agent: AgentBase<State>, host: AgentHost): Age
     retry: resolveRetry(options.retry, DEFAULT_RETRY),
     stopped: () => own.draining,
   };
-  const schedules = new Schedules(context);
-  const queue = new Queue(context);
-  const fibers = new Fibers(context, { recoveryMaxAgeMs: options.fiberRecoveryMaxAgeMs });
+  const schedules = new Lazy(() => new Schedules(context));
+  const queue = new Lazy(() => new Queue(context));
+  const fibers = new Lazy(() => new Fibers(context, { recoveryMaxAgeMs: options.fiberRecoveryMaxAgeMs }));
   const own: AgentParts<State> = {
     host,
     connections: new Connections(),
     state: new StateKeeper(host, stateOwner(agent)),
-    schedules,
-    queue,
-    fibers,
+    get schedules() {
+      return schedules.value;
+    },
+    get queue() {
+      return queue.value;
+    },
+    get fibers() {
+      return fibers.value;
+    },
     children: new SubAgents(host),
     features: [],
     retry: context.retry,
@@ -41,16 +48,16 @@ export function buildParts<State>(agent: AgentBase<State>, host: AgentHost): Age
     halted: false,
     rearm() {
       // Also while draining: the time of what is left for the next start comes from here.
-      if (!own.halted) host.alarm(earliest(own.works));
+      if (!own.halted) host.alarm(host.blank ? null : earliest(own.works));
     },
   };
   return own;
 }
 
-function earliest(works: readonly Work[]): number | null {
+function earliest(works: readonly OnDemand<Work>[]): number | null {
   let next: number | null = null;
   for (const work of works) {
-    const at = work.next();
+    const at = work.value.next();
     if (at !== null && (next === null || at < next)) next = at;
   }
   return next;
@@ -83,4 +90,3 @@ function boundMethod(agent: object, host: AgentHost, name: string): ((...args: u
     return runAs(host.context, current, () => Reflect.apply(method, agent, args) as unknown);
   };
 }
-

@@ -66,7 +66,7 @@ export function findCallable(agent: object, name: string): CallableMethod {
 /** All callable methods of an agent, its parents' included. */
 export function listCallables(agent: object): Map<string, CallableOptions> {
   const found = new Map<string, CallableOptions>();
-  for (let proto: unknown = Object.getPrototypeOf(agent); typeof proto === "object" && proto !== null; ) {
+  for (let proto: unknown = Object.getPrototypeOf(agent); typeof proto === "object" && proto !== null;) {
     for (const name of Object.getOwnPropertyNames(proto)) {
       if (found.has(name) || Object.getOwnPropertyDescriptor(proto, name)?.get !== undefined) continue;
       const method: unknown = Reflect.get(proto, name);

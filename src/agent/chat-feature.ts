@@ -1,3 +1,4 @@
+import type { Work } from "../fiber/work.ts";
 import { Audience } from "../live/audience.ts";
 import { LiveChat } from "../live/live-chat.ts";
 import { Resume } from "../live/resume.ts";
@@ -12,75 +13,102 @@ import { lastSegment } from "../wire/address.ts";
 import type { ParsedFrame } from "../wire/parse.ts";
 import { answerChatRequest } from "./chat-http.ts";
 import { type Connection, socketOf } from "./connection.ts";
+import type { OnDemand } from "./lazy.ts";
 import type { AgentParts, Feature } from "./parts.ts";
 
-/** A chat, joined to the agent that it belongs to. */
-export interface ChatFeature {
+/** A chat and those who listen to it. */
+export interface ChatRoom {
   readonly chat: Chat;
   readonly live: LiveChat;
-  readonly feature: Feature;
+  readonly resume: Resume;
 }
 
-/** Builds the chat of an agent: its frames and requests in, its facts out. */
-export function createChat(host: AgentHost, hooks: ChatHooks, agent: Pick<AgentParts<unknown>, "rearm" | "draining">): ChatFeature {
+/** Builds the chat of an agent: its turns, and how clients are told of them. */
+export function openRoom(
+  host: AgentHost,
+  hooks: ChatHooks,
+  agent: Pick<AgentParts<unknown>, "rearm" | "draining">,
+): ChatRoom {
   const audience = new Audience(() => host.sockets.all());
-  const live = new LiveChat(audience, () => chat, () => resume);
+  const live = new LiveChat(
+    audience,
+    () => chat,
+    () => resume,
+  );
   const chat: Chat = new Chat(host, hooks, live, { changed: () => agent.rearm(), stopped: () => agent.draining });
   const resume: Resume = new Resume(chat, audience, live);
+  return { chat, live, resume };
+}
 
-  const feature: Feature = {
-    started: () => chat.start(),
-    connecting: (connection) => resume.connecting(socketOf(connection)),
-    closed: (connection) => resume.closed(socketOf(connection)),
-    frame(connection, frame) {
-      return handleFrame(connection, frame);
+/** Joins a chat to its agent: frames and requests in. The chat is made when something is said, or was. */
+export function chatFeature(host: AgentHost, room: OnDemand<ChatRoom>): Feature {
+  return {
+    started() {
+      if (!host.blank) room.value.chat.start();
     },
+    connecting(connection) {
+      if (!host.blank) room.value.resume.connecting(socketOf(connection));
+    },
+    closed: (connection) => room.made?.resume.closed(socketOf(connection)),
+    frame: (connection, frame) => handleFrame(room, connection, frame),
     request(request) {
       const isTranscript = request.method === "GET" && lastSegment(new URL(request.url).pathname) === "get-messages";
-      if (!isTranscript) return answerChatRequest(chat, live, request);
-      return new Response(storedJson(chat), { headers: { "content-type": "application/json" } });
+      if (!isTranscript) return answerChatRequest(() => room.value, request);
+      return new Response(storedJson(room.value.chat), { headers: { "content-type": "application/json" } });
     },
   };
+}
 
-  function handleFrame(connection: Connection, frame: ParsedFrame): boolean {
-    const socket = socketOf(connection);
-    switch (frame.kind) {
-      case "chat-request": {
-        const trigger = frame.trigger === "regenerate-message" ? "regenerate" : "submit";
-        const refusal = chat.submit({ ...frame, trigger }, socket);
-        if (refusal !== undefined) live.refused(frame.id, refusal, socket);
-        return true;
-      }
-      case "chat-cancel":
-        chat.cancel(frame.id);
-        return true;
-      case "chat-clear":
-        chat.clear(socket);
-        return true;
-      case "chat-messages":
-        persist(chat, newUserMessages(chat, frame.messages), socket);
-        return true;
-      case "resume-request":
-        resume.request(socket, frame.probeId);
-        return true;
-      case "resume-ack":
-        resume.acknowledge(socket, frame.id);
-        return true;
-      case "tool-result": {
-        const { toolCallId, result, autoContinue, clientTools } = frame;
-        chat.answerTool({ toolCallId, answer: { kind: "result", result }, autoContinue, clientTools }, socket);
-        return true;
-      }
-      case "tool-approval": {
-        const { toolCallId, approved, autoContinue } = frame;
-        chat.answerTool({ toolCallId, answer: { kind: "approval", approved }, autoContinue }, socket);
-        return true;
-      }
-      default:
-        return false;
+function handleFrame(room: OnDemand<ChatRoom>, connection: Connection, frame: ParsedFrame): boolean {
+  const socket = socketOf(connection);
+  const { chat, live, resume } = room.value;
+  switch (frame.kind) {
+    case "chat-request": {
+      const trigger = frame.trigger === "regenerate-message" ? "regenerate" : "submit";
+      const refusal = chat.submit({ ...frame, trigger }, socket);
+      if (refusal !== undefined) live.refused(frame.id, refusal, socket);
+      return true;
     }
+    case "chat-cancel":
+      chat.cancel(frame.id);
+      return true;
+    case "chat-clear":
+      chat.clear(socket);
+      return true;
+    case "chat-messages":
+      persist(chat, newUserMessages(chat, frame.messages), socket);
+      return true;
+    case "resume-request":
+      resume.request(socket, frame.probeId);
+      return true;
+    case "resume-ack":
+      resume.acknowledge(socket, frame.id);
+      return true;
+    case "tool-result": {
+      const { toolCallId, result, autoContinue, clientTools } = frame;
+      chat.answerTool({ toolCallId, answer: { kind: "result", result }, autoContinue, clientTools }, socket);
+      return true;
+    }
+    case "tool-approval": {
+      const { toolCallId, approved, autoContinue } = frame;
+      chat.answerTool({ toolCallId, answer: { kind: "approval", approved }, autoContinue }, socket);
+      return true;
+    }
+    default:
+      return false;
   }
-  return { chat, live, feature };
+}
+
+/** The chat as work with a due time. */
+export function chatWork(room: OnDemand<ChatRoom>): OnDemand<Work> {
+  return {
+    get value() {
+      return room.value.chat;
+    },
+    get made() {
+      return room.made?.chat;
+    },
+  };
 }
 
 /** What is stored, without an answer that has only begun: that one comes by the stream. */

@@ -33,10 +33,14 @@ function chatPath(pathname: string): string[] | undefined {
 }
 
 /** Answers a request that is about the chat; undefined for any other. */
-export async function answerChatRequest(chat: Chat, live: LiveChat, request: Request): Promise<Response | undefined> {
+export async function answerChatRequest(
+  room: () => { readonly chat: Chat; readonly live: LiveChat },
+  request: Request,
+): Promise<Response | undefined> {
   const url = new URL(request.url);
   const path = chatPath(url.pathname);
   if (path === undefined) return undefined;
+  const { chat, live } = room();
   const route = `${request.method} ${path.length === 2 && path[0] === "tools" ? "tools/*" : path.map((_, i) => (i === 1 ? path[1] : "*")).join("/")}`;
   try {
     switch (route) {
@@ -92,7 +96,8 @@ function follow(chat: Chat, live: LiveChat, request: Request, url: URL, id: stri
   if (turn === undefined) return new Response(null, { status: 204, headers: STREAM_HEADERS });
   const last = url.searchParams.get("after") ?? request.headers.get("last-event-id");
   const after = last === null ? -1 : Number(last);
-  if (!Number.isInteger(after)) throw new PerdureError("bad_input", "`after` must be the number of the last chunk that was seen.");
+  if (!Number.isInteger(after))
+    throw new PerdureError("bad_input", "`after` must be the number of the last chunk that was seen.");
   return streamTurn(chat.host, live, turn, after + 1);
 }
 
@@ -109,10 +114,19 @@ async function readAnswer(request: Request, toolCallId: string): Promise<ToolAns
     return { toolCallId, answer: { kind: "approval", approved: value.approved, reason }, autoContinue };
   }
   if (typeof value.errorText === "string") {
-    return { toolCallId, answer: { kind: "result", result: { state: "output-error", errorText: value.errorText } }, autoContinue };
+    return {
+      toolCallId,
+      answer: { kind: "result", result: { state: "output-error", errorText: value.errorText } },
+      autoContinue,
+    };
   }
-  if (!("output" in value)) throw new PerdureError("bad_input", "Answer a tool call with `output`, `errorText` or `approved`.");
-  return { toolCallId, answer: { kind: "result", result: { state: "output-available", output: value.output } }, autoContinue };
+  if (!("output" in value))
+    throw new PerdureError("bad_input", "Answer a tool call with `output`, `errorText` or `approved`.");
+  return {
+    toolCallId,
+    answer: { kind: "result", result: { state: "output-available", output: value.output } },
+    autoContinue,
+  };
 }
 
 async function readBody(request: Request): Promise<unknown> {

@@ -68,8 +68,15 @@ export class Connection<State = unknown> {
    * @throws PerdureError `bad_input` for a code that may not be sent.
    */
   close(code = 1000, reason = ""): void {
-    if (code !== 1000 && !(code >= 1001 && code <= 1014 && ![1004, 1005, 1006].includes(code)) && !(code >= 3000 && code < 5000)) {
-      throw new PerdureError("bad_input", `${code} is not a close code that may be sent. Use 1000, 1001, 1008, 1011 to 1014, or 3000 to 4999.`);
+    if (
+      code !== 1000 &&
+      !(code >= 1001 && code <= 1014 && ![1004, 1005, 1006].includes(code)) &&
+      !(code >= 3000 && code < 5000)
+    ) {
+      throw new PerdureError(
+        "bad_input",
+        `${code} is not a close code that may be sent. Use 1000, 1001, 1008, 1011 to 1014, or 3000 to 4999.`,
+      );
     }
     this[socket].close(code, reason);
   }

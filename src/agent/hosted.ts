@@ -56,7 +56,8 @@ export function createHosted(agent: Agent): HostedAgent {
     if (frame.kind === "state") {
       return own.state.setFromClient(frame.state, connection, options().allowClientState ?? false);
     }
-    if (frame.kind === "refused") return host.emit("frame:refused", { connectionId: connection.id, reason: frame.reason });
+    if (frame.kind === "refused")
+      return host.emit("frame:refused", { connectionId: connection.id, reason: frame.reason });
     if (frame.kind !== "other") {
       for (const feature of features) if (await feature.frame?.(connection, frame)) return;
     } else if (frame.reason !== undefined) {
@@ -82,7 +83,7 @@ export function createHosted(agent: Agent): HostedAgent {
         throw thrown;
       }
       for (const feature of features) feature.started?.();
-      own.fibers.recover();
+      if (!host.blank) own.fibers.recover();
       own.rearm();
     },
     async request(request) {
@@ -121,7 +122,7 @@ export function createHosted(agent: Agent): HostedAgent {
       }
     },
     alarm() {
-      for (const work of works) as(() => work.runDue());
+      for (const work of works) as(() => work.value.runDue());
       own.rearm();
       return Promise.resolve();
     },
@@ -149,7 +150,7 @@ export function createHosted(agent: Agent): HostedAgent {
     halt(reason) {
       own.draining = true;
       own.halted = true;
-      for (const work of works) work.halt(reason);
+      for (const work of works) work.made?.halt(reason);
     },
   };
 }

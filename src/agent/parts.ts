@@ -5,6 +5,7 @@ import type { Schedules } from "../fiber/schedules.ts";
 import type { Work } from "../fiber/work.ts";
 import type { AgentHost } from "../port.ts";
 import type { ParsedFrame } from "../wire/parse.ts";
+import type { OnDemand } from "./lazy.ts";
 import type { Connection, Connections } from "./connection.ts";
 import type { StateKeeper } from "./state.ts";
 import type { SubAgents } from "./sub-agents.ts";
@@ -36,7 +37,7 @@ export interface AgentParts<State> {
   readonly children: SubAgents;
   readonly features: Feature[];
   /** Everything with a due time; all share the agent's one alarm. */
-  readonly works: Work[];
+  readonly works: OnDemand<Work>[];
   /** Defaults for retries. */
   readonly retry: Required<RetryOptions>;
   /** No new work: the host is going away. */

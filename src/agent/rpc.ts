@@ -30,7 +30,12 @@ export async function answerCall(host: AgentHost, agent: object, connection: Con
     error = rpcError(thrown);
     connection.send(encodeFrame({ type: "rpc", id: call.id, success: false, error }));
   }
-  host.emit("rpc:called", { method: call.method, durationMs: host.clock.now() - begun, ok: error === undefined, error });
+  host.emit("rpc:called", {
+    method: call.method,
+    durationMs: host.clock.now() - begun,
+    ok: error === undefined,
+    error,
+  });
 }
 
 /** @returns the error that the stream was ended with, if any. */

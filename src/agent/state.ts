@@ -58,7 +58,8 @@ export class StateKeeper<State> {
   set(next: State, source: StateSource): void {
     const acting = source === "server" ? this.#owner.current() : source;
     if (acting?.isReadonly === true) throw new PerdureError("read_only", "Connection is readonly");
-    if (next === undefined) throw new PerdureError("bad_input", "The state cannot be undefined. Use null for an empty one.");
+    if (next === undefined)
+      throw new PerdureError("bad_input", "The state cannot be undefined. Use null for an empty one.");
     const json = writeJson(next, "The state");
     this.#owner.validate(next, source);
     this.#host.tx(() => {
@@ -81,7 +82,8 @@ export class StateKeeper<State> {
   /** A client's wish. A refusal is told to that client alone, with the state as it is, so that it can step back. */
   setFromClient(next: unknown, source: Connection, allowed: boolean): void {
     try {
-      if (!allowed && !source.isReadonly) throw new PerdureError("read_only", "Clients may not set the state of this agent");
+      if (!allowed && !source.isReadonly)
+        throw new PerdureError("read_only", "Clients may not set the state of this agent");
       this.set(next as State, source);
     } catch (thrown) {
       this.#host.emit("state:refused", { source: source.id, reason: errorText(thrown) });

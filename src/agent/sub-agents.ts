@@ -66,7 +66,10 @@ export class SubAgents {
     }
     const className = this.#host.classNameOf(cls);
     if (parent.className !== className) {
-      throw new PerdureError("bad_state", `The parent of ${this.#host.id} is a ${parent.className}, not a ${className}.`);
+      throw new PerdureError(
+        "bad_state",
+        `The parent of ${this.#host.id} is a ${parent.className}, not a ${className}.`,
+      );
     }
     return createStub(path, (to, method, args) => this.#host.call(to, method, args));
   }

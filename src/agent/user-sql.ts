@@ -29,7 +29,8 @@ export function userSql<T = SqlRow>(db: Sql, strings: TemplateStringsArray, valu
 
 function toSqlValue(value: SqlParameter): SqlValue {
   if (typeof value === "boolean") return value ? 1 : 0;
-  if (value === null || typeof value === "string" || typeof value === "number" || value instanceof Uint8Array) return value;
+  if (value === null || typeof value === "string" || typeof value === "number" || value instanceof Uint8Array)
+    return value;
   throw new PerdureError(
     "bad_input",
     `SQLite cannot store a value of type ${typeof value}. Use text, a number, null or bytes; store objects with JSON.stringify().`,

@@ -1,5 +1,16 @@
-import type { FiberContext, FiberInspection, FiberRecoveryContext, FiberRecoveryResult, StartFiberResult } from "../fiber/fiber-view.ts";
-import type { DeleteFibersOptions, ListFibersOptions, SpawnFiberOptions, StartFiberOptions } from "../fiber/fiber-options.ts";
+import type {
+  FiberContext,
+  FiberInspection,
+  FiberRecoveryContext,
+  FiberRecoveryResult,
+  StartFiberResult,
+} from "../fiber/fiber-view.ts";
+import type {
+  DeleteFibersOptions,
+  ListFibersOptions,
+  SpawnFiberOptions,
+  StartFiberOptions,
+} from "../fiber/fiber-options.ts";
 import type { QueueItem, QueueOptions } from "../fiber/queue.ts";
 import { retry, type RetryCallOptions } from "../fiber/retry.ts";
 import type { Schedule, ScheduleCriteria, ScheduleOptions } from "../fiber/schedule-view.ts";

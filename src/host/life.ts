@@ -92,6 +92,10 @@ export class Life implements AgentHost {
     return this.#over !== undefined;
   }
 
+  get blank(): boolean {
+    return this.#store.blank;
+  }
+
   get wrote(): boolean {
     return this.#store.wrote;
   }

@@ -9,6 +9,8 @@ export interface AgentStore extends Sql {
   /** Number of the last commit that survives the loss of power. */
   readonly synced: number;
   readonly blobs: Blobs;
+  /** Nothing was ever written. */
+  readonly blank: boolean;
   /** Whether anything was written in this life. */
   readonly wrote: boolean;
   durable(): Promise<void>;

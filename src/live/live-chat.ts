@@ -99,7 +99,8 @@ export class LiveChat implements ChatOutput {
   replay(socket: Socket, turn: TurnRow, chunks: readonly string[], live: boolean, from = 0): void {
     const encode = chunkFrameEncoder(turn.id, turn.continuation === 1);
     const frames = chunks.map((body, i) => encode(body, from + i, true));
-    if (live) {
+    // With nothing before it, the public hook would take this for an empty answer.
+    if (live && frames.length > 0) {
       frames.push(
         encodeFrame({
           type: "cf_agent_use_chat_response",

@@ -61,7 +61,7 @@ function isLowSurrogate(code: number): boolean {
 /** The chunks of a turn in order, from number `from` on. */
 export function readChunks(db: Sql, turn: number, from = 0): string[] {
   const rows = db.sql<{ first: number; count: number; chunks: string }>(
-    "SELECT first, count, chunks FROM perdure_stream WHERE turn = ? AND (count = 0 OR first + count > ?) ORDER BY seq",
+    "SELECT first, count, chunks FROM perdure_stream WHERE turn = ? AND first + max(count, 1) > ? ORDER BY seq",
     turn,
     from,
   );

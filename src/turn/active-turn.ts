@@ -13,6 +13,9 @@ import type { ChatOutput, Origin } from "./chat-types.ts";
 import type { SourceChunk } from "./chunk-source.ts";
 import { StreamLog } from "./stream-log.ts";
 
+/** Chunks that show nothing by themselves. */
+const FRAME: ReadonlySet<string> = new Set(["start", "start-step", "finish-step", "finish"]);
+
 /** How much an unsaved answer may grow, against what is saved, before a part's end saves it again. */
 const SAVE_GROWTH = 0.5;
 
@@ -39,6 +42,8 @@ export class ActiveTurn {
   readonly #host: AgentHost;
   readonly #transcript: Transcript;
   #filter: ((chunk: UIMessageChunk) => UIMessageChunk[]) | undefined;
+  /** What came before there was anything to see; undefined after that. */
+  #opening: SourceChunk[] | undefined = [];
   #saved = 0;
   #unsaved = 0;
   /** The conversation was cleared: nothing of this may be written any more. */
@@ -88,7 +93,7 @@ export class ActiveTurn {
   /** From now on chunks come from another attempt, and are fitted behind what is there. */
   carryOn(repair: RepairOptions): void {
     this.close(repair);
-    this.#filter = continuationFilter(this.builder);
+    if (this.builder.started) this.#filter = continuationFilter(this.builder);
   }
 
   /** Closes what a cut stream left open; an open text stays. */
@@ -110,7 +115,18 @@ export class ActiveTurn {
       for (const fitted of this.#filter(chunk)) crowded = this.#put(fitted, fitted === chunk ? json : undefined) || crowded;
       return crowded;
     }
-    if (!this.builder.started && chunk.type !== "start") this.#put({ type: "start" });
+    // Clients show a message from its `start` on. It waits for something to see, so that a turn that is stopped or
+    // fails before that leaves no empty message on any screen.
+    if (this.#opening !== undefined) {
+      this.#opening.push({ chunk, json });
+      if (FRAME.has(chunk.type)) return false;
+      const opening = this.#opening;
+      this.#opening = undefined;
+      if (opening[0]?.chunk.type !== "start") this.#put({ type: "start" });
+      let crowded = false;
+      for (const one of opening) crowded = this.#put(one.chunk, one.json) || crowded;
+      return crowded;
+    }
     return this.#put(chunk, json);
   }
 

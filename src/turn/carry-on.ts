@@ -48,12 +48,17 @@ export function continuationFilter(builder: MessageBuilder): (chunk: UIMessageCh
   const [openId] = builder.openText.keys();
   const renamed = new Map<string, string>();
   let open = openId;
+  // A step that had only just begun is the one that the second attempt begins with.
+  let inStep = open !== undefined || builder.parts.at(-1)?.type === "step-start";
   return (chunk) => {
     switch (chunk.type) {
       case "start":
         return chunk.messageMetadata === undefined ? [] : [{ type: "message-metadata", messageMetadata: chunk.messageMetadata }];
-      case "start-step":
-        return open === undefined ? [chunk] : [];
+      case "start-step": {
+        const first = !inStep;
+        inStep = false;
+        return first ? [chunk] : [];
+      }
       case "text-start": {
         if (open === undefined) return [chunk];
         renamed.set(chunk.id, open);

@@ -38,6 +38,8 @@ export async function* readAnswer(answer: ChatAnswer, requestId: string, signal:
   }
   const chunker = textChunker(requestId);
   for await (const piece of bytes) for (const chunk of chunker.push(piece)) yield { chunk };
+  // A text that was cut is not at its end: it would pass for a whole answer.
+  if (signal.aborted) return;
   for (const chunk of chunker.end()) yield { chunk };
 }
 

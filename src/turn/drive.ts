@@ -19,7 +19,7 @@ export async function drive(desk: Desk, active: ActiveTurn, continuation: boolea
       if (active.take(source)) await desk.host.breathe();
       if (signal.aborted) break;
     }
-    return signal.aborted ? cut(active) : { status: "completed" };
+    return signal.aborted ? cut(active) : { status: "completed", silent: active.log.count === 0 };
   } catch (thrown) {
     if (signal.aborted) return cut(active);
     desk.hooks.failed(thrown);

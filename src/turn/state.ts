@@ -41,13 +41,13 @@ export type TurnMove =
 
 /** Decides by the open turns, oldest first. Pure. */
 export function nextTurnMove(open: readonly TurnRow[], facts: TurnFacts): TurnMove {
+  // Whoever stopped a turn that waits hears of it at once, whatever else is going on. One that was running still has
+  // an answer to keep, so it ends where its log is read.
+  const unwanted = open.find((turn) => turn.cancelled === 1 && turn.status !== "running");
+  if (unwanted !== undefined) return { kind: "settle", turn: unwanted, status: "aborted" };
   if (facts.active || facts.stopped) return { kind: "wait", until: null };
   let until: number | null = null;
   for (const turn of open) {
-    if (turn.cancelled === 1) {
-      // A running one still has an answer to keep, so it ends where its log is read.
-      return turn.status === "running" ? { kind: "resume", turn } : { kind: "settle", turn, status: "aborted" };
-    }
     if (turn.status === "running") return { kind: "resume", turn };
     if (turn.status === "held") {
       const holds = facts.holds(turn);

@@ -1,8 +1,11 @@
 import type { AgentHost, WriteLevel } from "../port.ts";
 import { appendChunks, countChunks, readChunks } from "../store/stream.ts";
 
-/** At most one commit per window, so that slow answers cost few writes; the first chunk after a pause does not wait. */
-const WINDOW_MS = 10;
+/**
+ * At most one commit per window, so that an answer costs few writes. The window doubles with every commit up to this:
+ * the first words come at once, and nobody reads so fast that the later ones could be late.
+ */
+const MAX_WINDOW_MS = 16;
 /** Flushed without waiting for the window: what a commit may hold, and what memory may. */
 const MAX_PENDING = 512;
 const MAX_PENDING_CHARS = 256 * 1024;
@@ -26,6 +29,7 @@ export class StreamLog {
   #chars = 0;
   #level: WriteLevel = "commit";
   #lastFlush = Number.NEGATIVE_INFINITY;
+  #window = 1;
   #waiting: (() => void) | undefined;
   #closed = false;
 
@@ -79,6 +83,7 @@ export class StreamLog {
     this.#chars = 0;
     this.#level = "commit";
     this.#lastFlush = this.#host.clock.now();
+    this.#window = Math.min(this.#window * 2, MAX_WINDOW_MS);
     if (chunks.length > 0) this.#handOn(chunks);
   }
 
@@ -92,14 +97,18 @@ export class StreamLog {
   /** Inside a larger transaction this waits for its end; if that is undone, the chunks are pending again. */
   #handOn(chunks: LoggedChunk[]): void {
     this.#host.afterTx((committed) => {
-      if (committed) this.#out(chunks);
-      else this.#pending = [...chunks, ...this.#pending];
+      if (committed) return this.#out(chunks);
+      this.#pending = [...chunks, ...this.#pending];
+      for (const { body } of chunks) this.#chars += body.length;
+      // What the level was is forgotten; the higher one is right for all.
+      this.#level = "sync";
+      if (!this.#closed) this.#schedule();
     });
   }
 
   #schedule(): void {
     if (this.#waiting !== undefined) return;
-    const wait = this.#lastFlush + WINDOW_MS - this.#host.clock.now();
+    const wait = this.#lastFlush + this.#window - this.#host.clock.now();
     if (wait > 0) {
       this.#waiting = this.#host.clock.after(wait, () => this.#flushLater());
       return;

@@ -1,6 +1,7 @@
 import { callable, type Connection, type ConnectionContext } from "perdure";
 import { subscribe } from "perdure/node";
 import { expect, test } from "vitest";
+import { WebSocket as WebSocketOfWs } from "ws";
 import { Base } from "./fixtures.ts";
 import {
   asleep,
@@ -102,13 +103,27 @@ test("JSON in a binary frame is no call", async () => {
 
 test("frames that come before connecting is done wait, and keep their order", async () => {
   const { host, stub } = await start();
-  const { client } = connect(host, { ...options, query: { slow: "1" } });
+  const sockets: Pinging[] = [];
+  class Pinging extends WebSocketOfWs {
+    constructor(url: string) {
+      super(url);
+      sockets.push(this);
+    }
+    /** The host answers in order: when this resolves, it has read all that was sent before. */
+    async arrived(): Promise<void> {
+      const pong = new Promise((resolve) => this.once("pong", resolve));
+      this.ping();
+      await pong;
+    }
+  }
+  const { client } = connect(host, { ...options, query: { slow: "1" }, WebSocket: Pinging });
   client.send("first");
   const order = client.call<string[]>("order");
   client.send("second");
   // What the agent sends while it greets does not wait: identity and state are there.
   await client.ready;
   client.send("third");
+  await sockets[0]?.arrived();
   expect(await stub.heard()).toEqual([]);
   expect(await stub.greetAll()).toBe(1);
   expect(await order).toEqual(["connected", "first", "rpc"]);

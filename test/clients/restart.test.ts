@@ -5,6 +5,8 @@ import { expect, test } from "vitest";
 import { Base, type Count, Counter } from "./fixtures.ts";
 import { atEnd, connected, eventually, startHost, stopHost, tempDir } from "./harness.ts";
 
+const held: (() => void)[] = [];
+
 class Notes extends Base<Count> {
   static override options = { allowClientState: true };
   override initialState: Count = { count: 0 };
@@ -15,6 +17,10 @@ class Notes extends Base<Count> {
   }
   heard(): string[] {
     return this.log;
+  }
+  async hold(): Promise<string> {
+    await new Promise<void>((resolve) => held.push(resolve));
+    return "done";
   }
   read(): number {
     return this.state.count;
@@ -57,13 +63,20 @@ test("a mounted host that stops opens no socket in vain: what the client queued 
     server.close();
   });
   const test = await connected<Count>({ port }, { agent: "Notes", name: "x" });
-  await host.stop();
+  const busy = host.getAgentByName(Notes, "x").hold();
+  await eventually(() => expect(held).toHaveLength(1));
+  const stopped = host.stop();
   await eventually(() => expect(test.closes.length).toBeGreaterThan(0));
   test.client.setState({ count: 7 });
   test.client.send("queued text");
   const call = test.client.call("ping");
-  // It has tried again meanwhile, and was refused before anything opened.
+  // Refused while the host still waits for its work, and after that.
   await eventually(() => expect(test.closes.length).toBeGreaterThan(2));
+  held.splice(0).forEach((resolve) => resolve());
+  expect(await busy).toBe("done");
+  await stopped;
+  const tries = test.closes.length;
+  await eventually(() => expect(test.closes.length).toBeGreaterThan(tries));
   expect(test.opens).toBe(1);
   host = createHost({ agents: { Notes }, dir });
   expect(await call).toBe("pong");

@@ -14,7 +14,7 @@ export interface Call {
   readonly method: string;
   readonly args: readonly unknown[];
 }
-export type Command = Call | { readonly type: "idle?"; readonly id: number };
+export type Command = Call | { readonly type: "idle?"; readonly id: number } | { readonly type: "stop" };
 
 /** Hundreds of lives load the same modules. */
 export const env = { NODE_COMPILE_CACHE: join(tmpdir(), "perdure-crash-modules") };
@@ -49,12 +49,16 @@ export function remote(child: Program, agent: string, name = "one", as?: string)
   };
 }
 
-/** Waits until everything is done that the agents had accepted. Nobody uses them for that. */
-export async function untilIdle(child: Program): Promise<void> {
+/**
+ * Waits until everything is done that the agents had accepted. Nobody uses them for that.
+ * @returns the ids of all agents that have rows
+ */
+export async function untilIdle(child: Program): Promise<string[]> {
   const id = ofType(child.facts, "idle").length;
   const command: Command = { type: "idle?", id };
   await child.send(command);
-  await child.waitFor((fact) => fact.type === "idle" && fact.id === id);
+  const { agents } = await child.waitFor((fact) => fact.type === "idle" && fact.id === id);
+  return agents as string[];
 }
 
 /** What a caller was told, by the id of the call. */

@@ -61,19 +61,27 @@ export function watchedOptions(): Pick<HostOptions, "dir" | "onCommit" | "clock"
 
 /** Reports what becomes of work, as it is told to subscribers: after the commit. */
 export function reportEvents(): void {
-  subscribe("queue:ran", ({ payload }) => report({ type: "settled", ...payload }));
-  subscribe("schedule:ran", ({ payload }) => report({ type: "settled", ...payload }));
+  subscribe("queue:ran", ({ id, payload }) => report({ type: "settled", agent: id, ...payload }));
+  subscribe("schedule:ran", ({ id, payload }) => report({ type: "settled", agent: id, ...payload }));
   subscribe("fiber:settled", ({ payload }) => report({ type: "settled", ...payload }));
   subscribe("fiber:method_missing", ({ payload }) => report({ type: "missing", ...payload }));
   subscribe("agent:failed", ({ id, payload }) => report({ type: "failed", agent: id, ...payload }));
 }
 
-/** Does what the driver says, on agents of these classes. */
-export function obey(host: Host, classes: Readonly<Record<string, HostedAgentClass>>): void {
+/** Does what the driver says, on agents of these classes. `stopping` is called once a stop in order has begun. */
+export function obey(
+  host: Host,
+  classes: Readonly<Record<string, HostedAgentClass>>,
+  stopping: () => void = () => undefined,
+): void {
   onCommand((message) => {
     const command = message as Command;
     if (command.type === "call") void answer(host, classes, command);
-    else reportIdle(host, command.id);
+    else if (command.type === "idle?") reportIdle(host, command.id);
+    else {
+      void host.stop().then(() => process.exit(0));
+      stopping();
+    }
   });
   report({ type: "ready" });
 }
@@ -105,6 +113,6 @@ function reportIdle(host: Host, id: number): void {
   const timer = setInterval(() => {
     if (!host.listAgents().every(isIdle)) return;
     clearInterval(timer);
-    report({ type: "idle", id });
+    report({ type: "idle", id, agents: host.listAgents() });
   }, LOOK_EVERY_MS);
 }

@@ -16,6 +16,9 @@ interface Job {
   readonly times?: number;
 }
 
+/** In a later life the agent does not come up at once. */
+let failingStarts = Number(process.env["FAILING_STARTS"] ?? 0);
+
 type Run = QueueRun<Job> | ScheduleRun<Job>;
 
 /** Released by the driver; in a later life nobody would. */
@@ -24,6 +27,11 @@ if (isLaterLife) release.resolve();
 
 class Worker extends Watched<Count> {
   override initialState: Count = { n: 0 };
+
+  override onStart(): void {
+    if (isLaterLife && failingStarts-- > 0) throw new Error("not yet");
+    super.onStart();
+  }
 
   setUp(): void {
     this.sql`CREATE TABLE IF NOT EXISTS run (key TEXT NOT NULL, occurrence TEXT NOT NULL)`;
@@ -53,9 +61,22 @@ class Worker extends Watched<Count> {
 
   // Work
 
-  add(callback: "sync" | "async" | "flaky" | "asyncFlaky" | "doomed" | "held", key: string): Promise<string> {
+  add(callback: "sync" | "async" | "flaky" | "asyncFlaky" | "doomed" | "held" | "planter", key: string): Promise<string> {
     const retry = { maxAttempts: 2, baseDelayMs: 500, maxDelayMs: 500 };
     return this.queue(callback, { key, ...QUEUED }, { retry });
+  }
+
+  /** Its second try is long after the first. */
+  addSlow(key: string): Promise<string> {
+    return this.queue("flaky", { key, ...QUEUED }, { retry: { maxAttempts: 2, baseDelayMs: 20_000, maxDelayMs: 20_000 } });
+  }
+
+  addPoison(callback: "poison" | "asyncPoison"): Promise<string> {
+    return this.queue(callback, { key: callback, ...QUEUED }, { id: callback });
+  }
+
+  spawnPoison(): string {
+    return this.spawnFiber("asyncPoison", { key: "fiber" }, { idempotencyKey: "fiber" });
   }
 
   async plan(when: "delayed" | "date" | "cron" | "every", callback: "sync" | "async", key: string): Promise<string> {
@@ -111,6 +132,24 @@ class Worker extends Watched<Count> {
     await this.async(job, run);
   }
 
+  /** Asks for more work at its end: in a host that stops, that is for the next one. */
+  async planter(job: Job, run: Run): Promise<void> {
+    await this.held(job, run);
+    await this.schedule(1, "sync", { key: "planted schedule" }, { idempotent: true });
+    await this.queue("sync", { key: "planted item", ...QUEUED }, { id: "planted" });
+  }
+
+  /** Ends the process whenever it runs. */
+  poison({ key }: Job, { attempt }: { attempt: number }): void {
+    report({ type: "poisoned", key, attempt });
+    process.kill(process.pid, "SIGKILL");
+  }
+
+  async asyncPoison(job: Job, run: { attempt: number }): Promise<void> {
+    await new Promise((resolve) => setImmediate(resolve));
+    this.poison(job, run);
+  }
+
   #begin({ key }: Job, { occurrence, attempt, id }: Run): void {
     report({ type: "ran", key, occurrence, attempt, id });
   }
@@ -129,15 +168,25 @@ class Worker extends Watched<Count> {
   result() {
     const isSetUp = this.sql`SELECT 1 FROM sqlite_master WHERE name = 'run'`.length > 0;
     const runs = isSetUp ? this.sql`SELECT key, occurrence FROM run ORDER BY rowid` : [];
-    return { state: this.state, runs };
+    return { state: this.state, runs, open: this.open() };
   }
 
   item(id: string) {
-    const { status, error } = this.getQueue(id) ?? {};
+    const { status, error } = this.getQueue(id) ?? this.inspectFiberByKey(id) ?? {};
     return { status, error };
   }
 }
 
-const agents = { Worker };
+/** Registered when the other one is not, so that the host has a class at all. */
+class Other extends Watched {}
+
+const { IDLE_MS, MAX_AGENTS, WITHOUT_WORKER } = process.env;
+const agents = WITHOUT_WORKER === undefined ? { Worker } : { Other };
 reportEvents();
-obey(createHost({ agents, ...watchedOptions() }), agents);
+const host = createHost({
+  agents,
+  ...watchedOptions(),
+  ...(IDLE_MS === undefined ? {} : { idleMs: Number(IDLE_MS) }),
+  ...(MAX_AGENTS === undefined ? {} : { limits: { agents: Number(MAX_AGENTS) } }),
+});
+obey(host, agents, () => release.resolve());

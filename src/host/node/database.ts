@@ -47,6 +47,10 @@ export class AgentDatabase implements AgentStore {
     this.#events = events;
   }
 
+  get blank(): boolean {
+    return !this.#announced && !this.#file.exists();
+  }
+
   get wrote(): boolean {
     return this.#announced;
   }

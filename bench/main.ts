@@ -1,0 +1,25 @@
+// `npm run bench` measures and prints; `npm run bench -- --write` also updates RESULTS.md.
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { cpus, totalmem, type } from "node:os";
+import { foundation } from "./foundation/foundation.ts";
+import { replaceSection, toMarkdown } from "./foundation/section.ts";
+
+const results = new URL("./RESULTS.md", import.meta.url);
+const head = "# Results\n\nMeasured by `npm run bench -- --write`. Ratios travel between machines, rates do not.\n";
+
+for (const section of [foundation]) {
+  const figures = await section.run((line) => process.stderr.write(`  ${line}\n`));
+  const text = toMarkdown(section, figures, machine());
+  process.stdout.write(`\n${text}\n`);
+  if (!process.argv.includes("--write")) continue;
+  const before = existsSync(results) ? readFileSync(results, "utf8") : head;
+  writeFileSync(results, replaceSection(before, section.title, text));
+}
+
+function machine(): string {
+  const cores = cpus();
+  const model = cores[0]?.model.trim() ?? "unknown";
+  const gib = Math.round(totalmem() / 1024 ** 3);
+  const day = new Date().toISOString().slice(0, 10);
+  return `${day}, Node ${process.versions.node}, ${type()}, ${cores.length} x ${model}, ${gib} GiB.`;
+}
