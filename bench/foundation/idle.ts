@@ -6,6 +6,7 @@ import type { Figure } from "./section.ts";
 
 const AGENTS = 1_000;
 const SCHEDULES_EACH = 10;
+const AT_ONCE = 50;
 const IDLE_MS = 1_000;
 
 /** A thousand agents with ten schedules each: what they cost in memory while nothing happens. */
@@ -18,7 +19,10 @@ export function measureIdle(): Promise<Figure[]> {
     const urls = (url: string) => Array.from({ length: AGENTS }, (_, i) => `${url.replace("http", "ws")}/agents/bench/idle-${i}`);
     const base = await memory();
     const scheduled = await rate(AGENTS * SCHEDULES_EACH, async () => {
-      for (let i = 0; i < AGENTS; i++) await awake.getAgentByName(Bench, `idle-${i}`).plan(SCHEDULES_EACH);
+      for (let i = 0; i < AGENTS; i += AT_ONCE) {
+        const some = Array.from({ length: AT_ONCE }, (_, k) => awake.getAgentByName(Bench, `idle-${i + k}`));
+        await Promise.all(some.map((agent) => agent.plan(SCHEDULES_EACH)));
+      }
     });
     const live = await memory();
     await client.run({ type: "connect", urls: urls(awake.url) });

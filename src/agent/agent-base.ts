@@ -3,8 +3,7 @@ import type { AgentHost, AgentPath, SqlRow } from "../port.ts";
 import type { RetryOptions } from "../fiber/retry.ts";
 import { listCallables, type CallableOptions } from "./callable.ts";
 import type { Connection } from "./connection.ts";
-import { buildParts } from "./build-parts.ts";
-import { type AgentParts, parts } from "./parts.ts";
+import { AgentParts, parts } from "./parts.ts";
 import type { StateSource } from "./state.ts";
 import { type SqlParameter, userSql } from "./user-sql.ts";
 
@@ -35,7 +34,7 @@ export class AgentBase<State = unknown, Props = unknown> {
   readonly [parts]: AgentParts<State>;
 
   constructor(host: AgentHost) {
-    this[parts] = buildParts<State>(this, host);
+    this[parts] = new AgentParts<State>(this, host);
   }
 
   /** The instance's name. */

@@ -1,7 +1,7 @@
 import { type AgentHost, type AgentStep, hosted, type HostedAgent, type HostedAgentClass } from "../port.ts";
 import type { ChildRow } from "../store/child.ts";
 import type { AgentStub } from "../stub.ts";
-import { createHosted } from "./hosted.ts";
+import { Hosting } from "./hosted.ts";
 import { parts } from "./parts.ts";
 import type { ChildClass } from "./sub-agents.ts";
 import { WorkingAgent } from "./working-agent.ts";
@@ -27,7 +27,7 @@ export class Agent<State = unknown, Props = unknown> extends WorkingAgent<State,
 
   constructor(host: AgentHost) {
     super(host);
-    this[hosted] = createHosted(this);
+    this[hosted] = new Hosting(this);
   }
 
   // Children

@@ -16,9 +16,8 @@ import type { ChatAnswer } from "../turn/chunk-source.ts";
 import type { MessageConcurrency } from "../turn/overlap.ts";
 import { continueLast, persist, save } from "../turn/save.ts";
 import { Agent } from "./agent.ts";
-import { chatFeature, chatWork, type ChatRoom, openRoom } from "./chat-feature.ts";
+import { ChatFeature } from "./chat-feature.ts";
 import { runAs } from "./context.ts";
-import { Lazy } from "./lazy.ts";
 import { parts } from "./parts.ts";
 
 const noop: GenerateTextOnFinishCallback<ToolSet> = () => {};
@@ -28,17 +27,26 @@ const noop: GenerateTextOnFinishCallback<ToolSet> = () => {};
  * streams; messages, streams, tool calls and approvals are stored, sent to every client, and survive restarts.
  */
 export class AIChatAgent<State = unknown, Props = unknown> extends Agent<State, Props> {
-  readonly #room: Lazy<ChatRoom>;
+  readonly #feature: ChatFeature;
 
   constructor(host: AgentHost) {
     super(host);
-    const own = this[parts];
+    this.#feature = new ChatFeature(this[parts], () => this.#hooks());
+    this[parts].features.push(this.#feature);
+  }
+
+  get #chat(): Chat {
+    return this.#feature.room.chat;
+  }
+
+  #hooks(): ChatHooks {
+    const { context } = this[parts].host;
     const as = <T>(work: () => T): T =>
-      runAs(host.context, { agent: this, connection: undefined, request: undefined }, work);
-    const hooks: ChatHooks = {
+      runAs(context, { agent: this, connection: undefined, request: undefined }, work);
+    return {
       respond: async (options) => as(() => this.onChatMessage(noop, options)),
       responded: (result) => as(() => this.onChatResponse(result)),
-      recover: (context) => as(() => this.onChatRecovery(context)),
+      recover: (recovery) => as(() => this.onChatRecovery(recovery)),
       sanitize: (message) => this.sanitizeMessageForPersistence(message),
       repairToolPart: (part, message) => this.repairInterruptedToolPart(part, message),
       failed: (error) => void (async () => this.onError(error))().catch(() => {}),
@@ -50,13 +58,6 @@ export class AIChatAgent<State = unknown, Props = unknown> extends Agent<State, 
         approvalTimeoutMs: this.approvalTimeoutMs,
       }),
     };
-    this.#room = new Lazy(() => openRoom(host, hooks, own));
-    own.features.push(chatFeature(host, this.#room));
-    own.works.push(chatWork(this.#room));
-  }
-
-  get #chat(): Chat {
-    return this.#room.value.chat;
   }
 
   // Settings

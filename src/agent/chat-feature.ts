@@ -5,7 +5,6 @@ import { Resume } from "../live/resume.ts";
 import { isRecord } from "../message/json.ts";
 import { parseUserMessage } from "../message/validate.ts";
 import type { UIMessage } from "../message/types.ts";
-import type { AgentHost } from "../port.ts";
 import { Chat } from "../turn/chat.ts";
 import type { ChatHooks } from "../turn/chat-types.ts";
 import { persist } from "../turn/save.ts";
@@ -13,8 +12,8 @@ import { lastSegment } from "../wire/address.ts";
 import type { ParsedFrame } from "../wire/parse.ts";
 import { answerChatRequest } from "./chat-http.ts";
 import { type Connection, socketOf } from "./connection.ts";
-import type { OnDemand } from "./lazy.ts";
-import type { AgentParts, Feature } from "./parts.ts";
+import type { Feature } from "./feature.ts";
+import type { AgentParts } from "./parts.ts";
 
 /** A chat and those who listen to it. */
 export interface ChatRoom {
@@ -23,45 +22,66 @@ export interface ChatRoom {
   readonly resume: Resume;
 }
 
-/** Builds the chat of an agent: its turns, and how clients are told of them. */
-export function openRoom(
-  host: AgentHost,
-  hooks: ChatHooks,
-  agent: Pick<AgentParts<unknown>, "rearm" | "draining">,
-): ChatRoom {
-  const audience = new Audience(() => host.sockets.all());
+/** Joins a chat to its agent: frames and requests in. The chat is made when something is said, or was. */
+export class ChatFeature implements Feature {
+  readonly #own: Pick<AgentParts<unknown>, "host" | "rearm" | "draining">;
+  readonly #hooks: () => ChatHooks;
+  #room: ChatRoom | undefined;
+
+  constructor(own: Pick<AgentParts<unknown>, "host" | "rearm" | "draining">, hooks: () => ChatHooks) {
+    this.#own = own;
+    this.#hooks = hooks;
+  }
+
+  get room(): ChatRoom {
+    return (this.#room ??= openRoom(this.#own, this.#hooks()));
+  }
+
+  get work(): Work {
+    return this.room.chat;
+  }
+
+  started(): void {
+    if (!this.#own.host.blank) this.room.chat.start();
+  }
+
+  connecting(connection: Connection): void {
+    if (!this.#own.host.blank) this.room.resume.connecting(socketOf(connection));
+  }
+
+  closed(connection: Connection): void {
+    this.#room?.resume.closed(socketOf(connection));
+  }
+
+  frame(connection: Connection, frame: ParsedFrame): boolean {
+    return handleFrame(this.room, connection, frame);
+  }
+
+  request(request: Request): Response | undefined | Promise<Response | undefined> {
+    const isTranscript = request.method === "GET" && lastSegment(new URL(request.url).pathname) === "get-messages";
+    if (!isTranscript) return answerChatRequest(() => this.room, request);
+    return new Response(storedJson(this.room.chat), { headers: { "content-type": "application/json" } });
+  }
+
+  halt(reason: unknown): void {
+    this.#room?.chat.halt(reason);
+  }
+}
+
+function openRoom(own: Pick<AgentParts<unknown>, "host" | "rearm" | "draining">, hooks: ChatHooks): ChatRoom {
+  const audience = new Audience(() => own.host.sockets.all());
   const live = new LiveChat(
     audience,
     () => chat,
     () => resume,
   );
-  const chat: Chat = new Chat(host, hooks, live, { changed: () => agent.rearm(), stopped: () => agent.draining });
+  const chat: Chat = new Chat(own.host, hooks, live, { changed: () => own.rearm(), stopped: () => own.draining });
   const resume: Resume = new Resume(chat, audience, live);
   return { chat, live, resume };
 }
 
-/** Joins a chat to its agent: frames and requests in. The chat is made when something is said, or was. */
-export function chatFeature(host: AgentHost, room: OnDemand<ChatRoom>): Feature {
-  return {
-    started() {
-      if (!host.blank) room.value.chat.start();
-    },
-    connecting(connection) {
-      if (!host.blank) room.value.resume.connecting(socketOf(connection));
-    },
-    closed: (connection) => room.made?.resume.closed(socketOf(connection)),
-    frame: (connection, frame) => handleFrame(room, connection, frame),
-    request(request) {
-      const isTranscript = request.method === "GET" && lastSegment(new URL(request.url).pathname) === "get-messages";
-      if (!isTranscript) return answerChatRequest(() => room.value, request);
-      return new Response(storedJson(room.value.chat), { headers: { "content-type": "application/json" } });
-    },
-  };
-}
-
-function handleFrame(room: OnDemand<ChatRoom>, connection: Connection, frame: ParsedFrame): boolean {
+function handleFrame({ chat, live, resume }: ChatRoom, connection: Connection, frame: ParsedFrame): boolean {
   const socket = socketOf(connection);
-  const { chat, live, resume } = room.value;
   switch (frame.kind) {
     case "chat-request": {
       const trigger = frame.trigger === "regenerate-message" ? "regenerate" : "submit";
@@ -97,18 +117,6 @@ function handleFrame(room: OnDemand<ChatRoom>, connection: Connection, frame: Pa
     default:
       return false;
   }
-}
-
-/** The chat as work with a due time. */
-export function chatWork(room: OnDemand<ChatRoom>): OnDemand<Work> {
-  return {
-    get value() {
-      return room.value.chat;
-    },
-    get made() {
-      return room.made?.chat;
-    },
-  };
 }
 
 /** What is stored, without an answer that has only begun: that one comes by the stream. */

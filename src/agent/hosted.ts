@@ -1,156 +1,172 @@
 import { errorText, PerdureError } from "../error.ts";
-import type { HostedAgent, Socket } from "../port.ts";
+import type { AgentStep, HostedAgent, Socket } from "../port.ts";
 import { encodeFrame } from "../wire/encode.ts";
 import { kebabCase } from "../wire/kebab.ts";
 import { parseFrame } from "../wire/parse.ts";
 import type { Agent } from "./agent.ts";
 import type { Connection } from "./connection.ts";
 import { runAs } from "./context.ts";
-import { parts } from "./parts.ts";
+import { type AgentParts, parts } from "./parts.ts";
 import { answerCall } from "./rpc.ts";
 
-const NO_MCP = { servers: {}, tools: [], prompts: [], resources: [] };
+/** No MCP servers yet. Clients wait for this frame. */
+const MCP_FRAME = encodeFrame({
+  type: "cf_agent_mcp_servers",
+  mcp: { servers: {}, tools: [], prompts: [], resources: [] },
+});
 
 /** Joins an agent to its host: every way in, each run as that agent, none of them throwing what a user did. */
-export function createHosted(agent: Agent): HostedAgent {
-  const own = agent[parts];
-  const { host, connections, features, works } = own;
-  const options = () => (agent.constructor as typeof Agent).options;
-  const as = <T>(work: () => T, connection?: Connection, request?: Request): T =>
-    runAs(host.context, { agent, connection, request }, work);
-  const report = async (error: unknown, connection?: Connection): Promise<void> => {
-    try {
-      await agent.onError(error, connection);
-    } catch (thrown) {
-      host.emit("agent:failed", { stage: "onError", error: errorText(thrown) });
-    }
-  };
+export class Hosting implements HostedAgent {
+  readonly #agent: Agent;
+  readonly #own: AgentParts<unknown>;
 
-  function greet(connection: Connection): void {
-    for (const feature of features) feature.connecting?.(connection);
-    if (connection.isQuiet) return;
-    const state = own.state.frame();
-    if (options().sendIdentityOnConnect ?? true) {
-      const leaf = host.path.at(-1) ?? host.path[0];
-      const identity = { type: "cf_agent_identity", name: leaf.name, agent: kebabCase(leaf.className) } as const;
-      connection.send(encodeFrame(state === undefined ? identity : { ...identity, stateFollows: true }));
-    }
-    if (state !== undefined) connection.send(state);
-    connection.send(encodeFrame({ type: "cf_agent_mcp_servers", mcp: NO_MCP }));
+  constructor(agent: Agent) {
+    this.#agent = agent;
+    this.#own = agent[parts];
   }
 
-  async function connect(connection: Connection, socket: Socket, request: Request): Promise<void> {
+  async start(props: unknown): Promise<void> {
+    const { host, features } = this.#own;
+    await this.#reported(() => this.#agent.onStart(props));
+    for (const feature of features) feature.started?.();
+    if (!host.blank) this.#own.fibers.recover();
+    this.#own.rearm();
+  }
+
+  request(request: Request): Promise<Response> {
+    return this.#reported(() => this.#respond(request), undefined, request);
+  }
+
+  connect(socket: Socket, request: Request): Promise<void> {
+    const connection = this.#own.connections.of(socket);
+    return this.#reported(() => this.#connect(connection, socket, request), connection, request);
+  }
+
+  async message(socket: Socket, data: string | Uint8Array): Promise<void> {
+    const connection = this.#own.connections.of(socket);
+    await this.#contained(() => this.#receive(connection, data), connection);
+  }
+
+  async close(socket: Socket, code: number, reason: string, wasClean: boolean): Promise<void> {
+    const connection = this.#own.connections.of(socket);
+    this.#own.host.emit("connection:closed", { connectionId: connection.id, code, reason });
+    for (const feature of this.#own.features) feature.closed?.(connection);
+    await this.#contained(() => this.#agent.onClose(connection, code, reason, wasClean), connection);
+  }
+
+  alarm(): Promise<void> {
+    for (const work of this.#own.works()) this.#as(() => work.runDue());
+    this.#own.rearm();
+    return Promise.resolve();
+  }
+
+  async invoke(method: string, args: readonly unknown[]): Promise<unknown> {
+    const agent = this.#agent;
+    const target: unknown = method in Object.prototype ? undefined : Reflect.get(agent, method);
+    if (typeof target !== "function") {
+      throw new PerdureError("not_found", `${this.#own.host.id} has no method "${method}".`);
+    }
+    return this.#as(() => Reflect.apply(target, agent, args) as unknown);
+  }
+
+  admitChild(request: Request, child: AgentStep): Promise<Request | Response | undefined> {
+    const admit = async () => {
+      const answer = await this.#agent.onBeforeSubAgent(request, child);
+      if (!(answer instanceof Response)) this.#own.children.admit(child);
+      return answer ?? undefined;
+    };
+    return this.#reported(admit, undefined, request);
+  }
+
+  childRemoved(child: AgentStep): void {
+    this.#own.children.forget(child.className, child.name);
+  }
+
+  drain(): void {
+    this.#own.draining = true;
+  }
+
+  halt(reason: unknown): void {
+    this.#own.halt(reason);
+  }
+
+  async #connect(connection: Connection, socket: Socket, request: Request): Promise<void> {
+    const agent = this.#agent;
     const context = { request };
     connection.isReadonly = agent.shouldConnectionBeReadonly(connection, context);
     connection.isQuiet = !agent.shouldSendProtocolMessages(connection, context);
     const tags = await agent.getConnectionTags(connection, context);
-    greet(connection);
+    this.#greet(connection);
     socket.join([...tags]);
-    host.emit("connection:opened", { connectionId: connection.id });
+    this.#own.host.emit("connection:opened", { connectionId: connection.id });
     await agent.onConnect(connection, context);
   }
 
-  async function receive(connection: Connection, data: string | Uint8Array): Promise<void> {
-    const frame = parseFrame(data);
-    if (frame.kind === "rpc") return answerCall(host, agent, connection, frame);
-    if (frame.kind === "state") {
-      return own.state.setFromClient(frame.state, connection, options().allowClientState ?? false);
+  #greet(connection: Connection): void {
+    const { host, features, state, options } = this.#own;
+    for (const feature of features) feature.connecting?.(connection);
+    if (connection.isQuiet) return;
+    const stateFrame = state.frame();
+    if (options.sendIdentityOnConnect ?? true) {
+      const leaf = host.path.at(-1) ?? host.path[0];
+      const identity = { type: "cf_agent_identity", name: leaf.name, agent: kebabCase(leaf.className) } as const;
+      connection.send(encodeFrame(stateFrame === undefined ? identity : { ...identity, stateFollows: true }));
     }
-    if (frame.kind === "refused")
-      return host.emit("frame:refused", { connectionId: connection.id, reason: frame.reason });
-    if (frame.kind !== "other") {
-      for (const feature of features) if (await feature.frame?.(connection, frame)) return;
-    } else if (frame.reason !== undefined) {
-      host.emit("frame:refused", { connectionId: connection.id, reason: frame.reason });
-    }
-    await agent.onMessage(connection, data);
+    if (stateFrame !== undefined) connection.send(stateFrame);
+    connection.send(MCP_FRAME);
   }
 
-  async function respond(request: Request): Promise<Response> {
-    for (const feature of features) {
+  async #receive(connection: Connection, data: string | Uint8Array): Promise<void> {
+    const { host, features, state, options } = this.#own;
+    const frame = parseFrame(data);
+    if (frame.kind === "rpc") return answerCall(host, this.#agent, connection, frame);
+    if (frame.kind === "state") return state.setFromClient(frame.state, connection, options.allowClientState ?? false);
+    if (frame.kind === "refused" || (frame.kind === "other" && frame.reason !== undefined)) {
+      host.emit("frame:refused", { connectionId: connection.id, reason: frame.reason ?? "" });
+    }
+    if (frame.kind === "refused") return;
+    if (frame.kind !== "other") {
+      for (const feature of features) if (await feature.frame?.(connection, frame)) return;
+    }
+    await this.#agent.onMessage(connection, data);
+  }
+
+  async #respond(request: Request): Promise<Response> {
+    for (const feature of this.#own.features) {
       const response = await feature.request?.(request);
       if (response !== undefined) return response;
     }
-    return agent.onRequest(request);
+    return this.#agent.onRequest(request);
   }
 
-  return {
-    async start(props) {
-      try {
-        await as(() => agent.onStart(props));
-      } catch (thrown) {
-        await report(thrown);
-        throw thrown;
-      }
-      for (const feature of features) feature.started?.();
-      if (!host.blank) own.fibers.recover();
-      own.rearm();
-    },
-    async request(request) {
-      try {
-        return await as(() => respond(request), undefined, request);
-      } catch (thrown) {
-        await report(thrown);
-        throw thrown;
-      }
-    },
-    async connect(socket, request) {
-      const connection = connections.of(socket);
-      try {
-        await as(() => connect(connection, socket, request), connection, request);
-      } catch (thrown) {
-        await report(thrown, connection);
-        throw thrown;
-      }
-    },
-    async message(socket, data) {
-      const connection = connections.of(socket);
-      try {
-        await as(() => receive(connection, data), connection);
-      } catch (thrown) {
-        await report(thrown, connection);
-      }
-    },
-    async close(socket, code, reason, wasClean) {
-      const connection = connections.of(socket);
-      host.emit("connection:closed", { connectionId: connection.id, code, reason });
-      for (const feature of features) feature.closed?.(connection);
-      try {
-        await as(() => agent.onClose(connection, code, reason, wasClean), connection);
-      } catch (thrown) {
-        await report(thrown, connection);
-      }
-    },
-    alarm() {
-      for (const work of works) as(() => work.value.runDue());
-      own.rearm();
-      return Promise.resolve();
-    },
-    async invoke(method, args) {
-      const target: unknown = method in Object.prototype ? undefined : Reflect.get(agent, method);
-      if (typeof target !== "function") {
-        throw new PerdureError("not_found", `${host.id} has no method "${method}".`);
-      }
-      return as(() => Reflect.apply(target, agent, args) as unknown);
-    },
-    async admitChild(request, child) {
-      try {
-        const answer = await as(() => agent.onBeforeSubAgent(request, child), undefined, request);
-        if (!(answer instanceof Response)) own.children.admit(child);
-        return answer ?? undefined;
-      } catch (thrown) {
-        await report(thrown);
-        throw thrown;
-      }
-    },
-    childRemoved: (child) => own.children.forget(child.className, child.name),
-    drain() {
-      own.draining = true;
-    },
-    halt(reason) {
-      own.draining = true;
-      own.halted = true;
-      for (const work of works) work.made?.halt(reason);
-    },
-  };
+  #as<T>(work: () => T, connection?: Connection, request?: Request): T {
+    return runAs(this.#own.host.context, { agent: this.#agent, connection, request }, work);
+  }
+
+  /** What is thrown is told to the agent, and to the caller. */
+  async #reported<T>(work: () => T | Promise<T>, connection?: Connection, request?: Request): Promise<T> {
+    try {
+      return await this.#as(work, connection, request);
+    } catch (thrown) {
+      await this.#report(thrown, connection);
+      throw thrown;
+    }
+  }
+
+  /** What is thrown is told to the agent, and that is all: nobody else waits. */
+  async #contained(work: () => void | Promise<void>, connection: Connection): Promise<void> {
+    try {
+      await this.#as(work, connection);
+    } catch (thrown) {
+      await this.#report(thrown, connection);
+    }
+  }
+
+  async #report(error: unknown, connection?: Connection): Promise<void> {
+    try {
+      await this.#agent.onError(error, connection);
+    } catch (thrown) {
+      this.#own.host.emit("agent:failed", { stage: "onError", error: errorText(thrown) });
+    }
+  }
 }

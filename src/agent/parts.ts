@@ -1,52 +1,151 @@
-import type { Fibers } from "../fiber/fibers.ts";
-import type { Queue } from "../fiber/queue.ts";
-import type { RetryOptions } from "../fiber/retry.ts";
-import type { Schedules } from "../fiber/schedules.ts";
-import type { Work } from "../fiber/work.ts";
+import { Fibers } from "../fiber/fibers.ts";
+import { Queue } from "../fiber/queue.ts";
+import { DEFAULT_RETRY, resolveRetry, type RetryOptions } from "../fiber/retry.ts";
+import { Schedules } from "../fiber/schedules.ts";
+import type { Work, WorkContext } from "../fiber/work.ts";
 import type { AgentHost } from "../port.ts";
-import type { ParsedFrame } from "../wire/parse.ts";
-import type { OnDemand } from "./lazy.ts";
-import type { Connection, Connections } from "./connection.ts";
-import type { StateKeeper } from "./state.ts";
-import type { SubAgents } from "./sub-agents.ts";
+import type { Agent } from "./agent.ts";
+import type { AgentBase } from "./agent-base.ts";
+import { type Connection, Connections } from "./connection.ts";
+import { carryWith, getCurrentAgent, runAs } from "./context.ts";
+import type { Feature } from "./feature.ts";
+import { StateKeeper, type StateOwner, type StateSource } from "./state.ts";
+import { SubAgents } from "./sub-agents.ts";
+
+/** Where the parts of an agent are. Under a symbol: every plain name belongs to those who extend the class. */
+export const parts: unique symbol = Symbol("perdure.parts");
 
 /**
- * A feature that a class adds to the agent underneath it (chat is one). Each member is asked in the order of
- * the features; none may be slow but `request` and `frame`.
+ * What an agent object is wired from. Parts are made when they are first used: most agents that are connected use
+ * few of them, and there may be many thousands of such agents.
  */
-export interface Feature {
-  /** After `onStart`, before anything else is handled. */
-  started?(): void;
-  /** Sends what a new connection must see first; it gets no broadcasts before this returns. */
-  connecting?(connection: Connection): void;
-  /** Takes a frame that the base agent does not handle. @returns false to leave it to `onMessage`. */
-  frame?(connection: Connection, frame: ParsedFrame): boolean | Promise<boolean>;
-  /** Answers a request before `onRequest` does, or returns undefined. */
-  request?(request: Request): Response | undefined | Promise<Response | undefined>;
-  closed?(connection: Connection): void;
-}
-
-/** What an agent object is wired from. Kept under a symbol: every plain name belongs to those who extend it. */
-export interface AgentParts<State> {
+export class AgentParts<State> implements WorkContext, StateOwner<State> {
   readonly host: AgentHost;
-  readonly connections: Connections;
+  readonly features: Feature[] = [];
   readonly state: StateKeeper<State>;
-  readonly schedules: Schedules;
-  readonly queue: Queue;
-  readonly fibers: Fibers;
-  readonly children: SubAgents;
-  readonly features: Feature[];
-  /** Everything with a due time; all share the agent's one alarm. */
-  readonly works: OnDemand<Work>[];
-  /** Defaults for retries. */
-  readonly retry: Required<RetryOptions>;
+  readonly #agent: AgentBase<State>;
+  #connections: Connections | undefined;
+  #children: SubAgents | undefined;
+  #schedules: Schedules | undefined;
+  #queue: Queue | undefined;
+  #fibers: Fibers | undefined;
+  #retry: Required<RetryOptions> | undefined;
   /** No new work: the host is going away. */
-  draining: boolean;
-  /** This life is over. */
-  halted: boolean;
-  /** Recomputes the alarm. */
-  rearm(): void;
-}
+  draining = false;
+  /** This life is over: nothing may be written any more. */
+  halted = false;
 
-/** Where the parts of an agent are. */
-export const parts: unique symbol = Symbol("perdure.parts");
+  /** Fields of subclasses are not set yet when this runs. */
+  constructor(agent: AgentBase<State>, host: AgentHost) {
+    carryWith(host.context);
+    this.host = host;
+    this.#agent = agent;
+    this.state = new StateKeeper(host, this);
+  }
+
+  get options() {
+    return (this.#agent.constructor as typeof AgentBase).options;
+  }
+
+  get connections(): Connections {
+    return (this.#connections ??= new Connections());
+  }
+
+  get children(): SubAgents {
+    return (this.#children ??= new SubAgents(this.host));
+  }
+
+  get schedules(): Schedules {
+    return (this.#schedules ??= new Schedules(this));
+  }
+
+  get queue(): Queue {
+    return (this.#queue ??= new Queue(this));
+  }
+
+  get fibers(): Fibers {
+    return (this.#fibers ??= new Fibers(this, { recoveryMaxAgeMs: this.options.fiberRecoveryMaxAgeMs }));
+  }
+
+  /** Everything with a due time; all share the agent's one alarm. */
+  *works(): Generator<Work> {
+    yield this.schedules;
+    yield this.queue;
+    yield this.fibers;
+    for (const feature of this.features) if (feature.work !== undefined) yield feature.work;
+  }
+
+  /** Recomputes the alarm. Also while draining: the time of what is left for the next start comes from here. */
+  rearm(): void {
+    if (this.halted) return;
+    let next: number | null = null;
+    for (const work of this.host.blank ? [] : this.works()) {
+      const at = work.next();
+      if (at !== null && (next === null || at < next)) next = at;
+    }
+    this.host.alarm(next);
+  }
+
+  halt(reason: unknown): void {
+    this.draining = true;
+    this.halted = true;
+    for (const work of [this.#schedules, this.#queue, this.#fibers]) work?.halt(reason);
+    for (const feature of this.features) feature.halt?.(reason);
+  }
+
+  // What work asks of its agent.
+
+  /** Defaults for retries. */
+  get retry(): Required<RetryOptions> {
+    return (this.#retry ??= resolveRetry(this.options.retry, DEFAULT_RETRY));
+  }
+
+  /** The method as scheduled work calls it: as this agent, and for no connection. */
+  method(name: string): ((...args: unknown[]) => unknown) | undefined {
+    const agent = this.#agent;
+    const method: unknown = name in Object.prototype ? undefined : Reflect.get(agent, name);
+    if (typeof method !== "function") return undefined;
+    return (...args) => {
+      const current = {
+        ...getCurrentAgent(),
+        agent: agent as unknown as Agent,
+        connection: undefined,
+        request: undefined,
+      };
+      return runAs(this.host.context, current, () => Reflect.apply(method, agent, args) as unknown);
+    };
+  }
+
+  stopped(): boolean {
+    return this.draining;
+  }
+
+  changed(): void {
+    this.rearm();
+  }
+
+  // What the state asks of its agent.
+
+  initialState(): State | undefined {
+    return this.#agent.initialState;
+  }
+
+  validate(next: State, source: StateSource): void {
+    this.#agent.validateStateChange(next, source);
+  }
+
+  /** Best effort: the change stands whatever becomes of this. */
+  stateChanged(state: State, source: StateSource): void {
+    const agent = this.#agent;
+    void (async () => agent.onStateChanged(state, source))().catch((error: unknown) => agent.onError(error));
+  }
+
+  *readers(): Generator<Connection> {
+    for (const connection of this.#agent.getConnections()) if (!connection.isQuiet) yield connection;
+  }
+
+  current(): Connection | undefined {
+    const current = getCurrentAgent();
+    return (current.agent as unknown) === this.#agent ? current.connection : undefined;
+  }
+}

@@ -14,7 +14,7 @@ export interface StateOwner<State> {
   /** Throws to refuse. Nothing was changed then. */
   validate(next: State, source: StateSource): void;
   /** After the change is stored and sent. */
-  changed(state: State, source: StateSource): void;
+  stateChanged(state: State, source: StateSource): void;
   /** Connections that get state frames. */
   readers(): Iterable<Connection>;
   /** The connection that is being served, if any. */
@@ -75,7 +75,7 @@ export class StateKeeper<State> {
         return;
       }
       this.#host.emit("state:changed", { source: source === "server" ? "server" : source.id });
-      this.#owner.changed(next, source);
+      this.#owner.stateChanged(next, source);
     });
   }
 

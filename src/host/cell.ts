@@ -58,7 +58,12 @@ export class Cell implements LifeCell, SocketOwner {
 
   /** Something is running, or about to leave. */
   get busy(): boolean {
-    return this.#under > 0 || this.#starting !== undefined || this.#life?.gate.empty === false;
+    return this.#under > 0 || this.#starting !== undefined || this.#life?.gate.empty === false || this.#isDue;
+  }
+
+  /** Its alarm is about to run. Let go now, it would have to be woken at once, and could be let go again, for ever. */
+  get #isDue(): boolean {
+    return this.#cancelAlarm !== undefined && this.#alarmAt !== null && this.#alarmAt <= this.#around.clock.now();
   }
 
   get lastUsed(): number {
@@ -97,6 +102,8 @@ export class Cell implements LifeCell, SocketOwner {
       },
       (error: unknown) => {
         this.#publishFailure("wake", error);
+        // A full host is no fault of the agent: it is tried again soon, however often that happens.
+        if (PerdureError.is(error, "limit")) this.#retries = 0;
         if (!wasEnded(error)) this.#wakeLater();
       },
     );

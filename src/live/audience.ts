@@ -12,7 +12,12 @@ export class Audience {
 
   /** To everyone, but for one socket. */
   tell(frame: string, except?: Socket): void {
-    for (const socket of this.#sockets()) if (socket !== except) socket.send(frame);
+    for (const socket of this.others(except)) socket.send(frame);
+  }
+
+  /** Everyone but one. */
+  *others(except?: Socket): Generator<Socket> {
+    for (const socket of this.#sockets()) if (socket !== except) yield socket;
   }
 
   /** To everyone who is up to date with the stream. */

@@ -26,6 +26,8 @@ export class Resume implements Waiting {
   readonly #live: LiveChat;
   readonly #clock: Clock;
   readonly #parked = new Set<Socket>();
+  /** Which turn a client went on with last. */
+  readonly #resumed = new WeakMap<Socket, string>();
   #cancelReminder: (() => void) | undefined;
 
   constructor(chat: Chat, audience: Audience, live: LiveChat) {
@@ -75,8 +77,9 @@ export class Resume implements Waiting {
     const { running, host } = this.#chat;
     if (running?.streaming === true && !running.dropped) {
       // What is pending in the log was sent to nobody yet, and comes to this one as to all.
-      if (running.row.id === id) this.#live.replay(socket, running.row, running.log.read(), true);
-      return;
+      if (running.row.id !== id) return;
+      this.#resumed.set(socket, id);
+      return this.#live.replay(socket, running.row, running.log.read(), true);
     }
     const turn = readTurn(host, id);
     if (turn === undefined) {
@@ -97,6 +100,11 @@ export class Resume implements Waiting {
     for (const socket of this.#parked) this.#offer(socket, turn);
     this.#parked.clear();
     this.#remindLater();
+  }
+
+  resumed(socket: Socket): boolean {
+    const { running } = this.#chat;
+    return running !== undefined && this.#resumed.get(socket) === running.row.id;
   }
 
   dismiss(): void {

@@ -116,6 +116,17 @@ export class Transcript implements StoredMessages {
     this.#all().delete(id);
   }
 
+  /** Puts messages behind all others, in the order that they have. */
+  moveToEnd(ids: ReadonlySet<string>): void {
+    if (ids.size === 0) return;
+    const entries = this.#all();
+    for (const entry of [...entries.values()].filter(({ id }) => ids.has(id))) {
+      this.remove(entry.id);
+      putMessage(this.#host, { id: entry.id, role: entry.role, body: entry.json }, this.#host.clock.now());
+      entries.set(entry.id, entry);
+    }
+  }
+
   clear(): void {
     deleteAllMessages(this.#host);
     this.#entries = new Map();

@@ -89,6 +89,11 @@ export function deleteChunks(db: Sql, turn: number): void {
   db.sql("DELETE FROM perdure_stream WHERE turn = ?", turn);
 }
 
+/** Forgets the chunks of every turn but one. */
+export function deleteOtherChunks(db: Sql, turn: number): void {
+  db.sql("DELETE FROM perdure_stream WHERE turn <> ?", turn);
+}
+
 export function deleteAllChunks(db: Sql): void {
   db.sql("DELETE FROM perdure_stream");
 }

@@ -8,9 +8,10 @@ import { newId } from "../id.ts";
 import type { AgentHost } from "../port.ts";
 import type { Transcript } from "../session/transcript.ts";
 import { nameAnswer, type TurnRow } from "../store/turn.ts";
-import { closingChunks, continuationFilter } from "./carry-on.ts";
+import { closingChunks, continuationFilter, hasContent } from "./carry-on.ts";
 import type { ChatOutput, Origin } from "./chat-types.ts";
 import type { SourceChunk } from "./chunk-source.ts";
+import { passWaiting } from "./place.ts";
 import { StreamLog } from "./stream-log.ts";
 
 /** Chunks that show nothing by themselves. */
@@ -68,7 +69,7 @@ export class ActiveTurn {
     this.log = new StreamLog(host, row.seq, (chunks) => output.chunks(row, chunks));
     let leftAt: string | undefined;
     for (const json of row.attempts > 0 ? this.log.read() : []) {
-      const chunk = parseChunk(JSON.parse(json));
+      const chunk = readLogged(json);
       if (chunk === undefined) continue;
       applyChunk(this.builder, chunk);
       leftAt = chunk.type;
@@ -85,9 +86,9 @@ export class ActiveTurn {
     return toMessage(this.builder);
   }
 
-  /** Whether the answer has anything to show. */
+  /** Whether there is nothing of the answer yet that anybody could read. */
   get empty(): boolean {
-    return this.builder.parts.length === 0;
+    return this.builder.inherited === 0 && !hasContent(this.builder);
   }
 
   /** From now on chunks come from another attempt, and are fitted behind what is there. */
@@ -131,8 +132,8 @@ export class ActiveTurn {
   }
 
   /** Notes what a client answered while the stream runs. The answer has been applied already. */
-  note(chunk: UIMessageChunk | undefined): void {
-    if (chunk !== undefined) this.log.append(JSON.stringify(chunk), { keep: true, level: "sync" });
+  note(chunks: readonly UIMessageChunk[]): void {
+    for (const chunk of chunks) this.log.append(JSON.stringify(chunk), { keep: true, level: "sync" });
     this.save();
   }
 
@@ -162,16 +163,26 @@ export class ActiveTurn {
   #name(): void {
     this.log.flush("commit", () => {
       nameAnswer(this.#host, this.row.seq, this.builder.id, this.builder.inherited);
-      if (!this.continuation) this.#transcript.put(this.message);
+      if (this.continuation) return;
+      this.#transcript.put(this.message);
+      passWaiting({ host: this.#host, transcript: this.#transcript }, this.row);
     });
+  }
+}
+
+/** A row that is damaged costs what it held, not the turn. */
+function readLogged(json: string): UIMessageChunk | undefined {
+  try {
+    return parseChunk(JSON.parse(json));
+  } catch {
+    return undefined;
   }
 }
 
 function openAnswer(transcript: Transcript, row: TurnRow): MessageBuilder {
   if (row.continuation === 0) return newBuilder(row.answerId ?? newId("msg"));
-  const base = row.answerId === null ? transcript.last() : transcript.get(row.answerId);
+  const base = row.answerId === null ? undefined : transcript.get(row.answerId);
   if (base?.role !== "assistant") return newBuilder(row.answerId ?? newId("msg"));
   // What an earlier attempt had added is in the log, and comes from there again.
-  const parts = row.answerId === null ? base.parts : base.parts.slice(0, row.baseParts);
-  return builderFrom({ ...base, parts });
+  return builderFrom({ ...base, parts: base.parts.slice(0, row.baseParts) });
 }

@@ -120,6 +120,8 @@ export interface TurnEnd {
 export interface ChatOutput {
   /** The conversation changed, other than by a stream. */
   transcript(except?: Origin): void;
+  /** A request was taken in, and the conversation changed with it. */
+  accepted(origin: Origin): void;
   /** The first chunk is about to come: those who wait for it are told. */
   streaming(turn: TurnRow): void;
   chunks(turn: TurnRow, chunks: readonly LoggedChunk[]): void;

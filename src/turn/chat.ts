@@ -14,6 +14,7 @@ import type { Desk } from "./desk.ts";
 import { drive } from "./drive.ts";
 import { finish } from "./finish.ts";
 import { decideRecovery } from "./recover.ts";
+import { takePlace, waitingMessages } from "./place.ts";
 import { nextTurnMove } from "./state.ts";
 import { type ChatRequest, submit } from "./submit.ts";
 import { answerTool, holds, type ToolAnswer } from "./tool-answers.ts";
@@ -39,6 +40,8 @@ export class Chat implements Desk, Work {
   #due: number | null = null;
   #pausedUntil = 0;
   #halted = false;
+  /** The turn that clients were told is being recovered. */
+  #recovering: string | undefined;
   #responses: Promise<void> = Promise.resolve();
 
   /** @param work `changed`: due times changed; `stopped`: begin nothing new. */
@@ -58,12 +61,17 @@ export class Chat implements Desk, Work {
     return this.#active;
   }
 
-  /** The conversation as the app and the model see it: an answer that has only begun is not in it. */
+  /**
+   * The conversation as the app and the model see it: an answer that has only begun is not in it, and while a turn
+   * runs, neither is what waits for a turn of its own.
+   */
   get messages(): UIMessage[] {
     const active = this.#active;
     if (active === undefined || active.dropped) return this.transcript.list();
-    if (active.empty) return this.transcript.list(active.builder.id);
-    return this.transcript.list().map((message) => (message.id === active.builder.id ? active.message : message));
+    const { id } = active.builder;
+    const waiting = waitingMessages(openTurns(this.host), active.row);
+    const list = this.transcript.list(active.empty ? id : undefined).filter((message) => !waiting.has(message.id));
+    return list.map((message) => (message.id === id ? active.message : message));
   }
 
   /** Turns that will stream but do not yet, oldest first. */
@@ -126,12 +134,13 @@ export class Chat implements Desk, Work {
       active.log.close();
       active.abort.abort(stopReason());
     }
+    // First: a clear makes the public hook forget ends of turns that it has heard of but not passed on.
+    this.output.cleared(origin);
     for (const turn of open) {
       if (turn.seq === active?.row.seq) continue;
       this.output.skipped(turn, this.origins.get(turn.id), true);
       this.#ended(turn.id, { status: "skipped" });
     }
-    this.output.cleared(origin);
   }
 
   /** Resolves with how the turn ended. */
@@ -224,9 +233,8 @@ export class Chat implements Desk, Work {
   }
 
   async #run(found: TurnRow): Promise<void> {
-    const row = this.#prepare(found);
-    const active = new ActiveTurn(this.host, this.transcript, this.output, row, this.origins.get(row.id));
-    this.#active = active;
+    const active = this.#begin(found);
+    if (active === undefined) return this.#pause();
     let end: TurnEnd | "again";
     try {
       end = await this.#attempt(active);
@@ -249,19 +257,49 @@ export class Chat implements Desk, Work {
     this.pump();
   }
 
+  /** Nothing can be stored now: try again later. */
+  #pause(): void {
+    this.#pausedUntil = this.host.clock.now() + STORE_RETRY_MS;
+    this.pump();
+  }
+
+  #setRecovering(turn: TurnRow, value: boolean): void {
+    if ((this.#recovering === turn.id) === value) return;
+    this.#recovering = value ? turn.id : undefined;
+    this.output.recovering(turn, value);
+  }
+
   #tell(active: ActiveTurn, end: TurnEnd): void {
-    if (active.recovering) this.output.recovering(active.row, false);
+    this.#setRecovering(active.row, false);
+    // What was cut was mended, and who stopped it reads no more of the stream.
+    const mended = end.status === "completed" ? undefined : this.transcript.get(active.builder.id);
+    if (mended !== undefined) this.output.messageUpdated(mended);
     this.output.ended(active.row, end, active.origin);
     this.#responded(active, end);
   }
 
+  /** Undefined when the attempt could not be stored; then it has not begun. */
+  #begin(found: TurnRow): ActiveTurn | undefined {
+    let cut = false;
+    try {
+      const row = this.#prepare(found, () => (cut = true));
+      this.#active = new ActiveTurn(this.host, this.transcript, this.output, row, this.origins.get(row.id));
+    } catch (thrown) {
+      this.hooks.failed(thrown);
+      return undefined;
+    }
+    if (cut) this.output.transcript();
+    return this.#active;
+  }
+
   /** A held turn is released and every attempt is counted, before it can cost anything. */
-  #prepare(found: TurnRow): TurnRow {
+  #prepare(found: TurnRow, cut: () => void): TurnRow {
     return this.commit(() => {
       if (found.status === "held") {
         const context = readChatContext(this.host);
         releaseTurn(this.host, found.seq, context.body, context.clientTools);
       }
+      if (found.attempts === 0 && takePlace(this, found)) cut();
       const row = readTurn(this.host, found.id) ?? found;
       startTurn(this.host, found.seq, this.host.clock.now());
       return row;
@@ -282,7 +320,7 @@ export class Chat implements Desk, Work {
       active.log.flush();
       active.streaming = true;
       this.output.streaming(active.row);
-      this.output.recovering(active.row, true);
+      this.#setRecovering(active.row, true);
     } else if (!continuation) this.#repairLast();
     return drive(this, active, continuation);
   }

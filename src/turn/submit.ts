@@ -48,6 +48,7 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
     asStored: (message) => transcript.clean(message),
   });
   const last = read.at(-1);
+  const edits = change.update.some((message) => message.id === last?.id);
   const goesOn = change.add.length + change.update.length + change.remove.length === 0 && last?.role === "assistant";
   desk.commit(() => {
     forgetFailed(desk);
@@ -61,7 +62,7 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
     insertTurn(host, {
       id: request.id,
       status: "accepted",
-      trigger: request.trigger satisfies TurnTrigger,
+      trigger: (edits ? "regenerate" : request.trigger) satisfies TurnTrigger,
       continuation: goesOn ? 1 : 0,
       messageIds: JSON.stringify(trailingUserIds(read)),
       notBefore: admission.notBefore,
@@ -76,7 +77,7 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
     desk.origins.delete(turn.id);
   }
   desk.origins.set(request.id, origin);
-  output.transcript(origin);
+  output.accepted(origin);
   desk.pump();
   return undefined;
 }

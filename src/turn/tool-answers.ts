@@ -5,9 +5,10 @@ import {
   applyToolResult,
   applyToolResultLive,
   batchState,
+  DENIED_TEXT,
   type ToolResult,
 } from "../message/tool-answer.ts";
-import type { UIMessage, UIMessageChunk } from "../message/types.ts";
+import type { ToolPart, UIMessage, UIMessageChunk } from "../message/types.ts";
 import { newId } from "../id.ts";
 import { settleApproval } from "../store/approval.ts";
 import { readChatContext, writeChatContext } from "../store/chat-context.ts";
@@ -38,6 +39,8 @@ export interface ToolAnswer {
 export function answerTool(desk: Desk, given: ToolAnswer, origin: Origin): boolean {
   const { running, output } = desk;
   const live = running !== undefined && !running.dropped && findTool(running.builder, given.toolCallId) !== undefined;
+  // The hook runs what is pending as soon as it has stopped, also what ran here. Stop means stop: nothing goes on.
+  if (live && running.abort.signal.aborted && !running.stalled) return false;
   const message = live ? answerLive(desk, given, origin) : answerStored(desk, given, origin);
   if (message === undefined) return false;
   output.messageUpdated(message);
@@ -49,14 +52,14 @@ function answerLive(desk: Desk, given: ToolAnswer, origin: Origin): UIMessage | 
   const active = desk.running;
   if (active === undefined) return undefined;
   const { toolCallId, answer } = given;
-  const approvalId = findTool(active.builder, toolCallId)?.approval?.id;
+  const asked = findTool(active.builder, toolCallId);
   const changed =
     answer.kind === "result"
       ? applyToolResultLive(active.builder, { toolCallId, ...answer.result })
       : applyToolApprovalLive(active.builder, { toolCallId, approved: answer.approved, reason: answer.reason });
   if (!changed) return undefined;
   desk.commit(() => {
-    active.note(toChunk(given, approvalId));
+    active.note(toChunks(given, asked?.approval));
     settle(desk, given, origin);
   });
   return active.message;
@@ -117,14 +120,20 @@ export function holds(desk: Desk, _turn: TurnRow): "ready" | "waiting" | "moot" 
   return batch.waiting > 0 ? "waiting" : "ready";
 }
 
-/** The answer as a chunk of the stream that it falls into, so that the log alone tells the whole answer. */
-function toChunk(given: ToolAnswer, approvalId: string | undefined): UIMessageChunk | undefined {
+/** The answer as chunks of the stream that it falls into, so that the log alone tells the whole answer. */
+function toChunks(given: ToolAnswer, asked: ToolPart["approval"]): UIMessageChunk[] {
   const { toolCallId, answer } = given;
   if (answer.kind === "result") {
-    return answer.result.state === "output-error"
-      ? { type: "tool-output-error", toolCallId, errorText: answer.result.errorText ?? "" }
-      : { type: "tool-output-available", toolCallId, output: answer.result.output ?? null };
+    const { state, output, errorText } = answer.result;
+    return state === "output-error"
+      ? [{ type: "tool-output-error", toolCallId, errorText: errorText || DENIED_TEXT }]
+      : [{ type: "tool-output-available", toolCallId, output: output ?? null, preliminary: false }];
   }
-  if (!answer.approved) return { type: "tool-output-denied", toolCallId };
-  return approvalId === undefined ? undefined : { type: "tool-approval-response", approvalId, approved: true };
+  const { approved, reason } = answer;
+  const approvalId = asked?.id ?? toolCallId;
+  const chunks: UIMessageChunk[] = [];
+  if (asked === undefined) chunks.push({ type: "tool-approval-request", approvalId, toolCallId });
+  chunks.push({ type: "tool-approval-response", approvalId, approved, ...(reason !== undefined && { reason }) });
+  if (!approved) chunks.push({ type: "tool-output-denied", toolCallId });
+  return chunks;
 }

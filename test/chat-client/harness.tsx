@@ -27,7 +27,7 @@ export interface TabOptions extends ChatOptions {
   readonly agent?: string;
   readonly name?: string;
   readonly query?: Record<string, string>;
-  /** A second answer may stand beside the first one while the tab streams (see `stray` in README of §7.9). */
+  /** A second answer may stand beside the first one while the tab streams (see `client-tools.test.tsx`). */
   readonly stray?: boolean;
 }
 
@@ -47,7 +47,8 @@ export interface Tab {
   /** Waits until the page shows this, with nothing under way. */
   settles(lines: readonly string[], status?: Chat["status"]): Promise<void>;
   waitFor(check: (view: View) => boolean): Promise<void>;
-  /** What went wrong on any render; checked at the end of the test. */
+  /** Waits until the page shows exactly what is stored, ids and states and all. */
+  matches(agent: { stored(): Promise<readonly unknown[]> }): Promise<void>;
   unmount(): Promise<void>;
 }
 
@@ -159,6 +160,7 @@ export async function openTab(host: { readonly port: number }, options: TabOptio
         expect({ lines: view.lines, status: view.status, busy }).toEqual({ lines, status, busy: false });
       }),
     waitFor: (check) => eventually(() => expect(check(tab.view()), JSON.stringify(tab.view())).toBe(true)),
+    matches: (agent) => eventually(async () => expect(tab.chat().messages).toEqual(await agent.stored())),
     unmount,
   };
   await eventually(() => tab.chat());

@@ -1,6 +1,5 @@
 import { readyTab, toLine } from "./harness.tsx";
 import { expect, test } from "vitest";
-import { eventually } from "../clients/harness.ts";
 import { startTalk } from "./talk.ts";
 
 const numbered = ({ index, userText }: { index: number; userText: string }) => `${userText}-${index}`;
@@ -15,7 +14,7 @@ test("regenerate replaces the last answer, again and again", async () => {
     void tab.chat().regenerate();
     await tab.settles(["user: a", `assistant: a-${index}`]);
     await other.settles(["user: a", `assistant: a-${index}`]);
-    expect(tab.chat().messages).toEqual(await agent.stored());
+    await tab.matches(agent);
   }
 });
 
@@ -30,7 +29,7 @@ test("regenerate of an earlier answer forgets what came after it", async () => {
   void tab.chat().regenerate({ messageId: tab.chat().messages[1]?.id });
   await tab.settles(["user: a", "assistant: a-2"]);
   await other.settles(["user: a", "assistant: a-2"]);
-  expect(tab.chat().messages).toEqual(await agent.stored());
+  await tab.matches(agent);
   expect(model.calls.at(-1)?.prompt).toHaveLength(1);
 });
 
@@ -47,7 +46,7 @@ test("an edited message keeps its id, and what came after it is answered anew", 
   await tab.settles(["user: A", "assistant: A-2"]);
   await other.settles(["user: A", "assistant: A-2"]);
   expect(tab.chat().messages[0]?.id).toBe(id);
-  expect(tab.chat().messages).toEqual(await agent.stored());
+  await tab.matches(agent);
   const again = await readyTab(host);
   expect(again.lines()).toEqual(["user: A", "assistant: A-2"]);
 });
@@ -61,7 +60,7 @@ test("an edit of the last message", async () => {
   await tab.settles(["user: a", "assistant: a-0", "user: b", "assistant: b-1"]);
   void tab.chat().sendMessage({ text: "B", messageId: tab.chat().messages[2]?.id });
   await tab.settles(["user: a", "assistant: a-0", "user: B", "assistant: B-2"]);
-  expect(tab.chat().messages).toEqual(await agent.stored());
+  await tab.matches(agent);
 });
 
 const said = (id: string, text: string) => ({ id, role: "user" as const, parts: [{ type: "text" as const, text }] });
@@ -76,7 +75,7 @@ test("setMessages reaches the store and the other tabs with what a user may writ
   tab.send("b");
   await tab.settles(["user: from here", "user: b", "assistant: b-0"]);
   await other.settles(["user: from here", "user: b", "assistant: b-0"]);
-  expect(tab.chat().messages).toEqual(await agent.stored());
+  await tab.matches(agent);
 });
 
 test("setMessages deletes nothing from the store, and cannot rewrite an answer", async () => {
@@ -125,5 +124,5 @@ test("messages that server code adds without a turn appear in every tab", async 
   await agent.persistMessages([said("u1", "from the server")]);
   await tab.settles(["user: from the server"]);
   await other.settles(["user: from the server"]);
-  await eventually(async () => expect(await agent.stored()).toEqual(tab.chat().messages));
+  await tab.matches(agent);
 });

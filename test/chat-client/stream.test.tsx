@@ -18,7 +18,7 @@ test("a message is sent, streamed piece by piece, and stored as it was shown", a
   await say();
   await tab.settles(["user: hi", "assistant: Hello there"]);
   expect(tab.chat().messages[1]?.id).toBe(live?.id);
-  expect(tab.chat().messages).toEqual(await agent.stored());
+  await tab.matches(agent);
   expect(statuses(tab.views)).toEqual(["ready", "submitted", "streaming", "ready"]);
   expect(ends).toMatchObject([{ status: "completed", continuation: false, message: { id: live?.id } }]);
   // Who asked has the answer from the stream, and needs no transcript.
@@ -37,7 +37,7 @@ test("several turns stand one after the other, and the model is given all of the
     await tab.waitFor(({ lines, status }) => lines.length === 2 * turn + 2 && status === "ready");
   }
   expect(tab.lines()).toEqual([0, 1, 2].flatMap((n) => [`user: question ${n}`, `assistant: answer ${n}`]));
-  expect(tab.chat().messages).toEqual(await agent.stored());
+  await tab.matches(agent);
   expect(model.calls.at(-1)?.prompt).toHaveLength(5);
 });
 
@@ -75,7 +75,7 @@ test("a plain text response is one text", async () => {
   const tab = await readyTab(host);
   tab.send("hi");
   await tab.settles(["user: hi", "assistant: just text, with ümläuts"]);
-  expect(tab.chat().messages).toEqual(await agent.stored());
+  await tab.matches(agent);
 });
 
 test("data parts: one with an id is replaced, one without is added, a transient one is shown and not kept", async () => {
@@ -114,7 +114,7 @@ test("data parts: one with an id is replaced, one without is added, a transient 
   expect(seen).toEqual(all);
   expect(others).toEqual(all);
   expect(JSON.stringify(await agent.stored())).not.toContain("data-ping");
-  expect(tab.chat().messages).toEqual(await agent.stored());
+  await tab.matches(agent);
 });
 
 test("metadata of the answer is shown and kept", async () => {
@@ -137,7 +137,7 @@ test("metadata of the answer is shown and kept", async () => {
   tab.send("go");
   await tab.settles(["user: go", "assistant: done"]);
   expect(tab.chat().messages[1]?.metadata).toEqual({ model: "m", tokens: 3 });
-  expect(tab.chat().messages).toEqual(await agent.stored());
+  await tab.matches(agent);
 });
 
 test("an id that the stream brings itself is the id of the stored answer", async () => {
@@ -206,7 +206,7 @@ test("files and metadata of a user's message are kept", async () => {
   const file = { type: "file" as const, mediaType: "text/plain", filename: "a.txt", url: "data:text/plain;base64,aGk=" };
   void tab.chat().sendMessage({ text: "look", files: [file], metadata: { from: "test" } });
   await tab.settles(["user: <file> look", "assistant: seen"]);
-  expect(tab.chat().messages).toEqual(await agent.stored());
+  await tab.matches(agent);
   expect(tab.chat().messages[0]).toMatchObject({ metadata: { from: "test" } });
 });
 
@@ -219,6 +219,6 @@ test("with the hook's own throttle the end is the same", async () => {
   const shown = ["user: count", `assistant: ${words.join("")}`];
   await tab.settles(shown);
   await other.settles(shown);
-  expect(tab.chat().messages).toEqual(await agent.stored());
-  expect(other.chat().messages).toEqual(await agent.stored());
+  await tab.matches(agent);
+  await other.matches(agent);
 });

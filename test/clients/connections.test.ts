@@ -183,3 +183,35 @@ test("tags that fail refuse the connection before anything was sent", async () =
   expect(frames).toEqual([]);
   expect(takeFailures()).toEqual(["Picky/x connect: no tags today"]);
 });
+
+test("a connection that is still being tagged hears nothing before its greeting, and then the newest state", async () => {
+  const waiting: (() => void)[] = [];
+  class Slow extends Base<Count> {
+    override initialState: Count = { count: 0 };
+    override async getConnectionTags(): Promise<string[]> {
+      await new Promise<void>((resolve) => waiting.push(resolve));
+      return ["late"];
+    }
+    bump(): void {
+      this.setState({ count: this.state.count + 1 });
+      this.broadcast('{"type":"too early"}');
+    }
+  }
+  const host = await startHost({ agents: { Slow } });
+  const test = connect<Count>(host, { agent: "Slow", name: "x" });
+  await eventually(() => expect(waiting).toHaveLength(1));
+  const stub = host.getAgentByName(Slow, "x");
+  expect(await stub.ids()).toEqual([]);
+  await stub.bump();
+  waiting[0]?.();
+  await test.client.ready;
+  await test.client.call("ping");
+  expect(test.frames.map(({ type }) => type)).toEqual([
+    "cf_agent_identity",
+    "cf_agent_state",
+    "cf_agent_mcp_servers",
+    "rpc",
+  ]);
+  expect(test.client.state).toEqual({ count: 1 });
+  expect(await stub.ids("late")).toEqual([test.client.id]);
+});

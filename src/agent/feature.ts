@@ -1,0 +1,23 @@
+import type { Work } from "../fiber/work.ts";
+import type { ParsedFrame } from "../wire/parse.ts";
+import type { Connection } from "./connection.ts";
+
+/**
+ * Something that a class adds to the agent underneath it (chat is one). Each member is asked in the order of the
+ * features; none may be slow but `request` and `frame`.
+ */
+export interface Feature {
+  /** What it has to do at a time. Asked only when the agent has rows. */
+  readonly work?: Work;
+  /** After `onStart`, before anything else is handled. */
+  started?(): void;
+  /** Sends what a new connection must see first; it gets no broadcasts before this returns. */
+  connecting?(connection: Connection): void;
+  /** Takes a frame that the base agent does not handle. @returns false to leave it to `onMessage`. */
+  frame?(connection: Connection, frame: ParsedFrame): boolean | Promise<boolean>;
+  /** Answers a request before `onRequest` does, or returns undefined. */
+  request?(request: Request): Response | undefined | Promise<Response | undefined>;
+  closed?(connection: Connection): void;
+  /** This life ends now. */
+  halt?(reason: unknown): void;
+}
