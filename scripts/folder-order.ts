@@ -14,6 +14,7 @@ export const folderOrder: readonly Place[] = [
   { name: "id.ts" },
   { name: "event.ts" },
   { name: "port.ts" },
+  { name: "stub.ts" },
   { name: "message" },
   { name: "wire" },
   { name: "store" },

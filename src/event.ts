@@ -28,6 +28,7 @@ export interface AgentEvents {
   "subagent:deleted": { className: string; childName: string };
 }
 
+/** The name of an event. */
 export type AgentEventType = keyof AgentEvents;
 
 /** One event as subscribers see it. */

@@ -3,6 +3,7 @@ import type { Clock } from "./id.ts";
 
 /** What SQLite can store, on every host. */
 export type SqlValue = string | number | null | Uint8Array;
+/** A row by the names of its columns. */
 export type SqlRow = Record<string, SqlValue>;
 
 /**
@@ -59,6 +60,7 @@ export interface Socket {
   close(code?: number, reason?: string): void;
 }
 
+/** The connected clients of an agent. */
 export interface Sockets {
   /** Open sockets that have joined, oldest first. */
   all(tag?: string): Socket[];
@@ -134,7 +136,8 @@ export interface AgentHost extends Sql {
 export interface HostedAgent {
   /** Before anything else, once per life. A rejection fails what was waiting; the next use tries again. */
   start(props: unknown): Promise<void>;
-  request(request: Request): Promise<Response>;
+  /** @param rest the path behind the agent's own address; starts with `/`. */
+  request(request: Request, rest: string): Promise<Response>;
   /** Frames of this socket are held back until this settles. */
   connect(socket: Socket, request: Request): Promise<void>;
   message(socket: Socket, data: string | Uint8Array): Promise<void>;

@@ -57,9 +57,9 @@ export class ChatFeature implements Feature {
     return handleFrame(this.room, connection, frame);
   }
 
-  request(request: Request): Response | undefined | Promise<Response | undefined> {
-    const isTranscript = request.method === "GET" && lastSegment(new URL(request.url).pathname) === "get-messages";
-    if (!isTranscript) return answerChatRequest(() => this.room, request);
+  request(request: Request, rest: string): Response | undefined | Promise<Response | undefined> {
+    const isTranscript = request.method === "GET" && lastSegment(rest) === "get-messages";
+    if (!isTranscript) return answerChatRequest(() => this.room, request, rest);
     return new Response(storedJson(this.room.chat), { headers: { "content-type": "application/json" } });
   }
 

@@ -24,41 +24,41 @@ import { readJson } from "../wire/json.ts";
  * The body of a turn is what the AI SDK's own transport sends, so that `useChat({ api: ".../chat" })` works.
  */
 
-/** The part of a pathname that is about the chat, or undefined. */
-function chatPath(pathname: string): string[] | undefined {
-  const segments = pathname.split("/").filter((segment) => segment !== "");
-  const at = segments.lastIndexOf("chat");
-  if (at === -1 || segments.length - at > 3) return undefined;
-  return segments.slice(at + 1).map(decodeSegment);
-}
+/** What a path behind the agent's address asks for: the method and the route, and the id in it. */
+const ROUTE = /(?:^|\/)chat(?:\/tools\/(?<call>[^/]+)|\/(?<turn>[^/]+)\/(?<what>stream|cancel))?\/?$/;
 
-/** Answers a request that is about the chat; undefined for any other. */
+/**
+ * Answers a request that is about the chat; undefined for any other.
+ * @param rest the path behind the agent's address.
+ */
 export async function answerChatRequest(
   room: () => { readonly chat: Chat; readonly live: LiveChat },
   request: Request,
+  rest: string,
 ): Promise<Response | undefined> {
-  const url = new URL(request.url);
-  const path = chatPath(url.pathname);
-  if (path === undefined) return undefined;
+  const groups = ROUTE.exec(rest)?.groups;
+  if (groups === undefined) return undefined;
+  const { call, turn, what } = groups;
   const { chat, live } = room();
-  const route = `${request.method} ${path.length === 2 && path[0] === "tools" ? "tools/*" : path.map((_, i) => (i === 1 ? path[1] : "*")).join("/")}`;
   try {
-    switch (route) {
-      case "GET ":
+    switch (`${request.method} ${call === undefined ? (what ?? "chat") : "tools"}`) {
+      case "GET chat":
         return Response.json(describe(chat));
-      case "POST ":
+      case "POST chat":
         return await post(chat, live, request);
-      case "DELETE ":
+      case "DELETE chat":
         chat.clear(undefined);
         return Response.json({ cleared: true });
-      case "GET */stream":
-        return follow(chat, live, request, url, path[0] ?? "");
-      case "POST */cancel":
-        return Response.json({ cancelled: chat.cancel(path[0] ?? "") });
-      case "POST tools/*":
-        return Response.json({ changed: chat.answerTool(await readAnswer(request, path[1] ?? ""), undefined) });
+      case "GET stream":
+        return follow(chat, live, request, decodeSegment(turn ?? ""));
+      case "POST cancel":
+        return Response.json({ cancelled: chat.cancel(decodeSegment(turn ?? "")) });
+      case "POST tools":
+        return Response.json({
+          changed: chat.answerTool(await readAnswer(request, decodeSegment(call ?? "")), undefined),
+        });
       default:
-        return undefined;
+        return new Response("Method Not Allowed", { status: 405 });
     }
   } catch (thrown) {
     if (!PerdureError.is(thrown, "bad_input")) throw thrown;
@@ -91,7 +91,8 @@ async function post(chat: Chat, live: LiveChat, request: Request): Promise<Respo
   return Response.json({ id, status: turn.status }, { status: 202 });
 }
 
-function follow(chat: Chat, live: LiveChat, request: Request, url: URL, id: string): Response {
+function follow(chat: Chat, live: LiveChat, request: Request, id: string): Response {
+  const url = new URL(request.url);
   const turn = readTurn(chat.host, id) ?? current(chat);
   if (turn === undefined) return new Response(null, { status: 204, headers: STREAM_HEADERS });
   const last = url.searchParams.get("after") ?? request.headers.get("last-event-id");

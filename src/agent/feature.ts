@@ -15,8 +15,8 @@ export interface Feature {
   connecting?(connection: Connection): void;
   /** Takes a frame that the base agent does not handle. @returns false to leave it to `onMessage`. */
   frame?(connection: Connection, frame: ParsedFrame): boolean | Promise<boolean>;
-  /** Answers a request before `onRequest` does, or returns undefined. */
-  request?(request: Request): Response | undefined | Promise<Response | undefined>;
+  /** Answers a request before `onRequest` does, or returns undefined. `rest` is the path behind the agent's address. */
+  request?(request: Request, rest: string): Response | undefined | Promise<Response | undefined>;
   closed?(connection: Connection): void;
   /** This life ends now. */
   halt?(reason: unknown): void;

@@ -33,8 +33,8 @@ export class Hosting implements HostedAgent {
     this.#own.rearm();
   }
 
-  request(request: Request): Promise<Response> {
-    return this.#reported(() => this.#respond(request), undefined, request);
+  request(request: Request, rest: string): Promise<Response> {
+    return this.#reported(() => this.#respond(request, rest), undefined, request);
   }
 
   connect(socket: Socket, request: Request): Promise<void> {
@@ -131,9 +131,9 @@ export class Hosting implements HostedAgent {
     await this.#agent.onMessage(connection, data);
   }
 
-  async #respond(request: Request): Promise<Response> {
+  async #respond(request: Request, rest: string): Promise<Response> {
     for (const feature of this.#own.features) {
-      const response = await feature.request?.(request);
+      const response = await feature.request?.(request, rest);
       if (response !== undefined) return response;
     }
     return this.#agent.onRequest(request);

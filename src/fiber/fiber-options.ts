@@ -6,6 +6,7 @@ export interface FibersOptions {
   readonly recoveryMaxAgeMs?: number;
 }
 
+/** How `spawnFiber` runs a method. */
 export interface SpawnFiberOptions {
   /** Tries after the first one that threw. 3 by default. */
   readonly maxRetries?: number;
@@ -14,6 +15,7 @@ export interface SpawnFiberOptions {
   readonly idempotencyKey?: string;
 }
 
+/** How `startFiber` keeps its ledger. */
 export interface StartFiberOptions {
   /** Random by default. */
   readonly fiberId?: string;
@@ -24,6 +26,7 @@ export interface StartFiberOptions {
   readonly waitForCompletion?: boolean;
 }
 
+/** Which fibers to list. */
 export interface ListFibersOptions {
   readonly status?: FiberStatus | readonly FiberStatus[];
   readonly name?: string;
@@ -31,6 +34,7 @@ export interface ListFibersOptions {
   readonly limit?: number;
 }
 
+/** Which settled fibers to delete. */
 export interface DeleteFibersOptions {
   /** Settled ones by default, without those that are interrupted. */
   readonly status?: FiberStatus | readonly FiberStatus[];

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { FiberContext, FiberRecoveryContext } from "./fiber-view.ts";
-import type { Life, LifeOptions, Methods, World } from "./test-host.ts";
-import { createWorld, deferred, dieWithClosures, forever, openLife } from "./test-host.ts";
+import type { Life, LifeOptions, Methods, World } from "../../test/support/fiber-host.ts";
+import { createWorld, deferred, dieWithClosures, forever, openLife } from "../../test/support/fiber-host.ts";
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;

@@ -2,6 +2,7 @@ import { errorText, PerdureError } from "../error.ts";
 import type { FiberKind, FiberRow, StoredFiberStatus } from "../store/fiber.ts";
 import { decodeJson } from "./json.ts";
 
+/** Where a fiber is in its life. */
 export type FiberStatus = Exclude<StoredFiberStatus, "recovering">;
 
 /** What a fiber's function gets. */
@@ -42,6 +43,7 @@ export interface FiberInspection {
   readonly settledAt?: number;
 }
 
+/** What `startFiber` resolves with. */
 export interface StartFiberResult extends FiberInspection {
   /** False when a fiber with the same key or id was there already: that one is described. */
   readonly accepted: boolean;

@@ -48,6 +48,7 @@ export interface QueueRun<T = unknown> extends QueueItem<T> {
   readonly attempt: number;
 }
 
+/** How a call is queued and run. */
 export interface QueueOptions {
   readonly retry?: RetryOptions;
   /** An item that waits under this id is replaced and keeps its place. Random by default. */

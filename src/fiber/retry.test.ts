@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { PerdureError } from "../error.ts";
 import { backOffMs, DEFAULT_RETRY, resolveRetry, retry } from "./retry.ts";
-import { createWorld, openLife } from "./test-host.ts";
+import { createWorld, openLife } from "../../test/support/fiber-host.ts";
 
 test("fills in defaults", () => {
   expect(resolveRetry(undefined)).toEqual({ maxAttempts: 3, baseDelayMs: 100, maxDelayMs: 3000 });

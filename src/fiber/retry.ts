@@ -60,6 +60,7 @@ export function backOffMs(
   return Math.round(random() * Math.min(retry.maxDelayMs, retry.baseDelayMs * 2 ** (attempts - 1)));
 }
 
+/** How `retry()` tries again. */
 export interface RetryCallOptions extends RetryOptions {
   /** Asked after a throw, with the number of the next try. False ends it. If it throws, that error is thrown. */
   readonly shouldRetry?: (error: unknown, nextAttempt: number) => boolean;

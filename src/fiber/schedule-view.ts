@@ -35,6 +35,7 @@ export type ScheduleRun<T = unknown> = Schedule<T> & {
   readonly attempt: number;
 };
 
+/** How a schedule is added and run. */
 export interface ScheduleOptions {
   readonly retry?: RetryOptions;
   /** Return the schedule that is already there for the same work. On for cron and intervals, off otherwise. */
@@ -43,6 +44,7 @@ export interface ScheduleOptions {
   readonly timeZone?: string;
 }
 
+/** Which schedules to list; what is left out does not matter. */
 export interface ScheduleCriteria {
   readonly id?: string;
   readonly type?: ScheduleType;

@@ -48,7 +48,10 @@ export class Registry {
     for (const [name, cls] of entries) {
       const taken = this.#byName.get(name);
       if (taken !== undefined && taken !== cls) {
-        throw new PerdureError("bad_config", `Two agent classes are called "${name}". Register one of them under another name.`);
+        throw new PerdureError(
+          "bad_config",
+          `Two agent classes are called "${name}". Register one of them under another name.`,
+        );
       }
       this.#byName.set(name, cls);
       if (!this.#names.has(cls)) this.#names.set(cls, name);

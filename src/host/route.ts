@@ -27,7 +27,7 @@ export interface RouteOptions {
 
 /** Where a request goes, or what it is answered with. */
 export type Destination =
-  | { readonly kind: "agent"; readonly path: AgentPath; readonly request: Request }
+  | { readonly kind: "agent"; readonly path: AgentPath; readonly rest: string; readonly request: Request }
   | { readonly kind: "answer"; readonly response: Response }
   | { readonly kind: "not-ours" };
 
@@ -54,7 +54,7 @@ export class Router {
       if (request.method === "TRACE") throw new Refusal(405, "Method Not Allowed");
       const destination = await this.#resolve(genuineRequest(request), address, "onBeforeRequest");
       if (destination.kind !== "agent") return withHeaders(destination.response, headers);
-      return withHeaders(await this.#deliver(destination.path, destination.request), headers);
+      return withHeaders(await this.#deliver(destination), headers);
     } catch (thrown) {
       return withHeaders(failure(thrown), headers);
     }
@@ -106,6 +106,7 @@ export class Router {
     return {
       kind: "agent",
       path: address.path,
+      rest: address.rest,
       request: address.hops.length === 0 ? request : withPath(request, address.rest),
     };
   }
@@ -127,9 +128,9 @@ export class Router {
     }
   }
 
-  #deliver(path: AgentPath, request: Request): Promise<Response> {
+  #deliver({ path, rest, request }: Extract<Destination, { kind: "agent" }>): Promise<Response> {
     return this.#runtime.cell(path).use(async (agent, life) => {
-      const response = await agent.request(request);
+      const response = await agent.request(request, rest);
       await life.gate.settled();
       return response;
     });

@@ -164,7 +164,10 @@ export class Runtime implements LifeSurroundings {
       cell.closeSockets(closeCode.serviceRestart, "host restarts");
     }
     await this.#settled(graceMs);
-    const error = new PerdureError("host_stopped", "The host stopped before this was done. It is carried on at the next start.");
+    const error = new PerdureError(
+      "host_stopped",
+      "The host stopped before this was done. It is carried on at the next start.",
+    );
     for (const cell of this.#cells.values()) cell.retire(error);
     this.#cells.clear();
   }

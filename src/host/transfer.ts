@@ -37,7 +37,12 @@ function copy(value: unknown, seen: Map<object, unknown>): unknown {
   seen.set(value, plain);
   // defineProperty: a key called __proto__ must stay a key.
   for (const [key, item] of Object.entries(value)) {
-    Object.defineProperty(plain, key, { value: copy(item, seen), enumerable: true, writable: true, configurable: true });
+    Object.defineProperty(plain, key, {
+      value: copy(item, seen),
+      enumerable: true,
+      writable: true,
+      configurable: true,
+    });
   }
   return plain;
 }

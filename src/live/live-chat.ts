@@ -97,7 +97,9 @@ export class LiveChat implements ChatOutput {
 
   turnedAway(requestId: string, messageIds: readonly string[], origin: Origin): void {
     origin?.send(this.#transcriptFrame());
-    origin?.send(encodeFrame({ ...done(requestId, "skipped"), ...(messageIds.length > 0 && { messageIds: [...messageIds] }) }));
+    origin?.send(
+      encodeFrame({ ...done(requestId, "skipped"), ...(messageIds.length > 0 && { messageIds: [...messageIds] }) }),
+    );
   }
 
   messageUpdated(message: UIMessage): void {
@@ -119,7 +121,9 @@ export class LiveChat implements ChatOutput {
     if (running.origin === origin || this.#waiting().resumed(origin)) return;
     // The sender only watched. It would show again what it saw when it hears that the turn is done; an error makes
     // it let go.
-    origin.send(encodeFrame({ type: "cf_agent_use_chat_response", id: running.row.id, body: "", done: false, error: true }));
+    origin.send(
+      encodeFrame({ type: "cf_agent_use_chat_response", id: running.row.id, body: "", done: false, error: true }),
+    );
   }
 
   /** A request that could not be understood: its sender is told why. */
@@ -160,7 +164,10 @@ export class LiveChat implements ChatOutput {
     const chat = this.#chat();
     const { running } = chat;
     if (running === undefined || running.dropped) return chat.transcript.json();
-    return chat.transcript.json({ id: running.builder.id, json: running.empty ? undefined : JSON.stringify(running.message) });
+    return chat.transcript.json({
+      id: running.builder.id,
+      json: running.empty ? undefined : JSON.stringify(running.message),
+    });
   }
 
   #transcriptFrame(): string {

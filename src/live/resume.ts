@@ -42,7 +42,8 @@ export class Resume implements Waiting {
     const { running } = this.#chat;
     if (running?.streaming === true) {
       if (!this.#ownedByOther(running.row, socket)) this.#offer(socket, running.row);
-      if (running.recovering) socket.send(encodeFrame({ type: "cf_agent_chat_recovering", recovering: true, id: running.row.id }));
+      if (running.recovering)
+        socket.send(encodeFrame({ type: "cf_agent_chat_recovering", recovering: true, id: running.row.id }));
       return;
     }
     const next = this.#chat.waitingTurns().at(-1);
@@ -63,7 +64,9 @@ export class Resume implements Waiting {
     }
     const newest = newestTurn(host);
     if (newest?.status === "error") {
-      socket.send(encodeFrame({ type: "cf_agent_stream_resuming", id: newest.id, ...(probeId !== undefined && { probeId }) }));
+      socket.send(
+        encodeFrame({ type: "cf_agent_stream_resuming", id: newest.id, ...(probeId !== undefined && { probeId }) }),
+      );
       return;
     }
     const waiting = this.#chat.waitingTurns().at(-1);
@@ -115,17 +118,23 @@ export class Resume implements Waiting {
 
   #offer(socket: Socket, turn: TurnRow, probeId?: string): void {
     this.#audience.withhold(socket);
-    socket.send(encodeFrame({ type: "cf_agent_stream_resuming", id: turn.id, ...(probeId !== undefined && { probeId }) }));
+    socket.send(
+      encodeFrame({ type: "cf_agent_stream_resuming", id: turn.id, ...(probeId !== undefined && { probeId }) }),
+    );
   }
 
   #park(socket: Socket, turn: TurnRow, probeId?: string): void {
     this.#parked.add(socket);
     this.#remindLater();
-    socket.send(encodeFrame({ type: "cf_agent_stream_pending", id: turn.id, ...(probeId !== undefined && { probeId }) }));
+    socket.send(
+      encodeFrame({ type: "cf_agent_stream_pending", id: turn.id, ...(probeId !== undefined && { probeId }) }),
+    );
   }
 
   #none(socket: Socket, reason: "idle" | "continuation-owned", probeId: string | undefined): void {
-    socket.send(encodeFrame({ type: "cf_agent_stream_resume_none", reason, ...(probeId !== undefined && { probeId }) }));
+    socket.send(
+      encodeFrame({ type: "cf_agent_stream_resume_none", reason, ...(probeId !== undefined && { probeId }) }),
+    );
   }
 
   /** The tab that answered a tool goes on with it; to the others it comes as a broadcast. */

@@ -23,6 +23,9 @@ export interface ChatOptions extends Partial<Settings> {
   readonly responded?: (result: ChatResponseResult, agent: AIChatAgent) => void | Promise<void>;
   readonly repair?: (part: ToolPart) => ToolPart | undefined;
   readonly sanitize?: (message: UIMessage) => UIMessage;
+  /** There is no stream before the test opens the stage. */
+  readonly slow?: boolean;
+  /** Time stands still unless the test moves it. */
   readonly manual?: boolean;
   readonly host?: Partial<ServeOptions>;
 }
@@ -80,7 +83,7 @@ export async function openChat(options: ChatOptions = {}): Promise<TestChat> {
       if (options.respond !== undefined) return options.respond(turn, this.messages);
       const stage = createStage(turn, this.messages);
       stages.push(stage);
-      return stage.answer;
+      return options.slow === true ? stage.opened.then(() => stage.answer) : stage.answer;
     }
     override async onChatResponse(result: ChatResponseResult) {
       responses.push(result);

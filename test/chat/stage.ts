@@ -8,6 +8,10 @@ export interface Stage {
   /** The conversation as the model would see it. */
   readonly messages: readonly UIMessage[];
   readonly answer: ReadableStream<UIMessageChunk>;
+  /** Resolves when {@link Stage.open} was called; only slow chats wait for it. */
+  readonly opened: Promise<void>;
+  /** The provider answers: from now on there is a stream. */
+  open(): Stage;
   /** Says chunks, as they are. */
   push(...chunks: UIMessageChunk[]): Stage;
   /** Starts the message and a step, and says some of its text, which stays open. */
@@ -26,6 +30,7 @@ export interface Stage {
 const TEXT = "text-1";
 
 export function createStage(options: ChatTurnOptions, messages: readonly UIMessage[]): Stage {
+  const gate = Promise.withResolvers<void>();
   let out: ReadableStreamDefaultController<UIMessageChunk> | undefined;
   let begun = false;
   let talking = false;
@@ -55,6 +60,11 @@ export function createStage(options: ChatTurnOptions, messages: readonly UIMessa
     options,
     messages,
     answer,
+    opened: gate.promise,
+    open() {
+      gate.resolve();
+      return stage;
+    },
     push(...chunks) {
       begun = true;
       for (const chunk of chunks) put(chunk);

@@ -64,6 +64,7 @@ test("the same name in two classes, and two names in one class, are different ag
 test("an onStart that throws fails all who waited for it, once, and the next use tries again", async () => {
   let tries = 0;
   class Shy extends Agent {
+    override onError(): void {}
     override async onStart(): Promise<void> {
       tries++;
       await new Promise((resolve) => setTimeout(resolve, 20));
@@ -85,6 +86,7 @@ test("an onStart that throws fails all who waited for it, once, and the next use
 test("a client whose agent cannot start is told with a close code, and can come back", async () => {
   let broken = true;
   class Shy extends Agent {
+    override onError(): void {}
     override onStart(): void {
       if (broken) throw new Error("not yet");
     }
@@ -99,6 +101,7 @@ test("a client whose agent cannot start is told with a close code, and can come 
 
 test("an agent that cannot start leaves nothing behind in memory", async () => {
   class Never extends Agent {
+    override onError(): void {}
     override onStart(): void {
       throw new Error("never");
     }

@@ -35,7 +35,11 @@ export interface Host {
   /** For the `upgrade` event of a `node:http` server. @returns whether the path was an agent's. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, target?: Target): Promise<boolean>;
   /** An agent for server code: call its methods, and wait for what they return. Wakes it on the first call. */
-  getAgentByName<C extends HostedAgentClass>(cls: C, name: string, options?: { props?: unknown }): AgentStub<InstanceType<C>>;
+  getAgentByName<C extends HostedAgentClass>(
+    cls: C,
+    name: string,
+    options?: { props?: unknown },
+  ): AgentStub<InstanceType<C>>;
   /** Ids of agents that have stored something, in pages. */
   listAgents(options?: { after?: string; limit?: number }): string[];
   /** For health checks. */
@@ -96,7 +100,10 @@ export function createHost(options: HostOptions): Host {
 function openStorage(options: HostOptions, limits: HostLimits): Storage {
   if (options.storage !== undefined) return options.storage;
   if (options.dir === undefined) {
-    throw new PerdureError("bad_config", "createHost() needs `dir`, a directory for its data, or `storage: memoryStorage()`.");
+    throw new PerdureError(
+      "bad_config",
+      "createHost() needs `dir`, a directory for its data, or `storage: memoryStorage()`.",
+    );
   }
   let commits = 0;
   const { onCommit } = options;

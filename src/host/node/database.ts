@@ -95,7 +95,10 @@ export class AgentDatabase implements AgentStore {
     try {
       result = work();
       if (isPromise(result)) {
-        throw new PerdureError("bad_state", "The function given to tx() returned a promise. Await before or after it, never inside.");
+        throw new PerdureError(
+          "bad_state",
+          "The function given to tx() returned a promise. Await before or after it, never inside.",
+        );
       }
       if (outermost && this.#wrote) this.#announce();
       this.#control(handle, outermost ? "COMMIT" : `RELEASE ${name}`);

@@ -168,7 +168,9 @@ function prepareAll(db: Database.Database) {
     has: db.prepare<[string], number>("SELECT 1 FROM agent WHERE id = ?").pluck(),
     list: db.prepare<[string, number], string>("SELECT id FROM agent WHERE id > ? ORDER BY id LIMIT ?").pluck(),
     tree: db
-      .prepare<[string, string, string], string>("SELECT id FROM agent WHERE id = ? OR (id >= ? AND id < ?) ORDER BY id")
+      .prepare<[string, string, string], string>(
+        "SELECT id FROM agent WHERE id = ? OR (id >= ? AND id < ?) ORDER BY id",
+      )
       .pluck(),
     strike: db.prepare<[string]>("DELETE FROM agent WHERE id = ?"),
     doom: db.prepare<[string]>("INSERT INTO doomed (id) VALUES (?) ON CONFLICT DO NOTHING"),

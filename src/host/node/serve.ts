@@ -67,7 +67,9 @@ function answers(host: Host, options: ServeOptions): (request: Request) => Promi
       const status = host.status();
       return Response.json(status, { status: status.ok ? 200 : 503 });
     }
-    return (await host.route(request)) ?? (await options.fetch?.(request)) ?? new Response("Not Found", { status: 404 });
+    return (
+      (await host.route(request)) ?? (await options.fetch?.(request)) ?? new Response("Not Found", { status: 404 })
+    );
   };
 }
 

@@ -151,7 +151,8 @@ class WsSocket implements RawSocket {
 
   close(code: number, reason: string): void {
     // Codes like 1006 may be reported but not sent.
-    const sendable = code === 1000 || (code >= 1001 && code <= 1014 && ![1004, 1005, 1006].includes(code)) || code >= 3000;
+    const sendable =
+      code === 1000 || (code >= 1001 && code <= 1014 && ![1004, 1005, 1006].includes(code)) || code >= 3000;
     this.#ws.close(sendable ? code : closeCode.internalError, cutReason(reason));
   }
 

@@ -1,15 +1,15 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import Database from "better-sqlite3";
-import type { AgentEvent } from "../event.ts";
-import type { SqlValue } from "../port.ts";
-import { fiberSchema } from "../store/fiber.ts";
-import { queueSchema } from "../store/queue.ts";
-import { scheduleSchema } from "../store/schedule.ts";
-import { Fibers } from "./fibers.ts";
-import { Queue } from "./queue.ts";
-import { DEFAULT_RETRY } from "./retry.ts";
-import { Schedules } from "./schedules.ts";
-import type { WorkContext } from "./work.ts";
+import type { AgentEvent } from "../../src/event.ts";
+import type { SqlValue } from "../../src/port.ts";
+import { fiberSchema } from "../../src/store/fiber.ts";
+import { queueSchema } from "../../src/store/queue.ts";
+import { scheduleSchema } from "../../src/store/schedule.ts";
+import { Fibers } from "../../src/fiber/fibers.ts";
+import { Queue } from "../../src/fiber/queue.ts";
+import { DEFAULT_RETRY } from "../../src/fiber/retry.ts";
+import { Schedules } from "../../src/fiber/schedules.ts";
+import type { WorkContext } from "../../src/fiber/work.ts";
 
 /*
  * For tests only: what outlives a process (a real SQLite database, the host's alarm and busy flag, time) is a
