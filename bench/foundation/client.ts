@@ -3,7 +3,13 @@ import { WebSocket } from "ws";
 
 /** What the parent may ask for. */
 export type ClientCommand =
-  | { readonly type: "round-trips"; readonly url: string; readonly count: number; readonly atOnce: number; readonly rpc: boolean }
+  | {
+      readonly type: "round-trips";
+      readonly url: string;
+      readonly count: number;
+      readonly atOnce: number;
+      readonly rpc: boolean;
+    }
   | { readonly type: "connect"; readonly urls: readonly string[] }
   | { readonly type: "disconnect" };
 
@@ -42,7 +48,12 @@ function whenOpen(socket: WebSocket): Promise<WebSocket> {
 }
 
 /** Round trips per second of one socket with so many under way. */
-async function roundTrips({ url, count, atOnce, rpc }: Extract<ClientCommand, { type: "round-trips" }>): Promise<number> {
+async function roundTrips({
+  url,
+  count,
+  atOnce,
+  rpc,
+}: Extract<ClientCommand, { type: "round-trips" }>): Promise<number> {
   const socket = new WebSocket(url, { perMessageDeflate: false });
   // Listening before it is open: the greeting may come in the same packet.
   await Promise.all([whenOpen(socket), rpc ? until(socket, '"cf_agent_mcp_servers"') : undefined]);

@@ -34,7 +34,12 @@ export function measureCommits(): Promise<Figure[]> {
     normal.db.close();
     full.db.close();
     return [
-      { what: "commits of one agent, not waited for", unit: "commits/s", ...plain, against: "better-sqlite3, synchronous=NORMAL" },
+      {
+        what: "commits of one agent, not waited for",
+        unit: "commits/s",
+        ...plain,
+        against: "better-sqlite3, synchronous=NORMAL",
+      },
       {
         what: `commits of one agent, each waited for until it survives power loss, ${AT_ONCE} callers`,
         unit: "commits/s",

@@ -16,7 +16,8 @@ export function measureIdle(): Promise<Figure[]> {
     const awake = await serve({ agents: { Bench }, dir, port: 0, signals: false, idleMs: 3_600_000 });
     await awake.getAgentByName(Bench, "warm").plan(1);
     const client = startClient();
-    const urls = (url: string) => Array.from({ length: AGENTS }, (_, i) => `${url.replace("http", "ws")}/agents/bench/idle-${i}`);
+    const urls = (url: string) =>
+      Array.from({ length: AGENTS }, (_, i) => `${url.replace("http", "ws")}/agents/bench/idle-${i}`);
     const base = await memory();
     const scheduled = await rate(AGENTS * SCHEDULES_EACH, async () => {
       for (let i = 0; i < AGENTS; i += AT_ONCE) {
@@ -54,7 +55,11 @@ export function measureIdle(): Promise<Figure[]> {
       each("awake, one client connected", connected, base),
       each("asleep, one client connected", evictedConnected, empty),
       each("asleep", evicted, empty),
-      { what: `memory of the process with ${AGENTS} agents awake and connected`, unit: "MiB", ours: connected.rss / 1024 ** 2 },
+      {
+        what: `memory of the process with ${AGENTS} agents awake and connected`,
+        unit: "MiB",
+        ours: connected.rss / 1024 ** 2,
+      },
       { what: `memory of the process with ${AGENTS} agents asleep`, unit: "MiB", ours: evicted.rss / 1024 ** 2 },
     ];
   });

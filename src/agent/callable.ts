@@ -56,7 +56,7 @@ export interface CallableMethod extends CallableOptions {
 
 /** @throws PerdureError `not_found`, `not_callable`; the messages are what clients expect. */
 export function findCallable(agent: object, name: string): CallableMethod {
-  const method: unknown = Reflect.get(agent, name);
+  const method = readWithoutGetters(agent, name);
   if (typeof method !== "function") throw new PerdureError("not_found", `Method ${name} does not exist`);
   const options = callables.get(method);
   if (options === undefined) throw new PerdureError("not_callable", `Method ${name} is not callable`);
@@ -66,14 +66,25 @@ export function findCallable(agent: object, name: string): CallableMethod {
 /** All callable methods of an agent, its parents' included. */
 export function listCallables(agent: object): Map<string, CallableOptions> {
   const found = new Map<string, CallableOptions>();
+  const seen = new Set<string>();
   for (let proto: unknown = Object.getPrototypeOf(agent); typeof proto === "object" && proto !== null;) {
     for (const name of Object.getOwnPropertyNames(proto)) {
-      if (found.has(name) || Object.getOwnPropertyDescriptor(proto, name)?.get !== undefined) continue;
-      const method: unknown = Reflect.get(proto, name);
+      if (seen.has(name)) continue;
+      seen.add(name);
+      const method: unknown = Object.getOwnPropertyDescriptor(proto, name)?.value;
       const options = typeof method === "function" ? callables.get(method) : undefined;
       if (options !== undefined) found.set(name, options);
     }
     proto = Object.getPrototypeOf(proto);
   }
   return found;
+}
+
+/** A client may name anything: looking must not run code of the agent. */
+function readWithoutGetters(agent: object, name: string): unknown {
+  for (let at: unknown = agent; typeof at === "object" && at !== null; at = Object.getPrototypeOf(at)) {
+    const property = Object.getOwnPropertyDescriptor(at, name);
+    if (property !== undefined) return property.value;
+  }
+  return undefined;
 }

@@ -15,6 +15,8 @@ import { type Connection, socketOf } from "./connection.ts";
 import type { Feature } from "./feature.ts";
 import type { AgentParts } from "./parts.ts";
 
+const NOT_STORED = "The message could not be stored. Please try again.";
+
 /** A chat and those who listen to it. */
 export interface ChatRoom {
   readonly chat: Chat;
@@ -85,8 +87,14 @@ function handleFrame({ chat, live, resume }: ChatRoom, connection: Connection, f
   switch (frame.kind) {
     case "chat-request": {
       const trigger = frame.trigger === "regenerate-message" ? "regenerate" : "submit";
-      const refusal = chat.submit({ ...frame, trigger }, socket);
-      if (refusal !== undefined) live.refused(frame.id, refusal, socket);
+      try {
+        const refusal = chat.submit({ ...frame, trigger }, socket);
+        if (refusal !== undefined) live.refused(frame.id, refusal, socket);
+      } catch (thrown) {
+        // Nothing of it was stored; its sender would wait for an end that never comes.
+        if (!chat.knows(frame.id)) live.refused(frame.id, NOT_STORED, socket);
+        throw thrown;
+      }
       return true;
     }
     case "chat-cancel":

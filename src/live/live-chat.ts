@@ -36,6 +36,8 @@ export class LiveChat implements ChatOutput {
   /** When each client was last sent the conversation. */
   readonly #toldAt = new WeakMap<Socket, number>();
   #encoder: { id: string; encode: EncodeChunk } | undefined;
+  /** Messages were sent while others waited for their answer. */
+  #overlapped = false;
 
   /** @param chat and `waiting` are made after this; asked only when something happens. */
   constructor(audience: Audience, chat: () => Chat, waiting: () => Waiting) {
@@ -59,6 +61,7 @@ export class LiveChat implements ChatOutput {
     const toldAt = origin === undefined ? undefined : this.#toldAt.get(origin);
     const crossed = toldAt !== undefined && this.#chat().host.clock.now() - toldAt < CROSSING_MS;
     this.transcript(crossed ? undefined : origin);
+    this.#overlapped ||= this.#chat().running !== undefined || this.#chat().waitingTurns().length > 1;
   }
 
   streaming(turn: TurnRow): void {
@@ -86,6 +89,10 @@ export class LiveChat implements ChatOutput {
     if (end.silent === true || end.status === "skipped" || this.#idle()) this.#waiting().dismiss();
     this.#audience.tell(encodeFrame(endFrame(turn, end)));
     for (const follower of this.followers) follower.ended(turn, end);
+    // Who sent several messages at once shows them as it sent them, and the answers in an order of its own.
+    if (!this.#overlapped || this.#chat().running !== undefined || !this.#idle()) return;
+    this.#overlapped = false;
+    this.transcript();
   }
 
   skipped(turn: TurnRow, origin: Origin, everyone: boolean): void {

@@ -230,3 +230,24 @@ test("messages that waited become one, in the order in which they were sent", as
   mergeWaiting(transcript, waiting, []);
   expect(ids(transcript)).toEqual(["u3"]);
 });
+
+test("what was answered, or is being answered, is not merged", async () => {
+  const { host } = await probeHost();
+  const transcript = new Transcript(host);
+  for (const message of [user("u1"), assistant("a1"), user("u2"), user("u3"), user("u4")]) transcript.put(message);
+  const waiting = [turnRow({ messageIds: '["u1","u2","u3"]' })];
+  mergeWaiting(transcript, waiting, [user("u4")], turnRow({ messageIds: '["u2"]' }));
+  expect(ids(transcript)).toEqual(["u1", "a1", "u2", "u4"]);
+  expect(transcript.get("u4")?.parts).toHaveLength(2);
+});
+
+test("messages that are moved to the end keep their order, also after a restart", async () => {
+  const { host } = await probeHost();
+  const transcript = new Transcript(host);
+  for (const id of ["a", "b", "c", "d"]) transcript.put(user(id));
+  transcript.moveToEnd(new Set(["c", "a", "nobody"]));
+  for (const view of [transcript, new Transcript(host)]) {
+    expect(ids(view)).toEqual(["b", "d", "a", "c"]);
+    expect(view.get("a")).toEqual(user("a"));
+  }
+});

@@ -100,6 +100,11 @@ export class Chat implements Desk, Work {
     return submit(this, request, origin);
   }
 
+  /** Whether a turn of this id was accepted, and is not forgotten yet. */
+  knows(requestId: string): boolean {
+    return readTurn(this.host, requestId) !== undefined;
+  }
+
   answerTool(answer: ToolAnswer, origin: Origin): boolean {
     return answerTool(this, answer, origin);
   }

@@ -2,19 +2,28 @@ import type { UIMessage } from "../message/types.ts";
 import type { Transcript } from "../session/transcript.ts";
 import type { TurnRow } from "../store/turn.ts";
 
-/** Makes the messages of turns that were waiting part of the newest one, so that the model reads one message. */
-export function mergeWaiting(transcript: Transcript, waiting: readonly TurnRow[], added: readonly UIMessage[]): void {
+/**
+ * Makes the messages of turns that were waiting part of the newest one, so that the model reads one message. What was
+ * answered, or is being answered by `running`, is not touched, also if a client counts it among what it asks.
+ */
+export function mergeWaiting(
+  transcript: Transcript,
+  waiting: readonly TurnRow[],
+  added: readonly UIMessage[],
+  running?: TurnRow,
+): void {
   const newest = added.at(-1);
   if (newest === undefined) return;
-  const ids = waiting.flatMap((turn) => JSON.parse(turn.messageIds) as string[]);
-  const earlier = new Set([...ids, ...added.slice(0, -1).map((message) => message.id)]);
-  earlier.delete(newest.id);
-  const parts: UIMessage["parts"] = [];
-  for (const id of earlier) {
-    const message = transcript.get(id);
-    if (message === undefined) continue;
-    parts.push(...message.parts);
-    transcript.remove(id);
-  }
-  if (parts.length > 0) transcript.put({ ...newest, parts: [...parts, ...newest.parts] });
+  const asked = new Set([...waiting.flatMap(messageIdsOf), ...added.map((message) => message.id)]);
+  for (const id of running === undefined ? [] : messageIdsOf(running)) asked.delete(id);
+  const list = transcript.list();
+  const open = list.slice(list.findLastIndex((message) => message.role === "assistant") + 1);
+  const earlier = open.filter((message) => asked.has(message.id) && message.id !== newest.id);
+  if (earlier.length === 0) return;
+  for (const { id } of earlier) transcript.remove(id);
+  transcript.put({ ...newest, parts: [...earlier.flatMap((message) => message.parts), ...newest.parts] });
+}
+
+function messageIdsOf(turn: TurnRow): string[] {
+  return JSON.parse(turn.messageIds) as string[];
 }

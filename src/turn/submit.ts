@@ -55,7 +55,7 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
     for (const id of change.remove) transcript.remove(id);
     for (const message of change.update) transcript.put(message);
     for (const message of change.add) transcript.put(message);
-    if (admission.merge) mergeWaiting(transcript, admission.skip, change.add);
+    if (admission.merge) mergeWaiting(transcript, admission.skip, change.add, desk.running?.row);
     for (const turn of admission.skip) settleTurn(host, turn.seq, "skipped", null, now);
     const context = { body: toJson(request.body), clientTools: toJson(request.clientTools) };
     writeChatContext(host, context);

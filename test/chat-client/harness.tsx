@@ -210,7 +210,8 @@ function problemsOf(messages: readonly UIMessage[], stray: boolean): string[] {
   if (new Set(messages.map(({ id }) => id)).size < messages.length) problems.push(`an id twice: ${shown}`);
   const calls = messages.flatMap(({ parts }) => parts.flatMap((part) => ("toolCallId" in part ? [part.toolCallId] : [])));
   if (new Set(calls).size < calls.length) problems.push(`a tool call twice: ${shown}`);
-  const pairs = messages.filter(({ role }, i) => role === "assistant" && messages[i + 1]?.role === "assistant").length;
-  if (pairs > (stray ? 1 : 0)) problems.push(`two answers to one message: ${shown}`);
+  const questions = messages.filter(({ role }) => role === "user").length;
+  const answers = messages.filter(({ role }) => role === "assistant").length;
+  if (answers > questions + (stray ? 1 : 0)) problems.push(`two answers to one message: ${shown}`);
   return problems;
 }

@@ -1,7 +1,7 @@
 // An agent with children and grandchildren, for the crash matrix.
 import type { FiberContext } from "perdure";
-import { createHost } from "perdure/node";
-import { report } from "perdure/testing";
+import { createHost } from "../../src/host/node/create-host.ts";
+import { report } from "../../src/testing/crash/child.ts";
 import { obey, reportEvents, Watched, watchedOptions } from "./watched-host.ts";
 
 interface Count {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { crashMatrix } from "perdure/testing";
 import type { CrashMatrixOptions, CrashOutcome, Program } from "perdure/testing";
 import { expect, test, vi } from "vitest";
-import { ackedIn, allFacts, env, expectCovered, expectNoFailure, laterLives, MATRIX_MS, ofType, remote, untilIdle } from "./drive.ts";
+import { ackedIn, allFacts, env, every, expectCovered, expectNoFailure, laterLives, MATRIX_MS, ofType, remote, untilIdle } from "./drive.ts";
 
 interface Kid {
   readonly n: number;
@@ -109,6 +109,6 @@ test("children and grandchildren, killed after every commit", { timeout: MATRIX_
 
 test.for([1, 2])("children, killed again after commit %i of the next life", { timeout: MATRIX_MS }, async (commit) => {
   // The second half is where they are deleted.
-  const points = (commits: number) => Array.from({ length: commits }, (_, n) => n + 1).slice(commits / 2).filter((n) => n % 2 === commit % 2);
+  const points = (commits: number) => every(2, commit)(commits).slice(commits / 4);
   await crashMatrix({ ...scenario, again: [commit], points });
 });

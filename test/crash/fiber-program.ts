@@ -1,7 +1,7 @@
 // An agent with fibers of every kind, for the crash matrix. VERSION=2 is a program that has lost a method.
 import type { AgentOptions, FiberContext, FiberRecoveryContext, FiberRecoveryResult } from "perdure";
-import { createHost } from "perdure/node";
-import { report } from "perdure/testing";
+import { createHost } from "../../src/host/node/create-host.ts";
+import { report } from "../../src/testing/crash/child.ts";
 import { isLaterLife, obey, reportEvents, Watched, watchedOptions } from "./watched-host.ts";
 
 const STEPS = 3;

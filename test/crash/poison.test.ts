@@ -37,7 +37,6 @@ async function outlive(begin: string, key: string) {
 }
 
 test.for([
-  ["addPoison", "poison", "failed"],
   ["addPoison", "asyncPoison", "failed"],
   ["spawnPoison", "fiber", "error"],
 ] as const)("%s %s: what ends the process whenever it runs is given up, and the rest goes on", { timeout: MATRIX_MS }, async ([begin, key, status]) => {

@@ -1,8 +1,8 @@
 // An agent for clients on real sockets, for the crash matrix.
-import type { AgentOptions, QueueRun } from "perdure";
-import { callable, type StreamingResponse } from "perdure";
-import { serve } from "perdure/node";
-import { report } from "perdure/testing";
+import type { AgentOptions, QueueRun, StreamingResponse } from "perdure";
+import { callable } from "../../src/agent/callable.ts";
+import { serve } from "../../src/host/node/serve.ts";
+import { report } from "../../src/testing/crash/child.ts";
 import { obey, QUEUED, reportEvents, Watched, watchedOptions } from "./watched-host.ts";
 
 interface Count {

@@ -1,14 +1,15 @@
 // For programs of the crash matrix: a host whose agents tell the driver when they wake, what they have left to do,
 // and what became of it. The driver calls methods of the agents by commands, as server code would.
+// Programs import what they need by its file: hundreds of lives would load the whole package for nothing.
 import { existsSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { join } from "node:path";
-import { Agent } from "perdure";
 import type { HostedAgentClass } from "perdure";
-import { subscribe } from "perdure/node";
 import type { Host, HostOptions } from "perdure/node";
-import { crashPoint, onCommand, programDir, report } from "perdure/testing";
+import { Agent } from "../../src/agent/agent.ts";
 import { errorText } from "../../src/error.ts";
+import { subscribe } from "../../src/host/node/channels.ts";
+import { crashPoint, onCommand, programDir, report } from "../../src/testing/crash/child.ts";
 import { fastClock } from "./fast-clock.ts";
 import type { Call, Command } from "./drive.ts";
 

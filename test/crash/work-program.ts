@@ -1,7 +1,7 @@
 // An agent with state, tables, a queue and schedules, for the crash matrix.
 import type { QueueRun, ScheduleRun } from "perdure";
-import { createHost } from "perdure/node";
-import { report } from "perdure/testing";
+import { createHost } from "../../src/host/node/create-host.ts";
+import { report } from "../../src/testing/crash/child.ts";
 import { fastClock } from "./fast-clock.ts";
 import { isLaterLife, obey, QUEUED, reportEvents, Watched, watchedOptions } from "./watched-host.ts";
 

@@ -84,11 +84,7 @@ test("destroy: rows, files, blobs, index and children are gone, and the name can
   expect(host.listAgents()).toEqual(["Node/ab"]);
   expect(agentFiles(dir).filter((file) => !file.includes("/ab."))).toEqual([]);
   expect(readdirSync(join(dir, "blobs"))).toEqual([]);
-  expect(destroyed.toSorted()).toEqual([
-    "Node/a",
-    "Node/a/Node/child%202",
-    "Node/a/Node/child%202/Node/child%201",
-  ]);
+  expect(destroyed.toSorted()).toEqual(["Node/a", "Node/a/Node/child%202", "Node/a/Node/child%202/Node/child%201"]);
 
   expect(await stub.add()).toBe(1);
   expect(await stub.children()).toEqual([]);
@@ -130,7 +126,9 @@ test("a child that destroys itself is struck off its parent's list", async () =>
   await parent.childAdd("d");
   await parent.childDestroys("c");
   expect(await parent.children()).toEqual(["d"]);
-  expect(host.listAgents()).toEqual(["Node/p", "Node/p/Node/d"].map((id) => expect.stringContaining(id.split("/").at(-1) ?? "")));
+  expect(host.listAgents()).toEqual(
+    ["Node/p", "Node/p/Node/d"].map((id) => expect.stringContaining(id.split("/").at(-1) ?? "")),
+  );
   expect(await parent.childAdd("c")).toBe(1);
   expect(await parent.children()).toEqual(["d", "c"]);
 });

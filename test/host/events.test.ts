@@ -39,7 +39,8 @@ class Reporter extends Agent<{ n: number }> {
 /** Collects every event of a list of types. */
 function collect<T extends AgentEventType>(...types: T[]): Extract<AgentEvent, { type: T }>[] {
   const events: Extract<AgentEvent, { type: T }>[] = [];
-  for (const type of types) onTestFinished(subscribe(type, (event) => events.push(event as Extract<AgentEvent, { type: T }>)));
+  for (const type of types)
+    onTestFinished(subscribe(type, (event) => events.push(event as Extract<AgentEvent, { type: T }>)));
   return events;
 }
 
@@ -52,7 +53,14 @@ test("an event says who, what and when, and is on a diagnostics channel of its o
   const host = await openHost({ agents: { Reporter }, storage: memoryStorage() });
   await host.getAgentByName(Reporter, "a").add();
   expect(events).toEqual([
-    { type: "state:changed", agent: "Reporter", name: "a", id: "Reporter/a", payload: { source: "server" }, timestamp: expect.any(Number) },
+    {
+      type: "state:changed",
+      agent: "Reporter",
+      name: "a",
+      id: "Reporter/a",
+      payload: { source: "server" },
+      timestamp: expect.any(Number),
+    },
   ]);
   expect(raw).toEqual(events);
 });

@@ -33,7 +33,12 @@ class Sleeper extends Agent<{ count: number }> {
     return this.state.count;
   }
   who(tag?: string): unknown[] {
-    return [...this.getConnections(tag)].map(({ id, tags, state, uri }) => ({ id, tags, state, uri: new URL(uri).search }));
+    return [...this.getConnections(tag)].map(({ id, tags, state, uri }) => ({
+      id,
+      tags,
+      state,
+      uri: new URL(uri).search,
+    }));
   }
   async remindIn(seconds: number): Promise<void> {
     await this.schedule(seconds, "remind");
@@ -176,7 +181,9 @@ test("the limit of agents in memory: idle ones make room, busy ones do not", asy
   for (let i = 0; i < 10; i++) expect(await host.getAgentByName(Busy, `idle${i}`).hello()).toBe(`idle${i}`);
   expect(host.status().live).toBeLessThanOrEqual(3);
 
-  const results = Promise.allSettled(Array.from({ length: 10 }, (_, i) => host.getAgentByName(Busy, `busy${i}`).wait()));
+  const results = Promise.allSettled(
+    Array.from({ length: 10 }, (_, i) => host.getAgentByName(Busy, `busy${i}`).wait()),
+  );
   await eventually(() => host.status().live === 3, "three are at work");
   const refused = await host.fetch(new Request("http://host/agents/busy/late"));
   expect(refused.status).toBe(503);

@@ -136,7 +136,9 @@ test("stored state that is not JSON is reported, and the agent goes on with its 
   const { bad } = await twoAgents(dir);
   withDatabase(bad, (db) => db.exec("UPDATE perdure_state SET value = '{\"count\":'"));
   const failures: string[] = [];
-  onTestFinished(subscribe("agent:failed", ({ id, payload }) => failures.push(`${id} ${payload.stage}: ${payload.error}`)));
+  onTestFinished(
+    subscribe("agent:failed", ({ id, payload }) => failures.push(`${id} ${payload.stage}: ${payload.error}`)),
+  );
   const host = await openHost({ agents: { Notes }, dir });
   const client = await connect(host, "/agents/notes/bad");
   expect(client.states()).toEqual([{ count: 0 }]);

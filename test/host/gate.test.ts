@@ -122,8 +122,14 @@ test("the answer of a request and of a call wait too; reading does not", async (
   const done: string[] = [];
   const answers = [
     host.fetch(new Request("http://host/agents/gated/a")).then((response) => done.push(`http ${response.status}`)),
-    host.getAgentByName(Gated, "a").add().then((count) => done.push(`call ${count}`)),
-    host.getAgentByName(Gated, "b").later().then(() => done.push("schedule")),
+    host
+      .getAgentByName(Gated, "a")
+      .add()
+      .then((count) => done.push(`call ${count}`)),
+    host
+      .getAgentByName(Gated, "b")
+      .later()
+      .then(() => done.push("schedule")),
   ];
   expect(await host.getAgentByName(Gated, "c").getCallableMethods()).toBeInstanceOf(Map);
   await eventually(() => disk.waiting > 0, "the log waits to be synced");
@@ -187,7 +193,11 @@ test("a disk that fails: nothing that waited is shown, the life ends, clients co
   expect(await client.call("add")).toBe(1);
   const seen = client.states();
   const disk = holdSync();
-  const lost = Promise.allSettled([client.call("add"), stub.add(), host.fetch(new Request("http://host/agents/gated/a"))]);
+  const lost = Promise.allSettled([
+    client.call("add"),
+    stub.add(),
+    host.fetch(new Request("http://host/agents/gated/a")),
+  ]);
   await eventually(() => disk.waiting > 0, "the log waits to be synced");
   disk.fail();
   const [socket, call, http] = await lost;

@@ -35,7 +35,12 @@ test("a second host in the same process is refused, and the first one works on",
   expect(String(error)).toContain("Stop that one first");
   expect(await host.getAgentByName(Note, "a").read()).toBe("");
   // Refusing twice must not have dropped the first one's lock.
-  expect(PerdureError.is(refusal(() => createHost({ agents: { Note }, dir })), "directory_locked")).toBe(true);
+  expect(
+    PerdureError.is(
+      refusal(() => createHost({ agents: { Note }, dir })),
+      "directory_locked",
+    ),
+  ).toBe(true);
   await host.stop();
   await openHost({ agents: { Note }, dir });
 });

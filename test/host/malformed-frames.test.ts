@@ -75,7 +75,9 @@ test("a thousand malformed frames: nothing is stored, nobody else notices, the s
   expect(await bystander.call("add", 1)).toBe(3);
   expect(bystander.states()).toEqual([0, 1, 2, 3].map((count) => ({ count })));
   await host.stop();
-  const stored = withDatabase(databaseFile(dir, "a"), (db) => db.prepare("SELECT value FROM perdure_state").pluck().all());
+  const stored = withDatabase(databaseFile(dir, "a"), (db) =>
+    db.prepare("SELECT value FROM perdure_state").pluck().all(),
+  );
   expect(stored).toEqual(['{"count":3}']);
 });
 

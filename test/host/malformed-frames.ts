@@ -26,7 +26,20 @@ const SERVER_TYPES = [
   "cf_agent_chat_recovering",
 ];
 const WRONG: readonly unknown[] = [null, true, 0, -1, 1e308, "", " ", "x", [], [[]], {}, { a: 1 }, "\ud800", "\u0000"];
-const FIELDS = ["id", "method", "args", "init", "messages", "toolCallId", "approved", "probeId", "state", "type", "output", "clientTools"];
+const FIELDS = [
+  "id",
+  "method",
+  "args",
+  "init",
+  "messages",
+  "toolCallId",
+  "approved",
+  "probeId",
+  "state",
+  "type",
+  "output",
+  "clientTools",
+];
 
 /** At least `count` frames of many kinds, always the same ones. */
 export function malformedFrames(count: number, hugeBytes: number): MalformedFrame[] {
@@ -47,7 +60,21 @@ export function malformedFrames(count: number, hugeBytes: number): MalformedFram
 }
 
 function notJson(hugeBytes: number): MalformedFrame[] {
-  const texts = ["", " ", "{", "}", "[", "nul", "undefined", "NaN", "{'type':'rpc'}", '{"type":"rpc",}', "\u0000", "\ufeff{}", "💥"];
+  const texts = [
+    "",
+    " ",
+    "{",
+    "}",
+    "[",
+    "nul",
+    "undefined",
+    "NaN",
+    "{'type':'rpc'}",
+    '{"type":"rpc",}',
+    "\u0000",
+    "\ufeff{}",
+    "💥",
+  ];
   return [
     ...texts.map((data) => ({ what: "not JSON", data })),
     { what: "binary JSON", data: new TextEncoder().encode('{"type":"rpc","id":"1","method":"add","args":[1]}') },
@@ -58,7 +85,10 @@ function notJson(hugeBytes: number): MalformedFrame[] {
     { what: "huge call", data: JSON.stringify({ type: "rpc", id: "1", method: "add", args: ["a".repeat(hugeBytes)] }) },
     { what: "deep arrays", data: "[".repeat(50_000) + "]".repeat(50_000) },
     { what: "deep objects", data: '{"a":'.repeat(20_000) + "1" + "}".repeat(20_000) },
-    { what: "deep arguments", data: `{"type":"rpc","id":"1","method":"add","args":${"[".repeat(5000)}${"]".repeat(5000)}}` },
+    {
+      what: "deep arguments",
+      data: `{"type":"rpc","id":"1","method":"add","args":${"[".repeat(5000)}${"]".repeat(5000)}}`,
+    },
     { what: "deep state", data: `{"type":"cf_agent_state","state":${"[".repeat(5000)}${"]".repeat(5000)}}` },
   ];
 }
@@ -75,7 +105,11 @@ function wrongShapes(): MalformedFrame[] {
     add("chat body", { type: "cf_agent_use_chat_request", id: "1", init: { method: "POST", body: value } });
     add("chat init", { type: "cf_agent_use_chat_request", id: "1", init: value });
     add("tool result", { type: "cf_agent_tool_result", toolCallId: value, output: value, state: value });
-    add("tool approval", { type: "cf_agent_tool_approval", toolCallId: "t", approved: typeof value === "boolean" ? "yes" : value });
+    add("tool approval", {
+      type: "cf_agent_tool_approval",
+      toolCallId: "t",
+      approved: typeof value === "boolean" ? "yes" : value,
+    });
     add("cancel", { type: "cf_agent_chat_request_cancel", id: value });
     add("resume", { type: "cf_agent_stream_resume_ack", id: value });
     add("messages", { type: "cf_agent_chat_messages", messages: Array.isArray(value) ? "[]" : value });
@@ -89,7 +123,19 @@ function wrongShapes(): MalformedFrame[] {
 
 /** Names that reach around, if anyone is careless with them. */
 function poisoned(): MalformedFrame[] {
-  const names = ["__proto__", "constructor", "prototype", "toString", "hasOwnProperty", "then", "setState", "sql", "destroy", "onStart", "state"];
+  const names = [
+    "__proto__",
+    "constructor",
+    "prototype",
+    "toString",
+    "hasOwnProperty",
+    "then",
+    "setState",
+    "sql",
+    "destroy",
+    "onStart",
+    "state",
+  ];
   return names.flatMap((name) => [
     { what: "method", data: JSON.stringify({ type: "rpc", id: "1", method: name, args: [{ count: 666 }] }) },
     { what: "key", data: `{"type":"cf_agent_state","state":{"${name}":{"polluted":true}}}` },

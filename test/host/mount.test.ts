@@ -168,7 +168,13 @@ test("hooks before a request and before a socket: refuse, replace, let pass", as
   expect((await refused.whenClosed()).code).toBe(4401);
   await expect(connect(host, "/agents/counter/busy")).rejects.toThrow("503");
   await connect(host, "/agents/counter/anna");
-  expect(asked).toEqual(["request Counter/secret", "request Counter/other", "connect secret", "connect busy", "connect anna"]);
+  expect(asked).toEqual([
+    "request Counter/secret",
+    "request Counter/other",
+    "connect secret",
+    "connect busy",
+    "connect anna",
+  ]);
 });
 
 test("cross-origin access is off by default, open when asked for", async () => {

@@ -132,7 +132,11 @@ test("getAgentByName: a stub calls methods and nothing else, and says what it ca
   const stub = host.getAgentByName(Counter, "a");
   expect(await Promise.resolve(stub)).toBe(stub);
   expect(JSON.stringify({ stub })).toBe('{"stub":{}}');
-  const missing = stub as unknown as { nothing(): Promise<void>; hasOwnProperty(): Promise<void>; number(): Promise<void> };
+  const missing = stub as unknown as {
+    nothing(): Promise<void>;
+    hasOwnProperty(): Promise<void>;
+    number(): Promise<void>;
+  };
   await expect(missing.nothing()).rejects.toMatchObject({ code: "not_found" });
   await expect(missing.hasOwnProperty()).rejects.toMatchObject({ code: "not_found" });
   await expect(missing.number()).rejects.toMatchObject({ code: "not_found" });

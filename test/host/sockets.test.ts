@@ -54,7 +54,10 @@ test("a frame that is too large is ignored; the connection stays", async () => {
   client.send("small");
   await other.frame(({ text }) => text === "small");
   expect(other.frames.filter(({ text }) => typeof text === "string")).toHaveLength(1);
-  expect(refused).toEqual(["a frame of 1001 bytes is more than this host takes", "a frame of 2000 bytes is more than this host takes"]);
+  expect(refused).toEqual([
+    "a frame of 1001 bytes is more than this host takes",
+    "a frame of 2000 bytes is more than this host takes",
+  ]);
   expect(await client.call("hello")).toBe("hello");
   // Far beyond the limit is no accident.
   client.send("z".repeat(10_000));

@@ -57,7 +57,12 @@ test("what it prints works: the page, both curl commands, live state, and Ctrl-C
   expect(await posted.json()).toEqual([{ id: 1, text: "buy milk" }]);
   expect(await (await fetch(`${url}/agents/notes/main`)).json()).toEqual([{ id: 1, text: "buy milk" }]);
   await client.call("add", "and bread");
-  expect(client.states().at(-1)).toEqual({ notes: [{ id: 1, text: "buy milk" }, { id: 2, text: "and bread" }] });
+  expect(client.states().at(-1)).toEqual({
+    notes: [
+      { id: 1, text: "buy milk" },
+      { id: 2, text: "and bread" },
+    ],
+  });
   await expect(client.call("add", "  ")).rejects.toThrow("A note needs some text.");
   await client.call("remove", 1);
   await client.call("remindIn", 2, 1.5);

@@ -21,16 +21,19 @@ function signal({ pid }: Program, name: "SIGTERM" | "SIGINT"): void {
 
 const types = (program: Program) => program.facts.map(({ type }) => type);
 
-test.each(["SIGTERM", "SIGINT"] as const)("%s with nothing to do: sockets are closed with 1012, and the exit code is 0", async (name) => {
-  const { program, url } = await start(tempDir());
-  const client = await connect({ url }, "/agents/worker/a");
-  expect(await client.call("hello")).toBe("hello");
-  signal(program, name);
-  expect(await client.whenClosed()).toEqual({ code: 1012, reason: "host restarts" });
-  expect(await program.exited).toEqual({ code: 0, signal: null });
-  expect(types(program)).toContain("closed");
-  expect(program.output).toBe("");
-});
+test.each(["SIGTERM", "SIGINT"] as const)(
+  "%s with nothing to do: sockets are closed with 1012, and the exit code is 0",
+  async (name) => {
+    const { program, url } = await start(tempDir());
+    const client = await connect({ url }, "/agents/worker/a");
+    expect(await client.call("hello")).toBe("hello");
+    signal(program, name);
+    expect(await client.whenClosed()).toEqual({ code: 1012, reason: "host restarts" });
+    expect(await program.exited).toEqual({ code: 0, signal: null });
+    expect(types(program)).toContain("closed");
+    expect(program.output).toBe("");
+  },
+);
 
 test("SIGTERM while a callback runs: no new connections, it settles within the grace, what it left behind is carried on", async () => {
   const dir = tempDir();

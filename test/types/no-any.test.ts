@@ -20,7 +20,16 @@ function declarations(dir: string): Map<string, string> {
 
 test("no `any` in what the package declares, written or inferred", () => {
   const out = tempDir();
-  const flags = ["-p", "tsconfig.build.json", "--outDir", out, "--declaration", "--emitDeclarationOnly", "--noEmit", "false"];
+  const flags = [
+    "-p",
+    "tsconfig.build.json",
+    "--outDir",
+    out,
+    "--declaration",
+    "--emitDeclarationOnly",
+    "--noEmit",
+    "false",
+  ];
   const built = spawnSync(join(root, "node_modules", ".bin", "tsc"), flags, { cwd: root, encoding: "utf8" });
   expect(built.error).toBeUndefined();
   const found = declarations(out);

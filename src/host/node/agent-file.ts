@@ -62,10 +62,9 @@ export class DiskAgentFile implements AgentFile {
   }
 
   async sync(): Promise<void> {
-    await this.#wal.sync();
-    if (!this.#new) return;
+    const isNew = this.#new;
     this.#new = false;
-    await syncDirectory(path.dirname(this.#path));
+    await Promise.all([this.#wal.sync(), isNew ? syncDirectory(path.dirname(this.#path)) : undefined]);
   }
 
   closed(): void {

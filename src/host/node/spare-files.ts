@@ -4,6 +4,8 @@ import path from "node:path";
 /** How many are kept ready at first, and at most when they run out often. */
 const MIN_SPARES = 32;
 const MAX_SPARES = 512;
+/** Made side by side: the disk syncs a few files about as fast as one. */
+const FILL_AT_ONCE = 8;
 
 /**
  * Ready-made, synced database files, so that an agent's first write neither runs migrations nor waits for
@@ -50,20 +52,25 @@ export class SpareFiles {
   /** A full disk only means fewer spares: the write that needs one reports it. */
   async #fill(): Promise<void> {
     while (!this.#closed && this.#ready.length < this.#target) {
-      const name = path.join(this.#dir, `${this.#next++}.db`);
+      const missing = Math.min(this.#target - this.#ready.length, FILL_AT_ONCE);
       try {
-        const file = await fs.promises.open(name, "wx");
-        try {
-          await file.writeFile(this.#bytes);
-          await file.datasync();
-        } finally {
-          await file.close();
-        }
+        await Promise.all(Array.from({ length: missing }, () => this.#make()));
       } catch {
         return;
       }
-      this.#ready.push(name);
     }
+  }
+
+  async #make(): Promise<void> {
+    const name = path.join(this.#dir, `${this.#next++}.db`);
+    const file = await fs.promises.open(name, "wx");
+    try {
+      await file.writeFile(this.#bytes);
+      await file.datasync();
+    } finally {
+      await file.close();
+    }
+    this.#ready.push(name);
   }
 
   #makeNow(): string {

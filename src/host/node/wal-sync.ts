@@ -38,8 +38,34 @@ export class WalSync {
   }
 }
 
-/** Makes new, renamed and deleted entries of a directory survive the loss of power. */
-export async function syncDirectory(path: string): Promise<void> {
+const running = new Map<string, Promise<void>>();
+const queued = new Map<string, Promise<void>>();
+
+/** Makes new, renamed and deleted entries of a directory survive the loss of power. Callers at the same time share it. */
+export function syncDirectory(path: string): Promise<void> {
+  const now = running.get(path);
+  if (now === undefined) return startSync(path);
+  // The one that runs may have begun before this caller's change; the next one has not.
+  let next = queued.get(path);
+  if (next === undefined) {
+    const start = () => {
+      queued.delete(path);
+      return startSync(path);
+    };
+    queued.set(path, (next = now.then(start, start)));
+  }
+  return next;
+}
+
+function startSync(path: string): Promise<void> {
+  const sync = syncNow(path).finally(() => {
+    if (running.get(path) === sync) running.delete(path);
+  });
+  running.set(path, sync);
+  return sync;
+}
+
+async function syncNow(path: string): Promise<void> {
   const fd = await openIfThere(path, "r");
   if (fd === undefined) return;
   try {

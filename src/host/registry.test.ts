@@ -1,0 +1,32 @@
+import { expect, test } from "vitest";
+import { Agent } from "../agent/agent.ts";
+import { Registry } from "./registry.ts";
+
+class Chat extends Agent {}
+class Task extends Agent {}
+
+test("by name or as a list; roots and children", () => {
+  for (const roots of [{ Chat }, [Chat]]) {
+    const registry = new Registry(roots, { Task });
+    expect([registry.get("Chat"), registry.get("Task")]).toEqual([Chat, Task]);
+    expect([registry.nameOf(Chat), registry.nameOf(Task)]).toEqual(["Chat", "Task"]);
+    expect([registry.has("Task"), registry.has("Other"), registry.has("constructor")]).toEqual([true, false, false]);
+  }
+});
+
+test("the name that a class is registered under counts, not its own", () => {
+  const registry = new Registry({ Support: Chat, Sales: Chat }, {});
+  expect(registry.get("Sales")).toBe(Chat);
+  expect(registry.nameOf(Chat)).toBe("Support");
+  expect(() => registry.get("Chat")).toThrow('No agent class is called "Chat". This host knows: Support, Sales.');
+});
+
+test("two classes of one name are refused, the same class twice is not", () => {
+  expect(() => new Registry({ Chat }, { Chat: Task })).toThrow(/Two agent classes are called "Chat"/);
+  expect(new Registry({ Chat }, { Chat }).get("Chat")).toBe(Chat);
+});
+
+test("a class that is not registered is told what to do", () => {
+  expect(() => new Registry({ Chat }, {}).nameOf(Task)).toThrow(/The class Task is not registered. Add it to `agents`/);
+  expect(() => new Registry({}, {}).get("x")).toThrow("This host knows: none.");
+});
