@@ -41,7 +41,8 @@ export interface Reconciled {
  * Reads a client's whole transcript as the little that it may change: new user messages, edits of user
  * messages, and where the conversation is cut. Assistant and system messages of clients are never taken:
  * the server's copy is the right one, also of an answer that is still being written. Nothing before the last
- * message of the client is removed, because a client may show only the end of a long conversation.
+ * message of the client is removed, because a client may show only the end of a long conversation; and nothing
+ * before a stored message is added, because a client may also show what was trimmed away, or merged.
  *
  * Costs one `role` per message, and a `get` per user message unless `compare` is `last`.
  */
@@ -54,14 +55,17 @@ export function reconcile(
   const update: UIMessage[] = [];
   const seen = new Set<string>();
   const final = incoming.at(-1);
+  const isKnown = ({ id }: UIMessage) => id === options.inFlightId || stored.role(id) !== undefined;
+  // What stands before a message that is stored was stored once too, and has gone since: it is not new.
+  const newFrom = incoming.findLastIndex(isKnown) + 1;
   let last: string | undefined;
-  for (const message of incoming) {
+  for (const [at, message] of incoming.entries()) {
     if (seen.has(message.id)) continue;
     seen.add(message.id);
     if (message.id === options.inFlightId) continue;
     const role = stored.role(message.id);
     if (role === undefined) {
-      if (message.role === "user") add.push(message);
+      if (message.role === "user" && at >= newFrom) add.push(message);
       continue;
     }
     last = message.id;

@@ -141,7 +141,8 @@ test("abort: a schedule of the aborted agent still rings, with nobody asking", a
   }
   const host = await openHost({ agents: { Boss }, subAgents: { Child } });
   await host.getAgentByName(Boss, "b").plan();
-  await eventually(() => Child.rang === 1, "the schedule rings");
+  await eventually(() => Child.rang > 0, "the schedule rings");
+  expect(Child.rang).toBe(1);
 });
 
 test("a child that is aborted by what it calls: its own call fails, nothing hangs", async () => {

@@ -100,8 +100,8 @@ test("scheduled work runs as the agent and for no connection; fibers know themse
   await has("schedule b - - -");
   await has("queue b - - -");
   await client.call("fork");
-  await has("run b me - closure");
-  await has("spawn b - - spawned");
+  expect(await has("run b me - closure")).toBe(true);
+  expect(await has("spawn b - - spawned")).toBe(true);
 });
 
 test("in a call of another agent it is the other, and afterwards the caller again", async () => {

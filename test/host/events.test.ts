@@ -48,7 +48,9 @@ test("an event says who, what and when, and is on a diagnostics channel of its o
   const raw: unknown[] = [];
   const listen = (message: unknown) => raw.push(message);
   channel("perdure:state:changed").subscribe(listen);
-  onTestFinished(() => void channel("perdure:state:changed").unsubscribe(listen));
+  onTestFinished(() => {
+    channel("perdure:state:changed").unsubscribe(listen);
+  });
   const events = collect("state:changed");
   const host = await openHost({ agents: { Reporter }, storage: memoryStorage() });
   await host.getAgentByName(Reporter, "a").add();

@@ -112,6 +112,7 @@ test("a client that leaves while the agent sleeps is noticed", async () => {
   client.ws.close();
   await eventually(() => left.length === 1, "onClose");
   await eventually(() => host.status().kept === 0, "nothing is kept of an agent that nobody needs");
+  expect(left).toEqual(["me"]);
 });
 
 test("a running method and keepAlive keep it in memory", async () => {

@@ -1,5 +1,5 @@
 // Checked by the compiler (`npm run check`), never run.
-import { Agent, callable, getCurrentAgent, StreamingResponse } from "perdure";
+import { Agent, callable, getCurrentAgent } from "perdure";
 import type {
   AgentPath,
   Connection,
@@ -11,6 +11,7 @@ import type {
   SqlRow,
   SqlValue,
   StateSource,
+  StreamingResponse,
 } from "perdure";
 import { expectTypeOf } from "vitest";
 
