@@ -45,6 +45,10 @@ export class Audience {
     this.#withheld.add(socket);
   }
 
+  isWithheld(socket: Socket): boolean {
+    return this.#withheld.has(socket);
+  }
+
   release(socket: Socket): void {
     this.#withheld.delete(socket);
   }

@@ -56,6 +56,13 @@ export class LiveChat implements ChatOutput {
     }
   }
 
+  /** Gives a client that has just connected the conversation as it is: it may have missed something. */
+  welcome(socket: Socket): void {
+    if (this.#chat().transcript.size === 0) return;
+    socket.send(this.#transcriptFrame(true));
+    this.#toldAt.set(socket, this.#chat().host.clock.now());
+  }
+
   accepted(origin: Origin): void {
     // A conversation that crossed the request on its way wiped the new message off the sender's screen.
     const toldAt = origin === undefined ? undefined : this.#toldAt.get(origin);
@@ -79,12 +86,12 @@ export class LiveChat implements ChatOutput {
   ended(turn: TurnRow, end: TurnEnd, origin: Origin): void {
     // Another one may be running: then this one never ran, and nothing that is shown has changed.
     if (this.#chat().running === undefined) {
+      // Who asked has the answer from the stream, and may be sending the next message already. Others may have
+      // missed some of it, and so has who asked if its own resume was overtaken by the end.
+      const hasAll = turn.continuation === 0 && origin !== undefined && !this.#audience.isWithheld(origin);
       this.#audience.releaseAll();
       this.#encoder = undefined;
-      // Who asked has the answer from the stream, and may be sending the next message already. Others may have
-      // missed some of it.
-      const asker = turn.continuation === 0 ? origin : undefined;
-      if (end.status !== "skipped" && this.#chat().transcript.size > 0) this.transcript(asker);
+      if (end.status !== "skipped" && this.#chat().transcript.size > 0) this.transcript(hasAll ? origin : undefined);
     }
     if (end.silent === true || end.status === "skipped" || this.#idle()) this.#waiting().dismiss();
     this.#audience.tell(encodeFrame(endFrame(turn, end)));
@@ -177,8 +184,9 @@ export class LiveChat implements ChatOutput {
     });
   }
 
-  #transcriptFrame(): string {
-    return `{"type":"cf_agent_chat_messages","messages":${this.transcriptJson()}}`;
+  /** @param connect what the client has sent and is not here yet stays on its screen. */
+  #transcriptFrame(connect = false): string {
+    return `{"type":"cf_agent_chat_messages",${connect ? '"connect":true,' : ""}"messages":${this.transcriptJson()}}`;
   }
 
   #encoderOf(turn: TurnRow): EncodeChunk {

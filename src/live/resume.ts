@@ -46,6 +46,8 @@ export class Resume implements Waiting {
         socket.send(encodeFrame({ type: "cf_agent_chat_recovering", recovering: true, id: running.row.id }));
       return;
     }
+    // While a stream runs its beginning would be missing here, and the resume brings all of it.
+    this.#live.welcome(socket);
     const next = this.#chat.waitingTurns().at(-1);
     if (next !== undefined) this.#park(socket, next);
   }

@@ -202,8 +202,7 @@ export class Chat implements Desk, Work {
         return;
       }
       this.commit(() => settleTurn(this.host, move.turn.seq, move.status, null, now));
-      this.output.ended(move.turn, { status: move.status }, this.origins.get(move.turn.id));
-      this.#ended(move.turn.id, { status: move.status });
+      this.#close(move.turn, move.status);
     }
   }
 
@@ -248,8 +247,9 @@ export class Chat implements Desk, Work {
       this.hooks.failed(thrown);
     }
     if (active.halted) return;
+    let needless: readonly TurnRow[] = [];
     try {
-      if (end !== "again") finish(this, active, end);
+      if (end !== "again") needless = finish(this, active, end);
       else active.log.flush();
     } catch (thrown) {
       this.hooks.failed(thrown);
@@ -259,6 +259,7 @@ export class Chat implements Desk, Work {
     }
     this.#active = undefined;
     if (end !== "again") this.#tell(active, active.dropped ? { status: "aborted" } : end);
+    for (const turn of needless) this.#close(turn, "skipped");
     this.pump();
   }
 
@@ -356,6 +357,12 @@ export class Chat implements Desk, Work {
 
   #quiet(): boolean {
     return this.#active === undefined && this.waitingTurns().length === 0;
+  }
+
+  /** A turn that never ran has ended. */
+  #close(turn: TurnRow, status: "aborted" | "skipped"): void {
+    this.output.ended(turn, { status }, this.origins.get(turn.id));
+    this.#ended(turn.id, { status });
   }
 
   #ended(id: string, end: { status: TurnOutcome; error?: string }): void {

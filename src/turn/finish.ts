@@ -2,32 +2,37 @@ import { closeStreaming } from "../message/repair.ts";
 import { toolParts } from "../message/types.ts";
 import { askApproval } from "../store/approval.ts";
 import { deleteChunks } from "../store/stream.ts";
-import { settleTurn } from "../store/turn.ts";
+import { settleTurn, type TurnRow } from "../store/turn.ts";
 import type { ActiveTurn } from "./active-turn.ts";
 import type { TurnEnd } from "./chat-types.ts";
 import type { Desk } from "./desk.ts";
+import { needlessContinuations } from "./tool-answers.ts";
 
 /**
  * Stores the end of a turn: the answer, the end of its log and the outcome are one commit. A turn that was
  * cleared away writes nothing. The log of a failed turn stays until the next request, so that a client that
  * comes back sees what there was, and the error.
+ * @returns turns that became needless and ended with it.
  */
-export function finish(desk: Desk, active: ActiveTurn, end: TurnEnd): void {
+export function finish(desk: Desk, active: ActiveTurn, end: TurnEnd): readonly TurnRow[] {
   const { host, transcript } = desk;
   const { row, builder } = active;
-  if (active.dropped) return;
+  if (active.dropped) return [];
   // A call that was cut short must not look as if it waited for the client to run it.
   active.close({
     keepPending: end.status === "completed",
     repairInterruptedToolPart: (part, message) => desk.hooks.repairToolPart(part, message),
   });
   active.endTexts();
+  let needless: readonly TurnRow[] = [];
   active.log.flush("sync", () => {
     const message = closeStreaming(active.message);
     if (message.parts.length > 0) transcript.put(message);
     else if (!active.continuation && transcript.role(builder.id) !== undefined) transcript.remove(builder.id);
     if (end.status !== "error") deleteChunks(host, row.seq);
     settleTurn(host, row.seq, end.status, end.error ?? null, host.clock.now());
+    if (end.status === "completed") needless = needlessContinuations(desk, row, message);
+    for (const turn of needless) settleTurn(host, turn.seq, "skipped", null, host.clock.now());
     const { approvalTimeoutMs } = desk.hooks.settings();
     if (approvalTimeoutMs > 0) {
       for (const part of toolParts(message)) {
@@ -36,4 +41,5 @@ export function finish(desk: Desk, active: ActiveTurn, end: TurnEnd): void {
     }
     transcript.trim();
   });
+  return needless;
 }

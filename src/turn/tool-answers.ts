@@ -8,7 +8,7 @@ import {
   DENIED_TEXT,
   type ToolResult,
 } from "../message/tool-answer.ts";
-import type { ToolPart, UIMessage, UIMessageChunk } from "../message/types.ts";
+import { isToolPart, type ToolPart, type UIMessage, type UIMessageChunk } from "../message/types.ts";
 import { newId } from "../id.ts";
 import { settleApproval } from "../store/approval.ts";
 import { readChatContext, writeChatContext } from "../store/chat-context.ts";
@@ -118,6 +118,17 @@ export function holds(desk: Desk, _turn: TurnRow): "ready" | "waiting" | "moot" 
   const batch = batchState(last);
   if (batch.answered === 0) return "moot";
   return batch.waiting > 0 ? "waiting" : "ready";
+}
+
+/**
+ * Continuations that were asked for while `message` was being written, and that its model made needless: it had the
+ * results from elsewhere and has gone on by itself.
+ */
+export function needlessContinuations(desk: Desk, turn: TurnRow, message: UIMessage): TurnRow[] {
+  const step = message.parts.slice(message.parts.findLastIndex((part) => part.type === "step-start") + 1);
+  const spoke = step.some((part) => part.type === "text" && part.text !== "");
+  if (!spoke || step.some(isToolPart) || batchState(message).waiting > 0) return [];
+  return openTurns(desk.host).filter((open) => open.status === "held" && open.seq > turn.seq);
 }
 
 /** The answer as chunks of the stream that it falls into, so that the log alone tells the whole answer. */

@@ -22,7 +22,7 @@ const asks = (...calls: string[]) => ({
 });
 
 const answering = (output: unknown = "Paris"): TabOptions => ({
-  stray: true,
+  stray: 1,
   onToolCall: ({ toolCall, addToolOutput }) => addToolOutput({ toolCallId: toolCall.toolCallId, output }),
 });
 
@@ -55,7 +55,7 @@ test("while the page runs a tool it is busy, and the other tab is not asked to w
   const { host, agent } = await startPlace();
   const running = latch();
   const tab = await readyTab(host, {
-    stray: true,
+    stray: 1,
     async onToolCall({ toolCall, addToolOutput }) {
       await running.opened;
       addToolOutput({ toolCallId: toolCall.toolCallId, output: "Paris" });
@@ -96,7 +96,7 @@ test("tools that only the page knows", async () => {
   const parameters = { type: "object" as const, properties: { hue: { type: "number" as const } } };
   const color = { description: "A color.", parameters, execute: () => Promise.resolve("red") };
   const tab = await readyTab(host, {
-    stray: true,
+    stray: 1,
     tools: { color },
     async onToolCall({ toolCall, addToolOutput }) {
       addToolOutput({ toolCallId: toolCall.toolCallId, output: await color.execute() });
@@ -144,7 +144,7 @@ for (const order of [["c1", "c2", "c3"], ["c3", "c1", "c2"]]) {
     const { host, agent, turns, model } = await startPlace({
       script: ({ step }) => (step === 0 ? asks("c1", "c2", "c3") : "All three."),
     });
-    const tab = await readyTab(host, { stray: true });
+    const tab = await readyTab(host, { stray: 1 });
     tab.send("where?");
     await tab.waitFor(({ lines, status }) => status === "ready" && lines[1]?.match(/input-available/g)?.length === 3);
     for (const [i, toolCallId] of order.entries()) {
@@ -165,7 +165,7 @@ for (const order of [["c1", "c2", "c3"], ["c3", "c1", "c2"]]) {
 test("an error among parallel answers completes the batch", async () => {
   const { host, turns } = await startPlace({ script: ({ step }) => (step === 0 ? asks("c1", "c2") : "One of two.") });
   const tab = await readyTab(host, {
-    stray: true,
+    stray: 1,
     onToolCall({ toolCall: { toolCallId }, addToolOutput }) {
       if (toolCallId === "c1") addToolOutput({ toolCallId, output: "Paris" });
       else addToolOutput({ toolCallId, state: "output-error", errorText: "lost" });
@@ -231,7 +231,7 @@ test("an answer while the stream still runs is kept, and what follows waits for 
           }
         : "You are in Paris.",
   });
-  const tab = await readyTab(host, { stray: true });
+  const tab = await readyTab(host, { stray: 1 });
   tab.send("where?");
   await say();
   await tab.waitFor(({ lines }) => lines[1] === "assistant: [place input-available]");
@@ -269,7 +269,7 @@ test("without auto-continue nothing follows until the page asks for it", async (
 
 test("the tab that answered is gone before the turn that follows: it runs all the same", async () => {
   const { host, agent, turns } = await startPlace();
-  const tab = await readyTab(host, { stray: true });
+  const tab = await readyTab(host, { stray: 1 });
   tab.send("where?");
   await tab.waitFor(({ lines, status }) => lines[1] === "assistant: [place input-available]" && status === "ready");
   tab.chat().addToolOutput({ toolCallId: "c1", toolName: "place", output: "Paris" });

@@ -27,8 +27,8 @@ export interface TabOptions extends ChatOptions {
   readonly agent?: string;
   readonly name?: string;
   readonly query?: Record<string, string>;
-  /** A second answer may stand beside the first one while the tab streams (see `client-tools.test.tsx`). */
-  readonly stray?: boolean;
+  /** So many more answers than questions may be shown while the tab streams (see `client-tools.test.tsx`). */
+  readonly stray?: number;
 }
 
 /** A page with the hook on it. */
@@ -88,7 +88,7 @@ function addressOfTab(port: number): string {
 
 /** Opens a tab. It is closed at the end of the test, and then no render may have shown a message twice. */
 export async function openTab(host: { readonly port: number }, options: TabOptions = {}): Promise<Tab> {
-  const { agent: agentName = "Talk", name = "x", query, stray = false, ...chatOptions } = options;
+  const { agent: agentName = "Talk", name = "x", query, stray = 0, ...chatOptions } = options;
   const line = newLine();
   const address = addressOfTab(host.port);
   const container = document.createElement("div");
@@ -130,7 +130,8 @@ export async function openTab(host: { readonly port: number }, options: TabOptio
     mounted = false;
     await acting(() => root.unmount());
     container.remove();
-    expect(problems).toEqual([]);
+    // Soft: the other tabs and the host are to be closed too.
+    expect.soft(problems).toEqual([]);
   };
   atEnd(unmount);
   await acting(() =>
@@ -204,7 +205,7 @@ export function toLine(message: UIMessage): string {
 }
 
 /** No id, no tool call and no answer stands there twice. */
-function problemsOf(messages: readonly UIMessage[], stray: boolean): string[] {
+function problemsOf(messages: readonly UIMessage[], stray: number): string[] {
   const shown = messages.map((message) => `${message.id} ${toLine(message)}`).join(" | ");
   const problems: string[] = [];
   if (new Set(messages.map(({ id }) => id)).size < messages.length) problems.push(`an id twice: ${shown}`);
@@ -212,6 +213,6 @@ function problemsOf(messages: readonly UIMessage[], stray: boolean): string[] {
   if (new Set(calls).size < calls.length) problems.push(`a tool call twice: ${shown}`);
   const questions = messages.filter(({ role }) => role === "user").length;
   const answers = messages.filter(({ role }) => role === "assistant").length;
-  if (answers > questions + (stray ? 1 : 0)) problems.push(`two answers to one message: ${shown}`);
+  if (answers > questions + stray) problems.push(`two answers to one message: ${shown}`);
   return problems;
 }

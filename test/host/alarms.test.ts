@@ -108,6 +108,7 @@ test("an agent that cannot start when it is due is tried again, and rings late r
   let broken = false;
   let tries = 0;
   class Shaky extends Alarm {
+    override onError(): void {}
     override onStart(): void {
       if (!broken) return;
       tries++;
@@ -142,6 +143,7 @@ test("retries of a failing agent never make a second object beside the one that 
   let broken = true;
   let alive = 0;
   class Once extends Agent {
+    override onError(): void {}
     override onStart(): void {
       this.sql`CREATE TABLE IF NOT EXISTS t (x)`;
       if (broken) throw new Error("not now");
@@ -153,7 +155,7 @@ test("retries of a failing agent never make a second object beside the one that 
   }
   let release: (() => void) | undefined;
   const clock = manualClock();
-  const host = await openHost({ agents: { Once }, clock, idleMs: 200 });
+  const host = await openHost({ agents: { Once }, storage: memoryStorage(), clock, idleMs: 200 });
   await expect(host.getAgentByName(Once, "a").hold()).rejects.toThrow("not now");
   await clock.advance(500);
   broken = false;
