@@ -345,7 +345,7 @@ export class Chat implements Desk, Work {
 
   #responded(active: ActiveTurn, end: TurnEnd): void {
     const { row } = active;
-    this.#ended(row.id, end);
+    this.#ended(row.id, { status: end.status, ...(end.error !== undefined && { error: end.error }) });
     if (active.dropped) return;
     const message = this.transcript.get(active.builder.id);
     const result = { requestId: row.id, status: end.status, continuation: active.continuation, message, error: end.error };

@@ -39,7 +39,7 @@ test("mid-stream: what was said meanwhile is there, nothing is doubled, and the 
   await tab.matches(agent);
   expect(acks(tab)).toBe(1);
   expect(model.calls).toHaveLength(1);
-  expect(tab.ends).toMatchObject([{ outcome: "completed" }]);
+  await eventually(() => expect(tab.ends).toMatchObject([{ outcome: "completed" }]));
 });
 
 test("mid-stream, after every piece", async () => {
@@ -206,7 +206,7 @@ for (const kind of ["approval", "client tool"] as const) {
       tools: { pay, place },
     });
     // Each resume is a message of its own until the end (see `client-tools.test.tsx`).
-    const tab = await readyTab(host, { stray: kind === "approval" ? 0 : 2 });
+    const tab = await readyTab(host, { stray: kind === "approval" ? 1 : 2 });
     const other = await readyTab(host);
     tab.send("go");
     await tab.waitFor(({ status, lines }) => status === "ready" && lines.length === 2);

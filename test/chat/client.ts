@@ -21,6 +21,7 @@ export interface Frame {
   readonly probeId?: string;
   readonly reason?: string;
   readonly recovering?: boolean;
+  readonly connect?: boolean;
 }
 
 export interface RequestExtras {
@@ -31,8 +32,10 @@ export interface RequestExtras {
 
 export interface ChatClient {
   readonly ws: WebSocket;
-  /** Everything that came, in order; without what every agent sends on connect. */
+  /** Everything that came, in order; without what every agent sends on connect, and the conversation of then. */
   readonly frames: readonly Frame[];
+  /** The conversation as it was sent on connect, if it was. */
+  readonly greeting: Frame | undefined;
   readonly isOpen: boolean;
   raw(data: string | Uint8Array): void;
   send(frame: Record<string, unknown>): void;
@@ -75,6 +78,7 @@ export async function connectTo(url: string): Promise<ChatClient> {
   const ws = new WebSocket(url.replace("http", "ws"));
   onTestFinished(() => ws.terminate());
   const frames: Frame[] = [];
+  let greeting: Frame | undefined;
   let greeted = false;
   let calls = 0;
   const answered = new Set<string>();
@@ -83,11 +87,15 @@ export async function connectTo(url: string): Promise<ChatClient> {
     const frame = JSON.parse(data.toString("utf8")) as Frame;
     if (frame.type === "cf_agent_mcp_servers") greeted = true;
     if (frame.type === "rpc" && frame.id !== undefined) answered.add(frame.id);
-    if (!GREETING.has(frame.type)) frames.push(frame);
+    if (frame.connect === true) greeting = frame;
+    else if (!GREETING.has(frame.type)) frames.push(frame);
   });
   const client: ChatClient = {
     ws,
     frames,
+    get greeting() {
+      return greeting;
+    },
     get isOpen() {
       return ws.readyState === WebSocket.OPEN;
     },

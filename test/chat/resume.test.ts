@@ -28,6 +28,23 @@ test("nothing there: idle, with the id of the question", async () => {
   expect(b.frames).toEqual([]);
 });
 
+test("the conversation is sent on connect, marked as such, unless a stream will bring it", async () => {
+  const chat = await openChat({ slow: true });
+  const a = await chat.connect();
+  expect(a.greeting).toBeUndefined();
+  a.request("r1", [user("u1")]);
+  const stage = await chat.stage();
+  const early = await chat.connect();
+  expect(early.greeting).toMatchObject({ type: TRANSCRIPT, connect: true, messages: [user("u1")] });
+  expect(early.frames).toEqual([{ type: PENDING, id: "r1" }]);
+  stage.open().say("one");
+  await a.said("r1", "one");
+  expect((await chat.connect()).greeting).toBeUndefined();
+  stage.end();
+  await a.done("r1");
+  expect((await chat.connect()).greeting?.messages).toEqual(await chat.stored());
+});
+
 test("a question without an id is answered without one", async () => {
   const chat = await openChat();
   const a = await chat.connect();

@@ -127,6 +127,7 @@ test("continueLastTurn goes on with the last answer, with its own body", async (
   expect(stage.options).toMatchObject({ continuation: true, body: { more: true } });
   stage.say(" and more").end();
   expect(await continued).toEqual({ requestId, status: "completed" });
+  await a.done(requestId);
   const frames = a.of(requestId);
   expect(chunksOf(frames)[0]).toEqual({ type: "start" });
   expect(frames.every(({ continuation }) => continuation === true)).toBe(true);
