@@ -20,7 +20,7 @@ class BenchAgent extends AIChatAgent {
       stopWhen: isStepCount(100),
       abortSignal: options.abortSignal,
     });
-    return result.toUIMessageStreamResponse();
+    return result.toUIMessageStream();
   }
 }
 
