@@ -65,6 +65,11 @@ export class PerdureError extends Error {
 
 /** The text of anything that was thrown, for places that need one line. */
 export function errorText(thrown: unknown): string {
-  if (thrown instanceof Error) return thrown.message || thrown.name;
+  if (thrown instanceof Error) {
+    // Both can be anything: errors are often filled from the body of a response.
+    const texts: unknown[] = [thrown.message, thrown.name];
+    const text = texts.find((one) => typeof one === "string" && one !== "");
+    if (typeof text === "string") return text;
+  }
   return typeof thrown === "string" ? thrown : "Unknown error occurred";
 }

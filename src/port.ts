@@ -52,6 +52,7 @@ export interface Socket {
   /**
    * Queues `data` behind the gate: it leaves after all writes before it are as durable as they asked to
    * be, in the order of the sends. Inside a `tx` that rolls back it is never sent. No-op once closed.
+   * @throws PerdureError `bad_input` for what is neither text nor bytes.
    */
   send(data: string | Uint8Array): void;
   /** Sends several frames in order, as one write where the platform can. */
@@ -104,7 +105,7 @@ export interface AgentHost extends Sql {
    * kept in memory beside rows. `ended` must not throw.
    */
   afterTx(ended: (committed: boolean) => void): void;
-  /** Runs `work` when everything written so far may be shown: what a socket's `send` does, for other ways out. */
+  /** Runs `work` when everything written so far may be shown: what a socket's `send` does, for other ways out. Must not throw. */
   show(work: () => void): void;
   /**
    * Asks for one call of {@link HostedAgent.alarm} at `at`; replaces the earlier request. May come early or

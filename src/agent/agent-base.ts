@@ -71,7 +71,10 @@ export class AgentBase<State = unknown, Props = unknown> {
     this[parts].state.set(state, "server");
   }
 
-  /** Throw here to refuse a change; a client is told only that it was refused. Must be synchronous. */
+  /**
+   * Throw here to refuse a change; a client is told only that it was refused. Must be synchronous: one that returns a
+   * promise refuses everything.
+   */
   validateStateChange(_next: State, _source: StateSource): void {}
 
   /** After a change was stored and sent. What it throws goes to {@link AgentBase.onError}. */

@@ -136,7 +136,9 @@ export class Hosting implements HostedAgent {
       const response = await feature.request?.(request, rest);
       if (response !== undefined) return response;
     }
-    return this.#agent.onRequest(request);
+    const response: unknown = await this.#agent.onRequest(request);
+    if (typeof response === "object" && response !== null) return response as Response;
+    throw new PerdureError("bad_state", `onRequest() of ${this.#own.host.id} returned no Response.`);
   }
 
   #as<T>(work: () => T, connection?: Connection, request?: Request): T {

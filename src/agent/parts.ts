@@ -1,3 +1,4 @@
+import { errorText, PerdureError } from "../error.ts";
 import { Fibers } from "../fiber/fibers.ts";
 import { Queue } from "../fiber/queue.ts";
 import { DEFAULT_RETRY, resolveRetry, type RetryOptions } from "../fiber/retry.ts";
@@ -131,13 +132,22 @@ export class AgentParts<State> implements WorkContext, StateOwner<State> {
   }
 
   validate(next: State, source: StateSource): void {
-    this.#agent.validateStateChange(next, source);
+    const verdict: unknown = this.#agent.validateStateChange(next, source);
+    if (!(verdict instanceof Promise)) return;
+    // It may reject, which nobody waits for.
+    verdict.catch(() => undefined);
+    throw new PerdureError(
+      "bad_config",
+      "validateStateChange() returned a promise, which is too late to refuse a change. Make it synchronous.",
+    );
   }
 
   /** Best effort: the change stands whatever becomes of this. */
   stateChanged(state: State, source: StateSource): void {
     const agent = this.#agent;
-    void (async () => agent.onStateChanged(state, source))().catch((error: unknown) => agent.onError(error));
+    void (async () => agent.onStateChanged(state, source))()
+      .catch((error: unknown) => agent.onError(error))
+      .catch((error: unknown) => this.host.emit("agent:failed", { stage: "onError", error: errorText(error) }));
   }
 
   *readers(): Generator<Connection> {

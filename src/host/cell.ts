@@ -297,9 +297,12 @@ export class Cell implements LifeCell, SocketOwner {
       life.agent = new this.#cls(life)[hosted];
       await this.tellLost();
       await life.orGone(life.agent.start(props ?? this.#around.props));
+      // Otherwise whoever waits would start it again, for ever.
+      if (life.over) throw new PerdureError("agent_gone", `${this.id} was ended while it started.`);
     } catch (thrown) {
       const cut = life.over;
-      life.end();
+      // With a reason: its start may have set work going, which must hear that it is over.
+      life.end(new PerdureError("agent_gone", `${this.id} did not start: ${errorText(thrown)}`, { cause: thrown }));
       if (this.#life === life) this.#life = undefined;
       if (cut) throw thrown;
       this.#disarm();

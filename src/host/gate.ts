@@ -2,6 +2,7 @@ import type { TxListener } from "./tx-listener.ts";
 
 /** What goes through the gate: a frame for a socket, or the end of one. */
 export interface Delivery {
+  /** Must not throw. */
   deliver(): void;
 }
 

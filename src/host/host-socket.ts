@@ -1,3 +1,4 @@
+import { PerdureError } from "../error.ts";
 import type { Socket } from "../port.ts";
 import type { Delivery } from "./gate.ts";
 
@@ -38,6 +39,8 @@ export class HostSocket implements Socket {
   open = true;
   #held: (string | Uint8Array)[] = [];
   #heldBytes = 0;
+  /** What one write larger than the limit has put into the buffer, while that is too full. */
+  #largeBytes = 0;
 
   constructor(id: string, uri: string, raw: RawSocket, maxBuffered: number) {
     this.id = id;
@@ -71,6 +74,7 @@ export class HostSocket implements Socket {
   }
 
   send(data: string | Uint8Array): void {
+    checkData(data);
     if (!this.open) return;
     if (this.#owner?.clear === false) this.#owner.pass({ deliver: () => this.#write(data) });
     else this.#write(data);
@@ -89,15 +93,25 @@ export class HostSocket implements Socket {
   }
 
   #write(data: string | Uint8Array): void {
-    if (!this.open) return;
-    this.#raw.send(data);
-    if (this.#raw.buffered > this.#maxBuffered) this.#drop();
+    this.#measured(() => this.#raw.send(data));
   }
 
   #writeAll(frames: readonly string[]): void {
+    this.#measured(() => this.#raw.sendAll(frames));
+  }
+
+  /**
+   * Drops a reader that is too slow. One write that is larger than the limit by itself does not count: it would drop
+   * every reader, however fast, and each again when it comes back for the same thing.
+   */
+  #measured(write: () => void): void {
     if (!this.open) return;
-    this.#raw.sendAll(frames);
-    if (this.#raw.buffered > this.#maxBuffered) this.#drop();
+    const before = this.#raw.buffered;
+    if (before <= this.#maxBuffered) this.#largeBytes = 0;
+    write();
+    const { buffered } = this.#raw;
+    if (this.#largeBytes === 0 && buffered - before > this.#maxBuffered) this.#largeBytes = buffered - before;
+    if (buffered > this.#maxBuffered + this.#largeBytes) this.#drop();
   }
 
   /** The client comes back and catches up by replay; until then it costs no memory. */
@@ -112,4 +126,13 @@ export class HostSocket implements Socket {
     this.open = false;
     this.#raw.close(code, reason);
   }
+}
+
+/**
+ * Refused here, where the mistake is: behind the gate it would look like a failure of the store.
+ * @throws PerdureError `bad_input`
+ */
+function checkData(data: unknown): void {
+  if (typeof data === "string" || ArrayBuffer.isView(data) || data instanceof ArrayBuffer) return;
+  throw new PerdureError("bad_input", `A socket sends text or bytes, not ${typeof data}. Use JSON.stringify() for data.`);
 }

@@ -23,8 +23,8 @@ export interface Waiting {
   offer(turn: TurnRow): void;
   /** There will be none. */
   dismiss(): void;
-  /** Whether a client goes on with the stream under way as if it had asked for it. */
-  resumed(socket: Socket): boolean;
+  /** Whether a client went on with the stream of this turn as if it had asked for it. */
+  resumed(socket: Socket, turn: TurnRow): boolean;
 }
 
 /** Tells clients what happens in a chat, in the frames of the public wire. */
@@ -36,6 +36,8 @@ export class LiveChat implements ChatOutput {
   /** When each client was last sent the conversation. */
   readonly #toldAt = new WeakMap<Socket, number>();
   #encoder: { id: string; encode: EncodeChunk } | undefined;
+  /** The turn whose chunks were sent last. */
+  #streamed: string | undefined;
   /** Messages were sent while others waited for their answer. */
   #overlapped = false;
 
@@ -49,18 +51,13 @@ export class LiveChat implements ChatOutput {
   transcript(except?: Origin): void {
     if (!this.#audience.hasOthers(except)) return;
     const frame = this.#transcriptFrame();
-    const now = this.#chat().host.clock.now();
-    for (const socket of this.#audience.others(except)) {
-      socket.send(frame);
-      this.#toldAt.set(socket, now);
-    }
+    for (const socket of this.#audience.others(except)) this.#give(socket, frame);
   }
 
   /** Gives a client that has just connected the conversation as it is: it may have missed something. */
   welcome(socket: Socket): void {
     if (this.#chat().transcript.size === 0) return;
-    socket.send(this.#transcriptFrame(true));
-    this.#toldAt.set(socket, this.#chat().host.clock.now());
+    this.#give(socket, this.#transcriptFrame(true));
   }
 
   accepted(origin: Origin): void {
@@ -76,6 +73,7 @@ export class LiveChat implements ChatOutput {
   }
 
   chunks(turn: TurnRow, chunks: readonly LoggedChunk[]): void {
+    this.#streamed = turn.id;
     if (this.#audience.hasOthers()) {
       const encode = this.#encoderOf(turn);
       this.#audience.stream(chunks.map(({ body, seq }) => encode(body, seq)));
@@ -85,7 +83,9 @@ export class LiveChat implements ChatOutput {
 
   ended(turn: TurnRow, end: TurnEnd, origin: Origin): void {
     // Another one may be running: then this one never ran, and nothing that is shown has changed.
-    if (this.#chat().running === undefined) {
+    const ran = this.#chat().running === undefined;
+    const late = ran ? this.#latecomers(turn) : [];
+    if (ran) {
       // Who asked has the answer from the stream, and may be sending the next message already. Others may have
       // missed some of it, and so has who asked if its own resume was overtaken by the end.
       const hasAll = turn.continuation === 0 && origin !== undefined && !this.#audience.isWithheld(origin);
@@ -97,9 +97,18 @@ export class LiveChat implements ChatOutput {
     this.#audience.tell(encodeFrame(endFrame(turn, end)));
     for (const follower of this.followers) follower.ended(turn, end);
     // Who sent several messages at once shows them as it sent them, and the answers in an order of its own.
-    if (!this.#overlapped || this.#chat().running !== undefined || !this.#idle()) return;
-    this.#overlapped = false;
-    this.transcript();
+    if (this.#overlapped && ran && this.#idle()) {
+      this.#overlapped = false;
+      this.transcript();
+    } else for (const socket of late) this.#give(socket);
+  }
+
+  /** Those who went on with the stream but had nothing of it: they may take its end for an empty answer. */
+  #latecomers(turn: TurnRow): Socket[] {
+    const nothingCame = this.#streamed !== turn.id;
+    return [...this.#audience.others()].filter(
+      (socket) => this.#audience.isWithheld(socket) || (nothingCame && this.#waiting().resumed(socket, turn)),
+    );
   }
 
   skipped(turn: TurnRow, origin: Origin, everyone: boolean): void {
@@ -132,7 +141,7 @@ export class LiveChat implements ChatOutput {
     this.#audience.tell(encodeFrame({ type: "cf_agent_chat_clear" }), origin);
     const { running } = this.#chat();
     if (running === undefined || origin === undefined) return;
-    if (running.origin === origin || this.#waiting().resumed(origin)) return;
+    if (running.origin === origin || this.#waiting().resumed(origin, running.row)) return;
     // The sender only watched. It would show again what it saw when it hears that the turn is done; an error makes
     // it let go.
     origin.send(
@@ -182,6 +191,11 @@ export class LiveChat implements ChatOutput {
       id: running.builder.id,
       json: running.empty ? undefined : JSON.stringify(running.message),
     });
+  }
+
+  #give(socket: Socket, transcript = this.#transcriptFrame()): void {
+    socket.send(transcript);
+    this.#toldAt.set(socket, this.#chat().host.clock.now());
   }
 
   /** @param connect what the client has sent and is not here yet stays on its screen. */

@@ -41,12 +41,15 @@ export class Resume implements Waiting {
   connecting(socket: Socket): void {
     const { running } = this.#chat;
     if (running?.streaming === true) {
-      if (!this.#ownedByOther(running.row, socket)) this.#offer(socket, running.row);
-      if (running.recovering)
-        socket.send(encodeFrame({ type: "cf_agent_chat_recovering", recovering: true, id: running.row.id }));
+      const watches = this.#ownedByOther(running.row, socket);
+      // Who goes on with a continuation needs the message as it has it: what it has seen of it is not sent again.
+      if (watches || !running.continuation) this.#live.welcome(socket);
+      if (!watches) this.#offer(socket, running.row);
+      if (running.recovering) this.#tellRecovering(socket, true, running.row.id);
       return;
     }
-    // While a stream runs its beginning would be missing here, and the resume brings all of it.
+    // A client that was cut off while a turn was recovering believes that it still is.
+    this.#tellRecovering(socket, false);
     this.#live.welcome(socket);
     const next = this.#chat.waitingTurns().at(-1);
     if (next !== undefined) this.#park(socket, next);
@@ -78,14 +81,16 @@ export class Resume implements Waiting {
 
   /** A client is ready for the stream that it was offered. */
   acknowledge(socket: Socket, id: string): void {
-    this.#audience.release(socket);
     const { running, host } = this.#chat;
-    if (running?.streaming === true && !running.dropped) {
+    const streams = running?.streaming === true && !running.dropped;
+    if (streams && running.row.id === id) {
       // What is pending in the log was sent to nobody yet, and comes to this one as to all.
-      if (running.row.id !== id) return;
+      this.#audience.release(socket);
       this.#resumed.set(socket, id);
       return this.#live.replay(socket, running.row, running.log.read(), true);
     }
+    // It was offered the one before. If it was offered the one that streams too, it has yet to say so.
+    if (!streams) this.#audience.release(socket);
     const turn = readTurn(host, id);
     if (turn === undefined) {
       const frame = { type: "cf_agent_use_chat_response", id, body: "", done: true, replay: true } as const;
@@ -107,9 +112,8 @@ export class Resume implements Waiting {
     this.#remindLater();
   }
 
-  resumed(socket: Socket): boolean {
-    const { running } = this.#chat;
-    return running !== undefined && this.#resumed.get(socket) === running.row.id;
+  resumed(socket: Socket, turn: TurnRow): boolean {
+    return this.#resumed.get(socket) === turn.id;
   }
 
   dismiss(): void {
@@ -131,6 +135,10 @@ export class Resume implements Waiting {
     socket.send(
       encodeFrame({ type: "cf_agent_stream_pending", id: turn.id, ...(probeId !== undefined && { probeId }) }),
     );
+  }
+
+  #tellRecovering(socket: Socket, recovering: boolean, id?: string): void {
+    socket.send(encodeFrame({ type: "cf_agent_chat_recovering", recovering, ...(id !== undefined && { id }) }));
   }
 
   #none(socket: Socket, reason: "idle" | "continuation-owned", probeId: string | undefined): void {

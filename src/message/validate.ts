@@ -51,6 +51,8 @@ function messageFault(value: unknown): string | undefined {
   const id = own(value, "id");
   if (typeof id !== "string" || id === "") return "id must be a non-empty string";
   if (id.length > MAX_ID_LENGTH) return `id must not be longer than ${MAX_ID_LENGTH} characters`;
+  // Ids are keys of rows: half a surrogate pair would not come back from SQLite as it went in.
+  if (!id.isWellFormed()) return "id must be well-formed text";
   if (!roles.has(own(value, "role"))) return 'role must be "user", "assistant" or "system"';
   const parts = own(value, "parts");
   if (!Array.isArray(parts)) return "parts must be an array";

@@ -68,6 +68,17 @@ export class Transcript implements StoredMessages {
     return last === undefined ? undefined : parsed(last);
   }
 
+  /** Ids of the messages behind the last answer; `without` is an answer that does not count yet. */
+  unanswered(without?: string): string[] {
+    const ids: string[] = [];
+    for (const { id, role } of this.#all().values()) {
+      if (id === without) continue;
+      if (role === "assistant") ids.length = 0;
+      else ids.push(id);
+    }
+    return ids;
+  }
+
   /** The newest message that has this call. */
   withCall(toolCallId: string): UIMessage | undefined {
     // Ids are quoted in JSON; most messages are passed over without being parsed.

@@ -77,6 +77,11 @@ export function openTurns(db: Sql): TurnRow[] {
   return select(db, "WHERE status IN ('held', 'accepted', 'running') ORDER BY seq");
 }
 
+/** Turns behind one that never began, whatever became of them, oldest first. */
+export function turnsBehind(db: Sql, seq: number): TurnRow[] {
+  return select(db, "WHERE seq > ? AND attempts = 0 ORDER BY seq", seq);
+}
+
 export function readTurn(db: Sql, id: string): TurnRow | undefined {
   return select(db, "WHERE id = ?", id)[0];
 }

@@ -137,9 +137,12 @@ export class ActiveTurn {
     this.save();
   }
 
-  /** Stores the answer as it is, with what is pending in the log. */
+  /**
+   * Stores the answer as it is, with what is pending in the log. What a continuation adds is in the log alone until its
+   * end: a page that comes meanwhile can go on only with the message as it was before.
+   */
   save(): void {
-    this.log.flush("commit", () => this.#transcript.put(this.message));
+    this.log.flush("commit", this.continuation ? undefined : () => this.#transcript.put(this.message));
     this.#saved += this.#unsaved;
     this.#unsaved = 0;
   }
@@ -165,7 +168,7 @@ export class ActiveTurn {
       nameAnswer(this.#host, this.row.seq, this.builder.id, this.builder.inherited);
       if (this.continuation) return;
       this.#transcript.put(this.message);
-      passWaiting({ host: this.#host, transcript: this.#transcript }, this.row);
+      passWaiting({ host: this.#host, transcript: this.#transcript }, this.row, this.builder.id);
     });
   }
 }

@@ -7,7 +7,7 @@ import { Transcript } from "../session/transcript.ts";
 import { deleteAllApprovals, expiredApprovals, nextApprovalExpiry, settleApproval } from "../store/approval.ts";
 import { deleteChatContext, readChatContext } from "../store/chat-context.ts";
 import { deleteAllChunks } from "../store/stream.ts";
-import { cancelTurn, deleteAllTurns, openTurns, readTurn, releaseTurn, settleTurn, startTurn, type TurnRow } from "../store/turn.ts";
+import { cancelTurn, deleteAllTurns, openTurns, readTurn, releaseTurn, settleTurn, startTurn, type TurnRow, turnsBehind } from "../store/turn.ts";
 import { ActiveTurn } from "./active-turn.ts";
 import type { ChatHooks, ChatOutput, Origin, TurnEnd, TurnOutcome } from "./chat-types.ts";
 import type { Desk } from "./desk.ts";
@@ -69,7 +69,7 @@ export class Chat implements Desk, Work {
     const active = this.#active;
     if (active === undefined || active.dropped) return this.transcript.list();
     const { id } = active.builder;
-    const waiting = waitingMessages(openTurns(this.host), active.row);
+    const waiting = waitingMessages(turnsBehind(this.host, active.row.seq), active.row, () => this.transcript.unanswered(id));
     const list = this.transcript.list(active.empty ? id : undefined).filter((message) => !waiting.has(message.id));
     return list.map((message) => (message.id === id ? active.message : message));
   }

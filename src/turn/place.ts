@@ -1,4 +1,4 @@
-import { nameAnswer, openTurns, type TurnRow } from "../store/turn.ts";
+import { nameAnswer, type TurnRow, turnsBehind } from "../store/turn.ts";
 import { deleteOtherChunks } from "../store/stream.ts";
 import type { Desk } from "./desk.ts";
 
@@ -10,16 +10,21 @@ import type { Desk } from "./desk.ts";
  * not see it. So each turn reads a conversation that ends with what it is to answer.
  */
 
-/** Ids of messages that wait for their own turn while `current` runs. */
-export function waitingMessages(open: readonly TurnRow[], current: TurnRow): Set<string> {
+/**
+ * Ids of messages that wait for their own turn while `current` runs, or did until it was stopped.
+ * @param behind turns behind it that never began.
+ * @param unanswered ids of messages behind the last answer. A request that was sent before the answer to an earlier
+ * message had begun names that one too, and it has its place.
+ */
+export function waitingMessages(behind: readonly TurnRow[], current: TurnRow, unanswered: () => readonly string[]): Set<string> {
   const ids = new Set<string>();
-  for (const turn of open) {
+  for (const turn of behind) {
     // What is regenerated, or was edited, has its place already.
-    if (turn.status !== "accepted" || turn.seq === current.seq || turn.trigger === "regenerate") continue;
-    for (const id of messageIdsOf(turn)) ids.add(id);
+    if (turn.trigger !== "regenerate") for (const id of messageIdsOf(turn)) ids.add(id);
   }
-  if (ids.size > 0) for (const id of messageIdsOf(current)) ids.delete(id);
-  return ids;
+  if (ids.size === 0) return ids;
+  for (const id of messageIdsOf(current)) ids.delete(id);
+  return new Set(unanswered().filter((id) => ids.has(id)));
 }
 
 /**
@@ -45,8 +50,19 @@ export function takePlace(desk: Desk, turn: TurnRow): boolean {
 }
 
 /** Puts an answer that was just named in front of everything that waits. */
-export function passWaiting(desk: Pick<Desk, "host" | "transcript">, current: TurnRow): void {
-  desk.transcript.moveToEnd(waitingMessages(openTurns(desk.host), current));
+export function passWaiting(desk: Pick<Desk, "host" | "transcript">, current: TurnRow, answerId: string): void {
+  const { host, transcript } = desk;
+  transcript.moveToEnd(waitingMessages(turnsBehind(host, current.seq), current, () => transcript.unanswered(answerId)));
+}
+
+/** Turns that wait to answer messages that are removed: there is nothing left for them to answer. */
+export function orphanedTurns(open: readonly TurnRow[], removed: readonly string[]): TurnRow[] {
+  if (removed.length === 0) return [];
+  const gone = new Set(removed);
+  return open.filter((turn) => {
+    const ids = turn.status === "accepted" ? messageIdsOf(turn) : [];
+    return ids.length > 0 && ids.every((id) => gone.has(id));
+  });
 }
 
 function messageIdsOf(turn: TurnRow): string[] {

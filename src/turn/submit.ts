@@ -10,6 +10,7 @@ import type { Origin } from "./chat-types.ts";
 import { type Desk, KEPT_TURNS } from "./desk.ts";
 import { mergeWaiting } from "./merge-waiting.ts";
 import { admitMessage } from "./overlap.ts";
+import { orphanedTurns } from "./place.ts";
 
 /** A client's request for a turn. */
 export interface ChatRequest {
@@ -49,6 +50,7 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
   });
   const last = read.at(-1);
   const edits = change.update.some((message) => message.id === last?.id);
+  const skip = [...admission.skip, ...orphanedTurns(open, change.remove)];
   const goesOn = change.add.length + change.update.length + change.remove.length === 0 && last?.role === "assistant";
   desk.commit(() => {
     forgetFailed(desk);
@@ -56,7 +58,7 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
     for (const message of change.update) transcript.put(message);
     for (const message of change.add) transcript.put(message);
     if (admission.merge) mergeWaiting(transcript, admission.skip, change.add, desk.running?.row);
-    for (const turn of admission.skip) settleTurn(host, turn.seq, "skipped", null, now);
+    for (const turn of skip) settleTurn(host, turn.seq, "skipped", null, now);
     const context = { body: toJson(request.body), clientTools: toJson(request.clientTools) };
     writeChatContext(host, context);
     insertTurn(host, {
@@ -72,7 +74,7 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
     transcript.trim();
     trimTurns(host, KEPT_TURNS);
   });
-  for (const turn of admission.skip) {
+  for (const turn of skip) {
     output.skipped(turn, desk.origins.get(turn.id), false);
     desk.origins.delete(turn.id);
   }

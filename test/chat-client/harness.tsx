@@ -156,9 +156,9 @@ export async function openTab(host: { readonly port: number }, options: TabOptio
     send: (text, sendOptions) => void tab.chat().sendMessage({ text }, sendOptions),
     settles: (lines, status = "ready") =>
       eventually(() => {
-        const { isServerStreaming, isToolContinuation, isRecovering, ...view } = tab.view();
-        const busy = isServerStreaming || isToolContinuation || isRecovering;
-        expect({ lines: view.lines, status: view.status, busy }).toEqual({ lines, status, busy: false });
+        const { error: _error, isStreaming: _streaming, ...view } = tab.view();
+        const idle = { isServerStreaming: false, isToolContinuation: false, isRecovering: false };
+        expect(view).toEqual({ lines, status, ...idle });
       }),
     waitFor: (check) => eventually(() => expect(check(tab.view()), JSON.stringify(tab.view())).toBe(true)),
     matches: (agent) => eventually(async () => expect(tab.chat().messages).toEqual(await agent.stored())),

@@ -5,7 +5,7 @@ import { eventually } from "../clients/harness.ts";
 import { latch, startTalk } from "./talk.ts";
 
 const inputSchema = jsonSchema<object>({ type: "object" });
-const long = { reasoning: "so ", text: ["one ", "two ", "three"], delayMs: 1 };
+const long = { text: ["so ", "one ", "two ", "three"], delayMs: 1 };
 
 /** What the answer is, and how a page gives it. */
 const KINDS = {
@@ -52,7 +52,7 @@ for (const [kind, { toolName, output, give }] of Object.entries(KINDS)) {
       await again.waitFor(({ status }) => status === "submitted" || status === "streaming");
       await say(4 - pieces);
       for (const one of [again, other]) {
-        await one.settles(["user: go", `assistant: ${output} (so ) one two three`]);
+        await one.settles(["user: go", `assistant: ${output} so one two three`]);
         await one.matches(agent);
       }
       expect(again.views.map(({ status }) => status)).not.toContain("error");
@@ -74,9 +74,10 @@ for (const [kind, { toolName, output, give }] of Object.entries(KINDS)) {
         reason: "continuation-owned",
       }),
     );
+    await late.waitFor(({ lines }) => lines[1]?.includes(`${output} so one `) === true);
     await say(2);
     for (const one of [tab, late]) {
-      await one.settles(["user: go", `assistant: ${output} (so ) one two three`]);
+      await one.settles(["user: go", `assistant: ${output} so one two three`]);
       await one.matches(agent);
     }
   });

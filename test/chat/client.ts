@@ -87,6 +87,8 @@ export async function connectTo(url: string): Promise<ChatClient> {
     const frame = JSON.parse(data.toString("utf8")) as Frame;
     if (frame.type === "cf_agent_mcp_servers") greeted = true;
     if (frame.type === "rpc" && frame.id !== undefined) answered.add(frame.id);
+    // Whoever was away is told that nothing is being recovered.
+    if (!greeted && frame.type === RECOVERING && frame.recovering === false) return;
     if (frame.connect === true) greeting = frame;
     else if (!GREETING.has(frame.type)) frames.push(frame);
   });

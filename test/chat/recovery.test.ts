@@ -52,6 +52,7 @@ test("a turn that had said nothing yet is tried again, and still gets its id fro
   expect(seen).toMatchObject([{ kind: "retry", partialText: "", partialParts: [] }]);
   const b = await chat.connect();
   b.ack("r1");
+  await b.flushed();
   stage.open().say("whole").end();
   await b.done("r1");
   const stored = await chat.stored();

@@ -63,6 +63,7 @@ test("a plain text that stalls is not taken for a whole one", async () => {
       );
     },
   });
+  await a.flushed();
   await chat.clock.advance(100);
   await a.said("r1", "one ");
   await chat.clock.advance(STALL_MS + 1);

@@ -2,7 +2,7 @@ import { globSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { crashMatrix } from "perdure/testing";
-import type { CrashOutcome } from "perdure/testing";
+import type { CrashMatrixOptions, CrashOutcome } from "perdure/testing";
 import { expect, test } from "vitest";
 import { ackedIn, env, expectCovered, expectNoFailure, laterLives, MATRIX_MS, remote, untilIdle } from "./drive.ts";
 import { withLives } from "./lives.ts";
@@ -35,47 +35,55 @@ function check(outcome: CrashOutcome<Left>): void {
   }
 }
 
+const deletesItself: CrashMatrixOptions<Left> = {
+  program,
+  env,
+  async drive(child) {
+    const worker = remote(child, "Worker");
+    await worker.call("setUp");
+    await worker.call("set", 1);
+    await worker.call("planLate", "late");
+    await worker.call("destroy");
+  },
+  async finish(child) {
+    const agents = await untilIdle(child);
+    const { state, runs } = await remote(child, "Worker").call<WorkResult>("result");
+    return { agents, state, runs };
+  },
+  check,
+};
+
 test("an agent that deletes itself is there as a whole, or gone for good", { timeout: MATRIX_MS }, async () => {
-  const matrix = await crashMatrix({
-    program,
-    env,
-    async drive(child) {
-      const worker = remote(child, "Worker");
-      await worker.call("setUp");
-      await worker.call("set", 1);
-      await worker.call("planLate", "late");
-      await worker.call("destroy");
-    },
-    async finish(child) {
-      const agents = await untilIdle(child);
-      const { state, runs } = await remote(child, "Worker").call<WorkResult>("result");
-      return { agents, state, runs };
-    },
-    check,
-  });
+  const matrix = await crashMatrix(deletesItself);
   expectCovered(matrix, 6);
   expect(matrix.reference.result).toEqual({ agents: [], ...NOTHING });
 });
 
-test("a delete that was cut between two files of the agent brings back none of its rows", { timeout: MATRIX_MS }, async () => {
-  await withLives(program, async ({ dir, live }) => {
-    // Killed while it is open: its last rows are only in the log beside the database.
-    await live(async (child) => {
-      await remote(child, "Worker").call("setUp");
-      await remote(child, "Worker").call("set", 1);
-    });
-    const index = new Database(join(dir, "host.db"));
-    index.exec("DELETE FROM agent; INSERT INTO doomed (id) VALUES ('Worker/one')");
-    index.close();
-    const [file = "no file"] = globSync(join(dir, "agents", "Worker", "one.*.db"));
-    rmSync(file);
-    expect(globSync(`${file}-wal`)).toHaveLength(1);
+test(
+  "a delete that was cut between two files of the agent brings back none of its rows",
+  { timeout: MATRIX_MS },
+  async () => {
+    await withLives(program, async ({ dir, live }) => {
+      // Killed while it is open: its last rows are only in the log beside the database.
+      await live(async (child) => {
+        await remote(child, "Worker").call("setUp");
+        await remote(child, "Worker").call("set", 1);
+      });
+      const index = new Database(join(dir, "host.db"));
+      index.exec("DELETE FROM agent; INSERT INTO doomed (id) VALUES ('Worker/one')");
+      index.close();
+      const [file = "no file"] = globSync(join(dir, "agents", "Worker", "one.*.db"));
+      rmSync(file);
+      expect(globSync(`${file}-wal`)).toHaveLength(1);
 
-    const { facts } = await live(async (child) => {
-      await untilIdle(child);
-      await remote(child, "Worker").call("note", 1).catch(() => undefined);
-      await remote(child, "Worker").call("result");
+      const { facts } = await live(async (child) => {
+        await untilIdle(child);
+        await remote(child, "Worker")
+          .call("note", 1)
+          .catch(() => undefined);
+        await remote(child, "Worker").call("result");
+      });
+      expect(ackedIn(facts).get("result")).toMatchObject(NOTHING);
     });
-    expect(ackedIn(facts).get("result")).toMatchObject(NOTHING);
-  });
-});
+  },
+);

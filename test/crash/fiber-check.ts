@@ -35,7 +35,9 @@ export function expectFibersKeepTheirWord(outcome: CrashOutcome<readonly FiberLe
   const facts = allFacts(outcome);
   facts.forEach((fact, at) => {
     if (fact.type !== "settled" || fact.status === "interrupted") return;
-    const later = facts.slice(at + 1).filter(({ type, id }) => (type === "step" || type === "recovered") && id === fact.id);
+    const later = facts
+      .slice(at + 1)
+      .filter(({ type, id }) => (type === "step" || type === "recovered") && id === fact.id);
     expect(later, "a settled fiber ran again").toEqual([]);
   });
   for (const life of laterLives(outcome)) {

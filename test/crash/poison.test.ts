@@ -39,10 +39,17 @@ async function outlive(begin: string, key: string) {
 test.for([
   ["addPoison", "asyncPoison", "failed"],
   ["spawnPoison", "fiber", "error"],
-] as const)("%s %s: what ends the process whenever it runs is given up, and the rest goes on", { timeout: MATRIX_MS }, async ([begin, key, status]) => {
-  const { item, keys, facts, lives } = await outlive(begin, key);
-  expect(item).toMatchObject({ status, error: expect.stringMatching(/The process ended 1[01] times while "\w+" ran/) });
-  expect(keys).toEqual(["behind"]);
-  const attempts = ofType(facts, "poisoned").map(({ attempt }) => attempt);
-  expect(attempts).toEqual(Array.from({ length: lives - 1 }, (_, n) => n + 1));
-});
+] as const)(
+  "%s %s: what ends the process whenever it runs is given up, and the rest goes on",
+  { timeout: MATRIX_MS },
+  async ([begin, key, status]) => {
+    const { item, keys, facts, lives } = await outlive(begin, key);
+    expect(item).toMatchObject({
+      status,
+      error: expect.stringMatching(/The process ended 1[01] times while "\w+" ran/),
+    });
+    expect(keys).toEqual(["behind"]);
+    const attempts = ofType(facts, "poisoned").map(({ attempt }) => attempt);
+    expect(attempts).toEqual(Array.from({ length: lives - 1 }, (_, n) => n + 1));
+  },
+);

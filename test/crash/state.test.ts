@@ -31,25 +31,32 @@ function after(count: number): Result {
 
 const idOf = ([method, n]: (typeof OPS)[number]) => `${method} ${n}`;
 
-test("state and tables, killed after every commit: what a caller was told is there, and nothing is there by halves", { timeout: MATRIX_MS }, async () => {
-  const matrix = await crashMatrix({
-    program: new URL("./work-program.ts", import.meta.url),
-    env,
-    async drive(child) {
-      for (const op of OPS) await remote(child, "Worker").as(idOf(op)).call(...op);
-    },
-    async finish(child) {
-      await untilIdle(child);
-      const { state, runs } = await remote(child, "Worker").call<Result>("result");
-      return { state, runs: runs.map(({ key }) => ({ key })) };
-    },
-    check(outcome) {
-      expectNoFailure(outcome);
-      const told = ackedIn(outcome.before.facts).size;
-      // The call under way has happened, or it has not.
-      expect([after(told), after(told + 1)]).toContainEqual(outcome.after.result);
-    },
-  });
-  expectCovered(matrix, OPS.length);
-  expect(matrix.reference.result).toEqual(after(OPS.length));
-});
+test(
+  "state and tables, killed after every commit: what a caller was told is there, and nothing is there by halves",
+  { timeout: MATRIX_MS },
+  async () => {
+    const matrix = await crashMatrix({
+      program: new URL("./work-program.ts", import.meta.url),
+      env,
+      async drive(child) {
+        for (const op of OPS)
+          await remote(child, "Worker")
+            .as(idOf(op))
+            .call(...op);
+      },
+      async finish(child) {
+        await untilIdle(child);
+        const { state, runs } = await remote(child, "Worker").call<Result>("result");
+        return { state, runs: runs.map(({ key }) => ({ key })) };
+      },
+      check(outcome) {
+        expectNoFailure(outcome);
+        const told = ackedIn(outcome.before.facts).size;
+        // The call under way has happened, or it has not.
+        expect([after(told), after(told + 1)]).toContainEqual(outcome.after.result);
+      },
+    });
+    expectCovered(matrix, OPS.length);
+    expect(matrix.reference.result).toEqual(after(OPS.length));
+  },
+);

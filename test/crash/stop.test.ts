@@ -38,20 +38,30 @@ function check(first: Past, second: Past, result: WorkResult): void {
   expect(rowsOf(result, "sync").every((rows) => rows === 1)).toBe(true);
 }
 
-test("a host that stops in order, and one killed while it stops: what is left is done after the next start", { timeout: MATRIX_MS }, async () => {
-  const run = (killAt?: number) =>
-    withLives(program, async ({ live }) => {
-      const first = await live(fillAndStop, { killAt });
-      let result: WorkResult = { state: { n: 0 }, runs: [] };
-      const second = await live(async (child) => (result = await look(child)));
-      check(first, second, result);
-      return { first, second };
-    });
-  const { first, second } = await run();
-  expect(first.ending).toEqual({ code: 0, signal: null });
-  expect(ofType(first.facts, "ran").map(({ key }) => key)).toEqual(["planter"]);
-  expect(ofType(second.facts, "ran").map(({ key }) => key).sort()).toEqual(["async", "planted item", "planted schedule", "sync"]);
-  // Before that, it is a queue like any other.
-  const stopsAfter = first.commits - COMMITS_OF_STOP;
-  for (let killAt = stopsAfter; killAt <= first.commits; killAt++) await run(killAt);
-});
+function run(killAt?: number): Promise<{ first: Past; second: Past }> {
+  return withLives(program, async ({ live }) => {
+    const first = await live(fillAndStop, { killAt });
+    let result: WorkResult = { state: { n: 0 }, runs: [] };
+    const second = await live(async (child) => (result = await look(child)));
+    check(first, second, result);
+    return { first, second };
+  });
+}
+
+test(
+  "a host that stops in order, and one killed while it stops: what is left is done after the next start",
+  { timeout: MATRIX_MS },
+  async () => {
+    const { first, second } = await run();
+    expect(first.ending).toEqual({ code: 0, signal: null });
+    expect(ofType(first.facts, "ran").map(({ key }) => key)).toEqual(["planter"]);
+    expect(
+      ofType(second.facts, "ran")
+        .map(({ key }) => key)
+        .sort(),
+    ).toEqual(["async", "planted item", "planted schedule", "sync"]);
+    // Before that, it is a queue like any other.
+    const stopsAfter = first.commits - COMMITS_OF_STOP;
+    for (let killAt = stopsAfter; killAt <= first.commits; killAt++) await run(killAt);
+  },
+);

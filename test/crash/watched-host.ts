@@ -51,7 +51,8 @@ export class Watched<State = unknown> extends Agent<State> {
   }
 }
 
-const addressOf = (agent: Agent): string => agent.selfPath.map(({ className, name }) => `${className}/${name}`).join("/");
+const addressOf = (agent: Agent): string =>
+  agent.selfPath.map(({ className, name }) => `${className}/${name}`).join("/");
 
 /** What every watched host is opened with. */
 export function watchedOptions(): Pick<HostOptions, "dir" | "onCommit" | "clock" | "idleMs"> {

@@ -1,5 +1,5 @@
 // An agent with state, tables, a queue and schedules, for the crash matrix.
-import type { QueueRun, ScheduleRun } from "perdure";
+import type { HostedAgentClass, QueueRun, ScheduleRun } from "perdure";
 import { createHost } from "../../src/host/node/create-host.ts";
 import { report } from "../../src/testing/crash/child.ts";
 import { fastClock } from "./fast-clock.ts";
@@ -61,14 +61,21 @@ class Worker extends Watched<Count> {
 
   // Work
 
-  add(callback: "sync" | "async" | "flaky" | "asyncFlaky" | "doomed" | "held" | "planter", key: string): Promise<string> {
+  add(
+    callback: "sync" | "async" | "flaky" | "asyncFlaky" | "doomed" | "held" | "planter",
+    key: string,
+  ): Promise<string> {
     const retry = { maxAttempts: 2, baseDelayMs: 500, maxDelayMs: 500 };
     return this.queue(callback, { key, ...QUEUED }, { retry });
   }
 
   /** Its second try is long after the first. */
   addSlow(key: string): Promise<string> {
-    return this.queue("flaky", { key, ...QUEUED }, { retry: { maxAttempts: 2, baseDelayMs: 20_000, maxDelayMs: 20_000 } });
+    return this.queue(
+      "flaky",
+      { key, ...QUEUED },
+      { retry: { maxAttempts: 2, baseDelayMs: 20_000, maxDelayMs: 20_000 } },
+    );
   }
 
   addPoison(callback: "poison" | "asyncPoison"): Promise<string> {
@@ -181,7 +188,7 @@ class Worker extends Watched<Count> {
 class Other extends Watched {}
 
 const { IDLE_MS, MAX_AGENTS, WITHOUT_WORKER } = process.env;
-const agents = WITHOUT_WORKER === undefined ? { Worker } : { Other };
+const agents: Record<string, HostedAgentClass> = WITHOUT_WORKER === undefined ? { Worker } : { Other };
 reportEvents();
 const host = createHost({
   agents,

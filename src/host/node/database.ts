@@ -37,6 +37,7 @@ export class AgentDatabase implements AgentStore {
   #needed = 0;
   #synced = 0;
   #syncing: Promise<void> | undefined;
+  #released = false;
 
   /** @param label names the agent in errors. */
   constructor(label: string, file: AgentFile, pool: HandlePool, blobs: Blobs, events: DatabaseEvents) {
@@ -72,6 +73,7 @@ export class AgentDatabase implements AgentStore {
   sql<T = SqlRow>(query: string, ...args: SqlValue[]): T[] {
     try {
       const handle = this.#handle(false);
+      this.#checkTransaction(handle);
       const statement = this.#prepare(handle, query);
       if (!statement.readonly) return this.#write<T>(query, args);
       return statement.reader ? (statement.all(...args) as T[]) : (statement.run(...args), []);
@@ -82,6 +84,7 @@ export class AgentDatabase implements AgentStore {
 
   tx<T>(work: () => T, level?: WriteLevel): T {
     const handle = this.#handle(true);
+    this.#checkTransaction(handle);
     const outermost = this.#depth === 0;
     if (outermost) {
       this.#level = level ?? "sync";
@@ -99,6 +102,9 @@ export class AgentDatabase implements AgentStore {
           "bad_state",
           "The function given to tx() returned a promise. Await before or after it, never inside.",
         );
+      }
+      if (this.#released) {
+        throw new PerdureError("agent_gone", `${this.#label} was ended inside of a transaction, which is undone.`);
       }
       if (outermost && this.#wrote) this.#announce();
       this.#control(handle, outermost ? "COMMIT" : `RELEASE ${name}`);
@@ -126,6 +132,7 @@ export class AgentDatabase implements AgentStore {
 
   /** Gives the handle back. SQLite syncs as it closes, so nothing is pending afterwards. */
   release(): void {
+    this.#released = true;
     this.#pool.close(this.#file);
     this.#synced = this.#commits;
   }
@@ -165,6 +172,25 @@ export class AgentDatabase implements AgentStore {
     // First of all: a crash test may end the process here, before anything is sent.
     if (level !== undefined) this.#pool.onCommit?.(this.#label);
     this.#events.committed();
+  }
+
+  /**
+   * Makes sure that SQLite and we mean the same transaction. SQLite undoes one by itself on some failures (OR ROLLBACK,
+   * a full disk): if the code inside of it went on, its next statement would be a commit of its own. And code that runs
+   * out of stack can leave one open: what is written next would be lost with it.
+   */
+  #checkTransaction(handle: Handle): void {
+    const { inTransaction } = handle.db;
+    if (inTransaction === this.#depth > 0) return;
+    if (inTransaction) {
+      this.#control(handle, "ROLLBACK");
+      this.#events.rolledBack(0);
+      return;
+    }
+    throw new PerdureError(
+      "sql_failed",
+      `SQLite has undone the transaction of ${this.#label} after a failure in it. Nothing more can be done in it.`,
+    );
   }
 
   #undo(handle: Handle, outermost: boolean, name: string): void {

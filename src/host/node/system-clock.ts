@@ -1,11 +1,21 @@
 import type { Clock } from "../../id.ts";
 
+/** Timers hold 31 bits; one that is set to more fires at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
 /** The machine's clock. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   after(ms, work) {
-    const timer = setTimeout(work, ms);
-    timer.unref();
+    let timer: NodeJS.Timeout;
+    const wait = (left: number): void => {
+      timer = setTimeout(
+        () => (left > LONGEST_TIMER_MS ? wait(left - LONGEST_TIMER_MS) : work()),
+        Math.min(left, LONGEST_TIMER_MS),
+      );
+      timer.unref();
+    };
+    wait(ms);
     return () => clearTimeout(timer);
   },
 };

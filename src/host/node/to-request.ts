@@ -2,6 +2,15 @@ import type { IncomingMessage } from "node:http";
 
 /** The request of an upgrade as a web `Request`, without a body; `undefined` when its address makes no sense. */
 export function toRequest(incoming: IncomingMessage): Request | undefined {
+  try {
+    return buildRequest(incoming);
+  } catch {
+    // What a client may write and a Request refuses: `Host: name:password@example`.
+    return undefined;
+  }
+}
+
+function buildRequest(incoming: IncomingMessage): Request | undefined {
   const headers = new Headers();
   for (let i = 0; i + 1 < incoming.rawHeaders.length; i += 2) {
     const name = incoming.rawHeaders[i] ?? "";

@@ -1,0 +1,55 @@
+import { crashMatrix } from "perdure/testing";
+import type { Program } from "perdure/testing";
+import { expect, test } from "vitest";
+import { env, expectCovered, MATRIX_MS } from "../crash/drive.ts";
+import { textIn, user } from "./client.ts";
+import { connect, expectKept, lookAt, replayed, type Result, resultOf, seenIn, untilAnswered } from "./crash-drive.ts";
+
+const program = new URL("./crash-program.ts", import.meta.url);
+const TEXT = "I will look it up. Found it. You are near. It is sent. Done.";
+
+/** Asks, and answers whatever is asked, on one socket. */
+async function ask(child: Program): Promise<void> {
+  const driver = await connect(child);
+  driver.request("r1", [user("u1", "all")]);
+  await driver.frame(({ id, done }) => id === "r1" && done === true);
+  await untilAnswered(child, async () => driver);
+}
+
+async function finish(child: Program): Promise<Result> {
+  let look = await lookAt(child);
+  // What was never accepted, nobody was told of: then the client sends it again.
+  if (look.messages.length === 0) await ask(child);
+  look = await untilAnswered(child);
+  return resultOf(look, child.dir);
+}
+
+test("a turn with text, a tool here, a tool of the client and an approval, killed after every commit", { timeout: MATRIX_MS }, async () => {
+  const matrix = await crashMatrix<Result>({
+    program,
+    env: { ...env, HOLD: "1" },
+    drive: ask,
+    async resume(child, before) {
+      const log = await replayed(child);
+      // All that was seen of the stream that is offered comes again, in order, once, and nothing else in its place.
+      const request = log[0]?.request;
+      const seen = seenIn(before.flatMap((life) => life.facts)).filter((one) => one.request === request);
+      expect(log.map(({ seq }) => seq)).toEqual(log.map((_, at) => at));
+      for (const { seq, body } of seen) expect(log[seq]?.body).toBe(body);
+      await child.send({ type: "release" });
+    },
+    finish,
+    check(outcome) {
+      expectKept(outcome);
+      const { messages } = outcome.after.result;
+      expect(messages.map(({ role }) => role)).toEqual(["user", "assistant"]);
+      expect(textIn(messages[1])).toBe(TEXT);
+    },
+    slack: 12,
+  });
+  expectCovered(matrix, 20);
+  const { result } = matrix.reference;
+  expect(textIn(result.messages[1])).toBe(TEXT);
+  expect(result.ran.map(({ name }) => name)).toEqual(["look", "send"]);
+  expect(result.calls).toBe(4);
+});
