@@ -35,6 +35,10 @@ export type PerdureErrorCode =
   | "limit"
   /** Something took longer than it was given. */
   | "timeout"
+  /** The connection was lost, or left, before the answer came. */
+  | "disconnected"
+  /** The agent answered a call with an error; the message is its. */
+  | "call_failed"
   /** Called at a moment when it cannot work; the message says when it can. */
   | "bad_state"
   /** An option or a declaration that cannot work. */

@@ -100,9 +100,20 @@ export class Gate implements TxListener {
     try {
       await this.#store().durable();
     } catch (thrown) {
+      this.#line = [];
       this.#failed(thrown);
       throw thrown;
     }
+  }
+
+  /**
+   * The life is over and its store was released, which synced it: what waits leaves now, before anything that the next
+   * life sends, and before the sockets are closed.
+   */
+  released(): void {
+    const line = this.#line;
+    this.#line = [];
+    for (const { delivery } of line) delivery.deliver();
   }
 
   #wait(store: GatedStore, delivery: Delivery): void {

@@ -188,6 +188,7 @@ export class Life implements AgentHost {
       else void grace.then(() => setTimeout(() => this.#tell(), 0));
     }
     this.#store.release();
+    this.gate.released();
     this.#around.lived(-1);
   }
 

@@ -54,9 +54,12 @@ export class LiveChat implements ChatOutput {
     for (const socket of this.#audience.others(except)) this.#give(socket, frame);
   }
 
-  /** Gives a client that has just connected the conversation as it is: it may have missed something. */
-  welcome(socket: Socket): void {
-    if (this.#chat().transcript.size === 0) return;
+  /**
+   * Gives a client that has just connected the conversation as it is: it may have missed something. An empty one only
+   * if it `returns`: what a new page shows may be the app's own greeting.
+   */
+  welcome(socket: Socket, returns: boolean): void {
+    if (!returns && this.#chat().transcript.size === 0) return;
     this.#give(socket, this.#transcriptFrame(true));
   }
 

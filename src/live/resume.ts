@@ -9,6 +9,8 @@ import type { LiveChat, Waiting } from "./live-chat.ts";
 
 /** The clients wait for a minute after each `pending`; a longer queue is announced again before that. */
 const REMIND_MS = 30_000;
+/** How many clients that left are remembered, so that they are told what they missed when they come back. */
+const MAX_LEFT = 200;
 
 /*
  * Resuming
@@ -28,6 +30,8 @@ export class Resume implements Waiting {
   readonly #parked = new Set<Socket>();
   /** Which turn a client went on with last. */
   readonly #resumed = new WeakMap<Socket, string>();
+  /** Clients that left, by what they call themselves, and the turn that was running then. */
+  readonly #left = new Map<string, string | undefined>();
   #cancelReminder: (() => void) | undefined;
 
   constructor(chat: Chat, audience: Audience, live: LiveChat) {
@@ -43,14 +47,14 @@ export class Resume implements Waiting {
     if (running?.streaming === true) {
       const watches = this.#ownedByOther(running.row, socket);
       // Who goes on with a continuation needs the message as it has it: what it has seen of it is not sent again.
-      if (watches || !running.continuation) this.#live.welcome(socket);
+      if (watches || !running.continuation) this.#welcome(socket);
       if (!watches) this.#offer(socket, running.row);
       if (running.recovering) this.#tellRecovering(socket, true, running.row.id);
       return;
     }
     // A client that was cut off while a turn was recovering believes that it still is.
     this.#tellRecovering(socket, false);
-    this.#live.welcome(socket);
+    this.#welcome(socket);
     const next = this.#chat.waitingTurns().at(-1);
     if (next !== undefined) this.#park(socket, next);
   }
@@ -104,6 +108,12 @@ export class Resume implements Waiting {
   closed(socket: Socket): void {
     this.#parked.delete(socket);
     this.#audience.release(socket);
+    this.#left.delete(socket.id);
+    this.#left.set(socket.id, this.#chat.running?.row.id);
+    for (const id of this.#left.keys()) {
+      if (this.#left.size <= MAX_LEFT) return;
+      this.#left.delete(id);
+    }
   }
 
   offer(turn: TurnRow): void {
@@ -135,6 +145,17 @@ export class Resume implements Waiting {
     socket.send(
       encodeFrame({ type: "cf_agent_stream_pending", id: turn.id, ...(probeId !== undefined && { probeId }) }),
     );
+  }
+
+  #welcome(socket: Socket): void {
+    const returns = this.#left.has(socket.id);
+    const missed = this.#left.get(socket.id);
+    this.#left.delete(socket.id);
+    // Who watched a turn when it was cut off shows it as running until it hears of its end. Before the conversation:
+    // what it makes of that end may be wrong. A failed turn is offered to whoever asks, with its error.
+    const turn = missed === undefined ? undefined : readTurn(this.#chat.host, missed);
+    if (turn?.status === "completed" || turn?.status === "aborted") socket.send(this.#live.endFrame(turn, true));
+    this.#live.welcome(socket, returns);
   }
 
   #tellRecovering(socket: Socket, recovering: boolean, id?: string): void {

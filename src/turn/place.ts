@@ -60,8 +60,9 @@ export function orphanedTurns(open: readonly TurnRow[], removed: readonly string
   if (removed.length === 0) return [];
   const gone = new Set(removed);
   return open.filter((turn) => {
-    const ids = turn.status === "accepted" ? messageIdsOf(turn) : [];
-    return ids.length > 0 && ids.every((id) => gone.has(id));
+    // Its own is the last: those before it, if any, have turns of their own.
+    const own = turn.status === "accepted" ? messageIdsOf(turn).at(-1) : undefined;
+    return own !== undefined && gone.has(own);
   });
 }
 

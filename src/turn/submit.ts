@@ -51,7 +51,7 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
   const last = read.at(-1);
   const edits = change.update.some((message) => message.id === last?.id);
   const skip = [...admission.skip, ...orphanedTurns(open, change.remove)];
-  const goesOn = change.add.length + change.update.length + change.remove.length === 0 && last?.role === "assistant";
+  const goesOn = request.trigger === "submit" && change.add.length + change.update.length + change.remove.length === 0 && last?.role === "assistant";
   desk.commit(() => {
     forgetFailed(desk);
     for (const id of change.remove) transcript.remove(id);
@@ -66,7 +66,7 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
       status: "accepted",
       trigger: (edits ? "regenerate" : request.trigger) satisfies TurnTrigger,
       continuation: goesOn ? 1 : 0,
-      messageIds: JSON.stringify(trailingUserIds(read)),
+      messageIds: JSON.stringify(request.trigger === "regenerate" ? questionOf(read) : trailingUserIds(read)),
       notBefore: admission.notBefore,
       createdAt: now,
       ...context,
@@ -88,6 +88,13 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
 export function forgetFailed(desk: Desk): void {
   const newest = newestTurn(desk.host);
   if (newest?.status === "error") deleteChunks(desk.host, newest.seq);
+}
+
+/** What is to be answered anew. A client that shows answers in an order of its own may end with another answer. */
+function questionOf(messages: readonly UIMessage[]): string[] {
+  const trailing = trailingUserIds(messages);
+  const last = messages.findLast(({ role }) => role === "user");
+  return trailing.length > 0 || last === undefined ? trailing : [last.id];
 }
 
 /** The ids of the user messages at the end of the list. */

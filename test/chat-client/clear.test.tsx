@@ -110,3 +110,28 @@ test("server code clears every tab", async () => {
   await tab.settles([]);
   expect(await agent.stored()).toEqual([]);
 });
+
+test("a tab that was cut off while another one cleared is empty when it comes back", async () => {
+  const { host, agent } = await startTalk({ script: () => "ok" });
+  const tab = await readyTab(host);
+  const other = await readyTab(host);
+  tab.send("a");
+  await other.settles(["user: a", "assistant: ok"]);
+  other.line.cut();
+  await eventually(() => expect(other.line.closes).toBe(1));
+  tab.chat().clearHistory();
+  await eventually(async () => expect(await agent.stored()).toEqual([]));
+  other.line.mend();
+  await other.settles([]);
+});
+
+test("a greeting of the page's own stays while nothing was said", async () => {
+  const { host } = await startTalk({ script: () => "ok" });
+  const first = await readyTab(host);
+  first.send("a");
+  await first.settles(["user: a", "assistant: ok"]);
+  first.chat().clearHistory();
+  const greeting = { id: "g", role: "assistant" as const, parts: [{ type: "text" as const, text: "Welcome!" }] };
+  const tab = await readyTab(host, { getInitialMessages: null, messages: [greeting], stray: 1 });
+  await tab.settles(["assistant: Welcome!"]);
+});

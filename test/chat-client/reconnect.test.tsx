@@ -102,6 +102,28 @@ test("the turn ends while the line is cut: the whole answer is there when it is 
   tab.line.mend();
   await tab.settles(WHOLE);
   await tab.matches(agent);
+  expect(tab.ends).toMatchObject([{ outcome: "completed", replay: true }]);
+});
+
+test("a watched turn ends while the line is cut and another begins: the page does not go on showing the first", async () => {
+  const { host, agent, say } = await startTalk({ script: [long, long] });
+  const tab = await readyTab(host);
+  const other = await readyTab(host);
+  tab.send("count");
+  await say(2);
+  await other.waitFor(({ lines, isServerStreaming }) => lines[1] === "assistant: one two " && isServerStreaming);
+  await drop(other);
+  await say(2);
+  await tab.settles(WHOLE);
+  tab.send("count");
+  await say(2);
+  other.line.mend();
+  await other.waitFor(({ lines }) => lines[3] === "assistant: one two ");
+  await say(2);
+  for (const one of [tab, other]) {
+    await one.settles([...WHOLE, ...WHOLE]);
+    await one.matches(agent);
+  }
 });
 
 test("the turn begins and ends while the line is cut", async () => {

@@ -1,6 +1,6 @@
 // A chat agent whose model follows from its prompt, for the crash matrix. The last message of the user says what
 // happens: "all" is text, a tool that runs here, one that the client runs, one that a person approves, and text;
-// "plain" is a plain text response; anything else is text.
+// "plain" is a plain text response; anything else is text, of which "hang" gives only the beginning in the first life.
 import { appendFileSync, existsSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { join } from "node:path";
@@ -40,7 +40,7 @@ const PLAN: readonly { readonly text: string; readonly call?: string }[] = [
   { text: "You are near. ", call: "send" },
   { text: "It is sent. Done." },
 ];
-const PLAIN = "This is a plain text of several words. Done.";
+const PLAIN = "This is plain text. Done.";
 
 const words = (text: string): string[] => text.match(/\S+ ?/g) ?? [];
 
@@ -70,7 +70,11 @@ const model = counter.wrap(
     report({ type: "asked" });
     await gate.promise;
     const { said, results } = readPrompt(call);
-    if (call.userText !== "all") return { text: words(rest(`You said: ${call.userText}. Nothing more to say. Done.`, said)), delayMs: DELAY_MS };
+    if (call.userText !== "all") {
+      const text = words(rest(`You said: ${call.userText}. Well then. Done.`, said));
+      const hangs = call.userText === "hang" && !isLaterLife;
+      return { text: hangs ? text.slice(0, 3) : text, hang: hangs, delayMs: DELAY_MS };
+    }
     const next = PLAN.findIndex((step) => step.call === undefined || !results.has(step.call));
     const text = words(rest(PLAN.slice(0, next + 1).map((step) => step.text).join(""), said));
     const toolName = PLAN[next]?.call;

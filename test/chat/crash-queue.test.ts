@@ -7,7 +7,7 @@ import { connect, expectKept, lookAt, type Result, resultOf } from "./crash-driv
 
 const program = new URL("./crash-program.ts", import.meta.url);
 const answerTo = (text: string): string =>
-  text === "plain" ? "This is a plain text of several words. Done." : `You said: ${text}. Nothing more to say. Done.`;
+  text === "plain" ? "This is plain text. Done." : `You said: ${text}. Well then. Done.`;
 
 /** Sends messages one right after the other, while another tab looks on. */
 async function send(child: Program, texts: readonly string[]): Promise<void> {

@@ -202,3 +202,18 @@ test("destroy survives a restart", async () => {
   expect([rings, second.listAgents(), second.status().live]).toEqual([[], [], 0]);
   expect(existsSync(join(dir, "agents", "Node")) ? readdirSync(join(dir, "agents", "Node")) : []).toEqual([]);
 });
+
+test("destroy inside of a transaction undoes it and leaves no agent behind in the index", async () => {
+  class Rash extends Agent {
+    go(): void {
+      this.transaction(() => {
+        this.sql`CREATE TABLE note (text TEXT)`;
+        void this.destroy();
+      });
+    }
+  }
+  const host = await openHost({ agents: { Rash } });
+  await expect(host.getAgentByName(Rash, "a").go()).rejects.toMatchObject({ code: "agent_gone" });
+  await quiet();
+  expect(host.listAgents()).toEqual([]);
+});

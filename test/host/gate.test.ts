@@ -228,3 +228,43 @@ test("a sync that failed is not tried again on the same log: the life ends also 
   disk.release();
   expect(await stub.add()).toBe(2);
 });
+
+test("what waits for the disk when its agent is destroyed leaves before the socket is closed", async () => {
+  const host = await openHost({ agents: { Gated } });
+  const [anna, ben] = [await connect(host, "/agents/gated/a"), await connect(host, "/agents/gated/a")];
+  await anna.call("add");
+  const disk = holdSync();
+  anna.send(JSON.stringify({ type: "rpc", id: "second", method: "add", args: [] }));
+  await eventually(() => disk.waiting > 0, "the second change waits");
+  const destroyed = host.getAgentByName(Gated, "a").destroy();
+  expect((await ben.whenClosed()).code).toBe(1001);
+  expect(ben.states()).toEqual([0, 1, 2].map((count) => ({ count })));
+  disk.release();
+  await destroyed;
+});
+
+test("what an aborted life left waiting leaves before anything of the next one", async () => {
+  class Owner extends Agent {
+    async open(): Promise<void> {
+      await this.subAgent(Gated, "child");
+    }
+    stop(): void {
+      this.abortSubAgent(Gated, "child");
+    }
+  }
+  const host = await openHost({ agents: { Owner }, subAgents: { Gated } });
+  await host.getAgentByName(Owner, "a").open();
+  const [anna, ben] = [
+    await connect(host, "/agents/owner/a/sub/gated/child"),
+    await connect(host, "/agents/owner/a/sub/gated/child"),
+  ];
+  await anna.call("add");
+  const disk = holdSync();
+  anna.send(JSON.stringify({ type: "rpc", id: "second", method: "add", args: [] }));
+  await eventually(() => disk.waiting > 0, "the second change waits");
+  await host.getAgentByName(Owner, "a").stop();
+  expect(await ben.call("say", "next")).toBeUndefined();
+  const seen = ben.frames.flatMap(({ type, state, word }) => (type === "cf_agent_state" ? [state] : (word ?? [])));
+  expect(seen).toEqual([{ count: 0 }, { count: 1 }, { count: 2 }, "next"]);
+  disk.release();
+});

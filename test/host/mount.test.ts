@@ -1,5 +1,7 @@
+import { once } from "node:events";
 import { createServer } from "node:http";
 import type { RequestListener, Server } from "node:http";
+import net from "node:net";
 import type { AddressInfo } from "node:net";
 import express from "express";
 import { Hono } from "hono";
@@ -104,6 +106,18 @@ test("mounted in Hono", async () => {
   app.post("/own", async (c) => c.text(`the app got ${await c.req.text()}`));
   const { url } = await listen(host, getRequestListener(app.fetch));
   expect(await tryAll(url)).toEqual(allWorks);
+});
+
+test("an upgrade whose address no Request can have is answered, and does not end the process", async () => {
+  const { server } = await listen(openAgents(), (_, response) => response.end());
+  const { port } = server.address() as AddressInfo;
+  const socket = net.connect(port, "127.0.0.1");
+  socket.write(
+    "GET /agents/counter/a HTTP/1.1\r\nHost: name:password@example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+      "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+  );
+  const [answer] = (await once(socket, "data")) as [Buffer];
+  expect(answer.toString()).toMatch(/^HTTP\/1\.1 400 /);
 });
 
 test("without `next`, paths that are not an agent's are answered with 404", async () => {

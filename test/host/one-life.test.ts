@@ -1,7 +1,8 @@
 import { Agent, callable, PerdureError } from "perdure";
+import type { FiberContext } from "perdure";
 import { memoryStorage } from "perdure/node";
 import { expect, test } from "vitest";
-import { connect, openHost } from "./open-host.ts";
+import { connect, eventually, openHost, quiet } from "./open-host.ts";
 
 let starts: string[] = [];
 let made = 0;
@@ -110,6 +111,57 @@ test("an agent that cannot start leaves nothing behind in memory", async () => {
   const host = await openHost({ agents: { Never }, storage: memoryStorage() });
   await expect(host.getAgentByName(Never, "a").hello()).rejects.toThrow("never");
   expect(host.status().live).toBe(0);
+});
+
+test("an onStart that throws ends the work that it had set going, and nothing of it is left to fail later", async () => {
+  const ended: string[] = [];
+  let broken = true;
+  class Hasty extends Agent {
+    override onError(): void {}
+    override async onStart(): Promise<void> {
+      if (!broken) return;
+      this.spawnFiber("long");
+      await this.queue("item");
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      throw new Error("not yet");
+    }
+    async long(_: unknown, fiber: FiberContext): Promise<void> {
+      if (broken) await new Promise((resolve) => fiber.signal.addEventListener("abort", resolve));
+      ended.push(broken ? "stopped" : "done");
+    }
+    async item(): Promise<void> {
+      await new Promise((resolve) => setTimeout(resolve, 60));
+      ended.push("item");
+    }
+    hello(): string {
+      return "hello";
+    }
+  }
+  const host = await openHost({ agents: { Hasty }, storage: memoryStorage() });
+  await expect(host.getAgentByName(Hasty, "a").hello()).rejects.toThrow("not yet");
+  await eventually(() => ended.length === 2, "both have ended");
+  // Time for what they could have left behind: an unhandled rejection fails the run.
+  await quiet();
+  expect(ended).toEqual(["stopped", "item"]);
+  broken = false;
+  expect(await host.getAgentByName(Hasty, "a").hello()).toBe("hello");
+  await eventually(() => ended.length === 4, "the next life carries both on");
+});
+
+test("an agent that destroys itself while it starts fails who waited, and is not started over and over", async () => {
+  let tries = 0;
+  class Spent extends Agent {
+    override async onStart(): Promise<void> {
+      if (++tries === 1) await this.destroy();
+    }
+    hello(): string {
+      return "hello";
+    }
+  }
+  const host = await openHost({ agents: { Spent }, storage: memoryStorage() });
+  await expect(host.getAgentByName(Spent, "a").hello()).rejects.toMatchObject({ code: "agent_gone" });
+  expect(tries).toBe(1);
+  expect(await host.getAgentByName(Spent, "a").hello()).toBe("hello");
 });
 
 test("onStart gets the host's props, or those of the caller that wakes it", async () => {

@@ -44,6 +44,36 @@ test("a reader that never reads is dropped, and the others get everything", asyn
   expect(await quick.call("hello")).toBe("hello");
 });
 
+test("one frame that is larger than the send buffer reaches everyone who reads", async () => {
+  const host = await openHost({ agents: { Room }, storage: memoryStorage(), limits: { sendBufferBytes: 10_000 } });
+  const [one, other] = [await connect(host, "/agents/room/a"), await connect(host, "/agents/room/a")];
+  await one.call("shout", 20_000_000);
+  await other.frame(({ text }) => typeof text === "string" && text.length === 20_000_000);
+  expect([await one.call("hello"), await other.call("hello")]).toEqual(["hello", "hello"]);
+});
+
+test("what is neither text nor bytes is refused where it is sent, and harms nobody", async () => {
+  class Careless extends Agent<{ count: number }> {
+    static {
+      callable(this, "careless");
+      callable(this, "count");
+    }
+    override initialState = { count: 0 };
+    careless(): void {
+      this.setState({ count: this.state.count + 1 });
+      const data: unknown = { not: "text" };
+      this.broadcast(data as string);
+    }
+    count(): number {
+      return this.state.count;
+    }
+  }
+  const host = await openHost({ agents: { Careless } });
+  const [one, other] = [await connect(host, "/agents/careless/a"), await connect(host, "/agents/careless/a")];
+  await expect(one.call("careless")).rejects.toThrow("text or bytes");
+  expect([await one.call("count"), await other.call("count")]).toEqual([1, 1]);
+});
+
 test("a frame that is too large is ignored; the connection stays", async () => {
   const refused: string[] = [];
   onTestFinished(subscribe("frame:refused", ({ payload }) => refused.push(payload.reason)));

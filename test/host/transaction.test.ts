@@ -4,6 +4,8 @@ import { memoryStorage, subscribe } from "perdure/node";
 import { expect, onTestFinished, test } from "vitest";
 import { connect, eventually, openHost, quiet } from "./open-host.ts";
 
+const ROUNDS = 50;
+
 class Ledger extends Agent<{ total: number }> {
   override initialState = { total: 0 };
   told: number[] = [];
@@ -102,4 +104,69 @@ test("scheduled work that throws takes its state change back, in memory too", as
   expect(ran).toEqual([false]);
   expect(await stub.all()).toEqual({ rows: [5], total: 5, told: [5] });
   expect(client.states()).toEqual([{ total: 0 }, { total: 5 }]);
+});
+
+test("a transaction that SQLite has undone by itself takes nothing more, nested ones included", async () => {
+  class Stubborn extends Agent {
+    override onStart(): void {
+      this.sql`CREATE TABLE IF NOT EXISTS entry (amount INTEGER PRIMARY KEY)`;
+      this.sql`INSERT OR IGNORE INTO entry VALUES (1)`;
+    }
+    goOn(more: "plain" | "nested"): void {
+      const write = () => this.sql`INSERT INTO entry VALUES (3)`;
+      this.transaction(() => {
+        this.sql`INSERT INTO entry VALUES (2)`;
+        this.broadcast("never");
+        try {
+          this.sql`INSERT OR ROLLBACK INTO entry VALUES (1)`;
+        } catch {
+          // As if nothing had happened.
+        }
+        if (more === "plain") write();
+        else this.transaction(write);
+      });
+    }
+    all(): number[] {
+      return this.sql<{ amount: number }>`SELECT amount FROM entry`.map(({ amount }) => amount);
+    }
+    add(): void {
+      this.sql`INSERT INTO entry VALUES (4)`;
+    }
+  }
+  const host = await openHost({ agents: { Stubborn } });
+  const client = await connect(host, "/agents/stubborn/a");
+  const stub = host.getAgentByName(Stubborn, "a");
+  await expect(stub.goOn("plain")).rejects.toMatchObject({ code: "sql_failed" });
+  await expect(stub.goOn("nested")).rejects.toMatchObject({ code: "sql_failed" });
+  expect(await stub.all()).toEqual([1]);
+  await stub.add();
+  expect(await stub.all()).toEqual([1, 4]);
+  expect(client.frames.filter(({ text }) => text !== undefined)).toEqual([]);
+});
+
+test("code that runs out of stack leaves no transaction open: what is written next is really stored", async () => {
+  class Endless extends Agent {
+    /** `extra` moves the place where the stack ends, through all that a transaction does. */
+    dig(extra: number): void {
+      if (extra > 0) return this.dig(extra - 1);
+      this.transaction(() => this.sql`CREATE TABLE IF NOT EXISTS mark (round INTEGER)`);
+      this.dig(0);
+    }
+    mark(round: number): void {
+      this.sql`INSERT INTO mark VALUES (${round})`;
+    }
+    count(): number {
+      return this.sql`SELECT round FROM mark`.length;
+    }
+  }
+  const storage = memoryStorage();
+  const first = await openHost({ agents: { Endless }, storage });
+  const stub = first.getAgentByName(Endless, "a");
+  for (let round = 0; round < ROUNDS; round++) {
+    await expect(stub.dig(round)).rejects.toThrow();
+    await stub.mark(round);
+  }
+  await first.stop();
+  const second = await openHost({ agents: { Endless }, storage });
+  expect(await second.getAgentByName(Endless, "a").count()).toBe(ROUNDS);
 });

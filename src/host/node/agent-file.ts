@@ -30,7 +30,6 @@ export class DiskAgentFile implements AgentFile {
   readonly #maxBytes: number;
   readonly #wal: WalSync;
   #there: boolean | undefined;
-  #new = false;
 
   constructor(file: string, spares: SpareFiles, maxBytes: number) {
     this.#path = file;
@@ -62,9 +61,7 @@ export class DiskAgentFile implements AgentFile {
   }
 
   async sync(): Promise<void> {
-    const isNew = this.#new;
-    this.#new = false;
-    await Promise.all([this.#wal.sync(), isNew ? syncDirectory(path.dirname(this.#path)) : undefined]);
+    await Promise.all([this.#wal.sync(), this.#spares.settle(this.#path)]);
   }
 
   closed(): void {
@@ -74,16 +71,15 @@ export class DiskAgentFile implements AgentFile {
   /** Deletes it. The database is closed by then. */
   async remove(): Promise<void> {
     this.#wal.forget();
+    this.#spares.forget(this.#path);
     for (const suffix of ["", "-wal", "-shm"]) await fs.promises.rm(this.#path + suffix, { force: true });
     await syncDirectory(path.dirname(this.#path));
     this.#there = false;
   }
 
   #create(): void {
-    fs.mkdirSync(path.dirname(this.#path), { recursive: true });
     this.#spares.take(this.#path);
     this.#there = true;
-    this.#new = true;
   }
 }
 

@@ -10,12 +10,23 @@ const NAME = /^[0-9a-f]{64}$/;
 /** One agent's large bytes, a file each, named by their SHA-256. */
 export function diskBlobs(dir: string): Blobs {
   const fileOf = (name: string) => path.join(dir, name);
+  let ready: Promise<void> | undefined;
+  const prepare = async (): Promise<void> => {
+    try {
+      await fs.promises.mkdir(dir, { recursive: true });
+      const parent = path.dirname(dir);
+      await Promise.all([syncDirectory(parent), syncDirectory(path.dirname(parent))]);
+    } catch (thrown) {
+      ready = undefined;
+      throw thrown;
+    }
+  };
   return {
     async put(bytes) {
       const name = blobName(bytes);
       const file = fileOf(name);
       if (fs.existsSync(file)) return name;
-      await fs.promises.mkdir(dir, { recursive: true });
+      await (ready ??= prepare());
       const draft = path.join(dir, `${randomUUID()}.draft`);
       const handle = await fs.promises.open(draft, "wx");
       try {

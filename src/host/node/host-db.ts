@@ -26,6 +26,8 @@ export class HostDb {
   #written = 0;
   #synced = 0;
   #syncing: Promise<void> | undefined;
+  /** The log may have lost writes that SQLite believes are in it. */
+  #suspect = false;
 
   /**
    * @param onCommit after every write, for crash tests.
@@ -136,8 +138,26 @@ export class HostDb {
 
   async #sync(): Promise<void> {
     const upto = this.#written;
-    await this.#wal.sync();
-    this.#synced = upto;
+    if (this.#suspect) this.#moveOut();
+    else {
+      try {
+        await this.#wal.sync();
+      } catch (thrown) {
+        this.#suspect = true;
+        throw thrown;
+      }
+    }
+    this.#synced = Math.max(this.#synced, upto);
+  }
+
+  /**
+   * After a sync that failed, another one on the same log may succeed without having written a byte. So everything is
+   * written anew, into the main file. Blocks; for a disk that has just failed that is the lesser evil.
+   */
+  #moveOut(): void {
+    const [result] = this.#db.pragma("wal_checkpoint(TRUNCATE)") as { busy: number }[];
+    if (result?.busy !== 0) throw new PerdureError("sql_failed", "The host database could not be written to its file.");
+    this.#suspect = false;
   }
 
   close(): void {

@@ -1,5 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
+import { makeDirectory, syncDirectory } from "./wal-sync.ts";
 
 /** How many are kept ready at first, and at most when they run out often. */
 const MIN_SPARES = 32;
@@ -20,6 +21,8 @@ export class SpareFiles {
   #next = 0;
   #filling: Promise<void> | undefined;
   #closed = false;
+  /** Databases whose entry in their directory may not survive yet. They may leave memory before that is asked for. */
+  readonly #unsynced = new Set<string>();
 
   constructor(dir: string, bytes: Uint8Array) {
     this.#dir = dir;
@@ -29,11 +32,25 @@ export class SpareFiles {
     this.#refill();
   }
 
-  /** Puts a fresh database at `destination`. */
+  /** Puts a fresh database at `destination`; it is there after the loss of power only after {@link SpareFiles.settle}. */
   take(destination: string): void {
+    makeDirectory(path.dirname(destination));
     const spare = this.#ready.pop() ?? this.#makeNow();
     fs.renameSync(spare, destination);
+    this.#unsynced.add(destination);
     this.#refill();
+  }
+
+  /** Makes sure that the database at `file` is found after the loss of power. */
+  async settle(file: string): Promise<void> {
+    if (!this.#unsynced.has(file)) return;
+    await syncDirectory(path.dirname(file));
+    this.#unsynced.delete(file);
+  }
+
+  /** The file was deleted. */
+  forget(file: string): void {
+    this.#unsynced.delete(file);
   }
 
   async close(): Promise<void> {

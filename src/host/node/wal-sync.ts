@@ -1,4 +1,5 @@
 import fs from "node:fs";
+import path from "node:path";
 
 /**
  * Syncs a database's write-ahead log from the thread pool. SQLite commits with `synchronous=NORMAL`, which
@@ -42,31 +43,31 @@ const running = new Map<string, Promise<void>>();
 const queued = new Map<string, Promise<void>>();
 
 /** Makes new, renamed and deleted entries of a directory survive the loss of power. Callers at the same time share it. */
-export function syncDirectory(path: string): Promise<void> {
-  const now = running.get(path);
-  if (now === undefined) return startSync(path);
+export function syncDirectory(directory: string): Promise<void> {
+  const now = running.get(directory);
+  if (now === undefined) return startSync(directory);
   // The one that runs may have begun before this caller's change; the next one has not.
-  let next = queued.get(path);
+  let next = queued.get(directory);
   if (next === undefined) {
     const start = () => {
-      queued.delete(path);
-      return startSync(path);
+      queued.delete(directory);
+      return startSync(directory);
     };
-    queued.set(path, (next = now.then(start, start)));
+    queued.set(directory, (next = now.then(start, start)));
   }
   return next;
 }
 
-function startSync(path: string): Promise<void> {
-  const sync = syncNow(path).finally(() => {
-    if (running.get(path) === sync) running.delete(path);
+function startSync(directory: string): Promise<void> {
+  const sync = syncNow(directory).finally(() => {
+    if (running.get(directory) === sync) running.delete(directory);
   });
-  running.set(path, sync);
+  running.set(directory, sync);
   return sync;
 }
 
-async function syncNow(path: string): Promise<void> {
-  const fd = await openIfThere(path, "r");
+async function syncNow(directory: string): Promise<void> {
+  const fd = await openIfThere(directory, "r");
   if (fd === undefined) return;
   try {
     await new Promise<void>((resolve, reject) => {
@@ -77,9 +78,9 @@ async function syncNow(path: string): Promise<void> {
   }
 }
 
-function openIfThere(path: string, flags = "r+"): Promise<number | undefined> {
+function openIfThere(file: string, flags = "r+"): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
-    fs.open(path, flags, (error, fd) => {
+    fs.open(file, flags, (error, fd) => {
       if (error === null) resolve(fd);
       else if (error.code === "ENOENT") resolve(undefined);
       else reject(error);
@@ -91,4 +92,29 @@ function dataSync(fd: number): Promise<void> {
   return new Promise((resolve, reject) => {
     fs.fdatasync(fd, (error) => (error ? reject(error) : resolve()));
   });
+}
+
+/**
+ * Makes a directory, and those above it if need be, so that they survive the loss of power. Blocks, but only when there
+ * is something to make.
+ */
+export function makeDirectory(directory: string): void {
+  const first = fs.mkdirSync(directory, { recursive: true });
+  if (first === undefined) return;
+  const top = path.dirname(path.resolve(first));
+  for (let above = path.dirname(path.resolve(directory)); above.startsWith(top); above = path.dirname(above)) {
+    syncDirectoryNow(above);
+    if (above === top) return;
+  }
+}
+
+function syncDirectoryNow(directory: string): void {
+  const fd = fs.openSync(directory, "r");
+  try {
+    fs.fsyncSync(fd);
+  } catch (thrown) {
+    if (!(thrown instanceof Error && "code" in thrown && thrown.code === "EPERM")) throw thrown;
+  } finally {
+    fs.closeSync(fd);
+  }
 }

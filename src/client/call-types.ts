@@ -1,0 +1,137 @@
+/** Methods of agents that are for the agent's own code. Calling one fails on the server; here it is not even offered. */
+type FrameworkMethod =
+  | `on${Capitalize<string>}`
+  | "setState"
+  | "validateStateChange"
+  | "sql"
+  | "transaction"
+  | "broadcast"
+  | `get${"Connection" | "Connections" | "ConnectionTags" | "CallableMethods" | "ScheduleById" | "Queue" | "Queues"}`
+  | `shouldConnectionBeReadonly`
+  | `shouldSendProtocolMessages`
+  | `setConnectionReadonly`
+  | `isConnection${string}`
+  | `schedule`
+  | `scheduleEvery`
+  | `listSchedules`
+  | `cancelSchedule`
+  | `queue`
+  | `dequeue${string}`
+  | `retry`
+  | `keepAlive${string}`
+  | `${string}Fiber`
+  | `${string}FiberByKey`
+  | `${string}Fibers`
+  | `stash`
+  | `${string}SubAgent`
+  | `${string}SubAgents`
+  | `parentAgent`
+  | `destroy`
+  | `persistMessages`
+  | `saveMessages`
+  | `continueLastTurn`
+  | `abortRequest`
+  | `abortAllRequests`
+  | `clearMessages`
+  | `hasPendingInteraction`
+  | `waitUntilStable`
+  | `answerToolCall`
+  | `answerApproval`
+  | `sanitizeMessageForPersistence`
+  | `repairInterruptedToolPart`;
+
+type Method = (...args: never[]) => unknown;
+
+/** The first argument of a streaming method, which the server puts there. */
+interface StreamArgument {
+  send(chunk: never): void;
+  end(final?: never): void;
+  readonly isClosed: boolean;
+}
+
+/** What a client passes to a method. */
+export type CallArguments<M> = M extends (first: infer F, ...rest: infer R) => unknown
+  ? F extends StreamArgument
+    ? R
+    : M extends (...args: infer A) => unknown
+      ? A
+      : never
+  : never;
+
+/** What a client gets from a method: of a streaming one, the value that it ended with. */
+export type CallResult<M> = M extends (first: infer F, ...rest: never[]) => unknown
+  ? F extends { end(final?: infer Final): void; readonly isClosed: boolean }
+    ? Final
+    : M extends (...args: never[]) => infer R
+      ? Awaited<R>
+      : never
+  : never;
+
+/** The pieces that a streaming method sends; `unknown` of any other. */
+export type CallChunk<M> = M extends (first: infer F, ...rest: never[]) => unknown
+  ? F extends { send(chunk: infer Chunk): void; readonly isClosed: boolean }
+    ? Chunk
+    : unknown
+  : unknown;
+
+/** The names of the methods that clients may be able to call. */
+export type CallName<AgentT> = {
+  [K in keyof AgentT & string]: K extends FrameworkMethod ? never : AgentT[K] extends Method ? K : never;
+}[keyof AgentT & string];
+
+/** The state of an agent class. `unknown` when no class is named. */
+export type StateOf<AgentT> = AgentT extends { readonly state: infer State } ? State : unknown;
+
+/** The methods of an agent as a client calls them: the same, but asynchronous. Without a class: any name. */
+export type ClientStub<AgentT> = unknown extends AgentT
+  ? { readonly [method: string]: (...args: unknown[]) => Promise<unknown> }
+  : { readonly [K in CallName<AgentT>]: (...args: CallArguments<AgentT[K]>) => Promise<CallResult<AgentT[K]>> };
+
+/** What becomes of the pieces of a streaming call. May throw nothing; slow ones hold up the frames behind them. */
+export interface StreamCallbacks<Chunk = unknown, Final = unknown> {
+  readonly onChunk?: (chunk: Chunk) => void;
+  readonly onDone?: (final: Final) => void;
+  readonly onError?: (message: string) => void;
+}
+
+/** Options of a call. */
+export interface CallOptions<Chunk = unknown, Final = unknown> {
+  /** In milliseconds; 0: none. Default 30 s, and none for streaming calls. */
+  readonly timeout?: number;
+  /** Giving it makes the call a streaming one. */
+  readonly stream?: StreamCallbacks<Chunk, Final>;
+  /** Stops waiting. The method is not stopped. */
+  readonly signal?: AbortSignal;
+}
+
+/** Calls a method; with a class, name, arguments and result are checked. */
+export interface ClientCall<AgentT> {
+  <K extends CallName<AgentT>>(
+    method: K,
+    ...rest: unknown extends AgentT
+      ? [args?: readonly unknown[], options?: CallOptions]
+      : [] extends CallArguments<AgentT[K]>
+        ? [args?: CallArguments<AgentT[K]>, options?: CallOptions<CallChunk<AgentT[K]>, CallResult<AgentT[K]>>]
+        : [args: CallArguments<AgentT[K]>, options?: CallOptions<CallChunk<AgentT[K]>, CallResult<AgentT[K]>>]
+  ): Promise<CallResult<AgentT[K]>>;
+}
+
+/** Calls a method of an agent whose class is not known. */
+export type UntypedCall = <T = unknown>(method: string, args?: readonly unknown[], options?: CallOptions) => Promise<T>;
+
+/** `call` of a client. */
+export type CallOf<AgentT> = unknown extends AgentT ? UntypedCall : ClientCall<AgentT>;
+
+/** The pieces of a streaming call, one by one, and what it ended with. */
+export interface CallStream<Chunk, Final> extends AsyncIterable<Chunk> {
+  /** Rejects as the iteration does. */
+  readonly result: Promise<Final>;
+}
+
+/** `callStream` of a client. */
+export type CallStreamOf<AgentT> = unknown extends AgentT
+  ? <Chunk = unknown, Final = unknown>(method: string, args?: readonly unknown[]) => CallStream<Chunk, Final>
+  : <K extends CallName<AgentT>>(
+      method: K,
+      ...args: [] extends CallArguments<AgentT[K]> ? [args?: CallArguments<AgentT[K]>] : [args: CallArguments<AgentT[K]>]
+    ) => CallStream<CallChunk<AgentT[K]>, CallResult<AgentT[K]>>;

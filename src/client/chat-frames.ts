@@ -1,0 +1,107 @@
+import { parseChunk } from "../message/parse-chunk.ts";
+import { tryParseJson } from "../message/json.ts";
+import type { UIMessage, UIMessageChunk } from "../message/types.ts";
+import type { ClientFrame, TurnOutcome } from "../wire/frames.ts";
+import { isJsonObject, type JsonObject, writeJson } from "../wire/json.ts";
+
+/** The part of an `AgentClient` that a chat needs. */
+export interface ChatConnection {
+  /** 1 when open. */
+  readonly readyState: number;
+  /** Sends now or, without a connection, as soon as there is one. */
+  send(data: string): void;
+  addEventListener(type: "message", listener: (event: MessageEvent<unknown>) => void): void;
+  addEventListener(type: "open" | "close" | "change", listener: (event: Event) => void): void;
+  removeEventListener(type: "message", listener: (event: MessageEvent<unknown>) => void): void;
+  removeEventListener(type: "open" | "close" | "change", listener: (event: Event) => void): void;
+}
+
+/** A piece of a turn, its end, or its error. */
+export interface ResponseFrame {
+  readonly kind: "response";
+  readonly id: string;
+  readonly chunk: UIMessageChunk | undefined;
+  /** The chunk's number in the stored stream. */
+  readonly seq: number | undefined;
+  readonly done: boolean;
+  /** The text of an error. */
+  readonly error: string | undefined;
+  readonly continuation: boolean;
+  readonly replay: boolean;
+  readonly messageIds: readonly string[] | undefined;
+  readonly outcome: TurnOutcome | undefined;
+}
+
+/** A frame of the server that is about the chat. */
+export type ChatFrame =
+  | ResponseFrame
+  | { readonly kind: "transcript"; readonly messages: readonly UIMessage[]; readonly connect: boolean }
+  | { readonly kind: "cleared" }
+  | { readonly kind: "updated"; readonly message: UIMessage }
+  | { readonly kind: "resuming"; readonly id: string; readonly probeId: string | undefined }
+  | { readonly kind: "pending"; readonly id: string | undefined; readonly probeId: string | undefined }
+  | { readonly kind: "none"; readonly reason: unknown; readonly probeId: string | undefined }
+  | { readonly kind: "recovering"; readonly recovering: boolean };
+
+/** Reads what came from the server; undefined when it is not about the chat. Never throws. */
+export function readChatFrame(data: unknown): ChatFrame | undefined {
+  if (typeof data !== "string" || !data.includes('"cf_agent_')) return undefined;
+  const frame = tryParseJson(data);
+  if (!isJsonObject(frame)) return undefined;
+  const id = text(frame.id);
+  const probeId = text(frame.probeId);
+  switch (frame.type) {
+    case "cf_agent_use_chat_response":
+      return id === undefined ? undefined : response(id, frame);
+    case "cf_agent_chat_messages":
+      if (!Array.isArray(frame.messages)) return undefined;
+      return { kind: "transcript", messages: frame.messages.filter(isMessage), connect: frame.connect === true };
+    case "cf_agent_chat_clear":
+      return { kind: "cleared" };
+    case "cf_agent_message_updated":
+      return isMessage(frame.message) ? { kind: "updated", message: frame.message } : undefined;
+    case "cf_agent_stream_resuming":
+      return id === undefined ? undefined : { kind: "resuming", id, probeId };
+    case "cf_agent_stream_pending":
+      return { kind: "pending", id, probeId };
+    case "cf_agent_stream_resume_none":
+      return { kind: "none", reason: frame.reason, probeId };
+    case "cf_agent_chat_recovering":
+      return { kind: "recovering", recovering: frame.recovering === true };
+    default:
+      return undefined;
+  }
+}
+
+/** Sends a frame of the chat. @throws PerdureError `bad_input` when JSON cannot hold it, `limit` */
+export function sendFrame(connection: ChatConnection, frame: ClientFrame): void {
+  connection.send(writeJson(frame, `A frame of type ${frame.type}`));
+}
+
+/** Whether a value has what every message must have. */
+export function isMessage(value: unknown): value is UIMessage {
+  return isJsonObject(value) && typeof value.id === "string" && typeof value.role === "string" && Array.isArray(value.parts);
+}
+
+const DEFAULT_ERROR = "Stream error";
+
+function response(id: string, frame: JsonObject): ResponseFrame {
+  const body = text(frame.body) ?? "";
+  const failed = frame.error === true;
+  return {
+    kind: "response",
+    id,
+    chunk: failed || body === "" ? undefined : parseChunk(tryParseJson(body)),
+    seq: typeof frame.seq === "number" ? frame.seq : undefined,
+    done: frame.done === true,
+    error: failed ? body || DEFAULT_ERROR : undefined,
+    continuation: frame.continuation === true,
+    replay: frame.replay === true,
+    messageIds: Array.isArray(frame.messageIds) ? (frame.messageIds as string[]) : undefined,
+    outcome: text(frame.outcome) as TurnOutcome | undefined,
+  };
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}

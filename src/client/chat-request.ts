@@ -1,0 +1,65 @@
+import type { UIMessage } from "../message/types.ts";
+import type { ClientTool } from "../wire/frames.ts";
+import type { JsonObject } from "../wire/json.ts";
+
+/** What a person asked for. */
+export type ChatTrigger = "submit-message" | "regenerate-message";
+
+/** A tool that runs here. */
+export interface ChatTool {
+  readonly description?: string;
+  /** JSON Schema of the input. */
+  readonly parameters?: object;
+  /** The older name of `parameters`. */
+  readonly inputSchema?: object;
+  /** Runs the tool. May be slow; what it throws becomes the tool's error. */
+  readonly execute?: (input: never) => unknown;
+}
+
+/** Data for the agent, with a request. */
+export type ChatBodySource = object | (() => object | Promise<object>);
+
+/** What the agent is told of tools that run here; undefined when there are none. */
+export function clientToolsOf(tools: Readonly<Record<string, ChatTool>> | undefined): ClientTool[] | undefined {
+  const list: ClientTool[] = [];
+  for (const [name, { execute, description, parameters, inputSchema }] of Object.entries(tools ?? {})) {
+    if (execute === undefined) continue;
+    const schema = parameters ?? inputSchema;
+    list.push({
+      name,
+      ...(description !== undefined && { description }),
+      ...(schema !== undefined && { parameters: schema as JsonObject }),
+    });
+  }
+  return list.length > 0 ? list : undefined;
+}
+
+/**
+ * What has to be sent of a conversation: the last message. The agent has all that came before, and takes nothing of it
+ * from clients. A regenerate is cut behind it, an edit replaces it, and an answer as the last one means "go on".
+ */
+export function newMessages(messages: readonly UIMessage[]): UIMessage[] {
+  const last = messages.at(-1);
+  if (last === undefined) return [];
+  return last.role === "user" ? [last] : [{ id: last.id, role: last.role, parts: [] }];
+}
+
+/** The body of a request. Later ones of `bodies` win over earlier ones. */
+export function requestBody(
+  messages: readonly UIMessage[],
+  trigger: ChatTrigger,
+  tools: readonly ClientTool[] | undefined,
+  bodies: readonly (object | undefined)[],
+): Record<string, unknown> {
+  return {
+    ...Object.assign({}, ...bodies.filter((body) => body !== undefined)),
+    messages: newMessages(messages),
+    trigger,
+    ...(tools !== undefined && { clientTools: tools }),
+  };
+}
+
+/** Asks for the value of a {@link ChatBodySource}; a promise only when it has to be waited for. */
+export function bodyOf(source: ChatBodySource | undefined): object | undefined | Promise<object> {
+  return typeof source === "function" ? (source as () => object | Promise<object>)() : source;
+}

@@ -1,0 +1,181 @@
+import type { ChatTransport } from "ai";
+import { PerdureError } from "../error.ts";
+import { type Clock, newId, sleep } from "../id.ts";
+import { parseChunk } from "../message/parse-chunk.ts";
+import { tryParseJson } from "../message/json.ts";
+import type { UIMessage, UIMessageChunk } from "../message/types.ts";
+import { isJsonObject } from "../wire/json.ts";
+import { agentHttpUrl, type AgentLocation, type Query, withQuery } from "./agent-url.ts";
+import { bodyOf, type ChatBodySource, type ChatTool, clientToolsOf, requestBody } from "./chat-request.ts";
+import { readEvents } from "./event-stream.ts";
+import { systemClock } from "./system-clock.ts";
+
+const FIRST_DELAY_MS = 500;
+const LONGEST_DELAY_MS = 10_000;
+/** Tries without a single new chunk before the stream fails. */
+const MAX_FAILURES = 8;
+const END = "[DONE]";
+
+/** Options of {@link HttpChatTransport}. */
+export interface HttpChatTransportOptions extends AgentLocation {
+  readonly query?: Query | (() => Query | Promise<Query>);
+  readonly headers?: Record<string, string> | (() => Record<string, string> | Promise<Record<string, string>>);
+  readonly credentials?: RequestCredentials;
+  /** Data for the agent with every request. What a single message brings wins over it. */
+  readonly body?: ChatBodySource;
+  readonly tools?: Readonly<Record<string, ChatTool>>;
+  readonly fetch?: typeof fetch;
+  readonly clock?: Clock;
+}
+
+type SendOptions = Parameters<ChatTransport<UIMessage>["sendMessages"]>[0];
+type ReconnectOptions = Parameters<ChatTransport<UIMessage>["reconnectToStream"]>[0];
+
+/**
+ * The AI SDK's chat over plain HTTP, for networks without WebSocket. Only the new message is sent. A stream that
+ * breaks is gone on with behind the last chunk that came; a request that broke is repeated under the same id, so the
+ * message counts once. `stop()` stops the turn on the server, also one that was resumed.
+ */
+export class HttpChatTransport<M extends UIMessage = UIMessage> implements ChatTransport<M> {
+  /** A resumed stream comes from its beginning. */
+  readonly resumeStreamIsReplay = true;
+  readonly #options: HttpChatTransportOptions;
+  readonly #clock: Clock;
+
+  constructor(options: HttpChatTransportOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+  }
+
+  /** @throws PerdureError `bad_input` when the agent refuses the request, `disconnected` when it cannot be reached. */
+  async sendMessages(options: Omit<SendOptions, "messages"> & { messages: M[] }): Promise<ReadableStream<UIMessageChunk>> {
+    const { tools, body } = this.#options;
+    const own = await bodyOf(body);
+    const id = newId();
+    const request = requestBody(options.messages, options.trigger, clientToolsOf(tools), [own, options.body]);
+    const init: RequestInit = {
+      method: "POST",
+      headers: { "content-type": "application/json", accept: "text/event-stream", "idempotency-key": id },
+      body: JSON.stringify(request),
+    };
+    return this.#stream(id, () => this.#fetch("chat", init, options), options.abortSignal);
+  }
+
+  /** Goes on with the turn that runs or waits; `null` when there is none. */
+  async reconnectToStream(options: ReconnectOptions): Promise<ReadableStream<UIMessageChunk> | null> {
+    const response = await this.#fetch("chat", { method: "GET" }, options);
+    const chat: unknown = response.ok ? await response.json() : undefined;
+    if (!isJsonObject(chat)) return null;
+    const [waiting] = Array.isArray(chat.waiting) ? (chat.waiting as unknown[]) : [];
+    const id = chat.running ?? waiting;
+    if (typeof id !== "string") return null;
+    return this.#stream(id, () => this.#fetch(streamPath(id), { method: "GET" }, options), options.abortSignal);
+  }
+
+  /** @param first the request that starts it; what follows it after a break is always the same. */
+  async #stream(
+    id: string,
+    first: () => Promise<Response>,
+    signal: AbortSignal | undefined,
+  ): Promise<ReadableStream<UIMessageChunk>> {
+    const left = new AbortController();
+    const starting = this.#retrying(first, left.signal);
+    const stop = () => {
+      left.abort();
+      // Stopped here at once. The server is told behind the request itself, as soon as it can be reached.
+      const cancel = () => this.#retrying(() => this.#fetch(`chat/${encodeURIComponent(id)}/cancel`, { method: "POST" }));
+      void starting.then(cancel, cancel).catch(() => {});
+    };
+    if (signal?.aborted) stop();
+    else signal?.addEventListener("abort", stop, { once: true });
+    const begun = await starting;
+    if (!begun.ok) throw await refusal(begun);
+    const chunks = this.#chunks(id, begun, left.signal);
+    return new ReadableStream<UIMessageChunk>({
+      async pull(controller) {
+        try {
+          const { done, value } = await chunks.next();
+          if (done === true) controller.close();
+          else controller.enqueue(value);
+        } catch (error) {
+          if (left.signal.aborted) controller.close();
+          else controller.error(error);
+        }
+      },
+      async cancel() {
+        left.abort();
+        await chunks.return(undefined);
+      },
+    });
+  }
+
+  async *#chunks(id: string, begun: Response, left: AbortSignal): AsyncGenerator<UIMessageChunk, void> {
+    let response = begun;
+    let after = -1;
+    for (let failures = 0; ; failures++) {
+      try {
+        if (response.body === null) return;
+        for await (const event of readEvents(response.body, left)) {
+          if (left.aborted || event.data === END) return;
+          const chunk = parseChunk(tryParseJson(event.data));
+          const number = event.id === undefined ? undefined : Number(event.id);
+          if (chunk === undefined || (number !== undefined && number <= after)) continue;
+          if (number !== undefined) after = number;
+          failures = 0;
+          yield chunk;
+        }
+        if (left.aborted) return;
+      } catch (error) {
+        if (left.aborted) return;
+        if (failures >= MAX_FAILURES) throw error;
+      }
+      // Without its end mark the stream was cut off, however politely.
+      if (failures >= MAX_FAILURES) throw new PerdureError("disconnected", "The stream broke off and could not be resumed.");
+      await sleep(this.#clock, delay(failures), left);
+      const from = `${streamPath(id)}?after=${after}`;
+      response = await this.#retrying(() => this.#fetch(from, { method: "GET" }), left);
+      if (!response.ok) throw await refusal(response);
+    }
+  }
+
+  /** Repeats what fails for want of a network, or because the server is not up. */
+  async #retrying(work: () => Promise<Response>, left?: AbortSignal): Promise<Response> {
+    for (let failures = 0; ; failures++) {
+      try {
+        const response = await work();
+        if (response.status < 502 || response.status > 504 || failures >= MAX_FAILURES) return response;
+      } catch (error) {
+        if (left?.aborted === true || failures >= MAX_FAILURES) {
+          throw new PerdureError("disconnected", "The agent could not be reached.", { cause: error });
+        }
+      }
+      await sleep(this.#clock, delay(failures), left);
+    }
+  }
+
+  async #fetch(suffix: string, init: RequestInit, request: { headers?: Record<string, string> | Headers } = {}): Promise<Response> {
+    const { query, headers, credentials } = this.#options;
+    const asked = typeof query === "function" ? await query() : query;
+    const own = typeof headers === "function" ? await headers() : headers;
+    const all = new Headers(own);
+    for (const more of [request.headers, init.headers]) new Headers(more).forEach((value, name) => all.set(name, value));
+    const url = withQuery(`${agentHttpUrl(this.#options)}/${suffix}`, asked ?? {});
+    const send = this.#options.fetch ?? globalThis.fetch;
+    return send(url, { ...init, headers: all, ...(credentials !== undefined && { credentials }) });
+  }
+}
+
+function streamPath(id: string): string {
+  return `chat/${encodeURIComponent(id)}/stream`;
+}
+
+function delay(failures: number): number {
+  return Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** failures);
+}
+
+async function refusal(response: Response): Promise<PerdureError> {
+  const body = tryParseJson(await response.text());
+  const error = isJsonObject(body) && isJsonObject(body.error) ? body.error : {};
+  const reason = typeof error.message === "string" ? error.message : `The agent answered ${response.status}.`;
+  return new PerdureError("bad_input", reason);
+}

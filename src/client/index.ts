@@ -1,0 +1,25 @@
+// Clients of agents, for browsers, workers and Node. Nothing of React here: that is `perdure/react`.
+
+export { AgentClient, type AgentClientEvents, type AgentClientOptions } from "./agent-client.ts";
+export { agentFetch, type AgentFetchOptions } from "./agent-fetch.ts";
+export type { AgentLocation, AgentRef, Query } from "./agent-url.ts";
+export type { CallArguments, CallName, CallOptions, CallResult, CallStream, ClientStub, StateOf, StreamCallbacks } from "./call-types.ts";
+export { AgentConnectionError, ConnectionCloseEvent } from "./connection-error.ts";
+export type { ReconnectOptions, SocketClass } from "./reconnecting-socket.ts";
+
+// Chat
+export type { ChatConnection } from "./chat-frames.ts";
+export type { ChatBodySource, ChatTool } from "./chat-request.ts";
+export { SocketChatTransport, type SocketChatTransportOptions } from "./socket-chat-transport.ts";
+export { HttpChatTransport, type HttpChatTransportOptions } from "./http-chat-transport.ts";
+export { type AgentMessagesOptions, getAgentMessages } from "./agent-messages.ts";
+export {
+  getToolApproval,
+  getToolCallId,
+  getToolInput,
+  getToolOutput,
+  getToolPartState,
+  type ToolPartState,
+} from "./tool-part.ts";
+
+export { PerdureError, type PerdureErrorCode } from "../error.ts";
