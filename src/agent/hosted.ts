@@ -1,6 +1,7 @@
 import { errorText, PerdureError } from "../error.ts";
 import type { AgentStep, HostedAgent, Socket } from "../port.ts";
 import { encodeFrame } from "../wire/encode.ts";
+import { checkVerdict, isResponse } from "../wire/fetch-object.ts";
 import { kebabCase } from "../wire/kebab.ts";
 import { parseFrame } from "../wire/parse.ts";
 import type { Agent } from "./agent.ts";
@@ -71,9 +72,9 @@ export class Hosting implements HostedAgent {
 
   admitChild(request: Request, child: AgentStep): Promise<Request | Response | undefined> {
     const admit = async () => {
-      const answer = await this.#agent.onBeforeSubAgent(request, child);
-      if (!(answer instanceof Response)) this.#own.children.admit(child);
-      return answer ?? undefined;
+      const answer = checkVerdict(await this.#agent.onBeforeSubAgent(request, child), "onBeforeSubAgent()");
+      if (!isResponse(answer)) this.#own.children.admit(child);
+      return answer;
     };
     return this.#reported(admit, undefined, request);
   }
@@ -137,7 +138,7 @@ export class Hosting implements HostedAgent {
       if (response !== undefined) return response;
     }
     const response: unknown = await this.#agent.onRequest(request);
-    if (typeof response === "object" && response !== null) return response as Response;
+    if (isResponse(response)) return response;
     throw new PerdureError("bad_state", `onRequest() of ${this.#own.host.id} returned no Response.`);
   }
 

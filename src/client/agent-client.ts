@@ -203,9 +203,10 @@ export class AgentClient<AgentT = unknown, State = StateOf<AgentT>> extends Even
 
   #closed(event: ConnectionCloseEvent, final: boolean): void {
     this.#calls.lost(final);
+    // Who waits for the first connection goes on waiting for the next.
+    if (this.#identified) this.#ready = Promise.withResolvers<void>();
     this.#identified = false;
     this.#awaitingState = false;
-    this.#ready = Promise.withResolvers<void>();
     if (final) {
       this.#unlisten?.();
       if (!this.#leaving) this.#failed(event);

@@ -8,8 +8,8 @@ import { isJsonObject, type JsonObject, writeJson } from "../wire/json.ts";
 export interface ChatConnection {
   /** 1 when open. */
   readonly readyState: number;
-  /** Sends now or, without a connection, as soon as there is one. */
-  send(data: string): void;
+  /** Sends now or, without a connection, as soon as there is one; `sent` is called when it is on its way. */
+  send(data: string, sent?: () => void): void;
   addEventListener(type: "message", listener: (event: MessageEvent<unknown>) => void): void;
   addEventListener(type: "open" | "close" | "change", listener: (event: Event) => void): void;
   removeEventListener(type: "message", listener: (event: MessageEvent<unknown>) => void): void;
@@ -74,8 +74,8 @@ export function readChatFrame(data: unknown): ChatFrame | undefined {
 }
 
 /** Sends a frame of the chat. @throws PerdureError `bad_input` when JSON cannot hold it, `limit` */
-export function sendFrame(connection: ChatConnection, frame: ClientFrame): void {
-  connection.send(writeJson(frame, `A frame of type ${frame.type}`));
+export function sendFrame(connection: ChatConnection, frame: ClientFrame, sent?: () => void): void {
+  connection.send(writeJson(frame, `A frame of type ${frame.type}`), sent);
 }
 
 /** Whether a value has what every message must have. */

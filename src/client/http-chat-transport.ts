@@ -1,11 +1,15 @@
 import type { ChatTransport } from "ai";
 import { PerdureError } from "../error.ts";
 import { type Clock, newId, sleep } from "../id.ts";
+import { type MessageBuilder, newBuilder } from "../message/builder.ts";
+import { applyChunk } from "../message/fold.ts";
 import { parseChunk } from "../message/parse-chunk.ts";
 import { tryParseJson } from "../message/json.ts";
 import type { UIMessage, UIMessageChunk } from "../message/types.ts";
 import { isJsonObject } from "../wire/json.ts";
 import { agentHttpUrl, type AgentLocation, type Query, withQuery } from "./agent-url.ts";
+import { readMessages } from "./agent-messages.ts";
+import { catchUp, findAnswer } from "./catch-up.ts";
 import { bodyOf, type ChatBodySource, type ChatTool, clientToolsOf, requestBody } from "./chat-request.ts";
 import { readEvents } from "./event-stream.ts";
 import { systemClock } from "./system-clock.ts";
@@ -112,6 +116,7 @@ export class HttpChatTransport<M extends UIMessage = UIMessage> implements ChatT
   async *#chunks(id: string, begun: Response, left: AbortSignal): AsyncGenerator<UIMessageChunk, void> {
     let response = begun;
     let after = -1;
+    const built = newBuilder("");
     for (let failures = 0; ; failures++) {
       try {
         if (response.body === null) return;
@@ -122,6 +127,9 @@ export class HttpChatTransport<M extends UIMessage = UIMessage> implements ChatT
           if (chunk === undefined || (number !== undefined && number <= after)) continue;
           if (number !== undefined) after = number;
           failures = 0;
+          // The end of the turn. A turn that was over when we came back does not tell again what it said.
+          if (chunk.type === "data-turn") yield* this.#missed(built, chunk);
+          applyChunk(built, chunk);
           yield chunk;
         }
         if (left.aborted) return;
@@ -136,6 +144,15 @@ export class HttpChatTransport<M extends UIMessage = UIMessage> implements ChatT
       response = await this.#retrying(() => this.#fetch(from, { method: "GET" }), left);
       if (!response.ok) throw await refusal(response);
     }
+  }
+
+  async *#missed(built: MessageBuilder, end: UIMessageChunk): AsyncGenerator<UIMessageChunk, void> {
+    if (built.finishReason !== undefined) return;
+    const data = "data" in end && isJsonObject(end.data) ? end.data : {};
+    const messageIds = Array.isArray(data.messageIds) ? (data.messageIds as string[]) : undefined;
+    const messages = await readMessages(await this.#retrying(() => this.#fetch("get-messages", { method: "GET" })));
+    const answer = findAnswer(messages, built, messageIds);
+    if (answer !== undefined) yield* catchUp(built, answer);
   }
 
   /** Repeats what fails for want of a network, or because the server is not up. */

@@ -8,6 +8,10 @@ export { AgentConnectionError, ConnectionCloseEvent } from "./connection-error.t
 export type { ReconnectOptions, SocketClass } from "./reconnecting-socket.ts";
 
 // Chat
+export { AgentChat, type AgentChatOptions } from "./agent-chat.ts";
+export type { ChatInput } from "./chat-input.ts";
+export type { ChatHandlers, ChatSnapshot, ChatStatus, DataChunk, RequestSettings, SendOptions, TurnEnd } from "./chat-types.ts";
+export type { OnToolCall, ToolCall, ToolOutput } from "./tool-runner.ts";
 export type { ChatConnection } from "./chat-frames.ts";
 export type { ChatBodySource, ChatTool } from "./chat-request.ts";
 export { SocketChatTransport, type SocketChatTransportOptions } from "./socket-chat-transport.ts";

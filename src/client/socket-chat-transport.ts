@@ -1,8 +1,12 @@
 import type { ChatTransport } from "ai";
 import { PerdureError } from "../error.ts";
 import { newId } from "../id.ts";
+import { type MessageBuilder, newBuilder } from "../message/builder.ts";
+import { applyChunk } from "../message/fold.ts";
 import type { UIMessage, UIMessageChunk } from "../message/types.ts";
+import { catchUp, findAnswer } from "./catch-up.ts";
 import { type ChatConnection, type ChatFrame, readChatFrame, type ResponseFrame, sendFrame } from "./chat-frames.ts";
+import { writeJson } from "../wire/json.ts";
 import { bodyOf, type ChatBodySource, type ChatTool, clientToolsOf, requestBody } from "./chat-request.ts";
 
 /** Options of {@link SocketChatTransport}. */
@@ -17,6 +21,14 @@ export interface SocketChatTransportOptions {
 interface Stream {
   readonly id: string;
   readonly controller: ReadableStreamDefaultController<UIMessageChunk>;
+  /** What was streamed so far, to know what is missing of it in the end. */
+  readonly built: MessageBuilder;
+  /** Asks for the turn. Twice is once: the agent knows the id. */
+  readonly request: (() => void) | undefined;
+  /** The request is on its way. */
+  sent: boolean;
+  /** The connection was lost since then. */
+  cut: boolean;
   /** The number of the next chunk: what comes again after a reconnect is known by it. */
   next: number;
 }
@@ -41,6 +53,8 @@ export class SocketChatTransport<M extends UIMessage = UIMessage> implements Cha
   readonly #streams = new Map<string, Stream>();
   readonly #probes = new Set<Probe>();
   readonly #listeners: readonly (() => void)[];
+  /** The conversation as last told, while streams are under way. */
+  #transcript: readonly UIMessage[] = [];
 
   constructor(options: SocketChatTransportOptions) {
     this.#options = options;
@@ -50,9 +64,15 @@ export class SocketChatTransport<M extends UIMessage = UIMessage> implements Cha
       if (frame !== undefined) this.#received(frame);
     };
     const open = () => this.#opened();
+    const close = () => this.#closed();
     agent.addEventListener("message", message);
     agent.addEventListener("open", open);
-    this.#listeners = [() => agent.removeEventListener("message", message), () => agent.removeEventListener("open", open)];
+    agent.addEventListener("close", close);
+    this.#listeners = [
+      () => agent.removeEventListener("message", message),
+      () => agent.removeEventListener("open", open),
+      () => agent.removeEventListener("close", close),
+    ];
   }
 
   /** Lets go of the connection, which stays open. Streams that are under way end; their turns go on. */
@@ -69,13 +89,16 @@ export class SocketChatTransport<M extends UIMessage = UIMessage> implements Cha
     const own = await bodyOf(body);
     const request = requestBody(options.messages, options.trigger, clientToolsOf(tools), [own, options.body]);
     const id = newId();
-    const stream = this.#follow(id, options.abortSignal);
-    try {
-      sendFrame(agent, { type: "cf_agent_use_chat_request", id, init: { method: "POST", body: JSON.stringify(request) } });
-    } catch (error) {
-      this.#streams.delete(id);
-      throw error;
-    }
+    const init = { method: "POST" as const, body: writeJson(request, "The body of a chat request") };
+    const ask = () => {
+      const sent = () => {
+        const stream = this.#streams.get(id);
+        if (stream !== undefined) stream.sent = true;
+      };
+      sendFrame(agent, { type: "cf_agent_use_chat_request", id, init }, sent);
+    };
+    const stream = this.#follow(id, options.abortSignal, ask);
+    ask();
     return stream;
   }
 
@@ -88,10 +111,11 @@ export class SocketChatTransport<M extends UIMessage = UIMessage> implements Cha
     return stream;
   }
 
-  #follow(id: string, signal: AbortSignal | undefined): ReadableStream<UIMessageChunk> {
+  #follow(id: string, signal: AbortSignal | undefined, request?: () => void): ReadableStream<UIMessageChunk> {
+    const stream = { id, built: newBuilder(""), next: 0, cut: false, request, sent: request === undefined };
     return new ReadableStream<UIMessageChunk>({
       start: (controller) => {
-        this.#streams.set(id, { id, controller, next: 0 });
+        this.#streams.set(id, { ...stream, controller });
         const stop = () => {
           if (!this.#streams.delete(id)) return;
           sendFrame(this.#options.agent, { type: "cf_agent_chat_request_cancel", id });
@@ -133,10 +157,26 @@ export class SocketChatTransport<M extends UIMessage = UIMessage> implements Cha
     sendFrame(this.#options.agent, { type: "cf_agent_stream_resume_request", probeId: probe.id });
   }
 
+  #closed(): void {
+    for (const stream of this.#streams.values()) stream.cut ||= stream.sent;
+  }
+
   /** Questions are asked again, and streams that were cut off are looked for. */
   #opened(): void {
     for (const probe of this.#probes) this.#send(probe);
-    if (this.#streams.size > 0) sendFrame(this.#options.agent, { type: "cf_agent_stream_resume_request" });
+    if (this.#cut.length > 0) sendFrame(this.#options.agent, { type: "cf_agent_stream_resume_request" });
+  }
+
+  get #cut(): Stream[] {
+    return [...this.#streams.values()].filter(({ cut }) => cut);
+  }
+
+  /** Nothing runs any more: those that were cut off have ended, or never begun. Asked for by name, they tell. */
+  #askByName(): void {
+    for (const { id, built, request } of this.#cut) {
+      if (!built.started) request?.();
+      sendFrame(this.#options.agent, { type: "cf_agent_stream_resume_ack", id });
+    }
   }
 
   #received(frame: ChatFrame): void {
@@ -156,27 +196,36 @@ export class SocketChatTransport<M extends UIMessage = UIMessage> implements Cha
         for (const probe of this.#probes) {
           if (frame.probeId === undefined || frame.probeId === probe.id) probe.found(undefined);
         }
-        // Ours have ended meanwhile. Asked for by name, they tell the rest and how.
-        if (frame.reason === "idle" && frame.probeId === undefined) {
-          for (const id of this.#streams.keys()) {
-            sendFrame(this.#options.agent, { type: "cf_agent_stream_resume_ack", id });
-          }
-        }
+        if (frame.reason === "idle") this.#askByName();
+        return;
+      case "transcript":
+        if (this.#streams.size > 0) this.#transcript = frame.messages;
         return;
       default:
         return;
     }
   }
 
-  #response({ id, chunk, seq, error, done }: ResponseFrame): void {
+  #response({ id, chunk, seq, error, done, messageIds }: ResponseFrame): void {
     const stream = this.#streams.get(id);
-    if (stream === undefined) return;
+    // Another turn was in the way of one that was cut off.
+    if (stream === undefined) return done && this.#cut.length > 0 ? this.#opened() : undefined;
     const isNew = seq === undefined || seq >= stream.next;
     if (seq !== undefined && isNew) stream.next = seq + 1;
-    if (chunk !== undefined && isNew) stream.controller.enqueue(chunk);
+    if (chunk !== undefined && isNew) emit(stream, chunk);
+    if (chunk !== undefined) stream.cut = false;
     if (error !== undefined) stream.controller.enqueue({ type: "error", errorText: error });
     if (!done) return;
+    // What came while the connection was away is not told again once the turn is over. The conversation has it.
+    const answer = findAnswer(this.#transcript, stream.built, messageIds);
+    if (answer !== undefined) for (const missed of catchUp(stream.built, answer)) emit(stream, missed);
     this.#streams.delete(id);
+    if (this.#streams.size === 0) this.#transcript = [];
     stream.controller.close();
   }
+}
+
+function emit(stream: Stream, chunk: UIMessageChunk): void {
+  applyChunk(stream.built, chunk);
+  stream.controller.enqueue(chunk);
 }

@@ -173,8 +173,11 @@ export class Cell implements LifeCell, SocketOwner {
    * carries it on.
    */
   end(reason: PerdureError): void {
-    this.#life?.end(reason);
+    if (this.#life === undefined) return;
+    this.#life.end(reason);
     this.#life = undefined;
+    // If it was this one that started, the next use begins another.
+    this.#starting = undefined;
   }
 
   /**
@@ -281,22 +284,27 @@ export class Cell implements LifeCell, SocketOwner {
   }
 
   #wake(props: unknown): Promise<Life> {
-    this.#starting ??= this.#start(props).finally(() => {
-      this.#starting = undefined;
+    if (this.#starting !== undefined) return this.#starting;
+    const starting = this.#start(props).finally(() => {
+      if (this.#starting === starting) this.#starting = undefined;
     });
-    return this.#starting;
+    this.#starting = starting;
+    return starting;
   }
 
   async #start(props: unknown): Promise<Life> {
-    if (this.#retired !== undefined) throw this.#retired;
+    const { storage } = this.#around;
     while (this.#removal !== undefined) await this.#removal;
+    // An earlier removal failed: what a life wrote beside the old rows would go with them when the host starts again.
+    if (storage.index.isDoomed(this.id)) await storage.remove(this.id);
+    if (this.#retired !== undefined) throw this.#retired;
     this.#around.makeRoom();
     const life = new Life(this.#around, this);
     this.#life = life;
     try {
       life.agent = new this.#cls(life)[hosted];
       await this.tellLost();
-      await life.orGone(life.agent.start(props ?? this.#around.props));
+      if (!life.over) await life.orGone(life.agent.start(props ?? this.#around.props));
       // Otherwise whoever waits would start it again, for ever.
       if (life.over) throw new PerdureError("agent_gone", `${this.id} was ended while it started.`);
     } catch (thrown) {

@@ -134,5 +134,8 @@ export class HostSocket implements Socket {
  */
 function checkData(data: unknown): void {
   if (typeof data === "string" || ArrayBuffer.isView(data) || data instanceof ArrayBuffer) return;
-  throw new PerdureError("bad_input", `A socket sends text or bytes, not ${typeof data}. Use JSON.stringify() for data.`);
+  throw new PerdureError(
+    "bad_input",
+    `A socket sends text or bytes, not ${typeof data}. Use JSON.stringify() for data.`,
+  );
 }

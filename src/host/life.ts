@@ -79,7 +79,8 @@ export class Life implements AgentHost {
     this.context = around.context;
     this.startedAt = around.clock.now();
     this.emit = (type, payload) => around.publish(cell.path, cell.id, type, payload);
-    this.sockets = { all: (tag) => cell.sockets(tag) };
+    // Not to those who are over: what they broadcast would reach clients of the next life.
+    this.sockets = { all: (tag) => (this.over ? [] : cell.sockets(tag)) };
     this.gate = new Gate(
       () => this.#store,
       (error) => cell.failed(this, error),

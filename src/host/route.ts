@@ -2,6 +2,7 @@ import { errorText, PerdureError } from "../error.ts";
 import type { AgentPath, AgentStep } from "../port.ts";
 import { type AgentAddress, parseAddress, parseChildAddress } from "../wire/address.ts";
 import { agentId } from "../wire/agent-path.ts";
+import { checkVerdict, isRequest, isResponse } from "../wire/fetch-object.ts";
 import { corsHeaders, type Cors, withHeaders } from "./cors.ts";
 import { genuineRequest, withPath } from "./genuine-request.ts";
 import type { Registry } from "./registry.ts";
@@ -94,14 +95,14 @@ export class Router {
   ): Promise<Exclude<Destination, { kind: "not-ours" }>> {
     let request = original;
     const before = await this.#ask(hook, request, address.path[0]);
-    if (before instanceof Response) return { kind: "answer", response: before };
-    if (before instanceof Request) request = before;
+    if (isResponse(before)) return { kind: "answer", response: before };
+    if (isRequest(before)) request = before;
     for (const hop of address.hops) {
       const parent = this.#runtime.cell(hop.parent);
       const admitted = await parent.use((agent) => agent.admitChild(request, hop.child));
-      if (admitted instanceof Response) return { kind: "answer", response: admitted };
+      if (isResponse(admitted)) return { kind: "answer", response: admitted };
       // The gate may change everything of a request but where it goes.
-      if (admitted instanceof Request) request = admitted;
+      if (isRequest(admitted)) request = admitted;
     }
     return {
       kind: "agent",
@@ -118,7 +119,7 @@ export class Router {
     agent: AgentStep,
   ): Promise<Request | Response | undefined | void> {
     try {
-      return await this.#options[hook]?.(request, agent);
+      return checkVerdict(await this.#options[hook]?.(request, agent), hook);
     } catch (thrown) {
       const path: AgentPath = [agent];
       const id = agentId(path);

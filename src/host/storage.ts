@@ -37,6 +37,7 @@ export interface AgentIndex {
   doom(ids: readonly string[], lost?: LostChild): void;
   /** Agents whose rows and files are still to be deleted. */
   doomed(): string[];
+  isDoomed(id: string): boolean;
   /** Children of `parent` that are gone, and that it has not heard of yet. */
   lost(parent: string): string[];
   /** The parent has struck the child off its own list. */

@@ -1,6 +1,7 @@
-import type { UIMessage } from "../message/types.ts";
+import { toolParts, type UIMessage } from "../message/types.ts";
 import type { Socket } from "../port.ts";
 import type { TurnRow } from "../store/turn.ts";
+import type { ActiveTurn } from "../turn/active-turn.ts";
 import type { Chat } from "../turn/chat.ts";
 import type { ChatOutput, Origin, TurnEnd, TurnOutcome } from "../turn/chat-types.ts";
 import type { LoggedChunk } from "../turn/stream-log.ts";
@@ -185,15 +186,15 @@ export class LiveChat implements ChatOutput {
     return encodeFrame({ ...endFrame(turn, { status }), ...(replay && { replay: true as const }) });
   }
 
-  /** The conversation as JSON, with what there is of an answer under way. */
+  /** The conversation as JSON, with what there is of an answer under way if clients may see it like that. */
   transcriptJson(): string {
     const chat = this.#chat();
     const { running } = chat;
     if (running === undefined || running.dropped) return chat.transcript.json();
-    return chat.transcript.json({
-      id: running.builder.id,
-      json: running.empty ? undefined : JSON.stringify(running.message),
-    });
+    const { id } = running.builder;
+    if (isShowable(running)) return chat.transcript.json({ id, json: JSON.stringify(running.message) });
+    // Without this turn's part: what an earlier turn left of the message, or nothing.
+    return chat.transcript.json(running.continuation ? undefined : { id, json: undefined });
   }
 
   #give(socket: Socket, transcript = this.#transcriptFrame()): void {
@@ -216,6 +217,20 @@ export class LiveChat implements ChatOutput {
   /** Nothing is left that could still stream to those who wait. */
   #idle(): boolean {
     return this.#chat().waitingTurns().length === 0;
+  }
+}
+
+/**
+ * Whether an answer under way can be shown outside of its stream. A call that runs here looks to the public hook as if
+ * it were its own to run; and what is not committed may be seen by nobody.
+ */
+function isShowable(running: ActiveTurn): boolean {
+  if (running.empty || toolParts(running.message).some(({ state }) => state === "input-available")) return false;
+  try {
+    running.log.flush();
+    return true;
+  } catch {
+    return false;
   }
 }
 

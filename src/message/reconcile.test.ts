@@ -129,8 +129,17 @@ test("content is loaded for user messages only, and for the last one only when a
 
 test("what a client still shows although it was trimmed away, or merged into another, is not new", () => {
   const view = storedMessages([user("u2", "two"), answer("a2")]);
-  const incoming = [user("u1", "one"), answer("a1"), user("u2", "two"), user("u3", "merged"), answer("a2"), user("u4", "four")];
+  const incoming = [
+    user("u1", "one"),
+    answer("a1"),
+    user("u2", "two"),
+    user("u3", "merged"),
+    answer("a2"),
+    user("u4", "four"),
+  ];
   expect(reconcile(view, incoming).add.map(({ id }) => id)).toEqual(["u4"]);
-  const inFlight = reconcile(storedMessages([]), [user("u1", "one"), answer("a9"), user("u2", "two")], { inFlightId: "a9" });
+  const inFlight = reconcile(storedMessages([]), [user("u1", "one"), answer("a9"), user("u2", "two")], {
+    inFlightId: "a9",
+  });
   expect(inFlight.add.map(({ id }) => id)).toEqual(["u2"]);
 });

@@ -148,9 +148,17 @@ test("the app's own cleaning comes after ours, and before the size is looked at"
       return { ...message, parts: message.parts.filter((part) => part.type !== "file") };
     },
   });
-  const picture: UIMessage["parts"][number] = { type: "file", mediaType: "image/png", url: `data:,${"x".repeat(3_000_000)}` };
+  const picture: UIMessage["parts"][number] = {
+    type: "file",
+    mediaType: "image/png",
+    url: `data:,${"x".repeat(3_000_000)}`,
+  };
   const stored = transcript.put(
-    assistant("a", { type: "text", text: "hi", providerMetadata: { openai: { itemId: "x" }, other: { kept: 1 } } }, picture),
+    assistant(
+      "a",
+      { type: "text", text: "hi", providerMetadata: { openai: { itemId: "x" }, other: { kept: 1 } } },
+      picture,
+    ),
   );
   expect(seen[0]?.parts[0]).toMatchObject({ providerMetadata: { other: { kept: 1 } } });
   expect(seen[0]?.parts[0]).not.toHaveProperty("providerMetadata.openai");

@@ -45,7 +45,7 @@ export function appendChunks(db: Sql, turn: number, first: number, chunks: reado
 }
 
 function insertLarge(insert: (at: number, count: number, text: string) => void, at: number, chunk: string): void {
-  for (let i = 0; i < chunk.length; ) {
+  for (let i = 0; i < chunk.length;) {
     // Never between the halves of a surrogate pair: a lone one would not come back from SQLite.
     let end = Math.min(i + MAX_ROW_CHARS, chunk.length);
     if (end < chunk.length && isLowSurrogate(chunk.charCodeAt(end))) end--;
@@ -81,7 +81,10 @@ export function readChunks(db: Sql, turn: number, from = 0): string[] {
 
 /** How many chunks a turn has stored. */
 export function countChunks(db: Sql, turn: number): number {
-  const [row] = db.sql<{ n: number }>("SELECT coalesce(max(first + count), 0) AS n FROM perdure_stream WHERE turn = ?", turn);
+  const [row] = db.sql<{ n: number }>(
+    "SELECT coalesce(max(first + count), 0) AS n FROM perdure_stream WHERE turn = ?",
+    turn,
+  );
   return row?.n ?? 0;
 }
 

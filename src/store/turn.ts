@@ -113,7 +113,12 @@ export function insertTurn(db: Sql, turn: NewTurn): TurnRow {
 
 /** A held turn waits no longer. */
 export function releaseTurn(db: Sql, seq: number, body: string | null, clientTools: string | null): void {
-  db.sql("UPDATE perdure_turn SET status = 'accepted', body = ?, client_tools = ? WHERE seq = ?", body, clientTools, seq);
+  db.sql(
+    "UPDATE perdure_turn SET status = 'accepted', body = ?, client_tools = ? WHERE seq = ?",
+    body,
+    clientTools,
+    seq,
+  );
 }
 
 /** Not before this time. */

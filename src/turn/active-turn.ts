@@ -113,7 +113,8 @@ export class ActiveTurn {
     if (chunk.type === "abort") return false;
     if (this.#filter !== undefined) {
       let crowded = false;
-      for (const fitted of this.#filter(chunk)) crowded = this.#put(fitted, fitted === chunk ? json : undefined) || crowded;
+      for (const fitted of this.#filter(chunk))
+        crowded = this.#put(fitted, fitted === chunk ? json : undefined) || crowded;
       return crowded;
     }
     // Clients show a message from its `start` on. It waits for something to see, so that a turn that is stopped or
@@ -149,7 +150,10 @@ export class ActiveTurn {
 
   #put(chunk: UIMessageChunk, json?: string): boolean {
     let crowded = false;
-    const options = { continuation: this.continuation, isTaken: (id: string) => this.#transcript.role(id) !== undefined };
+    const options = {
+      continuation: this.continuation,
+      isTaken: (id: string) => this.#transcript.role(id) !== undefined,
+    };
     for (const admitted of takeChunk(this.builder, chunk, options)) {
       const body = admitted === chunk && json !== undefined ? json : JSON.stringify(admitted);
       const keep = !("transient" in admitted && admitted.transient === true);

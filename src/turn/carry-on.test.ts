@@ -71,7 +71,10 @@ function* say(text: string, id: string): Generator<UIMessageChunk> {
 }
 
 /** The whole log after a second attempt took over from `log`. */
-function carryOn(log: readonly UIMessageChunk[], second: (partial: UIMessage) => Iterable<UIMessageChunk>): UIMessageChunk[] {
+function carryOn(
+  log: readonly UIMessageChunk[],
+  second: (partial: UIMessage) => Iterable<UIMessageChunk>,
+): UIMessageChunk[] {
   const builder = fold(log);
   const all = [...log];
   const put = (chunk: UIMessageChunk) => all.push(...takeChunk(builder, chunk));
@@ -117,8 +120,7 @@ test.each(cuts)("cut after %i chunks: the whole reads as if it had not been cut"
   const log = carryOn(WHOLE.slice(0, at), (partial) => goOn(partial, "x"));
   const message = toMessage(fold(log));
   const whole = toMessage(fold(WHOLE));
-  const withoutReasoning = (shown: readonly unknown[]) =>
-    shown.filter((part) => (part as Part).type !== "reasoning");
+  const withoutReasoning = (shown: readonly unknown[]) => shown.filter((part) => (part as Part).type !== "reasoning");
   expect(withoutReasoning(visible(message))).toEqual(withoutReasoning(visible(whole)));
   expect(message.id).toBe(ID);
   // What was seen is still there, at the same place.
@@ -158,13 +160,19 @@ test("a model that goes on with something else ends the text that was cut", () =
 });
 
 test("the second start is left out, its metadata is not", () => {
-  const log = carryOn(WHOLE.slice(0, 2), () => [{ type: "start", messageId: "other", messageMetadata: { model: "b" } }]);
+  const log = carryOn(WHOLE.slice(0, 2), () => [
+    { type: "start", messageId: "other", messageMetadata: { model: "b" } },
+  ]);
   expect(log.slice(2)).toEqual([{ type: "message-metadata", messageMetadata: { model: "b" } }]);
 });
 
 test("a step that had only begun is not begun twice", () => {
   const log = carryOn(WHOLE.slice(0, 2), (partial) => goOn(partial, "x"));
-  expect(toMessage(fold(log)).parts.slice(0, 2).map(({ type }) => type)).toEqual(["step-start", "text"]);
+  expect(
+    toMessage(fold(log))
+      .parts.slice(0, 2)
+      .map(({ type }) => type),
+  ).toEqual(["step-start", "text"]);
 });
 
 test.each([
@@ -173,7 +181,9 @@ test.each([
 ])("a call that was cut when %s ends with an error that says so", (_, at) => {
   const builder = fold(WHOLE.slice(0, at));
   for (const chunk of closingChunks(builder)) applyChunk(builder, chunk);
-  expect(toolParts(toMessage(builder))).toMatchObject([{ toolCallId: "c1", state: "output-error", errorText: INTERRUPTED_TEXT }]);
+  expect(toolParts(toMessage(builder))).toMatchObject([
+    { toolCallId: "c1", state: "output-error", errorText: INTERRUPTED_TEXT },
+  ]);
 });
 
 test("the app may give a cut call its end", () => {

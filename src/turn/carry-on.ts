@@ -53,7 +53,9 @@ export function continuationFilter(builder: MessageBuilder): (chunk: UIMessageCh
   return (chunk) => {
     switch (chunk.type) {
       case "start":
-        return chunk.messageMetadata === undefined ? [] : [{ type: "message-metadata", messageMetadata: chunk.messageMetadata }];
+        return chunk.messageMetadata === undefined
+          ? []
+          : [{ type: "message-metadata", messageMetadata: chunk.messageMetadata }];
       case "start-step": {
         const first = !inStep;
         inStep = false;
@@ -87,6 +89,9 @@ export function continuationFilter(builder: MessageBuilder): (chunk: UIMessageCh
 /** The model goes on with something else than the text that was cut. */
 function opensPart(chunk: UIMessageChunk): boolean {
   return (
-    chunk.type === "reasoning-start" || chunk.type === "tool-input-start" || chunk.type === "tool-input-available" || chunk.type === "finish-step"
+    chunk.type === "reasoning-start" ||
+    chunk.type === "tool-input-start" ||
+    chunk.type === "tool-input-available" ||
+    chunk.type === "finish-step"
   );
 }

@@ -1,5 +1,4 @@
 import { errorText, PerdureError } from "../error.ts";
-import { repairMessage } from "../message/repair.ts";
 import type { UIMessage } from "../message/types.ts";
 import type { Work } from "../fiber/work.ts";
 import type { AgentHost } from "../port.ts";
@@ -7,13 +6,24 @@ import { Transcript } from "../session/transcript.ts";
 import { deleteAllApprovals, expiredApprovals, nextApprovalExpiry, settleApproval } from "../store/approval.ts";
 import { deleteChatContext, readChatContext } from "../store/chat-context.ts";
 import { deleteAllChunks } from "../store/stream.ts";
-import { cancelTurn, deleteAllTurns, openTurns, readTurn, releaseTurn, settleTurn, startTurn, type TurnRow, turnsBehind } from "../store/turn.ts";
+import {
+  cancelTurn,
+  deleteAllTurns,
+  openTurns,
+  readTurn,
+  releaseTurn,
+  settleTurn,
+  startTurn,
+  type TurnRow,
+  turnsBehind,
+} from "../store/turn.ts";
 import { ActiveTurn } from "./active-turn.ts";
 import type { ChatHooks, ChatOutput, Origin, TurnEnd, TurnOutcome } from "./chat-types.ts";
 import type { Desk } from "./desk.ts";
 import { drive } from "./drive.ts";
-import { finish } from "./finish.ts";
+import { abandon, finish } from "./finish.ts";
 import { decideRecovery } from "./recover.ts";
+import { repairLast } from "./repair-last.ts";
 import { takePlace, waitingMessages } from "./place.ts";
 import { nextTurnMove } from "./state.ts";
 import { type ChatRequest, submit } from "./submit.ts";
@@ -21,6 +31,7 @@ import { answerTool, holds, type ToolAnswer } from "./tool-answers.ts";
 
 /** After the store refused to take a turn's end, how long until the turn is looked at again. */
 const STORE_RETRY_MS = 5_000;
+const NOT_SAVED = "Failed to save the response.";
 
 /**
  * The conversation of an agent and the turns that make it. Every way to start a turn puts a row into the inbox
@@ -69,7 +80,9 @@ export class Chat implements Desk, Work {
     const active = this.#active;
     if (active === undefined || active.dropped) return this.transcript.list();
     const { id } = active.builder;
-    const waiting = waitingMessages(turnsBehind(this.host, active.row.seq), active.row, () => this.transcript.unanswered(id));
+    const waiting = waitingMessages(turnsBehind(this.host, active.row.seq), active.row, () =>
+      this.transcript.unanswered(id),
+    );
     const list = this.transcript.list(active.empty ? id : undefined).filter((message) => !waiting.has(message.id));
     return list.map((message) => (message.id === id ? active.message : message));
   }
@@ -152,7 +165,8 @@ export class Chat implements Desk, Work {
   settled(requestId: string): Promise<{ status: TurnOutcome; error?: string }> {
     const turn = readTurn(this.host, requestId);
     if (turn !== undefined && isOpen(turn)) return new Promise((resolve) => this.#waiters.set(requestId, resolve));
-    const status = turn?.status === "completed" || turn?.status === "error" || turn?.status === "aborted" ? turn.status : "skipped";
+    const status =
+      turn?.status === "completed" || turn?.status === "error" || turn?.status === "aborted" ? turn.status : "skipped";
     return Promise.resolve({ status, error: turn?.error ?? undefined });
   }
 
@@ -254,8 +268,8 @@ export class Chat implements Desk, Work {
     } catch (thrown) {
       this.hooks.failed(thrown);
       this.transcript.reload();
-      this.#pausedUntil = this.host.clock.now() + STORE_RETRY_MS;
-      end = { status: "error", error: "Failed to save the response." };
+      end = { status: "error", error: NOT_SAVED };
+      if (!abandon(this, active, NOT_SAVED)) this.#pausedUntil = this.host.clock.now() + STORE_RETRY_MS;
     }
     this.#active = undefined;
     if (end !== "again") this.#tell(active, active.dropped ? { status: "aborted" } : end);
@@ -327,20 +341,8 @@ export class Chat implements Desk, Work {
       active.streaming = true;
       this.output.streaming(active.row);
       this.#setRecovering(active.row, true);
-    } else if (!continuation) this.#repairLast();
+    } else if (!continuation) repairLast(this);
     return drive(this, active, continuation);
-  }
-
-  /** Calls that nobody will answer any more would make the provider refuse the conversation. */
-  #repairLast(): void {
-    const last = this.transcript.list().findLast((message) => message.role === "assistant");
-    if (last === undefined) return;
-    const repaired = repairMessage(last, {
-      repairInterruptedToolPart: (part, message) => this.hooks.repairToolPart(part, message),
-    });
-    if (repaired === last) return;
-    this.commit(() => this.transcript.put(repaired));
-    this.output.messageUpdated(repaired);
   }
 
   #responded(active: ActiveTurn, end: TurnEnd): void {
@@ -348,7 +350,13 @@ export class Chat implements Desk, Work {
     this.#ended(row.id, { status: end.status, ...(end.error !== undefined && { error: end.error }) });
     if (active.dropped) return;
     const message = this.transcript.get(active.builder.id);
-    const result = { requestId: row.id, status: end.status, continuation: active.continuation, message, error: end.error };
+    const result = {
+      requestId: row.id,
+      status: end.status,
+      continuation: active.continuation,
+      message,
+      error: end.error,
+    };
     this.#responses = this.#responses
       .then(() => this.hooks.responded(result))
       .catch((thrown: unknown) => this.hooks.failed(thrown));

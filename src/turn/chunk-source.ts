@@ -18,7 +18,11 @@ export interface SourceChunk {
  * without the fields that their type needs are passed over.
  * @throws what the producer throws; PerdureError `bad_input` when a Response is an HTTP error.
  */
-export async function* readAnswer(answer: ChatAnswer, requestId: string, signal: AbortSignal): AsyncGenerator<SourceChunk> {
+export async function* readAnswer(
+  answer: ChatAnswer,
+  requestId: string,
+  signal: AbortSignal,
+): AsyncGenerator<SourceChunk> {
   if (!(answer instanceof Response)) {
     for await (const value of untilAborted(answer, signal)) {
       const chunk = parseChunk(value);

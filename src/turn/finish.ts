@@ -1,9 +1,9 @@
-import { closeStreaming } from "../message/repair.ts";
+import { closeStreaming, repairMessage } from "../message/repair.ts";
 import { toolParts } from "../message/types.ts";
 import { askApproval } from "../store/approval.ts";
 import { deleteChunks } from "../store/stream.ts";
 import { settleTurn, type TurnRow } from "../store/turn.ts";
-import type { ActiveTurn } from "./active-turn.ts";
+import { ActiveTurn } from "./active-turn.ts";
 import type { TurnEnd } from "./chat-types.ts";
 import type { Desk } from "./desk.ts";
 import { needlessContinuations } from "./tool-answers.ts";
@@ -36,10 +36,40 @@ export function finish(desk: Desk, active: ActiveTurn, end: TurnEnd): readonly T
     const { approvalTimeoutMs } = desk.hooks.settings();
     if (approvalTimeoutMs > 0) {
       for (const part of toolParts(message)) {
-        if (part.state === "approval-requested") askApproval(host, part.toolCallId, host.clock.now() + approvalTimeoutMs);
+        if (part.state === "approval-requested")
+          askApproval(host, part.toolCallId, host.clock.now() + approvalTimeoutMs);
       }
     }
     transcript.trim();
   });
   return needless;
+}
+
+/**
+ * For a turn whose end cannot be stored: stores that it failed, with as much of the answer as clients have seen if
+ * there is room for it. It must not be tried again: that would be paid for again, and fail again.
+ * @returns false when nothing at all can be stored.
+ */
+export function abandon(desk: Desk, active: ActiveTurn, error: string): boolean {
+  const { host, transcript } = desk;
+  const { row } = active;
+  active.log.close();
+  const settle = (keep: boolean) =>
+    desk.commit(() => {
+      const seen = keep
+        ? new ActiveTurn(host, transcript, desk.output, { ...row, attempts: row.attempts + 1 }, undefined)
+        : undefined;
+      deleteChunks(host, row.seq);
+      if (seen !== undefined && !seen.empty) transcript.put(repairMessage(seen.message));
+      settleTurn(host, row.seq, "error", error, host.clock.now());
+    });
+  for (const keep of [true, false]) {
+    try {
+      settle(keep);
+      return true;
+    } catch (thrown) {
+      desk.hooks.failed(thrown);
+    }
+  }
+  return false;
 }

@@ -10,7 +10,14 @@ const turn = (id: string, status: TurnStatus, trigger: TurnTrigger = "submit") =
 const running = turn("running", "running");
 const waiting = turn("waiting", "accepted");
 const open = [running, waiting, turn("again", "accepted", "regenerate"), turn("cron", "accepted", "server")];
-const all: readonly MessageConcurrency[] = ["queue", "latest", "merge", "drop", "debounce", { strategy: "debounce", debounceMs: 9 }];
+const all: readonly MessageConcurrency[] = [
+  "queue",
+  "latest",
+  "merge",
+  "drop",
+  "debounce",
+  { strategy: "debounce", debounceMs: 9 },
+];
 
 const accepted = { kind: "accept", skip: [], notBefore: NOW, merge: false };
 

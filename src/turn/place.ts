@@ -16,7 +16,11 @@ import type { Desk } from "./desk.ts";
  * @param unanswered ids of messages behind the last answer. A request that was sent before the answer to an earlier
  * message had begun names that one too, and it has its place.
  */
-export function waitingMessages(behind: readonly TurnRow[], current: TurnRow, unanswered: () => readonly string[]): Set<string> {
+export function waitingMessages(
+  behind: readonly TurnRow[],
+  current: TurnRow,
+  unanswered: () => readonly string[],
+): Set<string> {
   const ids = new Set<string>();
   for (const turn of behind) {
     // What is regenerated, or was edited, has its place already.

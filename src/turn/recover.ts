@@ -49,8 +49,11 @@ export async function decideRecovery(desk: Desk, active: ActiveTurn): Promise<Re
     maxAttempts: context.maxAttempts,
     maxAgeMs: recovery.maxAgeMs ?? DEFAULT_MAX_AGE_MS,
   });
-  if (verdict === "aborted" || verdict === "completed") return { kind: "end", end: { status: verdict }, keepPartial: true };
-  const goesOn = verdict === "open" && (context.attempt === 1 || (await asks(desk, () => recovery.shouldKeepRecovering?.(context), true)));
+  if (verdict === "aborted" || verdict === "completed")
+    return { kind: "end", end: { status: verdict }, keepPartial: true };
+  const goesOn =
+    verdict === "open" &&
+    (context.attempt === 1 || (await asks(desk, () => recovery.shouldKeepRecovering?.(context), true)));
   if (!goesOn) {
     await asks(desk, () => recovery.onExhausted?.(context), undefined);
     const error = recovery.terminalMessage ?? DEFAULT_TERMINAL_MESSAGE;

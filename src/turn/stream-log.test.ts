@@ -103,7 +103,14 @@ test("transient chunks are handed on in their place, without a number, and are n
 test("a chunk that is too large for a row is spread over several, and characters stay whole", async () => {
   const probe = await probeHost();
   const { log } = open(probe);
-  const texts = ["small", `a${"😀".repeat(ROW_CHARS)}`, "b", "y".repeat(ROW_CHARS), `${"z".repeat(ROW_CHARS - 2)}é`, "end"];
+  const texts = [
+    "small",
+    `a${"😀".repeat(ROW_CHARS)}`,
+    "b",
+    "y".repeat(ROW_CHARS),
+    `${"z".repeat(ROW_CHARS - 2)}é`,
+    "end",
+  ];
   const all = texts.map((text) => JSON.stringify(text));
   for (const body of all) log.append(body, KEPT);
   log.flush();

@@ -74,7 +74,13 @@ export class StreamLog {
       () => {
         const kept = chunks.filter((chunk) => chunk.seq !== undefined);
         const first = kept[0]?.seq;
-        if (first !== undefined) appendChunks(this.#host, this.#turn, first, kept.map((chunk) => chunk.body));
+        if (first !== undefined)
+          appendChunks(
+            this.#host,
+            this.#turn,
+            first,
+            kept.map((chunk) => chunk.body),
+          );
         also?.();
       },
       level === "sync" ? level : this.#level,

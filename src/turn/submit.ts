@@ -51,7 +51,10 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
   const last = read.at(-1);
   const edits = change.update.some((message) => message.id === last?.id);
   const skip = [...admission.skip, ...orphanedTurns(open, change.remove)];
-  const goesOn = request.trigger === "submit" && change.add.length + change.update.length + change.remove.length === 0 && last?.role === "assistant";
+  const goesOn =
+    request.trigger === "submit" &&
+    change.add.length + change.update.length + change.remove.length === 0 &&
+    last?.role === "assistant";
   desk.commit(() => {
     forgetFailed(desk);
     for (const id of change.remove) transcript.remove(id);

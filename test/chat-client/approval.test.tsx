@@ -138,7 +138,8 @@ test("one question after the other, in one answer", async () => {
   });
   answer(tab, "ann", true);
   await tab.waitFor(
-    ({ lines, status }) => status === "ready" && lines[1] === 'assistant: [pay output-available "paid ann"] [pay approval-requested]',
+    ({ lines, status }) =>
+      status === "ready" && lines[1] === 'assistant: [pay output-available "paid ann"] [pay approval-requested]',
   );
   await tab.waitFor(({ isToolContinuation }) => !isToolContinuation);
   answer(tab, "bob", true);

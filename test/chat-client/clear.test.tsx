@@ -88,7 +88,9 @@ test("clear while an approval is asked for: nobody can answer it any more", asyn
   const tab = await readyTab(host);
   const other = await readyTab(host);
   tab.send("pay");
-  await other.waitFor(({ lines, isServerStreaming }) => lines[1] === "assistant: [pay approval-requested]" && !isServerStreaming);
+  await other.waitFor(
+    ({ lines, isServerStreaming }) => lines[1] === "assistant: [pay approval-requested]" && !isServerStreaming,
+  );
   const part = tab.chat().messages[1]?.parts.find((one) => "approval" in one);
   const id = part !== undefined && "approval" in part ? String(part.approval?.id) : "";
   tab.chat().clearHistory();

@@ -64,7 +64,9 @@ test("while the page runs a tool it is busy, and the other tab is not asked to w
   const other = await readyTab(host);
   tab.send("where?");
   await tab.waitFor(({ status, isServerStreaming }) => status === "ready" && isServerStreaming);
-  await other.waitFor(({ lines, isServerStreaming }) => lines[1] === "assistant: [place input-available]" && !isServerStreaming);
+  await other.waitFor(
+    ({ lines, isServerStreaming }) => lines[1] === "assistant: [place input-available]" && !isServerStreaming,
+  );
   expect(await agent.hasPendingInteraction()).toBe(true);
   running.open();
   await tab.settles(DONE);
@@ -123,7 +125,9 @@ test("tools of a page are gone with a request that has none", async () => {
 });
 
 test("an error as the result ends the call and starts nothing; the next message goes on", async () => {
-  const { host, agent, model } = await startPlace({ script: ({ index }) => (index === 0 ? asks("c1") : "Never mind.") });
+  const { host, agent, model } = await startPlace({
+    script: ({ index }) => (index === 0 ? asks("c1") : "Never mind."),
+  });
   const tab = await readyTab(host, {
     onToolCall: ({ toolCall, addToolOutput }) =>
       addToolOutput({ toolCallId: toolCall.toolCallId, state: "output-error", errorText: "no permission" }),
@@ -139,7 +143,10 @@ test("an error as the result ends the call and starts nothing; the next message 
   expect(JSON.stringify(model.calls[1]?.prompt)).toContain("no permission");
 });
 
-for (const order of [["c1", "c2", "c3"], ["c3", "c1", "c2"]]) {
+for (const order of [
+  ["c1", "c2", "c3"],
+  ["c3", "c1", "c2"],
+]) {
   test(`parallel calls are all awaited, answered in the order ${order.join(" ")}; then one turn follows`, async () => {
     const { host, agent, turns, model } = await startPlace({
       script: ({ step }) => (step === 0 ? asks("c1", "c2", "c3") : "All three."),

@@ -4,7 +4,8 @@ import { eventually } from "../clients/harness.ts";
 import { startTalk } from "./talk.ts";
 
 /** The first turn fails, the others do not. */
-const failsFirst = (error: object) => (call: { turn: number; index: number }) => (call.index === 0 ? error : `fine ${call.index}`);
+const failsFirst = (error: object) => (call: { turn: number; index: number }) =>
+  call.index === 0 ? error : `fine ${call.index}`;
 
 test("what onChatMessage throws is the hook's error, and the next turn works", async () => {
   let thrown = 0;
@@ -81,7 +82,7 @@ for (const [what, reply, lines] of [
       const again = await openTab(host);
       await again.settles(lines, "error");
       expect(again.view().error).toBe("boom");
-      expect(again.ends).toMatchObject([{ outcome: "error", error: "boom" }]);
+      await eventually(() => expect(again.ends).toMatchObject([{ outcome: "error", error: "boom" }]));
       expect(again.chat().messages.map(({ id }) => id)).toEqual((await agent.stored()).map(({ id }) => id));
       await again.unmount();
     }

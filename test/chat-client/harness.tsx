@@ -2,7 +2,7 @@ import "../clients/dom.ts";
 import { useAgentChat } from "@cloudflare/ai-chat/react";
 import { useAgent } from "agents/react";
 import type { UIMessage } from "ai";
-import { act, Component, type ReactNode, Suspense } from "react";
+import { act, Component, type ReactNode, StrictMode, Suspense } from "react";
 import { createRoot } from "react-dom/client";
 import { expect } from "vitest";
 import { atEnd, eventually, QUICK } from "../clients/harness.ts";
@@ -27,6 +27,10 @@ export interface TabOptions extends ChatOptions {
   readonly agent?: string;
   readonly name?: string;
   readonly query?: Record<string, string>;
+  /** The way from the agent to one of its children. */
+  readonly sub?: { agent: string; name: string }[];
+  /** React's StrictMode: everything is mounted twice. */
+  readonly strict?: boolean;
   /** So many more answers than questions may be shown while the tab streams (see `client-tools.test.tsx`). */
   readonly stray?: number;
 }
@@ -88,7 +92,7 @@ function addressOfTab(port: number): string {
 
 /** Opens a tab. It is closed at the end of the test, and then no render may have shown a message twice. */
 export async function openTab(host: { readonly port: number }, options: TabOptions = {}): Promise<Tab> {
-  const { agent: agentName = "Talk", name = "x", query, stray = 0, ...chatOptions } = options;
+  const { agent: agentName = "Talk", name = "x", query, sub, strict = false, stray = 0, ...chatOptions } = options;
   const line = newLine();
   const address = addressOfTab(host.port);
   const container = document.createElement("div");
@@ -107,6 +111,7 @@ export async function openTab(host: { readonly port: number }, options: TabOptio
       host: address,
       protocol: "ws",
       ...(query !== undefined && { query }),
+      ...(sub !== undefined && { sub }),
       WebSocket: line.Socket,
     });
     const chat = useAgentChat({
@@ -134,15 +139,14 @@ export async function openTab(host: { readonly port: number }, options: TabOptio
     expect.soft(problems).toEqual([]);
   };
   atEnd(unmount);
-  await acting(() =>
-    root.render(
-      <Boundary failed={(error) => problems.push(String(error))}>
-        <Suspense fallback="loading">
-          <Page />
-        </Suspense>
-      </Boundary>,
-    ),
+  const page = (
+    <Boundary failed={(error) => problems.push(String(error))}>
+      <Suspense fallback="loading">
+        <Page />
+      </Suspense>
+    </Boundary>
   );
+  await acting(() => root.render(strict ? <StrictMode>{page}</StrictMode> : page));
   const tab: Tab = {
     chat() {
       if (latest === undefined) throw new Error(`The hook has not returned yet. ${problems.join("; ")}`);
@@ -171,7 +175,9 @@ export async function openTab(host: { readonly port: number }, options: TabOptio
 /** Opens a tab and waits until its question for a stream is answered. */
 export async function readyTab(host: { readonly port: number }, options: TabOptions = {}): Promise<Tab> {
   const tab = await openTab(host, options);
-  await eventually(() => expect(tab.line.received.some(({ type }) => type === "cf_agent_stream_resume_none")).toBe(true));
+  await eventually(() =>
+    expect(tab.line.received.some(({ type }) => type === "cf_agent_stream_resume_none")).toBe(true),
+  );
   return tab;
 }
 
@@ -195,7 +201,8 @@ export function toLine(message: UIMessage): string {
     if (part.type === "step-start") return "";
     if ("toolCallId" in part) {
       const name = part.type === "dynamic-tool" ? part.toolName : part.type.slice("tool-".length);
-      const end = part.state === "output-error" ? part.errorText : part.state === "output-available" ? part.output : undefined;
+      const end =
+        part.state === "output-error" ? part.errorText : part.state === "output-available" ? part.output : undefined;
       return `[${name} ${part.state}${end === undefined ? "" : ` ${JSON.stringify(end)}`}]`;
     }
     if ("data" in part) return `{${part.type} ${JSON.stringify(part.data)}}`;
@@ -209,7 +216,9 @@ function problemsOf(messages: readonly UIMessage[], stray: number): string[] {
   const shown = messages.map((message) => `${message.id} ${toLine(message)}`).join(" | ");
   const problems: string[] = [];
   if (new Set(messages.map(({ id }) => id)).size < messages.length) problems.push(`an id twice: ${shown}`);
-  const calls = messages.flatMap(({ parts }) => parts.flatMap((part) => ("toolCallId" in part ? [part.toolCallId] : [])));
+  const calls = messages.flatMap(({ parts }) =>
+    parts.flatMap((part) => ("toolCallId" in part ? [part.toolCallId] : [])),
+  );
   if (new Set(calls).size < calls.length) problems.push(`a tool call twice: ${shown}`);
   const questions = messages.filter(({ role }) => role === "user").length;
   const answers = messages.filter(({ role }) => role === "assistant").length;

@@ -84,9 +84,13 @@ test("setMessages deletes nothing from the store, and cannot rewrite an answer",
   tab.send("a");
   await tab.settles(["user: a", "assistant: a-0"]);
   const before = await agent.stored();
-  tab.chat().setMessages((messages) =>
-    messages.map((message) => (message.role === "user" ? message : { ...message, parts: [{ type: "text", text: "forged" }] })),
-  );
+  tab
+    .chat()
+    .setMessages((messages) =>
+      messages.map((message) =>
+        message.role === "user" ? message : { ...message, parts: [{ type: "text", text: "forged" }] },
+      ),
+    );
   await tab.waitFor(({ lines }) => lines[1] === "assistant: forged");
   tab.chat().setMessages([]);
   await tab.settles([]);

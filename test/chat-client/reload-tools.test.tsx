@@ -45,7 +45,8 @@ for (const [kind, { toolName, output, give }] of Object.entries(KINDS)) {
       give(tab);
       await eventually(() => expect(model.calls).toHaveLength(2));
       await say(pieces);
-      if (pieces > 0) await other.waitFor(({ lines }) => lines[1]?.includes(["so ", "one ", "two "][pieces - 1] ?? "") === true);
+      if (pieces > 0)
+        await other.waitFor(({ lines }) => lines[1]?.includes(["so ", "one ", "two "][pieces - 1] ?? "") === true);
       await tab.unmount();
       // The one that goes on has left; a page that comes is offered the stream.
       const again = await openTab(host, { stray: 1 });

@@ -27,7 +27,9 @@ test("mid-stream: the new page has the message at once, then the answer so far, 
   await again.settles(WHOLE);
   await again.matches(agent);
   expect(model.calls).toHaveLength(1);
-  await eventually(() => expect(again.ends).toMatchObject([{ outcome: "completed", messageIds: [again.chat().messages[0]?.id] }]));
+  await eventually(() =>
+    expect(again.ends).toMatchObject([{ outcome: "completed", messageIds: [again.chat().messages[0]?.id] }]),
+  );
 });
 
 test("mid-stream, after every piece", async () => {

@@ -13,7 +13,10 @@ async function startServer() {
   atEnd(() => killPrograms());
   const calls: unknown[] = [];
   const launch = async (port?: number): Promise<{ program: Program; port: number }> => {
-    const env = { NODE_COMPILE_CACHE: join(tmpdir(), "perdure-crash-modules"), ...(port !== undefined && { PORT: String(port) }) };
+    const env = {
+      NODE_COMPILE_CACHE: join(tmpdir(), "perdure-crash-modules"),
+      ...(port !== undefined && { PORT: String(port) }),
+    };
     const program = startProgram(file, { dir, env });
     const fact = await program.waitFor("listening");
     return { program, port: Number(fact.port) };

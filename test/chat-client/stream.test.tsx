@@ -45,7 +45,11 @@ test("reasoning, sources, files and tools of the server arrive as they are store
   const { host, agent } = await startTalk({
     script: ({ step }) =>
       step === 0
-        ? { reasoning: ["so ", "then"], text: "let me look", toolCalls: [{ toolName: "add", input: { a: 1, b: 2 }, chunkSize: 3 }] }
+        ? {
+            reasoning: ["so ", "then"],
+            text: "let me look",
+            toolCalls: [{ toolName: "add", input: { a: 1, b: 2 }, chunkSize: 3 }],
+          }
         : {
             text: "it is 3",
             sources: [{ url: "https://example.com/", title: "Sums" }],
@@ -61,7 +65,10 @@ test("reasoning, sources, files and tools of the server arrive as they are store
   const asked: string[] = [];
   const tab = await readyTab(host, { onToolCall: ({ toolCall }) => void asked.push(toolCall.toolName) });
   tab.send("1 + 2?");
-  await tab.settles(["user: 1 + 2?", "assistant: (so then) let me look [add output-available 3] it is 3 <source-url> <file>"]);
+  await tab.settles([
+    "user: 1 + 2?",
+    "assistant: (so then) let me look [add output-available 3] it is 3 <source-url> <file>",
+  ]);
   // A tool that the server runs is never the client's business.
   expect(asked).toEqual([]);
   const stored = await agent.stored();
@@ -203,7 +210,12 @@ test("without custom data a turn is given none", async () => {
 test("files and metadata of a user's message are kept", async () => {
   const { host, agent } = await startTalk({ script: () => "seen" });
   const tab = await readyTab(host);
-  const file = { type: "file" as const, mediaType: "text/plain", filename: "a.txt", url: "data:text/plain;base64,aGk=" };
+  const file = {
+    type: "file" as const,
+    mediaType: "text/plain",
+    filename: "a.txt",
+    url: "data:text/plain;base64,aGk=",
+  };
   void tab.chat().sendMessage({ text: "look", files: [file], metadata: { from: "test" } });
   await tab.settles(["user: <file> look", "assistant: seen"]);
   await tab.matches(agent);

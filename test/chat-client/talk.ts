@@ -4,7 +4,12 @@ import { manualClock, type Script, scriptedModel } from "perdure/testing";
 import { expect } from "vitest";
 import { eventually, startHost } from "../clients/harness.ts";
 
-type Settings = "messageConcurrency" | "chatRecovery" | "chatStreamStallTimeoutMs" | "maxPersistedMessages" | "approvalTimeoutMs";
+type Settings =
+  | "messageConcurrency"
+  | "chatRecovery"
+  | "chatStreamStallTimeoutMs"
+  | "maxPersistedMessages"
+  | "approvalTimeoutMs";
 
 /** How an agent of these tests answers. */
 export interface TalkOptions {
@@ -48,7 +53,10 @@ export function talk(options: TalkOptions) {
         abortSignal: turn.abortSignal,
         onError: () => {},
       });
-      return result.toUIMessageStreamResponse({ sendSources: true, onError: (error) => (error instanceof Error ? error.message : String(error)) });
+      return result.toUIMessageStreamResponse({
+        sendSources: true,
+        onError: (error) => (error instanceof Error ? error.message : String(error)),
+      });
     }
 
     override onChatResponse(result: ChatResponseResult): void {

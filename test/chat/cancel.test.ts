@@ -40,7 +40,7 @@ test("twice, and again when it is over, is the same as once", async () => {
   await a.flushed();
   await chat.stable();
   expect(doneFrames(a.frames, "r1")).toHaveLength(1);
-  expect(await (await chat.agent()).abortRequest("r1")).toBe(false);
+  expect((await chat.agent()).abortRequest("r1")).toBe(false);
 });
 
 test("of a turn that nobody knows is ignored", async () => {

@@ -5,7 +5,9 @@ import { exchange, openChat, type TestChat } from "./harness.ts";
 const TABLES = ["perdure_message", "perdure_turn", "perdure_stream", "perdure_chat", "perdure_approval"];
 
 async function rowCounts(chat: TestChat): Promise<number[]> {
-  const counts = await Promise.all(TABLES.map((table) => chat.rows<{ n: number }>(`SELECT count(*) AS n FROM ${table}`)));
+  const counts = await Promise.all(
+    TABLES.map((table) => chat.rows<{ n: number }>(`SELECT count(*) AS n FROM ${table}`)),
+  );
   return counts.map(([row]) => row?.n ?? -1);
 }
 const NOTHING = TABLES.map(() => 0);
@@ -152,7 +154,10 @@ test("pushing an empty transcript is not a clear", async () => {
   const before = await exchange(chat, a, 1);
   a.send({ type: TRANSCRIPT, messages: [] });
   a.send({ type: TRANSCRIPT, messages: [user("u1", "edited")] });
-  a.send({ type: TRANSCRIPT, messages: [user("n1", "noted"), { ...before[1], parts: [{ type: "text", text: "forged" }] }] });
+  a.send({
+    type: TRANSCRIPT,
+    messages: [user("n1", "noted"), { ...before[1], parts: [{ type: "text", text: "forged" }] }],
+  });
   await a.flushed();
   const stored = await chat.stored();
   expect(stored.map((message) => textIn(message))).toEqual(["edited", "answer 1", "noted"]);

@@ -55,25 +55,25 @@ test("without autoContinue there is no turn", async () => {
   expect((await chat.agent()).hasPendingInteraction()).toBe(false);
 });
 
-test.each([
-  [["c1", "c2", "c3"]],
-  [["c3", "c1", "c2"]],
-])("all answers of a step are waited for, in whatever order they come: %j", async (order) => {
-  const { chat, a } = await asked(["c1", "c2", "c3"], { manual: true });
-  for (const [at, call] of order.entries()) {
-    expect(chat.calls).toBe(1);
-    a.result(call, at);
-    await a.flushed();
+test.each([[["c1", "c2", "c3"]], [["c3", "c1", "c2"]]])(
+  "all answers of a step are waited for, in whatever order they come: %j",
+  async (order) => {
+    const { chat, a } = await asked(["c1", "c2", "c3"], { manual: true });
+    for (const [at, call] of order.entries()) {
+      expect(chat.calls).toBe(1);
+      a.result(call, at);
+      await a.flushed();
+      await chat.clock.advance(1_000);
+    }
+    const stage = await chat.stage();
+    expect(chat.calls).toBe(2);
+    stage.end();
+    await chat.clock.advance(100);
+    await a.done(stage.options.requestId);
     await chat.clock.advance(1_000);
-  }
-  const stage = await chat.stage();
-  expect(chat.calls).toBe(2);
-  stage.end();
-  await chat.clock.advance(100);
-  await a.done(stage.options.requestId);
-  await chat.clock.advance(1_000);
-  expect(chat.calls).toBe(2);
-});
+    expect(chat.calls).toBe(2);
+  },
+);
 
 test("answers in quick succession start one turn, 50 ms after the last of them", async () => {
   const { chat, a } = await asked(["c1", "c2"], { manual: true });
@@ -276,7 +276,11 @@ test("a continuation that says nothing, and one that fails, end what waits for t
   const mode: { now: "silent" | "broken" } = { now: "silent" };
   const chat = await openChat({
     respond: (options) => {
-      if (!options.continuation) return new Response("data: {\"type\":\"tool-input-available\",\"toolCallId\":\"c1\",\"toolName\":\"where\",\"input\":{}}\n\n", { headers: { "content-type": "text/event-stream" } });
+      if (!options.continuation)
+        return new Response(
+          'data: {"type":"tool-input-available","toolCallId":"c1","toolName":"where","input":{}}\n\n',
+          { headers: { "content-type": "text/event-stream" } },
+        );
       if (mode.now === "silent") return undefined;
       throw new Error("no model today");
     },

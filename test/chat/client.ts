@@ -118,7 +118,8 @@ export async function connectTo(url: string): Promise<ChatClient> {
       client.send({ type: "cf_agent_tool_result", toolCallId, toolName: "", output, autoContinue: true, ...extras }),
     approve: (toolCallId, approved, extras) =>
       client.send({ type: "cf_agent_tool_approval", toolCallId, approved, autoContinue: true, ...extras }),
-    frame: (matches, what = "a frame") => eventually(() => frames.find(matches), `${what}; there were ${summary(frames)}`),
+    frame: (matches, what = "a frame") =>
+      eventually(() => frames.find(matches), `${what}; there were ${summary(frames)}`),
     done: (id) => client.frame((frame) => frame.id === id && frame.done === true, `the end of ${id}`),
     async said(id, text) {
       await eventually(() => textOf(client.of(id)).endsWith(text), `"${text}" in ${id}`);
@@ -146,14 +147,17 @@ export async function connectTo(url: string): Promise<ChatClient> {
 }
 
 function summary(frames: readonly Frame[]): string {
-  return frames.map(({ type, id, body, done }) => `${type} ${id ?? ""} ${body?.slice(0, 40) ?? ""} ${done ?? ""}`).join("\n");
+  return frames
+    .map(({ type, id, body, done }) => `${type} ${id ?? ""} ${body?.slice(0, 40) ?? ""} ${done ?? ""}`)
+    .join("\n");
 }
 
 /** The chunks of response frames. */
 export function chunksOf(frames: readonly Frame[]): UIMessageChunk[] {
   const chunks: UIMessageChunk[] = [];
   for (const { body, done, error } of frames) {
-    if (body !== undefined && body !== "" && done === false && error !== true) chunks.push(JSON.parse(body) as UIMessageChunk);
+    if (body !== undefined && body !== "" && done === false && error !== true)
+      chunks.push(JSON.parse(body) as UIMessageChunk);
   }
   return chunks;
 }

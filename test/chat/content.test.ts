@@ -62,7 +62,9 @@ test("metadata that a provider keeps only for a while is sent but not stored", a
   ]);
   expect(JSON.stringify(answer)).not.toContain("item-1");
   expect(JSON.stringify(answer)).not.toContain("secret");
-  expect(answer?.parts).toEqual([{ type: "text", text: "hi", state: "done", providerMetadata: { other: { kept: true } } }]);
+  expect(answer?.parts).toEqual([
+    { type: "text", text: "hi", state: "done", providerMetadata: { other: { kept: true } } },
+  ]);
 });
 
 test("reasoning, files, sources and metadata are kept", async () => {
@@ -89,7 +91,14 @@ test("chunks that would break a client are put right: deltas without a start, re
     { type: "tool-input-delta", toolCallId: "unknown", inputTextDelta: "{" },
     { type: "tool-approval-request", toolCallId: "unknown", approvalId: "x" },
   ]);
-  expect(chunks.map(({ type }) => type)).toEqual(["start", "text-start", "text-delta", "text-end", "finish-step", "finish"]);
+  expect(chunks.map(({ type }) => type)).toEqual([
+    "start",
+    "text-start",
+    "text-delta",
+    "text-end",
+    "finish-step",
+    "finish",
+  ]);
   expect(textIn(answer)).toBe("no start");
 });
 
@@ -139,7 +148,11 @@ test("a stopped plain text answer keeps what there is", async () => {
 });
 
 test("no answer at all: the turn ends, says so, and stores nothing", async () => {
-  const answers = [undefined, new Response(null), new Response("", { headers: { "content-type": "text/event-stream" } })];
+  const answers = [
+    undefined,
+    new Response(null),
+    new Response("", { headers: { "content-type": "text/event-stream" } }),
+  ];
   const chat = await openChat({ respond: () => answers.shift() });
   const a = await chat.connect();
   for (const n of [1, 2, 3]) {
@@ -174,7 +187,13 @@ test("who waits for a turn without an answer is let go", async () => {
 });
 
 test.each<[string, ChatOptions["respond"], string]>([
-  ["thrown at once", () => { throw new Error("no key"); }, "no key"],
+  [
+    "thrown at once",
+    () => {
+      throw new Error("no key");
+    },
+    "no key",
+  ],
   ["rejected", () => Promise.reject(new Error("no key")), "no key"],
   ["not an error object", () => Promise.reject("just text"), "just text"],
   ["an HTTP error", () => new Response("quota exceeded", { status: 429 }), "quota exceeded"],
@@ -182,7 +201,15 @@ test.each<[string, ChatOptions["respond"], string]>([
   const chat = await openChat({ respond });
   const [a, b] = [await chat.connect(), await chat.connect()];
   a.request("r1", [user("u1")]);
-  const end = { type: RESPONSE, id: "r1", body: message, done: true, error: true, outcome: "error", messageIds: ["u1"] };
+  const end = {
+    type: RESPONSE,
+    id: "r1",
+    body: message,
+    done: true,
+    error: true,
+    outcome: "error",
+    messageIds: ["u1"],
+  };
   expect(await a.done("r1")).toEqual(end);
   expect(await b.done("r1")).toEqual(end);
   expect(a.of("r1")).toHaveLength(1);
@@ -190,26 +217,29 @@ test.each<[string, ChatOptions["respond"], string]>([
   expect(chat.takeErrors()).toHaveLength(1);
 });
 
-test.each(["an error chunk", "a broken stream"])("an error in the stream, as %s: what there was stays, and the chat goes on", async (how) => {
-  const chat = await openChat();
-  const [a, b] = [await chat.connect(), await chat.connect()];
-  a.request("r1", [user("u1")]);
-  const stage = await chat.stage();
-  stage.say("half");
-  await b.said("r1", "half");
-  if (how === "an error chunk") stage.push({ type: "error", errorText: "overloaded" });
-  else stage.fail(new Error("overloaded"));
-  for (const client of [a, b]) {
-    expect(await client.done("r1")).toMatchObject({ error: true, body: "overloaded", outcome: "error" });
-    expect(client.of("r1").filter(({ done }) => done)).toHaveLength(1);
-    expect(chunksOf(client.of("r1")).map(({ type }) => type)).not.toContain("error");
-  }
-  expect(textIn((await chat.stored())[1])).toBe("half");
-  expect(chat.responses).toMatchObject([{ status: "error", error: "overloaded" }]);
-  if (how === "a broken stream") expect(chat.takeErrors()).toEqual(["overloaded"]);
-  await exchange(chat, b, 2);
-  expect(await chat.stored()).toHaveLength(4);
-});
+test.each(["an error chunk", "a broken stream"])(
+  "an error in the stream, as %s: what there was stays, and the chat goes on",
+  async (how) => {
+    const chat = await openChat();
+    const [a, b] = [await chat.connect(), await chat.connect()];
+    a.request("r1", [user("u1")]);
+    const stage = await chat.stage();
+    stage.say("half");
+    await b.said("r1", "half");
+    if (how === "an error chunk") stage.push({ type: "error", errorText: "overloaded" });
+    else stage.fail(new Error("overloaded"));
+    for (const client of [a, b]) {
+      expect(await client.done("r1")).toMatchObject({ error: true, body: "overloaded", outcome: "error" });
+      expect(client.of("r1").filter(({ done }) => done)).toHaveLength(1);
+      expect(chunksOf(client.of("r1")).map(({ type }) => type)).not.toContain("error");
+    }
+    expect(textIn((await chat.stored())[1])).toBe("half");
+    expect(chat.responses).toMatchObject([{ status: "error", error: "overloaded" }]);
+    expect(chat.takeErrors()).toEqual(how === "a broken stream" ? ["overloaded"] : []);
+    await exchange(chat, b, 2);
+    expect(await chat.stored()).toHaveLength(4);
+  },
+);
 
 test("an aborted model is no error", async () => {
   const { end } = await say([{ type: "abort", reason: "whatever" }]);

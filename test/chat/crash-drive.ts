@@ -62,7 +62,8 @@ export async function connect(child: Program): Promise<Driver> {
       const seen: Seen = { type: "seen", request: frame.id ?? "", seq: frame.seq, body: frame.body ?? "" };
       child.note(seen);
     }
-    if (frame.type === RESPONSE && frame.done === true) child.note({ type: "done", request: frame.id, outcome: frame.outcome });
+    if (frame.type === RESPONSE && frame.done === true)
+      child.note({ type: "done", request: frame.id, outcome: frame.outcome });
     // Only the others are told what was accepted.
     for (const { id } of frame.type === TRANSCRIPT ? (frame.messages ?? []) : []) child.note({ type: "told", id });
     change();
@@ -93,7 +94,11 @@ export async function connect(child: Program): Promise<Driver> {
         };
         const timer = setTimeout(() => {
           stop();
-          reject(new Error(`A frame never came. There were ${frames.map(({ type, body }) => `${type} ${body ?? ""}`).join("\n")}`));
+          reject(
+            new Error(
+              `A frame never came. There were ${frames.map(({ type, body }) => `${type} ${body ?? ""}`).join("\n")}`,
+            ),
+          );
         }, PATIENCE_MS);
         watchers.add(check);
         check();
@@ -132,8 +137,16 @@ export async function untilAnswered(child: Program, driver?: () => Promise<Drive
     if (open.length === 0 && !goesOn) return look;
     const client = await (driver ?? (() => connect(child)))();
     for (const { toolCallId, state } of open) {
-      if (state === "approval-requested") client.send({ type: "cf_agent_tool_approval", toolCallId, approved: true, autoContinue: true });
-      else client.send({ type: "cf_agent_tool_result", toolCallId, toolName: "where", output: "here", autoContinue: true });
+      if (state === "approval-requested")
+        client.send({ type: "cf_agent_tool_approval", toolCallId, approved: true, autoContinue: true });
+      else
+        client.send({
+          type: "cf_agent_tool_result",
+          toolCallId,
+          toolName: "where",
+          output: "here",
+          autoContinue: true,
+        });
       await client.frame(({ type, message }) => {
         const part = message?.parts.find((one) => isToolPart(one) && one.toolCallId === toolCallId);
         return type === "cf_agent_message_updated" && part !== undefined;
@@ -160,7 +173,11 @@ export async function replayed(child: Program): Promise<readonly Seen[]> {
 
 export function resultOf({ messages, calls }: Look, dir: string): Result {
   const file = join(dir, "tools");
-  const lines = existsSync(file) ? readFileSync(file, "utf8").split("\n").filter((line) => line !== "") : [];
+  const lines = existsSync(file)
+    ? readFileSync(file, "utf8")
+        .split("\n")
+        .filter((line) => line !== "")
+    : [];
   const ran = lines.map((line) => ({ name: line.split(" ")[0] ?? "", call: line.split(" ")[1] ?? "" }));
   return { messages, calls, ran };
 }
@@ -209,13 +226,20 @@ function expectStored(chunks: readonly UIMessageChunk[], messages: readonly UIMe
   for (const chunk of chunks) {
     if (chunk.type !== "tool-output-available") continue;
     const part = answer?.parts.find((one) => isToolPart(one) && one.toolCallId === chunk.toolCallId);
-    expect(part, `the result of ${chunk.toolCallId}`).toMatchObject({ state: "output-available", output: chunk.output });
+    expect(part, `the result of ${chunk.toolCallId}`).toMatchObject({
+      state: "output-available",
+      output: chunk.output,
+    });
   }
 }
 
 /** A call whose result was stored, or seen, was made once; and its tool was not run again for the same purpose. */
 function expectSettledOnce(facts: readonly Fact[], { messages, ran }: Result): void {
-  for (const { call } of ran) expect(ran.filter((one) => one.call === call), call).toHaveLength(1);
+  for (const { call } of ran)
+    expect(
+      ran.filter((one) => one.call === call),
+      call,
+    ).toHaveLength(1);
   const settled = messages.flatMap((message) => toolParts(message)).filter(({ state }) => state === "output-available");
   for (const name of ["look", "send"]) {
     const times = settled.filter(({ type }) => type === `tool-${name}`).length;

@@ -76,7 +76,14 @@ const model = counter.wrap(
       return { text: hangs ? text.slice(0, 3) : text, hang: hangs, delayMs: DELAY_MS };
     }
     const next = PLAN.findIndex((step) => step.call === undefined || !results.has(step.call));
-    const text = words(rest(PLAN.slice(0, next + 1).map((step) => step.text).join(""), said));
+    const text = words(
+      rest(
+        PLAN.slice(0, next + 1)
+          .map((step) => step.text)
+          .join(""),
+        said,
+      ),
+    );
     const toolName = PLAN[next]?.call;
     return { text, delayMs: DELAY_MS, ...(toolName !== undefined && { toolCalls: [{ toolName, input: {} }] }) };
   }),
@@ -98,7 +105,7 @@ function plainText(said: string): ReadableStream<Uint8Array> {
   });
 }
 
-let alive: Talk | undefined;
+const alive: Talk[] = [];
 
 /** A turn as it was stored when the agent woke. */
 interface StoredTurn {
@@ -110,16 +117,16 @@ interface StoredTurn {
 class Talk extends AIChatAgent {
   override chatRecovery = { maxAttempts: Number(process.env.MAX_ATTEMPTS ?? 10), terminalMessage: "Given up." };
 
-  readonly #stored: () => StoredTurn[];
+  readonly stored: () => StoredTurn[];
 
   constructor(port: AgentHost) {
     super(port);
-    this.#stored = () => port.sql<StoredTurn>("SELECT id, status, cancelled FROM perdure_turn ORDER BY seq");
+    this.stored = () => port.sql<StoredTurn>("SELECT id, status, cancelled FROM perdure_turn ORDER BY seq");
   }
 
   override onStart(): void {
-    alive = this;
-    report({ type: "woken", turns: this.#stored() });
+    alive.push(this);
+    report({ type: "woken", turns: this.stored() });
   }
 
   override async onChatMessage(_onFinish: unknown, { abortSignal }: ChatTurnOptions) {
@@ -130,7 +137,13 @@ class Talk extends AIChatAgent {
       return new Response(plainText(last?.role === "assistant" ? textOf(last) : ""));
     }
     const prompt = await convertToModelMessages([...messages]);
-    return streamText({ model, messages: prompt, tools, stopWhen: isStepCount(20), abortSignal }).toUIMessageStreamResponse();
+    return streamText({
+      model,
+      messages: prompt,
+      tools,
+      stopWhen: isStepCount(20),
+      abortSignal,
+    }).toUIMessageStreamResponse();
   }
 
   override onError(error: unknown): void {
@@ -140,15 +153,24 @@ class Talk extends AIChatAgent {
 
 subscribe("agent:failed", ({ payload }) => report({ type: "failed", ...payload }));
 
+const point = crashPoint();
+/** With KILL_WHEN=cancelled the first life ends right after the commit that stores a stop, and before its deed. */
+function onCommit(): void {
+  point();
+  if (process.env.KILL_WHEN !== "cancelled" || isLaterLife) return;
+  const isOpen = ({ status, cancelled }: StoredTurn) => status === "running" && cancelled === 1;
+  if (alive[0]?.stored().some(isOpen) === true) process.kill(process.pid, "SIGKILL");
+}
+
 // Lives are killed, so none would leave its compiled modules behind for the next.
 flushCompileCache();
-const host = await serve({ agents: { Talk }, dir, port: 0, signals: false, idleMs: 1e9, onCommit: crashPoint() });
+const host = await serve({ agents: { Talk }, dir, port: 0, signals: false, idleMs: 1e9, onCommit });
 
 /** Tells how things stand once nothing runs, without waking anybody. */
 async function look(id: number): Promise<void> {
-  while (host.listAgents().length > 0 && alive === undefined) await new Promise((resolve) => setTimeout(resolve, 5));
-  await alive?.waitUntilStable();
-  const fact: Look = { type: "look", id, messages: alive?.messages ?? [], calls: counter.count() };
+  while (host.listAgents().length > 0 && alive.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  await alive[0]?.waitUntilStable();
+  const fact: Look = { type: "look", id, messages: alive[0]?.messages ?? [], calls: counter.count() };
   report(fact);
 }
 

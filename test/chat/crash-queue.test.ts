@@ -33,22 +33,44 @@ function check(outcome: CrashOutcome<Result>): void {
   }
 }
 
-test("a second message that is queued, killed after every commit: both are answered, in their order", { timeout: MATRIX_MS }, async () => {
-  const texts = ["first", "second"];
-  const matrix = await crashMatrix<Result>({ program, env, drive: (child) => send(child, texts), finish, check, slack: 10 });
-  expectCovered(matrix, 8);
-  expect(matrix.reference.result.messages.map((message) => textIn(message))).toEqual(texts.flatMap((text) => [text, answerTo(text)]));
-});
+test(
+  "a second message that is queued, killed after every commit: both are answered, in their order",
+  { timeout: MATRIX_MS },
+  async () => {
+    const texts = ["first", "second"];
+    const matrix = await crashMatrix<Result>({
+      program,
+      env,
+      drive: (child) => send(child, texts),
+      finish,
+      check,
+      slack: 10,
+    });
+    expectCovered(matrix, 6);
+    expect(matrix.reference.result.messages.map((message) => textIn(message))).toEqual(
+      texts.flatMap((text) => [text, answerTo(text)]),
+    );
+  },
+);
 
 test("a plain text answer, killed after every commit: the whole text, once", { timeout: MATRIX_MS }, async () => {
-  const matrix = await crashMatrix<Result>({ program, env, drive: (child) => send(child, ["plain"]), finish, check, slack: 6 });
-  expectCovered(matrix, 5);
-  expect(matrix.reference.result.messages[1]?.parts).toEqual([{ type: "text", text: answerTo("plain"), state: "done" }]);
+  const matrix = await crashMatrix<Result>({
+    program,
+    env,
+    drive: (child) => send(child, ["plain"]),
+    finish,
+    check,
+    slack: 6,
+  });
+  expectCovered(matrix, 4);
+  expect(matrix.reference.result.messages[1]?.parts).toEqual([
+    { type: "text", text: answerTo("plain"), state: "done" },
+  ]);
 });
 
 test("killed twice and three times in a row", { timeout: MATRIX_MS }, async () => {
   for (const again of [[2], [3, 2]]) {
-    await crashMatrix<Result>({
+    const matrix = await crashMatrix<Result>({
       program,
       env,
       drive: (child) => send(child, ["first", "second"]),
@@ -58,30 +80,35 @@ test("killed twice and three times in a row", { timeout: MATRIX_MS }, async () =
       points: every(3, again.length),
       slack: 10,
     });
+    expect(matrix.killed.length).toBeGreaterThan(2);
   }
 });
 
-test("a turn that is cut again and again costs as many calls as it was given tries, then says that it was given up", { timeout: MATRIX_MS }, async () => {
-  const run = await crashRun<Result & { readonly ended: unknown }>({
-    program,
-    env: { ...env, MAX_ATTEMPTS: "2" },
-    drive: (child) => send(child, ["first"]),
-    async finish(child) {
-      const result = await finish(child);
-      const driver = await connect(child);
-      driver.send({ type: "cf_agent_stream_resume_request", probeId: "p" });
-      const offer = await driver.frame(({ probeId }) => probeId === "p");
-      driver.send({ type: "cf_agent_stream_resume_ack", id: offer.id });
-      const { body, error } = await driver.frame(({ id, done }) => id === "r0" && done === true);
-      driver.close();
-      return { ...result, ended: { body, error } };
-    },
-    deaths: Array.from({ length: 3 }, () => ({ when: (child: Program) => child.waitFor("asked") })),
-  });
-  expect(run.died).toHaveLength(3);
-  const { calls, messages, ended } = run.result;
-  expect(calls).toBe(3);
-  expect(ended).toEqual({ body: "Given up.", error: true });
-  expect(messages.map(({ role }) => role)).toEqual(messages.length === 1 ? ["user"] : ["user", "assistant"]);
-  expect(answerTo("first").startsWith(textIn(messages[1]))).toBe(true);
-});
+test(
+  "a turn that is cut again and again costs as many calls as it was given tries, then says that it was given up",
+  { timeout: MATRIX_MS },
+  async () => {
+    const run = await crashRun<Result & { readonly ended: unknown }>({
+      program,
+      env: { ...env, MAX_ATTEMPTS: "2" },
+      drive: (child) => send(child, ["first"]),
+      async finish(child) {
+        const result = await finish(child);
+        const driver = await connect(child);
+        driver.send({ type: "cf_agent_stream_resume_request", probeId: "p" });
+        const offer = await driver.frame(({ probeId }) => probeId === "p");
+        driver.send({ type: "cf_agent_stream_resume_ack", id: offer.id });
+        const { body, error } = await driver.frame(({ id, done }) => id === "r0" && done === true);
+        driver.close();
+        return { ...result, ended: { body, error } };
+      },
+      deaths: Array.from({ length: 3 }, () => ({ when: (child: Program) => child.waitFor("asked") })),
+    });
+    expect(run.died).toHaveLength(3);
+    const { calls, messages, ended } = run.result;
+    expect(calls).toBe(3);
+    expect(ended).toEqual({ body: "Given up.", error: true });
+    expect(messages.map(({ role }) => role)).toEqual(messages.length === 1 ? ["user"] : ["user", "assistant"]);
+    expect(answerTo("first").startsWith(textIn(messages[1]))).toBe(true);
+  },
+);

@@ -1,4 +1,4 @@
-import { crashMatrix } from "perdure/testing";
+import { crashMatrix, crashRun } from "perdure/testing";
 import type { Program } from "perdure/testing";
 import { expect, test } from "vitest";
 import { env, expectCovered, MATRIX_MS } from "../crash/drive.ts";
@@ -24,32 +24,56 @@ async function finish(child: Program): Promise<Result> {
   return resultOf(look, child.dir);
 }
 
-test("a turn with text, a tool here, a tool of the client and an approval, killed after every commit", { timeout: MATRIX_MS }, async () => {
-  const matrix = await crashMatrix<Result>({
-    program,
-    env: { ...env, HOLD: "1" },
-    drive: ask,
-    async resume(child, before) {
-      const log = await replayed(child);
-      // All that was seen of the stream that is offered comes again, in order, once, and nothing else in its place.
-      const request = log[0]?.request;
-      const seen = seenIn(before.flatMap((life) => life.facts)).filter((one) => one.request === request);
-      expect(log.map(({ seq }) => seq)).toEqual(log.map((_, at) => at));
-      for (const { seq, body } of seen) expect(log[seq]?.body).toBe(body);
-      await child.send({ type: "release" });
-    },
-    finish,
-    check(outcome) {
-      expectKept(outcome);
-      const { messages } = outcome.after.result;
-      expect(messages.map(({ role }) => role)).toEqual(["user", "assistant"]);
-      expect(textIn(messages[1])).toBe(TEXT);
-    },
-    slack: 12,
-  });
-  expectCovered(matrix, 20);
-  const { result } = matrix.reference;
-  expect(textIn(result.messages[1])).toBe(TEXT);
-  expect(result.ran.map(({ name }) => name)).toEqual(["look", "send"]);
-  expect(result.calls).toBe(4);
-});
+test(
+  "a turn with text, a tool here, a tool of the client and an approval, killed after every commit",
+  { timeout: MATRIX_MS },
+  async () => {
+    const matrix = await crashMatrix<Result>({
+      program,
+      env: { ...env, HOLD: "1" },
+      drive: ask,
+      async resume(child, before) {
+        const log = await replayed(child);
+        // All that was seen of the stream that is offered comes again, in order, once, and nothing else in its place.
+        const request = log[0]?.request;
+        const seen = seenIn(before.flatMap((life) => life.facts)).filter((one) => one.request === request);
+        expect(log.map(({ seq }) => seq)).toEqual(log.map((_, at) => at));
+        for (const { seq, body } of seen) expect(log[seq]?.body).toBe(body);
+        await child.send({ type: "release" });
+      },
+      finish,
+      check(outcome) {
+        expectKept(outcome);
+        const { messages } = outcome.after.result;
+        expect(messages.map(({ role }) => role)).toEqual(["user", "assistant"]);
+        expect(textIn(messages[1])).toBe(TEXT);
+      },
+      slack: 12,
+    });
+    expectCovered(matrix, 16);
+    const { result } = matrix.reference;
+    expect(textIn(result.messages[1])).toBe(TEXT);
+    expect(result.ran.map(({ name }) => name)).toEqual(["look", "send"]);
+    expect(result.calls).toBe(4);
+  },
+);
+
+test.each([1, 7, 13, 20])(
+  "killed from outside the moment a client has seen chunk %i: it is still there",
+  { timeout: MATRIX_MS },
+  async (nth) => {
+    const run = await crashRun<Result>({
+      program,
+      env,
+      drive: ask,
+      finish,
+      deaths: [{ when: (child) => child.waitFor(() => seenIn(child.facts).length >= nth) }],
+    });
+    expect(run.died).toHaveLength(1);
+    const before = { facts: run.died.flatMap((life) => life.facts), lives: run.died };
+    const reference = { facts: [], commits: 0, result: run.result };
+    expectKept({ n: 0, before, after: { ...run.last, result: run.result }, reference });
+    expect(run.result.messages.map(({ role }) => role)).toEqual(["user", "assistant"]);
+    expect(textIn(run.result.messages[1])).toBe(TEXT);
+  },
+);

@@ -1,7 +1,14 @@
 // A real host with one chat agent whose model is the test.
 import type { UIMessage } from "ai";
 import { AIChatAgent } from "perdure";
-import type { AgentHost, ChatRecoveryContext, ChatRecoveryOptions, ChatResponseResult, ChatTurnOptions, ToolPart } from "perdure";
+import type {
+  AgentHost,
+  ChatRecoveryContext,
+  ChatRecoveryOptions,
+  ChatResponseResult,
+  ChatTurnOptions,
+  ToolPart,
+} from "perdure";
 import { memoryStorage, serve, subscribe } from "perdure/node";
 import type { ServedHost, ServeOptions } from "perdure/node";
 import { manualClock } from "perdure/testing";
@@ -66,17 +73,24 @@ export async function openChat(options: ChatOptions = {}): Promise<TestChat> {
   let seen = 0;
   let calls = 0;
   let errors: string[] = [];
-  let current: Talk | undefined;
+  const lives: Talk[] = [];
   let port: AgentHost | undefined;
 
   class Talk extends AIChatAgent {
     constructor(host: AgentHost) {
       super(host);
       port = host;
-      const { maxPersistedMessages, messageConcurrency, chatRecovery, chatStreamStallTimeoutMs, approvalTimeoutMs } = options;
-      const given = { maxPersistedMessages, messageConcurrency, chatRecovery, chatStreamStallTimeoutMs, approvalTimeoutMs };
+      const { maxPersistedMessages, messageConcurrency, chatRecovery, chatStreamStallTimeoutMs, approvalTimeoutMs } =
+        options;
+      const given = {
+        maxPersistedMessages,
+        messageConcurrency,
+        chatRecovery,
+        chatStreamStallTimeoutMs,
+        approvalTimeoutMs,
+      };
       for (const [key, value] of Object.entries(given)) if (value !== undefined) Reflect.set(this, key, value);
-      current = this;
+      lives.push(this);
     }
     override onChatMessage(_onFinish: unknown, turn: ChatTurnOptions) {
       calls++;
@@ -137,8 +151,9 @@ export async function openChat(options: ChatOptions = {}): Promise<TestChat> {
     responses,
     async agent() {
       await host.getAgentByName(Talk, "one").hasPendingInteraction();
-      if (current === undefined) throw new Error("The agent was not made.");
-      return current;
+      const agent = lives.at(-1);
+      if (agent === undefined) throw new Error("The agent was not made.");
+      return agent;
     },
     connect: () => connectTo(host.url + PATH),
     stored: async () => (await (await fetch(`${host.url}${PATH}/get-messages`)).json()) as UIMessage[],
@@ -163,7 +178,12 @@ export async function openChat(options: ChatOptions = {}): Promise<TestChat> {
 }
 
 /** Runs a whole turn: one message in, one answer out. */
-export async function exchange(chat: TestChat, client: ChatClient, n: number, before: readonly UIMessage[] = []): Promise<UIMessage[]> {
+export async function exchange(
+  chat: TestChat,
+  client: ChatClient,
+  n: number,
+  before: readonly UIMessage[] = [],
+): Promise<UIMessage[]> {
   const request = `r${n}`;
   client.request(request, [...before, { id: `u${n}`, role: "user", parts: [{ type: "text", text: `question ${n}` }] }]);
   (await chat.stage()).say(`answer ${n}`).end();

@@ -3,7 +3,14 @@ import type { MessageConcurrency } from "perdure";
 import { RESPONSE, TRANSCRIPT, textIn, user } from "./client.ts";
 import { openChat } from "./harness.ts";
 
-const skipped = (id: string, ...messageIds: string[]) => ({ type: RESPONSE, id, body: "", done: true, outcome: "skipped", messageIds });
+const skipped = (id: string, ...messageIds: string[]) => ({
+  type: RESPONSE,
+  id,
+  body: "",
+  done: true,
+  outcome: "skipped",
+  messageIds,
+});
 
 /** A turn that streams, and two tabs. */
 async function busy(messageConcurrency: MessageConcurrency, manual = false) {

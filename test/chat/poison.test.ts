@@ -102,7 +102,10 @@ test("a bad transcript push changes nothing; what is good in it is taken", async
   const a = await chat.connect();
   const before = await exchange(chat, a, 1);
   a.send({ type: "cf_agent_chat_messages", messages: badMessages.map(([, message]) => message) });
-  a.send({ type: "cf_agent_chat_messages", messages: [null, 7, ...badMessages.map(([, message]) => message), user("ok")] });
+  a.send({
+    type: "cf_agent_chat_messages",
+    messages: [null, 7, ...badMessages.map(([, message]) => message), user("ok")],
+  });
   await a.flushed();
   expect(await chat.stored()).toEqual([...before, user("ok")]);
 });

@@ -22,10 +22,20 @@ test("a turn that was cut goes on by itself, under the same id, in the same mess
   expect(stage.options).toMatchObject({ requestId: "r1", continuation: true, body: { city: "Rome" } });
   expect(stage.messages.map((message) => textIn(message))).toEqual(["u1", "one "]);
   expect(seen).toMatchObject([
-    { requestId: "r1", attempt: 1, kind: "continue", partialText: "one ", body: { city: "Rome" }, messages: [user("u1")] },
+    {
+      requestId: "r1",
+      attempt: 1,
+      kind: "continue",
+      partialText: "one ",
+      body: { city: "Rome" },
+      messages: [user("u1")],
+    },
   ]);
   const a = await chat.connect();
-  expect(a.frames).toEqual([{ type: RESUMING, id: "r1" }, { type: RECOVERING, recovering: true, id: "r1" }]);
+  expect(a.frames).toEqual([
+    { type: RESUMING, id: "r1" },
+    { type: RECOVERING, recovering: true, id: "r1" },
+  ]);
   a.ack("r1");
   await a.said("r1", "one ");
   stage.say("two").end();
@@ -78,7 +88,14 @@ test("what waited behind it keeps its place", async () => {
   }
   await chat.stable();
   expect(order).toEqual(["r1", "r2", "r3"]);
-  expect((await chat.stored()).map((message) => textIn(message))).toEqual(["u1", "one more", "u2", "two", "u3", "three"]);
+  expect((await chat.stored()).map((message) => textIn(message))).toEqual([
+    "u1",
+    "one more",
+    "u2",
+    "two",
+    "u3",
+    "three",
+  ]);
 });
 
 test("the app may end it: with what there is, or without", async () => {
@@ -139,7 +156,9 @@ test("no tries at all, and a turn that is too old", async () => {
   const none = await cut({ chatRecovery: { maxAttempts: 0 } });
   await none.chat.stable();
   expect(none.chat.calls).toBe(1);
-  expect(none.chat.responses).toMatchObject([{ status: "error", error: expect.stringContaining("interrupted") as string }]);
+  expect(none.chat.responses).toMatchObject([
+    { status: "error", error: expect.stringContaining("interrupted") as string },
+  ]);
 
   const chat = await openChat({ manual: true, chatRecovery: { maxAgeMs: 1_000 } });
   const a = await chat.connect();
@@ -179,7 +198,9 @@ test("a turn that was cut after its last chunk is only finished: no further call
   a.request("r1", [user("u1")]);
   const stage = await chat.stage();
   // Everything but the end of the stream itself.
-  stage.say("all of it").push({ type: "text-end", id: "text-1" }, { type: "finish-step" }, { type: "finish", finishReason: "stop" });
+  stage
+    .say("all of it")
+    .push({ type: "text-end", id: "text-1" }, { type: "finish-step" }, { type: "finish", finishReason: "stop" });
   await a.frame(({ body }) => body?.includes('"finish"') === true);
   await chat.restart();
   await chat.stable();

@@ -3,7 +3,8 @@ import { chunksOf, textIn, user } from "./client.ts";
 import { exchange, openChat } from "./harness.ts";
 
 const REGENERATE = { trigger: "regenerate-message" };
-const texts = (messages: readonly { parts: readonly unknown[] }[]) => messages.map((message) => textIn(message as never));
+const texts = (messages: readonly { parts: readonly unknown[] }[]) =>
+  messages.map((message) => textIn(message as never));
 
 test("regenerate replaces the last answer, again and again, under new ids", async () => {
   const chat = await openChat();

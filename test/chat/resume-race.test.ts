@@ -25,7 +25,10 @@ async function* fast(): AsyncGenerator<UIMessageChunk> {
 function checkRun(frames: readonly Frame[], where: string): void {
   const numbered = frames.filter(({ seq }) => seq !== undefined);
   const first = numbered[0]?.seq ?? 0;
-  expect(numbered.map(({ seq }) => seq), where).toEqual(numbered.map((_, at) => first + at));
+  expect(
+    numbered.map(({ seq }) => seq),
+    where,
+  ).toEqual(numbered.map((_, at) => first + at));
   if (numbered[0]?.replay === true) expect(first, where).toBe(0);
 }
 
@@ -56,7 +59,10 @@ test("replay then live, under a fast stream and many clients that come and go: n
   const live = a.of("r1").filter(({ seq }) => seq !== undefined);
   expect(live.map(({ seq }) => seq)).toEqual(live.map((_, at) => at));
   expect(textIn((await chat.stored())[1])).toBe(whole);
-  expect(visits.some((count) => count > 1), "the stream was over before anybody came back").toBe(true);
+  expect(
+    visits.some((count) => count > 1),
+    "the stream was over before anybody came back",
+  ).toBe(true);
 });
 
 test("a tab that stays after its replay has exactly what the others have", async () => {
@@ -67,7 +73,13 @@ test("a tab that stays after its replay has exactly what the others have", async
   const late = await Promise.all(Array.from({ length: TABS }, () => chat.connect()));
   for (const tab of late) tab.ack("r1");
   await Promise.all([a, ...late].map((client) => client.done("r1")));
-  const bodies = (client: ChatClient) => client.of("r1").filter(({ seq }) => seq !== undefined).map(({ seq, body }) => `${seq} ${body}`);
+  const bodies = (client: ChatClient) =>
+    client
+      .of("r1")
+      .filter(({ seq }) => seq !== undefined)
+      .map(({ seq, body }) => `${seq} ${body}`);
   for (const tab of late) expect(bodies(tab)).toEqual(bodies(a));
-  expect(late.some((tab) => tab.of("r1").some(({ replay, seq }) => seq !== undefined && replay === undefined))).toBe(true);
+  expect(late.some((tab) => tab.of("r1").some(({ replay, seq }) => seq !== undefined && replay === undefined))).toBe(
+    true,
+  );
 });

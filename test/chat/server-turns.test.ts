@@ -41,7 +41,10 @@ test("saveMessages with a function is given the conversation when nothing else r
   const a = await chat.connect();
   a.request("r1", [user("u1")]);
   const first = await chat.stage();
-  const saved = (await chat.agent()).saveMessages(async (messages) => [...messages, user("s1", `after ${textIn(messages.at(-1))}`)]);
+  const saved = (await chat.agent()).saveMessages(async (messages) => [
+    ...messages,
+    user("s1", `after ${textIn(messages.at(-1))}`),
+  ]);
   first.say("one").end();
   const second = await chat.stage();
   expect(second.messages.map((message) => textIn(message))).toEqual(["u1", "one", "after one"]);
@@ -203,7 +206,12 @@ test("the oldest messages go when there are too many, and a client that still sh
     shown = [...shown, ...stored.slice(-2)];
   }
   expect(shown).toHaveLength(8);
-  expect((await chat.stored()).map((message) => textIn(message))).toEqual(["question 3", "answer 3", "question 4", "answer 4"]);
+  expect((await chat.stored()).map((message) => textIn(message))).toEqual([
+    "question 3",
+    "answer 3",
+    "question 4",
+    "answer 4",
+  ]);
 });
 
 test("what onChatResponse throws goes to onError and hurts nobody", async () => {

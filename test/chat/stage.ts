@@ -112,4 +112,7 @@ export function createStage(options: ChatTurnOptions, messages: readonly UIMessa
 }
 
 /** What a test may answer with instead of a stage. */
-export type Respond = (options: ChatTurnOptions, messages: readonly UIMessage[]) => ChatAnswer | undefined | Promise<ChatAnswer | undefined>;
+export type Respond = (
+  options: ChatTurnOptions,
+  messages: readonly UIMessage[],
+) => ChatAnswer | undefined | Promise<ChatAnswer | undefined>;

@@ -114,7 +114,10 @@ test("stop and clear while it is recovering end that too", async () => {
     await second.aborted;
     await chat.clock.advance(100);
     await b.done("r1");
-    expect(b.ofType(RECOVERING).map(({ recovering }) => recovering), how).toEqual([true, false]);
+    expect(
+      b.ofType(RECOVERING).map(({ recovering }) => recovering),
+      how,
+    ).toEqual([true, false]);
     expect(chat.calls).toBe(2);
   }
 });

@@ -1,3 +1,4 @@
+import type { SaveMessagesResult } from "perdure";
 import { expect, test } from "vitest";
 import { chunksOf, RESPONSE, textIn, TRANSCRIPT, user } from "./client.ts";
 import { exchange, openChat } from "./harness.ts";
@@ -54,7 +55,9 @@ test("who gets what: the sender no transcript, the others one on accept and one 
   expect(a.ofType(TRANSCRIPT)).toEqual([]);
   expect(b.ofType(TRANSCRIPT).map(({ messages }) => messages?.length)).toEqual([1, 2]);
   expect(b.of("r1")).toEqual(a.of("r1"));
-  const order = b.frames.map(({ type, done }) => (type === TRANSCRIPT ? "transcript" : done === true ? "done" : "chunk"));
+  const order = b.frames.map(({ type, done }) =>
+    type === TRANSCRIPT ? "transcript" : done === true ? "done" : "chunk",
+  );
   expect(order[0]).toBe("transcript");
   expect(order.slice(-2)).toEqual(["transcript", "done"]);
   expect(b.ofType(TRANSCRIPT).at(-1)?.messages).toEqual(await chat.stored());
@@ -190,9 +193,10 @@ test("a closed socket never stops a turn", async () => {
 });
 
 test("onChatResponse is told the end of every turn, and may start another", async () => {
+  const chained: SaveMessagesResult[] = [];
   const chat = await openChat({
     async responded({ requestId, status }, agent) {
-      if (requestId === "r1") expect(await agent.saveMessages([user("s1", status)])).toMatchObject({ status: "completed" });
+      if (requestId === "r1") chained.push(await agent.saveMessages([user("s1", status)]));
     },
   });
   const a = await chat.connect();
@@ -209,4 +213,5 @@ test("onChatResponse is told the end of every turn, and may start another", asyn
     [second.options.requestId, "completed"],
   ]);
   expect(textIn(chat.responses[1]?.message)).toBe("two");
+  expect(chained).toEqual([{ requestId: second.options.requestId, status: "completed" }]);
 });

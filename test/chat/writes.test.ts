@@ -73,7 +73,13 @@ async function measure(script: Script) {
     override async onChatMessage(_onFinish: unknown, { abortSignal }: ChatTurnOptions) {
       const messages = await convertToModelMessages(this.messages);
       const model = scriptedModel(script, { clock: hurried });
-      return streamText({ model, messages, tools: { look }, stopWhen: isStepCount(50), abortSignal }).toUIMessageStreamResponse();
+      return streamText({
+        model,
+        messages,
+        tools: { look },
+        stopWhen: isStepCount(50),
+        abortSignal,
+      }).toUIMessageStreamResponse();
     }
   }
   const host = await serve({ agents: { Talk }, dir, port: 0, signals: false });

@@ -30,7 +30,9 @@ export class Counter extends Agent<Count> {
   }
 
   never(): Promise<string> {
-    return new Promise(() => {});
+    const { promise, resolve } = Promise.withResolvers<string>();
+    atEnd(() => resolve("at the end of the test"));
+    return promise;
   }
 
   secret(): string {

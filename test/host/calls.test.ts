@@ -130,6 +130,65 @@ test("abort: calls under way fail with agent_gone, rows stay, and the next call 
   expect(again.states()).toEqual([{ count: 2 }]);
 });
 
+test("abort while it starts: who waited fails, and a call right after begins a new life", async () => {
+  let starts = 0;
+  class Slow extends Agent {
+    override async onStart(): Promise<void> {
+      starts++;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    hello(): string {
+      return "hello";
+    }
+  }
+  class Owner extends Agent {
+    async go(): Promise<unknown[]> {
+      const child = await this.subAgent(Slow, "c");
+      const first = child.hello().catch((error: unknown) => error);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      this.abortSubAgent(Slow, "c");
+      return Promise.all([first, child.hello(), child.hello()]);
+    }
+  }
+  const host = await openHost({ agents: { Owner }, subAgents: { Slow }, storage: memoryStorage() });
+  const [first, ...later] = await host.getAgentByName(Owner, "a").go();
+  expect(first).toMatchObject({ code: "agent_gone" });
+  expect(later).toEqual(["hello", "hello"]);
+  expect(starts).toBe(2);
+});
+
+test("abort: what goes on running in the old life reaches no client any more", async () => {
+  class Haunted extends Agent {
+    static {
+      callable(this, "hello");
+    }
+    async haunt(): Promise<void> {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      this.broadcast("from the old life");
+      haunted = true;
+    }
+    hello(): string {
+      return "hello";
+    }
+  }
+  class Owner extends Agent {
+    async go(): Promise<unknown> {
+      const child = await this.subAgent(Haunted, "c");
+      const call = child.haunt().catch((error: unknown) => error);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      this.abortSubAgent(Haunted, "c");
+      return call;
+    }
+  }
+  let haunted = false;
+  const host = await openHost({ agents: { Owner }, subAgents: { Haunted }, storage: memoryStorage() });
+  const client = await connect(host, "/agents/owner/a/sub/haunted/c");
+  expect(await host.getAgentByName(Owner, "a").go()).toMatchObject({ code: "agent_gone" });
+  await eventually(() => haunted, "the old life has spoken");
+  expect(await client.call("hello")).toBe("hello");
+  expect(client.frames.filter(({ text }) => text !== undefined)).toEqual([]);
+});
+
 test("abort: a schedule of the aborted agent still rings, with nobody asking", async () => {
   Child.rang = 0;
   class Boss extends Agent {

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from "node:fs";
+import fs, { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { Agent, callable } from "perdure";
 import type { AgentHost } from "perdure";
@@ -216,4 +216,23 @@ test("destroy inside of a transaction undoes it and leaves no agent behind in th
   await expect(host.getAgentByName(Rash, "a").go()).rejects.toMatchObject({ code: "agent_gone" });
   await quiet();
   expect(host.listAgents()).toEqual([]);
+});
+
+test("a removal that failed is made up for before the next life, so that no restart deletes what that one stored", async () => {
+  const dir = tempDir();
+  const first = await openHost({ agents: { Node }, dir });
+  const stub = first.getAgentByName(Node, "a");
+  expect([await stub.add(), await stub.add()]).toEqual([1, 2]);
+  const real = fs.promises.rm;
+  const restore = (): void => void Object.assign(fs.promises, { rm: real });
+  onTestFinished(restore);
+  Object.assign(fs.promises, { rm: () => Promise.reject(new Error("EIO: i/o error, rm")) });
+  await expect(stub.destroy()).rejects.toThrow("EIO");
+  await expect(stub.add()).rejects.toThrow("EIO");
+  restore();
+  expect(await stub.add()).toBe(1);
+  await first.stop();
+  const second = await openHost({ agents: { Node }, dir });
+  await quiet();
+  expect(await second.getAgentByName(Node, "a").add()).toBe(2);
 });

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Agent, PerdureError } from "perdure";
 import { createHost, serve } from "perdure/node";
@@ -83,4 +83,23 @@ test("a host without a place for its data, and one on a port that is taken, say 
   const taken = serve({ agents: { Note }, dir, port: first.port, signals: false });
   await expect(taken).rejects.toMatchObject({ code: "EADDRINUSE" });
   await openHost({ agents: { Note }, dir });
+});
+
+test.each([
+  [{ idleMs: Number.NaN }, "idleMs"],
+  [{ graceMs: -1 }, "graceMs"],
+  [{ limits: { agents: 0 } }, "limits.agents"],
+  [{ limits: { frameBytes: Number.NaN } }, "limits.frameBytes"],
+])("options that cannot work are refused before anything is opened: %o", (options, named) => {
+  const dir = tempDir();
+  expect(() => createHost({ agents: {}, dir, ...options })).toThrow(named);
+  expect(readdirSync(dir)).toEqual([]);
+});
+
+test("a limit that is undefined is not set, and a file in place of the directory is told plainly", async () => {
+  const dir = tempDir();
+  const limits = { agents: undefined } as { agents?: number };
+  await createHost({ agents: {}, dir, limits }).stop();
+  const file = join(dir, "host.db");
+  expect(() => createHost({ agents: {}, dir: file })).toThrow(expect.objectContaining({ code: "bad_config" }));
 });

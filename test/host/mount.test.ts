@@ -120,6 +120,42 @@ test("an upgrade whose address no Request can have is answered, and does not end
   expect(answer.toString()).toMatch(/^HTTP\/1\.1 400 /);
 });
 
+test("a refusal made by fetch counts also when the app's server has replaced the global classes", async () => {
+  const own = { Response: globalThis.Response, Request: globalThis.Request };
+  onTestFinished(() => void Object.assign(globalThis, own));
+  const login = await listen(openAgents(), (_, response) => response.writeHead(401).end("no"));
+  // By default it puts its own Request and Response in the place of the global ones.
+  getRequestListener(() => new Response());
+  const refuse = () => fetch(login.url);
+  expect(await refuse()).not.toBeInstanceOf(globalThis.Response);
+  const host = createHost({ agents: { Counter }, dir: tempDir(), onBeforeRequest: refuse, onBeforeConnect: refuse });
+  onTestFinished(() => host.stop());
+  const { url } = await listen(host, host.handler);
+  expect((await fetch(`${url}/agents/counter/a`)).status).toBe(401);
+  const client = await connect({ url }, "/agents/counter/a", { greeted: false });
+  expect((await client.whenClosed()).code).toBe(4401);
+});
+
+test("a hook that answers with something else lets nothing pass", async () => {
+  const odd = () => ({ allowed: false }) as unknown as Response;
+  const host = createHost({ agents: { Counter }, dir: tempDir(), onBeforeRequest: odd, onBeforeConnect: odd });
+  onTestFinished(() => host.stop());
+  const { url } = await listen(host, host.handler);
+  expect((await fetch(`${url}/agents/counter/a`)).status).toBe(500);
+  await expect(connect({ url }, "/agents/counter/a")).rejects.toThrow("500");
+});
+
+test("a hook that refuses a socket with a response that cannot be read does not end the process", async () => {
+  const used = new Response("used", { status: 500 });
+  await used.text();
+  const answers = [used, Response.error()];
+  const host = createHost({ agents: { Counter }, dir: tempDir(), onBeforeConnect: () => answers.pop() });
+  onTestFinished(() => host.stop());
+  const { url } = await listen(host, host.handler);
+  for (const _ of [1, 2]) await expect(connect({ url }, "/agents/counter/a")).rejects.toThrow("500");
+  expect(await (await connect({ url }, "/agents/counter/a")).call("add", 1)).toBe(1);
+});
+
 test("without `next`, paths that are not an agent's are answered with 404", async () => {
   const host = openAgents();
   const { url } = await listen(host, host.handler);

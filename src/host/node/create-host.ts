@@ -12,7 +12,7 @@ import type { Storage } from "../storage.ts";
 import { asyncContext } from "./async-context.ts";
 import { publishTo } from "./channels.ts";
 import { openDiskStorage } from "./disk-storage.ts";
-import { defaultLimits, type HostLimits, type HostOptions } from "./options.ts";
+import { atLeast, type HostLimits, type HostOptions, resolveLimits } from "./options.ts";
 import { systemClock } from "./system-clock.ts";
 import { WebSockets } from "./web-sockets.ts";
 
@@ -54,7 +54,9 @@ export interface Host {
  */
 export function createHost(options: HostOptions): Host {
   const registry = new Registry(options.agents, options.subAgents ?? {});
-  const limits: HostLimits = { ...defaultLimits, ...options.limits };
+  const limits = resolveLimits(options.limits);
+  const idleMs = atLeast(0, options.idleMs ?? DEFAULT_IDLE_MS, "idleMs");
+  const graceMs = atLeast(0, options.graceMs ?? DEFAULT_GRACE_MS, "graceMs");
   const clock = options.clock ?? systemClock;
   const storage = openStorage(options, limits);
   const runtime = new Runtime({
@@ -65,7 +67,7 @@ export function createHost(options: HostOptions): Host {
     breathe: () => new Promise((resolve) => setImmediate(resolve)),
     publish: publishTo(clock),
     props: options.props,
-    idleMs: options.idleMs ?? DEFAULT_IDLE_MS,
+    idleMs,
     maxLive: limits.agents,
   });
   const router = new Router(runtime, registry, options);
@@ -89,7 +91,7 @@ export function createHost(options: HostOptions): Host {
     status: () => ({ ok: !runtime.stopping, ...runtime.counts }),
     stop() {
       stopped ??= runtime
-        .stop(options.graceMs ?? DEFAULT_GRACE_MS)
+        .stop(graceMs)
         .then(() => sockets.close())
         .then(() => storage.close());
       return stopped;

@@ -1,5 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
+import { errorText, PerdureError } from "../../error.ts";
 import type { Storage } from "../storage.ts";
 import type { TxListener } from "../tx-listener.ts";
 import { agentFileName, DiskAgentFile } from "./agent-file.ts";
@@ -21,10 +22,16 @@ export interface DiskLimits {
 /**
  * Everything in one directory: `host.db` (the index, and the lock), `agents/` (a database per agent) and
  * `blobs/`. Copy the directory of a stopped host and you have a backup.
- * @throws PerdureError `directory_locked`
+ * @throws PerdureError `directory_locked`, `database_corrupt`, `bad_config` when the directory cannot be used
  */
 export function openDiskStorage(dir: string, limits: DiskLimits, onCommit?: (id: string) => void): Storage {
-  fs.mkdirSync(dir, { recursive: true });
+  try {
+    fs.mkdirSync(dir, { recursive: true });
+  } catch (thrown) {
+    throw new PerdureError("bad_config", `The directory "${dir}" cannot be made: ${errorText(thrown)}`, {
+      cause: thrown,
+    });
+  }
   const index = new HostDb(dir, onCommit && (() => onCommit("")));
   const spares = new SpareFiles(path.join(dir, "spare"), templateBytes());
   const pool = new HandlePool(limits.openDatabases, openEmpty());

@@ -110,6 +110,10 @@ export class HostDb {
     return this.#statements.doomed.all();
   }
 
+  isDoomed(id: string): boolean {
+    return this.#statements.isDoomed.get(id) !== undefined;
+  }
+
   /** The files of a doomed agent are gone. */
   removed(id: string): void {
     this.#statements.removed.run(id);
@@ -195,6 +199,7 @@ function prepareAll(db: Database.Database) {
     strike: db.prepare<[string]>("DELETE FROM agent WHERE id = ?"),
     doom: db.prepare<[string]>("INSERT INTO doomed (id) VALUES (?) ON CONFLICT DO NOTHING"),
     doomed: db.prepare<[], string>("SELECT id FROM doomed ORDER BY id DESC").pluck(),
+    isDoomed: db.prepare<[string], number>("SELECT 1 FROM doomed WHERE id = ?").pluck(),
     removed: db.prepare<[string]>("DELETE FROM doomed WHERE id = ?"),
     lose: db.prepare<[string, string]>("INSERT INTO lost (child, parent) VALUES (?, ?) ON CONFLICT DO NOTHING"),
     lost: db.prepare<[string], string>("SELECT child FROM lost WHERE parent = ?").pluck(),
@@ -207,7 +212,7 @@ function prepareAll(db: Database.Database) {
  * process dies, however it dies, so there is no stale lock file to delete by hand.
  */
 function openLocked(file: string, dir: string, owner: string): Database.Database {
-  const db = new Database(file, { timeout: 0 });
+  const db = openFile(file);
   try {
     db.pragma("locking_mode = EXCLUSIVE");
     db.pragma("journal_mode = WAL");
@@ -228,5 +233,15 @@ function openLocked(file: string, dir: string, owner: string): Database.Database
         "Stop that one first, or give this one a directory of its own.",
       { cause: thrown },
     );
+  }
+}
+
+function openFile(file: string): Database.Database {
+  try {
+    return new Database(file, { timeout: 0 });
+  } catch (thrown) {
+    throw new PerdureError("bad_config", `The host database ${file} cannot be opened: ${errorText(thrown)}`, {
+      cause: thrown,
+    });
   }
 }

@@ -103,6 +103,10 @@ class MemoryIndex implements AgentIndex {
     return [...this.#doomed];
   }
 
+  isDoomed(id: string): boolean {
+    return this.#doomed.has(id);
+  }
+
   removed(id: string): void {
     this.#doomed.delete(id);
   }

@@ -1,3 +1,4 @@
+import { PerdureError } from "../../error.ts";
 import type { Clock } from "../../id.ts";
 import type { AgentClasses } from "../registry.ts";
 import type { RouteOptions } from "../route.ts";
@@ -27,6 +28,25 @@ export const defaultLimits: HostLimits = {
   openDatabases: 256,
   databaseBytes: 8 * 1024 ** 3,
 };
+
+/**
+ * The limits with what is missing filled in.
+ * @throws PerdureError `bad_config`
+ */
+export function resolveLimits(limits: Partial<HostLimits> = {}): HostLimits {
+  const resolved = { ...defaultLimits };
+  for (const name of Object.keys(defaultLimits) as (keyof HostLimits)[]) {
+    const value = limits[name];
+    if (value !== undefined) Object.assign(resolved, { [name]: atLeast(1, value, `limits.${name}`) });
+  }
+  return resolved;
+}
+
+/** @throws PerdureError `bad_config` unless `value` is a number from `least` up. Infinity is one. */
+export function atLeast(least: number, value: number, what: string): number {
+  if (typeof value === "number" && value >= least) return value;
+  throw new PerdureError("bad_config", `${what} must be a number from ${least} up, not ${String(value)}.`);
+}
 
 /** What {@link createHost} needs: the classes, and where to keep their agents. */
 export interface HostOptions extends RouteOptions {

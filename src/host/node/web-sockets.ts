@@ -99,16 +99,18 @@ export class WebSockets {
    */
   async #refuse(incoming: IncomingMessage, socket: Duplex, head: Buffer, response: Response): Promise<void> {
     if (response.status >= 400 && response.status <= 499) {
-      await response.body?.cancel();
+      await response.body?.cancel().catch(() => undefined);
       this.#server.handleUpgrade(incoming, socket, head, (ws) => {
         ws.on("error", ignore);
         ws.close(refusalCode(response.status), "refused");
       });
       return;
     }
-    const body = await response.text();
+    // The answer of a hook may have been read already, or fail to be; and `Response.error()` has no status.
+    const body = await response.text().catch(() => "");
+    const status = response.status === 0 ? 500 : response.status;
     socket.end(
-      `HTTP/1.1 ${response.status} Refused\r\nConnection: close\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+      `HTTP/1.1 ${status} Refused\r\nConnection: close\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
     );
   }
 

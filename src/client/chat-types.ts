@@ -1,0 +1,67 @@
+import type { UIMessage, UIMessageChunk } from "../message/types.ts";
+import type { TurnOutcome } from "../wire/frames.ts";
+import type { ChatBodySource, ChatTrigger } from "./chat-request.ts";
+import type { ToolHandlers } from "./tool-runner.ts";
+
+/** As of the AI SDK: a request is on its way, is being answered, nothing is under way, or it failed. */
+export type ChatStatus = "submitted" | "streaming" | "ready" | "error";
+
+/** What there is to show of a chat. A new object whenever something changed; messages that did not change stay. */
+export interface ChatSnapshot {
+  readonly messages: UIMessage[];
+  readonly status: ChatStatus;
+  readonly error: Error | undefined;
+  /** A turn that was not asked for here streams, or a tool runs here. */
+  readonly isServerStreaming: boolean;
+  /** Something streams. */
+  readonly isStreaming: boolean;
+  /** The server carries on a turn that was cut off. */
+  readonly isRecovering: boolean;
+  /** What is under way goes on with an answer because a tool call was answered here. */
+  readonly isToolContinuation: boolean;
+}
+
+/** How a turn ended. */
+export interface TurnEnd {
+  readonly requestId: string;
+  /** The user's messages that it answers. */
+  readonly messageIds?: readonly string[];
+  readonly outcome: Exclude<TurnOutcome, "recovering">;
+  readonly error?: string;
+  /** Heard of after a reconnect, not as it happened. */
+  readonly replay: boolean;
+}
+
+/** A chunk with data of the app. */
+export type DataChunk = Extract<UIMessageChunk, { type: `data-${string}` }>;
+
+/** Who listens to a chat. None may throw; slow ones hold up what comes next. */
+export interface ChatHandlers extends ToolHandlers {
+  /** Data of the app, also such that is not kept, of every turn. */
+  readonly onData?: (part: DataChunk) => void;
+  /** A turn that was asked for here failed. */
+  readonly onError?: (error: Error) => void;
+  /** An answer is complete. */
+  readonly onFinish?: (end: { readonly message: UIMessage; readonly messages: UIMessage[]; readonly isAbort: boolean; readonly isError: boolean }) => void;
+  /** Once for every turn that ends, also those of others. May send the next message. */
+  readonly onTurnEnd?: (end: TurnEnd) => void;
+}
+
+/** What goes along with requests. */
+export interface RequestSettings extends Pick<ToolHandlers, "tools"> {
+  /** Data for the agent. */
+  readonly body?: ChatBodySource;
+  /** More data, by what is asked. Wins over `body`; what a single message brings wins over both. */
+  readonly prepareSendMessagesRequest?: (request: {
+    readonly id: string;
+    readonly messages: UIMessage[];
+    readonly trigger: ChatTrigger;
+    readonly messageId: string | undefined;
+    readonly body: Record<string, unknown> | undefined;
+  }) => { readonly body?: object } | Promise<{ readonly body?: object }>;
+}
+
+/** What one message or regenerate brings along. */
+export interface SendOptions {
+  readonly body?: object;
+}

@@ -1,0 +1,99 @@
+import { builderFrom, type MessageBuilder, newBuilder, replaceTool, toMessage } from "../message/builder.ts";
+import { applyChunk } from "../message/fold.ts";
+import { isAnswered, toolParts, type UIMessage, type UIMessageChunk } from "../message/types.ts";
+import type { ResponseFrame } from "./chat-frames.ts";
+
+/** What was sent to ask for a turn. */
+export interface Asked {
+  /** The user's message; undefined when none was sent with it. */
+  readonly messageId: string | undefined;
+  /** Sends it (again). Twice is once: the agent knows the id. */
+  readonly request: () => void;
+}
+
+/** Chunks that say nothing to show. */
+const SILENT: ReadonlySet<string> = new Set(["start", "start-step", "finish-step", "finish", "message-metadata"]);
+
+/** A turn of the agent as a client follows it, from the first word of it to the last. */
+export class LiveTurn {
+  readonly id: string;
+  readonly asked: Asked | undefined;
+  /** Counts for the status of the chat: asked for here, or resumed. Others are only watched. */
+  local: boolean;
+  /** It goes on with an answer because of what was answered here. */
+  toolContinuation = false;
+  /** The request has been handed to a connection. */
+  sent = false;
+  /** The connection was lost since: what came then is missing here. */
+  stale = false;
+  /** Something of it was heard. */
+  seen = false;
+  /** The agent has the message that it answers. */
+  accepted = false;
+  /** The conversation was told without that message. */
+  missing = false;
+  /** Something to show has come. */
+  hasContent = false;
+  stopped = false;
+  /** Its answer was taken off the screen: by a clear, an edit, or a regenerate. */
+  hidden = false;
+  error: string | undefined;
+  /** The answer as the conversation had it, when nothing came after that. */
+  snapshot: UIMessage | undefined;
+  readonly end = Promise.withResolvers<void>();
+  #builder: MessageBuilder | undefined;
+  #next = 0;
+  #message: UIMessage | undefined;
+
+  constructor(id: string, local: boolean, asked?: Asked) {
+    this.id = id;
+    this.local = local;
+    this.asked = asked;
+  }
+
+  /** Under way, as far as the status of the chat is concerned. */
+  get isActive(): boolean {
+    return this.local && !this.stopped && !this.hidden && this.error === undefined;
+  }
+
+  /** The id of the answer, once it is known. */
+  get messageId(): string | undefined {
+    return this.#builder?.id;
+  }
+
+  /** The answer as it is now; undefined while there is nothing to show. */
+  get message(): UIMessage | undefined {
+    if (this.hidden || !this.hasContent || this.#builder === undefined) return undefined;
+    if (this.stale && this.snapshot !== undefined) return this.snapshot;
+    return (this.#message ??= toMessage(this.#builder));
+  }
+
+  /**
+   * Takes in a chunk. What was heard before is passed over by its number, so a replay changes nothing.
+   * @param last the message that a continuation goes on with.
+   * @returns the chunk if it was new.
+   */
+  apply(frame: ResponseFrame, last: () => UIMessage | undefined): UIMessageChunk | undefined {
+    const { chunk, seq } = frame;
+    if (chunk === undefined || (seq !== undefined && seq < this.#next)) return undefined;
+    if (seq !== undefined) this.#next = seq + 1;
+    // A server that does not number its chunks begins anew.
+    const again = seq === undefined && frame.replay && chunk.type === "start" && !frame.continuation;
+    if (this.#builder === undefined || again) {
+      const base = frame.continuation ? last() : undefined;
+      this.#builder = base === undefined ? newBuilder(this.id) : builderFrom(base);
+      this.hasContent = base !== undefined;
+    }
+    if (applyChunk(this.#builder, chunk)) this.#message = undefined;
+    this.hasContent ||= !SILENT.has(chunk.type) && this.#builder.parts.some(({ type }) => type !== "step-start");
+    this.snapshot = undefined;
+    return chunk;
+  }
+
+  /** Takes over the answers to calls from `message`, which is the same one. */
+  takeAnswers(message: UIMessage): void {
+    if (this.#builder === undefined) return;
+    for (const part of toolParts(message)) if (isAnswered(part)) replaceTool(this.#builder, part);
+    this.#message = undefined;
+  }
+}

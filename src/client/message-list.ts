@@ -1,0 +1,48 @@
+import { sameJson } from "../message/json.ts";
+import { asPart, isAnswered, isToolPart, type Part, type ToolPart, toolParts, type UIMessage } from "../message/types.ts";
+
+/** `list` with `message` in the place of the one with its id, or else behind the one with `after`, or else last. */
+export function putMessage(list: readonly UIMessage[], message: UIMessage, after?: string): UIMessage[] {
+  const at = list.findIndex(({ id }) => id === message.id);
+  if (at !== -1) return list.with(at, message);
+  const before = after === undefined ? -1 : list.findIndex(({ id }) => id === after);
+  return before === -1 ? [...list, message] : list.toSpliced(before + 1, 0, message);
+}
+
+/** The new list, with the objects of the old one for messages that are the same: they need not be drawn again. */
+export function keepObjects(old: readonly UIMessage[], next: readonly UIMessage[]): UIMessage[] {
+  const known = new Map(old.map((message) => [message.id, message]));
+  return next.map((message) => {
+    const before = known.get(message.id);
+    return before !== undefined && sameJson(before, message) ? before : message;
+  });
+}
+
+/**
+ * Replaces the message with the same id, else the one that has a call of it. Adds nothing. A call that was answered
+ * here stays so: the answer and the message have crossed.
+ */
+export function updateMessage(list: readonly UIMessage[], message: UIMessage): UIMessage[] {
+  let at = list.findIndex(({ id }) => id === message.id);
+  if (at === -1) {
+    const calls = new Set(toolParts(message).map(({ toolCallId }) => toolCallId));
+    at = list.findIndex((one) => toolParts(one).some(({ toolCallId }) => calls.has(toolCallId)));
+  }
+  const old = list[at];
+  return old === undefined ? [...list] : list.with(at, { ...message, id: old.id, parts: keepAnswers(old, message) });
+}
+
+function keepAnswers(old: UIMessage, message: UIMessage): Part[] {
+  const answered = new Map<string, ToolPart>();
+  for (const part of toolParts(old)) if (isAnswered(part)) answered.set(part.toolCallId, part);
+  return message.parts.map((part) => {
+    const ours = isToolPart(part) && !isAnswered(part) ? answered.get(part.toolCallId) : undefined;
+    return ours === undefined ? part : asPart(ours);
+  });
+}
+
+/** The id of the message before the one with `id`. */
+export function idBefore(list: readonly UIMessage[], id: string): string | undefined {
+  const at = list.findIndex((message) => message.id === id);
+  return at > 0 ? list[at - 1]?.id : undefined;
+}

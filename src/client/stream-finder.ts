@@ -1,0 +1,99 @@
+import { newId } from "../id.ts";
+import { type ChatConnection, type ChatFrame, sendFrame } from "./chat-frames.ts";
+import { LiveTurn } from "./live-turn.ts";
+
+type Found = Extract<ChatFrame, { kind: "resuming" | "pending" | "none" }>;
+
+/** The turns that are under way, and those that are over. */
+export interface TurnBook {
+  readonly turns: Map<string, LiveTurn>;
+  hasEnded(id: string): boolean;
+}
+
+/**
+ * Looks for turns that run without being followed here: when the connection is made, and when an answered tool call
+ * should make a turn go on. Every question is answered at once; an offered stream comes after it was acknowledged.
+ */
+export class StreamFinder {
+  readonly #connection: ChatConnection;
+  readonly #book: TurnBook;
+  #probe: string | undefined;
+  #probes = 0;
+  /** How many questions had been asked when a stream was acknowledged: an offer may come twice for one. */
+  readonly #acknowledged = new Map<string, number>();
+  /** An answer was given here, and the turn that it makes go on is not there yet. */
+  awaiting = false;
+  /** What runs, if anything, is known. */
+  settled = false;
+
+  constructor(connection: ChatConnection, book: TurnBook) {
+    this.#connection = connection;
+    this.#book = book;
+  }
+
+  /** Asks whether anything runs. Only with a connection: otherwise it is asked when there is one. */
+  ask(): void {
+    if (this.#connection.readyState !== 1) return;
+    this.#probe = newId();
+    this.#probes++;
+    sendFrame(this.#connection, { type: "cf_agent_stream_resume_request", probeId: this.#probe });
+  }
+
+  /** The connection is gone, and all that was asked on it. */
+  lost(): void {
+    this.#probe = undefined;
+    this.settled = false;
+    this.#acknowledged.clear();
+    for (const turn of this.#book.turns.values()) turn.stale ||= turn.sent || turn.asked === undefined;
+  }
+
+  answered(frame: Found): void {
+    const isAnswer = this.#probe !== undefined && (frame.probeId === this.#probe || frame.probeId === undefined);
+    const wanted = this.#probe !== undefined || this.awaiting;
+    if (frame.kind === "none") {
+      if (frame.probeId !== undefined && frame.probeId !== this.#probe) return;
+      this.#found();
+      this.awaiting = false;
+      for (const [id, turn] of this.#book.turns) {
+        if (turn.asked === undefined && !turn.seen && !turn.stale) this.#book.turns.delete(id);
+      }
+      if (frame.reason === "idle") this.askByName();
+      return;
+    }
+    if (frame.id === undefined || this.#book.hasEnded(frame.id)) {
+      if (isAnswer) this.#found();
+      return;
+    }
+    const turn = this.#book.turns.get(frame.id) ?? new LiveTurn(frame.id, false);
+    this.#book.turns.set(frame.id, turn);
+    // An offer that nobody asked for is followed all the same, as something of others.
+    if (wanted && !turn.stopped) turn.local = true;
+    if (this.awaiting) turn.toolContinuation = true;
+    this.awaiting = false;
+    if (frame.kind === "resuming") this.#acknowledge(frame.id);
+    if (frame.probeId !== undefined && isAnswer) this.#found();
+  }
+
+  /**
+   * Nothing is in the way of those that were cut off any more: they have ended, or the agent never heard of them.
+   * Asked for by name, they tell.
+   */
+  askByName(): void {
+    for (const turn of this.#book.turns.values()) {
+      if (!turn.stale) continue;
+      if (!turn.seen && !turn.accepted) turn.asked?.request();
+      sendFrame(this.#connection, { type: "cf_agent_stream_resume_ack", id: turn.id });
+    }
+  }
+
+  #found(): void {
+    this.#probe = undefined;
+    this.settled = true;
+  }
+
+  #acknowledge(id: string): void {
+    if (this.#acknowledged.get(id) === this.#probes) return;
+    this.#acknowledged.set(id, this.#probes);
+    sendFrame(this.#connection, { type: "cf_agent_stream_resume_ack", id });
+  }
+}

@@ -1,0 +1,80 @@
+import { errorText } from "../error.ts";
+import { toolName, toolParts, type UIMessage } from "../message/types.ts";
+import type { ChatTool } from "./chat-request.ts";
+
+/** A call that waits for somebody here to run it. */
+export interface ToolCall {
+  readonly toolCallId: string;
+  readonly toolName: string;
+  readonly input: unknown;
+}
+
+/** What a call gave, or how it failed. */
+export interface ToolOutput {
+  readonly toolCallId: string;
+  readonly toolName?: string;
+  readonly output?: unknown;
+  readonly state?: "output-available" | "output-error";
+  readonly errorText?: string;
+}
+
+/**
+ * Runs a tool here. May be slow; what it throws becomes the call's error. Calls that it does not know it leaves alone.
+ */
+export type OnToolCall = (options: {
+  readonly toolCall: ToolCall;
+  readonly addToolOutput: (output: ToolOutput) => void;
+}) => void | Promise<void>;
+
+/** Who runs tools here. */
+export interface ToolHandlers {
+  readonly onToolCall?: OnToolCall;
+  readonly tools?: Readonly<Record<string, ChatTool>>;
+}
+
+/** Runs the calls of a finished answer that wait for a client, each one once. */
+export class ToolRunner {
+  readonly #answer: (output: ToolOutput) => void;
+  readonly #changed: () => void;
+  readonly #known = new Set<string>();
+  #running = 0;
+
+  /** @param changed `isRunning` may be another. */
+  constructor(answer: (output: ToolOutput) => void, changed: () => void) {
+    this.#answer = answer;
+    this.#changed = changed;
+  }
+
+  get isRunning(): boolean {
+    return this.#running > 0;
+  }
+
+  run(message: UIMessage, { onToolCall, tools }: ToolHandlers): void {
+    for (const part of toolParts(message)) {
+      const { toolCallId, input } = part;
+      if (part.state !== "input-available" || part.providerExecuted === true || this.#known.has(toolCallId)) continue;
+      const toolCall = { toolCallId, toolName: toolName(part), input };
+      const execute = tools?.[toolCall.toolName]?.execute as ((input: unknown) => unknown) | undefined;
+      if (onToolCall !== undefined) {
+        this.#known.add(toolCallId);
+        void this.#watch(toolCall, async () => onToolCall({ toolCall, addToolOutput: this.#answer }));
+      } else if (execute !== undefined) {
+        this.#known.add(toolCallId);
+        void this.#watch(toolCall, async () => this.#answer({ toolCallId, output: await execute(input) }));
+      }
+    }
+  }
+
+  async #watch({ toolCallId }: ToolCall, work: () => Promise<void>): Promise<void> {
+    this.#running++;
+    this.#changed();
+    try {
+      await work();
+    } catch (error) {
+      this.#answer({ toolCallId, state: "output-error", errorText: errorText(error) });
+    } finally {
+      this.#running--;
+      this.#changed();
+    }
+  }
+}

@@ -1,0 +1,139 @@
+import { useCallback, useEffect, useMemo, useRef, useSyncExternalStore } from "react";
+import type { UIMessage } from "../message/types.ts";
+import { AgentChat, type AgentChatOptions } from "./agent-chat.ts";
+import type { AgentClient } from "./agent-client.ts";
+import { readMessages } from "./agent-messages.ts";
+import type { ChatInput } from "./chat-input.ts";
+import type { ChatHandlers, ChatSnapshot, RequestSettings, SendOptions } from "./chat-types.ts";
+import type { AgentConnectionError } from "./connection-error.ts";
+import { forgetLoad, loadMessages } from "./initial-messages.ts";
+import { throttled } from "./throttle.ts";
+import type { ToolOutput } from "./tool-runner.ts";
+
+const THROTTLE_MS = 50;
+
+/** The part of an `AgentClient` that the hook needs; its types do not matter here. */
+export type ChatAgent = Pick<
+  AgentClient<unknown, never>,
+  "agent" | "name" | "readyState" | "send" | "addEventListener" | "removeEventListener" | "fetch" | "getHttpUrl" | "connectionError" | "close"
+>;
+
+/** Options of {@link useAgentChat}. Callbacks may change with every render. */
+export interface UseAgentChatOptions<M extends UIMessage = UIMessage> extends ChatHandlers, RequestSettings, Omit<AgentChatOptions, "messages"> {
+  /** What `useAgent` returned. Two hooks on one agent show the same chat. */
+  readonly agent: ChatAgent;
+  readonly id?: string;
+  /** To begin with, when `getInitialMessages` is `null`. */
+  readonly messages?: readonly M[];
+  /** Loads the conversation; `null`: do not. Default: asks the agent. The component is suspended meanwhile. */
+  readonly getInitialMessages?: null | ((where: { agent: string; name: string; url: string }) => Promise<M[]>);
+  /** For the request that loads the conversation. */
+  readonly headers?: Record<string, string> | Headers;
+  readonly credentials?: RequestCredentials;
+  /** Whether the turn goes on by itself once calls are answered. Default true. */
+  readonly autoContinueAfterToolResult?: boolean;
+  /** Whether leaving the page stops the turn. Default false. */
+  readonly cancelOnClientAbort?: boolean;
+  /** Whether `setMessages` also tells the agent. Default true. */
+  readonly syncMessagesToServer?: boolean;
+  /** How often a growing answer is drawn at most, in milliseconds; `false`: every chunk. Default 50. */
+  readonly throttle?: number | false;
+}
+
+/** What {@link useAgentChat} returns. */
+export interface UseAgentChat<M extends UIMessage = UIMessage> extends Omit<ChatSnapshot, "messages"> {
+  readonly id: string;
+  readonly messages: M[];
+  readonly sendMessage: (input?: ChatInput<M>, options?: SendOptions) => Promise<void>;
+  readonly regenerate: (options?: SendOptions & { readonly messageId?: string }) => Promise<void>;
+  readonly stop: () => Promise<void>;
+  readonly clearHistory: () => void;
+  readonly setMessages: (next: readonly M[] | ((messages: M[]) => readonly M[])) => void;
+  readonly addToolOutput: (output: ToolOutput) => void;
+  readonly addToolApprovalResponse: (answer: { readonly id: string; readonly approved: boolean }) => void;
+  readonly resumeStream: () => Promise<void>;
+  readonly clearError: () => void;
+  readonly connectionError: AgentConnectionError | null;
+}
+
+const chats = new WeakMap<ChatAgent, AgentChat>();
+
+/** A chat with an agent: its messages, what is under way, and what can be done. */
+export function useAgentChat<_State = unknown, M extends UIMessage = UIMessage>(options: UseAgentChatOptions<M>): UseAgentChat<M> {
+  const { agent, throttle = THROTTLE_MS } = options;
+  const key = loadKey(options);
+  const chat = chats.get(agent) ?? makeChat(options, key);
+  const latest = useRef(options);
+  useEffect(() => {
+    latest.current = options;
+  });
+  useEffect(() => forgetLoad(key), [key]);
+
+  const subscribe = useCallback(
+    (listener: () => void) => {
+      const [draw, stop] = throttled(listener, throttle);
+      const unsubscribe = chat.subscribe(draw, () => handlersOf(chat, latest.current));
+      return () => {
+        stop();
+        unsubscribe();
+        if (latest.current.cancelOnClientAbort === true) void chat.stopOwn();
+      };
+    },
+    [chat, throttle],
+  );
+  const getSnapshot = useCallback(() => chat.getSnapshot(), [chat]);
+  const snapshot = useSyncExternalStore(subscribe, getSnapshot, getSnapshot);
+
+  const actions = useMemo(() => {
+    const goesOn = () => latest.current.autoContinueAfterToolResult !== false;
+    return {
+      sendMessage: (input?: ChatInput<M>, send?: SendOptions) => chat.sendMessage(input as ChatInput, send, latest.current),
+      regenerate: (given?: SendOptions & { readonly messageId?: string }) => chat.regenerate(given, latest.current),
+      stop: () => chat.stop(),
+      clearHistory: () => chat.clearHistory(),
+      setMessages: (next: readonly M[] | ((messages: M[]) => readonly M[])) =>
+        chat.setMessages(next as readonly UIMessage[], latest.current.syncMessagesToServer !== false),
+      addToolOutput: (output: ToolOutput) => chat.addToolOutput(output, goesOn(), latest.current),
+      addToolApprovalResponse: (answer: { readonly id: string; readonly approved: boolean }) =>
+        chat.addToolApprovalResponse(answer, goesOn()),
+      resumeStream: async () => chat.resumeStream(),
+      clearError: () => chat.clearError(),
+    };
+  }, [chat]);
+  const { connectionError, name } = agent;
+  // The agent stores what the app put there; its parts are the app's types.
+  return { ...snapshot, messages: snapshot.messages as M[], ...actions, id: options.id ?? name, connectionError };
+}
+
+function makeChat<M extends UIMessage>(options: UseAgentChatOptions<M>, key: string): AgentChat {
+  const { agent, resume, disconnectIsError } = options;
+  const messages = initialMessages(options, key);
+  const chat = new AgentChat(agent, { messages, resume, disconnectIsError });
+  chats.set(agent, chat);
+  return chat;
+}
+
+function initialMessages<M extends UIMessage>(options: UseAgentChatOptions<M>, key: string): readonly UIMessage[] {
+  const { agent, getInitialMessages, headers, credentials } = options;
+  // On a server, what is loaded for one visitor must not be kept for the next.
+  if (getInitialMessages === null || typeof document === "undefined") return options.messages ?? [];
+  return loadMessages(key, async () => {
+    if (getInitialMessages !== undefined) {
+      return getInitialMessages({ agent: agent.agent, name: agent.name, url: agent.getHttpUrl() });
+    }
+    const init = { ...(headers !== undefined && { headers }), ...(credentials !== undefined && { credentials }) };
+    return readMessages(await agent.fetch("get-messages", init));
+  });
+}
+
+function loadKey<M extends UIMessage>({ agent, getInitialMessages }: UseAgentChatOptions<M>): string {
+  if (getInitialMessages === null || typeof document === "undefined") return "";
+  return `${getInitialMessages === undefined ? "" : "own "}${agent.getHttpUrl()}`;
+}
+
+/** The options as the chat sees them: tools that answer do so by the options of their own hook. */
+function handlersOf<M extends UIMessage>(chat: AgentChat, options: UseAgentChatOptions<M>): ChatHandlers {
+  const { onToolCall, tools, autoContinueAfterToolResult } = options;
+  const addToolOutput = (output: ToolOutput) => chat.addToolOutput(output, autoContinueAfterToolResult !== false, options);
+  return { ...options, tools, onToolCall: onToolCall && (({ toolCall }) => onToolCall({ toolCall, addToolOutput })) };
+}

@@ -1,0 +1,68 @@
+import { expect, test } from "vitest";
+import { tempDir } from "../host/open-host.ts";
+import { textIn, user } from "./client.ts";
+import { openChat } from "./harness.ts";
+
+/** Room for the tables and a little more. */
+const LIMIT = 400_000;
+
+const small = () => ({ storage: undefined, dir: tempDir(), limits: { databaseBytes: LIMIT } });
+
+test("a message that cannot be stored is refused, and the chat goes on with what fits", async () => {
+  const chat = await openChat({ host: small() });
+  const a = await chat.connect();
+  a.request("r1", [user("u1", "x".repeat(600_000))]);
+  expect(await a.done("r1")).toMatchObject({
+    error: true,
+    outcome: "error",
+    body: expect.stringContaining("could not be stored") as string,
+  });
+  expect(chat.calls).toBe(0);
+  expect(await chat.stored()).toEqual([]);
+  a.request("r2", [user("u2")]);
+  (await chat.stage()).say("fits").end();
+  expect(await a.done("r2")).toMatchObject({ outcome: "completed" });
+  expect(await chat.stored()).toHaveLength(2);
+  expect(chat.takeErrors()).not.toEqual([]);
+});
+
+test("an answer that cannot be stored ends its turn with an error, once, and is not paid for again", async () => {
+  const chat = await openChat({ host: small() });
+  const a = await chat.connect();
+  a.request("r1", [user("u1")]);
+  const stage = await chat.stage();
+  stage.say("small ");
+  await a.said("r1", "small ");
+  stage.say("y".repeat(500_000)).end();
+  expect(await a.done("r1")).toMatchObject({ error: true, outcome: "error" });
+  a.request("r2", [user("u2")]);
+  const second = await chat.stage();
+  expect(second.options.requestId).toBe("r2");
+  second.say("fits").end();
+  expect(await a.done("r2")).toMatchObject({ outcome: "completed" });
+  await chat.stable();
+  expect(chat.calls).toBe(2);
+  expect(a.of("r1").filter(({ done }) => done)).toHaveLength(1);
+  expect((await chat.stored()).map((message) => textIn(message).slice(0, 6))).toEqual(["u1", "small ", "u2", "fits"]);
+  expect(chat.takeErrors()).not.toEqual([]);
+});
+
+test("an answer that the app's own cleaning does not let through ends its turn with an error, once", async () => {
+  const chat = await openChat({
+    sanitize(message) {
+      if (textIn(message).includes("secret")) throw new Error("not this one");
+      return message;
+    },
+  });
+  const a = await chat.connect();
+  a.request("r1", [user("u1")]);
+  (await chat.stage()).say("a secret").end();
+  expect(await a.done("r1")).toMatchObject({ error: true, body: "Failed to save the response." });
+  await chat.stable();
+  expect(chat.calls).toBe(1);
+  expect(a.of("r1").filter(({ done }) => done)).toHaveLength(1);
+  expect(chat.takeErrors()).toContain("not this one");
+  await chat.restart();
+  await chat.stable();
+  expect(chat.calls).toBe(1);
+});

@@ -1,0 +1,19 @@
+import { fileURLToPath } from "node:url";
+import { mergeConfig } from "vitest/config";
+// oxlint-disable-next-line import/no-named-as-default
+import base from "../../../vitest.config.ts";
+
+/*
+ * The tests of the public hook, with ours in its place:
+ *
+ *   npx vitest run --config test/client/public-suite/vitest.config.ts
+ */
+
+const hooks = fileURLToPath(new URL("hooks.ts", import.meta.url));
+
+// oxlint-disable-next-line import/no-default-export
+export default {
+  ...mergeConfig(base, { resolve: { alias: { "@cloudflare/ai-chat/react": hooks, "agents/react": hooks } } }),
+  root: fileURLToPath(new URL("../../..", import.meta.url)),
+  test: { ...base.test, name: "public-suite", include: ["test/chat-client/**/*.test.tsx"] },
+};
