@@ -171,6 +171,16 @@ export class AgentChat {
     this.#answered(autoContinue);
   }
 
+  /** Asks the agent to go on, if one who listens wants that now. */
+  async #sendAutomatically(): Promise<void> {
+    for (const handlers of this.#handlers) {
+      const { sendAutomaticallyWhen, ...settings } = handlers();
+      if (sendAutomaticallyWhen === undefined) continue;
+      const wanted = await sendAutomaticallyWhen({ messages: this.messages });
+      if (wanted && this.#turns.size === 0) return this.sendMessage(undefined, {}, settings);
+    }
+  }
+
   /** Looks for a turn that runs, and goes on with it. */
   resumeStream(): void {
     this.#finder.ask();
@@ -384,7 +394,8 @@ export class AgentChat {
   #goOn(): void {
     if (this.#turns.size > 0) return;
     if (this.#finder.awaiting) this.#finder.ask();
-    else if (this.#finder.settled && !this.#recovering) this.#runTools();
+    else void this.#sendAutomatically();
+    if (!this.#finder.awaiting && (this.#finder.settled && !this.#recovering) this.#runTools();
   }
 
   #runTools(): void {

@@ -23,6 +23,7 @@ export function useAgent<AgentT = unknown, State = StateOf<AgentT>>(options: Use
   const key = connectionKey(options);
   // A connection of its own for each address; made here, opened when the component is there.
   const client = useMemo(() => new AgentClient<AgentT, State>({ ...options, startClosed: true }), [key]);
+  const leaving = useMemo<{ timer?: ReturnType<typeof setTimeout> }>(() => ({}), [client]);
   useEffect(() => {
     latest.current = options;
     client.options = { ...options, startClosed: true };
@@ -35,12 +36,14 @@ export function useAgent<AgentT = unknown, State = StateOf<AgentT>>(options: Use
     client.addEventListener("message", (event) => latest.current.onMessage?.(event), { signal });
     client.addEventListener("close", (event) => latest.current.onClose?.(event), { signal });
     client.addEventListener("error", (event) => latest.current.onError?.(event), { signal });
+    clearTimeout(leaving.timer);
     if (enabled) client.open();
     return () => {
-      client.close();
       stop.abort();
+      // Not at once: StrictMode takes every component away and brings it back, and what was sent meanwhile waits here.
+      leaving.timer = setTimeout(() => client.close());
     };
-  }, [client, enabled]);
+  }, [client, leaving, enabled]);
   const watch = useMemo(() => watcher(client), [client]);
   useSyncExternalStore(watch.subscribe, watch.version, watch.version);
   return client;

@@ -2,6 +2,7 @@ import { PerdureError } from "../error.ts";
 import { textChunker } from "../message/chunk-from-text.ts";
 import { parseChunk } from "../message/parse-chunk.ts";
 import type { UIMessageChunk } from "../message/types.ts";
+import { isResponse } from "../wire/fetch-object.ts";
 import { readEvents } from "./event-stream.ts";
 
 /** What an answer may be given as: a Response (UI message stream or plain text), or the chunks themselves. */
@@ -23,7 +24,7 @@ export async function* readAnswer(
   requestId: string,
   signal: AbortSignal,
 ): AsyncGenerator<SourceChunk> {
-  if (!(answer instanceof Response)) {
+  if (!isResponse(answer)) {
     for await (const value of untilAborted(answer, signal)) {
       const chunk = parseChunk(value);
       if (chunk !== undefined) yield { chunk };

@@ -2,7 +2,7 @@ import { PerdureError } from "../error.ts";
 
 /*
  * Not by `instanceof`: some servers put classes of their own in the place of the global ones, and then what
- * `Response.json()` or `fetch()` makes is no instance any more. A refusal that is not recognised would let in.
+ * `fetch()` makes is no instance any more. A refusal that is not recognised would let in.
  */
 
 /** Whether `value` is a `Response`, whoever made it. */

@@ -36,6 +36,9 @@ function forward(host: AgentHost): AgentHost {
   return {
     id,
     path,
+    get blank() {
+      return host.blank;
+    },
     clock,
     emit,
     sockets,
@@ -45,6 +48,7 @@ function forward(host: AgentHost): AgentHost {
     tx: (work, level) => host.tx(work, level),
     durable: () => host.durable(),
     afterTx: (ended) => host.afterTx(ended),
+    show: (work) => host.show(work),
     alarm: (at) => host.alarm(at),
     keepAwake: (work) => host.keepAwake(work),
     breathe: () => host.breathe(),
