@@ -1,13 +1,14 @@
 import { newId } from "../id.ts";
-import { applyToolApproval, applyToolResult, batchState } from "../message/tool-answer.ts";
+import { applyToolApproval, applyToolResult } from "../message/tool-answer.ts";
 import { toolName, toolParts, type UIMessage } from "../message/types.ts";
-import { writeJson } from "../wire/json.ts";
 import { type ChatConnection, type ChatFrame, readChatFrame, type ResponseFrame, sendFrame } from "./chat-frames.ts";
 import { type ChatInput, toUserMessage } from "./chat-input.ts";
-import { bodyOf, type ChatTrigger, clientToolsOf, requestBody } from "./chat-request.ts";
-import type { ChatHandlers, ChatSnapshot, ChatStatus, DataChunk, RequestSettings, SendOptions, TurnEnd } from "./chat-types.ts";
+import { type ChatTrigger, clientToolsOf } from "./chat-request.ts";
+import type { ChatHandlers, ChatSnapshot, DataChunk, RequestSettings, SendOptions, TurnEnd } from "./chat-types.ts";
+import { viewOf } from "./chat-view.ts";
 import { LiveTurn } from "./live-turn.ts";
 import { idBefore, keepObjects, putMessage, updateMessage } from "./message-list.ts";
+import { requestFrame } from "./request-frame.ts";
 import { StreamFinder } from "./stream-finder.ts";
 import { type ToolOutput, ToolRunner } from "./tool-runner.ts";
 
@@ -101,9 +102,15 @@ export class AgentChat {
   }
 
   /** Answers anew: the last answer, or the one given. What came after it is forgotten. */
-  async regenerate(given: SendOptions & { readonly messageId?: string } = {}, settings: RequestSettings = {}): Promise<void> {
+  async regenerate(
+    given: SendOptions & { readonly messageId?: string } = {},
+    settings: RequestSettings = {},
+  ): Promise<void> {
     const list = this.messages;
-    const at = given.messageId === undefined ? list.findLastIndex(({ role }) => role === "assistant") : list.findIndex(({ id }) => id === given.messageId);
+    const at =
+      given.messageId === undefined
+        ? list.findLastIndex(({ role }) => role === "assistant")
+        : list.findIndex(({ id }) => id === given.messageId);
     const keep = list[at]?.role === "assistant" ? list[at - 1] : (list[at] ?? list.at(-1));
     if (keep !== undefined) this.#cutBehind(keep.id);
     return this.#submit("regenerate-message", undefined, given, settings, given.messageId);
@@ -153,7 +160,9 @@ export class AgentChat {
       type: "cf_agent_tool_result",
       toolCallId,
       toolName: name,
-      ...(state === "output-error" ? { state, ...(errorText !== undefined && { errorText }) } : { output: output.output }),
+      ...(state === "output-error"
+        ? { state, ...(errorText !== undefined && { errorText }) }
+        : { output: output.output }),
       autoContinue: goesOn,
       ...(clientTools !== undefined && { clientTools }),
     });
@@ -161,7 +170,10 @@ export class AgentChat {
   }
 
   /** Answers a question for approval. @param id of the question, or of the call. */
-  addToolApprovalResponse({ id, approved }: { readonly id: string; readonly approved: boolean }, autoContinue = true): void {
+  addToolApprovalResponse(
+    { id, approved }: { readonly id: string; readonly approved: boolean },
+    autoContinue = true,
+  ): void {
     const parts = this.messages.flatMap(toolParts);
     const part = parts.find(({ approval, toolCallId }) => approval?.id === id || toolCallId === id);
     if (part === undefined) return;
@@ -169,16 +181,6 @@ export class AgentChat {
     this.#change(toolCallId, (message) => applyToolApproval(message, { toolCallId, approved }).message);
     sendFrame(this.#connection, { type: "cf_agent_tool_approval", toolCallId, approved, autoContinue });
     this.#answered(autoContinue);
-  }
-
-  /** Asks the agent to go on, if one who listens wants that now. */
-  async #sendAutomatically(): Promise<void> {
-    for (const handlers of this.#handlers) {
-      const { sendAutomaticallyWhen, ...settings } = handlers();
-      if (sendAutomaticallyWhen === undefined) continue;
-      const wanted = await sendAutomaticallyWhen({ messages: this.messages });
-      if (wanted && this.#turns.size === 0) return this.sendMessage(undefined, {}, settings);
-    }
   }
 
   /** Looks for a turn that runs, and goes on with it. */
@@ -207,7 +209,8 @@ export class AgentChat {
         return this.#forgetAll();
       case "updated": {
         this.#list = updateMessage(this.#list, frame.message);
-        for (const turn of this.#turns.values()) if (turn.messageId === frame.message.id) turn.takeAnswers(frame.message);
+        for (const turn of this.#turns.values())
+          if (turn.messageId === frame.message.id) turn.takeAnswers(frame.message);
         return this.#changed(true);
       }
       case "recovering":
@@ -268,12 +271,24 @@ export class AgentChat {
     turn.end.resolve();
     this.#finder.askByName();
     this.#goOn();
+    if (turn.local && !turn.stopped && turn.error === undefined) void this.#sendAutomatically();
     if (outcome === "recovering") return;
     const text = error ?? turn.error;
     const how = outcome ?? (text === undefined ? "completed" : "error");
-    const end: TurnEnd = { requestId: id, outcome: how, replay, ...(messageIds && { messageIds }), ...(how === "error" && { error: text ?? "" }) };
+    const end: TurnEnd = {
+      requestId: id,
+      outcome: how,
+      replay,
+      ...(messageIds && { messageIds }),
+      ...(how === "error" && { error: text ?? "" }),
+    };
     if (message !== undefined && turn.local) {
-      this.#tell("onFinish", { message, messages: this.messages, isAbort: how === "aborted", isError: how === "error" });
+      this.#tell("onFinish", {
+        message,
+        messages: this.messages,
+        isAbort: how === "aborted",
+        isError: how === "error",
+      });
     }
     // Behind the change of the status, so that it may send.
     queueMicrotask(() => this.#tell("onTurnEnd", end));
@@ -332,7 +347,13 @@ export class AgentChat {
 
   // What goes out
 
-  async #submit(trigger: ChatTrigger, messageId: string | undefined, options: SendOptions, settings: RequestSettings, replaces?: string): Promise<void> {
+  async #submit(
+    trigger: ChatTrigger,
+    messageId: string | undefined,
+    options: SendOptions,
+    settings: RequestSettings,
+    replaces?: string,
+  ): Promise<void> {
     this.#failure = undefined;
     this.#cutOff = false;
     const { messages } = this.#refreshed();
@@ -346,15 +367,8 @@ export class AgentChat {
     this.#turns.set(id, turn);
     this.#changed(true);
     try {
-      const own = bodyOf(settings.body);
-      const ready = own instanceof Promise ? await own : own;
-      const more = { ...ready, ...options.body };
-      const body = Object.keys(more).length > 0 ? more : undefined;
-      const asked = settings.prepareSendMessagesRequest?.({ id, messages, trigger, messageId: replaces, body });
-      const prepared = asked instanceof Promise ? await asked : asked;
-      const request = requestBody(messages, trigger, clientToolsOf(settings.tools), [ready, prepared?.body, options.body]);
-      const init = { method: "POST", body: writeJson(request, "The body of a chat request") };
-      frame = JSON.stringify({ type: "cf_agent_use_chat_request", id, init });
+      const made = requestFrame({ id, messages, trigger, messageId: replaces }, options, settings);
+      frame = typeof made === "string" ? made : await made;
       // Stopped, or forgotten, while the data was on its way.
       if (turn.stopped || turn.hidden) this.#turns.delete(id);
       else turn.asked?.request();
@@ -362,8 +376,7 @@ export class AgentChat {
       this.#turns.delete(id);
       this.#failure = error instanceof Error ? error : new Error(String(error));
       this.#tell("onError", this.#failure);
-      this.#changed(true);
-      return;
+      return this.#changed(true);
     }
     return turn.end.promise;
   }
@@ -388,14 +401,24 @@ export class AgentChat {
     this.#finder.awaiting ||= goesOn;
     this.#changed(true);
     this.#goOn();
+    if (!goesOn) void this.#sendAutomatically();
   }
 
   /** When nothing runs: asks for the turn that answers make go on, and runs the calls that wait for this client. */
   #goOn(): void {
     if (this.#turns.size > 0) return;
     if (this.#finder.awaiting) this.#finder.ask();
-    else void this.#sendAutomatically();
-    if (!this.#finder.awaiting && (this.#finder.settled && !this.#recovering) this.#runTools();
+    else if (this.#finder.settled && !this.#recovering) this.#runTools();
+  }
+
+  /** Asks the agent to go on, if one who listens wants that now. */
+  async #sendAutomatically(): Promise<void> {
+    for (const handlers of this.#handlers) {
+      const { sendAutomaticallyWhen, ...settings } = handlers();
+      if (sendAutomaticallyWhen === undefined || this.#turns.size > 0) continue;
+      const wanted = await sendAutomaticallyWhen({ messages: this.messages });
+      if (wanted && this.#turns.size === 0) return this.sendMessage(undefined, {}, settings);
+    }
   }
 
   #runTools(): void {
@@ -416,33 +439,15 @@ export class AgentChat {
   }
 
   #look(): ChatSnapshot {
-    const live = new Map<string, UIMessage>();
-    for (const { message } of this.#turns.values()) if (message !== undefined) live.set(message.id, message);
-    const messages = live.size === 0 ? this.#list : this.#list.map((message) => live.get(message.id) ?? message);
-    const last = messages.at(-1);
-    // The turn that is to go on waits for more answers: nobody has to wait for it.
-    const isHeld = last?.role === "assistant" && batchState(last).waiting > 0;
-    const active = this.#active().filter(({ toolContinuation, seen }) => seen || !toolContinuation || !isHeld);
-    const awaiting = this.#finder.awaiting && !isHeld;
-    const watched = [...this.#turns.values()].some(({ local, seen, hidden, error }) => !local && seen && !hidden && error === undefined);
-    const isServerStreaming = watched || this.#tools.isRunning;
-    const status = this.#status(active, awaiting);
-    return {
-      messages,
-      status,
-      error: this.#cutOff ? new Error(CUT_OFF) : this.#failure,
-      isServerStreaming,
-      isStreaming: status === "streaming" || isServerStreaming,
-      isRecovering: this.#recovering,
-      isToolContinuation: awaiting || active.some(({ toolContinuation }) => toolContinuation),
-    };
-  }
-
-  #status(active: readonly LiveTurn[], awaiting: boolean): ChatStatus {
-    if (this.#cutOff) return "error";
-    if (active.some(({ hasContent, seen }) => hasContent && seen)) return "streaming";
-    if (active.length > 0 || awaiting) return "submitted";
-    return this.#failure === undefined ? "ready" : "error";
+    return viewOf({
+      list: this.#list,
+      turns: [...this.#turns.values()],
+      awaiting: this.#finder.awaiting,
+      toolsRun: this.#tools.isRunning,
+      recovering: this.#recovering,
+      failure: this.#cutOff ? new Error(CUT_OFF) : this.#failure,
+      cutOff: this.#cutOff,
+    });
   }
 
   #refreshed(): ChatSnapshot {
@@ -455,7 +460,10 @@ export class AgentChat {
     for (const listener of this.#listeners) listener(urgent);
   }
 
-  #tell<K extends "onData" | "onError" | "onFinish" | "onTurnEnd">(name: K, value: Parameters<NonNullable<ChatHandlers[K]>>[0]): void {
+  #tell<K extends "onData" | "onError" | "onFinish" | "onTurnEnd">(
+    name: K,
+    value: Parameters<NonNullable<ChatHandlers[K]>>[0],
+  ): void {
     for (const handlers of this.#handlers) (handlers()[name] as ((value: unknown) => void) | undefined)?.(value);
   }
 

@@ -18,7 +18,10 @@ export async function getAgentMessages<M extends UIMessage = UIMessage>(options:
   const response =
     "url" in options
       ? await (options.fetch ?? fetch)(options.url, init)
-      : await agentFetch({ ...options, path: options.path === undefined ? "get-messages" : `${options.path}/get-messages` }, init);
+      : await agentFetch(
+          { ...options, path: options.path === undefined ? "get-messages" : `${options.path}/get-messages` },
+          init,
+        );
   return readMessages<M>(response);
 }
 

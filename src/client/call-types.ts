@@ -133,5 +133,7 @@ export type CallStreamOf<AgentT> = unknown extends AgentT
   ? <Chunk = unknown, Final = unknown>(method: string, args?: readonly unknown[]) => CallStream<Chunk, Final>
   : <K extends CallName<AgentT>>(
       method: K,
-      ...args: [] extends CallArguments<AgentT[K]> ? [args?: CallArguments<AgentT[K]>] : [args: CallArguments<AgentT[K]>]
+      ...args: [] extends CallArguments<AgentT[K]>
+        ? [args?: CallArguments<AgentT[K]>]
+        : [args: CallArguments<AgentT[K]>]
     ) => CallStream<CallChunk<AgentT[K]>, CallResult<AgentT[K]>>;

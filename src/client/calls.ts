@@ -120,7 +120,9 @@ export class Calls {
     const call = typeof frame.id === "string" ? this.#pending.get(frame.id) : undefined;
     if (call === undefined) return;
     if (frame.success !== true) {
-      return call.fail(new PerdureError("call_failed", typeof frame.error === "string" ? frame.error : "The call failed."));
+      return call.fail(
+        new PerdureError("call_failed", typeof frame.error === "string" ? frame.error : "The call failed."),
+      );
     }
     if (frame.done === false) call.chunk?.(frame.result);
     else call.done(frame.result);

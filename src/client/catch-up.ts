@@ -1,6 +1,13 @@
 import { type MessageBuilder, streamedInput } from "../message/builder.ts";
 import { sameJson } from "../message/json.ts";
-import { isToolPart, type Part, type ToolPart, toolName, type UIMessage, type UIMessageChunk } from "../message/types.ts";
+import {
+  isToolPart,
+  type Part,
+  type ToolPart,
+  toolName,
+  type UIMessage,
+  type UIMessageChunk,
+} from "../message/types.ts";
 
 /*
  * A stream that ended while nobody listened is not kept; the message that it made is. What a listener missed of it is
@@ -75,8 +82,10 @@ function toolChunks(part: ToolPart, have?: ToolPart): UIMessageChunk[] {
   if (have?.state === part.state) return chunks;
   const asked = approval !== undefined && have?.approval === undefined;
   if (asked) chunks.push({ type: "tool-approval-request", approvalId: approval.id, toolCallId });
-  if (part.state === "output-available") chunks.push({ type: "tool-output-available", toolCallId, output: part.output });
-  if (part.state === "output-error") chunks.push({ type: "tool-output-error", toolCallId, errorText: part.errorText ?? "" });
+  if (part.state === "output-available")
+    chunks.push({ type: "tool-output-available", toolCallId, output: part.output });
+  if (part.state === "output-error")
+    chunks.push({ type: "tool-output-error", toolCallId, errorText: part.errorText ?? "" });
   if (part.state === "output-denied") chunks.push({ type: "tool-output-denied", toolCallId });
   return chunks;
 }

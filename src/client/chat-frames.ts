@@ -80,7 +80,9 @@ export function sendFrame(connection: ChatConnection, frame: ClientFrame, sent?:
 
 /** Whether a value has what every message must have. */
 export function isMessage(value: unknown): value is UIMessage {
-  return isJsonObject(value) && typeof value.id === "string" && typeof value.role === "string" && Array.isArray(value.parts);
+  return (
+    isJsonObject(value) && typeof value.id === "string" && typeof value.role === "string" && Array.isArray(value.parts)
+  );
 }
 
 const DEFAULT_ERROR = "Stream error";

@@ -48,7 +48,8 @@ async function readFile(file: File): Promise<FilePart> {
   const url = await new Promise<string>((resolve, reject) => {
     const reader = new FileReader();
     reader.onload = () => resolve(String(reader.result));
-    reader.onerror = () => reject(new PerdureError("bad_input", `${file.name} could not be read.`, { cause: reader.error }));
+    reader.onerror = () =>
+      reject(new PerdureError("bad_input", `${file.name} could not be read.`, { cause: reader.error }));
     reader.readAsDataURL(file);
   });
   return { type: "file", mediaType: file.type, filename: file.name, url };

@@ -42,7 +42,14 @@ export interface ChatHandlers extends ToolHandlers {
   /** A turn that was asked for here failed. */
   readonly onError?: (error: Error) => void;
   /** An answer is complete. */
-  readonly onFinish?: (end: { readonly message: UIMessage; readonly messages: UIMessage[]; readonly isAbort: boolean; readonly isError: boolean }) => void;
+  readonly onFinish?: (end: {
+    readonly message: UIMessage;
+    readonly messages: UIMessage[];
+    readonly isAbort: boolean;
+    readonly isError: boolean;
+  }) => void;
+  /** Whether to ask the agent to go on, after an answer and after each result. */
+  readonly sendAutomaticallyWhen?: (chat: { messages: UIMessage[] }) => boolean | PromiseLike<boolean>;
   /** Once for every turn that ends, also those of others. May send the next message. */
   readonly onTurnEnd?: (end: TurnEnd) => void;
 }

@@ -12,7 +12,8 @@ function bodyOf(...pieces: (string | Uint8Array)[]): ReadableStream<Uint8Array> 
 }
 
 test("events come with their ids, however the bytes were cut", async () => {
-  const text = 'id: 0\ndata: {"a":"ü"}\n\n: a comment\n\ndata: one\ndata: two\n\nid: 7\r\ndata: x\r\n\r\ndata: unfinished';
+  const text =
+    'id: 0\ndata: {"a":"ü"}\n\n: a comment\n\ndata: one\ndata: two\n\nid: 7\r\ndata: x\r\n\r\ndata: unfinished';
   const bytes = new TextEncoder().encode(text);
   const whole = await Array.fromAsync(readEvents(bodyOf(bytes)));
   expect(whole).toEqual([

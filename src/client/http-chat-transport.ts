@@ -52,7 +52,9 @@ export class HttpChatTransport<M extends UIMessage = UIMessage> implements ChatT
   }
 
   /** @throws PerdureError `bad_input` when the agent refuses the request, `disconnected` when it cannot be reached. */
-  async sendMessages(options: Omit<SendOptions, "messages"> & { messages: M[] }): Promise<ReadableStream<UIMessageChunk>> {
+  async sendMessages(
+    options: Omit<SendOptions, "messages"> & { messages: M[] },
+  ): Promise<ReadableStream<UIMessageChunk>> {
     const { tools, body } = this.#options;
     const own = await bodyOf(body);
     const id = newId();
@@ -87,7 +89,8 @@ export class HttpChatTransport<M extends UIMessage = UIMessage> implements ChatT
     const stop = () => {
       left.abort();
       // Stopped here at once. The server is told behind the request itself, as soon as it can be reached.
-      const cancel = () => this.#retrying(() => this.#fetch(`chat/${encodeURIComponent(id)}/cancel`, { method: "POST" }));
+      const cancel = () =>
+        this.#retrying(() => this.#fetch(`chat/${encodeURIComponent(id)}/cancel`, { method: "POST" }));
       void starting.then(cancel, cancel).catch(() => {});
     };
     if (signal?.aborted) stop();
@@ -138,7 +141,8 @@ export class HttpChatTransport<M extends UIMessage = UIMessage> implements ChatT
         if (failures >= MAX_FAILURES) throw error;
       }
       // Without its end mark the stream was cut off, however politely.
-      if (failures >= MAX_FAILURES) throw new PerdureError("disconnected", "The stream broke off and could not be resumed.");
+      if (failures >= MAX_FAILURES)
+        throw new PerdureError("disconnected", "The stream broke off and could not be resumed.");
       await sleep(this.#clock, delay(failures), left);
       const from = `${streamPath(id)}?after=${after}`;
       response = await this.#retrying(() => this.#fetch(from, { method: "GET" }), left);
@@ -170,12 +174,17 @@ export class HttpChatTransport<M extends UIMessage = UIMessage> implements ChatT
     }
   }
 
-  async #fetch(suffix: string, init: RequestInit, request: { headers?: Record<string, string> | Headers } = {}): Promise<Response> {
+  async #fetch(
+    suffix: string,
+    init: RequestInit,
+    request: { headers?: Record<string, string> | Headers } = {},
+  ): Promise<Response> {
     const { query, headers, credentials } = this.#options;
     const asked = typeof query === "function" ? await query() : query;
     const own = typeof headers === "function" ? await headers() : headers;
     const all = new Headers(own);
-    for (const more of [request.headers, init.headers]) new Headers(more).forEach((value, name) => all.set(name, value));
+    for (const more of [request.headers, init.headers])
+      new Headers(more).forEach((value, name) => all.set(name, value));
     const url = withQuery(`${agentHttpUrl(this.#options)}/${suffix}`, asked ?? {});
     const send = this.#options.fetch ?? globalThis.fetch;
     return send(url, { ...init, headers: all, ...(credentials !== undefined && { credentials }) });

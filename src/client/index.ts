@@ -3,14 +3,31 @@
 export { AgentClient, type AgentClientEvents, type AgentClientOptions } from "./agent-client.ts";
 export { agentFetch, type AgentFetchOptions } from "./agent-fetch.ts";
 export type { AgentLocation, AgentRef, Query } from "./agent-url.ts";
-export type { CallArguments, CallName, CallOptions, CallResult, CallStream, ClientStub, StateOf, StreamCallbacks } from "./call-types.ts";
+export type {
+  CallArguments,
+  CallName,
+  CallOptions,
+  CallResult,
+  CallStream,
+  ClientStub,
+  StateOf,
+  StreamCallbacks,
+} from "./call-types.ts";
 export { AgentConnectionError, ConnectionCloseEvent } from "./connection-error.ts";
 export type { ReconnectOptions, SocketClass } from "./reconnecting-socket.ts";
 
 // Chat
 export { AgentChat, type AgentChatOptions } from "./agent-chat.ts";
 export type { ChatInput } from "./chat-input.ts";
-export type { ChatHandlers, ChatSnapshot, ChatStatus, DataChunk, RequestSettings, SendOptions, TurnEnd } from "./chat-types.ts";
+export type {
+  ChatHandlers,
+  ChatSnapshot,
+  ChatStatus,
+  DataChunk,
+  RequestSettings,
+  SendOptions,
+  TurnEnd,
+} from "./chat-types.ts";
 export type { OnToolCall, ToolCall, ToolOutput } from "./tool-runner.ts";
 export type { ChatConnection } from "./chat-frames.ts";
 export type { ChatBodySource, ChatTool } from "./chat-request.ts";

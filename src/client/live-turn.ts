@@ -43,6 +43,8 @@ export class LiveTurn {
   readonly end = Promise.withResolvers<void>();
   #builder: MessageBuilder | undefined;
   #next = 0;
+  /** It began with what was there of the answer. */
+  #goesOn = false;
   #message: UIMessage | undefined;
 
   constructor(id: string, local: boolean, asked?: Asked) {
@@ -56,6 +58,11 @@ export class LiveTurn {
     return this.local && !this.stopped && !this.hidden && this.error === undefined;
   }
 
+  /** Under way, and not asked for here. */
+  get isWatched(): boolean {
+    return !this.local && this.seen && !this.hidden && this.error === undefined;
+  }
+
   /** The id of the answer, once it is known. */
   get messageId(): string | undefined {
     return this.#builder?.id;
@@ -63,7 +70,7 @@ export class LiveTurn {
 
   /** The answer as it is now; undefined while there is nothing to show. */
   get message(): UIMessage | undefined {
-    if (this.hidden || !this.hasContent || this.#builder === undefined) return undefined;
+    if (this.hidden || this.#builder === undefined || !(this.hasContent || this.#goesOn)) return undefined;
     if (this.stale && this.snapshot !== undefined) return this.snapshot;
     return (this.#message ??= toMessage(this.#builder));
   }
@@ -82,10 +89,10 @@ export class LiveTurn {
     if (this.#builder === undefined || again) {
       const base = frame.continuation ? last() : undefined;
       this.#builder = base === undefined ? newBuilder(this.id) : builderFrom(base);
-      this.hasContent = base !== undefined;
+      this.#goesOn = base !== undefined;
     }
     if (applyChunk(this.#builder, chunk)) this.#message = undefined;
-    this.hasContent ||= !SILENT.has(chunk.type) && this.#builder.parts.some(({ type }) => type !== "step-start");
+    this.hasContent ||= !SILENT.has(chunk.type);
     this.snapshot = undefined;
     return chunk;
   }

@@ -1,5 +1,13 @@
 import { sameJson } from "../message/json.ts";
-import { asPart, isAnswered, isToolPart, type Part, type ToolPart, toolParts, type UIMessage } from "../message/types.ts";
+import {
+  asPart,
+  isAnswered,
+  isToolPart,
+  type Part,
+  type ToolPart,
+  toolParts,
+  type UIMessage,
+} from "../message/types.ts";
 
 /** `list` with `message` in the place of the one with its id, or else behind the one with `after`, or else last. */
 export function putMessage(list: readonly UIMessage[], message: UIMessage, after?: string): UIMessage[] {

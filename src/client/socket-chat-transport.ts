@@ -84,7 +84,9 @@ export class SocketChatTransport<M extends UIMessage = UIMessage> implements Cha
   }
 
   /** @throws PerdureError `bad_input` when JSON cannot hold the message or the data. */
-  async sendMessages(options: Omit<SendOptions, "messages"> & { messages: M[] }): Promise<ReadableStream<UIMessageChunk>> {
+  async sendMessages(
+    options: Omit<SendOptions, "messages"> & { messages: M[] },
+  ): Promise<ReadableStream<UIMessageChunk>> {
     const { agent, tools, body } = this.#options;
     const own = await bodyOf(body);
     const request = requestBody(options.messages, options.trigger, clientToolsOf(tools), [own, options.body]);

@@ -15,11 +15,21 @@ const THROTTLE_MS = 50;
 /** The part of an `AgentClient` that the hook needs; its types do not matter here. */
 export type ChatAgent = Pick<
   AgentClient<unknown, never>,
-  "agent" | "name" | "readyState" | "send" | "addEventListener" | "removeEventListener" | "fetch" | "getHttpUrl" | "connectionError" | "close"
+  | "agent"
+  | "name"
+  | "readyState"
+  | "send"
+  | "addEventListener"
+  | "removeEventListener"
+  | "fetch"
+  | "getHttpUrl"
+  | "connectionError"
+  | "close"
 >;
 
 /** Options of {@link useAgentChat}. Callbacks may change with every render. */
-export interface UseAgentChatOptions<M extends UIMessage = UIMessage> extends ChatHandlers, RequestSettings, Omit<AgentChatOptions, "messages"> {
+export interface UseAgentChatOptions<M extends UIMessage = UIMessage>
+  extends ChatHandlers, RequestSettings, Omit<AgentChatOptions, "messages"> {
   /** What `useAgent` returned. Two hooks on one agent show the same chat. */
   readonly agent: ChatAgent;
   readonly id?: string;
@@ -50,6 +60,8 @@ export interface UseAgentChat<M extends UIMessage = UIMessage> extends Omit<Chat
   readonly clearHistory: () => void;
   readonly setMessages: (next: readonly M[] | ((messages: M[]) => readonly M[])) => void;
   readonly addToolOutput: (output: ToolOutput) => void;
+  /** The older name of `addToolOutput`. */
+  readonly addToolResult: (output: ToolOutput & { readonly tool?: string }) => void;
   readonly addToolApprovalResponse: (answer: { readonly id: string; readonly approved: boolean }) => void;
   readonly resumeStream: () => Promise<void>;
   readonly clearError: () => void;
@@ -59,7 +71,9 @@ export interface UseAgentChat<M extends UIMessage = UIMessage> extends Omit<Chat
 const chats = new WeakMap<ChatAgent, AgentChat>();
 
 /** A chat with an agent: its messages, what is under way, and what can be done. */
-export function useAgentChat<_State = unknown, M extends UIMessage = UIMessage>(options: UseAgentChatOptions<M>): UseAgentChat<M> {
+export function useAgentChat<_State = unknown, M extends UIMessage = UIMessage>(
+  options: UseAgentChatOptions<M>,
+): UseAgentChat<M> {
   const { agent, throttle = THROTTLE_MS } = options;
   const key = loadKey(options);
   const chat = chats.get(agent) ?? makeChat(options, key);
@@ -87,13 +101,16 @@ export function useAgentChat<_State = unknown, M extends UIMessage = UIMessage>(
   const actions = useMemo(() => {
     const goesOn = () => latest.current.autoContinueAfterToolResult !== false;
     return {
-      sendMessage: (input?: ChatInput<M>, send?: SendOptions) => chat.sendMessage(input as ChatInput, send, latest.current),
+      sendMessage: (input?: ChatInput<M>, send?: SendOptions) =>
+        chat.sendMessage(input as ChatInput, send, latest.current),
       regenerate: (given?: SendOptions & { readonly messageId?: string }) => chat.regenerate(given, latest.current),
       stop: () => chat.stop(),
       clearHistory: () => chat.clearHistory(),
       setMessages: (next: readonly M[] | ((messages: M[]) => readonly M[])) =>
         chat.setMessages(next as readonly UIMessage[], latest.current.syncMessagesToServer !== false),
       addToolOutput: (output: ToolOutput) => chat.addToolOutput(output, goesOn(), latest.current),
+      addToolResult: ({ tool, ...output }: ToolOutput & { readonly tool?: string }) =>
+        chat.addToolOutput({ ...(tool !== undefined && { toolName: tool }), ...output }, goesOn(), latest.current),
       addToolApprovalResponse: (answer: { readonly id: string; readonly approved: boolean }) =>
         chat.addToolApprovalResponse(answer, goesOn()),
       resumeStream: async () => chat.resumeStream(),
@@ -134,6 +151,7 @@ function loadKey<M extends UIMessage>({ agent, getInitialMessages }: UseAgentCha
 /** The options as the chat sees them: tools that answer do so by the options of their own hook. */
 function handlersOf<M extends UIMessage>(chat: AgentChat, options: UseAgentChatOptions<M>): ChatHandlers {
   const { onToolCall, tools, autoContinueAfterToolResult } = options;
-  const addToolOutput = (output: ToolOutput) => chat.addToolOutput(output, autoContinueAfterToolResult !== false, options);
+  const addToolOutput = (output: ToolOutput) =>
+    chat.addToolOutput(output, autoContinueAfterToolResult !== false, options);
   return { ...options, tools, onToolCall: onToolCall && (({ toolCall }) => onToolCall({ toolCall, addToolOutput })) };
 }

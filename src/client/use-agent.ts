@@ -18,7 +18,9 @@ export interface UseAgentOptions<State = unknown> extends Omit<AgentClientOption
  * A connection to an agent for as long as the component is there. The component is drawn again when the state, the
  * identity or the connection changes; the object stays the same until the address does.
  */
-export function useAgent<AgentT = unknown, State = StateOf<AgentT>>(options: UseAgentOptions<State>): AgentClient<AgentT, State> {
+export function useAgent<AgentT = unknown, State = StateOf<AgentT>>(
+  options: UseAgentOptions<State>,
+): AgentClient<AgentT, State> {
   const latest = useRef(options);
   const key = connectionKey(options);
   // A connection of its own for each address; made here, opened when the component is there.

@@ -29,6 +29,8 @@ export interface Line {
 const GONE = 1006;
 
 export function newLine(): Line {
+  const flow: string[] = [];
+  const short = (f: any) => `${Date.now() % 100000} ${f.type.replace('cf_agent_','')} ${f.id ?? ''} ${f.probeId ?? ''} ${f.done === true ? 'DONE' : ''}${f.replay ? ' replay' : ''}${f.replayComplete ? ' complete' : ''} ${f.outcome ?? ''} ${(f.body ?? '').slice(0, 60)} ${f.messages ? f.messages.map((m: any) => m.id.slice(0, 8) + ':' + m.parts.map((p: any) => p.text ?? '').join('')).join('|') : ''} ${f.init ? JSON.parse(f.init.body).trigger + JSON.parse(f.init.body).messages.map((m: any) => m.id.slice(0, 8)).join(',') : ''}`;
   let down = false;
   const live = new Set<{ lose(): void }>();
   const line: Line = {
@@ -76,6 +78,7 @@ export function newLine(): Line {
 
       send(data: string): void {
         line.sent.push(JSON.parse(data) as Frame);
+        flow.push('> ' + short(JSON.parse(data)));
         this.#inner.send(data);
       }
 
@@ -103,15 +106,16 @@ export function newLine(): Line {
         if (this.readyState === WebSocket.CLOSED) return;
         if (event.type === "open") {
           this.readyState = WebSocket.OPEN;
-          line.opens++;
+          line.opens++; flow.push('OPEN');
         } else if (event.type === "close") {
-          if (this.readyState === WebSocket.OPEN) line.closes++;
+          if (this.readyState === WebSocket.OPEN) { line.closes++; flow.push('CLOSE'); }
           this.readyState = WebSocket.CLOSED;
           live.delete(this);
-        } else if (event instanceof MessageEvent) line.received.push(JSON.parse(event.data as string) as Frame);
+        } else if (event instanceof MessageEvent) { line.received.push(JSON.parse(event.data as string) as Frame); flow.push('< ' + short(JSON.parse(event.data as string))); }
         this.dispatchEvent(event);
       }
     },
   };
+  ((globalThis as any).flow ??= new Map()).set(line, flow);
   return line;
 }

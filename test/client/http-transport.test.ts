@@ -49,7 +49,11 @@ function open(host: { readonly port: number }, options: Partial<HttpChatTranspor
 
 test("a message is sent and its answer streamed; only the new message goes over the wire", async () => {
   const { host, agent, turns, model } = await startTalk({ script: ({ turn }) => `answer ${turn}` });
-  const tab = open(host, { body: { zone: "UTC" }, headers: () => ({ "x-a": "1" }), query: async () => ({ token: "t" }) });
+  const tab = open(host, {
+    body: { zone: "UTC" },
+    headers: () => ({ "x-a": "1" }),
+    query: async () => ({ token: "t" }),
+  });
   for (const turn of [0, 1]) await tab.chat.sendMessage({ text: `question ${turn}` });
   await tab.settles([0, 1].flatMap((n) => [`user: question ${n}`, `assistant: answer ${n}`]));
   expect(tab.chat.messages).toEqual(await agent.stored());

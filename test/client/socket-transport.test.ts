@@ -23,7 +23,9 @@ test("a message is sent and its answer streamed; only the new message goes over 
   const all = [0, 1, 2].flatMap((n) => [`user: question ${n}`, `assistant: answer ${n}`]);
   await tab.settles(all);
   expect(tab.chat.messages).toEqual(await agent.stored());
-  const bodies = tab.line.sent.map(({ init }) => JSON.parse((init as { body: string }).body) as { messages: unknown[] });
+  const bodies = tab.line.sent.map(
+    ({ init }) => JSON.parse((init as { body: string }).body) as { messages: unknown[] },
+  );
   expect(bodies.map(({ messages }) => messages.length)).toEqual([1, 1, 1]);
   expect(turns.map(({ body }) => body?.level)).toEqual(["hook", "message", "hook"]);
 });
