@@ -1,15 +1,19 @@
 import { newId } from "../id.ts";
 import { applyToolApproval, applyToolResult } from "../message/tool-answer.ts";
 import { toolName, toolParts, type UIMessage } from "../message/types.ts";
+import { ChatAudience } from "./chat-audience.ts";
 import { type ChatConnection, type ChatFrame, readChatFrame, type ResponseFrame, sendFrame } from "./chat-frames.ts";
 import { type ChatInput, toUserMessage } from "./chat-input.ts";
 import { type ChatTrigger, clientToolsOf } from "./chat-request.ts";
-import type { ChatHandlers, ChatSnapshot, DataChunk, RequestSettings, SendOptions, TurnEnd } from "./chat-types.ts";
+import type { ChatHandlers, ChatSnapshot, DataChunk, RequestSettings, SendOptions } from "./chat-types.ts";
 import { viewOf } from "./chat-view.ts";
 import { LiveTurn } from "./live-turn.ts";
-import { idBefore, keepObjects, putMessage, updateMessage } from "./message-list.ts";
+import { mergeTranscript } from "./merge-transcript.ts";
+import { findCall, putMessage, updateMessage } from "./message-list.ts";
 import { requestFrame } from "./request-frame.ts";
+import { endOf, RecentIds } from "./turn-end.ts";
 import { StreamFinder } from "./stream-finder.ts";
+import { toolResultFrame } from "./tool-result-frame.ts";
 import { type ToolOutput, ToolRunner } from "./tool-runner.ts";
 
 /** How many turns that are over are remembered, so that a late word of one is known for what it is. */
@@ -38,11 +42,10 @@ export class AgentChat {
   readonly #connection: ChatConnection;
   readonly #options: AgentChatOptions;
   readonly #turns = new Map<string, LiveTurn>();
-  readonly #ended = new Set<string>();
+  readonly #ended = new RecentIds(REMEMBERED_TURNS);
   readonly #finder: StreamFinder;
   readonly #tools: ToolRunner;
-  readonly #handlers = new Set<() => ChatHandlers>();
-  readonly #listeners = new Set<(urgent: boolean) => void>();
+  readonly #audience = new ChatAudience();
   #list: UIMessage[];
   #failure: Error | undefined;
   #cutOff = false;
@@ -69,16 +72,11 @@ export class AgentChat {
 
   /** Calls `listener` after each change; `urgent` when more than the text of an answer has changed. */
   subscribe(listener: (urgent: boolean) => void, handlers?: () => ChatHandlers): () => void {
-    this.#listeners.add(listener);
-    if (handlers !== undefined) this.#handlers.add(handlers);
     if (!this.#started) {
       this.#started = true;
       if (this.#connection.readyState === 1) this.#opened();
     }
-    return () => {
-      this.#listeners.delete(listener);
-      if (handlers !== undefined) this.#handlers.delete(handlers);
-    };
+    return this.#audience.add(listener, handlers);
   }
 
   /** What there is to show; the same object until something changes. */
@@ -151,21 +149,12 @@ export class AgentChat {
 
   /** Gives a call its result. The first one counts, here and on the server. */
   addToolOutput(output: ToolOutput, autoContinue = true, settings: RequestSettings = {}): void {
-    const { toolCallId, state, errorText } = output;
+    const { toolCallId } = output;
     this.#change(toolCallId, (message) => applyToolResult(message, output).message);
-    const goesOn = autoContinue && state !== "output-error";
-    const clientTools = clientToolsOf(settings.tools);
-    const name = output.toolName ?? this.#nameOf(toolCallId);
-    sendFrame(this.#connection, {
-      type: "cf_agent_tool_result",
-      toolCallId,
-      toolName: name,
-      ...(state === "output-error"
-        ? { state, ...(errorText !== undefined && { errorText }) }
-        : { output: output.output }),
-      autoContinue: goesOn,
-      ...(clientTools !== undefined && { clientTools }),
-    });
+    const goesOn = autoContinue && output.state !== "output-error";
+    const part = findCall(this.#list, toolCallId);
+    const name = part === undefined ? "" : toolName(part);
+    sendFrame(this.#connection, toolResultFrame(name, output, goesOn, clientToolsOf(settings.tools)));
     this.#answered(goesOn);
   }
 
@@ -174,8 +163,7 @@ export class AgentChat {
     { id, approved }: { readonly id: string; readonly approved: boolean },
     autoContinue = true,
   ): void {
-    const parts = this.messages.flatMap(toolParts);
-    const part = parts.find(({ approval, toolCallId }) => approval?.id === id || toolCallId === id);
+    const part = findCall(this.messages, id);
     if (part === undefined) return;
     const { toolCallId } = part;
     this.#change(toolCallId, (message) => applyToolApproval(message, { toolCallId, approved }).message);
@@ -240,10 +228,10 @@ export class AgentChat {
     Object.assign(turn, { seen: true, stale: false, accepted: true });
     if (turn.local) this.#cutOff = false;
     const chunk = turn.apply(frame, () => this.#list.findLast(({ role }) => role === "assistant"));
-    if (chunk?.type.startsWith("data-") === true) this.#tell("onData", chunk as DataChunk);
+    if (chunk?.type.startsWith("data-") === true) this.#audience.tell("onData", chunk as DataChunk);
     if (chunk !== undefined && turn.isActive && turn.hasContent) this.#failure = undefined;
-    const { message } = turn;
-    if (message !== undefined && !wasShown) this.#list = putMessage(this.#list, message, turn.asked?.messageId);
+    const message = wasShown ? undefined : turn.message;
+    if (message !== undefined) this.#list = putMessage(this.#list, message, turn.asked?.messageId);
     if (frame.error !== undefined && turn.error === undefined) this.#failed(turn, frame.error);
     if (frame.done) this.#over(turn, frame);
     else this.#changed(frame.error !== undefined || wasShown !== turn.hasContent);
@@ -254,14 +242,15 @@ export class AgentChat {
     turn.error = text;
     if (!counts) return;
     this.#failure = new Error(text);
-    this.#tell("onError", this.#failure);
+    this.#audience.tell("onError", this.#failure);
   }
 
-  #over(turn: LiveTurn, { id, outcome, messageIds, replay, error }: ResponseFrame): void {
+  #over(turn: LiveTurn, frame: ResponseFrame): void {
+    const { id, outcome } = frame;
     const message = turn.snapshot ?? turn.message;
     if (message !== undefined && !turn.hidden) this.#list = putMessage(this.#list, message, turn.asked?.messageId);
     this.#turns.delete(id);
-    this.#remember(id);
+    this.#ended.add(id);
     // Turned away: the conversation was told without the message that was sent.
     if (outcome === "skipped" && turn.missing) {
       this.#list = this.#list.filter((one) => one.id !== turn.asked?.messageId);
@@ -273,44 +262,18 @@ export class AgentChat {
     this.#goOn();
     if (turn.local && !turn.stopped && turn.error === undefined) void this.#sendAutomatically();
     if (outcome === "recovering") return;
-    const text = error ?? turn.error;
-    const how = outcome ?? (text === undefined ? "completed" : "error");
-    const end: TurnEnd = {
-      requestId: id,
-      outcome: how,
-      replay,
-      ...(messageIds && { messageIds }),
-      ...(how === "error" && { error: text ?? "" }),
-    };
+    const end = endOf(frame, turn);
     if (message !== undefined && turn.local) {
-      this.#tell("onFinish", {
-        message,
-        messages: this.messages,
-        isAbort: how === "aborted",
-        isError: how === "error",
-      });
+      const { outcome: how } = end;
+      const isError = how === "error";
+      this.#audience.tell("onFinish", { message, messages: this.messages, isAbort: how === "aborted", isError });
     }
     // Behind the change of the status, so that it may send.
-    queueMicrotask(() => this.#tell("onTurnEnd", end));
+    queueMicrotask(() => this.#audience.tell("onTurnEnd", end));
   }
 
   #transcript(messages: readonly UIMessage[]): void {
-    const ids = new Set(messages.map(({ id }) => id));
-    const old = this.messages;
-    let next = keepObjects(old, messages);
-    for (const turn of this.#turns.values()) {
-      const asked = old.find(({ id }) => id === turn.asked?.messageId);
-      turn.missing = asked !== undefined && !ids.has(asked.id);
-      turn.accepted ||= asked !== undefined && !turn.missing;
-      // Not there yet, or never: its end will tell.
-      if (asked !== undefined && turn.missing && !turn.accepted && !turn.hidden) next = putMessage(next, asked);
-      const { message } = turn;
-      if (message === undefined) continue;
-      turn.snapshot = messages.find(({ id }) => id === message.id);
-      if (turn.snapshot !== undefined && !turn.stale) next = putMessage(next, message);
-      else if (turn.snapshot === undefined && !turn.stale) next = putMessage(next, message, idBefore(old, message.id));
-    }
-    this.#list = next;
+    this.#list = mergeTranscript(this.messages, messages, this.#turns.values());
     this.#changed(true);
     this.#goOn();
   }
@@ -370,12 +333,15 @@ export class AgentChat {
       const made = requestFrame({ id, messages, trigger, messageId: replaces }, options, settings);
       frame = typeof made === "string" ? made : await made;
       // Stopped, or forgotten, while the data was on its way.
-      if (turn.stopped || turn.hidden) this.#turns.delete(id);
-      else turn.asked?.request();
+      if (!turn.stopped && !turn.hidden) turn.asked?.request();
+      else {
+        this.#turns.delete(id);
+        return this.#changed(true);
+      }
     } catch (error) {
       this.#turns.delete(id);
       this.#failure = error instanceof Error ? error : new Error(String(error));
-      this.#tell("onError", this.#failure);
+      this.#audience.tell("onError", this.#failure);
       return this.#changed(true);
     }
     return turn.end.promise;
@@ -413,8 +379,8 @@ export class AgentChat {
 
   /** Asks the agent to go on, if one who listens wants that now. */
   async #sendAutomatically(): Promise<void> {
-    for (const handlers of this.#handlers) {
-      const { sendAutomaticallyWhen, ...settings } = handlers();
+    for (const handlers of this.#audience.handlers()) {
+      const { sendAutomaticallyWhen, ...settings } = handlers;
       if (sendAutomaticallyWhen === undefined || this.#turns.size > 0) continue;
       const wanted = await sendAutomaticallyWhen({ messages: this.messages });
       if (wanted && this.#turns.size === 0) return this.sendMessage(undefined, {}, settings);
@@ -424,12 +390,7 @@ export class AgentChat {
   #runTools(): void {
     const last = this.messages.at(-1);
     if (last?.role !== "assistant") return;
-    for (const handlers of this.#handlers) this.#tools.run(last, handlers());
-  }
-
-  #nameOf(toolCallId: string): string {
-    const part = this.messages.flatMap(toolParts).find((one) => one.toolCallId === toolCallId);
-    return part === undefined ? "" : toolName(part);
+    for (const handlers of this.#audience.handlers()) this.#tools.run(last, handlers);
   }
 
   // What is shown
@@ -457,19 +418,6 @@ export class AgentChat {
 
   #changed(urgent: boolean): void {
     this.#snapshot = undefined;
-    for (const listener of this.#listeners) listener(urgent);
-  }
-
-  #tell<K extends "onData" | "onError" | "onFinish" | "onTurnEnd">(
-    name: K,
-    value: Parameters<NonNullable<ChatHandlers[K]>>[0],
-  ): void {
-    for (const handlers of this.#handlers) (handlers()[name] as ((value: unknown) => void) | undefined)?.(value);
-  }
-
-  #remember(id: string): void {
-    this.#ended.add(id);
-    const [oldest] = this.#ended;
-    if (this.#ended.size > REMEMBERED_TURNS && oldest !== undefined) this.#ended.delete(oldest);
+    this.#audience.changed(urgent);
   }
 }

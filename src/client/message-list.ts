@@ -49,6 +49,11 @@ function keepAnswers(old: UIMessage, message: UIMessage): Part[] {
   });
 }
 
+/** The call with this id, or with a question for approval of this id. */
+export function findCall(list: readonly UIMessage[], id: string): ToolPart | undefined {
+  return list.flatMap(toolParts).find(({ approval, toolCallId }) => toolCallId === id || approval?.id === id);
+}
+
 /** The id of the message before the one with `id`. */
 export function idBefore(list: readonly UIMessage[], id: string): string | undefined {
   const at = list.findIndex((message) => message.id === id);

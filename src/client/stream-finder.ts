@@ -19,6 +19,8 @@ export class StreamFinder {
   readonly #book: TurnBook;
   #probe: string | undefined;
   #probes = 0;
+  /** Whether an answer had been given when it was asked: otherwise the reply says nothing about it. */
+  #askedFor = false;
   /** How many questions had been asked when a stream was acknowledged: an offer may come twice for one. */
   readonly #acknowledged = new Map<string, number>();
   /** An answer was given here, and the turn that it makes go on is not there yet. */
@@ -33,7 +35,8 @@ export class StreamFinder {
 
   /** Asks whether anything runs. Only with a connection: otherwise it is asked when there is one. */
   ask(): void {
-    if (this.#connection.readyState !== 1) return;
+    if (this.#connection.readyState !== 1 || (this.#probe !== undefined && this.#askedFor === this.awaiting)) return;
+    this.#askedFor = this.awaiting;
     this.#probe = newId();
     this.#probes++;
     sendFrame(this.#connection, { type: "cf_agent_stream_resume_request", probeId: this.#probe });
@@ -53,7 +56,7 @@ export class StreamFinder {
     if (frame.kind === "none") {
       if (frame.probeId !== undefined && frame.probeId !== this.#probe) return;
       this.#found();
-      this.awaiting = false;
+      if (this.#askedFor || frame.probeId === undefined) this.awaiting = false;
       for (const [id, turn] of this.#book.turns) {
         if (turn.asked === undefined && !turn.seen && !turn.stale) this.#book.turns.delete(id);
       }

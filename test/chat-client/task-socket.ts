@@ -17,7 +17,7 @@ export interface Line {
   readonly received: Frame[];
   /** How often a socket opened. */
   opens: number;
-  /** How often an open socket was lost. */
+  /** How often an open socket was lost, or given up. */
   closes: number;
   /** Loses the connection, and all tries fail until {@link Line.mend}. Nothing that is under way arrives any more. */
   cut(): void;
@@ -29,8 +29,6 @@ export interface Line {
 const GONE = 1006;
 
 export function newLine(): Line {
-  const flow: string[] = [];
-  const short = (f: any) => `${Date.now() % 100000} ${f.type.replace('cf_agent_','')} ${f.id ?? ''} ${f.probeId ?? ''} ${f.done === true ? 'DONE' : ''}${f.replay ? ' replay' : ''}${f.replayComplete ? ' complete' : ''} ${f.outcome ?? ''} ${(f.body ?? '').slice(0, 60)} ${f.messages ? f.messages.map((m: any) => m.id.slice(0, 8) + ':' + m.parts.map((p: any) => p.text ?? '').join('')).join('|') : ''} ${f.init ? JSON.parse(f.init.body).trigger + JSON.parse(f.init.body).messages.map((m: any) => m.id.slice(0, 8)).join(',') : ''}`;
   let down = false;
   const live = new Set<{ lose(): void }>();
   const line: Line = {
@@ -78,11 +76,11 @@ export function newLine(): Line {
 
       send(data: string): void {
         line.sent.push(JSON.parse(data) as Frame);
-        flow.push('> ' + short(JSON.parse(data)));
         this.#inner.send(data);
       }
 
       close(code?: number, reason?: string): void {
+        if (this.readyState === WebSocket.OPEN) line.closes++;
         if (this.readyState < WebSocket.CLOSING) this.readyState = WebSocket.CLOSING;
         this.#inner.close(code, reason);
       }
@@ -106,16 +104,15 @@ export function newLine(): Line {
         if (this.readyState === WebSocket.CLOSED) return;
         if (event.type === "open") {
           this.readyState = WebSocket.OPEN;
-          line.opens++; flow.push('OPEN');
+          line.opens++;
         } else if (event.type === "close") {
-          if (this.readyState === WebSocket.OPEN) { line.closes++; flow.push('CLOSE'); }
+          if (this.readyState === WebSocket.OPEN) line.closes++;
           this.readyState = WebSocket.CLOSED;
           live.delete(this);
-        } else if (event instanceof MessageEvent) { line.received.push(JSON.parse(event.data as string) as Frame); flow.push('< ' + short(JSON.parse(event.data as string))); }
+        } else if (event instanceof MessageEvent) line.received.push(JSON.parse(event.data as string) as Frame);
         this.dispatchEvent(event);
       }
     },
   };
-  ((globalThis as any).flow ??= new Map()).set(line, flow);
   return line;
 }
