@@ -65,8 +65,13 @@ export class ChatFeature implements Feature {
     return new Response(storedJson(this.room.chat), { headers: { "content-type": "application/json" } });
   }
 
+  drain(): void {
+    this.#room?.live.drain();
+  }
+
   halt(reason: unknown): void {
     this.#room?.chat.halt(reason);
+    this.#room?.live.halt();
   }
 }
 

@@ -15,7 +15,8 @@ import { readJson } from "../wire/json.ts";
  *
  *   GET    …/get-messages             the conversation
  *   GET    …/chat                     what runs and what waits
- *   POST   …/chat                     a turn; with `accept: text/event-stream` its stream, else 202 and its id
+ *   POST   …/chat                     a turn; its stream with `accept: text/event-stream` or for the AI SDK's own
+ *                                     transport, else 202 and its id
  *   GET    …/chat/{id}/stream         the stream from `?after=N` or `Last-Event-ID` on; 204 when there is none
  *   POST   …/chat/{id}/cancel         stop
  *   POST   …/chat/tools/{toolCallId}  { output } | { errorText } | { approved, reason? }
@@ -26,6 +27,9 @@ import { readJson } from "../wire/json.ts";
 
 /** What a path behind the agent's address asks for: the method and the route, and the id in it. */
 const ROUTE = /(?:^|\/)chat(?:\/tools\/(?<call>[^/]+)|\/(?<turn>[^/]+)\/(?<what>stream|cancel))?\/?$/;
+
+/** The number before that of the first chunk. */
+const FROM_THE_START = -1;
 
 /**
  * Answers a request that is about the chat; undefined for any other.
@@ -82,13 +86,45 @@ async function post(chat: Chat, live: LiveChat, request: Request): Promise<Respo
   const trigger = body.trigger === "regenerate-message" ? "regenerate" : "submit";
   const known = readTurn(chat.host, id);
   if (known === undefined) {
+    takeAnswers(chat, body.messages.at(-1));
     const refusal = chat.submit({ ...body, id, trigger }, undefined);
     if (refusal !== undefined) throw new PerdureError("bad_input", refusal);
   }
   const turn = readTurn(chat.host, id);
   if (turn === undefined) return Response.json({ id, status: "skipped" }, { status: 409 });
-  if ((request.headers.get("accept") ?? "").includes("text/event-stream")) return streamTurn(chat.host, live, turn, 0);
+  if (wantsStream(request, value)) return streamTurn(chat.host, live, turn, 0);
   return Response.json({ id, status: turn.status }, { status: 202 });
+}
+
+/** The AI SDK's transport always reads a stream, and does not say so: it is known by the field that it always sends. */
+function wantsStream(request: Request, body: Record<string, unknown>): boolean {
+  const accept = request.headers.get("accept") ?? "";
+  if (accept.includes("text/event-stream")) return true;
+  return typeof body.trigger === "string" && !accept.includes("application/json");
+}
+
+/** The AI SDK's transport has no other way to answer tool calls than in the message that it sends back. */
+function takeAnswers(chat: Chat, last: unknown): void {
+  if (!isRecord(last) || last.role !== "assistant" || !Array.isArray(last.parts)) return;
+  for (const part of last.parts as unknown[]) {
+    if (!isRecord(part) || typeof part.toolCallId !== "string") continue;
+    const answer = toAnswer(part);
+    if (answer !== undefined) chat.answerTool({ toolCallId: part.toolCallId, answer, autoContinue: false }, undefined);
+  }
+}
+
+/** What a tool part of a client says that the client may say. */
+function toAnswer(part: Record<string, unknown>): ToolAnswer["answer"] | undefined {
+  if (part.state === "output-available")
+    return { kind: "result", result: { state: "output-available", output: part.output } };
+  if (part.state === "output-error") {
+    const errorText = typeof part.errorText === "string" ? part.errorText : undefined;
+    return { kind: "result", result: { state: "output-error", errorText } };
+  }
+  const { approval } = part;
+  if (!isRecord(approval) || typeof approval.approved !== "boolean") return undefined;
+  const reason = typeof approval.reason === "string" ? approval.reason : undefined;
+  return { kind: "approval", approved: approval.approved, reason };
 }
 
 function follow(chat: Chat, live: LiveChat, request: Request, id: string): Response {
@@ -96,8 +132,8 @@ function follow(chat: Chat, live: LiveChat, request: Request, id: string): Respo
   const turn = readTurn(chat.host, id) ?? current(chat);
   if (turn === undefined) return new Response(null, { status: 204, headers: STREAM_HEADERS });
   const last = url.searchParams.get("after") ?? request.headers.get("last-event-id");
-  const after = last === null ? -1 : Number(last);
-  if (!Number.isInteger(after))
+  const after = last === null ? FROM_THE_START : last.trim() === "" ? Number.NaN : Number(last);
+  if (!Number.isInteger(after) || after < FROM_THE_START)
     throw new PerdureError("bad_input", "`after` must be the number of the last chunk that was seen.");
   return streamTurn(chat.host, live, turn, after + 1);
 }

@@ -18,6 +18,8 @@ export interface Feature {
   /** Answers a request before `onRequest` does, or returns undefined. `rest` is the path behind the agent's address. */
   request?(request: Request, rest: string): Response | undefined | Promise<Response | undefined>;
   closed?(connection: Connection): void;
+  /** The host is about to stop: nothing new is begun, what runs may come to its end. */
+  drain?(): void;
   /** This life ends now. */
   halt?(reason: unknown): void;
 }

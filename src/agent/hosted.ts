@@ -85,6 +85,7 @@ export class Hosting implements HostedAgent {
 
   drain(): void {
     this.#own.draining = true;
+    for (const feature of this.#own.features) feature.drain?.();
   }
 
   halt(reason: unknown): void {

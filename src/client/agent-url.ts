@@ -54,7 +54,9 @@ export function agentHttpUrl(location: AgentLocation): string {
 
 /** `url` with `query` added to what it has. */
 export function withQuery(url: string, query: Query): string {
-  const pairs = Object.entries(query).flatMap(([key, value]) => (value == null ? [] : [[key, value]]));
+  const pairs = Object.entries(query).flatMap(([key, value]) =>
+    value === null || value === undefined ? [] : [[key, value]],
+  );
   if (pairs.length === 0) return url;
   return `${url}${url.includes("?") ? "&" : "?"}${new URLSearchParams(pairs)}`;
 }

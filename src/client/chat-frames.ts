@@ -28,6 +28,8 @@ export interface ResponseFrame {
   readonly error: string | undefined;
   readonly continuation: boolean;
   readonly replay: boolean;
+  /** All that was said before has been told. */
+  readonly caughtUp: boolean;
   readonly messageIds: readonly string[] | undefined;
   readonly outcome: TurnOutcome | undefined;
 }
@@ -99,6 +101,7 @@ function response(id: string, frame: JsonObject): ResponseFrame {
     error: failed ? body || DEFAULT_ERROR : undefined,
     continuation: frame.continuation === true,
     replay: frame.replay === true,
+    caughtUp: frame.replayComplete === true,
     messageIds: Array.isArray(frame.messageIds) ? (frame.messageIds as string[]) : undefined,
     outcome: text(frame.outcome) as TurnOutcome | undefined,
   };

@@ -47,7 +47,7 @@ function isPartList(files: FileList | readonly FilePart[]): files is readonly Fi
 async function readFile(file: File): Promise<FilePart> {
   const url = await new Promise<string>((resolve, reject) => {
     const reader = new FileReader();
-    reader.onload = () => resolve(String(reader.result));
+    reader.onload = () => resolve(typeof reader.result === "string" ? reader.result : "");
     reader.onerror = () =>
       reject(new PerdureError("bad_input", `${file.name} could not be read.`, { cause: reader.error }));
     reader.readAsDataURL(file);

@@ -36,12 +36,14 @@ export function clientToolsOf(tools: Readonly<Record<string, ChatTool>> | undefi
 
 /**
  * What has to be sent of a conversation: the last message. The agent has all that came before, and takes nothing of it
- * from clients. A regenerate is cut behind it, an edit replaces it, and an answer as the last one means "go on".
+ * from clients. (With those right before it that could not be sent, by their ids.) A regenerate is cut behind it, an edit replaces it, and an answer as the last one means "go on".
  */
-export function newMessages(messages: readonly UIMessage[]): UIMessage[] {
+export function newMessages(messages: readonly UIMessage[], unsent?: ReadonlySet<string>): UIMessage[] {
   const last = messages.at(-1);
   if (last === undefined) return [];
-  return last.role === "user" ? [last] : [{ id: last.id, role: last.role, parts: [] }];
+  if (last.role !== "user") return [{ id: last.id, role: last.role, parts: [] }];
+  const known = messages.findLastIndex(({ id }, at) => at < messages.length - 1 && unsent?.has(id) !== true);
+  return messages.slice(known + 1);
 }
 
 /** The body of a request. Later ones of `bodies` win over earlier ones. */
@@ -50,10 +52,11 @@ export function requestBody(
   trigger: ChatTrigger,
   tools: readonly ClientTool[] | undefined,
   bodies: readonly (object | undefined)[],
+  unsent?: ReadonlySet<string>,
 ): Record<string, unknown> {
   return {
     ...Object.assign({}, ...bodies.filter((body) => body !== undefined)),
-    messages: newMessages(messages),
+    messages: newMessages(messages, unsent),
     trigger,
     ...(tools !== undefined && { clientTools: tools }),
   };

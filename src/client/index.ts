@@ -17,7 +17,8 @@ export { AgentConnectionError, ConnectionCloseEvent } from "./connection-error.t
 export type { ReconnectOptions, SocketClass } from "./reconnecting-socket.ts";
 
 // Chat
-export { AgentChat, type AgentChatOptions } from "./agent-chat.ts";
+export { AgentChat } from "./agent-chat.ts";
+export type { AgentChatOptions } from "./chat-feed.ts";
 export type { ChatInput } from "./chat-input.ts";
 export type {
   ChatHandlers,

@@ -55,12 +55,12 @@ export class LiveTurn {
 
   /** Under way, as far as the status of the chat is concerned. */
   get isActive(): boolean {
-    return this.local && !this.stopped && !this.hidden && this.error === undefined;
+    return this.local && !this.stopped && this.error === undefined;
   }
 
   /** Under way, and not asked for here. */
   get isWatched(): boolean {
-    return !this.local && this.seen && !this.hidden && this.error === undefined;
+    return !this.local && this.seen && this.error === undefined;
   }
 
   /** The id of the answer, once it is known. */
@@ -82,6 +82,8 @@ export class LiveTurn {
    */
   apply(frame: ResponseFrame, last: () => UIMessage | undefined): UIMessageChunk | undefined {
     const { chunk, seq } = frame;
+    // Until the replay is through, what the conversation had is more.
+    if (!frame.done && (!frame.replay || frame.caughtUp)) this.#isCurrent();
     if (chunk === undefined || (seq !== undefined && seq < this.#next)) return undefined;
     if (seq !== undefined) this.#next = seq + 1;
     // A server that does not number its chunks begins anew.
@@ -93,8 +95,13 @@ export class LiveTurn {
     }
     if (applyChunk(this.#builder, chunk)) this.#message = undefined;
     this.hasContent ||= !SILENT.has(chunk.type);
-    this.snapshot = undefined;
+    if (!this.stale) this.snapshot = undefined;
     return chunk;
+  }
+
+  #isCurrent(): void {
+    if (this.stale) this.snapshot = undefined;
+    this.stale = false;
   }
 
   /** Takes over the answers to calls from `message`, which is the same one. */

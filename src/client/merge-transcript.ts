@@ -11,9 +11,13 @@ export function mergeTranscript(
   old: readonly UIMessage[],
   incoming: readonly UIMessage[],
   turns: Iterable<LiveTurn>,
+  unsent: ReadonlySet<string> = new Set(),
 ): UIMessage[] {
   const ids = new Set(incoming.map(({ id }) => id));
   let next = keepObjects(old, incoming);
+  for (const message of old) {
+    if (unsent.has(message.id)) next = putMessage(next, message, idBefore(old, message.id));
+  }
   for (const turn of turns) {
     const asked = old.find(({ id }) => id === turn.asked?.messageId);
     turn.missing = asked !== undefined && !ids.has(asked.id);

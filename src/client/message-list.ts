@@ -54,6 +54,12 @@ export function findCall(list: readonly UIMessage[], id: string): ToolPart | und
   return list.flatMap(toolParts).find(({ approval, toolCallId }) => toolCallId === id || approval?.id === id);
 }
 
+/** The message behind which an answer is given anew: the last answer, or that of the message with `id`. */
+export function beforeAnswer(list: readonly UIMessage[], id: string | undefined): UIMessage | undefined {
+  const at = list.findLastIndex((message) => (id === undefined ? message.role === "assistant" : message.id === id));
+  return list[at]?.role === "assistant" ? list[at - 1] : (list[at] ?? list.at(-1));
+}
+
 /** The id of the message before the one with `id`. */
 export function idBefore(list: readonly UIMessage[], id: string): string | undefined {
   const at = list.findIndex((message) => message.id === id);

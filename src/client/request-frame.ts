@@ -11,6 +11,8 @@ export interface ChatAsk {
   readonly trigger: ChatTrigger;
   /** The message that is edited or answered anew. */
   readonly messageId: string | undefined;
+  /** Messages that the agent has not got. */
+  readonly unsent: ReadonlySet<string>;
 }
 
 /**
@@ -22,7 +24,8 @@ export function requestFrame(ask: ChatAsk, options: SendOptions, settings: Reque
   const prepare = (ready: object | undefined): string | Promise<string> => {
     const all = { ...ready, ...options.body };
     const body = Object.keys(all).length > 0 ? all : undefined;
-    const prepared = settings.prepareSendMessagesRequest?.({ ...ask, body });
+    const { unsent: _unsent, ...asked } = ask;
+    const prepared = settings.prepareSendMessagesRequest?.({ ...asked, body });
     const finish = (more: { readonly body?: object } | undefined) =>
       write(ask, [ready, more?.body, options.body], settings);
     return prepared instanceof Promise ? prepared.then(finish) : finish(prepared);
@@ -31,11 +34,11 @@ export function requestFrame(ask: ChatAsk, options: SendOptions, settings: Reque
 }
 
 function write(
-  { id, messages, trigger }: ChatAsk,
+  { id, messages, trigger, unsent }: ChatAsk,
   bodies: readonly (object | undefined)[],
   settings: RequestSettings,
 ): string {
-  const request = requestBody(messages, trigger, clientToolsOf(settings.tools), bodies);
+  const request = requestBody(messages, trigger, clientToolsOf(settings.tools), bodies, unsent);
   const init = { method: "POST" as const, body: writeJson(request, "The body of a chat request") };
   const frame: ChatRequestFrame = { type: "cf_agent_use_chat_request", id, init };
   return JSON.stringify(frame);

@@ -1,6 +1,7 @@
 import { useCallback, useEffect, useMemo, useRef, useSyncExternalStore } from "react";
 import type { UIMessage } from "../message/types.ts";
-import { AgentChat, type AgentChatOptions } from "./agent-chat.ts";
+import { AgentChat } from "./agent-chat.ts";
+import type { AgentChatOptions } from "./chat-feed.ts";
 import type { AgentClient } from "./agent-client.ts";
 import { readMessages } from "./agent-messages.ts";
 import type { ChatInput } from "./chat-input.ts";

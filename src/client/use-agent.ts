@@ -55,7 +55,7 @@ function watcher(client: Pick<AgentClient, "addEventListener" | "removeEventList
   let version = 0;
   return {
     version: () => version,
-    subscribe(listener: () => void): () => void {
+    subscribe: (listener: () => void): (() => void) => {
       const changed = () => {
         version++;
         listener();

@@ -23,18 +23,23 @@ export const STREAM_HEADERS: Readonly<Record<string, string>> = {
 export function streamTurn(host: AgentHost, live: LiveChat, turn: TurnRow, from: number): Response {
   const encoder = new TextEncoder();
   let leave = () => {};
+  let replaying = false;
   const body = new ReadableStream<Uint8Array>(
     {
       start(controller) {
-        const write = (text: string) =>
+        const write = (text: string, isReplay = false) =>
           host.show(() => {
             if (!live.followers.has(follower)) return;
+            // A log that is longer than what may wait is no fault of the reader.
+            replaying = isReplay;
             controller.enqueue(encoder.encode(text));
+            replaying = false;
             if ((controller.desiredSize ?? 0) >= 0) return;
             leave();
             controller.error(new Error("The reader was too slow. Come back with the last event id."));
           });
         const follower: Follower = {
+          seq: turn.seq,
           chunks(which, chunks) {
             if (which.seq === turn.seq) write(chunks.map((chunk) => toEvent(chunk, from)).join(""));
           },
@@ -42,19 +47,31 @@ export function streamTurn(host: AgentHost, live: LiveChat, turn: TurnRow, from:
             if (which.seq !== turn.seq) return;
             write(endEvents(turn, end));
             host.show(() => {
-              if (live.followers.delete(follower)) controller.close();
+              if (!live.followers.has(follower)) return;
+              leave();
+              controller.close();
             });
           },
+          gone() {
+            leave();
+            controller.error(new Error("The agent has left memory. Come back with the last event id."));
+          },
         };
-        leave = () => live.followers.delete(follower);
+        const left = Promise.withResolvers<void>();
+        leave = () => {
+          if (live.followers.delete(follower)) left.resolve();
+        };
         live.followers.add(follower);
+        // The next life would not know of this one, and the reader would wait forever.
+        void host.keepAwake(left.promise);
         const stored = readChunks(host, turn.seq, from);
-        if (stored.length > 0) write(stored.map((chunk, i) => toEvent({ body: chunk, seq: from + i }, from)).join(""));
+        const events = stored.map((body, i) => toEvent({ body, seq: from + i }, from));
+        if (events.length > 0) write(events.join(""), true);
         if (isOver(turn)) follower.ended(turn, { status: turn.status, error: turn.error ?? undefined });
       },
       cancel: () => leave(),
     },
-    { highWaterMark: MAX_WAITING_BYTES, size: (bytes) => bytes?.byteLength ?? 0 },
+    { highWaterMark: MAX_WAITING_BYTES, size: (bytes) => (replaying ? 0 : (bytes?.byteLength ?? 0)) },
   );
   return new Response(body, { headers: STREAM_HEADERS });
 }

@@ -68,6 +68,13 @@ export class Transcript implements StoredMessages {
     return last === undefined ? undefined : parsed(last);
   }
 
+  /** The newest message of the assistant. */
+  lastAnswer(): UIMessage | undefined {
+    let last: Entry | undefined;
+    for (const entry of this.#all().values()) if (entry.role === "assistant") last = entry;
+    return last === undefined ? undefined : parsed(last);
+  }
+
   /** Ids of the messages behind the last answer; `without` is an answer that does not count yet. */
   unanswered(without?: string): string[] {
     const ids: string[] = [];
@@ -143,14 +150,17 @@ export class Transcript implements StoredMessages {
     this.#entries = new Map();
   }
 
-  /** Deletes the oldest beyond the limit, but never the newest message. */
-  trim(): void {
+  /** Deletes the oldest beyond the limit, but never the newest message nor those of `keep`. */
+  trim(keep: () => ReadonlySet<string> = () => new Set()): void {
     const max = this.#options.maxMessages?.();
     if (max === undefined || !Number.isFinite(max)) return;
     const entries = this.#all();
+    let left = entries.size;
+    if (left <= Math.max(1, max)) return;
+    const kept = keep();
     for (const id of entries.keys()) {
-      if (entries.size <= Math.max(1, max)) return;
-      this.remove(id);
+      if (entries.size <= Math.max(1, max) || --left === 0) return;
+      if (!kept.has(id)) this.remove(id);
     }
   }
 

@@ -72,6 +72,11 @@ function select(db: Sql, rest: string, ...args: SqlValue[]): TurnRow[] {
   return db.sql<TurnRow>(`SELECT ${COLUMNS} FROM perdure_turn ${rest}`, ...args);
 }
 
+/** Whether a turn has not ended. */
+export function isOpen({ status }: Pick<TurnRow, "status">): boolean {
+  return status === "held" || status === "accepted" || status === "running";
+}
+
 /** Turns that have not ended, oldest first. */
 export function openTurns(db: Sql): TurnRow[] {
   return select(db, "WHERE status IN ('held', 'accepted', 'running') ORDER BY seq");

@@ -128,6 +128,8 @@ export interface ChatOutput {
   ended(turn: TurnRow, end: TurnEnd, origin: Origin): void;
   /** A turn that was passed over and never ran. */
   skipped(turn: TurnRow, origin: Origin, everyone: boolean): void;
+  /** A request whose turn has ended came again. */
+  repeated(turn: TurnRow, origin: Origin): void;
   /** A message that was turned away because another turn is under way. Nothing of it was stored. */
   turnedAway(requestId: string, messageIds: readonly string[], origin: Origin): void;
   messageUpdated(message: UIMessage): void;

@@ -9,6 +9,7 @@ import { deleteAllChunks } from "../store/stream.ts";
 import {
   cancelTurn,
   deleteAllTurns,
+  isOpen,
   openTurns,
   readTurn,
   releaseTurn,
@@ -378,10 +379,6 @@ export class Chat implements Desk, Work {
     this.#waiters.get(id)?.(end);
     this.#waiters.delete(id);
   }
-}
-
-function isOpen(turn: TurnRow): boolean {
-  return turn.status === "held" || turn.status === "accepted" || turn.status === "running";
 }
 
 function stopReason(): PerdureError {

@@ -37,7 +37,8 @@ export async function* readAnswer(
   if ((answer.headers.get("content-type") ?? "").includes("text/event-stream")) {
     for await (const json of readEvents(bytes)) {
       const chunk = parseChunk(tryParse(json));
-      if (chunk !== undefined) yield { chunk, json };
+      // The log holds a chunk per line; JSON that was sent over several lines is written anew.
+      if (chunk !== undefined) yield json.includes("\n") ? { chunk } : { chunk, json };
     }
     return;
   }

@@ -7,6 +7,7 @@ import { ActiveTurn } from "./active-turn.ts";
 import type { TurnEnd } from "./chat-types.ts";
 import type { Desk } from "./desk.ts";
 import { needlessContinuations } from "./tool-answers.ts";
+import { trimTranscript } from "./trim.ts";
 
 /**
  * Stores the end of a turn: the answer, the end of its log and the outcome are one commit. A turn that was
@@ -40,7 +41,7 @@ export function finish(desk: Desk, active: ActiveTurn, end: TurnEnd): readonly T
           askApproval(host, part.toolCallId, host.clock.now() + approvalTimeoutMs);
       }
     }
-    transcript.trim();
+    trimTranscript(desk);
   });
   return needless;
 }

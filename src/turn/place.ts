@@ -39,7 +39,7 @@ export function takePlace(desk: Desk, turn: TurnRow): boolean {
   const { host, transcript } = desk;
   deleteOtherChunks(host, turn.seq);
   if (turn.continuation === 1) {
-    const base = transcript.list().findLast((message) => message.role === "assistant");
+    const base = transcript.lastAnswer();
     if (base !== undefined) nameAnswer(host, turn.seq, base.id, base.parts.length);
     return false;
   }

@@ -7,7 +7,7 @@ import type { Desk } from "./desk.ts";
  */
 export function repairLast(desk: Desk): void {
   const { transcript, hooks, output } = desk;
-  const last = transcript.list().findLast((message) => message.role === "assistant");
+  const last = transcript.lastAnswer();
   if (last === undefined) return;
   const repaired = repairMessage(last, {
     repairInterruptedToolPart: (part, message) => hooks.repairToolPart(part, message),

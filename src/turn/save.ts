@@ -6,10 +6,14 @@ import { insertTurn, trimTurns } from "../store/turn.ts";
 import type { Origin } from "./chat-types.ts";
 import { type Desk, KEPT_TURNS } from "./desk.ts";
 import { forgetFailed, trailingUserIds } from "./submit.ts";
+import { trimTranscript } from "./trim.ts";
 
 /** Merges messages of server code into the conversation, without a turn. */
 export function persist(desk: Desk, messages: readonly UIMessage[], origin?: Origin): void {
-  desk.commit(() => putAll(desk, messages));
+  desk.commit(() => {
+    putAll(desk, messages);
+    trimTranscript(desk);
+  });
   desk.output.transcript(origin);
 }
 
@@ -21,6 +25,7 @@ export function save(desk: Desk, messages: readonly UIMessage[]): string {
   desk.commit(() => {
     putAll(desk, messages);
     insert(desk, id, trailingUserIds(messages), 0);
+    trimTranscript(desk);
   });
   desk.output.transcript();
   desk.pump();
@@ -40,9 +45,12 @@ export function continueLast(desk: Desk, body?: Record<string, unknown>): string
 }
 
 function putAll(desk: Desk, messages: readonly UIMessage[]): void {
-  const { add, update } = mergeMessages(desk.transcript.list(), messages);
-  for (const message of [...update, ...add]) desk.transcript.put(message);
-  desk.transcript.trim();
+  const { transcript } = desk;
+  // Only an answer under a new id is looked for by its content; the others cost nothing in a long conversation.
+  const byContent = messages.some(({ id, role }) => role === "assistant" && transcript.role(id) !== "assistant");
+  const stored = byContent ? transcript.list() : messages.flatMap(({ id }) => transcript.get(id) ?? []);
+  const { add, update } = mergeMessages(stored, messages);
+  for (const message of [...update, ...add]) transcript.put(message);
 }
 
 function insert(desk: Desk, id: string, messageIds: readonly string[], continuation: 0 | 1): void {

@@ -4,13 +4,23 @@ import type { UIMessage } from "../message/types.ts";
 import { parseUserMessage } from "../message/validate.ts";
 import { writeChatContext } from "../store/chat-context.ts";
 import { deleteChunks } from "../store/stream.ts";
-import { insertTurn, newestTurn, openTurns, readTurn, settleTurn, trimTurns, type TurnTrigger } from "../store/turn.ts";
+import {
+  insertTurn,
+  isOpen,
+  newestTurn,
+  openTurns,
+  readTurn,
+  settleTurn,
+  trimTurns,
+  type TurnTrigger,
+} from "../store/turn.ts";
 import type { ClientTool } from "../wire/frames.ts";
 import type { Origin } from "./chat-types.ts";
 import { type Desk, KEPT_TURNS } from "./desk.ts";
 import { mergeWaiting } from "./merge-waiting.ts";
 import { admitMessage } from "./overlap.ts";
 import { orphanedTurns } from "./place.ts";
+import { trimTranscript } from "./trim.ts";
 
 /** A client's request for a turn. */
 export interface ChatRequest {
@@ -25,12 +35,16 @@ export interface ChatRequest {
 /**
  * Takes in a request: what is new of its messages and the turn itself are committed together, then the others
  * are told and the turn gets its place. A request that is turned away changes nothing, and its sender is told. The
- * same request again does nothing.
+ * same request again does nothing, but for telling its sender the end if there was one.
  * @returns the reason when the request is not understood; nothing has changed then.
  */
 export function submit(desk: Desk, request: ChatRequest, origin: Origin): string | undefined {
   const { host, output, transcript } = desk;
-  if (readTurn(host, request.id) !== undefined) return undefined;
+  const known = readTurn(host, request.id);
+  if (known !== undefined) {
+    if (!isOpen(known)) output.repeated(known, origin);
+    return undefined;
+  }
   const read = readMessages(desk, request.messages);
   if (typeof read === "string") return read;
   const open = openTurns(host);
@@ -74,7 +88,7 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
       createdAt: now,
       ...context,
     });
-    transcript.trim();
+    trimTranscript(desk);
     trimTurns(host, KEPT_TURNS);
   });
   for (const turn of skip) {

@@ -55,7 +55,7 @@ export function readEvents(response: Response): EventReader {
       const last = events.at(-2)?.data;
       return last === undefined || last === "[DONE]" ? undefined : last.data;
     },
-    leave: async () => void (await reader?.cancel().catch(() => {})),
+    leave: async () => reader?.cancel().catch(() => {}),
   };
   return all;
 }

@@ -1,4 +1,4 @@
-import { Agent, callable, type Connection, StreamingResponse } from "perdure";
+import { Agent, callable, type Connection, type StreamingResponse } from "perdure";
 import { AgentClient, type AgentClientOptions, type StateOf } from "../../src/client/index.ts";
 import { addressOf, atEnd, QUICK } from "../clients/harness.ts";
 import { newLine, type Line } from "../chat-client/task-socket.ts";

@@ -1,0 +1,283 @@
+import { isAnswered, toolParts, type UIMessage } from "../message/types.ts";
+import { ChatAudience } from "./chat-audience.ts";
+import { type ChatConnection, type ChatFrame, readChatFrame, type ResponseFrame } from "./chat-frames.ts";
+import type { ChatInput } from "./chat-input.ts";
+import type { ChatHandlers, ChatSnapshot, DataChunk, RequestSettings, SendOptions } from "./chat-types.ts";
+import { viewOf } from "./chat-view.ts";
+import { LiveTurn } from "./live-turn.ts";
+import { mergeTranscript } from "./merge-transcript.ts";
+import { findCall, putMessage, updateMessage } from "./message-list.ts";
+import { StreamFinder } from "./stream-finder.ts";
+import { type ToolOutput, ToolRunner } from "./tool-runner.ts";
+import { endOf, RecentIds } from "./turn-end.ts";
+
+/** How many turns that are over are remembered, so that a late word of one is known for what it is. */
+const REMEMBERED_TURNS = 500;
+const CUT_OFF = "WebSocket closed mid-stream";
+
+/** Settings of {@link AgentChat}. */
+export interface AgentChatOptions {
+  /** The conversation to begin with. */
+  readonly messages?: readonly UIMessage[];
+  /** Whether to look for turns that run already. Default true. */
+  readonly resume?: boolean;
+  /**
+   * Whether losing the connection mid-answer is shown as an error until it is back. Default false: the turn goes on,
+   * and so does its status.
+   */
+  readonly disconnectIsError?: boolean;
+}
+
+/** An answer to a call. */
+interface CallAnswer {
+  /** Shows it and sends it. */
+  give(): void;
+}
+
+/** What a chat hears of its agent and makes of it. {@link AgentChat} adds what can be done. */
+export abstract class ChatFeed {
+  protected readonly connection: ChatConnection;
+  protected readonly options: AgentChatOptions;
+  protected readonly turns = new Map<string, LiveTurn>();
+  readonly #ended = new RecentIds(REMEMBERED_TURNS);
+  protected readonly finder: StreamFinder;
+  protected readonly tools: ToolRunner;
+  protected readonly audience = new ChatAudience();
+  /** Answers to calls that the agent has not shown to have. */
+  protected readonly answers = new Map<string, CallAnswer>();
+  /** Messages that could not be sent; they go with the next one. */
+  protected readonly unsent = new Set<string>();
+  protected list: UIMessage[];
+  protected failure: Error | undefined;
+  protected cutOff = false;
+  protected recovering = false;
+  #started = false;
+  protected snapshot: ChatSnapshot | undefined;
+
+  constructor(connection: ChatConnection, options: AgentChatOptions = {}) {
+    this.connection = connection;
+    this.options = options;
+    this.list = [...(options.messages ?? [])];
+    this.finder = new StreamFinder(connection, { turns: this.turns, hasEnded: (id) => this.#ended.has(id) });
+    this.tools = new ToolRunner(
+      (output) => this.addToolOutput(output),
+      () => this.changed(true),
+    );
+    connection.addEventListener("message", ({ data }) => {
+      const frame = readChatFrame(data);
+      if (frame !== undefined) this.#received(frame);
+    });
+    connection.addEventListener("open", () => this.#opened());
+    connection.addEventListener("close", () => this.#closed());
+  }
+
+  abstract sendMessage(input?: ChatInput, options?: SendOptions, settings?: RequestSettings): Promise<void>;
+  abstract addToolOutput(output: ToolOutput): void;
+
+  /** Calls `listener` after each change; `urgent` when more than the text of an answer has changed. */
+  subscribe(listener: (urgent: boolean) => void, handlers?: () => ChatHandlers): () => void {
+    if (!this.#started) {
+      this.#started = true;
+      if (this.connection.readyState === 1) this.#opened();
+    }
+    return this.audience.add(listener, handlers);
+  }
+
+  /** What there is to show; the same object until something changes. */
+  getSnapshot(): ChatSnapshot {
+    return (this.snapshot ??= this.#look());
+  }
+
+  get messages(): UIMessage[] {
+    return this.getSnapshot().messages;
+  }
+
+  // What comes in
+
+  #received(frame: ChatFrame): void {
+    switch (frame.kind) {
+      case "response":
+        return this.#response(frame);
+      case "transcript":
+        this.#transcript(frame.messages);
+        if (frame.connect) this.#answerAgain(frame.messages);
+        return this.goOn();
+      case "cleared":
+        return this.forgetAll();
+      case "updated":
+        this.list = updateMessage(this.list, frame.message);
+        for (const part of toolParts(frame.message)) if (isAnswered(part)) this.answers.delete(part.toolCallId);
+        this.takeAnswers(frame.message);
+        return this.changed(true);
+      case "recovering":
+        this.recovering = frame.recovering;
+        return this.changed(true);
+      case "resuming":
+      case "pending":
+      case "none":
+        if (this.options.resume !== false || this.finder.awaiting) this.finder.answered(frame);
+        if (frame.kind !== "none") this.cutOff = false;
+        this.changed(true);
+        return this.goOn();
+    }
+  }
+
+  #response(frame: ResponseFrame): void {
+    if (this.#ended.has(frame.id)) return;
+    let turn = this.turns.get(frame.id);
+    if (turn === undefined) {
+      // The end of a turn of which nothing was heard is news all the same.
+      turn = new LiveTurn(frame.id, this.finder.awaiting && frame.continuation);
+      if (turn.local) turn.toolContinuation = true;
+      if (turn.local) this.finder.awaiting = false;
+      this.turns.set(frame.id, turn);
+    }
+    const wasShown = turn.hasContent;
+    Object.assign(turn, { seen: true, accepted: true });
+    if (turn.local) this.cutOff = false;
+    const chunk = turn.apply(frame, () => this.list.findLast(({ role }) => role === "assistant"));
+    if (chunk?.type.startsWith("data-") === true) this.audience.tell("onData", chunk as DataChunk);
+    if (chunk !== undefined && turn.isActive && turn.hasContent) this.failure = undefined;
+    const message = wasShown ? undefined : turn.message;
+    if (message !== undefined) this.list = putMessage(this.list, message, turn.asked?.messageId);
+    if (frame.error !== undefined && turn.error === undefined) this.#failed(turn, frame.error);
+    if (frame.done) this.#over(turn, frame);
+    else this.changed(frame.error !== undefined || wasShown !== turn.hasContent);
+  }
+
+  #failed(turn: LiveTurn, text: string): void {
+    const counts = turn.isActive;
+    turn.error = text;
+    if (!counts) return;
+    this.failure = new Error(text);
+    this.audience.tell("onError", this.failure);
+  }
+
+  #over(turn: LiveTurn, frame: ResponseFrame): void {
+    const { id, outcome } = frame;
+    const message = turn.snapshot ?? turn.message;
+    if (message !== undefined && !turn.hidden) this.list = putMessage(this.list, message, turn.asked?.messageId);
+    this.turns.delete(id);
+    this.#ended.add(id);
+    // Turned away: the conversation was told without the message that was sent.
+    if (outcome === "skipped" && turn.missing) {
+      this.list = this.list.filter((one) => one.id !== turn.asked?.messageId);
+    }
+    if (outcome !== "recovering") this.recovering &&= !turn.seen || [...this.turns.values()].some(({ seen }) => seen);
+    this.changed(true);
+    turn.end.resolve();
+    this.finder.askByName();
+    this.goOn();
+    if (turn.local && !turn.stopped && turn.error === undefined) void this.sendAutomatically();
+    if (outcome === "recovering") return;
+    const end = endOf(frame, turn);
+    if (message !== undefined && turn.local) {
+      const { outcome: how } = end;
+      const isError = how === "error";
+      this.audience.tell("onFinish", { message, messages: this.messages, isAbort: how === "aborted", isError });
+    }
+    // Behind the change of the status, so that it may send.
+    queueMicrotask(() => this.audience.tell("onTurnEnd", end));
+  }
+
+  #transcript(messages: readonly UIMessage[]): void {
+    this.list = mergeTranscript(this.messages, messages, this.turns.values(), this.unsent);
+    this.changed(true);
+  }
+
+  /** After a reconnect: an answer that was lost on its way is given again. The first one counts, so twice is once. */
+  #answerAgain(messages: readonly UIMessage[]): void {
+    for (const [toolCallId, answer] of this.answers) {
+      const part = findCall(messages, toolCallId);
+      if (part === undefined || isAnswered(part)) this.answers.delete(toolCallId);
+      else answer.give();
+    }
+  }
+
+  #opened(): void {
+    if (this.options.resume !== false && this.#started) this.finder.ask();
+    else this.finder.settled = true;
+  }
+
+  #closed(): void {
+    const active = this.#active().filter(({ sent, asked }) => sent || asked === undefined);
+    this.finder.lost();
+    if (this.options.disconnectIsError === true && active.length > 0) {
+      if (this.options.resume === false) {
+        for (const turn of active) turn.local = false;
+        this.failure = new Error(CUT_OFF);
+      } else this.cutOff = true;
+    }
+    this.changed(true);
+  }
+
+  protected forgetAll(): void {
+    this.list = [];
+    this.unsent.clear();
+    this.answers.clear();
+    for (const turn of this.turns.values()) {
+      turn.hidden = true;
+      turn.end.resolve();
+    }
+    this.finder.awaiting = false;
+    this.failure = undefined;
+    this.cutOff = false;
+    this.recovering = false;
+    this.changed(true);
+  }
+
+  /** When nothing runs: asks for the turn that answers make go on, and runs the calls that wait for this client. */
+  protected goOn(): void {
+    if (this.turns.size > 0) return;
+    if (this.finder.awaiting) this.finder.ask();
+    else if (this.finder.settled && !this.recovering) this.#runTools();
+  }
+
+  #runTools(): void {
+    const last = this.messages.at(-1);
+    if (last?.role !== "assistant") return;
+    for (const handlers of this.audience.handlers()) this.tools.run(last, handlers);
+  }
+
+  protected takeAnswers(message: UIMessage): void {
+    for (const turn of this.turns.values()) if (turn.messageId === message.id) turn.takeAnswers(message);
+  }
+
+  /** Asks the agent to go on, if one who listens wants that now. */
+  protected async sendAutomatically(): Promise<void> {
+    for (const handlers of this.audience.handlers()) {
+      const { sendAutomaticallyWhen, ...settings } = handlers;
+      if (sendAutomaticallyWhen === undefined || this.turns.size > 0) continue;
+      const wanted = await sendAutomaticallyWhen({ messages: this.messages });
+      if (wanted && this.turns.size === 0) return this.sendMessage(undefined, {}, settings);
+    }
+  }
+
+  // What is shown
+
+  #active(): LiveTurn[] {
+    return [...this.turns.values()].filter(({ isActive }) => isActive);
+  }
+
+  #look(): ChatSnapshot {
+    return viewOf({
+      list: this.list,
+      turns: [...this.turns.values()],
+      awaiting: this.finder.awaiting,
+      toolsRun: this.tools.isRunning,
+      recovering: this.recovering,
+      failure: this.cutOff ? new Error(CUT_OFF) : this.failure,
+      cutOff: this.cutOff,
+    });
+  }
+
+  protected refreshed(): ChatSnapshot {
+    this.snapshot = undefined;
+    return this.getSnapshot();
+  }
+
+  protected changed(urgent: boolean): void {
+    this.snapshot = undefined;
+    this.audience.changed(urgent);
+  }
+}
