@@ -86,9 +86,10 @@ async function post(chat: Chat, live: LiveChat, request: Request): Promise<Respo
   const trigger = body.trigger === "regenerate-message" ? "regenerate" : "submit";
   const known = readTurn(chat.host, id);
   if (known === undefined) {
-    takeAnswers(chat, body.messages.at(-1));
-    const refusal = chat.submit({ ...body, id, trigger }, undefined);
+    const refusal = chat.check(body.messages);
     if (refusal !== undefined) throw new PerdureError("bad_input", refusal);
+    takeAnswers(chat, body.messages.at(-1));
+    chat.submit({ ...body, id, trigger }, undefined);
   }
   const turn = readTurn(chat.host, id);
   if (turn === undefined) return Response.json({ id, status: "skipped" }, { status: 409 });

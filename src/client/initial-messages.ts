@@ -30,7 +30,6 @@ export function loadMessages(key: string, load: () => Promise<UIMessage[]>): UIM
   }
   const { result, promise } = entry;
   // How a component tells React to wait.
-  // oxlint-disable-next-line typescript/only-throw-error
   if (result === undefined) throw promise;
   if ("messages" in result) return result.messages;
   throw result.error;

@@ -27,8 +27,9 @@ import { decideRecovery } from "./recover.ts";
 import { repairLast } from "./repair-last.ts";
 import { takePlace, waitingMessages } from "./place.ts";
 import { nextTurnMove } from "./state.ts";
-import { type ChatRequest, submit } from "./submit.ts";
+import { type ChatRequest, checkMessages, submit } from "./submit.ts";
 import { answerTool, holds, type ToolAnswer } from "./tool-answers.ts";
+import { type Outcome, Waiters } from "./waiters.ts";
 
 /** After the store refused to take a turn's end, how long until the turn is looked at again. */
 const STORE_RETRY_MS = 5_000;
@@ -46,8 +47,7 @@ export class Chat implements Desk, Work {
   readonly origins = new Map<string, Origin>();
   readonly #changed: () => void;
   readonly #stopped: () => boolean;
-  readonly #waiters = new Map<string, (outcome: { status: TurnOutcome; error?: string }) => void>();
-  readonly #idlers = new Set<() => void>();
+  readonly #waiters = new Waiters();
   #active: ActiveTurn | undefined;
   #due: number | null = null;
   #pausedUntil = 0;
@@ -109,6 +109,11 @@ export class Chat implements Desk, Work {
     this.pump();
   }
 
+  /** Why messages of a client cannot be taken, if so. */
+  check(messages: readonly unknown[]): string | undefined {
+    return checkMessages(this, messages);
+  }
+
   /** See {@link submit}. */
   submit(request: ChatRequest, origin: Origin): string | undefined {
     return submit(this, request, origin);
@@ -163,9 +168,9 @@ export class Chat implements Desk, Work {
   }
 
   /** Resolves with how the turn ended. */
-  settled(requestId: string): Promise<{ status: TurnOutcome; error?: string }> {
+  settled(requestId: string): Promise<Outcome> {
     const turn = readTurn(this.host, requestId);
-    if (turn !== undefined && isOpen(turn)) return new Promise((resolve) => this.#waiters.set(requestId, resolve));
+    if (turn !== undefined && isOpen(turn)) return this.#waiters.forTurn(requestId);
     const status =
       turn?.status === "completed" || turn?.status === "error" || turn?.status === "aborted" ? turn.status : "skipped";
     return Promise.resolve({ status, error: turn?.error ?? undefined });
@@ -173,17 +178,7 @@ export class Chat implements Desk, Work {
 
   /** Resolves with true when no turn runs or is about to, with false after `timeout` milliseconds. */
   idle(timeout?: number): Promise<boolean> {
-    if (this.#quiet()) return Promise.resolve(true);
-    return new Promise((resolve) => {
-      const finish = (quiet: boolean) => {
-        cancel?.();
-        this.#idlers.delete(idler);
-        resolve(quiet);
-      };
-      const idler = () => finish(true);
-      const cancel = timeout === undefined ? undefined : this.host.clock.after(timeout, () => finish(false));
-      this.#idlers.add(idler);
-    });
+    return this.#quiet() ? Promise.resolve(true) : this.#waiters.forQuiet(this.host.clock, timeout);
   }
 
   commit<T>(work: () => T): T {
@@ -213,7 +208,7 @@ export class Chat implements Desk, Work {
       if (move.kind === "wait") {
         this.#due = paused ? this.#pausedUntil : move.until;
         this.#changed();
-        if (this.#idlers.size > 0 && this.#quiet()) for (const idler of this.#idlers) idler();
+        if (this.#waiters.waitForQuiet && this.#quiet()) this.#waiters.quiet();
         return;
       }
       this.commit(() => settleTurn(this.host, move.turn.seq, move.status, null, now));
@@ -374,10 +369,9 @@ export class Chat implements Desk, Work {
     this.#ended(turn.id, { status });
   }
 
-  #ended(id: string, end: { status: TurnOutcome; error?: string }): void {
+  #ended(id: string, end: Outcome): void {
     this.origins.delete(id);
-    this.#waiters.get(id)?.(end);
-    this.#waiters.delete(id);
+    this.#waiters.ended(id, end);
   }
 }
 

@@ -125,6 +125,12 @@ export function trailingUserIds(messages: readonly UIMessage[]): string[] {
   return ids;
 }
 
+/** Why the messages of a request cannot be taken, if so. Changes nothing. */
+export function checkMessages(desk: Desk, list: readonly unknown[]): string | undefined {
+  const read = readMessages(desk, list);
+  return typeof read === "string" ? read : undefined;
+}
+
 /**
  * The messages of a request. The client sends all it has every time, so those that are stored are looked at by id
  * alone; only what is new, and the last one, which may be an edit, is checked. @returns the reason when it is not

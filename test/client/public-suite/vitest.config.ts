@@ -1,6 +1,5 @@
 import { fileURLToPath } from "node:url";
 import { mergeConfig } from "vitest/config";
-// oxlint-disable-next-line import/no-named-as-default
 import base from "../../../vitest.config.ts";
 
 /*
@@ -11,7 +10,6 @@ import base from "../../../vitest.config.ts";
 
 const hooks = fileURLToPath(new URL("hooks.ts", import.meta.url));
 
-// oxlint-disable-next-line import/no-default-export
 export default {
   ...mergeConfig(base, { resolve: { alias: { "@cloudflare/ai-chat/react": hooks, "agents/react": hooks } } }),
   root: fileURLToPath(new URL("../../..", import.meta.url)),
