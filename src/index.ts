@@ -42,7 +42,12 @@ export type {
   FiberStatus,
   StartFiberResult,
 } from "./fiber/fiber-view.ts";
-export type { DeleteFibersOptions, ListFibersOptions, SpawnFiberOptions, StartFiberOptions } from "./fiber/fiber-options.ts";
+export type {
+  DeleteFibersOptions,
+  ListFibersOptions,
+  SpawnFiberOptions,
+  StartFiberOptions,
+} from "./fiber/fiber-options.ts";
 
 // Addresses
 export { buildAgentPath, type AgentPathOptions } from "./wire/agent-path.ts";

@@ -8,7 +8,15 @@ export type AgentStub<T> = {
 };
 
 /** Names that are asked of any object by the language or by tools, and never mean a call. */
-const NEVER_CALLED = new Set<string | symbol>(["then", "catch", "finally", "toJSON", "toString", "valueOf", "constructor"]);
+const NEVER_CALLED = new Set<string | symbol>([
+  "then",
+  "catch",
+  "finally",
+  "toJSON",
+  "toString",
+  "valueOf",
+  "constructor",
+]);
 
 /** An object whose every method is a call of the agent at `path`. */
 export function createStub<T>(

@@ -2,8 +2,7 @@ import type { LanguageModel } from "ai";
 
 type Model = Extract<LanguageModel, { specificationVersion: "v4" }>;
 type CallOptions = Parameters<Model["doStream"]>[0];
-type StreamPart =
-  Awaited<ReturnType<Model["doStream"]>>["stream"] extends ReadableStream<infer Part> ? Part : never;
+type StreamPart = Awaited<ReturnType<Model["doStream"]>>["stream"] extends ReadableStream<infer Part> ? Part : never;
 
 /*
  * A model whose every answer follows from its prompt: the last user message with `chunks=` says how many chunks
@@ -30,7 +29,9 @@ function number(text: string, key: string, otherwise: number): number {
 }
 
 function textOf(content: string | readonly { type: string; text?: string }[]): string {
-  return typeof content === "string" ? content : content.map((part) => (part.type === "text" ? part.text : "")).join("");
+  return typeof content === "string"
+    ? content
+    : content.map((part) => (part.type === "text" ? part.text : "")).join("");
 }
 
 function plan(prompt: CallOptions["prompt"]): Plan {

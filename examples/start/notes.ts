@@ -27,7 +27,8 @@ export class Notes extends Agent<NotesState> {
   override initialState: NotesState = { notes: [] };
 
   override onStart(): void {
-    this.sql`CREATE TABLE IF NOT EXISTS note (id INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT NOT NULL, remind_at INTEGER, rang INTEGER)`;
+    this
+      .sql`CREATE TABLE IF NOT EXISTS note (id INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT NOT NULL, remind_at INTEGER, rang INTEGER)`;
   }
 
   /** GET answers with the list, POST adds its body. */

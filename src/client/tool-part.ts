@@ -29,10 +29,12 @@ export function getToolCallId(part: Part): string {
   return isToolPart(part) ? part.toolCallId : "";
 }
 
+/** What the tool was called with, as far as it is known. */
 export function getToolInput(part: Part): unknown {
   return isToolPart(part) ? part.input : undefined;
 }
 
+/** What the tool returned; undefined until it has. */
 export function getToolOutput(part: Part): unknown {
   return isToolPart(part) ? part.output : undefined;
 }

@@ -11,5 +11,8 @@ export function readState(db: Sql): string | undefined {
 }
 
 export function writeState(db: Sql, value: string): void {
-  db.sql("INSERT INTO perdure_state (id, value) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET value = excluded.value", value);
+  db.sql(
+    "INSERT INTO perdure_state (id, value) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET value = excluded.value",
+    value,
+  );
 }

@@ -19,7 +19,7 @@ import {
   turnsBehind,
 } from "../store/turn.ts";
 import { ActiveTurn } from "./active-turn.ts";
-import type { ChatHooks, ChatOutput, Origin, TurnEnd, TurnOutcome } from "./chat-types.ts";
+import type { ChatHooks, ChatOutput, Origin, TurnEnd } from "./chat-types.ts";
 import type { Desk } from "./desk.ts";
 import { drive } from "./drive.ts";
 import { abandon, finish } from "./finish.ts";

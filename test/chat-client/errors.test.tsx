@@ -23,7 +23,7 @@ test("what onChatMessage throws is the hook's error, and the next turn works", a
   expect(tab.view().error).toBe("no such model");
   await other.settles(["user: a"]);
   await eventually(() => expect(tab.ends).toMatchObject([{ outcome: "error", error: "no such model", replay: false }]));
-  expect(other.ends).toMatchObject([{ outcome: "error", error: "no such model" }]);
+  await eventually(() => expect(other.ends).toMatchObject([{ outcome: "error", error: "no such model" }]));
   expect(ends).toMatchObject([{ status: "error", error: "no such model" }]);
   tab.send("b");
   await tab.settles(["user: a", "user: b", "assistant: fine"]);
