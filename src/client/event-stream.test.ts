@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readEvents } from "./event-stream.ts";
+import { readBodyEvents } from "./event-stream.ts";
 
 function bodyOf(...pieces: (string | Uint8Array)[]): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
@@ -15,14 +15,14 @@ test("events come with their ids, however the bytes were cut", async () => {
   const text =
     'id: 0\ndata: {"a":"ü"}\n\n: a comment\n\ndata: one\ndata: two\n\nid: 7\r\ndata: x\r\n\r\ndata: unfinished';
   const bytes = new TextEncoder().encode(text);
-  const whole = await Array.fromAsync(readEvents(bodyOf(bytes)));
+  const whole = await Array.fromAsync(readBodyEvents(bodyOf(bytes)));
   expect(whole).toEqual([
     { id: "0", data: '{"a":"ü"}' },
     { id: undefined, data: "one\ntwo" },
     { id: "7", data: "x" },
   ]);
   const cut = Array.from(bytes, (byte) => new Uint8Array([byte]));
-  expect(await Array.fromAsync(readEvents(bodyOf(...cut)))).toEqual(whole);
+  expect(await Array.fromAsync(readBodyEvents(bodyOf(...cut)))).toEqual(whole);
 });
 
 test("leaving early, or by the signal, ends the request", async () => {
@@ -32,9 +32,9 @@ test("leaving early, or by the signal, ends the request", async () => {
       start: (controller) => controller.enqueue(new TextEncoder().encode("data: 1\n\n")),
       cancel: () => void cancelled++,
     });
-  for await (const _ of readEvents(endless())) break;
+  for await (const _ of readBodyEvents(endless())) break;
   await expect.poll(() => cancelled).toBe(1);
   const stop = new AbortController();
-  for await (const _ of readEvents(endless(), stop.signal)) stop.abort();
+  for await (const _ of readBodyEvents(endless(), stop.signal)) stop.abort();
   await expect.poll(() => cancelled).toBe(2);
 });

@@ -1,41 +1,23 @@
-/** One event of a server-sent stream. */
-export interface StreamEvent {
-  readonly id: string | undefined;
-  readonly data: string;
-}
+import { readEvents, type StreamEvent } from "../wire/event-stream.ts";
 
 /** Reads server-sent events. Ends with the body, or when the signal aborts; throws what reading the body throws. */
-export async function* readEvents(body: ReadableStream<Uint8Array>, signal?: AbortSignal): AsyncGenerator<StreamEvent> {
-  const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader();
+export function readBodyEvents(body: ReadableStream<Uint8Array>, signal?: AbortSignal): AsyncGenerator<StreamEvent> {
+  return readEvents(piecesOf(body, signal));
+}
+
+async function* piecesOf(body: ReadableStream<Uint8Array>, signal?: AbortSignal): AsyncGenerator<Uint8Array> {
+  const reader = body.getReader();
   const leave = () => void reader.cancel().catch(() => {});
   signal?.addEventListener("abort", leave);
-  let rest = "";
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      const blocks = (rest + value).replaceAll("\r\n", "\n").split("\n\n");
-      // Half an event, or half a line break.
-      rest = blocks.pop() ?? "";
-      for (const block of blocks) {
-        const event = parseEvent(block);
-        if (event !== undefined) yield event;
-      }
+      yield value;
     }
   } finally {
     signal?.removeEventListener("abort", leave);
     // Also when the consumer leaves early: the request must not stay open.
     leave();
   }
-}
-
-function parseEvent(block: string): StreamEvent | undefined {
-  let id: string | undefined;
-  const data: string[] = [];
-  for (const line of block.split("\n")) {
-    const [, name, value = ""] = /^([^:]+):? ?(.*)$/.exec(line) ?? [];
-    if (name === "id") id = value;
-    if (name === "data") data.push(value);
-  }
-  return data.length > 0 ? { id, data: data.join("\n") } : undefined;
 }

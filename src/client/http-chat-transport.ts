@@ -11,14 +11,14 @@ import { agentHttpUrl, type AgentLocation, type Query, withQuery } from "./agent
 import { readMessages } from "./agent-messages.ts";
 import { catchUp, findAnswer } from "./catch-up.ts";
 import { bodyOf, type ChatBodySource, type ChatTool, clientToolsOf, requestBody } from "./chat-request.ts";
-import { readEvents } from "./event-stream.ts";
+import { END_OF_STREAM } from "../wire/event-stream.ts";
+import { readBodyEvents } from "./event-stream.ts";
 import { systemClock } from "./system-clock.ts";
 
 const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 10_000;
 /** Tries without a single new chunk before the stream fails. */
 const MAX_FAILURES = 8;
-const END = "[DONE]";
 
 /** Options of {@link HttpChatTransport}. */
 export interface HttpChatTransportOptions extends AgentLocation {
@@ -123,8 +123,8 @@ export class HttpChatTransport<M extends UIMessage = UIMessage> implements ChatT
     for (let failures = 0; ; failures++) {
       try {
         if (response.body === null) return;
-        for await (const event of readEvents(response.body, left)) {
-          if (left.aborted || event.data === END) return;
+        for await (const event of readBodyEvents(response.body, left)) {
+          if (left.aborted || event.data === END_OF_STREAM) return;
           const chunk = parseChunk(tryParseJson(event.data));
           const number = event.id === undefined ? undefined : Number(event.id);
           if (chunk === undefined || (number !== undefined && number <= after)) continue;

@@ -3,7 +3,7 @@ import { textChunker } from "../message/chunk-from-text.ts";
 import { parseChunk } from "../message/parse-chunk.ts";
 import type { UIMessageChunk } from "../message/types.ts";
 import { isResponse } from "../wire/fetch-object.ts";
-import { readEvents } from "./event-stream.ts";
+import { readEvents } from "../wire/event-stream.ts";
 
 /** What an answer may be given as: a Response (UI message stream or plain text), or the chunks themselves. */
 export type ChatAnswer = Response | ReadableStream<UIMessageChunk> | AsyncIterable<UIMessageChunk>;
@@ -35,7 +35,8 @@ export async function* readAnswer(
   if (answer.body === null) return;
   const bytes = untilAborted(answer.body, signal);
   if ((answer.headers.get("content-type") ?? "").includes("text/event-stream")) {
-    for await (const json of readEvents(bytes)) {
+    // `END_OF_STREAM` is no JSON, and is passed over as such.
+    for await (const { data: json } of readEvents(bytes, true)) {
       const chunk = parseChunk(tryParse(json));
       // The log holds a chunk per line; JSON that was sent over several lines is written anew.
       if (chunk !== undefined) yield json.includes("\n") ? { chunk } : { chunk, json };

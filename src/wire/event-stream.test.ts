@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readEvents } from "./event-stream.ts";
+import { END_OF_STREAM, readEvents } from "./event-stream.ts";
 
 const encoder = new TextEncoder();
 
@@ -8,7 +8,8 @@ async function* bytesOf(pieces: readonly (string | Uint8Array)[]): AsyncGenerato
 }
 
 async function read(...pieces: (string | Uint8Array)[]): Promise<string[]> {
-  return Array.fromAsync(readEvents(bytesOf(pieces)));
+  const events = await Array.fromAsync(readEvents(bytesOf(pieces), true));
+  return events.map(({ data }) => data).filter((data) => data !== END_OF_STREAM);
 }
 
 const EVENTS = ['{"type":"start"}', '{"delta":"é 😀 \\n"}', '{"type":"finish"}'];
@@ -55,4 +56,9 @@ test("nothing at all", async () => {
   expect(await read()).toEqual([]);
   expect(await read("")).toEqual([]);
   expect(await read("data: [DONE]\n\n")).toEqual([]);
+});
+
+test("ids come with their events, and an event that was cut is dropped unless the reader is lenient", async () => {
+  const events = await Array.fromAsync(readEvents(bytesOf(["id: 3\ndata: a\n\ndata: b"])));
+  expect(events).toEqual([{ id: "3", data: "a" }]);
 });
