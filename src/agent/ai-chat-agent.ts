@@ -121,7 +121,8 @@ export class AIChatAgent<State = unknown, Props = unknown> extends Agent<State, 
 
   /**
    * Adds messages and runs a turn that answers them; resolves with how it ended. A function is given the
-   * conversation as it is when nothing else is running. Aborting the signal stops the turn.
+   * conversation as it is when nothing else is running. Aborting the signal stops the turn. Not to be awaited inside
+   * `onChatMessage`: turns run one at a time, so it would wait for itself.
    */
   async saveMessages(
     messages: readonly UIMessage[] | ((messages: UIMessage[]) => readonly UIMessage[] | Promise<readonly UIMessage[]>),
