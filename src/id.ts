@@ -12,7 +12,7 @@ export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
   /**
-   * Runs `work` once, not before `ms` milliseconds have passed. Never keeps a process alive.
+   * Runs `work` once, not before `ms` milliseconds have passed, however many. Never keeps a process alive.
    * @returns a function that cancels it; calling that again, or late, does nothing.
    */
   after(ms: number, work: () => void): () => void;

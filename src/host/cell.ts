@@ -6,8 +6,6 @@ import type { Delivery } from "./gate.ts";
 import type { HostSocket, SocketOwner } from "./host-socket.ts";
 import { Life, type LifeCell, type LifeSurroundings } from "./life.ts";
 
-/** Timers hold 31 bits; a later alarm is set again on the way. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 300_000;
 
@@ -350,7 +348,7 @@ export class Cell implements LifeCell, SocketOwner {
 
   #armAlarm(at: number): void {
     if (this.#draining) return;
-    const wait = Math.min(Math.max(0, at - this.#around.clock.now()), LONGEST_TIMER_MS);
+    const wait = Math.max(0, at - this.#around.clock.now());
     this.#cancelAlarm = this.#around.clock.after(wait, () => {
       this.#cancelAlarm = undefined;
       if (this.#alarmAt === null) return;

@@ -1,7 +1,6 @@
 import type { Clock } from "../id.ts";
 import type { AgentIndex } from "./storage.ts";
 
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 /** Woken in one go; the rest follows in the next turn of the event loop, so that sockets are served between. */
 const BATCH = 32;
 
@@ -38,7 +37,7 @@ export class WakeIndex {
     if (this.#stopped) return;
     const at = this.#index.nextDue();
     if (at === null) return;
-    const wait = Math.min(Math.max(0, at - this.#clock.now()), LONGEST_TIMER_MS);
+    const wait = Math.max(0, at - this.#clock.now());
     this.#cancel = this.#clock.after(wait, () => this.#fire());
   }
 
