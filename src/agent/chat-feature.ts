@@ -1,5 +1,6 @@
 import type { Work } from "../fiber/work.ts";
 import { Audience } from "../live/audience.ts";
+import { olderFrame } from "../live/conversation-frames.ts";
 import { LiveChat } from "../live/live-chat.ts";
 import { Resume } from "../live/resume.ts";
 import { isRecord } from "../message/json.ts";
@@ -11,6 +12,7 @@ import { persist } from "../turn/save.ts";
 import { lastSegment } from "../wire/address.ts";
 import type { ParsedFrame } from "../wire/parse.ts";
 import { answerChatRequest } from "./chat-http.ts";
+import { storedMessages } from "./chat-messages.ts";
 import { type Connection, socketOf } from "./connection.ts";
 import type { Feature } from "./feature.ts";
 import type { AgentParts } from "./parts.ts";
@@ -62,7 +64,7 @@ export class ChatFeature implements Feature {
   request(request: Request, rest: string): Response | undefined | Promise<Response | undefined> {
     const isTranscript = request.method === "GET" && lastSegment(rest) === "get-messages";
     if (!isTranscript) return answerChatRequest(() => this.room, request, rest);
-    return new Response(storedJson(this.room.chat), { headers: { "content-type": "application/json" } });
+    return storedMessages(this.room.chat, new URL(request.url).searchParams);
   }
 
   drain(): void {
@@ -111,6 +113,9 @@ function handleFrame({ chat, live, resume }: ChatRoom, connection: Connection, f
     case "chat-messages":
       persist(chat, newUserMessages(chat, frame.messages), socket);
       return true;
+    case "chat-older":
+      socket.send(olderFrame(chat, frame.before));
+      return true;
     case "resume-request":
       resume.request(socket, frame.probeId);
       return true;
@@ -130,13 +135,6 @@ function handleFrame({ chat, live, resume }: ChatRoom, connection: Connection, f
     default:
       return false;
   }
-}
-
-/** What is stored, without an answer that has only begun: that one comes by the stream. */
-function storedJson(chat: Chat): string {
-  const { running } = chat;
-  const hidden = running !== undefined && !running.continuation && !running.dropped;
-  return chat.transcript.json(hidden ? { id: running.builder.id, json: undefined } : undefined);
 }
 
 /** Of a transcript that a client pushes only its own messages are taken. */

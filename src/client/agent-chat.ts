@@ -103,6 +103,13 @@ export class AgentChat extends ChatFeed {
     this.#answer(toolCallId, frame, autoContinue, (message) => applyToolApproval(message, given).message);
   }
 
+  /** Puts what was said before in front of the list. Resolves when it is there, or cannot be had now. */
+  async loadOlder(): Promise<void> {
+    const loaded = this.history.load();
+    this.changed(true);
+    return loaded;
+  }
+
   /** Looks for a turn that runs, and goes on with it. */
   resumeStream(): void {
     this.finder.ask();

@@ -1,5 +1,6 @@
 import { type Clock, newId } from "../id.ts";
 import type { McpState } from "../wire/frames.ts";
+import { HISTORY_PAGES, HISTORY_PARAM, type HistoryMode } from "../wire/history.ts";
 import { isJsonObject, type JsonObject, writeJson } from "../wire/json.ts";
 import { agentChain, agentHttpUrl, type AgentLocation, type AgentRef, type Query, withQuery } from "./agent-url.ts";
 import type { CallOf, CallOptions, CallStream, CallStreamOf, ClientStub, StateOf } from "./call-types.ts";
@@ -17,6 +18,11 @@ export interface AgentClientOptions<State = unknown> extends AgentLocation, Reco
   readonly query?: Query | (() => Query | Promise<Query>);
   /** What this client calls itself; the same after each reconnect. Default: a random id. */
   readonly id?: string;
+  /**
+   * How a chat's conversation is told: its end, with the rest on demand, or all of it every time, as the public
+   * `useAgentChat` needs it. Default `pages`.
+   */
+  readonly history?: HistoryMode;
   /** Do not connect before `open()` is called. */
   readonly startClosed?: boolean;
   /** Of calls that do not stream. Default 30 s; 0: none. */
@@ -54,6 +60,7 @@ export class AgentClient<AgentT = unknown, State = StateOf<AgentT>> extends Even
   /** Callbacks, replaceable at any time. */
   options: AgentClientOptions<State>;
   readonly id: string;
+  readonly history: HistoryMode;
   readonly stub: ClientStub<AgentT>;
   /** Calls a method. Sent when there is a connection; rejects when that is lost before the answer. */
   readonly call: CallOf<AgentT>;
@@ -78,6 +85,7 @@ export class AgentClient<AgentT = unknown, State = StateOf<AgentT>> extends Even
     super();
     this.options = options;
     this.id = options.id ?? newId();
+    this.history = options.history ?? HISTORY_PAGES;
     this.#chain = agentChain(options);
     this.#socket = new ReconnectingSocket(() => this.#socketUrl(), options, {
       open: () => this.#opened(),
@@ -191,7 +199,8 @@ export class AgentClient<AgentT = unknown, State = StateOf<AgentT>> extends Even
   #socketUrl(): string | Promise<string> {
     const base = agentHttpUrl(this.options).replace(/^http/, "ws");
     const query = this.#query();
-    const full = (ready: Query) => withQuery(base, { ...ready, _pk: this.id });
+    const told = this.history === HISTORY_PAGES ? { [HISTORY_PARAM]: HISTORY_PAGES } : {};
+    const full = (ready: Query) => withQuery(base, { ...ready, ...told, _pk: this.id });
     return query instanceof Promise ? query.then(full) : full(query);
   }
 

@@ -4,6 +4,7 @@ import { type ChatConnection, type ChatFrame, readChatFrame, type ResponseFrame 
 import type { ChatInput } from "./chat-input.ts";
 import type { ChatHandlers, ChatSnapshot, DataChunk, RequestSettings, SendOptions } from "./chat-types.ts";
 import { viewOf } from "./chat-view.ts";
+import { History } from "./history.ts";
 import { LiveTurn } from "./live-turn.ts";
 import { mergeTranscript } from "./merge-transcript.ts";
 import { findCall, putMessage, updateMessage } from "./message-list.ts";
@@ -42,6 +43,7 @@ export abstract class ChatFeed {
   readonly #ended = new RecentIds(REMEMBERED_TURNS);
   protected readonly finder: StreamFinder;
   protected readonly tools: ToolRunner;
+  protected readonly history: History;
   protected readonly audience = new ChatAudience();
   /** Answers to calls that the agent has not shown to have. */
   protected readonly answers = new Map<string, CallAnswer>();
@@ -59,6 +61,7 @@ export abstract class ChatFeed {
     this.options = options;
     this.list = [...(options.messages ?? [])];
     this.finder = new StreamFinder(connection, { turns: this.turns, hasEnded: (id) => this.#ended.has(id) });
+    this.history = new History(connection);
     this.tools = new ToolRunner(
       (output) => this.addToolOutput(output),
       () => this.changed(true),
@@ -99,9 +102,12 @@ export abstract class ChatFeed {
       case "response":
         return this.#response(frame);
       case "transcript":
-        this.#transcript(frame.messages);
+        this.#transcript(this.history.told(this.messages, frame.messages, frame.before));
         if (frame.connect) this.#answerAgain(frame.messages);
         return this.goOn();
+      case "older":
+        this.list = [...this.history.came(this.list, frame)];
+        return this.changed(true);
       case "cleared":
         return this.forgetAll();
       case "updated":
@@ -202,6 +208,7 @@ export abstract class ChatFeed {
   #closed(): void {
     const active = this.#active().filter(({ sent, asked }) => sent || asked === undefined);
     this.finder.lost();
+    this.history.lost();
     if (this.options.disconnectIsError === true && active.length > 0) {
       if (this.options.resume === false) {
         for (const turn of active) turn.local = false;
@@ -213,6 +220,7 @@ export abstract class ChatFeed {
 
   protected forgetAll(): void {
     this.list = [];
+    this.history.forget();
     this.unsent.clear();
     this.answers.clear();
     for (const turn of this.turns.values()) {
@@ -268,6 +276,8 @@ export abstract class ChatFeed {
       recovering: this.recovering,
       failure: this.cutOff ? new Error(CUT_OFF) : this.failure,
       cutOff: this.cutOff,
+      hasOlder: this.history.hasOlder,
+      isLoadingOlder: this.history.isLoading,
     });
   }
 

@@ -37,7 +37,19 @@ export interface ResponseFrame {
 /** A frame of the server that is about the chat. */
 export type ChatFrame =
   | ResponseFrame
-  | { readonly kind: "transcript"; readonly messages: readonly UIMessage[]; readonly connect: boolean }
+  | {
+      readonly kind: "transcript";
+      readonly messages: readonly UIMessage[];
+      readonly connect: boolean;
+      /** These are the newest only. */
+      readonly before: number | undefined;
+    }
+  | {
+      readonly kind: "older";
+      readonly before: number;
+      readonly messages: readonly UIMessage[];
+      readonly next: number | undefined;
+    }
   | { readonly kind: "cleared" }
   | { readonly kind: "updated"; readonly message: UIMessage }
   | { readonly kind: "resuming"; readonly id: string; readonly probeId: string | undefined }
@@ -47,7 +59,7 @@ export type ChatFrame =
 
 /** Reads what came from the server; undefined when it is not about the chat. Never throws. */
 export function readChatFrame(data: unknown): ChatFrame | undefined {
-  if (typeof data !== "string" || !data.includes('"cf_agent_')) return undefined;
+  if (typeof data !== "string" || !/"(?:cf_agent|perdure_chat)_/.test(data)) return undefined;
   const frame = tryParseJson(data);
   if (!isJsonObject(frame)) return undefined;
   const id = text(frame.id);
@@ -57,7 +69,17 @@ export function readChatFrame(data: unknown): ChatFrame | undefined {
       return id === undefined ? undefined : response(id, frame);
     case "cf_agent_chat_messages":
       if (!Array.isArray(frame.messages)) return undefined;
-      return { kind: "transcript", messages: frame.messages.filter(isMessage), connect: frame.connect === true };
+      return {
+        kind: "transcript",
+        messages: frame.messages.filter(isMessage),
+        connect: frame.connect === true,
+        before: number(frame.before),
+      };
+    case "perdure_chat_older": {
+      const before = number(frame.before);
+      if (before === undefined || !Array.isArray(frame.messages)) return undefined;
+      return { kind: "older", before, messages: frame.messages.filter(isMessage), next: number(frame.next) };
+    }
     case "cf_agent_chat_clear":
       return { kind: "cleared" };
     case "cf_agent_message_updated":
@@ -96,7 +118,7 @@ function response(id: string, frame: JsonObject): ResponseFrame {
     kind: "response",
     id,
     chunk: failed || body === "" ? undefined : parseChunk(tryParseJson(body)),
-    seq: typeof frame.seq === "number" ? frame.seq : undefined,
+    seq: number(frame.seq),
     done: frame.done === true,
     error: failed ? body || DEFAULT_ERROR : undefined,
     continuation: frame.continuation === true,
@@ -105,6 +127,10 @@ function response(id: string, frame: JsonObject): ResponseFrame {
     messageIds: Array.isArray(frame.messageIds) ? (frame.messageIds as string[]) : undefined,
     outcome: text(frame.outcome) as TurnOutcome | undefined,
   };
+}
+
+function number(value: unknown): number | undefined {
+  return typeof value === "number" ? value : undefined;
 }
 
 function text(value: unknown): string | undefined {

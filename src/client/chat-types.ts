@@ -19,6 +19,9 @@ export interface ChatSnapshot {
   readonly isRecovering: boolean;
   /** What is under way goes on with an answer because a tool call was answered here. */
   readonly isToolContinuation: boolean;
+  /** More was said before the first of `messages`; `loadOlder` brings it. */
+  readonly hasOlder: boolean;
+  readonly isLoadingOlder: boolean;
 }
 
 /** How a turn ended. */

@@ -14,6 +14,8 @@ export interface ChatFacts {
   readonly failure: Error | undefined;
   /** The failure is that the connection is away, whatever else is under way. */
   readonly cutOff: boolean;
+  readonly hasOlder: boolean;
+  readonly isLoadingOlder: boolean;
 }
 
 /** What there is to show of it. */
@@ -35,6 +37,8 @@ export function viewOf({ list, turns, toolsRun, recovering, failure, ...facts }:
     isServerStreaming,
     isStreaming: status === "streaming" || isServerStreaming,
     isRecovering: recovering,
+    hasOlder: facts.hasOlder,
+    isLoadingOlder: facts.isLoadingOlder,
     isToolContinuation: awaiting || active.some(({ toolContinuation }) => toolContinuation),
   };
 }

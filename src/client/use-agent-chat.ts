@@ -8,6 +8,7 @@ import type { ChatInput } from "./chat-input.ts";
 import type { ChatHandlers, ChatSnapshot, RequestSettings, SendOptions } from "./chat-types.ts";
 import type { AgentConnectionError } from "./connection-error.ts";
 import { forgetLoad, loadMessages } from "./initial-messages.ts";
+import { HISTORY_PAGES, PAGE_MESSAGES } from "../wire/history.ts";
 import { throttled } from "./throttle.ts";
 import type { ToolOutput } from "./tool-runner.ts";
 
@@ -18,6 +19,7 @@ export type ChatAgent = Pick<
   AgentClient<unknown, never>,
   | "agent"
   | "name"
+  | "history"
   | "readyState"
   | "send"
   | "addEventListener"
@@ -64,6 +66,8 @@ export interface UseAgentChat<M extends UIMessage = UIMessage> extends Omit<Chat
   /** The older name of `addToolOutput`. */
   readonly addToolResult: (output: ToolOutput & { readonly tool?: string }) => void;
   readonly addToolApprovalResponse: (answer: { readonly id: string; readonly approved: boolean }) => void;
+  /** Puts what was said before in front of `messages`. */
+  readonly loadOlder: () => Promise<void>;
   readonly resumeStream: () => Promise<void>;
   readonly clearError: () => void;
   readonly connectionError: AgentConnectionError | null;
@@ -114,6 +118,7 @@ export function useAgentChat<_State = unknown, M extends UIMessage = UIMessage>(
         chat.addToolOutput({ ...(tool !== undefined && { toolName: tool }), ...output }, goesOn(), latest.current),
       addToolApprovalResponse: (answer: { readonly id: string; readonly approved: boolean }) =>
         chat.addToolApprovalResponse(answer, goesOn()),
+      loadOlder: () => chat.loadOlder(),
       resumeStream: async () => chat.resumeStream(),
       clearError: () => chat.clearError(),
     };
@@ -140,7 +145,8 @@ function initialMessages<M extends UIMessage>(options: UseAgentChatOptions<M>, k
       return getInitialMessages({ agent: agent.agent, name: agent.name, url: agent.getHttpUrl() });
     }
     const init = { ...(headers !== undefined && { headers }), ...(credentials !== undefined && { credentials }) };
-    return readMessages(await agent.fetch("get-messages", init));
+    const path = agent.history === HISTORY_PAGES ? `get-messages?last=${PAGE_MESSAGES}` : "get-messages";
+    return readMessages(await agent.fetch(path, init));
   });
 }
 

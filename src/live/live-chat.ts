@@ -1,12 +1,12 @@
-import { toolParts, type UIMessage } from "../message/types.ts";
+import type { UIMessage } from "../message/types.ts";
 import type { Socket } from "../port.ts";
 import type { TurnRow } from "../store/turn.ts";
-import type { ActiveTurn } from "../turn/active-turn.ts";
 import type { Chat } from "../turn/chat.ts";
 import type { ChatOutput, Origin, TurnEnd, TurnOutcome } from "../turn/chat-types.ts";
 import type { LoggedChunk } from "../turn/stream-log.ts";
 import { chunkFrameEncoder, encodeFrame, type EncodeChunk } from "../wire/encode.ts";
 import type { Audience } from "./audience.ts";
+import { ConversationFrames } from "./conversation-frames.ts";
 
 /** Longer than a frame is under way. */
 const CROSSING_MS = 10_000;
@@ -55,8 +55,8 @@ export class LiveChat implements ChatOutput {
 
   transcript(except?: Origin): void {
     if (!this.#audience.hasOthers(except)) return;
-    const frame = this.#transcriptFrame();
-    for (const socket of this.#audience.others(except)) this.#give(socket, frame);
+    const frames = new ConversationFrames(this.#chat());
+    for (const socket of this.#audience.others(except)) this.#give(socket, frames);
   }
 
   /**
@@ -65,7 +65,7 @@ export class LiveChat implements ChatOutput {
    */
   welcome(socket: Socket, returns: boolean): void {
     if (!returns && this.#chat().transcript.size === 0) return;
-    this.#give(socket, this.#transcriptFrame(true));
+    this.#give(socket, new ConversationFrames(this.#chat(), true));
   }
 
   accepted(origin: Origin): void {
@@ -142,7 +142,7 @@ export class LiveChat implements ChatOutput {
   }
 
   turnedAway(requestId: string, messageIds: readonly string[], origin: Origin): void {
-    origin?.send(this.#transcriptFrame());
+    origin?.send(new ConversationFrames(this.#chat()).for(origin));
     origin?.send(
       encodeFrame({ ...done(requestId, "skipped"), ...(messageIds.length > 0 && { messageIds: [...messageIds] }) }),
     );
@@ -205,25 +205,9 @@ export class LiveChat implements ChatOutput {
     return encodeFrame({ ...endFrame(turn, { status }), ...(replay && { replay: true as const }) });
   }
 
-  /** The conversation as JSON, with what there is of an answer under way if clients may see it like that. */
-  transcriptJson(): string {
-    const chat = this.#chat();
-    const { running } = chat;
-    if (running === undefined || running.dropped) return chat.transcript.json();
-    const { id } = running.builder;
-    if (isShowable(running)) return chat.transcript.json({ id, json: JSON.stringify(running.message) });
-    // Without this turn's part: what an earlier turn left of the message, or nothing.
-    return chat.transcript.json(running.continuation ? undefined : { id, json: undefined });
-  }
-
-  #give(socket: Socket, transcript = this.#transcriptFrame()): void {
-    socket.send(transcript);
+  #give(socket: Socket, frames = new ConversationFrames(this.#chat())): void {
+    socket.send(frames.for(socket));
     this.#toldAt.set(socket, this.#chat().host.clock.now());
-  }
-
-  /** @param connect what the client has sent and is not here yet stays on its screen. */
-  #transcriptFrame(connect = false): string {
-    return `{"type":"cf_agent_chat_messages",${connect ? '"connect":true,' : ""}"messages":${this.transcriptJson()}}`;
   }
 
   #encoderOf(turn: TurnRow): EncodeChunk {
@@ -236,20 +220,6 @@ export class LiveChat implements ChatOutput {
   /** Nothing is left that could still stream to those who wait. */
   #idle(): boolean {
     return this.#chat().waitingTurns().length === 0;
-  }
-}
-
-/**
- * Whether an answer under way can be shown outside of its stream. A call that runs here looks to the public hook as if
- * it were its own to run; and what is not committed may be seen by nobody.
- */
-function isShowable(running: ActiveTurn): boolean {
-  if (running.empty || toolParts(running.message).some(({ state }) => state === "input-available")) return false;
-  try {
-    running.log.flush();
-    return true;
-  } catch {
-    return false;
   }
 }
 

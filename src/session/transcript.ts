@@ -4,7 +4,7 @@ import { sanitizeMessage } from "../message/sanitize.ts";
 import type { Role, UIMessage } from "../message/types.ts";
 import { parseMessage } from "../message/validate.ts";
 import type { AgentHost } from "../port.ts";
-import { deleteAllMessages, deleteMessage, listMessages, putMessage } from "../store/message.ts";
+import { deleteAllMessages, deleteMessage, listMessages, messageIdsBefore, putMessage } from "../store/message.ts";
 
 /** What the app may do to a message before it is stored. */
 export interface TranscriptOptions {
@@ -13,6 +13,23 @@ export interface TranscriptOptions {
   /** The most messages to keep; the oldest go first. */
   maxMessages?(): number | undefined;
 }
+
+/** One message that is shown otherwise than it is stored, or not at all. */
+export interface Instead {
+  readonly id: string;
+  readonly json: string | undefined;
+}
+
+/** A stretch of the conversation. */
+export interface MessagePage {
+  /** A JSON array, oldest first. */
+  readonly json: string;
+  /** With this, the page before can be had; undefined when there is nothing before. */
+  readonly before: number | undefined;
+}
+
+/** The most that a page holds, in UTF-16 units of JSON, unless its newest message alone is longer. */
+const MAX_PAGE_LENGTH = 500_000;
 
 interface Entry {
   readonly id: string;
@@ -99,13 +116,33 @@ export class Transcript implements StoredMessages {
   }
 
   /** The whole conversation as a JSON array, one message replaced or left out. */
-  json(instead?: { readonly id: string; readonly json: string | undefined }): string {
+  json(instead?: Instead): string {
     const texts: string[] = [];
     for (const entry of this.#all().values()) {
-      if (entry.id !== instead?.id) texts.push(entry.json);
-      else if (instead.json !== undefined) texts.push(instead.json);
+      const text = shown(entry, instead);
+      if (text !== undefined) texts.push(text);
     }
     return `[${texts.join(",")}]`;
+  }
+
+  /**
+   * The newest messages, at most `limit`, or those before an earlier page. Costs the same however long the
+   * conversation is.
+   */
+  page(limit: number, before?: number, instead?: Instead): MessagePage {
+    const texts: string[] = [];
+    let length = 0;
+    let first: number | undefined;
+    const rows = messageIdsBefore(this.#host, before ?? Number.MAX_SAFE_INTEGER, limit + 1);
+    for (const { id, seq } of rows.slice(0, limit)) {
+      const entry = this.#all().get(id);
+      const text = entry && shown(entry, instead);
+      length += text?.length ?? 0;
+      if (length > MAX_PAGE_LENGTH && texts.length > 0) return pageOf(texts, first);
+      if (text !== undefined) texts.push(text);
+      first = seq;
+    }
+    return pageOf(texts, rows.length > limit ? first : undefined);
   }
 
   /** Adds a message at the end, or replaces the one with its id. Cleaned and cut to size. @returns what is stored. */
@@ -183,6 +220,15 @@ export class Transcript implements StoredMessages {
 
 function parsed(entry: Entry): UIMessage {
   return (entry.message ??= JSON.parse(entry.json) as UIMessage);
+}
+
+function shown(entry: Entry, instead: Instead | undefined): string | undefined {
+  return entry.id === instead?.id ? instead.json : entry.json;
+}
+
+/** @param texts newest first. */
+function pageOf(texts: string[], before: number | undefined): MessagePage {
+  return { json: `[${texts.reverse().join(",")}]`, before };
 }
 
 function toEntry(json: string): Entry | undefined {

@@ -23,6 +23,15 @@ export function listMessages(db: Sql): MessageRow[] {
   return db.sql<MessageRow & Record<string, string>>("SELECT id, role, body FROM perdure_message ORDER BY seq");
 }
 
+/** Ids of the newest messages that stand before `before`, newest first. */
+export function messageIdsBefore(db: Sql, before: number, limit: number): { id: string; seq: number }[] {
+  return db.sql<{ id: string; seq: number }>(
+    "SELECT id, seq FROM perdure_message WHERE seq < ? ORDER BY seq DESC LIMIT ?",
+    before,
+    limit,
+  );
+}
+
 /** Adds a message at the end, or replaces the body of the one with its id. */
 export function putMessage(db: Sql, row: MessageRow, now: number): void {
   db.sql(

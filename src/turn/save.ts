@@ -10,10 +10,13 @@ import { trimTranscript } from "./trim.ts";
 
 /** Merges messages of server code into the conversation, without a turn. */
 export function persist(desk: Desk, messages: readonly UIMessage[], origin?: Origin): void {
-  desk.commit(() => {
-    putAll(desk, messages);
+  const changed = desk.commit(() => {
+    const put = putAll(desk, messages);
     trimTranscript(desk);
+    return put;
   });
+  // Those who know only the end of the conversation would not hear of a change further up.
+  if (origin === undefined) for (const message of changed) desk.output.messageUpdated(message);
   desk.output.transcript(origin);
 }
 
@@ -44,13 +47,16 @@ export function continueLast(desk: Desk, body?: Record<string, unknown>): string
   return id;
 }
 
-function putAll(desk: Desk, messages: readonly UIMessage[]): void {
+/** @returns those that were there before. */
+function putAll(desk: Desk, messages: readonly UIMessage[]): UIMessage[] {
   const { transcript } = desk;
   // Only an answer under a new id is looked for by its content; the others cost nothing in a long conversation.
   const byContent = messages.some(({ id, role }) => role === "assistant" && transcript.role(id) !== "assistant");
   const stored = byContent ? transcript.list() : messages.flatMap(({ id }) => transcript.get(id) ?? []);
   const { add, update } = mergeMessages(stored, messages);
-  for (const message of [...update, ...add]) transcript.put(message);
+  const changed = update.map((message) => transcript.put(message));
+  for (const message of add) transcript.put(message);
+  return changed;
 }
 
 function insert(desk: Desk, id: string, messageIds: readonly string[], continuation: 0 | 1): void {

@@ -99,7 +99,13 @@ export interface ToolApprovalFrame {
   readonly autoContinue?: boolean;
 }
 
-/** Everything that the public clients send. */
+/** Send me what was said before. See `history.ts`. */
+export interface OlderRequestFrame {
+  readonly type: "perdure_chat_older";
+  readonly before: number;
+}
+
+/** Everything that clients send. */
 export type ClientFrame =
   | StateFrame
   | RpcCallFrame
@@ -110,7 +116,8 @@ export type ClientFrame =
   | ResumeRequestFrame
   | ResumeAckFrame
   | ToolResultFrame
-  | ToolApprovalFrame;
+  | ToolApprovalFrame
+  | OlderRequestFrame;
 
 // ---- server to client
 
@@ -197,6 +204,16 @@ export interface TranscriptFrame {
   readonly messages: readonly WireMessage[];
   /** Must mark the one sent on connect: it does not know what was typed while offline. */
   readonly connect?: true;
+  /** Only for clients that want pages: these are the newest messages, and there are older ones. See `history.ts`. */
+  readonly before?: number;
+}
+
+/** What was said before the message numbered `before`, oldest first; `next` asks for what was said before that. */
+export interface OlderFrame {
+  readonly type: "perdure_chat_older";
+  readonly before: number;
+  readonly messages: readonly WireMessage[];
+  readonly next?: number;
 }
 
 /** One message changed (a tool result or an approval came in). Never adds a message. */
@@ -244,6 +261,7 @@ export type ServerFrame =
   | RpcErrorFrame
   | ChatResponseFrame
   | TranscriptFrame
+  | OlderFrame
   | ChatClearFrame
   | MessageUpdatedFrame
   | StreamResumingFrame

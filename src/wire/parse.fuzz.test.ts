@@ -23,6 +23,7 @@ const seeds: object[] = [
   { type: "cf_agent_use_chat_request", id: "Y", init: { method: "POST", body: JSON.stringify(chatBody) } },
   { type: "cf_agent_chat_messages", messages: chatBody.messages },
   { type: "cf_agent_chat_clear" },
+  { type: "perdure_chat_older", before: 12 },
   { type: "cf_agent_chat_request_cancel", id: "Y" },
   { type: "cf_agent_stream_resume_request", probeId: "p" },
   { type: "cf_agent_stream_resume_ack", id: "Y" },
@@ -142,6 +143,8 @@ function check(frame: ParsedFrame): boolean {
   switch (frame.kind) {
     case "state":
       return frame.state !== undefined;
+    case "chat-older":
+      return Number.isSafeInteger(frame.before);
     case "rpc":
       return frame.id.length <= MAX_ID_LENGTH && frame.method.length <= MAX_ID_LENGTH && Array.isArray(frame.args);
     case "chat-request":

@@ -183,6 +183,9 @@ const result = { type: "cf_agent_tool_result", toolCallId: "c", toolName: "t" };
 const approval = { type: "cf_agent_tool_approval", toolCallId: "c", approved: true };
 
 const malformed: [field: string, frame: unknown][] = [
+  ["before", { type: "perdure_chat_older" }],
+  ["before", { type: "perdure_chat_older", before: "12" }],
+  ["before", { type: "perdure_chat_older", before: 1.5 }],
   ["state", { type: "cf_agent_state" }],
   ...[undefined, null, 1, {}, ["1"], tooLong].flatMap((value): [string, unknown][] => [
     ["id", { ...rpc, id: value }],

@@ -49,6 +49,7 @@ export type ParsedFrame =
       readonly approved: boolean;
       readonly autoContinue: boolean;
     }
+  | { readonly kind: "chat-older"; readonly before: number }
   /** Not ours: hand the raw data to app code. `reason` is set when its `type` was ours and the rest was not. */
   | { readonly kind: "other"; readonly reason?: string }
   /** Must not reach app code either. The connection stays open. */
@@ -98,6 +99,10 @@ export function parseFrame(data: string | Uint8Array, limits: FrameLimits = {}):
       return toolResult(frame, idLength);
     case "cf_agent_tool_approval":
       return toolApproval(frame, idLength);
+    case "perdure_chat_older":
+      return Number.isSafeInteger(frame.before)
+        ? { kind: "chat-older", before: frame.before as number }
+        : malformed(frame, "before");
     default:
       return { kind: "other" };
   }
