@@ -206,7 +206,7 @@ test("no frame, however broken, throws or changes a prototype", () => {
     Reflect.ownKeys(it),
   );
   expect(after).toEqual(before);
-  expect(kinds.size).toBe(12);
+  expect(kinds.size).toBe(13);
 });
 
 test("bytes of every kind are for the app", () => {
