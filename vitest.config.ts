@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url";
 import { defaultServerConditions } from "vite";
 import { defineConfig } from "vitest/config";
 
@@ -5,11 +6,13 @@ import { defineConfig } from "vitest/config";
 const condition = "perdure-source";
 const conditions = [condition, ...defaultServerConditions];
 
+/** Perdure's own hooks in the place of the public ones. */
+const ownHooks = fileURLToPath(new URL("src/client/react.ts", import.meta.url));
+
 export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions, externalConditions: [condition] } },
   test: {
-    include: ["src/**/*.test.{ts,tsx}", "test/**/*.test.{ts,tsx}", "scripts/**/*.test.ts"],
     pool: "forks",
     execArgv: [`--conditions=${condition}`],
     maxWorkers: 2,
@@ -17,5 +20,20 @@ export default defineConfig({
     hookTimeout: 30_000,
     allowOnly: false,
     reporters: ["default", "./scripts/count-reporter.ts"],
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: "main",
+          include: ["src/**/*.test.{ts,tsx}", "test/**/*.test.{ts,tsx}", "scripts/**/*.test.ts"],
+        },
+      },
+      {
+        // What the public hooks pass, ours pass too: the same files, with another meaning of these two imports.
+        extends: true,
+        resolve: { alias: { "@cloudflare/ai-chat/react": ownHooks, "agents/react": ownHooks } },
+        test: { name: "public-suite-own-hook", include: ["test/chat-client/**/*.test.tsx"] },
+      },
+    ],
   },
 });

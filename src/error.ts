@@ -9,6 +9,8 @@ export type PerdureErrorCode =
   | "unknown_agent"
   /** An agent, child, method, row or file that is not there. */
   | "not_found"
+  /** A key or an id that already stands for something else. */
+  | "conflict"
   /** A method that clients may not call. */
   | "not_callable"
   /** A write on a connection that may only read. */

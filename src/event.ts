@@ -24,6 +24,11 @@ export interface AgentEvents {
   "fiber:recovered": { id: string; name: string; attempt: number };
   "fiber:settled": { id: string; name: string; status: string; error?: string };
   "fiber:method_missing": { id: string; name: string };
+  /** A model call failed; it may be tried again. */
+  "chat:call_failed": { requestId: string; errorClass: string };
+  /** A turn ended with an error. */
+  "chat:request_failed": { requestId: string; stage: string; error: string };
+  "chat:budget_reached": { requestId: string; scope: string; limit: number };
   "subagent:created": { className: string; childName: string };
   "subagent:deleted": { className: string; childName: string };
 }

@@ -15,6 +15,38 @@ export type { AgentStub } from "./stub.ts";
 
 // Chat
 export { AIChatAgent } from "./agent/ai-chat-agent.ts";
+export { Think } from "./agent/think.ts";
+export type {
+  AddMessagesOptions,
+  ChatOptions,
+  RunTurnOptions,
+  StreamCallback,
+  TurnExtras,
+  TurnInput,
+} from "./agent/think-turns.ts";
+export type {
+  ChatErrorContext,
+  ChunkContext,
+  PrepareStepContext,
+  StepConfig,
+  StepContext,
+  ToolCallContext,
+  ToolCallDecision,
+  ToolCallResultContext,
+  TurnConfig,
+  TurnContext,
+} from "./turn/step/config.ts";
+export { type ChatErrorClassification, defaultContextOverflowClassifier } from "./turn/provider-error.ts";
+export type { InboxItem, NotWaiting, Withdrawal } from "./turn/inbox.ts";
+export type { SteerReceipt } from "./turn/steer.ts";
+export type { Submission, SubmitOptions, SubmitResult } from "./turn/submissions.ts";
+export type { Budget, Budgets } from "./session/budget.ts";
+export { defaultPrices } from "./session/default-prices.ts";
+export type { Price, PriceTable } from "./session/prices.ts";
+export type { LedgerEntry } from "./session/charge.ts";
+export type { UsageTotals } from "./session/ledger.ts";
+export type { PendingApproval } from "./tool/call-book.ts";
+export { durableTool, type DurableToolOptions } from "./tool/define.ts";
 export { createToolsFromClientSchemas } from "./tool/client-tools.ts";
 export type {
   ChatRecoveryConfig,

@@ -1,6 +1,6 @@
 // The server that a load driver measures: one chat agent with a model that costs nothing.
 import { convertToModelMessages, isStepCount, jsonSchema, streamText, tool } from "ai";
-import { AIChatAgent, type ChatTurnOptions } from "perdure";
+import { AIChatAgent, type ChatTurnOptions, Think } from "perdure";
 import { serve } from "perdure/node";
 import { mockModel } from "./mock-model.ts";
 
@@ -24,8 +24,22 @@ class BenchAgent extends AIChatAgent {
   }
 }
 
+/** The same agent, with the steps run by the engine. */
+class BenchThink extends Think {
+  override maxSteps = 100;
+  override getModel() {
+    return mockModel();
+  }
+  override getSystemPrompt(): string {
+    return "You are a benchmark.";
+  }
+  override getTools() {
+    return { echo };
+  }
+}
+
 const host = await serve({
-  agents: { BenchAgent },
+  agents: { BenchAgent, BenchThink },
   dir: process.env.STATE_DIR ?? ".perdure/bench",
   port: Number(process.env.PORT ?? 8787),
   fetch: () => new Response("ok"),

@@ -7,8 +7,9 @@ import { readTurn, type TurnRow } from "../store/turn.ts";
 import type { Chat } from "../turn/chat.ts";
 import type { ToolAnswer } from "../turn/tool-answers.ts";
 import { parseChatBody } from "../wire/chat-body.ts";
-import { MAX_ID_LENGTH, MAX_JSON_DEPTH } from "../wire/parse.ts";
-import { readJson } from "../wire/json.ts";
+import { MAX_ID_LENGTH } from "../wire/parse.ts";
+import { answerInboxRequest } from "./chat-inbox-http.ts";
+import { decodeSegment, readBody } from "./request-body.ts";
 
 /*
  * The chat over plain HTTP, for clients without WebSocket, under the agent's own address:
@@ -21,6 +22,7 @@ import { readJson } from "../wire/json.ts";
  *   POST   …/chat/{id}/cancel         stop
  *   POST   …/chat/tools/{toolCallId}  { output } | { errorText } | { approved, reason? }
  *   DELETE …/chat                     forget the conversation
+ *   …/chat/inbox                      what waits: `chat-inbox-http.ts`
  *
  * The body of a turn is what the AI SDK's own transport sends, so that `useChat({ api: ".../chat" })` works.
  */
@@ -41,7 +43,7 @@ export async function answerChatRequest(
   rest: string,
 ): Promise<Response | undefined> {
   const groups = ROUTE.exec(rest)?.groups;
-  if (groups === undefined) return undefined;
+  if (groups === undefined) return answerInboxRequest(room, request, rest);
   const { call, turn, what } = groups;
   const { chat, live } = room();
   try {
@@ -167,22 +169,8 @@ async function readAnswer(request: Request, toolCallId: string): Promise<ToolAns
   };
 }
 
-async function readBody(request: Request): Promise<unknown> {
-  const read = readJson(await request.text(), MAX_JSON_DEPTH);
-  if (!read.ok) throw new PerdureError("bad_input", "The body is not JSON, or nested too deep.");
-  return read.value;
-}
-
 function requestIdOf(value: unknown): string {
   if (value === undefined || value === null) return newId("http");
   if (typeof value === "string" && value !== "" && value.length <= MAX_ID_LENGTH) return value;
   throw new PerdureError("bad_input", `A request id must be text of at most ${MAX_ID_LENGTH} characters.`);
-}
-
-function decodeSegment(segment: string): string {
-  try {
-    return decodeURIComponent(segment);
-  } catch {
-    return segment;
-  }
 }

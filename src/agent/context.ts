@@ -12,6 +12,8 @@ export interface CurrentAgent<T extends Agent = Agent> {
   readonly request: Request | undefined;
   /** The fiber that this runs in. */
   readonly fiber?: FiberContext;
+  /** The turn that this runs in. */
+  readonly turn?: string;
 }
 
 /** Set by the first agent of the process; a host uses one context for all of its agents. */

@@ -57,7 +57,6 @@ export class AgentChat extends ChatFeed {
       sendFrame(this.connection, { type: "cf_agent_chat_request_cancel", id: turn.id });
     }
     this.finder.awaiting = false;
-    this.cutOff = false;
     this.changed(true);
   }
 
@@ -130,7 +129,6 @@ export class AgentChat extends ChatFeed {
     replaces?: string,
   ): Promise<void> {
     this.failure = undefined;
-    this.cutOff = false;
     const { messages } = this.refreshed();
     const id = newId();
     let frame = "";

@@ -23,6 +23,7 @@ type FrameworkMethod =
   | `${string}FiberByKey`
   | `${string}Fibers`
   | `stash`
+  | `subAgent`
   | `${string}SubAgent`
   | `${string}SubAgents`
   | `parentAgent`
@@ -41,6 +42,9 @@ type FrameworkMethod =
   | `repairInterruptedToolPart`;
 
 type Method = (...args: never[]) => unknown;
+
+/** Agents are named by their class or by its instances: `typeof Counter` or `Counter`. */
+type InstanceOf<AgentT> = AgentT extends abstract new (...args: never[]) => infer Instance ? Instance : AgentT;
 
 /** The first argument of a streaming method, which the server puts there. */
 interface StreamArgument {
@@ -80,12 +84,16 @@ export type CallName<AgentT> = {
 }[keyof AgentT & string];
 
 /** The state of an agent class. `unknown` when no class is named. */
-export type StateOf<AgentT> = AgentT extends { readonly state: infer State } ? State : unknown;
+export type StateOf<AgentT> = InstanceOf<AgentT> extends { readonly state: infer State } ? State : unknown;
 
 /** The methods of an agent as a client calls them: the same, but asynchronous. Without a class: any name. */
 export type ClientStub<AgentT> = unknown extends AgentT
   ? { readonly [method: string]: (...args: unknown[]) => Promise<unknown> }
-  : { readonly [K in CallName<AgentT>]: (...args: CallArguments<AgentT[K]>) => Promise<CallResult<AgentT[K]>> };
+  : StubOf<InstanceOf<AgentT>>;
+
+type StubOf<AgentT> = {
+  readonly [K in CallName<AgentT>]: (...args: CallArguments<AgentT[K]>) => Promise<CallResult<AgentT[K]>>;
+};
 
 /** What becomes of the pieces of a streaming call. May throw nothing; slow ones hold up the frames behind them. */
 export interface StreamCallbacks<Chunk = unknown, Final = unknown> {
@@ -120,7 +128,7 @@ export interface ClientCall<AgentT> {
 export type UntypedCall = <T = unknown>(method: string, args?: readonly unknown[], options?: CallOptions) => Promise<T>;
 
 /** `call` of a client. */
-export type CallOf<AgentT> = unknown extends AgentT ? UntypedCall : ClientCall<AgentT>;
+export type CallOf<AgentT> = unknown extends AgentT ? UntypedCall : ClientCall<InstanceOf<AgentT>>;
 
 /** The pieces of a streaming call, one by one, and what it ended with. */
 export interface CallStream<Chunk, Final> extends AsyncIterable<Chunk> {
@@ -131,9 +139,9 @@ export interface CallStream<Chunk, Final> extends AsyncIterable<Chunk> {
 /** `callStream` of a client. */
 export type CallStreamOf<AgentT> = unknown extends AgentT
   ? <Chunk = unknown, Final = unknown>(method: string, args?: readonly unknown[]) => CallStream<Chunk, Final>
-  : <K extends CallName<AgentT>>(
-      method: K,
-      ...args: [] extends CallArguments<AgentT[K]>
-        ? [args?: CallArguments<AgentT[K]>]
-        : [args: CallArguments<AgentT[K]>]
-    ) => CallStream<CallChunk<AgentT[K]>, CallResult<AgentT[K]>>;
+  : ClientCallStream<InstanceOf<AgentT>>;
+
+type ClientCallStream<AgentT> = <K extends CallName<AgentT>>(
+  method: K,
+  ...args: [] extends CallArguments<AgentT[K]> ? [args?: CallArguments<AgentT[K]>] : [args: CallArguments<AgentT[K]>]
+) => CallStream<CallChunk<AgentT[K]>, CallResult<AgentT[K]>>;

@@ -14,7 +14,6 @@ import { endOf, RecentIds } from "./turn-end.ts";
 
 /** How many turns that are over are remembered, so that a late word of one is known for what it is. */
 const REMEMBERED_TURNS = 500;
-const CUT_OFF = "WebSocket closed mid-stream";
 
 /** Settings of {@link AgentChat}. */
 export interface AgentChatOptions {
@@ -22,11 +21,6 @@ export interface AgentChatOptions {
   readonly messages?: readonly UIMessage[];
   /** Whether to look for turns that run already. Default true. */
   readonly resume?: boolean;
-  /**
-   * Whether losing the connection mid-answer is shown as an error until it is back. Default false: the turn goes on,
-   * and so does its status.
-   */
-  readonly disconnectIsError?: boolean;
 }
 
 /** An answer to a call. */
@@ -51,7 +45,6 @@ export abstract class ChatFeed {
   protected readonly unsent = new Set<string>();
   protected list: UIMessage[];
   protected failure: Error | undefined;
-  protected cutOff = false;
   protected recovering = false;
   #started = false;
   protected snapshot: ChatSnapshot | undefined;
@@ -122,7 +115,6 @@ export abstract class ChatFeed {
       case "pending":
       case "none":
         if (this.options.resume !== false || this.finder.awaiting) this.finder.answered(frame);
-        if (frame.kind !== "none") this.cutOff = false;
         this.changed(true);
         return this.goOn();
     }
@@ -140,7 +132,6 @@ export abstract class ChatFeed {
     }
     const wasShown = turn.hasContent;
     Object.assign(turn, { seen: true, accepted: true });
-    if (turn.local) this.cutOff = false;
     const chunk = turn.apply(frame, () => this.list.findLast(({ role }) => role === "assistant"));
     if (chunk?.type.startsWith("data-") === true) this.audience.tell("onData", chunk as DataChunk);
     if (chunk !== undefined && turn.isActive && turn.hasContent) this.failure = undefined;
@@ -206,15 +197,8 @@ export abstract class ChatFeed {
   }
 
   #closed(): void {
-    const active = this.#active().filter(({ sent, asked }) => sent || asked === undefined);
     this.finder.lost();
     this.history.lost();
-    if (this.options.disconnectIsError === true && active.length > 0) {
-      if (this.options.resume === false) {
-        for (const turn of active) turn.local = false;
-        this.failure = new Error(CUT_OFF);
-      } else this.cutOff = true;
-    }
     this.changed(true);
   }
 
@@ -229,7 +213,6 @@ export abstract class ChatFeed {
     }
     this.finder.awaiting = false;
     this.failure = undefined;
-    this.cutOff = false;
     this.recovering = false;
     this.changed(true);
   }
@@ -263,10 +246,6 @@ export abstract class ChatFeed {
 
   // What is shown
 
-  #active(): LiveTurn[] {
-    return [...this.turns.values()].filter(({ isActive }) => isActive);
-  }
-
   #look(): ChatSnapshot {
     return viewOf({
       list: this.list,
@@ -274,8 +253,7 @@ export abstract class ChatFeed {
       awaiting: this.finder.awaiting,
       toolsRun: this.tools.isRunning,
       recovering: this.recovering,
-      failure: this.cutOff ? new Error(CUT_OFF) : this.failure,
-      cutOff: this.cutOff,
+      failure: this.failure,
       hasOlder: this.history.hasOlder,
       isLoadingOlder: this.history.isLoading,
     });

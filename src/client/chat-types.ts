@@ -35,36 +35,38 @@ export interface TurnEnd {
   readonly replay: boolean;
 }
 
-/** A chunk with data of the app. */
-export type DataChunk = Extract<UIMessageChunk, { type: `data-${string}` }>;
+/** A chunk with data of the app. With the type of the messages, its type tells its data. */
+export type DataChunk<M extends UIMessage = UIMessage> = UIMessage extends M
+  ? Extract<UIMessageChunk, { type: `data-${string}` }>
+  : Extract<M["parts"][number], { type: `data-${string}` }> & { readonly transient?: boolean };
 
 /** Who listens to a chat. None may throw; slow ones hold up what comes next. */
-export interface ChatHandlers extends ToolHandlers {
+export interface ChatHandlers<M extends UIMessage = UIMessage> extends ToolHandlers<M> {
   /** Data of the app, also such that is not kept, of every turn. */
-  readonly onData?: (part: DataChunk) => void;
+  readonly onData?: (part: DataChunk<M>) => void;
   /** A turn that was asked for here failed. */
   readonly onError?: (error: Error) => void;
   /** An answer is complete. */
   readonly onFinish?: (end: {
-    readonly message: UIMessage;
-    readonly messages: UIMessage[];
+    readonly message: M;
+    readonly messages: M[];
     readonly isAbort: boolean;
     readonly isError: boolean;
   }) => void;
   /** Whether to ask the agent to go on, after an answer and after each result. */
-  readonly sendAutomaticallyWhen?: (chat: { messages: UIMessage[] }) => boolean | PromiseLike<boolean>;
+  readonly sendAutomaticallyWhen?: (chat: { messages: M[] }) => boolean | PromiseLike<boolean>;
   /** Once for every turn that ends, also those of others. May send the next message. */
   readonly onTurnEnd?: (end: TurnEnd) => void;
 }
 
 /** What goes along with requests. */
-export interface RequestSettings extends Pick<ToolHandlers, "tools"> {
+export interface RequestSettings<M extends UIMessage = UIMessage> extends Pick<ToolHandlers, "tools"> {
   /** Data for the agent. */
   readonly body?: ChatBodySource;
   /** More data, by what is asked. Wins over `body`; what a single message brings wins over both. */
   readonly prepareSendMessagesRequest?: (request: {
     readonly id: string;
-    readonly messages: UIMessage[];
+    readonly messages: M[];
     readonly trigger: ChatTrigger;
     readonly messageId: string | undefined;
     readonly body: Record<string, unknown> | undefined;

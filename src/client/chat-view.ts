@@ -12,8 +12,6 @@ export interface ChatFacts {
   readonly toolsRun: boolean;
   readonly recovering: boolean;
   readonly failure: Error | undefined;
-  /** The failure is that the connection is away, whatever else is under way. */
-  readonly cutOff: boolean;
   readonly hasOlder: boolean;
   readonly isLoadingOlder: boolean;
 }
@@ -29,7 +27,7 @@ export function viewOf({ list, turns, toolsRun, recovering, failure, ...facts }:
   const active = turns.filter((turn) => turn.isActive && (turn.seen || !turn.toolContinuation || !isHeld));
   const awaiting = facts.awaiting && !isHeld;
   const isServerStreaming = toolsRun || turns.some(({ isWatched }) => isWatched);
-  const status = statusOf(active, awaiting, failure, facts.cutOff);
+  const status = statusOf(active, awaiting, failure);
   return {
     messages,
     status,
@@ -43,13 +41,7 @@ export function viewOf({ list, turns, toolsRun, recovering, failure, ...facts }:
   };
 }
 
-function statusOf(
-  active: readonly LiveTurn[],
-  awaiting: boolean,
-  failure: Error | undefined,
-  cutOff: boolean,
-): ChatStatus {
-  if (cutOff) return "error";
+function statusOf(active: readonly LiveTurn[], awaiting: boolean, failure: Error | undefined): ChatStatus {
   if (active.some(({ hasContent }) => hasContent)) return "streaming";
   if (active.length > 0 || awaiting) return "submitted";
   return failure === undefined ? "ready" : "error";

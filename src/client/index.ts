@@ -44,4 +44,14 @@ export {
   type ToolPartState,
 } from "./tool-part.ts";
 
+// Runs of child agents
+export { AgentToolEvents, type AgentToolEventSource } from "./agent-tool-events.ts";
+export type {
+  AgentToolEventState,
+  AgentToolMilestone,
+  AgentToolProgress,
+  AgentToolRunPart,
+  AgentToolRunState,
+} from "./agent-tool-types.ts";
+
 export { PerdureError, type PerdureErrorCode } from "../error.ts";

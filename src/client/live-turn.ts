@@ -94,9 +94,17 @@ export class LiveTurn {
       this.#goesOn = base !== undefined;
     }
     if (applyChunk(this.#builder, chunk)) this.#message = undefined;
+    if (chunk.type === "start" && frame.replay && !frame.caughtUp) this.#beginReplay(last());
     this.hasContent ||= !SILENT.has(chunk.type);
     if (!this.stale) this.snapshot = undefined;
     return chunk;
+  }
+
+  /** A page that was loaded mid-answer has more of it than the replay, until that is through. */
+  #beginReplay(shown: UIMessage | undefined): void {
+    if (shown === undefined || shown.id !== this.#builder?.id) return;
+    this.stale = true;
+    this.snapshot = shown;
   }
 
   #isCurrent(): void {

@@ -2,6 +2,19 @@
 
 export { useAgent, type UseAgentOptions } from "./use-agent.ts";
 export { type ChatAgent, useAgentChat, type UseAgentChat, type UseAgentChatOptions } from "./use-agent-chat.ts";
+export {
+  useAgentToolEvents,
+  type UseAgentToolEvents,
+  type UseAgentToolEventsOptions,
+} from "./use-agent-tool-events.ts";
+export type { AgentToolEventSource } from "./agent-tool-events.ts";
+export type {
+  AgentToolEventState,
+  AgentToolMilestone,
+  AgentToolProgress,
+  AgentToolRunPart,
+  AgentToolRunState,
+} from "./agent-tool-types.ts";
 export type { AgentClient, AgentClientOptions } from "./agent-client.ts";
 export { type AgentMessagesOptions, getAgentMessages } from "./agent-messages.ts";
 export type { ChatInput } from "./chat-input.ts";

@@ -1,13 +1,18 @@
+import type { UIDataTypes, UITools } from "ai";
 import { errorText } from "../error.ts";
 import { toolName, toolParts, type UIMessage } from "../message/types.ts";
 import type { ChatTool } from "./chat-request.ts";
 
-/** A call that waits for somebody here to run it. */
-export interface ToolCall {
-  readonly toolCallId: string;
-  readonly toolName: string;
-  readonly input: unknown;
-}
+type ToolsOf<M extends UIMessage> = M extends UIMessage<unknown, UIDataTypes, infer Tools> ? Tools : UITools;
+
+/** A call that waits for somebody here to run it. With the type of the messages, its name tells its input. */
+export type ToolCall<M extends UIMessage = UIMessage> = {
+  [K in keyof ToolsOf<M> & string]: {
+    readonly toolCallId: string;
+    readonly toolName: K;
+    readonly input: ToolsOf<M>[K]["input"];
+  };
+}[keyof ToolsOf<M> & string];
 
 /** What a call gave, or how it failed. */
 export interface ToolOutput {
@@ -21,14 +26,14 @@ export interface ToolOutput {
 /**
  * Runs a tool here. May be slow; what it throws becomes the call's error. Calls that it does not know it leaves alone.
  */
-export type OnToolCall = (options: {
-  readonly toolCall: ToolCall;
+export type OnToolCall<M extends UIMessage = UIMessage> = (options: {
+  readonly toolCall: ToolCall<M>;
   readonly addToolOutput: (output: ToolOutput) => void;
 }) => void | Promise<void>;
 
 /** Who runs tools here. */
-export interface ToolHandlers {
-  readonly onToolCall?: OnToolCall;
+export interface ToolHandlers<M extends UIMessage = UIMessage> {
+  readonly onToolCall?: OnToolCall<M>;
   readonly tools?: Readonly<Record<string, ChatTool>>;
 }
 

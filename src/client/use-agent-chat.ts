@@ -32,7 +32,7 @@ export type ChatAgent = Pick<
 
 /** Options of {@link useAgentChat}. Callbacks may change with every render. */
 export interface UseAgentChatOptions<M extends UIMessage = UIMessage>
-  extends ChatHandlers, RequestSettings, Omit<AgentChatOptions, "messages"> {
+  extends ChatHandlers<M>, RequestSettings<M>, Omit<AgentChatOptions, "messages"> {
   /** What `useAgent` returned. Two hooks on one agent show the same chat. */
   readonly agent: ChatAgent;
   readonly id?: string;
@@ -49,6 +49,8 @@ export interface UseAgentChatOptions<M extends UIMessage = UIMessage>
   readonly cancelOnClientAbort?: boolean;
   /** Whether `setMessages` also tells the agent. Default true. */
   readonly syncMessagesToServer?: boolean;
+  /** @deprecated As of the public hook, and always so: `tools` that can be run here are run. */
+  readonly experimental_automaticToolResolution?: boolean;
   /** How often a growing answer is drawn at most, in milliseconds; `false`: every chunk. Default 50. */
   readonly throttle?: number | false;
 }
@@ -77,8 +79,10 @@ const chats = new WeakMap<ChatAgent, AgentChat>();
 
 /** A chat with an agent: its messages, what is under way, and what can be done. */
 export function useAgentChat<_State = unknown, M extends UIMessage = UIMessage>(
-  options: UseAgentChatOptions<M>,
+  given: UseAgentChatOptions<M>,
 ): UseAgentChat<M> {
+  // The agent stores what the app put there; its parts are the app's types. In here they are those of any message.
+  const options = given as unknown as UseAgentChatOptions;
   const { agent, throttle = THROTTLE_MS } = options;
   const key = loadKey(options);
   const chat = chats.get(agent) ?? makeChat(options, key);
@@ -108,7 +112,7 @@ export function useAgentChat<_State = unknown, M extends UIMessage = UIMessage>(
     return {
       sendMessage: (input?: ChatInput<M>, send?: SendOptions) =>
         chat.sendMessage(input as ChatInput, send, latest.current),
-      regenerate: (given?: SendOptions & { readonly messageId?: string }) => chat.regenerate(given, latest.current),
+      regenerate: (ask?: SendOptions & { readonly messageId?: string }) => chat.regenerate(ask, latest.current),
       stop: () => chat.stop(),
       clearHistory: () => chat.clearHistory(),
       setMessages: (next: readonly M[] | ((messages: M[]) => readonly M[])) =>
@@ -124,19 +128,18 @@ export function useAgentChat<_State = unknown, M extends UIMessage = UIMessage>(
     };
   }, [chat]);
   const { connectionError, name } = agent;
-  // The agent stores what the app put there; its parts are the app's types.
   return { ...snapshot, messages: snapshot.messages as M[], ...actions, id: options.id ?? name, connectionError };
 }
 
-function makeChat<M extends UIMessage>(options: UseAgentChatOptions<M>, key: string): AgentChat {
-  const { agent, resume, disconnectIsError } = options;
+function makeChat(options: UseAgentChatOptions, key: string): AgentChat {
+  const { agent, resume } = options;
   const messages = initialMessages(options, key);
-  const chat = new AgentChat(agent, { messages, resume, disconnectIsError });
+  const chat = new AgentChat(agent, { messages, resume });
   chats.set(agent, chat);
   return chat;
 }
 
-function initialMessages<M extends UIMessage>(options: UseAgentChatOptions<M>, key: string): readonly UIMessage[] {
+function initialMessages(options: UseAgentChatOptions, key: string): readonly UIMessage[] {
   const { agent, getInitialMessages, headers, credentials } = options;
   // On a server, what is loaded for one visitor must not be kept for the next.
   if (getInitialMessages === null || typeof document === "undefined") return options.messages ?? [];
@@ -150,13 +153,13 @@ function initialMessages<M extends UIMessage>(options: UseAgentChatOptions<M>, k
   });
 }
 
-function loadKey<M extends UIMessage>({ agent, getInitialMessages }: UseAgentChatOptions<M>): string {
+function loadKey({ agent, getInitialMessages }: UseAgentChatOptions): string {
   if (getInitialMessages === null || typeof document === "undefined") return "";
   return `${getInitialMessages === undefined ? "" : "own "}${agent.getHttpUrl()}`;
 }
 
 /** The options as the chat sees them: tools that answer do so by the options of their own hook. */
-function handlersOf<M extends UIMessage>(chat: AgentChat, options: UseAgentChatOptions<M>): ChatHandlers {
+function handlersOf(chat: AgentChat, options: UseAgentChatOptions): ChatHandlers {
   const { onToolCall, tools, autoContinueAfterToolResult } = options;
   const addToolOutput = (output: ToolOutput) =>
     chat.addToolOutput(output, autoContinueAfterToolResult !== false, options);

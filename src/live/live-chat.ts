@@ -18,6 +18,8 @@ export interface Follower {
   readonly seq: number;
   chunks(turn: TurnRow, chunks: readonly LoggedChunk[]): void;
   ended(turn: TurnRow, end: TurnEnd): void;
+  /** It was cut off, and is being carried on. */
+  interrupted?(turn: TurnRow): void;
   /** This life of the agent is over: nothing more will come. */
   gone(): void;
 }
@@ -61,10 +63,10 @@ export class LiveChat implements ChatOutput {
 
   /**
    * Gives a client that has just connected the conversation as it is: it may have missed something. An empty one only
-   * if it `returns`: what a new page shows may be the app's own greeting.
+   * if it `returns`: what a new page shows may be the app's own greeting. A client that wants pages knows by itself.
    */
   welcome(socket: Socket, returns: boolean): void {
-    if (!returns && this.#chat().transcript.size === 0) return;
+    if (!returns && !wantsPages(socket.uri) && this.#chat().transcript.size === 0) return;
     this.#give(socket, new ConversationFrames(this.#chat(), true));
   }
 
@@ -155,6 +157,7 @@ export class LiveChat implements ChatOutput {
   recovering(turn: TurnRow, value: boolean): void {
     const frame = encodeFrame({ type: "cf_agent_chat_recovering", recovering: value, id: turn.id });
     // Its end is for everyone: those who came while it held were told of it.
+    if (value) for (const follower of this.followers) follower.interrupted?.(turn);
     if (value) this.#audience.tellListeners(frame);
     else this.#audience.tell(frame);
   }

@@ -1,7 +1,9 @@
 import { PerdureError } from "../error.ts";
 import type { Sql } from "../port.ts";
 import { approvalSchema } from "./approval.ts";
+import { budgetGrantSchema } from "./budget-grant.ts";
 import { chatContextSchema } from "./chat-context.ts";
+import { configSchema } from "./config.ts";
 import { childSchema } from "./child.ts";
 import { fiberSchema } from "./fiber.ts";
 import { messageSchema } from "./message.ts";
@@ -9,7 +11,11 @@ import { queueSchema } from "./queue.ts";
 import { scheduleSchema } from "./schedule.ts";
 import { stateSchema } from "./state.ts";
 import { streamSchema } from "./stream.ts";
-import { turnSchema } from "./turn.ts";
+import { submissionSchema } from "./submission.ts";
+import { toolCallSchema } from "./tool-call.ts";
+import { turnInboxSchema, turnSchema } from "./turn.ts";
+import { usageTotalSchema } from "./usage-total.ts";
+import { usageSchema } from "./usage.ts";
 
 /** One step of the schema. Once released it never changes: a correction is a new step. */
 export interface Migration {
@@ -21,6 +27,18 @@ export interface Migration {
 export const migrations: readonly Migration[] = [
   { id: 1, statements: [...stateSchema, ...childSchema, ...scheduleSchema, ...queueSchema, ...fiberSchema] },
   { id: 2, statements: [...messageSchema, ...turnSchema, ...streamSchema, ...chatContextSchema, ...approvalSchema] },
+  {
+    id: 3,
+    statements: [
+      ...configSchema,
+      ...usageSchema,
+      ...usageTotalSchema,
+      ...budgetGrantSchema,
+      ...turnInboxSchema,
+      ...submissionSchema,
+      ...toolCallSchema,
+    ],
+  },
 ];
 
 /** Names that `this.sql` may not touch. */

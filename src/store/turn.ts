@@ -1,4 +1,5 @@
 import type { Sql, SqlValue } from "../port.ts";
+import { dropSubmissions, settleSubmission, startSubmission } from "./submission.ts";
 
 /**
  * `perdure_turn`: every turn that was asked for, from its acceptance to its end; the inbox, the turn under
@@ -27,10 +28,18 @@ export const turnSchema: readonly string[] = [
   "CREATE INDEX perdure_turn_open ON perdure_turn (seq) WHERE status IN ('held', 'accepted', 'running')",
 ];
 
+/** What a turn needs to be steered with, and to be moved while it waits. */
+export const turnInboxSchema: readonly string[] = [
+  "ALTER TABLE perdure_turn ADD COLUMN steer INTEGER NOT NULL DEFAULT 0",
+  "ALTER TABLE perdure_turn ADD COLUMN receipt TEXT",
+  "ALTER TABLE perdure_turn ADD COLUMN position INTEGER",
+  "CREATE INDEX perdure_turn_steer ON perdure_turn (seq) WHERE steer = 1 AND status = 'accepted'",
+];
+
 /** Where a turn is. `held` waits for tool answers; `accepted` for its place in the queue. */
 export type TurnStatus = "held" | "accepted" | "running" | "completed" | "error" | "aborted" | "skipped";
 /** What asked for it. */
-export type TurnTrigger = "submit" | "regenerate" | "continuation" | "server";
+export type TurnTrigger = "submit" | "regenerate" | "continuation" | "server" | "submission";
 
 /** One turn. JSON columns are texts; times are milliseconds since the epoch. */
 export interface TurnRow {
@@ -56,17 +65,26 @@ export interface TurnRow {
   readonly error: string | null;
   readonly createdAt: number;
   readonly startedAt: number | null;
+  /** The turn that runs may take its messages, instead of it having a turn of its own. */
+  readonly steer: 0 | 1;
+  /** Where its messages were taken to, as JSON. */
+  readonly receipt: string | null;
+  /** Its place among the turns that wait, if it was moved; else `seq` is. */
+  readonly position: number | null;
 }
 
 /** What is needed to accept a turn. */
 export type NewTurn = Pick<
   TurnRow,
   "id" | "trigger" | "continuation" | "messageIds" | "body" | "clientTools" | "notBefore" | "createdAt"
-> & { readonly status: "held" | "accepted" };
+> & { readonly status: "held" | "accepted"; readonly steer?: 0 | 1 };
 
 const COLUMNS = `seq, id, status, trigger, continuation, message_ids AS messageIds, answer_id AS answerId,
   base_parts AS baseParts, body, client_tools AS clientTools, not_before AS notBefore, attempts, cancelled, error,
-  created_at AS createdAt, started_at AS startedAt`;
+  created_at AS createdAt, started_at AS startedAt, steer, receipt, position`;
+
+/** Turns that wait run in this order. No two have the same: moving only exchanges places. */
+const PLACE = "coalesce(position, seq)";
 
 function select(db: Sql, rest: string, ...args: SqlValue[]): TurnRow[] {
   return db.sql<TurnRow>(`SELECT ${COLUMNS} FROM perdure_turn ${rest}`, ...args);
@@ -77,30 +95,45 @@ export function isOpen({ status }: Pick<TurnRow, "status">): boolean {
   return status === "held" || status === "accepted" || status === "running";
 }
 
-/** Turns that have not ended, oldest first. */
+/** Turns that have not ended, in the order in which they run: the oldest first, unless they were moved. */
 export function openTurns(db: Sql): TurnRow[] {
-  return select(db, "WHERE status IN ('held', 'accepted', 'running') ORDER BY seq");
+  return select(db, `WHERE status IN ('held', 'accepted', 'running') ORDER BY ${PLACE}`);
 }
 
-/** Turns behind one that never began, whatever became of them, oldest first. */
+/** Turns behind one that never began, whatever became of them but being taken by another, in their order. */
 export function turnsBehind(db: Sql, seq: number): TurnRow[] {
-  return select(db, "WHERE seq > ? AND attempts = 0 ORDER BY seq", seq);
+  return select(
+    db,
+    `WHERE attempts = 0 AND status <> 'completed' AND ${PLACE} > (SELECT ${PLACE} FROM perdure_turn WHERE seq = ?)
+     ORDER BY ${PLACE}`,
+    seq,
+  );
+}
+
+/** Turns that never began and wait, or were stopped while they did, in the order in which they were accepted. */
+export function unbegunTurns(db: Sql): TurnRow[] {
+  return select(db, "WHERE attempts = 0 AND status IN ('accepted', 'aborted') ORDER BY seq");
+}
+
+/** Turns that wait and whose messages the running turn may take, in their order. */
+export function steeringTurns(db: Sql): TurnRow[] {
+  return select(db, `WHERE steer = 1 AND status = 'accepted' AND attempts = 0 AND cancelled = 0 ORDER BY ${PLACE}`);
 }
 
 export function readTurn(db: Sql, id: string): TurnRow | undefined {
   return select(db, "WHERE id = ?", id)[0];
 }
 
-/** The newest turn that was not passed over. */
+/** The newest turn that was neither passed over nor taken by another. */
 export function newestTurn(db: Sql): TurnRow | undefined {
-  return select(db, "WHERE status <> 'skipped' ORDER BY seq DESC LIMIT 1")[0];
+  return select(db, "WHERE status <> 'skipped' AND receipt IS NULL ORDER BY seq DESC LIMIT 1")[0];
 }
 
 /** @throws PerdureError `sql_failed` when the id is taken. */
 export function insertTurn(db: Sql, turn: NewTurn): TurnRow {
   db.sql(
-    `INSERT INTO perdure_turn (id, status, trigger, continuation, message_ids, body, client_tools, not_before, created_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO perdure_turn (id, status, trigger, continuation, message_ids, body, client_tools, not_before, created_at,
+       steer) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     turn.id,
     turn.status,
     turn.trigger,
@@ -110,6 +143,7 @@ export function insertTurn(db: Sql, turn: NewTurn): TurnRow {
     turn.clientTools,
     turn.notBefore,
     turn.createdAt,
+    turn.steer ?? 0,
   );
   const row = readTurn(db, turn.id);
   if (row === undefined) throw new Error("A turn that was just inserted is not there.");
@@ -131,13 +165,20 @@ export function postponeTurn(db: Sql, seq: number, notBefore: number): void {
   db.sql("UPDATE perdure_turn SET not_before = ? WHERE seq = ?", notBefore, seq);
 }
 
-/** Begins an attempt. Counted before it can cost anything. */
+/** Gives a turn that waits its place among the others that do, and the messages that are its own. */
+export function placeTurn(db: Sql, seq: number, position: number, messageIds: string): void {
+  db.sql("UPDATE perdure_turn SET position = ?, message_ids = ? WHERE seq = ?", position, messageIds, seq);
+}
+
+/** Begins an attempt, and the submission that it carries out. Counted before it can cost anything. */
 export function startTurn(db: Sql, seq: number, now: number): void {
-  db.sql(
-    "UPDATE perdure_turn SET status = 'running', attempts = attempts + 1, started_at = coalesce(started_at, ?) WHERE seq = ?",
+  const rows = db.sql<Pick<TurnRow, "id" | "trigger">>(
+    `UPDATE perdure_turn SET status = 'running', attempts = attempts + 1, started_at = coalesce(started_at, ?)
+     WHERE seq = ? RETURNING id, trigger`,
     now,
     seq,
   );
+  for (const { id, trigger } of rows) if (trigger === "submission") startSubmission(db, id, now);
 }
 
 /** The answer has a name, and had this many parts before. */
@@ -150,16 +191,26 @@ export function cancelTurn(db: Sql, seq: number): void {
   db.sql("UPDATE perdure_turn SET cancelled = 1 WHERE seq = ?", seq);
 }
 
-/** Ends a turn. @returns whether it was open. */
-export function settleTurn(db: Sql, seq: number, status: TurnStatus, error: string | null, now: number): boolean {
-  const rows = db.sql(
+/** Ends a turn whose messages, these, another one took. */
+export function steerTurn(db: Sql, seq: number, messageIds: string, receipt: string, now: number): void {
+  db.sql("UPDATE perdure_turn SET message_ids = ?, receipt = ? WHERE seq = ?", messageIds, receipt, seq);
+  settleTurn(db, seq, "completed", null, now);
+}
+
+/** How a turn can end. */
+export type TurnEndStatus = Exclude<TurnStatus, "held" | "accepted" | "running">;
+
+/** Ends a turn, and the submission that it carries out. @returns whether it was open. */
+export function settleTurn(db: Sql, seq: number, status: TurnEndStatus, error: string | null, now: number): boolean {
+  const rows = db.sql<Pick<TurnRow, "id" | "trigger">>(
     `UPDATE perdure_turn SET status = ?, error = ?, settled_at = ?, body = NULL, client_tools = NULL
-     WHERE seq = ? AND status IN ('held', 'accepted', 'running') RETURNING seq`,
+     WHERE seq = ? AND status IN ('held', 'accepted', 'running') RETURNING id, trigger`,
     status,
     error,
     now,
     seq,
   );
+  for (const { id, trigger } of rows) if (trigger === "submission") settleSubmission(db, id, status, error, now);
   return rows.length > 0;
 }
 
@@ -172,6 +223,8 @@ export function trimTurns(db: Sql, keep: number): void {
   );
 }
 
-export function deleteAllTurns(db: Sql): void {
+/** Forgets every turn. Submissions that were open have ended. */
+export function deleteAllTurns(db: Sql, now: number): void {
+  dropSubmissions(db, now);
   db.sql("DELETE FROM perdure_turn");
 }

@@ -11,6 +11,11 @@ export type { ScriptedFile, ScriptedReply, ScriptedSource, ScriptedToolCall, Scr
 export { countCalls } from "./count-calls.ts";
 export type { CallCounter } from "./count-calls.ts";
 
+// A model server that plays a script
+export { fakeOpenAI } from "./fake-openai.ts";
+export type { FakeAnswer, FakeOpenAI, FakeOpenAIBody, FakeOpenAIRequest, FakeOpenAIScript } from "./fake-openai.ts";
+export type { FakeError, FakeReply, FakeToolCall } from "./fake-openai-reply.ts";
+
 // A clock in the hands of the test
 export { manualClock } from "./manual-clock.ts";
 export type { ManualClock } from "./manual-clock.ts";

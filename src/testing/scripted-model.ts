@@ -1,6 +1,7 @@
 import { PerdureError } from "../error.ts";
 import { newId, sleep } from "../id.ts";
 import type { Clock } from "../id.ts";
+import { CONTINUE_PROMPT } from "../turn/continue-prompt.ts";
 import type { Model, ModelCallOptions, ModelPrompt, ModelStreamPart, ModelTool } from "./model-types.ts";
 import { finishReasonOf, toContent, toPieces, usageOf } from "./scripted-reply.ts";
 import type { ScriptedReply } from "./scripted-reply.ts";
@@ -193,14 +194,23 @@ async function ask(script: Script, call: ScriptedCall): Promise<ScriptedReply> {
 }
 
 function describe(index: number, options: ModelCallOptions): ScriptedCall {
-  const { prompt, tools = [] } = options;
+  const { tools = [] } = options;
+  const prompt = beforeTheCut(options.prompt);
   const last = prompt.findLastIndex((message) => message.role === "user");
   const turn = Math.max(0, prompt.filter((message) => message.role === "user").length - 1);
   const step = prompt.slice(last + 1).filter((message) => message.role === "assistant").length;
   const message = prompt[last];
   const content = message?.role === "user" ? message.content : [];
   const userText = content.map((part) => (part.type === "text" ? part.text : "")).join("");
-  return { index, turn, step, userText, prompt, tools, options };
+  return { index, turn, step, userText, prompt: options.prompt, tools, options };
+}
+
+/** Without the part of an answer that was cut off and the request to go on with it: the same question is asked again. */
+function beforeTheCut(prompt: ModelPrompt): ModelPrompt {
+  const last = prompt.at(-1);
+  const asked =
+    last?.role === "user" && last.content.some((part) => part.type === "text" && part.text === CONTINUE_PROMPT);
+  return asked ? prompt.slice(0, -2) : prompt;
 }
 
 function untilAborted<T>(work: Promise<T>, signal?: AbortSignal): Promise<T> {

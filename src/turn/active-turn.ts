@@ -55,6 +55,12 @@ export class ActiveTurn {
   halted = false;
   streaming = false;
   recovering = false;
+  /** Something is under way that takes its time without a chunk: it does not stall meanwhile. */
+  busy = 0;
+  /** Instead of the class's bound on the time without a chunk. */
+  stallTimeoutMs: number | undefined;
+  /** That bound has changed. */
+  watchAnew: () => void = () => {};
   lastChunkAt: number;
   /** The type of the last chunk that an earlier attempt left. */
   readonly leftAt: string | undefined;

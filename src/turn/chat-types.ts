@@ -4,6 +4,7 @@ import type { TurnRow } from "../store/turn.ts";
 import type { ClientTool } from "../wire/frames.ts";
 import type { ChatAnswer } from "./chunk-source.ts";
 import type { MessageConcurrency } from "./overlap.ts";
+import type { StepPlan } from "./step/plan.ts";
 import type { LoggedChunk } from "./stream-log.ts";
 
 /** What `onChatMessage` is told about the turn that it answers. */
@@ -31,6 +32,8 @@ export interface ChatResponseResult {
   /** The answer as it is stored; undefined when there was none. */
   readonly message: UIMessage | undefined;
   readonly error?: string;
+  /** What came of the turn's structured `output`. */
+  readonly output?: unknown;
 }
 
 /** What `saveMessages` resolves with. */
@@ -38,11 +41,15 @@ export interface SaveMessagesResult {
   readonly requestId: string;
   readonly status: TurnOutcome;
   readonly error?: string;
+  /** What came of the turn's structured `output`. */
+  readonly output?: unknown;
 }
 
 /** A turn that was cut off, as `onChatRecovery` sees it. */
 export interface ChatRecoveryContext {
   readonly requestId: string;
+  /** Names this interruption: the turn, and which time it was. */
+  readonly incidentId: string;
   /** From 1: how often this turn has been carried on. Never goes back. */
   readonly attempt: number;
   readonly maxAttempts: number;
@@ -78,9 +85,27 @@ export interface ChatRecoveryConfig {
   readonly onExhausted?: (context: ChatRecoveryContext) => void | Promise<void>;
 }
 
+/** A person's answer to a question for approval. */
+export interface ApprovalDecision {
+  readonly toolCallId: string;
+  readonly approved: boolean;
+  readonly approver?: string;
+  readonly reason?: string;
+}
+
 /** What the chat asks of the agent that it belongs to. All may throw; what is thrown ends the turn or is reported. */
 export interface ChatHooks {
+  /** How turns run step by step; undefined: {@link ChatHooks.respond} answers them. */
+  plan?(): StepPlan | undefined;
   respond(options: ChatTurnOptions): Promise<ChatAnswer | undefined>;
+  /** Who a client is that answers a question; `connection` is the agent's own object for it. */
+  approver?(origin: Origin): string | undefined;
+  /** A question was answered, in the transaction that stores the answer. */
+  decided?(decision: ApprovalDecision): void;
+  /** A turn ends with this answer, in the transaction that stores it. */
+  settled?(message: UIMessage): void;
+  /** The conversation is forgotten, in the transaction that does it. */
+  cleared?(): void;
   responded(result: ChatResponseResult): void | Promise<void>;
   recover(context: ChatRecoveryContext): ChatRecoveryOptions | void | Promise<ChatRecoveryOptions | void>;
   sanitize(message: UIMessage): UIMessage;
@@ -111,6 +136,8 @@ export interface TurnEnd {
   readonly error?: string;
   /** The model said nothing at all. */
   readonly silent?: boolean;
+  /** What came of a structured output. */
+  readonly output?: unknown;
 }
 
 /**

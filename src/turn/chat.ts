@@ -19,7 +19,7 @@ import {
   turnsBehind,
 } from "../store/turn.ts";
 import { ActiveTurn } from "./active-turn.ts";
-import type { ChatHooks, ChatOutput, Origin, TurnEnd } from "./chat-types.ts";
+import type { ChatHooks, ChatOutput, Origin, TurnEnd, TurnOutcome } from "./chat-types.ts";
 import type { Desk } from "./desk.ts";
 import { drive } from "./drive.ts";
 import { abandon, finish } from "./finish.ts";
@@ -148,10 +148,11 @@ export class Chat implements Desk, Work {
     const active = this.#active;
     this.commit(() => {
       this.transcript.clear();
-      deleteAllTurns(this.host);
+      deleteAllTurns(this.host, this.host.clock.now());
       deleteAllChunks(this.host);
       deleteAllApprovals(this.host);
       deleteChatContext(this.host);
+      this.hooks.cleared?.();
     });
     if (active !== undefined) {
       active.dropped = true;
@@ -212,7 +213,7 @@ export class Chat implements Desk, Work {
         return;
       }
       this.commit(() => settleTurn(this.host, move.turn.seq, move.status, null, now));
-      this.#close(move.turn, move.status);
+      this.close(move.turn, move.status);
     }
   }
 
@@ -269,7 +270,7 @@ export class Chat implements Desk, Work {
     }
     this.#active = undefined;
     if (end !== "again") this.#tell(active, active.dropped ? { status: "aborted" } : end);
-    for (const turn of needless) this.#close(turn, "skipped");
+    for (const turn of needless) this.close(turn, "skipped");
     this.pump();
   }
 
@@ -332,7 +333,9 @@ export class Chat implements Desk, Work {
       }
       continuation = decision.continuation;
       active.recovering = true;
-      active.carryOn({ repairInterruptedToolPart: (part, message) => this.hooks.repairToolPart(part, message) });
+      // A turn that runs step by step goes on from what is there by itself.
+      if (this.hooks.plan?.() === undefined)
+        active.carryOn({ repairInterruptedToolPart: (part, message) => this.hooks.repairToolPart(part, message) });
       active.log.flush();
       active.streaming = true;
       this.output.streaming(active.row);
@@ -343,7 +346,12 @@ export class Chat implements Desk, Work {
 
   #responded(active: ActiveTurn, end: TurnEnd): void {
     const { row } = active;
-    this.#ended(row.id, { status: end.status, ...(end.error !== undefined && { error: end.error }) });
+    const { output } = end;
+    this.#ended(row.id, {
+      status: end.status,
+      ...(end.error !== undefined && { error: end.error }),
+      ...(output !== undefined && { output }),
+    });
     if (active.dropped) return;
     const message = this.transcript.get(active.builder.id);
     const result = {
@@ -352,6 +360,7 @@ export class Chat implements Desk, Work {
       continuation: active.continuation,
       message,
       error: end.error,
+      ...(output !== undefined && { output }),
     };
     this.#responses = this.#responses
       .then(() => this.hooks.responded(result))
@@ -363,8 +372,7 @@ export class Chat implements Desk, Work {
     return this.#active === undefined && this.waitingTurns().length === 0;
   }
 
-  /** A turn that never ran has ended. */
-  #close(turn: TurnRow, status: "aborted" | "skipped"): void {
+  close(turn: TurnRow, status: TurnOutcome): void {
     this.output.ended(turn, { status }, this.origins.get(turn.id));
     this.#ended(turn.id, { status });
   }

@@ -1,7 +1,9 @@
+import type { UIMessage } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
 import type { Transcript } from "../session/transcript.ts";
+import type { TurnRow } from "../store/turn.ts";
 import type { ActiveTurn } from "./active-turn.ts";
-import type { ChatHooks, ChatOutput, Origin } from "./chat-types.ts";
+import type { ChatHooks, ChatOutput, Origin, TurnOutcome } from "./chat-types.ts";
 
 /** What the parts of a chat share. */
 export interface Desk {
@@ -9,6 +11,8 @@ export interface Desk {
   readonly hooks: ChatHooks;
   readonly output: ChatOutput;
   readonly transcript: Transcript;
+  /** The conversation as the app and the model see it. */
+  readonly messages: UIMessage[];
   /** The turn that runs now. */
   readonly running: ActiveTurn | undefined;
   /** Who asked for which turn, as long as the turn is open in this life. */
@@ -17,6 +21,10 @@ export interface Desk {
   commit<T>(work: () => T): T;
   /** Looks what is to be done next. */
   pump(): void;
+  /** Tells everyone who waits for it that a turn which never ran has ended. Its end is stored. */
+  close(turn: TurnRow, status: TurnOutcome): void;
+  /** Stops a turn for good, whether it runs or waits. False: no such turn. */
+  cancel(requestId: string): boolean;
 }
 
 /** How many ended turns are remembered, so that late questions for them can be answered. */

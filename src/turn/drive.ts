@@ -3,13 +3,18 @@ import type { ActiveTurn } from "./active-turn.ts";
 import type { ChatTurnOptions, TurnEnd } from "./chat-types.ts";
 import { readAnswer } from "./chunk-source.ts";
 import type { Desk } from "./desk.ts";
+import type { StepPlan } from "./step/plan.ts";
+import { runSteps } from "./step/run-steps.ts";
 
 /** Runs one attempt of a turn to its end. `again`: it stalled, and the turn is to be carried on. */
 export async function drive(desk: Desk, active: ActiveTurn, continuation: boolean): Promise<TurnEnd | "again"> {
   const { signal } = active.abort;
   const stopWatching = watchForStall(desk, active);
+  const options = toOptions(active, continuation);
   try {
-    const answer = await orAborted(desk.hooks.respond(toOptions(active, continuation)), signal);
+    const plan = desk.hooks.plan?.();
+    if (plan !== undefined) return (await orAborted(steps(desk, active, plan, options), signal)) ?? cut(active);
+    const answer = await orAborted(desk.hooks.respond(options), signal);
     if (answer === undefined) return signal.aborted ? cut(active) : { status: "completed", silent: true };
     open(desk, active);
     for await (const source of readAnswer(answer, active.row.id, signal)) {
@@ -27,6 +32,12 @@ export async function drive(desk: Desk, active: ActiveTurn, continuation: boolea
   } finally {
     stopWatching();
   }
+}
+
+/** Clients may wait for the stream from now on: the model is asked at once. */
+function steps(desk: Desk, active: ActiveTurn, plan: StepPlan, options: ChatTurnOptions): Promise<TurnEnd | undefined> {
+  open(desk, active);
+  return runSteps(desk, active, plan, options);
 }
 
 function cut(active: ActiveTurn): TurnEnd | "again" {
@@ -63,10 +74,12 @@ function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefi
 
 /** Gives an attempt up when no chunk has come for too long. */
 function watchForStall(desk: Desk, active: ActiveTurn): () => void {
-  const { stallTimeoutMs } = desk.hooks.settings();
-  if (stallTimeoutMs <= 0) return () => {};
+  const { stallTimeoutMs: usual } = desk.hooks.settings();
   let cancel = () => {};
   const look = () => {
+    const stallTimeoutMs = active.stallTimeoutMs ?? usual;
+    if (stallTimeoutMs <= 0) return;
+    if (active.busy > 0) active.lastChunkAt = desk.host.clock.now();
     const left = active.lastChunkAt + stallTimeoutMs - desk.host.clock.now();
     if (left > 0) {
       cancel = desk.host.clock.after(left, look);
@@ -76,6 +89,10 @@ function watchForStall(desk: Desk, active: ActiveTurn): () => void {
     active.abort.abort(new Error(`No chunk came for ${stallTimeoutMs} ms.`));
   };
   active.lastChunkAt = desk.host.clock.now();
-  cancel = desk.host.clock.after(stallTimeoutMs, look);
+  active.watchAnew = () => {
+    cancel();
+    look();
+  };
+  look();
   return () => cancel();
 }

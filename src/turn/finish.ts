@@ -41,6 +41,7 @@ export function finish(desk: Desk, active: ActiveTurn, end: TurnEnd): readonly T
           askApproval(host, part.toolCallId, host.clock.now() + approvalTimeoutMs);
       }
     }
+    desk.hooks.settled?.(message);
     trimTranscript(desk);
   });
   return needless;

@@ -17,9 +17,10 @@ const all: readonly MessageConcurrency[] = [
   "drop",
   "debounce",
   { strategy: "debounce", debounceMs: 9 },
+  "steer",
 ];
 
-const accepted = { kind: "accept", skip: [], notBefore: NOW, merge: false };
+const accepted = { kind: "accept", skip: [], notBefore: NOW, merge: false, steer: false };
 
 test.each(all)("%j: the first message is taken as it comes", (policy) => {
   expect(admitMessage(policy, [], NOW)).toEqual(accepted);
@@ -44,6 +45,11 @@ test("latest, merge and debounce pass over messages that wait, never a running t
   expect(admitMessage("debounce", open, NOW)).toEqual({ ...accepted, skip: [waiting], notBefore: NOW + 750 });
 });
 
+test("steer: for the turn that runs to take in; with none running it queues. Nothing is passed over", () => {
+  expect(admitMessage("steer", open, NOW)).toEqual({ ...accepted, steer: true });
+  expect(admitMessage("steer", [waiting], NOW)).toEqual(accepted);
+});
+
 test.each([
   [120, 120],
   [0, 0],
@@ -57,5 +63,5 @@ test.each([
 
 test("a policy that does not exist is an error that names it", () => {
   const wrong = "newest" as MessageConcurrency;
-  expect(() => admitMessage(wrong, open, NOW)).toThrow(/"newest".*queue, latest, merge, drop or debounce/);
+  expect(() => admitMessage(wrong, open, NOW)).toThrow(/"newest".*queue, latest, merge, drop, debounce or steer/);
 });

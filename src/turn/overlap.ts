@@ -9,6 +9,8 @@ import type { TurnRow } from "../store/turn.ts";
  * - `merge`: like `latest`, and the messages that waited become one.
  * - `drop`: it is refused, and nothing is stored.
  * - `debounce`: like `latest`, after a pause in which nothing more was sent.
+ * - `steer`: the turn that runs takes it in before its next step. If there is no such step it gets its own turn, after
+ *   the others. An `AIChatAgent` runs its steps itself, so there it is always the latter: the same as `queue`.
  */
 export type MessageConcurrency =
   | "queue"
@@ -16,6 +18,7 @@ export type MessageConcurrency =
   | "merge"
   | "drop"
   | "debounce"
+  | "steer"
   | { readonly strategy: "debounce"; readonly debounceMs?: number };
 
 const DEFAULT_DEBOUNCE_MS = 750;
@@ -30,6 +33,8 @@ export type Admission =
       readonly notBefore: number;
       /** Their messages become part of the new one. */
       readonly merge: boolean;
+      /** The turn that runs may take it in. */
+      readonly steer: boolean;
     };
 
 /** Decides by the turns that are open. Only new messages overlap; a regenerate always queues. Pure. */
@@ -37,20 +42,23 @@ export function admitMessage(policy: MessageConcurrency, open: readonly TurnRow[
   const strategy = typeof policy === "string" ? policy : policy.strategy;
   const overlaps = open.some((turn) => turn.status !== "held");
   const waiting = open.filter((turn) => turn.status === "accepted" && turn.trigger === "submit");
-  if (!overlaps || strategy === "queue") return { kind: "accept", skip: [], notBefore: now, merge: false };
+  const accepted = { kind: "accept", skip: [], notBefore: now, merge: false, steer: false } as const;
+  if (!overlaps || strategy === "queue") return accepted;
   switch (strategy) {
     case "drop":
       return { kind: "refuse" };
     case "latest":
-      return { kind: "accept", skip: waiting, notBefore: now, merge: false };
+      return { ...accepted, skip: waiting };
     case "merge":
-      return { kind: "accept", skip: waiting, notBefore: now, merge: true };
+      return { ...accepted, skip: waiting, merge: true };
     case "debounce":
-      return { kind: "accept", skip: waiting, notBefore: now + debounceMs(policy), merge: false };
+      return { ...accepted, skip: waiting, notBefore: now + debounceMs(policy) };
+    case "steer":
+      return { ...accepted, steer: open.some((turn) => turn.status === "running") };
     default:
       throw new PerdureError(
         "bad_config",
-        `messageConcurrency is ${JSON.stringify(policy)}; it must be queue, latest, merge, drop or debounce.`,
+        `messageConcurrency is ${JSON.stringify(policy)}; it must be queue, latest, merge, drop, debounce or steer.`,
       );
   }
 }

@@ -1,13 +1,17 @@
 import { nameAnswer, type TurnRow, turnsBehind } from "../store/turn.ts";
 import { deleteOtherChunks } from "../store/stream.ts";
 import type { Desk } from "./desk.ts";
+import { putMessages } from "./put-messages.ts";
+import { trimTranscript } from "./trim.ts";
+import { submittedMessages } from "./waiting-input.ts";
 
 /*
  * Where messages stand
  *
  * A message is stored when it is accepted, so that every client sees it. Until its turn starts it waits behind
  * whatever is said before: the answer under way is put in front of it, and the model that writes that answer does
- * not see it. So each turn reads a conversation that ends with what it is to answer.
+ * not see it. So each turn reads a conversation that ends with what it is to answer. What code submits is stored
+ * elsewhere until then.
  */
 
 /**
@@ -32,8 +36,9 @@ export function waitingMessages(
 }
 
 /**
- * Makes the conversation ready for the first attempt of a turn: what it replaces goes, and what it goes on with is
- * named, so that every later attempt means the same. In the caller's transaction. @returns whether messages went.
+ * Makes the conversation ready for the first attempt of a turn: what it brings along comes, what it replaces goes, and
+ * what it goes on with is named, so that every later attempt means the same. In the caller's transaction.
+ * @returns whether the conversation changed.
  */
 export function takePlace(desk: Desk, turn: TurnRow): boolean {
   const { host, transcript } = desk;
@@ -42,6 +47,12 @@ export function takePlace(desk: Desk, turn: TurnRow): boolean {
     const base = transcript.lastAnswer();
     if (base !== undefined) nameAnswer(host, turn.seq, base.id, base.parts.length);
     return false;
+  }
+  if (turn.trigger === "submission") {
+    putMessages(transcript, submittedMessages(host, turn.id));
+    transcript.moveToEnd(waitingMessages(turnsBehind(host, turn.seq), turn, () => transcript.unanswered()));
+    trimTranscript(desk);
+    return true;
   }
   if (turn.trigger !== "regenerate") return false;
   // An answer that was still being written when this was asked for.

@@ -43,7 +43,8 @@ export async function decideRecovery(desk: Desk, active: ActiveTurn): Promise<Re
   const verdict = judgePartial({
     cancelled: active.row.cancelled === 1,
     finished: builder.finishReason !== undefined,
-    waiting: waitsForAnswer(active),
+    // Where the engine runs the tools, it knows better what it waits for.
+    waiting: desk.hooks.plan?.() === undefined && waitsForAnswer(active),
     attempt: context.attempt,
     ageMs: context.ageMs,
     maxAttempts: context.maxAttempts,
@@ -91,6 +92,7 @@ function describe(desk: Desk, active: ActiveTurn, maxAttempts: number): ChatReco
   const parts = builder.parts.slice(builder.inherited) as UIMessage["parts"];
   return {
     requestId: row.id,
+    incidentId: `${row.id}:${row.attempts}`,
     attempt: row.attempts,
     maxAttempts,
     kind: hasContent(builder) ? "continue" : "retry",

@@ -1,17 +1,17 @@
-import { mergeMessages } from "../message/merge.ts";
 import type { UIMessage } from "../message/types.ts";
 import { newId } from "../id.ts";
 import { readChatContext, writeChatContext } from "../store/chat-context.ts";
 import { insertTurn, trimTurns } from "../store/turn.ts";
 import type { Origin } from "./chat-types.ts";
 import { type Desk, KEPT_TURNS } from "./desk.ts";
+import { putMessages } from "./put-messages.ts";
 import { forgetFailed, trailingUserIds } from "./submit.ts";
 import { trimTranscript } from "./trim.ts";
 
 /** Merges messages of server code into the conversation, without a turn. */
 export function persist(desk: Desk, messages: readonly UIMessage[], origin?: Origin): void {
   const changed = desk.commit(() => {
-    const put = putAll(desk, messages);
+    const put = putMessages(desk.transcript, messages);
     trimTranscript(desk);
     return put;
   });
@@ -22,11 +22,13 @@ export function persist(desk: Desk, messages: readonly UIMessage[], origin?: Ori
 
 /**
  * Merges messages of server code and asks for a turn that answers them. @returns the turn's id; it is committed.
+ * @param named is told the id before the turn can start.
  */
-export function save(desk: Desk, messages: readonly UIMessage[]): string {
+export function save(desk: Desk, messages: readonly UIMessage[], named?: (id: string) => void): string {
   const id = newId("srv");
+  named?.(id);
   desk.commit(() => {
-    putAll(desk, messages);
+    putMessages(desk.transcript, messages);
     insert(desk, id, trailingUserIds(messages), 0);
     trimTranscript(desk);
   });
@@ -36,27 +38,20 @@ export function save(desk: Desk, messages: readonly UIMessage[]): string {
 }
 
 /** Asks for a turn that goes on with the last answer. @returns its id, or undefined when there is no such answer. */
-export function continueLast(desk: Desk, body?: Record<string, unknown>): string | undefined {
+export function continueLast(
+  desk: Desk,
+  body?: Record<string, unknown>,
+  named?: (id: string) => void,
+): string | undefined {
   if (desk.transcript.last()?.role !== "assistant") return undefined;
   const id = newId("srv");
+  named?.(id);
   desk.commit(() => {
     if (body !== undefined) writeChatContext(desk.host, { ...readChatContext(desk.host), body: JSON.stringify(body) });
     insert(desk, id, [], 1);
   });
   desk.pump();
   return id;
-}
-
-/** @returns those that were there before. */
-function putAll(desk: Desk, messages: readonly UIMessage[]): UIMessage[] {
-  const { transcript } = desk;
-  // Only an answer under a new id is looked for by its content; the others cost nothing in a long conversation.
-  const byContent = messages.some(({ id, role }) => role === "assistant" && transcript.role(id) !== "assistant");
-  const stored = byContent ? transcript.list() : messages.flatMap(({ id }) => transcript.get(id) ?? []);
-  const { add, update } = mergeMessages(stored, messages);
-  const changed = update.map((message) => transcript.put(message));
-  for (const message of add) transcript.put(message);
-  return changed;
 }
 
 function insert(desk: Desk, id: string, messageIds: readonly string[], continuation: 0 | 1): void {

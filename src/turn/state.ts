@@ -3,6 +3,7 @@ import type { TurnRow } from "../store/turn.ts";
 /*
  * The life of a turn
  *
+ *                ┌─────────────────────┐
  *   held ──► accepted ──► running ──► completed
  *     │          │           │   ├──► error
  *     │          │           │   └──► aborted
@@ -10,7 +11,8 @@ import type { TurnRow } from "../store/turn.ts";
  *        skipped / aborted
  *
  * A turn is a row from the moment it is accepted. `accepted` waits for its place: turns of an agent run one at a
- * time, in the order of their rows. `held` is a continuation that waits for answers to tool calls; it gives
+ * time, in the order of their rows unless they are moved. Until it starts its input can be changed, moved or
+ * withdrawn (`inbox.ts`); or the running turn takes it in, and then it has completed without a run (`steer.ts`). `held` is a continuation that waits for answers to tool calls; it gives
  * way to others and starts when the last answer is there. `running` has been started at least once: found in a
  * new life it was cut off, and is carried on from its stream log under the same id, so that clients simply
  * resume. The four ends are final.
@@ -39,16 +41,18 @@ export type TurnMove =
   /** Nothing before `until`, or before something changes. */
   | { readonly kind: "wait"; readonly until: number | null };
 
-/** Decides by the open turns, oldest first. Pure. */
+/** Decides by the open turns, in their order. Pure. */
 export function nextTurnMove(open: readonly TurnRow[], facts: TurnFacts): TurnMove {
   // Whoever stopped a turn that waits hears of it at once, whatever else is going on. One that was running still has
   // an answer to keep, so it ends where its log is read.
   const unwanted = open.find((turn) => turn.cancelled === 1 && turn.status !== "running");
   if (unwanted !== undefined) return { kind: "settle", turn: unwanted, status: "aborted" };
   if (facts.active || facts.stopped) return { kind: "wait", until: null };
+  // One that was begun goes first, wherever it stands: what waits was sent into a conversation with its answer.
+  const cut = open.find((turn) => turn.status === "running");
+  if (cut !== undefined) return { kind: "resume", turn: cut };
   let until: number | null = null;
   for (const turn of open) {
-    if (turn.status === "running") return { kind: "resume", turn };
     if (turn.status === "held") {
       const holds = facts.holds(turn);
       if (holds === "moot") return { kind: "settle", turn, status: "skipped" };

@@ -31,6 +31,7 @@ export class StreamLog {
   #lastFlush = Number.NEGATIVE_INFINITY;
   #window = 1;
   #waiting: (() => void) | undefined;
+  #also: (() => void)[] = [];
   #closed = false;
 
   /** @param out gets each chunk once, in order, after its commit. Must not throw. */
@@ -64,12 +65,20 @@ export class StreamLog {
     return false;
   }
 
+  /** Runs `work` in the transaction of the next flush, which comes within a window. A failed one runs it again. */
+  also(work: () => void): void {
+    if (this.#closed) return;
+    this.#also.push(work);
+    this.#schedule();
+  }
+
   /** Commits what is pending, together with `also`, and hands it on. */
   flush(level: WriteLevel = "commit", also?: () => void): void {
     this.#waiting?.();
     this.#waiting = undefined;
     const chunks = this.#pending;
-    if (this.#closed || (chunks.length === 0 && also === undefined)) return;
+    const works = this.#also;
+    if (this.#closed || (chunks.length === 0 && works.length === 0 && also === undefined)) return;
     this.#host.tx(
       () => {
         const kept = chunks.filter((chunk) => chunk.seq !== undefined);
@@ -81,16 +90,18 @@ export class StreamLog {
             first,
             kept.map((chunk) => chunk.body),
           );
+        for (const work of works) work();
         also?.();
       },
       level === "sync" ? level : this.#level,
     );
     this.#pending = [];
+    this.#also = [];
     this.#chars = 0;
     this.#level = "commit";
     this.#lastFlush = this.#host.clock.now();
     this.#window = Math.min(this.#window * 2, MAX_WINDOW_MS);
-    if (chunks.length > 0) this.#handOn(chunks);
+    if (chunks.length > 0 || works.length > 0) this.#handOn(chunks, works);
   }
 
   /** No more chunks are taken; what is pending and was not flushed is forgotten. */
@@ -98,12 +109,14 @@ export class StreamLog {
     this.#closed = true;
     this.#waiting?.();
     this.#pending = [];
+    this.#also = [];
   }
 
   /** Inside a larger transaction this waits for its end; if that is undone, the chunks are pending again. */
-  #handOn(chunks: LoggedChunk[]): void {
+  #handOn(chunks: LoggedChunk[], works: (() => void)[]): void {
     this.#host.afterTx((committed) => {
-      if (committed) return this.#out(chunks);
+      if (committed) return chunks.length > 0 ? this.#out(chunks) : undefined;
+      this.#also = [...works, ...this.#also];
       this.#pending = [...chunks, ...this.#pending];
       for (const { body } of chunks) this.#chars += body.length;
       // What the level was is forgotten; the higher one is right for all.

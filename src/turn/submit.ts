@@ -1,5 +1,6 @@
 import { reconcile } from "../message/reconcile.ts";
 import { isRecord } from "../message/json.ts";
+import { withoutReserved } from "../message/steered.ts";
 import type { UIMessage } from "../message/types.ts";
 import { parseUserMessage } from "../message/validate.ts";
 import { writeChatContext } from "../store/chat-context.ts";
@@ -86,6 +87,8 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
       messageIds: JSON.stringify(request.trigger === "regenerate" ? questionOf(read) : trailingUserIds(read)),
       notBefore: admission.notBefore,
       createdAt: now,
+      // An edit, or a wish to go on, is about the conversation as it was: no answer can take it in.
+      steer: admission.steer && change.add.length > 0 ? 1 : 0,
       ...context,
     });
     trimTranscript(desk);
@@ -152,7 +155,7 @@ function readMessages(desk: Desk, list: readonly unknown[]): UIMessage[] | strin
     }
     const parsed = parseUserMessage(value);
     if ("reason" in parsed) return `messages[${i}]: ${parsed.reason}`;
-    messages.push(parsed.message);
+    messages.push(withoutReserved(parsed.message));
   }
   return messages;
 }

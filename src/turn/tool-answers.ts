@@ -26,6 +26,8 @@ export interface ToolAnswer {
   readonly answer:
     | { readonly kind: "result"; readonly result: Omit<ToolResult, "toolCallId"> }
     | { readonly kind: "approval"; readonly approved: boolean; readonly reason?: string };
+  /** Who approved or denied it. Default: whoever the agent takes the client for. */
+  readonly approver?: string;
   /** The turn goes on by itself once all calls are answered. */
   readonly autoContinue: boolean;
   readonly clientTools?: readonly ClientTool[];
@@ -85,6 +87,15 @@ function answerStored(desk: Desk, given: ToolAnswer, origin: Origin): UIMessage 
 function settle(desk: Desk, given: ToolAnswer, origin: Origin): void {
   const { host } = desk;
   settleApproval(host, given.toolCallId);
+  const { toolCallId, answer, approver = desk.hooks.approver?.(origin) } = given;
+  if (answer.kind === "approval") {
+    const { approved, reason } = answer;
+    desk.hooks.decided?.({
+      ...{ toolCallId, approved },
+      ...(approver !== undefined && { approver }),
+      ...(reason !== undefined && { reason }),
+    });
+  }
   if (given.clientTools !== undefined && given.clientTools.length > 0) {
     writeChatContext(host, { ...readChatContext(host), clientTools: JSON.stringify(given.clientTools) });
   }

@@ -5,6 +5,7 @@ import type { TurnOutcome } from "./chat-types.ts";
 export interface Outcome {
   readonly status: TurnOutcome;
   readonly error?: string;
+  readonly output?: unknown;
 }
 
 /** Server code that waits for a turn to end, or for all to be quiet. In memory: it dies with its callers. */

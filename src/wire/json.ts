@@ -78,13 +78,18 @@ function isInfinite(value: unknown): boolean {
 /**
  * `JSON.stringify` that always gives JSON.
  * @param what names the value in the error.
+ * @param replacer as `JSON.stringify` takes it.
  * @throws PerdureError `bad_input` for what JSON cannot hold: cycles, BigInt, functions, `undefined`, a `toJSON`
  *   that throws, too many levels.
  */
-export function writeJson(value: unknown, what: string): string {
+export function writeJson(
+  value: unknown,
+  what: string,
+  replacer?: (this: unknown, key: string, value: unknown) => unknown,
+): string {
   let text: string | undefined;
   try {
-    text = JSON.stringify(value);
+    text = JSON.stringify(value, replacer);
   } catch (error) {
     throw new PerdureError("bad_input", `${what} cannot be written as JSON: ${firstLine(errorText(error))}`, {
       cause: error,

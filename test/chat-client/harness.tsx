@@ -51,6 +51,11 @@ export interface Tab {
   /** Waits until the page shows this, with nothing under way. */
   settles(lines: readonly string[], status?: Chat["status"]): Promise<void>;
   waitFor(check: (view: View) => boolean): Promise<void>;
+  /**
+   * Waits until the page is without a connection, on a line that is cut or with a host that is down. What it shows
+   * then is up to the client: the public hook has an error until the connection is back, ours goes on as it was.
+   */
+  lost(): Promise<void>;
   /** Waits until the page shows exactly what is stored, ids and states and all. */
   matches(agent: { stored(): Promise<readonly unknown[]> }): Promise<void>;
   unmount(): Promise<void>;
@@ -165,6 +170,7 @@ export async function openTab(host: { readonly port: number }, options: TabOptio
         expect(view).toEqual({ lines, status, ...idle });
       }),
     waitFor: (check) => eventually(() => expect(check(tab.view()), JSON.stringify(tab.view())).toBe(true)),
+    lost: () => eventually(() => expect(line.closes, "connections lost").toBe(line.opens)),
     matches: (agent) => eventually(async () => expect(tab.chat().messages).toEqual(await agent.stored())),
     unmount,
   };

@@ -1,6 +1,6 @@
 // A chat agent in a process of its own, for tests that kill it. It says its words one at a time, when it is told to.
 import { convertToModelMessages, isStepCount, jsonSchema, streamText, tool } from "ai";
-import { AIChatAgent, type ChatTurnOptions } from "perdure";
+import { AIChatAgent, type ChatTurnOptions, Think } from "perdure";
 import { serve } from "perdure/node";
 import { manualClock, onCommand, programDir, report, type ScriptedCall, scriptedModel } from "perdure/testing";
 
@@ -20,7 +20,10 @@ const model = scriptedModel(
 
 /** An answer that was cut is gone on with, not begun again. */
 function wordsSaid({ prompt }: ScriptedCall): number {
-  const after = prompt.slice(prompt.findLastIndex(({ role }) => role === "user") + 1);
+  const asked = prompt.findLastIndex(
+    ({ role, content }) => role === "user" && !JSON.stringify(content).includes("cut off"),
+  );
+  const after = prompt.slice(asked + 1);
   const text = JSON.stringify(after);
   return WORDS.filter((word) => text.includes(word)).length;
 }
@@ -45,7 +48,7 @@ const tools = {
   }),
 };
 
-class Talk extends AIChatAgent {
+class TalkingAgent extends AIChatAgent {
   override async onChatMessage(_onFinish: unknown, turn: ChatTurnOptions) {
     const result = streamText({
       model,
@@ -59,6 +62,20 @@ class Talk extends AIChatAgent {
     return result.toUIMessageStreamResponse();
   }
 }
+
+class TalkingThink extends Think {
+  override getModel() {
+    return model;
+  }
+  override getSystemPrompt(): string {
+    return "";
+  }
+  override getTools() {
+    return tools;
+  }
+}
+
+const Talk = process.env.PERDURE_TALK === "think" ? TalkingThink : TalkingAgent;
 
 onCommand((command) => {
   if (command === "say") void say();

@@ -49,7 +49,7 @@ test("killed mid-stream: the page comes back by itself and has the whole text, o
   await shows(tab, "one two ");
   const id = tab.chat().messages[1]?.id;
   await server.crash();
-  await tab.waitFor(({ status }) => status === "error");
+  await tab.lost();
   expect(tab.lines()[1]).toBe("assistant: one two ");
   await server.revive();
   await tab.waitFor(({ isRecovering, status }) => isRecovering && status !== "error");

@@ -20,7 +20,8 @@ async function underWay(script: (string | typeof long)[] = [long, "again"]) {
 test("stop ends the turn, keeps what there was, and the next turn works", async () => {
   const { tab, agent, model, ends, host } = await underWay();
   const other = await openTab(host);
-  await other.waitFor(({ lines }) => lines[1] === "assistant: one two ");
+  // A new page may have the words before it knows that more are to come.
+  await other.waitFor(({ lines, isStreaming }) => lines[1] === "assistant: one two " && isStreaming);
   await tab.chat().stop();
   await tab.settles(["user: count", "assistant: one two "]);
   await other.settles(["user: count", "assistant: one two "]);
@@ -89,7 +90,7 @@ test("stop in a tab that was reloaded before the first piece", async () => {
 test("stop after the line was cut and mended", async () => {
   const { tab, say, ends } = await underWay();
   tab.line.cut();
-  await tab.waitFor(({ status }) => status === "error");
+  await tab.lost();
   tab.line.mend();
   await tab.waitFor(({ status }) => status === "streaming");
   await say();
@@ -102,7 +103,7 @@ test("stop after the line was cut and mended", async () => {
 test("a stop while the line is cut is done when it is mended", async () => {
   const { tab, ends, model } = await underWay();
   tab.line.cut();
-  await tab.waitFor(({ status }) => status === "error");
+  await tab.lost();
   await tab.chat().stop();
   tab.line.mend();
   await eventually(() => expect(ends).toMatchObject([{ status: "aborted" }]));
@@ -166,18 +167,9 @@ test("stop while a tool of the server runs: what the client makes of the call st
 });
 
 test("leaving the page does not stop the turn", async () => {
-  const { tab, say, ends, host } = await underWay([long, long]);
+  const { tab, say, ends } = await underWay();
   await tab.unmount();
   await say(2);
   await eventually(() => expect(ends).toMatchObject([{ status: "completed" }]));
   expect(cancels(tab)).toBe(0);
-
-  // The hook leaves the AI SDK's stream alone when it is unmounted; an abort is what the app does with its chat.
-  const strict = await readyTab(host, { cancelOnClientAbort: true });
-  strict.send("again");
-  await say(2);
-  await strict.waitFor(({ status }) => status === "streaming");
-  await strict.unmount();
-  await say(2);
-  await eventually(() => expect(ends).toMatchObject([{ status: "completed" }, { status: "completed" }]));
 });

@@ -22,6 +22,9 @@ export function turnRow(fields: Partial<TurnRow> = {}): TurnRow {
     error: null,
     createdAt: 0,
     startedAt: null,
+    steer: 0,
+    receipt: null,
+    position: null,
     ...fields,
   };
 }

@@ -24,16 +24,19 @@ export interface Target {
   readonly agent?: AgentStep;
 }
 
-/** Agents in this process, to be mounted into any Node server. */
+/**
+ * Agents in this process, to be mounted into any Node server. What answers can be handed on as it is:
+ * `app.use(host.handler)`.
+ */
 export interface Host {
   /** Answers a request to an agent; 404 for any other path. */
-  fetch(request: Request, target?: Target): Promise<Response>;
+  readonly fetch: (request: Request, target?: Target) => Promise<Response>;
   /** Like {@link Host.fetch}, but `undefined` for a path that is not an agent's. */
-  route(request: Request, target?: Target): Promise<Response | undefined>;
+  readonly route: (request: Request, target?: Target) => Promise<Response | undefined>;
   /** For `node:http` and Express: answers requests to agents and calls `next` for the others. */
-  handler(request: IncomingMessage, response: ServerResponse, next?: () => void): void;
+  readonly handler: (request: IncomingMessage, response: ServerResponse, next?: () => void) => void;
   /** For the `upgrade` event of a `node:http` server. @returns whether the path was an agent's. */
-  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, target?: Target): Promise<boolean>;
+  readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer, target?: Target) => Promise<boolean>;
   /** An agent for server code: call its methods, and wait for what they return. Wakes it on the first call. */
   getAgentByName<C extends HostedAgentClass>(
     cls: C,

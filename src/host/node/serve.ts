@@ -1,6 +1,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { getRequestListener } from "@hono/node-server";
+import { type Assets, openAssets } from "./assets.ts";
 import { createHost, type Host } from "./create-host.ts";
 import type { HostOptions } from "./options.ts";
 
@@ -14,8 +15,13 @@ export interface ServeOptions extends HostOptions {
   readonly hostname?: string;
   /** Path of the health check. Default `/health`. */
   readonly healthPath?: string;
-  /** Answers requests that are not for an agent. Default 404. */
-  readonly fetch?: (request: Request) => Response | Promise<Response>;
+  /** Answers requests that are not for an agent. Undefined: not mine, so {@link ServeOptions.assets} is asked, else 404. */
+  readonly fetch?: (request: Request) => Response | undefined | Promise<Response | undefined>;
+  /**
+   * A directory of files, as a bundler builds a page, for what neither an agent nor `fetch` answered. Addresses of
+   * pages without a file get its `index.html`.
+   */
+  readonly assets?: string;
   /** Whether SIGTERM and SIGINT stop the host in order and then end the process. Default true. */
   readonly signals?: boolean;
 }
@@ -29,12 +35,13 @@ export interface ServedHost extends Host {
 
 /**
  * Starts a host and an HTTP server for it. Resolves when it listens.
- * @throws PerdureError as {@link createHost}; the server's error when the port is taken.
+ * @throws PerdureError as {@link createHost}, and `bad_config` when `assets` is no directory; the server's error when the port is taken.
  */
 export async function serve(options: ServeOptions): Promise<ServedHost> {
+  const assets = options.assets === undefined ? undefined : openAssets(options.assets);
   const host = createHost(options);
   const hostname = options.hostname ?? "127.0.0.1";
-  const server = createServer(getRequestListener(answers(host, options), { overrideGlobalObjects: false }));
+  const server = createServer(getRequestListener(answers(host, options, assets), { overrideGlobalObjects: false }));
   server.on("upgrade", (request, socket, head) => {
     host.upgrade(request, socket, head).then(
       (ours) => {
@@ -60,7 +67,11 @@ export async function serve(options: ServeOptions): Promise<ServedHost> {
   return { ...host, stop, server, port, url: `http://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}` };
 }
 
-function answers(host: Host, options: ServeOptions): (request: Request) => Promise<Response> {
+function answers(
+  host: Host,
+  options: ServeOptions,
+  assets: Assets | undefined,
+): (request: Request) => Promise<Response> {
   const healthPath = options.healthPath ?? "/health";
   return async (request) => {
     if (new URL(request.url).pathname === healthPath) {
@@ -68,7 +79,10 @@ function answers(host: Host, options: ServeOptions): (request: Request) => Promi
       return Response.json(status, { status: status.ok ? 200 : 503 });
     }
     return (
-      (await host.route(request)) ?? (await options.fetch?.(request)) ?? new Response("Not Found", { status: 404 })
+      (await host.route(request)) ??
+      (await options.fetch?.(request)) ??
+      (await assets?.(request)) ??
+      new Response("Not Found", { status: 404 })
     );
   };
 }

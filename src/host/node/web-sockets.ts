@@ -40,8 +40,9 @@ export class WebSockets {
     this.#pinging.unref();
   }
 
-  /** @returns whether the path was an agent's; if not, the socket is untouched and the caller's to answer. */
+  /** @returns whether the path was an agent's; if not, nothing was sent and the socket is the caller's to answer. */
   async upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer, root?: AgentStep): Promise<boolean> {
+    // Stays also when the socket is not ours: one that breaks while nobody listens would end the process.
     socket.on("error", ignore);
     const request = toRequest(incoming);
     if (request === undefined) {
@@ -49,10 +50,7 @@ export class WebSockets {
       return true;
     }
     const destination = await this.#router.connect(request, root);
-    if (destination.kind === "not-ours") {
-      socket.off("error", ignore);
-      return false;
-    }
+    if (destination.kind === "not-ours") return false;
     if (destination.kind === "answer") {
       await this.#refuse(incoming, socket, head, destination.response);
       return true;

@@ -1,0 +1,103 @@
+// What the built-in guide says. Plain text and markdown, nothing else.
+
+const MENU = `- **Call a tool**: "What is the weather in Lisbon?"
+- **Ask for approval**: "Show me an approval"
+- **Use a tool of your browser**: "Which time zone am I in?"
+- **Formatted text**: "Show me some markdown"
+- **Think aloud**: "Show me reasoning"
+- **A long answer**, to stop, reload or go offline in: "Give me a long answer"
+- **A failure**: "Show me an error"
+- **Attachments**: send me a file or a picture, and I tell you what arrived`;
+
+const KEYS = `To talk to a real model, set \`OPENAI_API_KEY\` or \`ANTHROPIC_API_KEY\`, or \`OPENAI_BASE_URL\` and \`PERDURE_MODEL\` for a server of your own, and start again.`;
+
+export const INTRODUCTION = `Hello! I am the built-in guide: a small script, not a language model. I need no key, and I always answer in the same way. Everything around me is real, though: this conversation is stored on your disk, it streams to every open tab, and it survives a reload or a restart of the server.
+
+These are the things I can show you:
+
+${MENU}
+
+${KEYS}`;
+
+export const NOT_UNDERSTOOD = `I am the built-in guide, a small script without a language model, so I have no real answer to that. These are the things I can show you:
+
+${MENU}
+
+${KEYS}`;
+
+export const MARKDOWN = `# A heading
+
+Some text with **strong** and *soft* words, \`inline code\`, ~~a mistake~~ and [a link](https://commonmark.org/help/).
+
+## A list
+
+1. First
+2. Second
+   - with a line below it
+   - and another
+3. Third
+
+- [x] A task that is done
+- [ ] A task that is not
+
+## A table
+
+| What           | Survives a reload | Survives a restart |
+| -------------- | :---------------: | :----------------: |
+| Messages       |        yes        |        yes         |
+| A half answer  |        yes        |        yes         |
+| An open question |      yes        |        yes         |
+
+## Some code
+
+\`\`\`ts
+import { AIChatAgent } from "perdure";
+
+class Assistant extends AIChatAgent {
+  override onChatMessage() {
+    return new Response("Hello!");
+  }
+}
+\`\`\`
+
+> A quotation, and then a line:
+
+---
+
+That is what formatted text looks like.`;
+
+export const REASONING = `The user wants to see reasoning. I am a script, so nothing is decided here. But a real model would weigh its options in this place: what was asked, what is known already, which tool could help, and how long the answer should be. Clients show this apart from the answer, and usually folded.`;
+
+export const AFTER_REASONING = `That was reasoning: it streams before the answer and is stored with it, as a part of its own. Open it above to read what was thought.`;
+
+export const BEFORE_WEATHER = `Let me look that up. The tool runs on the server and takes a moment, so that you can see it work.`;
+
+export const BEFORE_DELETE = `I would like to delete three files, and that needs your approval. You can also reload this page, or restart the server, and answer later.`;
+
+export const BEFORE_TIME_ZONE = `Only your browser knows that, so I ask it: this tool has no code on the server.`;
+
+export const BEFORE_ERROR = `I will now fail in the middle of an answer. What I said so far is`;
+
+export const ERROR =
+  "This error was made on purpose: you asked for one. Nothing is broken; send another message to go on.";
+
+export const NOTHING_TO_ADD = "That is all.";
+
+const FACTS = [
+  "Every word that you see here was written to disk before it was sent to you, so a crash cannot take it back.",
+  "You can reload the page now: the answer goes on where it was, and no word is said twice.",
+  "Open the same conversation in a second tab, and both tabs show the same words at the same time.",
+  "Go offline for a while; when you are back, you are given what you missed, and then the rest.",
+  "Press stop, and the answer ends here, in every tab, and stays ended after a restart of the server.",
+  "If the server dies while I speak, the answer is carried on when it starts again, even with nobody connected.",
+  "A message that you send while I speak waits for its turn and is answered when this answer is at its end.",
+  "Each conversation is an agent with a database of its own, and the list beside it is an agent too.",
+] as const;
+
+const SENTENCES = 64;
+
+/** About half a minute of talk at the guide's usual pace. */
+export function longAnswer(): string {
+  const lines = Array.from({ length: SENTENCES }, (_, i) => `${i + 1}. ${FACTS[i % FACTS.length]}`);
+  return `This answer has ${SENTENCES} lines and takes about half a minute. Try to stop it, or to reload the page.\n\n${lines.join("\n")}\n\nThat was the whole answer.`;
+}

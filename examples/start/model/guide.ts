@@ -1,0 +1,107 @@
+import { generateId } from "ai";
+import { replyTo, type GuideReply } from "./guide-reply.ts";
+import type { Model, ModelCall, ModelStreamPart } from "./model-types.ts";
+
+/** Milliseconds per word: readable, and slow enough to see it stream. */
+const DEFAULT_PACE_MS = 25;
+
+/** How fast the guide speaks, from `PERDURE_GUIDE_DELAY`: milliseconds per word, 0 for tests. */
+export function guidePace(env: Readonly<Record<string, string | undefined>>): number {
+  const given = env.PERDURE_GUIDE_DELAY;
+  const ms = given === undefined || given === "" ? DEFAULT_PACE_MS : Number(given);
+  return Number.isFinite(ms) && ms >= 0 ? ms : DEFAULT_PACE_MS;
+}
+
+/** What the guide fails with when it is asked for a failure. The message is meant for the user. */
+export class GuideError extends Error {
+  override readonly name = "GuideError";
+}
+
+/** The built-in script in the shape of a language model: it streams its reply word by word and needs no network. */
+export function guide(paceMs: number): Model {
+  return {
+    specificationVersion: "v4",
+    provider: "perdure",
+    modelId: "guide",
+    // It only tells what was sent, so nothing has to be downloaded for it.
+    supportedUrls: { "*/*": [/.*/] },
+    doGenerate: () => Promise.reject(new Error("The built-in guide only streams.")),
+    doStream: (call) => Promise.resolve({ stream: toStream(speak(replyTo(call.prompt), call, paceMs)) }),
+  };
+}
+
+async function* speak(
+  { reasoning, text, call, error }: GuideReply,
+  { abortSignal, prompt }: ModelCall,
+  paceMs: number,
+): AsyncGenerator<ModelStreamPart> {
+  let words = 0;
+  yield { type: "stream-start", warnings: [] };
+  for (const [type, whole] of [
+    ["reasoning", reasoning ?? ""],
+    ["text", text],
+  ] as const) {
+    if (whole === "") continue;
+    yield { type: `${type}-start`, id: type };
+    for (const delta of toWords(whole)) {
+      await pause(paceMs, abortSignal);
+      words++;
+      yield { type: `${type}-delta`, id: type, delta };
+    }
+    // A failure cuts the text off where it is.
+    if (type === "reasoning" || error === undefined) yield { type: `${type}-end`, id: type };
+  }
+  if (error !== undefined) return yield { type: "error", error: new GuideError(error) };
+  if (call !== undefined) {
+    const toolCallId = `call_${generateId()}`;
+    const input = JSON.stringify(call.input);
+    yield { type: "tool-input-start", id: toolCallId, toolName: call.toolName };
+    yield { type: "tool-input-delta", id: toolCallId, delta: input };
+    yield { type: "tool-input-end", id: toolCallId };
+    yield { type: "tool-call", toolCallId, toolName: call.toolName, input };
+  }
+  yield {
+    type: "finish",
+    finishReason: { unified: call === undefined ? "stop" : "tool-calls", raw: undefined },
+    usage: {
+      inputTokens: { total: prompt.length, noCache: prompt.length, cacheRead: 0, cacheWrite: 0 },
+      outputTokens: { total: words, text: words, reasoning: 0 },
+    },
+  };
+}
+
+/** Words with the white space around them: joined, they are the text. */
+export function toWords(text: string): string[] {
+  return text.match(/\s*\S+\s*$|\s*\S+/g) ?? [text];
+}
+
+/** @throws the signal's reason, as soon as it aborts. */
+function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted === true) return reject(signal.reason);
+    const stop = (): void => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", stop);
+      resolve();
+    }, ms);
+    signal?.addEventListener("abort", stop, { once: true });
+  });
+}
+
+function toStream(parts: AsyncGenerator<ModelStreamPart>): ReadableStream<ModelStreamPart> {
+  return new ReadableStream<ModelStreamPart>({
+    async pull(controller) {
+      try {
+        const { done, value } = await parts.next();
+        if (done === true) controller.close();
+        else controller.enqueue(value);
+      } catch (error) {
+        controller.error(error);
+      }
+    },
+    cancel: async () => void (await parts.return(undefined)),
+  });
+}

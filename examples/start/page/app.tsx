@@ -1,0 +1,86 @@
+import "./app.css";
+import { type ReactNode, useEffect, useRef, useState } from "react";
+import { COMPOSER_ID } from "./composer/composer.tsx";
+import { useMedia } from "./control/use-media.ts";
+import { Closed } from "./conversation/closed.tsx";
+import { Conversation } from "./conversation/conversation.tsx";
+import { MENU_ID } from "./conversation/topbar.tsx";
+import { UNTITLED } from "../contract.ts";
+import { ErrorBoundary } from "./error-boundary.tsx";
+import { goTo, isFresh, newConversationId, useConversationId } from "./route/route.ts";
+import { Sidebar } from "./sidebar/sidebar.tsx";
+import { useConversations } from "./sidebar/use-conversations.ts";
+import { useIsDeleted } from "./sidebar/use-is-deleted.ts";
+
+/** Where there is no room for the list beside the conversation; `app.css` has the same number. */
+const NARROW = "(max-width: 56rem)";
+
+/** The list, and the conversation that the address names. */
+export function App(): ReactNode {
+  const id = useConversationId();
+  const { items, isOffline, problem, rename, remove } = useConversations();
+  const isNarrow = useMedia(NARROW);
+  const [wantsList, setWantsList] = useState(false);
+  const isDrawer = isNarrow && wantsList;
+  const drawer = useDrawerFocus(isDrawer);
+  const isDeleted = useIsDeleted(items, id);
+  const title = items?.find((item) => item.id === id)?.title ?? UNTITLED;
+  useEffect(() => {
+    document.title = `${title} · Perdure`;
+  }, [title]);
+
+  const close = () => setWantsList(false);
+  const show = (next: string, how?: "replace") => {
+    goTo(next, how);
+    close();
+    document.getElementById(COMPOSER_ID)?.focus({ preventScroll: true });
+  };
+  const bar = { title, onMenu: isNarrow ? () => setWantsList(true) : undefined };
+  const isNew = isFresh(id) && items?.some((item) => item.id === id) !== true;
+  return (
+    <div
+      className="app"
+      data-testid="app"
+      onKeyDown={(event) => {
+        if (event.key !== "Escape" || !isDrawer || event.defaultPrevented) return;
+        event.preventDefault();
+        close();
+      }}
+    >
+      <a className="skip-link" href={`#${COMPOSER_ID}`}>
+        Skip to the message
+      </a>
+      <div ref={drawer} className="drawer" data-open={isDrawer || undefined} inert={isNarrow && !wantsList}>
+        <Sidebar
+          items={items}
+          currentId={id}
+          isOffline={isOffline}
+          problem={problem}
+          onClose={isNarrow ? close : undefined}
+          onNew={() => show(isNew ? id : newConversationId())}
+          onOpen={show}
+          onRename={rename}
+          onDelete={(deleted) => {
+            remove(deleted);
+            if (deleted === id) show(newConversationId(), "replace");
+          }}
+        />
+      </div>
+      {isDrawer && <div className="curtain" onClick={close} />}
+      <main className="main" inert={isDrawer}>
+        <ErrorBoundary key={id}>{isDeleted ? <Closed {...bar} /> : <Conversation id={id} {...bar} />}</ErrorBoundary>
+      </main>
+    </div>
+  );
+}
+
+/** Moves the focus into the drawer when it opens, and back when it closes. */
+function useDrawerFocus(isOpen: boolean) {
+  const drawer = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (!isOpen) return;
+    drawer.current?.querySelector("button")?.focus();
+    return () => document.getElementById(MENU_ID)?.focus();
+  }, [isOpen]);
+  return drawer;
+}

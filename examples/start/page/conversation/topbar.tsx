@@ -1,0 +1,54 @@
+import { type ReactNode, useState } from "react";
+import { Confirm } from "../control/confirm.tsx";
+import { IconButton } from "../control/icon-button.tsx";
+import { ThemeButton } from "../control/theme-button.tsx";
+
+export const MENU_ID = "menu-button";
+
+export interface BarProps {
+  readonly title: string;
+  /** Opens the list of conversations; undefined where it is in sight. */
+  readonly onMenu: (() => void) | undefined;
+}
+
+interface Props extends BarProps {
+  /** Undefined when there is nothing to clear. */
+  readonly onClear: (() => void) | undefined;
+}
+
+/** What this conversation is called and what concerns all of it. */
+export function Topbar({ title, onMenu, onClear }: Props): ReactNode {
+  const [asking, setAsking] = useState(false);
+  return (
+    <header className="topbar">
+      {onMenu !== undefined && (
+        <IconButton
+          id={MENU_ID}
+          icon="menu"
+          label="Conversations"
+          onClick={onMenu}
+          data-testid="menu"
+          aria-haspopup="dialog"
+        />
+      )}
+      <h1 title={title}>{title}</h1>
+      <IconButton
+        icon="erase"
+        label="Clear conversation"
+        disabled={onClear === undefined}
+        onClick={() => setAsking(true)}
+        data-testid="clear"
+      />
+      <ThemeButton />
+      {asking && onClear !== undefined && (
+        <Confirm
+          title="Clear this conversation?"
+          text="All its messages are forgotten, on the server too. What is being answered stops."
+          action="Clear"
+          onConfirm={onClear}
+          onClose={() => setAsking(false)}
+        />
+      )}
+    </header>
+  );
+}

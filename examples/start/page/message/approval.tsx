@@ -1,0 +1,63 @@
+import { type ReactNode, useId, useRef } from "react";
+import type { ToolLike } from "./parts.ts";
+import { inWords, pretty } from "./pretty.ts";
+import { toolNameOf } from "./parts.ts";
+
+interface Props {
+  readonly part: ToolLike;
+  readonly onAnswer: (id: string, approved: boolean) => void;
+}
+
+/** Asks whether a call may run, and afterwards says what was answered, here or elsewhere. */
+export function Approval({ part, onAnswer }: Props): ReactNode {
+  const id = useId();
+  const asked = useRef(part.state === "approval-requested");
+  const answered = useRef(false);
+  const { approval } = part;
+  if (approval === undefined) return null;
+  if (part.state !== "approval-requested") {
+    const elsewhere = asked.current && !answered.current;
+    return <p className="approval-answer">{answerOf(approval.approved, elsewhere)}</p>;
+  }
+  const answer = (approved: boolean) => {
+    answered.current = true;
+    onAnswer(approval.id, approved);
+  };
+  return (
+    <div className="approval" data-testid="approval" role="group" aria-labelledby={id}>
+      <p id={id} className="approval-question">
+        The assistant wants to <strong>{inWords(toolNameOf(part))}</strong>. Allow it?
+      </p>
+      <dl className="approval-arguments">
+        {Object.entries(argumentsOf(part.input)).map(([name, value]) => (
+          <div key={name}>
+            <dt>{inWords(name)}</dt>
+            <dd>
+              {(Array.isArray(value) ? value : [value]).map((one, index) => (
+                <span key={index}>{pretty(one)}</span>
+              ))}
+            </dd>
+          </div>
+        ))}
+      </dl>
+      <div className="approval-actions">
+        <button type="button" className="button button-primary" data-testid="approve" onClick={() => answer(true)}>
+          Approve
+        </button>
+        <button type="button" className="button" data-testid="deny" onClick={() => answer(false)}>
+          Deny
+        </button>
+      </div>
+    </div>
+  );
+}
+
+function answerOf(approved: boolean | undefined, elsewhere: boolean): string {
+  if (approved === undefined) return "The question was not answered.";
+  return `${approved ? "Approved" : "Denied"}${elsewhere ? " in another tab" : ""}.`;
+}
+
+function argumentsOf(input: unknown): Record<string, unknown> {
+  if (typeof input !== "object" || input === null) return input === undefined ? {} : { with: input };
+  return Array.isArray(input) ? { with: input } : { ...input };
+}

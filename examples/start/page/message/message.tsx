@@ -1,0 +1,91 @@
+import "./message.css";
+import { memo, type ReactNode, useState } from "react";
+import { Attachment } from "./attachment.tsx";
+import { EditForm } from "./edit-form.tsx";
+import { MessageActions } from "./message-actions.tsx";
+import { MessagePart } from "./message-part.tsx";
+import { type ChatMessage, filesOf, textOf } from "./parts.ts";
+
+/** What a message can ask of its chat. The same functions for all messages, so that only changed ones are drawn. */
+export interface MessageHandlers {
+  readonly answer: (approvalId: string, approved: boolean) => void;
+  readonly regenerate: () => void;
+  readonly edit: (message: ChatMessage, text: string) => void;
+}
+
+interface Props {
+  readonly message: ChatMessage;
+  /** It may still change by itself. */
+  readonly live: boolean;
+  readonly isLast: boolean;
+  /** Something is under way: nothing can be asked anew. */
+  readonly busy: boolean;
+  readonly handlers: MessageHandlers;
+}
+
+/** One message and what belongs to it. */
+export const Message = memo(function Message({ message, live, isLast, busy, handlers }: Props): ReactNode {
+  const [editing, setEditing] = useState(false);
+  const { id, role } = message;
+  const isUser = role === "user";
+  const text = textOf(message);
+  return (
+    <article className="message" data-testid="message" data-role={role} data-id={id} data-live={live || undefined}>
+      <h2 className="visually-hidden">{isUser ? "You said" : "Assistant said"}</h2>
+      {isUser ? (
+        <UserContent
+          message={message}
+          editing={editing}
+          onSave={(changed) => {
+            setEditing(false);
+            handlers.edit(message, changed);
+          }}
+          onCancel={() => setEditing(false)}
+        />
+      ) : (
+        <div className="message-parts">
+          {message.parts.map((part, index) => (
+            <MessagePart
+              key={index}
+              part={part}
+              live={live}
+              isEnd={index === message.parts.length - 1}
+              onAnswer={handlers.answer}
+            />
+          ))}
+        </div>
+      )}
+      {!live && !editing && (
+        <MessageActions
+          text={text}
+          onEdit={isUser && !busy ? () => setEditing(true) : undefined}
+          onRegenerate={!isUser && isLast && !busy ? handlers.regenerate : undefined}
+        />
+      )}
+    </article>
+  );
+});
+
+interface UserProps {
+  readonly message: ChatMessage;
+  readonly editing: boolean;
+  readonly onSave: (text: string) => void;
+  readonly onCancel: () => void;
+}
+
+function UserContent({ message, editing, onSave, onCancel }: UserProps): ReactNode {
+  const files = filesOf(message);
+  const text = textOf(message);
+  return (
+    <div className="said">
+      {files.length > 0 && (
+        <div className="attachments">
+          {files.map((file, index) => (
+            <Attachment key={index} part={file} />
+          ))}
+        </div>
+      )}
+      {editing ? <EditForm text={text} onSave={onSave} onCancel={onCancel} /> : text !== "" && <p>{text}</p>}
+    </div>
+  );
+}

@@ -1,0 +1,199 @@
+import { pendingInteractions } from "../message/tool-answer.ts";
+import type { ToolPart, UIMessage } from "../message/types.ts";
+import type { AgentHost } from "../port.ts";
+import type { Chat } from "../turn/chat.ts";
+import type {
+  ChatHooks,
+  ChatRecoveryConfig,
+  ChatRecoveryContext,
+  ChatRecoveryOptions,
+  ChatResponseResult,
+  SaveMessagesResult,
+} from "../turn/chat-types.ts";
+import type { MessageConcurrency } from "../turn/overlap.ts";
+import { continueLast, persist, save } from "../turn/save.ts";
+import { Agent } from "./agent.ts";
+import { ChatFeature, type ChatRoom } from "./chat-feature.ts";
+import { runAs } from "./context.ts";
+import { parts } from "./parts.ts";
+
+/** How a class answers turns. Under a symbol: every plain name belongs to those who extend it. */
+export const answering: unique symbol = Symbol("perdure.answering");
+/** The chat of an agent and those who listen to it. */
+export const chatRoom: unique symbol = Symbol("perdure.chat-room");
+
+/** What every agent that holds a conversation has: its messages, its settings, and turns that server code starts. */
+export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<State, Props> {
+  readonly #feature: ChatFeature;
+
+  constructor(host: AgentHost) {
+    super(host);
+    this.#feature = new ChatFeature(this[parts], () => this.#hooks());
+    this[parts].features.push(this.#feature);
+  }
+
+  /** @internal */
+  abstract [answering](as: <T>(work: () => T, turn?: string) => T): Pick<ChatHooks, "respond" | "plan">;
+
+  /** @internal */
+  get [chatRoom](): ChatRoom {
+    return this.#feature.room;
+  }
+
+  get #chat(): Chat {
+    return this.#feature.room.chat;
+  }
+
+  #hooks(): ChatHooks {
+    const { context } = this[parts].host;
+    const as = <T>(work: () => T, turn?: string): T =>
+      runAs(
+        context,
+        { agent: this, connection: undefined, request: undefined, ...(turn !== undefined && { turn }) },
+        work,
+      );
+    return {
+      ...this[answering](as),
+      responded: (result) => as(() => this.onChatResponse(result)),
+      recover: (recovery) => as(() => this.onChatRecovery(recovery)),
+      sanitize: (message) => this.sanitizeMessageForPersistence(message),
+      repairToolPart: (part, message) => this.repairInterruptedToolPart(part, message),
+      failed: (error) => void (async () => this.onError(error))().catch(() => {}),
+      settings: () => ({
+        concurrency: this.messageConcurrency,
+        maxMessages: this.maxPersistedMessages,
+        stallTimeoutMs: this.chatStreamStallTimeoutMs,
+        recovery: recoveryOf(this.chatRecovery),
+        approvalTimeoutMs: this.approvalTimeoutMs,
+      }),
+    };
+  }
+
+  // Settings
+
+  /** The most messages to store; the oldest are deleted first. What the model sees is another matter. */
+  maxPersistedMessages: number | undefined = undefined;
+  /** What becomes of messages that are sent while a turn is under way. */
+  messageConcurrency: MessageConcurrency = "queue";
+  /** How often and how long a turn that was cut off is carried on. `false`: not at all; it ends as it is. */
+  chatRecovery: ChatRecoveryConfig | boolean = true;
+  /** Give an attempt up, and carry the turn on anew, when nothing came for this long. 0: never. */
+  chatStreamStallTimeoutMs = 0;
+  /** Deny a tool call that nobody approved for this long. 0: never. */
+  approvalTimeoutMs = 0;
+
+  /** The conversation so far. A copy: change it with {@link ChatAgent.persistMessages}. */
+  get messages(): UIMessage[] {
+    return this.#chat.messages;
+  }
+
+  // Hooks
+
+  /** After each turn, when its end is stored and told. It may start more turns. What it throws goes to `onError`. */
+  onChatResponse(_result: ChatResponseResult): void | Promise<void> {}
+
+  /**
+   * A turn was cut off, and is about to be carried on from what was streamed. Say otherwise here. What it throws
+   * goes to `onError`, and the turn is carried on.
+   */
+  onChatRecovery(_context: ChatRecoveryContext): ChatRecoveryOptions | void | Promise<ChatRecoveryOptions | void> {}
+
+  /** Changes a message before it is stored, after the built-in cleaning. Must be quick. */
+  sanitizeMessageForPersistence(message: UIMessage): UIMessage {
+    return message;
+  }
+
+  /** Gives a tool call that was cut off its end; by default it becomes an error that says so. */
+  repairInterruptedToolPart(_part: ToolPart, _message: UIMessage): ToolPart | undefined {
+    return undefined;
+  }
+
+  // Turns by server code
+
+  /** Merges messages into the conversation, without a turn. */
+  async persistMessages(messages: readonly UIMessage[]): Promise<void> {
+    persist(this.#chat, messages);
+    await this[parts].host.durable();
+  }
+
+  /**
+   * Adds messages and runs a turn that answers them; resolves with how it ended. A function is given the
+   * conversation as it is when nothing else is running. Aborting the signal stops the turn. Not to be awaited inside
+   * `onChatMessage`: turns run one at a time, so it would wait for itself.
+   */
+  async saveMessages(
+    messages: readonly UIMessage[] | ((messages: UIMessage[]) => readonly UIMessage[] | Promise<readonly UIMessage[]>),
+    options: { signal?: AbortSignal } = {},
+  ): Promise<SaveMessagesResult> {
+    if (typeof messages === "function") await this.#chat.idle();
+    const list = typeof messages === "function" ? await messages(this.messages) : messages;
+    return this.#follow(save(this.#chat, list), options.signal);
+  }
+
+  /** Lets the last answer go on without a new message. `skipped` when the last message is not an answer. */
+  async continueLastTurn(
+    body?: Record<string, unknown>,
+    options: { signal?: AbortSignal } = {},
+  ): Promise<SaveMessagesResult> {
+    const id = continueLast(this.#chat, body);
+    return id === undefined ? { requestId: "", status: "skipped" } : this.#follow(id, options.signal);
+  }
+
+  /** Stops a turn for good. False when there is no such turn under way. */
+  abortRequest(requestId: string): boolean {
+    return this.#chat.cancel(requestId);
+  }
+
+  /** Stops every turn that runs or waits. */
+  abortAllRequests(): void {
+    this.#chat.cancelAll();
+  }
+
+  /** Forgets the conversation and stops its turns. */
+  clearMessages(): void {
+    this.#chat.clear(undefined);
+  }
+
+  /** Whether the last answer waits for a client tool or an approval. */
+  hasPendingInteraction(): boolean {
+    const last = this.messages.at(-1);
+    return last !== undefined && last.role === "assistant" && pendingInteractions(last).length > 0;
+  }
+
+  /** Answers a tool call from server code. False when it is unknown or was answered before. */
+  answerToolCall(toolCallId: string, output: unknown, options: { autoContinue?: boolean } = {}): boolean {
+    const answer = { kind: "result", result: { state: "output-available", output } } as const;
+    return this.#chat.answerTool({ toolCallId, answer, autoContinue: options.autoContinue ?? true }, undefined);
+  }
+
+  /** Approves or denies a tool call from server code. False when it is unknown or was answered before. */
+  answerApproval(
+    toolCallId: string,
+    approved: boolean,
+    options: { reason?: string; approver?: string; autoContinue?: boolean } = {},
+  ): boolean {
+    const { reason, approver, autoContinue = true } = options;
+    const answer = { kind: "approval", approved, reason } as const;
+    const given = { toolCallId, answer, autoContinue, ...(approver !== undefined && { approver }) };
+    return this.#chat.answerTool(given, undefined);
+  }
+
+  /** Resolves with true when no turn runs or waits, with false after `timeout` milliseconds. */
+  waitUntilStable(options: { timeout?: number } = {}): Promise<boolean> {
+    return this.#chat.idle(options.timeout);
+  }
+
+  async #follow(requestId: string, signal: AbortSignal | undefined): Promise<SaveMessagesResult> {
+    const stop = () => void this.abortRequest(requestId);
+    if (signal?.aborted === true) stop();
+    signal?.addEventListener("abort", stop, { once: true });
+    const end = await this.#chat.settled(requestId);
+    signal?.removeEventListener("abort", stop);
+    return { requestId, ...end };
+  }
+}
+
+function recoveryOf(setting: ChatRecoveryConfig | boolean): ChatRecoveryConfig {
+  if (typeof setting !== "boolean") return setting;
+  return setting ? {} : { maxAttempts: 0 };
+}

@@ -1,0 +1,229 @@
+import type { LanguageModel, ModelMessage, ToolSet } from "ai";
+import { capabilityBlock } from "../context/capabilities.ts";
+import { ModelMessages, toModelMessages } from "../context/model-messages.ts";
+import { errorText } from "../error.ts";
+import { isTerminal, toolParts, type UIMessage } from "../message/types.ts";
+import type { AgentHost } from "../port.ts";
+import { Ledger } from "../session/ledger.ts";
+import { CallBook } from "../tool/call-book.ts";
+import { createToolsFromClientSchemas } from "../tool/client-tools.ts";
+import type { Chat } from "../turn/chat.ts";
+import type { ApprovalDecision, ChatTurnOptions } from "../turn/chat-types.ts";
+import { type ChatErrorClassification, classifyProviderError, describeProviderError } from "../turn/provider-error.ts";
+import type { Budgets } from "../session/budget.ts";
+import type { PriceTable } from "../session/prices.ts";
+import { historyOf } from "../turn/history.ts";
+import type {
+  ChatErrorContext,
+  ChunkContext,
+  PrepareStepContext,
+  StepConfig,
+  StepContext,
+  ToolCallContext,
+  ToolCallDecision,
+  ToolCallResultContext,
+  TurnConfig,
+  TurnContext,
+} from "../turn/step/config.ts";
+import type { PreparedTurn, StepPlan } from "../turn/step/plan.ts";
+
+type As = <T>(work: () => T, turn?: string) => T;
+
+/** The session that all turns of an agent belong to. */
+const SESSION = "main";
+/** How many tool calls that have their last word are remembered, with who approved them. */
+const KEPT_CALLS = 500;
+
+type Maybe<T> = T | void | Promise<T | void>;
+
+/** What a plan is made from: the part of a `Think` that users write. */
+export interface ThinkHooks {
+  beforeTurn(context: TurnContext): Maybe<TurnConfig>;
+  beforeStep(context: PrepareStepContext): Maybe<StepConfig>;
+  beforeToolCall(context: ToolCallContext): Maybe<ToolCallDecision>;
+  afterToolCall(context: ToolCallResultContext): Maybe<undefined>;
+  onStepFinish(context: StepContext): Maybe<undefined>;
+  onStepEnd(context: StepContext): Maybe<undefined>;
+  onChunk(context: ChunkContext): Maybe<undefined>;
+  onChatError(error: unknown, context: ChatErrorContext): unknown;
+  classifyChatError(error: unknown): Maybe<ChatErrorClassification>;
+}
+
+/** The settings that users write. */
+export interface ThinkSettings extends ThinkHooks {
+  readonly sendReasoning: boolean;
+  readonly budgets: Budgets;
+  readonly prices: PriceTable;
+  getModel(): LanguageModel | readonly LanguageModel[] | Promise<LanguageModel | readonly LanguageModel[]>;
+  getSystemPrompt(): string | Promise<string>;
+  getTools(): ToolSet | Promise<ToolSet>;
+  getMaxSteps(): number;
+  assembleContext(context: {
+    readonly messages: readonly UIMessage[];
+    readonly tools: ToolSet;
+  }): ModelMessage[] | Promise<ModelMessage[]>;
+}
+
+/** Joins a `Think` to the step loop: its settings, its hooks, and the books that it keeps. */
+export class ThinkPlan {
+  readonly #agent: ThinkSettings;
+  readonly #base: ThinkHooks;
+  readonly #host: AgentHost;
+  readonly #chat: () => Chat;
+  readonly #messages = new ModelMessages();
+  /** Tools that server code brought along for one turn. In memory: after a restart they are gone. */
+  readonly extraTools = new Map<string, ToolSet>();
+  /** Structured output and other settings for one turn. In memory too. */
+  readonly extraConfig = new Map<string, TurnConfig>();
+  #ledger: Ledger | undefined;
+  #book: CallBook | undefined;
+  #plan: StepPlan | undefined;
+
+  /** @param base the hooks that do nothing: a class that has these does not listen. */
+  constructor(agent: ThinkSettings, base: ThinkHooks, host: AgentHost, chat: () => Chat) {
+    this.#agent = agent;
+    this.#base = base;
+    this.#host = host;
+    this.#chat = chat;
+  }
+
+  get ledger(): Ledger {
+    if (this.#ledger === undefined) {
+      const agent = this.#agent;
+      this.#ledger = new Ledger(this.#host, {
+        budgets: () => agent.budgets,
+        prices: () => agent.prices,
+        session: () => SESSION,
+      });
+      // What an earlier life had asked for and not heard the end of.
+      if (!this.#host.blank) this.#ledger.closeOpen();
+    }
+    return this.#ledger;
+  }
+
+  get book(): CallBook {
+    return (this.#book ??= new CallBook(this.#host));
+  }
+
+  /** A person has answered, in the transaction that stores the answer. */
+  decided({ toolCallId, ...decision }: ApprovalDecision): void {
+    this.book.decide(toolCallId, { ...decision, now: this.#host.clock.now() });
+  }
+
+  /** A turn has ended: calls that it leaves without a result will get none. In the transaction that stores the end. */
+  settled(message: UIMessage): void {
+    const calls = toolParts(message).filter(isTerminal);
+    if (calls.length === 0) return;
+    const now = this.#host.clock.now();
+    for (const { toolCallId } of calls) this.book.settle(message.id, toolCallId, now);
+    this.book.forgetOlder(KEPT_CALLS);
+  }
+
+  convertAll(messages: readonly UIMessage[], tools: ToolSet): Promise<ModelMessage[]> {
+    return this.#messages.of(messages, tools);
+  }
+
+  runningAs(as: As): StepPlan {
+    return (this.#plan ??= this.#make(as));
+  }
+
+  #make(as: As): StepPlan {
+    const agent = this.#agent;
+    const base = this.#base;
+    const steps = [agent.onStepFinish, agent.onStepEnd].filter(
+      (hook) => hook !== base.onStepFinish && hook !== base.onStepEnd,
+    );
+    const turn = () => this.#chat().running?.row.id;
+    return {
+      ledger: this.ledger,
+      book: this.book,
+      prepare: (options) => as(() => this.#prepare(options), options.requestId),
+      assemble: (messages, tools) => as(async () => agent.assembleContext({ messages, tools }), turn()),
+      convert: toModelMessages,
+      beforeStep: (context) => as(() => agent.beforeStep(context), turn()),
+      beforeToolCall: (context) => as(() => agent.beforeToolCall(context), turn()),
+      runTool: (work) => as(work, turn()),
+      afterToolCall:
+        agent.afterToolCall === base.afterToolCall
+          ? undefined
+          : (context) => as(() => agent.afterToolCall(context), turn()),
+      stepFinished:
+        steps.length === 0
+          ? undefined
+          : async (context) => {
+              for (const hook of steps) await as(() => hook.call(agent, context), turn());
+            },
+      chunk: agent.onChunk === base.onChunk ? undefined : (context) => as(() => agent.onChunk(context), turn()),
+      classify: async (error) =>
+        (await as(() => agent.classifyChatError(error), turn())) ?? classifyProviderError(error),
+      explain: (error, context) => as(() => this.#explain(error, context), turn()),
+      keep: (text) => this.#keep(text),
+    };
+  }
+
+  async #prepare(turn: ChatTurnOptions & { readonly recovering: boolean }): Promise<PreparedTurn> {
+    const agent = this.#agent;
+    const { requestId, continuation, recovering, body, clientTools, abortSignal } = turn;
+    const own = await agent.getTools();
+    const tools: ToolSet = {
+      ...createToolsFromClientSchemas(turn.clientTools),
+      ...own,
+      ...this.extraTools.get(requestId),
+    };
+    const prompt = await agent.getSystemPrompt();
+    let models: readonly LanguageModel[] = [];
+    let config: TurnConfig = this.extraConfig.get(requestId) ?? {};
+    if (config.model === undefined) models = asList(await agent.getModel());
+    if (agent.beforeTurn !== this.#base.beforeTurn) {
+      const system = prompt + capabilityBlock(tools);
+      const messages = await agent.assembleContext({ messages: historyOf(this.#chat()), tools });
+      const [model] = models.length > 0 ? models : asList(config.model ?? []);
+      const change = await agent.beforeTurn({
+        ...{ requestId, system, messages, tools, continuation, recovering, body, clientTools, abortSignal },
+        model: model as LanguageModel,
+      });
+      config = { ...config, ...change };
+    }
+    const all = config.tools === undefined ? tools : { ...tools, ...config.tools };
+    return {
+      models: config.model === undefined ? models : asList(config.model),
+      instructions: config.instructions ?? config.system ?? prompt + capabilityBlock(all),
+      tools: all,
+      messages: config.messages,
+      maxSteps: config.maxSteps ?? agent.getMaxSteps(),
+      stopWhen: config.stopWhen === undefined ? [] : asList(config.stopWhen),
+      sendReasoning: config.sendReasoning ?? agent.sendReasoning,
+      config,
+    };
+  }
+
+  async #explain(error: unknown, context: ChatErrorContext): Promise<string> {
+    this.#host.emit("chat:request_failed", {
+      requestId: context.requestId,
+      stage: context.stage,
+      error: errorText(error),
+    });
+    let told = error;
+    try {
+      told = await this.#agent.onChatError(error, context);
+    } catch (thrown) {
+      this.#chat().hooks.failed(thrown);
+    }
+    if (told !== error && told !== undefined) return typeof told === "string" ? told : errorText(told);
+    const { stage, classification = "unknown" satisfies ChatErrorClassification } = context;
+    return stage === "turn" ? errorText(error) : describeProviderError(error, classification);
+  }
+
+  async #keep(text: string): Promise<string | undefined> {
+    try {
+      return await this.#host.blobs.put(new TextEncoder().encode(text));
+    } catch (thrown) {
+      this.#chat().hooks.failed(thrown);
+      return undefined;
+    }
+  }
+}
+
+function asList<T>(value: T | readonly T[]): readonly T[] {
+  return Array.isArray(value) ? (value as readonly T[]) : [value as T];
+}

@@ -1,0 +1,188 @@
+import type { ToolSet } from "ai";
+import { PerdureError } from "../error.ts";
+import { newId } from "../id.ts";
+import type { Follower } from "../live/live-chat.ts";
+import type { UIMessage } from "../message/types.ts";
+import { readTurn } from "../store/turn.ts";
+import type { Chat } from "../turn/chat.ts";
+import type { SaveMessagesResult } from "../turn/chat-types.ts";
+import { continueLast, persist, save } from "../turn/save.ts";
+import { submitMessages, type SubmitOptions, type SubmitResult } from "../turn/submissions.ts";
+import type { TurnConfig } from "../turn/step/config.ts";
+import type { ChatRoom } from "./chat-feature.ts";
+import { getCurrentAgent } from "./context.ts";
+import type { ThinkPlan } from "./think-plan.ts";
+
+/** What a turn answers: a text, a message, or several. */
+export type TurnInput = string | UIMessage | readonly UIMessage[];
+
+/** Who listens to a turn of `chat()`. Called one after the other, in order; what one throws stops the turn. */
+export interface StreamCallback {
+  /** The turn has its id, by which it can be cancelled. */
+  onStart?(event: { requestId: string }): void | Promise<void>;
+  /** One chunk of the answer, as JSON. */
+  onEvent(json: string): void | Promise<void>;
+  onDone(): void | Promise<void>;
+  onError?(error: string): void | Promise<void>;
+  /** The attempt was given up and will be carried on without this callback: neither done nor failed. */
+  onInterrupted?(): void | Promise<void>;
+}
+
+/** Options of `chat()`. */
+export interface ChatOptions extends TurnExtras {
+  /** Aborting it stops the turn. */
+  readonly signal?: AbortSignal;
+}
+
+/** What server code may bring along for one turn. Kept in memory: after a crash the turn goes on without it. */
+export interface TurnExtras {
+  readonly tools?: ToolSet;
+  readonly config?: TurnConfig;
+}
+
+/** Options of `runTurn()`. */
+export type RunTurnOptions = TurnExtras & {
+  /** What to answer; none goes on with the last answer. */
+  readonly input?: TurnInput;
+  /** Goes on with the last answer. */
+  readonly continuation?: boolean;
+  readonly signal?: AbortSignal;
+} & (
+    | { readonly mode?: "wait" }
+    | { readonly mode: "stream"; readonly callback: StreamCallback }
+    | ({ readonly mode: "submit" } & SubmitOptions)
+  );
+
+/** Options of `addMessages()`. */
+export interface AddMessagesOptions {
+  /** `upsert` (default) replaces messages of the same id; `append` leaves them as they are. */
+  readonly mode?: "append" | "upsert";
+}
+
+/** See `Think.addMessages`. */
+export function addMessages(
+  chat: Chat,
+  given: readonly UIMessage[] | ((messages: UIMessage[]) => readonly UIMessage[]),
+  { mode = "upsert" }: AddMessagesOptions,
+): void {
+  const list = typeof given === "function" ? given(chat.messages) : given;
+  const fresh = mode === "append" ? list.filter(({ id }) => chat.transcript.role(id) === undefined) : list;
+  if (fresh.length > 0) persist(chat, fresh);
+}
+
+/** See `Think.chat`. */
+export async function chat(
+  room: ChatRoom,
+  plan: ThinkPlan,
+  input: TurnInput,
+  callback: StreamCallback,
+  options: ChatOptions = {},
+): Promise<SaveMessagesResult> {
+  refuseInside("chat");
+  const requestId = begin(room.chat, plan, toMessages(input), options);
+  if (requestId === undefined) return { requestId: "", status: "skipped" };
+  return follow(room, plan, requestId, callback, options.signal);
+}
+
+/** See `Think.runTurn`. */
+export async function runTurn(
+  _agent: object,
+  room: ChatRoom,
+  plan: ThinkPlan,
+  options: RunTurnOptions,
+): Promise<SaveMessagesResult | SubmitResult> {
+  const input = options.input === undefined || options.continuation === true ? undefined : toMessages(options.input);
+  if (options.mode === "submit") {
+    if (input === undefined) throw new PerdureError("bad_input", "Give `input`: a submission is a message to answer.");
+    const result = submitMessages(room.chat, input, options);
+    await room.chat.host.durable();
+    return result;
+  }
+  refuseInside("runTurn");
+  const requestId = begin(room.chat, plan, input, options);
+  if (requestId === undefined) return { requestId: "", status: "skipped" };
+  const callback = options.mode === "stream" ? options.callback : undefined;
+  return follow(room, plan, requestId, callback, options.signal);
+}
+
+function begin(
+  desk: Chat,
+  plan: ThinkPlan,
+  messages: readonly UIMessage[] | undefined,
+  { tools, config }: TurnExtras,
+): string | undefined {
+  // Before the turn starts, which it may do at once.
+  const note = (id: string) => {
+    if (tools !== undefined) plan.extraTools.set(id, tools);
+    if (config !== undefined) plan.extraConfig.set(id, config);
+  };
+  return messages === undefined ? continueLast(desk, undefined, note) : save(desk, messages, note);
+}
+
+async function follow(
+  room: ChatRoom,
+  plan: ThinkPlan,
+  requestId: string,
+  callback: StreamCallback | undefined,
+  signal: AbortSignal | undefined,
+): Promise<SaveMessagesResult> {
+  const { chat: desk, live } = room;
+  const stop = () => void desk.cancel(requestId);
+  if (signal?.aborted === true) stop();
+  signal?.addEventListener("abort", stop, { once: true });
+  const told = callback === undefined ? undefined : tell(room, requestId, callback, stop);
+  try {
+    const end = await desk.settled(requestId);
+    await told?.finish(end);
+    return { requestId, ...end };
+  } finally {
+    signal?.removeEventListener("abort", stop);
+    if (told !== undefined) live.followers.delete(told.follower);
+    plan.extraTools.delete(requestId);
+    plan.extraConfig.delete(requestId);
+  }
+}
+
+/** Hands chunks to a callback, one after the other. */
+function tell({ chat: desk, live }: ChatRoom, requestId: string, callback: StreamCallback, stop: () => void) {
+  let said: Promise<unknown> = Promise.resolve(callback.onStart?.({ requestId }));
+  const then = (work: () => unknown) => {
+    said = said.then(work);
+    said.catch(stop);
+  };
+  const seq = readTurn(desk.host, requestId)?.seq ?? -1;
+  const follower: Follower = {
+    seq,
+    chunks(turn, chunks) {
+      if (turn.seq === seq) for (const { body } of chunks) then(() => callback.onEvent(body));
+    },
+    interrupted(turn) {
+      if (turn.seq === seq) then(() => callback.onInterrupted?.());
+    },
+    ended() {},
+    gone() {},
+  };
+  live.followers.add(follower);
+  return {
+    follower,
+    async finish(end: { status: string; error?: string }): Promise<void> {
+      await said;
+      if (end.status === "error") await callback.onError?.(end.error ?? "");
+      else await callback.onDone();
+    },
+  };
+}
+
+/** A turn that waits for another turn of the same agent waits for itself. */
+function refuseInside(method: string): void {
+  if (getCurrentAgent().turn === undefined) return;
+  throw new PerdureError(
+    "bad_state",
+    `${method}() was called inside a turn of the same agent, where it would wait for itself. Use submitMessages().`,
+  );
+}
+
+function toMessages(input: TurnInput): readonly UIMessage[] {
+  if (typeof input === "string") return [{ id: newId("msg"), role: "user", parts: [{ type: "text", text: input }] }];
+  return Array.isArray(input) ? (input as readonly UIMessage[]) : [input as UIMessage];
+}

@@ -1,0 +1,292 @@
+import type { LanguageModel, ModelMessage, ToolSet } from "ai";
+import { DEFAULT_SYSTEM_PROMPT } from "../context/capabilities.ts";
+import { PerdureError } from "../error.ts";
+import type { UIMessage } from "../message/types.ts";
+import type { AgentHost } from "../port.ts";
+import type { Budgets } from "../session/budget.ts";
+import { defaultPrices } from "../session/default-prices.ts";
+import type { LedgerEntry } from "../session/charge.ts";
+import type { UsageTotals } from "../session/ledger.ts";
+import type { PriceTable } from "../session/prices.ts";
+import { readConfig, writeConfig } from "../store/config.ts";
+import type { PendingApproval } from "../tool/call-book.ts";
+import type { ChatHooks, ChatTurnOptions, SaveMessagesResult } from "../turn/chat-types.ts";
+import type { ChatAnswer } from "../turn/chunk-source.ts";
+import {
+  editInbox,
+  type InboxItem,
+  listInbox,
+  moveInbox,
+  type NotWaiting,
+  type Withdrawal,
+  withdrawInbox,
+} from "../turn/inbox.ts";
+import type { ChatErrorClassification } from "../turn/provider-error.ts";
+import { readReceipt, type SteerReceipt } from "../turn/steer.ts";
+import type {
+  ChatErrorContext,
+  ChunkContext,
+  PrepareStepContext,
+  StepConfig,
+  StepContext,
+  ToolCallContext,
+  ToolCallDecision,
+  ToolCallResultContext,
+  TurnConfig,
+  TurnContext,
+} from "../turn/step/config.ts";
+import {
+  cancelSubmission,
+  deleteSubmission,
+  deleteSubmissions,
+  inspectSubmission,
+  listSubmissions,
+  type Submission,
+  submitMessages,
+  type SubmitOptions,
+  type SubmitResult,
+} from "../turn/submissions.ts";
+import { writeJson } from "../wire/json.ts";
+import { answering, ChatAgent, chatRoom } from "./chat-agent.ts";
+import type { Connection } from "./connection.ts";
+import { parts } from "./parts.ts";
+import { ThinkPlan } from "./think-plan.ts";
+import { addMessages, type AddMessagesOptions, chat, type ChatOptions, runTurn } from "./think-turns.ts";
+import type { RunTurnOptions, StreamCallback, TurnInput } from "./think-turns.ts";
+
+type Maybe<T> = T | void | Promise<T | void>;
+
+const DEFAULT_MAX_STEPS = 10;
+
+/**
+ * The opinionated chat agent: override {@link Think.getModel} and it is complete. It asks the model step by step and
+ * runs the tools itself, so that each call and each result is stored before anything builds on it: a crash costs at
+ * most the model call that was under way.
+ *
+ * Hooks fire on every turn, whatever started it. One that throws ends the turn with that error, unless it says that
+ * it only watches: then the error goes to `onError`.
+ */
+export class Think<State = unknown, Props = unknown> extends ChatAgent<State, Props> {
+  readonly #plan: ThinkPlan;
+
+  constructor(host: AgentHost) {
+    super(host);
+    this.#plan = new ThinkPlan(this, Think.prototype, host, () => this[chatRoom].chat);
+  }
+
+  /** @internal */
+  [answering](
+    as: <T>(work: () => T, turn?: string) => T,
+  ): Pick<ChatHooks, "respond" | "plan" | "approver" | "decided" | "settled" | "cleared"> {
+    const own = this.onChatMessage !== Think.prototype.onChatMessage;
+    return {
+      respond: async (options) => as(() => this.onChatMessage(options), options.requestId),
+      ...(!own && { plan: () => this.#plan.runningAs(as) }),
+      approver: (origin) => this.getApprover(origin && this[parts].connections.of(origin)),
+      decided: (decision) => this.#plan.decided(decision),
+      settled: (message) => this.#plan.settled(message),
+      cleared: () => this.#plan.book.clear(),
+    };
+  }
+
+  // Settings
+
+  /** The most model calls in one turn. {@link Think.getMaxSteps} may say otherwise. */
+  maxSteps = DEFAULT_MAX_STEPS;
+  /** Whether clients see the model's reasoning. */
+  sendReasoning = true;
+  /** What may be used, in tokens and dollars. A hard limit pauses the answer; a soft one asks a person. */
+  budgets: Budgets = {};
+  /** What models cost. Replace it with your own table or function. */
+  prices: PriceTable = defaultPrices;
+
+  /** The model, or several that are tried in order. Asked for every turn. */
+  getModel(): LanguageModel | readonly LanguageModel[] | Promise<LanguageModel | readonly LanguageModel[]> {
+    throw new PerdureError("bad_config", `${this.constructor.name} must override getModel() and return a model.`);
+  }
+
+  /** Who the agent is. What its tools allow is added to it. Keep it the same from turn to turn: caches depend on it. */
+  getSystemPrompt(): string | Promise<string> {
+    return DEFAULT_SYSTEM_PROMPT;
+  }
+
+  /** The tools of the agent. Those of the client are added; they replace none of these. */
+  getTools(): ToolSet | Promise<ToolSet> {
+    return {};
+  }
+
+  getMaxSteps(): number {
+    return this.maxSteps;
+  }
+
+  /** The agent's files, for tools and extensions that work on them; `null`: none. */
+  getWorkspace(): unknown {
+    return null;
+  }
+
+  /** Who a client is when it answers an approval; stored with the answer. Default: the id of its connection. */
+  getApprover(connection: Connection | undefined): string | undefined {
+    return connection?.id;
+  }
+
+  /**
+   * The conversation as the model reads it, without what the turn under way adds. Must depend on what is stored alone:
+   * it is sent again and again, and caches hold only while its beginning stays the same.
+   */
+  assembleContext(context: {
+    readonly messages: readonly UIMessage[];
+    readonly tools: ToolSet;
+  }): ModelMessage[] | Promise<ModelMessage[]> {
+    return this.#plan.convertAll(context.messages, context.tools);
+  }
+
+  /** Full control: return what your own model streams, as of `AIChatAgent`. Then there are no steps, hooks or budgets. */
+  onChatMessage(_options: ChatTurnOptions): ChatAnswer | undefined | Promise<ChatAnswer | undefined> {
+    throw new PerdureError(
+      "bad_state",
+      "The default of onChatMessage() is the step loop, which has no stream to return. Change turns with beforeTurn() and beforeStep().",
+    );
+  }
+
+  // Hooks
+
+  /** Before the first model call, and again when a turn is carried on after a crash. */
+  beforeTurn(_context: TurnContext): Maybe<TurnConfig> {}
+  /** Before each model call, each try of it included. */
+  beforeStep(_context: PrepareStepContext): Maybe<StepConfig> {}
+  /** Before a tool of the server runs: let it, change its input, or give the model something else to read. */
+  beforeToolCall(_context: ToolCallContext): Maybe<ToolCallDecision> {}
+  /** A tool has run, and its result is stored. Only watches. */
+  afterToolCall(_context: ToolCallResultContext): Maybe<undefined> {}
+  /** A model call and the tools it asked for are settled. Only watches. */
+  onStepFinish(_context: StepContext): Maybe<undefined> {}
+  /** The AI SDK's newer name of {@link Think.onStepFinish}; both are called. */
+  onStepEnd(_context: StepContext): Maybe<undefined> {}
+  /** Each piece of the model's stream. Only watches; it is called for every token, so it must be quick. */
+  onChunk(_context: ChunkContext): Maybe<undefined> {}
+  /** What went wrong with a turn. What is returned is what the user reads; the error itself: a plain explanation. */
+  onChatError(error: unknown, _context: ChatErrorContext): unknown {
+    return error;
+  }
+  /** What kind of error a provider gave; nothing: it is recognised by its status and text. */
+  classifyChatError(_error: unknown): Maybe<ChatErrorClassification> {}
+
+  // Turns
+
+  /** Runs a turn and streams what it says to `callback`. Resolves when it is over, however it ended. */
+  async chat(message: TurnInput, callback: StreamCallback, options: ChatOptions = {}): Promise<SaveMessagesResult> {
+    return chat(this[chatRoom], this.#plan, message, callback, options);
+  }
+
+  /** Stops a turn of {@link Think.chat} for good. False when there is none of that id under way. */
+  cancelChat(requestId: string, _reason?: string): boolean {
+    return this.abortRequest(requestId);
+  }
+
+  /** Stops every turn that runs or waits. */
+  cancelAllChats(): void {
+    this.abortAllRequests();
+  }
+
+  /** One way for all: wait for the answer, submit and go on, or stream it. */
+  async runTurn(options: RunTurnOptions): Promise<SaveMessagesResult | SubmitResult> {
+    return runTurn(this, this[chatRoom], this.#plan, options);
+  }
+
+  /** Adds messages without a turn. With `mode: "append"` those that are there already are left as they are. */
+  async addMessages(
+    messages: readonly UIMessage[] | ((messages: UIMessage[]) => readonly UIMessage[]),
+    options: AddMessagesOptions = {},
+  ): Promise<void> {
+    addMessages(this[chatRoom].chat, messages, options);
+    await this[parts].host.durable();
+  }
+
+  /** Accepts messages for a later turn, once per key, and returns as soon as that is stored. */
+  async submitMessages(messages: readonly UIMessage[], options: SubmitOptions = {}): Promise<SubmitResult> {
+    const result = submitMessages(this[chatRoom].chat, messages, options);
+    await this[parts].host.durable();
+    return result;
+  }
+
+  inspectSubmission(submissionId: string): Submission | undefined {
+    return inspectSubmission(this[chatRoom].chat, submissionId);
+  }
+
+  listSubmissions(filter?: Parameters<typeof listSubmissions>[1]): Submission[] {
+    return listSubmissions(this[chatRoom].chat, filter);
+  }
+
+  cancelSubmission(submissionId: string, reason?: string): boolean {
+    return cancelSubmission(this[chatRoom].chat, submissionId, reason);
+  }
+
+  deleteSubmission(submissionId: string): boolean {
+    return deleteSubmission(this[chatRoom].chat, submissionId);
+  }
+
+  deleteSubmissions(filter: Parameters<typeof deleteSubmissions>[1]): number {
+    return deleteSubmissions(this[chatRoom].chat, filter);
+  }
+
+  // What waits
+
+  /** Messages that were accepted and have not started. */
+  listInbox(): InboxItem[] {
+    return listInbox(this[chatRoom].chat);
+  }
+
+  editInbox(requestId: string, content: string | readonly unknown[]): "edited" | NotWaiting {
+    return editInbox(this[chatRoom].chat, requestId, content);
+  }
+
+  moveInbox(requestId: string, before: string | null): "moved" | NotWaiting {
+    return moveInbox(this[chatRoom].chat, requestId, before);
+  }
+
+  withdrawInbox(requestId: string): Withdrawal {
+    return withdrawInbox(this[chatRoom].chat, requestId);
+  }
+
+  /** Which model call read a message that was taken into a running turn. */
+  steerReceipt(requestId: string): SteerReceipt | undefined {
+    return readReceipt(this[chatRoom].chat, requestId);
+  }
+
+  /** Tool calls that wait for a person. Answer them with `answerApproval`. */
+  pendingApprovals(): PendingApproval[] {
+    return this.#plan.book.pendingApprovals();
+  }
+
+  // What was used
+
+  /** Tokens and dollars of a turn, or of all that the agent ever did. */
+  usage(scope: { readonly turn: string } | "agent" = "agent"): UsageTotals {
+    return this.#plan.ledger.totals(scope);
+  }
+
+  /** The model calls, newest first. */
+  listUsage(filter: Parameters<ThinkPlan["ledger"]["list"]>[0] = {}): LedgerEntry[] {
+    return this.#plan.ledger.list(filter);
+  }
+
+  // Settings that the agent keeps for itself
+
+  /** Stores private settings. For what clients should see, use `state`. @throws PerdureError `bad_input` */
+  async configure<Config>(config: Config): Promise<void> {
+    writeConfig(this[parts].host, writeJson(config, "The configuration"));
+    await this[parts].host.durable();
+  }
+
+  /** What {@link Think.configure} stored last; undefined when nothing was. */
+  getConfig<Config = unknown>(): Config | undefined {
+    const json = this[parts].host.blank ? undefined : readConfig(this[parts].host);
+    return json === undefined ? undefined : (JSON.parse(json) as Config);
+  }
+
+  /** The whole output of a tool that was cut for the model, by the name in its preview. */
+  async readToolOutput(name: string): Promise<string | undefined> {
+    const bytes = await this[parts].host.blobs.get(name);
+    return bytes && new TextDecoder().decode(bytes);
+  }
+}

@@ -1,0 +1,35 @@
+import { convertToModelMessages, type ModelMessage, type ToolSet } from "ai";
+import { repairMessage } from "../message/repair.ts";
+import type { UIMessage } from "../message/types.ts";
+
+/**
+ * Stored messages as a model reads them. Each is converted by itself and remembered as long as it does not change, so
+ * a turn costs what is new, and what was sent once is sent again in the same bytes. Calls without a result get one:
+ * a provider refuses a conversation with one that has none.
+ */
+export class ModelMessages {
+  readonly #known = new WeakMap<UIMessage, ModelMessage[]>();
+
+  /** @param tools those of the turn: some say themselves how the model reads their output. */
+  async of(messages: readonly UIMessage[], tools: ToolSet): Promise<ModelMessage[]> {
+    const found: (ModelMessage[] | Promise<ModelMessage[]>)[] = [];
+    for (const message of messages) found.push(this.#known.get(message) ?? this.#convert(message, tools));
+    const lists: ModelMessage[] = [];
+    for (const list of found) lists.push(...(Array.isArray(list) ? list : await list));
+    return lists;
+  }
+
+  async #convert(message: UIMessage, tools: ToolSet): Promise<ModelMessage[]> {
+    const converted = await toModelMessages(message, tools);
+    this.#known.set(message, converted);
+    return converted;
+  }
+}
+
+/** One message as a model reads it. Data parts and empty texts are the app's own and are left out. */
+export async function toModelMessages(message: UIMessage, tools: ToolSet): Promise<ModelMessage[]> {
+  const { role, metadata: _metadata, ...rest } = repairMessage(message);
+  const parts = rest.parts.filter((part) => part.type !== "text" || part.text !== "");
+  const converted = await convertToModelMessages([{ ...rest, role, parts }], { tools });
+  return converted.filter(({ content }) => typeof content === "string" || content.length > 0);
+}

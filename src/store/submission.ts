@@ -1,0 +1,153 @@
+import type { Sql, SqlValue } from "../port.ts";
+
+/**
+ * `perdure_submission`: messages that code handed in, and what became of them. The turn that carries one out is a row
+ * of `perdure_turn`, which is forgotten sooner; the status follows it in the same commit.
+ */
+export const submissionSchema: readonly string[] = [
+  `CREATE TABLE perdure_submission (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    idempotency_key TEXT UNIQUE,
+    messages TEXT NOT NULL,
+    edited TEXT,
+    metadata TEXT,
+    status TEXT NOT NULL,
+    turn_id TEXT NOT NULL UNIQUE,
+    error TEXT,
+    created_at INTEGER NOT NULL,
+    started_at INTEGER,
+    settled_at INTEGER
+  ) STRICT`,
+];
+
+/** Where a submission is. The first two are open. */
+export type SubmissionStatus = "pending" | "running" | "completed" | "aborted" | "skipped" | "error";
+
+/** One submission. JSON columns are texts; times are milliseconds since the epoch. */
+export interface SubmissionRow {
+  readonly id: string;
+  readonly idempotencyKey: string | null;
+  /** As they were handed in. */
+  readonly messages: string;
+  /** As they were changed while they waited, if they were. */
+  readonly edited: string | null;
+  readonly metadata: string | null;
+  readonly status: SubmissionStatus;
+  readonly turnId: string;
+  /** Why it failed, or was cancelled. */
+  readonly error: string | null;
+  readonly createdAt: number;
+  readonly startedAt: number | null;
+  readonly settledAt: number | null;
+}
+
+/** What is needed to accept a submission. */
+export type NewSubmission = Pick<
+  SubmissionRow,
+  "id" | "idempotencyKey" | "messages" | "metadata" | "turnId" | "createdAt"
+>;
+
+const COLUMNS = `id, idempotency_key AS idempotencyKey, messages, edited, metadata, status, turn_id AS turnId, error,
+  created_at AS createdAt, started_at AS startedAt, settled_at AS settledAt`;
+
+const OPEN = "('pending', 'running')";
+
+function select(db: Sql, rest: string, ...args: SqlValue[]): SubmissionRow[] {
+  return db.sql<SubmissionRow>(`SELECT ${COLUMNS} FROM perdure_submission ${rest}`, ...args);
+}
+
+export function readSubmission(db: Sql, id: string): SubmissionRow | undefined {
+  return select(db, "WHERE id = ?", id)[0];
+}
+
+export function submissionByKey(db: Sql, idempotencyKey: string): SubmissionRow | undefined {
+  return select(db, "WHERE idempotency_key = ?", idempotencyKey)[0];
+}
+
+/** The submission that a turn carries out. */
+export function submissionOf(db: Sql, turnId: string): SubmissionRow | undefined {
+  return select(db, "WHERE turn_id = ?", turnId)[0];
+}
+
+/** The newest first. */
+export function listSubmissionRows(db: Sql, statuses: readonly SubmissionStatus[], limit: number): SubmissionRow[] {
+  const where = statuses.length === 0 ? "" : `WHERE status IN (${statuses.map(() => "?").join(", ")})`;
+  return select(db, `${where} ORDER BY seq DESC LIMIT ?`, ...statuses, limit);
+}
+
+/** @throws PerdureError `sql_failed` when the id, the key or the turn is taken. */
+export function insertSubmission(db: Sql, submission: NewSubmission): void {
+  db.sql(
+    `INSERT INTO perdure_submission (id, idempotency_key, messages, metadata, status, turn_id, created_at)
+     VALUES (?, ?, ?, ?, 'pending', ?, ?)`,
+    submission.id,
+    submission.idempotencyKey,
+    submission.messages,
+    submission.metadata,
+    submission.turnId,
+    submission.createdAt,
+  );
+}
+
+/** Other messages instead of those that were handed in, which are still known for comparing. */
+export function editSubmission(db: Sql, turnId: string, messages: string): void {
+  db.sql("UPDATE perdure_submission SET edited = ? WHERE turn_id = ?", messages, turnId);
+}
+
+/** Why it is being cancelled. */
+export function explainSubmission(db: Sql, id: string, reason: string): void {
+  db.sql(`UPDATE perdure_submission SET error = ? WHERE id = ? AND status IN ${OPEN}`, reason, id);
+}
+
+export function startSubmission(db: Sql, turnId: string, now: number): void {
+  db.sql(
+    `UPDATE perdure_submission SET status = 'running', started_at = coalesce(started_at, ?)
+     WHERE turn_id = ? AND status IN ${OPEN}`,
+    now,
+    turnId,
+  );
+}
+
+/** Ends a submission. The reason of a cancel stays with it if it is what ended it. */
+export function settleSubmission(
+  db: Sql,
+  turnId: string,
+  status: SubmissionStatus,
+  error: string | null,
+  now: number,
+): void {
+  db.sql(
+    `UPDATE perdure_submission SET status = ?, settled_at = ?,
+       error = CASE WHEN ? = 'aborted' THEN coalesce(?, error) ELSE ? END
+     WHERE turn_id = ? AND status IN ${OPEN}`,
+    status,
+    now,
+    status,
+    error,
+    error,
+    turnId,
+  );
+}
+
+/** All turns go: what runs was stopped, what waits will not run. */
+export function dropSubmissions(db: Sql, now: number): void {
+  db.sql(
+    `UPDATE perdure_submission SET settled_at = ?, status = CASE status WHEN 'running' THEN 'aborted' ELSE 'skipped' END
+     WHERE status IN ${OPEN}`,
+    now,
+  );
+}
+
+/** Forgets an ended submission. @returns whether there was one. */
+export function deleteSubmissionRow(db: Sql, id: string): boolean {
+  return db.sql(`DELETE FROM perdure_submission WHERE id = ? AND status NOT IN ${OPEN} RETURNING seq`, id).length > 0;
+}
+
+/** Forgets submissions that ended before `olderThan`. @returns how many. */
+export function deleteSubmissionRows(db: Sql, olderThan: number): number {
+  return db.sql(
+    `DELETE FROM perdure_submission WHERE settled_at < ? AND status NOT IN ${OPEN} RETURNING seq`,
+    olderThan,
+  ).length;
+}

@@ -1,0 +1,235 @@
+import type { Sql, SqlValue } from "../port.ts";
+
+/**
+ * `perdure_tool_call`: the tool calls that the engine runs, and the questions about them. A call of which nobody has
+ * to be asked begins as `started`; the others as `asked`.
+ *
+ *     asked ─→ approved ─→ started ─→ settled
+ *       ├───→ denied          ↑ (attempts + 1: it runs again)
+ *       └───→ expired
+ *
+ * Anything open can also be settled without having run: the turn was stopped, the arguments changed. `denied` and
+ * `expired` are last words. Every change names the states that it may come from, so nothing happens twice.
+ */
+export const toolCallSchema: readonly string[] = [
+  `CREATE TABLE perdure_tool_call (
+    seq INTEGER PRIMARY KEY,
+    message_id TEXT NOT NULL,
+    tool_call_id TEXT NOT NULL,
+    turn_id TEXT NOT NULL,
+    step INTEGER NOT NULL,
+    tool TEXT NOT NULL,
+    input TEXT,
+    digest TEXT NOT NULL,
+    replay TEXT NOT NULL,
+    status TEXT NOT NULL,
+    attempts INTEGER NOT NULL,
+    asked_at INTEGER,
+    expires_at INTEGER,
+    decided_at INTEGER,
+    approver TEXT,
+    reason TEXT,
+    started_at INTEGER,
+    settled_at INTEGER,
+    summary TEXT,
+    UNIQUE (message_id, tool_call_id)
+  ) STRICT`,
+  "CREATE INDEX perdure_tool_call_asked ON perdure_tool_call (tool_call_id) WHERE asked_at IS NOT NULL",
+  "CREATE INDEX perdure_tool_call_open ON perdure_tool_call (expires_at) WHERE status = 'asked'",
+];
+
+/** Where a call is. `asked` waits for a person. */
+export type ToolCallStatus = "asked" | "approved" | "denied" | "expired" | "started" | "settled";
+
+/** One call. `input` is JSON; times are milliseconds since the epoch. */
+export interface ToolCallRow {
+  readonly seq: number;
+  readonly messageId: string;
+  readonly toolCallId: string;
+  readonly turnId: string;
+  /** The step of the turn that asked for it. */
+  readonly step: number;
+  readonly tool: string;
+  /** Null once it is settled and nobody was asked: the message has it. */
+  readonly input: string | null;
+  /** What an approval is bound to. */
+  readonly digest: string;
+  readonly replay: "never" | "safe";
+  readonly status: ToolCallStatus;
+  /** How often it was started. */
+  readonly attempts: number;
+  readonly askedAt: number | null;
+  readonly expiresAt: number | null;
+  readonly decidedAt: number | null;
+  readonly approver: string | null;
+  readonly reason: string | null;
+  readonly startedAt: number | null;
+  readonly settledAt: number | null;
+  /** What a person is told that it would do. */
+  readonly summary: string | null;
+}
+
+/** What a new row needs. */
+export type NewToolCall = Pick<
+  ToolCallRow,
+  "messageId" | "toolCallId" | "turnId" | "step" | "tool" | "input" | "digest" | "replay"
+>;
+
+/** A question to a person. */
+export interface NewQuestion extends NewToolCall {
+  readonly askedAt: number;
+  readonly expiresAt: number | null;
+  readonly summary: string | null;
+}
+
+/** The last word on a question. */
+export interface Decision {
+  readonly status: "approved" | "denied" | "expired";
+  readonly decidedAt: number;
+  readonly approver: string | null;
+  readonly reason: string | null;
+}
+
+const COLUMNS = `seq, message_id AS messageId, tool_call_id AS toolCallId, turn_id AS turnId, step, tool, input, digest,
+  replay, status, attempts, asked_at AS askedAt, expires_at AS expiresAt, decided_at AS decidedAt, approver, reason,
+  started_at AS startedAt, settled_at AS settledAt, summary`;
+
+function select(db: Sql, rest: string, ...args: SqlValue[]): ToolCallRow[] {
+  return db.sql<ToolCallRow>(`SELECT ${COLUMNS} FROM perdure_tool_call ${rest}`, ...args);
+}
+
+export function readToolCall(db: Sql, messageId: string, toolCallId: string): ToolCallRow | undefined {
+  return select(db, "WHERE message_id = ? AND tool_call_id = ?", messageId, toolCallId)[0];
+}
+
+/** The calls of a message, in the order in which they came. */
+export function toolCallsOf(db: Sql, messageId: string): ToolCallRow[] {
+  return select(db, "WHERE message_id = ? ORDER BY seq", messageId);
+}
+
+/** The calls of this id of which a person was asked, newest first: some providers number calls anew in each answer. */
+export function questionsOf(db: Sql, toolCallId: string): ToolCallRow[] {
+  return select(db, "WHERE tool_call_id = ? AND asked_at IS NOT NULL ORDER BY seq DESC", toolCallId);
+}
+
+/** Open questions, oldest first. */
+export function openQuestions(db: Sql): ToolCallRow[] {
+  return select(db, "WHERE status = 'asked' ORDER BY seq");
+}
+
+/** Open questions whose time is over, in the order in which it ended. */
+export function overdueQuestions(db: Sql, now: number): ToolCallRow[] {
+  return select(db, "WHERE status = 'asked' AND expires_at <= ? ORDER BY expires_at, seq", now);
+}
+
+/** When the next open question's time is over. */
+export function nextQuestionExpiry(db: Sql): number | null {
+  const [row] = db.sql<{ at: number | null }>(
+    "SELECT min(expires_at) AS at FROM perdure_tool_call WHERE status = 'asked'",
+  );
+  return row?.at ?? null;
+}
+
+/** Questions that have their last word, the newest question first. */
+export function decidedQuestions(db: Sql, limit: number): ToolCallRow[] {
+  return select(db, "WHERE decided_at IS NOT NULL ORDER BY seq DESC LIMIT ?", limit);
+}
+
+/** @throws PerdureError `sql_failed` when the call has a row already. */
+export function insertQuestion(db: Sql, call: NewQuestion): void {
+  insert(db, call, "asked", 0, call.askedAt, call.expiresAt, null, call.summary);
+}
+
+/** A call that runs without a question. @throws PerdureError `sql_failed` when it has a row already. */
+export function insertStarted(db: Sql, call: NewToolCall, now: number): void {
+  insert(db, call, "started", 1, null, null, now, null);
+}
+
+function insert(
+  db: Sql,
+  call: NewToolCall,
+  status: ToolCallStatus,
+  attempts: number,
+  askedAt: number | null,
+  expiresAt: number | null,
+  startedAt: number | null,
+  summary: string | null,
+): void {
+  db.sql(
+    `INSERT INTO perdure_tool_call (message_id, tool_call_id, turn_id, step, tool, input, digest, replay, status,
+       attempts, asked_at, expires_at, started_at, summary)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    call.messageId,
+    call.toolCallId,
+    call.turnId,
+    call.step,
+    call.tool,
+    call.input,
+    call.digest,
+    call.replay,
+    status,
+    attempts,
+    askedAt,
+    expiresAt,
+    startedAt,
+    summary,
+  );
+}
+
+/** Answers an open question. @returns whether it was open. */
+export function decideQuestion(db: Sql, seq: number, decision: Decision): boolean {
+  const rows = db.sql(
+    `UPDATE perdure_tool_call SET status = ?, decided_at = ?, approver = ?, reason = ?
+     WHERE seq = ? AND status = 'asked' RETURNING seq`,
+    decision.status,
+    decision.decidedAt,
+    decision.approver,
+    decision.reason,
+    seq,
+  );
+  return rows.length > 0;
+}
+
+/** Begins an attempt, in the turn and step that it belongs to now. */
+export function restartToolCall(db: Sql, seq: number, turnId: string, step: number, now: number): void {
+  db.sql(
+    `UPDATE perdure_tool_call SET status = 'started', attempts = attempts + 1, turn_id = ?, step = ?,
+       started_at = coalesce(started_at, ?)
+     WHERE seq = ? AND status IN ('approved', 'started')`,
+    turnId,
+    step,
+    now,
+    seq,
+  );
+}
+
+/** The call has its result. A question's last word stays what it was. @returns whether it had none before. */
+export function settleToolCall(db: Sql, messageId: string, toolCallId: string, now: number): boolean {
+  const rows = db.sql(
+    `UPDATE perdure_tool_call SET settled_at = ?,
+       status = CASE WHEN status IN ('denied', 'expired') THEN status ELSE 'settled' END,
+       input = CASE WHEN decided_at IS NULL THEN NULL ELSE input END
+     WHERE message_id = ? AND tool_call_id = ? AND settled_at IS NULL RETURNING seq`,
+    now,
+    messageId,
+    toolCallId,
+  );
+  return rows.length > 0;
+}
+
+export function deleteToolCallsOf(db: Sql, messageId: string): void {
+  db.sql("DELETE FROM perdure_tool_call WHERE message_id = ?", messageId);
+}
+
+/** Forgets calls that have their last word, but the newest `keep`. */
+export function trimToolCalls(db: Sql, keep: number): void {
+  db.sql(
+    `DELETE FROM perdure_tool_call WHERE status IN ('denied', 'expired', 'settled')
+     AND seq <= (SELECT max(seq) FROM perdure_tool_call) - ?`,
+    keep,
+  );
+}
+
+export function deleteAllToolCalls(db: Sql): void {
+  db.sql("DELETE FROM perdure_tool_call");
+}

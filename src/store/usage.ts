@@ -1,0 +1,238 @@
+import type { Sql, SqlValue } from "../port.ts";
+
+/**
+ * `perdure_usage`: one row for every attempt to call a model, written before the call and settled once, after it.
+ * Costs are whole billionths of a US dollar, so that sums are exact; NULL where the model has no known price.
+ * The token columns are NULL where the provider did not say; `tokens` and `cost` are what is charged all the same.
+ */
+export const usageSchema: readonly string[] = [
+  `CREATE TABLE perdure_usage (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    session TEXT NOT NULL,
+    turn_id TEXT,
+    turn_seq INTEGER,
+    step INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    purpose TEXT NOT NULL,
+    model TEXT NOT NULL,
+    model_index INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    reserved_tokens INTEGER NOT NULL,
+    reserved_cost INTEGER,
+    price TEXT,
+    tokens INTEGER NOT NULL DEFAULT 0,
+    input INTEGER,
+    output INTEGER,
+    reasoning INTEGER,
+    cache_read INTEGER,
+    cache_write INTEGER,
+    cost INTEGER,
+    estimated INTEGER NOT NULL DEFAULT 0,
+    error TEXT,
+    error_class TEXT,
+    retry_after_ms INTEGER,
+    request_digest TEXT,
+    started_at INTEGER NOT NULL,
+    settled_at INTEGER
+  ) STRICT`,
+  "CREATE INDEX perdure_usage_open ON perdure_usage (seq) WHERE status = 'open'",
+  "CREATE INDEX perdure_usage_step ON perdure_usage (turn_seq, step) WHERE turn_seq IS NOT NULL",
+  "CREATE INDEX perdure_usage_turn ON perdure_usage (turn_id) WHERE turn_id IS NOT NULL",
+  "CREATE INDEX perdure_usage_session ON perdure_usage (session)",
+];
+
+/**
+ * What a failed model call means for what comes next: the request does not fit the model, the provider asks to
+ * wait, it may work if tried again, it will never work with this model, or nobody knows.
+ */
+export type ChatErrorClassification = "context_overflow" | "rate_limit" | "transient" | "fatal" | "unknown";
+/** What a model was called for. */
+export type CallPurpose = "turn" | "compaction" | "title" | "subagent" | "tool";
+/** `open` is under way, `cut` ended without anybody seeing how (the process died, or it was stopped). */
+export type CallStatus = "open" | "ok" | "error" | "cut";
+
+/** One call. Times are milliseconds since the epoch, costs billionths of a US dollar. */
+export interface UsageRow {
+  readonly seq: number;
+  readonly id: string;
+  readonly session: string;
+  readonly turnId: string | null;
+  readonly turnSeq: number | null;
+  readonly step: number;
+  readonly attempt: number;
+  readonly purpose: CallPurpose;
+  /** `provider/modelId` */
+  readonly model: string;
+  readonly modelIndex: number;
+  readonly status: CallStatus;
+  readonly reservedTokens: number;
+  readonly reservedCost: number | null;
+  /** The price at the time of the reservation, as JSON; NULL: unknown. */
+  readonly price: string | null;
+  /** Charged tokens; 0 while open. */
+  readonly tokens: number;
+  readonly input: number | null;
+  readonly output: number | null;
+  readonly reasoning: number | null;
+  readonly cacheRead: number | null;
+  readonly cacheWrite: number | null;
+  readonly cost: number | null;
+  /** Charged at the reservation, because nobody said what was used. */
+  readonly estimated: 0 | 1;
+  readonly error: string | null;
+  readonly errorClass: ChatErrorClassification | null;
+  readonly retryAfterMs: number | null;
+  readonly requestDigest: string | null;
+  readonly startedAt: number;
+  readonly settledAt: number | null;
+}
+
+/** What is known of a call before it is made. */
+export type NewUsage = Pick<
+  UsageRow,
+  | "id"
+  | "session"
+  | "turnId"
+  | "turnSeq"
+  | "step"
+  | "attempt"
+  | "purpose"
+  | "model"
+  | "modelIndex"
+  | "reservedTokens"
+  | "reservedCost"
+  | "price"
+  | "requestDigest"
+  | "startedAt"
+>;
+
+/** What is known of a call after it. */
+export type SettledUsage = Pick<
+  UsageRow,
+  | "tokens"
+  | "input"
+  | "output"
+  | "reasoning"
+  | "cacheRead"
+  | "cacheWrite"
+  | "cost"
+  | "estimated"
+  | "error"
+  | "errorClass"
+  | "retryAfterMs"
+> & { readonly status: "ok" | "error" | "cut"; readonly settledAt: number };
+
+/** Which calls to list. */
+export interface UsageFilter {
+  readonly turn?: string | undefined;
+  readonly session?: string | undefined;
+  readonly purpose?: CallPurpose | undefined;
+  /** Only those with a smaller `seq`. */
+  readonly before?: number | undefined;
+}
+
+const COLUMNS = `seq, id, session, turn_id AS turnId, turn_seq AS turnSeq, step, attempt, purpose, model,
+  model_index AS modelIndex, status, reserved_tokens AS reservedTokens, reserved_cost AS reservedCost, price, tokens,
+  input, output, reasoning, cache_read AS cacheRead, cache_write AS cacheWrite, cost, estimated, error,
+  error_class AS errorClass, retry_after_ms AS retryAfterMs, request_digest AS requestDigest,
+  started_at AS startedAt, settled_at AS settledAt`;
+
+function select(db: Sql, rest: string, ...args: SqlValue[]): UsageRow[] {
+  return db.sql<UsageRow>(`SELECT ${COLUMNS} FROM perdure_usage ${rest}`, ...args);
+}
+
+/** @throws PerdureError `sql_failed` when the id is taken. */
+export function insertUsage(db: Sql, call: NewUsage): void {
+  db.sql(
+    `INSERT INTO perdure_usage (id, session, turn_id, turn_seq, step, attempt, purpose, model, model_index, status,
+       reserved_tokens, reserved_cost, price, request_digest, started_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?, ?)`,
+    call.id,
+    call.session,
+    call.turnId,
+    call.turnSeq,
+    call.step,
+    call.attempt,
+    call.purpose,
+    call.model,
+    call.modelIndex,
+    call.reservedTokens,
+    call.reservedCost,
+    call.price,
+    call.requestDigest,
+    call.startedAt,
+  );
+}
+
+/** The call, if it is still under way. */
+export function readOpenUsage(db: Sql, id: string): UsageRow | undefined {
+  return select(db, "WHERE id = ? AND status = 'open'", id)[0];
+}
+
+/** Calls that are under way, oldest first; of one session, if one is named. */
+export function openUsage(db: Sql, session?: string): UsageRow[] {
+  if (session === undefined) return select(db, "WHERE status = 'open' ORDER BY seq");
+  return select(db, "WHERE status = 'open' AND session = ? ORDER BY seq", session);
+}
+
+/** The calls of a turn that came to their end, one per step, in order. */
+export function settledUsageOfTurn(db: Sql, turnSeq: number): UsageRow[] {
+  return select(db, "WHERE turn_seq = ? AND purpose = 'turn' AND status = 'ok' ORDER BY step, seq", turnSeq);
+}
+
+/** Ends a call that is under way. */
+export function settleUsage(db: Sql, seq: number, end: SettledUsage): void {
+  db.sql(
+    `UPDATE perdure_usage SET status = ?, tokens = ?, input = ?, output = ?, reasoning = ?, cache_read = ?,
+       cache_write = ?, cost = ?, estimated = ?, error = ?, error_class = ?, retry_after_ms = ?, settled_at = ?
+     WHERE seq = ? AND status = 'open'`,
+    end.status,
+    end.tokens,
+    end.input,
+    end.output,
+    end.reasoning,
+    end.cacheRead,
+    end.cacheWrite,
+    end.cost,
+    end.estimated,
+    end.error,
+    end.errorClass,
+    end.retryAfterMs,
+    end.settledAt,
+    seq,
+  );
+}
+
+/** The calls of one step for one purpose, oldest first. */
+export function usageOfStep(db: Sql, turnSeq: number, step: number, purpose: CallPurpose): UsageRow[] {
+  return select(db, "WHERE turn_seq = ? AND step = ? AND purpose = ? ORDER BY seq", turnSeq, step, purpose);
+}
+
+/** Newest first. */
+export function listUsage(db: Sql, filter: UsageFilter, limit: number): UsageRow[] {
+  const conditions = ["seq < ?"];
+  const args: SqlValue[] = [filter.before ?? Number.MAX_SAFE_INTEGER];
+  const add = (column: string, value: string | undefined) => {
+    if (value === undefined) return;
+    conditions.push(`${column} = ?`);
+    args.push(value);
+  };
+  add("turn_id", filter.turn);
+  add("session", filter.session);
+  add("purpose", filter.purpose);
+  return select(db, `WHERE ${conditions.join(" AND ")} ORDER BY seq DESC LIMIT ?`, ...args, limit);
+}
+
+/** Ids of the turns that called a model in a session. */
+export function turnsWithUsage(db: Sql, session: string): string[] {
+  const rows = db.sql<{ id: string }>(
+    "SELECT DISTINCT turn_id AS id FROM perdure_usage WHERE session = ? AND turn_id IS NOT NULL",
+    session,
+  );
+  return rows.map(({ id }) => id);
+}
+
+export function deleteUsageOf(db: Sql, session: string): void {
+  db.sql("DELETE FROM perdure_usage WHERE session = ?", session);
+}

@@ -1,0 +1,235 @@
+import { PerdureError } from "../error.ts";
+import { decodeJson, encodeJson } from "../fiber/json.ts";
+import type { AgentHost } from "../port.ts";
+import {
+  decidedQuestions,
+  decideQuestion,
+  deleteAllToolCalls,
+  deleteToolCallsOf,
+  insertQuestion,
+  insertStarted,
+  nextQuestionExpiry,
+  openQuestions,
+  overdueQuestions,
+  questionsOf,
+  readToolCall,
+  restartToolCall,
+  settleToolCall,
+  type ToolCallRow,
+  toolCallsOf,
+  trimToolCalls,
+} from "../store/tool-call.ts";
+import type { ReplayPolicy } from "./define.ts";
+import { mayRun } from "./may-run.ts";
+
+/** One call, with its input as a value; `undefined` once that is forgotten. */
+export interface CallRow extends Omit<ToolCallRow, "input"> {
+  readonly input: unknown;
+}
+
+/** Which call, and what it would do. */
+export interface CallIntent {
+  readonly messageId: string;
+  readonly toolCallId: string;
+  readonly turnId: string;
+  readonly step: number;
+  readonly tool: string;
+  readonly input: unknown;
+  /** Of tool and input, by `digestOf`. */
+  readonly digest: string;
+  readonly replay: ReplayPolicy;
+}
+
+/** A call of which a person has to be asked. */
+export interface CallQuestion extends CallIntent {
+  /** When the question is over, unanswered; null: never. */
+  readonly expiresAt: number | null;
+  readonly summary?: string;
+}
+
+/** What a person says. */
+export interface CallAnswer {
+  readonly approved: boolean;
+  readonly approver?: string;
+  readonly reason?: string;
+  /** What the person saw. With it, an answer to other arguments is refused. */
+  readonly digest?: string;
+  readonly now: number;
+}
+
+/** What became of an answer. Only `decided` changed anything. */
+export type Decided =
+  | { readonly kind: "decided"; readonly row: CallRow }
+  /** The question has its last word, or its time is over. */
+  | { readonly kind: "late"; readonly row: CallRow }
+  /** Nobody was asked about such a call. */
+  | { readonly kind: "unknown" }
+  /** The arguments are not those that the answer is about. */
+  | { readonly kind: "mismatch" };
+
+/** A question that waits for a person. */
+export interface PendingApproval {
+  readonly messageId: string;
+  readonly toolCallId: string;
+  readonly tool: string;
+  readonly input: unknown;
+  readonly digest: string;
+  readonly summary: string | null;
+  readonly askedAt: number;
+  readonly expiresAt: number | null;
+}
+
+/** A question that has its last word. */
+export interface DecidedApproval extends PendingApproval {
+  readonly decision: "approved" | "denied" | "expired";
+  readonly decidedAt: number;
+  readonly approver: string | null;
+  readonly reason: string | null;
+}
+
+/**
+ * The book of tool calls: what was asked, decided, begun and settled. The methods are synchronous and run inside the
+ * caller's transaction, so that a change is stored together with what it belongs to, or not at all.
+ */
+export class CallBook {
+  readonly #host: Pick<AgentHost, "sql" | "tx" | "clock">;
+
+  constructor(host: Pick<AgentHost, "sql" | "tx" | "clock">) {
+    this.#host = host;
+  }
+
+  /**
+   * Opens a question. A call is asked about once: if it has a row, that stays as it is. @returns the row.
+   * @throws PerdureError `limit`, `bad_input` for an input that no row can hold
+   */
+  ask(question: CallQuestion): CallRow {
+    const { messageId, toolCallId, expiresAt, summary } = question;
+    if (readToolCall(this.#host, messageId, toolCallId) === undefined) {
+      const askedAt = this.#host.clock.now();
+      insertQuestion(this.#host, { ...stored(question), askedAt, expiresAt, summary: summary ?? null });
+    }
+    return this.#read(messageId, toolCallId);
+  }
+
+  /** Takes the answer to an open question. The first one counts. Where ids repeat, the newest open question is meant. */
+  decide(toolCallId: string, answer: CallAnswer): Decided {
+    const rows = questionsOf(this.#host, toolCallId);
+    const [newest] = rows;
+    if (newest === undefined) return { kind: "unknown" };
+    // One whose time is over waits only for the alarm that closes it.
+    const open = rows.filter(({ status, expiresAt }) => status === "asked" && (expiresAt ?? Infinity) > answer.now);
+    if (open.length === 0) return { kind: "late", row: toRow(newest) };
+    const meant = open.find(({ digest }) => answer.digest === undefined || answer.digest === digest);
+    if (meant === undefined) return { kind: "mismatch" };
+    decideQuestion(this.#host, meant.seq, {
+      status: answer.approved ? "approved" : "denied",
+      decidedAt: answer.now,
+      approver: answer.approver ?? null,
+      reason: answer.reason ?? null,
+    });
+    return { kind: "decided", row: this.#read(meant.messageId, toolCallId) };
+  }
+
+  /** Closes a question whose time is over. @returns whether it was open. */
+  expire({ messageId, toolCallId }: Pick<CallRow, "messageId" | "toolCallId">, now: number): boolean {
+    const row = readToolCall(this.#host, messageId, toolCallId);
+    if (row === undefined) return false;
+    return decideQuestion(this.#host, row.seq, { status: "expired", decidedAt: now, approver: null, reason: null });
+  }
+
+  /**
+   * Writes down that a call is about to run, and counts it. Must be committed before the tool is called.
+   * @throws PerdureError `bad_state` when it must not run: nobody approved it, other arguments were approved, it was
+   *   denied or settled, or it has run and is not safe to run again; `limit`, `bad_input` for an input that no row
+   *   can hold
+   */
+  start(call: CallIntent): void {
+    const now = this.#host.clock.now();
+    const row = readToolCall(this.#host, call.messageId, call.toolCallId);
+    if (row === undefined) return insertStarted(this.#host, stored(call), now);
+    const move = mayRun(row, call.digest);
+    if (move !== "run" && move !== "run-again") {
+      throw new PerdureError(
+        "bad_state",
+        `The call ${call.toolCallId} of "${call.tool}" must not run: it is ${move}. Ask mayRun before start.`,
+      );
+    }
+    restartToolCall(this.#host, row.seq, call.turnId, call.step, now);
+  }
+
+  /**
+   * The call has its result, whether it ran or not: an output, an error, a denial, the stop of the turn.
+   * @returns whether it had none before.
+   */
+  settle(messageId: string, toolCallId: string, now: number): boolean {
+    return settleToolCall(this.#host, messageId, toolCallId, now);
+  }
+
+  /** The calls of a message, in the order in which they came. */
+  of(messageId: string): CallRow[] {
+    return toolCallsOf(this.#host, messageId).map(toRow);
+  }
+
+  /** Questions that wait for a person, oldest first. Includes those whose time is over until they are closed. */
+  pendingApprovals(): PendingApproval[] {
+    return openQuestions(this.#host).map((row) => toQuestion(row));
+  }
+
+  /** Questions that have their last word, the newest question first. */
+  approvals(limit: number): DecidedApproval[] {
+    return decidedQuestions(this.#host, limit).map((row) => ({
+      ...toQuestion(row),
+      // What was approved has gone on since.
+      decision: row.status === "denied" || row.status === "expired" ? row.status : "approved",
+      decidedAt: row.decidedAt ?? 0,
+      approver: row.approver,
+      reason: row.reason,
+    }));
+  }
+
+  /** Open questions whose time is over. They stay open until {@link CallBook.expire}. */
+  expired(now: number): CallRow[] {
+    return overdueQuestions(this.#host, now).map(toRow);
+  }
+
+  /** When the time of the next open question is over; null when there is none with a time. */
+  nextExpiry(): number | null {
+    return nextQuestionExpiry(this.#host);
+  }
+
+  /** Forgets the calls of a message, open ones too. */
+  forget(messageId: string): void {
+    deleteToolCallsOf(this.#host, messageId);
+  }
+
+  /** Forgets calls that have their last word, but the newest `keep`. Open ones stay. */
+  forgetOlder(keep: number): void {
+    trimToolCalls(this.#host, keep);
+  }
+
+  clear(): void {
+    deleteAllToolCalls(this.#host);
+  }
+
+  #read(messageId: string, toolCallId: string): CallRow {
+    const row = readToolCall(this.#host, messageId, toolCallId);
+    if (row === undefined) throw new Error("A call that was just written is not there.");
+    return toRow(row);
+  }
+}
+
+function stored(call: CallIntent) {
+  const { messageId, toolCallId, turnId, step, tool, digest, replay } = call;
+  const input = encodeJson(call.input ?? null, `The input of "${tool}"`);
+  return { messageId, toolCallId, turnId, step, tool, input, digest, replay };
+}
+
+function toRow(row: ToolCallRow): CallRow {
+  return { ...row, input: decodeJson(row.input) };
+}
+
+function toQuestion(row: ToolCallRow): PendingApproval {
+  const { messageId, toolCallId, tool, digest, summary, expiresAt } = row;
+  const input = decodeJson(row.input);
+  return { messageId, toolCallId, tool, input, digest, summary, askedAt: row.askedAt ?? 0, expiresAt };
+}

@@ -1,0 +1,97 @@
+import type { Tool, ToolExecutionOptions } from "ai";
+import { PerdureError } from "../error.ts";
+
+/** What becomes of a call that was cut in the middle: `never` reports it as interrupted, `safe` runs it again. */
+export type ReplayPolicy = "never" | "safe";
+
+/** What the AI SDK's tools cannot say about themselves. */
+export interface DurableToolOptions {
+  /**
+   * `safe` says that running it twice does no harm, because it only reads or because it hands `idempotencyKey` on.
+   * Then a call that a crash cut runs again. `never` (the default): the model is told that it was interrupted.
+   */
+  readonly replay?: ReplayPolicy;
+  /** The call fails, and its signal aborts, after this many milliseconds. Default: no bound. */
+  readonly timeoutMs?: number;
+  /** Texts of more lines are cut in the middle when they are produced; the whole is kept aside. */
+  readonly maxOutputLines?: number;
+  /** Outputs of more characters are cut in the middle when they are produced; the whole is kept aside. */
+  readonly maxOutputChars?: number;
+  /** `always`: its outputs are never cleared to make room in the model's window. */
+  readonly keep?: "always";
+}
+
+/** The options of a tool with the defaults filled in. */
+export interface ToolOptions {
+  readonly replay: ReplayPolicy;
+  readonly timeoutMs: number | undefined;
+  readonly maxOutputLines: number;
+  readonly maxOutputChars: number;
+  readonly keep: "always" | undefined;
+}
+
+/**
+ * What `execute` is given: the AI SDK's options and a key. The key is the same each time the same call runs, also after
+ * a crash, so services that know idempotency keys do the work once. It is absent where another engine runs the tool.
+ */
+export interface DurableExecutionOptions<CONTEXT = unknown> extends ToolExecutionOptions<CONTEXT> {
+  readonly idempotencyKey?: string;
+}
+
+export const DEFAULT_OUTPUT_LINES = 2_000;
+export const DEFAULT_OUTPUT_CHARS = 50_000;
+
+const defaults: ToolOptions = {
+  replay: "never",
+  timeoutMs: undefined,
+  maxOutputLines: DEFAULT_OUTPUT_LINES,
+  maxOutputChars: DEFAULT_OUTPUT_CHARS,
+  keep: undefined,
+};
+
+/** An own, enumerable property of the tool: spreading a tool copies it, and nothing that names fields sees it. */
+const optionsKey = Symbol.for("perdure.tool");
+
+/**
+ * An AI SDK tool with {@link DurableToolOptions}. Returns a copy of the same type; the tool that was given is not
+ * changed. Used on such a copy, it adds to what was said before.
+ * @throws PerdureError `bad_config` for options that cannot work
+ */
+export function durableTool<T extends Tool>(tool: T, options: DurableToolOptions): T {
+  const given: DurableToolOptions = { ...readOptions(tool), ...withoutUndefined(options) };
+  const fault = faultOf(given);
+  if (fault !== undefined) throw new PerdureError("bad_config", `durableTool: ${fault}`);
+  const copy = Object.create(Object.getPrototypeOf(tool) as object | null, Object.getOwnPropertyDescriptors(tool)) as T;
+  Object.defineProperty(copy, optionsKey, { value: given, enumerable: true, configurable: true, writable: true });
+  return copy;
+}
+
+/** The options of a tool, or the defaults for what is no tool or says nothing. Never throws. */
+export function toolOptionsOf(tool: unknown): ToolOptions {
+  return { ...defaults, ...withoutUndefined(readOptions(tool)) };
+}
+
+function readOptions(tool: unknown): DurableToolOptions {
+  if (typeof tool !== "object" || tool === null || !(optionsKey in tool)) return {};
+  return tool[optionsKey] as DurableToolOptions;
+}
+
+function withoutUndefined(options: DurableToolOptions): DurableToolOptions {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+}
+
+function faultOf(options: DurableToolOptions): string | undefined {
+  // Plain JavaScript and JSON can pass anything.
+  const { replay, keep }: { replay?: unknown; keep?: unknown } = options;
+  if (replay !== undefined && replay !== "never" && replay !== "safe") {
+    return `replay must be "never" or "safe", not ${JSON.stringify(replay)}.`;
+  }
+  if (keep !== undefined && keep !== "always") return `keep must be "always", not ${JSON.stringify(keep)}.`;
+  for (const name of ["timeoutMs", "maxOutputLines", "maxOutputChars"] as const) {
+    const value = options[name];
+    if (value !== undefined && !(Number.isFinite(value) && value >= 1)) {
+      return `${name} must be a number of at least 1, not ${String(value)}.`;
+    }
+  }
+  return undefined;
+}

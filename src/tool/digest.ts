@@ -1,0 +1,29 @@
+import { writeJson } from "../wire/json.ts";
+
+/**
+ * The JSON of a value with the keys of every object sorted and no spaces: values that are stored as the same JSON give
+ * the same text. `undefined` is null.
+ * @throws PerdureError `bad_input` for what JSON cannot hold
+ */
+export function canonicalJson(value: unknown): string {
+  // What `toJSON`, undefined fields and odd numbers come to is JSON's business; only the order of keys is ours.
+  return sorted(JSON.parse(writeJson(value ?? null, "The value")) as unknown);
+}
+
+function sorted(value: unknown): string {
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(sorted).join(",")}]`;
+  // `sort` compares UTF-16 units: the same order on every machine, whatever its locale.
+  const fields = Object.entries(value as Record<string, unknown>).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `{${fields.map(([key, item]) => `${JSON.stringify(key)}:${sorted(item)}`).join(",")}}`;
+}
+
+/**
+ * The fingerprint of a call: SHA-256, in hex, of its tool and its input. An approval is bound to it.
+ * Rejects with PerdureError `bad_input` for an input that JSON cannot hold.
+ */
+export async function digestOf(toolName: string, input: unknown): Promise<string> {
+  const bytes = new TextEncoder().encode(canonicalJson([toolName, input]));
+  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  return Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

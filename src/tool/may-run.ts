@@ -1,0 +1,33 @@
+import type { ToolCallRow } from "../store/tool-call.ts";
+
+/**
+ * What may be done with a call that has a row:
+ *
+ * - `run`: for the first time; it was approved.
+ * - `run-again`: it was cut while it ran, and says that running twice does no harm.
+ * - `interrupted`: it was cut while it ran, and may have done its work. Nobody knows, so it is never run again.
+ * - `changed`: its arguments are not those that were approved, or that ran. Never run.
+ * - `waiting`: a person has not answered yet.
+ * - `denied`, `expired`, `settled`: it has its last word.
+ */
+export type CallMove = "run" | "run-again" | "interrupted" | "changed" | "waiting" | "denied" | "expired" | "settled";
+
+/**
+ * Decides what may be done with a call after an approval or a restart. Pure.
+ * @param digestNow the digest of the arguments that it would run with
+ */
+export function mayRun(row: Pick<ToolCallRow, "status" | "replay" | "digest">, digestNow: string): CallMove {
+  switch (row.status) {
+    case "asked":
+      return "waiting";
+    case "approved":
+      return row.digest === digestNow ? "run" : "changed";
+    case "started":
+      if (row.replay === "never") return "interrupted";
+      return row.digest === digestNow ? "run-again" : "changed";
+    case "denied":
+    case "expired":
+    case "settled":
+      return row.status;
+  }
+}

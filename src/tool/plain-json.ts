@@ -1,0 +1,44 @@
+import { readJson, writeJson } from "../wire/json.ts";
+
+/** Outputs travel inside messages, and nothing that stores or sends those follows deeper nesting. */
+export const MAX_OUTPUT_DEPTH = 64;
+/** As many bytes as a call may have arguments, safely; divisible by 3, so that the pieces join. */
+const BASE64_CHUNK = 24_576;
+
+/**
+ * What a tool returned as plain JSON, a copy. `undefined` is null, big integers are texts, maps are objects, sets are
+ * lists, bytes are base64, errors are their name and message; JSON that is nested too deep to be stored is its text.
+ * @throws PerdureError `bad_input` for what JSON cannot hold: functions, cycles
+ */
+export function toPlainJson(value: unknown, what: string): unknown {
+  if (value === undefined) return null;
+  if (typeof value === "string") return value;
+  const text = writeJson(value, what, plain);
+  const read = readJson(text, MAX_OUTPUT_DEPTH);
+  return read.ok ? read.value : text;
+}
+
+function plain(this: unknown, key: string, value: unknown): unknown {
+  if (typeof value === "bigint") return String(value);
+  if (typeof value !== "object" || value === null) return value;
+  // Buffers have turned themselves into lists of numbers before this is asked.
+  const original = (this as Record<string, unknown>)[key];
+  if (original instanceof Uint8Array) return toBase64(original);
+  if (value instanceof ArrayBuffer) return toBase64(new Uint8Array(value));
+  if (value instanceof Map) return isNamed(value) ? Object.fromEntries(value) : [...value];
+  if (value instanceof Set) return [...value];
+  if (value instanceof Error) return { name: value.name, message: value.message };
+  return value;
+}
+
+function isNamed(map: ReadonlyMap<unknown, unknown>): map is ReadonlyMap<string, unknown> {
+  return [...map.keys()].every((key) => typeof key === "string");
+}
+
+function toBase64(bytes: Uint8Array): string {
+  let text = "";
+  for (let at = 0; at < bytes.length; at += BASE64_CHUNK) {
+    text += btoa(String.fromCharCode(...bytes.subarray(at, at + BASE64_CHUNK)));
+  }
+  return text;
+}

@@ -1,0 +1,186 @@
+import { asSchema, type FlexibleSchema, type ModelMessage, type Tool } from "ai";
+import { errorText, PerdureError } from "../error.ts";
+import type { Clock } from "../id.ts";
+import { cutText } from "../message/cut-value.ts";
+import { isRecord } from "../message/json.ts";
+import { boundOutput, boundPreview, type KeepText } from "./bound-output.ts";
+import { type DurableExecutionOptions, type ToolOptions, toolOptionsOf } from "./define.ts";
+import { toPlainJson } from "./plain-json.ts";
+
+/** Errors go to the model with every later request, so that more of one would cost more than it helps. */
+const MAX_ERROR_BYTES = 6_000;
+
+/** One call that a model asked for. */
+export interface ToolCallInput {
+  readonly toolCallId: string;
+  readonly toolName: string;
+  readonly input: unknown;
+}
+
+/** What a call runs in. */
+export interface CallContext {
+  /** What the model had been sent when it asked for the call. */
+  readonly messages: ModelMessage[];
+  /** The turn's. */
+  readonly abortSignal: AbortSignal;
+  /** The same each time this call runs. */
+  readonly idempotencyKey: string;
+  readonly clock: Clock;
+  /** What the tool gets as its `context`. */
+  readonly runtimeContext?: unknown;
+  /** Takes an output that is not the last one. If it throws, that one is not shown; the call goes on. */
+  progress(output: unknown): void;
+  /** Stores an output that is too long to go into the conversation. */
+  readonly keep: KeepText;
+}
+
+/** How a call ended. Outputs are plain JSON within the tool's limits. */
+export type CallOutcome =
+  | { readonly kind: "output"; readonly output: unknown }
+  | { readonly kind: "error"; readonly errorText: string }
+  /** The turn was stopped first. What the tool did until then, or does after, is not known. */
+  | { readonly kind: "aborted" };
+
+/** How a call is run. */
+export interface RunCallOptions {
+  /**
+   * Checks the input against the tool's schema first. For a call from before a restart: the tool may have changed
+   * since. The input must then be what the model wrote, because the schema's transforms are applied to it.
+   */
+  readonly validate?: boolean;
+  /** Instead of the tool's own. */
+  readonly timeoutMs?: number | undefined;
+}
+
+/**
+ * Runs one call to its end. Never rejects: what a tool throws is an outcome. An abort of the turn, or the tool's own
+ * timeout, ends the call at once, whether the tool listens to its signal or not; what it does afterwards is ignored.
+ */
+export async function runCall(
+  tool: Tool,
+  call: ToolCallInput,
+  context: CallContext,
+  options: RunCallOptions = {},
+): Promise<CallOutcome> {
+  const { abortSignal } = context;
+  if (abortSignal.aborted) return { kind: "aborted" };
+  const limits = toolOptionsOf(tool);
+  const timeoutMs = options.timeoutMs ?? limits.timeoutMs;
+  const stop = new AbortController();
+  const cut = Promise.withResolvers<CallOutcome>();
+  const onAbort = () => {
+    cut.resolve({ kind: "aborted" });
+    stop.abort(abortSignal.reason);
+  };
+  abortSignal.addEventListener("abort", onAbort, { once: true });
+  const cancelTimer = startTimer(timeoutMs, context.clock, () => {
+    const text = `The tool "${call.toolName}" did not finish within ${timeoutMs} ms and was stopped.`;
+    cut.resolve({ kind: "error", errorText: text });
+    stop.abort(new PerdureError("timeout", text));
+  });
+  const ended = await Promise.race([execute(tool, call, context, options, stop.signal, limits), cut.promise]);
+  cancelTimer();
+  abortSignal.removeEventListener("abort", onAbort);
+  if (ended.kind !== "output") return ended;
+  // What was done is done: a stop that comes now takes nothing from the output but the place where its whole is kept.
+  const keep: KeepText = (text) => unlessAborted(() => context.keep(text), abortSignal);
+  return { kind: "output", output: await boundOutput(ended.output, limits, keep) };
+}
+
+function startTimer(timeoutMs: number | undefined, clock: Clock, work: () => void): () => void {
+  return timeoutMs === undefined ? () => {} : clock.after(timeoutMs, work);
+}
+
+async function execute(
+  tool: Tool,
+  call: ToolCallInput,
+  context: CallContext,
+  { validate = false }: RunCallOptions,
+  signal: AbortSignal,
+  limits: ToolOptions,
+): Promise<CallOutcome> {
+  const { toolName, toolCallId } = call;
+  try {
+    if (tool.execute === undefined) return failed(`The tool "${toolName}" cannot be run here: it has no execute.`);
+    const input = validate ? await checked(tool.inputSchema, call.input, `The input of "${toolName}"`) : call.input;
+    const { contextSchema } = tool;
+    const given =
+      contextSchema === undefined
+        ? context.runtimeContext
+        : await checked(contextSchema, context.runtimeContext, `The context of "${toolName}"`);
+    if (signal.aborted) return { kind: "aborted" };
+    const handed: DurableExecutionOptions & { experimental_context: unknown } = {
+      toolCallId,
+      messages: context.messages,
+      abortSignal: signal,
+      idempotencyKey: context.idempotencyKey,
+      context: given,
+      // Its name before version 7 of the AI SDK.
+      experimental_context: given,
+    };
+    const result: unknown = tool.execute(input, handed);
+    // The AI SDK follows only what is returned directly; a promise of a stream would be stored as {}.
+    const output: unknown = isAsyncIterable(result) ? result : await result;
+    const show = (item: unknown) => {
+      if (!signal.aborted) showProgress(item, context, limits);
+    };
+    const last = isAsyncIterable(output) ? await lastOf(output, signal, show) : output;
+    return { kind: "output", output: toPlainJson(last, `The output of "${toolName}"`) };
+  } catch (thrown) {
+    return failed(messageOf(thrown));
+  }
+}
+
+async function lastOf(items: AsyncIterable<unknown>, signal: AbortSignal, show: (item: unknown) => void) {
+  let last: unknown;
+  for await (const item of items) {
+    // Leaving the loop lets a generator run its `finally`.
+    if (signal.aborted) break;
+    last = item;
+    show(item);
+  }
+  return last;
+}
+
+function showProgress(item: unknown, context: CallContext, limits: ToolOptions): void {
+  try {
+    context.progress(boundPreview(toPlainJson(item, "A preview"), limits));
+  } catch {
+    // A preview is a courtesy: one that is not JSON, or that nobody can take, does not fail the call.
+  }
+}
+
+async function checked(schema: FlexibleSchema<unknown>, value: unknown, what: string): Promise<unknown> {
+  const result = await asSchema(schema).validate?.(value);
+  if (result === undefined) return value;
+  if (result.success) return result.value;
+  throw new PerdureError("bad_input", `${what} does not fit its schema: ${errorText(result.error)}`);
+}
+
+function failed(text: string): CallOutcome {
+  return { kind: "error", errorText: cutText(text, MAX_ERROR_BYTES) };
+}
+
+/** The message of whatever was thrown, never its stack. */
+function messageOf(thrown: unknown): string {
+  try {
+    // Errors of another realm, such as a sandbox, are no instances of ours.
+    const own = !(thrown instanceof Error) && isRecord(thrown) ? thrown.message : undefined;
+    return typeof own === "string" && own !== "" ? own : errorText(thrown);
+  } catch {
+    return errorText(undefined);
+  }
+}
+
+function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
+  if (typeof value !== "object" || value === null || !(Symbol.asyncIterator in value)) return false;
+  return typeof value[Symbol.asyncIterator] === "function";
+}
+
+function unlessAborted<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+  if (signal.aborted) return Promise.resolve(undefined);
+  const stopped = Promise.withResolvers<undefined>();
+  const stop = () => stopped.resolve(undefined);
+  signal.addEventListener("abort", stop, { once: true });
+  return Promise.race([work(), stopped.promise]).finally(() => signal.removeEventListener("abort", stop));
+}

@@ -1,0 +1,154 @@
+import { PerdureError } from "../error.ts";
+import type { Part, UIMessage } from "../message/types.ts";
+import { parseUserMessage } from "../message/validate.ts";
+import { editSubmission } from "../store/submission.ts";
+import { placeTurn, readTurn, settleTurn, type TurnRow, type TurnTrigger } from "../store/turn.ts";
+import type { Desk } from "./desk.ts";
+import { isWaiting, placeOf, type WaitingInput, waitingInput } from "./waiting-input.ts";
+
+/*
+ * The inbox
+ *
+ * What was accepted and has not started can still be changed. Each function here reads and writes in one synchronous
+ * section, as the start of a turn does, so one of them is first and the other one sees it: an answer never reads half
+ * of an edit, and what was withdrawn is never answered.
+ */
+
+/** Input that waits for its start. */
+export interface InboxItem {
+  readonly requestId: string;
+  readonly messageIds: readonly string[];
+  /** The messages that wait. None when it only asks for something, such as another answer. */
+  readonly messages: readonly UIMessage[];
+  readonly trigger: TurnTrigger;
+  /** The turn that runs takes it in before its next step, if it has one. */
+  readonly steer: boolean;
+  readonly createdAt: number;
+  /** From 0, in the order in which the items will run. */
+  readonly position: number;
+}
+
+/** Why something is not in the inbox: it has started, or was taken in; or it never was there, or left unstarted. */
+export type NotWaiting = "started" | "not_found";
+
+/** What became of a wish to take input back. */
+export type Withdrawal =
+  | { readonly kind: "withdrawn"; readonly messages: readonly UIMessage[] }
+  | { readonly kind: NotWaiting };
+
+/** What waits, in the order in which it will run. */
+export function listInbox(desk: Desk): InboxItem[] {
+  return waitingInput(desk).map(({ turn, messages }, position) => ({
+    requestId: turn.id,
+    messageIds: messages.map(({ id }) => id),
+    messages,
+    trigger: turn.trigger,
+    steer: turn.steer === 1,
+    createdAt: turn.createdAt,
+    position,
+  }));
+}
+
+/**
+ * Changes a message that waits; if the item has several, its last one. A text takes the place of the texts in it and
+ * leaves its files; parts take the place of all.
+ * @throws PerdureError `bad_input` when a user's message cannot be so, `bad_state` when the item has no message. Nothing
+ * has changed then.
+ */
+export function editInbox(desk: Desk, requestId: string, content: string | readonly unknown[]): "edited" | NotWaiting {
+  const found = find(desk, requestId);
+  if (typeof found === "string") return found;
+  const { turn, messages } = found;
+  const last = messages.at(-1);
+  if (last === undefined)
+    throw new PerdureError(
+      "bad_state",
+      `"${requestId}" asks for a turn without a new message: nothing can be changed.`,
+    );
+  const parts = typeof content === "string" ? withText(last.parts, content) : content;
+  const parsed = parseUserMessage({ ...last, parts });
+  if ("reason" in parsed)
+    throw new PerdureError("bad_input", `The message cannot be changed to this: ${parsed.reason}.`);
+  if (turn.trigger === "submission") {
+    desk.commit(() => editSubmission(desk.host, turn.id, JSON.stringify([...messages.slice(0, -1), parsed.message])));
+    return "edited";
+  }
+  const stored = desk.commit(() => desk.transcript.put(parsed.message));
+  // Those who know only the end of the conversation would not hear of a change further up.
+  desk.output.messageUpdated(stored);
+  desk.output.transcript();
+  return "edited";
+}
+
+/**
+ * Lets an item run before another one, or after all with null. The messages of the conversation that wait stand in the
+ * new order. `started` and `not_found` may be about either of the two; nothing has changed then.
+ */
+export function moveInbox(desk: Desk, requestId: string, before: string | null): "moved" | NotWaiting {
+  const found = find(desk, requestId);
+  if (typeof found === "string") return found;
+  const target = before === null ? undefined : find(desk, before);
+  if (typeof target === "string") return target;
+  const inOrder = waitingInput(desk);
+  const places = inOrder.map(({ turn }) => placeOf(turn));
+  const rest = inOrder.filter(({ turn }) => turn.seq !== found.turn.seq);
+  const at = target === undefined ? -1 : rest.findIndex(({ turn }) => turn.seq === target.turn.seq);
+  const moved = target === undefined ? [...rest, found] : rest.toSpliced(at, 0, found);
+  if (target?.turn.seq === found.turn.seq) return "moved";
+  desk.commit(() => {
+    for (const [i, { turn, messages }] of moved.entries()) {
+      placeTurn(desk.host, turn.seq, places[i] ?? turn.seq, claimed(turn, messages));
+      if (turn.trigger !== "submission") desk.transcript.moveToEnd(new Set(messages.map(({ id }) => id)));
+    }
+  });
+  desk.output.transcript();
+  desk.pump();
+  return "moved";
+}
+
+/** Takes an item back: its messages leave the conversation and its turn ends `skipped`. Everyone is told. */
+export function withdrawInbox(desk: Desk, requestId: string): Withdrawal {
+  const { host, transcript } = desk;
+  const found = find(desk, requestId);
+  if (typeof found === "string") return { kind: found };
+  const { turn, messages } = found;
+  desk.commit(() => {
+    if (turn.trigger !== "submission") for (const { id } of messages) transcript.remove(id);
+    settleTurn(host, turn.seq, "skipped", null, host.clock.now());
+  });
+  desk.output.transcript();
+  desk.close(turn, "skipped");
+  // It may have held up others.
+  desk.pump();
+  return { kind: "withdrawn", messages };
+}
+
+/** Whether a request waits. */
+export function inboxStanding(desk: Desk, requestId: string): "waiting" | NotWaiting {
+  const found = find(desk, requestId);
+  return typeof found === "string" ? found : "waiting";
+}
+
+/** Where a request is: what waits, or why it does not. */
+function find(desk: Desk, requestId: string): WaitingInput | NotWaiting {
+  const turn = readTurn(desk.host, requestId);
+  if (turn === undefined || turn.status === "held") return "not_found";
+  if (isWaiting(turn)) return waitingInput(desk).find((input) => input.turn.seq === turn.seq) ?? "not_found";
+  return turn.attempts > 0 || turn.receipt !== null ? "started" : "not_found";
+}
+
+/**
+ * What a turn names once it was moved: its own messages only. What it repeated of others was right as long as those
+ * came before it.
+ */
+function claimed(turn: TurnRow, messages: readonly UIMessage[]): string {
+  const named = turn.trigger === "regenerate" || turn.trigger === "submission";
+  return named ? turn.messageIds : JSON.stringify(messages.map(({ id }) => id));
+}
+
+function withText(parts: readonly Part[], text: string): Part[] {
+  const at = parts.findIndex((part) => part.type === "text");
+  const others = parts.filter((part, i) => i === at || part.type !== "text");
+  const part: Part = { type: "text", text };
+  return at === -1 ? [...others, part] : others.map((other) => (other.type === "text" ? part : other));
+}

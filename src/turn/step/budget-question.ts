@@ -1,0 +1,27 @@
+import type { UIMessageChunk } from "../../message/types.ts";
+import type { OverBudget } from "../../session/ledger.ts";
+
+/**
+ * A soft limit was reached: a person is asked whether to go on. It is asked like a tool call that needs approval, so
+ * every client can show it and answer it. The model never sees it.
+ */
+export const BUDGET_TOOL = "continue_over_budget";
+
+/** The question as chunks of the answer. */
+export function budgetQuestion(toolCallId: string, over: OverBudget): UIMessageChunk[] {
+  const input = { scope: over.over, used: over.used, limit: over.limit, what: over.what };
+  return [
+    { type: "start-step" },
+    { type: "tool-input-available", toolCallId, toolName: BUDGET_TOOL, input, dynamic: true },
+    { type: "tool-approval-request", approvalId: toolCallId, toolCallId },
+  ];
+}
+
+/** What the user reads when a hard limit is reached. What was said so far stays, and can be gone on with. */
+export function budgetText(over: OverBudget): string {
+  const amount = (value: number) => (over.what === "cost" ? `$${value.toFixed(4)}` : `${Math.round(value)} tokens`);
+  return (
+    `The budget of this ${over.over} is used up (${amount(over.used)} of ${amount(over.limit)}). ` +
+    "The answer is paused here; it can be continued once the budget is raised."
+  );
+}

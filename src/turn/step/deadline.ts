@@ -1,0 +1,64 @@
+import type { TimeoutConfiguration } from "ai";
+import { PerdureError } from "../../error.ts";
+import type { Clock } from "../../id.ts";
+
+/** Bounds on the time of one model call. */
+export interface Deadline {
+  /** Aborts with the turn, and when a bound is reached. */
+  readonly signal: AbortSignal;
+  /** Waits for the call to begin. Rejects when a bound is reached. */
+  within<T>(work: Promise<T>): Promise<T>;
+  /** The parts of its stream. Throws when a bound is reached. */
+  each<T>(stream: AsyncIterable<T>): AsyncIterable<T>;
+  end(): void;
+}
+
+/** The bounds of one call: the whole of it, its first part, and the time between two parts. */
+export function deadline(clock: Clock, turn: AbortSignal, timeout: TimeoutConfiguration<never> | undefined): Deadline {
+  const bounds = typeof timeout === "number" ? { stepMs: timeout } : (timeout ?? {});
+  const { chunkMs } = bounds;
+  const firstMs = bounds.firstChunkMs ?? chunkMs;
+  const wholeMs = bounds.stepMs ?? bounds.totalMs;
+  if (wholeMs === undefined && firstMs === undefined) return { signal: turn, within, each: (s) => s, end() {} };
+
+  const own = new AbortController();
+  let late: (error: PerdureError) => void = () => {};
+  const stop = () => own.abort(turn.reason);
+  if (turn.aborted) stop();
+  else turn.addEventListener("abort", stop, { once: true });
+  const watch = (ms: number | undefined, what: string): (() => void) =>
+    ms === undefined
+      ? () => {}
+      : clock.after(ms, () => {
+          const error = new PerdureError("timeout", `The model ${what} for ${ms} ms.`);
+          own.abort(error);
+          late(error);
+        });
+  const failing = new Promise<never>((_resolve, reject) => (late = reject));
+  failing.catch(() => {});
+  const endWhole = watch(wholeMs, "did not finish");
+  let endNext = watch(firstMs, "said nothing");
+  return {
+    signal: own.signal,
+    within: (work) => Promise.race([work, failing]),
+    async *each(stream) {
+      const parts = stream[Symbol.asyncIterator]();
+      for (;;) {
+        const next = await Promise.race([parts.next(), failing]);
+        endNext();
+        if (next.done === true) return;
+        endNext = watch(chunkMs, "said nothing");
+        yield next.value;
+      }
+    },
+    end() {
+      endWhole();
+      endNext();
+      turn.removeEventListener("abort", stop);
+    },
+  };
+}
+
+function within<T>(work: Promise<T>): Promise<T> {
+  return work;
+}

@@ -1,0 +1,193 @@
+import {
+  experimental_filterActiveTools as filterActiveTools,
+  experimental_streamLanguageModelCall as streamCall,
+  type LanguageModel,
+  type ModelMessage,
+  type TextStreamPart,
+  toUIMessageChunk,
+  type ToolSet,
+} from "ai";
+import { errorText } from "../../error.ts";
+import type { UIMessageChunk } from "../../message/types.ts";
+import { CONTINUE_PROMPT } from "../continue-prompt.ts";
+import { hasPartial, partialText, settledParts } from "./answer.ts";
+import type { StepConfig } from "./config.ts";
+import { StepFit } from "./fit.ts";
+import { deadline } from "./deadline.ts";
+import type { StepMeta } from "./record.ts";
+import type { StepRun } from "./step-run.ts";
+
+/** One try of a step. */
+export interface Try {
+  readonly callId: string;
+  readonly step: number;
+  readonly model: LanguageModel;
+  readonly messages: ModelMessage[];
+  readonly change: StepConfig;
+  readonly maxOutputTokens: number | undefined;
+}
+
+/** How a try ended. */
+export type Tried =
+  | { readonly kind: "settled"; readonly meta: StepMeta }
+  | { readonly kind: "failed"; readonly error: unknown; readonly spoke: boolean }
+  | { readonly kind: "aborted" };
+
+/**
+ * Makes one model call and puts what it streams into the answer. An earlier try that was cut has left something: the
+ * model is told to go on from it, and what it repeats is passed over.
+ */
+export async function tryCall(run: StepRun, call: Try): Promise<Tried> {
+  const { active, turn, plan, desk } = run;
+  const { config } = turn;
+  const limits = deadline(desk.host.clock, run.signal, config.timeout);
+  const cut = hasPartial(active.builder, run.called);
+  const fit = cut ? new StepFit(active.builder, stepAt(run)) : undefined;
+  const put = (chunk: UIMessageChunk): boolean => {
+    let crowded = false;
+    for (const fitted of fit === undefined ? [chunk] : fit.take(chunk))
+      crowded = active.take({ chunk: fitted }) || crowded;
+    return crowded;
+  };
+  let spoke = false;
+  let meta: StepMeta | undefined;
+  const response: { id?: string; timestamp?: Date; modelId?: string } = {};
+  let warnings: StepMeta["warnings"];
+  let content: StepMeta["content"];
+  const tools = filterActiveTools({
+    tools: turn.tools,
+    activeTools: (call.change.activeTools ?? config.activeTools) as never,
+  }) as ToolSet | undefined;
+  try {
+    const { stream, request } = await limits.within(
+      streamCall({
+        ...callSettings(config),
+        model: call.model,
+        messages: cut ? goOn(call.messages, partialText(active.builder, run.called)) : call.messages,
+        allowSystemInMessages: true,
+        ...instructionsOf(run, call.change),
+        ...(tools !== undefined && Object.keys(tools).length > 0 && { tools }),
+        ...optional("toolChoice", call.change.toolChoice ?? config.toolChoice),
+        ...optional("output", config.output),
+        ...optional("headers", config.headers),
+        ...optional("providerOptions", call.change.providerOptions ?? config.providerOptions),
+        ...optional("repairToolCall", config.repairToolCall),
+        ...optional("maxOutputTokens", call.maxOutputTokens),
+        abortSignal: limits.signal,
+        callId: call.callId,
+        onLanguageModelCallEnd: (event) => void (content = event.content),
+        _internal: { collectContent: plan.stepFinished !== undefined },
+      }),
+    );
+    for await (const part of limits.each(stream)) {
+      switch (part.type) {
+        case "model-call-start":
+          warnings = part.warnings;
+          break;
+        case "model-call-response-metadata":
+          Object.assign(response, { id: part.id, timestamp: part.timestamp, modelId: part.modelId });
+          break;
+        case "model-call-end": {
+          const { finishReason, rawFinishReason, usage, performance, providerMetadata } = part;
+          const { provider, modelId } = named(call.model);
+          const { callId, step: stepNumber } = call;
+          meta = {
+            ...{ callId, stepNumber, provider, modelId, finishReason, usage, performance, response },
+            ...{ rawFinishReason, warnings, request, providerMetadata, content },
+          } as StepMeta;
+          break;
+        }
+        case "error":
+          return failed(run, part.error, spoke);
+        default: {
+          const textPart = part as TextStreamPart<ToolSet>;
+          if (plan.chunk !== undefined) await watch(run, () => plan.chunk?.({ chunk: textPart }));
+          const chunk = toChunk(textPart, turn.tools, turn.sendReasoning, config.sendSources ?? true);
+          if (chunk === undefined) break;
+          spoke = true;
+          if (put(chunk)) await desk.host.breathe();
+        }
+      }
+      if (run.signal.aborted) return { kind: "aborted" };
+    }
+  } catch (error) {
+    return failed(run, error, spoke);
+  } finally {
+    limits.end();
+  }
+  if (run.signal.aborted) return { kind: "aborted" };
+  if (meta === undefined) return failed(run, new Error("The model's stream ended before the model did."), spoke);
+  for (const chunk of fit?.finish() ?? []) active.take({ chunk });
+  return { kind: "settled", meta: { ...meta, ...(content !== undefined && { content }) } };
+}
+
+/** Asks who only watches. What it throws is reported. */
+export async function watch(run: StepRun, work: () => unknown): Promise<void> {
+  try {
+    await work();
+  } catch (thrown) {
+    run.desk.hooks.failed(thrown);
+  }
+}
+
+/** The provider and the name of a model. */
+export function named(model: LanguageModel): { provider: string; modelId: string } {
+  if (typeof model !== "string") return { provider: model.provider, modelId: model.modelId };
+  const at = model.indexOf("/");
+  return at === -1
+    ? { provider: "gateway", modelId: model }
+    : { provider: model.slice(0, at), modelId: model.slice(at + 1) };
+}
+
+function failed(run: StepRun, error: unknown, spoke: boolean): Tried {
+  return run.signal.aborted ? { kind: "aborted" } : { kind: "failed", error, spoke };
+}
+
+/** The first part of the step under way. */
+function stepAt(run: StepRun): number {
+  const { builder } = run.active;
+  const from = builder.inherited + settledParts(builder, run.called).length;
+  return builder.parts[from]?.type === "step-start" ? from + 1 : from;
+}
+
+function goOn(messages: ModelMessage[], text: string): ModelMessage[] {
+  if (text === "") return messages;
+  return [...messages, { role: "assistant", content: text }, { role: "user", content: CONTINUE_PROMPT }];
+}
+
+function instructionsOf(run: StepRun, change: StepConfig) {
+  const instructions = change.instructions ?? change.system ?? run.turn.instructions;
+  return instructions === undefined || instructions === "" ? {} : { instructions };
+}
+
+/** The settings of the AI SDK that go to the model as they are. */
+function callSettings(config: StepRun["turn"]["config"]) {
+  const { temperature, topP, topK, presencePenalty, frequencyPenalty, stopSequences, seed, reasoning } = config;
+  return {
+    ...optional("temperature", temperature),
+    ...optional("topP", topP),
+    ...optional("topK", topK),
+    ...optional("presencePenalty", presencePenalty),
+    ...optional("frequencyPenalty", frequencyPenalty),
+    ...optional("stopSequences", stopSequences),
+    ...optional("seed", seed),
+    ...optional("reasoning", reasoning),
+  };
+}
+
+function optional<K extends string, V>(key: K, value: V | undefined): { [P in K]?: V } {
+  return (value === undefined ? {} : { [key]: value }) as { [P in K]?: V };
+}
+
+/** A part of the model's stream as clients read it. Deltas, which are nearly all of it, go the short way. */
+function toChunk(
+  part: TextStreamPart<ToolSet>,
+  tools: ToolSet,
+  sendReasoning: boolean,
+  sendSources: boolean,
+): UIMessageChunk | undefined {
+  if (part.type === "text-delta" && part.providerMetadata === undefined) {
+    return part.text === "" ? undefined : { type: "text-delta", id: part.id, delta: part.text };
+  }
+  return toUIMessageChunk(part, { tools, sendReasoning, sendSources, onError: errorText });
+}

@@ -1,0 +1,53 @@
+import type { ModelMessage, Tool, ToolApprovalStatus, TypedToolCall, ToolSet } from "ai";
+import { type ToolPart, toolName } from "../../message/types.ts";
+import type { StepRun } from "./step-run.ts";
+
+/** Whether a call may run, must wait for a person, or may not run at all. */
+export type ApprovalNeed = "free" | { readonly denied: boolean; readonly reason: string | undefined };
+
+/**
+ * Asks the turn's `toolApproval`, then the tool's own `needsApproval`. What they throw ends the turn: a call that
+ * cannot be judged must not run.
+ */
+export async function needsApproval(
+  run: StepRun,
+  part: ToolPart,
+  tool: Tool,
+  messages: readonly ModelMessage[],
+): Promise<ApprovalNeed> {
+  const status = await configured(run, part, messages);
+  const { type, reason } = typeof status === "object" ? status : { type: status, reason: undefined };
+  if (type === "approved") return "free";
+  if (type === "denied" || type === "user-approval") return { denied: type === "denied", reason };
+  const own = (tool as { needsApproval?: unknown }).needsApproval;
+  const needed: unknown =
+    typeof own === "function"
+      ? await (own as (input: unknown, options: unknown) => unknown)(part.input, {
+          toolCallId: part.toolCallId,
+          messages,
+          context: run.context,
+          experimental_context: run.context,
+        })
+      : own;
+  return needed === true ? { denied: false, reason: undefined } : "free";
+}
+
+async function configured(
+  run: StepRun,
+  part: ToolPart,
+  messages: readonly ModelMessage[],
+): Promise<ToolApprovalStatus> {
+  const { toolApproval } = run.turn.config;
+  const name = toolName(part);
+  if (toolApproval === undefined) return undefined;
+  const shared = { messages: [...messages], runtimeContext: run.context };
+  if (typeof toolApproval === "function") {
+    const toolCall = { type: "tool-call", toolCallId: part.toolCallId, toolName: name, input: part.input };
+    const { tools } = run.turn;
+    return toolApproval({ ...shared, toolCall: toolCall as TypedToolCall<ToolSet>, tools, toolsContext: {} as never });
+  }
+  const own = (toolApproval as Record<string, unknown>)[name];
+  if (typeof own !== "function") return own as ToolApprovalStatus;
+  const options = { ...shared, toolCallId: part.toolCallId, toolContext: undefined };
+  return (own as (input: unknown, options: unknown) => ToolApprovalStatus)(part.input, options);
+}

@@ -1,0 +1,63 @@
+import type { LanguageModel, ModelMessage, StopCondition, ToolSet } from "ai";
+import type { UIMessage } from "../../message/types.ts";
+import type { Ledger } from "../../session/ledger.ts";
+import type { CallBook } from "../../tool/call-book.ts";
+import type { ChatTurnOptions } from "../chat-types.ts";
+import type { ChatErrorClassification } from "../provider-error.ts";
+import type {
+  ChatErrorContext,
+  ChunkContext,
+  PrepareStepContext,
+  StepConfig,
+  StepContext,
+  ToolCallContext,
+  ToolCallDecision,
+  ToolCallResultContext,
+  TurnConfig,
+} from "./config.ts";
+
+type Maybe<T> = T | void | Promise<T | void>;
+
+/** A turn as it will run: the class's settings with what `beforeTurn` changed. */
+export interface PreparedTurn {
+  /** Tried in this order. At least one. */
+  readonly models: readonly LanguageModel[];
+  readonly instructions: NonNullable<TurnConfig["instructions"]> | undefined;
+  /** All tools: the server's with `execute`, the client's without. */
+  readonly tools: ToolSet;
+  /** Instead of the assembled conversation. */
+  readonly messages: ModelMessage[] | undefined;
+  readonly maxSteps: number;
+  readonly stopWhen: readonly StopCondition<ToolSet>[];
+  readonly sendReasoning: boolean;
+  readonly config: TurnConfig;
+}
+
+/**
+ * What the step loop asks of the agent. Hooks may be slow; a hook that throws ends the turn with that error, but for
+ * those that only watch (`chunk`, `stepFinished`, `afterToolCall`): what they throw is reported and changes nothing.
+ * Around a crash a watching hook may be called twice for the same thing, or not at all.
+ */
+export interface StepPlan {
+  readonly ledger: Ledger;
+  readonly book: CallBook;
+  /** Once per attempt of a turn. */
+  prepare(turn: ChatTurnOptions & { readonly recovering: boolean }): Promise<PreparedTurn>;
+  /** The conversation as the model reads it, without what this turn has added to the answer. */
+  assemble(messages: readonly UIMessage[], tools: ToolSet): Promise<ModelMessage[]>;
+  /** What this turn has added. */
+  convert(message: UIMessage, tools: ToolSet): Promise<ModelMessage[]>;
+  beforeStep(context: PrepareStepContext): Maybe<StepConfig>;
+  beforeToolCall(context: ToolCallContext): Maybe<ToolCallDecision>;
+  /** Runs a tool as the agent. */
+  runTool<T>(work: () => T): T;
+  /** Undefined where the class does not listen: then nothing is spent on it. */
+  readonly afterToolCall: ((context: ToolCallResultContext) => Maybe<undefined>) | undefined;
+  readonly stepFinished: ((context: StepContext) => Maybe<undefined>) | undefined;
+  readonly chunk: ((context: ChunkContext) => Maybe<undefined>) | undefined;
+  classify(error: unknown): Promise<ChatErrorClassification>;
+  /** What the user reads of an error that ends the turn. Never throws. */
+  explain(error: unknown, context: ChatErrorContext): Promise<string>;
+  /** Keeps a tool's whole output and says where; undefined when it cannot. */
+  keep(text: string): Promise<string | undefined>;
+}

@@ -1,0 +1,330 @@
+import type { ModelMessage } from "ai";
+import { newId } from "../../id.ts";
+import { estimateTokens } from "../../context/estimate.ts";
+import { toolName } from "../../message/types.ts";
+import type { ActiveTurn } from "../active-turn.ts";
+import type { LedgerEntry } from "../../session/charge.ts";
+import { type AttemptFact, nextAttempt } from "../attempts.ts";
+import type { ChatTurnOptions, TurnEnd } from "../chat-types.ts";
+import type { Desk } from "../desk.ts";
+import { type ChatErrorClassification, retryAfterMs } from "../provider-error.ts";
+import { closeSteers, takeSteers, waitingSteers } from "../steer.ts";
+import { stepsOf, settledParts } from "./answer.ts";
+import { budgetQuestion, budgetText, BUDGET_TOOL } from "./budget-question.ts";
+import type { ChatErrorContext, StepConfig } from "./config.ts";
+import { named, type Tried, tryCall, watch } from "./model-call.ts";
+import { nextStep, type StepFacts } from "./next.ts";
+import type { StepPlan } from "./plan.ts";
+import { stepRecord } from "./record.ts";
+import { StepRun } from "./step-run.ts";
+import { runCalls, standingOf } from "./tool-calls.ts";
+
+/** What a model may say in one call, where nothing else bounds it. For reservations only. */
+const DEFAULT_OUTPUT_TOKENS = 8_192;
+
+/**
+ * Runs a turn step by step to its end, from wherever an earlier attempt left it. Undefined where the turn was stopped
+ * or given up: then whoever did it knows how it ends.
+ */
+export async function runSteps(
+  desk: Desk,
+  active: ActiveTurn,
+  plan: StepPlan,
+  options: ChatTurnOptions,
+): Promise<TurnEnd | undefined> {
+  const fail = async (error: unknown, stage: ChatErrorContext["stage"], classification?: ChatErrorClassification) => {
+    if (active.abort.signal.aborted) return undefined;
+    const { id: requestId } = active.row;
+    const partial = active.empty ? undefined : active.message;
+    const context = { stage, requestId, messagesPersisted: true, classification, partial };
+    return { status: "error", error: await plan.explain(error, context) } as const;
+  };
+  try {
+    const turn = await plan.prepare({ ...options, recovering: active.recovering });
+    if (turn.config.chatStreamStallTimeoutMs !== undefined) {
+      active.stallTimeoutMs = turn.config.chatStreamStallTimeoutMs;
+      active.watchAnew();
+    }
+    const run = new StepRun(desk, active, plan, turn, options);
+    return await new StepLoop(run, (error, classification) => fail(error, "stream", classification)).go();
+  } catch (error) {
+    return fail(error, "turn");
+  }
+}
+
+/** An earlier try, as the policy reads it. One that is open was cut: this life has just begun it, or lost it. */
+function toFact({
+  modelIndex,
+  status,
+  errorClass,
+  retryAfterMs: wait,
+  settledAt,
+  startedAt,
+}: LedgerEntry): AttemptFact {
+  const outcome = status === "open" ? "cut" : status;
+  return { model: modelIndex, outcome, errorClass, retryAfterMs: wait, settledAt: settledAt ?? startedAt };
+}
+
+type Fail = (error: unknown, classification: ChatErrorClassification) => Promise<TurnEnd | undefined>;
+
+class StepLoop {
+  readonly #run: StepRun;
+  readonly #fail: Fail;
+  /** The step whose model call is settled and whose tools may still run. */
+  #open: boolean;
+  /** What the model was sent last. */
+  #sent: ModelMessage[] | undefined;
+  /** The step that was begun in the stream. */
+  #begun: number;
+
+  constructor(run: StepRun, fail: Fail) {
+    this.#run = run;
+    this.#fail = fail;
+    const { builder, leftAt } = run.active;
+    this.#open = run.called > 0 && leftAt !== "finish-step";
+    this.#begun = stepsOf(builder.parts.slice(builder.inherited)).length;
+  }
+
+  async go(): Promise<TurnEnd | undefined> {
+    const run = this.#run;
+    for (;;) {
+      const facts = await this.#facts();
+      if (run.signal.aborted) return undefined;
+      const move = nextStep(facts);
+      if (move.kind === "run") {
+        const messages = this.#sent ?? (await run.messages()).base;
+        run.active.busy++;
+        await runCalls(run, messages).finally(() => run.active.busy--);
+        continue;
+      }
+      if (this.#open) await this.#finishStep();
+      if (run.signal.aborted) return undefined;
+      if (move.kind === "call") {
+        const end = await this.#call(move.step);
+        if (end !== "called") return end;
+        continue;
+      }
+      return this.#done();
+    }
+  }
+
+  async #facts(): Promise<StepFacts> {
+    const run = this.#run;
+    const { calls } = run;
+    const standings = calls.map((part) => standingOf(run, part));
+    const settled = standings.every((standing) => standing === "settled");
+    const budget = calls.find((part) => toolName(part) === BUDGET_TOOL);
+    return {
+      called: run.called,
+      maxSteps: run.turn.maxSteps,
+      calls: standings,
+      stop: settled && run.called > 0 && (await this.#stops()),
+      steered: settled && waitingSteers(run.desk).length > 0,
+      refused: budget?.state === "output-denied",
+    };
+  }
+
+  async #stops(): Promise<boolean> {
+    const { stopWhen } = this.#run.turn;
+    if (stopWhen.length === 0) return false;
+    const steps = await this.#run.records();
+    for (const condition of stopWhen) if (await condition({ steps })) return true;
+    return false;
+  }
+
+  /** Makes the model call of a step, as often as it takes. */
+  async #call(step: number): Promise<"called" | TurnEnd | undefined> {
+    const run = this.#run;
+    const { plan, turn, active, desk } = run;
+    for (;;) {
+      const facts = plan.ledger.attempts(active.row.seq, step);
+      const next = nextAttempt(facts.map(toFact), {
+        models: turn.models.length,
+        ...(turn.config.maxRetries !== undefined && { maxRetries: turn.config.maxRetries }),
+      });
+      if (next.kind === "end") return this.#fail(this.#lastError ?? facts.at(-1)?.error, next.errorClass);
+      await this.#waitUntil(next.notBefore);
+      if (run.signal.aborted) return undefined;
+      const { base, own } = await run.messages();
+      const model = turn.models[next.model];
+      if (model === undefined) throw new Error("The list of models is empty.");
+      const change = (await plan.beforeStep(await this.#stepContext(step, model, base, own))) ?? {};
+      if (run.signal.aborted) return undefined;
+      const chosen = change.model ?? model;
+      const reserved = this.#reserve(step, facts.length, next.model, chosen, change, [...base, ...own]);
+      if ("end" in reserved) return reserved.end;
+      const messages = change.messages ?? [...base, ...(await run.own())];
+      this.#sent = messages;
+      const tried = await tryCall(run, { ...reserved, step, model: chosen, messages, change });
+      if (tried.kind === "aborted") {
+        desk.commit(() => plan.ledger.settle(reserved.callId, { outcome: "cut", usage: undefined }));
+        return undefined;
+      }
+      if (tried.kind === "settled") {
+        this.#settled(reserved.callId, tried);
+        return "called";
+      }
+      await this.#failed(reserved.callId, tried);
+    }
+  }
+
+  #lastError: unknown;
+
+  #settled(callId: string, { meta }: Extract<Tried, { kind: "settled" }>): void {
+    const run = this.#run;
+    run.metas.push(meta);
+    this.#open = true;
+    const { usage } = meta;
+    // In one commit with what comes next: the intent of its tools, or the end of the turn.
+    run.active.log.also(() =>
+      run.plan.ledger.settle(callId, {
+        outcome: "ok",
+        usage: {
+          input: usage.inputTokens ?? 0,
+          output: usage.outputTokens ?? 0,
+          reasoning: usage.outputTokenDetails?.reasoningTokens ?? 0,
+          cacheRead: usage.inputTokenDetails?.cacheReadTokens ?? 0,
+          cacheWrite: usage.inputTokenDetails?.cacheWriteTokens ?? 0,
+        },
+      }),
+    );
+  }
+
+  async #failed(callId: string, { error, spoke }: Extract<Tried, { kind: "failed" }>): Promise<void> {
+    const { plan, desk, active } = this.#run;
+    this.#lastError = error;
+    const errorClass = await plan.classify(error);
+    const wait = retryAfterMs(error, desk.host.clock.now());
+    active.log.flush("commit", () =>
+      plan.ledger.settle(callId, {
+        outcome: "error",
+        usage: undefined,
+        // A provider that refuses does so before it says anything.
+        ...(spoke && { refused: false }),
+        error: error instanceof Error ? error.message : String(error),
+        errorClass,
+        ...(wait !== undefined && { retryAfterMs: wait }),
+      }),
+    );
+    desk.host.emit("chat:call_failed", { requestId: active.row.id, errorClass });
+  }
+
+  /** Reserves what a call may cost and takes up what was said meanwhile, in one commit, before anything is spent. */
+  #reserve(
+    step: number,
+    attempt: number,
+    modelIndex: number,
+    model: Parameters<typeof named>[0],
+    change: StepConfig,
+    messages: ModelMessage[],
+  ): { callId: string; maxOutputTokens: number | undefined } | { end: TurnEnd } {
+    const { plan, desk, active, turn } = this.#run;
+    const callId = newId("call");
+    const { provider, modelId } = named(model);
+    const asked = turn.config.maxOutputTokens;
+    const limited = plan.ledger.limited;
+    const output = asked ?? DEFAULT_OUTPUT_TOKENS;
+    const input = limited ? estimateTokens(messages, String(turn.instructions ?? ""), turn.tools) : 0;
+    let steers: ReturnType<typeof waitingSteers> = [];
+    const verdict = desk.host.tx(
+      () => {
+        const found = plan.ledger.reserve({
+          id: callId,
+          turn: { id: active.row.id, seq: active.row.seq },
+          step,
+          attempt,
+          purpose: "turn",
+          model: `${provider}/${modelId}`,
+          modelIndex,
+          estimate: limited ? { input, output } : { input: 0, output: 0 },
+        });
+        if (!found.ok) return found;
+        if (this.#begun <= step) {
+          steers = waitingSteers(desk);
+          const receipt = { turnId: active.row.id, step, callId };
+          for (const chunk of steers.length === 0 ? [] : takeSteers(desk, active, receipt)) active.take({ chunk });
+          active.take({ chunk: { type: "start-step" } });
+          this.#begun = step + 1;
+          if (steers.length > 0) active.log.flush("sync");
+        }
+        return found;
+      },
+      steers.length > 0 ? "sync" : "commit",
+    );
+    if (!verdict.ok) return { end: this.#overBudget(verdict) };
+    if (steers.length > 0)
+      closeSteers(
+        desk,
+        steers.map(({ turn: row }) => row),
+      );
+    return { callId, maxOutputTokens: limited ? output : asked };
+  }
+
+  #overBudget(verdict: Parameters<typeof budgetText>[0]): TurnEnd {
+    const { active, desk } = this.#run;
+    desk.host.emit("chat:budget_reached", { requestId: active.row.id, scope: verdict.over, limit: verdict.limit });
+    if (verdict.kind === "hard") return { status: "error", error: budgetText(verdict) };
+    for (const chunk of budgetQuestion(newId("budget"), verdict)) active.take({ chunk });
+    return { status: "completed" };
+  }
+
+  async #stepContext(step: number, model: Parameters<typeof named>[0], base: ModelMessage[], own: ModelMessage[]) {
+    const run = this.#run;
+    const { instructions } = run.turn;
+    return {
+      steps: await run.records(),
+      stepNumber: step,
+      model,
+      instructions,
+      initialInstructions: instructions,
+      messages: [...base, ...own],
+      initialMessages: base,
+      responseMessages: own as never,
+      toolsContext: {} as never,
+      runtimeContext: (run.context ?? {}) as never,
+      experimental_context: run.context,
+    };
+  }
+
+  /** All that the step asked for is settled, or waits for others. */
+  async #finishStep(): Promise<void> {
+    const run = this.#run;
+    this.#open = false;
+    run.active.take({ chunk: { type: "finish-step" } });
+    const { stepFinished } = run.plan;
+    const meta = run.metas.at(-1);
+    if (stepFinished === undefined || meta === undefined) return;
+    const parts = stepsOf(settledParts(run.active.builder, run.called)).at(-1) ?? [];
+    const record = stepRecord({ ...meta, context: run.context }, parts, await run.own());
+    await watch(run, () => stepFinished(record));
+  }
+
+  async #done(): Promise<TurnEnd> {
+    const { active, turn, metas } = this.#run;
+    const meta = metas.at(-1);
+    active.take({ chunk: { type: "finish", finishReason: meta?.finishReason ?? "other" } });
+    const silent = active.log.count === 0;
+    if (turn.config.output === undefined || meta === undefined) return { status: "completed", silent };
+    const text = stepsOf(active.builder.parts)
+      .at(-1)
+      ?.map((part) => (part.type === "text" ? part.text : ""))
+      .join("");
+    const output: unknown = await turn.config.output.parseCompleteOutput(
+      { text: text ?? "" },
+      { response: meta.response as never, usage: meta.usage, finishReason: meta.finishReason },
+    );
+    return { status: "completed", silent, output };
+  }
+
+  async #waitUntil(at: number): Promise<void> {
+    const { desk, signal, active } = this.#run;
+    const wait = at - desk.host.clock.now();
+    if (wait <= 0) return;
+    active.busy++;
+    await new Promise<void>((resolve) => {
+      const cancel = desk.host.clock.after(wait, resolve);
+      signal.addEventListener("abort", () => (cancel(), resolve()), { once: true });
+    });
+    active.busy--;
+  }
+}

@@ -1,0 +1,85 @@
+import { type ModelMessage, type StepResult, type ToolSet } from "ai";
+import type { ToolPart } from "../../message/types.ts";
+import type { ActiveTurn } from "../active-turn.ts";
+import type { ChatTurnOptions } from "../chat-types.ts";
+import type { Desk } from "../desk.ts";
+import { historyOf } from "../history.ts";
+import { lastCalls, settledParts, stepsOf } from "./answer.ts";
+import { BUDGET_TOOL } from "./budget-question.ts";
+import type { PreparedTurn, StepPlan } from "./plan.ts";
+import { NO_USAGE, stepRecord, type StepMeta } from "./record.ts";
+
+/** One attempt of a turn that runs step by step: what its parts share. */
+export class StepRun {
+  readonly desk: Desk;
+  readonly active: ActiveTurn;
+  readonly plan: StepPlan;
+  readonly turn: PreparedTurn;
+  readonly options: ChatTurnOptions;
+  /** Settled model calls of this turn, and what is known of each. */
+  readonly metas: StepMeta[];
+  #base: ModelMessage[] | undefined;
+
+  constructor(desk: Desk, active: ActiveTurn, plan: StepPlan, turn: PreparedTurn, options: ChatTurnOptions) {
+    this.desk = desk;
+    this.active = active;
+    this.plan = plan;
+    this.turn = turn;
+    this.options = options;
+    this.metas = plan.ledger.settledCalls(active.row.seq).map((call) => ({
+      stepNumber: call.step,
+      callId: call.id,
+      provider: call.model.split("/")[0] ?? "",
+      modelId: call.model.slice(call.model.indexOf("/") + 1),
+      finishReason: "other",
+      usage: usageOf(call.input ?? 0, call.output ?? 0),
+    }));
+  }
+
+  get called(): number {
+    return this.metas.length;
+  }
+
+  get signal(): AbortSignal {
+    return this.active.abort.signal;
+  }
+
+  /** The calls of the last step. */
+  get calls(): ToolPart[] {
+    return lastCalls(this.active.builder);
+  }
+
+  /** What the model is sent next, but for what `beforeStep` changes. Only grows while the turn runs. */
+  async messages(): Promise<{ base: ModelMessage[]; own: ModelMessage[] }> {
+    this.#base ??= this.turn.messages ?? (await this.plan.assemble(historyOf(this.desk), this.turn.tools));
+    return { base: this.#base, own: await this.own() };
+  }
+
+  /** What this turn has said and done, as the model reads it. In the form in which it is stored: it is sent again. */
+  async own(): Promise<ModelMessage[]> {
+    const { builder } = this.active;
+    const parts = settledParts(builder, this.called).filter((part) => !isQuestion(part));
+    if (parts.length === 0) return [];
+    const stored = this.desk.transcript.clean({ id: builder.id, role: "assistant", parts });
+    return this.plan.convert(stored, this.turn.tools);
+  }
+
+  /** The steps of this turn so far, for hooks and stop conditions. */
+  async records(): Promise<StepResult<ToolSet>[]> {
+    const own = await this.own();
+    const steps = stepsOf(settledParts(this.active.builder, this.called));
+    return this.metas.map((meta, i) => stepRecord({ ...meta, context: this.context }, steps[i] ?? [], own));
+  }
+
+  get context(): unknown {
+    return this.turn.config.experimental_context;
+  }
+}
+
+function usageOf(inputTokens: number, outputTokens: number): StepMeta["usage"] {
+  return { ...NO_USAGE, inputTokens, outputTokens, totalTokens: inputTokens + outputTokens };
+}
+
+function isQuestion(part: { readonly type: string }): boolean {
+  return part.type === "dynamic-tool" && (part as ToolPart).toolName === BUDGET_TOOL;
+}

@@ -1,0 +1,214 @@
+import type { ModelMessage, Tool } from "ai";
+import { INTERRUPTED_TEXT } from "../../message/repair.ts";
+import { isTerminal, type ToolPart, toolName, type UIMessageChunk } from "../../message/types.ts";
+import type { CallRow } from "../../tool/call-book.ts";
+import { toolOptionsOf } from "../../tool/define.ts";
+import { digestOf } from "../../tool/digest.ts";
+import { mayRun } from "../../tool/may-run.ts";
+import { runCall } from "../../tool/run-call.ts";
+import { BUDGET_TOOL } from "./budget-question.ts";
+import type { ToolCallContext, ToolCallResultContext } from "./config.ts";
+import { watch } from "./model-call.ts";
+import { needsApproval } from "./needs-approval.ts";
+import type { CallStanding } from "./next.ts";
+import type { StepRun } from "./step-run.ts";
+
+const CHANGED_TEXT = "The call was changed after it was approved. It did not run.";
+const BLOCKED_TEXT = "The call was blocked.";
+
+/** Where a call of the last step stands. */
+export function standingOf(run: StepRun, part: ToolPart): CallStanding {
+  if (isTerminal(part)) return "settled";
+  if (part.state === "approval-requested") return "waiting";
+  if (part.state === "approval-responded") return "ready";
+  const tool = run.turn.tools[toolName(part)];
+  // A tool that is gone is ours to give an end to. One without `execute` is the client's to run.
+  return tool === undefined || tool.execute !== undefined ? "ready" : "waiting";
+}
+
+/** What is to be done with a call. */
+type Order =
+  | { readonly kind: "settle"; readonly chunks: readonly UIMessageChunk[] }
+  | { readonly kind: "ask"; readonly digest: string; readonly reason: string | undefined }
+  | { readonly kind: "run"; readonly tool: Tool; readonly input: unknown; readonly digest: string };
+
+/**
+ * Settles the calls of the last step that may be settled now: each is decided upon, then the intent of all that run is
+ * committed, then they run side by side, and each result is committed as it comes. Calls that need a person are asked.
+ */
+export async function runCalls(run: StepRun, messages: readonly ModelMessage[]): Promise<void> {
+  const { desk, active, plan } = run;
+  const messageId = active.builder.id;
+  const rows = new Map(plan.book.of(messageId).map((row) => [row.toolCallId, row]));
+  const orders: { part: ToolPart; order: Order }[] = [];
+  for (const part of run.calls) {
+    if (standingOf(run, part) !== "ready") continue;
+    const order = await decide(run, part, rows.get(part.toolCallId), messages);
+    if (run.signal.aborted) return;
+    orders.push({ part, order });
+  }
+  for (const { part, order } of orders) {
+    if (order.kind === "settle") for (const chunk of order.chunks) active.take({ chunk });
+    if (order.kind === "ask") active.take({ chunk: question(part, order.reason) });
+  }
+  const { approvalTimeoutMs } = desk.hooks.settings();
+  const now = desk.host.clock.now();
+  active.log.flush("sync", () => {
+    for (const { part, order } of orders) {
+      if (order.kind === "settle") continue;
+      const intent = intentOf(run, part, order);
+      if (order.kind === "run") plan.book.start(intent);
+      else plan.book.ask({ ...intent, expiresAt: approvalTimeoutMs > 0 ? now + approvalTimeoutMs : null });
+    }
+  });
+  const running = orders.flatMap(({ part, order }) => (order.kind === "run" ? [{ part, order }] : []));
+  if (running.length === 0) return;
+  await desk.host.durable();
+  await Promise.all(running.map(({ part, order }) => runOne(run, part, order, messages)));
+}
+
+async function decide(
+  run: StepRun,
+  part: ToolPart,
+  row: CallRow | undefined,
+  messages: readonly ModelMessage[],
+): Promise<Order> {
+  const { toolCallId } = part;
+  const name = toolName(part);
+  const fail = (text: string): Order => ({
+    kind: "settle",
+    chunks: [{ type: "tool-output-error", toolCallId, errorText: text }],
+  });
+  const say = (output: unknown): Order => ({
+    kind: "settle",
+    chunks: [{ type: "tool-output-available", toolCallId, output }],
+  });
+  if (name === BUDGET_TOOL) return say(grant(run, part));
+  const tool = run.turn.tools[name];
+  if (tool?.execute === undefined) return fail(`There is no tool ${JSON.stringify(name)} any more.`);
+  const digest = await digestOf(name, part.input);
+  const verdict = row === undefined ? "new" : mayRun(row, digest);
+  if (verdict === "changed") return fail(CHANGED_TEXT);
+  if (verdict === "denied" || verdict === "expired") return fail(row?.reason ?? BLOCKED_TEXT);
+  if (verdict === "interrupted" || verdict === "settled") return interrupted(run, part);
+  // Who had to be asked was asked.
+  if (verdict === "new" && part.state !== "approval-responded") {
+    const need = await needsApproval(run, part, tool, messages);
+    if (need !== "free")
+      return need.denied ? fail(need.reason ?? BLOCKED_TEXT) : { kind: "ask", digest, reason: need.reason };
+  }
+  const decision = (await run.plan.beforeToolCall(contextOf(run, part, messages))) ?? { action: "allow" };
+  if (decision.action === "block") return say(decision.reason ?? BLOCKED_TEXT);
+  if (decision.action === "substitute") return say(decision.output);
+  return { kind: "run", tool, input: decision.input ?? part.input, digest };
+}
+
+/** The tool was cut in the middle, and may not run again. */
+function interrupted(run: StepRun, part: ToolPart): Order {
+  const { toolCallId } = part;
+  const repaired = run.desk.hooks.repairToolPart(part, run.active.message);
+  if (repaired?.state === "output-available") {
+    return { kind: "settle", chunks: [{ type: "tool-output-available", toolCallId, output: repaired.output }] };
+  }
+  const text = repaired?.errorText ?? INTERRUPTED_TEXT;
+  return { kind: "settle", chunks: [{ type: "tool-output-error", toolCallId, errorText: text }] };
+}
+
+async function runOne(
+  run: StepRun,
+  part: ToolPart,
+  { tool, input }: Extract<Order, { kind: "run" }>,
+  messages: readonly ModelMessage[],
+): Promise<void> {
+  const { desk, active, plan } = run;
+  const { toolCallId } = part;
+  const { clock } = desk.host;
+  const messageId = active.builder.id;
+  const began = clock.now();
+  const outcome = await plan.runTool(() =>
+    runCall(
+      tool,
+      { toolCallId, toolName: toolName(part), input },
+      {
+        messages: [...messages],
+        abortSignal: run.signal,
+        idempotencyKey: `${messageId}:${toolCallId}`,
+        clock,
+        runtimeContext: run.context,
+        progress: (output) => {
+          if (!run.signal.aborted)
+            active.take({ chunk: { type: "tool-output-available", toolCallId, output, preliminary: true } });
+        },
+        keep: (text) => plan.keep(text),
+      },
+      { timeoutMs: timeoutOf(run, part, tool) },
+    ),
+  );
+  if (outcome.kind === "aborted" || run.signal.aborted) return;
+  const chunk: UIMessageChunk =
+    outcome.kind === "output"
+      ? { type: "tool-output-available", toolCallId, output: outcome.output }
+      : { type: "tool-output-error", toolCallId, errorText: outcome.errorText };
+  active.take({ chunk });
+  active.log.flush("sync", () => plan.book.settle(messageId, toolCallId, clock.now()));
+  const { afterToolCall } = plan;
+  if (afterToolCall === undefined) return;
+  const context = { ...contextOf(run, { ...part, input }, messages), durationMs: clock.now() - began };
+  const result =
+    outcome.kind === "output"
+      ? { ...context, success: true, output: outcome.output }
+      : { ...context, success: false, error: outcome.errorText };
+  await watch(run, () => afterToolCall(result as ToolCallResultContext));
+}
+
+/** The person who was asked has said yes: it is not asked again, and the next stop is the hard limit. */
+function grant(run: StepRun, part: ToolPart): string {
+  const { scope } = part.input as { scope: "turn" | "session" | "agent" };
+  const { ledger } = run.plan;
+  run.active.log.also(() => ledger.grant(scope, scope === "turn" ? run.active.row.id : ledger.session, {}));
+  return "granted";
+}
+
+function question(part: ToolPart, reason: string | undefined): UIMessageChunk {
+  const { toolCallId } = part;
+  return {
+    type: "tool-approval-request",
+    approvalId: toolCallId,
+    toolCallId,
+    ...(reason !== undefined && { reason }),
+  };
+}
+
+function intentOf(run: StepRun, part: ToolPart, order: { digest: string }) {
+  const name = toolName(part);
+  return {
+    messageId: run.active.builder.id,
+    toolCallId: part.toolCallId,
+    turnId: run.active.row.id,
+    step: Math.max(0, run.called - 1),
+    tool: name,
+    input: part.input,
+    digest: order.digest,
+    replay: toolOptionsOf(run.turn.tools[name]).replay,
+  };
+}
+
+function contextOf(run: StepRun, part: ToolPart, messages: readonly ModelMessage[]): ToolCallContext {
+  return {
+    type: "tool-call",
+    toolCallId: part.toolCallId,
+    toolName: toolName(part),
+    input: part.input,
+    ...(part.type === "dynamic-tool" && { dynamic: true }),
+    stepNumber: Math.max(0, run.called - 1),
+    messages,
+    abortSignal: run.signal,
+  } as ToolCallContext;
+}
+
+function timeoutOf(run: StepRun, part: ToolPart, tool: Tool): number | undefined {
+  const { timeout } = run.turn.config;
+  const bounds = typeof timeout === "object" ? timeout : {};
+  const own = (bounds.tools as Record<string, number> | undefined)?.[`${toolName(part)}Ms`];
+  return own ?? toolOptionsOf(tool).timeoutMs ?? bounds.toolMs;
+}

@@ -1,0 +1,155 @@
+import { expect, test } from "vitest";
+import { longAnswer } from "../../examples/start/model/guide-text.ts";
+import { useStage } from "./setup.ts";
+import { soon, type Tab } from "./tab.ts";
+import { begins, textOf, words } from "./words.ts";
+
+/** A long answer takes some seconds, so that much can happen in the middle of it. */
+const stage = useStage({ delayMs: 3 });
+const LONG = words(longAnswer());
+
+const said = async (tab: Tab) => words(await tab.answerText());
+
+/** Waits until at least so many words of the long answer are shown, and returns how many. */
+async function speaks(tab: Tab, least = 40): Promise<number> {
+  await soon(async () => (await said(tab)).length).toBeGreaterThanOrEqual(least);
+  return (await said(tab)).length;
+}
+
+/** Looks again and again until the answer is complete: never a gap, a word twice, or less than before. */
+async function onlyGrows(tab: Tab, least: number): Promise<void> {
+  let before = least;
+  while (before < LONG.length) {
+    const now = await said(tab);
+    // Between loading the page and hearing from the server there is no answer to see.
+    if (now.length === 0 && before === least) continue;
+    expect(now.length).toBeGreaterThanOrEqual(before);
+    expect(begins(LONG, now), now.join(" ")).toBe(true);
+    before = now.length;
+  }
+}
+
+/** One question, one complete answer, the same here as in the store. */
+async function expectWhole(...tabs: Tab[]): Promise<void> {
+  for (const tab of tabs) {
+    await tab.settles();
+    const shown = await tab.messages();
+    expect(shown.map(({ role }) => role)).toEqual(["user", "assistant"]);
+    expect(words(shown[1]?.text ?? "")).toEqual(LONG);
+    const stored = await stage.app.stored(tab.conversation());
+    expect(stored.map(({ id }) => id)).toEqual(shown.map(({ id }) => id));
+    expect(textOf(stored[1])).toBe(longAnswer());
+    expect(await tab.at("error").count()).toBe(0);
+  }
+}
+
+test("a reload in the middle of an answer: it goes on without a gap and without a word twice", async () => {
+  const tab = await stage.openTab();
+  await tab.send("Give me a long answer");
+  const first = await speaks(tab);
+  await tab.reload();
+  await onlyGrows(tab, first);
+  await expectWhole(tab);
+});
+
+test("reloads, again and again, while it streams", async () => {
+  const tab = await stage.openTab();
+  await tab.send("Give me a long answer");
+  let seen = 0;
+  for (const least of [5, 60, 120, 180]) {
+    seen = Math.max(seen, await speaks(tab, least));
+    await tab.reload();
+  }
+  await onlyGrows(tab, seen);
+  await expectWhole(tab);
+});
+
+test("a tab is closed in the middle; one that is opened later has it all", async () => {
+  const tab = await stage.openTab();
+  await tab.send("Give me a long answer");
+  const first = await speaks(tab);
+  const path = `/c/${tab.conversation()}`;
+  await tab.page.close();
+  const later = await stage.openTab({ path });
+  await onlyGrows(later, first);
+  await expectWhole(later);
+});
+
+test("the host is killed in the middle and started again: one answer, complete, in both tabs", async () => {
+  const tab = await stage.openTab();
+  await tab.send("Give me a long answer");
+  const other = await stage.openTab({ path: `/c/${tab.conversation()}` });
+  const first = Math.min(await speaks(tab), await speaks(other));
+  for (const one of [tab, other]) one.expectsLoss();
+  await stage.app.kill();
+  const cut = await said(tab);
+  expect(cut.length).toBeLessThan(LONG.length);
+  await tab.at("offline").waitFor();
+  expect((await said(tab)).length).toBeGreaterThanOrEqual(cut.length);
+  await stage.app.restart();
+  await Promise.all([onlyGrows(tab, cut.length), onlyGrows(other, first)]);
+  await tab.at("offline").waitFor({ state: "hidden" });
+  await expectWhole(tab, other);
+});
+
+test("the host is killed twice", async () => {
+  const tab = await stage.openTab();
+  tab.expectsLoss();
+  await tab.send("Give me a long answer");
+  let seen = await speaks(tab);
+  for (const more of [60, 60]) {
+    await stage.app.restart();
+    seen = await speaks(tab, seen + more);
+  }
+  await onlyGrows(tab, seen);
+  await expectWhole(tab);
+});
+
+test("the connection is gone for a while in the middle: said so, and caught up afterwards", async () => {
+  const link = await stage.openLink();
+  const tab = await stage.openTab({ through: link });
+  await tab.send("Give me a long answer");
+  const other = await stage.openTab({ path: `/c/${tab.conversation()}` });
+  await speaks(tab);
+  tab.expectsLoss();
+  await link.cut();
+  const cut = (await said(tab)).length;
+  await tab.at("offline").waitFor();
+  await speaks(other, cut + 100);
+  expect((await said(tab)).length).toBeLessThan(LONG.length);
+  await link.mend();
+  await onlyGrows(tab, cut);
+  await tab.at("offline").waitFor({ state: "hidden" });
+  await expectWhole(tab, other);
+});
+
+test("nothing gets through for a while, and nobody is told: what was held back arrives", async () => {
+  const link = await stage.openLink();
+  const tab = await stage.openTab({ through: link });
+  await tab.send("Give me a long answer");
+  const other = await stage.openTab({ path: `/c/${tab.conversation()}` });
+  await speaks(tab);
+  link.hold();
+  const cut = (await said(tab)).length;
+  await speaks(other, cut + 100);
+  link.release();
+  await onlyGrows(tab, cut);
+  await expectWhole(tab, other);
+});
+
+test("a message that is sent while offline goes out when the connection is back, once", async () => {
+  const link = await stage.openLink();
+  const tab = await stage.openTab({ through: link });
+  await tab.ask("Hello");
+  tab.expectsLoss();
+  await link.cut();
+  await tab.at("offline").waitFor();
+  await tab.send("Show me reasoning");
+  await tab.sees(async () => (await tab.messages()).length, 3);
+  await link.mend();
+  await tab.at("reasoning").waitFor();
+  await tab.settles();
+  const shown = await tab.messages();
+  expect(shown.map(({ role }) => role)).toEqual(["user", "assistant", "user", "assistant"]);
+  expect((await stage.app.stored(tab.conversation())).map(({ id }) => id)).toEqual(shown.map(({ id }) => id));
+});

@@ -1,0 +1,154 @@
+import type { Locator } from "playwright-core";
+import { expect, test } from "vitest";
+import { useStage } from "./setup.ts";
+import { soon, type Tab } from "./tab.ts";
+
+const stage = useStage({ delayMs: 3 });
+
+const PHONE = {
+  viewport: { width: 375, height: 700 },
+  deviceScaleFactor: 2,
+  isMobile: true,
+  hasTouch: true,
+};
+/** Smaller targets are hard to hit with a finger. */
+const LEAST_TARGET_PX = 32;
+
+const openPhone = (path?: string) => stage.openTab({ context: PHONE, ...(path !== undefined && { path }) });
+
+/** Fails when something is wider than the screen, except where it scrolls by itself. */
+async function expectFits(tab: Tab): Promise<void> {
+  const wide = await tab.page.evaluate(() =>
+    [document.documentElement, ...document.querySelectorAll("body, main, .scroll, .column, .dock, .topbar, .message")]
+      .filter((at) => at.scrollWidth > at.clientWidth + 1 && at.clientWidth > 0)
+      .map((at) => `${at.tagName}.${at.className}: ${at.scrollWidth} in ${at.clientWidth}`),
+  );
+  expect(wide).toEqual([]);
+  expect(await tab.page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(375);
+}
+
+/** Fails unless a finger can find and hit it: in sight without hovering, large enough, nothing in front of it. */
+async function expectReachable(target: Locator): Promise<void> {
+  await target.scrollIntoViewIfNeeded();
+  await soon(() =>
+    target.evaluate((at) => {
+      const { left, top, width, height } = at.getBoundingClientRect();
+      const front = document.elementFromPoint(left + width / 2, top + height / 2);
+      let opacity = 1;
+      for (let up: Element | null = at; up !== null; up = up.parentElement) opacity *= Number(getComputedStyle(up).opacity);
+      return {
+        what: at.getAttribute("data-testid"),
+        width: Math.round(width),
+        height: Math.round(height),
+        inFront: front !== null && at.contains(front),
+        seen: opacity > 0.3,
+      };
+    }),
+  ).toEqual({
+    what: expect.any(String),
+    width: expect.toSatisfy((px: number) => px >= LEAST_TARGET_PX),
+    height: expect.toSatisfy((px: number) => px >= LEAST_TARGET_PX),
+    inFront: true,
+    seen: true,
+  });
+}
+
+test("nothing is wider than the screen: empty, with a table and code, with a tool, with a word without end", async () => {
+  const tab = await openPhone();
+  await expectFits(tab);
+  await tab.ask("Show me some markdown");
+  await expectFits(tab);
+  await tab.ask("What is the weather in Lisbon?");
+  await tab.at("tool-card").getByRole("button").tap();
+  await expectFits(tab);
+  await tab.send("Show me an approval");
+  await tab.at("approval").waitFor();
+  await expectFits(tab);
+  await tab.ask("w".repeat(300));
+  await expectFits(tab);
+  expect(await tab.lastAnswer().locator(".markdown").isVisible()).toBe(true);
+});
+
+test("the list is a drawer: opens, closes by button, curtain and Escape, and choosing closes it", async () => {
+  const tab = await openPhone();
+  await tab.ask("Hello from a phone");
+  const id = tab.conversation();
+  const sidebar = tab.at("sidebar");
+  const isInSight = () =>
+    sidebar.evaluate((at) => {
+      const { left, right } = at.getBoundingClientRect();
+      return right > 0 && left < innerWidth && getComputedStyle(at).visibility === "visible";
+    });
+  const isOpen = () => tab.page.locator(".drawer[data-open]").count();
+  await tab.sees(isInSight, false);
+
+  for (const close of [
+    () => tab.at("close-menu").tap(),
+    () => tab.page.touchscreen.tap(370, 350),
+    () => tab.page.keyboard.press("Escape"),
+  ]) {
+    await tab.at("menu").tap();
+    await tab.sees(isOpen, 1);
+    await tab.sees(isInSight, true);
+    await expectFits(tab);
+    await close();
+    await tab.sees(isOpen, 0);
+    await tab.sees(isInSight, false);
+  }
+
+  await tab.at("menu").tap();
+  await tab.at("new-conversation").tap();
+  await tab.sees(isOpen, 0);
+  await tab.at("empty").waitFor();
+  expect(tab.conversation()).not.toBe(id);
+  await tab.at("menu").tap();
+  await tab.at("conversation-item").filter({ hasText: "Hello from a phone" }).getByRole("link").tap();
+  await tab.sees(isOpen, 0);
+  await soon(() => tab.answers().count()).toBe(1);
+  expect(tab.conversation()).toBe(id);
+});
+
+test("everything can be reached with a finger", async () => {
+  const tab = await openPhone();
+  await expectReachable(tab.at("suggestion").first());
+  for (const name of ["menu", "theme", "attach", "composer-input"]) await expectReachable(tab.at(name));
+  await tab.send("Give me a long answer");
+  await expectReachable(tab.at("stop"));
+  await tab.at("stop").tap();
+  await tab.settles();
+  for (const name of ["regenerate", "copy"]) await expectReachable(tab.lastAnswer().getByTestId(name));
+  await expectReachable(tab.at("message").first().getByTestId("edit"));
+  await expectReachable(tab.at("clear"));
+
+  await tab.send("Show me an approval");
+  await tab.at("approval").waitFor();
+  for (const name of ["approve", "deny"]) await expectReachable(tab.at(name));
+  await tab.at("deny").tap();
+  await soon(() => tab.lastText()).toContain("You said no");
+
+  await tab.at("menu").tap();
+  const row = tab.at("conversation-item").filter({ hasText: "Give me a long answer" });
+  for (const name of ["rename", "delete"]) await expectReachable(row.getByTestId(name));
+  await row.getByTestId("delete").tap();
+  for (const name of ["confirm-cancel", "confirm-action"]) await expectReachable(tab.at(name));
+  await tab.at("confirm-action").tap();
+  await tab.at("empty").waitFor();
+  await soon(() => row.count()).toBe(0);
+});
+
+test("turning the screen and coming to a narrow window keep what is there", async () => {
+  const tab = await stage.openTab();
+  await tab.ask("Show me some markdown");
+  const shown = await tab.messages();
+  for (const [width, height] of [
+    [375, 700],
+    [700, 375],
+    [820, 1100],
+    [320, 500],
+  ] as const) {
+    await tab.page.setViewportSize({ width, height });
+    await expectReachable(tab.at("composer-input"));
+    expect(await tab.page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
+    expect(await tab.messages()).toEqual(shown);
+  }
+});

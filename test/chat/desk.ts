@@ -1,0 +1,126 @@
+// For tests of the parts of a chat that need a whole one: a real Chat on a real port, its model in the test's hands,
+// without sockets. What clients would be told is written down.
+import type { UIMessage } from "ai";
+import { onTestFinished } from "vitest";
+import type { Chat as ChatType } from "../../src/turn/chat.ts";
+import { Chat } from "../../src/turn/chat.ts";
+import type { ChatHooks, ChatOutput, ChatSettings } from "../../src/turn/chat-types.ts";
+import { closeSteers, takeSteers, waitingSteers } from "../../src/turn/steer.ts";
+import { eventually } from "../host/open-host.ts";
+import { user } from "./client.ts";
+import { probeHost, type ProbeHost } from "./probe-host.ts";
+import { createStage, type Stage } from "./stage.ts";
+
+/** A chat without an agent. */
+export interface TestDesk extends ProbeHost {
+  readonly chat: ChatType;
+  /** What was told, as `kind id …`. */
+  readonly told: string[];
+  /** The next call of the model that the test has not seen yet. */
+  stage(): Promise<Stage>;
+  readonly calls: number;
+  /** A client sends one message that is new to it. */
+  send(id: string, text?: string): void;
+  ids(): string[];
+  /** This life ends and another one begins, on the same rows. */
+  restart(): ChatType;
+}
+
+const SETTINGS: ChatSettings = {
+  concurrency: "queue",
+  maxMessages: undefined,
+  stallTimeoutMs: 0,
+  recovery: {},
+  approvalTimeoutMs: 0,
+};
+
+export async function openDesk(settings: Partial<ChatSettings> = {}): Promise<TestDesk> {
+  const probe = await probeHost();
+  const stages: Stage[] = [];
+  const told: string[] = [];
+  let seen = 0;
+  let life = 0;
+
+  const open = (): Chat => {
+    life++;
+    const mine = life;
+    const note = (text: string) => {
+      if (mine === life) told.push(text);
+    };
+    const output: ChatOutput = {
+      transcript: () => note("transcript"),
+      accepted: () => note("accepted"),
+      streaming: ({ id }) => note(`streaming ${id}`),
+      chunks: () => {},
+      ended: ({ id }, { status }) => note(`ended ${id} ${status}`),
+      skipped: ({ id }) => note(`skipped ${id}`),
+      repeated: ({ id }) => note(`repeated ${id}`),
+      turnedAway: (id) => note(`turned away ${id}`),
+      messageUpdated: ({ id }) => note(`updated ${id}`),
+      recovering: ({ id }, value) => note(`recovering ${id} ${value}`),
+      cleared: () => note("cleared"),
+    };
+    const hooks: ChatHooks = {
+      async respond(options) {
+        const stage = createStage(options, made.messages);
+        stages.push(stage);
+        return stage.answer;
+      },
+      responded: () => {},
+      recover: () => {},
+      sanitize: (message: UIMessage) => message,
+      repairToolPart: () => undefined,
+      failed: (error) => note(`failed ${String(error)}`),
+      settings: () => ({ ...SETTINGS, ...settings }),
+    };
+    const made: Chat = new Chat(probe.host, hooks, output, { changed: () => {}, stopped: () => false });
+    return made;
+  };
+
+  let chat = open();
+  onTestFinished(() => chat.halt(new Error("The test is over.")));
+  return {
+    ...probe,
+    get chat() {
+      return chat;
+    },
+    told,
+    stage: () => eventually(() => (stages.length > seen ? stages[seen++] : undefined), "a call of the model"),
+    get calls() {
+      return stages.length;
+    },
+    send(id, text) {
+      const request = { trigger: "submit", body: undefined, clientTools: undefined } as const;
+      const refusal = chat.submit({ id: `r-${id}`, messages: [user(id, text)], ...request }, undefined);
+      if (refusal !== undefined) throw new Error(refusal);
+    },
+    ids: () => chat.transcript.list().map(({ id }) => id),
+    restart() {
+      chat.halt(new Error("This life is over."));
+      chat = open();
+      chat.start();
+      return chat;
+    },
+  };
+}
+
+/** What a turn that runs step by step does before its next model call. @returns the messages that it took. */
+export function boundary(chat: ChatType, step = 1): string[] {
+  const active = chat.running;
+  if (active === undefined) throw new Error("Nothing runs.");
+  const receipt = { turnId: active.row.id, step, callId: `call-${step}` };
+  const steers = waitingSteers(chat);
+  const taken: string[] = [];
+  chat.commit(() => {
+    for (const chunk of takeSteers(chat, active, receipt)) {
+      active.take({ chunk });
+      if (chunk.type === "steering-message") taken.push(chunk.id);
+    }
+    active.log.flush("sync");
+  });
+  closeSteers(
+    chat,
+    steers.map(({ turn }) => turn),
+  );
+  return taken;
+}

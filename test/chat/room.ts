@@ -1,0 +1,11 @@
+// The chat inside of an agent under test, for what no client and no public method can do yet at that moment.
+import { ChatFeature, type ChatRoom } from "../../src/agent/chat-feature.ts";
+import { parts } from "../../src/agent/parts.ts";
+import type { TestChat } from "./harness.ts";
+
+export async function roomOf(chat: TestChat): Promise<ChatRoom> {
+  const agent = await chat.agent();
+  const feature = agent[parts].features.find((one) => one instanceof ChatFeature);
+  if (feature === undefined) throw new Error("The agent has no chat.");
+  return feature.room;
+}

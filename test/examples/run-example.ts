@@ -1,0 +1,80 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { AgentChat, AgentClient, type ChatHandlers } from "perdure/client";
+import { onTestFinished } from "vitest";
+import { eventually } from "../host/open-host.ts";
+
+const script = fileURLToPath(new URL("../../scripts/example.ts", import.meta.url));
+
+/** `scripts/example.ts` as a process. */
+export interface Run {
+  readonly child: ChildProcess;
+  /** All that it printed so far. */
+  readonly output: () => string;
+  readonly exited: Promise<number | null>;
+}
+
+/** Runs `npm run example …args` in `dir`; killed at the end of the test. No API key reaches it. */
+export function runScript(dir: string, args: readonly string[]): Run {
+  const child = spawn(process.execPath, ["--conditions=perdure-source", script, ...args], {
+    cwd: dir,
+    env: { PATH: process.env.PATH, PORT: "0" },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (data: Buffer) => (output += data.toString()));
+  const exited = new Promise<number | null>((resolve) => child.once("close", resolve));
+  return { child, output: () => output, exited };
+}
+
+/** An example that runs. */
+export interface Example extends Run {
+  readonly url: string;
+}
+
+/** Starts an example on a free port and waits until it says where it is. */
+export async function startExample(dir: string, name: string): Promise<Example> {
+  const run = runScript(dir, [name]);
+  const url = await eventually(() => {
+    if (run.child.exitCode !== null) throw new Error(run.output());
+    return /http:\/\/127\.0\.0\.1:\d+/.exec(run.output())?.[0];
+  }, `${name} says where it is`);
+  return { ...run, url };
+}
+
+/** Opens a chat as a page of the example does; closed at the end of the test. */
+export async function openChat(url: string, agent: string, handlers: ChatHandlers = {}): Promise<AgentChat> {
+  const client = new AgentClient({ agent, name: "main", host: url });
+  onTestFinished(() => client.close());
+  const chat = new AgentChat(client);
+  onTestFinished(
+    chat.subscribe(
+      () => {},
+      () => handlers,
+    ),
+  );
+  await client.ready;
+  return chat;
+}
+
+/** The text of the last message, without its tools. */
+export function lastText(chat: AgentChat): string {
+  const parts = chat.messages.at(-1)?.parts ?? [];
+  return parts.map((part) => (part.type === "text" ? part.text : "")).join("");
+}
+
+/** What the page at `url` consists of: its HTML and its modules. Fails when one is missing or has another type. */
+export async function loadPage(url: string): Promise<{ html: string; modules: string[] }> {
+  const html = await load(url, "text/html");
+  const sources = [...html.matchAll(/(?:src|from)\s*=?\s*"([^"]+\.js)"/g)].map(([, source = ""]) => source);
+  const modules = sources.map((source) => load(new URL(source, url).href, "text/javascript"));
+  return { html, modules: await Promise.all(modules) };
+}
+
+async function load(url: string, type: string): Promise<string> {
+  const response = await fetch(url);
+  const found = response.headers.get("content-type") ?? "";
+  if (!response.ok || !found.startsWith(type)) throw new Error(`${url} is ${response.status} ${found}`);
+  return response.text();
+}
