@@ -10,6 +10,7 @@ import { Chat } from "../turn/chat.ts";
 import type { ChatHooks } from "../turn/chat-types.ts";
 import { persist } from "../turn/save.ts";
 import { lastSegment } from "../wire/address.ts";
+import { wantsPages } from "../wire/history.ts";
 import type { ParsedFrame } from "../wire/parse.ts";
 import { answerChatRequest } from "./chat-http.ts";
 import { storedMessages } from "./chat-messages.ts";
@@ -17,6 +18,7 @@ import { type Connection, socketOf } from "./connection.ts";
 import type { Feature } from "./feature.ts";
 import type { AgentParts } from "./parts.ts";
 
+const NOTHING_SAID_YET = `{"type":"cf_agent_chat_messages","connect":true,"messages":[]}`;
 const NOT_STORED = "The message could not be stored. Please try again.";
 
 /** A chat and those who listen to it. */
@@ -50,7 +52,10 @@ export class ChatFeature implements Feature {
   }
 
   connecting(connection: Connection): void {
-    if (!this.#own.host.blank) this.room.resume.connecting(socketOf(connection));
+    const socket = socketOf(connection);
+    if (!this.#own.host.blank) this.room.resume.connecting(socket);
+    // It may have been deleted since the client was here.
+    else if (wantsPages(socket.uri)) socket.send(NOTHING_SAID_YET);
   }
 
   closed(connection: Connection): void {

@@ -47,6 +47,8 @@ export abstract class ChatFeed {
   protected failure: Error | undefined;
   protected recovering = false;
   #started = false;
+  /** Something of the conversation was told before. */
+  #told = false;
   protected snapshot: ChatSnapshot | undefined;
 
   constructor(connection: ChatConnection, options: AgentChatOptions = {}) {
@@ -95,6 +97,7 @@ export abstract class ChatFeed {
       case "response":
         return this.#response(frame);
       case "transcript":
+        if (this.#isNoNews(frame)) return;
         this.#transcript(this.history.told(this.messages, frame.messages, frame.before));
         if (frame.connect) this.#answerAgain(frame.messages);
         return this.goOn();
@@ -132,6 +135,7 @@ export abstract class ChatFeed {
     }
     const wasShown = turn.hasContent;
     Object.assign(turn, { seen: true, accepted: true });
+    this.#told = true;
     const chunk = turn.apply(frame, () => this.list.findLast(({ role }) => role === "assistant"));
     if (chunk?.type.startsWith("data-") === true) this.audience.tell("onData", chunk as DataChunk);
     if (chunk !== undefined && turn.isActive && turn.hasContent) this.failure = undefined;
@@ -175,6 +179,13 @@ export abstract class ChatFeed {
     }
     // Behind the change of the status, so that it may send.
     queueMicrotask(() => this.audience.tell("onTurnEnd", end));
+  }
+
+  /** Nothing was said yet, and nothing else was told before: what is shown may be the app's own greeting. */
+  #isNoNews({ connect, messages }: { readonly connect: boolean; readonly messages: readonly UIMessage[] }): boolean {
+    const isFirst = !this.#told;
+    this.#told = true;
+    return isFirst && connect && messages.length === 0;
   }
 
   #transcript(messages: readonly UIMessage[]): void {

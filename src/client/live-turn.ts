@@ -46,6 +46,8 @@ export class LiveTurn {
   /** It began with what was there of the answer. */
   #goesOn = false;
   #message: UIMessage | undefined;
+  /** What a page that was loaded mid-answer has of it. */
+  #shown: UIMessage | undefined;
 
   constructor(id: string, local: boolean, asked?: Asked) {
     this.id = id;
@@ -72,6 +74,7 @@ export class LiveTurn {
   get message(): UIMessage | undefined {
     if (this.hidden || this.#builder === undefined || !(this.hasContent || this.#goesOn)) return undefined;
     if (this.stale && this.snapshot !== undefined) return this.snapshot;
+    if (this.#shown !== undefined) return this.#shown;
     return (this.#message ??= toMessage(this.#builder));
   }
 
@@ -84,6 +87,7 @@ export class LiveTurn {
     const { chunk, seq } = frame;
     // Until the replay is through, what the conversation had is more.
     if (!frame.done && (!frame.replay || frame.caughtUp)) this.#isCurrent();
+    if (frame.done || !frame.replay || frame.caughtUp) this.#shown = undefined;
     if (chunk === undefined || (seq !== undefined && seq < this.#next)) return undefined;
     if (seq !== undefined) this.#next = seq + 1;
     // A server that does not number its chunks begins anew.
@@ -94,17 +98,10 @@ export class LiveTurn {
       this.#goesOn = base !== undefined;
     }
     if (applyChunk(this.#builder, chunk)) this.#message = undefined;
-    if (chunk.type === "start" && frame.replay && !frame.caughtUp) this.#beginReplay(last());
+    if (chunk.type === "start" && frame.replay && this.#builder.id === last()?.id) this.#shown = last();
     this.hasContent ||= !SILENT.has(chunk.type);
     if (!this.stale) this.snapshot = undefined;
     return chunk;
-  }
-
-  /** A page that was loaded mid-answer has more of it than the replay, until that is through. */
-  #beginReplay(shown: UIMessage | undefined): void {
-    if (shown === undefined || shown.id !== this.#builder?.id) return;
-    this.stale = true;
-    this.snapshot = shown;
   }
 
   #isCurrent(): void {

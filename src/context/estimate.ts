@@ -35,9 +35,17 @@ function contentTokens(content: ModelMessage["content"]): number {
   let sum = 0;
   for (const part of content) {
     if (part.type === "text" || part.type === "reasoning") sum += textTokens(part.text);
-    else if (part.type === "file" || part.type === "image") sum += MEDIA_TOKENS;
+    else if (part.type === "file" || part.type === "image" || part.type === "reasoning-file") sum += MEDIA_TOKENS;
+    else if (part.type === "tool-result" && part.output.type === "content") sum += outputTokens(part.output.value);
     else sum += textTokens(safeJson(part));
   }
+  return sum;
+}
+
+/** A tool's output may hold images, whose bytes are not what they cost. */
+function outputTokens(value: readonly { readonly type: string; readonly text?: string }[]): number {
+  let sum = 0;
+  for (const { type, text } of value) sum += type === "text" ? textTokens(text ?? "") : MEDIA_TOKENS;
   return sum;
 }
 

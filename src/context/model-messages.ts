@@ -1,6 +1,7 @@
 import { convertToModelMessages, type ModelMessage, type ToolSet } from "ai";
 import { repairMessage } from "../message/repair.ts";
-import type { UIMessage } from "../message/types.ts";
+import { isToolPart, type Part, toolName, type UIMessage } from "../message/types.ts";
+import { BUDGET_TOOL } from "./budget-tool.ts";
 
 /**
  * Stored messages as a model reads them. Each is converted by itself and remembered as long as it does not change, so
@@ -12,11 +13,8 @@ export class ModelMessages {
 
   /** @param tools those of the turn: some say themselves how the model reads their output. */
   async of(messages: readonly UIMessage[], tools: ToolSet): Promise<ModelMessage[]> {
-    const found: (ModelMessage[] | Promise<ModelMessage[]>)[] = [];
-    for (const message of messages) found.push(this.#known.get(message) ?? this.#convert(message, tools));
-    const lists: ModelMessage[] = [];
-    for (const list of found) lists.push(...(Array.isArray(list) ? list : await list));
-    return lists;
+    const lists = messages.map((message) => this.#known.get(message) ?? this.#convert(message, tools));
+    return (await Promise.all(lists)).flat();
   }
 
   async #convert(message: UIMessage, tools: ToolSet): Promise<ModelMessage[]> {
@@ -26,10 +24,14 @@ export class ModelMessages {
   }
 }
 
-/** One message as a model reads it. Data parts and empty texts are the app's own and are left out. */
+/** One message as a model reads it. Left out is what is not said to it: data parts, empty texts, the budget's question. */
 export async function toModelMessages(message: UIMessage, tools: ToolSet): Promise<ModelMessage[]> {
   const { role, metadata: _metadata, ...rest } = repairMessage(message);
-  const parts = rest.parts.filter((part) => part.type !== "text" || part.text !== "");
+  const parts = rest.parts.filter((part) => (part.type === "text" ? part.text !== "" : !isQuestion(part)));
   const converted = await convertToModelMessages([{ ...rest, role, parts }], { tools });
   return converted.filter(({ content }) => typeof content === "string" || content.length > 0);
+}
+
+function isQuestion(part: Part): boolean {
+  return isToolPart(part) && toolName(part) === BUDGET_TOOL;
 }

@@ -5,6 +5,7 @@ import type { Chat } from "../turn/chat.ts";
 import type { ChatOutput, Origin, TurnEnd, TurnOutcome } from "../turn/chat-types.ts";
 import type { LoggedChunk } from "../turn/stream-log.ts";
 import { chunkFrameEncoder, encodeFrame, type EncodeChunk } from "../wire/encode.ts";
+import { wantsPages } from "../wire/history.ts";
 import type { Audience } from "./audience.ts";
 import { ConversationFrames } from "./conversation-frames.ts";
 

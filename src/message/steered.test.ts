@@ -13,7 +13,11 @@ const answer = (id: string, ...taken: string[]): UIMessage => ({
   role: "assistant",
   parts: [
     { type: "text", text: id },
-    ...taken.map((one) => ({ type: "steering-message" as const, id: one, parts: [{ type: "text" as const, text: one }] })),
+    ...taken.map((one) => ({
+      type: "steering-message" as const,
+      id: one,
+      parts: [{ type: "text" as const, text: one }],
+    })),
   ],
 });
 

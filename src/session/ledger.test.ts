@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
 import { probeHost } from "../../test/chat/probe-host.ts";
-import { attemptFacts, nextAttempt } from "../turn/attempts.ts";
 import type { Budgets } from "./budget.ts";
 import { Ledger } from "./ledger.ts";
 import type { NewCall } from "./ledger.ts";
@@ -128,7 +127,7 @@ test("what an earlier life left open is cut and charged in full", async () => {
 });
 
 test("the attempts of a step are the facts for the next one", async () => {
-  const { ledger, clock } = await open();
+  const { ledger } = await open();
   ledger.reserve(call("a"));
   ledger.settle("a", {
     outcome: "error",
@@ -147,8 +146,6 @@ test("the attempts of a step are the facts for the next one", async () => {
   ]);
   expect(ledger.attempts(1, 0, "compaction").map(({ id }) => id)).toEqual(["c"]);
   expect(ledger.attempts(2, 0)).toEqual([]);
-  const next = nextAttempt(attemptFacts(attempts), { models: 1 });
-  expect(next).toEqual({ kind: "call", model: 0, notBefore: clock.now() + 2501 });
 });
 
 test("a call that does not fit is refused and leaves no trace", async () => {

@@ -97,8 +97,9 @@ function cut(value: unknown, { maxOutputLines, maxOutputChars }: OutputLimits, w
     size: (json) => json.length,
     text(text, room) {
       const json = JSON.stringify(text).length;
+      // The marks of media are among the texts that are shorter than any note on them.
       const fits = json <= room || text.length <= short(text.length).length;
-      if (isMediaMark(text) || (fits && !hasMoreLines(text, maxOutputLines))) return text;
+      if (fits && !hasMoreLines(text, maxOutputLines)) return text;
       // Quotes and line breaks take more room as JSON than they are long.
       const chars = Math.floor(Math.max(0, room - 2) * Math.min(1, text.length / (json - 2)));
       // A note that is longer than what stands around it helps nobody.

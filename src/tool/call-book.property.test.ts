@@ -104,9 +104,8 @@ function step(book: CallBook, rand: Random, world: World, now: number): string {
         return "refused";
       }
       world.set(key, { ...(witness ?? fresh), starts: (witness?.starts ?? 0) + 1 });
-      // The arguments that ran are those that were approved, or that ran before.
-      expect(digest).toBe(witness?.digest ?? digest);
-      return "started";
+      // The arguments that run are those that were approved, or that ran before.
+      return digest === (witness?.digest ?? digest) ? "started" : "started with other arguments";
     }
     default: {
       const settled = book.settle(messageId, toolCallId, now);

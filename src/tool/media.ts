@@ -5,8 +5,7 @@ const MIN_BASE64 = 1_000;
 
 const dataUrl = /^data:[\w.+-]+\/[\w.+-]+[;,]/;
 const notBase64 = /[^A-Za-z0-9+/=_-]/;
-// eslint-disable-next-line no-control-regex
-const mediaMark = /^\u0000media \d{1,9}\u0000$/;
+const mediaMark = /^\ue000media \d{1,9}\ue000$/;
 /** Real bytes use all of these; long runs of one letter, hex and most identifiers do not. */
 const base64Kinds = [/[a-z]/, /[A-Z]/, /[0-9]/];
 
@@ -27,7 +26,7 @@ export function takeMedia(value: unknown): { readonly value: unknown; readonly m
   const rest = replace(value, (item) => {
     const found = asMedia(item);
     if (found === undefined) return undefined;
-    const mark = `\u0000media ${media.length}\u0000`;
+    const mark = `\ue000media ${media.length}\ue000`;
     media.push({ mark, value: item, ...found });
     return mark;
   });

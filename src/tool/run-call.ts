@@ -121,9 +121,7 @@ async function execute(
     const result: unknown = tool.execute(input, handed);
     // The AI SDK follows only what is returned directly; a promise of a stream would be stored as {}.
     const output: unknown = isAsyncIterable(result) ? result : await result;
-    const show = (item: unknown) => {
-      if (!signal.aborted) showProgress(item, context, limits);
-    };
+    const show = (item: unknown) => showProgress(item, context, limits);
     const last = isAsyncIterable(output) ? await lastOf(output, signal, show) : output;
     return { kind: "output", output: toPlainJson(last, `The output of "${toolName}"`) };
   } catch (thrown) {

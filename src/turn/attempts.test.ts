@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { attemptFacts, nextAttempt } from "./attempts.ts";
+import { nextAttempt } from "./attempts.ts";
 import type { AttemptFact, AttemptPolicy } from "./attempts.ts";
 import type { ChatErrorClassification } from "./provider-error.ts";
 
@@ -158,15 +158,4 @@ test("every sequence ends, within its tries and in order, with the class of its 
 
 test("no model is a mistake", () => {
   expect(() => nextAttempt([], { models: 0 })).toThrow(expect.objectContaining({ code: "bad_config" }));
-});
-
-test("facts of stored calls leave out what is under way", () => {
-  const row = { modelIndex: 1, errorClass: null, retryAfterMs: null, settledAt: T } as const;
-  expect(
-    attemptFacts([
-      { ...row, status: "error", errorClass: "rate_limit", retryAfterMs: 7 },
-      { ...row, status: "cut" },
-      { ...row, status: "open", settledAt: null },
-    ]),
-  ).toEqual([failed("rate_limit", { model: 1, retryAfterMs: 7 }), fact("cut", { model: 1 })]);
 });

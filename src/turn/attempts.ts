@@ -1,5 +1,5 @@
 import { PerdureError } from "../error.ts";
-import type { CallStatus, ChatErrorClassification } from "../store/usage.ts";
+import type { ChatErrorClassification } from "../store/usage.ts";
 
 /** One earlier try of a step. */
 export interface AttemptFact {
@@ -66,24 +66,6 @@ export function nextAttempt(facts: readonly AttemptFact[], policy: AttemptPolicy
   }
   const next = last.model + 1;
   return next < policy.models ? { kind: "call", model: next, notBefore: 0 } : { kind: "end", errorClass };
-}
-
-/** The facts that stored calls are; a call that is under way is none yet. */
-export function attemptFacts(
-  calls: readonly {
-    readonly modelIndex: number;
-    readonly status: CallStatus;
-    readonly errorClass: ChatErrorClassification | null;
-    readonly retryAfterMs: number | null;
-    readonly settledAt: number | null;
-  }[],
-): AttemptFact[] {
-  const facts: AttemptFact[] = [];
-  for (const { modelIndex: model, status, errorClass, retryAfterMs, settledAt } of calls) {
-    if (status === "open") continue;
-    facts.push({ model, outcome: status, errorClass, retryAfterMs, settledAt: settledAt ?? 0 });
-  }
-  return facts;
 }
 
 /** The errors of the last model since it was taken, or since it last answered. Cuts in between do not count. */

@@ -1,7 +1,7 @@
 import { errorText, PerdureError } from "../error.ts";
 import type { UIMessage } from "../message/types.ts";
 import type { Work } from "../fiber/work.ts";
-import type { AgentHost } from "../port.ts";
+import type { AgentHost, WriteLevel } from "../port.ts";
 import { Transcript } from "../session/transcript.ts";
 import { deleteAllApprovals, expiredApprovals, nextApprovalExpiry, settleApproval } from "../store/approval.ts";
 import { deleteChatContext, readChatContext } from "../store/chat-context.ts";
@@ -182,9 +182,9 @@ export class Chat implements Desk, Work {
     return this.#quiet() ? Promise.resolve(true) : this.#waiters.forQuiet(this.host.clock, timeout);
   }
 
-  commit<T>(work: () => T): T {
+  commit<T>(work: () => T, level?: WriteLevel): T {
     try {
-      return this.host.tx(work);
+      return this.host.tx(work, level);
     } catch (thrown) {
       this.transcript.reload();
       throw thrown;

@@ -1,5 +1,5 @@
 import type { UIMessage } from "../message/types.ts";
-import type { AgentHost } from "../port.ts";
+import type { AgentHost, WriteLevel } from "../port.ts";
 import type { Transcript } from "../session/transcript.ts";
 import type { TurnRow } from "../store/turn.ts";
 import type { ActiveTurn } from "./active-turn.ts";
@@ -18,7 +18,7 @@ export interface Desk {
   /** Who asked for which turn, as long as the turn is open in this life. */
   readonly origins: Map<string, Origin>;
   /** Runs `work` in a transaction. If it is undone, so is what is in memory. */
-  commit<T>(work: () => T): T;
+  commit<T>(work: () => T, level?: WriteLevel): T;
   /** Looks what is to be done next. */
   pump(): void;
   /** Tells everyone who waits for it that a turn which never ran has ended. Its end is stored. */

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { longAnswer } from "../../examples/start/model/guide-text.ts";
+import { watchAnswer } from "./answer-watch.ts";
 import { useStage } from "./setup.ts";
 import { soon, type Tab } from "./tab.ts";
 import { begins, textOf, words } from "./words.ts";
@@ -16,17 +17,18 @@ async function speaks(tab: Tab, least = 40): Promise<number> {
   return (await said(tab)).length;
 }
 
-/** Looks again and again until the answer is complete: never a gap, a word twice, or less than before. */
-async function onlyGrows(tab: Tab, least: number): Promise<void> {
-  let before = least;
-  while (before < LONG.length) {
-    const now = await said(tab);
-    // Between loading the page and hearing from the server there is no answer to see.
-    if (now.length === 0 && before === least) continue;
-    expect(now.length).toBeGreaterThanOrEqual(before);
+/**
+ * Waits for the end of the answer. On the way there was never a gap, a word twice, or less than before: what `sizes`
+ * tells begins with at least `least` words and only grows.
+ */
+async function onlyGrows(tab: Tab, sizes: () => Promise<number[]>, least = 0): Promise<void> {
+  for (let now = await said(tab); now.length < LONG.length; now = await said(tab)) {
     expect(begins(LONG, now), now.join(" ")).toBe(true);
-    before = now.length;
   }
+  const seen = await sizes();
+  expect(seen[0]).toBeGreaterThanOrEqual(least);
+  expect(seen).toEqual(seen.toSorted((a, b) => a - b));
+  expect(seen.at(-1)).toBe(LONG.length);
 }
 
 /** One question, one complete answer, the same here as in the store. */
@@ -45,22 +47,24 @@ async function expectWhole(...tabs: Tab[]): Promise<void> {
 
 test("a reload in the middle of an answer: it goes on without a gap and without a word twice", async () => {
   const tab = await stage.openTab();
+  const sizes = await watchAnswer(tab.page);
   await tab.send("Give me a long answer");
   const first = await speaks(tab);
   await tab.reload();
-  await onlyGrows(tab, first);
+  await onlyGrows(tab, sizes, first);
   await expectWhole(tab);
 });
 
 test("reloads, again and again, while it streams", async () => {
   const tab = await stage.openTab();
+  const sizes = await watchAnswer(tab.page);
   await tab.send("Give me a long answer");
   let seen = 0;
   for (const least of [5, 60, 120, 180]) {
     seen = Math.max(seen, await speaks(tab, least));
     await tab.reload();
   }
-  await onlyGrows(tab, seen);
+  await onlyGrows(tab, sizes, seen);
   await expectWhole(tab);
 });
 
@@ -71,29 +75,32 @@ test("a tab is closed in the middle; one that is opened later has it all", async
   const path = `/c/${tab.conversation()}`;
   await tab.page.close();
   const later = await stage.openTab({ path });
-  await onlyGrows(later, first);
+  await onlyGrows(later, await watchAnswer(later.page), first);
   await expectWhole(later);
 });
 
 test("the host is killed in the middle and started again: one answer, complete, in both tabs", async () => {
   const tab = await stage.openTab();
+  const sizes = await watchAnswer(tab.page);
   await tab.send("Give me a long answer");
   const other = await stage.openTab({ path: `/c/${tab.conversation()}` });
-  const first = Math.min(await speaks(tab), await speaks(other));
+  const otherSizes = await watchAnswer(other.page);
+  await Promise.all([speaks(tab), speaks(other)]);
   for (const one of [tab, other]) one.expectsLoss();
   await stage.app.kill();
-  const cut = await said(tab);
-  expect(cut.length).toBeLessThan(LONG.length);
+  const cut = (await said(tab)).length;
+  expect(cut).toBeLessThan(LONG.length);
   await tab.at("offline").waitFor();
-  expect((await said(tab)).length).toBeGreaterThanOrEqual(cut.length);
+  expect((await said(tab)).length).toBe(cut);
   await stage.app.restart();
-  await Promise.all([onlyGrows(tab, cut.length), onlyGrows(other, first)]);
+  await Promise.all([onlyGrows(tab, sizes), onlyGrows(other, otherSizes)]);
   await tab.at("offline").waitFor({ state: "hidden" });
   await expectWhole(tab, other);
 });
 
 test("the host is killed twice", async () => {
   const tab = await stage.openTab();
+  const sizes = await watchAnswer(tab.page);
   tab.expectsLoss();
   await tab.send("Give me a long answer");
   let seen = await speaks(tab);
@@ -101,13 +108,14 @@ test("the host is killed twice", async () => {
     await stage.app.restart();
     seen = await speaks(tab, seen + more);
   }
-  await onlyGrows(tab, seen);
+  await onlyGrows(tab, sizes);
   await expectWhole(tab);
 });
 
 test("the connection is gone for a while in the middle: said so, and caught up afterwards", async () => {
   const link = await stage.openLink();
   const tab = await stage.openTab({ through: link });
+  const sizes = await watchAnswer(tab.page);
   await tab.send("Give me a long answer");
   const other = await stage.openTab({ path: `/c/${tab.conversation()}` });
   await speaks(tab);
@@ -118,7 +126,7 @@ test("the connection is gone for a while in the middle: said so, and caught up a
   await speaks(other, cut + 100);
   expect((await said(tab)).length).toBeLessThan(LONG.length);
   await link.mend();
-  await onlyGrows(tab, cut);
+  await onlyGrows(tab, sizes);
   await tab.at("offline").waitFor({ state: "hidden" });
   await expectWhole(tab, other);
 });
@@ -126,6 +134,7 @@ test("the connection is gone for a while in the middle: said so, and caught up a
 test("nothing gets through for a while, and nobody is told: what was held back arrives", async () => {
   const link = await stage.openLink();
   const tab = await stage.openTab({ through: link });
+  const sizes = await watchAnswer(tab.page);
   await tab.send("Give me a long answer");
   const other = await stage.openTab({ path: `/c/${tab.conversation()}` });
   await speaks(tab);
@@ -133,7 +142,7 @@ test("nothing gets through for a while, and nobody is told: what was held back a
   const cut = (await said(tab)).length;
   await speaks(other, cut + 100);
   link.release();
-  await onlyGrows(tab, cut);
+  await onlyGrows(tab, sizes);
   await expectWhole(tab, other);
 });
 
@@ -152,4 +161,23 @@ test("a message that is sent while offline goes out when the connection is back,
   const shown = await tab.messages();
   expect(shown.map(({ role }) => role)).toEqual(["user", "assistant", "user", "assistant"]);
   expect((await stage.app.stored(tab.conversation())).map(({ id }) => id)).toEqual(shown.map(({ id }) => id));
+});
+
+test("what is cleared while a tab is away, and the host forgets that it was there, is cleared in that tab too", async () => {
+  const link = await stage.openLink();
+  const tab = await stage.openTab({ through: link });
+  await tab.ask("Show me reasoning");
+  const other = await stage.openTab({ path: `/c/${tab.conversation()}` });
+  await other.sees(() => other.answers().count(), 1);
+  for (const one of [tab, other]) one.expectsLoss();
+  await link.cut();
+  await tab.at("offline").waitFor();
+  await other.at("clear").click();
+  await other.at("confirm-action").click();
+  await other.at("empty").waitFor();
+  await soon(() => stage.app.stored(tab.conversation())).toEqual([]);
+  await stage.app.restart();
+  await link.mend();
+  await tab.at("empty").waitFor();
+  expect(await tab.at("message").count()).toBe(0);
 });

@@ -53,7 +53,12 @@ test("taken: every tab sees it in the stream, hears of its end, and has the same
   expect(stored.map(({ role }) => role)).toEqual(["user", "user", "assistant"]);
   expect(stored[2]?.parts).toContainEqual(steering);
   for (const client of [a, b])
-    expect(client.ofType(TRANSCRIPT).at(-1)?.messages?.map(({ id }) => id)).toEqual(stored.map(({ id }) => id));
+    expect(
+      client
+        .ofType(TRANSCRIPT)
+        .at(-1)
+        ?.messages?.map(({ id }) => id),
+    ).toEqual(stored.map(({ id }) => id));
   expect(chat.calls).toBe(1);
 });
 

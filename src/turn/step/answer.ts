@@ -1,25 +1,39 @@
 import type { MessageBuilder } from "../../message/builder.ts";
-import { isTerminal, isToolPart, type Part, type ToolPart } from "../../message/types.ts";
+import { isTerminal, isToolPart, type Part, type ToolPart, toolName } from "../../message/types.ts";
+import { BUDGET_TOOL } from "./budget-question.ts";
 
-/** The parts of an answer, step by step. */
+/** The parts of an answer, step by step. What was said to it before its first step belongs to that one. */
 export function stepsOf(parts: readonly Part[]): Part[][] {
   const steps: Part[][] = [];
+  let begun = false;
   for (const part of parts) {
-    if (part.type === "step-start") steps.push([]);
-    else if (steps.length === 0) steps.push([part]);
+    const starts = part.type === "step-start";
+    if (steps.length === 0 || (starts && begun)) steps.push([]);
+    if (starts) begun = true;
     else steps.at(-1)?.push(part);
   }
   return steps;
 }
 
-/** The calls of the last step that are ours or a client's to answer. A provider answers its own. */
-export function lastCalls(builder: MessageBuilder): ToolPart[] {
-  const from = builder.parts.findLastIndex((part) => part.type === "step-start");
+/**
+ * The calls of the last step that are ours or a client's to answer. A provider answers its own. The calls of a model
+ * call that is not settled are nobody's yet: it is made again, and may ask for something else.
+ */
+export function lastCalls(builder: MessageBuilder, called: number): ToolPart[] {
+  const end = builder.inherited + settledParts(builder, called).length;
+  const settled = builder.parts.slice(0, end);
+  const from = settled.findLastIndex((part) => part.type === "step-start");
+  const open = builder.parts.slice(end).filter(isQuestion);
   const calls: ToolPart[] = [];
-  for (const part of builder.parts.slice(from + 1)) {
+  for (const part of open.length > 0 ? open : settled.slice(from + 1)) {
     if (isToolPart(part) && part.providerExecuted !== true) calls.push(part);
   }
   return calls;
+}
+
+/** The engine's own question about the budget: a step of its own, that no model call has brought. */
+export function isQuestion(part: Part): boolean {
+  return isToolPart(part) && toolName(part) === BUDGET_TOOL;
 }
 
 /** What this turn has added to the answer, without the step whose model call is not settled. */

@@ -1,11 +1,12 @@
+import { BUDGET_TOOL } from "../../context/budget-tool.ts";
 import type { UIMessageChunk } from "../../message/types.ts";
 import type { OverBudget } from "../../session/ledger.ts";
 
-/**
+/*
  * A soft limit was reached: a person is asked whether to go on. It is asked like a tool call that needs approval, so
  * every client can show it and answer it. The model never sees it.
  */
-export const BUDGET_TOOL = "continue_over_budget";
+export { BUDGET_TOOL };
 
 /** The question as chunks of the answer. */
 export function budgetQuestion(toolCallId: string, over: OverBudget): UIMessageChunk[] {

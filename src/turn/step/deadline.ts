@@ -2,6 +2,9 @@ import type { TimeoutConfiguration } from "ai";
 import { PerdureError } from "../../error.ts";
 import type { Clock } from "../../id.ts";
 
+/** Parts that a stream brings before the model has said anything, and meanwhile. */
+const SILENT: ReadonlySet<string> = new Set(["model-call-start", "model-call-response-metadata", "ping", "raw"]);
+
 /** Bounds on the time of one model call. */
 export interface Deadline {
   /** Aborts with the turn, and when a bound is reached. */
@@ -9,11 +12,15 @@ export interface Deadline {
   /** Waits for the call to begin. Rejects when a bound is reached. */
   within<T>(work: Promise<T>): Promise<T>;
   /** The parts of its stream. Throws when a bound is reached. */
-  each<T>(stream: AsyncIterable<T>): AsyncIterable<T>;
+  each<T extends { readonly type: string }>(stream: AsyncIterable<T>): AsyncIterable<T>;
+  /** The call is over: no bound holds any more. */
   end(): void;
 }
 
-/** The bounds of one call: the whole of it, its first part, and the time between two parts. */
+/**
+ * The bounds of one call: the whole of it, the time until it says something, and the time between two parts. What its
+ * reader does with a part is not the model's time. Call `end` when the call is over, however it ended.
+ */
 export function deadline(clock: Clock, turn: AbortSignal, timeout: TimeoutConfiguration<never> | undefined): Deadline {
   const bounds = typeof timeout === "number" ? { stepMs: timeout } : (timeout ?? {});
   const { chunkMs } = bounds;
@@ -43,12 +50,19 @@ export function deadline(clock: Clock, turn: AbortSignal, timeout: TimeoutConfig
     within: (work) => Promise.race([work, failing]),
     async *each(stream) {
       const parts = stream[Symbol.asyncIterator]();
-      for (;;) {
-        const next = await Promise.race([parts.next(), failing]);
+      try {
+        for (;;) {
+          const next = await Promise.race([parts.next(), failing]);
+          if (next.done === true) return;
+          const said = !SILENT.has(next.value.type);
+          if (said) endNext();
+          yield next.value;
+          if (said) endNext = watch(chunkMs, "said nothing");
+        }
+      } finally {
         endNext();
-        if (next.done === true) return;
-        endNext = watch(chunkMs, "said nothing");
-        yield next.value;
+        // Not awaited: a stream that says nothing would not end either.
+        parts.return?.().catch(() => {});
       }
     },
     end() {

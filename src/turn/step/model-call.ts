@@ -49,6 +49,8 @@ export async function tryCall(run: StepRun, call: Try): Promise<Tried> {
       crowded = active.take({ chunk: fitted }) || crowded;
     return crowded;
   };
+  // Of a call that was tried before, what is in the answer is the truth: it has the ids, and all of the text.
+  const collect = plan.stepFinished !== undefined && !cut;
   let spoke = false;
   let meta: StepMeta | undefined;
   const response: { id?: string; timestamp?: Date; modelId?: string } = {};
@@ -75,8 +77,8 @@ export async function tryCall(run: StepRun, call: Try): Promise<Tried> {
         ...optional("maxOutputTokens", call.maxOutputTokens),
         abortSignal: limits.signal,
         callId: call.callId,
-        onLanguageModelCallEnd: (event) => void (content = event.content),
-        _internal: { collectContent: plan.stepFinished !== undefined },
+        onLanguageModelCallEnd: (event) => void (content = collect ? event.content : undefined),
+        _internal: { collectContent: collect },
       }),
     );
     for await (const part of limits.each(stream)) {

@@ -15,7 +15,7 @@ export async function needsApproval(
   tool: Tool,
   messages: readonly ModelMessage[],
 ): Promise<ApprovalNeed> {
-  const status = await configured(run, part, messages);
+  const status = (await configured(run, part, messages)) ?? "not-applicable";
   const { type, reason } = typeof status === "object" ? status : { type: status, reason: undefined };
   if (type === "approved") return "free";
   if (type === "denied" || type === "user-approval") return { denied: type === "denied", reason };
@@ -29,7 +29,8 @@ export async function needsApproval(
           experimental_context: run.context,
         })
       : own;
-  return needed === true ? { denied: false, reason: undefined } : "free";
+  // As the AI SDK reads it: whatever is not a no.
+  return needed ? { denied: false, reason: undefined } : "free";
 }
 
 async function configured(
@@ -46,7 +47,7 @@ async function configured(
     const { tools } = run.turn;
     return toolApproval({ ...shared, toolCall: toolCall as TypedToolCall<ToolSet>, tools, toolsContext: {} as never });
   }
-  const own = (toolApproval as Record<string, unknown>)[name];
+  const own = Object.hasOwn(toolApproval, name) ? (toolApproval as Record<string, unknown>)[name] : undefined;
   if (typeof own !== "function") return own as ToolApprovalStatus;
   const options = { ...shared, toolCallId: part.toolCallId, toolContext: undefined };
   return (own as (input: unknown, options: unknown) => ToolApprovalStatus)(part.input, options);

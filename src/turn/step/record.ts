@@ -61,7 +61,11 @@ export function stepRecord(
     runtimeContext: (meta.context ?? {}) as never,
     content,
     text,
-    reasoning: reasoning.map((part) => ({ type: "reasoning", text: part.text })),
+    reasoning: reasoning.map(({ text: thought, providerMetadata }) => ({
+      type: "reasoning",
+      text: thought,
+      ...(providerMetadata !== undefined && { providerOptions: providerMetadata }),
+    })),
     reasoningText: reasoning.length === 0 ? undefined : reasoning.map((part) => part.text).join(""),
     files: of("file").map((part) => part.file),
     sources: of("source"),
@@ -74,7 +78,7 @@ export function stepRecord(
     finishReason: meta.finishReason,
     rawFinishReason: meta.rawFinishReason,
     usage: meta.usage,
-    performance: { responseTimeMs: 0, ...meta.performance } as StepResultPerformance,
+    performance: { ...NO_PERFORMANCE, ...meta.performance },
     warnings: meta.warnings,
     request: meta.request ?? {},
     response: {
@@ -89,33 +93,56 @@ export function stepRecord(
 }
 
 function toContent(part: Part): Content[] {
-  if (part.type === "text") return [{ type: "text", text: part.text } as Content];
-  if (part.type === "reasoning") return [{ type: "reasoning", text: part.text } as Content];
+  if (part.type === "text" || part.type === "reasoning") {
+    const { type, text, providerMetadata } = part;
+    return [{ type, text, ...(providerMetadata !== undefined && { providerMetadata }) }];
+  }
+  if (part.type === "source-url") {
+    const { sourceId: id, type: _type, ...source } = part;
+    return [{ type: "source", sourceType: "url", id, ...source }];
+  }
+  if (part.type === "source-document") {
+    const { sourceId: id, type: _type, ...source } = part;
+    return [{ type: "source", sourceType: "document", id, ...source }];
+  }
   if (!isToolPart(part) || part.state === "input-streaming") return [];
-  return [
-    {
-      type: "tool-call",
-      toolCallId: part.toolCallId,
-      toolName: toolName(part),
-      input: part.input,
-      ...(part.type === "dynamic-tool" && { dynamic: true }),
-      ...(part.providerExecuted === true && { providerExecuted: true }),
-    } as Content,
-  ];
+  const call = { type: "tool-call", ...named(part) } as Content;
+  // A provider's own result is something that the model call has brought.
+  return part.providerExecuted === true ? [call, ...outcome(part)] : [call];
 }
 
 function toResult(part: ToolPart): Content[] {
-  if (!isTerminal(part) || part.providerExecuted === true) return [];
-  const base = {
+  return part.providerExecuted === true ? [] : outcome(part);
+}
+
+function named(part: ToolPart) {
+  return {
     toolCallId: part.toolCallId,
     toolName: toolName(part),
     input: part.input,
     ...(part.type === "dynamic-tool" && { dynamic: true }),
+    ...(part.providerExecuted === true && { providerExecuted: true }),
   };
+}
+
+function outcome(part: ToolPart): Content[] {
+  if (!isTerminal(part)) return [];
+  const base = named(part);
   if (part.state === "output-available") return [{ ...base, type: "tool-result", output: part.output } as Content];
   if (part.state === "output-error") return [{ ...base, type: "tool-error", error: part.errorText } as Content];
   return [];
 }
+
+const NO_PERFORMANCE: StepResultPerformance = {
+  effectiveOutputTokensPerSecond: 0,
+  outputTokensPerSecond: undefined,
+  inputTokensPerSecond: undefined,
+  effectiveTotalTokensPerSecond: 0,
+  stepTimeMs: 0,
+  responseTimeMs: 0,
+  toolExecutionMs: {},
+  timeToFirstOutputMs: undefined,
+};
 
 /** Usage when nothing is known of it. */
 export const NO_USAGE: LanguageModelUsage = {

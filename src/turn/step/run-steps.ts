@@ -1,5 +1,6 @@
-import type { ModelMessage } from "ai";
+import type { LanguageModel, ModelMessage } from "ai";
 import { newId } from "../../id.ts";
+import { readUsage } from "../../session/token-usage.ts";
 import { estimateTokens } from "../../context/estimate.ts";
 import { toolName } from "../../message/types.ts";
 import type { ActiveTurn } from "../active-turn.ts";
@@ -7,11 +8,11 @@ import type { LedgerEntry } from "../../session/charge.ts";
 import { type AttemptFact, nextAttempt } from "../attempts.ts";
 import type { ChatTurnOptions, TurnEnd } from "../chat-types.ts";
 import type { Desk } from "../desk.ts";
-import { type ChatErrorClassification, retryAfterMs } from "../provider-error.ts";
+import { type ChatErrorClassification, describeProviderError, retryAfterMs, wasRefused } from "../provider-error.ts";
 import { closeSteers, takeSteers, waitingSteers } from "../steer.ts";
 import { stepsOf, settledParts } from "./answer.ts";
 import { budgetQuestion, budgetText, BUDGET_TOOL } from "./budget-question.ts";
-import type { ChatErrorContext, StepConfig } from "./config.ts";
+import type { ChatErrorContext } from "./config.ts";
 import { named, type Tried, tryCall, watch } from "./model-call.ts";
 import { nextStep, type StepFacts } from "./next.ts";
 import type { StepPlan } from "./plan.ts";
@@ -19,6 +20,8 @@ import { stepRecord } from "./record.ts";
 import { StepRun } from "./step-run.ts";
 import { runCalls, standingOf } from "./tool-calls.ts";
 
+/** The longest wait between two tries. */
+const MAX_WAIT_MS = 10 * 60_000;
 /** What a model may say in one call, where nothing else bounds it. For reservations only. */
 const DEFAULT_OUTPUT_TOKENS = 8_192;
 
@@ -151,7 +154,7 @@ class StepLoop {
       const change = (await plan.beforeStep(await this.#stepContext(step, model, base, own))) ?? {};
       if (run.signal.aborted) return undefined;
       const chosen = change.model ?? model;
-      const reserved = this.#reserve(step, facts.length, next.model, chosen, change, [...base, ...own]);
+      const reserved = this.#reserve(step, facts.length + 1, next.model, chosen, [...base, ...own]);
       if ("end" in reserved) return reserved.end;
       const messages = change.messages ?? [...base, ...(await run.own())];
       this.#sent = messages;
@@ -174,18 +177,11 @@ class StepLoop {
     const run = this.#run;
     run.metas.push(meta);
     this.#open = true;
-    const { usage } = meta;
     // In one commit with what comes next: the intent of its tools, or the end of the turn.
     run.active.log.also(() =>
       run.plan.ledger.settle(callId, {
         outcome: "ok",
-        usage: {
-          input: usage.inputTokens ?? 0,
-          output: usage.outputTokens ?? 0,
-          reasoning: usage.outputTokenDetails?.reasoningTokens ?? 0,
-          cacheRead: usage.inputTokenDetails?.cacheReadTokens ?? 0,
-          cacheWrite: usage.inputTokenDetails?.cacheWriteTokens ?? 0,
-        },
+        usage: readUsage(meta.usage),
       }),
     );
   }
@@ -200,8 +196,8 @@ class StepLoop {
         outcome: "error",
         usage: undefined,
         // A provider that refuses does so before it says anything.
-        ...(spoke && { refused: false }),
-        error: error instanceof Error ? error.message : String(error),
+        refused: spoke ? false : wasRefused(error) || undefined,
+        error: describeProviderError(error, errorClass),
         errorClass,
         ...(wait !== undefined && { retryAfterMs: wait }),
       }),
@@ -214,50 +210,46 @@ class StepLoop {
     step: number,
     attempt: number,
     modelIndex: number,
-    model: Parameters<typeof named>[0],
-    change: StepConfig,
+    model: LanguageModel,
     messages: ModelMessage[],
   ): { callId: string; maxOutputTokens: number | undefined } | { end: TurnEnd } {
     const { plan, desk, active, turn } = this.#run;
     const callId = newId("call");
     const { provider, modelId } = named(model);
-    const asked = turn.config.maxOutputTokens;
-    const limited = plan.ledger.limited;
-    const output = asked ?? DEFAULT_OUTPUT_TOKENS;
-    const input = limited ? estimateTokens(messages, String(turn.instructions ?? ""), turn.tools) : 0;
-    let steers: ReturnType<typeof waitingSteers> = [];
-    const verdict = desk.host.tx(
-      () => {
-        const found = plan.ledger.reserve({
-          id: callId,
-          turn: { id: active.row.id, seq: active.row.seq },
-          step,
-          attempt,
-          purpose: "turn",
-          model: `${provider}/${modelId}`,
-          modelIndex,
-          estimate: limited ? { input, output } : { input: 0, output: 0 },
-        });
-        if (!found.ok) return found;
-        if (this.#begun <= step) {
-          steers = waitingSteers(desk);
-          const receipt = { turnId: active.row.id, step, callId };
-          for (const chunk of steers.length === 0 ? [] : takeSteers(desk, active, receipt)) active.take({ chunk });
-          active.take({ chunk: { type: "start-step" } });
-          this.#begun = step + 1;
-          if (steers.length > 0) active.log.flush("sync");
-        }
-        return found;
-      },
-      steers.length > 0 ? "sync" : "commit",
-    );
+    const { maxOutputTokens } = turn.config;
+    const output = maxOutputTokens ?? DEFAULT_OUTPUT_TOKENS;
+    const steers = this.#begun <= step ? waitingSteers(desk) : [];
+    const said = steers.map(({ message }): ModelMessage => ({ role: "user", content: JSON.stringify(message.parts) }));
+    const { limited } = plan.ledger;
+    const input = limited ? estimateTokens([...messages, ...said], String(turn.instructions ?? ""), turn.tools) : 0;
+    const verdict = desk.commit(() => {
+      const found = plan.ledger.reserve({
+        id: callId,
+        turn: { id: active.row.id, seq: active.row.seq },
+        step,
+        attempt,
+        purpose: "turn",
+        model: `${provider}/${modelId}`,
+        modelIndex,
+        estimate: limited ? { input, output } : { input: 0, output: 0 },
+      });
+      if (!found.ok) return found;
+      if (this.#begun <= step) {
+        const receipt = { turnId: active.row.id, step, callId };
+        for (const chunk of steers.length === 0 ? [] : takeSteers(desk, active, receipt)) active.take({ chunk });
+        active.take({ chunk: { type: "start-step" } });
+        this.#begun = step + 1;
+        if (steers.length > 0) active.log.flush("sync");
+      }
+      return found;
+    }, "commit");
     if (!verdict.ok) return { end: this.#overBudget(verdict) };
     if (steers.length > 0)
       closeSteers(
         desk,
         steers.map(({ turn: row }) => row),
       );
-    return { callId, maxOutputTokens: limited ? output : asked };
+    return { callId, maxOutputTokens: limited ? output : maxOutputTokens };
   }
 
   #overBudget(verdict: Parameters<typeof budgetText>[0]): TurnEnd {
@@ -268,7 +260,7 @@ class StepLoop {
     return { status: "completed" };
   }
 
-  async #stepContext(step: number, model: Parameters<typeof named>[0], base: ModelMessage[], own: ModelMessage[]) {
+  async #stepContext(step: number, model: LanguageModel, base: ModelMessage[], own: ModelMessage[]) {
     const run = this.#run;
     const { instructions } = run.turn;
     return {
@@ -318,7 +310,8 @@ class StepLoop {
 
   async #waitUntil(at: number): Promise<void> {
     const { desk, signal, active } = this.#run;
-    const wait = at - desk.host.clock.now();
+    // A clock that was set back must not make it longer than any policy asks for.
+    const wait = Math.min(at - desk.host.clock.now(), MAX_WAIT_MS);
     if (wait <= 0) return;
     active.busy++;
     await new Promise<void>((resolve) => {

@@ -4,8 +4,7 @@ import type { ActiveTurn } from "../active-turn.ts";
 import type { ChatTurnOptions } from "../chat-types.ts";
 import type { Desk } from "../desk.ts";
 import { historyOf } from "../history.ts";
-import { lastCalls, settledParts, stepsOf } from "./answer.ts";
-import { BUDGET_TOOL } from "./budget-question.ts";
+import { isQuestion, lastCalls, settledParts, stepsOf } from "./answer.ts";
 import type { PreparedTurn, StepPlan } from "./plan.ts";
 import { NO_USAGE, stepRecord, type StepMeta } from "./record.ts";
 
@@ -46,7 +45,7 @@ export class StepRun {
 
   /** The calls of the last step. */
   get calls(): ToolPart[] {
-    return lastCalls(this.active.builder);
+    return lastCalls(this.active.builder, this.called);
   }
 
   /** What the model is sent next, but for what `beforeStep` changes. Only grows while the turn runs. */
@@ -78,8 +77,4 @@ export class StepRun {
 
 function usageOf(inputTokens: number, outputTokens: number): StepMeta["usage"] {
   return { ...NO_USAGE, inputTokens, outputTokens, totalTokens: inputTokens + outputTokens };
-}
-
-function isQuestion(part: { readonly type: string }): boolean {
-  return part.type === "dynamic-tool" && (part as ToolPart).toolName === BUDGET_TOOL;
 }

@@ -1,0 +1,120 @@
+import { findTool, type MessageBuilder } from "../../message/builder.ts";
+import { sameJson } from "../../message/json.ts";
+import { storedToolInput } from "../../message/tool-input.ts";
+import {
+  isTerminal,
+  isToolPart,
+  type Part,
+  type ToolPart,
+  toolName,
+  type UIMessageChunk,
+} from "../../message/types.ts";
+
+/** What a call of a cut attempt says that was not asked for again. */
+export const NOT_RUN_TEXT = "The call was cut off before it ran. It did not run.";
+
+type ToolChunk = Extract<UIMessageChunk, { toolCallId: string }>;
+type InputChunk = Extract<ToolChunk, { type: "tool-input-available" | "tool-input-error" }>;
+
+/** Fits the tool calls of one more attempt to those of the step's earlier ones. */
+export class CallFit {
+  readonly #builder: MessageBuilder;
+  readonly #unused = new Set<ToolPart>();
+  /** The ids of the earlier attempts. They stay theirs. */
+  readonly #taken = new Set<string>();
+  /** Calls that may turn out to be earlier ones: their first chunks. */
+  readonly #held = new Map<string, ToolChunk[]>();
+  /** The id that a call of this attempt has in the answer. */
+  readonly #ids = new Map<string, string>();
+
+  /** @param parts what the earlier attempts have left of the step. */
+  constructor(builder: MessageBuilder, parts: readonly Part[]) {
+    this.#builder = builder;
+    for (const part of parts) {
+      if (!isToolPart(part)) continue;
+      this.#taken.add(part.toolCallId);
+      if (part.errorText !== NOT_RUN_TEXT) this.#unused.add(part);
+    }
+  }
+
+  take(chunk: ToolChunk): UIMessageChunk[] {
+    const { toolCallId } = chunk;
+    if (chunk.type === "tool-input-available" || chunk.type === "tool-input-error") return this.#input(chunk);
+    if (chunk.type === "tool-input-start" && this.#named(toolCallId, chunk.toolName).length > 0) {
+      this.#held.set(toolCallId, [chunk]);
+      return [];
+    }
+    const held = this.#held.get(toolCallId);
+    if (held !== undefined) {
+      held.push(chunk);
+      return [];
+    }
+    if (chunk.type === "tool-input-start") return [this.#add(chunk)];
+    const id = this.#ids.get(toolCallId);
+    if (id === undefined) return [chunk];
+    const part = findTool(this.#builder, id);
+    return part !== undefined && isTerminal(part) ? [] : [{ ...chunk, toolCallId: id }];
+  }
+
+  /** The attempt is over: ends the calls that it did not ask for again. */
+  finish(): UIMessageChunk[] {
+    const chunks: UIMessageChunk[] = [];
+    for (const part of this.#unused) {
+      if (isTerminal(part)) continue;
+      const { toolCallId, providerExecuted } = part;
+      // No input for one that was only half there: clients would run it.
+      chunks.push({
+        type: "tool-output-error",
+        toolCallId,
+        errorText: NOT_RUN_TEXT,
+        ...(providerExecuted !== undefined && { providerExecuted }),
+      });
+    }
+    this.#unused.clear();
+    return chunks;
+  }
+
+  #input(chunk: InputChunk): UIMessageChunk[] {
+    const held = this.#held.get(chunk.toolCallId) ?? [];
+    this.#held.delete(chunk.toolCallId);
+    const part = this.#earlier(chunk);
+    if (part === undefined) return [...held, chunk].map((one) => this.#add(one));
+    this.#unused.delete(part);
+    this.#ids.set(chunk.toolCallId, part.toolCallId);
+    const news = part.state === "input-streaming" || (chunk.type === "tool-input-error" && !isTerminal(part));
+    return news ? [{ ...chunk, toolCallId: part.toolCallId }] : [];
+  }
+
+  /** The earlier call that this one is: the same input, or one of which only the beginning is known. */
+  #earlier({ toolCallId, toolName: name, input }: InputChunk): ToolPart | undefined {
+    const calls = this.#named(toolCallId, name);
+    const isHalf = (part: ToolPart) => part.state === "input-streaming";
+    const isSame = (part: ToolPart) => !isHalf(part) && sameJson(part.input, storedToolInput(part, input));
+    const [first] = calls;
+    if (first?.toolCallId === toolCallId && isHalf(first)) return first;
+    return calls.find(isSame) ?? calls.find(isHalf);
+  }
+
+  /** Earlier calls of the same tool; the one of the same id first. */
+  #named(id: string, name: string): ToolPart[] {
+    const calls: ToolPart[] = [];
+    for (const part of this.#unused) {
+      if (toolName(part) !== name) continue;
+      if (part.toolCallId === id) calls.unshift(part);
+      else calls.push(part);
+    }
+    return calls;
+  }
+
+  /** A call of its own, under an id of its own: some providers number their calls from zero again. */
+  #add<C extends ToolChunk>(chunk: C): C {
+    let id = this.#ids.get(chunk.toolCallId);
+    if (id === undefined) {
+      id = chunk.toolCallId;
+      for (let n = 2; this.#taken.has(id); n++) id = `${chunk.toolCallId}-${n}`;
+      this.#ids.set(chunk.toolCallId, id);
+      this.#taken.add(id);
+    }
+    return id === chunk.toolCallId ? chunk : { ...chunk, toolCallId: id };
+  }
+}
