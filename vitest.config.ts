@@ -34,6 +34,20 @@ export default defineConfig({
         resolve: { alias: { "@cloudflare/ai-chat/react": ownHooks, "agents/react": ownHooks } },
         test: { name: "public-suite-own-hook", include: ["test/chat-client/**/*.test.tsx"] },
       },
+      {
+        // And what they pass with an agent that streams by itself, they pass with one that runs step by step.
+        extends: true,
+        test: { name: "public-suite-think", include: ["test/chat-client/**/*.test.tsx"], env: { PERDURE_TALK: "think" } },
+      },
+      {
+        extends: true,
+        resolve: { alias: { "@cloudflare/ai-chat/react": ownHooks, "agents/react": ownHooks } },
+        test: {
+          name: "own-hook-think",
+          include: ["test/chat-client/**/*.test.tsx", "test/client/{history,use-agent-chat}.test.tsx"],
+          env: { PERDURE_TALK: "think" },
+        },
+      },
     ],
   },
 });

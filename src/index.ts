@@ -36,6 +36,7 @@ export type {
   TurnConfig,
   TurnContext,
 } from "./turn/step/config.ts";
+export { CONTINUE_PROMPT } from "./turn/continue-prompt.ts";
 export { type ChatErrorClassification, defaultContextOverflowClassifier } from "./turn/provider-error.ts";
 export type { InboxItem, NotWaiting, Withdrawal } from "./turn/inbox.ts";
 export type { SteerReceipt } from "./turn/steer.ts";

@@ -225,7 +225,7 @@ test("a page that is reloaded before it answered runs the tool", async () => {
 });
 
 test("an answer while the stream still runs is kept, and what follows waits for its end", async () => {
-  const { host, agent, say, turns } = await startPlace({
+  const { host, agent, say, turns, model } = await startPlace({
     script: ({ step }) =>
       step === 0
         ? {
@@ -248,7 +248,7 @@ test("an answer while the stream still runs is kept, and what follows waits for 
   await say();
   await tab.settles(["user: where?", 'assistant: [place output-available "Paris"] meanwhile You are in Paris.']);
   await tab.matches(agent);
-  expect(turns).toHaveLength(2);
+  expect(model.calls).toHaveLength(2);
 });
 
 test("the page answers call after call", async () => {

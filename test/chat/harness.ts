@@ -9,13 +9,9 @@ import type {
   ChatTurnOptions,
   ToolPart,
 } from "perdure";
-import { memoryStorage, serve, subscribe } from "perdure/node";
-import type { ServedHost, ServeOptions } from "perdure/node";
-import { manualClock } from "perdure/testing";
-import type { ManualClock } from "perdure/testing";
-import { expect, onTestFinished } from "vitest";
 import { eventually } from "../host/open-host.ts";
-import { type ChatClient, connectTo } from "./client.ts";
+import type { ChatClient } from "./client.ts";
+import { type AgentOptions, newNotes, noteError, openAgent, type TestAgent } from "./open-agent.ts";
 import { createStage, type Respond, type Stage } from "./stage.ts";
 
 type Settings = Pick<
@@ -23,7 +19,7 @@ type Settings = Pick<
   "maxPersistedMessages" | "messageConcurrency" | "chatRecovery" | "chatStreamStallTimeoutMs" | "approvalTimeoutMs"
 >;
 
-export interface ChatOptions extends Partial<Settings> {
+export interface ChatOptions extends Partial<Settings>, AgentOptions {
   /** Instead of stages. */
   readonly respond?: Respond;
   readonly recover?: (context: ChatRecoveryContext) => ChatRecoveryOptions | void | Promise<ChatRecoveryOptions | void>;
@@ -32,54 +28,29 @@ export interface ChatOptions extends Partial<Settings> {
   readonly sanitize?: (message: UIMessage) => UIMessage;
   /** There is no stream before the test opens the stage. */
   readonly slow?: boolean;
-  /** Time stands still unless the test moves it. */
-  readonly manual?: boolean;
-  readonly host?: Partial<ServeOptions>;
 }
 
 /** A chat under test. */
-export interface TestChat {
-  readonly host: ServedHost;
-  /** Only with `manual`. */
-  readonly clock: ManualClock;
+export interface TestChat extends TestAgent<AIChatAgent> {
   /** The next call of `onChatMessage` that no test has seen yet. */
   stage(): Promise<Stage>;
   /** Calls of `onChatMessage` so far. */
   readonly calls: number;
   /** What `onChatResponse` was told. */
   readonly responses: readonly ChatResponseResult[];
-  /** The agent itself, as server code inside of it sees it. */
-  agent(): Promise<AIChatAgent>;
-  connect(): Promise<ChatClient>;
-  /** What `get-messages` answers. */
-  stored(): Promise<UIMessage[]>;
-  /** Rows of the framework's tables. */
-  rows<T>(query: string): Promise<T[]>;
-  /** What `onError` was given since the last call. A test that expects errors must take them. */
-  takeErrors(): string[];
-  /** Ends the process's part of everything, at once, and starts again on the same rows. */
-  restart(): Promise<void>;
-  /** Waits until nothing runs or waits. */
-  stable(): Promise<void>;
 }
 
-const PATH = "/agents/talk/one";
-
 export async function openChat(options: ChatOptions = {}): Promise<TestChat> {
-  const clock = manualClock();
-  const storage = memoryStorage();
   const stages: Stage[] = [];
   const responses: ChatResponseResult[] = [];
+  const notes = newNotes<AIChatAgent>();
   let seen = 0;
   let calls = 0;
-  let errors: string[] = [];
-  const lives: Talk[] = [];
-  let port: AgentHost | undefined;
 
   class Talk extends AIChatAgent {
     constructor(host: AgentHost) {
       super(host);
-      port = host;
+      notes.port = host;
       const { maxPersistedMessages, messageConcurrency, chatRecovery, chatStreamStallTimeoutMs, approvalTimeoutMs } =
         options;
       const given = {
@@ -90,7 +61,7 @@ export async function openChat(options: ChatOptions = {}): Promise<TestChat> {
         approvalTimeoutMs,
       };
       for (const [key, value] of Object.entries(given)) if (value !== undefined) Reflect.set(this, key, value);
-      lives.push(this);
+      notes.lives.push(this);
     }
     override onChatMessage(_onFinish: unknown, turn: ChatTurnOptions) {
       calls++;
@@ -113,68 +84,22 @@ export async function openChat(options: ChatOptions = {}): Promise<TestChat> {
       return options.sanitize?.(message) ?? message;
     }
     override onError(error: unknown) {
-      errors.push(error instanceof Error ? error.message : String(error));
+      noteError(notes, error);
     }
   }
 
-  const open = () =>
-    serve({
-      agents: { Talk },
-      storage,
-      port: 0,
-      signals: false,
-      idleMs: 1e9,
-      graceMs: 0,
-      ...(options.manual === true && { clock }),
-      ...options.host,
-    });
-  const forget = subscribe("agent:failed", ({ payload }) => {
-    // Sockets are closed by the host as it stops, which is no failure of the agent.
-    if (payload.stage !== "close") errors.push(`${payload.stage}: ${payload.error}`);
-  });
-  let host = await open();
-  onTestFinished(async () => {
-    await host.stop();
-    forget();
-    expect(errors, "errors of the agent that the test did not take").toEqual([]);
-  });
-
-  const chat: TestChat = {
-    get host() {
-      return host;
-    },
-    clock,
+  const own: Omit<TestChat, keyof TestAgent<AIChatAgent>> = {
     stage: () => eventually(() => (stages.length > seen ? stages[seen++] : undefined), "a call of onChatMessage"),
     get calls() {
       return calls;
     },
     responses,
-    async agent() {
-      await host.getAgentByName(Talk, "one").hasPendingInteraction();
-      const agent = lives.at(-1);
-      if (agent === undefined) throw new Error("The agent was not made.");
-      return agent;
-    },
-    connect: () => connectTo(host.url + PATH),
-    stored: async () => (await (await fetch(`${host.url}${PATH}/get-messages`)).json()) as UIMessage[],
-    async rows<T>(query: string) {
-      await chat.agent();
-      return port?.sql<T>(query) ?? [];
-    },
-    takeErrors() {
-      const taken = errors;
-      errors = [];
-      return taken;
-    },
-    async restart() {
-      await host.stop();
-      host = await open();
-    },
-    async stable() {
-      expect(await (await chat.agent()).waitUntilStable()).toBe(true);
-    },
   };
-  return chat;
+  // Not Object.assign: it would read the getters now.
+  return Object.defineProperties(
+    await openAgent(Talk, notes, options),
+    Object.getOwnPropertyDescriptors(own),
+  ) as TestChat;
 }
 
 /** Runs a whole turn: one message in, one answer out. */

@@ -1,5 +1,6 @@
 import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
+import { CONTINUE_PROMPT } from "perdure";
 import { fakeOpenAI, type FakeOpenAI, type FakeOpenAIScript } from "perdure/testing";
 import { expect, onTestFinished, test } from "vitest";
 import { openTalk, settings, startAgents, type Talk, watchLog } from "../start/talk.ts";
@@ -142,14 +143,25 @@ test("a server that is not there", async () => {
   expectTold(log, error, "is not running or not reachable (ECONNREFUSED)", "check OPENAI_BASE_URL");
 });
 
-test("a connection that breaks off in the middle: what came is kept, and the conversation goes on", async () => {
-  const { talk, server, log } = await start([{ text: ["Once ", "upon ", "a ", "time"], cutAfter: 3 }, "The end."]);
+test("a connection that breaks off once is taken up again where it was", async () => {
+  const { talk, server, log } = await start([{ text: ["Once ", "upon ", "a ", "time"], cutAfter: 3 }, "a time."]);
+  const { text, error } = await talk.ask("tell me a story");
+  expect({ text, error, log }).toEqual({ text: "Once upon a time.", error: undefined, log: [] });
+  expect(server.requests[1]?.body.messages?.slice(-2)).toEqual([
+    { role: "assistant", content: "Once upon " },
+    { role: "user", content: CONTINUE_PROMPT },
+  ]);
+});
+
+test("a connection that breaks off again: what came is kept, and the conversation goes on", async () => {
+  const broken = { text: ["Once ", "upon ", "a ", "time"], cutAfter: 3 };
+  const { talk, server, log } = await start([broken, broken, "The end."]);
   const { text, error, message } = await talk.ask("tell me a story");
   expectTold(log, error, "broke off before the end", "What came is kept");
   expect(text).toBe("Once upon ");
   expect(message?.parts.some((part) => "state" in part && part.state === "streaming")).toBe(false);
   expect((await talk.ask("go on")).text).toBe("The end.");
-  expect(server.requests[1]?.body.messages?.map(({ role, content }) => [role, content]).slice(1)).toEqual([
+  expect(server.requests[2]?.body.messages?.map(({ role, content }) => [role, content]).slice(1)).toEqual([
     ["user", "tell me a story"],
     ["assistant", "Once upon "],
     ["user", "go on"],

@@ -1,4 +1,5 @@
 // What the built-in guide answers to a prompt: a pure function, so that the same conversation always goes the same way.
+import { CONTINUE_PROMPT } from "perdure";
 import type { DeleteFilesTool, TimeZoneTool, WeatherTool } from "../contract.ts";
 import * as say from "./guide-text.ts";
 import type { ModelPrompt, PromptFile, PromptToolOutput } from "./model-types.ts";
@@ -14,11 +15,16 @@ export interface GuideReply {
 
 /** The reply to what was said last; only the rest of it when a part was said before a crash. */
 export function replyTo(prompt: ModelPrompt): GuideReply {
-  const lastUser = prompt.findLastIndex(({ role }) => role === "user");
+  const lastUser = prompt.findLastIndex((message) => message.role === "user" && !asksToGoOn(message));
   const since = prompt.slice(lastUser + 1);
   const lastTool = since.findLastIndex(({ role }) => role === "tool");
   const whole = lastTool === -1 ? replyToUser(prompt[lastUser]) : replyToTool(since[lastTool]);
   return withoutSaid(whole, since.slice(lastTool + 1));
+}
+
+/** After a crash the engine asks to go on with what was said, as it would ask any model. */
+function asksToGoOn({ content }: Extract<ModelPrompt[number], { role: "user" }>): boolean {
+  return content.some((part) => part.type === "text" && part.text === CONTINUE_PROMPT);
 }
 
 const TOPICS: readonly { readonly asked: RegExp; readonly reply: (text: string) => GuideReply }[] = [

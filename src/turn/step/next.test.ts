@@ -5,14 +5,11 @@ const STANDINGS: readonly CallStanding[] = ["settled", "ready", "waiting"];
 const BOTH = [false, true];
 
 /** Every list of up to `size` standings, in every order. */
-function* callLists(size: number): Generator<CallStanding[]> {
-  yield [];
-  if (size === 0) return;
-  for (const rest of callLists(size - 1)) {
-    if (rest.length < size - 1) continue;
-    for (const one of STANDINGS) yield [one, ...rest];
-  }
-  if (size > 1) for (const shorter of callLists(size - 1)) if (shorter.length > 0) yield shorter;
+function callLists(size: number): CallStanding[][] {
+  if (size === 0) return [[]];
+  const shorter = callLists(size - 1);
+  const longest = shorter.filter((list) => list.length === size - 1);
+  return [...shorter, ...longest.flatMap((rest) => STANDINGS.map((one) => [one, ...rest]))];
 }
 
 function* allFacts(): Generator<StepFacts> {

@@ -95,7 +95,7 @@ class StepLoop {
       if (run.signal.aborted) return undefined;
       const move = nextStep(facts);
       if (move.kind === "run") {
-        const messages = this.#sent ?? (await run.messages()).base;
+        const messages = this.#sent ?? (await run.assemble());
         run.active.busy++;
         await runCalls(run, messages).finally(() => run.active.busy--);
         continue;

@@ -50,8 +50,13 @@ export class StepRun {
 
   /** What the model is sent next, but for what `beforeStep` changes. Only grows while the turn runs. */
   async messages(): Promise<{ base: ModelMessage[]; own: ModelMessage[] }> {
-    this.#base ??= this.turn.messages ?? (await this.plan.assemble(historyOf(this.desk), this.turn.tools));
+    this.#base ??= await this.assemble();
     return { base: this.#base, own: await this.own() };
+  }
+
+  /** The conversation before this turn as it is now. Calls that the turn goes on with may get their results yet. */
+  async assemble(): Promise<ModelMessage[]> {
+    return this.turn.messages ?? this.plan.assemble(historyOf(this.desk), this.turn.tools);
   }
 
   /** What this turn has said and done, as the model reads it. In the form in which it is stored: it is sent again. */

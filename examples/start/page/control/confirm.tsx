@@ -1,5 +1,5 @@
 import "./confirm.css";
-import { type ReactNode, useEffect, useId, useRef } from "react";
+import { type ReactNode, useEffect, useId, useRef, useState } from "react";
 
 interface Props {
   readonly title: string;
@@ -14,13 +14,13 @@ interface Props {
 export function Confirm({ title, text, action, onConfirm, onClose }: Props): ReactNode {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
+  const [before] = useState(() => document.activeElement);
   useEffect(() => {
-    const before = document.activeElement;
     if (dialog.current?.open === false) dialog.current.showModal();
     return () => {
       if (before instanceof HTMLElement && before.isConnected) before.focus();
     };
-  }, []);
+  }, [before]);
   return (
     <dialog
       ref={dialog}

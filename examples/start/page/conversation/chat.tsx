@@ -1,3 +1,4 @@
+import "./dock.css";
 import { type AgentClient, useAgentChat } from "perdure/react";
 import { type ReactNode, useMemo } from "react";
 import { Composer } from "../composer/composer.tsx";

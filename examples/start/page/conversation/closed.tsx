@@ -1,3 +1,4 @@
+import "./closed.css";
 import type { ReactNode } from "react";
 import { goTo, newConversationId } from "../route/route.ts";
 import { type BarProps, Topbar } from "./topbar.tsx";

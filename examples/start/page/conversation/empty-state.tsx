@@ -1,3 +1,4 @@
+import "./empty-state.css";
 import type { ReactNode } from "react";
 import { SUGGESTIONS } from "../../contract.ts";
 import { Icon } from "../control/icon.tsx";

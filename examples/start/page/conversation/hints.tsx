@@ -1,3 +1,5 @@
+import "../control/shimmer.css";
+import "./hints.css";
 import type { UseAgentChat } from "perdure/react";
 import type { ReactNode } from "react";
 import { Icon } from "../control/icon.tsx";
@@ -37,14 +39,14 @@ export function Hints({ chat, view, isOffline, onRetry }: Props): ReactNode {
   if (isRecovering) {
     return (
       <p className="working" role="status" data-testid="recovering">
-        <span className="waiting-text">The answer was cut off. The server carries it on…</span>
+        <span className="shimmer">The answer was cut off. The server carries it on…</span>
       </p>
     );
   }
   if (view.isWaiting) {
     return (
       <p className="working" data-testid="waiting">
-        <span className="waiting-text">{isOffline ? "Waiting for the connection…" : "Thinking…"}</span>
+        <span className="shimmer">{isOffline ? "Waiting for the connection…" : "Thinking…"}</span>
       </p>
     );
   }

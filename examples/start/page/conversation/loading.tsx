@@ -1,3 +1,4 @@
+import "./loading.css";
 import type { ReactNode } from "react";
 
 /** Stands where the messages will be. */

@@ -1,3 +1,4 @@
+import "./edit-form.css";
 import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from "react";
 import { useGrowing } from "../composer/use-growing.ts";
 

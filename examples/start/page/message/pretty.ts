@@ -3,7 +3,7 @@ const MAX_BRIEF = 80;
 /** A value as people read it: text as it is, everything else as indented JSON. */
 export function pretty(value: unknown): string {
   if (value === undefined) return "–";
-  return typeof value === "string" ? value : (JSON.stringify(value, undefined, 2) ?? String(value));
+  return typeof value === "string" ? value : JSON.stringify(value, undefined, 2);
 }
 
 /** The value in a few words, for one line. Empty for an empty object. */

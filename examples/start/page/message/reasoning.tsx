@@ -1,3 +1,5 @@
+import "../control/shimmer.css";
+import "./reasoning.css";
 import { memo, type ReactNode, useId, useState } from "react";
 import { Icon } from "../control/icon.tsx";
 import { Markdown } from "./markdown.tsx";
@@ -17,7 +19,7 @@ export const Reasoning = memo(function Reasoning(props: { readonly text: string;
         aria-controls={open ? id : undefined}
         onClick={() => setChosen(!open)}
       >
-        <span className="fold-title">{live ? "Thinking" : "Thoughts"}</span>
+        <span className={live ? "shimmer" : undefined}>{live ? "Thinking" : "Thoughts"}</span>
         <Icon name="chevron" />
       </button>
       {open && (

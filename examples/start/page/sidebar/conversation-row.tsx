@@ -1,3 +1,4 @@
+import "./conversation-row.css";
 import { type MouseEvent, type ReactNode, useState } from "react";
 import type { ConversationItem } from "../../contract.ts";
 import { IconButton } from "../control/icon-button.tsx";

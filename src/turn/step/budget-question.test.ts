@@ -1,0 +1,31 @@
+import { expect, test } from "vitest";
+import { newBuilder, toMessage } from "../../message/builder.ts";
+import { applyChunk } from "../../message/fold.ts";
+import { isAwaitingAnswer, toolParts } from "../../message/types.ts";
+import type { OverBudget } from "../../session/ledger.ts";
+import { BUDGET_TOOL, budgetQuestion, budgetText } from "./budget-question.ts";
+
+const over: OverBudget = { ok: false, kind: "soft", over: "session", what: "cost", used: 1.25, limit: 1 };
+
+test("the question is a step of its own with a call that waits for a person", () => {
+  const builder = newBuilder("m");
+  for (const chunk of budgetQuestion("q1", over)) applyChunk(builder, chunk);
+  const message = toMessage(builder);
+  expect(message.parts.map(({ type }) => type)).toEqual(["step-start", "dynamic-tool"]);
+  const [question] = toolParts(message);
+  expect(question).toMatchObject({
+    toolName: BUDGET_TOOL,
+    toolCallId: "q1",
+    state: "approval-requested",
+    approval: { id: "q1" },
+    input: { scope: "session", what: "cost", used: 1.25, limit: 1 },
+  });
+  expect(question !== undefined && isAwaitingAnswer(question)).toBe(true);
+});
+
+test("the text says whose budget is used up, and how much of it, in its own unit", () => {
+  expect(budgetText(over)).toContain("The budget of this session is used up ($1.2500 of $1.0000).");
+  expect(budgetText({ ...over, over: "turn", what: "tokens", used: 1200.4, limit: 1000 })).toContain(
+    "The budget of this turn is used up (1200 tokens of 1000 tokens).",
+  );
+});
