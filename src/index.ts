@@ -21,8 +21,11 @@ export type {
   ChatOptions,
   RunTurnOptions,
   StreamCallback,
+  StreamTurnOptions,
+  SubmitTurnOptions,
   TurnExtras,
   TurnInput,
+  WaitTurnOptions,
 } from "./agent/think-turns.ts";
 export type {
   ChatErrorContext,

@@ -112,6 +112,8 @@ export class ThinkPlan {
 
   /** A turn has ended: calls that it leaves without a result will get none. In the transaction that stores the end. */
   settled(message: UIMessage): void {
+    const { running } = this.#chat();
+    if (running !== undefined) this.ledger.closeTurn(running.row.seq);
     const calls = toolParts(message).filter(isTerminal);
     if (calls.length === 0) return;
     const now = this.#host.clock.now();

@@ -1,4 +1,4 @@
-import type { ToolSet } from "ai";
+import type { OutputInterface, ToolSet } from "ai";
 import { PerdureError } from "../error.ts";
 import { newId } from "../id.ts";
 import type { Follower } from "../live/live-chat.ts";
@@ -40,18 +40,40 @@ export interface TurnExtras {
   readonly config?: TurnConfig;
 }
 
-/** Options of `runTurn()`. */
-export type RunTurnOptions = TurnExtras & {
+/** What all modes of `runTurn()` take. */
+interface TurnRequest extends TurnExtras {
   /** What to answer; none goes on with the last answer. */
   readonly input?: TurnInput;
   /** Goes on with the last answer. */
   readonly continuation?: boolean;
+  /** Aborting it stops the turn. Not for submissions: they outlive their caller. */
   readonly signal?: AbortSignal;
-} & (
-    | { readonly mode?: "wait" }
-    | { readonly mode: "stream"; readonly callback: StreamCallback }
-    | ({ readonly mode: "submit" } & SubmitOptions)
-  );
+}
+
+/** `runTurn()` that waits for the answer. */
+export interface WaitTurnOptions extends TurnRequest {
+  readonly mode?: "wait";
+}
+
+/** `runTurn()` that streams the answer and waits for its end. */
+export interface StreamTurnOptions extends TurnRequest {
+  readonly mode: "stream";
+  readonly callback: StreamCallback;
+}
+
+/** `runTurn()` that only has the messages accepted. */
+export interface SubmitTurnOptions extends SubmitOptions {
+  readonly mode: "submit";
+  readonly input: TurnInput;
+}
+
+/** Options of `runTurn()`. */
+export type RunTurnOptions = WaitTurnOptions | StreamTurnOptions | SubmitTurnOptions;
+
+/** A request whose answer has this structure. */
+export interface WithOutput<OUTPUT> {
+  readonly config: TurnConfig & { readonly output: OutputInterface<OUTPUT> };
+}
 
 /** Options of `addMessages()`. */
 export interface AddMessagesOptions {
@@ -86,19 +108,20 @@ export async function chat(
 
 /** See `Think.runTurn`. */
 export async function runTurn(
-  _agent: object,
   room: ChatRoom,
   plan: ThinkPlan,
   options: RunTurnOptions,
 ): Promise<SaveMessagesResult | SubmitResult> {
-  const input = options.input === undefined || options.continuation === true ? undefined : toMessages(options.input);
   if (options.mode === "submit") {
-    if (input === undefined) throw new PerdureError("bad_input", "Give `input`: a submission is a message to answer.");
-    const result = submitMessages(room.chat, input, options);
+    // JavaScript can leave it out.
+    if ((options.input as TurnInput | undefined) === undefined)
+      throw new PerdureError("bad_input", "Give `input`: a submission is a message to answer.");
+    const result = submitMessages(room.chat, toMessages(options.input), options);
     await room.chat.host.durable();
     return result;
   }
   refuseInside("runTurn");
+  const input = options.input === undefined || options.continuation === true ? undefined : toMessages(options.input);
   const requestId = begin(room.chat, plan, input, options);
   if (requestId === undefined) return { requestId: "", status: "skipped" };
   const callback = options.mode === "stream" ? options.callback : undefined;

@@ -52,7 +52,15 @@ import type { Connection } from "./connection.ts";
 import { parts } from "./parts.ts";
 import { ThinkPlan } from "./think-plan.ts";
 import { addMessages, type AddMessagesOptions, chat, type ChatOptions, runTurn } from "./think-turns.ts";
-import type { RunTurnOptions, StreamCallback, TurnInput } from "./think-turns.ts";
+import type {
+  RunTurnOptions,
+  StreamCallback,
+  StreamTurnOptions,
+  SubmitTurnOptions,
+  TurnInput,
+  WaitTurnOptions,
+  WithOutput,
+} from "./think-turns.ts";
 
 type Maybe<T> = T | void | Promise<T | void>;
 
@@ -188,9 +196,15 @@ export class Think<State = unknown, Props = unknown> extends ChatAgent<State, Pr
     this.abortAllRequests();
   }
 
-  /** One way for all: wait for the answer, submit and go on, or stream it. */
+  /** One way for all: wait for the answer (default), stream it, or submit it and go on. */
+  runTurn(options: SubmitTurnOptions): Promise<SubmitResult>;
+  runTurn<OUTPUT>(
+    options: (WaitTurnOptions | StreamTurnOptions) & WithOutput<OUTPUT>,
+  ): Promise<SaveMessagesResult<OUTPUT>>;
+  runTurn(options: WaitTurnOptions | StreamTurnOptions): Promise<SaveMessagesResult>;
+  runTurn(options: RunTurnOptions): Promise<SaveMessagesResult | SubmitResult>;
   async runTurn(options: RunTurnOptions): Promise<SaveMessagesResult | SubmitResult> {
-    return runTurn(this, this[chatRoom], this.#plan, options);
+    return runTurn(this[chatRoom], this.#plan, options);
   }
 
   /** Adds messages without a turn. With `mode: "append"` those that are there already are left as they are. */

@@ -193,6 +193,13 @@ export class Ledger {
     return this.#closeAll();
   }
 
+  /** A turn has ended: calls of it that nobody heard the end of were cut. */
+  closeTurn(turnSeq: number): void {
+    for (const row of openUsage(this.#host)) {
+      if (row.turnSeq === turnSeq) this.#close(row, { outcome: "cut", usage: undefined });
+    }
+  }
+
   /** The calls of one step, oldest first: the facts for what to try next. */
   attempts(turnSeq: number, step: number, purpose: CallPurpose = "turn"): LedgerEntry[] {
     return usageOfStep(this.#host, turnSeq, step, purpose).map(toEntry);

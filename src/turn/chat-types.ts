@@ -37,12 +37,12 @@ export interface ChatResponseResult {
 }
 
 /** What `saveMessages` resolves with. */
-export interface SaveMessagesResult {
+export interface SaveMessagesResult<OUTPUT = unknown> {
   readonly requestId: string;
   readonly status: TurnOutcome;
   readonly error?: string;
   /** What came of the turn's structured `output`. */
-  readonly output?: unknown;
+  readonly output?: OUTPUT;
 }
 
 /** A turn that was cut off, as `onChatRecovery` sees it. */

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { AFTER_REASONING, ERROR, MARKDOWN, REASONING } from "../../examples/start/model/guide-text.ts";
 import { useStage } from "./setup.ts";
-import { soon } from "./tab.ts";
+import { soon } from "./soon.ts";
 import { words } from "./words.ts";
 
 const stage = useStage();

@@ -2,7 +2,8 @@ import { expect, test } from "vitest";
 import { longAnswer } from "../../examples/start/model/guide-text.ts";
 import { watchAnswer } from "./answer-watch.ts";
 import { useStage } from "./setup.ts";
-import { soon, type Tab } from "./tab.ts";
+import { soon } from "./soon.ts";
+import type { Tab } from "./tab.ts";
 import { begins, textOf, words } from "./words.ts";
 
 /** A long answer takes some seconds, so that much can happen in the middle of it. */

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { useStage } from "./setup.ts";
-import { soon, type Tab } from "./tab.ts";
+import { soon } from "./soon.ts";
+import type { Tab } from "./tab.ts";
 
 const stage = useStage();
 

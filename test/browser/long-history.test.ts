@@ -3,7 +3,8 @@ import type { AssistantMessage } from "../../examples/start/contract.ts";
 import { seedConversation } from "./seed.ts";
 import { useStage } from "./setup.ts";
 import { countSocketBytes } from "./socket-bytes.ts";
-import { soon, type Tab } from "./tab.ts";
+import { soon } from "./soon.ts";
+import type { Tab } from "./tab.ts";
 
 const COUNT = 5000;
 const ID = "long-history";

@@ -1,15 +1,11 @@
+import { setTimeout } from "node:timers/promises";
+import { inspect, isDeepStrictEqual } from "node:util";
 import type { Locator, Page } from "playwright-core";
-import { expect } from "vitest";
 import { LOST_CONNECTION, type Trouble } from "./trouble.ts";
 
 /** How long a condition may take on a busy machine before a test gives up. Nothing waits longer than it must. */
 export const PATIENCE_MS = 20_000;
-const LOOK_EVERY_MS = 25;
-
-/** `expect` on something that is looked at again until it holds. */
-export function soon<T>(look: () => T | Promise<T>, what?: string) {
-  return expect.poll(look, { timeout: PATIENCE_MS, interval: LOOK_EVERY_MS, ...(what && { message: what }) });
-}
+export const LOOK_EVERY_MS = 25;
 
 /** A message as the page shows it. */
 export interface ShownMessage {
@@ -72,9 +68,15 @@ export class Tab {
     await this.at("stop").waitFor({ state: "hidden" });
   }
 
-  /** Waits until `look` returns `what`. */
+  /** Waits until `look` returns `what`. @throws when it does not */
   async sees<T>(look: () => Promise<T>, what: T): Promise<void> {
-    await soon(look).toEqual(what);
+    const end = Date.now() + PATIENCE_MS;
+    for (;;) {
+      const seen = await look();
+      if (isDeepStrictEqual(seen, what)) return;
+      if (Date.now() > end) throw new Error(`Expected ${inspect(what)}, but saw ${inspect(seen)}`);
+      await setTimeout(LOOK_EVERY_MS);
+    }
   }
 
   answers(): Locator {

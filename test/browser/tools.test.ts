@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { useStage } from "./setup.ts";
-import { soon } from "./tab.ts";
+import { soon } from "./soon.ts";
 
 /** Slow enough for a tool to be seen running. */
 const stage = useStage({ delayMs: 8 });

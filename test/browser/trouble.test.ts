@@ -4,7 +4,7 @@ import type { Browser } from "playwright-core";
 import { launchBrowser } from "./browser.ts";
 import { findBarriers } from "./accessibility.ts";
 import { openLink } from "./link.ts";
-import { soon } from "./tab.ts";
+import { soon } from "./soon.ts";
 import { LOST_CONNECTION, watchTrouble } from "./trouble.ts";
 
 // The other files rely on these to notice what is wrong, so here something is.

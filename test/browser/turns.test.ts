@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { longAnswer } from "../../examples/start/model/guide-text.ts";
 import { useStage } from "./setup.ts";
-import { soon, type Tab } from "./tab.ts";
+import { soon } from "./soon.ts";
+import type { Tab } from "./tab.ts";
 import { begins, textOf, words } from "./words.ts";
 
 /** Slow enough to do something in the middle of an answer. */

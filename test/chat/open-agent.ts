@@ -27,7 +27,7 @@ export function newNotes<A>(): Notes<A> {
 }
 
 /** For `onError` of the class under test. */
-export function noteError(notes: Notes<never>, error: unknown): void {
+export function noteError(notes: Pick<Notes<unknown>, "errors">, error: unknown): void {
   notes.errors.push(error instanceof Error ? error.message : String(error));
 }
 
@@ -67,6 +67,7 @@ export async function openAgent<A extends TalkingAgent>(
   notes: Notes<A>,
   options: AgentOptions,
 ): Promise<TestAgent<A>> {
+  const Hosted: new (host: AgentHost) => TalkingAgent = Talk;
   const clock = manualClock();
   const storage = memoryStorage();
   const open = () =>
@@ -97,7 +98,7 @@ export async function openAgent<A extends TalkingAgent>(
     },
     clock,
     async agent() {
-      await host.getAgentByName<TalkingAgent>(Talk, "one").hasPendingInteraction();
+      await host.getAgentByName(Hosted, "one").hasPendingInteraction();
       const agent = notes.lives.at(-1);
       if (agent === undefined) throw new Error("The agent was not made.");
       return agent;

@@ -86,7 +86,15 @@ test("a turn that goes on begins with the calls that were left", () => {
 });
 
 test("the question about the budget is waited for, though no model call has brought it", () => {
-  const question = budgetQuestion("q", { ok: false, kind: "soft", over: "turn", what: "tokens", used: 9, limit: 8 });
+  const question = budgetQuestion("q", {
+    ok: false,
+    kind: "soft",
+    over: "turn",
+    what: "tokens",
+    used: 9,
+    limit: 8,
+    needed: 2,
+  });
   expect(names(build(step, call("c"), result("c"), ...question), 1)).toEqual(["q"]);
   expect(names(goOn(build(step, say("Hm"), stop, ...question)), 0)).toEqual(["q"]);
 });

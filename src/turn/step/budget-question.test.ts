@@ -5,7 +5,7 @@ import { isAwaitingAnswer, toolParts } from "../../message/types.ts";
 import type { OverBudget } from "../../session/ledger.ts";
 import { BUDGET_TOOL, budgetQuestion, budgetText } from "./budget-question.ts";
 
-const over: OverBudget = { ok: false, kind: "soft", over: "session", what: "cost", used: 1.25, limit: 1 };
+const over: OverBudget = { ok: false, kind: "soft", over: "session", what: "cost", used: 1.25, limit: 1, needed: 0.5 };
 
 test("the question is a step of its own with a call that waits for a person", () => {
   const builder = newBuilder("m");

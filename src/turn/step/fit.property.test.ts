@@ -71,7 +71,7 @@ type Saying =
 
 const DYNAMIC = "far";
 const WORDS = ["", "a", "aa", "aaa", "Hello", "Hello world.", "Let me look.\n", "ünï \u{1F600} cödé"];
-const INPUTS: unknown[] = [{}, { a: 1 }, { a: 2 }, { city: "Paris", deep: [{ b: null }, "x\"y"] }, "no object"];
+const INPUTS: unknown[] = [{}, { a: 1 }, { a: 2 }, { city: "Paris", deep: [{ b: null }, 'x"y'] }, "no object"];
 
 function someSayings(random: Random): Saying[] {
   const sayings: Saying[] = [];
@@ -131,11 +131,13 @@ function stream(random: Random, sayings: readonly Saying[], prefix: string): UIM
     const parts: UIMessageChunk[] = [];
     if (streamed) {
       parts.push({ type: "tool-input-start", toolCallId: id, toolName, ...executed });
-      for (const one of pieces(random, JSON.stringify(input))) parts.push({ type: "tool-input-delta", toolCallId: id, inputTextDelta: one });
+      for (const one of pieces(random, JSON.stringify(input)))
+        parts.push({ type: "tool-input-delta", toolCallId: id, inputTextDelta: one });
     }
     // As it is admitted: an object.
     const stored = typeof input === "string" ? {} : input;
-    if (bad) parts.push({ type: "tool-input-error", toolCallId: id, toolName, input: stored, errorText: "bad", ...executed });
+    if (bad)
+      parts.push({ type: "tool-input-error", toolCallId: id, toolName, input: stored, errorText: "bad", ...executed });
     else parts.push({ type: "tool-input-available", toolCallId: id, toolName, input: stored, ...executed });
     if (result !== undefined)
       parts.push({ type: "tool-output-available", toolCallId: id, output: result, providerExecuted: true });

@@ -240,13 +240,12 @@ test("another call of the same tool stands beside the one that does not come aga
 
 test("another call under the same id gets an id of its own, and its result finds it", () => {
   const step = new Step(call("0", { a: 1 }), call("1", {}, "other"));
-  step.again(
-    call("0", { a: 2 }),
-    begin("1"),
-    more("1", '{"a":3}'),
-    call("1", { a: 3 }),
-    { type: "tool-output-available", toolCallId: "1", output: "three", providerExecuted: true },
-  );
+  step.again(call("0", { a: 2 }), begin("1"), more("1", '{"a":3}'), call("1", { a: 3 }), {
+    type: "tool-output-available",
+    toolCallId: "1",
+    output: "three",
+    providerExecuted: true,
+  });
   expect(step.parts).toMatchObject([
     notRun("0", { a: 1 }),
     notRun("1", {}, "tool-other"),

@@ -59,8 +59,7 @@ test("each end has its reason", () => {
   always(({ refused }, move) => move.kind !== "done" || (move.why === "refused") === refused);
   always(({ stop }, move) => move.kind !== "done" || move.why !== "stopped" || stop);
   always(
-    ({ calls, steered }, move) =>
-      move.kind !== "done" || move.why !== "answered" || (calls.length === 0 && !steered),
+    ({ calls, steered }, move) => move.kind !== "done" || move.why !== "answered" || (calls.length === 0 && !steered),
   );
   always(
     ({ called, maxSteps, calls, steered }, move) =>

@@ -1,0 +1,148 @@
+// Takes pictures of the page that `npm start` opens, in its main states, sizes and colours, to look at.
+import { mkdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Browser } from "playwright-core";
+import { type App, startApp } from "../test/browser/app.ts";
+import { launchBrowser } from "../test/browser/browser.ts";
+import { Tab } from "../test/browser/tab.ts";
+import { watchTrouble } from "../test/browser/trouble.ts";
+
+const SIZES = [
+  { width: 1440, height: 900 },
+  { width: 820, height: 1100 },
+  { width: 375, height: 740 },
+] as const;
+const SCHEMES = ["light", "dark"] as const;
+/** Slow enough to be seen while it streams. */
+const DELAY_MS = 20;
+const folder = join(import.meta.dirname, "..", "screenshots");
+
+interface Shot {
+  readonly name: string;
+  readonly play: (tab: Tab) => Promise<unknown>;
+}
+
+/** The states, in the order in which one conversation comes to them. */
+const SHOTS: readonly Shot[] = [
+  { name: "empty", play: async () => {} },
+  { name: "markdown", play: (tab) => tab.ask("Show me some markdown") },
+  {
+    name: "reasoning",
+    play: async (tab) => {
+      await tab.ask("Show me reasoning");
+      await tab.at("reasoning").getByRole("button").click();
+    },
+  },
+  {
+    name: "tool-running",
+    play: async (tab) => {
+      await tab.send("What is the weather in Lisbon?");
+      await tab.page.locator('[data-testid="tool-card"][data-state="running"]').waitFor();
+    },
+  },
+  {
+    name: "tool-done",
+    play: async (tab) => {
+      await tab.settles();
+      await tab.at("tool-card").last().getByRole("button").first().click();
+    },
+  },
+  {
+    name: "approval",
+    play: async (tab) => {
+      await tab.send("Show me an approval");
+      await tab.at("approval").waitFor();
+      await tab.settles();
+    },
+  },
+  {
+    name: "approved",
+    play: async (tab) => {
+      await tab.at("approve").click();
+      await tab.at("approval").waitFor({ state: "hidden" });
+      await tab.settles();
+    },
+  },
+  {
+    name: "attachments",
+    play: async (tab) => {
+      await tab.at("attach-input").setInputFiles([
+        { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("to be read") },
+        { name: "picture.svg", mimeType: "image/svg+xml", buffer: Buffer.from(PICTURE) },
+      ]);
+      await tab.at("attachment").nth(1).waitFor();
+    },
+  },
+  { name: "attached", play: (tab) => tab.ask("What did I send?") },
+  {
+    name: "error",
+    play: async (tab) => {
+      await tab.send("Show me an error");
+      await tab.at("error").waitFor();
+    },
+  },
+  {
+    name: "streaming",
+    play: async (tab) => {
+      await tab.send("Give me a long answer");
+      await tab.page.waitForFunction(() => document.querySelectorAll(".message:last-of-type li").length > 3);
+    },
+  },
+  {
+    name: "stopped-and-editing",
+    play: async (tab) => {
+      await tab.at("stop").click();
+      await tab.settles();
+      await tab.at("edit").last().click();
+    },
+  },
+  {
+    name: "dialog",
+    play: async (tab) => {
+      await tab.page.keyboard.press("Escape");
+      await tab.at("clear").click();
+      await tab.at("confirm").waitFor();
+    },
+  },
+  {
+    name: "list",
+    play: async (tab) => {
+      await tab.at("confirm-cancel").click();
+      if (await tab.at("menu").isVisible()) await tab.at("menu").click();
+      await tab.at("conversation-item").first().hover();
+    },
+  },
+  { name: "gone", play: (tab) => tab.open("/c/not%20an%20id", "closed") },
+];
+
+const PICTURE = `<svg xmlns="http://www.w3.org/2000/svg" width="320" height="180"><rect width="320" height="180" fill="teal"/><circle cx="160" cy="90" r="60" fill="gold"/></svg>`;
+
+async function play(app: App, browser: Browser, size: (typeof SIZES)[number], colorScheme: "light" | "dark") {
+  const context = await browser.newContext({ viewport: size, colorScheme, isMobile: size.width < 500, hasTouch: size.width < 500 });
+  const page = await context.newPage();
+  const tab = new Tab(page, app.url, watchTrouble(page));
+  await tab.open("/");
+  for (const [index, shot] of SHOTS.entries()) {
+    await shot.play(tab);
+    await page.evaluate(() => {
+      for (const animation of document.getAnimations()) {
+        if (animation.effect?.getComputedTiming().endTime !== Infinity) animation.finish();
+      }
+    });
+    const path = join(folder, `${size.width}-${colorScheme}-${String(index + 1).padStart(2, "0")}-${shot.name}.png`);
+    await page.screenshot({ path });
+    console.log(path);
+  }
+  for (const trouble of tab.trouble.list()) console.error(`${size.width} ${colorScheme}: ${trouble}`);
+  await context.close();
+}
+
+await rm(folder, { recursive: true, force: true });
+await mkdir(folder, { recursive: true });
+const [app, browser] = await Promise.all([startApp({ delayMs: DELAY_MS }), launchBrowser()]);
+try {
+  for (const size of SIZES) await Promise.all(SCHEMES.map((scheme) => play(app, browser, size, scheme)));
+} finally {
+  await browser.close();
+  await app.close();
+}
