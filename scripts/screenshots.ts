@@ -118,7 +118,12 @@ const SHOTS: readonly Shot[] = [
 const PICTURE = `<svg xmlns="http://www.w3.org/2000/svg" width="320" height="180"><rect width="320" height="180" fill="teal"/><circle cx="160" cy="90" r="60" fill="gold"/></svg>`;
 
 async function play(app: App, browser: Browser, size: (typeof SIZES)[number], colorScheme: "light" | "dark") {
-  const context = await browser.newContext({ viewport: size, colorScheme, isMobile: size.width < 500, hasTouch: size.width < 500 });
+  const context = await browser.newContext({
+    viewport: size,
+    colorScheme,
+    isMobile: size.width < 500,
+    hasTouch: size.width < 500,
+  });
   const page = await context.newPage();
   const tab = new Tab(page, app.url, watchTrouble(page));
   await tab.open("/");

@@ -110,7 +110,7 @@ export class ThinkPlan {
     this.book.decide(toolCallId, { ...decision, now: this.#host.clock.now() });
   }
 
-  /** A turn has ended: calls that it leaves without a result will get none. In the transaction that stores the end. */
+  /** Calls of this answer that have an end get no other. In the transaction that stores it. */
   settled(message: UIMessage): void {
     const { running } = this.#chat();
     if (running !== undefined) this.ledger.closeTurn(running.row.seq);
@@ -189,7 +189,8 @@ export class ThinkPlan {
     const all = config.tools === undefined ? tools : { ...tools, ...config.tools };
     return {
       models: config.model === undefined ? models : asList(config.model),
-      instructions: config.instructions ?? config.system ?? prompt + capabilityBlock(all),
+      // By the turn's own list alone: a prompt that changed from step to step would be read anew each time.
+      instructions: config.instructions ?? config.system ?? prompt + capabilityBlock(offered(all, config.activeTools)),
       tools: all,
       messages: config.messages,
       maxSteps: config.maxSteps ?? agent.getMaxSteps(),
@@ -213,7 +214,7 @@ export class ThinkPlan {
     }
     if (told !== error && told !== undefined) return typeof told === "string" ? told : errorText(told);
     const { stage, classification = "unknown" satisfies ChatErrorClassification } = context;
-    return stage === "turn" ? errorText(error) : describeProviderError(error, classification);
+    return stage === "stream" ? describeProviderError(error, classification) : errorText(error);
   }
 
   async #keep(text: string): Promise<string | undefined> {
@@ -224,6 +225,11 @@ export class ThinkPlan {
       return undefined;
     }
   }
+}
+
+function offered(tools: ToolSet, active: readonly string[] | undefined): ToolSet {
+  if (active === undefined) return tools;
+  return Object.fromEntries(Object.entries(tools).filter(([name]) => active.includes(name)));
 }
 
 function asList<T>(value: T | readonly T[]): readonly T[] {

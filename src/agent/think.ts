@@ -85,7 +85,7 @@ export class Think<State = unknown, Props = unknown> extends ChatAgent<State, Pr
   /** @internal */
   [answering](
     as: <T>(work: () => T, turn?: string) => T,
-  ): Pick<ChatHooks, "respond" | "plan" | "approver" | "decided" | "settled" | "cleared"> {
+  ): Pick<ChatHooks, "respond" | "plan" | "approver" | "decided" | "settled" | "removed" | "cleared"> {
     const own = this.onChatMessage !== Think.prototype.onChatMessage;
     return {
       respond: async (options) => as(() => this.onChatMessage(options), options.requestId),
@@ -93,6 +93,7 @@ export class Think<State = unknown, Props = unknown> extends ChatAgent<State, Pr
       approver: (origin) => this.getApprover(origin && this[parts].connections.of(origin)),
       decided: (decision) => this.#plan.decided(decision),
       settled: (message) => this.#plan.settled(message),
+      removed: (messageId) => this.#plan.book.forget(messageId),
       cleared: () => this.#plan.book.clear(),
     };
   }

@@ -13,14 +13,13 @@ export class ModelMessages {
 
   /** @param tools those of the turn: some say themselves how the model reads their output. */
   async of(messages: readonly UIMessage[], tools: ToolSet): Promise<ModelMessage[]> {
-    const lists = messages.map((message) => this.#known.get(message) ?? this.#convert(message, tools));
-    return (await Promise.all(lists)).flat();
+    // Only what is new is waited for, and all of it together: none is left to fail unheard.
+    await Promise.all(messages.filter((message) => !this.#known.has(message)).map((one) => this.#convert(one, tools)));
+    return messages.flatMap((message) => this.#known.get(message) ?? []);
   }
 
-  async #convert(message: UIMessage, tools: ToolSet): Promise<ModelMessage[]> {
-    const converted = await toModelMessages(message, tools);
-    this.#known.set(message, converted);
-    return converted;
+  async #convert(message: UIMessage, tools: ToolSet): Promise<void> {
+    this.#known.set(message, await toModelMessages(message, tools));
   }
 }
 

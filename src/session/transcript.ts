@@ -12,6 +12,8 @@ export interface TranscriptOptions {
   sanitize?(message: UIMessage): UIMessage;
   /** The most messages to keep; the oldest go first. */
   maxMessages?(): number | undefined;
+  /** A message of the assistant is gone for good, in the caller's transaction. Not told of {@link Transcript.clear}. */
+  removed?(id: string): void;
 }
 
 /** One message that is shown otherwise than it is stored, or not at all. */
@@ -167,6 +169,12 @@ export class Transcript implements StoredMessages {
   }
 
   remove(id: string): void {
+    const answer = this.role(id) === "assistant";
+    this.#delete(id);
+    if (answer) this.#options.removed?.(id);
+  }
+
+  #delete(id: string): void {
     deleteMessage(this.#host, id);
     this.#all().delete(id);
   }
@@ -176,7 +184,7 @@ export class Transcript implements StoredMessages {
     if (ids.size === 0) return;
     const entries = this.#all();
     for (const entry of [...entries.values()].filter(({ id }) => ids.has(id))) {
-      this.remove(entry.id);
+      this.#delete(entry.id);
       putMessage(this.#host, { id: entry.id, role: entry.role, body: entry.json }, this.#host.clock.now());
       entries.set(entry.id, entry);
     }

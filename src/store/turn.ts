@@ -110,9 +110,9 @@ export function turnsBehind(db: Sql, seq: number): TurnRow[] {
   );
 }
 
-/** Turns that never began and wait, or were stopped while they did, in the order in which they were accepted. */
-export function unbegunTurns(db: Sql): TurnRow[] {
-  return select(db, "WHERE attempts = 0 AND status IN ('accepted', 'aborted') ORDER BY seq");
+/** All turns that are remembered but those that were passed over, in the order in which they were accepted. */
+export function turnsNotSkipped(db: Sql): TurnRow[] {
+  return select(db, "WHERE status <> 'skipped' ORDER BY seq");
 }
 
 /** Turns that wait and whose messages the running turn may take, in their order. */

@@ -64,6 +64,8 @@ export class ActiveTurn {
   lastChunkAt: number;
   /** The type of the last chunk that an earlier attempt left. */
   readonly leftAt: string | undefined;
+  /** Steps that earlier attempts have ended. */
+  readonly stepsEnded: number;
 
   constructor(host: AgentHost, transcript: Transcript, output: ChatOutput, row: TurnRow, origin: Origin) {
     this.#host = host;
@@ -74,13 +76,16 @@ export class ActiveTurn {
     this.builder = openAnswer(transcript, row);
     this.log = new StreamLog(host, row.seq, (chunks) => output.chunks(row, chunks));
     let leftAt: string | undefined;
+    let stepsEnded = 0;
     for (const json of row.attempts > 0 ? this.log.read() : []) {
       const chunk = readLogged(json);
       if (chunk === undefined) continue;
       applyChunk(this.builder, chunk);
       leftAt = chunk.type;
+      if (chunk.type === "finish-step") stepsEnded++;
     }
     this.leftAt = leftAt;
+    this.stepsEnded = stepsEnded;
   }
 
   get continuation(): boolean {

@@ -102,8 +102,10 @@ export interface ChatHooks {
   approver?(origin: Origin): string | undefined;
   /** A question was answered, in the transaction that stores the answer. */
   decided?(decision: ApprovalDecision): void;
-  /** A turn ends with this answer, in the transaction that stores it. */
+  /** An answer is stored whose calls get no other end, in that transaction. */
   settled?(message: UIMessage): void;
+  /** An answer is gone from the conversation, in the transaction that removes it. */
+  removed?(messageId: string): void;
   /** The conversation is forgotten, in the transaction that does it. */
   cleared?(): void;
   responded(result: ChatResponseResult): void | Promise<void>;

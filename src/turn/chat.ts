@@ -66,6 +66,7 @@ export class Chat implements Desk, Work {
     this.transcript = new Transcript(host, {
       sanitize: (message) => hooks.sanitize(message),
       maxMessages: () => hooks.settings().maxMessages,
+      removed: (id) => hooks.removed?.(id),
     });
   }
 

@@ -17,8 +17,8 @@ import { submittedMessages } from "./waiting-input.ts";
 /**
  * Ids of messages that wait for their own turn while `current` runs, or did until it was stopped.
  * @param behind turns behind it that never began.
- * @param unanswered ids of messages behind the last answer. A request that was sent before the answer to an earlier
- * message had begun names that one too, and it has its place.
+ * @param unanswered ids of messages behind the last answer. A request names those of earlier ones too that were not
+ * answered when it was sent, and they have their place.
  */
 export function waitingMessages(
   behind: readonly TurnRow[],
@@ -31,8 +31,11 @@ export function waitingMessages(
     if (turn.trigger !== "regenerate") for (const id of messageIdsOf(turn)) ids.add(id);
   }
   if (ids.size === 0) return ids;
-  for (const id of messageIdsOf(current)) ids.delete(id);
-  return new Set(unanswered().filter((id) => ids.has(id)));
+  const own = new Set(messageIdsOf(current));
+  const list = unanswered();
+  // What stands before the turn's own message is what it was sent into, whoever names it since.
+  const behindOwn = list.slice(list.findLastIndex((id) => own.has(id)) + 1);
+  return new Set(behindOwn.filter((id) => ids.has(id)));
 }
 
 /**
@@ -70,10 +73,13 @@ export function passWaiting(desk: Pick<Desk, "host" | "transcript">, current: Tu
   transcript.moveToEnd(waitingMessages(turnsBehind(host, current.seq), current, () => transcript.unanswered(answerId)));
 }
 
-/** Turns that wait to answer messages that are removed: there is nothing left for them to answer. */
-export function orphanedTurns(open: readonly TurnRow[], removed: readonly string[]): TurnRow[] {
-  if (removed.length === 0) return [];
-  const gone = new Set(removed);
+/**
+ * Turns that wait to answer messages that are removed, or that another turn is to answer instead: there is nothing left
+ * for them to answer.
+ */
+export function orphanedTurns(open: readonly TurnRow[], taken: readonly string[]): TurnRow[] {
+  if (taken.length === 0) return [];
+  const gone = new Set(taken);
   return open.filter((turn) => {
     // Its own is the last: those before it, if any, have turns of their own.
     const own = turn.status === "accepted" ? messageIdsOf(turn).at(-1) : undefined;

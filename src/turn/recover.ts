@@ -1,3 +1,4 @@
+import { PerdureError } from "../error.ts";
 import type { UIMessage } from "../message/types.ts";
 import { batchState } from "../message/tool-answer.ts";
 import type { ActiveTurn } from "./active-turn.ts";
@@ -57,7 +58,7 @@ export async function decideRecovery(desk: Desk, active: ActiveTurn): Promise<Re
     (context.attempt === 1 || (await asks(desk, () => recovery.shouldKeepRecovering?.(context), true)));
   if (!goesOn) {
     await asks(desk, () => recovery.onExhausted?.(context), undefined);
-    const error = recovery.terminalMessage ?? DEFAULT_TERMINAL_MESSAGE;
+    const error = await explain(desk, active, recovery.terminalMessage ?? DEFAULT_TERMINAL_MESSAGE);
     return { kind: "end", end: { status: "error", error }, keepPartial: true };
   }
   const wish = (await asks(desk, () => desk.hooks.recover(context), undefined)) ?? {};
@@ -65,6 +66,19 @@ export async function decideRecovery(desk: Desk, active: ActiveTurn): Promise<Re
     return { kind: "end", end: { status: "aborted" }, keepPartial: wish.persist ?? true };
   }
   return { kind: "carry-on", continuation: context.kind === "continue" || active.continuation };
+}
+
+/** What the user reads. The app may say it in its own words. */
+async function explain(desk: Desk, active: ActiveTurn, text: string): Promise<string> {
+  const plan = desk.hooks.plan?.();
+  if (plan === undefined) return text;
+  return plan.explain(new PerdureError("limit", text), {
+    stage: "recovery",
+    requestId: active.row.id,
+    messagesPersisted: true,
+    classification: undefined,
+    partial: active.empty ? undefined : active.message,
+  });
 }
 
 /** A hook's answer, or the default when it has none or fails. */

@@ -13,6 +13,9 @@ export function repairLast(desk: Desk): void {
     repairInterruptedToolPart: (part, message) => hooks.repairToolPart(part, message),
   });
   if (repaired === last) return;
-  desk.commit(() => transcript.put(repaired));
+  desk.commit(() => {
+    transcript.put(repaired);
+    hooks.settled?.(repaired);
+  });
   output.messageUpdated(repaired);
 }

@@ -65,7 +65,8 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
   });
   const last = read.at(-1);
   const edits = change.update.some((message) => message.id === last?.id);
-  const skip = [...admission.skip, ...orphanedTurns(open, change.remove)];
+  const again = edits || request.trigger === "regenerate" ? questionOf(read) : [];
+  const skip = new Set([...admission.skip, ...orphanedTurns(open, [...change.remove, ...again.slice(-1)])]);
   const goesOn =
     request.trigger === "submit" &&
     change.add.length + change.update.length + change.remove.length === 0 &&

@@ -4,7 +4,7 @@ import type { UIMessage } from "../message/types.ts";
 import { parseMessages } from "../message/validate.ts";
 import type { Sql } from "../port.ts";
 import { submissionOf } from "../store/submission.ts";
-import { type TurnRow, unbegunTurns } from "../store/turn.ts";
+import { type TurnRow, turnsNotSkipped } from "../store/turn.ts";
 import type { Desk } from "./desk.ts";
 
 /** A turn that waits for its start, and the messages that wait with it. */
@@ -26,7 +26,7 @@ export function waitingInput({
   const unanswered = new Set(transcript.unanswered(running?.builder.id));
   const claimed = new Set(running === undefined ? [] : idsOf(running.row));
   const waiting: WaitingInput[] = [];
-  for (const turn of unbegunTurns(host)) {
+  for (const turn of turnsNotSkipped(host)) {
     const ids = idsOf(turn).filter((id) => !claimed.has(id));
     for (const id of ids) claimed.add(id);
     if (!isWaiting(turn)) continue;

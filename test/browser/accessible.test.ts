@@ -61,7 +61,10 @@ test("nobody is kept out: a dialog, a title being changed, a closed conversation
 
 test("nobody is kept out: on a phone, with the list closed and open, and offline", async () => {
   const link = await stage.openLink();
-  const tab = await stage.openTab({ through: link, context: { viewport: { width: 375, height: 700 }, isMobile: true } });
+  const tab = await stage.openTab({
+    through: link,
+    context: { viewport: { width: 375, height: 700 }, isMobile: true },
+  });
   await fill(tab);
   await expectAccessible(tab.page);
   await tab.at("menu").click();

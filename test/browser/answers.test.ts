@@ -41,10 +41,9 @@ test("markdown becomes headings, lists, a table, code that can be copied, and li
     "Survives a restart",
   ]);
   expect(await answer.locator("table tbody tr").count()).toBe(3);
-  expect(await answer.locator("input[type=checkbox]").evaluateAll((all) => all.map((box) => box.matches(":checked")))).toEqual([
-    true,
-    false,
-  ]);
+  expect(
+    await answer.locator("input[type=checkbox]").evaluateAll((all) => all.map((box) => box.matches(":checked"))),
+  ).toEqual([true, false]);
   expect(await answer.locator("strong").textContent()).toBe("strong");
   expect(await answer.locator("del").textContent()).toBe("a mistake");
   const link = answer.getByRole("link", { name: "a link" });
@@ -104,7 +103,10 @@ test("an error is told in words, what was said stays, and trying again asks agai
 
 test("a file and a picture go along: shown before, shown in the message, and told by the answer", async () => {
   const tab = await stage.openTab();
-  const png = Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==", "base64");
+  const png = Buffer.from(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+    "base64",
+  );
   await tab.at("attach-input").setInputFiles([
     { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("to be read") },
     { name: "dot.png", mimeType: "image/png", buffer: png },

@@ -40,7 +40,10 @@ export async function startApp(options: AppOptions = {}): Promise<App> {
   let output = "";
   let complaints = "";
   let life = start(0);
-  const url = await whenRunning(life);
+  const url = await whenRunning(life).catch(async (error: unknown) => {
+    await close();
+    throw error;
+  });
   const port = Number(new URL(url).port);
 
   function start(atPort: number): ChildProcess {
@@ -49,7 +52,12 @@ export async function startApp(options: AppOptions = {}): Promise<App> {
       env: {
         ...process.env,
         // Whoever runs the tests may have keys; the guide answers all the same.
-        ...{ OPENAI_BASE_URL: undefined, OPENAI_API_KEY: undefined, ANTHROPIC_API_KEY: undefined, PERDURE_MODEL: undefined },
+        ...{
+          OPENAI_BASE_URL: undefined,
+          OPENAI_API_KEY: undefined,
+          ANTHROPIC_API_KEY: undefined,
+          PERDURE_MODEL: undefined,
+        },
         PERDURE_GUIDE_DELAY: String(options.delayMs ?? 0),
         PERDURE_DIR: ".perdure",
         PERDURE_PAGE: page,
@@ -84,6 +92,11 @@ export async function startApp(options: AppOptions = {}): Promise<App> {
     await gone;
   }
 
+  async function close(): Promise<void> {
+    await kill();
+    await rm(dir, { recursive: true, force: true });
+  }
+
   return {
     url,
     port,
@@ -100,9 +113,6 @@ export async function startApp(options: AppOptions = {}): Promise<App> {
       if (!answer.ok) throw new Error(`get-messages: ${answer.status} ${await answer.text()}`);
       return (await answer.json()) as AssistantMessage[];
     },
-    async close() {
-      await kill();
-      await rm(dir, { recursive: true, force: true });
-    },
+    close,
   };
 }

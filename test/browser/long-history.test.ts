@@ -44,7 +44,9 @@ test("only the newest messages come at first, and the end of them is in sight", 
   expect(shown.length).toBeGreaterThan(10);
   expect(shown.length).toBeLessThan(FEW_MESSAGES);
   expect(bytes()).toBeLessThan(FEW_BYTES);
-  await soon(() => tab.page.locator(".scroll").evaluate((at) => at.scrollHeight - at.scrollTop - at.clientHeight)).toBeLessThan(2);
+  await soon(() =>
+    tab.page.locator(".scroll").evaluate((at) => at.scrollHeight - at.scrollTop - at.clientHeight),
+  ).toBeLessThan(2);
 });
 
 test("going up brings older ones, a page at a time, without a gap, and what is read stays in its place", async () => {

@@ -27,7 +27,11 @@ export async function pageFolder(): Promise<string> {
 
 async function fingerprint(): Promise<string> {
   const hash = createHash("sha256");
-  for (const path of sourcePaths()) hash.update(path).update("\0").update(await readFile(join(root, path)));
+  for (const path of sourcePaths())
+    hash
+      .update(path)
+      .update("\0")
+      .update(await readFile(join(root, path)));
   return hash.digest("hex").slice(0, 16);
 }
 

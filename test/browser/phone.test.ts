@@ -36,7 +36,8 @@ async function expectReachable(target: Locator): Promise<void> {
       const { left, top, width, height } = at.getBoundingClientRect();
       const front = document.elementFromPoint(left + width / 2, top + height / 2);
       let opacity = 1;
-      for (let up: Element | null = at; up !== null; up = up.parentElement) opacity *= Number(getComputedStyle(up).opacity);
+      for (let up: Element | null = at; up !== null; up = up.parentElement)
+        opacity *= Number(getComputedStyle(up).opacity);
       return {
         what: at.getAttribute("data-testid"),
         width: Math.round(width),
@@ -109,6 +110,27 @@ test("the list is a drawer: opens, closes by button, curtain and Escape, and cho
   expect(tab.conversation()).toBe(id);
 });
 
+test("what was said last is in sight, after each question and each answer, also with tall ones above", async () => {
+  const tab = await openPhone();
+  const left = () => tab.page.locator(".scroll").evaluate((at) => at.scrollHeight - at.scrollTop - at.clientHeight);
+  await tab.ask("Show me some markdown");
+  await soon(left).toBeLessThan(3);
+  await tab.ask("What is the weather in Lisbon?");
+  await soon(left).toBeLessThan(3);
+  await tab.at("tool-card").getByRole("button").tap();
+  await tab.send("Show me an approval");
+  await tab.at("approval").waitFor();
+  await tab.settles();
+  await soon(left).toBeLessThan(3);
+  await tab.at("approve").tap();
+  await soon(() => tab.lastText()).toContain("You approved");
+  await tab.settles();
+  await soon(left).toBeLessThan(3);
+  await tab.ask("Show me some markdown");
+  await soon(left).toBeLessThan(3);
+  expect(await tab.at("jump").count()).toBe(0);
+});
+
 test("everything can be reached with a finger", async () => {
   const tab = await openPhone();
   await expectReachable(tab.at("suggestion").first());
@@ -119,6 +141,15 @@ test("everything can be reached with a finger", async () => {
   await tab.settles();
   for (const name of ["regenerate", "copy"]) await expectReachable(tab.lastAnswer().getByTestId(name));
   await expectReachable(tab.at("message").first().getByTestId("edit"));
+  await tab.at("message").first().getByTestId("edit").tap();
+  await tab.at("edit-form").waitFor();
+  const hidden = () =>
+    tab.page.evaluate(() => {
+      const [box, field] = [document.querySelector(".scroll"), document.activeElement];
+      return (box?.getBoundingClientRect().top ?? 0) - (field?.getBoundingClientRect().top ?? 0);
+    });
+  await soon(hidden).toBeLessThan(1);
+  await tab.at("edit-form").getByRole("button", { name: "Cancel" }).tap();
   await expectReachable(tab.at("clear"));
 
   await tab.send("Show me an approval");

@@ -11,7 +11,8 @@ const CHUNK = 500;
 class Seeder extends Conversations {
   async seed(id: string, messages: readonly AssistantMessage[]): Promise<void> {
     const conversation = await this.subAgent(Assistant, id);
-    for (let at = 0; at < messages.length; at += CHUNK) await conversation.persistMessages(messages.slice(at, at + CHUNK));
+    for (let at = 0; at < messages.length; at += CHUNK)
+      await conversation.persistMessages(messages.slice(at, at + CHUNK));
   }
 }
 

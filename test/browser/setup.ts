@@ -43,7 +43,8 @@ export function useStage(options: AppOptions | (() => Promise<AppOptions>) = {})
 
   beforeAll(async () => {
     const settings = typeof options === "function" ? await options() : options;
-    [app, browser] = await Promise.all([startApp(settings), launchBrowser()]);
+    browser = await launchBrowser();
+    app = await startApp(settings);
   }, 60_000);
   afterEach(async ({ task }) => {
     if (task.result?.state === "fail") console.error(`The app complained:\n${app?.complaints()}`);

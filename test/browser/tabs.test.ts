@@ -48,7 +48,10 @@ test("both ask at the same time: both are answered, in one order", async () => {
   }
   await tab.sees(() => tab.messages(), await other.messages());
   const stored = await stage.app.stored(tab.conversation());
-  await tab.sees(async () => (await tab.messages()).map(({ id }) => id), stored.map(({ id }) => id));
+  await tab.sees(
+    async () => (await tab.messages()).map(({ id }) => id),
+    stored.map(({ id }) => id),
+  );
 });
 
 test("edit, regenerate and clear in one tab are seen in the other", async () => {

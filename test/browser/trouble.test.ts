@@ -36,17 +36,19 @@ async function serveText(answer: (path: string) => { status: number; body: strin
 test("console errors, uncaught errors, refused and failed requests are noticed, expected ones are not", async () => {
   const site = await serveText((path) => ({ status: path === "/none" ? 404 : 200, body: "<h1>here</h1>" }));
   const { page, trouble } = await openPage(`http://127.0.0.1:${site.port}/`);
-  await page.evaluate(() => void console.log("all is well"));
+  await page.evaluate(() => console.log("all is well"));
   await page.evaluate(async () => void (await fetch("/fine")));
   expect(trouble.list()).toEqual([]);
-  await page.evaluate(() => void console.error("bad"));
-  await page.evaluate(() => void console.warn("odd"));
+  await page.evaluate(() => console.error("bad"));
+  await page.evaluate(() => console.warn("odd"));
   await page.evaluate(() => void setTimeout(() => Promise.reject(new Error("thrown")), 0));
   await page.evaluate(async () => void (await fetch("/none")));
-  await soon(() => trouble.list().join("\n")).toMatch(/error: bad[^]*warning: odd[^]*uncaught[^]*thrown[^]*refused: 404/);
+  await soon(() => trouble.list().join("\n")).toMatch(
+    /error: bad[^]*warning: odd[^]*uncaught[^]*thrown[^]*refused: 404/,
+  );
   const before = trouble.list().length;
   trouble.expect(/bad/);
-  await page.evaluate(() => void console.error("bad"));
+  await page.evaluate(() => console.error("bad"));
   expect(trouble.list()).toHaveLength(before);
   site.close();
 });

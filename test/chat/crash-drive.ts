@@ -30,8 +30,8 @@ export interface Seen extends Fact {
 export interface Result {
   readonly messages: readonly UIMessage[];
   readonly calls: number;
-  /** Every execution of a tool: its name and its call. */
-  readonly ran: readonly { readonly name: string; readonly call: string }[];
+  /** Every execution of a tool: its name, its call, and the idempotency key if it was given one. */
+  readonly ran: readonly { readonly name: string; readonly call: string; readonly key: string | undefined }[];
 }
 
 export interface Driver {
@@ -117,12 +117,12 @@ export async function connect(child: Program): Promise<Driver> {
 }
 
 /** Waits until nothing runs. Nobody is connected for that, and nobody is woken. */
-export async function lookAt(child: Program): Promise<Look> {
+export async function lookAt<L extends Look = Look>(child: Program): Promise<L> {
   await child.waitFor("ready");
   const id = child.facts.filter(({ type }) => type === "look").length;
   const command: Command = { type: "look", id };
   await child.send(command);
-  return (await child.waitFor((fact) => fact.type === "look" && fact.id === id)) as Look;
+  return (await child.waitFor((fact) => fact.type === "look" && fact.id === id)) as L;
 }
 
 /** What a client does whenever it is asked something: it runs its tool, and approves. */
@@ -160,6 +160,13 @@ export async function untilAnswered(child: Program, driver?: () => Promise<Drive
 
 /** In a later life, before the model goes on: what the log gives to who comes back. */
 export async function replayed(child: Program): Promise<readonly Seen[]> {
+  const { driver, log } = await comeBack(child);
+  driver.close();
+  return log;
+}
+
+/** The same, and stays. */
+export async function comeBack(child: Program): Promise<{ driver: Driver; log: readonly Seen[] }> {
   const driver = await connect(child);
   const offer = driver.frames.find(({ type }) => type === RESUMING);
   if (offer !== undefined) {
@@ -167,8 +174,18 @@ export async function replayed(child: Program): Promise<readonly Seen[]> {
     await driver.flushed();
   }
   const seen = driver.frames.filter(({ replay, seq }) => replay === true && seq !== undefined);
-  driver.close();
-  return seen.map(({ id, seq, body }) => ({ type: "seen", request: id ?? "", seq: seq ?? -1, body: body ?? "" }));
+  const log = seen.map(({ id, seq, body }): Seen => {
+    return { type: "seen", request: id ?? "", seq: seq ?? -1, body: body ?? "" };
+  });
+  return { driver, log };
+}
+
+/** All that was seen of the stream that is offered comes again, in order, once, and nothing else in its place. */
+export function expectSameLog(log: readonly Seen[], before: readonly Life[]): void {
+  const request = log[0]?.request;
+  const seen = seenIn(before.flatMap((life) => life.facts)).filter((one) => one.request === request);
+  expect(log.map(({ seq }) => seq)).toEqual(log.map((_, at) => at));
+  for (const { seq, body } of seen) expect(log[seq]?.body).toBe(body);
 }
 
 export function resultOf({ messages, calls }: Look, dir: string): Result {
@@ -178,7 +195,10 @@ export function resultOf({ messages, calls }: Look, dir: string): Result {
         .split("\n")
         .filter((line) => line !== "")
     : [];
-  const ran = lines.map((line) => ({ name: line.split(" ")[0] ?? "", call: line.split(" ")[1] ?? "" }));
+  const ran = lines.map((line) => {
+    const [name = "", call = "", key] = line.split(" ");
+    return { name, call, key };
+  });
   return { messages, calls, ran };
 }
 
@@ -215,7 +235,7 @@ export function expectKept(outcome: CrashOutcome<Result>, lastLife?: Pick<Life, 
 }
 
 /** Every chunk that a client saw has its place in what is stored: the id, the texts in order, and the results. */
-function expectStored(chunks: readonly UIMessageChunk[], messages: readonly UIMessage[]): void {
+export function expectStored(chunks: readonly UIMessageChunk[], messages: readonly UIMessage[]): void {
   const start = chunks.find((chunk) => chunk.type === "start");
   const id = start?.type === "start" ? start.messageId : undefined;
   const named = messages.find((message) => message.id === id);
@@ -224,7 +244,7 @@ function expectStored(chunks: readonly UIMessageChunk[], messages: readonly UIMe
   const text = chunks.map((chunk) => (chunk.type === "text-delta" ? chunk.delta : "")).join("");
   expect(textIn(answer)).toContain(text);
   for (const chunk of chunks) {
-    if (chunk.type !== "tool-output-available") continue;
+    if (chunk.type !== "tool-output-available" || chunk.preliminary === true) continue;
     const part = answer?.parts.find((one) => isToolPart(one) && one.toolCallId === chunk.toolCallId);
     expect(part, `the result of ${chunk.toolCallId}`).toMatchObject({
       state: "output-available",

@@ -3,7 +3,17 @@ import type { Program } from "perdure/testing";
 import { expect, test } from "vitest";
 import { env, expectCovered, MATRIX_MS } from "../crash/drive.ts";
 import { textIn, user } from "./client.ts";
-import { connect, expectKept, lookAt, replayed, type Result, resultOf, seenIn, untilAnswered } from "./crash-drive.ts";
+import {
+  connect,
+  expectKept,
+  expectSameLog,
+  lookAt,
+  replayed,
+  type Result,
+  resultOf,
+  seenIn,
+  untilAnswered,
+} from "./crash-drive.ts";
 
 const program = new URL("./crash-program.ts", import.meta.url);
 const TEXT = "I will look it up. Found it. You are near. It is sent. Done.";
@@ -33,12 +43,7 @@ test(
       env: { ...env, HOLD: "1" },
       drive: ask,
       async resume(child, before) {
-        const log = await replayed(child);
-        // All that was seen of the stream that is offered comes again, in order, once, and nothing else in its place.
-        const request = log[0]?.request;
-        const seen = seenIn(before.flatMap((life) => life.facts)).filter((one) => one.request === request);
-        expect(log.map(({ seq }) => seq)).toEqual(log.map((_, at) => at));
-        for (const { seq, body } of seen) expect(log[seq]?.body).toBe(body);
+        expectSameLog(await replayed(child), before);
         await child.send({ type: "release" });
       },
       finish,

@@ -47,7 +47,14 @@ export function App(): ReactNode {
         close();
       }}
     >
-      <a className="skip-link" href={`#${COMPOSER_ID}`}>
+      <a
+        className="skip-link"
+        href={`#${COMPOSER_ID}`}
+        onClick={(event) => {
+          event.preventDefault();
+          document.getElementById(COMPOSER_ID)?.focus();
+        }}
+      >
         Skip to the message
       </a>
       <div ref={drawer} className="drawer" data-open={isDrawer || undefined} inert={isNarrow && !wantsList}>

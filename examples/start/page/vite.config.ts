@@ -10,6 +10,7 @@ export default defineConfig({
   plugins: [react()],
   /** `perdure/react` means `src`, so that the package need not be built first. */
   resolve: { conditions: ["perdure-source", ...defaultClientConditions] },
-  build: { outDir: "dist", emptyOutDir: true },
+  // One file is right for a page that needs all of it at once; `npm start` should not warn about that.
+  build: { outDir: "dist", emptyOutDir: true, chunkSizeWarningLimit: 1000 },
   server: { proxy: { "/agents": { target: agents, ws: true }, "/info": agents } },
 });

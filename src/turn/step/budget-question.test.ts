@@ -23,9 +23,11 @@ test("the question is a step of its own with a call that waits for a person", ()
   expect(question !== undefined && isAwaitingAnswer(question)).toBe(true);
 });
 
-test("the text says whose budget is used up, and how much of it, in its own unit", () => {
-  expect(budgetText(over)).toContain("The budget of this session is used up ($1.2500 of $1.0000).");
-  expect(budgetText({ ...over, over: "turn", what: "tokens", used: 1200.4, limit: 1000 })).toContain(
-    "The budget of this turn is used up (1200 tokens of 1000 tokens).",
+test("the text says whose budget it is, and how much of it is used, in its own unit", () => {
+  expect(budgetText(over)).toContain(
+    "The budget of this session does not allow another step ($1.2500 of $1.0000 used).",
+  );
+  expect(budgetText({ ...over, over: "turn", what: "tokens", used: 900.4, limit: 1000, needed: 200 })).toContain(
+    "The budget of this turn does not allow another step (900 tokens of 1000 tokens used: the next call may need 200 tokens).",
   );
 });

@@ -8,9 +8,14 @@ import type { OverBudget } from "../../session/ledger.ts";
  */
 export { BUDGET_TOOL };
 
+/** What the question is about. */
+export function budgetInput({ over, used, limit, what }: OverBudget) {
+  return { scope: over, used, limit, what };
+}
+
 /** The question as chunks of the answer. */
 export function budgetQuestion(toolCallId: string, over: OverBudget): UIMessageChunk[] {
-  const input = { scope: over.over, used: over.used, limit: over.limit, what: over.what };
+  const input = budgetInput(over);
   return [
     { type: "start-step" },
     { type: "tool-input-available", toolCallId, toolName: BUDGET_TOOL, input, dynamic: true },
@@ -21,8 +26,10 @@ export function budgetQuestion(toolCallId: string, over: OverBudget): UIMessageC
 /** What the user reads when a hard limit is reached. What was said so far stays, and can be gone on with. */
 export function budgetText(over: OverBudget): string {
   const amount = (value: number) => (over.what === "cost" ? `$${value.toFixed(4)}` : `${Math.round(value)} tokens`);
+  const used = `${amount(over.used)} of ${amount(over.limit)} used`;
+  const why = over.used < over.limit ? `: the next call may need ${amount(over.needed)}` : "";
   return (
-    `The budget of this ${over.over} is used up (${amount(over.used)} of ${amount(over.limit)}). ` +
+    `The budget of this ${over.over} does not allow another step (${used}${why}). ` +
     "The answer is paused here; it can be continued once the budget is raised."
   );
 }

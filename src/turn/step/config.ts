@@ -88,7 +88,7 @@ export type PrepareStepContext<TOOLS extends ToolSet = ToolSet> = Parameters<Pre
   readonly experimental_context?: unknown;
 };
 
-/** What `beforeStep` may change for one model call. */
+/** What `beforeStep` may change for one model call; `experimental_context` also for the steps after it. */
 export interface StepConfig<TOOLS extends ToolSet = ToolSet> extends Pick<
   TurnConfig<TOOLS>,
   "toolChoice" | "activeTools" | "system" | "instructions" | "messages" | "providerOptions" | "experimental_context"
@@ -129,7 +129,7 @@ export interface ChunkContext<TOOLS extends ToolSet = ToolSet> {
 
 /** Where a turn failed, for `onChatError`. */
 export interface ChatErrorContext {
-  /** `turn`: before the model was asked. `stream`: the model failed. `recovery`: it could not be carried on. */
+  /** `turn`: a setting or a hook failed. `stream`: the model failed. `recovery`: it is not carried on any more. */
   readonly stage: "turn" | "stream" | "recovery";
   readonly requestId: string;
   /** Whether the messages that the turn answers are stored. */

@@ -1,40 +1,8 @@
 import { expect, test } from "vitest";
-import { type MessageBuilder, newBuilder, toMessage } from "../../message/builder.ts";
-import { takeChunk } from "../../message/admit.ts";
-import { applyChunk } from "../../message/fold.ts";
-import type { Part, UIMessageChunk } from "../../message/types.ts";
+import { Step } from "../../../test/support/step-attempts.ts";
+import type { UIMessageChunk } from "../../message/types.ts";
 import { NOT_RUN_TEXT } from "./fit-calls.ts";
 import { StepFit } from "./fit.ts";
-
-/** The parts of the step, and what went out. Begins with what an attempt has left that was cut. */
-class Step {
-  readonly builder: MessageBuilder = newBuilder("m");
-  readonly sent: UIMessageChunk[] = [];
-
-  constructor(...left: UIMessageChunk[]) {
-    applyChunk(this.builder, { type: "start-step" });
-    for (const chunk of left) this.put(chunk);
-  }
-
-  /** Nothing that goes out needs to be put right on the way. */
-  put(chunk: UIMessageChunk): void {
-    expect(takeChunk(this.builder, chunk)).toEqual([chunk]);
-    this.sent.push(chunk);
-  }
-
-  /** One more attempt, from its first chunk to its end. @returns what went out of it. */
-  again(...chunks: UIMessageChunk[]): UIMessageChunk[] {
-    const before = this.sent.length;
-    const fit = new StepFit(this.builder, 1);
-    for (const chunk of chunks) for (const one of fit.take(chunk)) this.put(one);
-    for (const one of fit.finish()) this.put(one);
-    return this.sent.slice(before);
-  }
-
-  get parts(): Part[] {
-    return toMessage(this.builder).parts.slice(1);
-  }
-}
 
 const start = (id: string): UIMessageChunk => ({ type: "text-start", id });
 const delta = (id: string, text: string): UIMessageChunk => ({ type: "text-delta", id, delta: text });

@@ -5,12 +5,14 @@ import type { StepRun } from "./step-run.ts";
 /** Whether a call may run, must wait for a person, or may not run at all. */
 export type ApprovalNeed = "free" | { readonly denied: boolean; readonly reason: string | undefined };
 
+type Judged = Pick<StepRun, "turn" | "context">;
+
 /**
  * Asks the turn's `toolApproval`, then the tool's own `needsApproval`. What they throw ends the turn: a call that
  * cannot be judged must not run.
  */
 export async function needsApproval(
-  run: StepRun,
+  run: Judged,
   part: ToolPart,
   tool: Tool,
   messages: readonly ModelMessage[],
@@ -33,11 +35,7 @@ export async function needsApproval(
   return needed ? { denied: false, reason: undefined } : "free";
 }
 
-async function configured(
-  run: StepRun,
-  part: ToolPart,
-  messages: readonly ModelMessage[],
-): Promise<ToolApprovalStatus> {
+async function configured(run: Judged, part: ToolPart, messages: readonly ModelMessage[]): Promise<ToolApprovalStatus> {
   const { toolApproval } = run.turn.config;
   const name = toolName(part);
   if (toolApproval === undefined) return undefined;

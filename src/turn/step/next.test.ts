@@ -23,9 +23,9 @@ function* allFacts(): Generator<StepFacts> {
 
 const states = [...allFacts()];
 
-/** Runs a check over all states and says which one fails it. */
-function always(check: (facts: StepFacts, move: StepMove) => boolean): void {
-  expect(states.filter((facts) => !check(facts, nextStep(facts)))).toEqual([]);
+/** The states whose move breaks a rule. */
+function breaks(rule: (facts: StepFacts, move: StepMove) => boolean): StepFacts[] {
+  return states.filter((facts) => !rule(facts, nextStep(facts)));
 }
 
 test("all states are looked at once", () => {
@@ -35,45 +35,57 @@ test("all states are looked at once", () => {
 });
 
 test("what is ready runs first, then what others have to do is waited for, and nothing else is done meanwhile", () => {
-  always(({ calls }, move) => (move.kind === "run") === calls.includes("ready"));
-  always(({ calls }, move) => (move.kind === "wait") === (calls.includes("waiting") && !calls.includes("ready")));
+  expect(breaks(({ calls }, move) => (move.kind === "run") === calls.includes("ready"))).toEqual([]);
+  expect(
+    breaks(({ calls }, move) => (move.kind === "wait") === (calls.includes("waiting") && !calls.includes("ready"))),
+  ).toEqual([]);
 });
 
 test("the model is called only when every call has its end", () => {
-  always(({ calls }, move) => move.kind !== "call" || calls.every((call) => call === "settled"));
+  expect(breaks(({ calls }, move) => move.kind !== "call" || calls.every((call) => call === "settled"))).toEqual([]);
 });
 
 test("a turn is done only when nothing is left to run or to wait for", () => {
-  always(({ calls }, move) => move.kind !== "done" || calls.every((call) => call === "settled"));
+  expect(breaks(({ calls }, move) => move.kind !== "done" || calls.every((call) => call === "settled"))).toEqual([]);
 });
 
 test("the step of a call is the number of those before it, and never beyond the limit", () => {
-  always(({ called, maxSteps }, move) => move.kind !== "call" || (move.step === called && move.step < maxSteps));
+  expect(
+    breaks(({ called, maxSteps }, move) => move.kind !== "call" || (move.step === called && move.step < maxSteps)),
+  ).toEqual([]);
 });
 
 test("a turn that has not asked its model does so before it ends, unless a person refused", () => {
-  always(({ called, refused }, move) => called > 0 || move.kind !== "done" || (refused && move.why === "refused"));
+  expect(
+    breaks(({ called, refused }, move) => called > 0 || move.kind !== "done" || (refused && move.why === "refused")),
+  ).toEqual([]);
 });
 
 test("each end has its reason", () => {
-  always(({ refused }, move) => move.kind !== "done" || (move.why === "refused") === refused);
-  always(({ stop }, move) => move.kind !== "done" || move.why !== "stopped" || stop);
-  always(
-    ({ calls, steered }, move) => move.kind !== "done" || move.why !== "answered" || (calls.length === 0 && !steered),
-  );
-  always(
-    ({ called, maxSteps, calls, steered }, move) =>
-      move.kind !== "done" || move.why !== "steps" || (called >= maxSteps && (calls.length > 0 || steered)),
-  );
+  expect(breaks(({ refused }, move) => move.kind !== "done" || (move.why === "refused") === refused)).toEqual([]);
+  expect(breaks(({ stop }, move) => move.kind !== "done" || move.why !== "stopped" || stop)).toEqual([]);
+  expect(
+    breaks(
+      ({ calls, steered }, move) => move.kind !== "done" || move.why !== "answered" || (calls.length === 0 && !steered),
+    ),
+  ).toEqual([]);
+  expect(
+    breaks(
+      ({ called, maxSteps, calls, steered }, move) =>
+        move.kind !== "done" || move.why !== "steps" || (called >= maxSteps && (calls.length > 0 || steered)),
+    ),
+  ).toEqual([]);
 });
 
 test("the same facts give the same move, in whatever order the calls are, and are left as they were", () => {
   const freeze = (facts: StepFacts): StepFacts => Object.freeze({ ...facts, calls: Object.freeze([...facts.calls]) });
-  always((facts, move) => JSON.stringify(nextStep(freeze(facts))) === JSON.stringify(move));
-  always((facts, move) => {
-    const turned = { ...facts, calls: facts.calls.toReversed() };
-    return JSON.stringify(nextStep(turned)) === JSON.stringify(move);
-  });
+  expect(breaks((facts, move) => JSON.stringify(nextStep(freeze(facts))) === JSON.stringify(move))).toEqual([]);
+  expect(
+    breaks((facts, move) => {
+      const turned = { ...facts, calls: facts.calls.toReversed() };
+      return JSON.stringify(nextStep(turned)) === JSON.stringify(move);
+    }),
+  ).toEqual([]);
 });
 
 test("a turn comes to its end, whatever its calls do and its conditions say", () => {

@@ -5,17 +5,19 @@ import { estimateTokens } from "../../context/estimate.ts";
 import { toolName } from "../../message/types.ts";
 import type { ActiveTurn } from "../active-turn.ts";
 import type { LedgerEntry } from "../../session/charge.ts";
+import type { OverBudget } from "../../session/ledger.ts";
+import { digestOf } from "../../tool/digest.ts";
 import { type AttemptFact, nextAttempt } from "../attempts.ts";
 import type { ChatTurnOptions, TurnEnd } from "../chat-types.ts";
 import type { Desk } from "../desk.ts";
 import { type ChatErrorClassification, describeProviderError, retryAfterMs, wasRefused } from "../provider-error.ts";
 import { closeSteers, takeSteers, waitingSteers } from "../steer.ts";
 import { stepsOf, settledParts } from "./answer.ts";
-import { budgetQuestion, budgetText, BUDGET_TOOL } from "./budget-question.ts";
+import { budgetInput, budgetQuestion, budgetText, BUDGET_TOOL } from "./budget-question.ts";
 import type { ChatErrorContext } from "./config.ts";
 import { named, type Tried, tryCall, watch } from "./model-call.ts";
 import { nextStep, type StepFacts } from "./next.ts";
-import type { StepPlan } from "./plan.ts";
+import type { PreparedTurn, StepPlan } from "./plan.ts";
 import { stepRecord } from "./record.ts";
 import { StepRun } from "./step-run.ts";
 import { runCalls, standingOf } from "./tool-calls.ts";
@@ -70,6 +72,10 @@ function toFact({
 
 type Fail = (error: unknown, classification: ChatErrorClassification) => Promise<TurnEnd | undefined>;
 
+function textOf(instructions: PreparedTurn["instructions"]): string {
+  return typeof instructions === "string" ? instructions : JSON.stringify(instructions ?? "");
+}
+
 class StepLoop {
   readonly #run: StepRun;
   readonly #fail: Fail;
@@ -83,8 +89,8 @@ class StepLoop {
   constructor(run: StepRun, fail: Fail) {
     this.#run = run;
     this.#fail = fail;
-    const { builder, leftAt } = run.active;
-    this.#open = run.called > 0 && leftAt !== "finish-step";
+    const { builder, stepsEnded } = run.active;
+    this.#open = run.called > stepsEnded;
     this.#begun = stepsOf(builder.parts.slice(builder.inherited)).length;
   }
 
@@ -153,9 +159,10 @@ class StepLoop {
       if (model === undefined) throw new Error("The list of models is empty.");
       const change = (await plan.beforeStep(await this.#stepContext(step, model, base, own))) ?? {};
       if (run.signal.aborted) return undefined;
+      if (change.experimental_context !== undefined) run.context = change.experimental_context;
       const chosen = change.model ?? model;
       const reserved = this.#reserve(step, facts.length + 1, next.model, chosen, [...base, ...own]);
-      if ("end" in reserved) return reserved.end;
+      if ("over" in reserved) return this.#overBudget(reserved.over);
       const messages = change.messages ?? [...base, ...(await run.own())];
       this.#sent = messages;
       const tried = await tryCall(run, { ...reserved, step, model: chosen, messages, change });
@@ -212,7 +219,7 @@ class StepLoop {
     modelIndex: number,
     model: LanguageModel,
     messages: ModelMessage[],
-  ): { callId: string; maxOutputTokens: number | undefined } | { end: TurnEnd } {
+  ): { callId: string; maxOutputTokens: number | undefined } | { over: OverBudget } {
     const { plan, desk, active, turn } = this.#run;
     const callId = newId("call");
     const { provider, modelId } = named(model);
@@ -221,7 +228,7 @@ class StepLoop {
     const steers = this.#begun <= step ? waitingSteers(desk) : [];
     const said = steers.map(({ message }): ModelMessage => ({ role: "user", content: JSON.stringify(message.parts) }));
     const { limited } = plan.ledger;
-    const input = limited ? estimateTokens([...messages, ...said], String(turn.instructions ?? ""), turn.tools) : 0;
+    const input = limited ? estimateTokens([...messages, ...said], textOf(turn.instructions), turn.tools) : 0;
     const verdict = desk.commit(() => {
       const found = plan.ledger.reserve({
         id: callId,
@@ -243,7 +250,7 @@ class StepLoop {
       }
       return found;
     }, "commit");
-    if (!verdict.ok) return { end: this.#overBudget(verdict) };
+    if (!verdict.ok) return { over: verdict };
     if (steers.length > 0)
       closeSteers(
         desk,
@@ -252,11 +259,24 @@ class StepLoop {
     return { callId, maxOutputTokens: limited ? output : maxOutputTokens };
   }
 
-  #overBudget(verdict: Parameters<typeof budgetText>[0]): TurnEnd {
-    const { active, desk } = this.#run;
+  async #overBudget(verdict: OverBudget): Promise<TurnEnd | undefined> {
+    const { active, desk, plan, called, signal } = this.#run;
     desk.host.emit("chat:budget_reached", { requestId: active.row.id, scope: verdict.over, limit: verdict.limit });
     if (verdict.kind === "hard") return { status: "error", error: budgetText(verdict) };
-    for (const chunk of budgetQuestion(newId("budget"), verdict)) active.take({ chunk });
+    const toolCallId = newId("budget");
+    const input = budgetInput(verdict);
+    const digest = await digestOf(BUDGET_TOOL, input);
+    if (signal.aborted) return undefined;
+    const { approvalTimeoutMs } = desk.hooks.settings();
+    const expiresAt = approvalTimeoutMs > 0 ? desk.host.clock.now() + approvalTimeoutMs : null;
+    // Asked like any other question, and listed with them.
+    active.log.also(() =>
+      plan.book.ask({
+        ...{ messageId: active.builder.id, toolCallId, turnId: active.row.id, step: called },
+        ...{ tool: BUDGET_TOOL, input, digest, replay: "never", expiresAt },
+      }),
+    );
+    for (const chunk of budgetQuestion(toolCallId, verdict)) active.take({ chunk });
     return { status: "completed" };
   }
 

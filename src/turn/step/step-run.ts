@@ -17,6 +17,8 @@ export class StepRun {
   readonly options: ChatTurnOptions;
   /** Settled model calls of this turn, and what is known of each. */
   readonly metas: StepMeta[];
+  /** What tools and conditions get as their context. `beforeStep` may change it. */
+  context: unknown;
   #base: ModelMessage[] | undefined;
 
   constructor(desk: Desk, active: ActiveTurn, plan: StepPlan, turn: PreparedTurn, options: ChatTurnOptions) {
@@ -25,6 +27,7 @@ export class StepRun {
     this.plan = plan;
     this.turn = turn;
     this.options = options;
+    this.context = turn.config.experimental_context;
     this.metas = plan.ledger.settledCalls(active.row.seq).map((call) => ({
       stepNumber: call.step,
       callId: call.id,
@@ -73,10 +76,6 @@ export class StepRun {
     const own = await this.own();
     const steps = stepsOf(settledParts(this.active.builder, this.called));
     return this.metas.map((meta, i) => stepRecord({ ...meta, context: this.context }, steps[i] ?? [], own));
-  }
-
-  get context(): unknown {
-    return this.turn.config.experimental_context;
   }
 }
 

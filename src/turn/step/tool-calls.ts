@@ -47,19 +47,22 @@ export async function runCalls(run: StepRun, messages: readonly ModelMessage[]):
     if (run.signal.aborted) return;
     orders.push({ part, order });
   }
-  for (const { part, order } of orders) {
-    if (order.kind === "settle") for (const chunk of order.chunks) active.take({ chunk });
-    if (order.kind === "ask") active.take({ chunk: question(part, order.reason) });
-  }
   const { approvalTimeoutMs } = desk.hooks.settings();
   const now = desk.host.clock.now();
-  active.log.flush("sync", () => {
+  // One commit: a question that anybody sees is on the books.
+  desk.commit(() => {
     for (const { part, order } of orders) {
-      if (order.kind === "settle") continue;
-      const intent = intentOf(run, part, order);
-      if (order.kind === "run") plan.book.start(intent);
-      else plan.book.ask({ ...intent, expiresAt: approvalTimeoutMs > 0 ? now + approvalTimeoutMs : null });
+      if (order.kind === "settle") for (const chunk of order.chunks) active.take({ chunk });
+      if (order.kind === "ask") active.take({ chunk: question(part, order.reason) });
     }
+    active.log.flush("sync", () => {
+      for (const { part, order } of orders) {
+        if (order.kind === "settle") continue;
+        const intent = intentOf(run, part, order);
+        if (order.kind === "run") plan.book.start(intent);
+        else plan.book.ask({ ...intent, expiresAt: approvalTimeoutMs > 0 ? now + approvalTimeoutMs : null });
+      }
+    });
   });
   const running = orders.flatMap(({ part, order }) => (order.kind === "run" ? [{ part, order }] : []));
   if (running.length === 0) return;
@@ -149,8 +152,10 @@ async function runOne(
     outcome.kind === "output"
       ? { type: "tool-output-available", toolCallId, output: outcome.output }
       : { type: "tool-output-error", toolCallId, errorText: outcome.errorText };
-  active.take({ chunk });
-  active.log.flush("sync", () => plan.book.settle(messageId, toolCallId, clock.now()));
+  desk.commit(() => {
+    active.take({ chunk });
+    active.log.flush("sync", () => plan.book.settle(messageId, toolCallId, clock.now()));
+  });
   const { afterToolCall } = plan;
   if (afterToolCall === undefined) return;
   const context = { ...contextOf(run, { ...part, input }, messages), durationMs: clock.now() - began };

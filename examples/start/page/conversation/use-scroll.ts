@@ -5,6 +5,9 @@ const NEAR_PX = 48;
 /** Positions are rounded; so much is not a movement. */
 const SAME_PX = 2;
 
+/** What a reader scrolls with. */
+const HANDS = ["wheel", "touchmove", "pointerdown", "keydown"] as const;
+
 export interface Scroll {
   readonly outer: RefObject<HTMLDivElement | null>;
   readonly inner: RefObject<HTMLDivElement | null>;
@@ -18,10 +21,13 @@ export function useScroll(): Scroll {
   const outer = useRef<HTMLDivElement>(null);
   const inner = useRef<HTMLDivElement>(null);
   const follows = useRef(true);
+  /** The reader has done something that may scroll since the end was last gone to. */
+  const isHandled = useRef(false);
   const [isAway, setIsAway] = useState(false);
 
   const toEnd = useCallback(() => {
     follows.current = true;
+    isHandled.current = false;
     setIsAway(false);
     // Without messages there is a page to read from its top.
     const box = outer.current;
@@ -31,23 +37,39 @@ export function useScroll(): Scroll {
   useLayoutEffect(() => {
     const [box, content] = [outer.current, inner.current];
     if (box === null || content === null) return;
-    let lastTop = box.scrollTop;
+    let [lastTop, lastHeight] = [box.scrollTop, box.scrollHeight];
     const onScroll = () => {
       const left = box.scrollHeight - box.scrollTop - box.clientHeight;
+      const isUp = box.scrollTop < lastTop - SAME_PX;
+      // The browser moves it too, when it draws a message that it had only guessed the height of.
+      const isReader = isHandled.current || Math.abs(box.scrollHeight - lastHeight) <= SAME_PX;
       // Content that shrinks moves the reader up too, but to the very end.
       if (left <= SAME_PX || (box.scrollTop > lastTop && left < NEAR_PX)) follows.current = true;
-      else if (box.scrollTop < lastTop - SAME_PX) follows.current = false;
-      lastTop = box.scrollTop;
+      else if (isUp && isReader) follows.current = false;
+      [lastTop, lastHeight] = [box.scrollTop, box.scrollHeight];
       setIsAway(!follows.current && left > NEAR_PX);
     };
-    const sizes = new ResizeObserver(() => (follows.current ? toEnd() : onScroll()));
+    const onHand = (event: Event) => {
+      isHandled.current = true;
+      // Before the movement, or what grows meanwhile pulls the reader back.
+      if (event instanceof WheelEvent && event.deltaY < 0) follows.current = false;
+    };
+    const sizes = new ResizeObserver(() => {
+      // A message that is being changed stays where it is.
+      const isEditing =
+        document.activeElement instanceof HTMLTextAreaElement && content.contains(document.activeElement);
+      if (follows.current && !isEditing) toEnd();
+      else onScroll();
+    });
     sizes.observe(box);
     sizes.observe(content);
     box.addEventListener("scroll", onScroll, { passive: true });
+    for (const type of HANDS) box.addEventListener(type, onHand, { passive: true });
     toEnd();
     return () => {
       sizes.disconnect();
       box.removeEventListener("scroll", onScroll);
+      for (const type of HANDS) box.removeEventListener(type, onHand);
     };
   }, [toEnd]);
 

@@ -1,0 +1,85 @@
+import { type CrashMatrixOptions, crashMatrix, crashRun, type Program } from "perdure/testing";
+import { expect, test } from "vitest";
+import { INTERRUPTED_TEXT } from "../../src/message/repair.ts";
+import { toolParts } from "../../src/message/types.ts";
+import { textIn } from "../chat/client.ts";
+import { every, expectCovered, MATRIX_MS } from "../crash/drive.ts";
+import { ask, expectKept, expectSums, oneMessage, resultIn, type ThinkResult } from "./crash-drive.ts";
+
+const matrixOf = (text: string, more: Partial<CrashMatrixOptions<ThinkResult>> = {}) =>
+  crashMatrix<ThinkResult>({ ...oneMessage(text), check: expectKept, slack: 6, ...more });
+
+test(
+  "three steps with tools side by side, killed after every commit: nothing settled is done again",
+  { timeout: MATRIX_MS },
+  async () => {
+    const matrix = await matrixOf("work");
+    expectCovered(matrix, 16);
+    const { result } = matrix.reference;
+    expect(textIn(result.messages[1])).toBe("Let me see. One more. All done.");
+    expect(result.ran.map(({ name }) => name)).toEqual(["once", "read", "slow", "read"]);
+    expect(result.calls).toBe(3);
+  },
+);
+
+test(
+  "an approval that is asked for, given, used and gone on from, killed after every commit",
+  { timeout: MATRIX_MS },
+  async () => {
+    const matrix = await matrixOf("ask");
+    expectCovered(matrix, 10);
+    const { result } = matrix.reference;
+    expect(textIn(result.messages[1])).toBe("May I? It is sent.");
+    expect(result.ran.map(({ name }) => name)).toEqual(["send"]);
+    expect(result.calls).toBe(2);
+  },
+);
+
+test.for([
+  ["work", [1], 6],
+  ["work", [3], 6],
+  ["work", [4, 2], 6],
+  ["ask", [1], 5],
+  ["ask", [3], 5],
+  ["ask", [4, 2], 5],
+] as const)(
+  "%s, killed again after the commits %o of its recovery",
+  { timeout: MATRIX_MS },
+  async ([text, again, step]) => {
+    const from = again[0] + again.length;
+    const matrix = await matrixOf(text, { again, points: every(step, from) });
+    expect(matrix.killed.length).toBeGreaterThan(1);
+  },
+);
+
+test(
+  "tools that are cut while they run: one may not run again, the other does, under its key",
+  { timeout: MATRIX_MS },
+  async () => {
+    const runs = (child: Program, name: string) =>
+      child.waitFor((fact) => fact.type === "ran" && fact.name === name);
+    const run = await crashRun<ThinkResult>({
+      ...oneMessage("cut", { HOLD: "0" }),
+      drive: (child) => ask(child, "cut"),
+      finish: resultIn,
+      deaths: [
+        { when: (child) => Promise.all([runs(child, "burn"), runs(child, "fetch")]) },
+        { when: (child) => runs(child, "fetch") },
+      ],
+    });
+    expect(run.died).toHaveLength(2);
+    const { messages, ran, calls, turns } = run.result;
+    expect(messages.flatMap((message) => toolParts(message))).toMatchObject([
+      { type: "tool-burn", state: "output-error", errorText: INTERRUPTED_TEXT },
+      { type: "tool-fetch", state: "output-available", output: "fetch result" },
+    ]);
+    expect(textIn(messages[1])).toBe("Both. One failed.");
+    expect(ran.map(({ name }) => name).sort()).toEqual(["burn", "fetch", "fetch", "fetch"]);
+    const keys = ran.filter(({ name }) => name === "fetch").map(({ key }) => key);
+    expect(new Set(keys)).toEqual(new Set([`${messages[1]?.id}:${ran.find(({ name }) => name === "fetch")?.call}`]));
+    // No model call was cut: the tools were.
+    expect(calls).toBe(2);
+    expectSums(run.result);
+    expect(turns).toMatchObject([{ status: "completed", attempts: 3 }]);
+  },
+);
