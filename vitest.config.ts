@@ -25,7 +25,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "main",
-          include: ["src/**/*.test.{ts,tsx}", "test/**/*.test.{ts,tsx}", "scripts/**/*.test.ts"],
+          include: ["{src,test,examples}/**/*.test.{ts,tsx}", "scripts/**/*.test.ts"],
         },
       },
       {

@@ -110,6 +110,11 @@ export function turnsBehind(db: Sql, seq: number): TurnRow[] {
   );
 }
 
+/** Turns that have begun, whether they run or have ended. */
+export function begunTurns(db: Sql): TurnRow[] {
+  return select(db, "WHERE attempts > 0");
+}
+
 /** All turns that are remembered but those that were passed over, in the order in which they were accepted. */
 export function turnsNotSkipped(db: Sql): TurnRow[] {
   return select(db, "WHERE status <> 'skipped' ORDER BY seq");

@@ -16,7 +16,6 @@ import {
   settleTurn,
   startTurn,
   type TurnRow,
-  turnsBehind,
 } from "../store/turn.ts";
 import { ActiveTurn } from "./active-turn.ts";
 import type { ChatHooks, ChatOutput, Origin, TurnEnd, TurnOutcome } from "./chat-types.ts";
@@ -82,9 +81,7 @@ export class Chat implements Desk, Work {
     const active = this.#active;
     if (active === undefined || active.dropped) return this.transcript.list();
     const { id } = active.builder;
-    const waiting = waitingMessages(turnsBehind(this.host, active.row.seq), active.row, () =>
-      this.transcript.unanswered(id),
-    );
+    const waiting = waitingMessages(this.host, active.row, () => this.transcript.unanswered(id));
     const list = this.transcript.list(active.empty ? id : undefined).filter((message) => !waiting.has(message.id));
     return list.map((message) => (message.id === id ? active.message : message));
   }
@@ -133,14 +130,23 @@ export class Chat implements Desk, Work {
   cancel(requestId: string): boolean {
     const turn = readTurn(this.host, requestId);
     if (turn === undefined || !isOpen(turn)) return false;
-    this.commit(() => cancelTurn(this.host, turn.seq));
-    if (this.#active?.row.seq === turn.seq) this.#active.abort.abort(stopReason());
-    this.pump();
+    this.#stop([turn]);
     return true;
   }
 
+  /** Stops every turn that runs or waits: all of them, or none. */
   cancelAll(): void {
-    for (const turn of openTurns(this.host)) this.cancel(turn.id);
+    this.#stop(openTurns(this.host));
+  }
+
+  #stop(turns: readonly TurnRow[]): void {
+    if (turns.length === 0) return;
+    this.commit(() => {
+      for (const { seq } of turns) cancelTurn(this.host, seq);
+    });
+    const active = this.#active;
+    if (turns.some(({ seq }) => seq === active?.row.seq)) active?.abort.abort(stopReason());
+    this.pump();
   }
 
   /** Forgets the conversation. Turns end; nothing of them is written any more. */

@@ -1,4 +1,5 @@
-import { nameAnswer, type TurnRow, turnsBehind } from "../store/turn.ts";
+import type { Sql } from "../port.ts";
+import { begunTurns, nameAnswer, type TurnRow, turnsBehind } from "../store/turn.ts";
 import { deleteOtherChunks } from "../store/stream.ts";
 import type { Desk } from "./desk.ts";
 import { putMessages } from "./put-messages.ts";
@@ -16,26 +17,19 @@ import { submittedMessages } from "./waiting-input.ts";
 
 /**
  * Ids of messages that wait for their own turn while `current` runs, or did until it was stopped.
- * @param behind turns behind it that never began.
- * @param unanswered ids of messages behind the last answer. A request names those of earlier ones too that were not
- * answered when it was sent, and they have their place.
+ * @param unanswered ids of messages behind the last answer.
  */
-export function waitingMessages(
-  behind: readonly TurnRow[],
-  current: TurnRow,
-  unanswered: () => readonly string[],
-): Set<string> {
+export function waitingMessages(db: Sql, current: TurnRow, unanswered: () => readonly string[]): Set<string> {
   const ids = new Set<string>();
-  for (const turn of behind) {
+  for (const turn of turnsBehind(db, current.seq)) {
     // What is regenerated, or was edited, has its place already.
     if (turn.trigger !== "regenerate") for (const id of messageIdsOf(turn)) ids.add(id);
   }
   if (ids.size === 0) return ids;
-  const own = new Set(messageIdsOf(current));
-  const list = unanswered();
-  // What stands before the turn's own message is what it was sent into, whoever names it since.
-  const behindOwn = list.slice(list.findLastIndex((id) => own.has(id)) + 1);
-  return new Set(behindOwn.filter((id) => ids.has(id)));
+  // A request names every message before it that had no answer when it was sent. Those of turns that have begun had
+  // their turn, whatever became of it, and have their place.
+  for (const turn of [current, ...begunTurns(db)]) for (const id of messageIdsOf(turn)) ids.delete(id);
+  return new Set(unanswered().filter((id) => ids.has(id)));
 }
 
 /**
@@ -53,7 +47,7 @@ export function takePlace(desk: Desk, turn: TurnRow): boolean {
   }
   if (turn.trigger === "submission") {
     putMessages(transcript, submittedMessages(host, turn.id));
-    transcript.moveToEnd(waitingMessages(turnsBehind(host, turn.seq), turn, () => transcript.unanswered()));
+    transcript.moveToEnd(waitingMessages(host, turn, () => transcript.unanswered()));
     trimTranscript(desk);
     return true;
   }
@@ -70,7 +64,7 @@ export function takePlace(desk: Desk, turn: TurnRow): boolean {
 /** Puts an answer that was just named in front of everything that waits. */
 export function passWaiting(desk: Pick<Desk, "host" | "transcript">, current: TurnRow, answerId: string): void {
   const { host, transcript } = desk;
-  transcript.moveToEnd(waitingMessages(turnsBehind(host, current.seq), current, () => transcript.unanswered(answerId)));
+  transcript.moveToEnd(waitingMessages(host, current, () => transcript.unanswered(answerId)));
 }
 
 /**

@@ -19,6 +19,7 @@ async function fill(tab: Tab): Promise<void> {
 
 test("nobody is kept out: empty", async () => {
   const tab = await stage.openTab();
+  await tab.at("empty").waitFor();
   await expectAccessible(tab.page);
 });
 

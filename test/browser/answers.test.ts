@@ -8,8 +8,8 @@ const stage = useStage();
 
 test("a suggestion starts a conversation: question and answer, the same as stored, with an address and a title", async () => {
   const tab = await stage.openTab();
-  expect(await tab.at("empty").isVisible()).toBe(true);
-  expect(await tab.at("model").textContent()).toContain("Built-in guide");
+  await tab.at("empty").waitFor();
+  await soon(() => tab.at("model").textContent()).toContain("Built-in guide");
   await tab.at("suggestion").first().click();
   await tab.sees(() => tab.answers().count(), 1);
   await tab.settles();

@@ -40,7 +40,7 @@ function isFocusSeen(tab: Tab): Promise<boolean> {
 
 test("writing begins at once; Enter sends, Shift+Enter does not, Escape stops", async () => {
   const tab = await stage.openTab();
-  expect(await focused(tab)).toBe("composer-input");
+  await tab.sees(() => focused(tab), "composer-input");
   await tab.page.keyboard.type("Give me");
   await press(tab, "Shift+Enter");
   await tab.page.keyboard.type("a long answer");
@@ -82,7 +82,7 @@ test("the order is that of the page: skip link, list, bar, conversation, compose
   expect([...new Set(way.filter((at) => places.includes(at)))]).toEqual(places);
   await tabTo(tab, "skip-link", "Shift+Tab");
   await press(tab, "Enter");
-  expect(await focused(tab)).toBe("composer-input");
+  await tab.sees(() => focused(tab), "composer-input");
 });
 
 test("without a mouse: a suggestion, a tool's card, an approval, the theme", async () => {
@@ -104,7 +104,7 @@ test("without a mouse: a suggestion, a tool's card, an approval, the theme", asy
   await tab.settles();
   await tabTo(tab, "tool-head", "Shift+Tab");
   await press(tab, "Space");
-  expect(await tab.at("tool-card").getByRole("region", { name: "Output" }).count()).toBe(1);
+  await tab.at("tool-card").getByRole("region", { name: "Output" }).waitFor();
   await tabTo(tab, "theme", "Shift+Tab");
   await press(tab, "Enter");
   expect(await tab.page.evaluate(() => document.documentElement.dataset.theme)).toBe("light");
@@ -143,7 +143,7 @@ test("without a mouse: edit, rename, delete; a dialog keeps the focus, Escape cl
   }
   await press(tab, "Escape");
   await tab.sees(() => tab.at("confirm").count(), 0);
-  expect(await focused(tab)).toBe("delete");
+  await tab.sees(() => focused(tab), "delete");
   expect(await row.count()).toBe(1);
   await press(tab, "Enter");
   await tab.at("confirm").waitFor();

@@ -4,7 +4,7 @@ import type { LedgerEntry, SteerReceipt, Submission, UsageTotals } from "perdure
 import type { CrashOutcome, CrashScenario, Fact, Life, Program } from "perdure/testing";
 import { expect } from "vitest";
 import { INTERRUPTED_TEXT } from "../../src/message/repair.ts";
-import { isTerminal, toolName, toolParts } from "../../src/message/types.ts";
+import { isTerminal, type ToolPart, toolName, toolParts } from "../../src/message/types.ts";
 import { user } from "../chat/client.ts";
 import {
   comeBack,
@@ -105,7 +105,10 @@ export function oneMessage(text: string, more: Record<string, string> = {}): Cra
       await release(child);
     },
     async finish(child) {
-      const { messages } = await lookAt(child);
+      const { messages, questions } = await lookAt<ThinkLook>(child);
+      const open = messages.flatMap((message) => toolParts(message)).filter(isQuestion);
+      // Whatever a client shows as a question, the server knows as one.
+      expect(questions).toBe(open.length);
       if (messages.length === 0) await talk(child);
       else await untilAnswered(child);
       return resultIn(child);
@@ -175,6 +178,7 @@ function foundCalls(facts: readonly Fact[], matches: (call: StoredCall) => boole
   return found.filter(matches).map(({ id }) => id);
 }
 
+const isQuestion = ({ state }: ToolPart): boolean => state === "approval-requested";
 const isNever = (tool: string): boolean => tool === "once" || tool === "send" || tool === "burn";
 
 /** The conversation is that of a run without a kill, but for what could not be known. */

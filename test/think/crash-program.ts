@@ -220,7 +220,7 @@ const host = await serve({ agents: { Talk }, dir, port: 0, signals: false, idleM
 async function look(id: number): Promise<void> {
   while (host.listAgents().length > 0 && alive.length === 0) await delay(5);
   const [agent] = alive;
-  if (agent === undefined) return report({ type: "look", id, messages: [], calls: 0 });
+  if (agent === undefined) return report({ type: "look", id, messages: [], calls: 0, questions: 0 });
   await agent.waitUntilStable();
   // What a turn leaves to be done after its end is done by now.
   await delay(DELAY_MS);

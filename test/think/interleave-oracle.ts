@@ -61,6 +61,7 @@ function checkInputs(world: World, facts: Facts, say: Say): void {
   const { record } = world;
   const limited = Object.keys(world.setup.budgets).length > 0;
   const answers = new Map(facts.turns.map((row) => [row, answeredBy(facts.calls.get(row.id) ?? [])]));
+  const there = new Set<string | null>(facts.messages.map((message) => message.id));
   const texts = facts.messages.map((message) => (message.role === "user" ? tagsIn(JSON.stringify(message.parts)) : []));
   for (const { id, tag, request } of record.sent.values()) {
     const row = facts.turn.get(request);
@@ -69,8 +70,9 @@ function checkInputs(world: World, facts: Facts, say: Say): void {
     if (texts.filter((tags) => tags.some((one) => one.tag === tag)).length > 1) say(`message ${id} is there twice`);
     const withdrawn = record.requests.get(request)?.withdrawn === true;
     if (withdrawn && place !== -1) say(`message ${id} was withdrawn and is there`);
+    // An answer that was cut off by an edit or a new one is none any more.
     const by = facts.turns.filter(
-      (turn) => turn.trigger !== "regenerate" && turn.status === "completed" && answers.get(turn)?.has(tag) === true,
+      (turn) => turn.status === "completed" && there.has(turn.answerId) && answers.get(turn)?.has(tag) === true,
     );
     if (by.length > 1) say(`message ${id} was answered ${by.length} times: by ${by.map((turn) => turn.id).join(", ")}`);
     if (row.status !== "completed") continue;

@@ -28,7 +28,7 @@ export async function play(seed: number, actions: readonly Action[] = actionsOf(
 }
 
 /** Lets everything come to its end: questions are answered, time passes. */
-async function rest(world: World): Promise<string[]> {
+export async function rest(world: World): Promise<string[]> {
   const chance = random(hashOf(`rest ${world.seed}`));
   world.calm = true;
   world.power.commits = Number.POSITIVE_INFINITY;

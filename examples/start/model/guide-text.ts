@@ -51,11 +51,11 @@ Some text with **strong** and *soft* words, \`inline code\`, ~~a mistake~~ and [
 ## Some code
 
 \`\`\`ts
-import { AIChatAgent } from "perdure";
+import { Think } from "perdure";
 
-class Assistant extends AIChatAgent {
-  override onChatMessage() {
-    return new Response("Hello!");
+class Assistant extends Think {
+  override getModel() {
+    return openai("gpt-5.4-mini");
   }
 }
 \`\`\`

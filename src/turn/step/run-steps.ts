@@ -128,7 +128,8 @@ class StepLoop {
       maxSteps: run.turn.maxSteps,
       calls: standings,
       stop: settled && run.called > 0 && (await this.#stops()),
-      steered: settled && waitingSteers(run.desk).length > 0,
+      // A call that was cut took up what was said: it has to be made, whoever else has nothing to say.
+      steered: settled && (this.#begun > run.called || waitingSteers(run.desk).length > 0),
       refused: budget?.state === "output-denied",
     };
   }

@@ -7,7 +7,7 @@ const info = askInfo();
 /** Who answers, and for the built-in guide how to get a model instead. Empty while that is not known. */
 export function ModelNote(): ReactNode {
   return (
-    <p className="model-note" data-testid="model">
+    <p className="model-note">
       <Suspense>
         <Known />
       </Suspense>
@@ -18,15 +18,15 @@ export function ModelNote(): ReactNode {
 function Known(): ReactNode {
   const known = use(info);
   if (known === undefined) return null;
-  if (!known.builtIn) return known.model;
+  if (!known.builtIn) return <span data-testid="model">{known.model}</span>;
   return (
-    <>
+    <span data-testid="model">
       {known.model}, no model.
       <span className="model-hint">
         {" "}
         For a real one: <code>OPENAI_API_KEY=… npm start</code>
       </span>
-    </>
+    </span>
   );
 }
 
