@@ -19,6 +19,8 @@ const REMEMBERED_TURNS = 500;
 export interface AgentChatOptions {
   /** The conversation to begin with. */
   readonly messages?: readonly UIMessage[];
+  /** That is what the agent has stored. Default false. */
+  readonly loaded?: boolean;
   /** Whether to look for turns that run already. Default true. */
   readonly resume?: boolean;
 }
@@ -47,6 +49,7 @@ export abstract class ChatFeed {
   protected failure: Error | undefined;
   protected recovering = false;
   #started = false;
+  #loaded: boolean;
   /** Something of the conversation was told before. */
   #told = false;
   protected snapshot: ChatSnapshot | undefined;
@@ -55,6 +58,7 @@ export abstract class ChatFeed {
     this.connection = connection;
     this.options = options;
     this.list = [...(options.messages ?? [])];
+    this.#loaded = options.loaded ?? false;
     this.finder = new StreamFinder(connection, { turns: this.turns, hasEnded: (id) => this.#ended.has(id) });
     this.history = new History(connection);
     this.tools = new ToolRunner(
@@ -97,7 +101,8 @@ export abstract class ChatFeed {
       case "response":
         return this.#response(frame);
       case "transcript":
-        if (this.#isNoNews(frame)) return;
+        this.#loaded = true;
+        if (this.#isNoNews(frame)) return this.changed(true);
         this.#transcript(this.history.told(this.messages, frame.messages, frame.before));
         if (frame.connect) this.#answerAgain(frame.messages);
         return this.goOn();
@@ -265,6 +270,7 @@ export abstract class ChatFeed {
       toolsRun: this.tools.isRunning,
       recovering: this.recovering,
       failure: this.failure,
+      isLoaded: this.#loaded,
       hasOlder: this.history.hasOlder,
       isLoadingOlder: this.history.isLoading,
     });

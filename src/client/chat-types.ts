@@ -19,6 +19,8 @@ export interface ChatSnapshot {
   readonly isRecovering: boolean;
   /** What is under way goes on with an answer because a tool call was answered here. */
   readonly isToolContinuation: boolean;
+  /** It is known what was said: an empty list means that nothing was. */
+  readonly isLoaded: boolean;
   /** More was said before the first of `messages`; `loadOlder` brings it. */
   readonly hasOlder: boolean;
   readonly isLoadingOlder: boolean;

@@ -12,6 +12,7 @@ export interface ChatFacts {
   readonly toolsRun: boolean;
   readonly recovering: boolean;
   readonly failure: Error | undefined;
+  readonly isLoaded: boolean;
   readonly hasOlder: boolean;
   readonly isLoadingOlder: boolean;
 }
@@ -35,6 +36,7 @@ export function viewOf({ list, turns, toolsRun, recovering, failure, ...facts }:
     isServerStreaming,
     isStreaming: status === "streaming" || isServerStreaming,
     isRecovering: recovering,
+    isLoaded: facts.isLoaded,
     hasOlder: facts.hasOlder,
     isLoadingOlder: facts.isLoadingOlder,
     isToolContinuation: awaiting || active.some(({ toolContinuation }) => toolContinuation),

@@ -11,6 +11,9 @@ interface Entry {
  */
 const loads = new Map<string, Entry>();
 
+/** How long a load that failed is not tried again. */
+const FAILURE_MS = 500;
+
 /**
  * The messages of `key`, loaded once for all who ask. Throws the promise that React waits for, and later what the
  * load failed with.
@@ -21,7 +24,11 @@ export function loadMessages(key: string, load: () => Promise<UIMessage[]>): UIM
     const made: Entry = {
       promise: load().then(
         (messages) => void (made.result = { messages }),
-        (error: unknown) => void (made.result = { error }),
+        (error: unknown) => {
+          made.result = { error };
+          // Drawn again at once, it must fail again; later, whoever draws it anew wants another try.
+          setTimeout(() => forget(key, made), FAILURE_MS);
+        },
       ),
       result: undefined,
     };
@@ -33,6 +40,10 @@ export function loadMessages(key: string, load: () => Promise<UIMessage[]>): UIM
   if (result === undefined) throw promise;
   if ("messages" in result) return result.messages;
   throw result.error;
+}
+
+function forget(key: string, entry: Entry): void {
+  if (loads.get(key) === entry) loads.delete(key);
 }
 
 /** The messages are in use: who comes later loads them anew. */

@@ -19,6 +19,7 @@ export type { AgentClient, AgentClientOptions } from "./agent-client.ts";
 export { type AgentMessagesOptions, getAgentMessages } from "./agent-messages.ts";
 export type { ChatInput } from "./chat-input.ts";
 export type { ChatBodySource, ChatTool } from "./chat-request.ts";
+export type { Part, UIMessage } from "../message/types.ts";
 export type { ChatStatus, DataChunk, SendOptions, TurnEnd } from "./chat-types.ts";
 export { AgentConnectionError } from "./connection-error.ts";
 export {

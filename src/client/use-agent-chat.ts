@@ -32,7 +32,7 @@ export type ChatAgent = Pick<
 
 /** Options of {@link useAgentChat}. Callbacks may change with every render. */
 export interface UseAgentChatOptions<M extends UIMessage = UIMessage>
-  extends ChatHandlers<M>, RequestSettings<M>, Omit<AgentChatOptions, "messages"> {
+  extends ChatHandlers<M>, RequestSettings<M>, Omit<AgentChatOptions, "messages" | "loaded"> {
   /** What `useAgent` returned. Two hooks on one agent show the same chat. */
   readonly agent: ChatAgent;
   readonly id?: string;
@@ -134,7 +134,7 @@ export function useAgentChat<_State = unknown, M extends UIMessage = UIMessage>(
 function makeChat(options: UseAgentChatOptions, key: string): AgentChat {
   const { agent, resume } = options;
   const messages = initialMessages(options, key);
-  const chat = new AgentChat(agent, { messages, resume });
+  const chat = new AgentChat(agent, { messages, loaded: key !== "", resume });
   chats.set(agent, chat);
   return chat;
 }

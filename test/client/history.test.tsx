@@ -44,6 +44,14 @@ test("a page begins with the end of a conversation, and gets the rest on demand"
   expect(page.line.sent).toHaveLength(asked);
 });
 
+test("an empty conversation is known to be empty, and a greeting of the app stays", async () => {
+  const { host } = await startTalk({ script: [] });
+  const greeting = message(1);
+  const page = await openPage(host, { getInitialMessages: null, messages: [greeting] });
+  await eventually(() => expect(page.chat().isLoaded).toBe(true));
+  expect(page.chat().messages).toEqual([greeting]);
+});
+
 test("two who ask at once are given one page", async () => {
   const { host } = await startLong(100);
   const page = await openPage(host);

@@ -36,7 +36,7 @@ export function Chat({ id, agent, bar }: Props): ReactNode {
   const first = messages[0]?.id;
   const { outer, inner, isAway, toEnd } = useScroll();
   const isOffline = useOffline(agent.readyState === 1);
-  const isLoaded = useIsLoaded(id, agent.identified, messages.length > 0);
+  const isLoaded = useIsLoaded(id, chat.isLoaded || messages.length > 0);
   useEscape(view.isBusy ? stop : undefined);
 
   const send = (text: string, files: readonly FilePart[] = []) => {
