@@ -1,13 +1,17 @@
-// `npm run bench` measures and prints; `npm run bench -- --write` also updates RESULTS.md.
+// `npm run bench` measures and prints; `--write` also updates RESULTS.md, `--only=call` measures sections of that title.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, totalmem, type } from "node:os";
+import { callPaths } from "./chat/call-paths.ts";
 import { foundation } from "./foundation/foundation.ts";
 import { replaceSection, toMarkdown } from "./foundation/section.ts";
 
 const results = new URL("./RESULTS.md", import.meta.url);
 const head = "# Results\n\nMeasured by `npm run bench -- --write`. Ratios travel between machines, rates do not.\n";
 
-for (const section of [foundation]) {
+const only = process.argv.find((one) => one.startsWith("--only="))?.slice("--only=".length);
+
+for (const section of [foundation, callPaths]) {
+  if (only !== undefined && !section.title.toLowerCase().includes(only)) continue;
   const figures = await section.run((line) => process.stderr.write(`  ${line}\n`));
   const text = toMarkdown(section, figures, machine());
   process.stdout.write(`\n${text}\n`);

@@ -23,7 +23,7 @@ import type { Desk } from "./desk.ts";
 import { drive } from "./drive.ts";
 import { abandon, finish } from "./finish.ts";
 import { decideRecovery } from "./recover.ts";
-import { repairLast } from "./repair-last.ts";
+import { dropApproved, repairLast } from "./repair-last.ts";
 import { takePlace, waitingMessages } from "./place.ts";
 import { nextTurnMove } from "./state.ts";
 import { type ChatRequest, checkMessages, submit } from "./submit.ts";
@@ -219,7 +219,10 @@ export class Chat implements Desk, Work {
         if (this.#waiters.waitForQuiet && this.#quiet()) this.#waiters.quiet();
         return;
       }
-      this.commit(() => settleTurn(this.host, move.turn.seq, move.status, null, now));
+      this.commit(() => {
+        settleTurn(this.host, move.turn.seq, move.status, null, now);
+        if (move.status === "aborted" && move.turn.continuation === 1) dropApproved(this);
+      });
       this.close(move.turn, move.status);
     }
   }
@@ -323,7 +326,10 @@ export class Chat implements Desk, Work {
         const context = readChatContext(this.host);
         releaseTurn(this.host, found.seq, context.body, context.clientTools);
       }
-      if (found.attempts === 0 && takePlace(this, found)) cut();
+      if (found.attempts === 0) {
+        if (takePlace(this, found)) cut();
+        if (found.continuation === 0) repairLast(this);
+      }
       const row = readTurn(this.host, found.id) ?? found;
       startTurn(this.host, found.seq, this.host.clock.now());
       return row;
@@ -347,7 +353,7 @@ export class Chat implements Desk, Work {
       active.streaming = true;
       this.output.streaming(active.row);
       this.#setRecovering(active.row, true);
-    } else if (!continuation) repairLast(this);
+    }
     return drive(this, active, continuation);
   }
 

@@ -27,9 +27,11 @@ export function waitingMessages(db: Sql, current: TurnRow, unanswered: () => rea
   }
   if (ids.size === 0) return ids;
   // A request names every message before it that had no answer when it was sent. Those of turns that have begun had
-  // their turn, whatever became of it, and have their place.
+  // their turn, whatever became of it; and what stands before the turn's own message is what it was sent into.
   for (const turn of [current, ...begunTurns(db)]) for (const id of messageIdsOf(turn)) ids.delete(id);
-  return new Set(unanswered().filter((id) => ids.has(id)));
+  const list = unanswered();
+  const own = new Set(messageIdsOf(current));
+  return new Set(list.slice(list.findLastIndex((id) => own.has(id)) + 1).filter((id) => ids.has(id)));
 }
 
 /**
@@ -46,8 +48,9 @@ export function takePlace(desk: Desk, turn: TurnRow): boolean {
     return false;
   }
   if (turn.trigger === "submission") {
+    const waiting = waitingMessages(host, turn, () => transcript.unanswered());
     putMessages(transcript, submittedMessages(host, turn.id));
-    transcript.moveToEnd(waitingMessages(host, turn, () => transcript.unanswered()));
+    transcript.moveToEnd(waiting);
     trimTranscript(desk);
     return true;
   }

@@ -1,4 +1,5 @@
-import { repairMessage } from "../message/repair.ts";
+import { repairMessage, type RepairOptions } from "../message/repair.ts";
+import { isToolPart, type Part, type UIMessage } from "../message/types.ts";
 import type { Desk } from "./desk.ts";
 
 /**
@@ -6,16 +7,32 @@ import type { Desk } from "./desk.ts";
  * the provider would refuse the conversation with them. Everyone is told.
  */
 export function repairLast(desk: Desk): void {
-  const { transcript, hooks, output } = desk;
-  const last = transcript.lastAnswer();
-  if (last === undefined) return;
-  const repaired = repairMessage(last, {
-    repairInterruptedToolPart: (part, message) => hooks.repairToolPart(part, message),
-  });
+  const last = desk.transcript.lastAnswer();
+  if (last !== undefined) replace(desk, last, repairMessage(last, optionsOf(desk)));
+}
+
+/** Gives calls of the last answer that were approved an end: the turn that was to run them was stopped before it began. */
+export function dropApproved(desk: Desk): void {
+  const last = desk.transcript.lastAnswer();
+  if (last?.parts.some(isApproved) !== true) return;
+  const options = optionsOf(desk);
+  const end = (part: Part) => (isApproved(part) ? repairMessage({ ...last, parts: [part] }, options).parts : [part]);
+  replace(desk, last, { ...last, parts: last.parts.flatMap(end) });
+}
+
+function isApproved(part: Part): boolean {
+  return isToolPart(part) && part.state === "approval-responded";
+}
+
+function replace(desk: Desk, last: UIMessage, repaired: UIMessage): void {
   if (repaired === last) return;
   desk.commit(() => {
-    transcript.put(repaired);
-    hooks.settled?.(repaired);
+    desk.transcript.put(repaired);
+    desk.hooks.settled?.(repaired);
   });
-  output.messageUpdated(repaired);
+  desk.output.messageUpdated(repaired);
+}
+
+function optionsOf({ hooks }: Desk): RepairOptions {
+  return { repairInterruptedToolPart: (part, message) => hooks.repairToolPart(part, message) };
 }

@@ -87,6 +87,7 @@ test("the order is that of the page: skip link, list, bar, conversation, compose
 
 test("without a mouse: a suggestion, a tool's card, an approval, the theme", async () => {
   const tab = await stage.openTab();
+  await tab.at("empty").waitFor();
   await tabTo(tab, "suggestion", "Shift+Tab");
   await press(tab, "Enter");
   await tab.sees(() => tab.answers().count(), 1);

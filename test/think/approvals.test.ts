@@ -175,7 +175,12 @@ test.each<[string, TurnConfig["toolApproval"], boolean, number[]]>([
   ["a name that must be asked", { pay: "user-approval" }, false, []],
   ["a name that is denied", { pay: { type: "denied", reason: "Not here." } }, false, []],
   ["a name that is approved wins over the tool", { pay: "approved" }, true, [5]],
-  ["a function of the input", { pay: ({ amount }: { amount: number }) => (amount > 4 ? "user-approval" : undefined) }, false, []],
+  [
+    "a function of the input",
+    { pay: ({ amount }: { amount: number }) => (amount > 4 ? "user-approval" : undefined) },
+    false,
+    [],
+  ],
   ["a function of the call", ({ toolCall }) => (toolCall.toolName === "pay" ? "user-approval" : undefined), false, []],
   ["nothing said leaves it to the tool", {}, true, []],
 ])("toolApproval: %s", async (_name, toolApproval, needsApproval, paid) => {

@@ -5,7 +5,7 @@ import { flushCompileCache } from "node:module";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { APICallError, jsonSchema, tool, type ToolSet } from "ai";
-import { type AgentHost, durableTool, type DurableToolOptions, Think } from "perdure";
+import { type AgentHost, durableTool, type DurableToolOptions, type LedgerEntry, Think } from "perdure";
 import { serve, subscribe } from "perdure/node";
 import { countCalls, crashPoint, onCommand, programDir, report, scriptedModel } from "perdure/testing";
 import type { ScriptedReply } from "perdure/testing";
@@ -156,6 +156,11 @@ class Talk extends Think {
     return tools;
   }
 
+  /** Only the question: else every answer would make the next one dearer. */
+  override assembleContext({ messages, tools: all }: Parameters<Think["assembleContext"]>[0]) {
+    return super.assembleContext({ messages: BUDGETS === undefined ? messages : messages.slice(-1), tools: all });
+  }
+
   override beforeTurn() {
     return { maxOutputTokens: 50 };
   }
@@ -177,8 +182,18 @@ class Talk extends Think {
     return this.#port.sql("SELECT tool_call_id AS id, tool, status FROM perdure_tool_call ORDER BY seq");
   }
 
+  /** All calls, newest first. They come in pages. */
+  ledger(): LedgerEntry[] {
+    const rows: LedgerEntry[] = [];
+    for (;;) {
+      const page = this.listUsage({ limit: 1000, before: rows.at(-1)?.seq });
+      if (page.length === 0) return rows;
+      rows.push(...page);
+    }
+  }
+
   look(id: number): ThinkLook {
-    const ledger = this.listUsage({ limit: 1000 });
+    const ledger = this.ledger();
     const turns = [...new Set(ledger.flatMap(({ turnId }) => (turnId === null ? [] : [turnId])))];
     return {
       type: "look",

@@ -84,8 +84,8 @@ const MOMENTS: readonly Moment[] = [
   },
 ];
 
-/** Stops, is killed so many commits later, and looks how the next life finds it. */
-async function stopAndKill({ live }: Lives, moment: Moment, commitsLater: number) {
+/** Stops it, is killed so many commits later, and looks how the next life finds it. */
+async function stopAndKill({ live }: Lives, moment: Moment, commitsLater: number): Promise<void> {
   // In real time, so that a wait before a try is longer than this takes.
   const env = { ...moment.env, REAL_TIME: "1", KILL_AFTER_STOP: String(commitsLater) };
   const first = await live(
@@ -99,37 +99,40 @@ async function stopAndKill({ live }: Lives, moment: Moment, commitsLater: number
     },
     { mayDie: true, env },
   );
-  const found: ThinkResult[] = [];
-  const later = await live(async (child) => found.push(await resultIn(child)), { env });
-  return { first, later, result: found[0] as ThinkResult };
+  const later = await live(
+    async (child) => {
+      const found = await resultIn(child);
+      expect(ofType(child.facts, "asked")).toEqual([]);
+      expect(ofType(child.facts, "ran")).toEqual([]);
+      expect(found.calls).toBe(ofType(first.facts, "asked").length);
+      expect(found.turns.filter(({ status }) => status !== "aborted" && status !== "completed")).toEqual([]);
+      expect(found.messages.map((message) => textIn(message))).toEqual(moment.shown);
+      expectSums(found);
+      await expectOfUse(child, found);
+    },
+    { env },
+  );
+  expect(ofType([...first.facts, ...later.facts], "failed")).toEqual([]);
 }
 
-test.for(MOMENTS.flatMap((moment) => [0, 1, 2].map((n) => [moment.name, n, moment] as const)))(
-  "stopped %s, killed %i commits later: the model is not called again, nor any tool",
+/** The next message is answered, and nothing is left open. */
+async function expectOfUse(child: Program, { calls }: ThinkResult): Promise<void> {
+  const driver = await connect(child);
+  driver.request("after", [user("u9", "hello")]);
+  await driver.frame(({ id, done }) => id === "after" && done === true);
+  const after = await resultIn(child);
+  expect(textIn(after.messages.at(-1))).toBe("Hello.");
+  expect(after.calls).toBe(calls + 1);
+  expect(after.messages.flatMap((message) => toolParts(message)).filter((part) => !isTerminal(part))).toEqual([]);
+  expectSums(after);
+}
+
+test.for(MOMENTS.map((moment) => [moment.name, moment] as const))(
+  "stopped %s, and killed soon after: the model is not called again, nor any tool",
   { timeout: MATRIX_MS },
-  async ([, commitsLater, moment]) => {
-    await withLives(program, async (lives) => {
-      const { first, later, result } = await stopAndKill(lives, moment, commitsLater);
-      expect(ofType([...first.facts, ...later.facts], "failed")).toEqual([]);
-      expect(ofType(later.facts, "asked")).toEqual([]);
-      expect(ofType(later.facts, "ran")).toEqual([]);
-      expect(result.calls).toBe(ofType(first.facts, "asked").length);
-      const { messages, turns } = result;
-      expect(turns.filter(({ status }: StoredTurn) => status !== "aborted" && status !== "completed")).toEqual([]);
-      expect(messages.map((message) => textIn(message))).toEqual(moment.shown);
-      expectSums(result);
-      // And it is of use again.
-      await lives.live(async (child) => {
-        const driver = await connect(child);
-        driver.request("after", [user("u9", "hello")]);
-        await driver.frame(({ id, done }) => id === "after" && done === true);
-        const after = await resultIn(child);
-        expect(textIn(after.messages.at(-1))).toBe("Hello.");
-        expect(after.calls).toBe(result.calls + 1);
-        expect(after.messages.flatMap((message) => toolParts(message)).filter((part) => !isTerminal(part))).toEqual([]);
-        expectSums(after);
-      });
-    });
+  async ([, moment]) => {
+    const killed = [0, 1, 2].map((n) => withLives(program, (lives) => stopAndKill(lives, moment, n)));
+    await Promise.all(killed);
   },
 );
 

@@ -97,7 +97,9 @@ test.each<[string, number, string]>([
   expect(end.status).toBe("error");
   expect(end.error).toContain(words);
   expect(model.calls).toHaveLength(1);
-  expect(kit.contexts).toMatchObject([{ stage: "stream", classification, messagesPersisted: true, partial: undefined }]);
+  expect(kit.contexts).toMatchObject([
+    { stage: "stream", classification, messagesPersisted: true, partial: undefined },
+  ]);
 });
 
 test("when all models are used up, the user reads what to do, and the next message works", async () => {

@@ -58,7 +58,13 @@ export function serverTool<INPUT extends object = Record<string, unknown>>(
 
 /** A provider that refuses. */
 export function refusal(statusCode: number, message = "no", responseHeaders: Record<string, string> = {}) {
-  return new APICallError({ message, url: "https://model.example", requestBodyValues: {}, statusCode, responseHeaders });
+  return new APICallError({
+    message,
+    url: "https://model.example",
+    requestBodyValues: {},
+    statusCode,
+    responseHeaders,
+  });
 }
 
 /** The messages of a call as JSON, without the system prompt. */

@@ -108,9 +108,16 @@ test("hooks and tools run as the agent, inside the turn", async () => {
   );
   await kit.ask("Hi.");
   const kinds = new Set(seen.map(([what]) => what));
-  expect([...kinds].toSorted()).toEqual(
-    ["afterToolCall", "beforeStep", "beforeToolCall", "beforeTurn", "getSystemPrompt", "onChunk", "onStepFinish", "tool"],
-  );
+  expect([...kinds].toSorted()).toEqual([
+    "afterToolCall",
+    "beforeStep",
+    "beforeToolCall",
+    "beforeTurn",
+    "getSystemPrompt",
+    "onChunk",
+    "onStepFinish",
+    "tool",
+  ]);
   expect(seen.every(([, agent, turn]) => agent && turn === "srv")).toBe(true);
 });
 
@@ -237,7 +244,9 @@ test("onStepFinish is told the whole step", async () => {
 
 test("onChunk is told each piece of the model's stream", async () => {
   const chunks: ChunkContext["chunk"][] = [];
-  const kit = await hooked({ onChunk: ({ chunk }) => void chunks.push(chunk) }, [{ reasoning: "hm", text: ["a", "b"] }]);
+  const kit = await hooked({ onChunk: ({ chunk }) => void chunks.push(chunk) }, [
+    { reasoning: "hm", text: ["a", "b"] },
+  ]);
   await kit.ask("Hi.");
   const deltas = chunks.flatMap((chunk) => (chunk.type === "text-delta" ? [chunk.text] : []));
   expect(deltas).toEqual(["a", "b"]);

@@ -80,7 +80,7 @@ async function revive(world: World, { which }: Action, how: "crash" | "stop" = "
 
 const ACTIONS: { readonly [K in ActionKind]: (world: World, action: Action) => Promise<void> } = {
   async send(world, { n, which }) {
-    const client = present(world, which);
+    const client = await present(world, which);
     const message = newMessage(world, n, `r${n}`);
     client.list.push(message);
     await asks(world, client, world.record.request(`r${n}`, "send"), client.list, "submit-message");
@@ -126,7 +126,7 @@ const ACTIONS: { readonly [K in ActionKind]: (world: World, action: Action) => P
   },
 
   async editOld(world, { n, which, how }) {
-    const client = present(world, how);
+    const client = await present(world, how);
     const known = client.list.filter(({ id, role }) => role === "user" && world.record.sent.has(id));
     const old = at(known, which);
     const sent = world.record.sent.get(old?.id ?? "");
@@ -141,7 +141,7 @@ const ACTIONS: { readonly [K in ActionKind]: (world: World, action: Action) => P
   },
 
   async regenerate(world, { n, which, how }) {
-    const client = present(world, how);
+    const client = await present(world, how);
     const answers = client.list.filter(({ role }) => role === "assistant");
     const answer = at(answers, which);
     if (answer === undefined) return;
@@ -303,10 +303,12 @@ async function waiting(world: World, which: number): Promise<InboxItem | undefin
   return at((await world.call<InboxItem[]>("listInbox")) ?? [], which);
 }
 
-/** A client that is connected; if there is none, one comes. */
-function present(world: World, which: number): Client {
+/** A client that is connected, or comes, and has read what it missed. */
+async function present(world: World, which: number): Promise<Client> {
   const client = at(world.clients, which) ?? world.clients[0];
-  if (!client.connected) connect(world, client);
+  if (client.connected) return client;
+  connect(world, client);
+  await settle();
   return client;
 }
 

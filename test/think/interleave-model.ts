@@ -42,7 +42,7 @@ function answer(world: ModelWorld, call: ScriptedCall): ScriptedReply {
   const luck = random(hashOf(`${world.seed} luck ${hash} ${times}`));
   const variant = times === 0 || luck.chance(FAITHFUL) ? 0 : times;
   const says = random(hashOf(`${world.seed} says ${hash} ${variant}`));
-  const name = `${hash.toString(36)}.${variant}`;
+  const name = `${hash.toString(36)}.${variant}${world.calm ? "q" : ""}`;
   const reply = content(world, says, name, times, call);
   const failure = world.calm ? {} : failing(world.setup, luck);
   return {

@@ -77,9 +77,10 @@ function checkInputs(world: World, facts: Facts, say: Say): void {
     if (by.length > 1) say(`message ${id} was answered ${by.length} times: by ${by.map((turn) => turn.id).join(", ")}`);
     if (row.status !== "completed") continue;
     if (row.receipt !== null) checkSteered(facts, id, tag, row, answers, say);
-    else if (answers.get(row)?.has(tag) !== true && !(limited && !facts.calls.has(row.id)))
-      say(`turn ${row.id} is completed, but the model never read message ${id}`);
-    else if (place !== -1) checkPlace(facts, id, place, row, say);
+    // A message that an edit or a regenerate has cut off is nobody's to answer any more.
+    else if (place === -1 || (limited && !facts.calls.has(row.id))) continue;
+    else if (answers.get(row)?.has(tag) === true) checkPlace(facts, id, place, row, say);
+    else say(`turn ${row.id} is completed, but the model never read message ${id}`);
   }
 }
 

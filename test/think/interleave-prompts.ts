@@ -19,7 +19,7 @@ export function answeredBy(calls: readonly ModelCall[]): ReadonlySet<string> {
   return new Set(tags.map(({ tag }) => tag));
 }
 
-export function checkPrompts({ record }: World, { calls, turn }: Facts, say: Say): void {
+export function checkPrompts({ record, setup }: World, { calls, turn }: Facts, say: Say): void {
   for (const call of record.calls) {
     checkValid(call, say);
     const seen = new Set<string>();
@@ -28,12 +28,15 @@ export function checkPrompts({ record }: World, { calls, turn }: Facts, say: Say
       seen.add(tag);
     }
   }
-  const cuts = [...record.requests.values()].some(({ kind }) => kind === "edit" || kind === "regenerate");
+  const cuts = [...record.requests.values()].filter(({ kind }) => kind === "edit" || kind === "regenerate");
   for (const [id, list] of calls) {
     for (const [i, call] of list.entries()) {
       const before = list[i - 1];
-      // What a cut conversation was is not stored: after a restart the turn goes on from what there is.
-      if (before === undefined || (cuts && before.life !== call.life)) continue;
+      if (before === undefined) continue;
+      // What a conversation was before it was cut off is not stored: another attempt goes on from what there is.
+      const began = list[0]?.order ?? 0;
+      const cut = cuts.some(({ order }) => order > began && order < call.order);
+      if (cut && (before.life !== call.life || setup.stallMs > 0)) continue;
       if (!before.prompt.every((message, n) => message === call.prompt[n]))
         say(`request ${i} of ${id} does not start with the one before it`);
     }

@@ -35,6 +35,8 @@ export interface Sent {
 /** A wish for a turn. */
 export interface Request {
   readonly id: string;
+  /** When it was made. */
+  readonly order: number;
   readonly kind: "send" | "edit" | "regenerate" | "save" | "submission" | "continue";
   /** It was seen to be stored: from then on it may not be lost. */
   accepted: boolean;
@@ -66,7 +68,8 @@ export class Record {
   }
 
   request(id: string, kind: Request["kind"]): Request {
-    const made: Request = { id, kind, accepted: false, stopped: undefined, withdrawn: false, repeated: false };
+    const order = this.next();
+    const made: Request = { id, order, kind, accepted: false, stopped: undefined, withdrawn: false, repeated: false };
     this.requests.set(id, made);
     return made;
   }

@@ -39,19 +39,20 @@ test("calls of one step run side by side, and the model reads their results in t
     });
   const kit = await withTools(
     { first: meet("first"), second: meet("second") },
-    calling(
-      { toolName: "first", input: {}, toolCallId: "c1" },
-      { toolName: "second", input: {}, toolCallId: "c2" },
-    ),
+    calling({ toolName: "first", input: {}, toolCallId: "c1" }, { toolName: "second", input: {}, toolCallId: "c2" }),
   );
   expect(await kit.ask("Go.")).toMatchObject({ status: "completed" });
   expect(Object.entries(outputsSent(kit.model, 1))).toEqual([
     ["c1", { type: "text", value: "first" }],
     ["c2", { type: "text", value: "second" }],
   ]);
-  expect((await kit.last())?.parts.map(({ type }) => type)).toEqual(
-    ["step-start", "tool-first", "tool-second", "step-start", "text"],
-  );
+  expect((await kit.last())?.parts.map(({ type }) => type)).toEqual([
+    "step-start",
+    "tool-first",
+    "tool-second",
+    "step-start",
+    "text",
+  ]);
 });
 
 test("a result is sent as soon as it is there, whatever the other calls do", async () => {
@@ -236,7 +237,10 @@ test("each call has a key of its own, the same however often it runs", async () 
   );
   const kit = await withTools(
     { note },
-    calling({ toolName: "note", input: { n: 1 }, toolCallId: "c1" }, { toolName: "note", input: { n: 2 }, toolCallId: "c2" }),
+    calling(
+      { toolName: "note", input: { n: 1 }, toolCallId: "c1" },
+      { toolName: "note", input: { n: 2 }, toolCallId: "c2" },
+    ),
   );
   const client = await kit.connect();
   client.request("r1", [user("u1")]);

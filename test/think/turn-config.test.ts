@@ -276,24 +276,27 @@ test.each([
   ["firstChunkMs", { firstChunkMs: 1000 }, "before"],
   ["chunkMs", { chunkMs: 1000 }, true],
   ["a number", 1000, true],
-] as const)("timeout: %s ends a model call that takes too long, and it is tried again", async (_kind, timeout, hang) => {
-  const kit = await configured({
-    turn: { timeout, maxRetries: 1 },
-    script: ({ index }) => (index === 0 ? { text: "half", hang } : "half and whole"),
-    manual: true,
-  });
-  const client = await kit.connect();
-  client.request("r1", [user("u1")]);
-  await expect.poll(() => kit.model.calls.length).toBe(1);
-  if (hang === true) await client.said("r1", "half");
-  await kit.clock.advance(1000);
-  await expect.poll(() => kit.model.calls[0]?.status).toBe("aborted");
-  // The wait between two tries.
-  await kit.clock.advance(1000);
-  expect(await client.done("r1")).toMatchObject({ outcome: "completed" });
-  expect(kit.model.calls).toHaveLength(2);
-  expect(textIn(await kit.last())).toBe("half and whole");
-});
+] as const)(
+  "timeout: %s ends a model call that takes too long, and it is tried again",
+  async (_kind, timeout, hang) => {
+    const kit = await configured({
+      turn: { timeout, maxRetries: 1 },
+      script: ({ index }) => (index === 0 ? { text: "half", hang } : "half and whole"),
+      manual: true,
+    });
+    const client = await kit.connect();
+    client.request("r1", [user("u1")]);
+    await expect.poll(() => kit.model.calls.length).toBe(1);
+    if (hang === true) await client.said("r1", "half");
+    await kit.clock.advance(1000);
+    await expect.poll(() => kit.model.calls[0]?.status).toBe("aborted");
+    // The wait between two tries.
+    await kit.clock.advance(1000);
+    expect(await client.done("r1")).toMatchObject({ outcome: "completed" });
+    expect(kit.model.calls).toHaveLength(2);
+    expect(textIn(await kit.last())).toBe("half and whole");
+  },
+);
 
 test.each([
   ["toolMs", { toolMs: 1000 }],

@@ -1,20 +1,23 @@
 import type {
+  InferToolInput,
+  InferToolOutput,
   Instructions,
   LanguageModel,
   LanguageModelCallOptions,
   ModelMessage,
   OutputInterface,
   PrepareStepFunction,
+  SingleToolApprovalFunction,
+  StaticToolCall,
   StepResult,
   StopCondition,
   TelemetryOptions,
   TextStreamPart,
   TimeoutConfiguration,
   ToolApprovalConfiguration,
+  ToolApprovalStatus,
   ToolCallRepairFunction,
-  ToolChoice,
   ToolSet,
-  TypedToolCall,
 } from "ai";
 import type { UIMessage } from "../../message/types.ts";
 import type { ClientTool } from "../../wire/frames.ts";
@@ -22,6 +25,27 @@ import type { ChatErrorClassification } from "../provider-error.ts";
 
 /** Settings of the AI SDK that go to a provider as they are. */
 type ProviderOptions = NonNullable<Parameters<typeof import("ai").streamText>[0]["providerOptions"]>;
+
+/**
+ * A function that a class may write for the tools that it names, where any tools are meant: it is called for those
+ * alone, or finds names that it does not know.
+ */
+type Loose<F extends (...args: never[]) => unknown> = { call(...args: Parameters<F>): ReturnType<F> }["call"];
+
+/*
+ * What a hook is told or returns for named tools must also do for any tools, or a class could not write it so. The
+ * compiler finds that out by names and parts; of `keyof TOOLS` it would think the opposite.
+ */
+type NameOf<TOOLS extends ToolSet> = Extract<keyof TOOLS, string>;
+
+/** Which calls a person has to approve: by the name of the tool, or by a function of the call. */
+type ApprovalRules<TOOLS extends ToolSet> =
+  | Loose<Extract<ToolApprovalConfiguration<TOOLS, unknown>, (...args: never[]) => unknown>>
+  | {
+      readonly [NAME in keyof TOOLS]?:
+        | ToolApprovalStatus
+        | Loose<SingleToolApprovalFunction<InferToolInput<TOOLS[NAME]>, unknown, unknown>>;
+    };
 
 /** What `beforeTurn` is told: the turn as it would run. */
 export interface TurnContext<TOOLS extends ToolSet = ToolSet> {
@@ -44,27 +68,35 @@ export interface TurnContext<TOOLS extends ToolSet = ToolSet> {
   readonly abortSignal: AbortSignal;
 }
 
-/** What `beforeTurn` may change for one turn. */
-export interface TurnConfig<TOOLS extends ToolSet = ToolSet> extends LanguageModelCallOptions {
-  /** Instead of `getModel()`; a list is tried in order. */
-  readonly model?: LanguageModel | readonly LanguageModel[];
+/** What may be changed for a turn, and for one model call of it. */
+interface CallConfig<NAME extends string> {
   /** Instead of the system prompt. */
   readonly system?: string;
   /** The AI SDK's newer name of `system`; wins over it. */
   readonly instructions?: Instructions;
+  /** The only tools that the model may call. */
+  readonly activeTools?: readonly NAME[];
+  readonly toolChoice?: "auto" | "none" | "required" | { readonly type: "tool"; readonly toolName: NAME };
+  readonly providerOptions?: ProviderOptions;
+  /** Handed to tools and conditions as `context`. Not stored: after a restart the hooks are asked again. */
+  readonly experimental_context?: unknown;
+}
+
+/** What `beforeTurn` may change for one turn. */
+export interface TurnConfig<TOOLS extends ToolSet = ToolSet>
+  extends CallConfig<NameOf<TOOLS>>, LanguageModelCallOptions {
+  /** Instead of `getModel()`; a list is tried in order. */
+  readonly model?: LanguageModel | readonly LanguageModel[];
   /** Instead of the assembled conversation. What the turn itself says and does comes after it. */
   readonly messages?: ModelMessage[];
   /** More tools. One of a known name replaces it. */
   readonly tools?: ToolSet;
-  /** The only tools that the model may call. */
-  readonly activeTools?: readonly (keyof TOOLS & string)[];
-  readonly toolChoice?: ToolChoice<TOOLS>;
   /** Which calls a person has to approve, beside the tools' own `needsApproval`. */
-  readonly toolApproval?: ToolApprovalConfiguration<TOOLS, unknown>;
+  readonly toolApproval?: ApprovalRules<TOOLS>;
   /** Instead of the class's `maxSteps`. */
   readonly maxSteps?: number;
   /** More reasons to end the turn after a step. `maxSteps` holds all the same. */
-  readonly stopWhen?: StopCondition<TOOLS> | readonly StopCondition<TOOLS>[];
+  readonly stopWhen?: Loose<StopCondition<TOOLS>> | readonly Loose<StopCondition<TOOLS>>[];
   readonly sendReasoning?: boolean;
   readonly sendSources?: boolean;
   /** Tries of one step on one model, beside the first. Default 2. */
@@ -72,15 +104,13 @@ export interface TurnConfig<TOOLS extends ToolSet = ToolSet> extends LanguageMod
   /** Of a model call: `totalMs`, `stepMs`, `firstChunkMs`, `chunkMs`; of tools: `toolMs`, `tools`. */
   readonly timeout?: TimeoutConfiguration<TOOLS>;
   readonly headers?: Record<string, string | undefined>;
-  readonly providerOptions?: ProviderOptions;
+  /** Who is told of the turn, beside what `registerTelemetry` of the AI SDK was given. */
   readonly experimental_telemetry?: TelemetryOptions;
   /** Structured output: `Output.object({ schema })`. What came of it is `output` of the turn's result. */
   readonly output?: OutputInterface;
-  readonly repairToolCall?: ToolCallRepairFunction<TOOLS>;
+  readonly repairToolCall?: Loose<ToolCallRepairFunction<TOOLS>>;
   /** Instead of the class's `chatStreamStallTimeoutMs`; 0: never. */
   readonly chatStreamStallTimeoutMs?: number;
-  /** Handed to tools and conditions as `context`. Not stored: after a restart `beforeTurn` is asked again. */
-  readonly experimental_context?: unknown;
 }
 
 /** What `beforeStep` is told: what the AI SDK tells its `prepareStep`. */
@@ -89,19 +119,47 @@ export type PrepareStepContext<TOOLS extends ToolSet = ToolSet> = Parameters<Pre
 };
 
 /** What `beforeStep` may change for one model call; `experimental_context` also for the steps after it. */
-export interface StepConfig<TOOLS extends ToolSet = ToolSet> extends Pick<
-  TurnConfig<TOOLS>,
-  "toolChoice" | "activeTools" | "system" | "instructions" | "messages" | "providerOptions" | "experimental_context"
-> {
+export type StepConfig<TOOLS extends ToolSet = ToolSet> = OneCallConfig<NameOf<TOOLS>>;
+
+interface OneCallConfig<NAME extends string> extends CallConfig<NAME> {
   readonly model?: LanguageModel;
+  /** Instead of all that would be sent, with what the turn has said and done. */
+  readonly messages?: ModelMessage[];
 }
 
-/** What `beforeToolCall` is told. */
-export type ToolCallContext<TOOLS extends ToolSet = ToolSet> = TypedToolCall<TOOLS> & {
+/** A call of whatever tool. */
+interface AnyCall {
+  readonly type: "tool-call";
+  readonly toolCallId: string;
+  readonly toolName: string;
+  readonly input: unknown;
+  /** Of a tool that is not declared in code. */
+  readonly dynamic?: boolean;
+}
+
+/** With the names and inputs of `TOOLS`, where these are given. Tools that are not among them look like one of them. */
+type CallOf<TOOLS extends ToolSet> = [ToolSet] extends [TOOLS] ? AnyCall : ValidCall<StaticToolCall<TOOLS>>;
+
+/** Only calls that could be read get as far as a hook. */
+type ValidCall<CALL> = CALL extends unknown ? Omit<CALL, "error" | "invalid"> : never;
+
+/** With the output that each tool declares. It is what was stored: plain JSON, and cut where it was too long. */
+type AnsweredCallOf<TOOLS extends ToolSet> = [ToolSet] extends [TOOLS]
+  ? AnyCall & { readonly output: unknown }
+  : {
+      [NAME in keyof TOOLS & string]: ValidCall<Extract<StaticToolCall<TOOLS>, { toolName: NAME }>> & {
+        readonly output: InferToolOutput<TOOLS[NAME]>;
+      };
+    }[keyof TOOLS & string];
+
+interface CallSurroundings {
   readonly stepNumber: number;
   readonly messages: readonly ModelMessage[];
   readonly abortSignal: AbortSignal;
-};
+}
+
+/** What `beforeToolCall` is told. */
+export type ToolCallContext<TOOLS extends ToolSet = ToolSet> = CallOf<TOOLS> & CallSurroundings;
 
 /** What becomes of a tool call. */
 export type ToolCallDecision =
@@ -112,19 +170,21 @@ export type ToolCallDecision =
   | { readonly action: "substitute"; readonly output: unknown };
 
 /** What `afterToolCall` is told. */
-export type ToolCallResultContext<TOOLS extends ToolSet = ToolSet> = ToolCallContext<TOOLS> & {
+export type ToolCallResultContext<TOOLS extends ToolSet = ToolSet> = CallSurroundings & {
   readonly durationMs: number;
 } & (
-    | { readonly success: true; readonly output: unknown; readonly error?: undefined }
-    | { readonly success: false; readonly error: unknown; readonly output?: undefined }
+    | (AnsweredCallOf<TOOLS> & { readonly success: true; readonly error?: undefined })
+    | (CallOf<TOOLS> & { readonly success: false; readonly error: unknown; readonly output?: undefined })
   );
 
 /** What `onStepFinish` is told: the step as the AI SDK describes it. */
 export type StepContext<TOOLS extends ToolSet = ToolSet> = StepResult<TOOLS>;
 
 /** What `onChunk` is told. */
-export interface ChunkContext<TOOLS extends ToolSet = ToolSet> {
-  readonly chunk: TextStreamPart<TOOLS>;
+export type ChunkContext<TOOLS extends ToolSet = ToolSet> = Chunk<TextStreamPart<TOOLS>>;
+
+interface Chunk<PART> {
+  readonly chunk: PART;
 }
 
 /** Where a turn failed, for `onChatError`. */

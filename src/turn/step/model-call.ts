@@ -51,6 +51,7 @@ export async function tryCall(run: StepRun, call: Try): Promise<Tried> {
   };
   // Of a call that was tried before, what is in the answer is the truth: it has the ids, and all of the text.
   const collect = plan.stepFinished !== undefined && !cut;
+  const { telemetry } = run;
   let spoke = false;
   let meta: StepMeta | undefined;
   const response: { id?: string; timestamp?: Date; modelId?: string } = {};
@@ -76,9 +77,16 @@ export async function tryCall(run: StepRun, call: Try): Promise<Tried> {
         ...optional("repairToolCall", config.repairToolCall),
         ...optional("maxOutputTokens", call.maxOutputTokens),
         abortSignal: limits.signal,
-        callId: call.callId,
-        onLanguageModelCallEnd: (event) => void (content = collect ? event.content : undefined),
-        _internal: { collectContent: collect },
+        // Telemetry knows all calls of a turn by one name.
+        callId: telemetry === undefined ? call.callId : active.row.id,
+        onStart: () => tellStepStart(run, call),
+        ...optional("onLanguageModelCallStart", telemetry?.call.onLanguageModelCallStart),
+        ...optional("executeLanguageModelCallInTelemetryContext", telemetry?.call.executeLanguageModelCall),
+        onLanguageModelCallEnd: [
+          (event) => void (content = collect ? event.content : undefined),
+          ...listOf(telemetry?.call.onLanguageModelCallEnd),
+        ],
+        _internal: { collectContent: collect || telemetry !== undefined },
       }),
     );
     for await (const part of limits.each(stream)) {
@@ -121,6 +129,13 @@ export async function tryCall(run: StepRun, call: Try): Promise<Tried> {
   if (meta === undefined) return failed(run, new Error("The model's stream ended before the model did."), spoke);
   for (const chunk of fit?.finish() ?? []) active.take({ chunk });
   return { kind: "settled", meta: { ...meta, ...(content !== undefined && { content }) } };
+}
+
+async function tellStepStart(run: StepRun, { step, model, messages, change }: Try): Promise<void> {
+  if (run.telemetry === undefined) return;
+  const { turn, context } = run;
+  const steps = await run.records();
+  await run.telemetry.stepStarted({ number: step, model: named(model), turn, change, messages, steps, context });
 }
 
 /** Asks who only watches. What it throws is reported. */
@@ -175,6 +190,10 @@ function callSettings(config: StepRun["turn"]["config"]) {
     ...optional("seed", seed),
     ...optional("reasoning", reasoning),
   };
+}
+
+function listOf<T>(value: T | undefined): T[] {
+  return value === undefined ? [] : [value];
 }
 
 function optional<K extends string, V>(key: K, value: V | undefined): { [P in K]?: V } {

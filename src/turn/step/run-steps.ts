@@ -20,6 +20,7 @@ import { nextStep, type StepFacts } from "./next.ts";
 import type { PreparedTurn, StepPlan } from "./plan.ts";
 import { stepRecord } from "./record.ts";
 import { StepRun } from "./step-run.ts";
+import { openTelemetry } from "./telemetry.ts";
 import { runCalls, standingOf } from "./tool-calls.ts";
 
 /** The longest wait between two tries. */
@@ -44,17 +45,33 @@ export async function runSteps(
     const context = { stage, requestId, messagesPersisted: true, classification, partial };
     return { status: "error", error: await plan.explain(error, context) } as const;
   };
-  try {
+  let run: StepRun | undefined;
+  let cause: unknown;
+  const go = async (): Promise<TurnEnd | undefined> => {
     const turn = await plan.prepare({ ...options, recovering: active.recovering });
     if (turn.config.chatStreamStallTimeoutMs !== undefined) {
       active.stallTimeoutMs = turn.config.chatStreamStallTimeoutMs;
       active.watchAnew();
     }
-    const run = new StepRun(desk, active, plan, turn, options);
-    return await new StepLoop(run, (error, classification) => fail(error, "stream", classification)).go();
-  } catch (error) {
+    run = new StepRun(desk, active, plan, turn, options);
+    run.telemetry = await openTelemetry(turn.config.experimental_telemetry, active.row.id, desk.host.clock);
+    const loop = new StepLoop(run, (error, classification) => {
+      cause = error;
+      return fail(error, "stream", classification);
+    });
+    return loop.go();
+  };
+  const end = await go().catch((error: unknown) => {
+    cause = error;
     return fail(error, "turn");
-  }
+  });
+  if (run?.telemetry !== undefined) await tellEnd(run, end, cause);
+  return end;
+}
+
+async function tellEnd(run: StepRun, end: TurnEnd | undefined, cause: unknown): Promise<void> {
+  const reason: unknown = end === undefined ? run.signal.reason : cause;
+  await watch(run, async () => run.telemetry?.ended(end, await run.records(), reason));
 }
 
 /** An earlier try, as the policy reads it. One that is open was cut: this life has just begun it, or lost it. */
@@ -96,6 +113,7 @@ class StepLoop {
 
   async go(): Promise<TurnEnd | undefined> {
     const run = this.#run;
+    if (run.telemetry !== undefined) await this.#tellStart();
     for (;;) {
       const facts = await this.#facts();
       if (run.signal.aborted) return undefined;
@@ -115,6 +133,13 @@ class StepLoop {
       }
       return this.#done();
     }
+  }
+
+  async #tellStart(): Promise<void> {
+    const { telemetry, turn, context } = this.#run;
+    const { base, own } = await this.#run.messages();
+    const [model] = turn.models;
+    if (model !== undefined) await telemetry?.started(turn, named(model), [...base, ...own], context);
   }
 
   async #facts(): Promise<StepFacts> {
@@ -306,10 +331,11 @@ class StepLoop {
     run.active.take({ chunk: { type: "finish-step" } });
     const { stepFinished } = run.plan;
     const meta = run.metas.at(-1);
-    if (stepFinished === undefined || meta === undefined) return;
+    if ((stepFinished === undefined && run.telemetry === undefined) || meta === undefined) return;
     const parts = stepsOf(settledParts(run.active.builder, run.called)).at(-1) ?? [];
     const record = stepRecord({ ...meta, context: run.context }, parts, await run.own());
-    await watch(run, () => stepFinished(record));
+    if (stepFinished !== undefined) await watch(run, () => stepFinished(record));
+    await run.telemetry?.stepEnded(record);
   }
 
   async #done(): Promise<TurnEnd> {

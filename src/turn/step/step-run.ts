@@ -6,6 +6,7 @@ import type { Desk } from "../desk.ts";
 import { historyOf } from "../history.ts";
 import { isQuestion, lastCalls, settledParts, stepsOf } from "./answer.ts";
 import type { PreparedTurn, StepPlan } from "./plan.ts";
+import type { TurnTelemetry } from "./telemetry.ts";
 import { NO_USAGE, stepRecord, type StepMeta } from "./record.ts";
 
 /** One attempt of a turn that runs step by step: what its parts share. */
@@ -19,6 +20,7 @@ export class StepRun {
   readonly metas: StepMeta[];
   /** What tools and conditions get as their context. `beforeStep` may change it. */
   context: unknown;
+  telemetry: TurnTelemetry | undefined;
   #base: ModelMessage[] | undefined;
 
   constructor(desk: Desk, active: ActiveTurn, plan: StepPlan, turn: PreparedTurn, options: ChatTurnOptions) {

@@ -1,5 +1,6 @@
 import type { ModelMessage, StepResult, TelemetryOptions, ToolSet } from "ai";
 import type { createRestrictedTelemetryDispatcher } from "ai/internal";
+import type { Clock } from "../../id.ts";
 import type { CallOutcome } from "../../tool/run-call.ts";
 import type { TurnEnd } from "../chat-types.ts";
 import type { StepConfig, ToolCallContext } from "./config.ts";
@@ -49,6 +50,7 @@ export interface StepStart {
 export async function openTelemetry(
   options: TelemetryOptions | undefined,
   callId: string,
+  clock: Clock,
 ): Promise<TurnTelemetry | undefined> {
   const integrations = options?.integrations ?? registry.AI_SDK_TELEMETRY_INTEGRATIONS ?? [];
   if (options?.isEnabled === false || [integrations].flat().length === 0) return undefined;
@@ -92,9 +94,13 @@ export async function openTelemetry(
       const toolCall = { type: "tool-call", toolCallId, toolName, input };
       const event = { callId, toolCall, toolContext: context, messages } as Event<"onToolExecutionStart">;
       await tell.onToolExecutionStart?.(event);
-      const began = performance.now();
-      const outcome = (await tell.executeTool?.({ ...event, callId, toolCallId, execute: work })) ?? (await work());
-      const toolExecutionMs = performance.now() - began;
+      const began = clock.now();
+      let ran: Promise<CallOutcome> | undefined;
+      const once = () => (ran ??= work());
+      // An integration that fails, or forgets to run it, must not lose the call nor run it twice.
+      await Promise.resolve(tell.executeTool?.({ ...event, callId, toolCallId, execute: once })).catch(() => {});
+      const outcome = await once();
+      const toolExecutionMs = clock.now() - began;
       if (outcome.kind === "aborted") return outcome;
       const result =
         outcome.kind === "output"

@@ -128,25 +128,28 @@ async function runOne(
   const { clock } = desk.host;
   const messageId = active.builder.id;
   const began = clock.now();
-  const outcome = await plan.runTool(() =>
-    runCall(
-      tool,
-      { toolCallId, toolName: toolName(part), input },
-      {
-        messages: [...messages],
-        abortSignal: run.signal,
-        idempotencyKey: `${messageId}:${toolCallId}`,
-        clock,
-        runtimeContext: run.context,
-        progress: (output) => {
-          if (!run.signal.aborted)
-            active.take({ chunk: { type: "tool-output-available", toolCallId, output, preliminary: true } });
+  const work = () =>
+    plan.runTool(() =>
+      runCall(
+        tool,
+        { toolCallId, toolName: toolName(part), input },
+        {
+          messages: [...messages],
+          abortSignal: run.signal,
+          idempotencyKey: `${messageId}:${toolCallId}`,
+          clock,
+          runtimeContext: run.context,
+          progress: (output) => {
+            if (!run.signal.aborted)
+              active.take({ chunk: { type: "tool-output-available", toolCallId, output, preliminary: true } });
+          },
+          keep: (text) => plan.keep(text),
         },
-        keep: (text) => plan.keep(text),
-      },
-      { timeoutMs: timeoutOf(run, part, tool) },
-    ),
-  );
+        { timeoutMs: timeoutOf(run, part, tool) },
+      ),
+    );
+  const called = contextOf(run, { ...part, input }, messages);
+  const outcome = await (run.telemetry?.tool(called, run.context, work) ?? work());
   if (outcome.kind === "aborted" || run.signal.aborted) return;
   const chunk: UIMessageChunk =
     outcome.kind === "output"
@@ -158,7 +161,7 @@ async function runOne(
   });
   const { afterToolCall } = plan;
   if (afterToolCall === undefined) return;
-  const context = { ...contextOf(run, { ...part, input }, messages), durationMs: clock.now() - began };
+  const context = { ...called, durationMs: clock.now() - began };
   const result =
     outcome.kind === "output"
       ? { ...context, success: true, output: outcome.output }
