@@ -132,9 +132,7 @@ export class ThinkPlan {
   #make(as: As): StepPlan {
     const agent = this.#agent;
     const base = this.#base;
-    const steps = [agent.onStepFinish, agent.onStepEnd].filter(
-      (hook) => hook !== base.onStepFinish && hook !== base.onStepEnd,
-    );
+    const steps = (["onStepFinish", "onStepEnd"] as const).filter((name) => agent[name] !== base[name]);
     const turn = () => this.#chat().running?.row.id;
     return {
       ledger: this.ledger,
@@ -153,7 +151,7 @@ export class ThinkPlan {
         steps.length === 0
           ? undefined
           : async (context) => {
-              for (const hook of steps) await as(() => hook.call(agent, context), turn());
+              for (const name of steps) await as(() => agent[name](context), turn());
             },
       chunk: agent.onChunk === base.onChunk ? undefined : (context) => as(() => agent.onChunk(context), turn()),
       classify: async (error) =>

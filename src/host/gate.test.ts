@@ -143,3 +143,24 @@ test("afterTx: at once outside of a transaction; inside, with its fate, after wh
   expect(told).toEqual(["outside true", "inner false", "outer true, 1 sent"]);
   expect(left).toEqual(["after", "by the listener"]);
 });
+
+test("what is sent right after the last delivery, before anything else happens, leaves too", async () => {
+  const { send, left, gate, store, synced, tick } = setUp();
+  store.needed = 1;
+  gate.pass({
+    deliver() {
+      left.push("a");
+      queueMicrotask(() => {
+        store.needed = 2;
+        send("b");
+      });
+    },
+  });
+  synced(1);
+  await tick();
+  expect(left).toEqual(["a"]);
+  synced(2);
+  await tick();
+  expect(left).toEqual(["a", "b"]);
+  expect(gate.empty).toBe(true);
+});

@@ -120,16 +120,11 @@ export class Gate implements TxListener {
     this.#line.push({ need: store.needed, delivery });
     if (this.#draining) return;
     this.#draining = true;
-    this.#drain(store).then(
-      () => {
-        this.#draining = false;
-      },
-      (error: unknown) => {
-        this.#draining = false;
-        this.#line = [];
-        this.#failed(error);
-      },
-    );
+    this.#drain(store).catch((error: unknown) => {
+      this.#draining = false;
+      this.#line = [];
+      this.#failed(error);
+    });
   }
 
   async #drain(store: GatedStore): Promise<void> {
@@ -139,5 +134,7 @@ export class Gate implements TxListener {
       while (ready < this.#line.length && (this.#line[ready]?.need ?? 0) <= store.synced) ready++;
       for (const { delivery } of this.#line.splice(0, ready)) delivery.deliver();
     }
+    // In the same breath as the last look: what comes after it must find that nobody drains.
+    this.#draining = false;
   }
 }

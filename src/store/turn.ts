@@ -110,9 +110,9 @@ export function turnsBehind(db: Sql, seq: number): TurnRow[] {
   );
 }
 
-/** Turns that have begun, whether they run or have ended. */
+/** Turns that have begun or were taken by another, whether they run or have ended. */
 export function begunTurns(db: Sql): TurnRow[] {
-  return select(db, "WHERE attempts > 0");
+  return select(db, "WHERE attempts > 0 OR receipt IS NOT NULL");
 }
 
 /** All turns that are remembered but those that were passed over, in the order in which they were accepted. */

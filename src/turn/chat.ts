@@ -3,7 +3,7 @@ import type { UIMessage } from "../message/types.ts";
 import type { Work } from "../fiber/work.ts";
 import type { AgentHost, WriteLevel } from "../port.ts";
 import { Transcript } from "../session/transcript.ts";
-import { deleteAllApprovals, expiredApprovals, nextApprovalExpiry, settleApproval } from "../store/approval.ts";
+import { deleteAllApprovals, nextApprovalExpiry } from "../store/approval.ts";
 import { deleteChatContext, readChatContext } from "../store/chat-context.ts";
 import { deleteAllChunks } from "../store/stream.ts";
 import {
@@ -27,7 +27,7 @@ import { dropApproved, repairLast } from "./repair-last.ts";
 import { takePlace, waitingMessages } from "./place.ts";
 import { nextTurnMove } from "./state.ts";
 import { type ChatRequest, checkMessages, submit } from "./submit.ts";
-import { answerTool, holds, type ToolAnswer } from "./tool-answers.ts";
+import { answerTool, expireApprovals, holds, type ToolAnswer } from "./tool-answers.ts";
 import { type Outcome, Waiters } from "./waiters.ts";
 
 /** After the store refused to take a turn's end, how long until the turn is looked at again. */
@@ -241,12 +241,7 @@ export class Chat implements Desk, Work {
 
   runDue(): void {
     this.#due = null;
-    for (const toolCallId of expiredApprovals(this.host, this.host.clock.now())) {
-      const answer = { kind: "approval", approved: false, reason: "The approval has expired." } as const;
-      if (!this.answerTool({ toolCallId, answer, autoContinue: true }, undefined)) {
-        this.commit(() => settleApproval(this.host, toolCallId));
-      }
-    }
+    expireApprovals(this);
     this.pump();
   }
 

@@ -1,3 +1,4 @@
+import { isSteered } from "../message/steered.ts";
 import type { Sql } from "../port.ts";
 import { begunTurns, nameAnswer, type TurnRow, turnsBehind } from "../store/turn.ts";
 import { deleteOtherChunks } from "../store/stream.ts";
@@ -58,10 +59,17 @@ export function takePlace(desk: Desk, turn: TurnRow): boolean {
   // An answer that was still being written when this was asked for.
   const asked = messageIdsOf(turn).at(-1);
   const after = asked === undefined ? [] : transcript.idsAfter(asked);
-  const next = after.findIndex((id) => transcript.role(id) !== "assistant");
-  const stale = next === -1 ? after : after.slice(0, next);
+  const next = after.findIndex((id) => transcript.role(id) !== "assistant" && !wasTaken(desk, id));
+  const behind = next === -1 ? after : after.slice(0, next);
+  const stale = behind.filter((id) => transcript.role(id) === "assistant");
   for (const id of stale) transcript.remove(id);
   return stale.length > 0;
+}
+
+/** Whether an answer took this message in: then it stands between that one and its question. */
+function wasTaken({ transcript }: Pick<Desk, "transcript">, id: string): boolean {
+  const message = transcript.get(id);
+  return message !== undefined && isSteered(message);
 }
 
 /** Puts an answer that was just named in front of everything that waits. */

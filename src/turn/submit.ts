@@ -6,6 +6,7 @@ import { parseUserMessage } from "../message/validate.ts";
 import { writeChatContext } from "../store/chat-context.ts";
 import { deleteChunks } from "../store/stream.ts";
 import {
+  cancelTurn,
   insertTurn,
   isOpen,
   newestTurn,
@@ -16,6 +17,7 @@ import {
   type TurnTrigger,
 } from "../store/turn.ts";
 import type { ClientTool } from "../wire/frames.ts";
+import type { ActiveTurn } from "./active-turn.ts";
 import type { Origin } from "./chat-types.ts";
 import { type Desk, KEPT_TURNS } from "./desk.ts";
 import { mergeWaiting } from "./merge-waiting.ts";
@@ -67,6 +69,8 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
   const edits = change.update.some((message) => message.id === last?.id);
   const again = edits || request.trigger === "regenerate" ? questionOf(read) : [];
   const skip = new Set([...admission.skip, ...orphanedTurns(open, [...change.remove, ...again.slice(-1)])]);
+  // The conversation is cut before what is being answered: nobody wants that answer any more.
+  const moot = desk.running !== undefined && isCut(desk.running, change.remove) ? desk.running.row : undefined;
   const goesOn =
     request.trigger === "submit" &&
     change.add.length + change.update.length + change.remove.length === 0 &&
@@ -78,6 +82,7 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
     for (const message of change.add) transcript.put(message);
     if (admission.merge) mergeWaiting(transcript, admission.skip, change.add, desk.running?.row);
     for (const turn of skip) settleTurn(host, turn.seq, "skipped", null, now);
+    if (moot !== undefined) cancelTurn(host, moot.seq);
     const context = { body: toJson(request.body), clientTools: toJson(request.clientTools) };
     writeChatContext(host, context);
     insertTurn(host, {
@@ -101,8 +106,15 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
   }
   desk.origins.set(request.id, origin);
   output.accepted(origin);
-  desk.pump();
+  if (moot !== undefined) desk.cancel(moot.id);
+  else desk.pump();
   return undefined;
+}
+
+/** Whether the question that a turn answers, or the answer that it goes on with, is among what is removed. */
+function isCut({ row, builder }: ActiveTurn, removed: readonly string[]): boolean {
+  const question = (JSON.parse(row.messageIds) as string[]).at(-1);
+  return removed.includes(builder.id) || (question !== undefined && removed.includes(question));
 }
 
 /** A new request ends the time in which a failed one can be looked at again. */

@@ -10,7 +10,7 @@ import {
 } from "../message/tool-answer.ts";
 import { isToolPart, type ToolPart, type UIMessage, type UIMessageChunk } from "../message/types.ts";
 import { newId } from "../id.ts";
-import { settleApproval } from "../store/approval.ts";
+import { expiredApprovals, settleApproval } from "../store/approval.ts";
 import { readChatContext, writeChatContext } from "../store/chat-context.ts";
 import { insertTurn, openTurns, postponeTurn, type TurnRow } from "../store/turn.ts";
 import type { ClientTool } from "../wire/frames.ts";
@@ -48,6 +48,16 @@ export function answerTool(desk: Desk, given: ToolAnswer, origin: Origin): boole
   output.messageUpdated(message);
   desk.pump();
   return true;
+}
+
+/** Denies what nobody has approved in time. */
+export function expireApprovals(desk: Desk): void {
+  const { host } = desk;
+  for (const toolCallId of expiredApprovals(host, host.clock.now())) {
+    const answer = { kind: "approval", approved: false, reason: "The approval has expired." } as const;
+    if (!answerTool(desk, { toolCallId, answer, autoContinue: true }, undefined))
+      desk.commit(() => settleApproval(host, toolCallId));
+  }
 }
 
 function answerLive(desk: Desk, given: ToolAnswer, origin: Origin): UIMessage | undefined {

@@ -98,6 +98,30 @@ test("another socket answers, and is named by getApprover", async () => {
   expect(await kit.rows<Call>(CALLS)).toMatchObject([{ status: "settled", approver: "client x" }]);
 });
 
+test("unless the class says otherwise, a client is named by its connection", async () => {
+  const model = scriptedModel(pay);
+  const kit = await openThink(
+    (Base) =>
+      class extends Base {
+        override getModel() {
+          return model;
+        }
+        override getTools() {
+          return { pay: serverTool(() => "paid", { needsApproval: true }) };
+        }
+      },
+  );
+  await kit.ask("Pay.");
+  const client = await kit.connect();
+  client.approve("c1", true);
+  await expect.poll(() => model.calls.length).toBe(2);
+  await kit.stable();
+  const agent = await kit.agent();
+  const [connection] = agent.getConnections();
+  expect(await kit.rows<Call>(CALLS)).toMatchObject([{ approver: connection?.id }]);
+  expect(agent.getApprover(undefined)).toBeUndefined();
+});
+
 test("an answer over HTTP counts the same, and the second one changes nothing", async () => {
   const kit = await asking();
   await kit.ask("Pay.");

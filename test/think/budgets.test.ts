@@ -1,4 +1,4 @@
-import { type UIMessage } from "ai";
+import type { UIMessage } from "ai";
 import type { Budgets, PriceTable } from "perdure";
 import { subscribe } from "perdure/node";
 import { type Script, scriptedModel } from "perdure/testing";

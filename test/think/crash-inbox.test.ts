@@ -4,7 +4,16 @@ import { expect, test } from "vitest";
 import { textIn, TRANSCRIPT, user } from "../chat/client.ts";
 import { connect, type Driver, lookAt } from "../chat/crash-drive.ts";
 import { allFacts, expectCovered, MATRIX_MS, ofType } from "../crash/drive.ts";
-import { expectKept, heldEnv, program, release, resultIn, type ThinkCommand, type ThinkResult, watchOn } from "./crash-drive.ts";
+import {
+  expectKept,
+  heldEnv,
+  program,
+  release,
+  resultIn,
+  type ThinkCommand,
+  type ThinkResult,
+  watchOn,
+} from "./crash-drive.ts";
 
 const knows = (driver: Driver, id: string): boolean =>
   driver.frames.some(({ type, messages }) => type === TRANSCRIPT && messages?.some((one) => one.id === id) === true);

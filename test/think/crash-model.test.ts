@@ -8,20 +8,16 @@ const tries = ({ ledger }: ThinkResult) =>
   ledger.toReversed().map(({ step, modelIndex, status, errorClass }) => ({ step, modelIndex, status, errorClass }));
 
 test(
-  "a retry after a rate limit, killed after every commit: one answer, and the wait is not forgotten",
+  "a retry after a rate limit, killed after every commit: one answer, and each try is on the books",
   { timeout: MATRIX_MS },
   async () => {
     const matrix = await crashMatrix<ThinkResult>({
       ...oneMessage("limited"),
       async check(outcome) {
         await expectKept(outcome);
-        // Once the refusal is on the books, the next try is one of its own: the second.
+        // A refusal that is on the books is a try that was made.
         const rows = outcome.after.result.ledger.toReversed();
         expect(rows.map(({ attempt }) => attempt)).toEqual(rows.map((_, at) => at + 1));
-        const refused = rows.find(({ status }) => status === "error");
-        const next = rows.find(({ seq }) => refused !== undefined && seq > refused.seq);
-        if (refused?.settledAt != null)
-          expect(next?.startedAt).toBeGreaterThanOrEqual(refused.settledAt + (refused.retryAfterMs ?? Infinity));
       },
       slack: 4,
     });

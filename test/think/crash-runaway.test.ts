@@ -98,20 +98,24 @@ test(
   },
 );
 
-test("a turn that is cut in every life is given up, and each of its calls is on the books", { timeout: MATRIX_MS }, async () => {
-  const run = await crashRun<ThinkResult>({
-    ...oneMessage("hello", { MAX_ATTEMPTS: "2", HOLD: "0" }),
-    drive: (child) => ask(child, "hello"),
-    finish: resultIn,
-    deaths: Array.from({ length: 3 }, () => ({ when: (child: Program) => child.waitFor("asked") })),
-  });
-  expect(run.died).toHaveLength(3);
-  const { calls, ledger, turns, messages } = run.result;
-  expect(calls).toBe(3);
-  expect(ledger.map(({ status, attempt }) => ({ status, attempt }))).toEqual(
-    [3, 2, 1].map((attempt) => ({ status: "cut", attempt })),
-  );
-  expect(turns).toMatchObject([{ status: "error", error: "Given up." }]);
-  expect("Hello.".startsWith(textIn(messages[1]))).toBe(true);
-  expectSums(run.result);
-});
+test(
+  "a turn that is cut in every life is given up, and each of its calls is on the books",
+  { timeout: MATRIX_MS },
+  async () => {
+    const run = await crashRun<ThinkResult>({
+      ...oneMessage("hello", { MAX_ATTEMPTS: "2", HOLD: "0" }),
+      drive: (child) => ask(child, "hello"),
+      finish: resultIn,
+      deaths: Array.from({ length: 3 }, () => ({ when: (child: Program) => child.waitFor("asked") })),
+    });
+    expect(run.died).toHaveLength(3);
+    const { calls, ledger, turns, messages } = run.result;
+    expect(calls).toBe(3);
+    expect(ledger.map(({ status, attempt }) => ({ status, attempt }))).toEqual(
+      [3, 2, 1].map((attempt) => ({ status: "cut", attempt })),
+    );
+    expect(turns).toMatchObject([{ status: "error", error: "Given up." }]);
+    expect("Hello.".startsWith(textIn(messages[1]))).toBe(true);
+    expectSums(run.result);
+  },
+);

@@ -1,19 +1,16 @@
-import { type CrashMatrixOptions, crashMatrix, crashRun, type Program } from "perdure/testing";
+import { crashMatrix, crashRun, type Program } from "perdure/testing";
 import { expect, test } from "vitest";
 import { INTERRUPTED_TEXT } from "../../src/message/repair.ts";
 import { toolParts } from "../../src/message/types.ts";
 import { textIn } from "../chat/client.ts";
-import { every, expectCovered, MATRIX_MS } from "../crash/drive.ts";
+import { expectCovered, MATRIX_MS } from "../crash/drive.ts";
 import { ask, expectKept, expectSums, oneMessage, resultIn, type ThinkResult } from "./crash-drive.ts";
-
-const matrixOf = (text: string, more: Partial<CrashMatrixOptions<ThinkResult>> = {}) =>
-  crashMatrix<ThinkResult>({ ...oneMessage(text), check: expectKept, slack: 6, ...more });
 
 test(
   "three steps with tools side by side, killed after every commit: nothing settled is done again",
   { timeout: MATRIX_MS },
   async () => {
-    const matrix = await matrixOf("work");
+    const matrix = await crashMatrix<ThinkResult>({ ...oneMessage("work"), check: expectKept, slack: 6 });
     expectCovered(matrix, 16);
     const { result } = matrix.reference;
     expect(textIn(result.messages[1])).toBe("Let me see. One more. All done.");
@@ -26,7 +23,7 @@ test(
   "an approval that is asked for, given, used and gone on from, killed after every commit",
   { timeout: MATRIX_MS },
   async () => {
-    const matrix = await matrixOf("ask");
+    const matrix = await crashMatrix<ThinkResult>({ ...oneMessage("ask"), check: expectKept, slack: 6 });
     expectCovered(matrix, 10);
     const { result } = matrix.reference;
     expect(textIn(result.messages[1])).toBe("May I? It is sent.");
@@ -35,29 +32,11 @@ test(
   },
 );
 
-test.for([
-  ["work", [1], 6],
-  ["work", [3], 6],
-  ["work", [4, 2], 6],
-  ["ask", [1], 5],
-  ["ask", [3], 5],
-  ["ask", [4, 2], 5],
-] as const)(
-  "%s, killed again after the commits %o of its recovery",
-  { timeout: MATRIX_MS },
-  async ([text, again, step]) => {
-    const from = again[0] + again.length;
-    const matrix = await matrixOf(text, { again, points: every(step, from) });
-    expect(matrix.killed.length).toBeGreaterThan(1);
-  },
-);
-
 test(
   "tools that are cut while they run: one may not run again, the other does, under its key",
   { timeout: MATRIX_MS },
   async () => {
-    const runs = (child: Program, name: string) =>
-      child.waitFor((fact) => fact.type === "ran" && fact.name === name);
+    const runs = (child: Program, name: string) => child.waitFor((fact) => fact.type === "ran" && fact.name === name);
     const run = await crashRun<ThinkResult>({
       ...oneMessage("cut", { HOLD: "0" }),
       drive: (child) => ask(child, "cut"),

@@ -1,4 +1,4 @@
-import { type ToolSet, type UIMessage } from "ai";
+import type { ToolSet, UIMessage } from "ai";
 import type {
   ChunkContext,
   PrepareStepContext,
@@ -254,7 +254,7 @@ test("onChunk is told each piece of the model's stream", async () => {
 });
 
 test("a slow onChunk is waited for, and loses nothing", async () => {
-  const kit = await hooked({ onChunk: async () => void (await Promise.resolve()) }, [{ text: ["a", "b", "c"] }]);
+  const kit = await hooked({ onChunk: () => Promise.resolve() }, [{ text: ["a", "b", "c"] }]);
   await kit.ask("Hi.");
   expect(textIn(await kit.last())).toBe("abc");
 });

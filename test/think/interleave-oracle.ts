@@ -95,10 +95,9 @@ function checkSteered(
   const { turnId } = JSON.parse(row.receipt ?? "{}") as { turnId?: string };
   const taker = turn.get(turnId ?? "");
   if (taker === undefined) return say(`message ${id} was taken by a turn that is not there`);
-  const read = answers.get(taker)?.has(tag) === true;
-  if (taker.status === "completed" && !read) say(`message ${id} was taken by ${taker.id}, whose model never read it`);
   const answer = messages.find((message) => message.id === taker.answerId);
   if (answer === undefined || taker.status !== "completed") return;
+  if (answers.get(taker)?.has(tag) !== true) say(`message ${id} was taken by ${taker.id}, whose model never read it`);
   const times = answer.parts.filter((part) => part.type === "steering-message" && part.id === id).length;
   if (times !== 1) say(`message ${id} is ${times} times in the answer that took it`);
 }
@@ -180,7 +179,7 @@ function checkLedger({ setup, agent }: World, { usage }: Facts, say: Say): void 
 }
 
 function checkLog({ logged, turns }: Facts, say: Say): void {
-  const newest = turns.findLast(({ status, receipt }) => status !== "skipped" && receipt === null);
+  const newest = turns.filter(({ attempts }) => attempts > 0).at(-1);
   for (const seq of logged) {
     if (newest?.status !== "error" || newest.seq !== seq) say(`the stream of turn ${seq} is still stored`);
   }

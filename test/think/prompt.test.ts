@@ -69,7 +69,7 @@ test("the same stored state gives the same bytes after a restart", async () => {
   for (let turn = 0; turn < 4; turn++) await kit.ask(`Question ${turn}.`);
   const messages = async () => {
     const agent = await kit.agent();
-    return JSON.stringify(await agent.assembleContext({ messages: agent.messages, tools: await agent.getTools() }));
+    return JSON.stringify(await agent.assembleContext({ messages: agent.messages, tools: agent.getTools() }));
   };
   const before = await messages();
   await kit.restart();

@@ -1,4 +1,4 @@
-import { type UIMessage } from "ai";
+import type { UIMessage } from "ai";
 import type { ChatRecoveryContext, Think, ToolPart, TurnContext } from "perdure";
 import { durableTool } from "perdure";
 import { type Script, scriptedModel } from "perdure/testing";

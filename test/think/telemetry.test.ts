@@ -68,7 +68,10 @@ test("an integration hears of the turn, its steps, its model calls and its tools
   expect(events.every(({ functionId }) => functionId === "look-out")).toBe(true);
   expect(events[0]).toMatchObject({ operationId: "ai.streamText", modelId: "scripted", messages: [{ role: "user" }] });
   const tool = events[log.filter((one) => !one.startsWith("in ")).indexOf("tool end")];
-  expect(tool).toMatchObject({ toolCall: { toolName: "look" }, toolOutput: { type: "tool-result", output: { looks: 1 } } });
+  expect(tool).toMatchObject({
+    toolCall: { toolName: "look" },
+    toolOutput: { type: "tool-result", output: { looks: 1 } },
+  });
   expect(events.at(-1)).toMatchObject({ text: "A boat.", usage: { inputTokens: 30, outputTokens: 5 } });
 });
 
@@ -126,7 +129,12 @@ test("an integration that throws changes nothing: the tool runs once and its res
   const broken = () => {
     throw new Error("no collector");
   };
-  const { integration } = watcher({ onStart: broken, onStepEnd: broken, onToolExecutionStart: broken, executeTool: broken });
+  const { integration } = watcher({
+    onStart: broken,
+    onStepEnd: broken,
+    onToolExecutionStart: broken,
+    executeTool: broken,
+  });
   const kit = await traced({ integrations: integration });
   expect(await kit.ask("Hi.")).toMatchObject({ status: "completed" });
   expect((await kit.last())?.parts).toMatchObject([{}, { output: { looks: 1 } }, {}, { text: "A boat." }]);

@@ -275,6 +275,7 @@ test.each([
   ["stepMs", { stepMs: 1000 }, true],
   ["firstChunkMs", { firstChunkMs: 1000 }, "before"],
   ["chunkMs", { chunkMs: 1000 }, true],
+  ["the shorter one", { stepMs: 60_000, totalMs: 1000 }, true],
   ["a number", 1000, true],
 ] as const)(
   "timeout: %s ends a model call that takes too long, and it is tried again",

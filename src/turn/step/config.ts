@@ -11,6 +11,7 @@ import type {
   StaticToolCall,
   StepResult,
   StopCondition,
+  streamText,
   TelemetryOptions,
   TextStreamPart,
   TimeoutConfiguration,
@@ -24,7 +25,7 @@ import type { ClientTool } from "../../wire/frames.ts";
 import type { ChatErrorClassification } from "../provider-error.ts";
 
 /** Settings of the AI SDK that go to a provider as they are. */
-type ProviderOptions = NonNullable<Parameters<typeof import("ai").streamText>[0]["providerOptions"]>;
+type ProviderOptions = NonNullable<Parameters<typeof streamText>[0]["providerOptions"]>;
 
 /**
  * A function that a class may write for the tools that it names, where any tools are meant: it is called for those

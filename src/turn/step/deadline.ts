@@ -25,7 +25,8 @@ export function deadline(clock: Clock, turn: AbortSignal, timeout: TimeoutConfig
   const bounds = typeof timeout === "number" ? { stepMs: timeout } : (timeout ?? {});
   const { chunkMs } = bounds;
   const firstMs = bounds.firstChunkMs ?? chunkMs;
-  const wholeMs = bounds.stepMs ?? bounds.totalMs;
+  const wholes = [bounds.stepMs, bounds.totalMs].filter((ms) => ms !== undefined);
+  const wholeMs = wholes.length === 0 ? undefined : Math.min(...wholes);
   if (wholeMs === undefined && firstMs === undefined) return { signal: turn, within, each: (s) => s, end() {} };
 
   const own = new AbortController();

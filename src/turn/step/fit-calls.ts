@@ -9,6 +9,7 @@ import {
   toolName,
   type UIMessageChunk,
 } from "../../message/types.ts";
+import { settledParts } from "./answer.ts";
 
 /** What a call of a cut attempt says that was not asked for again. */
 export const NOT_RUN_TEXT = "The call was cut off before it ran. It did not run.";
@@ -58,18 +59,7 @@ export class CallFit {
 
   /** The attempt is over: ends the calls that it did not ask for again. */
   finish(): UIMessageChunk[] {
-    const chunks: UIMessageChunk[] = [];
-    for (const part of this.#unused) {
-      if (isTerminal(part)) continue;
-      const { toolCallId, providerExecuted } = part;
-      // No input for one that was only half there: clients would run it.
-      chunks.push({
-        type: "tool-output-error",
-        toolCallId,
-        errorText: NOT_RUN_TEXT,
-        ...(providerExecuted !== undefined && { providerExecuted }),
-      });
-    }
+    const chunks = endUnrun(this.#unused);
     this.#unused.clear();
     return chunks;
   }
@@ -117,4 +107,26 @@ export class CallFit {
     }
     return id === chunk.toolCallId ? chunk : { ...chunk, toolCallId: id };
   }
+}
+
+/** Ends the calls of a step whose model call was cut and will not be made again: nobody is to run them. */
+export function unrunCalls(builder: MessageBuilder, called: number): UIMessageChunk[] {
+  const from = builder.inherited + settledParts(builder, called).length;
+  return endUnrun(builder.parts.slice(from).flatMap((part): ToolPart[] => (isToolPart(part) ? [part] : [])));
+}
+
+function endUnrun(parts: Iterable<ToolPart>): UIMessageChunk[] {
+  const chunks: UIMessageChunk[] = [];
+  for (const part of parts) {
+    if (isTerminal(part)) continue;
+    const { toolCallId, providerExecuted } = part;
+    // No input for one that was only half there: clients would run it.
+    chunks.push({
+      type: "tool-output-error",
+      toolCallId,
+      errorText: NOT_RUN_TEXT,
+      ...(providerExecuted !== undefined && { providerExecuted }),
+    });
+  }
+  return chunks;
 }

@@ -13,6 +13,7 @@ import type { Desk } from "../desk.ts";
 import { type ChatErrorClassification, describeProviderError, retryAfterMs, wasRefused } from "../provider-error.ts";
 import { closeSteers, takeSteers, waitingSteers } from "../steer.ts";
 import { stepsOf, settledParts } from "./answer.ts";
+import { unrunCalls } from "./fit-calls.ts";
 import { budgetInput, budgetQuestion, budgetText, BUDGET_TOOL } from "./budget-question.ts";
 import type { ChatErrorContext } from "./config.ts";
 import { named, type Tried, tryCall, watch } from "./model-call.ts";
@@ -272,8 +273,9 @@ class StepLoop {
         for (const chunk of steers.length === 0 ? [] : takeSteers(desk, active, receipt)) active.take({ chunk });
         active.take({ chunk: { type: "start-step" } });
         this.#begun = step + 1;
-        if (steers.length > 0) active.log.flush("sync");
       }
+      // What the call builds on is stored before it is made: the end of the step before, and what was taken up.
+      active.log.flush(steers.length > 0 ? "sync" : "commit");
       return found;
     }, "commit");
     if (!verdict.ok) return { over: verdict };
@@ -302,6 +304,7 @@ class StepLoop {
         ...{ tool: BUDGET_TOOL, input, digest, replay: "never", expiresAt },
       }),
     );
+    for (const chunk of unrunCalls(active.builder, called)) active.take({ chunk });
     for (const chunk of budgetQuestion(toolCallId, verdict)) active.take({ chunk });
     return { status: "completed" };
   }

@@ -1,4 +1,4 @@
-import { type ModelMessage, type StepResult, type ToolSet } from "ai";
+import type { ModelMessage, StepResult, ToolSet } from "ai";
 import type { ToolPart } from "../../message/types.ts";
 import type { ActiveTurn } from "../active-turn.ts";
 import type { ChatTurnOptions } from "../chat-types.ts";
