@@ -29,17 +29,12 @@ export default defineConfig({
         },
       },
       {
-        // What the public hooks pass, ours pass too: the same files, with another meaning of these two imports.
-        extends: true,
-        resolve: { alias: { "@cloudflare/ai-chat/react": ownHooks, "agents/react": ownHooks } },
-        test: { name: "public-suite-own-hook", include: ["test/chat-client/**/*.test.tsx"] },
-      },
-      {
-        // And what they pass with an agent that streams by itself, they pass with one that runs step by step.
+        // What clients see of an agent that streams by itself (main), they see of one that runs step by step.
         extends: true,
         test: { name: "public-suite-think", include: ["test/chat-client/**/*.test.tsx"], env: { PERDURE_TALK: "think" } },
       },
       {
+        // What the public hooks pass, ours pass too: the same files, with another meaning of these two imports.
         extends: true,
         resolve: { alias: { "@cloudflare/ai-chat/react": ownHooks, "agents/react": ownHooks } },
         test: {

@@ -38,9 +38,12 @@ function checkTurns({ record, setup }: World, { turns, turn, calls }: Facts, say
     const late = calls.get(id)?.filter(({ order }) => order > stopped) ?? [];
     if (late.length > 0) say(`turn ${id} was stopped and called the model again`);
   }
+  const cuts = [...record.requests.values()].filter(({ kind }) => kind === "edit" || kind === "regenerate");
   for (const { id, status, error, trigger } of turns) {
     const request = record.requests.get(id);
-    if (status === "aborted" && request?.stopped === undefined) say(`turn ${id} was aborted, but nobody stopped it`);
+    // Whoever cuts the conversation before a question stops the turn that answers it.
+    const cut = cuts.some(({ order }) => order > (request?.order ?? 0));
+    if (status === "aborted" && request?.stopped === undefined && !cut) say(`nobody stopped turn ${id}, it was aborted`);
     if (status === "error" && (error ?? "") === "") say(`turn ${id} failed and does not say why`);
     if (status === "skipped" && trigger === "submission" && request?.withdrawn === false) say(`submission ${id} is lost`);
   }
@@ -48,8 +51,7 @@ function checkTurns({ record, setup }: World, { turns, turn, calls }: Facts, say
   const inOrder = started.every((row, i) => i === 0 || (started[i - 1]?.seq ?? 0) < row.seq);
   if (!record.moved && !inOrder) say(`turns did not start in their order: ${started.map(({ id }) => id).join(", ")}`);
   if (setup.policy === "queue" || setup.policy === "steer") {
-    const cuts = [...record.requests.values()].some(({ kind }) => kind === "edit" || kind === "regenerate");
-    for (const { id, status, trigger } of cuts ? [] : turns) {
+    for (const { id, status, trigger } of cuts.length > 0 ? [] : turns) {
       const kept = record.requests.get(id)?.withdrawn === false;
       if (status === "skipped" && trigger === "submit" && kept) say(`request ${id} was passed over`);
     }
@@ -61,6 +63,8 @@ function checkInputs(world: World, facts: Facts, say: Say): void {
   const { record } = world;
   const limited = Object.keys(world.setup.budgets).length > 0;
   const answers = new Map(facts.turns.map((row) => [row, answeredBy(facts.calls.get(row.id) ?? [])]));
+  const spoke = new Set(facts.usage.filter(({ status }) => status === "ok").map(({ turn }) => turn));
+  const said = new Set(facts.turns.filter(({ id, status }) => status === "completed" && spoke.has(id)).map(({ id }) => id));
   const there = new Set<string | null>(facts.messages.map((message) => message.id));
   const texts = facts.messages.map((message) => (message.role === "user" ? tagsIn(JSON.stringify(message.parts)) : []));
   for (const { id, tag, request } of record.sent.values()) {
@@ -70,11 +74,12 @@ function checkInputs(world: World, facts: Facts, say: Say): void {
     if (texts.filter((tags) => tags.some((one) => one.tag === tag)).length > 1) say(`message ${id} is there twice`);
     const withdrawn = record.requests.get(request)?.withdrawn === true;
     if (withdrawn && place !== -1) say(`message ${id} was withdrawn and is there`);
-    // An answer that was cut off by an edit or a new one is none any more.
+    // An answer that was cut off by an edit or a new one is none any more; nor is a mere question for more budget.
     const by = facts.turns.filter(
-      (turn) => turn.status === "completed" && there.has(turn.answerId) && answers.get(turn)?.has(tag) === true,
+      (turn) => said.has(turn.id) && there.has(turn.answerId) && answers.get(turn)?.has(tag) === true,
     );
-    if (by.length > 1) say(`message ${id} was answered ${by.length} times: by ${by.map((turn) => turn.id).join(", ")}`);
+    if (new Set(by.map(({ answerId }) => answerId)).size > 1)
+      say(`message ${id} was answered ${by.length} times: by ${by.map((turn) => turn.id).join(", ")}`);
     if (row.status !== "completed") continue;
     if (row.receipt !== null) checkSteered(facts, id, tag, row, answers, say);
     // A message that an edit or a regenerate has cut off is nobody's to answer any more.
