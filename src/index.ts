@@ -50,7 +50,12 @@ export type { Price, PriceTable } from "./session/prices.ts";
 export type { LedgerEntry } from "./session/charge.ts";
 export type { UsageTotals } from "./session/ledger.ts";
 export type { PendingApproval } from "./tool/call-book.ts";
-export { durableTool, type DurableToolOptions } from "./tool/define.ts";
+export {
+  durableTool,
+  type DurableExecutionOptions,
+  type DurableToolOptions,
+  type ReplayPolicy,
+} from "./tool/define.ts";
 export { createToolsFromClientSchemas } from "./tool/client-tools.ts";
 export type {
   ChatRecoveryConfig,

@@ -168,7 +168,7 @@ export class ActiveTurn {
     for (const admitted of takeChunk(this.builder, chunk, options)) {
       const body = admitted === chunk && json !== undefined ? json : JSON.stringify(admitted);
       const keep = !("transient" in admitted && admitted.transient === true);
-      crowded = this.log.append(body, { keep, level: FACTS.has(admitted.type) ? "sync" : "commit" }) || crowded;
+      crowded = this.log.append(body, { keep, level: isFact(admitted) ? "sync" : "commit" }) || crowded;
       this.#unsaved += body.length;
       if (admitted.type === "start") this.#name();
       else if (admitted.type === "tool-approval-request") this.save();
@@ -186,6 +186,11 @@ export class ActiveTurn {
       passWaiting({ host: this.#host, transcript: this.#transcript }, this.row, this.builder.id);
     });
   }
+}
+
+/** What settles something. An output that is not the last one settles nothing. */
+function isFact(chunk: UIMessageChunk): boolean {
+  return FACTS.has(chunk.type) && !("preliminary" in chunk && chunk.preliminary === true);
 }
 
 /** A row that is damaged costs what it held, not the turn. */

@@ -221,7 +221,7 @@ export class Chat implements Desk, Work {
       }
       this.commit(() => {
         settleTurn(this.host, move.turn.seq, move.status, null, now);
-        if (move.status === "aborted" && move.turn.continuation === 1) dropApproved(this);
+        if (move.turn.continuation === 1) dropApproved(this);
       });
       this.close(move.turn, move.status);
     }

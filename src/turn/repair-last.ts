@@ -11,7 +11,7 @@ export function repairLast(desk: Desk): void {
   if (last !== undefined) replace(desk, last, repairMessage(last, optionsOf(desk)));
 }
 
-/** Gives calls of the last answer that were approved an end: the turn that was to run them was stopped before it began. */
+/** Gives calls of the last answer that were approved an end: the turn that was to run them has ended before it began. */
 export function dropApproved(desk: Desk): void {
   const last = desk.transcript.lastAnswer();
   if (last?.parts.some(isApproved) !== true) return;
