@@ -31,7 +31,11 @@ export default defineConfig({
       {
         // What clients see of an agent that streams by itself (main), they see of one that runs step by step.
         extends: true,
-        test: { name: "public-suite-think", include: ["test/chat-client/**/*.test.tsx"], env: { PERDURE_TALK: "think" } },
+        test: {
+          name: "public-suite-think",
+          include: ["test/chat-client/**/*.test.tsx"],
+          env: { PERDURE_TALK: "think" },
+        },
       },
       {
         // What the public hooks pass, ours pass too: the same files, with another meaning of these two imports.

@@ -231,11 +231,11 @@ test("messages that waited become one, in the order in which they were sent", as
   const transcript = new Transcript(host);
   for (const id of ["u1", "u2", "u3"]) transcript.put(user(id));
   const waiting = [turnRow({ messageIds: '["u1"]' }), turnRow({ messageIds: '["u1","u2","gone"]' })];
-  mergeWaiting(transcript, waiting, [user("u3")]);
+  mergeWaiting(transcript, waiting, [user("u3")], []);
   expect(transcript.list()).toEqual([
     { id: "u3", role: "user", parts: ["u1", "u2", "u3"].map((text) => ({ type: "text", text })) },
   ]);
-  mergeWaiting(transcript, waiting, []);
+  mergeWaiting(transcript, waiting, [], []);
   expect(ids(transcript)).toEqual(["u3"]);
 });
 
@@ -244,7 +244,7 @@ test("what was answered, or is being answered, is not merged", async () => {
   const transcript = new Transcript(host);
   for (const message of [user("u1"), assistant("a1"), user("u2"), user("u3"), user("u4")]) transcript.put(message);
   const waiting = [turnRow({ messageIds: '["u1","u2","u3"]' })];
-  mergeWaiting(transcript, waiting, [user("u4")], turnRow({ messageIds: '["u2"]' }));
+  mergeWaiting(transcript, waiting, [user("u4")], [turnRow({ messageIds: '["u2"]' })]);
   expect(ids(transcript)).toEqual(["u1", "a1", "u2", "u4"]);
   expect(transcript.get("u4")?.parts).toHaveLength(2);
 });

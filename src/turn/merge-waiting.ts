@@ -4,18 +4,18 @@ import type { TurnRow } from "../store/turn.ts";
 
 /**
  * Makes the messages of turns that were waiting part of the newest one, so that the model reads one message. What was
- * answered, or is being answered by `running`, is not touched, also if a client counts it among what it asks.
+ * answered, or is one of the `others` to answer, is not touched, also if a client counts it among what it asks.
  */
 export function mergeWaiting(
   transcript: Transcript,
   waiting: readonly TurnRow[],
   added: readonly UIMessage[],
-  running?: TurnRow,
+  others: readonly TurnRow[],
 ): void {
   const newest = added.at(-1);
   if (newest === undefined) return;
   const asked = new Set([...waiting.flatMap(messageIdsOf), ...added.map((message) => message.id)]);
-  for (const id of running === undefined ? [] : messageIdsOf(running)) asked.delete(id);
+  for (const id of others.flatMap(messageIdsOf)) asked.delete(id);
   const list = transcript.list();
   const open = list.slice(list.findLastIndex((message) => message.role === "assistant") + 1);
   const earlier = open.filter((message) => asked.has(message.id) && message.id !== newest.id);

@@ -67,8 +67,11 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
   });
   const last = read.at(-1);
   const edits = change.update.some((message) => message.id === last?.id);
-  const again = edits || request.trigger === "regenerate" ? questionOf(read) : [];
-  const skip = new Set([...admission.skip, ...orphanedTurns(open, [...change.remove, ...again.slice(-1)])]);
+  const asksAgain = edits || request.trigger === "regenerate";
+  const superseded = asksAgain ? orphanedTurns(open, questionOf(read).slice(-1)) : [];
+  const skip = new Set([...admission.skip, ...orphanedTurns(open, change.remove), ...superseded]);
+  // What waits for its first answer has none yet that could be replaced.
+  const replaces = asksAgain && superseded.every(({ trigger }) => trigger === "regenerate");
   // The conversation is cut before what is being answered: nobody wants that answer any more.
   const moot = desk.running !== undefined && isCut(desk.running, change.remove) ? desk.running.row : undefined;
   const goesOn =
@@ -80,7 +83,8 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
     for (const id of change.remove) transcript.remove(id);
     for (const message of change.update) transcript.put(message);
     for (const message of change.add) transcript.put(message);
-    if (admission.merge) mergeWaiting(transcript, admission.skip, change.add, desk.running?.row);
+    const others = open.filter((turn) => !skip.has(turn));
+    if (admission.merge) mergeWaiting(transcript, admission.skip, change.add, others);
     for (const turn of skip) settleTurn(host, turn.seq, "skipped", null, now);
     if (moot !== undefined) cancelTurn(host, moot.seq);
     const context = { body: toJson(request.body), clientTools: toJson(request.clientTools) };
@@ -88,7 +92,7 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
     insertTurn(host, {
       id: request.id,
       status: "accepted",
-      trigger: (edits ? "regenerate" : request.trigger) satisfies TurnTrigger,
+      trigger: (replaces ? "regenerate" : "submit") satisfies TurnTrigger,
       continuation: goesOn ? 1 : 0,
       messageIds: JSON.stringify(request.trigger === "regenerate" ? questionOf(read) : trailingUserIds(read)),
       notBefore: admission.notBefore,

@@ -137,6 +137,9 @@ test("a no ends the turn there, and what was said stays", async () => {
   expect(kit.model.calls).toHaveLength(1);
   expect(textIn(await kit.last())).toBe("I look.");
   expect(question(await kit.last())).toMatchObject({ state: "output-denied" });
+  // Nobody is asked a second time in the same turn.
+  expect((await kit.last())?.parts.filter(({ type }) => type === "dynamic-tool")).toHaveLength(1);
+  expect(agent.hasPendingInteraction()).toBe(false);
 });
 
 test("after a yes the next stop is the hard limit", async () => {

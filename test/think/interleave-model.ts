@@ -10,8 +10,8 @@ const CHARS_PER_TOKEN = 4;
 const TOKENS_PER_PIECE = 3;
 const TOKENS_PER_CALL = 6;
 const MESSAGE_TOKENS = 3;
-/** Of the calls that repeat a prompt, how many are answered as before. */
-const FAITHFUL = 0.6;
+/** Of the calls that repeat a prompt, how many an unfaithful model answers as before. */
+const AS_BEFORE = 0.5;
 
 export const CLIENT_TOOL = "where";
 
@@ -40,7 +40,7 @@ function answer(world: ModelWorld, call: ScriptedCall): ScriptedReply {
   const times = world.asked.get(hash) ?? 0;
   world.asked.set(hash, times + 1);
   const luck = random(hashOf(`${world.seed} luck ${hash} ${times}`));
-  const variant = times === 0 || luck.chance(FAITHFUL) ? 0 : times;
+  const variant = world.setup.faithful || luck.chance(AS_BEFORE) ? 0 : times;
   const says = random(hashOf(`${world.seed} says ${hash} ${variant}`));
   const name = `${hash.toString(36)}.${variant}${world.calm ? "q" : ""}`;
   const reply = content(world, says, name, times, call);
@@ -109,7 +109,8 @@ function inputTokens(prompt: readonly string[], call: ScriptedCall): number {
   for (const message of call.prompt) {
     if (typeof message.content === "string") chars += message.content.length;
     else
-      for (const part of message.content) chars += part.type === "text" ? part.text.length : JSON.stringify(part).length;
+      for (const part of message.content)
+        chars += part.type === "text" ? part.text.length : JSON.stringify(part).length;
   }
   return Math.ceil(chars / CHARS_PER_TOKEN) + MESSAGE_TOKENS * prompt.length;
 }

@@ -13,7 +13,7 @@ export function check(world: World): string[] {
   const say = (text: string) => void wrong.push(text);
   checkTurns(world, facts, say);
   checkInputs(world, facts, say);
-  checkTranscript(facts, say);
+  checkTranscript(world, facts, say);
   checkPrompts(world, facts, say);
   checkTools(world, facts, say);
   checkLedger(world, facts, say);
@@ -32,7 +32,8 @@ function checkTurns({ record, setup }: World, { turns, turn, calls }: Facts, say
   for (const { id, accepted, stopped, withdrawn } of record.requests.values()) {
     const row = turn.get(id);
     if (accepted && row === undefined) say(`request ${id} was accepted and is gone`);
-    if (withdrawn === true && row?.status !== "skipped") say(`request ${id} was withdrawn and is ${row?.status ?? "gone"}`);
+    if (withdrawn === true && row?.status !== "skipped")
+      say(`request ${id} was withdrawn and is ${row?.status ?? "gone"}`);
     if (withdrawn === true && calls.has(id)) say(`request ${id} was withdrawn and was answered`);
     if (stopped === undefined) continue;
     const late = calls.get(id)?.filter(({ order }) => order > stopped) ?? [];
@@ -43,9 +44,11 @@ function checkTurns({ record, setup }: World, { turns, turn, calls }: Facts, say
     const request = record.requests.get(id);
     // Whoever cuts the conversation before a question stops the turn that answers it.
     const cut = cuts.some(({ order }) => order > (request?.order ?? 0));
-    if (status === "aborted" && request?.stopped === undefined && !cut) say(`nobody stopped turn ${id}, it was aborted`);
+    if (status === "aborted" && request?.stopped === undefined && !cut)
+      say(`nobody stopped turn ${id}, it was aborted`);
     if (status === "error" && (error ?? "") === "") say(`turn ${id} failed and does not say why`);
-    if (status === "skipped" && trigger === "submission" && request?.withdrawn === false) say(`submission ${id} is lost`);
+    if (status === "skipped" && trigger === "submission" && request?.withdrawn === false)
+      say(`submission ${id} is lost`);
   }
   const started = [...calls.keys()].flatMap((id) => turn.get(id) ?? []).filter((row) => row.continuation === 0);
   const inOrder = started.every((row, i) => i === 0 || (started[i - 1]?.seq ?? 0) < row.seq);
@@ -64,7 +67,9 @@ function checkInputs(world: World, facts: Facts, say: Say): void {
   const limited = Object.keys(world.setup.budgets).length > 0;
   const answers = new Map(facts.turns.map((row) => [row, answeredBy(facts.calls.get(row.id) ?? [])]));
   const spoke = new Set(facts.usage.filter(({ status }) => status === "ok").map(({ turn }) => turn));
-  const said = new Set(facts.turns.filter(({ id, status }) => status === "completed" && spoke.has(id)).map(({ id }) => id));
+  const said = new Set(
+    facts.turns.filter(({ id, status }) => status === "completed" && spoke.has(id)).map(({ id }) => id),
+  );
   const there = new Set<string | null>(facts.messages.map((message) => message.id));
   const texts = facts.messages.map((message) => (message.role === "user" ? tagsIn(JSON.stringify(message.parts)) : []));
   for (const { id, tag, request } of record.sent.values()) {
@@ -117,7 +122,7 @@ function checkPlace({ messages, turns }: Facts, id: string, place: number, row: 
   if (there !== -1 && there < place) say(`the answer to message ${id} stands before it`);
 }
 
-function checkTranscript({ messages }: Facts, say: Say): void {
+function checkTranscript({ setup }: World, { messages }: Facts, say: Say): void {
   const ids = new Set<string>();
   const words = new Set<string>();
   const calls = new Set<string>();
@@ -136,7 +141,8 @@ function checkTranscript({ messages }: Facts, say: Say): void {
       if (part.type !== "text" && part.type !== "reasoning") continue;
       if (part.state === "streaming") say(`a text of ${id} is left open`);
       for (const word of part.text.split(" ").filter((one) => one !== "")) {
-        if (words.has(word)) say(`the words ${word} are there twice, the second time in ${id}`);
+        // A model that says one thing, then another and then the first again is heard each time.
+        if (setup.faithful && words.has(word)) say(`the words ${word} are there twice, the second time in ${id}`);
         words.add(word);
       }
     }
@@ -169,7 +175,8 @@ function checkTools({ record }: World, { messages }: Facts, say: Say): void {
 
 function checkLedger({ setup, agent }: World, { usage }: Facts, say: Say): void {
   const sum = (rows: readonly { tokens: number }[]) => rows.reduce((all, { tokens }) => all + tokens, 0);
-  for (const { turn, status } of usage) if (status === "open") say(`a model call of ${turn} is left open in the ledger`);
+  for (const { turn, status } of usage)
+    if (status === "open") say(`a model call of ${turn} is left open in the ledger`);
   const total = agent?.usage("agent");
   if (total?.tokens !== sum(usage) || total.calls !== usage.length || total.reservedTokens !== 0)
     say(`the ledger's total is ${JSON.stringify(total)}; its ${usage.length} rows have ${sum(usage)} tokens`);

@@ -59,7 +59,8 @@ async function checkRestart(world: World): Promise<string[]> {
   const wrong: string[] = [];
   if (world.record.calls.length !== calls) wrong.push("a restart at rest called the model");
   if (world.record.runs.length !== runs) wrong.push("a restart at rest ran a tool");
-  if (JSON.stringify({ ...factsOf(world), calls: [] }) !== before) wrong.push("a restart at rest changed what is stored");
+  if (JSON.stringify({ ...factsOf(world), calls: [] }) !== before)
+    wrong.push("a restart at rest changed what is stored");
   return wrong;
 }
 

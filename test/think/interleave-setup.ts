@@ -23,6 +23,8 @@ export interface Setup {
   readonly paceMs: number;
   /** The longest run of a tool. */
   readonly toolMs: number;
+  /** A model call that is repeated says the same again. */
+  readonly faithful: boolean;
   /** A model call that is repeated brings the same ids of tool calls. */
   readonly sameIds: boolean;
 }
@@ -45,6 +47,7 @@ export function setupOf(seed: number): Setup {
     eager: 0.2 + chance.next() * 0.6,
     paceMs: chance.chance(0.2) ? 0 : 1 + chance.int(40),
     toolMs: chance.chance(0.3) ? 0 : 1 + chance.int(120),
+    faithful: chance.chance(0.6),
     sameIds: chance.chance(0.4),
   };
 }

@@ -192,6 +192,12 @@ test("the settings of a model call reach the model", async () => {
   expect(kit.model.calls[0]?.options).toMatchObject({ reasoning });
 });
 
+test("what the caller of a turn sets holds too; where both say something, beforeTurn has the last word", async () => {
+  const kit = await configured({ turn: { topP: 0.9 } });
+  await kit.ask("Hi.", { config: { temperature: 0.3, topP: 0.1 } });
+  expect(kit.model.calls[0]?.options).toMatchObject({ temperature: 0.3, topP: 0.9 });
+});
+
 test("maxRetries bounds the tries of one step on one model", async () => {
   const script: Script = () => ({ error: refusal(503) });
   const kit = await configured({ turn: { maxRetries: 0 }, script });
