@@ -4,6 +4,7 @@ import { olderFrame } from "../live/conversation-frames.ts";
 import { LiveChat } from "../live/live-chat.ts";
 import { Resume } from "../live/resume.ts";
 import { isRecord } from "../message/json.ts";
+import { withoutReserved } from "../message/steered.ts";
 import { parseUserMessage } from "../message/validate.ts";
 import type { UIMessage } from "../message/types.ts";
 import { Chat } from "../turn/chat.ts";
@@ -149,7 +150,7 @@ function newUserMessages(chat: Chat, list: readonly unknown[]): UIMessage[] {
     if (!isRecord(value) || value.role !== "user" || typeof value.id !== "string") continue;
     const role = chat.transcript.role(value.id);
     const parsed = role === undefined || role === "user" ? parseUserMessage(value) : { reason: "another's" };
-    if ("message" in parsed) messages.push(parsed.message);
+    if ("message" in parsed) messages.push(withoutReserved(parsed.message));
   }
   return messages;
 }

@@ -1,8 +1,9 @@
 import type { LanguageModel, ModelMessage, ToolSet } from "ai";
+import { BUDGET_TOOL } from "../context/budget-tool.ts";
 import { capabilityBlock } from "../context/capabilities.ts";
 import { ModelMessages, toModelMessages } from "../context/model-messages.ts";
-import { errorText } from "../error.ts";
-import { isTerminal, toolParts, type UIMessage } from "../message/types.ts";
+import { errorText, PerdureError } from "../error.ts";
+import { isTerminal, type ToolPart, toolName, toolParts, type UIMessage } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
 import { Ledger } from "../session/ledger.ts";
 import { CallBook } from "../tool/call-book.ts";
@@ -70,7 +71,8 @@ export class ThinkPlan {
   readonly #base: ThinkHooks;
   readonly #host: AgentHost;
   readonly #chat: () => Chat;
-  readonly #messages = new ModelMessages();
+  readonly #failed = (error: unknown) => this.#chat().hooks.failed(error);
+  readonly #messages = new ModelMessages(this.#failed);
   /** Tools that server code brought along for one turn. In memory: after a restart they are gone. */
   readonly extraTools = new Map<string, ToolSet>();
   /** Structured output and other settings for one turn. In memory too. */
@@ -78,6 +80,8 @@ export class ThinkPlan {
   #ledger: Ledger | undefined;
   #book: CallBook | undefined;
   #plan: StepPlan | undefined;
+  /** The tools of the turn that runs, or ran last. */
+  #tools: ToolSet = {};
 
   /** @param base the hooks that do nothing: a class that has these does not listen. */
   constructor(agent: ThinkSettings, base: ThinkHooks, host: AgentHost, chat: () => Chat) {
@@ -103,6 +107,24 @@ export class ThinkPlan {
 
   get book(): CallBook {
     return (this.#book ??= new CallBook(this.#host));
+  }
+
+  /**
+   * A result may come from outside for what runs outside alone: nobody else can say what a tool of the server did. A
+   * person may decide what was asked, and nothing before it is asked: who decides first is the agent's own rule.
+   */
+  answerable(part: ToolPart, messageId: string, kind: "result" | "approval"): boolean {
+    if (kind === "approval") return part.state === "approval-requested";
+    const { running } = this.#chat();
+    const live = running?.builder.id === messageId;
+    const runsHere = live && this.#tools[toolName(part)]?.execute !== undefined;
+    return !runsHere && !this.book.of(messageId).some(({ toolCallId }) => toolCallId === part.toolCallId);
+  }
+
+  /** The conversation is forgotten, in the transaction that does it. Calls whose end nobody will write down were cut. */
+  cleared(): void {
+    this.book.clear();
+    this.ledger.closeOpen();
   }
 
   /** A person has answered, in the transaction that stores the answer. */
@@ -139,7 +161,7 @@ export class ThinkPlan {
       book: this.book,
       prepare: (options) => as(() => this.#prepare(options), options.requestId),
       assemble: (messages, tools) => as(async () => agent.assembleContext({ messages, tools }), turn()),
-      convert: toModelMessages,
+      convert: (message, tools) => toModelMessages(message, tools, this.#failed),
       beforeStep: (context) => as(() => agent.beforeStep(context), turn()),
       beforeToolCall: (context) => as(() => agent.beforeToolCall(context), turn()),
       runTool: (work) => as(work, turn()),
@@ -166,7 +188,7 @@ export class ThinkPlan {
     const { requestId, continuation, recovering, body, clientTools, abortSignal } = turn;
     const own = await agent.getTools();
     const tools: ToolSet = {
-      ...createToolsFromClientSchemas(turn.clientTools),
+      ...createToolsFromClientSchemas(turn.clientTools?.filter(({ name }) => name !== BUDGET_TOOL)),
       ...own,
       ...this.extraTools.get(requestId),
     };
@@ -185,13 +207,19 @@ export class ThinkPlan {
       config = { ...config, ...change };
     }
     const all = config.tools === undefined ? tools : { ...tools, ...config.tools };
+    if (Object.hasOwn(all, BUDGET_TOOL))
+      throw new PerdureError(
+        "bad_config",
+        `"${BUDGET_TOOL}" is the question of a budget. Give your tool another name.`,
+      );
+    this.#tools = all;
     return {
       models: config.model === undefined ? models : asList(config.model),
       // By the turn's own list alone: a prompt that changed from step to step would be read anew each time.
       instructions: config.instructions ?? config.system ?? prompt + capabilityBlock(offered(all, config.activeTools)),
       tools: all,
       messages: config.messages,
-      maxSteps: config.maxSteps ?? agent.getMaxSteps(),
+      maxSteps: checkMaxSteps(config.maxSteps ?? agent.getMaxSteps()),
       stopWhen: config.stopWhen === undefined ? [] : asList(config.stopWhen),
       sendReasoning: config.sendReasoning ?? agent.sendReasoning,
       config,
@@ -208,7 +236,7 @@ export class ThinkPlan {
     try {
       told = await this.#agent.onChatError(error, context);
     } catch (thrown) {
-      this.#chat().hooks.failed(thrown);
+      this.#failed(thrown);
     }
     if (told !== error && told !== undefined) return typeof told === "string" ? told : errorText(told);
     const { stage, classification = "unknown" satisfies ChatErrorClassification } = context;
@@ -219,10 +247,16 @@ export class ThinkPlan {
     try {
       return await this.#host.blobs.put(new TextEncoder().encode(text));
     } catch (thrown) {
-      this.#chat().hooks.failed(thrown);
+      this.#failed(thrown);
       return undefined;
     }
   }
+}
+
+/** No number at all would be no bound, and nobody would know. */
+function checkMaxSteps(maxSteps: number): number {
+  if (typeof maxSteps === "number" && !Number.isNaN(maxSteps)) return maxSteps;
+  throw new PerdureError("bad_config", `maxSteps must be a number of model calls, not ${String(maxSteps)}.`);
 }
 
 function offered(tools: ToolSet, active: readonly string[] | undefined): ToolSet {

@@ -168,11 +168,12 @@ async function follow(
 
 /** Hands chunks to a callback, one after the other. */
 function tell({ chat: desk, live }: ChatRoom, requestId: string, callback: StreamCallback, stop: () => void) {
-  let said: Promise<unknown> = Promise.resolve(callback.onStart?.({ requestId }));
+  let said: Promise<unknown> = Promise.resolve();
   const then = (work: () => unknown) => {
     said = said.then(work);
     said.catch(stop);
   };
+  then(() => callback.onStart?.({ requestId }));
   const seq = readTurn(desk.host, requestId)?.seq ?? -1;
   const follower: Follower = {
     seq,

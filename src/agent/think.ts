@@ -85,16 +85,19 @@ export class Think<State = unknown, Props = unknown> extends ChatAgent<State, Pr
   /** @internal */
   [answering](
     as: <T>(work: () => T, turn?: string) => T,
-  ): Pick<ChatHooks, "respond" | "plan" | "approver" | "decided" | "settled" | "removed" | "cleared"> {
+  ): Pick<ChatHooks, "respond" | "plan" | "approver" | "answerable" | "decided" | "settled" | "removed" | "cleared"> {
     const own = this.onChatMessage !== Think.prototype.onChatMessage;
     return {
       respond: async (options) => as(() => this.onChatMessage(options), options.requestId),
-      ...(!own && { plan: () => this.#plan.runningAs(as) }),
+      ...(!own && {
+        plan: () => this.#plan.runningAs(as),
+        answerable: (part, messageId, kind) => this.#plan.answerable(part, messageId, kind),
+      }),
       approver: (origin) => this.getApprover(origin && this[parts].connections.of(origin)),
       decided: (decision) => this.#plan.decided(decision),
       settled: (message) => this.#plan.settled(message),
       removed: (messageId) => this.#plan.book.forget(messageId),
-      cleared: () => this.#plan.book.clear(),
+      cleared: () => this.#plan.cleared(),
     };
   }
 

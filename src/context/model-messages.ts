@@ -3,6 +3,8 @@ import { repairMessage } from "../message/repair.ts";
 import { isToolPart, type Part, toolName, type UIMessage } from "../message/types.ts";
 import { BUDGET_TOOL } from "./budget-tool.ts";
 
+type Failed = (error: unknown) => void;
+
 /**
  * Stored messages as a model reads them. Each is converted by itself and remembered as long as it does not change, so
  * a turn costs what is new, and what was sent once is sent again in the same bytes. Calls without a result get one:
@@ -10,24 +12,48 @@ import { BUDGET_TOOL } from "./budget-tool.ts";
  */
 export class ModelMessages {
   readonly #known = new WeakMap<UIMessage, ModelMessage[]>();
+  readonly #failed: Failed;
+
+  /** @param failed hears of outputs that their own tool could not show to a model. Must not throw. */
+  constructor(failed: Failed = () => {}) {
+    this.#failed = failed;
+  }
 
   /** @param tools those of the turn: some say themselves how the model reads their output. */
   async of(messages: readonly UIMessage[], tools: ToolSet): Promise<ModelMessage[]> {
+    const makeshift = new Map<UIMessage, ModelMessage[]>();
+    const convert = async (message: UIMessage) => {
+      let whole = true;
+      const converted = await toModelMessages(message, tools, (thrown) => {
+        whole = false;
+        this.#failed(thrown);
+      });
+      if (whole) this.#known.set(message, converted);
+      else makeshift.set(message, converted);
+    };
     // Only what is new is waited for, and all of it together: none is left to fail unheard.
-    await Promise.all(messages.filter((message) => !this.#known.has(message)).map((one) => this.#convert(one, tools)));
-    return messages.flatMap((message) => this.#known.get(message) ?? []);
-  }
-
-  async #convert(message: UIMessage, tools: ToolSet): Promise<void> {
-    this.#known.set(message, await toModelMessages(message, tools));
+    await Promise.all(messages.filter((message) => !this.#known.has(message)).map(convert));
+    return messages.flatMap((message) => this.#known.get(message) ?? makeshift.get(message) ?? []);
   }
 }
 
-/** One message as a model reads it. Left out is what is not said to it: data parts, empty texts, the budget's question. */
-export async function toModelMessages(message: UIMessage, tools: ToolSet): Promise<ModelMessage[]> {
+/**
+ * One message as a model reads it. Left out is what is not said to it: data parts, empty texts, the budget's question.
+ * Where a tool's `toModelOutput` throws, the model reads the outputs as they are stored: they may be older than the tool,
+ * or cut, and would make every later turn fail.
+ */
+export async function toModelMessages(
+  message: UIMessage,
+  tools: ToolSet,
+  failed: Failed = () => {},
+): Promise<ModelMessage[]> {
   const { role, metadata: _metadata, ...rest } = repairMessage(message);
   const parts = rest.parts.filter((part) => (part.type === "text" ? part.text !== "" : !isQuestion(part)));
-  const converted = await convertToModelMessages([{ ...rest, role, parts }], { tools });
+  const said = [{ ...rest, role, parts }];
+  const converted = await convertToModelMessages(said, { tools }).catch((thrown: unknown) => {
+    failed(thrown);
+    return convertToModelMessages(said);
+  });
   return converted.filter(({ content }) => typeof content === "string" || content.length > 0);
 }
 

@@ -21,6 +21,11 @@ export interface ReconcileOptions {
    * last message, so `last` keeps the cost of a turn from growing with the conversation.
    */
   readonly compare?: "all" | "last";
+  /**
+   * Whether a message that is not stored was so once, and was taken away since. A client that was away may still show
+   * it; it comes back only as the last message, which is what its user has just sent.
+   */
+  readonly wasStored?: (id: string) => boolean;
   /** What storing makes of a message, so that a stored one that was cut is not taken for an edit. */
   readonly asStored?: (message: UIMessage) => UIMessage;
 }
@@ -65,7 +70,8 @@ export function reconcile(
     if (message.id === options.inFlightId) continue;
     const role = stored.role(message.id);
     if (role === undefined) {
-      if (message.role === "user" && at >= newFrom) add.push(message);
+      const isNew = at >= newFrom && (message === final || options.wasStored?.(message.id) !== true);
+      if (message.role === "user" && isNew) add.push(message);
       continue;
     }
     last = message.id;

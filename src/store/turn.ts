@@ -134,6 +134,12 @@ export function newestTurn(db: Sql): TurnRow | undefined {
   return select(db, "WHERE status <> 'skipped' AND receipt IS NULL ORDER BY seq DESC LIMIT 1")[0];
 }
 
+/** Whether a turn that is remembered was to answer this message. */
+export function isNamed(db: Sql, messageId: string): boolean {
+  const query = "SELECT 1 FROM perdure_turn, json_each(message_ids) AS named WHERE named.value = ? LIMIT 1";
+  return db.sql(query, messageId).length > 0;
+}
+
 /** @throws PerdureError `sql_failed` when the id is taken. */
 export function insertTurn(db: Sql, turn: NewTurn): TurnRow {
   db.sql(

@@ -7,8 +7,8 @@ import { boundOutput, boundPreview, type KeepText } from "./bound-output.ts";
 import { type DurableExecutionOptions, type ToolOptions, toolOptionsOf } from "./define.ts";
 import { toPlainJson } from "./plain-json.ts";
 
-/** Errors go to the model with every later request, so that more of one would cost more than it helps. */
-const MAX_ERROR_BYTES = 6_000;
+/** Errors of calls go to the model with every later request, so that more of one would cost more than it helps. */
+export const MAX_ERROR_BYTES = 6_000;
 
 /** One call that a model asked for. */
 export interface ToolCallInput {

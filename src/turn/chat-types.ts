@@ -100,6 +100,11 @@ export interface ChatHooks {
   respond(options: ChatTurnOptions): Promise<ChatAnswer | undefined>;
   /** Who a client is that answers a question; `connection` is the agent's own object for it. */
   approver?(origin: Origin): string | undefined;
+  /**
+   * Whether those who talk with the agent may give this call an answer: a result, or a person's decision. Without it,
+   * any call that waits may get any. Must be quick.
+   */
+  answerable?(part: ToolPart, messageId: string, kind: "result" | "approval"): boolean;
   /** A question was answered, in the transaction that stores the answer. */
   decided?(decision: ApprovalDecision): void;
   /** An answer is stored whose calls get no other end, in that transaction. */

@@ -4,7 +4,7 @@ import type { TurnRow } from "../store/turn.ts";
 
 /**
  * Makes the messages of turns that were waiting part of the newest one, so that the model reads one message. What was
- * answered, or is one of the `others` to answer, is not touched, also if a client counts it among what it asks.
+ * answered, or is for one of the `others` to answer, is not touched, also if a client counts it among what it asks.
  */
 export function mergeWaiting(
   transcript: Transcript,

@@ -103,6 +103,12 @@ const table: readonly Row[] = [
   },
   { name: "nothing left to go on with", open: [held()], facts: holds("moot"), move: ["settle", 0] },
   {
+    name: "one that was asked to go on has nothing left to go on with",
+    open: [turn({ continuation: 1 }), turn({})],
+    facts: holds("moot"),
+    move: ["settle", 0],
+  },
+  {
     name: "nothing left to go on with, whenever it was due",
     open: [held(later)],
     facts: holds("moot"),

@@ -28,7 +28,7 @@ export interface TurnFacts {
   readonly active: boolean;
   /** No new work is begun. */
   readonly stopped: boolean;
-  /** Whether a held continuation may start, must wait for more answers, or has nothing left to continue. */
+  /** Whether a continuation may start, must wait for more answers, or has nothing left to continue. */
   holds(turn: TurnRow): "ready" | "waiting" | "moot";
 }
 
@@ -53,7 +53,7 @@ export function nextTurnMove(open: readonly TurnRow[], facts: TurnFacts): TurnMo
   if (cut !== undefined) return { kind: "resume", turn: cut };
   let until: number | null = null;
   for (const turn of open) {
-    if (turn.status === "held") {
+    if (turn.status === "held" || turn.continuation === 1) {
       const holds = facts.holds(turn);
       if (holds === "moot") return { kind: "settle", turn, status: "skipped" };
       if (holds === "waiting") continue;

@@ -6,8 +6,10 @@ import { parseUserMessage } from "../message/validate.ts";
 import { writeChatContext } from "../store/chat-context.ts";
 import { deleteChunks } from "../store/stream.ts";
 import {
+  begunTurns,
   cancelTurn,
   insertTurn,
+  isNamed,
   isOpen,
   newestTurn,
   openTurns,
@@ -63,6 +65,7 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
     trigger: request.trigger === "regenerate" ? "regenerate-message" : "submit-message",
     inFlightId: desk.running?.continuation === false ? desk.running.builder.id : undefined,
     compare: "last",
+    wasStored: (id) => isNamed(host, id),
     asStored: (message) => transcript.clean(message),
   });
   const last = read.at(-1);
@@ -83,8 +86,10 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
     for (const id of change.remove) transcript.remove(id);
     for (const message of change.update) transcript.put(message);
     for (const message of change.add) transcript.put(message);
-    const others = open.filter((turn) => !skip.has(turn));
-    if (admission.merge) mergeWaiting(transcript, admission.skip, change.add, others);
+    if (admission.merge) {
+      const others = [...open.filter((turn) => !skip.has(turn)), ...begunTurns(host)];
+      mergeWaiting(transcript, admission.skip, change.add, others);
+    }
     for (const turn of skip) settleTurn(host, turn.seq, "skipped", null, now);
     if (moot !== undefined) cancelTurn(host, moot.seq);
     const context = { body: toJson(request.body), clientTools: toJson(request.clientTools) };

@@ -8,7 +8,7 @@ import {
   DENIED_TEXT,
   type ToolResult,
 } from "../message/tool-answer.ts";
-import { isToolPart, type ToolPart, type UIMessage, type UIMessageChunk } from "../message/types.ts";
+import { isToolPart, type ToolPart, toolParts, type UIMessage, type UIMessageChunk } from "../message/types.ts";
 import { newId } from "../id.ts";
 import { expiredApprovals, settleApproval } from "../store/approval.ts";
 import { readChatContext, writeChatContext } from "../store/chat-context.ts";
@@ -16,6 +16,7 @@ import { insertTurn, openTurns, postponeTurn, type TurnRow } from "../store/turn
 import type { ClientTool } from "../wire/frames.ts";
 import type { Origin } from "./chat-types.ts";
 import type { Desk } from "./desk.ts";
+import { waitingMessages } from "./place.ts";
 
 /** Answers that come in quick succession start one continuation. */
 const GATHER_MS = 50;
@@ -65,13 +66,14 @@ function answerLive(desk: Desk, given: ToolAnswer, origin: Origin): UIMessage | 
   if (active === undefined) return undefined;
   const { toolCallId, answer } = given;
   const asked = findTool(active.builder, toolCallId);
+  if (asked === undefined || !isAnswerable(desk, asked, active.builder.id, answer)) return undefined;
   const changed =
     answer.kind === "result"
       ? applyToolResultLive(active.builder, { toolCallId, ...answer.result })
       : applyToolApprovalLive(active.builder, { toolCallId, approved: answer.approved, reason: answer.reason });
   if (!changed) return undefined;
   desk.commit(() => {
-    active.note(toChunks(given, asked?.approval));
+    active.note(toChunks(given, asked.approval));
     settle(desk, given, origin);
   });
   return active.message;
@@ -81,6 +83,8 @@ function answerStored(desk: Desk, given: ToolAnswer, origin: Origin): UIMessage 
   const { toolCallId, answer } = given;
   const stored = desk.transcript.withCall(toolCallId);
   if (stored === undefined) return undefined;
+  const asked = toolParts(stored).findLast((part) => part.toolCallId === toolCallId);
+  if (asked === undefined || !isAnswerable(desk, asked, stored.id, answer)) return undefined;
   const { message, changed } =
     answer.kind === "result"
       ? applyToolResult(stored, { toolCallId, ...answer.result })
@@ -91,6 +95,10 @@ function answerStored(desk: Desk, given: ToolAnswer, origin: Origin): UIMessage 
     settle(desk, given, origin);
     return written;
   });
+}
+
+function isAnswerable({ hooks }: Desk, part: ToolPart, messageId: string, { kind }: ToolAnswer["answer"]): boolean {
+  return hooks.answerable?.(part, messageId, kind) ?? true;
 }
 
 /** What is stored beside the answer: new client tools, the end of its deadline, and the turn that is to follow. */
@@ -132,9 +140,17 @@ function settle(desk: Desk, given: ToolAnswer, origin: Origin): void {
   desk.origins.set(id, origin);
 }
 
-/** Whether a held continuation may start: the calls of the last answer are all answered. */
-export function holds(desk: Desk, _turn: TurnRow): "ready" | "waiting" | "moot" {
-  const last = desk.transcript.last();
+/**
+ * Whether a continuation may start. One that is held: when the calls of the last answer are all answered. The others:
+ * unless something was said behind the last answer that no later turn answers, which is what is to be answered then.
+ */
+export function holds({ host, transcript }: Desk, turn: TurnRow): "ready" | "waiting" | "moot" {
+  if (turn.status !== "held") {
+    const unanswered = transcript.unanswered();
+    const waiting = waitingMessages(host, turn, () => unanswered);
+    return unanswered.every((id) => waiting.has(id)) ? "ready" : "moot";
+  }
+  const last = transcript.last();
   if (last?.role !== "assistant") return "moot";
   const batch = batchState(last);
   if (batch.answered === 0) return "moot";

@@ -243,3 +243,15 @@ test("50 tabs that come and go during a stream: whoever is there at the end has 
   }
   expect(textIn((await chat.stored())[1])).toBe(whole);
 });
+
+test("what only the server says of a message is not taken from a client, whatever frame it comes in", async () => {
+  const chat = await openChat({ respond: () => new Response("hello") });
+  const client = await chat.connect();
+  const metadata = { perdure: { steeredInto: "a" }, mine: 1 };
+  client.request("r1", [{ ...user("u1"), metadata }]);
+  await client.done("r1");
+  client.send({ type: "cf_agent_chat_messages", messages: [{ ...user("u2"), metadata }] });
+  await client.flushed();
+  const said = (await chat.stored()).filter(({ role }) => role === "user");
+  expect(said.map((message) => message.metadata)).toEqual([{ mine: 1 }, { mine: 1 }]);
+});

@@ -323,3 +323,66 @@ test("waiting for a person uses up nothing: no attempt is counted and nothing is
   await kit.stable();
   expect(textIn(await kit.last())).toBe("Done.");
 });
+
+test.each(["denied", "user-approval"] as const)(
+  "a yes before anybody was asked counts for nothing: %s",
+  async (rule) => {
+    const judging = Promise.withResolvers<void>();
+    const judged = Promise.withResolvers<void>();
+    const toolApproval: TurnConfig["toolApproval"] = async () => {
+      judging.resolve();
+      await judged.promise;
+      return rule;
+    };
+    const kit = await asking({ config: { toolApproval } });
+    const client = await kit.connect();
+    client.request("r1", [user("u1", "Pay.")]);
+    await judging.promise;
+    client.approve("c1", true);
+    client.result("c1", "paid");
+    await client.flushed();
+    judged.resolve();
+    await client.done("r1");
+    expect(kit.paid).toEqual([]);
+    expect((await kit.agent()).pendingApprovals()).toHaveLength(rule === "denied" ? 0 : 1);
+    expect((await kit.last())?.parts.find((part) => part.type === "tool-pay")).toMatchObject({
+      state: rule === "denied" ? "output-error" : "approval-requested",
+    });
+  },
+);
+
+test("a client cannot say what came of a call that waits for a person", async () => {
+  const kit = await asking();
+  await kit.ask("Pay.");
+  const client = await kit.connect();
+  client.result("c1", "paid");
+  await client.flushed();
+  expect((await kit.agent()).pendingApprovals()).toHaveLength(1);
+});
+
+test("a yes after the time for it does not run the call, and the turn goes on", async () => {
+  const kit = await asking({ manual: true, settings: { approvalTimeoutMs: 1000 } });
+  await kit.ask("Pay.");
+  const agent = await kit.agent();
+  // The alarm that closes the question has not been heard yet.
+  const { now } = kit.clock;
+  kit.clock.now = () => now() + 1000;
+  expect(agent.answerApproval("c1", true)).toBe(true);
+  kit.clock.now = now;
+  await kit.clock.advance(2000);
+  await kit.stable();
+  expect(kit.paid).toEqual([]);
+  expect(textIn(await kit.last())).toBe("Done.");
+  expect(agent.pendingApprovals()).toEqual([]);
+});
+
+test("a call that comes again under the id of one that was approved is asked about by itself", async () => {
+  const kit = await asking({ script: ({ step }) => (step < 2 ? pay0 : "Done.") });
+  await kit.ask("Pay.");
+  const agent = await kit.agent();
+  agent.answerApproval("c1", true);
+  await expect.poll(() => agent.pendingApprovals().map(({ toolCallId }) => toolCallId)).toEqual(["c1-2"]);
+  await kit.stable();
+  agent.answerApproval("c1-2", true);
+  await expect.poll(() => kit.paid).toEqual([5, 5]);
+});

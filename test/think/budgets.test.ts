@@ -205,3 +205,11 @@ test("a call that was stopped in the middle is charged as if it had used all tha
   expect(agent.usage().tokens).toBeGreaterThanOrEqual(OUTPUT);
   expect(agent.usage().reservedTokens).toBe(0);
 });
+
+test("a conversation that is forgotten in the middle of a turn leaves nothing reserved", async () => {
+  const kit = await spending({ budgets: { agent: { maxTokens: 10_000 } } });
+  const agent = await kit.agent();
+  agent.beforeToolCall = () => agent.clearMessages();
+  expect(await kit.ask("Look.")).toMatchObject({ status: "aborted" });
+  expect(agent.usage()).toMatchObject({ calls: 1, reservedTokens: 0 });
+});

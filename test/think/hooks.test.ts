@@ -317,3 +317,33 @@ test.each<[string, Hooks]>([
 function fail(): never {
   throw new Error("The hook is broken.");
 }
+
+test("a turn that onChunk stops before there is anything to read leaves no message", async () => {
+  const model = scriptedModel(["Hello."]);
+  const kit = await openThink(
+    (Base) =>
+      class extends Base {
+        override getModel() {
+          return model;
+        }
+        override onChunk() {
+          this.abortAllRequests();
+        }
+      },
+  );
+  expect(await kit.ask("Hi.")).toMatchObject({ status: "aborted" });
+  expect((await kit.stored()).map(textIn)).toEqual(["Hi."]);
+});
+
+test("onStepFinish knows a call that was given another id by that id", async () => {
+  const steps: string[][] = [];
+  const kit = await hooked(
+    {
+      onStepFinish: ({ toolCalls, toolResults }) =>
+        void steps.push([...toolCalls, ...toolResults].map(({ toolCallId }) => toolCallId)),
+    },
+    ({ step }) => (step < 2 ? { toolCalls: [{ toolName: "add", input: { a: 1, b: 2 }, toolCallId: "c" }] } : "3"),
+  );
+  await kit.ask("1 + 2?");
+  expect(steps).toEqual([["c", "c"], ["c-2", "c-2"], []]);
+});

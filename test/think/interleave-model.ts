@@ -4,12 +4,13 @@ import { scriptedModel, type ScriptedCall, type ScriptedReply, type ScriptedTool
 import type { Clock } from "../../src/id.ts";
 import { CONTINUE_PROMPT } from "../../src/turn/continue-prompt.ts";
 import { hashOf, type Random, random } from "./interleave-random.ts";
+import type { ModelCall } from "./interleave-record.ts";
 import type { Setup } from "./interleave-setup.ts";
 
-const CHARS_PER_TOKEN = 4;
-const TOKENS_PER_PIECE = 3;
-const TOKENS_PER_CALL = 6;
-const MESSAGE_TOKENS = 3;
+const CHARS_PER_TOKEN = 3.05;
+const TOKENS_PER_PIECE = 8;
+const TOKENS_PER_CALL = 12;
+const MESSAGE_TOKENS = 7;
 /** Of the calls that repeat a prompt, how many an unfaithful model answers as before. */
 const AS_BEFORE = 0.5;
 
@@ -24,7 +25,7 @@ export interface ModelWorld {
   /** How often a prompt came, by its hash. */
   readonly asked: Map<number, number>;
   /** A call came in. Throws when there is nobody who could have made it. */
-  called(prompt: readonly string[]): void;
+  called(prompt: readonly string[]): ModelCall;
 }
 
 export function makeModel(world: ModelWorld, clock: Clock, modelId: string): LanguageModel {
@@ -35,7 +36,7 @@ function answer(world: ModelWorld, call: ScriptedCall): ScriptedReply {
   const whole = call.prompt.map((message) => JSON.stringify(message));
   const goesOn = whole.at(-1)?.includes(CONTINUE_PROMPT.slice(0, 30)) === true;
   const prompt = goesOn ? whole.slice(0, -2) : whole;
-  world.called(prompt);
+  const made = world.called(prompt);
   const hash = hashOf(prompt.join("\n"));
   const times = world.asked.get(hash) ?? 0;
   world.asked.set(hash, times + 1);
@@ -45,13 +46,17 @@ function answer(world: ModelWorld, call: ScriptedCall): ScriptedReply {
   const name = `${hash.toString(36)}.${variant}${world.calm ? "q" : ""}`;
   const reply = content(world, says, name, times, call);
   const failure = world.calm ? {} : failing(world.setup, luck);
+  const usage = {
+    inputTokens: inputTokens(whole, call),
+    outputTokens: Math.min(outputTokens(reply), call.options.maxOutputTokens ?? Number.POSITIVE_INFINITY),
+  };
+  // Whoever refuses does so at once, and for nothing.
+  const refuses = failure.error !== undefined && failure.errorAfter === undefined;
+  if (!refuses) made.spent = usage.inputTokens + usage.outputTokens;
   return {
     ...reply,
     ...failure,
-    usage: {
-      inputTokens: inputTokens(whole, call),
-      outputTokens: Math.min(outputTokens(reply), call.options.maxOutputTokens ?? Number.POSITIVE_INFINITY),
-    },
+    usage,
     delayMs: luck.chance(0.3) ? 0 : luck.int(world.setup.paceMs + 1),
   };
 }
@@ -92,7 +97,7 @@ function failing(setup: Setup, luck: Random): Partial<ScriptedReply> {
     case "overflow":
       return { error: refusal(400, "This model's maximum context length is 10 tokens.") };
     case "part":
-      return { error: refusal(500, "The server had an error."), errorAfter };
+      return { error: { type: "server_error", message: "The server had an error." }, errorAfter };
     case "cut":
       return { error: new TypeError("terminated"), errorAfter, errorAs: "cut" };
   }
@@ -105,14 +110,16 @@ function refusal(statusCode: number, message: string, retryAfterMs?: string): AP
 
 /** As a provider counts: by the text that is in it, and a little for each message and tool. */
 function inputTokens(prompt: readonly string[], call: ScriptedCall): number {
-  let chars = call.tools.reduce((sum, tool) => sum + JSON.stringify(tool.name).length, 0);
+  let chars = 0;
+  for (const tool of call.tools)
+    chars += tool.type === "function" ? JSON.stringify([tool.name, tool.description, tool.inputSchema]).length : 0;
   for (const message of call.prompt) {
     if (typeof message.content === "string") chars += message.content.length;
     else
       for (const part of message.content)
         chars += part.type === "text" ? part.text.length : JSON.stringify(part).length;
   }
-  return Math.ceil(chars / CHARS_PER_TOKEN) + MESSAGE_TOKENS * prompt.length;
+  return Math.ceil(chars / CHARS_PER_TOKEN) + MESSAGE_TOKENS * (prompt.length + call.tools.length);
 }
 
 function outputTokens({ text = [], reasoning = [], toolCalls = [] }: ScriptedReply): number {

@@ -173,7 +173,7 @@ function checkTools({ record }: World, { messages }: Facts, say: Say): void {
   }
 }
 
-function checkLedger({ setup, agent }: World, { usage }: Facts, say: Say): void {
+function checkLedger({ setup, agent, record }: World, { usage, calls }: Facts, say: Say): void {
   const sum = (rows: readonly { tokens: number }[]) => rows.reduce((all, { tokens }) => all + tokens, 0);
   for (const { turn, status } of usage)
     if (status === "open") say(`a model call of ${turn} is left open in the ledger`);
@@ -184,10 +184,16 @@ function checkLedger({ setup, agent }: World, { usage }: Facts, say: Say): void 
   for (const [turn, rows] of byTurn) {
     const own = agent?.usage({ turn });
     if (own?.tokens !== sum(rows)) say(`the ledger's total of ${turn} is ${own?.tokens}, not ${sum(rows)}`);
-    if (sum(rows) > (setup.budgets.turn?.maxTokens ?? Infinity)) say(`turn ${turn} used ${sum(rows)} tokens`);
+    const spent = (calls.get(turn) ?? []).reduce((all, call) => all + call.spent, 0);
+    const used = Math.max(sum(rows), spent);
+    if (used > (setup.budgets.turn?.maxTokens ?? Infinity)) say(`turn ${turn} used ${used} tokens`);
   }
   const most = Math.min(setup.budgets.session?.maxTokens ?? Infinity, setup.budgets.agent?.maxTokens ?? Infinity);
-  if (sum(usage) > most) say(`${sum(usage)} tokens were used of ${most}`);
+  const used = Math.max(
+    sum(usage),
+    record.calls.reduce((all, { spent }) => all + spent, 0),
+  );
+  if (used > most) say(`${used} tokens were used of ${most}`);
 }
 
 function checkLog({ logged, turns }: Facts, say: Say): void {

@@ -8,6 +8,8 @@ export interface ModelCall {
   readonly turn: string;
   /** The messages, each as JSON, without what asks a model to go on with a cut answer. */
   readonly prompt: readonly string[];
+  /** What the provider did for it, in tokens, by its own count. */
+  spent: number;
 }
 
 /** One run of a tool. */

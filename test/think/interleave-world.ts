@@ -16,12 +16,13 @@ import type { AgentHost, AgentPath, Blobs, SqlRow, SqlValue, WriteLevel } from "
 import type { Chat } from "../../src/turn/chat.ts";
 import { Client } from "./interleave-client.ts";
 import { makeModel, type ModelWorld } from "./interleave-model.ts";
-import { Record, type ToolRun } from "./interleave-record.ts";
+import { type ModelCall, Record, type ToolRun } from "./interleave-record.ts";
 import type { Setup } from "./interleave-setup.ts";
 import { makeTools, type ToolWorld } from "./interleave-tools.ts";
 
 export const IDLE_MS = 2_000;
 const CLASS = "Talk";
+const RUNS_PER_DATABASE = 8;
 
 /** One process: when its power is off, nothing of it reaches the world any more. */
 class Power {
@@ -156,24 +157,29 @@ export class World implements ModelWorld, ToolWorld {
     await settle();
   }
 
-  /** Forgets everything. */
+  /** Forgets everything. The next run gets the same database, empty, most of the time: a new one is slow to open. */
   async close(): Promise<void> {
     this.power.on = false;
     this.cell.end(new PerdureError("agent_gone", "The run is over."));
     await settle();
     worlds.delete(this.id);
-    shared.open(this.id, { mark: () => 0, rolledBack() {}, committed() {} }).release();
+    const store = shared.open(this.id, { mark: () => 0, rolledBack() {}, committed() {} });
+    shared.index.settle(this.id, null);
+    if (this.seed % RUNS_PER_DATABASE !== 0) return store.tx(() => empty(store));
+    store.release();
     shared.index.doom([this.id]);
     await shared.remove(this.id);
   }
 
   // What the model and the tools see.
 
-  called(prompt: readonly string[]): void {
+  called(prompt: readonly string[]): ModelCall {
     this.power.check();
     const turn = this.chat.running?.row.id;
     if (turn === undefined) throw new Error("A model was called, but no turn runs.");
-    this.record.calls.push({ order: this.record.next(), life: this.life, turn, prompt });
+    const call = { order: this.record.next(), life: this.life, turn, prompt, spent: 0 };
+    this.record.calls.push(call);
+    return call;
   }
 
   ran(tool: string, toolCallId: string, key: string): ToolRun {
@@ -208,6 +214,14 @@ export class World implements ModelWorld, ToolWorld {
     runtime.start();
     return runtime;
   }
+}
+
+function empty(store: AgentStore): void {
+  const tables = store.sql<{ name: string }>(
+    "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'perdure_%' AND name <> 'perdure_migration'",
+  );
+  for (const { name } of tables) store.sql(`DELETE FROM ${name}`);
+  store.sql("DELETE FROM sqlite_sequence");
 }
 
 /** Lets all promises that are ready settle. */

@@ -2,7 +2,7 @@ import { createUIMessageStreamResponse, simulateReadableStream, type ToolSet } f
 import type { UIMessageChunk } from "ai";
 import { scriptedModel } from "perdure/testing";
 import { expect, test } from "vitest";
-import { chunksOf, textIn } from "../chat/client.ts";
+import { chunksOf, textIn, user } from "../chat/client.ts";
 import { openThink, refusal, said, sent, serverTool, systemOf } from "./harness.ts";
 
 test("a class that says nothing but its model is a whole agent", async () => {
@@ -301,4 +301,45 @@ test("what configure stores is there after a restart, and nothing else is", asyn
 test("there is no workspace unless the class has one", async () => {
   const kit = await openThink((Base) => class extends Base {});
   expect((await kit.agent()).getWorkspace()).toBeNull();
+});
+
+test.each([Number.NaN, undefined])(
+  "maxSteps that is no number is an error, not a turn without end: %s",
+  async (value) => {
+    const model = scriptedModel(() => ({ toolCalls: [{ toolName: "look", input: {} }] }));
+    const kit = await openThink(
+      (Base) =>
+        class extends Base {
+          override getModel() {
+            return model;
+          }
+          override getTools() {
+            return { look: serverTool(() => 1) };
+          }
+          override getMaxSteps() {
+            return value as number;
+          }
+        },
+    );
+    expect(await kit.ask("Go.")).toMatchObject({ status: "error", error: expect.stringContaining("maxSteps") });
+    expect(model.calls).toHaveLength(0);
+  },
+);
+
+test("the name of a budget's question is taken: a client's tool of it is passed over, the agent's own is refused", async () => {
+  const model = scriptedModel(() => "Hello.");
+  const kit = await openThink(
+    (Base) =>
+      class extends Base {
+        override getModel() {
+          return model;
+        }
+      },
+  );
+  const client = await kit.connect();
+  client.request("r1", [user("u1", "Hi.")], { clientTools: [{ name: "continue_over_budget" }] });
+  expect(await client.done("r1")).toMatchObject({ outcome: "completed" });
+  expect(model.calls[0]?.tools ?? []).toEqual([]);
+  (await kit.agent()).getTools = () => ({ continue_over_budget: serverTool(() => 1) });
+  expect(await kit.ask("Hi.")).toMatchObject({ status: "error", error: expect.stringContaining("another name") });
 });

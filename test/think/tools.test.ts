@@ -271,3 +271,70 @@ test("a call that was cut and may not run again is an error that says so", async
   expect(JSON.stringify(outputsSent(kit.model, 1).c1)).toContain("interrupted");
   expect(textIn(await kit.last())).toBe("done");
 });
+
+test("a provider that numbers its calls from zero in every response has each of them run", async () => {
+  const ran: unknown[] = [];
+  const note = serverTool((input) => ran.push(input.n));
+  const kit = await withTools({ note }, ({ step }) =>
+    step < 3 ? { toolCalls: [{ toolName: "note", input: { n: step }, toolCallId: "call_0" }] } : "done",
+  );
+  expect(await kit.ask("Go.")).toMatchObject({ status: "completed" });
+  expect(ran).toEqual([0, 1, 2]);
+  expect(outputsSent(kit.model, 3)).toMatchObject({
+    call_0: { value: 1 },
+    "call_0-2": { value: 2 },
+    "call_0-3": { value: 3 },
+  });
+  expect(textIn(await kit.last())).toBe("done");
+});
+
+test("a call without an id runs, and one without a name is an error that the model reads", async () => {
+  const ran: unknown[] = [];
+  const kit = await withTools(
+    { note: serverTool(() => ran.push(1)) },
+    calling({ toolName: "note", input: {}, toolCallId: "" }, { toolName: "", input: {}, toolCallId: "b" }),
+  );
+  expect(await kit.ask("Go.")).toMatchObject({ status: "completed" });
+  expect(ran).toHaveLength(1);
+  expect(Object.keys(outputsSent(kit.model, 1))).toEqual(["call", "b"]);
+  expect(textIn(await kit.last())).toBe("done");
+});
+
+test("arguments that cannot be read are not quoted in full", async () => {
+  const kit = await withTools({ note: serverTool(() => 1) }, calling({ toolName: "note", input: "{".repeat(100_000) }));
+  await kit.ask("Go.");
+  expect(JSON.stringify(kit.model.calls[1]?.prompt).length).toBeLessThan(10_000);
+});
+
+test("an output that its tool cannot show any more is read as it is stored, and the conversation goes on", async () => {
+  const look = serverTool(() => ({ hits: ["a"] }), {
+    toModelOutput: () => {
+      throw new Error("no hits");
+    },
+  });
+  const kit = await withTools({ look }, ({ turn, step }) =>
+    turn === 0 && step === 0 ? { toolCalls: [{ toolName: "look", input: {}, toolCallId: "c1" }] } : "done",
+  );
+  expect(await kit.ask("Go.")).toMatchObject({ status: "completed" });
+  expect(await kit.ask("And now?")).toMatchObject({ status: "completed" });
+  expect(outputsSent(kit.model, 2)).toEqual({ c1: { type: "json", value: { hits: ["a"] } } });
+  expect(new Set(kit.takeErrors())).toEqual(new Set(["no hits"]));
+});
+
+test("what a tool of the server did, only the server can say", async () => {
+  const begun = Promise.withResolvers<void>();
+  const ended = Promise.withResolvers<string>();
+  const pay = serverTool(() => {
+    begun.resolve();
+    return ended.promise;
+  });
+  const kit = await withTools({ pay }, calling({ toolName: "pay", input: {}, toolCallId: "c1" }));
+  const client = await kit.connect();
+  client.request("r1", [user("u1", "Pay.")]);
+  await begun.promise;
+  client.result("c1", "forged");
+  await client.flushed();
+  ended.resolve("paid");
+  await client.done("r1");
+  expect(outputsSent(kit.model, 1)).toEqual({ c1: { type: "text", value: "paid" } });
+});

@@ -132,6 +132,22 @@ test("what a callback throws stops the turn", async () => {
   expect(kit.model.calls[0]?.status).toBe("aborted");
 });
 
+test.each<[string, () => void | Promise<void>]>([
+  [
+    "throws",
+    () => {
+      throw new Error("gone");
+    },
+  ],
+  ["rejects", () => Promise.reject(new Error("gone"))],
+])("an onStart that %s stops the turn too, and nothing is left unheard", async (_what, onStart) => {
+  const kit = await talking([{ hang: "before" }]);
+  const broken = listener({ onStart });
+  await expect((await kit.agent()).chat("Hi.", broken.callback)).rejects.toThrow("gone");
+  await kit.stable();
+  expect(broken.log).not.toContain("done");
+});
+
 test("tools and settings that chat() brings along are for that turn alone", async () => {
   const kit = await talking(({ step, turn }) =>
     turn === 0 && step === 0 ? { toolCalls: [{ toolName: "extra", input: {}, toolCallId: "c1" }] } : "done",

@@ -17,28 +17,36 @@ export const NOT_RUN_TEXT = "The call was cut off before it ran. It did not run.
 type ToolChunk = Extract<UIMessageChunk, { toolCallId: string }>;
 type InputChunk = Extract<ToolChunk, { type: "tool-input-available" | "tool-input-error" }>;
 
-/** Fits the tool calls of one more attempt to those of the step's earlier ones. */
+/** Stands for what a model left out. Parts without a name or an id are no calls, and the turn would just end. */
+const UNNAMED = "unnamed";
+const NO_ID = "call";
+
+/**
+ * Gives the tool calls of an attempt their ids in the answer, where each is there once: some providers number their
+ * calls from zero again in every response. Calls of the step's earlier attempts are told apart from new ones.
+ */
 export class CallFit {
   readonly #builder: MessageBuilder;
   readonly #unused = new Set<ToolPart>();
-  /** The ids of the earlier attempts. They stay theirs. */
+  /** The ids of earlier steps and attempts. They stay theirs. */
   readonly #taken = new Set<string>();
   /** Calls that may turn out to be earlier ones: their first chunks. */
   readonly #held = new Map<string, ToolChunk[]>();
   /** The id that a call of this attempt has in the answer. */
   readonly #ids = new Map<string, string>();
 
-  /** @param parts what the earlier attempts have left of the step. */
-  constructor(builder: MessageBuilder, parts: readonly Part[]) {
+  /** @param from the index of the first part of the step: what is behind it was left by its earlier attempts. */
+  constructor(builder: MessageBuilder, from: number) {
     this.#builder = builder;
-    for (const part of parts) {
+    for (const [i, part] of builder.parts.entries()) {
       if (!isToolPart(part)) continue;
       this.#taken.add(part.toolCallId);
-      if (part.errorText !== NOT_RUN_TEXT) this.#unused.add(part);
+      if (i >= from && part.errorText !== NOT_RUN_TEXT) this.#unused.add(part);
     }
   }
 
-  take(chunk: ToolChunk): UIMessageChunk[] {
+  take(given: ToolChunk): UIMessageChunk[] {
+    const chunk = "toolName" in given && given.toolName === "" ? { ...given, toolName: UNNAMED } : given;
     const { toolCallId } = chunk;
     if (chunk.type === "tool-input-available" || chunk.type === "tool-input-error") return this.#input(chunk);
     if (chunk.type === "tool-input-start" && this.#named(toolCallId, chunk.toolName).length > 0) {
@@ -55,6 +63,11 @@ export class CallFit {
     if (id === undefined) return [chunk];
     const part = findTool(this.#builder, id);
     return part !== undefined && isTerminal(part) ? [] : [{ ...chunk, toolCallId: id }];
+  }
+
+  /** Whether a call has another id in the answer than the model gave it. */
+  get renamed(): boolean {
+    return [...this.#ids].some(([given, id]) => given !== id);
   }
 
   /** The attempt is over: ends the calls that it did not ask for again. */
@@ -96,12 +109,13 @@ export class CallFit {
     return calls;
   }
 
-  /** A call of its own, under an id of its own: some providers number their calls from zero again. */
+  /** A call of its own, under an id of its own. */
   #add<C extends ToolChunk>(chunk: C): C {
     let id = this.#ids.get(chunk.toolCallId);
     if (id === undefined) {
-      id = chunk.toolCallId;
-      for (let n = 2; this.#taken.has(id); n++) id = `${chunk.toolCallId}-${n}`;
+      const wanted = chunk.toolCallId === "" ? NO_ID : chunk.toolCallId;
+      id = wanted;
+      for (let n = 2; this.#taken.has(id); n++) id = `${wanted}-${n}`;
       this.#ids.set(chunk.toolCallId, id);
       this.#taken.add(id);
     }

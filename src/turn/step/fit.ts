@@ -26,7 +26,7 @@ export class StepFit {
     const parts = builder.parts.slice(from);
     this.#text = new SpokenFit(builder, "text", parts);
     this.#reasoning = new SpokenFit(builder, "reasoning", parts);
-    this.#calls = new CallFit(builder, parts);
+    this.#calls = new CallFit(builder, from);
     this.#others = new Set(parts);
   }
 

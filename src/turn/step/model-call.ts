@@ -8,10 +8,13 @@ import {
   type ToolSet,
 } from "ai";
 import { errorText } from "../../error.ts";
+import { cutText } from "../../message/cut-value.ts";
 import type { UIMessageChunk } from "../../message/types.ts";
+import { MAX_ERROR_BYTES } from "../../tool/run-call.ts";
 import { CONTINUE_PROMPT } from "../continue-prompt.ts";
 import { hasPartial, partialText, settledParts } from "./answer.ts";
 import type { StepConfig } from "./config.ts";
+import { CallFit } from "./fit-calls.ts";
 import { StepFit } from "./fit.ts";
 import { deadline } from "./deadline.ts";
 import type { StepMeta } from "./record.ts";
@@ -43,13 +46,18 @@ export async function tryCall(run: StepRun, call: Try): Promise<Tried> {
   const limits = deadline(desk.host.clock, run.signal, config.timeout);
   const cut = hasPartial(active.builder, run.called);
   const fit = cut ? new StepFit(active.builder, stepAt(run)) : undefined;
-  const put = (chunk: UIMessageChunk): boolean => {
+  const calls = new CallFit(active.builder, stepAt(run));
+  const fitted = (chunk: UIMessageChunk) => {
+    if (fit !== undefined) return fit.take(chunk);
+    return "toolCallId" in chunk ? calls.take(chunk) : [chunk];
+  };
+  const put = (given: UIMessageChunk): boolean => {
     let crowded = false;
-    for (const fitted of fit === undefined ? [chunk] : fit.take(chunk))
-      crowded = active.take({ chunk: fitted }) || crowded;
+    for (const chunk of fitted(given)) crowded = active.take({ chunk }) || crowded;
     return crowded;
   };
-  // Of a call that was tried before, what is in the answer is the truth: it has the ids, and all of the text.
+  // Of a call that was tried before, or whose tool calls were renamed, what is in the answer is the truth: it has the
+  // ids, and all of the text.
   const collect = plan.stepFinished !== undefined && !cut;
   const { telemetry } = run;
   let spoke = false;
@@ -66,7 +74,7 @@ export async function tryCall(run: StepRun, call: Try): Promise<Tried> {
       streamCall({
         ...callSettings(config),
         model: call.model,
-        messages: cut ? goOn(call.messages, partialText(active.builder, run.called)) : call.messages,
+        messages: asSent(run, call.messages),
         allowSystemInMessages: true,
         ...instructionsOf(run, call.change),
         ...(tools !== undefined && Object.keys(tools).length > 0 && { tools }),
@@ -103,7 +111,7 @@ export async function tryCall(run: StepRun, call: Try): Promise<Tried> {
           const { callId, step: stepNumber } = call;
           meta = {
             ...{ callId, stepNumber, provider, modelId, finishReason, usage, performance, response },
-            ...{ rawFinishReason, warnings, request, providerMetadata, content },
+            ...{ rawFinishReason, warnings, request, providerMetadata },
           } as StepMeta;
           break;
         }
@@ -112,6 +120,8 @@ export async function tryCall(run: StepRun, call: Try): Promise<Tried> {
         default: {
           const textPart = part as TextStreamPart<ToolSet>;
           if (plan.chunk !== undefined) await watch(run, () => plan.chunk?.({ chunk: textPart }));
+          // Whoever watches may have stopped the turn: nothing of it is to be seen then.
+          if (run.signal.aborted) return { kind: "aborted" };
           const chunk = toChunk(textPart, turn.tools, turn.sendReasoning, config.sendSources ?? true);
           if (chunk === undefined) break;
           spoke = true;
@@ -128,7 +138,7 @@ export async function tryCall(run: StepRun, call: Try): Promise<Tried> {
   if (run.signal.aborted) return { kind: "aborted" };
   if (meta === undefined) return failed(run, new Error("The model's stream ended before the model did."), spoke);
   for (const chunk of fit?.finish() ?? []) active.take({ chunk });
-  return { kind: "settled", meta: { ...meta, ...(content !== undefined && { content }) } };
+  return { kind: "settled", meta: { ...meta, ...(content !== undefined && !calls.renamed && { content }) } };
 }
 
 async function tellStepStart(run: StepRun, { step, model, messages, change }: Try): Promise<void> {
@@ -167,7 +177,9 @@ function stepAt(run: StepRun): number {
   return builder.parts[from]?.type === "step-start" ? from + 1 : from;
 }
 
-function goOn(messages: ModelMessage[], text: string): ModelMessage[] {
+/** The messages of a request, with what asks the model to go on with an answer that was cut. */
+export function asSent({ active, called }: StepRun, messages: ModelMessage[]): ModelMessage[] {
+  const text = partialText(active.builder, called);
   if (text === "") return messages;
   return [...messages, { role: "assistant", content: text }, { role: "user", content: CONTINUE_PROMPT }];
 }
@@ -210,5 +222,8 @@ function toChunk(
   if (part.type === "text-delta" && part.providerMetadata === undefined) {
     return part.text === "" ? undefined : { type: "text-delta", id: part.id, delta: part.text };
   }
-  return toUIMessageChunk(part, { tools, sendReasoning, sendSources, onError: errorText });
+  const chunk = toUIMessageChunk(part, { tools, sendReasoning, sendSources, onError: errorText });
+  // What could not be read is quoted in the error, however long it is.
+  if (chunk?.type !== "tool-input-error") return chunk;
+  return { ...chunk, errorText: cutText(chunk.errorText, MAX_ERROR_BYTES) };
 }

@@ -1,4 +1,5 @@
 import type { LanguageModel, ModelMessage } from "ai";
+import { PerdureError } from "../../error.ts";
 import { newId } from "../../id.ts";
 import { readUsage } from "../../session/token-usage.ts";
 import { estimateTokens } from "../../context/estimate.ts";
@@ -16,7 +17,7 @@ import { stepsOf, settledParts } from "./answer.ts";
 import { unrunCalls } from "./fit-calls.ts";
 import { budgetInput, budgetQuestion, budgetText, BUDGET_TOOL } from "./budget-question.ts";
 import type { ChatErrorContext } from "./config.ts";
-import { named, type Tried, tryCall, watch } from "./model-call.ts";
+import { asSent, named, type Tried, tryCall, watch } from "./model-call.ts";
 import { nextStep, type StepFacts } from "./next.ts";
 import type { PreparedTurn, StepPlan } from "./plan.ts";
 import { stepRecord } from "./record.ts";
@@ -183,12 +184,14 @@ class StepLoop {
       if (run.signal.aborted) return undefined;
       const { base, own } = await run.messages();
       const model = turn.models[next.model];
-      if (model === undefined) throw new Error("The list of models is empty.");
+      // JavaScript can leave it out.
+      if (!model) throw new PerdureError("bad_config", "There is no model to call: getModel() returned nothing.");
       const change = (await plan.beforeStep(await this.#stepContext(step, model, base, own))) ?? {};
       if (run.signal.aborted) return undefined;
       if (change.experimental_context !== undefined) run.context = change.experimental_context;
       const chosen = change.model ?? model;
-      const reserved = this.#reserve(step, facts.length + 1, next.model, chosen, [...base, ...own]);
+      const planned = asSent(run, change.messages ?? [...base, ...own]);
+      const reserved = this.#reserve(step, facts.length + 1, next.model, chosen, planned);
       if ("over" in reserved) return this.#overBudget(reserved.over);
       const messages = change.messages ?? [...base, ...(await run.own())];
       this.#sent = messages;

@@ -15,6 +15,7 @@ import type { StepRun } from "./step-run.ts";
 
 const CHANGED_TEXT = "The call was changed after it was approved. It did not run.";
 const BLOCKED_TEXT = "The call was blocked.";
+const LATE_TEXT = "The approval came too late. The call did not run.";
 
 /** Where a call of the last step stands. */
 export function standingOf(run: StepRun, part: ToolPart): CallStanding {
@@ -93,6 +94,8 @@ async function decide(
   const verdict = row === undefined ? "new" : mayRun(row, digest);
   if (verdict === "changed") return fail(CHANGED_TEXT);
   if (verdict === "denied" || verdict === "expired") return fail(row?.reason ?? BLOCKED_TEXT);
+  // The answer counts, but the question had ended before it.
+  if (verdict === "waiting") return fail(LATE_TEXT);
   if (verdict === "interrupted" || verdict === "settled") return interrupted(run, part);
   // Who had to be asked was asked.
   if (verdict === "new" && part.state !== "approval-responded") {
