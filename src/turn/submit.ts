@@ -71,7 +71,9 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
   const last = read.at(-1);
   const edits = change.update.some((message) => message.id === last?.id);
   const asksAgain = edits || request.trigger === "regenerate";
-  const superseded = asksAgain ? orphanedTurns(open, questionOf(read).slice(-1)) : [];
+  // An edit that waits with the words of before would be answered twice. A regenerate is asked for on top: the public
+  // hook loses its place when a turn that it waits for is passed over while it asks for another.
+  const superseded = edits ? orphanedTurns(open, questionOf(read).slice(-1)) : [];
   const skip = new Set([...admission.skip, ...orphanedTurns(open, change.remove), ...superseded]);
   // What waits for its first answer has none yet that could be replaced.
   const replaces = asksAgain && superseded.every(({ trigger }) => trigger === "regenerate");

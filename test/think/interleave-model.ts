@@ -71,7 +71,8 @@ function content(world: ModelWorld, says: Random, name: string, times: number, c
     const known = call.tools.map((tool) => tool.name).filter((tool) => tool !== CLIENT_TOOL || says.chance(0.5));
     const toolName = known[says.int(known.length)];
     if (toolName === undefined) continue;
-    const id = `c${name}.${i}${setup.sameIds ? "" : `.${times}`}`;
+    const id =
+      setup.ids === "counted" ? `call_${calls.length}` : `c${name}.${i}${setup.ids === "same" ? "" : `.${times}`}`;
     const chunkSize = says.chance(0.3) ? { chunkSize: 4 } : {};
     calls.push({ toolName, toolCallId: id, input: { n: `${name}.${i % 2}` }, ...chunkSize });
   }

@@ -1,4 +1,9 @@
-import { interleavings } from "./interleave-suite.ts";
+import { expect, test } from "vitest";
+import { firstFailure, seedsOf, TIMEOUT_MS } from "./interleave-suite.ts";
 
 /* The other half of the runs of interleave.test.ts. */
-interleavings(1);
+test.each(seedsOf(1))(
+  "runs %i to %i",
+  async (first, last) => expect(await firstFailure(first, last)).toBe(""),
+  TIMEOUT_MS,
+);

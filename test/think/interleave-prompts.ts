@@ -21,7 +21,7 @@ export function answeredBy(calls: readonly ModelCall[]): ReadonlySet<string> {
 
 export function checkPrompts({ record, setup }: World, { calls, turn }: Facts, say: Say): void {
   for (const call of record.calls) {
-    checkValid(call, say);
+    checkValid(call, setup.ids === "counted", say);
     const seen = new Set<string>();
     for (const { tag } of call.prompt.filter((message) => roleOf(message) === "user").flatMap(tagsIn)) {
       if (seen.has(tag)) say(`a request of ${call.turn} has ${tag} twice`);
@@ -34,8 +34,8 @@ export function checkPrompts({ record, setup }: World, { calls, turn }: Facts, s
       const before = list[i - 1];
       if (before === undefined) continue;
       // What a conversation was before it was cut off is not stored: another attempt goes on from what there is.
-      const began = list[0]?.order ?? 0;
-      const cut = cuts.some(({ order }) => order > began && order < call.order);
+      const asked = record.requests.get(id)?.order ?? 0;
+      const cut = cuts.some(({ order }) => order > asked && order < call.order);
       if (cut && (before.life !== call.life || setup.stallMs > 0)) continue;
       if (!before.prompt.every((message, n) => message === call.prompt[n]))
         say(`request ${i} of ${id} does not start with the one before it`);
@@ -57,7 +57,7 @@ function checkVersions(record: World["record"], list: readonly ModelCall[], say:
 }
 
 /** Providers refuse a call without a result, a result without a call, and a message without content. */
-function checkValid({ prompt, turn }: ModelCall, say: Say): void {
+function checkValid({ prompt, turn }: ModelCall, counted: boolean, say: Say): void {
   let open = new Set<string>();
   const known = new Set<string>();
   for (const json of prompt) {
@@ -67,7 +67,8 @@ function checkValid({ prompt, turn }: ModelCall, say: Say): void {
       say(`a request of ${turn} has an empty message`);
     if (role !== "tool" && open.size > 0) say(`a request of ${turn} has a call without a result`);
     for (const { type, toolCallId = "" } of parts) {
-      if (type === "tool-call" && known.has(toolCallId)) say(`a request of ${turn} has the call ${toolCallId} twice`);
+      if (type === "tool-call" && !counted && known.has(toolCallId))
+        say(`a request of ${turn} has the call ${toolCallId} twice`);
       if (type === "tool-call") open.add(toolCallId);
       if (type === "tool-call") known.add(toolCallId);
       if (type === "tool-result" && !open.delete(toolCallId)) say(`a request of ${turn} has a result without a call`);

@@ -25,8 +25,8 @@ export interface Setup {
   readonly toolMs: number;
   /** A model call that is repeated says the same again. */
   readonly faithful: boolean;
-  /** A model call that is repeated brings the same ids of tool calls. */
-  readonly sameIds: boolean;
+  /** The ids of tool calls: new ones each time, the same when a model call is repeated, or counted from zero. */
+  readonly ids: "new" | "same" | "counted";
 }
 
 const OUTPUT_TOKENS = 40;
@@ -48,7 +48,7 @@ export function setupOf(seed: number): Setup {
     paceMs: chance.chance(0.2) ? 0 : 1 + chance.int(40),
     toolMs: chance.chance(0.3) ? 0 : 1 + chance.int(120),
     faithful: chance.chance(0.6),
-    sameIds: chance.chance(0.4),
+    ids: chance.weighted({ new: 5, same: 3, counted: 2 }),
   };
 }
 

@@ -1,4 +1,5 @@
-import { interleavings } from "./interleave-suite.ts";
+import { expect, test } from "vitest";
+import { firstFailure, seedsOf, TIMEOUT_MS } from "./interleave-suite.ts";
 
 /*
  * Whatever people, models, clients and the power do to a conversation, and in whichever order: every message is answered
@@ -6,4 +7,8 @@ import { interleavings } from "./interleave-suite.ts";
  * for beyond the budget, and nothing is left behind. See interleave-oracle.ts for what is checked, interleave-actions.ts
  * for what happens.
  */
-interleavings(0);
+test.each(seedsOf(0))(
+  "runs %i to %i",
+  async (first, last) => expect(await firstFailure(first, last)).toBe(""),
+  TIMEOUT_MS,
+);

@@ -1,14 +1,7 @@
 import { findTool, type MessageBuilder } from "../../message/builder.ts";
 import { sameJson } from "../../message/json.ts";
 import { storedToolInput } from "../../message/tool-input.ts";
-import {
-  isTerminal,
-  isToolPart,
-  type Part,
-  type ToolPart,
-  toolName,
-  type UIMessageChunk,
-} from "../../message/types.ts";
+import { isTerminal, isToolPart, type ToolPart, toolName, type UIMessageChunk } from "../../message/types.ts";
 import { settledParts } from "./answer.ts";
 
 /** What a call of a cut attempt says that was not asked for again. */
