@@ -93,7 +93,7 @@ export function moveInbox(desk: Desk, requestId: string, before: string | null):
   const places = inOrder.map(({ turn }) => placeOf(turn));
   const rest = inOrder.filter(({ turn }) => turn.seq !== found.turn.seq);
   const at = target === undefined ? -1 : rest.findIndex(({ turn }) => turn.seq === target.turn.seq);
-  const moved = target === undefined ? [...rest, found] : rest.toSpliced(at, 0, found);
+  const moved = firstAnswersFirst(target === undefined ? [...rest, found] : rest.toSpliced(at, 0, found));
   if (target?.turn.seq === found.turn.seq) return "moved";
   desk.commit(() => {
     for (const [i, { turn, messages }] of moved.entries()) {
@@ -104,6 +104,23 @@ export function moveInbox(desk: Desk, requestId: string, before: string | null):
   desk.output.transcript();
   desk.pump();
   return "moved";
+}
+
+/** What asks for another answer stays behind what asks for the first one: there is nothing to answer anew before. */
+function firstAnswersFirst(list: readonly WaitingInput[]): WaitingInput[] {
+  const ordered: WaitingInput[] = [];
+  const held = new Set<WaitingInput>();
+  const ownerOf = ({ turn }: WaitingInput) => {
+    const question = turn.trigger === "regenerate" ? (JSON.parse(turn.messageIds) as string[]).at(-1) : undefined;
+    return question === undefined ? undefined : list.find(({ messages }) => messages.some(({ id }) => id === question));
+  };
+  for (const item of list) {
+    const owner = ownerOf(item);
+    if (owner !== undefined && !ordered.includes(owner)) held.add(item);
+    else ordered.push(item);
+    for (const one of held) if (ownerOf(one) === item) ordered.push(one);
+  }
+  return ordered;
 }
 
 /** Takes an item back: its messages leave the conversation and its turn ends `skipped`. Everyone is told. */
