@@ -157,7 +157,7 @@ test("stored state that is not JSON is reported, and the agent goes on with its 
 
 test("a full disk: the write fails, what was committed stays, and there is room again after the limit is raised", async () => {
   const dir = tempDir();
-  const small = { databaseBytes: 200_000 };
+  const small = { databaseBytes: 400_000 };
   const host = await openHost({ agents: { Notes }, dir, limits: small });
   const stub = host.getAgentByName(Notes, "a");
   const client = await connect(host, "/agents/notes/a");
