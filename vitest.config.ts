@@ -15,7 +15,7 @@ export default defineConfig({
   test: {
     pool: "forks",
     execArgv: [`--conditions=${condition}`],
-    maxWorkers: 2,
+    maxWorkers: 3,
     testTimeout: 30_000,
     hookTimeout: 30_000,
     allowOnly: false,
