@@ -171,11 +171,13 @@ export class Cell implements LifeCell, SocketOwner {
    * carries it on.
    */
   end(reason: PerdureError): void {
-    if (this.#life === undefined) return;
-    this.#life.end(reason);
+    const life = this.#life;
+    if (life === undefined) return;
+    // First: what leaves with the end of a life may be answered at once, and must not find the life that is over.
     this.#life = undefined;
     // If it was this one that started, the next use begins another.
     this.#starting = undefined;
+    life.end(reason);
   }
 
   /**
@@ -187,8 +189,9 @@ export class Cell implements LifeCell, SocketOwner {
     this.#disarm();
     this.#stopRetry();
     this.#indexed = false;
-    this.#life?.end(reason, removed);
+    const life = this.#life;
     this.#life = undefined;
+    life?.end(reason, removed);
   }
 
   /** The agent is being deleted, or one above it: no life begins here before that is over. */
@@ -220,11 +223,11 @@ export class Cell implements LifeCell, SocketOwner {
 
   /** Ends the life for good: the host has stopped, and what still comes in is refused. */
   retire(reason: PerdureError): void {
+    this.#retired = reason;
     this.evict();
     this.end(reason);
     this.#disarm();
     this.#stopRetry();
-    this.#retired = reason;
   }
 
   // What the life sees of this place.

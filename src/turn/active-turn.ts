@@ -59,6 +59,8 @@ export class ActiveTurn {
   busy = 0;
   /** Instead of the class's bound on the time without a chunk. */
   stallTimeoutMs: number | undefined;
+  /** Called before the first chunk that anybody can see. */
+  beforeFirstChunk: (() => void) | undefined;
   /** That bound has changed. */
   watchAnew: () => void = () => {};
   lastChunkAt: number;
@@ -161,6 +163,8 @@ export class ActiveTurn {
 
   #put(chunk: UIMessageChunk, json?: string): boolean {
     let crowded = false;
+    this.beforeFirstChunk?.();
+    this.beforeFirstChunk = undefined;
     const options = {
       continuation: this.continuation,
       isTaken: (id: string) => this.#transcript.role(id) !== undefined,

@@ -34,9 +34,12 @@ export async function drive(desk: Desk, active: ActiveTurn, continuation: boolea
   }
 }
 
-/** Clients may wait for the stream from now on: the model is asked at once. */
+/**
+ * The stream is offered with its first chunk, not before: the public hook fails to go on with an answer of which
+ * nothing has come yet when it says that it is ready.
+ */
 function steps(desk: Desk, active: ActiveTurn, plan: StepPlan, options: ChatTurnOptions): Promise<TurnEnd | undefined> {
-  open(desk, active);
+  active.beforeFirstChunk = () => open(desk, active);
   return runSteps(desk, active, plan, options);
 }
 

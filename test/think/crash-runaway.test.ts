@@ -9,7 +9,7 @@ import { type Past, withLives } from "../crash/lives.ts";
 import { ask, expectSums, oneMessage, program, resultIn, type ThinkResult } from "./crash-drive.ts";
 
 /** For how long the host is killed every second. */
-const SECONDS = Number(process.env.RUNAWAY_SECONDS ?? 12);
+const SECONDS = Number(process.env.RUNAWAY_SECONDS ?? 8);
 const MAX_ATTEMPTS = 4;
 const budgets = {
   turn: { maxTokens: 12_000, maxCost: 0.02 },

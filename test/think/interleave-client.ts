@@ -89,7 +89,8 @@ export class Client {
     if (data.includes(RESPONSE) && !data.includes('"done":true') && !data.includes('\\"type\\":\\"start\\"')) return;
     const frame = JSON.parse(data) as Frame;
     if (frame.type === "cf_agent_chat_messages") this.list = [...(frame.messages ?? [])];
-    if (frame.type === "cf_agent_stream_resuming") this.send({ type: "cf_agent_stream_resume_ack", id: frame.id });
+    if (frame.type === "cf_agent_stream_resuming")
+      queueMicrotask(() => socket === this.#socket && this.send({ type: "cf_agent_stream_resume_ack", id: frame.id }));
     if (frame.type !== RESPONSE || frame.id === undefined) return;
     if (frame.done === true) {
       if (frame.replay !== true) this.ends.set(frame.id, (this.ends.get(frame.id) ?? 0) + 1);
