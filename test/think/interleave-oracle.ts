@@ -122,7 +122,10 @@ function checkPlace({ messages, turns }: Facts, id: string, place: number, row: 
   if (there !== -1 && there < place) say(`the answer to message ${id} stands before it`);
 }
 
-function checkTranscript({ setup }: World, { messages }: Facts, say: Say): void {
+function checkTranscript({ setup, record }: World, { messages }: Facts, say: Say): void {
+  // A model that says one thing, then another and then the first again is heard each time; so is one whose question
+  // was changed in between.
+  const faithful = setup.faithful && ![...record.requests.values()].some(({ kind }) => kind === "edit");
   const ids = new Set<string>();
   const words = new Set<string>();
   const calls = new Set<string>();
@@ -143,8 +146,7 @@ function checkTranscript({ setup }: World, { messages }: Facts, say: Say): void 
       if (part.type !== "text" && part.type !== "reasoning") continue;
       if (part.state === "streaming") say(`a text of ${id} is left open`);
       for (const word of part.text.split(" ").filter((one) => one !== "")) {
-        // A model that says one thing, then another and then the first again is heard each time.
-        if (setup.faithful && words.has(word)) say(`the words ${word} are there twice, the second time in ${id}`);
+        if (faithful && words.has(word)) say(`the words ${word} are there twice, the second time in ${id}`);
         words.add(word);
       }
     }
