@@ -35,12 +35,26 @@ export async function drive(desk: Desk, active: ActiveTurn, continuation: boolea
 }
 
 /**
- * The stream is offered with its first chunk, not before: the public hook fails to go on with an answer of which
- * nothing has come yet when it says that it is ready.
+ * How long a turn that goes on with an answer is not offered to clients while it has brought nothing. The public hook
+ * is better at going on with a stream that has begun, and the tool that was approved mostly has its result by then.
  */
-function steps(desk: Desk, active: ActiveTurn, plan: StepPlan, options: ChatTurnOptions): Promise<TurnEnd | undefined> {
-  active.beforeFirstChunk = () => open(desk, active);
-  return runSteps(desk, active, plan, options);
+const HOLD_BACK_MS = 100;
+
+/** Clients may go on with the stream as soon as the model is asked. */
+async function steps(
+  desk: Desk,
+  active: ActiveTurn,
+  plan: StepPlan,
+  options: ChatTurnOptions,
+): Promise<TurnEnd | undefined> {
+  const offer = () => open(desk, active);
+  if (active.row.trigger !== "continuation") {
+    offer();
+    return runSteps(desk, active, plan, options);
+  }
+  active.beforeFirstChunk = offer;
+  const cancel = desk.host.clock.after(HOLD_BACK_MS, offer);
+  return runSteps(desk, active, plan, options).finally(cancel);
 }
 
 function cut(active: ActiveTurn): TurnEnd | "again" {
@@ -49,7 +63,7 @@ function cut(active: ActiveTurn): TurnEnd | "again" {
 
 /** Those who wait for the stream are told that it is here. */
 function open(desk: Desk, active: ActiveTurn): void {
-  if (active.streaming || active.dropped) return;
+  if (active.streaming || active.dropped || active.halted) return;
   active.streaming = true;
   desk.output.streaming(active.row);
 }
