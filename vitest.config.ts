@@ -9,6 +9,15 @@ const conditions = [condition, ...defaultServerConditions];
 /** Perdure's own hooks in the place of the public ones. */
 const ownHooks = fileURLToPath(new URL("src/client/react.ts", import.meta.url));
 
+/**
+ * What clients see of an agent that streams by itself (main), they see of one that runs step by step. Not part of
+ * `npm test` yet: PERDURE_PUBLIC_THINK=1 adds it.
+ */
+const publicSuiteThink = {
+  extends: true as const,
+  test: { name: "public-suite-think", include: ["test/chat-client/**/*.test.tsx"], env: { PERDURE_TALK: "think" } },
+};
+
 export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions, externalConditions: [condition] } },
@@ -21,20 +30,12 @@ export default defineConfig({
     allowOnly: false,
     reporters: ["default", "./scripts/count-reporter.ts"],
     projects: [
+      ...(process.env.PERDURE_PUBLIC_THINK === "1" ? [publicSuiteThink] : []),
       {
         extends: true,
         test: {
           name: "main",
           include: ["{src,test,examples}/**/*.test.{ts,tsx}", "scripts/**/*.test.ts"],
-        },
-      },
-      {
-        // What clients see of an agent that streams by itself (main), they see of one that runs step by step.
-        extends: true,
-        test: {
-          name: "public-suite-think",
-          include: ["test/chat-client/**/*.test.tsx"],
-          env: { PERDURE_TALK: "think" },
         },
       },
       {
