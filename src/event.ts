@@ -18,6 +18,10 @@ export interface AgentEvents {
   "schedule:cancelled": { id: string; callback: string };
   "schedule:ran": { id: string; callback: string; ok: boolean; attempt: number; error?: string };
   "schedule:duplicate_warning": { callback: string; count: number };
+  /** One try of an occurrence of a scheduled task has ended. */
+  "task:ran": { taskId: string; occurrenceKey: string; ok: boolean; attempt: number; error?: string };
+  /** An occurrence of a scheduled task was given up; the next one comes all the same. */
+  "task:failed": { taskId: string; occurrenceKey: string; attempts: number; error: string };
   "queue:added": { id: string; callback: string };
   "queue:ran": { id: string; callback: string; ok: boolean; attempt: number; error?: string };
   "fiber:started": { id: string; name: string };
@@ -29,6 +33,9 @@ export interface AgentEvents {
   /** A turn ended with an error. */
   "chat:request_failed": { requestId: string; stage: string; error: string };
   "chat:budget_reached": { requestId: string; scope: string; limit: number };
+  /** Work was given to a child. */
+  "agent_tool:started": { runId: string; className: string };
+  "agent_tool:ended": { runId: string; className: string; status: string };
   "subagent:created": { className: string; childName: string };
   "subagent:deleted": { className: string; childName: string };
 }

@@ -16,6 +16,7 @@ export type { AgentStub } from "./stub.ts";
 // Chat
 export { AIChatAgent } from "./agent/ai-chat-agent.ts";
 export { Think } from "./agent/think.ts";
+export { agent, type AgentDeclaration, type Declared } from "./agent/declared-agent.ts";
 export type {
   AddMessagesOptions,
   ChatOptions,
@@ -71,9 +72,47 @@ export type { MessageConcurrency } from "./turn/overlap.ts";
 export type { ToolPart } from "./message/types.ts";
 export type { ClientTool } from "./wire/frames.ts";
 
+// Agents together
+export { agentTool, type AgentToolOptions, type AgentToolReceipt } from "./agent/run/agent-tool.ts";
+export type {
+  AgentToolChunk,
+  AgentToolDisplayMetadata,
+  AgentToolFailure,
+  AgentToolLifecycleResult,
+  AgentToolListener,
+  AgentToolMilestone,
+  AgentToolProgress,
+  AgentToolProgressSnapshot,
+  AgentToolRequest,
+  AgentToolRunInfo,
+  AgentToolRunInspection,
+  AgentToolRunStatus,
+  AgentToolTerminalStatus,
+  DetachedAgentToolConfig,
+  DetachedRunAgentToolOptions,
+  DetachedRunAgentToolResult,
+  RunAgentToolOptions,
+  RunAgentToolResult,
+} from "./agent/run/types.ts";
+
 // Work
 export type { RetryCallOptions, RetryOptions } from "./fiber/retry.ts";
 export type { Schedule, ScheduleCriteria, ScheduleOptions, ScheduleRun } from "./fiber/schedule-view.ts";
+export {
+  defineScheduledTasks,
+  type IntervalSchedule,
+  type IntervalSchedule as ThinkIntervalSchedule,
+  type ScheduledTask,
+  type ScheduledTask as ThinkScheduledTask,
+  type ScheduledTaskContext,
+  type ScheduledTaskContext as ThinkScheduledTaskContext,
+  type ScheduledTasks,
+  type ScheduledTasks as ThinkScheduledTasks,
+  type TaskSchedule,
+  type TaskSchedule as ThinkScheduledTaskSchedule,
+  type WallClockSchedule,
+  type WallClockSchedule as ThinkWallClockSchedule,
+} from "./fiber/task-types.ts";
 export type { QueueItem, QueueOptions, QueueRun } from "./fiber/queue.ts";
 export type {
   FiberContext,

@@ -158,8 +158,16 @@ export interface HostedAgent {
 /** Where a host finds the {@link HostedAgent} of an instance. */
 export const hosted: unique symbol = Symbol.for("perdure.hosted") as never;
 
+/** What marks a class that a host can run. Shared by all installed copies of the package. */
+export const hostable: unique symbol = Symbol.for("perdure.hostable") as never;
+
 /** What a host can run. `Agent` and everything that extends it. */
 export interface HostedAgentClass<T extends { readonly [hosted]: HostedAgent } = { readonly [hosted]: HostedAgent }> {
   new (host: AgentHost): T;
   readonly name: string;
+}
+
+/** Whether `value` is `Agent` or extends it. */
+export function isAgentClass(value: unknown): value is HostedAgentClass {
+  return typeof value === "function" && hostable in value;
 }

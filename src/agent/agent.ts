@@ -1,10 +1,25 @@
-import { type AgentHost, type AgentStep, hosted, type HostedAgent, type HostedAgentClass } from "../port.ts";
+import { type AgentHost, type AgentStep, hostable, hosted, type HostedAgent, type HostedAgentClass } from "../port.ts";
 import type { ChildRow } from "../store/child.ts";
 import type { AgentStub } from "../stub.ts";
 import { Hosting } from "./hosted.ts";
-import { parts } from "./parts.ts";
+import { type AgentParts, parts } from "./parts.ts";
+import { AgentRuns } from "./run/agent-runs.ts";
+import { runHooksOf, type TurnKeeper, turnKeeper } from "./run/turn-keeper.ts";
+import type {
+  AgentToolLifecycleResult,
+  AgentToolProgressSnapshot,
+  AgentToolRunInfo,
+  AgentToolRunStatus,
+  DetachedRunAgentToolOptions,
+  DetachedRunAgentToolResult,
+  RunAgentToolOptions,
+  RunAgentToolResult,
+} from "./run/types.ts";
 import type { ChildClass } from "./sub-agents.ts";
 import { WorkingAgent } from "./working-agent.ts";
+
+const DEFAULT_MAX_BUDGET_MS = 24 * 60 * 60 * 1000;
+const DEFAULT_NO_PROGRESS_MS = 60 * 60 * 1000;
 
 /**
  * One named, durable agent. Extend it, register the class with a host, and every name is an instance with
@@ -23,11 +38,16 @@ import { WorkingAgent } from "./working-agent.ts";
  */
 export class Agent<State = unknown, Props = unknown> extends WorkingAgent<State, Props> {
   /** @internal */
+  static readonly [hostable] = true;
+  readonly #runs: AgentRuns;
+  /** @internal */
   readonly [hosted]: HostedAgent;
 
   constructor(host: AgentHost) {
     super(host);
     this[hosted] = new Hosting(this);
+    this.#runs = new AgentRuns(this[parts] as AgentParts<never>, runHooksOf(this));
+    this[parts].features.push(this.#runs);
   }
 
   // Children
@@ -74,6 +94,74 @@ export class Agent<State = unknown, Props = unknown> extends WorkingAgent<State,
     _request: Request,
     _child: AgentStep,
   ): Request | Response | undefined | void | Promise<Request | Response | undefined | void> {}
+
+  // Work for children
+
+  /** The most runs that may be open at one time; more end with an error. */
+  maxConcurrentAgentTools = Number.POSITIVE_INFINITY;
+  /** A detached run is given up and stopped after this many milliseconds. 0: never. */
+  detachedMaxBudgetMs = DEFAULT_MAX_BUDGET_MS;
+  /** A detached run that has reported progress is given up when it reports none for this long. 0: never. */
+  detachedNoProgressBudgetMs = DEFAULT_NO_PROGRESS_MS;
+
+  /**
+   * Has a child of this class, made for it, do a piece of work, and resolves with what came of it, however it ended.
+   * The run goes on through crashes of either side; the same `runId` again joins it. `detached` does not wait. The
+   * child stays, with its conversation, at the address `runId` until {@link Agent.clearAgentToolRuns}.
+   * @throws PerdureError `unknown_agent`, `bad_config` for a class without a conversation, `bad_input`, `conflict`
+   */
+  runAgentTool(cls: HostedAgentClass, options: DetachedRunAgentToolOptions<this>): Promise<DetachedRunAgentToolResult>;
+  runAgentTool<Output = unknown>(
+    cls: HostedAgentClass,
+    options: RunAgentToolOptions<unknown, this>,
+  ): Promise<RunAgentToolResult<Output>>;
+  runAgentTool<Output = unknown>(
+    cls: HostedAgentClass,
+    options: RunAgentToolOptions<unknown, this>,
+  ): Promise<RunAgentToolResult<Output> | DetachedRunAgentToolResult> {
+    return this.#runs.run<Output>(cls, options as RunAgentToolOptions);
+  }
+
+  /** Stops a run for good, and with it everything below it. One that has ended stays as it is. */
+  cancelAgentTool(runId: string, reason?: string): Promise<void> {
+    return this.#runs.cancel(runId, reason);
+  }
+
+  hasAgentToolRun(cls: ChildClass, runId: string): boolean {
+    return this.#runs.has(cls, runId);
+  }
+
+  /** The runs that are kept, oldest first. */
+  listAgentToolRuns(): AgentToolRunInfo[] {
+    return this.#runs.list();
+  }
+
+  /** Forgets runs and deletes their children: all, or those of a status, or begun before a time. Open ones are stopped. */
+  clearAgentToolRuns(options?: { olderThan?: number; status?: readonly AgentToolRunStatus[] }): Promise<void> {
+    return this.#runs.clear(options);
+  }
+
+  /** A run was accepted. Only watches: what it throws goes to {@link Agent.onError}. */
+  onAgentToolStart(_run: AgentToolRunInfo): void | Promise<void> {}
+  /** A run has ended. Only watches; for a detached run it is called again until it returns. */
+  onAgentToolFinish(_run: AgentToolRunInfo, _result: AgentToolLifecycleResult): void | Promise<void> {}
+  /** A child reported progress. Only watches. */
+  onProgress(_run: AgentToolRunInfo, _progress: AgentToolProgressSnapshot): void | Promise<void> {}
+
+  /** Whether a run is still to be done. Its child asks this before it calls a model. */
+  wantsAgentToolRun(runId: string): Promise<boolean> {
+    return this.#runs.wants(runId);
+  }
+
+  /** Tells this agent how a detached run ended. Called from the queue. */
+  deliverAgentToolRun(payload: unknown): void | Promise<void> {
+    return this.#runs.deliver(payload);
+  }
+
+  /** @internal */
+  get [turnKeeper](): TurnKeeper | undefined {
+    return undefined;
+  }
 
   /** Deletes this agent, its children, everything stored, and closes its connections. It may be made anew by its name. */
   destroy(): Promise<void> {

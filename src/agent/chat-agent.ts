@@ -1,6 +1,7 @@
 import { pendingInteractions } from "../message/tool-answer.ts";
 import type { ToolPart, UIMessage } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
+import type { TurnRow } from "../store/turn.ts";
 import type { Chat } from "../turn/chat.ts";
 import type {
   ChatHooks,
@@ -16,20 +17,38 @@ import { Agent } from "./agent.ts";
 import { ChatFeature, type ChatRoom } from "./chat-feature.ts";
 import { runAs } from "./context.ts";
 import { parts } from "./parts.ts";
+import { chatTurnKeeper } from "./run/chat-turn-keeper.ts";
+import { ChildRuns } from "./run/child-runs.ts";
+import { describeCompletion, describeMilestone, lastText, summaryOf } from "./run/describe.ts";
+import { type TurnKeeper, turnKeeper } from "./run/turn-keeper.ts";
+import type {
+  AgentToolChunk,
+  AgentToolLifecycleResult,
+  AgentToolListener,
+  AgentToolMilestone,
+  AgentToolProgress,
+  AgentToolRequest,
+  AgentToolRunInfo,
+  AgentToolRunInspection,
+} from "./run/types.ts";
 
 /** How a class answers turns. Under a symbol: every plain name belongs to those who extend it. */
 export const answering: unique symbol = Symbol("perdure.answering");
 /** The chat of an agent and those who listen to it. */
 export const chatRoom: unique symbol = Symbol("perdure.chat-room");
+/** The work that an agent does for the one above it. */
+export const childRuns: unique symbol = Symbol("perdure.child-runs");
 
 /** What every agent that holds a conversation has: its messages, its settings, and turns that server code starts. */
 export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<State, Props> {
   readonly #feature: ChatFeature;
+  #childRuns: ChildRuns | undefined;
 
   constructor(host: AgentHost) {
     super(host);
     this.#feature = new ChatFeature(this[parts], () => this.#hooks());
     this[parts].features.push(this.#feature);
+    if (host.path.length > 1) this[parts].features.push({ started: () => this[childRuns].started() });
   }
 
   /** @internal */
@@ -38,6 +57,21 @@ export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<
   /** @internal */
   get [chatRoom](): ChatRoom {
     return this.#feature.room;
+  }
+
+  /** @internal */
+  get [childRuns](): ChildRuns {
+    return (this.#childRuns ??= new ChildRuns({
+      host: this[parts].host,
+      room: () => this.#feature.room,
+      hooks: this,
+      failed: (error) => void (async () => this.onError(error))().catch(() => {}),
+    }));
+  }
+
+  /** @internal */
+  override get [turnKeeper](): TurnKeeper {
+    return chatTurnKeeper(this, () => this.#chat, this[childRuns]);
   }
 
   get #chat(): Chat {
@@ -54,6 +88,11 @@ export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<
       );
     return {
       ...this[answering](as),
+      // Only a child works for somebody else.
+      ...(this.selfPath.length > 1 && {
+        begun: (turn: TurnRow) => this[childRuns].begun(turn),
+        wanted: (turn: TurnRow) => this[childRuns].wanted(turn),
+      }),
       responded: (result) => as(() => this.onChatResponse(result)),
       recover: (recovery) => as(() => this.onChatRecovery(recovery)),
       sanitize: (message) => this.sanitizeMessageForPersistence(message),
@@ -176,6 +215,70 @@ export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<
     const answer = { kind: "approval", approved, reason } as const;
     const given = { toolCallId, answer, autoContinue, ...(approver !== undefined && { approver }) };
     return this.#chat.answerTool(given, undefined);
+  }
+
+  // Work for the agent above
+
+  /** What the parent asks for, as the message that the turn answers. Default: a text as it is, other input as JSON. */
+  formatAgentToolInput(input: unknown, _request: { readonly runId: string }): string | UIMessage {
+    return typeof input === "string" ? input : JSON.stringify(input, null, 2);
+  }
+
+  /** What the parent gets. Default: the text of the last answer. May return a promise; what it throws fails the run. */
+  getAgentToolOutput(_request: AgentToolRequest, messages: readonly UIMessage[]): unknown {
+    return lastText(messages);
+  }
+
+  /** What clients of the parent read when the run is done. Default: the output, if it is text, shortened. */
+  getAgentToolSummary(_request: AgentToolRequest, output: unknown, messages: readonly UIMessage[]): string {
+    return summaryOf(typeof output === "string" ? output : lastText(messages));
+  }
+
+  /** What the model reads when a detached run has ended; an empty text: nothing is said. */
+  formatDetachedCompletion(run: AgentToolRunInfo, result: AgentToolLifecycleResult): string {
+    return describeCompletion(run, result);
+  }
+
+  /** What is said when a detached run reaches a milestone; an empty text: nothing is said. */
+  formatDetachedMilestone(run: AgentToolRunInfo, milestone: AgentToolMilestone): string {
+    return describeMilestone(run, milestone);
+  }
+
+  /**
+   * Reports how far the run is that this is called in; does nothing outside of one. Clients of the parent see it at
+   * once, at most every 200 ms. With a `milestone` it is stored and shown to every client that comes. `persist` keeps
+   * `data` with the last report. @throws PerdureError `bad_input`
+   */
+  async reportProgress(progress: AgentToolProgress, options: { persist?: boolean } = {}): Promise<void> {
+    this[childRuns].report(progress, options.persist ?? false);
+  }
+
+  /** Accepts a run of the parent, once per id. Called by the parent. */
+  startAgentToolRun(input: unknown, { runId }: { readonly runId: string }): AgentToolRunInspection {
+    return this[childRuns].start(input, runId);
+  }
+
+  /** Stops a run of the parent for good. Called by the parent. */
+  cancelAgentToolRun(runId: string, reason?: string): void {
+    this[childRuns].cancel(runId, reason);
+  }
+
+  /** A run that this agent does for its parent; null when it knows of none. */
+  inspectAgentToolRun(runId: string): AgentToolRunInspection | null {
+    return this[childRuns].inspect(runId);
+  }
+
+  /** What a run has said so far. */
+  getAgentToolChunks(runId: string, options: { from?: number } = {}): AgentToolChunk[] {
+    return this[childRuns].chunks(runId, options.from ?? 0);
+  }
+
+  /** Follows a run to its end: what it said, then what it says. Called by the parent. */
+  tailAgentToolRun(
+    runId: string,
+    options: { readonly from?: number; readonly listener: AgentToolListener },
+  ): Promise<AgentToolRunInspection | null> {
+    return this[childRuns].tail(runId, options.from ?? 0, options.listener);
   }
 
   /** Resolves with true when no turn runs or waits, with false after `timeout` milliseconds. */

@@ -9,8 +9,8 @@ import type { Connection } from "./connection.ts";
 export interface Feature {
   /** What it has to do at a time. Asked only when the agent has rows. */
   readonly work?: Work;
-  /** After `onStart`, before anything else is handled. */
-  started?(): void;
+  /** After `onStart`, before anything else is handled. What it throws fails the start. */
+  started?(): void | Promise<void>;
   /** Sends what a new connection must see first; it gets no broadcasts before this returns. */
   connecting?(connection: Connection): void;
   /** Takes a frame that the base agent does not handle. @returns false to leave it to `onMessage`. */

@@ -29,7 +29,7 @@ export class Hosting implements HostedAgent {
   async start(props: unknown): Promise<void> {
     const { host, features } = this.#own;
     await this.#reported(() => this.#agent.onStart(props));
-    for (const feature of features) feature.started?.();
+    for (const feature of features) await this.#reported(() => feature.started?.());
     if (!host.blank) this.#own.fibers.recover();
     this.#own.rearm();
   }

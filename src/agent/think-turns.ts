@@ -139,7 +139,7 @@ function begin(
     if (tools !== undefined) plan.extraTools.set(id, tools);
     if (config !== undefined) plan.extraConfig.set(id, config);
   };
-  return messages === undefined ? continueLast(desk, undefined, note) : save(desk, messages, note);
+  return messages === undefined ? continueLast(desk, undefined, note) : save(desk, messages, { named: note });
 }
 
 async function follow(

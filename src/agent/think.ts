@@ -1,6 +1,7 @@
 import type { LanguageModel, ModelMessage, ToolSet } from "ai";
 import { DEFAULT_SYSTEM_PROMPT } from "../context/capabilities.ts";
 import { PerdureError } from "../error.ts";
+import type { ScheduledTasks } from "../fiber/task-types.ts";
 import type { UIMessage } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
 import type { Budgets } from "../session/budget.ts";
@@ -49,7 +50,9 @@ import {
 import { writeJson } from "../wire/json.ts";
 import { answering, ChatAgent, chatRoom } from "./chat-agent.ts";
 import type { Connection } from "./connection.ts";
+import { runAs } from "./context.ts";
 import { parts } from "./parts.ts";
+import { TaskFeature } from "./scheduled-tasks.ts";
 import { ThinkPlan } from "./think-plan.ts";
 import { addMessages, type AddMessagesOptions, chat, type ChatOptions, runTurn } from "./think-turns.ts";
 import type {
@@ -76,10 +79,21 @@ const DEFAULT_MAX_STEPS = 10;
  */
 export class Think<State = unknown, Props = unknown> extends ChatAgent<State, Props> {
   readonly #plan: ThinkPlan;
+  readonly #tasks: TaskFeature;
 
   constructor(host: AgentHost) {
     super(host);
     this.#plan = new ThinkPlan(this, Think.prototype, host, () => this[chatRoom].chat);
+    this.#tasks = new TaskFeature(this[parts], {
+      declares: this.getScheduledTasks !== Think.prototype.getScheduledTasks,
+      tasks: () => this.getScheduledTasks(),
+      timeZone: () => this.getDefaultTimezone(),
+      as: (work) => runAs(host.context, { agent: this, connection: undefined, request: undefined }, work),
+      chat: () => this[chatRoom].chat,
+      failed: (error) => void (async () => this.onError(error))().catch(() => {}),
+    });
+    // First: if the tasks cannot work, no turn may have gone on.
+    this[parts].features.unshift(this.#tasks);
   }
 
   /** @internal */
@@ -286,6 +300,30 @@ export class Think<State = unknown, Props = unknown> extends ChatAgent<State, Pr
   /** The model calls, newest first. */
   listUsage(filter: Parameters<ThinkPlan["ledger"]["list"]>[0] = {}): LedgerEntry[] {
     return this.#plan.ledger.list(filter);
+  }
+
+  // Scheduled tasks
+
+  /** Prompts and handlers that come again and again, by their ids. Asked at every start. If it throws, the start fails. */
+  getScheduledTasks(): ScheduledTasks | Promise<ScheduledTasks> {
+    return {};
+  }
+
+  /** The time zone of tasks that name a time of day but no zone. */
+  getDefaultTimezone(): string | undefined {
+    return undefined;
+  }
+
+  /** Asks for the tasks again, when what {@link Think.getScheduledTasks} reads has changed. @throws PerdureError `bad_config` */
+  async reconcileScheduledTasks(): Promise<void> {
+    await this.#tasks.reconcile();
+    await this[parts].host.durable();
+  }
+
+  /** The same as {@link Think.reconcileScheduledTasks}. */
+  async internal_reconcileScheduledTasks(): Promise<void> {
+    await this.#tasks.reconcile();
+    await this[parts].host.durable();
   }
 
   // Settings that the agent keeps for itself

@@ -27,6 +27,9 @@ type FrameworkMethod =
   | `${string}SubAgent`
   | `${string}SubAgents`
   | `parentAgent`
+  | `${string}AgentTool${string}`
+  | `reportProgress`
+  | `formatDetached${string}`
   | `destroy`
   | `persistMessages`
   | `saveMessages`

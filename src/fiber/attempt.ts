@@ -24,12 +24,7 @@ export function parseRetry(json: string): Required<RetryOptions> {
  * @throws what the method throws; PerdureError `not_found` when there is none; `limit` when it was cut too often
  */
 export function callMethod(context: WorkContext, row: StartedRow, payload: unknown, info: unknown): unknown {
-  if (wasCutTooOften(row)) {
-    throw new PerdureError(
-      "limit",
-      `The process ended ${MAX_INTERRUPTIONS} times while "${row.callback}" ran. It is not started again.`,
-    );
-  }
+  if (wasCutTooOften(row)) throw cutTooOften(row.callback);
   const method = context.method(row.callback);
   if (method === undefined) {
     throw new PerdureError("not_found", `There is no method "${row.callback}" on this agent any more.`);
@@ -42,6 +37,15 @@ export function mayTryAgain(row: StartedRow): boolean {
   return row.attempts + 1 < parseRetry(row.retry).maxAttempts && !wasCutTooOften(row);
 }
 
-function wasCutTooOften(row: StartedRow): boolean {
+/** Whether so many processes ended under it that it is to blame. */
+export function wasCutTooOften(row: Pick<StartedRow, "attempts" | "starts">): boolean {
   return row.starts - row.attempts > MAX_INTERRUPTIONS;
+}
+
+/** What such work fails with. */
+export function cutTooOften(what: string): PerdureError {
+  return new PerdureError(
+    "limit",
+    `The process ended ${MAX_INTERRUPTIONS} times while "${what}" ran. It is not started again.`,
+  );
 }

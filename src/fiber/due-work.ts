@@ -43,6 +43,11 @@ export class DueWork<K> implements Work {
     return this.#halted;
   }
 
+  /** How many run now. */
+  get running(): number {
+    return this.#running.size;
+  }
+
   isRunning(key: K): boolean {
     return this.#running.has(key);
   }

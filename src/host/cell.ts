@@ -1,5 +1,5 @@
 import { errorText, PerdureError } from "../error.ts";
-import { hosted, type AgentPath, type HostedAgent, type HostedAgentClass, type Socket } from "../port.ts";
+import { hosted, type AgentPath, type HostedAgent, type Socket } from "../port.ts";
 import { leafOf, parseAgentId } from "../wire/agent-path.ts";
 import { closeCode } from "../wire/close-code.ts";
 import type { Delivery } from "./gate.ts";
@@ -17,7 +17,6 @@ const LAST_RETRY_MS = 300_000;
 export class Cell implements LifeCell, SocketOwner {
   readonly id: string;
   readonly path: AgentPath;
-  readonly #cls: HostedAgentClass;
   readonly #around: LifeSurroundings;
   readonly #sockets = new Set<HostSocket>();
   #life: Life | undefined;
@@ -36,10 +35,9 @@ export class Cell implements LifeCell, SocketOwner {
   /** While the agent is being deleted, its next life waits for this. */
   #removal: Promise<void> | undefined;
 
-  constructor(id: string, path: AgentPath, cls: HostedAgentClass, around: LifeSurroundings) {
+  constructor(id: string, path: AgentPath, around: LifeSurroundings) {
     this.id = id;
     this.path = path;
-    this.#cls = cls;
     this.#around = around;
     this.#lastUsed = around.clock.now();
   }
@@ -181,6 +179,18 @@ export class Cell implements LifeCell, SocketOwner {
   }
 
   /**
+   * The class has other code now: a life of the old one ends, and one of the new one carries on what it did. The sockets
+   * stay. What could not start with the old code is tried at once.
+   */
+  renew(reason: PerdureError): void {
+    if (this.#life === undefined && this.#cancelRetry === undefined) return;
+    this.end(reason);
+    this.#stopRetry();
+    this.#retries = 0;
+    this.wakeUp();
+  }
+
+  /**
    * Ends the life because all that it stored is being deleted. Calls under way fail after `removed`, and the next life
    * begins after it. `removed` must not reject.
    */
@@ -299,11 +309,12 @@ export class Cell implements LifeCell, SocketOwner {
     // An earlier removal failed: what a life wrote beside the old rows would go with them when the host starts again.
     if (storage.index.isDoomed(this.id)) await storage.remove(this.id);
     if (this.#retired !== undefined) throw this.#retired;
+    const cls = this.#around.classOf(leafOf(this.path).className);
     this.#around.makeRoom();
     const life = new Life(this.#around, this);
     this.#life = life;
     try {
-      life.agent = new this.#cls(life)[hosted];
+      life.agent = new cls(life)[hosted];
       await this.tellLost();
       if (!life.over) await life.orGone(life.agent.start(props ?? this.#around.props));
       // Otherwise whoever waits would start it again, for ever.

@@ -28,6 +28,8 @@ export interface LifeSurroundings {
   call(path: AgentPath, method: string, args: readonly unknown[]): Promise<unknown>;
   breathe(): Promise<void>;
   classNameOf(cls: HostedAgentClass): string;
+  /** The class that is registered under a name now. @throws PerdureError `unknown_agent` */
+  classOf(name: string): HostedAgentClass;
   abort(path: AgentPath, reason?: unknown): void;
   remove(path: AgentPath): Promise<void>;
   /** Before a life begins. @throws PerdureError `limit` when there is no room for it. */

@@ -7,59 +7,97 @@ export type AgentClasses = Readonly<Record<string, HostedAgentClass>> | readonly
 
 /** Which classes a host knows: roots can be reached by URL, the others only as children. */
 export class Registry {
-  readonly #byName = new Map<string, HostedAgentClass>();
-  readonly #names = new Map<HostedAgentClass, string>();
-  readonly isRootClass: FindClass;
-  readonly isClass: FindClass;
+  /** Classes that were replaced keep their name: whoever still holds one reaches what took its place. */
+  readonly #names = new WeakMap<HostedAgentClass, string>();
+  #classes: Classes;
 
   /** @throws PerdureError `bad_config` when names clash or cannot stand in a URL. */
   constructor(roots: AgentClasses, children: AgentClasses) {
-    const rootNames = this.#add(roots);
-    this.#add(children);
-    this.isRootClass = classTable(rootNames);
-    this.isClass = classTable(this.#byName.keys());
+    this.#classes = toClasses(roots, children);
+    this.#name();
+  }
+
+  get isRootClass(): FindClass {
+    return this.#classes.isRootClass;
+  }
+
+  get isClass(): FindClass {
+    return this.#classes.isClass;
+  }
+
+  /**
+   * Forgets all classes and takes these.
+   * @returns the names that mean another class than before, or none, or are new.
+   * @throws PerdureError `bad_config` as the constructor; then nothing has changed.
+   */
+  replace(roots: AgentClasses, children: AgentClasses): ReadonlySet<string> {
+    const old = this.#classes.byName;
+    this.#classes = toClasses(roots, children);
+    this.#name();
+    const { byName } = this.#classes;
+    const names = new Set([...old.keys(), ...byName.keys()]);
+    return new Set([...names].filter((name) => old.get(name) !== byName.get(name)));
   }
 
   /** @throws PerdureError `unknown_agent` */
   get(name: string): HostedAgentClass {
-    const cls = this.#byName.get(name);
+    const cls = this.#classes.byName.get(name);
     if (cls !== undefined) return cls;
     throw new PerdureError("unknown_agent", `No agent class is called "${name}". This host knows: ${this.#list()}.`);
   }
 
   has(name: string): boolean {
-    return this.#byName.has(name);
+    return this.#classes.byName.has(name);
   }
 
   /** @throws PerdureError `unknown_agent` */
   nameOf(cls: HostedAgentClass): string {
     const name = this.#names.get(cls);
-    if (name !== undefined) return name;
+    if (name !== undefined && this.has(name)) return name;
     throw new PerdureError(
       "unknown_agent",
       `The class ${cls.name} is not registered. Add it to \`agents\`, or to \`subAgents\` if it is only a child. This host knows: ${this.#list()}.`,
     );
   }
 
-  #add(classes: AgentClasses): string[] {
-    const entries = Array.isArray(classes)
-      ? (classes as readonly HostedAgentClass[]).map((cls) => [cls.name, cls] as const)
-      : Object.entries(classes as Readonly<Record<string, HostedAgentClass>>);
-    for (const [name, cls] of entries) {
-      const taken = this.#byName.get(name);
-      if (taken !== undefined && taken !== cls) {
-        throw new PerdureError(
-          "bad_config",
-          `Two agent classes are called "${name}". Register one of them under another name.`,
-        );
-      }
-      this.#byName.set(name, cls);
-      if (!this.#names.has(cls)) this.#names.set(cls, name);
+  #name(): void {
+    const named = new Set<HostedAgentClass>();
+    for (const [name, cls] of this.#classes.byName) {
+      if (!named.has(cls)) this.#names.set(cls, name);
+      named.add(cls);
     }
-    return entries.map(([name]) => name);
   }
 
   #list(): string {
-    return [...this.#byName.keys()].join(", ") || "none";
+    return [...this.#classes.byName.keys()].join(", ") || "none";
   }
+}
+
+interface Classes {
+  readonly byName: ReadonlyMap<string, HostedAgentClass>;
+  readonly isRootClass: FindClass;
+  readonly isClass: FindClass;
+}
+
+function toClasses(roots: AgentClasses, children: AgentClasses): Classes {
+  const byName = new Map<string, HostedAgentClass>();
+  for (const [name, cls] of [...namedClasses(roots), ...namedClasses(children)]) {
+    const taken = byName.get(name);
+    if (taken !== undefined && taken !== cls) {
+      throw new PerdureError(
+        "bad_config",
+        `Two agent classes are called "${name}". Register one of them under another name.`,
+      );
+    }
+    byName.set(name, cls);
+  }
+  const rootNames = namedClasses(roots).map(([name]) => name);
+  return { byName, isRootClass: classTable(rootNames), isClass: classTable(byName.keys()) };
+}
+
+/** The classes with the names that they are registered under. */
+export function namedClasses(classes: AgentClasses): (readonly [string, HostedAgentClass])[] {
+  return Array.isArray(classes)
+    ? (classes as readonly HostedAgentClass[]).map((cls) => [cls.name, cls] as const)
+    : Object.entries(classes as Readonly<Record<string, HostedAgentClass>>);
 }

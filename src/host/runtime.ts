@@ -105,8 +105,8 @@ export class Runtime implements LifeSurroundings {
   #cellOf(id: string, path: AgentPath): Cell {
     const known = this.#cells.get(id);
     if (known !== undefined) return known;
-    const cls = this.#registry.get(leafOf(path).className);
-    const cell = new Cell(id, path, cls, this);
+    this.#registry.get(leafOf(path).className);
+    const cell = new Cell(id, path, this);
     for (let above = parentIdOf(path); above !== undefined; above = parentIdOf(parseAgentId(above))) {
       const removal = this.#cells.get(above)?.removal;
       if (removal !== undefined) cell.waitFor(removal);
@@ -127,6 +127,26 @@ export class Runtime implements LifeSurroundings {
 
   classNameOf(cls: HostedAgentClass): string {
     return this.#registry.nameOf(cls);
+  }
+
+  classOf(name: string): HostedAgentClass {
+    return this.#registry.get(name);
+  }
+
+  /**
+   * These class names mean something else now. Agents in memory go on with the new code; those whose class is gone end,
+   * and their rows wait until it is there again.
+   */
+  renew(classNames: ReadonlySet<string>): void {
+    if (this.#stopping) return;
+    for (const cell of [...this.#cells.values()]) {
+      const { className } = leafOf(cell.path);
+      if (!classNames.has(className)) continue;
+      const known = this.#registry.has(className);
+      const why = known ? "its class was replaced by newer code" : "its class was taken away";
+      cell.renew(new PerdureError("agent_gone", `${cell.id} was ended: ${why}.`));
+      if (!known) cell.closeSockets(closeCode.goingAway, "agent class removed");
+    }
   }
 
   abort(path: AgentPath, reason?: unknown): void {

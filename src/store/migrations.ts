@@ -1,5 +1,6 @@
 import { PerdureError } from "../error.ts";
 import type { Sql } from "../port.ts";
+import { agentRunSchema } from "./agent-run.ts";
 import { approvalSchema } from "./approval.ts";
 import { budgetGrantSchema } from "./budget-grant.ts";
 import { chatContextSchema } from "./chat-context.ts";
@@ -8,10 +9,12 @@ import { childSchema } from "./child.ts";
 import { fiberSchema } from "./fiber.ts";
 import { messageSchema } from "./message.ts";
 import { queueSchema } from "./queue.ts";
+import { runSchema } from "./run.ts";
 import { scheduleSchema } from "./schedule.ts";
 import { stateSchema } from "./state.ts";
 import { streamSchema } from "./stream.ts";
 import { submissionSchema } from "./submission.ts";
+import { taskSchema } from "./task.ts";
 import { toolCallSchema } from "./tool-call.ts";
 import { turnInboxSchema, turnSchema } from "./turn.ts";
 import { usageTotalSchema } from "./usage-total.ts";
@@ -39,6 +42,7 @@ export const migrations: readonly Migration[] = [
       ...toolCallSchema,
     ],
   },
+  { id: 4, statements: [...agentRunSchema, ...runSchema, ...taskSchema] },
 ];
 
 /** Names that `this.sql` may not touch. */

@@ -88,13 +88,17 @@ export function countChunks(db: Sql, turn: number): number {
   return row?.n ?? 0;
 }
 
+/** Turns whose chunks are kept: who asked for the work may come back to read how it went. */
+const KEPT = "(SELECT json_extract(t.value, '$[0]') FROM perdure_run, json_each(perdure_run.turns) AS t)";
+
+/** Forgets the chunks of a turn, unless it was taken for a run. */
 export function deleteChunks(db: Sql, turn: number): void {
-  db.sql("DELETE FROM perdure_stream WHERE turn = ?", turn);
+  db.sql(`DELETE FROM perdure_stream WHERE turn = ? AND turn NOT IN ${KEPT}`, turn);
 }
 
-/** Forgets the chunks of every turn but one. */
+/** Forgets the chunks of every turn but one and those that were taken for a run. */
 export function deleteOtherChunks(db: Sql, turn: number): void {
-  db.sql("DELETE FROM perdure_stream WHERE turn <> ?", turn);
+  db.sql(`DELETE FROM perdure_stream WHERE turn <> ? AND turn NOT IN ${KEPT}`, turn);
 }
 
 export function deleteAllChunks(db: Sql): void {

@@ -107,6 +107,10 @@ export interface ChatHooks {
   answerable?(part: ToolPart, messageId: string, kind: "result" | "approval"): boolean;
   /** A question was answered, in the transaction that stores the answer. */
   decided?(decision: ApprovalDecision): void;
+  /** A turn begins for the first time, in the transaction that starts it. */
+  begun?(turn: TurnRow): void;
+  /** Whether what a turn is for is still wanted by those above the agent, asked before each attempt. */
+  wanted?(turn: TurnRow): Promise<boolean>;
   /** An answer is stored whose calls get no other end, in that transaction. */
   settled?(message: UIMessage): void;
   /** An answer is gone from the conversation, in the transaction that removes it. */

@@ -324,6 +324,7 @@ export class Chat implements Desk, Work {
       if (found.attempts === 0) {
         if (takePlace(this, found)) cut();
         if (found.continuation === 0) repairLast(this);
+        this.hooks.begun?.(readTurn(this.host, found.id) ?? found);
       }
       const row = readTurn(this.host, found.id) ?? found;
       startTurn(this.host, found.seq, this.host.clock.now());
@@ -333,6 +334,7 @@ export class Chat implements Desk, Work {
 
   async #attempt(active: ActiveTurn): Promise<TurnEnd | "again"> {
     let continuation = active.continuation;
+    if (this.hooks.wanted !== undefined && !(await this.hooks.wanted(active.row))) return { status: "aborted" };
     if (active.row.attempts > 0) {
       const decision = await decideRecovery(this, active);
       if (decision.kind === "end") {

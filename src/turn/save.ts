@@ -1,7 +1,7 @@
 import type { UIMessage } from "../message/types.ts";
 import { newId } from "../id.ts";
 import { readChatContext, writeChatContext } from "../store/chat-context.ts";
-import { insertTurn, trimTurns } from "../store/turn.ts";
+import { insertTurn, trimTurns, type TurnRow } from "../store/turn.ts";
 import type { Origin } from "./chat-types.ts";
 import { type Desk, KEPT_TURNS } from "./desk.ts";
 import { putMessages } from "./put-messages.ts";
@@ -20,16 +20,21 @@ export function persist(desk: Desk, messages: readonly UIMessage[], origin?: Ori
   desk.output.transcript(origin);
 }
 
-/**
- * Merges messages of server code and asks for a turn that answers them. @returns the turn's id; it is committed.
- * @param named is told the id before the turn can start.
- */
-export function save(desk: Desk, messages: readonly UIMessage[], named?: (id: string) => void): string {
+/** What else belongs to a turn that server code asks for. */
+export interface SaveOptions {
+  /** Is told the id before the turn can start. */
+  readonly named?: (id: string) => void;
+  /** Runs in the transaction that accepts the turn. */
+  readonly also?: (turn: TurnRow) => void;
+}
+
+/** Merges messages of server code and asks for a turn that answers them. @returns the turn's id; it is committed. */
+export function save(desk: Desk, messages: readonly UIMessage[], { named, also }: SaveOptions = {}): string {
   const id = newId("srv");
   named?.(id);
   desk.commit(() => {
     putMessages(desk.transcript, messages);
-    insert(desk, id, trailingUserIds(messages), 0);
+    also?.(insert(desk, id, trailingUserIds(messages), 0));
     trimTranscript(desk);
   });
   desk.output.transcript();
@@ -54,10 +59,10 @@ export function continueLast(
   return id;
 }
 
-function insert(desk: Desk, id: string, messageIds: readonly string[], continuation: 0 | 1): void {
+function insert(desk: Desk, id: string, messageIds: readonly string[], continuation: 0 | 1): TurnRow {
   const now = desk.host.clock.now();
   forgetFailed(desk);
-  insertTurn(desk.host, {
+  const turn = insertTurn(desk.host, {
     id,
     status: "accepted",
     trigger: "server",
@@ -68,4 +73,5 @@ function insert(desk: Desk, id: string, messageIds: readonly string[], continuat
     ...readChatContext(desk.host),
   });
   trimTurns(desk.host, KEPT_TURNS);
+  return turn;
 }

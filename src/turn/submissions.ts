@@ -64,6 +64,18 @@ export interface Submission {
  * else. Nothing has changed then.
  */
 export function submitMessages(desk: Desk, messages: readonly UIMessage[], options: SubmitOptions = {}): SubmitResult {
+  const result = acceptMessages(desk, messages, options);
+  if (!result.accepted) return result;
+  desk.pump();
+  // It may have started already.
+  return { ...result, status: readSubmission(desk.host, result.submissionId)?.status ?? result.status };
+}
+
+/**
+ * {@link submitMessages} without the start of the turn. For those who accept inside of a transaction: once that is
+ * committed they must call `desk.pump()`, for a turn must not begin in what may be undone.
+ */
+export function acceptMessages(desk: Desk, messages: readonly UIMessage[], options: SubmitOptions = {}): SubmitResult {
   const { host } = desk;
   checkMessages(messages);
   const idempotencyKey = checkId("idempotencyKey", options.idempotencyKey);
@@ -97,7 +109,10 @@ export function submitMessages(desk: Desk, messages: readonly UIMessage[], optio
     });
     trimTurns(host, KEPT_TURNS);
   });
-  desk.pump();
+  // Inside somebody's transaction it starts when that is committed.
+  host.afterTx((committed) => {
+    if (committed) desk.pump();
+  });
   // It may have started already.
   const status = readSubmission(host, row.id)?.status ?? "pending";
   return { submissionId: row.id, requestId: row.turnId, status, accepted: true };

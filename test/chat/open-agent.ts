@@ -35,6 +35,8 @@ export interface AgentOptions {
   /** Time stands still unless the test moves it. */
   readonly manual?: boolean;
   readonly host?: Partial<ServeOptions>;
+  /** Classes of children. */
+  readonly children?: Readonly<Record<string, new (host: AgentHost) => Agent>>;
 }
 
 /** An agent under test. */
@@ -53,6 +55,8 @@ export interface TestAgent<A> {
   takeErrors(): string[];
   /** Ends the process's part of everything, at once, and starts again on the same rows. */
   restart(): Promise<void>;
+  /** Ends this life of the agent at once, and begins the next one. Its sockets stay. */
+  nextLife(): Promise<void>;
   /** Waits until nothing runs or waits. */
   stable(): Promise<void>;
   /** The address of the agent. */
@@ -72,7 +76,7 @@ export async function openAgent<A extends TalkingAgent>(
   const storage = memoryStorage();
   const open = () =>
     serve({
-      agents: { Talk },
+      agents: { Talk, ...options.children },
       storage,
       port: 0,
       signals: false,
@@ -117,6 +121,11 @@ export async function openAgent<A extends TalkingAgent>(
     async restart() {
       await host.stop();
       host = await open();
+    },
+    async nextLife() {
+      const { port } = notes;
+      port?.abort(port.path, new Error("This life is over."));
+      await kit.agent();
     },
     async stable() {
       expect(await (await kit.agent()).waitUntilStable()).toBe(true);

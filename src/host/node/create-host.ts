@@ -47,6 +47,13 @@ export interface Host {
   listAgents(options?: { after?: string; limit?: number }): string[];
   /** For health checks. */
   status(): { ok: boolean; live: number; kept: number; connections: number };
+  /**
+   * Takes these classes instead of those before. Agents in memory whose class is another one now end their life and go on
+   * with the new code; rows, sockets and turns stay, and calls under way fail with `agent_gone`. For development: see
+   * `watchAgents()`.
+   * @throws PerdureError `bad_config` when names clash; then nothing has changed.
+   */
+  replaceAgents(classes: Pick<HostOptions, "agents" | "subAgents">): void;
   /** Stops: no new work, running work settles or stays resumable, clients are told to come back. */
   stop(): Promise<void>;
 }
@@ -91,6 +98,7 @@ export function createHost(options: HostOptions): Host {
       return createStub(path, (to, method, args) => runtime.call(to, method, args, extra?.props));
     },
     listAgents: ({ after = "", limit = 1000 } = {}) => storage.index.list(after, limit),
+    replaceAgents: ({ agents, subAgents = {} }) => runtime.renew(registry.replace(agents, subAgents)),
     status: () => ({ ok: !runtime.stopping, ...runtime.counts }),
     stop() {
       stopped ??= runtime

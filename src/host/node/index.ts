@@ -2,6 +2,9 @@
 
 // Hosts
 export { createHost, type Host, type Target } from "./create-host.ts";
+export { findAgents } from "./agent-directory.ts";
+export type { FoundAgent, FoundAgents } from "./agent-directory-names.ts";
+export { watchAgents, type WatchedAgents, type WatchOptions } from "./agent-directory-watch.ts";
 export { serve, type ServedHost, type ServeOptions } from "./serve.ts";
 export type { HostLimits, HostOptions } from "./options.ts";
 export type { AgentClasses } from "../registry.ts";

@@ -2,13 +2,25 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { getRequestListener } from "@hono/node-server";
 import { type Assets, openAssets } from "./assets.ts";
+import type { AgentClasses } from "../registry.ts";
+import { type OpenedAgents, openAgents } from "./agent-directory-open.ts";
 import { createHost, type Host } from "./create-host.ts";
 import type { HostOptions } from "./options.ts";
 
 const DEFAULT_PORT = 8787;
 
 /** What {@link serve} adds to the options of a host. */
-export interface ServeOptions extends HostOptions {
+export interface ServeOptions extends Omit<HostOptions, "agents"> {
+  /**
+   * Classes that clients can reach, by name or as a list; or a directory with a file for each (a path from the working
+   * directory, or a `file:` URL): see `findAgents()`.
+   */
+  readonly agents: AgentClasses | string | URL;
+  /**
+   * Whether files of the agents directory are loaded again when they change: see `watchAgents()`. Default: when NODE_ENV
+   * is `development`. Never when it is `production`.
+   */
+  readonly watch?: boolean;
   /** Default 8787; 0 takes any free port. */
   readonly port?: number;
   /** Default `127.0.0.1`. */
@@ -35,11 +47,13 @@ export interface ServedHost extends Host {
 
 /**
  * Starts a host and an HTTP server for it. Resolves when it listens.
- * @throws PerdureError as {@link createHost}, and `bad_config` when `assets` is no directory; the server's error when the port is taken.
+ * @throws PerdureError as {@link createHost}, and `bad_config` when `assets` is no directory or `agents` is one that cannot
+ *   be loaded; the server's error when the port is taken.
  */
 export async function serve(options: ServeOptions): Promise<ServedHost> {
   const assets = options.assets === undefined ? undefined : openAssets(options.assets);
-  const host = createHost(options);
+  const agents = await openAgents(options);
+  const host = createFor(agents, options);
   const hostname = options.hostname ?? "127.0.0.1";
   const server = createServer(getRequestListener(answers(host, options, assets), { overrideGlobalObjects: false }));
   server.on("upgrade", (request, socket, head) => {
@@ -53,18 +67,31 @@ export async function serve(options: ServeOptions): Promise<ServedHost> {
   try {
     await listen(server, options.port ?? DEFAULT_PORT, hostname);
   } catch (thrown) {
+    agents.close();
     await host.stop();
     throw thrown;
   }
   const { port } = server.address() as AddressInfo;
   const stop = async () => {
     forgetSignals?.();
+    agents.close();
     server.close();
     await host.stop();
     server.closeAllConnections();
   };
   const forgetSignals = (options.signals ?? true) ? stopOnSignals(stop) : undefined;
   return { ...host, stop, server, port, url: `http://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}` };
+}
+
+function createFor(agents: OpenedAgents, options: ServeOptions): Host {
+  try {
+    const host = createHost({ ...options, ...agents.classes });
+    agents.follow(host);
+    return host;
+  } catch (thrown) {
+    agents.close();
+    throw thrown;
+  }
 }
 
 function answers(

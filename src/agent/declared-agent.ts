@@ -1,0 +1,184 @@
+import type { LanguageModel, ToolSet } from "ai";
+import { PerdureError } from "../error.ts";
+import type { AgentHost } from "../port.ts";
+import type {
+  ChunkContext,
+  PrepareStepContext,
+  StepConfig,
+  StepContext,
+  ToolCallContext,
+  ToolCallDecision,
+  ToolCallResultContext,
+  TurnConfig,
+  TurnContext,
+} from "../turn/step/config.ts";
+import { classTable } from "../wire/class-table.ts";
+import type { AgentOptions } from "./agent-base.ts";
+import { Think } from "./think.ts";
+
+type Maybe<T> = T | void | Promise<T | void>;
+
+/** A value, or a function of the agent that is asked for it each time. It may be slow; what it throws ends the turn. */
+export type Declared<T, Self> = T | ((self: Self) => T | Promise<T>);
+
+/** Settings of {@link Think} that are only values. */
+const settings = [
+  "sendReasoning",
+  "budgets",
+  "prices",
+  "maxPersistedMessages",
+  "messageConcurrency",
+  "chatRecovery",
+  "chatStreamStallTimeoutMs",
+  "approvalTimeoutMs",
+] as const;
+
+/** Hooks whose types do not depend on the tools. */
+const plainHooks = [
+  "onStart",
+  "onRequest",
+  "onConnect",
+  "onMessage",
+  "onClose",
+  "onError",
+  "onBeforeSubAgent",
+  "validateStateChange",
+  "onStateChanged",
+  "shouldConnectionBeReadonly",
+  "getConnectionTags",
+  "getApprover",
+  "assembleContext",
+  "onChatResponse",
+  "onChatRecovery",
+  "onChatError",
+  "classifyChatError",
+] as const;
+
+const toolHooks = [
+  "beforeTurn",
+  "beforeStep",
+  "beforeToolCall",
+  "afterToolCall",
+  "onStepFinish",
+  "onStepEnd",
+  "onChunk",
+] as const;
+
+type Settings = { readonly [NAME in (typeof settings)[number]]?: Think[NAME] };
+
+/** Each is the method of {@link Think} of the same name, with the agent in front. */
+type PlainHooks<Self extends Think> = {
+  readonly [NAME in (typeof plainHooks)[number]]?: (
+    self: Self,
+    ...args: Parameters<Self[NAME]>
+  ) => ReturnType<Self[NAME]>;
+};
+
+interface ToolHooks<Self, TOOLS extends ToolSet> {
+  readonly beforeTurn?: (self: Self, context: TurnContext<TOOLS>) => Maybe<TurnConfig<TOOLS>>;
+  readonly beforeStep?: (self: Self, context: PrepareStepContext<TOOLS>) => Maybe<StepConfig<TOOLS>>;
+  readonly beforeToolCall?: (self: Self, context: ToolCallContext<TOOLS>) => Maybe<ToolCallDecision>;
+  readonly afterToolCall?: (self: Self, context: ToolCallResultContext<TOOLS>) => Maybe<undefined>;
+  readonly onStepFinish?: (self: Self, context: StepContext<TOOLS>) => Maybe<undefined>;
+  readonly onStepEnd?: (self: Self, context: StepContext<TOOLS>) => Maybe<undefined>;
+  readonly onChunk?: (self: Self, context: ChunkContext<TOOLS>) => Maybe<undefined>;
+}
+
+/**
+ * What {@link agent} is given: what a class that extends {@link Think} would override. Functions get the agent first, and
+ * then what the method of the same name gets.
+ */
+export interface AgentDeclaration<State = unknown, Props = unknown, TOOLS extends ToolSet = ToolSet>
+  extends Settings, PlainHooks<Think<State, Props>>, ToolHooks<Think<State, Props>, TOOLS> {
+  /** The name of the class. Without one it is called as it is registered: by a key of `agents`, or after its file. */
+  readonly name?: string;
+  /** The model, or several that are tried in order. */
+  readonly model: Declared<LanguageModel | readonly LanguageModel[], Think<State, Props>>;
+  /** Who the agent is: its system prompt. */
+  readonly instructions?: Declared<string, Think<State, Props>>;
+  readonly tools?: Declared<TOOLS, Think<State, Props>>;
+  /** The most model calls in one turn. Default 10. */
+  readonly maxSteps?: number | ((self: Think<State, Props>) => number);
+  /** The state before any was set. As a value it is copied for each agent. */
+  readonly initialState?: State | ((self: Think<State, Props>) => State);
+  /** Settings of the class: `static options`. */
+  readonly options?: AgentOptions;
+}
+
+/**
+ * A chat agent without writing a class: says what a class that extends {@link Think} would override, and returns that
+ * class. It can be registered, made a sub-agent, and extended like any other.
+ *
+ * ```ts
+ * export const Support = agent({
+ *   model: openai("gpt-5.4-mini"),
+ *   instructions: (self) => `You help ${self.name} with orders.`,
+ *   tools: { findOrder },
+ * });
+ * ```
+ * @throws PerdureError `bad_config` when there is no model, or the name cannot stand in a URL.
+ */
+export function agent<State = unknown, Props = unknown, TOOLS extends ToolSet = ToolSet>(
+  declaration: AgentDeclaration<State, Props, TOOLS>,
+): typeof Think<State, Props> {
+  const { name = "", model, instructions, tools, maxSteps, initialState, options } = declaration;
+  if ((model as typeof model | undefined) === undefined) {
+    throw new PerdureError(
+      "bad_config",
+      "agent({ … }) needs `model`: a model of the AI SDK, or a function that gives one.",
+    );
+  }
+  if (name !== "") classTable([name]);
+
+  class DeclaredAgent extends Think<State, Props> {
+    static override readonly options: AgentOptions = options ?? {};
+
+    constructor(host: AgentHost) {
+      super(host);
+      for (const key of settings) if (declaration[key] !== undefined) Object.assign(this, { [key]: declaration[key] });
+      if (typeof maxSteps === "number") this.maxSteps = maxSteps;
+      if (initialState !== undefined) {
+        this.initialState = isFunction(initialState) ? initialState(this) : structuredClone(initialState);
+      }
+    }
+
+    override getModel() {
+      return ask(model, this);
+    }
+
+    override getSystemPrompt() {
+      return instructions === undefined ? super.getSystemPrompt() : ask(instructions, this);
+    }
+
+    override getTools(): ToolSet | Promise<ToolSet> {
+      return tools === undefined ? super.getTools() : ask(tools, this);
+    }
+
+    override getMaxSteps() {
+      return typeof maxSteps === "function" ? maxSteps(this) : super.getMaxSteps();
+    }
+  }
+  Object.defineProperty(DeclaredAgent, "name", { value: name, configurable: true });
+  // Only those that are given: a turn does work for a hook that is there.
+  for (const key of [...plainHooks, ...toolHooks]) {
+    const hook: unknown = declaration[key];
+    if (typeof hook !== "function") continue;
+    Object.defineProperty(DeclaredAgent.prototype, key, {
+      configurable: true,
+      writable: true,
+      value(this: DeclaredAgent, ...args: unknown[]): unknown {
+        return Reflect.apply(hook, undefined, [this, ...args]);
+      },
+    });
+  }
+  return DeclaredAgent;
+}
+
+function ask<T, Self>(declared: Declared<T, Self>, self: Self): T | Promise<T> {
+  return isFunction(declared) ? declared(self) : declared;
+}
+
+/** What may be declared is never a function itself. */
+function isFunction<T, Self, R>(declared: T | ((self: Self) => R)): declared is (self: Self) => R {
+  return typeof declared === "function";
+}

@@ -1,0 +1,43 @@
+import type { UIMessage } from "../../message/types.ts";
+import { isOpen, readTurn } from "../../store/turn.ts";
+import type { Chat } from "../../turn/chat.ts";
+import { persist } from "../../turn/save.ts";
+import { submitMessages } from "../../turn/submissions.ts";
+import type { ChildRuns } from "./child-runs.ts";
+import type { TurnKeeper } from "./turn-keeper.ts";
+import type { AgentToolLifecycleResult, AgentToolMilestone, AgentToolRunInfo } from "./types.ts";
+
+/** How an agent words what its detached runs bring. */
+interface Wording {
+  formatDetachedCompletion(run: AgentToolRunInfo, result: AgentToolLifecycleResult): string;
+  formatDetachedMilestone(run: AgentToolRunInfo, milestone: AgentToolMilestone): string;
+}
+
+/** The turns and the conversation of a chat, for the runs that it asks for. */
+export function chatTurnKeeper(agent: Wording, chat: () => Chat, above: ChildRuns): TurnKeeper {
+  const find = (turnId: string) => {
+    const turn = readTurn(chat().host, turnId);
+    return turn !== undefined && isOpen(turn) && turn.cancelled === 0 ? turn : undefined;
+  };
+  return {
+    isOpen: (turnId) => find(turnId) !== undefined,
+    async isWanted(turnId) {
+      const turn = find(turnId);
+      return turn !== undefined && above.wanted(turn);
+    },
+    conversation: {
+      formatCompletion: (run, result) => agent.formatDetachedCompletion(run, result),
+      formatMilestone: (run, milestone) => agent.formatDetachedMilestone(run, milestone),
+      narrate(key, text) {
+        if (chat().transcript.role(key) === undefined) persist(chat(), [said(key, "assistant", text)]);
+      },
+      react(key, text, metadata) {
+        submitMessages(chat(), [{ ...said(key, "user", text), metadata }], { idempotencyKey: key });
+      },
+    },
+  };
+}
+
+function said(id: string, role: "user" | "assistant", text: string): UIMessage {
+  return { id, role, parts: [{ type: "text", text }] };
+}

@@ -1,0 +1,88 @@
+import { PerdureError } from "../../error.ts";
+import { newId } from "../../id.ts";
+import type { AgentHost } from "../../port.ts";
+import { type RunRow, setRunMilestones, setRunProgress } from "../../store/run.ts";
+import type { AgentProgress } from "../../wire/agent-tool-frames.ts";
+import { writeJson } from "../../wire/json.ts";
+import type { ChatRoom } from "../chat-feature.ts";
+import type { AgentToolMilestone, AgentToolProgress, AgentToolProgressSnapshot } from "./types.ts";
+
+/** Reports of one run within this time become one; the last of them wins. */
+const COALESCE_MS = 200;
+
+/** What a run reports of itself: progress, which is only shown, and milestones, which are kept. */
+export class ChildProgress {
+  readonly #host: AgentHost;
+  readonly #room: () => ChatRoom;
+  #shownAt = Number.NEGATIVE_INFINITY;
+  #held: (() => void) | undefined;
+  #cancel: (() => void) | undefined;
+
+  constructor(host: AgentHost, room: () => ChatRoom) {
+    this.#host = host;
+    this.#room = room;
+  }
+
+  /** @returns the milestone that was reached, if one is named. @throws PerdureError `bad_input` */
+  report(run: RunRow, given: AgentToolProgress, persist: boolean): AgentToolMilestone | undefined {
+    const progress = checked(given);
+    const at = this.#host.clock.now();
+    const { milestone } = given;
+    const { data: _data, ...plain } = progress;
+    const snapshot: AgentToolProgressSnapshot = {
+      ...(persist || milestone !== undefined ? progress : plain),
+      ...(milestone !== undefined && { milestone }),
+      at,
+    };
+    const store = () => setRunProgress(this.#host, run.runId, writeJson(snapshot, "The progress"));
+    if (milestone !== undefined) {
+      const reached = JSON.parse(run.milestones) as AgentToolMilestone[];
+      const next = { ...progress, name: milestone, sequence: reached.length, at };
+      this.#host.tx(() => {
+        setRunMilestones(this.#host, run.runId, writeJson([...reached, next], "The milestone"));
+        store();
+      });
+      return next;
+    }
+    this.#held = () => this.#show(progress, store);
+    const left = this.#shownAt + COALESCE_MS - at;
+    if (left <= 0 || (progress.fraction ?? 0) >= 1) this.#release();
+    else this.#cancel ??= this.#host.clock.after(left, () => this.#release());
+    return undefined;
+  }
+
+  /** What was held back is forgotten. */
+  stop(): void {
+    this.#cancel?.();
+    this.#cancel = undefined;
+    this.#held = undefined;
+  }
+
+  #release(): void {
+    const held = this.#held;
+    this.stop();
+    held?.();
+  }
+
+  /** It goes the way of the answer's own chunks, so that it keeps its place among them; it is not stored. */
+  #show(data: AgentProgress, store: () => void): void {
+    const { running } = this.#room().chat;
+    if (running === undefined) return;
+    this.#shownAt = this.#host.clock.now();
+    running.log.also(store);
+    running.take({ chunk: { type: "data-agent-progress", id: newId(), transient: true, data } });
+  }
+}
+
+function checked({ fraction, message, phase, data, milestone }: AgentToolProgress): AgentProgress {
+  if (fraction !== undefined && !(fraction >= 0 && fraction <= 1)) {
+    throw new PerdureError("bad_input", "`fraction` must be a number from 0 to 1.");
+  }
+  if (milestone === "") throw new PerdureError("bad_input", "`milestone` must have a name.");
+  return {
+    ...(fraction !== undefined && { fraction }),
+    ...(message !== undefined && { message }),
+    ...(phase !== undefined && { phase }),
+    ...(data !== undefined && { data }),
+  };
+}

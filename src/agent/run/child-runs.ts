@@ -1,0 +1,347 @@
+import { errorText, PerdureError } from "../../error.ts";
+import { newId } from "../../id.ts";
+import type { Follower } from "../../live/live-chat.ts";
+import { tryParseJson } from "../../message/json.ts";
+import { pendingInteractions } from "../../message/tool-answer.ts";
+import type { UIMessage } from "../../message/types.ts";
+import type { AgentHost } from "../../port.ts";
+import {
+  endRun,
+  insertRun,
+  openRuns,
+  readRun,
+  runOfTurn,
+  type RunRow,
+  setRunReason,
+  setRunTurns,
+} from "../../store/run.ts";
+import { countChunks, readChunks } from "../../store/stream.ts";
+import { isOpen, readTurn, type TurnRow } from "../../store/turn.ts";
+import { save } from "../../turn/save.ts";
+import type { AgentToolInterruptReason } from "../../wire/agent-tool-frames.ts";
+import { writeJson } from "../../wire/json.ts";
+import type { ChatRoom } from "../chat-feature.ts";
+import { parentPath } from "../sub-agents.ts";
+import { ChildProgress } from "./child-progress.ts";
+import { nextRunMove, type RunMove } from "./child-state.ts";
+import type {
+  AgentToolChildHooks,
+  AgentToolChunk,
+  AgentToolListener,
+  AgentToolMilestone,
+  AgentToolProgress,
+  AgentToolRunInspection,
+} from "./types.ts";
+
+/** What the runs of a child ask of it. */
+export interface ChildRunsOwner {
+  readonly host: AgentHost;
+  room(): ChatRoom;
+  readonly hooks: AgentToolChildHooks;
+  /** Something failed that no caller waits for. Must not throw. */
+  failed(error: unknown): void;
+}
+
+/** A turn of a run: its number, the number of its first chunk within the run, its id. */
+type TurnOfRun = readonly [seq: number, first: number, id: string];
+
+/** Somebody who follows a run. */
+interface Tail {
+  readonly runId: string;
+  readonly listener: AgentToolListener;
+  /** The number of the chunk that it gets next. */
+  next: number;
+  resolve(end: AgentToolRunInspection): void;
+  reject(error: unknown): void;
+}
+
+/**
+ * The work that an agent does for the one above it. A run is accepted in one commit with the turn that does it, so
+ * asking again joins it; after a crash it goes on by itself, like every turn, but only if the agent above still wants
+ * it: a stop that was stored there, and never heard of here, holds.
+ */
+export class ChildRuns {
+  readonly #own: ChildRunsOwner;
+  readonly #tails = new Set<Tail>();
+  readonly #ending = new Set<string>();
+  readonly #progress: ChildProgress;
+  #follower: Follower | undefined;
+
+  constructor(own: ChildRunsOwner) {
+    this.#own = own;
+    this.#progress = new ChildProgress(own.host, own.room);
+  }
+
+  get #host(): AgentHost {
+    return this.#own.host;
+  }
+
+  /** Only children have runs. Asked first everywhere, so that others do not pay for them. */
+  get #none(): boolean {
+    return this.#host.path.length === 1 || this.#host.blank;
+  }
+
+  /** Looks after runs that an earlier life left. */
+  started(): void {
+    if (this.#none) return;
+    this.#listen();
+    this.#settle();
+  }
+
+  /** Accepts a run, once. What comes of it is heard by following it. */
+  start(input: unknown, runId: string): AgentToolRunInspection {
+    const known = readRun(this.#host, runId);
+    if (known !== undefined) return this.#inspect(known);
+    const message = toMessage(this.#own.hooks.formatAgentToolInput(input, { runId }), runId);
+    const run = {
+      runId,
+      status: "running",
+      input: writeJson(input, "The input of the run"),
+      messageId: message.id,
+      error: null,
+      startedAt: this.#host.clock.now(),
+      endedAt: null,
+    } as const;
+    const { chat } = this.#own.room();
+    this.#listen();
+    save(chat, [message], {
+      also: (turn) => insertRun(this.#host, { ...run, turns: JSON.stringify([[turn.seq, 0, turn.id]]) }),
+    });
+    return this.inspect(runId) as AgentToolRunInspection;
+  }
+
+  /** Stops a run for good. One that never began will not begin. */
+  cancel(runId: string, reason?: string): void {
+    const run = readRun(this.#host, runId);
+    if (run === undefined) {
+      const now = this.#host.clock.now();
+      const none = { input: "null", messageId: null, turns: "[]", error: reason ?? null };
+      insertRun(this.#host, { runId, status: "aborted", ...none, startedAt: now, endedAt: now });
+      return;
+    }
+    if (run.status !== "running") return;
+    const turn = lastTurnOf(run);
+    if (turn !== undefined && this.#own.room().chat.cancel(turn[2])) return;
+    this.#end(run, { kind: "end", status: "aborted", error: reason ?? "The run was stopped." });
+  }
+
+  inspect(runId: string): AgentToolRunInspection | null {
+    const run = readRun(this.#host, runId);
+    return run === undefined ? null : this.#inspect(run);
+  }
+
+  /** The stored chunks of a run from number `from` on. */
+  chunks(runId: string, from: number): AgentToolChunk[] {
+    const run = readRun(this.#host, runId);
+    return run === undefined ? [] : this.#stored(run, from);
+  }
+
+  /**
+   * Gives all chunks of a run from number `from` on, those that are stored at once and those that come as they come,
+   * and resolves with its end. Null when there is no such run. Rejects when this life of the agent ends first.
+   */
+  async tail(runId: string, from: number, listener: AgentToolListener): Promise<AgentToolRunInspection | null> {
+    const run = readRun(this.#host, runId);
+    if (run === undefined) return null;
+    const { promise, resolve, reject } = Promise.withResolvers<AgentToolRunInspection>();
+    const tail: Tail = { runId, listener, next: from, resolve, reject };
+    this.#give(tail, this.#stored(run, from));
+    for (const milestone of this.#inspect(run).milestones) listener.milestone(milestone);
+    if (run.status !== "running") return this.#inspect(run);
+    this.#listen();
+    this.#tails.add(tail);
+    return promise.finally(() => this.#tails.delete(tail));
+  }
+
+  /** See `ChatAgent.reportProgress`. */
+  report(progress: AgentToolProgress, persist: boolean): void {
+    const seq = this.#none ? undefined : this.#own.room().chat.running?.row.seq;
+    const run = seq === undefined ? undefined : runOfTurn(this.#host, seq);
+    if (run === undefined) return;
+    const milestone = this.#progress.report(run, progress, persist);
+    if (milestone !== undefined) this.#tellMilestone(run.runId, milestone);
+  }
+
+  /** Why the run of this turn is about to end, for who asked for it. */
+  explain(turn: number, reason: AgentToolInterruptReason): void {
+    const run = this.#none ? undefined : runOfTurn(this.#host, turn);
+    if (run !== undefined) setRunReason(this.#host, run.runId, reason);
+  }
+
+  /** The run of a turn, if it is taken for one. */
+  runIdOf(turn: number): string | undefined {
+    return this.#none ? undefined : runOfTurn(this.#host, turn)?.runId;
+  }
+
+  // What the chat asks
+
+  /** A turn begins, in the transaction that starts it: one that goes on with a run's answer is of that run. */
+  begun(turn: TurnRow): void {
+    if (this.#none || turn.continuation === 0 || turn.answerId === null) return;
+    for (const run of openRuns(this.#host)) {
+      const last = lastTurnOf(run);
+      if (last === undefined || readTurn(this.#host, last[2])?.answerId !== turn.answerId) continue;
+      const first = last[1] + countChunks(this.#host, last[0]);
+      setRunTurns(this.#host, run.runId, JSON.stringify([...turnsOf(run), [turn.seq, first, turn.id]]));
+    }
+  }
+
+  /** Whether the agent above still wants what this turn is for. @throws what the call to it throws. */
+  async wanted(turn: TurnRow): Promise<boolean> {
+    const run = this.#none ? undefined : runOfTurn(this.#host, turn.seq);
+    const above = parentPath(this.#host.path);
+    if (run === undefined || above === undefined) return true;
+    return (await this.#host.call(above, "wantsAgentToolRun", [run.runId])) === true;
+  }
+
+  #listen(): void {
+    if (this.#follower !== undefined) return;
+    const { live, chat } = this.#own.room();
+    const follower: Follower = {
+      // While the host stops, those who follow what runs are let wait for its end.
+      get seq() {
+        return chat.running?.row.seq ?? -1;
+      },
+      chunks: (turn, chunks) => {
+        for (const tail of this.#tails) {
+          const first = this.#firstOf(tail.runId, turn.seq);
+          if (first === undefined) continue;
+          this.#give(
+            tail,
+            chunks.map(({ body, seq }) => ({ body, sequence: seq === undefined ? undefined : first + seq })),
+          );
+        }
+      },
+      ended: () => this.#settle(),
+      gone: () => this.#gone(),
+    };
+    this.#follower = follower;
+    live.followers.add(follower);
+  }
+
+  #firstOf(runId: string, turn: number): number | undefined {
+    const run = readRun(this.#host, runId);
+    return run && turnsOf(run).find(([seq]) => seq === turn)?.[1];
+  }
+
+  #give(tail: Tail, chunks: readonly AgentToolChunk[]): void {
+    const fresh = chunks.filter(({ sequence }) => sequence === undefined || sequence >= tail.next);
+    const last = fresh.findLast(({ sequence }) => sequence !== undefined)?.sequence;
+    if (last !== undefined) tail.next = last + 1;
+    // Nobody sees what this agent's own clients may not see yet.
+    if (fresh.length > 0) this.#host.show(() => tail.listener.chunks(fresh));
+  }
+
+  #tellMilestone(runId: string, milestone: AgentToolMilestone): void {
+    for (const tail of this.#tails) {
+      if (tail.runId === runId) this.#host.show(() => tail.listener.milestone(milestone));
+    }
+  }
+
+  #gone(): void {
+    const error = new PerdureError("agent_gone", "The child left memory while its run was followed.");
+    for (const tail of this.#tails) tail.reject(error);
+    this.#tails.clear();
+    this.#progress.stop();
+  }
+
+  /** Looks at every run that has not ended. */
+  #settle(): void {
+    for (const run of openRuns(this.#host)) {
+      const last = lastTurnOf(run);
+      const turn = last && readTurn(this.#host, last[2]);
+      const answer = turn === undefined || turn.answerId === null ? undefined : this.#messages().get(turn.answerId);
+      const asks = answer !== undefined && !isOpen(turn as TurnRow) && pendingInteractions(answer).length > 0;
+      const move = nextRunMove({ status: turn?.status, error: turn?.error ?? null, asks });
+      if (move.kind === "end") this.#end(run, move);
+    }
+  }
+
+  #messages() {
+    return this.#own.room().chat.transcript;
+  }
+
+  #end(run: RunRow, move: Extract<RunMove, { kind: "end" }>): void {
+    if (this.#ending.has(run.runId)) return;
+    this.#ending.add(run.runId);
+    const work = this.#close(run, move).finally(() => this.#ending.delete(run.runId));
+    void this.#host.keepAwake(work).catch((thrown: unknown) => this.#own.failed(thrown));
+  }
+
+  async #close(run: RunRow, move: Extract<RunMove, { kind: "end" }>): Promise<void> {
+    let end = { status: move.status, output: null as string | null, summary: null as string | null };
+    let error = move.error ?? null;
+    if (move.status === "completed") {
+      try {
+        end = { ...end, ...(await this.#outcome(run)) };
+      } catch (thrown) {
+        end = { ...end, status: "error" };
+        error = errorText(thrown);
+        this.#own.failed(thrown);
+      }
+    }
+    const reason = readRun(this.#host, run.runId)?.reason ?? null;
+    endRun(this.#host, run.runId, { ...end, error, reason, endedAt: this.#host.clock.now() });
+    const told = this.inspect(run.runId);
+    for (const tail of this.#tails) if (told !== null && tail.runId === run.runId) tail.resolve(told);
+  }
+
+  async #outcome(run: RunRow): Promise<{ output: string; summary: string }> {
+    const { hooks } = this.#own;
+    const request = { runId: run.runId, input: tryParseJson(run.input) };
+    const all = this.#messages().list();
+    const messages = all.slice(
+      Math.max(
+        0,
+        all.findIndex(({ id }) => id === run.messageId),
+      ),
+    );
+    const output: unknown = await hooks.getAgentToolOutput(request, messages);
+    const summary = hooks.getAgentToolSummary(request, output, messages);
+    return { output: writeJson(output ?? null, "The output of the run"), summary };
+  }
+
+  #stored(run: RunRow, from: number): AgentToolChunk[] {
+    return turnsOf(run).flatMap(([seq, first]) => {
+      const start = Math.max(0, from - first);
+      return readChunks(this.#host, seq, start).map((body, i) => ({ body, sequence: first + start + i }));
+    });
+  }
+
+  #inspect(run: RunRow): AgentToolRunInspection {
+    const last = lastTurnOf(run);
+    return {
+      runId: run.runId,
+      status: run.status,
+      chunks: last === undefined ? 0 : last[1] + countChunks(this.#host, last[0]),
+      startedAt: run.startedAt,
+      milestones: JSON.parse(run.milestones) as AgentToolMilestone[],
+      ...(run.output !== null && { output: JSON.parse(run.output) as unknown }),
+      ...(run.summary !== null && { summary: run.summary }),
+      ...(run.error !== null && { error: run.error }),
+      ...(run.reason !== null && { reason: run.reason as AgentToolInterruptReason }),
+      ...(run.endedAt !== null && { completedAt: run.endedAt }),
+      ...(run.progress !== null && {
+        progress: JSON.parse(run.progress) as NonNullable<AgentToolRunInspection["progress"]>,
+      }),
+    };
+  }
+}
+
+function turnsOf(run: RunRow): TurnOfRun[] {
+  return JSON.parse(run.turns) as TurnOfRun[];
+}
+
+function lastTurnOf(run: RunRow): TurnOfRun | undefined {
+  return turnsOf(run).at(-1);
+}
+
+function toMessage(given: string | UIMessage, runId: string): UIMessage {
+  if (typeof given !== "string") return given;
+  return {
+    id: newId("msg"),
+    role: "user",
+    parts: [{ type: "text", text: given }],
+    metadata: { agentToolRunId: runId },
+  };
+}

@@ -1,0 +1,142 @@
+import { PerdureError } from "../../error.ts";
+import { type AgentRunRow, openAgentRuns, readAgentRun, tellAgentRun } from "../../store/agent-run.ts";
+import type { AgentParts } from "../parts.ts";
+import type { RunHooks } from "./run-hooks.ts";
+import { detachedOf, toInfo } from "./run-views.ts";
+import type { AgentToolLifecycleResult, AgentToolMilestone, DetachedAgentToolConfig } from "./types.ts";
+
+type Config = DetachedAgentToolConfig<Record<string, unknown>>;
+type GiveUp = (run: AgentRunRow, reason: "budget-exceeded" | "no-progress") => void;
+
+/** Runs that nobody waits for: how long they may take, and how what comes of them reaches the agent. */
+export class DetachedRuns {
+  readonly #own: AgentParts<unknown>;
+  readonly #hooks: RunHooks;
+  readonly #giveUp: GiveUp;
+  /** When each was last heard to report something. */
+  readonly #reportedAt = new Map<string, number>();
+  /** There may be some. Looked for once per life. */
+  #any = false;
+
+  constructor(own: AgentParts<unknown>, hooks: RunHooks, giveUp: GiveUp) {
+    this.#own = own;
+    this.#hooks = hooks;
+    this.#giveUp = giveUp;
+  }
+
+  /** The configuration of a new run. @throws PerdureError `bad_config` */
+  check(given: boolean | DetachedAgentToolConfig | undefined): Config | undefined {
+    if (given === undefined || given === false) return undefined;
+    const config: Config = given === true ? {} : given;
+    if (config.onFinish !== undefined && this.#hooks.method(config.onFinish) === undefined) {
+      throw new PerdureError("bad_config", `\`onFinish\` names "${config.onFinish}", which is no method of the agent.`);
+    }
+    if ((config.notify !== undefined && config.notify !== false) || config.onMilestones !== undefined) {
+      if (this.#hooks.conversation() === undefined) {
+        throw new PerdureError("bad_config", "`notify` and `onMilestones` need an agent that holds a conversation.");
+      }
+    }
+    return config;
+  }
+
+  noticed(): void {
+    this.#any = true;
+    this.#own.rearm();
+  }
+
+  reported(runId: string, at: number): void {
+    this.#reportedAt.set(runId, at);
+  }
+
+  /** When the next run is to be given up. */
+  next(): number | null {
+    if (!this.#any) return null;
+    const times = this.#open().map((run) => this.#deadline(run)[0]);
+    this.#any = times.length > 0;
+    const first = Math.min(...times);
+    return Number.isFinite(first) ? first : null;
+  }
+
+  runDue(): void {
+    const now = this.#own.host.clock.now();
+    for (const run of this.#any ? this.#open() : []) {
+      const [at, reason] = this.#deadline(run);
+      if (at <= now) this.#giveUp(run, reason);
+    }
+  }
+
+  /**
+   * Tells the agent how a run ended. Called from the queue, which calls again what did not return: so a hook that is
+   * synchronous is called exactly once, others at least once.
+   */
+  deliver(payload: unknown): void | Promise<void> {
+    const { runId, result } = payload as { runId: string; result: AgentToolLifecycleResult };
+    const run = readAgentRun(this.#own.host, runId);
+    if (run === undefined) return;
+    const config = detachedOf(run) ?? {};
+    const info = { ...toInfo(run), status: result.status };
+    const onFinish = config.onFinish === undefined ? undefined : this.#hooks.method(config.onFinish);
+    const steps = [
+      () => this.#hooks.onAgentToolFinish(info, result),
+      () => onFinish?.(info, result),
+      () => (onFinish === undefined ? this.#notify(run, config, result) : undefined),
+    ];
+    return inOrder(steps);
+  }
+
+  /** A run has reached a milestone: the conversation is told of those that it asked for, once each. */
+  reached(runId: string, milestone: AgentToolMilestone): void {
+    const run = readAgentRun(this.#own.host, runId);
+    const wish = run && detachedOf(run)?.onMilestones;
+    const conversation = this.#hooks.conversation();
+    if (run === undefined || wish === undefined || conversation === undefined) return;
+    const { names, mode = "narrate" } = "names" in wish ? wish : { names: wish };
+    const told = JSON.parse(run.told) as string[];
+    if (!names.includes(milestone.name) || told.includes(milestone.name)) return;
+    const key = `agent-tool:${runId}:milestone:${milestone.name}`;
+    const text = conversation.formatMilestone(toInfo(run), milestone);
+    // The key makes it one message even if the note below is lost.
+    if (text !== "" && mode === "narrate") conversation.narrate(key, text);
+    else if (text !== "") conversation.react(key, text, { agentToolRunId: runId });
+    tellAgentRun(this.#own.host, runId, JSON.stringify([...told, milestone.name]));
+  }
+
+  #notify(run: AgentRunRow, { notify = false }: Config, result: AgentToolLifecycleResult): void {
+    const conversation = this.#hooks.conversation();
+    if (notify === false || conversation === undefined) return;
+    const info = toInfo(run);
+    const text = conversation.formatCompletion(info, result);
+    if (text === "") return;
+    const source = info.notifySource;
+    conversation.react(`agent-tool:${run.runId}:${result.status}`, text, {
+      agentToolRunId: run.runId,
+      ...(source !== undefined && { source }),
+    });
+  }
+
+  #open(): AgentRunRow[] {
+    return openAgentRuns(this.#own.host).filter(({ detached }) => detached !== null);
+  }
+
+  #deadline(run: AgentRunRow): [at: number, reason: "budget-exceeded" | "no-progress"] {
+    const config = detachedOf(run) ?? {};
+    const whole = run.startedAt + bound(config.maxBudgetMs ?? this.#hooks.detachedMaxBudgetMs);
+    const silence = bound(config.noProgressBudgetMs ?? this.#hooks.detachedNoProgressBudgetMs);
+    const reportedAt = this.#reportedAt.get(run.runId);
+    const quiet = reportedAt === undefined ? Number.POSITIVE_INFINITY : reportedAt + silence;
+    return quiet < whole ? [quiet, "no-progress"] : [whole, "budget-exceeded"];
+  }
+}
+
+/** 0 means that there is no bound. */
+function bound(ms: number): number {
+  return ms > 0 ? ms : Number.POSITIVE_INFINITY;
+}
+
+/** One after the other; synchronous as long as they are. */
+function inOrder(steps: readonly (() => unknown)[]): void | Promise<void> {
+  for (const [i, step] of steps.entries()) {
+    const result = step();
+    if (result instanceof Promise) return result.then(() => inOrder(steps.slice(i + 1)));
+  }
+}

@@ -1,0 +1,92 @@
+import { errorText } from "../../error.ts";
+import type { AgentHost, Socket } from "../../port.ts";
+import type { AgentRunRow } from "../../store/agent-run.ts";
+import { chunkFrame, endFrame, milestoneFrame, startedFrame } from "./run-frames.ts";
+import type { AgentToolChunk, AgentToolMilestone } from "./types.ts";
+
+/** Of so many runs, the newest, a client that connects is told all that the child said; of older ones, how they ended. */
+const REPLAYED_RUNS = 20;
+/** How long a child may take to say what it stored, before a client is told of its run without that. */
+const MAX_WAIT_MS = 5_000;
+
+/** What a child has stored of a run. */
+export interface StoredRun {
+  readonly chunks: readonly AgentToolChunk[];
+  readonly milestones: readonly AgentToolMilestone[];
+}
+
+/**
+ * Tells the clients of an agent of its runs. A client that has just connected is told of earlier ones first, which
+ * takes a while, since only the children know what they said; what happens meanwhile waits for its place behind that.
+ */
+export class RunEvents {
+  readonly #host: AgentHost;
+  readonly #read: (run: AgentRunRow) => Promise<StoredRun>;
+  /** What clients that are being told of earlier runs have to wait for, by run. */
+  readonly #behind = new Map<Socket, Map<string, string[]>>();
+
+  /** @param read may reject: then the run is told without what its child said. */
+  constructor(host: AgentHost, read: (run: AgentRunRow) => Promise<StoredRun>) {
+    this.#host = host;
+    this.#read = read;
+  }
+
+  get heard(): boolean {
+    return this.#host.sockets.all().length > 0;
+  }
+
+  /** Something of a run, to everyone. */
+  tell(runId: string, frames: readonly string[]): void {
+    for (const socket of this.#host.sockets.all()) {
+      const held = this.#behind.get(socket)?.get(runId);
+      if (held === undefined) socket.sendAll(frames);
+      else held.push(...frames);
+    }
+  }
+
+  /** A client connects: it is told of these runs, oldest first. */
+  welcome(socket: Socket, runs: readonly AgentRunRow[]): void {
+    if (runs.length === 0) return;
+    const whole = new Set(runs.filter(({ delivery }) => delivery === "full").slice(-REPLAYED_RUNS));
+    for (const run of runs) if (run.status === "running") whole.add(run);
+    const brief = runs.filter((run) => !whole.has(run));
+    socket.sendAll(brief.flatMap((run) => [startedFrame(run, true), endFrame(run, true)]));
+    if (whole.size === 0) return;
+    this.#behind.set(socket, new Map([...whole].map(({ runId }) => [runId, []])));
+    void this.#host.keepAwake(this.#replay(socket, [...whole]));
+  }
+
+  closed(socket: Socket): void {
+    this.#behind.delete(socket);
+  }
+
+  async #replay(socket: Socket, runs: readonly AgentRunRow[]): Promise<void> {
+    for (const run of runs) {
+      const stored = await this.#within(this.#read(run));
+      const held = this.#behind.get(socket);
+      if (held === undefined) return;
+      const chunks = run.delivery === "full" ? stored.chunks : [];
+      const next = Math.max(run.chunks, stored.chunks.length);
+      socket.sendAll([
+        startedFrame(run, true),
+        ...chunks.map((chunk) => chunkFrame(run, chunk, next, true)),
+        ...stored.milestones.map((milestone) => milestoneFrame(run, milestone, next, true)),
+        ...(run.status === "running" ? [] : [endFrame(run, true)]),
+        ...(held.get(run.runId) ?? []),
+      ]);
+      held.delete(run.runId);
+    }
+    this.#behind.delete(socket);
+  }
+
+  async #within(stored: Promise<StoredRun>): Promise<StoredRun> {
+    const nothing: StoredRun = { chunks: [], milestones: [] };
+    const { promise, resolve } = Promise.withResolvers<StoredRun>();
+    const cancel = this.#host.clock.after(MAX_WAIT_MS, () => resolve(nothing));
+    stored.then(resolve, (thrown: unknown) => {
+      this.#host.emit("agent:failed", { stage: "agent-tool-replay", error: errorText(thrown) });
+      resolve(nothing);
+    });
+    return promise.finally(cancel);
+  }
+}

@@ -1,0 +1,40 @@
+import type {
+  AgentToolLifecycleResult,
+  AgentToolMilestone,
+  AgentToolProgressSnapshot,
+  AgentToolRunInfo,
+} from "./types.ts";
+
+/** What the runs of an agent ask of it. */
+export interface RunHooks {
+  readonly maxConcurrentAgentTools: number;
+  readonly detachedMaxBudgetMs: number;
+  readonly detachedNoProgressBudgetMs: number;
+  onAgentToolStart(run: AgentToolRunInfo): unknown;
+  onAgentToolFinish(run: AgentToolRunInfo, result: AgentToolLifecycleResult): unknown;
+  onProgress(run: AgentToolRunInfo, progress: AgentToolProgressSnapshot): unknown;
+  /** Calls a method of the agent by its name. */
+  method(name: string): ((...args: unknown[]) => unknown) | undefined;
+  /** The turn that the calling code runs in. */
+  turn(): string | undefined;
+  /** Whether a turn is under way and not stopped. */
+  turnOpen(turnId: string): boolean;
+  /** The same, and what it is for is wanted by the agents above, if any. */
+  turnWanted(turnId: string): boolean | Promise<boolean>;
+  /** The conversation of the agent, if it holds one. */
+  conversation(): RunConversation | undefined;
+  /** Runs a hook that only watches, as the agent. What it throws is reported. */
+  watch(hook: () => unknown): void;
+  /** Something failed that no caller waits for. Must not throw. */
+  failed(error: unknown): void;
+}
+
+/** Where the ends and milestones of detached runs are told. Each `key` is told once, however often it is asked. */
+export interface RunConversation {
+  formatCompletion(run: AgentToolRunInfo, result: AgentToolLifecycleResult): string;
+  formatMilestone(run: AgentToolRunInfo, milestone: AgentToolMilestone): string;
+  /** Adds an answer that no model wrote. */
+  narrate(key: string, text: string): void;
+  /** Has the model answer a message. */
+  react(key: string, text: string, metadata: Record<string, unknown>): void;
+}

@@ -1,0 +1,68 @@
+import { tryParseJson } from "../../message/json.ts";
+import type { AgentRunRow } from "../../store/agent-run.ts";
+import type { AgentToolInterruptReason } from "../../wire/agent-tool-frames.ts";
+import type {
+  AgentToolDisplayMetadata,
+  AgentToolLifecycleResult,
+  AgentToolRunInfo,
+  AgentToolTerminalStatus,
+  DetachedAgentToolConfig,
+  DetachedRunAgentToolResult,
+  RunAgentToolResult,
+} from "./types.ts";
+
+/** A run for the hooks of the parent. */
+export function toInfo(run: AgentRunRow): AgentToolRunInfo {
+  const source = notifySource(detachedOf(run));
+  return {
+    runId: run.runId,
+    agentType: run.className,
+    status: run.status,
+    displayOrder: run.displayOrder ?? run.seq,
+    startedAt: run.startedAt,
+    ...(run.toolCallId !== null && { parentToolCallId: run.toolCallId }),
+    ...(run.preview !== null && { inputPreview: tryParseJson(run.preview) }),
+    ...(run.display !== null && { display: tryParseJson(run.display) as AgentToolDisplayMetadata }),
+    ...(run.endedAt !== null && { completedAt: run.endedAt }),
+    ...(source !== undefined && { notifySource: source }),
+  };
+}
+
+/** How a run that has ended did so. */
+export function toEnd(run: AgentRunRow): AgentToolLifecycleResult {
+  const { summary, error, reason, childRunning } = run;
+  return {
+    status: run.status as AgentToolTerminalStatus,
+    ...(summary !== null && { summary }),
+    ...(error !== null && run.status !== "completed" && { error }),
+    ...(reason !== null && { reason: reason as AgentToolInterruptReason }),
+    ...(childRunning !== null && { childStillRunning: childRunning === 1 }),
+  };
+}
+
+/** What `runAgentTool()` resolves with for a run that has ended. */
+export function toResult<Output>(run: AgentRunRow): RunAgentToolResult<Output> {
+  return {
+    runId: run.runId,
+    agentType: run.className,
+    ...toEnd(run),
+    ...(run.output !== null && { output: tryParseJson(run.output) as Output }),
+  };
+}
+
+/** What a detached `runAgentTool()` resolves with. */
+export function toDetached(run: AgentRunRow): DetachedRunAgentToolResult {
+  const { runId, className, status, error } = run;
+  return { runId, agentType: className, status, ...(error !== null && { error }) };
+}
+
+/** How the end of a run is delivered, if nobody waits for it. */
+export function detachedOf(run: AgentRunRow): DetachedAgentToolConfig<Record<string, unknown>> | undefined {
+  return run.detached === null
+    ? undefined
+    : (JSON.parse(run.detached) as DetachedAgentToolConfig<Record<string, unknown>>);
+}
+
+function notifySource(config: DetachedAgentToolConfig<Record<string, unknown>> | undefined): string | undefined {
+  return typeof config?.notify === "object" ? config.notify.source : undefined;
+}

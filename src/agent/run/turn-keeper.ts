@@ -1,0 +1,49 @@
+import type { Agent } from "../agent.ts";
+import { getCurrentAgent, runAs } from "../context.ts";
+import { parts } from "../parts.ts";
+import type { RunConversation, RunHooks } from "./run-hooks.ts";
+
+/** Where an agent that takes turns says which are under way. Under a symbol: plain names belong to users. */
+export const turnKeeper: unique symbol = Symbol("perdure.turn-keeper");
+
+/** What an agent that holds a conversation adds to the runs that it asks for. */
+export interface TurnKeeper {
+  /** Whether a turn is under way and not stopped. */
+  isOpen(turnId: string): boolean;
+  /** The same, and what it is for is wanted by the agents above. */
+  isWanted(turnId: string): Promise<boolean>;
+  readonly conversation: RunConversation;
+}
+
+/** The hooks of an agent, as its runs call them: as the agent, for no connection. Read when they are needed. */
+export function runHooksOf(agent: Agent): RunHooks {
+  const failed = (error: unknown) => void (async () => agent.onError(error))().catch(() => {});
+  return {
+    get maxConcurrentAgentTools() {
+      return agent.maxConcurrentAgentTools;
+    },
+    get detachedMaxBudgetMs() {
+      return agent.detachedMaxBudgetMs;
+    },
+    get detachedNoProgressBudgetMs() {
+      return agent.detachedNoProgressBudgetMs;
+    },
+    onAgentToolStart: (run) => agent.onAgentToolStart(run),
+    onAgentToolFinish: (run, result) => agent.onAgentToolFinish(run, result),
+    onProgress: (run, progress) => agent.onProgress(run, progress),
+    method: (name) => agent[parts].method(name),
+    turn: () => {
+      const current = getCurrentAgent();
+      return current.agent === agent ? current.turn : undefined;
+    },
+    // Without turns nobody can have stopped one.
+    turnOpen: (turnId) => agent[turnKeeper]?.isOpen(turnId) ?? true,
+    turnWanted: (turnId) => agent[turnKeeper]?.isWanted(turnId) ?? true,
+    conversation: () => agent[turnKeeper]?.conversation,
+    watch: (hook) => {
+      const current = { agent, connection: undefined, request: undefined };
+      void (async () => runAs(agent[parts].host.context, current, hook))().catch(failed);
+    },
+    failed,
+  };
+}

@@ -1,0 +1,114 @@
+import { errorText, PerdureError } from "../error.ts";
+import { checkTasks } from "../fiber/task-check.ts";
+import { type TaskHooks, Tasks } from "../fiber/tasks.ts";
+import type { ScheduledTaskContext, ScheduledTasks } from "../fiber/task-types.ts";
+import type { Work } from "../fiber/work.ts";
+import { newId } from "../id.ts";
+import { listTasks } from "../store/task.ts";
+import type { Chat } from "../turn/chat.ts";
+import { acceptMessages } from "../turn/submissions.ts";
+import type { Feature } from "./feature.ts";
+import type { AgentParts } from "./parts.ts";
+
+/** What an agent says of its tasks. */
+export interface TaskDeclarer {
+  /** False: the class declares none, and need not be asked. */
+  readonly declares: boolean;
+  tasks(): ScheduledTasks | Promise<ScheduledTasks>;
+  timeZone(): string | undefined;
+  /** Runs `work` as the agent. */
+  as<T>(work: () => T): T;
+  chat(): Chat;
+  /** For `onError`. Must not throw. */
+  failed(error: unknown): void;
+}
+
+/** Joins scheduled tasks to their agent. An agent without tasks has no rows of them and is not asked for their times. */
+export class TaskFeature implements Feature {
+  readonly #own: AgentParts<unknown>;
+  readonly #declarer: TaskDeclarer;
+  #tasks: Tasks | undefined;
+  #reconciled: Promise<void> = Promise.resolve();
+
+  constructor(own: AgentParts<unknown>, declarer: TaskDeclarer) {
+    this.#own = own;
+    this.#declarer = declarer;
+  }
+
+  get work(): Work | undefined {
+    return this.#tasks;
+  }
+
+  started(): void | Promise<void> {
+    if (this.#declarer.declares || this.#isStored()) return this.reconcile();
+  }
+
+  halt(reason: unknown): void {
+    this.#tasks?.halt(reason);
+  }
+
+  /**
+   * Asks for the tasks and brings the rows in line. One after the other: what was read last is what holds.
+   * @throws PerdureError `bad_config` when a task cannot work or they could not be read. Nothing has changed then.
+   */
+  reconcile(): Promise<void> {
+    const done = this.#reconciled.then(() => this.#reconcile());
+    this.#reconciled = done.catch(() => undefined);
+    return done;
+  }
+
+  async #reconcile(): Promise<void> {
+    const declared = await this.#read();
+    const tasks = checkTasks(declared, {
+      timeZone: () => this.#declarer.as(() => this.#declarer.timeZone()),
+      retry: this.#own.retry,
+    });
+    if (tasks.size === 0 && this.#tasks === undefined && !this.#isStored()) return;
+    this.#tasks ??= new Tasks(this.#own, this.#hooks());
+    this.#tasks.reconcile(tasks);
+  }
+
+  async #read(): Promise<ScheduledTasks> {
+    try {
+      return await this.#declarer.as(() => this.#declarer.tasks());
+    } catch (thrown) {
+      const why = `getScheduledTasks() threw: ${errorText(thrown)}`;
+      throw new PerdureError("bad_config", `${why} The tasks of before are left as they are.`, { cause: thrown });
+    }
+  }
+
+  #isStored(): boolean {
+    return !this.#own.host.blank && listTasks(this.#own.host).length > 0;
+  }
+
+  #hooks(): TaskHooks {
+    const { as, chat, failed } = this.#declarer;
+    return {
+      agentId: this.#own.host.id,
+      as,
+      accept: (prompt, occurrence) => acceptPrompt(chat(), prompt, occurrence),
+      accepted: () => {
+        try {
+          chat().pump();
+        } catch (thrown) {
+          failed(thrown);
+        }
+      },
+      failed,
+    };
+  }
+}
+
+function acceptPrompt(chat: Chat, prompt: string, occurrence: ScheduledTaskContext): void {
+  const { taskId, scheduledFor, schedule, timezone, metadata, occurrenceKey } = occurrence;
+  const message = { id: newId("msg"), role: "user" as const, parts: [{ type: "text" as const, text: prompt }] };
+  try {
+    acceptMessages(chat, [message], {
+      idempotencyKey: `task:${occurrenceKey}`,
+      metadata: { taskId, scheduledFor, schedule, timezone, metadata },
+    });
+  } catch (thrown) {
+    // The occurrence has its turn already, with other words.
+    if (!PerdureError.is(thrown, "conflict")) throw thrown;
+  }
+}

@@ -1,0 +1,35 @@
+import { pathToFileURL } from "node:url";
+import { errorText, PerdureError } from "../../error.ts";
+import { type HostedAgentClass, isAgentClass } from "../../port.ts";
+import { shownPath } from "./agent-directory-scan.ts";
+
+/**
+ * Imports a file and finds its agent: the default export, or the one exported class that is an agent.
+ * @throws PerdureError `bad_config` when the import fails (what it threw is the `cause`), or when there is no agent, or
+ *   more than one and none is the default.
+ */
+export async function loadAgentFile(file: string): Promise<HostedAgentClass> {
+  let exported: Readonly<Record<string, unknown>>;
+  try {
+    exported = (await import(/* @vite-ignore */ pathToFileURL(file).href)) as typeof exported;
+  } catch (thrown) {
+    throw new PerdureError("bad_config", `${shownPath(file)} could not be loaded: ${errorText(thrown)}`, {
+      cause: thrown,
+    });
+  }
+  if (isAgentClass(exported["default"])) return exported["default"];
+  const candidates = new Map<HostedAgentClass, string>();
+  for (const [name, value] of Object.entries(exported)) if (isAgentClass(value)) candidates.set(value, name);
+  const [only] = candidates.keys();
+  if (only !== undefined && candidates.size === 1) return only;
+  if (only === undefined) {
+    throw new PerdureError(
+      "bad_config",
+      `${shownPath(file)} exports no agent. Export a class that extends Agent, or what agent({ … }) returns. If it is a helper, let its name start with _.`,
+    );
+  }
+  throw new PerdureError(
+    "bad_config",
+    `${shownPath(file)} exports several agents: ${[...candidates.values()].join(", ")}. Make one the default export, or give each a file of its own.`,
+  );
+}

@@ -1,0 +1,148 @@
+import type { Sql, SqlValue } from "../port.ts";
+
+/** `perdure_agent_run`: the work that an agent gave to its children, as the agent knows it. One row per run. */
+export const agentRunSchema: readonly string[] = [
+  `CREATE TABLE perdure_agent_run (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    run_id TEXT NOT NULL UNIQUE,
+    class_name TEXT NOT NULL,
+    status TEXT NOT NULL,
+    cancelled INTEGER NOT NULL DEFAULT 0,
+    turn_id TEXT,
+    tool_call_id TEXT,
+    input TEXT NOT NULL,
+    preview TEXT,
+    display TEXT,
+    display_order INTEGER,
+    delivery TEXT NOT NULL,
+    detached TEXT,
+    told TEXT NOT NULL DEFAULT '[]',
+    output TEXT,
+    summary TEXT,
+    error TEXT,
+    reason TEXT,
+    child_running INTEGER,
+    chunks INTEGER NOT NULL DEFAULT 0,
+    started_at INTEGER NOT NULL,
+    ended_at INTEGER
+  ) STRICT`,
+];
+
+/** Where a run is. Only `running` is not an end; `interrupted` may still be followed by another one. */
+export type AgentRunStatus = "running" | "completed" | "error" | "aborted" | "interrupted";
+
+/** One run. JSON columns are texts; times are milliseconds since the epoch. */
+export interface AgentRunRow {
+  readonly seq: number;
+  readonly runId: string;
+  readonly className: string;
+  readonly status: AgentRunStatus;
+  /** Whether it is to be stopped, stored before the child is told. */
+  readonly cancelled: 0 | 1;
+  /** The turn that waits for it; null for a run that no turn waits for. */
+  readonly turnId: string | null;
+  readonly toolCallId: string | null;
+  readonly input: string;
+  readonly preview: string | null;
+  readonly display: string | null;
+  readonly displayOrder: number | null;
+  /** Whether clients get all that the child says, or only how it ends. */
+  readonly delivery: "full" | "terminal";
+  /** How its end is delivered when nobody waits for it, as JSON. */
+  readonly detached: string | null;
+  /** Milestones that were passed on to the conversation, as JSON. */
+  readonly told: string;
+  readonly output: string | null;
+  readonly summary: string | null;
+  readonly error: string | null;
+  readonly reason: string | null;
+  readonly childRunning: 0 | 1 | null;
+  /** How many chunks the child stored, once it has ended. */
+  readonly chunks: number;
+  readonly startedAt: number;
+  readonly endedAt: number | null;
+}
+
+/** What a new run needs. */
+export type NewAgentRun = Pick<
+  AgentRunRow,
+  | "runId"
+  | "className"
+  | "turnId"
+  | "toolCallId"
+  | "input"
+  | "preview"
+  | "display"
+  | "displayOrder"
+  | "delivery"
+  | "detached"
+  | "startedAt"
+>;
+
+/** How a run ended. */
+export type AgentRunEnd = Pick<
+  AgentRunRow,
+  "output" | "summary" | "error" | "reason" | "childRunning" | "chunks" | "endedAt"
+> & { readonly status: Exclude<AgentRunStatus, "running"> };
+
+const COLUMNS = `seq, run_id AS runId, class_name AS className, status, cancelled, turn_id AS turnId,
+  tool_call_id AS toolCallId, input, preview, display, display_order AS displayOrder, delivery, detached, told, output,
+  summary, error, reason, child_running AS childRunning, chunks, started_at AS startedAt, ended_at AS endedAt`;
+
+function select(db: Sql, rest: string, ...args: SqlValue[]): AgentRunRow[] {
+  return db.sql<AgentRunRow>(`SELECT ${COLUMNS} FROM perdure_agent_run ${rest}`, ...args);
+}
+
+export function insertAgentRun(db: Sql, run: NewAgentRun): void {
+  db.sql(
+    `INSERT INTO perdure_agent_run (run_id, class_name, status, turn_id, tool_call_id, input, preview, display,
+       display_order, delivery, detached, started_at)
+     VALUES (?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    ...[run.runId, run.className, run.turnId, run.toolCallId, run.input, run.preview, run.display],
+    ...[run.displayOrder, run.delivery, run.detached, run.startedAt],
+  );
+}
+
+export function readAgentRun(db: Sql, runId: string): AgentRunRow | undefined {
+  return select(db, "WHERE run_id = ?", runId)[0];
+}
+
+/** All runs that are kept, oldest first. */
+export function listAgentRuns(db: Sql): AgentRunRow[] {
+  return select(db, "ORDER BY seq");
+}
+
+/** Runs that have not ended, oldest first. */
+export function openAgentRuns(db: Sql): AgentRunRow[] {
+  return select(db, "WHERE status = 'running' ORDER BY seq");
+}
+
+export function cancelAgentRun(db: Sql, runId: string, reason: string | null): void {
+  db.sql(
+    "UPDATE perdure_agent_run SET cancelled = 1, error = coalesce(error, ?) WHERE run_id = ? AND status = 'running'",
+    reason,
+    runId,
+  );
+}
+
+export function endAgentRun(db: Sql, runId: string, end: AgentRunEnd): void {
+  db.sql(
+    `UPDATE perdure_agent_run SET status = ?, output = ?, summary = ?, error = ?, reason = ?, child_running = ?,
+       chunks = ?, ended_at = ? WHERE run_id = ?`,
+    ...[end.status, end.output, end.summary, end.error, end.reason, end.childRunning, end.chunks, end.endedAt, runId],
+  );
+}
+
+/** A run that was given up is followed again. */
+export function reopenAgentRun(db: Sql, runId: string): void {
+  db.sql("UPDATE perdure_agent_run SET status = 'running', ended_at = NULL WHERE run_id = ?", runId);
+}
+
+/** Notes which milestones were passed on, as JSON. */
+export function tellAgentRun(db: Sql, runId: string, told: string): void {
+  db.sql("UPDATE perdure_agent_run SET told = ? WHERE run_id = ?", told, runId);
+}
+
+export function deleteAgentRun(db: Sql, runId: string): void {
+  db.sql("DELETE FROM perdure_agent_run WHERE run_id = ?", runId);
+}

@@ -1,0 +1,115 @@
+import type { Sql, SqlValue } from "../port.ts";
+
+/**
+ * `perdure_run`: the work that an agent does for its parent, as the agent itself knows it. `turns` lists the turns that
+ * it took as JSON, `[[seq, first chunk, id], …]`: chunks of a run are numbered across its turns, and are kept as long as
+ * the row is (see `store/stream.ts`).
+ */
+export const runSchema: readonly string[] = [
+  `CREATE TABLE perdure_run (
+    run_id TEXT PRIMARY KEY,
+    status TEXT NOT NULL,
+    input TEXT NOT NULL,
+    message_id TEXT,
+    turns TEXT NOT NULL DEFAULT '[]',
+    output TEXT,
+    summary TEXT,
+    error TEXT,
+    reason TEXT,
+    progress TEXT,
+    milestones TEXT NOT NULL DEFAULT '[]',
+    started_at INTEGER NOT NULL,
+    ended_at INTEGER
+  ) STRICT, WITHOUT ROWID`,
+];
+
+/** Where a run is. */
+export type RunStatus = "running" | "completed" | "error" | "aborted";
+
+/** One run. JSON columns are texts; times are milliseconds since the epoch. */
+export interface RunRow {
+  readonly runId: string;
+  readonly status: RunStatus;
+  /** What it was asked for, as JSON. */
+  readonly input: string;
+  /** The message that asked for it. */
+  readonly messageId: string | null;
+  /** The turns that it took: each turn's number, the number of its first chunk, and its id. */
+  readonly turns: string;
+  readonly output: string | null;
+  readonly summary: string | null;
+  readonly error: string | null;
+  readonly reason: string | null;
+  readonly progress: string | null;
+  readonly milestones: string;
+  readonly startedAt: number;
+  readonly endedAt: number | null;
+}
+
+const COLUMNS = `run_id AS runId, status, input, message_id AS messageId, turns, output, summary, error, reason, progress, milestones,
+  started_at AS startedAt, ended_at AS endedAt`;
+
+function select(db: Sql, rest: string, ...args: SqlValue[]): RunRow[] {
+  return db.sql<RunRow>(`SELECT ${COLUMNS} FROM perdure_run ${rest}`, ...args);
+}
+
+/** What a new run needs. One that was stopped before it began has ended already. */
+export type NewRun = Pick<
+  RunRow,
+  "runId" | "status" | "input" | "messageId" | "turns" | "error" | "startedAt" | "endedAt"
+>;
+
+export function insertRun(db: Sql, run: NewRun): void {
+  db.sql(
+    `INSERT INTO perdure_run (run_id, status, input, message_id, turns, error, started_at, ended_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    ...[run.runId, run.status, run.input, run.messageId, run.turns, run.error, run.startedAt, run.endedAt],
+  );
+}
+
+export function readRun(db: Sql, runId: string): RunRow | undefined {
+  return select(db, "WHERE run_id = ?", runId)[0];
+}
+
+/** Runs that have not ended. */
+export function openRuns(db: Sql): RunRow[] {
+  return select(db, "WHERE status = 'running' ORDER BY started_at, run_id");
+}
+
+/** The run that a turn was taken for. */
+export function runOfTurn(db: Sql, turn: number): RunRow | undefined {
+  return select(
+    db,
+    "WHERE EXISTS (SELECT 1 FROM json_each(perdure_run.turns) AS t WHERE json_extract(t.value, '$[0]') = ?)",
+    turn,
+  )[0];
+}
+
+export function setRunTurns(db: Sql, runId: string, turns: string): void {
+  db.sql("UPDATE perdure_run SET turns = ? WHERE run_id = ?", turns, runId);
+}
+
+export function endRun(
+  db: Sql,
+  runId: string,
+  end: Pick<RunRow, "status" | "output" | "summary" | "error" | "reason" | "endedAt">,
+): void {
+  db.sql(
+    `UPDATE perdure_run SET status = ?, output = ?, summary = ?, error = ?, reason = ?, ended_at = ?
+     WHERE run_id = ? AND status = 'running'`,
+    ...[end.status, end.output, end.summary, end.error, end.reason, end.endedAt, runId],
+  );
+}
+
+/** Notes why a run is about to end, for its end to say. */
+export function setRunReason(db: Sql, runId: string, reason: string): void {
+  db.sql("UPDATE perdure_run SET reason = ? WHERE run_id = ? AND status = 'running'", reason, runId);
+}
+
+export function setRunProgress(db: Sql, runId: string, progress: string): void {
+  db.sql("UPDATE perdure_run SET progress = ? WHERE run_id = ?", progress, runId);
+}
+
+export function setRunMilestones(db: Sql, runId: string, milestones: string): void {
+  db.sql("UPDATE perdure_run SET milestones = ? WHERE run_id = ?", milestones, runId);
+}
