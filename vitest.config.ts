@@ -44,7 +44,11 @@ export default defineConfig({
         resolve: { alias: { "@cloudflare/ai-chat/react": ownHooks, "agents/react": ownHooks } },
         test: {
           name: "own-hook-think",
-          include: ["test/chat-client/**/*.test.tsx", "test/client/{history,use-agent-chat}.test.tsx"],
+          include: [
+            "test/chat-client/**/*.test.tsx",
+            "test/client/{history,use-agent-chat}.test.tsx",
+            "test/together/public-*.test.tsx",
+          ],
           env: { PERDURE_TALK: "think" },
         },
       },

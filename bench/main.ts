@@ -4,13 +4,14 @@ import { cpus, totalmem, type } from "node:os";
 import { callPaths } from "./chat/call-paths.ts";
 import { foundation } from "./foundation/foundation.ts";
 import { replaceSection, toMarkdown } from "./foundation/section.ts";
+import { children } from "./together/children.ts";
 
 const results = new URL("./RESULTS.md", import.meta.url);
 const head = "# Results\n\nMeasured by `npm run bench -- --write`. Ratios travel between machines, rates do not.\n";
 
 const only = process.argv.find((one) => one.startsWith("--only="))?.slice("--only=".length);
 
-for (const section of [foundation, callPaths]) {
+for (const section of [foundation, callPaths, children]) {
   if (only !== undefined && !section.title.toLowerCase().includes(only)) continue;
   const figures = await section.run((line) => process.stderr.write(`  ${line}\n`));
   const text = toMarkdown(section, figures, machine());

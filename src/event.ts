@@ -32,7 +32,8 @@ export interface AgentEvents {
   "chat:call_failed": { requestId: string; errorClass: string };
   /** A turn ended with an error. */
   "chat:request_failed": { requestId: string; stage: string; error: string };
-  "chat:budget_reached": { requestId: string; scope: string; limit: number };
+  /** `agent`: whose budget, when it is that of an agent above. */
+  "chat:budget_reached": { requestId: string; scope: string; limit: number; agent?: string };
   /** Work was given to a child. */
   "agent_tool:started": { runId: string; className: string };
   "agent_tool:ended": { runId: string; className: string; status: string };

@@ -74,6 +74,16 @@ export type { ClientTool } from "./wire/frames.ts";
 
 // Agents together
 export { agentTool, type AgentToolOptions, type AgentToolReceipt } from "./agent/run/agent-tool.ts";
+export {
+  fanOut,
+  firstGood,
+  supervise,
+  type FanOutOptions,
+  type FirstGoodOptions,
+  type SuperviseOptions,
+  type TeamOptions,
+  type TeamTask,
+} from "./agent/run/team.ts";
 export type {
   AgentToolChunk,
   AgentToolDisplayMetadata,

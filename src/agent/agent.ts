@@ -4,6 +4,7 @@ import type { AgentStub } from "../stub.ts";
 import { Hosting } from "./hosted.ts";
 import { type AgentParts, parts } from "./parts.ts";
 import { AgentRuns } from "./run/agent-runs.ts";
+import { bookCall, type Booked, type CallNote } from "./run/book-calls.ts";
 import { runHooksOf, type TurnKeeper, turnKeeper } from "./run/turn-keeper.ts";
 import type {
   AgentToolLifecycleResult,
@@ -151,6 +152,11 @@ export class Agent<State = unknown, Props = unknown> extends WorkingAgent<State,
   /** Whether a run is still to be done. Its child asks this before it calls a model. */
   wantsAgentToolRun(runId: string): Promise<boolean> {
     return this.#runs.wants(runId);
+  }
+
+  /** Books a model call of a run that this agent asked for, here and with the agents above. Its child calls this. */
+  bookAgentToolCall(runId: string, note: CallNote): Promise<Booked> {
+    return bookCall({ host: this[parts].host, keeper: this[turnKeeper] }, runId, note);
   }
 
   /** Tells this agent how a detached run ended. Called from the queue. */

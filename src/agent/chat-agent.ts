@@ -20,6 +20,7 @@ import { parts } from "./parts.ts";
 import { chatTurnKeeper } from "./run/chat-turn-keeper.ts";
 import { ChildRuns } from "./run/child-runs.ts";
 import { describeCompletion, describeMilestone, lastText, summaryOf } from "./run/describe.ts";
+import { payersOf } from "./run/run-payers.ts";
 import { type TurnKeeper, turnKeeper } from "./run/turn-keeper.ts";
 import type {
   AgentToolChunk,
@@ -91,7 +92,10 @@ export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<
       // Only a child works for somebody else.
       ...(this.selfPath.length > 1 && {
         begun: (turn: TurnRow) => this[childRuns].begun(turn),
-        wanted: (turn: TurnRow) => this[childRuns].wanted(turn),
+        wanted: async (turn: TurnRow) => {
+          if (turn.attempts > 0) await payersOf(this[parts].host, turn.seq)?.recovered(this[turnKeeper].ledger);
+          return this[childRuns].wanted(turn);
+        },
       }),
       responded: (result) => as(() => this.onChatResponse(result)),
       recover: (recovery) => as(() => this.onChatRecovery(recovery)),

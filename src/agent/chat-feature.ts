@@ -111,6 +111,7 @@ function handleFrame({ chat, live, resume }: ChatRoom, connection: Connection, f
       return true;
     }
     case "chat-cancel":
+      resume.stopping(socket, frame.id);
       chat.cancel(frame.id);
       return true;
     case "chat-clear":

@@ -1,5 +1,6 @@
 import type { LanguageModel, ToolSet } from "ai";
 import { PerdureError } from "../error.ts";
+import type { ScheduledTasks } from "../fiber/task-types.ts";
 import type { AgentHost } from "../port.ts";
 import type {
   ChunkContext,
@@ -48,6 +49,7 @@ const plainHooks = [
   "getConnectionTags",
   "getApprover",
   "assembleContext",
+  "getDefaultTimezone",
   "onChatResponse",
   "onChatRecovery",
   "onChatError",
@@ -99,6 +101,8 @@ export interface AgentDeclaration<State = unknown, Props = unknown, TOOLS extend
   readonly tools?: Declared<TOOLS, Think<State, Props>>;
   /** The most model calls in one turn. Default 10. */
   readonly maxSteps?: number | ((self: Think<State, Props>) => number);
+  /** Prompts and handlers that come again and again, by their ids. */
+  readonly scheduledTasks?: Declared<ScheduledTasks, Think<State, Props>>;
   /** The state before any was set. As a value it is copied for each agent. */
   readonly initialState?: State | ((self: Think<State, Props>) => State);
   /** Settings of the class: `static options`. */
@@ -121,7 +125,7 @@ export interface AgentDeclaration<State = unknown, Props = unknown, TOOLS extend
 export function agent<State = unknown, Props = unknown, TOOLS extends ToolSet = ToolSet>(
   declaration: AgentDeclaration<State, Props, TOOLS>,
 ): typeof Think<State, Props> {
-  const { name = "", model, instructions, tools, maxSteps, initialState, options } = declaration;
+  const { name = "", model, instructions, tools, maxSteps, scheduledTasks, initialState, options } = declaration;
   if ((model as typeof model | undefined) === undefined) {
     throw new PerdureError(
       "bad_config",
@@ -160,17 +164,19 @@ export function agent<State = unknown, Props = unknown, TOOLS extends ToolSet = 
   }
   Object.defineProperty(DeclaredAgent, "name", { value: name, configurable: true });
   // Only those that are given: a turn does work for a hook that is there.
-  for (const key of [...plainHooks, ...toolHooks]) {
-    const hook: unknown = declaration[key];
-    if (typeof hook !== "function") continue;
+  const override = (key: keyof Think, method: (self: DeclaredAgent, args: readonly unknown[]) => unknown) =>
     Object.defineProperty(DeclaredAgent.prototype, key, {
       configurable: true,
       writable: true,
       value(this: DeclaredAgent, ...args: unknown[]): unknown {
-        return Reflect.apply(hook, undefined, [this, ...args]);
+        return method(this, args);
       },
     });
+  for (const key of [...plainHooks, ...toolHooks]) {
+    const hook: unknown = declaration[key];
+    if (typeof hook === "function") override(key, (self, args) => Reflect.apply(hook, undefined, [self, ...args]));
   }
+  if (scheduledTasks !== undefined) override("getScheduledTasks", (self) => ask(scheduledTasks, self));
   return DeclaredAgent;
 }
 

@@ -4,7 +4,7 @@ import { type TaskHooks, Tasks } from "../fiber/tasks.ts";
 import type { ScheduledTaskContext, ScheduledTasks } from "../fiber/task-types.ts";
 import type { Work } from "../fiber/work.ts";
 import { newId } from "../id.ts";
-import { listTasks } from "../store/task.ts";
+import { nextTasks } from "../store/task.ts";
 import type { Chat } from "../turn/chat.ts";
 import { acceptMessages } from "../turn/submissions.ts";
 import type { Feature } from "./feature.ts";
@@ -13,7 +13,7 @@ import type { AgentParts } from "./parts.ts";
 /** What an agent says of its tasks. */
 export interface TaskDeclarer {
   /** False: the class declares none, and need not be asked. */
-  readonly declares: boolean;
+  declares(): boolean;
   tasks(): ScheduledTasks | Promise<ScheduledTasks>;
   timeZone(): string | undefined;
   /** Runs `work` as the agent. */
@@ -40,7 +40,7 @@ export class TaskFeature implements Feature {
   }
 
   started(): void | Promise<void> {
-    if (this.#declarer.declares || this.#isStored()) return this.reconcile();
+    if (this.#declarer.declares() || this.#isStored()) return this.reconcile();
   }
 
   halt(reason: unknown): void {
@@ -72,29 +72,29 @@ export class TaskFeature implements Feature {
     try {
       return await this.#declarer.as(() => this.#declarer.tasks());
     } catch (thrown) {
-      const why = `getScheduledTasks() threw: ${errorText(thrown)}`;
-      throw new PerdureError("bad_config", `${why} The tasks of before are left as they are.`, { cause: thrown });
+      const why = `getScheduledTasks() threw, and the tasks were left as they are: ${errorText(thrown)}`;
+      throw new PerdureError("bad_config", why, { cause: thrown });
     }
   }
 
   #isStored(): boolean {
-    return !this.#own.host.blank && listTasks(this.#own.host).length > 0;
+    return !this.#own.host.blank && nextTasks(this.#own.host, 1).length > 0;
   }
 
   #hooks(): TaskHooks {
-    const { as, chat, failed } = this.#declarer;
+    const declarer = this.#declarer;
     return {
       agentId: this.#own.host.id,
-      as,
-      accept: (prompt, occurrence) => acceptPrompt(chat(), prompt, occurrence),
+      as: (work) => declarer.as(work),
+      accept: (prompt, occurrence) => acceptPrompt(declarer.chat(), prompt, occurrence),
       accepted: () => {
         try {
-          chat().pump();
+          declarer.chat().pump();
         } catch (thrown) {
-          failed(thrown);
+          declarer.failed(thrown);
         }
       },
-      failed,
+      failed: (error) => declarer.failed(error),
     };
   }
 }

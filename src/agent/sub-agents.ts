@@ -1,6 +1,7 @@
 import { PerdureError } from "../error.ts";
 import { type AgentStub, createStub } from "../stub.ts";
 import type { AgentHost, AgentPath, AgentStep, HostedAgentClass } from "../port.ts";
+import { agentId } from "../wire/agent-path.ts";
 import { addChild, type ChildRow, hasChild, listChildren, removeChild } from "../store/child.ts";
 
 /** Names a child class: the class itself, or the name that it was registered under. */
@@ -22,9 +23,10 @@ export class SubAgents {
     return createStub(this.#path(className, name), (path, method, args) => this.#host.call(path, method, args));
   }
 
-  /** Notes that there is such a child. */
+  /** Notes that there is such a child. @throws PerdureError `bad_input` for an impossible name. */
   admit(child: AgentStep): void {
     if (hasChild(this.#host, child.className, child.name)) return;
+    agentId(this.#path(child.className, child.name));
     addChild(this.#host, child.className, child.name, this.#host.clock.now());
     this.#host.emit("subagent:created", { className: child.className, childName: child.name });
   }

@@ -6,6 +6,7 @@ import { errorText, PerdureError } from "../error.ts";
 import { isTerminal, type ToolPart, toolName, toolParts, type UIMessage } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
 import { Ledger } from "../session/ledger.ts";
+import type { Payers } from "../session/payers.ts";
 import { CallBook } from "../tool/call-book.ts";
 import { createToolsFromClientSchemas } from "../tool/client-tools.ts";
 import type { Chat } from "../turn/chat.ts";
@@ -27,6 +28,7 @@ import type {
   TurnContext,
 } from "../turn/step/config.ts";
 import type { PreparedTurn, StepPlan } from "../turn/step/plan.ts";
+import { isToldLater } from "./run/book-calls.ts";
 
 type As = <T>(work: () => T, turn?: string) => T;
 
@@ -71,6 +73,7 @@ export class ThinkPlan {
   readonly #base: ThinkHooks;
   readonly #host: AgentHost;
   readonly #chat: () => Chat;
+  readonly #payers: (turn: number) => Payers | undefined;
   readonly #failed = (error: unknown) => this.#chat().hooks.failed(error);
   readonly #messages = new ModelMessages(this.#failed);
   /** Tools that server code brought along for one turn. In memory: after a restart they are gone. */
@@ -83,12 +86,22 @@ export class ThinkPlan {
   /** The tools of the turn that runs, or ran last. */
   #tools: ToolSet = {};
 
-  /** @param base the hooks that do nothing: a class that has these does not listen. */
-  constructor(agent: ThinkSettings, base: ThinkHooks, host: AgentHost, chat: () => Chat) {
+  /**
+   * @param base the hooks that do nothing: a class that has these does not listen.
+   * @param payers see {@link StepPlan.payers}
+   */
+  constructor(
+    agent: ThinkSettings,
+    base: ThinkHooks,
+    host: AgentHost,
+    chat: () => Chat,
+    payers: (turn: number) => Payers | undefined,
+  ) {
     this.#agent = agent;
     this.#base = base;
     this.#host = host;
     this.#chat = chat;
+    this.#payers = payers;
   }
 
   get ledger(): Ledger {
@@ -100,7 +113,7 @@ export class ThinkPlan {
         session: () => SESSION,
       });
       // What an earlier life had asked for and not heard the end of.
-      if (!this.#host.blank) this.#ledger.closeOpen();
+      if (!this.#host.blank) this.#closeOpen(this.#ledger);
     }
     return this.#ledger;
   }
@@ -124,7 +137,11 @@ export class ThinkPlan {
   /** The conversation is forgotten, in the transaction that does it. Calls whose end nobody will write down were cut. */
   cleared(): void {
     this.book.clear();
-    this.ledger.closeOpen();
+    this.#closeOpen(this.ledger);
+  }
+
+  #closeOpen(ledger: Ledger): void {
+    ledger.closeOpen((call) => isToldLater(this.#host, call));
   }
 
   /** A person has answered, in the transaction that stores the answer. */
@@ -180,6 +197,7 @@ export class ThinkPlan {
         (await as(() => agent.classifyChatError(error), turn())) ?? classifyProviderError(error),
       explain: (error, context) => as(() => this.#explain(error, context), turn()),
       keep: (text) => this.#keep(text),
+      payers: this.#payers,
     };
   }
 

@@ -52,6 +52,8 @@ import { answering, ChatAgent, chatRoom } from "./chat-agent.ts";
 import type { Connection } from "./connection.ts";
 import { runAs } from "./context.ts";
 import { parts } from "./parts.ts";
+import { payersOf } from "./run/run-payers.ts";
+import { type TurnKeeper, turnKeeper } from "./run/turn-keeper.ts";
 import { TaskFeature } from "./scheduled-tasks.ts";
 import { ThinkPlan } from "./think-plan.ts";
 import { addMessages, type AddMessagesOptions, chat, type ChatOptions, runTurn } from "./think-turns.ts";
@@ -83,9 +85,15 @@ export class Think<State = unknown, Props = unknown> extends ChatAgent<State, Pr
 
   constructor(host: AgentHost) {
     super(host);
-    this.#plan = new ThinkPlan(this, Think.prototype, host, () => this[chatRoom].chat);
+    this.#plan = new ThinkPlan(
+      this,
+      Think.prototype,
+      host,
+      () => this[chatRoom].chat,
+      (turn) => payersOf(host, turn),
+    );
     this.#tasks = new TaskFeature(this[parts], {
-      declares: this.getScheduledTasks !== Think.prototype.getScheduledTasks,
+      declares: () => this.getScheduledTasks !== Think.prototype.getScheduledTasks,
       tasks: () => this.getScheduledTasks(),
       timeZone: () => this.getDefaultTimezone(),
       as: (work) => runAs(host.context, { agent: this, connection: undefined, request: undefined }, work),
@@ -115,13 +123,27 @@ export class Think<State = unknown, Props = unknown> extends ChatAgent<State, Pr
     };
   }
 
+  /** @internal */
+  override get [turnKeeper](): TurnKeeper {
+    const plan = this.#plan;
+    return {
+      ...super[turnKeeper],
+      get ledger() {
+        return plan.ledger;
+      },
+    };
+  }
+
   // Settings
 
   /** The most model calls in one turn. {@link Think.getMaxSteps} may say otherwise. */
   maxSteps = DEFAULT_MAX_STEPS;
   /** Whether clients see the model's reasoning. */
   sendReasoning = true;
-  /** What may be used, in tokens and dollars. A hard limit pauses the answer; a soft one asks a person. */
+  /**
+   * What may be used, in tokens and dollars, with what the agents below use in runs that this one asked for. A hard
+   * limit pauses the answer; a soft one asks a person.
+   */
   budgets: Budgets = {};
   /** What models cost. Replace it with your own table or function. */
   prices: PriceTable = defaultPrices;
@@ -292,12 +314,12 @@ export class Think<State = unknown, Props = unknown> extends ChatAgent<State, Pr
 
   // What was used
 
-  /** Tokens and dollars of a turn, or of all that the agent ever did. */
+  /** Tokens and dollars of a turn, or of all that the agent ever did, runs of agents below included. */
   usage(scope: { readonly turn: string } | "agent" = "agent"): UsageTotals {
     return this.#plan.ledger.totals(scope);
   }
 
-  /** The model calls, newest first. */
+  /** The model calls, newest first. Those of agents below have the purpose `agent-tool`. */
   listUsage(filter: Parameters<ThinkPlan["ledger"]["list"]>[0] = {}): LedgerEntry[] {
     return this.#plan.ledger.list(filter);
   }

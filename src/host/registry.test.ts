@@ -30,3 +30,23 @@ test("a class that is not registered is told what to do", () => {
   expect(() => new Registry({ Chat }, {}).nameOf(Task)).toThrow(/The class Task is not registered. Add it to `agents`/);
   expect(() => new Registry({}, {}).get("x")).toThrow("This host knows: none.");
 });
+
+test("replaced: what changed is told, and an old class reaches what took its place", () => {
+  class NewChat extends Agent {}
+  class Extra extends Agent {}
+  const registry = new Registry({ Chat, Other: Chat }, { Task });
+  expect(registry.isRootClass("chat")).toBe("Chat");
+  expect([...registry.replace({ Chat: NewChat }, { Task, Extra })].sort()).toEqual(["Chat", "Extra", "Other"]);
+  expect([registry.get("Chat"), registry.nameOf(NewChat), registry.nameOf(Chat)]).toEqual([NewChat, "Chat", "Chat"]);
+  expect([registry.isRootClass("other"), registry.isClass("extra")]).toEqual([undefined, "Extra"]);
+  expect([...registry.replace({ Chat: NewChat }, { Task, Extra })]).toEqual([]);
+  registry.replace({ Task }, {});
+  expect(() => registry.nameOf(Chat)).toThrow("The class Chat is not registered.");
+});
+
+test("replaced by what clashes: nothing changes", () => {
+  const registry = new Registry({ Chat }, { Task });
+  expect(() => registry.replace({ Chat: Task }, { Chat })).toThrow(/Two agent classes are called "Chat"/);
+  expect(() => registry.replace({ sub: Task }, {})).toThrow(/marks child agents/);
+  expect([registry.get("Chat"), registry.nameOf(Task), registry.isRootClass("chat")]).toEqual([Chat, "Task", "Chat"]);
+});

@@ -1,13 +1,43 @@
 import type { Socket } from "../port.ts";
 
-/** Everybody who is connected, and who of them has to wait for a replay before hearing more of a stream. */
+/** How far a client is with going on with a stream. */
+export interface Standing {
+  /** It was offered the stream and has yet to take it: until then it gets nothing of it. */
+  withheld: boolean;
+  /** It waits for a stream to begin. */
+  parked: boolean;
+  /** It has asked for a stream, and takes the next one as its own. Who has not asked only watches. */
+  asked: boolean;
+  /** It stopped a turn after it had asked: it still takes what it is offered, but not as its own. */
+  gaveUp: boolean;
+  /** Which turn it took last, how, and when. */
+  taken: { readonly turn: string; readonly own: boolean; readonly at: number } | undefined;
+  /** The turn that ended before it took it. It was given all of it then. */
+  given: string | undefined;
+}
+
+/** Kept with the socket: both outlive a life of the agent, in which a turn may be carried on. */
+const standings = new WeakMap<Socket, Standing>();
+
+/** Everybody who is connected, and how far they are with the stream. */
 export class Audience {
   readonly #sockets: () => Iterable<Socket>;
-  readonly #withheld = new Set<Socket>();
 
   /** @param sockets who is connected now. */
   constructor(sockets: () => Iterable<Socket>) {
     this.#sockets = sockets;
+  }
+
+  of(socket: Socket): Standing {
+    let standing = standings.get(socket);
+    if (standing === undefined) {
+      standing = {
+        ...{ withheld: false, parked: false, asked: false, gaveUp: false },
+        ...{ taken: undefined, given: undefined },
+      };
+      standings.set(socket, standing);
+    }
+    return standing;
   }
 
   /** To everyone, but for one socket. */
@@ -22,12 +52,12 @@ export class Audience {
 
   /** To everyone who is up to date with the stream. */
   tellListeners(frame: string): void {
-    for (const socket of this.#sockets()) if (!this.#withheld.has(socket)) socket.send(frame);
+    for (const socket of this.#sockets()) if (!this.isWithheld(socket)) socket.send(frame);
   }
 
   /** Chunks of the stream, to everyone who is up to date with it. */
   stream(frames: readonly string[]): void {
-    for (const socket of this.#sockets()) if (!this.#withheld.has(socket)) socket.sendAll(frames);
+    for (const socket of this.#sockets()) if (!this.isWithheld(socket)) socket.sendAll(frames);
   }
 
   /** Whether anybody but `except` is connected. */
@@ -36,24 +66,17 @@ export class Audience {
     return false;
   }
 
-  has(socket: Socket): boolean {
-    for (const one of this.#sockets()) if (one === socket) return true;
-    return false;
-  }
-
-  withhold(socket: Socket): void {
-    this.#withheld.add(socket);
-  }
-
   isWithheld(socket: Socket): boolean {
-    return this.#withheld.has(socket);
+    return standings.get(socket)?.withheld === true;
   }
 
-  release(socket: Socket): void {
-    this.#withheld.delete(socket);
+  /** Those who were offered the stream and have not taken it. */
+  withheld(): Socket[] {
+    return [...this.#sockets()].filter((socket) => this.isWithheld(socket));
   }
 
-  releaseAll(): void {
-    this.#withheld.clear();
+  /** Those who wait for a stream to begin. */
+  parked(): Socket[] {
+    return [...this.#sockets()].filter((socket) => standings.get(socket)?.parked === true);
   }
 }

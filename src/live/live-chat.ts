@@ -21,18 +21,22 @@ export interface Follower {
   ended(turn: TurnRow, end: TurnEnd): void;
   /** It was cut off, and is being carried on. */
   interrupted?(turn: TurnRow): void;
+  /** The conversation was forgotten, and all turns with it. */
+  cleared?(): void;
   /** This life of the agent is over: nothing more will come. */
   gone(): void;
 }
 
-/** Those who wait for a stream to begin. */
+/** Those who wait for a stream, or have taken one. */
 export interface Waiting {
-  /** The stream is here: they are offered it. */
-  offer(turn: TurnRow): void;
+  /** The stream is here, with nothing of it yet unless it `hasBegun`: who waits is offered it. */
+  offer(turn: TurnRow, hasBegun: boolean): void;
   /** There will be none. */
   dismiss(): void;
-  /** Whether a client went on with the stream of this turn as if it had asked for it. */
-  resumed(socket: Socket, turn: TurnRow): boolean;
+  /** Whether a client was offered the stream of the turn, or took it. */
+  took(socket: Socket, turn: TurnRow): boolean;
+  /** Whether it did so as if it had asked for the turn; others only watch. */
+  isOwn(socket: Socket, turn: TurnRow): boolean;
 }
 
 /** Tells clients what happens in a chat, in the frames of the public wire. */
@@ -44,8 +48,10 @@ export class LiveChat implements ChatOutput {
   /** When each client was last sent the conversation. */
   readonly #toldAt = new WeakMap<Socket, number>();
   #encoder: { id: string; encode: EncodeChunk } | undefined;
-  /** The turn whose chunks were sent last. */
+  /** The turn whose chunks were sent last, live or to go on with. */
   #streamed: string | undefined;
+  /** What is given to those who have not taken the stream of a turn that ends. */
+  #last: { readonly turn: string; readonly chunks: readonly string[] } | undefined;
   /** Messages were sent while others waited for their answer. */
   #overlapped = false;
 
@@ -80,16 +86,21 @@ export class LiveChat implements ChatOutput {
   }
 
   streaming(turn: TurnRow): void {
-    this.#waiting().offer(turn);
+    this.#waiting().offer(turn, (this.#chat().running?.log.count ?? 0) > 0);
   }
 
   chunks(turn: TurnRow, chunks: readonly LoggedChunk[]): void {
+    if (this.#streamed !== turn.id) this.#waiting().offer(turn, true);
     this.#streamed = turn.id;
     if (this.#audience.hasOthers()) {
       const encode = this.#encoderOf(turn);
       this.#audience.stream(chunks.map(({ body, seq }) => encode(body, seq)));
     }
     for (const follower of this.followers) follower.chunks(turn, chunks);
+  }
+
+  closing(turn: TurnRow, read: () => readonly string[]): void {
+    this.#last = this.#audience.withheld().length > 0 ? { turn: turn.id, chunks: read() } : undefined;
   }
 
   ended(turn: TurnRow, end: TurnEnd, origin: Origin): void {
@@ -100,26 +111,41 @@ export class LiveChat implements ChatOutput {
       // Who asked has the answer from the stream, and may be sending the next message already. Others may have
       // missed some of it, and so has who asked if its own resume was overtaken by the end.
       const hasAll = turn.continuation === 0 && origin !== undefined && !this.#audience.isWithheld(origin);
-      this.#audience.releaseAll();
+      this.#giveRest(turn);
       this.#encoder = undefined;
       if (end.status !== "skipped" && this.#chat().transcript.size > 0) this.transcript(hasAll ? origin : undefined);
     }
     if (end.silent === true || end.status === "skipped" || this.#idle()) this.#waiting().dismiss();
+    for (const { socket, watches } of late) if (watches) letGo(socket, turn);
     this.#audience.tell(encodeFrame(endFrame(turn, end)));
     for (const follower of this.followers) follower.ended(turn, end);
     // Who sent several messages at once shows them as it sent them, and the answers in an order of its own.
     if (this.#overlapped && ran && this.#idle()) {
       this.#overlapped = false;
       this.transcript();
-    } else for (const socket of late) this.#give(socket);
+    } else for (const { socket, watches } of late) if (!watches) this.#give(socket);
   }
 
-  /** Those who went on with the stream but had nothing of it: they may take its end for an empty answer. */
-  #latecomers(turn: TurnRow): Socket[] {
-    const nothingCame = this.#streamed !== turn.id;
-    return [...this.#audience.others()].filter(
-      (socket) => this.#audience.isWithheld(socket) || (nothingCame && this.#waiting().resumed(socket, turn)),
-    );
+  /** Those who took the stream, or are about to, and have nothing of it: the end alone may be an empty answer to them. */
+  #latecomers(turn: TurnRow): { readonly socket: Socket; readonly watches: boolean }[] {
+    const isEmpty = this.#streamed !== turn.id;
+    const waiting = this.#waiting();
+    const sockets = [...this.#audience.others()].filter((socket) => {
+      if (isEmpty) return waiting.took(socket, turn);
+      // What a continuation brings may stand in a message of its own until the conversation is told.
+      return this.#audience.isWithheld(socket) && (turn.continuation === 1 || this.#last?.turn !== turn.id);
+    });
+    return sockets.map((socket) => ({ socket, watches: isEmpty && !waiting.isOwn(socket, turn) }));
+  }
+
+  /** Who has not taken the stream by its end is given all of it, as if it had done so just now. */
+  #giveRest(turn: TurnRow): void {
+    const chunks = this.#last?.turn === turn.id ? this.#last.chunks : [];
+    this.#last = undefined;
+    for (const socket of this.#audience.withheld()) {
+      Object.assign(this.#audience.of(socket), { withheld: false, given: turn.id });
+      this.replay(socket, turn, chunks, true);
+    }
   }
 
   skipped(turn: TurnRow, origin: Origin, everyone: boolean): void {
@@ -157,23 +183,19 @@ export class LiveChat implements ChatOutput {
 
   recovering(turn: TurnRow, value: boolean): void {
     const frame = encodeFrame({ type: "cf_agent_chat_recovering", recovering: value, id: turn.id });
-    // Its end is for everyone: those who came while it held were told of it.
     if (value) for (const follower of this.followers) follower.interrupted?.(turn);
-    if (value) this.#audience.tellListeners(frame);
-    else this.#audience.tell(frame);
+    this.#audience.tell(frame);
   }
 
   cleared(origin: Origin): void {
     this.#waiting().dismiss();
     this.#audience.tell(encodeFrame({ type: "cf_agent_chat_clear" }), origin);
+    for (const follower of this.followers) follower.cleared?.();
     const { running } = this.#chat();
     if (running === undefined || origin === undefined) return;
-    if (running.origin === origin || this.#waiting().resumed(origin, running.row)) return;
-    // The sender only watched. It would show again what it saw when it hears that the turn is done; an error makes
-    // it let go.
-    origin.send(
-      encodeFrame({ type: "cf_agent_use_chat_response", id: running.row.id, body: "", done: false, error: true }),
-    );
+    if (running.origin === origin || this.#waiting().isOwn(origin, running.row)) return;
+    // The sender only watched. It would show again what it saw when it hears that the turn is done.
+    letGo(origin, running.row);
   }
 
   /** A request that could not be understood: its sender is told why. */
@@ -185,6 +207,7 @@ export class LiveChat implements ChatOutput {
   replay(socket: Socket, turn: TurnRow, chunks: readonly string[], live: boolean, from = 0): void {
     const encode = chunkFrameEncoder(turn.id, turn.continuation === 1);
     const frames = chunks.map((body, i) => encode(body, from + i, true));
+    if (live && frames.length > 0) this.#streamed = turn.id;
     // With nothing before it, the public hook would take this for an empty answer.
     if (live && frames.length > 0) {
       frames.push(
@@ -225,6 +248,11 @@ export class LiveChat implements ChatOutput {
   #idle(): boolean {
     return this.#chat().waitingTurns().length === 0;
   }
+}
+
+/** The public hook stops watching a turn when it hears of an error of it, and shows no more of it at its end. */
+function letGo(socket: Socket, { id }: TurnRow): void {
+  socket.send(encodeFrame({ type: "cf_agent_use_chat_response", id, body: "", done: false, error: true }));
 }
 
 function done(id: string, outcome: TurnOutcome) {

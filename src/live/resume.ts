@@ -4,6 +4,7 @@ import { newestTurn, readTurn, type TurnRow } from "../store/turn.ts";
 import { readChunks } from "../store/stream.ts";
 import type { Chat } from "../turn/chat.ts";
 import { encodeFrame } from "../wire/encode.ts";
+import { wantsPages } from "../wire/history.ts";
 import type { Audience } from "./audience.ts";
 import type { LiveChat, Waiting } from "./live-chat.ts";
 
@@ -12,13 +13,20 @@ const REMIND_MS = 30_000;
 /** How many clients that left are remembered, so that they are told what they missed when they come back. */
 const MAX_LEFT = 200;
 
+/** A frame that left so long ago has arrived, or never will. */
+const ARRIVED_MS = 2_000;
+
 /*
  * Resuming
  *
  * A client that comes (back) asks whether there is a stream for it. Every question is answered at once with one
  * of: there is one (`resuming`), there will be one (`pending`), there is none (`resume_none`). After `resuming`
  * the client gets nothing of the stream until it says that it is ready (the ACK); then it gets all that was
- * committed so far and, in the same breath, becomes a listener again, so that nothing is missed or doubled.
+ * committed so far and, in the same breath, becomes a listener again, so that nothing is missed or doubled. If the
+ * stream ends before that, it is given all of it then, before the end: the public hook makes an empty message of
+ * an end that nothing came before. Its ACK, which crossed this, is not answered.
+ *
+ * Who has not asked is offered a stream only once there is something of it, for the same reason.
  */
 
 /** Answers clients that look for a stream to go on with. */
@@ -27,10 +35,7 @@ export class Resume implements Waiting {
   readonly #audience: Audience;
   readonly #live: LiveChat;
   readonly #clock: Clock;
-  readonly #parked = new Set<Socket>();
-  /** Which turn a client went on with last. */
-  readonly #resumed = new WeakMap<Socket, string>();
-  /** Clients that left, by what they call themselves, and the turn that was running then. */
+  /** Clients that left, by what they call themselves, and the turn whose end they would miss. */
   readonly #left = new Map<string, string | undefined>();
   #cancelReminder: (() => void) | undefined;
 
@@ -39,6 +44,8 @@ export class Resume implements Waiting {
     this.#audience = audience;
     this.#live = live;
     this.#clock = chat.host.clock;
+    // Those who have waited since an earlier life.
+    this.#remindLater();
   }
 
   /** A client has connected: it hears of a stream without asking. */
@@ -48,7 +55,8 @@ export class Resume implements Waiting {
       const watches = this.#ownedByOther(running.row, socket);
       // Who goes on with a continuation needs the message as it has it: what it has seen of it is not sent again.
       if (watches || !running.continuation) this.#welcome(socket);
-      if (!watches) this.#offer(socket, running.row);
+      if (!watches && running.log.count > 0) this.#offer(socket, running.row);
+      else if (!watches) this.#park(socket, running.row);
       if (running.recovering) this.#tellRecovering(socket, true, running.row.id);
       return;
     }
@@ -62,6 +70,7 @@ export class Resume implements Waiting {
   /** A client asks. */
   request(socket: Socket, probeId: string | undefined): void {
     const { running, host } = this.#chat;
+    Object.assign(this.#audience.of(socket), { asked: true, gaveUp: false });
     if (running?.streaming === true) {
       if (this.#ownedByOther(running.row, socket)) return this.#none(socket, "continuation-owned", probeId);
       return this.#offer(socket, running.row, probeId);
@@ -73,6 +82,7 @@ export class Resume implements Waiting {
     }
     const newest = newestTurn(host);
     if (newest?.status === "error") {
+      this.#audience.of(socket).given = undefined;
       socket.send(
         encodeFrame({ type: "cf_agent_stream_resuming", id: newest.id, ...(probeId !== undefined && { probeId }) }),
       );
@@ -86,62 +96,87 @@ export class Resume implements Waiting {
   /** A client is ready for the stream that it was offered. */
   acknowledge(socket: Socket, id: string): void {
     const { running, host } = this.#chat;
-    const streams = running?.streaming === true && !running.dropped;
-    if (streams && running.row.id === id) {
-      // What is pending in the log was sent to nobody yet, and comes to this one as to all.
-      this.#audience.release(socket);
-      this.#resumed.set(socket, id);
-      return this.#live.replay(socket, running.row, running.log.read(), true);
-    }
-    // It was offered the one before. If it was offered the one that streams too, it has yet to say so.
-    if (!streams) this.#audience.release(socket);
-    const turn = readTurn(host, id);
+    const standing = this.#audience.of(socket);
+    // Our own clients do not tell the two apart.
+    const own = wantsPages(socket.uri) || (standing.asked && !standing.gaveUp);
+    standing.asked = false;
+    if (standing.given === id) return;
+    const turn = running?.row.id === id && !running.dropped ? running.row : readTurn(host, id);
     if (turn === undefined) {
       const frame = { type: "cf_agent_use_chat_response", id, body: "", done: true, replay: true } as const;
       return socket.send(encodeFrame(frame));
     }
-    if (turn.status === "held" || turn.status === "accepted" || turn.status === "running") return;
+    if (turn === running?.row || turn.status === "running") {
+      // Also while it is decided how a turn that was cut goes on: what there is of it stays. What is pending in the
+      // log was sent to nobody yet, and comes to this one as to all.
+      Object.assign(standing, { withheld: false, parked: false, taken: { turn: id, own, at: this.#clock.now() } });
+      return this.#live.replay(socket, turn, readChunks(host, turn.seq), true);
+    }
+    if (turn.status === "held" || turn.status === "accepted") return;
+    // It was offered one before. If it was offered the one that streams too, it has yet to say so.
     this.#live.replay(socket, turn, readChunks(host, turn.seq), false);
     socket.send(this.#live.endFrame(turn, true));
   }
 
+  /** A client stops a turn, and with it its own search for a stream. */
+  stopping(socket: Socket, id: string): void {
+    if (this.#chat.running?.row.id === id && !wantsPages(socket.uri)) this.#audience.of(socket).gaveUp = true;
+  }
+
   closed(socket: Socket): void {
-    this.#parked.delete(socket);
-    this.#audience.release(socket);
+    const { withheld, taken } = this.#audience.of(socket);
+    const running = this.#chat.running?.row.id;
+    // It may have nothing of the stream yet, and would take the end alone for an empty answer. It will ask, and hear
+    // that nothing runs.
+    const hasNothing = withheld || (taken?.turn === running && this.#clock.now() - (taken?.at ?? 0) < ARRIVED_MS);
+    Object.assign(this.#audience.of(socket), { parked: false, withheld: false });
     this.#left.delete(socket.id);
-    this.#left.set(socket.id, this.#chat.running?.row.id);
+    this.#left.set(socket.id, hasNothing ? undefined : running);
     for (const id of this.#left.keys()) {
       if (this.#left.size <= MAX_LEFT) return;
       this.#left.delete(id);
     }
   }
 
-  offer(turn: TurnRow): void {
-    for (const socket of this.#parked) this.#offer(socket, turn);
-    this.#parked.clear();
+  offer(turn: TurnRow, hasBegun: boolean): void {
+    for (const socket of this.#audience.parked()) {
+      const standing = this.#audience.of(socket);
+      // Its own, and it has asked for no other: it gets what comes from the beginning.
+      if (!standing.asked && this.#chat.origins.get(turn.id) === socket) standing.parked = false;
+      else if (standing.asked || hasBegun) this.#offer(socket, turn);
+    }
     this.#remindLater();
   }
 
-  resumed(socket: Socket, turn: TurnRow): boolean {
-    return this.#resumed.get(socket) === turn.id;
+  isOwn(socket: Socket, turn: TurnRow): boolean {
+    const { withheld, gaveUp, taken } = this.#audience.of(socket);
+    if (withheld) return !gaveUp;
+    return taken?.turn === turn.id && taken.own;
+  }
+
+  took(socket: Socket, turn: TurnRow): boolean {
+    const { withheld, taken } = this.#audience.of(socket);
+    return withheld || taken?.turn === turn.id;
   }
 
   dismiss(): void {
-    for (const socket of this.#parked) socket.send(encodeFrame({ type: "cf_agent_stream_resume_none" }));
-    this.#parked.clear();
+    for (const socket of this.#audience.parked()) {
+      Object.assign(this.#audience.of(socket), { parked: false, asked: false });
+      socket.send(encodeFrame({ type: "cf_agent_stream_resume_none" }));
+    }
     this.#remindLater();
   }
 
   #offer(socket: Socket, turn: TurnRow, probeId?: string): void {
-    this.#audience.withhold(socket);
+    Object.assign(this.#audience.of(socket), { withheld: true, parked: false, given: undefined });
     socket.send(
       encodeFrame({ type: "cf_agent_stream_resuming", id: turn.id, ...(probeId !== undefined && { probeId }) }),
     );
   }
 
   #park(socket: Socket, turn: TurnRow, probeId?: string): void {
-    this.#parked.add(socket);
-    this.#remindLater();
+    this.#audience.of(socket).parked = true;
+    this.#remindLater(true);
     socket.send(
       encodeFrame({ type: "cf_agent_stream_pending", id: turn.id, ...(probeId !== undefined && { probeId }) }),
     );
@@ -163,6 +198,7 @@ export class Resume implements Waiting {
   }
 
   #none(socket: Socket, reason: "idle" | "continuation-owned", probeId: string | undefined): void {
+    this.#audience.of(socket).asked = false;
     socket.send(
       encodeFrame({ type: "cf_agent_stream_resume_none", reason, ...(probeId !== undefined && { probeId }) }),
     );
@@ -175,16 +211,23 @@ export class Resume implements Waiting {
     return owner !== undefined && owner !== socket && owner.open;
   }
 
-  #remindLater(): void {
+  /** @param waits somebody does; one who is still connecting is not listed yet. */
+  #remindLater(waits = this.#audience.parked().length > 0): void {
     this.#cancelReminder?.();
-    this.#cancelReminder = undefined;
-    if (this.#parked.size === 0) return;
-    this.#cancelReminder = this.#clock.after(REMIND_MS, () => {
-      const turn = this.#chat.waitingTurns().at(-1);
-      if (turn === undefined) return this.dismiss();
-      const frame = encodeFrame({ type: "cf_agent_stream_pending", id: turn.id });
-      for (const socket of this.#parked) socket.send(frame);
-      this.#remindLater();
-    });
+    this.#cancelReminder = waits ? this.#clock.after(REMIND_MS, () => this.#remind()) : undefined;
+  }
+
+  #remind(): void {
+    let turn: TurnRow | undefined;
+    try {
+      turn = this.#chat.waitingTurns().at(-1) ?? this.#chat.running?.row;
+    } catch {
+      // This life is over. The next one reminds.
+      return;
+    }
+    if (turn === undefined) return this.dismiss();
+    const frame = encodeFrame({ type: "cf_agent_stream_pending", id: turn.id });
+    for (const socket of this.#audience.parked()) socket.send(frame);
+    this.#remindLater();
   }
 }

@@ -29,9 +29,10 @@ test("start tells the id that the message is stored under", () => {
   expect(take(newBuilder("mine"), [{ type: "start" }])).toEqual([{ type: "start", messageId: "mine" }]);
   const adopting = newBuilder("mine");
   const own: UIMessageChunk = { type: "start", messageId: "theirs", messageMetadata: { a: 1 } };
-  expect(take(adopting, [own, { type: "start", messageId: "again" }])).toEqual([
+  const again: UIMessageChunk = { type: "start", messageId: "again" };
+  expect(take(adopting, [own, again, { ...again, messageMetadata: { b: 2 } }])).toEqual([
     own,
-    { type: "start", messageId: "theirs" },
+    { type: "message-metadata", messageMetadata: { b: 2 } },
   ]);
   expect(toMessage(adopting).id).toBe("theirs");
 });

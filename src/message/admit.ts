@@ -24,7 +24,8 @@ export interface AdmitOptions {
  * something that they do not have, and go back to an earlier state when a model repeats itself, so both are
  * put right here. The rules:
  *
- * - `start` tells the id that the message is stored under; in a continuation it tells none.
+ * - `start` tells the id that the message is stored under; in a continuation it tells none. A second one tells only
+ *   its metadata: clients that are given the stream again begin anew with each.
  * - Text and reasoning without a start get one; an end without a start is dropped.
  * - What a call has behind it is dropped, and what is about a call that is not in this message.
  * - An input that completes after its approval was asked for is followed by the question again.
@@ -40,7 +41,10 @@ export function admitChunk(
 ): UIMessageChunk[] {
   switch (chunk.type) {
     case "start":
-      return [admitStart(builder, chunk, options)];
+      if (!builder.started) return [admitStart(builder, chunk, options)];
+      return chunk.messageMetadata === undefined
+        ? []
+        : [{ type: "message-metadata", messageMetadata: chunk.messageMetadata }];
     case "text-start":
       return builder.resume !== undefined && options.forwardTextStart !== true ? [] : [chunk];
     case "text-delta":
@@ -99,7 +103,6 @@ function admitStart(
     typeof messageId === "string" &&
     messageId !== "" &&
     messageId.length <= MAX_ID_LENGTH &&
-    !builder.started &&
     options.isTaken?.(messageId) !== true;
   return adopt ? chunk : { ...chunk, messageId: builder.id };
 }

@@ -17,6 +17,12 @@ export interface CallResult {
   readonly refused?: boolean | undefined;
 }
 
+/** A call that has ended, for those who have it on their books too. */
+export interface EndedCall {
+  readonly id: string;
+  readonly result: CallResult;
+}
+
 /** One call, as the ledger shows it. Costs are US dollars. */
 export interface LedgerEntry extends Omit<UsageRow, "price" | "estimated"> {
   /** The model has no known price: `cost` is null. */
@@ -63,6 +69,22 @@ export function toEntry({ price, ...row }: UsageRow): LedgerEntry {
     cost: row.cost === null ? null : toDollars(row.cost),
     unpriced: price === null,
     estimated: row.estimated === 1,
+  };
+}
+
+/** What {@link chargeOf} made this row from, as far as it matters: it makes the same charge from it again. */
+export function resultOf(row: UsageRow): CallResult {
+  const { status, input, output, error, errorClass, estimated } = row;
+  const { reasoning, cacheRead, cacheWrite } = row;
+  const isKnown = input !== null && output !== null;
+  return {
+    outcome: status === "open" ? "cut" : status,
+    usage: isKnown
+      ? { input, output, reasoning: reasoning ?? 0, cacheRead: cacheRead ?? 0, cacheWrite: cacheWrite ?? 0 }
+      : undefined,
+    ...(status === "error" && { refused: estimated === 0 && !isKnown }),
+    ...(error !== null && { error }),
+    ...(errorClass !== null && { errorClass }),
   };
 }
 

@@ -4,7 +4,10 @@ import { addBudgetGrant, deleteBudgetGrant, readBudgetGrant } from "../store/bud
 import { addUsageTotal, deleteUsageTotal, noUsage, readUsageTotal } from "../store/usage-total.ts";
 import type { UsageScope, UsageSums } from "../store/usage-total.ts";
 import {
+  deleteUsage,
   deleteUsageOf,
+  endedUsageOfTurn,
+  hasUsage,
   insertUsage,
   listUsage,
   openUsage,
@@ -17,10 +20,10 @@ import {
 import type { CallPurpose, UsageFilter, UsageRow } from "../store/usage.ts";
 import { capsCost, checkBudget, checkBudgets } from "./budget.ts";
 import type { Amount, Budgets, BudgetState, OverLimit } from "./budget.ts";
-import { chargeOf, toDollars, toEntry } from "./charge.ts";
-import type { CallResult, LedgerEntry } from "./charge.ts";
+import { chargeOf, resultOf, toDollars, toEntry } from "./charge.ts";
+import type { CallResult, EndedCall, LedgerEntry } from "./charge.ts";
 import { findPrice, NANO_DOLLARS, worstCostOf } from "./prices.ts";
-import type { PriceTable } from "./prices.ts";
+import type { Price, PriceTable } from "./prices.ts";
 import { tokens } from "./token-usage.ts";
 
 /** What the ledger asks of the app, before each call: all may change from call to call. */
@@ -35,8 +38,8 @@ export interface LedgerOptions {
 export interface NewCall {
   /** `newId("call")`, chosen by the caller. */
   readonly id: string;
-  /** The turn that it is made for; none for work between turns. */
-  readonly turn?: { readonly id: string; readonly seq: number } | undefined;
+  /** The turn that it is made for; none for work between turns. Without `seq` it is no step of the turn itself. */
+  readonly turn?: { readonly id: string; readonly seq?: number } | undefined;
   readonly session?: string | undefined;
   readonly step: number;
   /** Which try of the step, from 1. */
@@ -50,6 +53,8 @@ export interface NewCall {
   readonly estimate: { readonly input: number; readonly output: number };
   /** Names the bytes of the request. */
   readonly requestDigest?: string | undefined;
+  /** What the caller knows that the model costs. Counts where the price table has no price. */
+  readonly price?: Price | undefined;
 }
 
 /** The call may be made. */
@@ -122,7 +127,7 @@ export class Ledger {
     }
     const budgets = this.#options.budgets();
     checkBudgets(budgets);
-    const price = findPrice(this.#options.prices(), call.model);
+    const price = findPrice(this.#options.prices(), call.model) ?? call.price;
     if (price === undefined && capsCost(budgets)) {
       throw new PerdureError(
         "bad_config",
@@ -165,6 +170,32 @@ export class Ledger {
     return { ok: true, id: call.id, tokens: input + output, cost: cost === null ? null : toDollars(cost) };
   }
 
+  /** What a model (`provider/modelId`) costs, if that is known. @throws PerdureError `bad_config` */
+  priceOf(model: string): Price | undefined {
+    return findPrice(this.#options.prices(), model);
+  }
+
+  /** Whether a call of this id was ever reserved. */
+  knows(id: string): boolean {
+    return hasUsage(this.#host, id);
+  }
+
+  /** Takes a reservation back, as if it had never been: the call was not made. One that has ended stays as it is. */
+  release(id: string): void {
+    this.#host.tx(() => {
+      const row = readOpenUsage(this.#host, id);
+      if (row === undefined) return;
+      deleteUsage(this.#host, row.seq);
+      this.#add(row, {
+        ...noUsage,
+        calls: -1,
+        unpriced: row.price === null ? -1 : 0,
+        reservedTokens: -row.reservedTokens,
+        reservedCost: -(row.reservedCost ?? 0),
+      });
+    });
+  }
+
   /**
    * Ends a call. A second time, or for a call that is not there (any more), it does nothing. Charged is:
    *
@@ -187,10 +218,16 @@ export class Ledger {
   }
 
   /**
-   * At the start of a life: calls that an earlier one left open were cut, and are charged in full. @returns how many.
+   * At the start of a life: calls that an earlier one left open were cut, and are charged in full, but for those of
+   * which somebody else will tell the end. @returns how many.
    */
-  closeOpen(): number {
-    return this.#closeAll();
+  closeOpen(keep: (call: Pick<UsageRow, "id" | "purpose">) => boolean = () => false): number {
+    return this.#closeAll((row) => !keep(row));
+  }
+
+  /** Nobody will tell the end of these calls any more: those that are open were cut. @returns how many. */
+  closeCalls(is: (id: string) => boolean): number {
+    return this.#closeAll(({ id }) => is(id));
   }
 
   /** A turn has ended: calls of it that nobody heard the end of were cut. */
@@ -208,6 +245,11 @@ export class Ledger {
   /** The calls of a turn that came to their end: its steps so far. */
   settledCalls(turnSeq: number): LedgerEntry[] {
     return settledUsageOfTurn(this.#host, turnSeq).map(toEntry);
+  }
+
+  /** All calls of a turn that have ended, however they did, for those who have them on their books too. */
+  endedCalls(turnSeq: number): EndedCall[] {
+    return endedUsageOfTurn(this.#host, turnSeq).map((row) => ({ id: row.id, result: resultOf(row) }));
   }
 
   /** Sums for a turn, a session, or all that the agent ever did. Costs the same however long that was. */
@@ -245,18 +287,18 @@ export class Ledger {
    */
   remove(session: string): void {
     this.#host.tx(() => {
-      this.#closeAll(session);
+      this.#closeAll((row) => row.session === session);
       for (const turn of turnsWithUsage(this.#host, session)) this.#forget("turn", turn);
       this.#forget("session", session);
       deleteUsageOf(this.#host, session);
     });
   }
 
-  #closeAll(session?: string): number {
+  #closeAll(is: (row: UsageRow) => boolean): number {
     // Looked for first: an agent with nothing to close should write nothing.
-    if (openUsage(this.#host, session).length === 0) return 0;
+    const rows = openUsage(this.#host).filter(is);
+    if (rows.length === 0) return 0;
     return this.#host.tx(() => {
-      const rows = openUsage(this.#host, session);
       for (const row of rows) this.#close(row, { outcome: "cut", usage: undefined });
       return rows.length;
     });

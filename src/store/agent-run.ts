@@ -117,6 +117,11 @@ export function openAgentRuns(db: Sql): AgentRunRow[] {
   return select(db, "WHERE status = 'running' ORDER BY seq");
 }
 
+export function countOpenAgentRuns(db: Sql): number {
+  const [row] = db.sql<{ n: number }>("SELECT count(*) AS n FROM perdure_agent_run WHERE status = 'running'");
+  return row?.n ?? 0;
+}
+
 export function cancelAgentRun(db: Sql, runId: string, reason: string | null): void {
   db.sql(
     "UPDATE perdure_agent_run SET cancelled = 1, error = coalesce(error, ?) WHERE run_id = ? AND status = 'running'",

@@ -85,6 +85,15 @@ export function runOfTurn(db: Sql, turn: number): RunRow | undefined {
   )[0];
 }
 
+/** The same, by the turn's id: which is known for longer than the turn is. */
+export function runOfTurnId(db: Sql, turnId: string): RunRow | undefined {
+  return select(
+    db,
+    "WHERE EXISTS (SELECT 1 FROM json_each(perdure_run.turns) AS t WHERE json_extract(t.value, '$[2]') = ?)",
+    turnId,
+  )[0];
+}
+
 export function setRunTurns(db: Sql, runId: string, turns: string): void {
   db.sql("UPDATE perdure_run SET turns = ? WHERE run_id = ?", turns, runId);
 }

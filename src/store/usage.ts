@@ -47,8 +47,8 @@ export const usageSchema: readonly string[] = [
  * wait, it may work if tried again, it will never work with this model, or nobody knows.
  */
 export type ChatErrorClassification = "context_overflow" | "rate_limit" | "transient" | "fatal" | "unknown";
-/** What a model was called for. */
-export type CallPurpose = "turn" | "compaction" | "title" | "subagent" | "tool";
+/** What a model was called for. `agent-tool`: by an agent below, for a run that this one asked for. */
+export type CallPurpose = "turn" | "compaction" | "title" | "agent-tool" | "tool";
 /** `open` is under way, `cut` ended without anybody seeing how (the process died, or it was stopped). */
 export type CallStatus = "open" | "ok" | "error" | "cut";
 
@@ -170,15 +170,24 @@ export function readOpenUsage(db: Sql, id: string): UsageRow | undefined {
   return select(db, "WHERE id = ? AND status = 'open'", id)[0];
 }
 
-/** Calls that are under way, oldest first; of one session, if one is named. */
-export function openUsage(db: Sql, session?: string): UsageRow[] {
-  if (session === undefined) return select(db, "WHERE status = 'open' ORDER BY seq");
-  return select(db, "WHERE status = 'open' AND session = ? ORDER BY seq", session);
+/** Whether a call of this id was ever booked, and is not forgotten. */
+export function hasUsage(db: Sql, id: string): boolean {
+  return db.sql("SELECT 1 AS found FROM perdure_usage WHERE id = ?", id).length > 0;
+}
+
+/** Calls that are under way, oldest first. */
+export function openUsage(db: Sql): UsageRow[] {
+  return select(db, "WHERE status = 'open' ORDER BY seq");
 }
 
 /** The calls of a turn that came to their end, one per step, in order. */
 export function settledUsageOfTurn(db: Sql, turnSeq: number): UsageRow[] {
   return select(db, "WHERE turn_seq = ? AND purpose = 'turn' AND status = 'ok' ORDER BY step, seq", turnSeq);
+}
+
+/** The calls of a turn that have ended, oldest first. */
+export function endedUsageOfTurn(db: Sql, turnSeq: number): UsageRow[] {
+  return select(db, "WHERE turn_seq = ? AND status <> 'open' ORDER BY seq", turnSeq);
 }
 
 /** Ends a call that is under way. */
@@ -202,6 +211,11 @@ export function settleUsage(db: Sql, seq: number, end: SettledUsage): void {
     end.settledAt,
     seq,
   );
+}
+
+/** Takes back a call that is under way. */
+export function deleteUsage(db: Sql, seq: number): void {
+  db.sql("DELETE FROM perdure_usage WHERE seq = ? AND status = 'open'", seq);
 }
 
 /** The calls of one step for one purpose, oldest first. */

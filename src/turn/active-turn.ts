@@ -88,6 +88,7 @@ export class ActiveTurn {
     }
     this.leftAt = leftAt;
     this.stepsEnded = stepsEnded;
+    if (this.builder.started) this.#opening = undefined;
   }
 
   get continuation(): boolean {

@@ -163,6 +163,8 @@ export interface ChatOutput {
   /** The first chunk is about to come: those who wait for it are told. */
   streaming(turn: TurnRow): void;
   chunks(turn: TurnRow, chunks: readonly LoggedChunk[]): void;
+  /** The log of a stream is about to be deleted, in the transaction that does it; `read` returns its chunks. */
+  closing?(turn: TurnRow, read: () => readonly string[]): void;
   ended(turn: TurnRow, end: TurnEnd, origin: Origin): void;
   /** A turn that was passed over and never ran. */
   skipped(turn: TurnRow, origin: Origin, everyone: boolean): void;

@@ -343,12 +343,13 @@ export class Chat implements Desk, Work {
       }
       continuation = decision.continuation;
       active.recovering = true;
+      // Before anything is added: who waits is given what there is first.
+      active.streaming = true;
+      this.output.streaming(active.row);
       // A turn that runs step by step goes on from what is there by itself.
       if (this.hooks.plan?.() === undefined)
         active.carryOn({ repairInterruptedToolPart: (part, message) => this.hooks.repairToolPart(part, message) });
       active.log.flush();
-      active.streaming = true;
-      this.output.streaming(active.row);
       this.#setRecovering(active.row, true);
     }
     return drive(this, active, continuation);

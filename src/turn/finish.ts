@@ -30,7 +30,10 @@ export function finish(desk: Desk, active: ActiveTurn, end: TurnEnd): readonly T
     const message = closeStreaming(active.message);
     if (message.parts.length > 0) transcript.put(message);
     else if (!active.continuation && transcript.role(builder.id) !== undefined) transcript.remove(builder.id);
-    if (end.status !== "error") deleteChunks(host, row.seq);
+    if (end.status !== "error") {
+      desk.output.closing?.(row, () => active.log.read());
+      deleteChunks(host, row.seq);
+    }
     settleTurn(host, row.seq, end.status, end.error ?? null, host.clock.now());
     if (end.status === "completed") needless = needlessContinuations(desk, row, message);
     for (const turn of needless) settleTurn(host, turn.seq, "skipped", null, host.clock.now());

@@ -34,7 +34,8 @@ export function save(desk: Desk, messages: readonly UIMessage[], { named, also }
   named?.(id);
   desk.commit(() => {
     putMessages(desk.transcript, messages);
-    also?.(insert(desk, id, trailingUserIds(messages), 0));
+    const turn = insert(desk, id, trailingUserIds(messages), 0);
+    also?.(turn);
     trimTranscript(desk);
   });
   desk.output.transcript();

@@ -64,6 +64,7 @@ export async function connect(child: Program): Promise<Driver> {
     }
     if (frame.type === RESPONSE && frame.done === true)
       child.note({ type: "done", request: frame.id, outcome: frame.outcome });
+    if (frame.type === "agent-tool-event") child.note({ type: "heard", frame });
     // Only the others are told what was accepted.
     for (const { id } of frame.type === TRANSCRIPT ? (frame.messages ?? []) : []) child.note({ type: "told", id });
     change();

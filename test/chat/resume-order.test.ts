@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import {
   type ChatClient,
   chunksOf,
+  connectTo,
   type Frame,
   NONE,
   PENDING,
@@ -232,17 +233,17 @@ test("who was cut off before it took the stream is not told of the end alone whe
   const chat = await openChat();
   const a = await chat.connect();
   const stage = await streaming(chat, a, "one ");
-  const b = await chat.connect("b");
+  const b = await connectTo(`${chat.url}?_pk=b`);
   expect(summary(b.frames)).toEqual([RESUMING]);
   await b.close();
-  const c = await chat.connect("c");
+  const c = await connectTo(`${chat.url}?_pk=c`);
   c.ack("r1");
   await c.said("r1", "one ");
   await c.close();
   stage.end();
   await a.done("r1");
   for (const name of ["b", "c"]) {
-    const back = await chat.connect(name);
+    const back = await connectTo(`${chat.url}?_pk=${name}`);
     expect(back.frames).toEqual([]);
     expect(back.greeting?.messages).toEqual(await chat.stored());
     expect(await back.probe("p")).toEqual({ type: NONE, reason: "idle", probeId: "p" });

@@ -1,4 +1,4 @@
-import { mkdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, realpathSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { tempDir } from "../host/open-host.ts";
@@ -27,7 +27,9 @@ export function makeProject(files: Readonly<Record<string, string>>): Project {
   const path = (name: string) => join(agents, name);
   const write = (name: string, text: string) => {
     mkdirSync(dirname(path(name)), { recursive: true });
-    writeFileSync(path(name), text);
+    // Moved into its place: nobody sees a half of it.
+    writeFileSync(join(dir, "draft"), text);
+    renameSync(join(dir, "draft"), path(name));
   };
   for (const [name, text] of Object.entries(files)) write(name, text);
   return { dir, agents, path, write, remove: (name) => rmSync(path(name), { recursive: true }) };

@@ -1,12 +1,24 @@
-// A server of an agents directory. WATCH: whether it says so itself; else NODE_ENV decides.
+// Servers of agents directories that they watch, opened and stopped by command.
 import { join } from "node:path";
-import { serve } from "perdure/node";
-import { programDir, report } from "perdure/testing";
+import { serve, type ServedHost } from "perdure/node";
+import { onCommand, report } from "perdure/testing";
 
-const host = await serve({
-  agents: join(programDir(), "agents"),
-  dir: join(programDir(), process.env.DATA ?? "data"),
-  port: 0,
-  ...(process.env.WATCH !== undefined && { watch: process.env.WATCH === "yes" }),
+const hosts = new Map<string, ServedHost>();
+
+async function open(dir: string): Promise<void> {
+  const place = { agents: join(dir, "agents"), dir: join(dir, "data") };
+  const host = await serve({ ...place, port: 0, watch: true, signals: false, graceMs: 100 });
+  hosts.set(dir, host);
+  report({ type: "open", dir, url: host.url });
+}
+
+async function stop(dir: string): Promise<void> {
+  await hosts.get(dir)?.stop();
+  report({ type: "stopped", dir });
+}
+
+onCommand((command) => {
+  const { what, dir } = command as { what: "open" | "stop"; dir: string };
+  void (what === "open" ? open(dir) : stop(dir));
 });
-report({ type: "listening", url: host.url });
+report({ type: "ready" });

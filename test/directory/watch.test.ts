@@ -1,12 +1,12 @@
-import { renameSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { killPrograms } from "perdure/testing";
-import { afterEach, expect, test } from "vitest";
-import { connect } from "../host/open-host.ts";
+import { killPrograms, startProgram } from "perdure/testing";
+import { afterAll, expect, test } from "vitest";
+import { connect, eventually } from "../host/open-host.ts";
 import { makeProject, speaker } from "./project.ts";
-import { serveProject, watchProject } from "./watched.ts";
+import { watchProject } from "./watched.ts";
 
-afterEach(killPrograms);
+afterAll(killPrograms);
 
 /** An agent that counts in its rows and in memory: how often it was asked, ever and in this life. */
 function counter(name: string, text: string): string {
@@ -30,17 +30,15 @@ test("a file that changes: rows and open sockets stay, the code is new, and othe
   project.write("a.ts", counter("A", "new"));
   await prints("Agents reloaded: A.\n");
   expect([await a.call("add"), await b.call("add")]).toEqual(["new 3 1", "other 2 2"]);
-  // As editors do that write beside the file and move.
-  const draft = join(project.dir, "draft.ts");
-  writeFileSync(draft, counter("A", "newest"));
-  renameSync(draft, project.path("a.ts"));
+  // As editors do that write into the file itself.
+  writeFileSync(project.path("a.ts"), counter("A", "newest"));
   await prints("Agents reloaded: A.\nAgents reloaded: A.\n");
   expect([await a.call("add"), await b.call("add")]).toEqual(["newest 4 1", "other 3 3"]);
   expect([a.closed, b.closed]).toEqual([undefined, undefined]);
 });
 
 test("a helper that changes reloads what imports it, however far, and nothing else", async () => {
-  const { project, url, says, prints, program } = await watchProject({
+  const { project, url, says, prints, output } = await watchProject({
     "a.ts": speaker("A", "text", 'import { text } from "./_lib/middle.ts";'),
     "b.ts": counter("B", "b"),
     "_lib/middle.ts": 'export { text } from "./text.ts";',
@@ -51,7 +49,7 @@ test("a helper that changes reloads what imports it, however far, and nothing el
   project.write("_lib/text.ts", 'export const text: string = "two";');
   await prints("Agents reloaded: A.\n");
   expect([await says("a/one"), await b.call("add")]).toEqual(["two", "b 2 2"]);
-  expect(program.output).toBe("Agents reloaded: A.\n");
+  expect(output()).toBe("Agents reloaded: A.\n");
 });
 
 test("a sub-agent that changes: its parent is loaded again with it, and finds it", async () => {
@@ -101,7 +99,7 @@ test("files that are added, removed and added again", async () => {
 });
 
 test("a mistake is shown with its place, the old code goes on, and the correction is taken", async () => {
-  const { project, says, comesToSay, prints, program } = await watchProject({
+  const { project, says, comesToSay, prints, output } = await watchProject({
     "a.ts": speaker("A", '"old"'),
     "b.ts": speaker("B", '"b1"'),
   });
@@ -113,7 +111,7 @@ test("a mistake is shown with its place, the old code goes on, and the correctio
   // Other files are taken meanwhile, and the mistake is not shown again.
   project.write("b.ts", speaker("B", '"b2"'));
   await comesToSay("b/one", "b2");
-  expect(program.output.split("could not be loaded")).toHaveLength(2);
+  expect(output().split("could not be loaded")).toHaveLength(2);
   project.write("a.ts", 'throw new Error("not today");');
   await prints("agents/a.ts could not be loaded: not today\nError: not today\n    at file://");
   project.write("a.ts", "export const nothing = 1;");
@@ -154,20 +152,47 @@ test("the whole directory is replaced, as a checkout does", async () => {
   await comesToSay("a/one", "three");
 });
 
-test.each([
-  ["without being told", { NODE_ENV: "" }],
-  ["in production, even if it is told to", { NODE_ENV: "production", WATCH: "yes" }],
-  ["in tests", { NODE_ENV: "test" }],
-  ["in development, when it is told not to", { NODE_ENV: "development", WATCH: "no" }],
-])("nothing is watched %s", async (_, env) => {
+test("what NODE_ENV and `watch` mean together", async () => {
   const project = makeProject({ "a.ts": speaker("A", '"old"') });
-  const [still, watching] = await Promise.all([
-    serveProject(project, env),
-    serveProject(project, { DATA: "other", NODE_ENV: "development" }),
-  ]);
-  expect(await still.says("a/one")).toBe("old");
+  const program = startProgram(new URL("./modes-program.ts", import.meta.url), { dir: project.dir });
+  const urls = (await program.waitFor("listening"))["urls"] as Record<string, string>;
+  const say = async () => {
+    const texts = Object.entries(urls).map(async ([mode, url]) => [mode, await (await fetch(url)).text()] as const);
+    return Object.fromEntries(await Promise.all(texts));
+  };
+  const still = { unset: "old", test: "old", production: "old", "production watch": "old", "development still": "old" };
+  expect(await say()).toEqual({ ...still, development: "old", "test watch": "old" });
   project.write("a.ts", speaker("A", '"new"'));
-  await watching.comesToSay("a/one", "new");
-  expect(await still.says("a/one")).toBe("old");
-  expect(still.program.output).toBe("");
+  await eventually(() => program.output === "Agents reloaded: A.\nAgents reloaded: A.\n", "those that watch are told");
+  expect(await say()).toEqual({ ...still, development: "new", "test watch": "new" });
+});
+
+test("an app that imports its agents itself, before anyone watches, is reloaded too", async () => {
+  const project = makeProject({
+    "a.ts": speaker("A", "text", 'import { text } from "./_middle.ts";'),
+    "_middle.ts": 'export { text } from "./_text.ts";',
+    "_text.ts": 'export const text: string = "old";',
+  });
+  const main = join(project.dir, "main.ts");
+  const source = `import { join } from "node:path";
+import { serve } from "perdure/node";
+import { onCommand, programDir, report } from "perdure/testing";
+import { A } from "./agents/a.ts";
+const dir = programDir();
+const host = await serve({ agents: new URL("./agents", import.meta.url), dir: join(dir, "data"), port: 0, watch: true });
+onCommand(async () => report({ type: "said", text: await host.getAgentByName(A, "one").says() }));
+`;
+  writeFileSync(main, source);
+  const program = startProgram(main, { dir: project.dir });
+  const said = async (text: string) => {
+    await program.send("say");
+    await program.waitFor((fact) => fact.type === "said" && fact["text"] === text);
+  };
+  await said("old");
+  for (const text of ["new", "newer"]) {
+    const before = program.output.length;
+    project.write("_text.ts", `export const text: string = "${text}";`);
+    await eventually(() => program.output.slice(before) === "Agents reloaded: A.\n", "it is reloaded");
+    await said(text);
+  }
 });

@@ -1,11 +1,12 @@
 // A parent with tools that are agents, and what its clients hear of their runs.
 import type { ToolSet } from "ai";
 import { type AgentHost, agentTool, Think } from "perdure";
-import { type Script, type ScriptedModel, scriptedModel } from "perdure/testing";
+import { type ManualClock, type Script, type ScriptedModel, scriptedModel } from "perdure/testing";
 import { z } from "zod";
-import type { ChatClient } from "../chat/client.ts";
-import type { AgentOptions } from "../chat/open-agent.ts";
-import { openThink, type TestThink, type ThinkBase } from "../think/harness.ts";
+import { type ChatClient, connectTo } from "../chat/client.ts";
+import type { AgentOptions, TestAgent } from "../chat/open-agent.ts";
+import { eventually } from "../host/open-host.ts";
+import { openThink, outputsSent, type TestThink, type ThinkBase } from "../think/harness.ts";
 
 /** A frame about a run. */
 export interface RunFrame {
@@ -39,18 +40,29 @@ export function heardText(frames: readonly RunFrame[]): string {
     .join("");
 }
 
-/** A class of children that plays a script. */
-export function childClass(script: Script, tools: ToolSet = {}) {
+type ChildBase = new (host: AgentHost) => Think;
+
+/** A class of children that plays a script; `make` adds to it. What its children fail with is noted in `errors`. */
+export function childClass(script: Script, tools: ToolSet = {}, make: (Base: ChildBase) => ChildBase = (Base) => Base) {
   const model = scriptedModel(script);
-  class Researcher extends Think {
+  const lives: Think[] = [];
+  const errors: string[] = [];
+  class Child extends Think {
+    constructor(host: AgentHost) {
+      super(host);
+      lives.push(this);
+    }
     override getModel() {
       return model;
     }
     override getTools() {
       return tools;
     }
+    override onError(error: unknown) {
+      errors.push(error instanceof Error ? error.message : String(error));
+    }
   }
-  return { Researcher, model };
+  return { Researcher: make(Child), model, lives, errors };
 }
 
 export interface Together<A extends Think> extends TestThink<A> {
@@ -88,4 +100,78 @@ export async function openTogether<A extends Think = Think>(
     { ...rest, children: { Researcher, ...rest.children } },
   );
   return Object.assign(kit, { model });
+}
+
+/** Something that waits until the test lets it go on. */
+export function newGate() {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  return { opened: promise, open: () => resolve() };
+}
+
+/** A client of the child itself. */
+export function connectChild(kit: { readonly url: string }, runId: string): Promise<ChatClient> {
+  return connectTo(`${kit.url}/sub/researcher/${runId}`);
+}
+
+/** A run as the parent stores it. */
+export interface StoredRun {
+  readonly runId: string;
+  readonly className: string;
+  readonly status: string;
+  readonly error: string | null;
+  readonly reason: string | null;
+  readonly output: string | null;
+  readonly toolCallId: string | null;
+  readonly childRunning: number | null;
+  readonly chunks: number;
+}
+
+/** The runs that the parent keeps, oldest first. */
+export function storedRuns(kit: Pick<TestAgent<unknown>, "rows">): Promise<StoredRun[]> {
+  return kit.rows<StoredRun>(
+    `SELECT run_id AS runId, class_name AS className, status, error, reason, output, tool_call_id AS toolCallId,
+       child_running AS childRunning, chunks FROM perdure_agent_run ORDER BY seq`,
+  );
+}
+
+/** Waits until the runs of the parent are in these states. */
+export async function runsAre(kit: Pick<TestAgent<unknown>, "rows">, ...statuses: string[]): Promise<StoredRun[]> {
+  return untilTrue(
+    async () => {
+      const runs = await storedRuns(kit);
+      return runs.length === statuses.length && runs.every(({ status }, i) => status === statuses[i]) && runs;
+    },
+    `runs that are ${statuses.join(", ")}`,
+  );
+}
+
+/** Waits until `look` brings something. */
+export async function untilTrue<T>(look: () => Promise<T | false | undefined>, what: string): Promise<T> {
+  let found: T | false | undefined;
+  let looking = false;
+  return eventually(() => {
+    if (!looking && (found === undefined || found === false)) {
+      looking = true;
+      void look().then((value) => {
+        found = value;
+        looking = false;
+      });
+    }
+    return found;
+  }, what);
+}
+
+/** Lets time pass, a little at a time, until something is there. */
+export async function passUntil(clock: ManualClock, look: () => boolean, what: string, stepMs = 20): Promise<void> {
+  for (let i = 0; i < 500; i++) {
+    if (look()) return;
+    await clock.advance(stepMs);
+  }
+  throw new Error(`Never happened: ${what}`);
+}
+
+/** What the model was given for a tool call. */
+export function given(model: ScriptedModel, call: number, toolCallId = "c1"): unknown {
+  const output = outputsSent(model, call)[toolCallId] as { type: string; value?: unknown } | undefined;
+  return output?.value;
 }

@@ -88,6 +88,14 @@ export const WithProps = agent<unknown, { region: string }>({
   onStart: (_self, props) => void expectTypeOf(props).toEqualTypeOf<{ region: string } | undefined>(),
 });
 
+export const Busy = agent({
+  model,
+  scheduledTasks: (self) => ({
+    digest: { schedule: "every weekday at 08:00 in Europe/Berlin", prompt: () => `Greet ${self.name}.` },
+  }),
+});
+// @ts-expect-error not a schedule
+agent({ model, scheduledTasks: { often: { schedule: "often", prompt: "Go." } } });
 // @ts-expect-error a chat agent needs a model
 agent({ instructions: "Hi." });
 // @ts-expect-error not a setting

@@ -6,6 +6,7 @@ import {
   type AgentRunEnd,
   type AgentRunRow,
   cancelAgentRun,
+  countOpenAgentRuns,
   deleteAgentRun,
   endAgentRun,
   insertAgentRun,
@@ -22,7 +23,8 @@ import type { ChildClass } from "../sub-agents.ts";
 import { ChildLink } from "./child-link.ts";
 import { DetachedRuns } from "./detached-runs.ts";
 import { endOf, nextStatus } from "./parent-state.ts";
-import { RunEvents } from "./run-events.ts";
+import { NOTHING_SAID, RunEvents } from "./run-events.ts";
+import { deleted, failed, isGone, lost } from "./run-ends.ts";
 import { chunkFrame, endFrame, isProgress, milestoneFrame, startedFrame } from "./run-frames.ts";
 import { toDetached, toEnd, toInfo, toResult } from "./run-views.ts";
 import type {
@@ -46,6 +48,8 @@ interface Live {
   readonly run: AgentRunRow;
   /** How many stored chunks were heard. */
   count: number;
+  /** Milestones that were heard of. */
+  readonly milestones: Set<number>;
   /** Resolves when the child has accepted it, or it has ended. */
   readonly accepted: Promise<void>;
   accept(): void;
@@ -79,7 +83,7 @@ export class AgentRuns implements Feature, Work {
       const link = new ChildLink(this.#host);
       this.#parts = {
         link,
-        events: new RunEvents(this.#host, (run) => link.read(run)),
+        events: new RunEvents(this.#host, async (run) => (this.#hasChild(run) ? link.read(run) : NOTHING_SAID)),
         detached: new DetachedRuns(this.#own, this.#hooks, (run, reason) => this.#giveUp(run, reason)),
       };
     }
@@ -204,7 +208,7 @@ export class AgentRuns implements Feature, Work {
   async #adopt(run: AgentRunRow): Promise<void> {
     try {
       if (!(await this.wants(run.runId))) cancelAgentRun(this.#host, run.runId, "What it was for was stopped.");
-      this.#use.detached.noticed();
+      this.#use.detached.noticed(run);
       this.#follow(run);
     } catch (thrown) {
       if (!this.#own.halted) this.#hooks.failed(thrown);
@@ -224,7 +228,7 @@ export class AgentRuns implements Feature, Work {
     const json = writeJson(input ?? null, "The input of the run");
     const limit = this.#hooks.maxConcurrentAgentTools;
     const run = this.#host.tx(() => {
-      const tooMany = openAgentRuns(this.#host).length >= limit;
+      const tooMany = Number.isFinite(limit) && countOpenAgentRuns(this.#host) >= limit;
       insertAgentRun(this.#host, {
         ...{ runId, className, input: json, delivery: eventDelivery, startedAt: this.#host.clock.now() },
         turnId: this.#hooks.turn() ?? null,
@@ -239,11 +243,16 @@ export class AgentRuns implements Feature, Work {
       return readAgentRun(this.#host, runId) as AgentRunRow;
     });
     this.#host.emit("agent_tool:started", { runId, className });
-    const { events } = this.#use;
-    events.tell(runId, run.status === "running" ? [startedFrame(run)] : [startedFrame(run), endFrame(run)]);
-    if (run.detached !== null) this.#use.detached.noticed();
+    this.#use.events.tell(runId, [startedFrame(run)]);
+    if (run.status === "running") this.#use.detached.noticed(run);
     this.#hooks.watch(() => this.#hooks.onAgentToolStart(toInfo(run)));
+    // Who asked hears of it at once, so that nothing is to be delivered.
+    if (run.status !== "running") this.#tellEnd(run, true);
     return run;
+  }
+
+  #hasChild({ className, runId }: AgentRunRow): boolean {
+    return this.#own.children.has(className, runId);
   }
 
   /** The same id again: the run is joined. One that was given up is followed again. */
@@ -264,7 +273,10 @@ export class AgentRuns implements Feature, Work {
     if (known !== undefined) return known;
     const accepted = Promise.withResolvers<void>();
     const ended = Promise.withResolvers<AgentRunRow>();
-    const live: Live = { run, count: 0, accepted: accepted.promise, accept: accepted.resolve, ended: ended.promise };
+    const live: Live = {
+      ...{ run, count: 0, milestones: new Set<number>(), ended: ended.promise },
+      ...{ accepted: accepted.promise, accept: accepted.resolve },
+    };
     this.#live.set(run.runId, live);
     const work = this.#watch(live);
     work.then(ended.resolve, ended.reject).finally(accepted.resolve);
@@ -279,10 +291,11 @@ export class AgentRuns implements Feature, Work {
     const { link } = this.#use;
     for (let failures = 0; ;) {
       const before = live.count;
+      if (failures > 0 && !this.#hasChild(live.run)) return this.#close(live, deleted(this.#host));
       try {
         const run = readAgentRun(this.#host, live.run.runId) ?? live.run;
         if (run.cancelled === 1) await link.cancel(run);
-        else await link.start(run);
+        else this.#resumed(run, await link.start(run));
         live.accept();
         const end = await link.tail(run, live.count, this.#listener(live));
         return this.#ended(live, end);
@@ -298,8 +311,7 @@ export class AgentRuns implements Feature, Work {
 
   #listener(live: Live): AgentToolListener {
     const { events, detached } = this.#use;
-    const { run } = live;
-    const milestones = new Set<number>();
+    const { run, milestones } = live;
     return {
       chunks: (chunks) => {
         if (this.#own.halted) return;
@@ -321,6 +333,11 @@ export class AgentRuns implements Feature, Work {
         detached.reached(run.runId, milestone);
       },
     };
+  }
+
+  /** What the child said last in an earlier life counts from then. */
+  #resumed(run: AgentRunRow, { progress }: AgentToolRunInspection): void {
+    if (run.detached !== null && progress !== undefined) this.#use.detached.reported(run.runId, progress.at);
   }
 
   #progressed(run: AgentRunRow, body: string): void {
@@ -350,9 +367,10 @@ export class AgentRuns implements Feature, Work {
     });
   }
 
-  #close({ run: { runId } }: Live, end: AgentRunEnd): AgentRunRow {
+  #close({ run: { runId }, count }: Live, end: AgentRunEnd): AgentRunRow {
     this.#live.delete(runId);
-    return this.#store(runId, end);
+    // The child may have forgotten what clients have heard.
+    return this.#store(runId, { ...end, chunks: Math.max(end.chunks, count) });
   }
 
   /** Stores the end of a run, with its delivery, and tells of it. */
@@ -361,8 +379,11 @@ export class AgentRuns implements Feature, Work {
       const run = readAgentRun(this.#host, runId);
       if (run === undefined) throw new PerdureError("not_found", `The run "${runId}" was cleared.`);
       if (nextStatus(run.status, end.status) === run.status) return undefined;
-      endAgentRun(this.#host, runId, { ...end, error: end.error ?? run.error });
+      // Whoever stopped it has said why.
+      const error = run.cancelled === 1 ? (run.error ?? end.error) : end.error;
+      endAgentRun(this.#host, runId, { ...end, error });
       const ended = readAgentRun(this.#host, runId) as AgentRunRow;
+      this.#hooks.closeCalls(ended);
       if (ended.detached !== null) {
         this.#own.queue.add(
           "deliverAgentToolRun",
@@ -372,13 +393,17 @@ export class AgentRuns implements Feature, Work {
       }
       return ended;
     });
-    const run = changed ?? (readAgentRun(this.#host, runId) as AgentRunRow);
-    if (changed === undefined) return run;
-    this.#host.emit("agent_tool:ended", { runId, className: run.className, status: run.status });
-    this.#use.events.tell(runId, [endFrame(run)]);
-    if (run.detached === null) this.#hooks.watch(() => this.#hooks.onAgentToolFinish(toInfo(run), toEnd(run)));
+    if (changed === undefined) return readAgentRun(this.#host, runId) as AgentRunRow;
+    this.#tellEnd(changed, changed.detached === null);
+    this.#use.detached.forget(runId);
     this.#own.rearm();
-    return run;
+    return changed;
+  }
+
+  #tellEnd(run: AgentRunRow, watched: boolean): void {
+    this.#host.emit("agent_tool:ended", { runId: run.runId, className: run.className, status: run.status });
+    this.#use.events.tell(run.runId, [endFrame(run)]);
+    if (watched) this.#hooks.watch(() => this.#hooks.onAgentToolFinish(toInfo(run), toEnd(run)));
   }
 
   /** A run is given up while its child may still be at work: it is stopped. */
@@ -396,24 +421,8 @@ export class AgentRuns implements Feature, Work {
   #abandoned(run: AgentRunRow, reason: unknown): void {
     // The life ends, or the turn is about to be carried on: then it comes back for the run.
     if (this.#own.halted) return;
-    const goesOn = run.turnId !== null && this.#hooks.turnOpen(run.turnId) && !PerdureError.is(reason, "timeout");
-    if (goesOn) return;
+    if (run.turnId !== null && this.#hooks.turnStalled(run.turnId)) return;
     const text = reason === undefined ? undefined : errorText(reason);
     void this.cancel(run.runId, text).catch((thrown: unknown) => this.#hooks.failed(thrown));
   }
-}
-
-function isGone(thrown: unknown): boolean {
-  return PerdureError.is(thrown, "agent_gone") || PerdureError.is(thrown, "limit");
-}
-
-const NOTHING = { output: null, summary: null, reason: null, childRunning: null, chunks: 0 } as const;
-
-function failed(error: string, { clock }: AgentHost): AgentRunEnd {
-  return { ...NOTHING, status: "error", error, endedAt: clock.now() };
-}
-
-function lost(thrown: unknown, { clock }: AgentHost): AgentRunEnd {
-  const error = `The child could not be reached: ${errorText(thrown)}`;
-  return { ...NOTHING, status: "interrupted", error, reason: "inspect-failed", childRunning: 1, endedAt: clock.now() };
 }

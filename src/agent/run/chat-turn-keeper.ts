@@ -1,4 +1,5 @@
 import type { UIMessage } from "../../message/types.ts";
+import { runOfTurnId } from "../../store/run.ts";
 import { isOpen, readTurn } from "../../store/turn.ts";
 import type { Chat } from "../../turn/chat.ts";
 import { persist } from "../../turn/save.ts";
@@ -20,11 +21,15 @@ export function chatTurnKeeper(agent: Wording, chat: () => Chat, above: ChildRun
     return turn !== undefined && isOpen(turn) && turn.cancelled === 0 ? turn : undefined;
   };
   return {
-    isOpen: (turnId) => find(turnId) !== undefined,
+    isStalled(turnId) {
+      const { running } = chat();
+      return running?.row.id === turnId && running.stalled && find(turnId) !== undefined;
+    },
     async isWanted(turnId) {
       const turn = find(turnId);
       return turn !== undefined && above.wanted(turn);
     },
+    runOf: (turnId) => runOfTurnId(chat().host, turnId)?.runId,
     conversation: {
       formatCompletion: (run, result) => agent.formatDetachedCompletion(run, result),
       formatMilestone: (run, milestone) => agent.formatDetachedMilestone(run, milestone),

@@ -1,7 +1,7 @@
 import { PerdureError } from "../../error.ts";
 import { newId } from "../../id.ts";
 import type { AgentHost } from "../../port.ts";
-import { type RunRow, setRunMilestones, setRunProgress } from "../../store/run.ts";
+import { runOfTurn, type RunRow, setRunMilestones, setRunProgress } from "../../store/run.ts";
 import type { AgentProgress } from "../../wire/agent-tool-frames.ts";
 import { writeJson } from "../../wire/json.ts";
 import type { ChatRoom } from "../chat-feature.ts";
@@ -23,8 +23,11 @@ export class ChildProgress {
     this.#room = room;
   }
 
-  /** @returns the milestone that was reached, if one is named. @throws PerdureError `bad_input` */
-  report(run: RunRow, given: AgentToolProgress, persist: boolean): AgentToolMilestone | undefined {
+  /**
+   * @param chunks how many chunks of the run were told so far.
+   * @returns the milestone that was reached, if one is named. @throws PerdureError `bad_input`
+   */
+  report(run: RunRow, given: AgentToolProgress, persist: boolean, chunks: number): AgentToolMilestone | undefined {
     const progress = checked(given);
     const at = this.#host.clock.now();
     const { milestone } = given;
@@ -37,14 +40,14 @@ export class ChildProgress {
     const store = () => setRunProgress(this.#host, run.runId, writeJson(snapshot, "The progress"));
     if (milestone !== undefined) {
       const reached = JSON.parse(run.milestones) as AgentToolMilestone[];
-      const next = { ...progress, name: milestone, sequence: reached.length, at };
+      const next = { ...progress, name: milestone, sequence: reached.length, at, chunks };
       this.#host.tx(() => {
         setRunMilestones(this.#host, run.runId, writeJson([...reached, next], "The milestone"));
         store();
       });
       return next;
     }
-    this.#held = () => this.#show(progress, store);
+    this.#held = () => this.#show(run.runId, progress, store);
     const left = this.#shownAt + COALESCE_MS - at;
     if (left <= 0 || (progress.fraction ?? 0) >= 1) this.#release();
     else this.#cancel ??= this.#host.clock.after(left, () => this.#release());
@@ -65,9 +68,10 @@ export class ChildProgress {
   }
 
   /** It goes the way of the answer's own chunks, so that it keeps its place among them; it is not stored. */
-  #show(data: AgentProgress, store: () => void): void {
+  #show(runId: string, data: AgentProgress, store: () => void): void {
     const { running } = this.#room().chat;
-    if (running === undefined) return;
+    // The turn may have ended meanwhile, and another one begun that is not of the run.
+    if (running === undefined || runOfTurn(this.#host, running.row.seq)?.runId !== runId) return;
     this.#shownAt = this.#host.clock.now();
     running.log.also(store);
     running.take({ chunk: { type: "data-agent-progress", id: newId(), transient: true, data } });

@@ -3,7 +3,7 @@ import { newId } from "../../id.ts";
 import type { Follower } from "../../live/live-chat.ts";
 import { tryParseJson } from "../../message/json.ts";
 import { pendingInteractions } from "../../message/tool-answer.ts";
-import type { UIMessage } from "../../message/types.ts";
+import { isToolPart, type UIMessage } from "../../message/types.ts";
 import type { AgentHost } from "../../port.ts";
 import {
   endRun,
@@ -12,7 +12,6 @@ import {
   readRun,
   runOfTurn,
   type RunRow,
-  setRunReason,
   setRunTurns,
 } from "../../store/run.ts";
 import { countChunks, readChunks } from "../../store/stream.ts";
@@ -146,7 +145,7 @@ export class ChildRuns {
     const { promise, resolve, reject } = Promise.withResolvers<AgentToolRunInspection>();
     const tail: Tail = { runId, listener, next: from, resolve, reject };
     this.#give(tail, this.#stored(run, from));
-    for (const milestone of this.#inspect(run).milestones) listener.milestone(milestone);
+    this.#host.show(() => this.#inspect(run).milestones.forEach((milestone) => listener.milestone(milestone)));
     if (run.status !== "running") return this.#inspect(run);
     this.#listen();
     this.#tails.add(tail);
@@ -158,32 +157,34 @@ export class ChildRuns {
     const seq = this.#none ? undefined : this.#own.room().chat.running?.row.seq;
     const run = seq === undefined ? undefined : runOfTurn(this.#host, seq);
     if (run === undefined) return;
-    const milestone = this.#progress.report(run, progress, persist);
+    const told = [...this.#tails].filter(({ runId }) => runId === run.runId).map(({ next }) => next);
+    const chunks = Math.max(this.#inspect(run).chunks, ...told);
+    const milestone = this.#progress.report(run, progress, persist, chunks);
     if (milestone !== undefined) this.#tellMilestone(run.runId, milestone);
-  }
-
-  /** Why the run of this turn is about to end, for who asked for it. */
-  explain(turn: number, reason: AgentToolInterruptReason): void {
-    const run = this.#none ? undefined : runOfTurn(this.#host, turn);
-    if (run !== undefined) setRunReason(this.#host, run.runId, reason);
-  }
-
-  /** The run of a turn, if it is taken for one. */
-  runIdOf(turn: number): string | undefined {
-    return this.#none ? undefined : runOfTurn(this.#host, turn)?.runId;
   }
 
   // What the chat asks
 
-  /** A turn begins, in the transaction that starts it: one that goes on with a run's answer is of that run. */
+  /** A turn begins, in the transaction that starts it: one that goes on with a run's answer, or redoes it, is of that run. */
   begun(turn: TurnRow): void {
-    if (this.#none || turn.continuation === 0 || turn.answerId === null) return;
+    if (this.#none || (turn.continuation === 0 && turn.trigger !== "regenerate")) return;
     for (const run of openRuns(this.#host)) {
       const last = lastTurnOf(run);
-      if (last === undefined || readTurn(this.#host, last[2])?.answerId !== turn.answerId) continue;
+      if (last === undefined || !this.#goesOn(run, last, turn)) continue;
       const first = last[1] + countChunks(this.#host, last[0]);
       setRunTurns(this.#host, run.runId, JSON.stringify([...turnsOf(run), [turn.seq, first, turn.id]]));
+      for (const tail of this.#tails) if (tail.runId === run.runId) this.#give(tail, this.#denied(turn.answerId));
     }
+  }
+
+  #goesOn(run: RunRow, last: TurnOfRun, turn: TurnRow): boolean {
+    if (turn.continuation === 0)
+      return (
+        this.#messages()
+          .list()
+          .findLast(({ role }) => role === "user")?.id === run.messageId
+      );
+    return turn.answerId !== null && readTurn(this.#host, last[2])?.answerId === turn.answerId;
   }
 
   /** Whether the agent above still wants what this turn is for. @throws what the call to it throws. */
@@ -213,6 +214,7 @@ export class ChildRuns {
         }
       },
       ended: () => this.#settle(),
+      cleared: () => this.#settle(),
       gone: () => this.#gone(),
     };
     this.#follower = follower;
@@ -289,23 +291,31 @@ export class ChildRuns {
   async #outcome(run: RunRow): Promise<{ output: string; summary: string }> {
     const { hooks } = this.#own;
     const request = { runId: run.runId, input: tryParseJson(run.input) };
-    const all = this.#messages().list();
-    const messages = all.slice(
-      Math.max(
-        0,
-        all.findIndex(({ id }) => id === run.messageId),
-      ),
-    );
+    const answerId = readTurn(this.#host, lastTurnOf(run)?.[2] ?? "")?.answerId;
+    const messages = ownMessages(this.#messages().list(), run.messageId, answerId ?? null);
     const output: unknown = await hooks.getAgentToolOutput(request, messages);
     const summary = hooks.getAgentToolSummary(request, output, messages);
     return { output: writeJson(output ?? null, "The output of the run"), summary };
   }
 
   #stored(run: RunRow, from: number): AgentToolChunk[] {
-    return turnsOf(run).flatMap(([seq, first]) => {
+    const last = lastTurnOf(run);
+    const answerId = last === undefined ? undefined : readTurn(this.#host, last[2])?.answerId;
+    const chunks: AgentToolChunk[] = turnsOf(run).flatMap(([seq, first]) => {
       const start = Math.max(0, from - first);
       return readChunks(this.#host, seq, start).map((body, i) => ({ body, sequence: first + start + i }));
     });
+    return [...chunks, ...this.#denied(answerId ?? null)];
+  }
+
+  /** Calls that were not allowed. No turn says so: it is in the message only, and those who follow see no messages. */
+  #denied(answerId: string | null): AgentToolChunk[] {
+    const answer = answerId === null ? undefined : this.#messages().get(answerId);
+    return (answer?.parts ?? []).flatMap((part) =>
+      isToolPart(part) && part.state === "output-denied"
+        ? [{ sequence: undefined, body: JSON.stringify({ type: "tool-output-denied", toolCallId: part.toolCallId }) }]
+        : [],
+    );
   }
 
   #inspect(run: RunRow): AgentToolRunInspection {
@@ -334,6 +344,16 @@ function turnsOf(run: RunRow): TurnOfRun[] {
 
 function lastTurnOf(run: RunRow): TurnOfRun | undefined {
   return turnsOf(run).at(-1);
+}
+
+/** From what asked for a run to its answer: the child may have been asked for other things since. */
+function ownMessages(all: readonly UIMessage[], from: string | null, to: string | null): UIMessage[] {
+  const first = Math.max(
+    0,
+    all.findIndex(({ id }) => id === from),
+  );
+  const last = all.findIndex(({ id }) => id === to);
+  return all.slice(first, last < first ? undefined : last + 1);
 }
 
 function toMessage(given: string | UIMessage, runId: string): UIMessage {

@@ -1,5 +1,5 @@
 import { cutText } from "../../message/cut-value.ts";
-import type { UIMessage } from "../../message/types.ts";
+import { isToolPart, type UIMessage } from "../../message/types.ts";
 import type { AgentToolLifecycleResult, AgentToolMilestone, AgentToolRunInfo } from "./types.ts";
 
 /** The longest summary of a run, in bytes. */
@@ -8,9 +8,17 @@ const MAX_SUMMARY_BYTES = 500;
 /** The text of the last answer. */
 export function lastText(messages: readonly UIMessage[]): string {
   const answer = messages.findLast(({ role }) => role === "assistant");
-  const texts = answer?.parts.flatMap((part) => (part.type === "text" ? [part.text] : [])) ?? [];
-  // What an answer says between its tool calls is thinking aloud; what it says last is the result.
-  return texts.at(-1) ?? "";
+  // What an answer says between its tool calls is thinking aloud; what it says last is the result. One that was cut off
+  // and carried on says it in several parts.
+  let last = "";
+  let called = true;
+  for (const part of answer?.parts ?? []) {
+    if (isToolPart(part)) called = true;
+    if (part.type !== "text" || part.text === "") continue;
+    last = called ? part.text : last + part.text;
+    called = false;
+  }
+  return last;
 }
 
 export function summaryOf(text: string): string {

@@ -1,5 +1,5 @@
 import { PerdureError } from "../../error.ts";
-import { type AgentRunRow, openAgentRuns, readAgentRun, tellAgentRun } from "../../store/agent-run.ts";
+import { type AgentRunRow, readAgentRun, tellAgentRun } from "../../store/agent-run.ts";
 import type { AgentParts } from "../parts.ts";
 import type { RunHooks } from "./run-hooks.ts";
 import { detachedOf, toInfo } from "./run-views.ts";
@@ -15,8 +15,8 @@ export class DetachedRuns {
   readonly #giveUp: GiveUp;
   /** When each was last heard to report something. */
   readonly #reportedAt = new Map<string, number>();
-  /** There may be some. Looked for once per life. */
-  #any = false;
+  /** Those that are open. In memory, because they are looked at whenever the agent's alarm is. */
+  readonly #open = new Map<string, AgentRunRow>();
 
   constructor(own: AgentParts<unknown>, hooks: RunHooks, giveUp: GiveUp) {
     this.#own = own;
@@ -39,27 +39,36 @@ export class DetachedRuns {
     return config;
   }
 
-  noticed(): void {
-    this.#any = true;
+  /** A run is followed from now on. */
+  noticed(run: AgentRunRow): void {
+    if (run.detached === null || this.#open.has(run.runId)) return;
+    this.#open.set(run.runId, run);
     this.#own.rearm();
   }
 
+  /** A run has ended. */
+  forget(runId: string): void {
+    this.#open.delete(runId);
+    this.#reportedAt.delete(runId);
+  }
+
   reported(runId: string, at: number): void {
-    this.#reportedAt.set(runId, at);
+    const before = this.#reportedAt.get(runId);
+    this.#reportedAt.set(runId, Math.max(before ?? at, at));
+    // With the first report it may have less time than before; later ones only give it more.
+    if (before === undefined) this.#own.rearm();
   }
 
   /** When the next run is to be given up. */
   next(): number | null {
-    if (!this.#any) return null;
-    const times = this.#open().map((run) => this.#deadline(run)[0]);
-    this.#any = times.length > 0;
-    const first = Math.min(...times);
+    let first = Number.POSITIVE_INFINITY;
+    for (const run of this.#open.values()) first = Math.min(first, this.#deadline(run)[0]);
     return Number.isFinite(first) ? first : null;
   }
 
   runDue(): void {
     const now = this.#own.host.clock.now();
-    for (const run of this.#any ? this.#open() : []) {
+    for (const run of this.#open.values()) {
       const [at, reason] = this.#deadline(run);
       if (at <= now) this.#giveUp(run, reason);
     }
@@ -112,10 +121,6 @@ export class DetachedRuns {
       agentToolRunId: run.runId,
       ...(source !== undefined && { source }),
     });
-  }
-
-  #open(): AgentRunRow[] {
-    return openAgentRuns(this.#own.host).filter(({ detached }) => detached !== null);
   }
 
   #deadline(run: AgentRunRow): [at: number, reason: "budget-exceeded" | "no-progress"] {

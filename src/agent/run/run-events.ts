@@ -15,6 +15,9 @@ export interface StoredRun {
   readonly milestones: readonly AgentToolMilestone[];
 }
 
+/** Of a child that does not answer, or was never made. */
+export const NOTHING_SAID: StoredRun = { chunks: [], milestones: [] };
+
 /**
  * Tells the clients of an agent of its runs. A client that has just connected is told of earlier ones first, which
  * takes a while, since only the children know what they said; what happens meanwhile waits for its place behind that.
@@ -66,11 +69,10 @@ export class RunEvents {
       const held = this.#behind.get(socket);
       if (held === undefined) return;
       const chunks = run.delivery === "full" ? stored.chunks : [];
-      const next = Math.max(run.chunks, stored.chunks.length);
+      const next = Math.max(run.chunks, stored.chunks.filter(({ sequence }) => sequence !== undefined).length);
       socket.sendAll([
         startedFrame(run, true),
-        ...chunks.map((chunk) => chunkFrame(run, chunk, next, true)),
-        ...stored.milestones.map((milestone) => milestoneFrame(run, milestone, next, true)),
+        ...saidFrames(run, chunks, stored.milestones, next),
         ...(run.status === "running" ? [] : [endFrame(run, true)]),
         ...(held.get(run.runId) ?? []),
       ]);
@@ -80,13 +82,31 @@ export class RunEvents {
   }
 
   async #within(stored: Promise<StoredRun>): Promise<StoredRun> {
-    const nothing: StoredRun = { chunks: [], milestones: [] };
     const { promise, resolve } = Promise.withResolvers<StoredRun>();
-    const cancel = this.#host.clock.after(MAX_WAIT_MS, () => resolve(nothing));
+    const cancel = this.#host.clock.after(MAX_WAIT_MS, () => resolve(NOTHING_SAID));
     stored.then(resolve, (thrown: unknown) => {
       this.#host.emit("agent:failed", { stage: "agent-tool-replay", error: errorText(thrown) });
-      resolve(nothing);
+      resolve(NOTHING_SAID);
     });
     return promise.finally(cancel);
   }
+}
+
+/** What a child said with its milestones in between, each where it was when it was reached. */
+function saidFrames(
+  run: AgentRunRow,
+  chunks: readonly AgentToolChunk[],
+  milestones: readonly AgentToolMilestone[],
+  next: number,
+): string[] {
+  const frames: string[] = [];
+  const left = [...milestones];
+  for (const chunk of chunks) {
+    while (left[0]?.chunks !== undefined && left[0].chunks <= (chunk.sequence ?? next)) {
+      frames.push(milestoneFrame(run, left[0], left[0].chunks, true));
+      left.shift();
+    }
+    frames.push(chunkFrame(run, chunk, next, true));
+  }
+  return [...frames, ...left.map((milestone) => milestoneFrame(run, milestone, next, true))];
 }

@@ -43,7 +43,8 @@ export function chunkFrame(run: AgentRunRow, { sequence, body }: AgentToolChunk,
   return frame(run, next + 1, replay, { kind: "chunk", runId, body, ...unstored });
 }
 
-export function milestoneFrame(run: AgentRunRow, data: AgentToolMilestone, next: number, replay = false): string {
+export function milestoneFrame(run: AgentRunRow, milestone: AgentToolMilestone, next: number, replay = false): string {
+  const { chunks: _place, ...data } = milestone;
   const body = JSON.stringify({ type: "data-agent-milestone", data });
   return frame(run, next + 1, replay, { kind: "chunk", runId: run.runId, body });
 }

@@ -1,3 +1,4 @@
+import type { AgentRunRow } from "../../store/agent-run.ts";
 import type {
   AgentToolLifecycleResult,
   AgentToolMilestone,
@@ -17,12 +18,14 @@ export interface RunHooks {
   method(name: string): ((...args: unknown[]) => unknown) | undefined;
   /** The turn that the calling code runs in. */
   turn(): string | undefined;
-  /** Whether a turn is under way and not stopped. */
-  turnOpen(turnId: string): boolean;
-  /** The same, and what it is for is wanted by the agents above, if any. */
+  /** Whether what a turn waits for was let go only because the turn stalled: it is carried on, and comes back. */
+  turnStalled(turnId: string): boolean;
+  /** Whether a turn is under way and not stopped, and wanted by the agents above, if any. */
   turnWanted(turnId: string): boolean | Promise<boolean>;
   /** The conversation of the agent, if it holds one. */
   conversation(): RunConversation | undefined;
+  /** A run has ended, in the transaction that stores it: calls of it that are still open in the ledger were cut. */
+  closeCalls(run: AgentRunRow): void;
   /** Runs a hook that only watches, as the agent. What it throws is reported. */
   watch(hook: () => unknown): void;
   /** Something failed that no caller waits for. Must not throw. */

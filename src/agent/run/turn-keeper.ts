@@ -1,6 +1,8 @@
 import type { Agent } from "../agent.ts";
+import type { Ledger } from "../../session/ledger.ts";
 import { getCurrentAgent, runAs } from "../context.ts";
 import { parts } from "../parts.ts";
+import { closeCallsOf } from "./book-calls.ts";
 import type { RunConversation, RunHooks } from "./run-hooks.ts";
 
 /** Where an agent that takes turns says which are under way. Under a symbol: plain names belong to users. */
@@ -8,11 +10,15 @@ export const turnKeeper: unique symbol = Symbol("perdure.turn-keeper");
 
 /** What an agent that holds a conversation adds to the runs that it asks for. */
 export interface TurnKeeper {
-  /** Whether a turn is under way and not stopped. */
-  isOpen(turnId: string): boolean;
-  /** The same, and what it is for is wanted by the agents above. */
+  /** Whether a turn was cut because it stalled, and is about to be carried on. */
+  isStalled(turnId: string): boolean;
+  /** Whether a turn is under way, not stopped, and what it is for is wanted by the agents above. */
   isWanted(turnId: string): Promise<boolean>;
   readonly conversation: RunConversation;
+  /** The run of the agent above that a turn was taken for, if it was. */
+  runOf(turnId: string): string | undefined;
+  /** Where model calls are booked, also those that children make for the agent. */
+  readonly ledger?: Ledger | undefined;
 }
 
 /** The hooks of an agent, as its runs call them: as the agent, for no connection. Read when they are needed. */
@@ -37,9 +43,10 @@ export function runHooksOf(agent: Agent): RunHooks {
       return current.agent === agent ? current.turn : undefined;
     },
     // Without turns nobody can have stopped one.
-    turnOpen: (turnId) => agent[turnKeeper]?.isOpen(turnId) ?? true,
+    turnStalled: (turnId) => agent[turnKeeper]?.isStalled(turnId) ?? false,
     turnWanted: (turnId) => agent[turnKeeper]?.isWanted(turnId) ?? true,
     conversation: () => agent[turnKeeper]?.conversation,
+    closeCalls: (run) => closeCallsOf({ host: agent[parts].host, keeper: agent[turnKeeper] }, run),
     watch: (hook) => {
       const current = { agent, connection: undefined, request: undefined };
       void (async () => runAs(agent[parts].host.context, current, hook))().catch(failed);

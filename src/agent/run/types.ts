@@ -75,7 +75,7 @@ export interface DetachedAgentToolConfig<Self = object> {
    * The method that is called with the run and how it ended. Called until it returns, so once, or again after a crash
    * or a throw; a synchronous one is called exactly once.
    */
-  readonly onFinish?: Extract<keyof Self, string>;
+  readonly onFinish?: keyof Self & string;
   /** The run is given up and stopped after this many milliseconds. Default: the agent's `detachedMaxBudgetMs`. */
   readonly maxBudgetMs?: number;
   /** Given up when nothing was reported for this long after the first report. Default: `detachedNoProgressBudgetMs`. */
@@ -120,6 +120,8 @@ export interface AgentToolMilestone {
   /** Milliseconds since the epoch. */
   readonly at: number;
   readonly data?: unknown;
+  /** How many chunks of the run came before it. Not told to clients: it gives the milestone its place in a replay. */
+  readonly chunks?: number;
 }
 
 /** What a child reports of its work. With a `milestone` it is stored and told to every client that comes. */

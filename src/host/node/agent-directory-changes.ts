@@ -18,7 +18,7 @@ interface Snapshot {
   /** What a file's time and size were. */
   readonly files: ReadonlyMap<string, string>;
   /** Which directory it was: one that was made anew under the same name needs another watcher. */
-  readonly folders: ReadonlyMap<string, bigint>;
+  readonly folders: ReadonlyMap<string, string>;
 }
 
 /**
@@ -29,7 +29,7 @@ export class FileChanges {
   readonly #root: string;
   readonly #changed: (changes: readonly FileChange[]) => Promise<void>;
   readonly #failed: (error: unknown) => void;
-  readonly #watchers = new Map<string, { readonly inode: bigint; readonly watcher: FSWatcher }>();
+  readonly #watchers = new Map<string, { readonly mark: string; readonly watcher: FSWatcher }>();
   #seen: Snapshot;
   #timer: NodeJS.Timeout | undefined;
   #looking = false;
@@ -92,19 +92,19 @@ export class FileChanges {
 
   /** @returns whether there is a directory that was not watched before. */
   #watchFolders({ folders }: Snapshot): boolean {
-    for (const [folder, { inode, watcher }] of this.#watchers) {
-      if (folders.get(folder) === inode) continue;
+    for (const [folder, { mark, watcher }] of this.#watchers) {
+      if (folders.get(folder) === mark) continue;
       watcher.close();
       this.#watchers.delete(folder);
     }
     let fresh = false;
-    for (const [folder, inode] of folders) {
+    for (const [folder, mark] of folders) {
       if (this.#watchers.has(folder) || this.#closed) continue;
       try {
         const watcher = watch(folder, { persistent: false }, () => this.#soon());
         // It was taken away. The event before that leads to another look.
         watcher.on("error", () => this.#soon());
-        this.#watchers.set(folder, { inode, watcher });
+        this.#watchers.set(folder, { mark, watcher });
         fresh = true;
       } catch (thrown) {
         if (isThere(folder)) this.#failed(thrown);
@@ -116,13 +116,18 @@ export class FileChanges {
 
 function look(root: string): Snapshot {
   const files = new Map<string, string>();
-  const folders = new Map<string, bigint>();
+  const folders = new Map<string, string>();
+  // Links may lead round in a circle.
+  const visited = new Set<string>();
   const visit = (path: string, stats: BigIntStats | undefined) => {
     if (stats?.isFile()) files.set(path, `${stats.mtimeNs} ${stats.size} ${stats.ino}`);
     if (!stats?.isDirectory()) return;
-    const names = namesIn(path);
+    // Numbers of what was deleted are given out again.
+    const mark = `${stats.dev} ${stats.ino} ${stats.birthtimeNs}`;
+    const names = visited.has(mark) ? undefined : namesIn(path);
     if (names === undefined) return;
-    folders.set(path, stats.ino);
+    visited.add(mark);
+    folders.set(path, mark);
     for (const name of names) if (!IGNORED.test(name)) visit(join(path, name), statsOf(join(path, name)));
   };
   visit(root, statsOf(root));

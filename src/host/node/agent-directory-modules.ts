@@ -5,6 +5,11 @@ import { PerdureError } from "../../error.ts";
 
 let graphs = 0;
 
+/** A text without the numbers that a {@link ModuleGraph} puts into URLs, for people. */
+export function withoutVersions(text: string): string {
+  return text.replace(/\?perdure\d+=\d+(?:&perdure\d+=\d+)*/g, "");
+}
+
 /**
  * Knows which modules below a directory import which, and lets Node load those that changed anew. Node keeps every
  * module that it has loaded under its URL, for ever; so a changed one gets another URL, by a number in its query, and so
@@ -20,6 +25,8 @@ export class ModuleGraph {
   readonly #broken = new Set<string>();
   readonly #hooks: { deregister(): void };
   #round = 0;
+  /** When everything was last made to be read anew. */
+  #floor = 0;
 
   /**
    * Sees the imports from now on.
@@ -47,9 +54,9 @@ export class ModuleGraph {
         const importers = this.#importers.get(file) ?? new Set();
         if (importer !== undefined) importers.add(importer);
         this.#importers.set(file, importers);
-        const version = this.#versions.get(file);
+        const version = this.#versions.get(file) ?? this.#floor;
         // `require()` keeps its modules by file name, and knows no queries.
-        if (version === undefined || context.conditions.includes("require")) return resolved;
+        if (version === 0 || context.conditions.includes("require")) return resolved;
         const url = new URL(resolved.url);
         url.searchParams.set(this.#key, String(version));
         return { ...resolved, url: url.href };
@@ -76,9 +83,11 @@ export class ModuleGraph {
     }
   }
 
-  /** As {@link ModuleGraph.touch}, for every module below the directory. */
+  /** As {@link ModuleGraph.touch}, for every module below the directory, seen or not. */
   touchAll(): void {
-    this.touch(this.#importers.keys());
+    this.#floor = ++this.#round;
+    this.#versions.clear();
+    this.#broken.clear();
   }
 
   close(): void {

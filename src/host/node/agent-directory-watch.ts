@@ -3,7 +3,7 @@ import { errorText, PerdureError } from "../../error.ts";
 import type { HostedAgentClass } from "../../port.ts";
 import { type FileChange, FileChanges } from "./agent-directory-changes.ts";
 import { loadAgentFile } from "./agent-directory-load.ts";
-import { ModuleGraph } from "./agent-directory-modules.ts";
+import { ModuleGraph, withoutVersions } from "./agent-directory-modules.ts";
 import { type FoundAgents, type LoadedFile, nameAgents } from "./agent-directory-names.ts";
 import { directoryPath, scanAgents, shownPath } from "./agent-directory-scan.ts";
 
@@ -162,5 +162,5 @@ function explain(thrown: unknown): string {
   // In front of the calls stands the place of a mistake in the syntax; else the first call is the place.
   const [head = "", first] = cause.stack.split(/\n\s+at /);
   const place = cause instanceof SyntaxError || first === undefined ? head : `${head}\n    at ${first}`;
-  return `${errorText(thrown)}\n${place}`;
+  return withoutVersions(`${errorText(thrown)}\n${place}`);
 }

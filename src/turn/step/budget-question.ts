@@ -25,11 +25,23 @@ export function budgetQuestion(toolCallId: string, over: OverBudget): UIMessageC
 
 /** What the user reads when a hard limit is reached. What was said so far stays, and can be gone on with. */
 export function budgetText(over: OverBudget): string {
-  const amount = (value: number) => (over.what === "cost" ? `$${value.toFixed(4)}` : `${Math.round(value)} tokens`);
-  const used = `${amount(over.used)} of ${amount(over.limit)} used`;
-  const why = over.used < over.limit ? `: the next call may need ${amount(over.needed)}` : "";
   return (
-    `The budget of this ${over.over} does not allow another step (${used}${why}). ` +
+    `The budget of this ${over.over} does not allow another step (${amounts(over)}). ` +
     "The answer is paused here; it can be continued once the budget is raised."
   );
+}
+
+/** What is read when it is a limit, soft or hard, of an agent that asked for the work. */
+export function budgetTextAbove(over: OverBudget, agent: string): string {
+  const whose = `The ${over.over} budget of ${agent}, which pays for this work,`;
+  if (over.kind === "soft") {
+    return `${whose} has reached the point from which a person has to agree (${amounts(over)}). The work stops here.`;
+  }
+  return `${whose} does not allow another step (${amounts(over)}). The work stops here.`;
+}
+
+function amounts({ what, used, limit, needed }: OverBudget): string {
+  const amount = (value: number) => (what === "cost" ? `$${value.toFixed(4)}` : `${Math.round(value)} tokens`);
+  const why = used < limit ? `: the next call may need ${amount(needed)}` : "";
+  return `${amount(used)} of ${amount(limit)} used${why}`;
 }

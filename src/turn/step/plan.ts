@@ -1,6 +1,7 @@
 import type { LanguageModel, ModelMessage, StopCondition, ToolSet } from "ai";
 import type { UIMessage } from "../../message/types.ts";
 import type { Ledger } from "../../session/ledger.ts";
+import type { Payers } from "../../session/payers.ts";
 import type { CallBook } from "../../tool/call-book.ts";
 import type { ChatTurnOptions } from "../chat-types.ts";
 import type { ChatErrorClassification } from "../provider-error.ts";
@@ -41,6 +42,8 @@ export interface PreparedTurn {
 export interface StepPlan {
   readonly ledger: Ledger;
   readonly book: CallBook;
+  /** Who pays for a turn besides the agent; undefined when it is taken for nobody else. */
+  payers(turn: number): Payers | undefined;
   /** Once per attempt of a turn. */
   prepare(turn: ChatTurnOptions & { readonly recovering: boolean }): Promise<PreparedTurn>;
   /** The conversation as the model reads it, without what this turn has added to the answer. */

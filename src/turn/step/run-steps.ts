@@ -2,33 +2,32 @@ import type { LanguageModel, ModelMessage } from "ai";
 import { PerdureError } from "../../error.ts";
 import { newId } from "../../id.ts";
 import { readUsage } from "../../session/token-usage.ts";
-import { estimateTokens } from "../../context/estimate.ts";
 import { toolName } from "../../message/types.ts";
 import type { ActiveTurn } from "../active-turn.ts";
-import type { LedgerEntry } from "../../session/charge.ts";
+import type { CallResult, LedgerEntry } from "../../session/charge.ts";
 import type { OverBudget } from "../../session/ledger.ts";
+import type { OverBudgetAbove } from "../../session/payers.ts";
 import { digestOf } from "../../tool/digest.ts";
 import { type AttemptFact, nextAttempt } from "../attempts.ts";
 import type { ChatTurnOptions, TurnEnd } from "../chat-types.ts";
 import type { Desk } from "../desk.ts";
 import { type ChatErrorClassification, describeProviderError, retryAfterMs, wasRefused } from "../provider-error.ts";
-import { closeSteers, takeSteers, waitingSteers } from "../steer.ts";
+import { waitingSteers } from "../steer.ts";
 import { stepsOf, settledParts } from "./answer.ts";
 import { unrunCalls } from "./fit-calls.ts";
-import { budgetInput, budgetQuestion, budgetText, BUDGET_TOOL } from "./budget-question.ts";
+import { budgetInput, budgetQuestion, budgetText, budgetTextAbove, BUDGET_TOOL } from "./budget-question.ts";
 import type { ChatErrorContext } from "./config.ts";
 import { asSent, named, type Tried, tryCall, watch } from "./model-call.ts";
 import { nextStep, type StepFacts } from "./next.ts";
-import type { PreparedTurn, StepPlan } from "./plan.ts";
+import type { StepPlan } from "./plan.ts";
 import { stepRecord } from "./record.ts";
+import { reserveCall } from "./reserve.ts";
 import { StepRun } from "./step-run.ts";
 import { openTelemetry } from "./telemetry.ts";
 import { runCalls, standingOf } from "./tool-calls.ts";
 
 /** The longest wait between two tries. */
 const MAX_WAIT_MS = 10 * 60_000;
-/** What a model may say in one call, where nothing else bounds it. For reservations only. */
-const DEFAULT_OUTPUT_TOKENS = 8_192;
 
 /**
  * Runs a turn step by step to its end, from wherever an earlier attempt left it. Undefined where the turn was stopped
@@ -90,10 +89,6 @@ function toFact({
 }
 
 type Fail = (error: unknown, classification: ChatErrorClassification) => Promise<TurnEnd | undefined>;
-
-function textOf(instructions: PreparedTurn["instructions"]): string {
-  return typeof instructions === "string" ? instructions : JSON.stringify(instructions ?? "");
-}
 
 class StepLoop {
   readonly #run: StepRun;
@@ -191,17 +186,24 @@ class StepLoop {
       if (change.experimental_context !== undefined) run.context = change.experimental_context;
       const chosen = change.model ?? model;
       const planned = asSent(run, change.messages ?? [...base, ...own]);
-      const reserved = this.#reserve(step, facts.length + 1, next.model, chosen, planned);
+      const reserved = await reserveCall(run, {
+        ...{ step, attempt: facts.length + 1, model: chosen, modelIndex: next.model, messages: planned },
+        begins: this.#begun <= step,
+      });
+      if (reserved === undefined) return undefined;
       if ("over" in reserved) return this.#overBudget(reserved.over);
+      this.#begun = Math.max(this.#begun, step + 1);
       const messages = change.messages ?? [...base, ...(await run.own())];
       this.#sent = messages;
       const tried = await tryCall(run, { ...reserved, step, model: chosen, messages, change });
       if (tried.kind === "aborted") {
-        desk.commit(() => plan.ledger.settle(reserved.callId, { outcome: "cut", usage: undefined }));
+        const cut: CallResult = { outcome: "cut", usage: undefined };
+        desk.commit(() => plan.ledger.settle(reserved.callId, cut));
+        await run.payers?.settle(reserved.callId, cut);
         return undefined;
       }
       if (tried.kind === "settled") {
-        this.#settled(reserved.callId, tried);
+        await this.#settled(reserved.callId, tried);
         return "called";
       }
       await this.#failed(reserved.callId, tried);
@@ -210,89 +212,51 @@ class StepLoop {
 
   #lastError: unknown;
 
-  #settled(callId: string, { meta }: Extract<Tried, { kind: "settled" }>): void {
+  async #settled(callId: string, { meta }: Extract<Tried, { kind: "settled" }>): Promise<void> {
     const run = this.#run;
+    const result: CallResult = { outcome: "ok", usage: readUsage(meta.usage) };
     run.metas.push(meta);
     this.#open = true;
     // In one commit with what comes next: the intent of its tools, or the end of the turn.
-    run.active.log.also(() =>
-      run.plan.ledger.settle(callId, {
-        outcome: "ok",
-        usage: readUsage(meta.usage),
-      }),
-    );
+    run.active.log.also(() => run.plan.ledger.settle(callId, result));
+    if (run.payers === undefined) return;
+    // Others hear only of what is stored here: so they can be told again.
+    run.active.log.flush();
+    await run.payers.settle(callId, result);
   }
 
   async #failed(callId: string, { error, spoke }: Extract<Tried, { kind: "failed" }>): Promise<void> {
-    const { plan, desk, active } = this.#run;
+    const { plan, desk, active, payers } = this.#run;
     this.#lastError = error;
     const errorClass = await plan.classify(error);
     const wait = retryAfterMs(error, desk.host.clock.now());
-    active.log.flush("commit", () =>
-      plan.ledger.settle(callId, {
-        outcome: "error",
-        usage: undefined,
-        // A provider that refuses does so before it says anything.
-        refused: spoke ? false : wasRefused(error) || undefined,
-        error: describeProviderError(error, errorClass),
-        errorClass,
-        ...(wait !== undefined && { retryAfterMs: wait }),
-      }),
-    );
+    const result: CallResult = {
+      outcome: "error",
+      usage: undefined,
+      // A provider that refuses does so before it says anything.
+      refused: spoke ? false : wasRefused(error) || undefined,
+      error: describeProviderError(error, errorClass),
+      errorClass,
+      ...(wait !== undefined && { retryAfterMs: wait }),
+    };
+    active.log.flush("commit", () => plan.ledger.settle(callId, result));
+    await payers?.settle(callId, result);
     desk.host.emit("chat:call_failed", { requestId: active.row.id, errorClass });
   }
 
-  /** Reserves what a call may cost and takes up what was said meanwhile, in one commit, before anything is spent. */
-  #reserve(
-    step: number,
-    attempt: number,
-    modelIndex: number,
-    model: LanguageModel,
-    messages: ModelMessage[],
-  ): { callId: string; maxOutputTokens: number | undefined } | { over: OverBudget } {
-    const { plan, desk, active, turn } = this.#run;
-    const callId = newId("call");
-    const { provider, modelId } = named(model);
-    const { maxOutputTokens } = turn.config;
-    const output = maxOutputTokens ?? DEFAULT_OUTPUT_TOKENS;
-    const steers = this.#begun <= step ? waitingSteers(desk) : [];
-    const said = steers.map(({ message }): ModelMessage => ({ role: "user", content: JSON.stringify(message.parts) }));
-    const { limited } = plan.ledger;
-    const input = limited ? estimateTokens([...messages, ...said], textOf(turn.instructions), turn.tools) : 0;
-    const verdict = desk.commit(() => {
-      const found = plan.ledger.reserve({
-        id: callId,
-        turn: { id: active.row.id, seq: active.row.seq },
-        step,
-        attempt,
-        purpose: "turn",
-        model: `${provider}/${modelId}`,
-        modelIndex,
-        estimate: limited ? { input, output } : { input: 0, output: 0 },
-      });
-      if (!found.ok) return found;
-      if (this.#begun <= step) {
-        const receipt = { turnId: active.row.id, step, callId };
-        for (const chunk of steers.length === 0 ? [] : takeSteers(desk, active, receipt)) active.take({ chunk });
-        active.take({ chunk: { type: "start-step" } });
-        this.#begun = step + 1;
-      }
-      // What the call builds on is stored before it is made: the end of the step before, and what was taken up.
-      active.log.flush(steers.length > 0 ? "sync" : "commit");
-      return found;
-    }, "commit");
-    if (!verdict.ok) return { over: verdict };
-    if (steers.length > 0)
-      closeSteers(
-        desk,
-        steers.map(({ turn: row }) => row),
-      );
-    return { callId, maxOutputTokens: limited ? output : maxOutputTokens };
-  }
-
-  async #overBudget(verdict: OverBudget): Promise<TurnEnd | undefined> {
-    const { active, desk, plan, called, signal } = this.#run;
-    desk.host.emit("chat:budget_reached", { requestId: active.row.id, scope: verdict.over, limit: verdict.limit });
+  async #overBudget(verdict: OverBudget | OverBudgetAbove): Promise<TurnEnd | undefined> {
+    const { active, desk, plan, payers, called, signal } = this.#run;
+    const { over: scope, limit } = verdict;
+    const above = "agent" in verdict ? verdict.agent : undefined;
+    desk.host.emit("chat:budget_reached", {
+      ...{ requestId: active.row.id, scope, limit },
+      ...(above !== undefined && { agent: above }),
+    });
+    if (above !== undefined) {
+      // Nobody there can be asked from here: the run ends, and whoever asked for it says what comes next.
+      active.log.also(() => payers?.overBudget());
+      return { status: "error", error: budgetTextAbove(verdict, above) };
+    }
     if (verdict.kind === "hard") return { status: "error", error: budgetText(verdict) };
     const toolCallId = newId("budget");
     const input = budgetInput(verdict);

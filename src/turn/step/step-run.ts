@@ -1,5 +1,6 @@
 import type { ModelMessage, StepResult, ToolSet } from "ai";
 import type { ToolPart } from "../../message/types.ts";
+import type { Payers } from "../../session/payers.ts";
 import type { ActiveTurn } from "../active-turn.ts";
 import type { ChatTurnOptions } from "../chat-types.ts";
 import type { Desk } from "../desk.ts";
@@ -21,6 +22,8 @@ export class StepRun {
   /** What tools and conditions get as their context. `beforeStep` may change it. */
   context: unknown;
   telemetry: TurnTelemetry | undefined;
+  /** Who pays for the turn besides the agent. */
+  readonly payers: Payers | undefined;
   #base: ModelMessage[] | undefined;
 
   constructor(desk: Desk, active: ActiveTurn, plan: StepPlan, turn: PreparedTurn, options: ChatTurnOptions) {
@@ -30,6 +33,7 @@ export class StepRun {
     this.turn = turn;
     this.options = options;
     this.context = turn.config.experimental_context;
+    this.payers = plan.payers(active.row.seq);
     this.metas = plan.ledger.settledCalls(active.row.seq).map((call) => ({
       stepNumber: call.step,
       callId: call.id,
