@@ -1,22 +1,29 @@
-import { PerdureError, Think, type TurnConfig } from "perdure";
+import { type AgentStep, callable, PerdureError, Think, type TurnConfig } from "perdure";
+import type { InferUITools } from "ai";
 import type { AgentStub } from "perdure/node";
-import { UNTITLED } from "./contract.ts";
+import { type AssistantApi, type AssistantTools, UNTITLED } from "./contract.ts";
 import { Conversations } from "./conversations.ts";
 import { toModelInput } from "./model-input.ts";
 import { chooseModel } from "./model/choose.ts";
 import { explainFailure } from "./model/failure.ts";
 import { GuideError, guidePace } from "./model/guide.ts";
+import { helperTools } from "./helpers.ts";
 import { assistantTools } from "./tools.ts";
 
 const INSTRUCTIONS = `You are the assistant of a demonstration of Perdure, a framework for durable agents. Answer briefly, in
 markdown. Use the tool weather for questions about the weather, timeZone for the user's time zone or local time, and
-deleteFiles when you are asked to delete files or to show an approval; it only pretends, so make up file names.`;
+deleteFiles when you are asked to delete files or to show an approval; it only pretends, so make up file names. Helpers
+are agents that work for you: research for questions about a topic, researchLater when the user does not want to wait,
+tidyUp to tidy a folder. Call several at once when they are asked for together.`;
 
 /** One more try for what may pass, like a rate limit; the user should not wait long to be told. */
 const MAX_RETRIES = 1;
 
 /** One conversation: a child of {@link Conversations}. */
-export class Assistant extends Think {
+export class Assistant extends Think implements AssistantApi {
+  static {
+    callable(this, "stopRun");
+  }
   override maxSteps = 8;
 
   override getModel() {
@@ -28,7 +35,17 @@ export class Assistant extends Think {
   }
 
   override getTools() {
-    return assistantTools(guidePace(process.env));
+    return { ...assistantTools(guidePace(process.env)), ...helperTools() };
+  }
+
+  async stopRun(runId: string): Promise<void> {
+    await this.cancelAgentTool(String(runId), "You stopped it.");
+  }
+
+  /** A helper can be looked at and talked to. There are no others than those that were asked for. */
+  override onBeforeSubAgent(_request: Request, child: AgentStep): Response | undefined {
+    if (this.hasAgentToolRun(child.className, child.name)) return undefined;
+    return new Response("No such helper.", { status: 404 });
   }
 
   override assembleContext({ messages, tools }: Parameters<Think["assembleContext"]>[0]) {
@@ -81,3 +98,7 @@ export class Assistant extends Think {
     return [words.trim(), file?.filename?.trim(), UNTITLED].find((text) => text !== undefined && text !== "") ?? "";
   }
 }
+
+/** Fails to compile when the tools are not those that the page knows. */
+export type ToolsAgree =
+  InferUITools<ReturnType<Assistant["getTools"]>> extends { [Name in keyof AssistantTools]: unknown } ? true : never;

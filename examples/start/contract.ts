@@ -57,13 +57,38 @@ export interface TimeZoneTool {
   output: { timeZone: string; localTime: string };
 }
 
-/** Part types in a message are `tool-weather`, `tool-deleteFiles` and `tool-timeZone`. */
+/** Tools that are agents: a helper does the work, in a conversation of its own. Both wait for it. */
+export interface ResearchTool {
+  input: { topic: string };
+  output: unknown;
+}
+export interface TidyUpTool {
+  input: { folder: string };
+  output: unknown;
+}
+
+/** The same helper, but nobody waits: the assistant is told when it is done. */
+export type ResearchLaterTool = ResearchTool;
+
+/** Part types in a message are `tool-` and one of these names. */
 // A type alias, because the SDK wants an index signature that interfaces do not have.
 export type AssistantTools = {
   weather: WeatherTool;
   deleteFiles: DeleteFilesTool;
   timeZone: TimeZoneTool;
+  research: ResearchTool;
+  researchLater: ResearchLaterTool;
+  tidyUp: TidyUpTool;
 };
+
+/** The tools that are agents. */
+export const HELPER_TOOLS: ReadonlySet<string> = new Set<keyof AssistantTools>(["research", "researchLater", "tidyUp"]);
+
+/** What the page can call at a conversation. */
+export interface AssistantApi {
+  /** Stops one helper, and whatever it has others do. Nothing happens when it has ended. */
+  stopRun(runId: string): Promise<void>;
+}
 
 /** A message of a conversation. Attachments are file parts whose `url` is a data URL. */
 export type AssistantMessage = UIMessage<unknown, Record<string, unknown>, AssistantTools>;
@@ -83,7 +108,9 @@ export interface Info {
 export const SUGGESTIONS = [
   { label: "What can you do?", text: "What can you do?" },
   { label: "Call a tool", text: "What is the weather in Lisbon?" },
+  { label: "Watch helpers at work", text: "Show me helpers" },
   { label: "Ask for approval", text: "Show me an approval" },
+  { label: "Work in the background", text: "Research tea in the background" },
   { label: "Use a tool of the page", text: "Which time zone am I in?" },
   { label: "Show formatted text", text: "Show me some markdown" },
   { label: "Think aloud", text: "Show me reasoning" },

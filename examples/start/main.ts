@@ -5,6 +5,7 @@ import { serve, type ServedHost } from "perdure/node";
 import { Assistant } from "./assistant.ts";
 import type { Info } from "./contract.ts";
 import { Conversations } from "./conversations.ts";
+import { helpers } from "./helpers.ts";
 import { chooseModel, type ModelChoice, SettingsError } from "./model/choose.ts";
 
 const DEFAULT_PORT = 8787;
@@ -34,7 +35,7 @@ function open(port: number, dir: string, assets: string, choice: ModelChoice): P
   const info: Info = { model: choice.name, builtIn: choice.builtIn };
   return serve({
     agents: { Conversations },
-    subAgents: { Assistant },
+    subAgents: { Assistant, ...helpers },
     dir,
     port,
     assets,

@@ -1,6 +1,6 @@
-import { type InferUITools, tool } from "ai";
+import { tool } from "ai";
 import { z } from "zod";
-import type { AssistantTools, DeleteFilesTool, TimeZoneTool, WeatherTool } from "./contract.ts";
+import type { DeleteFilesTool, TimeZoneTool, WeatherTool } from "./contract.ts";
 
 const MAX_NAME = 100;
 const MAX_FILES = 20;
@@ -37,10 +37,6 @@ export function assistantTools(paceMs: number) {
   };
 }
 
-/** Fails to compile when the tools are not those that the page knows. */
-export type ToolsAgree =
-  InferUITools<ReturnType<typeof assistantTools>> extends { [Name in keyof AssistantTools]: unknown } ? true : never;
-
 /** The same numbers for the same city, always. */
 function weatherIn(city: string): WeatherTool["output"] {
   let sum = 0;
@@ -48,7 +44,8 @@ function weatherIn(city: string): WeatherTool["output"] {
   return { city, celsius: (sum % 35) - 3, sky: SKIES[sum % SKIES.length] ?? "clear", windKmh: sum % 40 };
 }
 
-function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
+/** Resolves after so many milliseconds. @throws the signal's reason, as soon as it aborts. */
+export function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     const stop = (): void => {
       clearTimeout(timer);

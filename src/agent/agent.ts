@@ -144,7 +144,7 @@ export class Agent<State = unknown, Props = unknown> extends WorkingAgent<State,
 
   /** A run was accepted. Only watches: what it throws goes to {@link Agent.onError}. */
   onAgentToolStart(_run: AgentToolRunInfo): void | Promise<void> {}
-  /** A run has ended. Only watches; for a detached run it is called again until it returns. */
+  /** A run has ended. Only watches, like {@link Agent.onAgentToolStart}; for a detached run called again after a crash. */
   onAgentToolFinish(_run: AgentToolRunInfo, _result: AgentToolLifecycleResult): void | Promise<void> {}
   /** A child reported progress. Only watches. */
   onProgress(_run: AgentToolRunInfo, _progress: AgentToolProgressSnapshot): void | Promise<void> {}

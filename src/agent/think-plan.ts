@@ -6,7 +6,6 @@ import { errorText, PerdureError } from "../error.ts";
 import { isTerminal, type ToolPart, toolName, toolParts, type UIMessage } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
 import { Ledger } from "../session/ledger.ts";
-import type { Payers } from "../session/payers.ts";
 import { CallBook } from "../tool/call-book.ts";
 import { createToolsFromClientSchemas } from "../tool/client-tools.ts";
 import type { Chat } from "../turn/chat.ts";
@@ -29,6 +28,7 @@ import type {
 } from "../turn/step/config.ts";
 import type { PreparedTurn, StepPlan } from "../turn/step/plan.ts";
 import { isToldLater } from "./run/book-calls.ts";
+import { payersOf } from "./run/run-payers.ts";
 
 type As = <T>(work: () => T, turn?: string) => T;
 
@@ -73,7 +73,6 @@ export class ThinkPlan {
   readonly #base: ThinkHooks;
   readonly #host: AgentHost;
   readonly #chat: () => Chat;
-  readonly #payers: (turn: number) => Payers | undefined;
   readonly #failed = (error: unknown) => this.#chat().hooks.failed(error);
   readonly #messages = new ModelMessages(this.#failed);
   /** Tools that server code brought along for one turn. In memory: after a restart they are gone. */
@@ -86,22 +85,12 @@ export class ThinkPlan {
   /** The tools of the turn that runs, or ran last. */
   #tools: ToolSet = {};
 
-  /**
-   * @param base the hooks that do nothing: a class that has these does not listen.
-   * @param payers see {@link StepPlan.payers}
-   */
-  constructor(
-    agent: ThinkSettings,
-    base: ThinkHooks,
-    host: AgentHost,
-    chat: () => Chat,
-    payers: (turn: number) => Payers | undefined,
-  ) {
+  /** @param base the hooks that do nothing: a class that has these does not listen. */
+  constructor(agent: ThinkSettings, base: ThinkHooks, host: AgentHost, chat: () => Chat) {
     this.#agent = agent;
     this.#base = base;
     this.#host = host;
     this.#chat = chat;
-    this.#payers = payers;
   }
 
   get ledger(): Ledger {
@@ -197,7 +186,7 @@ export class ThinkPlan {
         (await as(() => agent.classifyChatError(error), turn())) ?? classifyProviderError(error),
       explain: (error, context) => as(() => this.#explain(error, context), turn()),
       keep: (text) => this.#keep(text),
-      payers: this.#payers,
+      payers: (turn) => payersOf(this.#host, turn),
     };
   }
 

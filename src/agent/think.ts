@@ -52,7 +52,6 @@ import { answering, ChatAgent, chatRoom } from "./chat-agent.ts";
 import type { Connection } from "./connection.ts";
 import { runAs } from "./context.ts";
 import { parts } from "./parts.ts";
-import { payersOf } from "./run/run-payers.ts";
 import { type TurnKeeper, turnKeeper } from "./run/turn-keeper.ts";
 import { TaskFeature } from "./scheduled-tasks.ts";
 import { ThinkPlan } from "./think-plan.ts";
@@ -85,13 +84,7 @@ export class Think<State = unknown, Props = unknown> extends ChatAgent<State, Pr
 
   constructor(host: AgentHost) {
     super(host);
-    this.#plan = new ThinkPlan(
-      this,
-      Think.prototype,
-      host,
-      () => this[chatRoom].chat,
-      (turn) => payersOf(host, turn),
-    );
+    this.#plan = new ThinkPlan(this, Think.prototype, host, () => this[chatRoom].chat);
     this.#tasks = new TaskFeature(this[parts], {
       declares: () => this.getScheduledTasks !== Think.prototype.getScheduledTasks,
       tasks: () => this.getScheduledTasks(),

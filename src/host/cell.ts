@@ -2,6 +2,7 @@ import { errorText, PerdureError } from "../error.ts";
 import { hosted, type AgentPath, type HostedAgent, type Socket } from "../port.ts";
 import { leafOf, parseAgentId } from "../wire/agent-path.ts";
 import { closeCode } from "../wire/close-code.ts";
+import { closeReason, failureCode, wasEnded } from "./failure.ts";
 import type { Delivery } from "./gate.ts";
 import type { HostSocket, SocketOwner } from "./host-socket.ts";
 import { Life, type LifeCell, type LifeSurroundings } from "./life.ts";
@@ -388,19 +389,4 @@ export class Cell implements LifeCell, SocketOwner {
   }
 
   #publish: Life["emit"] = (type, payload) => this.#around.publish(this.path, this.id, type, payload);
-}
-
-/** Nothing went wrong with the agent: it, or its host, was ended. */
-function wasEnded(error: unknown): boolean {
-  return PerdureError.is(error, "host_stopped") || PerdureError.is(error, "agent_gone");
-}
-
-function failureCode(error: unknown): number {
-  if (PerdureError.is(error, "host_stopped")) return closeCode.serviceRestart;
-  return PerdureError.is(error, "limit") ? closeCode.tryAgainLater : closeCode.internalError;
-}
-
-/** A close frame holds 123 bytes of reason; a message without its code would be cut anywhere. */
-function closeReason(error: unknown): string {
-  return PerdureError.is(error) ? error.code : "setup failed";
 }

@@ -5,6 +5,7 @@ import { createHost } from "perdure/node";
 import { Assistant } from "../../examples/start/assistant.ts";
 import type { AssistantMessage } from "../../examples/start/contract.ts";
 import { Conversations } from "../../examples/start/conversations.ts";
+import { helpers } from "../../examples/start/helpers.ts";
 
 const CHUNK = 500;
 
@@ -21,7 +22,7 @@ export async function seedConversation(id: string, messages: readonly AssistantM
   const dir = await mkdtemp(join(tmpdir(), "perdure-browser-"));
   const host = createHost({
     agents: { Conversations: Seeder },
-    subAgents: { Assistant },
+    subAgents: { Assistant, ...helpers },
     dir: join(dir, ".perdure"),
   });
   await host.getAgentByName(Seeder, "main").seed(id, messages);

@@ -1,11 +1,12 @@
 import { expect, test } from "vitest";
 import { Assistant } from "../../examples/start/assistant.ts";
+import { helpers } from "../../examples/start/helpers.ts";
 import { MAX_CONVERSATIONS, MAX_TITLE, UNTITLED } from "../../examples/start/contract.ts";
 import { Conversations, cutTitle } from "../../examples/start/conversations.ts";
 import { connect, openHost, tempDir } from "../host/open-host.ts";
 import { eventually, openList, openTalk, settings, startAgents, watchLog } from "./talk.ts";
 
-const agents = { agents: { Conversations }, subAgents: { Assistant } };
+const agents = { agents: { Conversations }, subAgents: { Assistant, ...helpers } };
 
 test("a conversation is listed once something was said, with its first message as title", async () => {
   settings();

@@ -5,6 +5,7 @@ import { onTestFinished, vi } from "vitest";
 import { Assistant } from "../../examples/start/assistant.ts";
 import type { ConversationsState } from "../../examples/start/contract.ts";
 import { Conversations } from "../../examples/start/conversations.ts";
+import { helpers } from "../../examples/start/helpers.ts";
 import { type ChatClient, connectTo, textIn, user } from "../chat/client.ts";
 import { connect, eventually, openHost, type Client } from "../host/open-host.ts";
 
@@ -24,7 +25,11 @@ export function watchLog(): string[] {
 }
 
 export function startAgents(dir?: string): Promise<ServedHost> {
-  return openHost({ agents: { Conversations }, subAgents: { Assistant }, ...(dir !== undefined && { dir }) });
+  return openHost({
+    agents: { Conversations },
+    subAgents: { Assistant, ...helpers },
+    ...(dir !== undefined && { dir }),
+  });
 }
 
 /** One conversation with its client. */

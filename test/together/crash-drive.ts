@@ -241,11 +241,16 @@ function expectCalls({ before, after, reference }: CrashOutcome<TreeResult>): vo
   }
 }
 
-/** Works on all of them, so many at a time. */
-export async function inTurns<T>(list: readonly T[], work: (item: T) => Promise<unknown>, atATime = 2): Promise<void> {
+/** Works on all of them, two at a time, until one fails. What is under way then comes to its end first. */
+export async function inTurns<T>(list: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
   const todo = [...list];
   const worker = async (): Promise<void> => {
-    for (let item = todo.shift(); item !== undefined; item = todo.shift()) await work(item);
+    try {
+      for (let item = todo.shift(); item !== undefined; item = todo.shift()) await work(item);
+    } finally {
+      todo.length = 0;
+    }
   };
-  await Promise.all(Array.from({ length: atATime }, worker));
+  const ends = await Promise.allSettled([worker(), worker()]);
+  for (const end of ends) if (end.status === "rejected") throw end.reason;
 }

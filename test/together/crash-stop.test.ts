@@ -96,7 +96,7 @@ test.for(MOMENTS.map((moment) => [moment.text, moment.layer, moment] as const))(
   { timeout: 2 * MATRIX_MS },
   async ([, , moment]) => {
     const commits = await withLives(program, (lives) => stopAndKill(lives, moment, NEVER));
-    expect(commits).toBeGreaterThan(moment.ends.length);
+    expect(commits).toBeGreaterThan(0);
     const points = Array.from({ length: commits + 1 }, (_, n) => n);
     await inTurns(points, async (n) => {
       try {

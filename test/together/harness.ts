@@ -161,13 +161,17 @@ export async function untilTrue<T>(look: () => Promise<T | false | undefined>, w
   }, what);
 }
 
-/** Lets time pass, a little at a time, until something is there. */
-export async function passUntil(clock: ManualClock, look: () => boolean, what: string, stepMs = 20): Promise<void> {
-  for (let i = 0; i < 500; i++) {
-    if (look()) return;
-    await clock.advance(stepMs);
-  }
-  throw new Error(`Never happened: ${what}`);
+/** Lets time pass, a little at a time, until something is there. What real sockets bring needs real time too. */
+export async function passUntil(clock: ManualClock, look: () => boolean, what: string, stepMs = 5): Promise<void> {
+  let moving = false;
+  await eventually(() => {
+    if (look()) return true;
+    if (!moving) {
+      moving = true;
+      void clock.advance(stepMs).finally(() => (moving = false));
+    }
+    return false;
+  }, what);
 }
 
 /** What the model was given for a tool call. */

@@ -59,7 +59,7 @@ test("a child that is ended again and again is given up; asking for the run agai
   const agent = await kit.agent();
   const run = agent.runAgentTool(Researcher, { input: "tea", runId: "one" });
   for (let life = 1; life <= 6; life++) {
-    await passUntil(kit.clock, () => lives.length === life && model.calls.length >= life, `life ${life}`);
+    await passUntil(kit.clock, () => lives.length === life && model.calls.length >= life, `life ${life}`, 50);
     agent.abortSubAgent(Researcher, "one");
   }
   await kit.clock.advance(1000);
@@ -85,7 +85,7 @@ test("what the model reads of a child that was given up: another try makes sense
   const agent = await kit.agent();
   const turn = kit.ask("Research tea.");
   for (let life = 1; life <= 6; life++) {
-    await passUntil(kit.clock, () => lives.length === life && model.calls.length >= life, `life ${life}`);
+    await passUntil(kit.clock, () => lives.length === life && model.calls.length >= life, `life ${life}`, 50);
     agent.abortSubAgent(Researcher, agent.listAgentToolRuns()[0]?.runId ?? "");
   }
   await passUntil(kit.clock, () => kit.model.calls.length === 2, "the parent's next call");

@@ -1,6 +1,6 @@
 // Checked by the compiler (`npm run check`), never run.
 import { jsonSchema, type LanguageModel, tool } from "ai";
-import { agent, Agent, callable, type HostedAgentClass, Think } from "perdure";
+import { agent, Agent, callable, type HostedAgentClass, type Think } from "perdure";
 import { createHost, findAgents, type FoundAgents, memoryStorage, serve } from "perdure/node";
 import { expectTypeOf } from "vitest";
 

@@ -1,6 +1,6 @@
 // What the built-in guide answers to a prompt: a pure function, so that the same conversation always goes the same way.
 import { CONTINUE_PROMPT } from "perdure";
-import type { DeleteFilesTool, TimeZoneTool, WeatherTool } from "../contract.ts";
+import type { DeleteFilesTool, ResearchTool, TidyUpTool, TimeZoneTool, WeatherTool } from "../contract.ts";
 import * as say from "./guide-text.ts";
 import type { ModelPrompt, PromptFile, PromptToolOutput } from "./model-types.ts";
 
@@ -8,17 +8,27 @@ import type { ModelPrompt, PromptFile, PromptToolOutput } from "./model-types.ts
 export interface GuideReply {
   readonly reasoning?: string;
   readonly text: string;
-  readonly call?: { readonly toolName: string; readonly input: unknown };
+  /** Made at once, side by side. */
+  readonly calls?: readonly { readonly toolName: string; readonly input: unknown }[];
   /** Fails with this text after everything else. */
   readonly error?: string;
 }
 
 /** The reply to what was said last; only the rest of it when a part was said before a crash. */
 export function replyTo(prompt: ModelPrompt): GuideReply {
+  return replyWith(prompt, replyToUser, replyToTools);
+}
+
+/** The same for any script: one answer to what the user said, one to what tools brought. */
+export function replyWith(
+  prompt: ModelPrompt,
+  toUser: (message: ModelPrompt[number] | undefined) => GuideReply,
+  toTools: (since: ModelPrompt) => GuideReply,
+): GuideReply {
   const lastUser = prompt.findLastIndex((message) => message.role === "user" && !asksToGoOn(message));
   const since = prompt.slice(lastUser + 1);
   const lastTool = since.findLastIndex(({ role }) => role === "tool");
-  const whole = lastTool === -1 ? replyToUser(prompt[lastUser]) : replyToTool(since[lastTool]);
+  const whole = lastTool === -1 ? toUser(prompt[lastUser]) : toTools(since.slice(0, lastTool + 1));
   return withoutSaid(whole, since.slice(lastTool + 1));
 }
 
@@ -27,7 +37,14 @@ function asksToGoOn({ content }: Extract<ModelPrompt[number], { role: "user" }>)
   return content.some((part) => part.type === "text" && part.text === CONTINUE_PROMPT);
 }
 
+/** An agent that worked in the background reports in a message of its own. */
+const REPORT = /^The background work of (.+?) (is done|failed|was stopped|was given up)/;
+
 const TOPICS: readonly { readonly asked: RegExp; readonly reply: (text: string) => GuideReply }[] = [
+  { asked: REPORT, reply: hearReport },
+  { asked: /background|meanwhile/i, reply: askLater },
+  { asked: /\bhelpers?\b|sub.?agents?|\bteam\b/i, reply: askHelpers },
+  { asked: /\bresearch/i, reply: (text) => ({ text: say.BEFORE_RESEARCH, calls: [research(text)] }) },
   { asked: /approv|delet|permission|confirm/i, reply: askApproval },
   { asked: /time.?zone|what time|\bbrowser|\bclient/i, reply: askTimeZone },
   { asked: /weather|forecast|temperature|\btools?\b/i, reply: askWeather },
@@ -49,10 +66,16 @@ function replyToUser(message: ModelPrompt[number] | undefined): GuideReply {
   if (message?.role !== "user") return introduction();
   const files = message.content.filter((part) => part.type === "file");
   if (files.length > 0) return { text: describeFiles(files) };
-  const text = message.content.map((part) => (part.type === "text" ? part.text : "")).join(" ");
+  const text = textOf(message);
   if (text.trim() === "") return introduction();
   const topic = TOPICS.find(({ asked }) => asked.test(text));
   return topic?.reply(text) ?? { text: say.NOT_UNDERSTOOD };
+}
+
+/** What a user wrote. */
+export function textOf(message: ModelPrompt[number] | undefined): string {
+  if (message?.role !== "user") return "";
+  return message.content.map((part) => (part.type === "text" ? part.text : "")).join(" ");
 }
 
 function introduction(): GuideReply {
@@ -66,26 +89,56 @@ function askWeather(text: string): GuideReply {
   const found = /\bin\s+(\p{L}[\p{L} .'’-]*)/iu.exec(text) ?? /\b(?:at|for)\s+(\p{L}[\p{L} .'’-]*)/iu.exec(text);
   const named = found?.[1]?.replace(/\s+(?:like|today|tomorrow|now|right now|please)\b.*$/i, "").replace(/[ .]+$/, "");
   const city = named === undefined || named === "" ? DEFAULT_CITY : named.slice(0, MAX_CITY);
-  return { text: say.BEFORE_WEATHER, call: { toolName: "weather", input: { city } satisfies WeatherTool["input"] } };
+  return { text: say.BEFORE_WEATHER, calls: [{ toolName: "weather", input: { city } satisfies WeatherTool["input"] }] };
 }
 
 function askApproval(): GuideReply {
   const input: DeleteFilesTool["input"] = { files: ["draft-1.md", "draft-2.md", "old-notes.txt"] };
-  return { text: say.BEFORE_DELETE, call: { toolName: "deleteFiles", input } };
+  return { text: say.BEFORE_DELETE, calls: [{ toolName: "deleteFiles", input }] };
 }
 
 function askTimeZone(): GuideReply {
   const input: TimeZoneTool["input"] = {};
-  return { text: say.BEFORE_TIME_ZONE, call: { toolName: "timeZone", input } };
+  return { text: say.BEFORE_TIME_ZONE, calls: [{ toolName: "timeZone", input }] };
 }
 
-function replyToTool(message: ModelPrompt[number] | undefined): GuideReply {
-  const result = message?.role === "tool" ? message.content.findLast((part) => part.type === "tool-result") : undefined;
-  if (result === undefined) return { text: say.NOTHING_TO_ADD };
-  return { text: closing(result.toolName, result.output) };
+const DEFAULT_TOPIC = "durable agents";
+const MAX_TOPIC = 60;
+
+function research(text: string, toolName: "research" | "researchLater" = "research") {
+  const found = /\bresearch(?:ing|es)?\s+(?:on\s+|about\s+)?(\p{L}[^.?!\n]*)/iu.exec(text)?.[1];
+  const named = found?.replace(/\s*\b(?:in the background|meanwhile|please)\b.*$/i, "").trim();
+  const topic = named === undefined || named === "" ? DEFAULT_TOPIC : named.slice(0, MAX_TOPIC);
+  return { toolName, input: { topic } satisfies ResearchTool["input"] };
 }
 
-function closing(toolName: string, output: PromptToolOutput): string {
+function askHelpers(text: string): GuideReply {
+  const folder: TidyUpTool["input"] = { folder: "drafts" };
+  return { text: say.BEFORE_HELPERS, calls: [research(text), { toolName: "tidyUp", input: folder }] };
+}
+
+function askLater(text: string): GuideReply {
+  return { text: say.BEFORE_LATER, calls: [research(text, "researchLater")] };
+}
+
+function hearReport(text: string): GuideReply {
+  const [, name = "", how = ""] = REPORT.exec(text) ?? [];
+  return { text: how === "is done" ? say.afterReport(name) : `${name} ${how}, so there is nothing to tell.` };
+}
+
+/** The results of the calls that were made last; several when they ran side by side. */
+function replyToTools(since: ModelPrompt): GuideReply {
+  const first = since.findLastIndex(({ role }) => role === "assistant") + 1;
+  const results = since
+    .slice(first)
+    .flatMap((message) => (message.role === "tool" ? message.content : []))
+    .filter((part) => part.type === "tool-result");
+  if (results.length === 0) return { text: say.NOTHING_TO_ADD };
+  return { text: results.map(({ toolName, output }) => closing(toolName, output)).join("\n\n") };
+}
+
+/** What is said when the tool has ended. */
+export function closing(toolName: string, output: PromptToolOutput): string {
   if (toolName === "deleteFiles" && isDenied(output)) {
     return "You said no, so nothing was deleted. The tool did not run.";
   }
@@ -93,7 +146,14 @@ function closing(toolName: string, output: PromptToolOutput): string {
   if (output.type === "error-text") return `The tool ${toolName} had no result: ${output.value}`;
   if (output.type === "error-json") return `The tool ${toolName} failed.`;
   const value = output.type === "json" ? output.value : undefined;
+  if (of(value, "ok") === "false") return `${inTheText(toolName)} brought nothing: ${of(value, "error")}`;
   switch (toolName) {
+    case "research":
+      return "The researcher is back. What it found is in its card above; open it to see all that it did, or to ask it more.";
+    case "tidyUp":
+      return `The tidier is back. ${output.type === "text" ? output.value : ""}`;
+    case "researchLater":
+      return "It is at work now, and I am free again: ask me something else. I tell you when it is done.";
     case "weather":
       return `In ${of(value, "city")} it is ${of(value, "celsius")} °C, ${of(value, "sky")}, with ${of(value, "windKmh")} km/h of wind. (The numbers are made up from the name of the city; the tool call is real.)`;
     case "deleteFiles":
@@ -118,7 +178,11 @@ function isDenied(output: PromptToolOutput): boolean {
 function of(value: unknown, name: string): string {
   const field: unknown = typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
   if (Array.isArray(field)) return field.map(String).join(", ");
-  return typeof field === "string" || typeof field === "number" ? String(field) : "(not told)";
+  return ["string", "number", "boolean"].includes(typeof field) ? String(field) : "(not told)";
+}
+
+function inTheText(toolName: string): string {
+  return toolName === "tidyUp" ? "The tidier" : "The researcher";
 }
 
 function describeFiles(files: readonly PromptFile[]): string {
@@ -163,6 +227,6 @@ function withoutSaid(whole: GuideReply, since: ModelPrompt): GuideReply {
   if (text === "" && !thought) return whole;
   if (!whole.text.startsWith(text)) return whole;
   const rest = whole.text.slice(text.length);
-  const isOver = rest === "" && whole.call === undefined && whole.error === undefined;
+  const isOver = rest === "" && whole.calls === undefined && whole.error === undefined;
   return { ...whole, reasoning: undefined, text: isOver ? `\n\n${say.NOTHING_TO_ADD}` : rest };
 }

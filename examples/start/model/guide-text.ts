@@ -1,6 +1,8 @@
 // What the built-in guide says. Plain text and markdown, nothing else.
 
 const MENU = `- **Call a tool**: "What is the weather in Lisbon?"
+- **Helpers**, agents that work for me side by side: "Show me helpers"
+- **Work in the background** that I tell you about later: "Research tea in the background"
 - **Ask for approval**: "Show me an approval"
 - **Use a tool of your browser**: "Which time zone am I in?"
 - **Formatted text**: "Show me some markdown"
@@ -73,6 +75,16 @@ export const AFTER_REASONING = `That was reasoning: it streams before the answer
 export const BEFORE_WEATHER = `Let me look that up. The tool runs on the server and takes a moment, so that you can see it work.`;
 
 export const BEFORE_DELETE = `I would like to delete three files, and that needs your approval. You can also reload this page, or restart the server, and answer later.`;
+
+export const BEFORE_RESEARCH = `I have a researcher look into that. It is an agent of its own: open it to see its conversation.`;
+
+export const BEFORE_HELPERS = `I have two helpers for that, and they work side by side. Each is an agent with a conversation, tools and a database of its own. The second one asks before it deletes anything: open it to answer.`;
+
+export const BEFORE_LATER = `I hand that to a researcher and do not wait for it.`;
+
+export function afterReport(name: string): string {
+  return `${name} has finished in the background, and I was told in the message above. That works with nobody connected, too, and after a restart of the server.`;
+}
 
 export const BEFORE_TIME_ZONE = `Only your browser knows that, so I ask it: this tool has no code on the server.`;
 

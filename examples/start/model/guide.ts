@@ -1,6 +1,6 @@
 import { generateId } from "ai";
 import { replyTo, type GuideReply } from "./guide-reply.ts";
-import type { Model, ModelCall, ModelStreamPart } from "./model-types.ts";
+import type { Model, ModelCall, ModelPrompt, ModelStreamPart } from "./model-types.ts";
 
 /** Milliseconds per word: readable, and slow enough to see it stream. */
 const DEFAULT_PACE_MS = 25;
@@ -17,8 +17,11 @@ export class GuideError extends Error {
   override readonly name = "GuideError";
 }
 
-/** The built-in script in the shape of a language model: it streams its reply word by word and needs no network. */
-export function guide(paceMs: number): Model {
+/**
+ * The built-in script in the shape of a language model: it streams its reply word by word and needs no network.
+ * `reply` is what it says; its helpers say other things.
+ */
+export function guide(paceMs: number, reply: (prompt: ModelPrompt) => GuideReply = replyTo): Model {
   return {
     specificationVersion: "v4",
     provider: "perdure",
@@ -26,12 +29,12 @@ export function guide(paceMs: number): Model {
     // It only tells what was sent, so nothing has to be downloaded for it.
     supportedUrls: { "*/*": [/.*/] },
     doGenerate: () => Promise.reject(new Error("The built-in guide only streams.")),
-    doStream: (call) => Promise.resolve({ stream: toStream(speak(replyTo(call.prompt), call, paceMs)) }),
+    doStream: (call) => Promise.resolve({ stream: toStream(speak(reply(call.prompt), call, paceMs)) }),
   };
 }
 
 async function* speak(
-  { reasoning, text, call, error }: GuideReply,
+  { reasoning, text, calls = [], error }: GuideReply,
   { abortSignal, prompt }: ModelCall,
   paceMs: number,
 ): AsyncGenerator<ModelStreamPart> {
@@ -52,7 +55,7 @@ async function* speak(
     if (type === "reasoning" || error === undefined) yield { type: `${type}-end`, id: type };
   }
   if (error !== undefined) return yield { type: "error", error: new GuideError(error) };
-  if (call !== undefined) {
+  for (const call of calls) {
     const toolCallId = `call_${generateId()}`;
     const input = JSON.stringify(call.input);
     yield { type: "tool-input-start", id: toolCallId, toolName: call.toolName };
@@ -62,7 +65,7 @@ async function* speak(
   }
   yield {
     type: "finish",
-    finishReason: { unified: call === undefined ? "stop" : "tool-calls", raw: undefined },
+    finishReason: { unified: calls.length === 0 ? "stop" : "tool-calls", raw: undefined },
     usage: {
       inputTokens: { total: prompt.length, noCache: prompt.length, cacheRead: 0, cacheWrite: 0 },
       outputTokens: { total: words, text: words, reasoning: 0 },

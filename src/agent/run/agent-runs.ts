@@ -328,7 +328,7 @@ export class AgentRuns implements Feature, Work {
         if (this.#own.halted || milestones.has(milestone.sequence)) return;
         milestones.add(milestone.sequence);
         events.tell(run.runId, [milestoneFrame(run, milestone, live.count)]);
-        const { name, sequence: _sequence, ...rest } = milestone;
+        const { name, sequence: _sequence, chunks: _chunks, ...rest } = milestone;
         this.#reported(run, { ...rest, milestone: name });
         detached.reached(run.runId, milestone);
       },

@@ -79,9 +79,10 @@ export class ChildProgress {
 }
 
 function checked({ fraction, message, phase, data, milestone }: AgentToolProgress): AgentProgress {
-  if (fraction !== undefined && !(fraction >= 0 && fraction <= 1)) {
+  if (fraction !== undefined && !(typeof fraction === "number" && fraction >= 0 && fraction <= 1)) {
     throw new PerdureError("bad_input", "`fraction` must be a number from 0 to 1.");
   }
+  if (data !== undefined) writeJson(data, "`data`");
   if (milestone === "") throw new PerdureError("bad_input", "`milestone` must have a name.");
   return {
     ...(fraction !== undefined && { fraction }),

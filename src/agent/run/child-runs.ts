@@ -3,17 +3,9 @@ import { newId } from "../../id.ts";
 import type { Follower } from "../../live/live-chat.ts";
 import { tryParseJson } from "../../message/json.ts";
 import { pendingInteractions } from "../../message/tool-answer.ts";
-import { isToolPart, type UIMessage } from "../../message/types.ts";
+import type { UIMessage } from "../../message/types.ts";
 import type { AgentHost } from "../../port.ts";
-import {
-  endRun,
-  insertRun,
-  openRuns,
-  readRun,
-  runOfTurn,
-  type RunRow,
-  setRunTurns,
-} from "../../store/run.ts";
+import { endRun, insertRun, openRuns, readRun, runOfTurn, type RunRow, setRunTurns } from "../../store/run.ts";
 import { countChunks, readChunks } from "../../store/stream.ts";
 import { isOpen, readTurn, type TurnRow } from "../../store/turn.ts";
 import { save } from "../../turn/save.ts";
@@ -23,6 +15,7 @@ import type { ChatRoom } from "../chat-feature.ts";
 import { parentPath } from "../sub-agents.ts";
 import { ChildProgress } from "./child-progress.ts";
 import { nextRunMove, type RunMove } from "./child-state.ts";
+import { deniedChunks } from "./denied-chunks.ts";
 import type {
   AgentToolChildHooks,
   AgentToolChunk,
@@ -173,7 +166,8 @@ export class ChildRuns {
       if (last === undefined || !this.#goesOn(run, last, turn)) continue;
       const first = last[1] + countChunks(this.#host, last[0]);
       setRunTurns(this.#host, run.runId, JSON.stringify([...turnsOf(run), [turn.seq, first, turn.id]]));
-      for (const tail of this.#tails) if (tail.runId === run.runId) this.#give(tail, this.#denied(turn.answerId));
+      const denied = turn.answerId === null ? [] : deniedChunks(this.#messages().get(turn.answerId));
+      for (const tail of this.#tails) if (tail.runId === run.runId) this.#give(tail, denied);
     }
   }
 
@@ -300,22 +294,12 @@ export class ChildRuns {
 
   #stored(run: RunRow, from: number): AgentToolChunk[] {
     const last = lastTurnOf(run);
-    const answerId = last === undefined ? undefined : readTurn(this.#host, last[2])?.answerId;
+    const answerId = last && readTurn(this.#host, last[2])?.answerId;
     const chunks: AgentToolChunk[] = turnsOf(run).flatMap(([seq, first]) => {
       const start = Math.max(0, from - first);
       return readChunks(this.#host, seq, start).map((body, i) => ({ body, sequence: first + start + i }));
     });
-    return [...chunks, ...this.#denied(answerId ?? null)];
-  }
-
-  /** Calls that were not allowed. No turn says so: it is in the message only, and those who follow see no messages. */
-  #denied(answerId: string | null): AgentToolChunk[] {
-    const answer = answerId === null ? undefined : this.#messages().get(answerId);
-    return (answer?.parts ?? []).flatMap((part) =>
-      isToolPart(part) && part.state === "output-denied"
-        ? [{ sequence: undefined, body: JSON.stringify({ type: "tool-output-denied", toolCallId: part.toolCallId }) }]
-        : [],
-    );
+    return answerId == null ? chunks : [...chunks, ...deniedChunks(this.#messages().get(answerId))];
   }
 
   #inspect(run: RunRow): AgentToolRunInspection {

@@ -75,8 +75,8 @@ export class DetachedRuns {
   }
 
   /**
-   * Tells the agent how a run ended. Called from the queue, which calls again what did not return: so a hook that is
-   * synchronous is called exactly once, others at least once.
+   * Tells the agent how a run ended. Called from the queue, which calls again what did not return: so a method that is
+   * synchronous is called exactly once, others at least once. After too many tries that threw it is given up.
    */
   deliver(payload: unknown): void | Promise<void> {
     const { runId, result } = payload as { runId: string; result: AgentToolLifecycleResult };
@@ -86,15 +86,19 @@ export class DetachedRuns {
     const info = { ...toInfo(run), status: result.status };
     const onFinish = config.onFinish === undefined ? undefined : this.#hooks.method(config.onFinish);
     const steps = [
-      () => this.#hooks.onAgentToolFinish(info, result),
+      () => this.#watched(() => this.#hooks.onAgentToolFinish(info, result)),
       () => onFinish?.(info, result),
       () => (onFinish === undefined ? this.#notify(run, config, result) : undefined),
     ];
     return inOrder(steps);
   }
 
-  /** A run has reached a milestone: the conversation is told of those that it asked for, once each. */
+  /** A run has reached a milestone: the conversation is told of those that it asked for, once each. Does not throw. */
   reached(runId: string, milestone: AgentToolMilestone): void {
+    this.#watched(() => this.#tell(runId, milestone));
+  }
+
+  #tell(runId: string, milestone: AgentToolMilestone): void {
     const run = readAgentRun(this.#own.host, runId);
     const wish = run && detachedOf(run)?.onMilestones;
     const conversation = this.#hooks.conversation();
@@ -121,6 +125,17 @@ export class DetachedRuns {
       agentToolRunId: run.runId,
       ...(source !== undefined && { source }),
     });
+  }
+
+  /** Who only watches holds nothing up. */
+  #watched(hook: () => unknown): unknown {
+    const failed = (thrown: unknown) => this.#hooks.failed(thrown);
+    try {
+      const result = hook();
+      return result instanceof Promise ? result.catch(failed) : result;
+    } catch (thrown) {
+      return failed(thrown);
+    }
   }
 
   #deadline(run: AgentRunRow): [at: number, reason: "budget-exceeded" | "no-progress"] {

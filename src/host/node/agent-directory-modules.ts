@@ -1,4 +1,4 @@
-import { registerHooks } from "node:module";
+import * as nodeModule from "node:module";
 import { sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { PerdureError } from "../../error.ts";
@@ -35,8 +35,9 @@ export class ModuleGraph {
    */
   constructor(root: string) {
     this.#root = root + sep;
-    // Newer than the oldest Node that the rest runs on.
-    if ((registerHooks as typeof registerHooks | undefined) === undefined) {
+    // Newer than the oldest Node that the rest runs on, where an import of this name would not even link.
+    const { registerHooks }: Partial<Pick<typeof nodeModule, "registerHooks">> = nodeModule;
+    if (registerHooks === undefined) {
       throw new PerdureError("bad_config", `Watching agents needs Node 22.15 or later, not ${process.version}.`);
     }
     this.#hooks = registerHooks({
