@@ -115,9 +115,64 @@ const SHOTS: readonly Shot[] = [
   { name: "gone", play: (tab) => tab.open("/c/not%20an%20id", "closed") },
 ];
 
+/** The states of helpers, in a conversation of their own. */
+const HELPER_SHOTS: readonly Shot[] = [
+  {
+    name: "helpers-working",
+    play: async (tab) => {
+      await tab.send("Show me helpers");
+      await tab.page.locator('[data-testid="run"][data-state="waiting"]').waitFor();
+      await tab.at("run-progress").waitFor();
+    },
+  },
+  {
+    name: "helpers-writing",
+    play: (tab) => tab.page.locator('[data-testid="run-words"] li').nth(1).waitFor(),
+  },
+  {
+    name: "helper-open",
+    play: async (tab) => {
+      await tab.page.locator('[data-state="waiting"]').getByTestId("run-open").click();
+      await tab.at("approval").waitFor();
+    },
+  },
+  {
+    name: "helper-answered",
+    play: async (tab) => {
+      await tab.at("approve").click();
+      await tab.at("approval").waitFor({ state: "hidden" });
+      await tab.settles();
+    },
+  },
+  {
+    name: "helpers-done",
+    play: async (tab) => {
+      await tab.at("back").click();
+      await tab.page.locator('[data-testid="run"][data-state="done"]').nth(1).waitFor();
+      await tab.settles();
+    },
+  },
+  {
+    name: "helper-stopped",
+    play: async (tab) => {
+      await tab.send("Research tea in the background");
+      await tab.at("run-stop").click();
+      await tab.page.locator('[data-testid="run"][data-state="stopped"]').waitFor();
+      await tab.page.locator('.message[data-agent="true"]').waitFor();
+      await tab.settles();
+    },
+  },
+];
+
 const PICTURE = `<svg xmlns="http://www.w3.org/2000/svg" width="320" height="180"><rect width="320" height="180" fill="teal"/><circle cx="160" cy="90" r="60" fill="gold"/></svg>`;
 
-async function play(app: App, browser: Browser, size: (typeof SIZES)[number], colorScheme: "light" | "dark") {
+async function play(
+  shots: readonly Shot[],
+  app: App,
+  browser: Browser,
+  size: (typeof SIZES)[number],
+  colorScheme: "light" | "dark",
+) {
   const context = await browser.newContext({
     viewport: size,
     colorScheme,
@@ -127,7 +182,7 @@ async function play(app: App, browser: Browser, size: (typeof SIZES)[number], co
   const page = await context.newPage();
   const tab = new Tab(page, app.url, watchTrouble(page));
   await tab.open("/");
-  for (const [index, shot] of SHOTS.entries()) {
+  for (const [index, shot] of shots.entries()) {
     await shot.play(tab);
     await page.evaluate(() => {
       for (const animation of document.getAnimations()) {
@@ -142,11 +197,15 @@ async function play(app: App, browser: Browser, size: (typeof SIZES)[number], co
   await context.close();
 }
 
+/** `npm run screenshots -- helpers` takes those of helpers only. */
+const chosen = process.argv.includes("helpers") ? [HELPER_SHOTS] : [SHOTS, HELPER_SHOTS];
 await rm(folder, { recursive: true, force: true });
 await mkdir(folder, { recursive: true });
 const [app, browser] = await Promise.all([startApp({ delayMs: DELAY_MS }), launchBrowser()]);
 try {
-  for (const size of SIZES) await Promise.all(SCHEMES.map((scheme) => play(app, browser, size, scheme)));
+  for (const size of SIZES) {
+    for (const shots of chosen) await Promise.all(SCHEMES.map((scheme) => play(shots, app, browser, size, scheme)));
+  }
 } finally {
   await browser.close();
   await app.close();

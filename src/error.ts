@@ -35,6 +35,8 @@ export type PerdureErrorCode =
   | "agent_gone"
   /** A bound was reached: sizes, counts, queues. */
   | "limit"
+  /** The body of a request that is larger than its host takes. */
+  | "too_large"
   /** Something took longer than it was given. */
   | "timeout"
   /** The connection was lost, or left, before the answer came. */

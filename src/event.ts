@@ -11,6 +11,8 @@ export interface AgentEvents {
   "connection:closed": { connectionId: string; code: number; reason: string };
   "connection:dropped": { connectionId: string; reason: string };
   "frame:refused": { connectionId: string; reason: string };
+  /** A page of an origin that the host does not let in wanted to reach the agent. It was not woken for it. */
+  "origin:refused": { origin: string; method: string; approach: "request" | "socket" };
   "state:changed": { source: string };
   "state:refused": { source: string; reason: string };
   "rpc:called": { method: string; durationMs: number; ok: boolean; error?: string };

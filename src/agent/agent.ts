@@ -5,7 +5,7 @@ import { Hosting } from "./hosted.ts";
 import { type AgentParts, parts } from "./parts.ts";
 import { AgentRuns } from "./run/agent-runs.ts";
 import { bookCall, type Booked, type CallNote } from "./run/book-calls.ts";
-import { runHooksOf, type TurnKeeper, turnKeeper } from "./run/turn-keeper.ts";
+import { runHooksOf, type TurnKeeper, turnKeeper, turnOver } from "./run/turn-keeper.ts";
 import type {
   AgentToolLifecycleResult,
   AgentToolProgressSnapshot,
@@ -167,6 +167,11 @@ export class Agent<State = unknown, Props = unknown> extends WorkingAgent<State,
   /** @internal */
   get [turnKeeper](): TurnKeeper | undefined {
     return undefined;
+  }
+
+  /** @internal */
+  [turnOver](turnId: string): void {
+    this.#runs.turnEnded(turnId);
   }
 
   /** Deletes this agent, its children, everything stored, and closes its connections. It may be made anew by its name. */

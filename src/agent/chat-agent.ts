@@ -21,7 +21,7 @@ import { chatTurnKeeper } from "./run/chat-turn-keeper.ts";
 import { ChildRuns } from "./run/child-runs.ts";
 import { describeCompletion, describeMilestone, lastText, summaryOf } from "./run/describe.ts";
 import { payersOf } from "./run/run-payers.ts";
-import { type TurnKeeper, turnKeeper } from "./run/turn-keeper.ts";
+import { type TurnKeeper, turnKeeper, turnOver } from "./run/turn-keeper.ts";
 import type {
   AgentToolChunk,
   AgentToolLifecycleResult,
@@ -97,7 +97,10 @@ export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<
           return this[childRuns].wanted(turn);
         },
       }),
-      responded: (result) => as(() => this.onChatResponse(result)),
+      responded: (result) => {
+        this[turnOver](result.requestId);
+        return as(() => this.onChatResponse(result));
+      },
       recover: (recovery) => as(() => this.onChatRecovery(recovery)),
       sanitize: (message) => this.sanitizeMessageForPersistence(message),
       repairToolPart: (part, message) => this.repairInterruptedToolPart(part, message),

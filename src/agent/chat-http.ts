@@ -1,4 +1,4 @@
-import { errorText, PerdureError } from "../error.ts";
+import { PerdureError } from "../error.ts";
 import { newId } from "../id.ts";
 import { STREAM_HEADERS, streamTurn } from "../live/sse.ts";
 import type { LiveChat } from "../live/live-chat.ts";
@@ -9,7 +9,7 @@ import type { ToolAnswer } from "../turn/tool-answers.ts";
 import { parseChatBody } from "../wire/chat-body.ts";
 import { MAX_ID_LENGTH } from "../wire/parse.ts";
 import { answerInboxRequest } from "./chat-inbox-http.ts";
-import { decodeSegment, readBody } from "./request-body.ts";
+import { decodeSegment, readBody, refuseInput } from "./request-body.ts";
 
 /*
  * The chat over plain HTTP, for clients without WebSocket, under the agent's own address:
@@ -67,8 +67,7 @@ export async function answerChatRequest(
         return new Response("Method Not Allowed", { status: 405 });
     }
   } catch (thrown) {
-    if (!PerdureError.is(thrown, "bad_input")) throw thrown;
-    return Response.json({ error: { code: thrown.code, message: errorText(thrown) } }, { status: 400 });
+    return refuseInput(thrown);
   }
 }
 

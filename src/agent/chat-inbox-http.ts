@@ -1,10 +1,10 @@
-import { errorText, PerdureError } from "../error.ts";
+import { PerdureError } from "../error.ts";
 import { isRecord } from "../message/json.ts";
 import { readTurn } from "../store/turn.ts";
 import type { Chat } from "../turn/chat.ts";
 import { editInbox, inboxStanding, listInbox, moveInbox, type NotWaiting, withdrawInbox } from "../turn/inbox.ts";
 import { readReceipt } from "../turn/steer.ts";
-import { decodeSegment, readBody } from "./request-body.ts";
+import { decodeSegment, readBody, refuseInput } from "./request-body.ts";
 
 /*
  * What waits for its turn, over plain HTTP, under the agent's own address:
@@ -46,9 +46,7 @@ export async function answerInboxRequest(
         return notAllowed("GET, PATCH, DELETE");
     }
   } catch (thrown) {
-    const status = PerdureError.is(thrown, "bad_input") ? 400 : PerdureError.is(thrown, "bad_state") ? 409 : undefined;
-    if (status === undefined || !PerdureError.is(thrown)) throw thrown;
-    return Response.json({ error: { code: thrown.code, message: errorText(thrown) } }, { status });
+    return refuseInput(thrown);
   }
 }
 

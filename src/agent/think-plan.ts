@@ -79,6 +79,7 @@ export class ThinkPlan {
   readonly extraTools = new Map<string, ToolSet>();
   /** Structured output and other settings for one turn. In memory too. */
   readonly extraConfig = new Map<string, TurnConfig>();
+  readonly #lostFiles = new Set<string>();
   #ledger: Ledger | undefined;
   #book: CallBook | undefined;
   #plan: StepPlan | undefined;
@@ -185,6 +186,7 @@ export class ThinkPlan {
       classify: async (error) =>
         (await as(() => agent.classifyChatError(error), turn())) ?? classifyProviderError(error),
       explain: (error, context) => as(() => this.#explain(error, context), turn()),
+      fileLost: (url, error) => this.#fileLost(url, error),
       keep: (text) => this.#keep(text),
       payers: (turn) => payersOf(this.#host, turn),
     };
@@ -248,6 +250,13 @@ export class ThinkPlan {
     if (told !== error && told !== undefined) return typeof told === "string" ? told : errorText(told);
     const { stage, classification = "unknown" satisfies ChatErrorClassification } = context;
     return stage === "stream" ? describeProviderError(error, classification) : errorText(error);
+  }
+
+  /** Said once in a life: each turn of the conversation asks for the file again. */
+  #fileLost(url: string, error: unknown): void {
+    if (this.#lostFiles.has(url)) return;
+    this.#lostFiles.add(url);
+    this.#failed(error);
   }
 
   async #keep(text: string): Promise<string | undefined> {

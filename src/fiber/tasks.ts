@@ -14,6 +14,7 @@ import {
 import { cutTooOften, wasCutTooOften } from "./attempt.ts";
 import { type Outcome, runCallback } from "./callback.ts";
 import { DueWork } from "./due-work.ts";
+import { encodeJson } from "./json.ts";
 import type { CheckedTask } from "./task-check.ts";
 import { changesFor, moveAfter, type TaskMove } from "./task-move.ts";
 import type { ScheduledTaskContext } from "./task-types.ts";
@@ -26,7 +27,10 @@ export interface TaskHooks {
   readonly agentId: string;
   /** Runs code of the user as the agent. Throws what it throws. */
   as<T>(work: () => T): T;
-  /** Stores a turn that answers `prompt`, once per occurrence. In a transaction that may be undone: it starts nothing. */
+  /**
+   * Stores a turn that answers `prompt`, once per occurrence. In a transaction that may be undone: it starts nothing.
+   * If it throws, that is taken for trouble of the store, and it is called again.
+   */
   accept(prompt: string, occurrence: ScheduledTaskContext): void;
   /** What `accept` stored is committed. Must not throw. */
   accepted(): void;
@@ -188,7 +192,12 @@ function occurrenceOf(agentId: string, task: CheckedTask, due: number): Schedule
   };
 }
 
+/** Refuses here what could not be stored: once there is a text to store, only a full disk may be in its way. */
 function checkPrompt(id: string, text: unknown): string {
-  if (typeof text === "string" && text.trim() !== "") return text;
-  throw new PerdureError("bad_input", `The prompt of the scheduled task "${id}" must return a text that is not empty.`);
+  const what = `The prompt of the scheduled task "${id}"`;
+  if (typeof text !== "string" || text.trim() === "") {
+    throw new PerdureError("bad_input", `${what} must return a text that is not empty.`);
+  }
+  encodeJson(text, what);
+  return text;
 }

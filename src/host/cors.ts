@@ -14,6 +14,14 @@ export function corsHeaders(cors: Cors | undefined): Readonly<Record<string, str
   return cors === true ? OPEN : cors;
 }
 
+/** The origin that a setting names, or `*`; `undefined` when it names none. */
+export function allowedOrigin(cors: Cors | undefined): string | undefined {
+  const named = Object.entries(corsHeaders(cors) ?? {}).find(
+    ([name]) => name.toLowerCase() === "access-control-allow-origin",
+  );
+  return named?.[1].trim();
+}
+
 /** `response` with the headers added. A response made by `fetch` cannot be changed, hence the copy. */
 export function withHeaders(response: Response, headers: Readonly<Record<string, string>> | undefined): Response {
   if (headers === undefined) return response;

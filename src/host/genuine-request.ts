@@ -1,12 +1,19 @@
+import { PerdureError } from "../error.ts";
+
+/** What is still read, and thrown away, of a body that is too large: who sends it shall be able to read the answer. */
+const MAX_DISCARDED_BYTES = 64 * 1024 * 1024;
+
 /**
- * The request as an object of the platform's own class. Some servers hand out light look-alikes, which
- * `new Request(request, …)` and `fetch(request)` refuse and which lack newer methods; hooks and agents must not
- * have to know. A genuine one is returned as it is; else the body streams through, and the look-alike must not be
- * read any more.
+ * The request as an object of the platform's own class, with a bounded body. Some servers hand out light look-alikes,
+ * which `new Request(request, …)` and `fetch(request)` refuse and which lack newer methods; hooks and agents must not
+ * have to know. The body streams through, and fails with `too_large` past `maxBytes`; `request` must not be read any more.
+ * @throws PerdureError `too_large` when the request says already that its body is.
  */
-export function genuineRequest(request: Request): Request {
-  if (Object.getPrototypeOf(request) === Request.prototype) return request;
-  return rebuild(request, request.url, hasBody(request) ? whenRead(() => request.body) : null);
+export function boundedRequest(request: Request, maxBytes: number): Request {
+  if (Number(request.headers.get("content-length")) > maxBytes) throw tooLarge(maxBytes);
+  const genuine = Object.getPrototypeOf(request) === Request.prototype;
+  if (genuine && request.body === null) return request;
+  return rebuild(request, request.url, hasBody(request) ? whenRead(() => request.body, maxBytes) : null);
 }
 
 /** The same request with another path. The body streams through. */
@@ -33,18 +40,41 @@ function hasBody({ method }: Request): boolean {
  * Asks for the body only when somebody reads it: a server that was asked for one no longer throws an unread upload
  * away by itself, and the connection would stall.
  */
-function whenRead(open: () => Request["body"]): ReadableStream<Uint8Array<ArrayBuffer>> {
+function whenRead(open: () => Request["body"], maxBytes: number): ReadableStream<Uint8Array<ArrayBuffer>> {
   let reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>> | undefined;
+  let bytes = 0;
   return new ReadableStream(
     {
       async pull(controller) {
         reader ??= open()?.getReader();
         const next = await reader?.read();
-        if (next?.value === undefined) controller.close();
-        else controller.enqueue(next.value);
+        if (reader === undefined || next?.value === undefined) return controller.close();
+        bytes += next.value.byteLength;
+        if (bytes <= maxBytes) return controller.enqueue(next.value);
+        controller.error(tooLarge(maxBytes));
+        void discard(reader);
       },
       cancel: (reason) => reader?.cancel(reason),
     },
     { highWaterMark: 0 },
   );
+}
+
+/** Reads on for nobody. Ends with the body, with its connection, or when it is too much even for that. */
+async function discard(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+  let bytes = 0;
+  try {
+    while (bytes <= MAX_DISCARDED_BYTES) {
+      const { value } = await reader.read();
+      if (value === undefined) return;
+      bytes += value.byteLength;
+    }
+    await reader.cancel();
+  } catch {
+    // Whoever sent it has gone.
+  }
+}
+
+function tooLarge(maxBytes: number): PerdureError {
+  return new PerdureError("too_large", `The body is larger than ${maxBytes} bytes, the most that this host takes.`);
 }

@@ -4,9 +4,12 @@ import { type AgentAddress, parseAddress, parseChildAddress } from "../wire/addr
 import { agentId } from "../wire/agent-path.ts";
 import { checkVerdict, isRequest, isResponse } from "../wire/fetch-object.ts";
 import { corsHeaders, type Cors, withHeaders } from "./cors.ts";
-import { genuineRequest, withPath } from "./genuine-request.ts";
+import { boundedRequest, withPath } from "./genuine-request.ts";
+import type { Approach, OriginGate, Origins } from "./origin.ts";
 import type { Registry } from "./registry.ts";
 import type { Runtime } from "./runtime.ts";
+
+const MAX_ORIGIN_LENGTH = 200;
 
 /** Refuses (a Response), replaces (a Request) or lets pass (nothing). May be slow; throwing answers 500. */
 export type BeforeHook = (
@@ -20,6 +23,14 @@ export interface RouteOptions {
   readonly prefix?: string;
   /** Cross-origin access for HTTP. Default off. */
   readonly cors?: Cors;
+  /**
+   * Pages of which other origins may open sockets and send requests that change something, beside the host's own, those
+   * that `cors` names, and all of this machine when the host is on it too. Others are refused with 403. Requests without
+   * an `Origin` header do not come from a page and are let in.
+   */
+  readonly origins?: Origins;
+  /** Largest body of a request to an agent, in bytes; more is refused with 413. Default 32 MiB. */
+  readonly maxBodyBytes?: number;
   /** Before an HTTP request reaches its agent, and before that agent is woken. */
   readonly onBeforeRequest?: BeforeHook;
   /** Before a socket reaches its agent. A 4xx response makes the public clients give up; others, try again. */
@@ -29,16 +40,23 @@ export interface RouteOptions {
 /** Where a request goes, or what it is answered with. */
 export type Destination =
   | { readonly kind: "agent"; readonly path: AgentPath; readonly rest: string; readonly request: Request }
-  | { readonly kind: "answer"; readonly response: Response }
+  /** `reason`: what a socket is closed with instead. */
+  | { readonly kind: "answer"; readonly response: Response; readonly reason?: string }
   | { readonly kind: "not-ours" };
+
+/** The options of a router, read. */
+export interface RouteRules extends Omit<RouteOptions, "origins"> {
+  readonly admits: OriginGate;
+  readonly maxBodyBytes: number;
+}
 
 /** Finds the agent of a request, asks the hooks and the gates on the way, and hands it over. */
 export class Router {
   readonly #runtime: Runtime;
   readonly #registry: Registry;
-  readonly #options: RouteOptions;
+  readonly #options: RouteRules;
 
-  constructor(runtime: Runtime, registry: Registry, options: RouteOptions) {
+  constructor(runtime: Runtime, registry: Registry, options: RouteRules) {
     this.#runtime = runtime;
     this.#registry = registry;
     this.#options = options;
@@ -53,7 +71,9 @@ export class Router {
       if (headers !== undefined && request.method === "OPTIONS") return new Response(null, { headers });
       // No Request can hold this method, and nobody should serve it.
       if (request.method === "TRACE") throw new Refusal(405, "Method Not Allowed");
-      const destination = await this.#resolve(genuineRequest(request), address, "onBeforeRequest");
+      const bounded = boundedRequest(request, this.#options.maxBodyBytes);
+      this.#admit(bounded, address.path, "request");
+      const destination = await this.#resolve(bounded, address, "onBeforeRequest");
       if (destination.kind !== "agent") return withHeaders(destination.response, headers);
       return withHeaders(await this.#deliver(destination), headers);
     } catch (thrown) {
@@ -66,9 +86,33 @@ export class Router {
     try {
       const address = this.#address(request, root);
       if (address.kind === "not-ours") return address;
+      this.#admit(request, address.path, "socket");
       return await this.#resolve(request, address, "onBeforeConnect");
     } catch (thrown) {
-      return { kind: "answer", response: failure(thrown) };
+      const reason = thrown instanceof Refusal ? thrown.reason : undefined;
+      return { kind: "answer", response: failure(thrown), ...(reason !== undefined && { reason }) };
+    }
+  }
+
+  /** Keeps the pages of strangers out, before any hook or agent hears of them. */
+  #admit(request: Request, path: AgentPath, approach: Approach): void {
+    if (this.#admits(request, path, approach)) return;
+    const origin = (request.headers.get("origin") ?? "").slice(0, MAX_ORIGIN_LENGTH);
+    this.#runtime.publish(path, agentId(path), "origin:refused", { origin, method: request.method, approach });
+    throw new Refusal(
+      403,
+      `Pages of the origin ${origin} may not do this. If they should, set \`origins: [${JSON.stringify(origin)}]\` of ` +
+        "serve() or createHost(). If it is the host's own page, a proxy between them must pass the Host header on.",
+      "origin not allowed: see the option `origins` of the host",
+    );
+  }
+
+  #admits(request: Request, path: AgentPath, approach: Approach): boolean {
+    try {
+      return this.#options.admits(request, approach);
+    } catch (thrown) {
+      this.#failed(path, "origins", thrown);
+      throw new Refusal(500, "Internal Server Error");
     }
   }
 
@@ -121,12 +165,15 @@ export class Router {
     try {
       return checkVerdict(await this.#options[hook]?.(request, agent), hook);
     } catch (thrown) {
-      const path: AgentPath = [agent];
-      const id = agentId(path);
-      this.#runtime.publish(path, id, "agent:failed", { stage: hook, error: errorText(thrown) });
-      console.error(`[${id}] ${hook}:`, thrown);
+      this.#failed([agent], hook, thrown);
       throw thrown;
     }
+  }
+
+  #failed(path: AgentPath, stage: string, thrown: unknown): void {
+    const id = agentId(path);
+    this.#runtime.publish(path, id, "agent:failed", { stage, error: errorText(thrown) });
+    console.error(`[${id}] ${stage}:`, thrown);
   }
 
   #deliver({ path, rest, request }: Extract<Destination, { kind: "agent" }>): Promise<Response> {
@@ -140,9 +187,11 @@ export class Router {
 
 class Refusal extends Error {
   readonly status: number;
-  constructor(status: number, text: string) {
+  readonly reason: string | undefined;
+  constructor(status: number, text: string, reason?: string) {
     super(text);
     this.status = status;
+    this.reason = reason;
   }
 }
 
@@ -160,6 +209,7 @@ const STATUS: Partial<Record<PerdureError["code"], number>> = {
   unknown_agent: 404,
   not_found: 404,
   read_only: 403,
+  too_large: 413,
   limit: 503,
   host_stopped: 503,
   disk_full: 507,

@@ -138,13 +138,18 @@ export class LiveChat implements ChatOutput {
     return sockets.map((socket) => ({ socket, watches: isEmpty && !waiting.isOwn(socket, turn) }));
   }
 
-  /** Who has not taken the stream by its end is given all of it, as if it had done so just now. */
+  /**
+   * Who has not taken the stream by its end is given all of it, as if it had done so just now. Not who goes on with a
+   * continuation: the public hook may lack what that goes on from, and does well with the end and the conversation.
+   */
   #giveRest(turn: TurnRow): void {
     const chunks = this.#last?.turn === turn.id ? this.#last.chunks : [];
     this.#last = undefined;
     for (const socket of this.#audience.withheld()) {
-      Object.assign(this.#audience.of(socket), { withheld: false, given: turn.id });
-      this.replay(socket, turn, chunks, true);
+      const standing = this.#audience.of(socket);
+      const goesOn = turn.continuation === 1 && standing.asked && !standing.gaveUp;
+      Object.assign(standing, { withheld: false, given: turn.id });
+      if (!goesOn) this.replay(socket, turn, chunks, true);
     }
   }
 

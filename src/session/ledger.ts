@@ -226,8 +226,8 @@ export class Ledger {
   }
 
   /** Nobody will tell the end of these calls any more: those that are open were cut. @returns how many. */
-  closeCalls(is: (id: string) => boolean): number {
-    return this.#closeAll(({ id }) => is(id));
+  closeCalls(is: (call: Pick<UsageRow, "id" | "turnId">) => boolean): number {
+    return this.#closeAll(is);
   }
 
   /** A turn has ended: calls of it that nobody heard the end of were cut. */

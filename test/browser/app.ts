@@ -19,8 +19,8 @@ export interface App {
   kill(): Promise<void>;
   /** Starts it again where it was: same folder, same port. */
   restart(): Promise<void>;
-  /** What the server has stored of a conversation. */
-  stored(conversation: string): Promise<AssistantMessage[]>;
+  /** What the server has stored of a conversation, or of the helper at this address below it. */
+  stored(conversation: string, helper?: string): Promise<AssistantMessage[]>;
   /** Kills it and forgets the folder. */
   close(): Promise<void>;
 }
@@ -108,8 +108,10 @@ export async function startApp(options: AppOptions = {}): Promise<App> {
       life = start(port);
       await whenRunning(life);
     },
-    async stored(conversation) {
-      const answer = await fetch(`${url}/agents/conversations/main/sub/assistant/${conversation}/get-messages`);
+    async stored(conversation, helper) {
+      const below = helper === undefined ? "" : `/sub/${helper}`;
+      const path = `/agents/conversations/main/sub/assistant/${conversation}${below}/get-messages`;
+      const answer = await fetch(url + path);
       if (!answer.ok) throw new Error(`get-messages: ${answer.status} ${await answer.text()}`);
       return (await answer.json()) as AssistantMessage[];
     },

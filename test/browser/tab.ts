@@ -87,9 +87,15 @@ export class Tab {
     return this.answers().last();
   }
 
-  /** The id of the conversation that is shown. */
+  /** The id of the conversation that is shown, also when a helper of it is. */
   conversation(): string {
-    return new URL(this.page.url()).pathname.replace(/^\/c\//, "");
+    return new URL(this.page.url()).pathname.split("/")[2] ?? "";
+  }
+
+  /** The card of the helper with this name, in any state or in one. */
+  run(name: string, state?: string): Locator {
+    const card = `[data-testid="run"]${state === undefined ? "" : `[data-state="${state}"]`}`;
+    return this.page.locator(card).filter({ has: this.page.getByRole("heading", { name, exact: true }) });
   }
 
   /** All messages that are shown, in order. */

@@ -183,16 +183,18 @@ test("frames wake an agent that has left memory, in their order", async () => {
   expect(await stub.heard()).toEqual(texts);
 });
 
-test("a frame above the limit is dropped, and the connection stays", async () => {
+test("a frame above the limit closes its connection with a reason, and what waits for an answer is told", async () => {
   const host = await startHost({ agents: { Ear }, limits: { frameBytes: 1_000 } });
   const refused: string[] = [];
   atEnd(subscribe("frame:refused", ({ payload }) => void refused.push(payload.reason)));
   const { client, closes } = await connected(host, options);
-  client.send("x".repeat(1_500));
   client.send("y".repeat(1_000));
   await client.call("ping");
-  expect(refused).toEqual(["a frame of 1500 bytes is more than this host takes"]);
-  expect(await host.getAgentByName(Ear, "x").heard()).toEqual(["connected", "y".repeat(1_000)]);
-  client.send("z".repeat(5_000));
-  await eventually(() => expect(closes.map(({ code }) => code)).toEqual([1009]));
+  await expect(client.call("ping", ["x".repeat(1_500)])).rejects.toThrow("onnection closed");
+  await eventually(() =>
+    expect(closes.map(({ code, reason }) => [code, reason])).toEqual([[1009, "a frame of more than 1000 bytes"]]),
+  );
+  expect(refused).toEqual(["a frame of more than 1000 bytes is more than this host takes"]);
+  await eventually(async () => expect(await client.call("ping")).toBe("pong"));
+  expect((await host.getAgentByName(Ear, "x").heard()).filter((text) => text.length > 20)).toEqual(["y".repeat(1_000)]);
 });

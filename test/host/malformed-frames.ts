@@ -41,7 +41,10 @@ const FIELDS = [
   "clientTools",
 ];
 
-/** At least `count` frames of many kinds, always the same ones. */
+/** What a frame is longer than its longest value. */
+const ENVELOPE = 100;
+
+/** At least `count` frames of many kinds, always the same ones. @param hugeBytes the longest of them. */
 export function malformedFrames(count: number, hugeBytes: number): MalformedFrame[] {
   const random = generator(20_250_101);
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
@@ -81,8 +84,11 @@ function notJson(hugeBytes: number): MalformedFrame[] {
     { what: "empty binary", data: new Uint8Array() },
     { what: "huge text", data: "x".repeat(hugeBytes) },
     { what: "huge binary", data: new Uint8Array(hugeBytes) },
-    { what: "huge state", data: JSON.stringify({ type: "cf_agent_state", state: "s".repeat(hugeBytes) }) },
-    { what: "huge call", data: JSON.stringify({ type: "rpc", id: "1", method: "add", args: ["a".repeat(hugeBytes)] }) },
+    { what: "huge state", data: JSON.stringify({ type: "cf_agent_state", state: "s".repeat(hugeBytes - ENVELOPE) }) },
+    {
+      what: "huge call",
+      data: JSON.stringify({ type: "rpc", id: "1", method: "m".repeat(hugeBytes - ENVELOPE), args: [] }),
+    },
     { what: "deep arrays", data: "[".repeat(50_000) + "]".repeat(50_000) },
     { what: "deep objects", data: '{"a":'.repeat(20_000) + "1" + "}".repeat(20_000) },
     {

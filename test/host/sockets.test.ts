@@ -74,25 +74,36 @@ test("what is neither text nor bytes is refused where it is sent, and harms nobo
   expect([await one.call("count"), await other.call("count")]).toEqual([1, 1]);
 });
 
-test("a frame that is too large is ignored; the connection stays", async () => {
+test("a frame that is too large closes its socket with 1009 and a reason; nobody else notices", async () => {
   const refused: string[] = [];
   onTestFinished(subscribe("frame:refused", ({ payload }) => refused.push(payload.reason)));
   const host = await openHost({ agents: { Room }, storage: memoryStorage(), limits: { frameBytes: 1000 } });
-  const [client, other] = [await connect(host, "/agents/room/a"), await connect(host, "/agents/room/a")];
-  client.send("y".repeat(1001));
-  client.send(new Uint8Array(2000));
-  client.send("small");
-  await other.frame(({ text }) => text === "small");
-  expect(other.frames.filter(({ text }) => typeof text === "string")).toHaveLength(1);
-  expect(refused).toEqual([
-    "a frame of 1001 bytes is more than this host takes",
-    "a frame of 2000 bytes is more than this host takes",
-  ]);
-  expect(await client.call("hello")).toBe("hello");
-  // Far beyond the limit is no accident.
-  client.send("z".repeat(10_000));
-  expect((await client.whenClosed()).code).toBe(1009);
-  expect(await other.call("hello")).toBe("hello");
+  const [client, binary, parts, other] = await Promise.all(
+    ["a", "a", "a", "a"].map((name) => connect(host, `/agents/room/${name}`)),
+  );
+  client?.send("y".repeat(1000));
+  await other?.frame(({ text }) => text === "y".repeat(1000));
+  client?.send("y".repeat(1001));
+  binary?.send(new Uint8Array(10_000_000));
+  // In pieces, none of which is too large.
+  for (let i = 0; i < 3; i++) parts?.ws.send("z".repeat(400), { fin: false });
+  for (const one of [client, binary, parts]) {
+    expect(await one?.whenClosed()).toEqual({ code: 1009, reason: "a frame of more than 1000 bytes" });
+  }
+  expect(refused).toEqual(
+    Array.from({ length: 3 }, () => "a frame of more than 1000 bytes is more than this host takes"),
+  );
+  expect(other?.frames.filter(({ text, bytes }) => typeof text === "string" || bytes !== undefined)).toHaveLength(1);
+  expect(await other?.call("hello")).toBe("hello");
+});
+
+test("a frame limit above what can be bounded is still a bound", async () => {
+  const host = await openHost({ agents: { Room }, storage: memoryStorage(), limits: { frameBytes: 2 ** 32 } });
+  const socket = await connect(host, "/agents/room/a");
+  // The head of a masked text frame of 3 GiB.
+  const { _socket: tcp } = socket.ws as unknown as { _socket: { write(data: Uint8Array): void } };
+  tcp.write(Uint8Array.of(0x81, 0xff, 0, 0, 0, 0, 0xc0, 0, 0, 0, 0, 0, 0, 0));
+  expect((await socket.whenClosed()).code).toBe(1009);
 });
 
 test("one connection more than an agent takes is closed with 1013", async () => {

@@ -23,11 +23,15 @@ function world(tasks: Readonly<Record<string, TaskSchedule>>, from: string) {
   const storage = memoryStorage();
   const runs: Run[] = [];
   const keys: string[] = [];
+  const lives = { count: 0 };
   const note = ({ scheduledFor, idempotencyKey }: ScheduledTaskContext) => {
     runs.push({ meant: shown(scheduledFor), was: shown(clock.now()) });
     keys.push(idempotencyKey);
   };
   class Planner extends Think {
+    override onStart(): void {
+      lives.count++;
+    }
     override getScheduledTasks(): ScheduledTasks {
       const entries = Object.entries(tasks).map(([id, schedule]) => [id, { schedule, handler: note }] as const);
       return Object.fromEntries(entries);
@@ -39,6 +43,7 @@ function world(tasks: Readonly<Record<string, TaskSchedule>>, from: string) {
     clock,
     runs,
     keys,
+    lives,
     open,
     async start() {
       const host = await open();
@@ -101,12 +106,13 @@ test.for([
   ],
   ["UTC", "every day at 12:00", "2024-02-28T13:00Z", ["2024-02-29T12:00", "2024-03-01T12:00", "2024-03-02T12:00"]],
 ] as const)("%s: %s from %s on", async ([zone, schedule, from, expected]) => {
-  const { clock, runs, keys, start } = world({ task: `${schedule} in ${zone}` }, from);
+  const { clock, runs, keys, lives, start } = world({ task: `${schedule} in ${zone}` }, from);
   await start();
   await clock.advance(3 * DAY);
   // Each in its minute, and none twice.
   expect(runs).toEqual(expected.map((at) => ({ meant: at, was: at })));
   expect(new Set(keys).size).toBe(expected.length);
+  expect(lives.count, "one for each occurrence, and the first").toBe(1 + expected.length);
 });
 
 test("an interval keeps its beat over eviction and restarts", async () => {

@@ -207,9 +207,9 @@ test("children that race for the last tokens never take more than there are", as
 });
 
 /** A tree that waits in the call of the last agent. */
-async function openWaiting() {
+async function openWaiting(host: TreeOptions["host"] = {}) {
   const gate = newGate();
-  const tree = await openTree({ scripts: { Leaf: async () => (await gate.opened, { text: "Tea.", usage }) } });
+  const tree = await openTree({ host, scripts: { Leaf: async () => (await gate.opened, { text: "Tea.", usage }) } });
   await (await tree.agent()).submitMessages([{ id: "u1", role: "user", parts: [{ type: "text", text: "Tea?" }] }]);
   await eventually(() => tree.models.Leaf.calls.length === 1, "the last call");
   const { reservedTokens } = (await tree.agent()).usage();
@@ -248,6 +248,20 @@ test("a host that is stopped and started again in the middle of a call below boo
   await tree.stable();
   expect((await tree.agent()).usage()).toMatchObject({ calls: 6, tokens: 5 * USED + reservedTokens });
   expectBooked(tree);
+});
+
+test("a call that ends while the host stops is on all books, and the turn goes on at the next start", async () => {
+  const { tree, gate } = await openWaiting({ graceMs: 300 });
+  const restarted = tree.restart();
+  gate.open();
+  await restarted;
+  await eventually(() => tree.models.Talk.calls.length === 2, "the last step");
+  await tree.stable();
+  // It was heard before the end: nobody pays for it twice.
+  expect(tree.calls()).toBe(5);
+  const { tokens, reservedTokens } = (await tree.agent()).usage();
+  expect(tokens).toBeGreaterThanOrEqual(5 * USED);
+  expect(reservedTokens).toBe(0);
 });
 
 test("a run that is stopped in the middle of a call is charged in full, the same in every layer", async () => {

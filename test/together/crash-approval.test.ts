@@ -1,10 +1,10 @@
 import { crashMatrix, crashRun } from "perdure/testing";
 import { expect, test } from "vitest";
 import { textIn } from "../chat/client.ts";
-import { expectCovered, MATRIX_MS } from "../crash/drive.ts";
-import { ask, expectKept, lookAt, resultIn, tell, type TreeResult, untilAnswered, watched } from "./crash-drive.ts";
+import { expectCovered } from "../crash/drive.ts";
+import { ask, expectKept, lookAt, resultIn, tell, TREE_MS, type TreeResult, untilAnswered, watched } from "./crash-drive.ts";
 
-test("a child that asks a person, killed after every commit", { timeout: 2 * MATRIX_MS }, async () => {
+test("a child that asks a person, killed after every commit", { timeout: TREE_MS }, async () => {
   const matrix = await crashMatrix<TreeResult>({ ...watched("ask"), check: expectKept, slack: 12 });
   expectCovered(matrix, 20);
   const { agents, ran } = matrix.reference.result;
@@ -12,7 +12,7 @@ test("a child that asks a person, killed after every commit", { timeout: 2 * MAT
   expect(ran.map(({ name }) => name)).toEqual(["send"]);
 });
 
-test("what a child asked is answered two lives later", { timeout: MATRIX_MS }, async () => {
+test("what a child asked is answered two lives later", { timeout: TREE_MS }, async () => {
   const scenario = watched("ask");
   const run = await crashRun<TreeResult>({
     ...scenario,

@@ -1,8 +1,8 @@
 import type { Program } from "perdure/testing";
 import { expect, test } from "vitest";
-import { MATRIX_MS, ofType } from "../crash/drive.ts";
+import { ofType } from "../crash/drive.ts";
 import { type Lives, withLives } from "../crash/lives.ts";
-import { have, inTurns, lookAt, program } from "./crash-drive.ts";
+import { have, inTurns, lookAt, program, TREE_MS } from "./crash-drive.ts";
 import type { TreeCommand, TreeLook } from "./crash-types.ts";
 
 /** More than any of these takes. */
@@ -86,7 +86,7 @@ async function expectWhole(child: Program, { command, task }: Case): Promise<voi
 
 test.for(CASES.map((given) => [given.name, given] as const))(
   "%s, killed after every commit, and done again",
-  { timeout: 2 * MATRIX_MS },
+  { timeout: TREE_MS },
   async ([, given]) => {
     const commits = await withLives(program, (lives) => killWithin(lives, given, NEVER));
     expect(commits).toBeGreaterThan(2);

@@ -2,12 +2,12 @@ import { crashMatrix } from "perdure/testing";
 import type { CrashOutcome } from "perdure/testing";
 import { expect, test } from "vitest";
 import { textIn } from "../chat/client.ts";
-import { expectCovered, MATRIX_MS } from "../crash/drive.ts";
-import { expectKept, type TreeResult, unwatched, watched } from "./crash-drive.ts";
+import { expectCovered } from "../crash/drive.ts";
+import { expectKept, TREE_MS, type TreeResult, unwatched, watched } from "./crash-drive.ts";
 
 const TOLD = "The background work of Helper is done. It says:\n\nNoted.";
 
-test("the end of a run reaches a synchronous onFinish exactly once", { timeout: MATRIX_MS }, async () => {
+test("the end of a run reaches a synchronous onFinish exactly once", { timeout: TREE_MS }, async () => {
   const check = (outcome: CrashOutcome<TreeResult>) => {
     expectKept(outcome);
     expect(outcome.after.result.delivered).toEqual([{ run: "bg-sync", status: "completed" }]);
@@ -16,20 +16,20 @@ test("the end of a run reaches a synchronous onFinish exactly once", { timeout: 
   expectCovered(matrix, 10);
 });
 
-test("the end of a run reaches an asynchronous onFinish until it returns", { timeout: MATRIX_MS }, async () => {
+test("the end of a run reaches an asynchronous onFinish until it returns", { timeout: TREE_MS }, async () => {
   const check = (outcome: CrashOutcome<TreeResult>) => {
     expectKept(outcome);
     const { delivered } = outcome.after.result;
     expect(new Set(delivered.map(({ run, status }) => `${run} ${status}`))).toEqual(new Set(["bg-async completed"]));
     expect(delivered.length).toBeLessThanOrEqual(1 + outcome.before.lives.length);
   };
-  const matrix = await crashMatrix<TreeResult>({ ...unwatched({ type: "background", how: "async" }), check, slack: 8 });
+  const matrix = await crashMatrix<TreeResult>({ ...later, check, points: every(2, 1), slack: 8 });
   expectCovered(matrix, 10);
 });
 
 test(
   "a tool that runs in the background: one turn tells the model of its end",
-  { timeout: 2 * MATRIX_MS },
+  { timeout: TREE_MS },
   async () => {
     const matrix = await crashMatrix<TreeResult>({ ...watched("later"), check: expectKept, slack: 12 });
     expectCovered(matrix, 20);

@@ -12,6 +12,10 @@ import { allFacts, env, expectNoFailure, ofType } from "../crash/drive.ts";
 import { expectSums } from "../think/crash-drive.ts";
 import { type AgentLook, type Layer, LAYERS, type TreeCommand, type TreeLook } from "./crash-types.ts";
 import { expectHeardKept } from "./crash-heard.ts";
+import { expectPaid } from "./crash-paid.ts";
+
+/** Three agents make more commits, and so more lives, than other matrices have. */
+export const TREE_MS = 900_000;
 
 export const program = new URL("./crash-program.ts", import.meta.url);
 
@@ -151,6 +155,7 @@ export function expectKept(outcome: CrashOutcome<TreeResult>): void {
   }
   expectToolsOnce(outcome);
   expectCalls(outcome);
+  expectPaid(after.result);
   const facts = allFacts(outcome);
   for (const request of new Set(seenIn(facts).map((seen) => seen.request))) {
     const chunks = logOf(facts, request).map((body) => JSON.parse(body) as Parameters<typeof expectStored>[0][number]);

@@ -16,7 +16,7 @@ import { type AgentLook, type Asked, type Background, type Layer, LAYERS, type T
 
 const dir = programDir();
 const isLaterLife = existsSync(join(dir, "host.db"));
-const { HOLD, KILL_AFTER } = process.env;
+const { HOLD, KILL_AFTER, BUDGETS } = process.env;
 /** Slow enough that a chunk is a commit of its own. */
 const DELAY_MS = 2;
 const LOOK_EVERY_MS = 5;
@@ -59,6 +59,7 @@ const HANG: ScriptedReply = { text: ["Well, ", "let me"], hang: true };
 const SCRIPTS: Readonly<Record<Layer, Readonly<Record<string, readonly ScriptedReply[]>>>> = {
   Talk: {
     dig: [{ text: "On it. ", toolCalls: [call("help", "dig")] }, { text: ["It is ", "done."] }],
+    note: [{ text: "On it. ", toolCalls: [call("help", "note")] }, { text: "It is done." }],
     ask: [{ text: "On it. ", toolCalls: [call("help", "ask")] }, { text: "It is done." }],
     later: [{ text: "Soon. ", toolCalls: [call("later", "note")] }, { text: "It is under way." }],
     "hang here": [HANG],
@@ -190,6 +191,7 @@ class Helper extends Layered {
 
 class Talk extends Layered {
   readonly layer = "Talk";
+  override budgets = JSON.parse(BUDGETS ?? "{}") as Think["budgets"];
 
   override getTools() {
     return {

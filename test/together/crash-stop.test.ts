@@ -3,10 +3,10 @@ import { expect, test } from "vitest";
 import { isTerminal, toolParts } from "../../src/message/types.ts";
 import { textIn, user } from "../chat/client.ts";
 import { connect, type Driver } from "../chat/crash-drive.ts";
-import { MATRIX_MS, ofType } from "../crash/drive.ts";
+import { ofType } from "../crash/drive.ts";
 import { type Lives, withLives } from "../crash/lives.ts";
 import { expectSums } from "../think/crash-drive.ts";
-import { ask, inTurns, lookAt, program } from "./crash-drive.ts";
+import { ask, inTurns, lookAt, program, TREE_MS } from "./crash-drive.ts";
 import type { Layer, TreeLook } from "./crash-types.ts";
 
 /** What is under way when somebody stops the turn at the top. */
@@ -93,7 +93,7 @@ async function expectOfUse(child: Program): Promise<void> {
 
 test.for(MOMENTS.map((moment) => [moment.text, moment.layer, moment] as const))(
   'stopped in "%s" while %s works, and killed after every commit from there: no model is called any more',
-  { timeout: 2 * MATRIX_MS },
+  { timeout: TREE_MS },
   async ([, , moment]) => {
     const commits = await withLives(program, (lives) => stopAndKill(lives, moment, NEVER));
     expect(commits).toBeGreaterThan(0);

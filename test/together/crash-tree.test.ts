@@ -1,12 +1,10 @@
 import { crashMatrix, crashRun } from "perdure/testing";
 import { expect, test } from "vitest";
 import { textIn } from "../chat/client.ts";
-import { every, expectCovered, MATRIX_MS } from "../crash/drive.ts";
+import { every, expectCovered } from "../crash/drive.ts";
 import { random } from "../think/interleave-random.ts";
-import { expectKept, inTurns, type TreeResult, unwatched, watched } from "./crash-drive.ts";
+import { expectKept, inTurns, TREE_MS, type TreeResult, unwatched, watched } from "./crash-drive.ts";
 
-/** More processes than other matrices have. */
-const TREE_MS = 3 * MATRIX_MS;
 const SEED = 7;
 const PAIRS = 10;
 const asks = unwatched({ type: "submit", text: "dig" });

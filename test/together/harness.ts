@@ -46,11 +46,13 @@ type ChildBase = new (host: AgentHost) => Think;
 export function childClass(script: Script, tools: ToolSet = {}, make: (Base: ChildBase) => ChildBase = (Base) => Base) {
   const model = scriptedModel(script);
   const lives: Think[] = [];
+  const hosts: AgentHost[] = [];
   const errors: string[] = [];
   class Child extends Think {
     constructor(host: AgentHost) {
       super(host);
       lives.push(this);
+      hosts.push(host);
     }
     override getModel() {
       return model;
@@ -62,7 +64,7 @@ export function childClass(script: Script, tools: ToolSet = {}, make: (Base: Chi
       errors.push(error instanceof Error ? error.message : String(error));
     }
   }
-  return { Researcher: make(Child), model, lives, errors };
+  return { Researcher: make(Child), model, lives, hosts, errors };
 }
 
 export interface Together<A extends Think> extends TestThink<A> {

@@ -1,6 +1,6 @@
 // Checked by the compiler (`npm run check`), never run.
 import { jsonSchema, type LanguageModel, tool } from "ai";
-import { agent, Agent, callable, type HostedAgentClass, type Think } from "perdure";
+import { agent, Agent, agentTool, callable, type HostedAgentClass, type Think } from "perdure";
 import { createHost, findAgents, type FoundAgents, memoryStorage, serve } from "perdure/node";
 import { expectTypeOf } from "vitest";
 
@@ -81,6 +81,12 @@ export class More extends agent({ model, initialState: (): { words: string[] } =
     expectTypeOf(await full.cancelChat("id")).toBeBoolean();
   }
 }
+
+/** A tool whose work a declared agent does. */
+export const research = agentTool(Full, {
+  description: "Finds something out.",
+  inputSchema: jsonSchema<{ question: string }>({ type: "object" }),
+});
 
 /** What goes to `onStart`, named. */
 export const WithProps = agent<unknown, { region: string }>({

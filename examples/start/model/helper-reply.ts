@@ -48,7 +48,7 @@ function findings(topic: string): string {
 2. **The field notes** tell what went wrong for others: most of it was lost on the way, not at the start.
 3. **The survey** counts how many came back to it, and that was nearly everyone.
 
-In short: ${topic} is worth the time. (The sources are made up. The agent that wrote this, its tool and its progress are real.)`;
+In short, there is more to ${topic} than it seems. (The sources are made up. The agent that wrote this, its tool and its progress are real.)`;
 }
 
 function ask(folder: string): GuideReply {

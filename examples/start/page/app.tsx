@@ -7,7 +7,8 @@ import { Conversation } from "./conversation/conversation.tsx";
 import { MENU_ID } from "./conversation/topbar.tsx";
 import { UNTITLED } from "../contract.ts";
 import { ErrorBoundary } from "./error-boundary.tsx";
-import { goTo, isFresh, newConversationId, useConversationId } from "./route/route.ts";
+import { goTo, isFresh, newConversationId, pathOf, useRoute } from "./route/route.ts";
+import { titleOf } from "./run/run-view.ts";
 import { Sidebar } from "./sidebar/sidebar.tsx";
 import { useConversations } from "./sidebar/use-conversations.ts";
 import { useIsDeleted } from "./sidebar/use-is-deleted.ts";
@@ -17,7 +18,7 @@ const NARROW = "(max-width: 56rem)";
 
 /** The list, and the conversation that the address names. */
 export function App(): ReactNode {
-  const id = useConversationId();
+  const { id, chain } = useRoute();
   const { items, isOffline, problem, rename, remove } = useConversations();
   const isNarrow = useMedia(NARROW);
   const [wantsList, setWantsList] = useState(false);
@@ -25,9 +26,11 @@ export function App(): ReactNode {
   const drawer = useDrawerFocus(isDrawer);
   const isDeleted = useIsDeleted(items, id);
   const title = items?.find((item) => item.id === id)?.title ?? UNTITLED;
+  const helper = chain.at(-1);
+  const shown = helper === undefined ? title : titleOf(helper.agent);
   useEffect(() => {
-    document.title = `${title} · Perdure`;
-  }, [title]);
+    document.title = `${shown} · Perdure`;
+  }, [shown]);
 
   const close = () => setWantsList(false);
   const show = (next: string, how?: "replace") => {
@@ -35,7 +38,15 @@ export function App(): ReactNode {
     close();
     document.getElementById(COMPOSER_ID)?.focus({ preventScroll: true });
   };
-  const bar = { title, onMenu: isNarrow ? () => setWantsList(true) : undefined };
+  const above = chain.at(-2);
+  const bar = {
+    title: shown,
+    onMenu: isNarrow && helper === undefined ? () => setWantsList(true) : undefined,
+    back: helper && {
+      to: above === undefined ? title : titleOf(above.agent),
+      go: () => goTo(id, "push", chain.slice(0, -1)),
+    },
+  };
   const isNew = isFresh(id) && items?.some((item) => item.id === id) !== true;
   return (
     <div
@@ -75,7 +86,9 @@ export function App(): ReactNode {
       </div>
       {isDrawer && <div className="curtain" onClick={close} />}
       <main className="main" inert={isDrawer}>
-        <ErrorBoundary key={id}>{isDeleted ? <Closed {...bar} /> : <Conversation id={id} {...bar} />}</ErrorBoundary>
+        <ErrorBoundary key={pathOf(id, chain)}>
+          {isDeleted ? <Closed {...bar} /> : <Conversation id={id} chain={chain} {...bar} />}
+        </ErrorBoundary>
       </main>
     </div>
   );

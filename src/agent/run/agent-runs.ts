@@ -50,6 +50,8 @@ interface Live {
   count: number;
   /** Milestones that were heard of. */
   readonly milestones: Set<number>;
+  /** How many callers wait for its end. */
+  waiting: number;
   /** Resolves when the child has accepted it, or it has ended. */
   readonly accepted: Promise<void>;
   accept(): void;
@@ -142,13 +144,25 @@ export class AgentRuns implements Feature, Work {
     }
     if (live === undefined) return toResult(run);
     const { signal } = options;
-    const stop = () => this.#abandoned(run, signal?.reason);
+    const stop = () => {
+      live.waiting--;
+      this.#abandoned(run, signal?.reason);
+    };
+    live.waiting++;
     if (signal?.aborted === true) stop();
     signal?.addEventListener("abort", stop, { once: true });
     try {
       return toResult(await live.ended);
     } finally {
       signal?.removeEventListener("abort", stop);
+    }
+  }
+
+  /** A turn is over: what it asked for, and nobody waits for, is not needed any more. */
+  turnEnded(turnId: string): void {
+    for (const { run, waiting } of this.#live.values()) {
+      if (run.turnId !== turnId || run.detached !== null || waiting > 0) continue;
+      this.#stop(run.runId, "The turn that asked for it is over.");
     }
   }
 
@@ -274,7 +288,7 @@ export class AgentRuns implements Feature, Work {
     const accepted = Promise.withResolvers<void>();
     const ended = Promise.withResolvers<AgentRunRow>();
     const live: Live = {
-      ...{ run, count: 0, milestones: new Set<number>(), ended: ended.promise },
+      ...{ run, count: 0, milestones: new Set<number>(), waiting: 0, ended: ended.promise },
       ...{ accepted: accepted.promise, accept: accepted.resolve },
     };
     this.#live.set(run.runId, live);
@@ -423,6 +437,10 @@ export class AgentRuns implements Feature, Work {
     if (this.#own.halted) return;
     if (run.turnId !== null && this.#hooks.turnStalled(run.turnId)) return;
     const text = reason === undefined ? undefined : errorText(reason);
-    void this.cancel(run.runId, text).catch((thrown: unknown) => this.#hooks.failed(thrown));
+    this.#stop(run.runId, text);
+  }
+
+  #stop(runId: string, reason: string | undefined): void {
+    void this.cancel(runId, reason).catch((thrown: unknown) => this.#hooks.failed(thrown));
   }
 }

@@ -1,5 +1,6 @@
 import { asSchema, type FlexibleSchema, type InferSchema, type Tool, type ToolExecutionOptions } from "ai";
 import { PerdureError } from "../../error.ts";
+import { newId } from "../../id.ts";
 import type { HostedAgentClass } from "../../port.ts";
 import { durableTool } from "../../tool/define.ts";
 import { digestOf } from "../../tool/digest.ts";
@@ -59,10 +60,10 @@ export function agentTool<INPUT extends FlexibleSchema, OUTPUT = string>(
       if (agent === undefined) {
         throw new PerdureError("bad_state", "An agent tool runs only within a turn of an agent.");
       }
+      // Outside of a turn nothing comes back for the run, and providers count their calls anew each time.
+      const runId = turn === undefined ? newId("run") : await runIdOf(agent, turn, toolCallId);
       const request = {
-        input,
-        runId: await runIdOf(turn ?? "", toolCallId),
-        parentToolCallId: toolCallId,
+        ...{ input, runId, parentToolCallId: toolCallId },
         ...(display !== undefined && { display }),
       };
       if (detached !== false) {
@@ -80,9 +81,16 @@ export function agentTool<INPUT extends FlexibleSchema, OUTPUT = string>(
   return durableTool(typed, { replay: "safe", ...(timeoutMs !== undefined && { timeoutMs }) });
 }
 
-/** The same call of the same turn has the same run, in every life. Also the child's name, so it is short. */
-async function runIdOf(turn: string, toolCallId: string): Promise<string> {
-  return `run_${(await digestOf(turn, toolCallId)).slice(0, 24)}`;
+const lastOf = new WeakMap<object, Promise<unknown>>();
+
+/**
+ * The same call of the same turn has the same run, in every life. Also the child's name, so it is short. Ids are there in
+ * the order in which an agent asks for them, because its runs are shown in the order of their beginnings.
+ */
+async function runIdOf(agent: object, turn: string, toolCallId: string): Promise<string> {
+  const both = Promise.all([digestOf(turn, toolCallId), lastOf.get(agent)]);
+  lastOf.set(agent, both);
+  return `run_${(await both)[0].slice(0, 24)}`;
 }
 
 function displayOf(options: Pick<AgentToolOptions<FlexibleSchema>, "displayName" | "icon" | "display">) {

@@ -35,6 +35,8 @@ export interface Bookkeeper {
   readonly keeper: TurnKeeper | undefined;
 }
 
+type CallOf = Pick<UsageRow, "id" | "turnId">;
+
 const DONE: Booked = { ok: true, limited: false };
 const SEPARATOR = "/";
 
@@ -68,7 +70,10 @@ export async function bookCall(books: Bookkeeper, runId: string, note: CallNote)
 /** A run has ended, in the transaction that stores it: calls of it whose end nobody told were cut. */
 export function closeCallsOf(books: Bookkeeper, run: AgentRunRow): void {
   const of = prefixOf(run.runId);
-  if (closeCalls(books, of, []) === 0) return;
+  // All below that was waited for is over too, whether each agent on the way heard of it or not.
+  const isBelow = ({ id, turnId }: CallOf) => turnId !== null && id.startsWith(of);
+  const closed = closeCalls(books, of, []) + (books.keeper?.ledger?.closeCalls(isBelow) ?? 0);
+  if (closed === 0) return;
   books.host.afterTx((committed) => {
     // Who cannot be reached now closes them when it starts again, once the run that this agent works for is over.
     if (committed) void tell(books, run, { kind: "close", of, ended: [] }).catch(() => {});
@@ -118,7 +123,7 @@ async function tell({ host, keeper }: Bookkeeper, run: AgentRunRow | undefined, 
 function closeCalls({ host, keeper }: Bookkeeper, of: string, ended: readonly EndedCall[]): number {
   const ledger = keeper?.ledger;
   if (ledger === undefined) return 0;
-  const isOwn = (id: string) => id.startsWith(of) && !id.slice(of.length).includes(SEPARATOR);
+  const isOwn = ({ id }: CallOf) => id.startsWith(of) && !id.slice(of.length).includes(SEPARATOR);
   return host.tx(() => {
     for (const { id, result } of ended) ledger.settle(of + id, result);
     return ledger.closeCalls(isOwn);

@@ -39,6 +39,8 @@ export class ChildProgress {
     };
     const store = () => setRunProgress(this.#host, run.runId, writeJson(snapshot, "The progress"));
     if (milestone !== undefined) {
+      // What was said before it and is still held back is old news now.
+      this.stop();
       const reached = JSON.parse(run.milestones) as AgentToolMilestone[];
       const next = { ...progress, name: milestone, sequence: reached.length, at, chunks };
       this.#host.tx(() => {

@@ -299,7 +299,9 @@ export class ChildRuns {
       const start = Math.max(0, from - first);
       return readChunks(this.#host, seq, start).map((body, i) => ({ body, sequence: first + start + i }));
     });
-    return answerId == null ? chunks : [...chunks, ...deniedChunks(this.#messages().get(answerId))];
+    return answerId === undefined || answerId === null
+      ? chunks
+      : [...chunks, ...deniedChunks(this.#messages().get(answerId))];
   }
 
   #inspect(run: RunRow): AgentToolRunInspection {

@@ -1,7 +1,8 @@
-import { errorText } from "../../error.ts";
+import { errorText, PerdureError } from "../../error.ts";
 import type { AgentHost, Socket } from "../../port.ts";
 import type { AgentRunRow } from "../../store/agent-run.ts";
-import { chunkFrame, endFrame, milestoneFrame, startedFrame } from "./run-frames.ts";
+import type { AgentToolEventFrame } from "../../wire/agent-tool-frames.ts";
+import { chunkFrame, endFrame, isProgress, milestoneFrame, startedFrame } from "./run-frames.ts";
 import type { AgentToolChunk, AgentToolMilestone } from "./types.ts";
 
 /** Of so many runs, the newest, a client that connects is told all that the child said; of older ones, how they ended. */
@@ -50,7 +51,7 @@ export class RunEvents {
   /** A client connects: it is told of these runs, oldest first. */
   welcome(socket: Socket, runs: readonly AgentRunRow[]): void {
     if (runs.length === 0) return;
-    const whole = new Set(runs.filter(({ delivery }) => delivery === "full").slice(-REPLAYED_RUNS));
+    const whole = new Set(runs.slice(-REPLAYED_RUNS));
     for (const run of runs) if (run.status === "running") whole.add(run);
     const brief = runs.filter((run) => !whole.has(run));
     socket.sendAll(brief.flatMap((run) => [startedFrame(run, true), endFrame(run, true)]));
@@ -74,7 +75,7 @@ export class RunEvents {
         startedFrame(run, true),
         ...saidFrames(run, chunks, stored.milestones, next),
         ...(run.status === "running" ? [] : [endFrame(run, true)]),
-        ...(held.get(run.runId) ?? []),
+        ...(held.get(run.runId) ?? []).filter((frame) => !isTold(frame, stored)),
       ]);
       held.delete(run.runId);
     }
@@ -85,11 +86,22 @@ export class RunEvents {
     const { promise, resolve } = Promise.withResolvers<StoredRun>();
     const cancel = this.#host.clock.after(MAX_WAIT_MS, () => resolve(NOTHING_SAID));
     stored.then(resolve, (thrown: unknown) => {
-      this.#host.emit("agent:failed", { stage: "agent-tool-replay", error: errorText(thrown) });
+      if (!PerdureError.is(thrown, "host_stopped")) {
+        this.#host.emit("agent:failed", { stage: "agent-tool-replay", error: errorText(thrown) });
+      }
       resolve(NOTHING_SAID);
     });
     return promise.finally(cancel);
   }
+}
+
+/** Whether what came while a child was asked what it has stored is in its answer. */
+function isTold(json: string, { chunks, milestones }: StoredRun): boolean {
+  const { sequence, event } = JSON.parse(json) as AgentToolEventFrame;
+  if (event.kind !== "chunk" || event.unstoredId !== undefined || isProgress(event.body)) return false;
+  const { type, data } = JSON.parse(event.body) as { type: string; data?: { sequence?: number } };
+  if (type === "data-agent-milestone") return (data?.sequence ?? 0) < milestones.length;
+  return sequence <= (chunks.findLast((chunk) => chunk.sequence !== undefined)?.sequence ?? -1) + 1;
 }
 
 /** What a child said with its milestones in between, each where it was when it was reached. */

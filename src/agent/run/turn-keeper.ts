@@ -8,6 +8,9 @@ import type { RunConversation, RunHooks } from "./run-hooks.ts";
 /** Where an agent that takes turns says which are under way. Under a symbol: plain names belong to users. */
 export const turnKeeper: unique symbol = Symbol("perdure.turn-keeper");
 
+/** Where an agent is told that a turn of it is over. */
+export const turnOver: unique symbol = Symbol("perdure.turn-over");
+
 /** What an agent that holds a conversation adds to the runs that it asks for. */
 export interface TurnKeeper {
   /** Whether a turn was cut because it stalled, and is about to be carried on. */

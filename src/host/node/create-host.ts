@@ -4,6 +4,7 @@ import { getRequestListener } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { PerdureError } from "../../error.ts";
 import type { AgentPath, AgentStep, HostedAgentClass } from "../../port.ts";
+import { originGate } from "../origin.ts";
 import { Registry } from "../registry.ts";
 import { Router } from "../route.ts";
 import { Runtime } from "../runtime.ts";
@@ -18,6 +19,7 @@ import { WebSockets } from "./web-sockets.ts";
 
 const DEFAULT_IDLE_MS = 30_000;
 const DEFAULT_GRACE_MS = 10_000;
+const DEFAULT_BODY_BYTES = 32 * 1024 * 1024;
 
 /** Lets an app choose the agent by itself (the clients' `basePath`) instead of by the URL. */
 export interface Target {
@@ -67,6 +69,11 @@ export function createHost(options: HostOptions): Host {
   const limits = resolveLimits(options.limits);
   const idleMs = atLeast(0, options.idleMs ?? DEFAULT_IDLE_MS, "idleMs");
   const graceMs = atLeast(0, options.graceMs ?? DEFAULT_GRACE_MS, "graceMs");
+  const rules = {
+    ...options,
+    admits: originGate(options.origins, options.cors),
+    maxBodyBytes: atLeast(1, options.maxBodyBytes ?? DEFAULT_BODY_BYTES, "maxBodyBytes"),
+  };
   const clock = options.clock ?? systemClock;
   const storage = openStorage(options, limits);
   const runtime = new Runtime({
@@ -80,7 +87,7 @@ export function createHost(options: HostOptions): Host {
     idleMs,
     maxLive: limits.agents,
   });
-  const router = new Router(runtime, registry, options);
+  const router = new Router(runtime, registry, rules);
   const sockets = new WebSockets(router, runtime, limits);
   const route: Host["route"] = (request, target) => router.respond(request, target?.agent);
   const fetch: Host["fetch"] = async (request, target) =>

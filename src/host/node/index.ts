@@ -10,6 +10,7 @@ export type { HostLimits, HostOptions } from "./options.ts";
 export type { AgentClasses } from "../registry.ts";
 export type { BeforeHook, RouteOptions } from "../route.ts";
 export type { Cors } from "../cors.ts";
+export type { Origins } from "../origin.ts";
 export type { AgentStub } from "../../stub.ts";
 
 // Storage

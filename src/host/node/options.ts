@@ -6,7 +6,7 @@ import type { Storage } from "../storage.ts";
 
 /** Bounds of a host. Each is generous for one machine; reaching one is an error for that client or agent alone. */
 export interface HostLimits {
-  /** Largest frame that is read, in bytes. A larger one is ignored. Default 16 MiB. */
+  /** Largest frame that is read, in bytes. A larger one closes its socket with 1009. Default 16 MiB. */
   readonly frameBytes: number;
   /** Sockets per agent; one more is closed with 1013. Default 10,000. */
   readonly connectionsPerAgent: number;

@@ -13,8 +13,10 @@ import type { HostLimits } from "./options.ts";
 import { toRequest } from "./to-request.ts";
 
 const PING_INTERVAL_MS = 30_000;
-/** A frame above the limit is ignored; only one this many times larger costs the connection (code 1009). */
-const HARD_LIMIT_FACTOR = 4;
+/** The most that the `ws` package can bound; what is above means no bound to it. */
+const MAX_PAYLOAD = 2 ** 31 - 1;
+/** How the `ws` package calls a frame that is longer than it may be. */
+const TOO_LONG = "WS_ERR_UNSUPPORTED_MESSAGE_LENGTH";
 
 /** Takes WebSocket upgrades and connects them to agents. */
 export class WebSockets {
@@ -32,7 +34,9 @@ export class WebSockets {
     this.#server = new WebSocketServer({
       noServer: true,
       perMessageDeflate: false,
-      maxPayload: limits.frameBytes * HARD_LIMIT_FACTOR,
+      // Found out from its head, before the frame is in memory.
+      maxPayload: Math.min(limits.frameBytes, MAX_PAYLOAD),
+      WebSocket: explaining(limits.frameBytes),
       // Browsers fail the handshake unless one of the offered sub-protocols is chosen.
       handleProtocols: (offered) => [...offered][0] ?? false,
     });
@@ -52,7 +56,7 @@ export class WebSockets {
     const destination = await this.#router.connect(request, root);
     if (destination.kind === "not-ours") return false;
     if (destination.kind === "answer") {
-      await this.#refuse(incoming, socket, head, destination.response);
+      await this.#refuse(incoming, socket, head, destination.response, destination.reason);
       return true;
     }
     if (this.#runtime.stopping) {
@@ -81,10 +85,12 @@ export class WebSockets {
   #attach(ws: WebSocket, tcp: Duplex, cell: Cell, id: string, uri: string, request: Request): void {
     const socket = new HostSocket(id, uri, new WsSocket(ws, tcp), this.#limits.sendBufferBytes);
     this.#alive.add(ws);
+    ws.on("error", ({ code }: Error & { code?: string }) => {
+      if (code === TOO_LONG) cell.refused(socket, `a frame of more than ${this.#limits.frameBytes} bytes`);
+    });
     ws.on("pong", () => this.#alive.add(ws));
     ws.on("message", (data: Buffer, isBinary: boolean) => {
       this.#alive.add(ws);
-      if (data.length > this.#limits.frameBytes) return cell.refused(socket, `a frame of ${data.length} bytes`);
       cell.message(socket, isBinary ? new Uint8Array(data) : data.toString("utf8"));
     });
     ws.on("close", (code, reason) => cell.disconnected(socket, code, reason.toString(), code !== closeCode.abnormal));
@@ -95,12 +101,18 @@ export class WebSockets {
    * A refusal for good must be a close code: clients retry a failed upgrade for ever. One that may pass must not be: what
    * they have queued leaves with the first open socket, and would be lost with it.
    */
-  async #refuse(incoming: IncomingMessage, socket: Duplex, head: Buffer, response: Response): Promise<void> {
+  async #refuse(
+    incoming: IncomingMessage,
+    socket: Duplex,
+    head: Buffer,
+    response: Response,
+    reason = "refused",
+  ): Promise<void> {
     if (response.status >= 400 && response.status <= 499) {
       await response.body?.cancel().catch(() => undefined);
       this.#server.handleUpgrade(incoming, socket, head, (ws) => {
         ws.on("error", ignore);
-        ws.close(refusalCode(response.status), "refused");
+        ws.close(refusalCode(response.status), reason);
       });
       return;
     }
@@ -122,6 +134,15 @@ export class WebSockets {
       ws.ping();
     }
   }
+}
+
+/** Sockets whose clients are told why, when the `ws` package closes them by itself. */
+function explaining(frameBytes: number): typeof WebSocket {
+  return class extends WebSocket {
+    override close(code?: number, reason?: string | Buffer): void {
+      super.close(code, code === closeCode.tooLarge ? (reason ?? `a frame of more than ${frameBytes} bytes`) : reason);
+    }
+  };
 }
 
 class WsSocket implements RawSocket {

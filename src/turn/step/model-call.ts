@@ -71,31 +71,34 @@ export async function tryCall(run: StepRun, call: Try): Promise<Tried> {
   }) as ToolSet | undefined;
   try {
     const { stream, request } = await limits.within(
-      streamCall({
-        ...callSettings(config),
-        model: call.model,
-        messages: asSent(run, call.messages),
-        allowSystemInMessages: true,
-        ...instructionsOf(run, call.change),
-        ...(tools !== undefined && Object.keys(tools).length > 0 && { tools }),
-        ...optional("toolChoice", call.change.toolChoice ?? config.toolChoice),
-        ...optional("output", config.output),
-        ...optional("headers", config.headers),
-        ...optional("providerOptions", call.change.providerOptions ?? config.providerOptions),
-        ...optional("repairToolCall", config.repairToolCall),
-        ...optional("maxOutputTokens", call.maxOutputTokens),
-        abortSignal: limits.signal,
-        // Telemetry knows all calls of a turn by one name.
-        callId: telemetry === undefined ? call.callId : active.row.id,
-        onStart: () => tellStepStart(run, call),
-        ...optional("onLanguageModelCallStart", telemetry?.call.onLanguageModelCallStart),
-        ...optional("executeLanguageModelCallInTelemetryContext", telemetry?.call.executeLanguageModelCall),
-        onLanguageModelCallEnd: [
-          (event) => void (content = collect ? event.content : undefined),
-          ...listOf(telemetry?.call.onLanguageModelCallEnd),
-        ],
-        _internal: { collectContent: collect || telemetry !== undefined },
-      }),
+      run.files.within(asSent(run, call.messages), limits.signal, (messages, download) =>
+        streamCall({
+          ...callSettings(config),
+          model: call.model,
+          messages,
+          download,
+          allowSystemInMessages: true,
+          ...instructionsOf(run, call.change),
+          ...(tools !== undefined && Object.keys(tools).length > 0 && { tools }),
+          ...optional("toolChoice", call.change.toolChoice ?? config.toolChoice),
+          ...optional("output", config.output),
+          ...optional("headers", config.headers),
+          ...optional("providerOptions", call.change.providerOptions ?? config.providerOptions),
+          ...optional("repairToolCall", config.repairToolCall),
+          ...optional("maxOutputTokens", call.maxOutputTokens),
+          abortSignal: limits.signal,
+          // Telemetry knows all calls of a turn by one name.
+          callId: telemetry === undefined ? call.callId : active.row.id,
+          onStart: () => tellStepStart(run, call),
+          ...optional("onLanguageModelCallStart", telemetry?.call.onLanguageModelCallStart),
+          ...optional("executeLanguageModelCallInTelemetryContext", telemetry?.call.executeLanguageModelCall),
+          onLanguageModelCallEnd: [
+            (event) => void (content = collect ? event.content : undefined),
+            ...listOf(telemetry?.call.onLanguageModelCallEnd),
+          ],
+          _internal: { collectContent: collect || telemetry !== undefined },
+        }),
+      ),
     );
     for await (const part of limits.each(stream)) {
       switch (part.type) {

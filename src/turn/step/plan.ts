@@ -61,6 +61,8 @@ export interface StepPlan {
   classify(error: unknown): Promise<ChatErrorClassification>;
   /** What the user reads of an error that ends the turn. Never throws. */
   explain(error: unknown, context: ChatErrorContext): Promise<string>;
+  /** A file cannot be loaded for the model. Never throws. */
+  fileLost(url: string, error: unknown): void;
   /** Keeps a tool's whole output and says where; undefined when it cannot. */
   keep(text: string): Promise<string | undefined>;
 }

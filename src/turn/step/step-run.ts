@@ -1,4 +1,5 @@
 import type { ModelMessage, StepResult, ToolSet } from "ai";
+import { FileLoads } from "../../context/file-loads.ts";
 import type { ToolPart } from "../../message/types.ts";
 import type { Payers } from "../../session/payers.ts";
 import type { ActiveTurn } from "../active-turn.ts";
@@ -24,6 +25,8 @@ export class StepRun {
   telemetry: TurnTelemetry | undefined;
   /** Who pays for the turn besides the agent. */
   readonly payers: Payers | undefined;
+  /** The files of its messages. */
+  readonly files: FileLoads;
   #base: ModelMessage[] | undefined;
 
   constructor(desk: Desk, active: ActiveTurn, plan: StepPlan, turn: PreparedTurn, options: ChatTurnOptions) {
@@ -33,6 +36,7 @@ export class StepRun {
     this.turn = turn;
     this.options = options;
     this.context = turn.config.experimental_context;
+    this.files = new FileLoads(desk.host.clock, (url, error) => plan.fileLost(url, error));
     this.payers = plan.payers(active.row.seq);
     this.metas = plan.ledger.settledCalls(active.row.seq).map((call) => ({
       stepNumber: call.step,

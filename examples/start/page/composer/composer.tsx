@@ -14,6 +14,7 @@ export const COMPOSER_ID = "composer-text";
 
 interface Props {
   readonly conversation: string;
+  readonly placeholder: string;
   /** Something is under way that can be stopped. */
   readonly busy: boolean;
   readonly onSend: (text: string, files: readonly FilePart[]) => void;
@@ -21,7 +22,7 @@ interface Props {
 }
 
 /** Where the next message is written. Takes messages at any time: what cannot be sent now waits. */
-export function Composer({ conversation, busy, onSend, onStop }: Props): ReactNode {
+export function Composer({ conversation, placeholder, busy, onSend, onStop }: Props): ReactNode {
   const [text, setText] = useDraft(conversation);
   const attachments = useAttachments();
   const { drafts, problem, add } = attachments;
@@ -75,7 +76,7 @@ export function Composer({ conversation, busy, onSend, onStop }: Props): ReactNo
           id={COMPOSER_ID}
           rows={1}
           value={text}
-          placeholder="Write a message"
+          placeholder={placeholder}
           aria-label="Message"
           enterKeyHint="send"
           data-testid="composer-input"

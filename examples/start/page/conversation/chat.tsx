@@ -1,10 +1,13 @@
 import "./dock.css";
 import { type AgentClient, useAgentChat } from "perdure/react";
-import { type ReactNode, useMemo } from "react";
+import { type ReactNode, useCallback, useMemo } from "react";
 import { Composer } from "../composer/composer.tsx";
 import { IconButton } from "../control/icon-button.tsx";
 import { type FilePart, filesOf } from "../message/parts.ts";
 import type { MessageHandlers } from "../message/message.tsx";
+import { goTo, pathOf, type Step } from "../route/route.ts";
+import { UnboundRuns } from "../run/run-calls.tsx";
+import { RunsProvider } from "../run/runs.tsx";
 import { Announcer } from "./announcer.tsx";
 import { EmptyState } from "./empty-state.tsx";
 import { Hints } from "./hints.tsx";
@@ -23,12 +26,13 @@ import { viewOf } from "./view.ts";
 
 interface Props {
   readonly id: string;
+  readonly chain: readonly Step[];
   readonly agent: AgentClient;
   readonly bar: BarProps;
 }
 
 /** The chat of one conversation. */
-export function Chat({ id, agent, bar }: Props): ReactNode {
+export function Chat({ id, chain, agent, bar }: Props): ReactNode {
   // The messages come with the connection, so nothing has to be loaded first and one can write while it is away.
   const chat = useAgentChat({ agent, getInitialMessages: null, onToolCall: answerHere });
   const { messages, sendMessage, regenerate, stop, addToolApprovalResponse } = chat;
@@ -38,6 +42,8 @@ export function Chat({ id, agent, bar }: Props): ReactNode {
   const isOffline = useOffline(agent.readyState === 1);
   const isLoaded = useIsLoaded(id, chat.isLoaded || messages.length > 0);
   useEscape(view.isBusy ? stop : undefined);
+  const isHelper = chain.length > 0;
+  const openHelper = useCallback((step: Step) => goTo(id, "push", [...chain, step]), [id, chain]);
 
   const send = (text: string, files: readonly FilePart[] = []) => {
     void sendMessage(text === "" ? { files } : { text, files });
@@ -53,7 +59,7 @@ export function Chat({ id, agent, bar }: Props): ReactNode {
     [addToolApprovalResponse, regenerate, sendMessage],
   );
   return (
-    <>
+    <RunsProvider agent={agent} canStop={!isHelper} onOpen={openHelper}>
       <Topbar {...bar} onClear={messages.length > 0 ? chat.clearHistory : undefined} />
       <div ref={outer} className="scroll" tabIndex={0} role="region" aria-label="Conversation">
         <KeepPlace box={outer} first={first} />
@@ -62,8 +68,9 @@ export function Chat({ id, agent, bar }: Props): ReactNode {
             <Older first={first} isLoading={chat.isLoadingOlder} onLoad={() => void chat.loadOlder()} />
           )}
           {!isLoaded && <Loading />}
-          {isLoaded && messages.length === 0 && <EmptyState onSend={send} />}
+          {isLoaded && messages.length === 0 && !isHelper && <EmptyState onSend={send} />}
           <MessageList messages={messages} view={view} handlers={handlers} />
+          <UnboundRuns />
           <Hints chat={chat} view={view} isOffline={isOffline} onRetry={handlers.regenerate} />
         </div>
       </div>
@@ -83,11 +90,17 @@ export function Chat({ id, agent, bar }: Props): ReactNode {
               Offline. What you send goes out when the connection is back.
             </p>
           )}
-          <Composer conversation={id} busy={view.isBusy} onSend={send} onStop={() => void stop()} />
+          <Composer
+            conversation={isHelper ? pathOf(id, chain) : id}
+            placeholder={isHelper ? `Write to ${bar.title}` : "Write a message"}
+            busy={view.isBusy}
+            onSend={send}
+            onStop={() => void stop()}
+          />
           <ModelNote />
         </div>
       </div>
       <Announcer messages={messages} isBusy={view.isBusy} />
-    </>
+    </RunsProvider>
   );
 }

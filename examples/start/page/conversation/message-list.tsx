@@ -18,6 +18,7 @@ export function MessageList({ messages, view, handlers }: Props): ReactNode {
       key={message.id}
       message={message}
       live={message.id === view.liveId}
+      isFirst={message.id === messages[0]?.id}
       isLast={message.id === last}
       busy={view.isBusy}
       handlers={handlers}

@@ -9,6 +9,8 @@ export interface BarProps {
   readonly title: string;
   /** Opens the list of conversations; undefined where it is in sight. */
   readonly onMenu: (() => void) | undefined;
+  /** Where a helper's conversation leads back to. */
+  readonly back?: { readonly to: string; readonly go: () => void } | undefined;
 }
 
 interface Props extends BarProps {
@@ -17,7 +19,7 @@ interface Props extends BarProps {
 }
 
 /** What this conversation is called and what concerns all of it. */
-export function Topbar({ title, onMenu, onClear }: Props): ReactNode {
+export function Topbar({ title, onMenu, back, onClear }: Props): ReactNode {
   const [asking, setAsking] = useState(false);
   return (
     <header className="topbar">
@@ -31,14 +33,22 @@ export function Topbar({ title, onMenu, onClear }: Props): ReactNode {
           aria-haspopup="dialog"
         />
       )}
-      <h1 title={title}>{title}</h1>
-      <IconButton
-        icon="erase"
-        label="Clear conversation"
-        disabled={onClear === undefined}
-        onClick={() => setAsking(true)}
-        data-testid="clear"
-      />
+      {back !== undefined && (
+        <IconButton icon="back" label={`Back to ${back.to}`} onClick={back.go} className="back" data-testid="back" />
+      )}
+      <div className="topbar-title">
+        <h1 title={title}>{title}</h1>
+        {back !== undefined && <p>{`Helper in “${back.to}”`}</p>}
+      </div>
+      {back === undefined && (
+        <IconButton
+          icon="erase"
+          label="Clear conversation"
+          disabled={onClear === undefined}
+          onClick={() => setAsking(true)}
+          data-testid="clear"
+        />
+      )}
       <ThemeButton />
       {asking && onClear !== undefined && (
         <Confirm

@@ -1,9 +1,8 @@
 import { memo, type ReactNode } from "react";
 import { Attachment } from "./attachment.tsx";
 import { Markdown } from "./markdown.tsx";
-import { isTool, type Part } from "./parts.ts";
+import type { Part } from "./parts.ts";
 import { Reasoning } from "./reasoning.tsx";
-import { ToolCard } from "./tool-card.tsx";
 
 interface Props {
   readonly part: Part;
@@ -11,12 +10,10 @@ interface Props {
   readonly live: boolean;
   /** Nothing comes after it yet. */
   readonly isEnd: boolean;
-  readonly onAnswer: (approvalId: string, approved: boolean) => void;
 }
 
-/** One part of an answer. Kinds that the page does not know are not shown. */
-export const MessagePart = memo(function MessagePart({ part, live, isEnd, onAnswer }: Props): ReactNode {
-  if (isTool(part)) return <ToolCard part={part} live={live} onAnswer={onAnswer} />;
+/** One part of an answer that is no tool call. Kinds that the page does not know are not shown. */
+export const MessagePart = memo(function MessagePart({ part, live, isEnd }: Props): ReactNode {
   switch (part.type) {
     case "text":
       return part.text.trim() === "" ? null : <Markdown text={part.text} live={live && isEnd} />;

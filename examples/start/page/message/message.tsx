@@ -4,7 +4,8 @@ import { Attachment } from "./attachment.tsx";
 import { EditForm } from "./edit-form.tsx";
 import { MessageActions } from "./message-actions.tsx";
 import { MessagePart } from "./message-part.tsx";
-import { type ChatMessage, filesOf, textOf } from "./parts.ts";
+import { type ChatMessage, filesOf, groupsOf, isOfAgent, textOf } from "./parts.ts";
+import { ToolCall } from "../run/run-calls.tsx";
 
 /** What a message can ask of its chat. The same functions for all messages, so that only changed ones are drawn. */
 export interface MessageHandlers {
@@ -17,6 +18,7 @@ interface Props {
   readonly message: ChatMessage;
   /** It may still change by itself. */
   readonly live: boolean;
+  readonly isFirst: boolean;
   readonly isLast: boolean;
   /** Something is under way: nothing can be asked anew. */
   readonly busy: boolean;
@@ -24,14 +26,24 @@ interface Props {
 }
 
 /** One message and what belongs to it. */
-export const Message = memo(function Message({ message, live, isLast, busy, handlers }: Props): ReactNode {
+export const Message = memo(function Message({ message, live, isFirst, isLast, busy, handlers }: Props): ReactNode {
   const [editing, setEditing] = useState(false);
   const { id, role } = message;
   const isUser = role === "user";
+  const isAgent = isOfAgent(message);
   const text = textOf(message);
   return (
-    <article className="message" data-testid="message" data-role={role} data-id={id} data-live={live || undefined}>
-      <h2 className="visually-hidden">{isUser ? "You said" : "Assistant said"}</h2>
+    <article
+      className="message"
+      data-testid="message"
+      data-role={role}
+      data-id={id}
+      data-live={live || undefined}
+      data-agent={isAgent || undefined}
+    >
+      <h2 className={isAgent ? "message-from" : "visually-hidden"}>
+        {isAgent ? (isFirst ? "The task" : "From a helper") : isUser ? "You said" : "Assistant said"}
+      </h2>
       {isUser ? (
         <UserContent
           message={message}
@@ -44,21 +56,23 @@ export const Message = memo(function Message({ message, live, isLast, busy, hand
         />
       ) : (
         <div className="message-parts">
-          {message.parts.map((part, index) => (
-            <MessagePart
-              key={index}
-              part={part}
-              live={live}
-              isEnd={index === message.parts.length - 1}
-              onAnswer={handlers.answer}
-            />
-          ))}
+          {groupsOf(message.parts).map(({ first, calls, part }) =>
+            part === undefined ? (
+              <div key={first} className="calls">
+                {calls.map((call) => (
+                  <ToolCall key={call.toolCallId} part={call} live={live} onAnswer={handlers.answer} />
+                ))}
+              </div>
+            ) : (
+              <MessagePart key={first} part={part} live={live} isEnd={first === message.parts.length - 1} />
+            ),
+          )}
         </div>
       )}
       {!live && !editing && (
         <MessageActions
           text={text}
-          onEdit={isUser && !busy ? () => setEditing(true) : undefined}
+          onEdit={isUser && !isAgent && !busy ? () => setEditing(true) : undefined}
           onRegenerate={!isUser && isLast && !busy ? handlers.regenerate : undefined}
         />
       )}

@@ -52,3 +52,28 @@ export function hasContent(message: ChatMessage): boolean {
     return part.type === "file" || part.type === "source-url" || isTool(part);
   });
 }
+
+/** Whether a message was written by another agent: the task of a helper, or the report of one. */
+export function isOfAgent({ role, metadata }: ChatMessage): boolean {
+  return role === "user" && typeof metadata === "object" && metadata !== null && "agentToolRunId" in metadata;
+}
+
+/** Tool calls that stand together, or one other part. */
+export interface PartGroup {
+  /** Where in the message it begins. */
+  readonly first: number;
+  readonly calls: readonly ToolLike[];
+  readonly part?: Part;
+}
+
+/** The parts of an answer, with tool calls that follow each other in one group. */
+export function groupsOf(parts: readonly Part[]): PartGroup[] {
+  const groups: { first: number; calls: ToolLike[]; part?: Part }[] = [];
+  for (const [first, part] of parts.entries()) {
+    const last = groups.at(-1);
+    if (!isTool(part)) groups.push({ first, calls: [], part });
+    else if (last !== undefined && last.part === undefined) last.calls.push(part);
+    else groups.push({ first, calls: [part] });
+  }
+  return groups;
+}

@@ -1,6 +1,7 @@
-import { useSyncExternalStore } from "react";
+import { useMemo, useSyncExternalStore } from "react";
 
-const PATH = /^\/c\/([^/]+)\/?$/;
+/** A conversation, and the way from it to a helper: `/c/<id>/<agent>/<name>/…` */
+const PATH = /^\/c\/([^/]+)((?:\/[^/]+\/[^/]+)*)\/?$/;
 const ID_BYTES = 9;
 const listeners = new Set<() => void>();
 /** Made here, so nothing was said in them before. */
@@ -21,9 +22,22 @@ export function isFresh(id: string): boolean {
   return fresh.has(id);
 }
 
-/** The address of a conversation. */
-export function pathOf(id: string): string {
-  return `/c/${encodeURIComponent(id)}`;
+/** A step down from an agent to one of its children. */
+export interface Step {
+  readonly agent: string;
+  readonly name: string;
+}
+
+/** What an address names: a conversation, or a helper below it. */
+export interface Route {
+  readonly id: string;
+  readonly chain: readonly Step[];
+}
+
+/** The address of a conversation, or of a helper below it. */
+export function pathOf(id: string, chain: readonly Step[] = []): string {
+  const steps = chain.flatMap(({ agent, name }) => [kebab(agent), name]);
+  return `/c/${[id, ...steps].map(encodeURIComponent).join("/")}`;
 }
 
 /** Call once, first: an address without a conversation becomes one with a fresh one. */
@@ -32,26 +46,37 @@ export function startRoute(): void {
   addEventListener("popstate", changed);
 }
 
-/** Shows another conversation. */
-export function goTo(id: string, how: "push" | "replace" = "push"): void {
-  if (id === currentId()) return;
-  if (how === "push") history.pushState(null, "", pathOf(id));
-  else history.replaceState(null, "", pathOf(id));
+/** Shows another conversation, or a helper of one. */
+export function goTo(id: string, how: "push" | "replace" = "push", chain: readonly Step[] = []): void {
+  const path = pathOf(id, chain);
+  if (path === location.pathname) return;
+  if (how === "push") history.pushState(null, "", path);
+  else history.replaceState(null, "", path);
   changed();
 }
 
-/** The conversation that the address names. */
-export function useConversationId(): string {
-  return useSyncExternalStore(subscribe, currentId);
+/** What the address names. The same object until it changes. */
+export function useRoute(): Route {
+  const path = useSyncExternalStore(subscribe, () => location.pathname);
+  return useMemo(() => {
+    const [, id = "", rest = ""] = PATH.exec(path) ?? [];
+    const names = rest.split("/").slice(1).map(decoded);
+    const chain = names.flatMap((agent, at) => (at % 2 === 0 ? [{ agent, name: names[at + 1] ?? "" }] : []));
+    return { id: decoded(id), chain };
+  }, [path]);
 }
 
-function currentId(): string {
-  const name = PATH.exec(location.pathname)?.[1] ?? "";
+function decoded(name: string): string {
   try {
     return decodeURIComponent(name);
   } catch {
     return name;
   }
+}
+
+/** How a class is called in an address: `TidyUp` is `tidy-up`. */
+function kebab(name: string): string {
+  return name.replaceAll(/([a-z\d])([A-Z])/g, "$1-$2").toLowerCase();
 }
 
 function subscribe(listener: () => void): () => void {

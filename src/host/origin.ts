@@ -1,0 +1,81 @@
+import { PerdureError } from "../error.ts";
+import { allowedOrigin, type Cors } from "./cors.ts";
+
+/**
+ * Pages of which other origins may talk to the agents: all, those listed, or those that a function lets in. The function
+ * may throw, which answers 500; it must answer at once.
+ */
+export type Origins = "any" | readonly string[] | ((origin: string, request: Request) => boolean);
+
+/** How a page asks. A socket can do all that the page's user may do, with the user's cookies. */
+export type Approach = "request" | "socket";
+
+/** Whether a request may come in, as far as its page is concerned. @throws what the app's function throws. */
+export type OriginGate = (request: Request, approach: Approach) => boolean;
+
+/** What browsers send for pages without an origin: files, sandboxed frames. */
+const OPAQUE = "null";
+
+/** Methods that change nothing; without cross-origin access a page cannot read what they answer. */
+const READING = new Set(["GET", "HEAD", "OPTIONS"]);
+
+/**
+ * The gate of a host. It asks only of what a browser sends for a page (it has `Origin`) and could change something: an
+ * upgrade, or any method but GET, HEAD and OPTIONS. A page gets in from the host's own address, from this machine to this
+ * machine, or when the app says so.
+ * @throws PerdureError `bad_config` when a listed origin is none.
+ */
+export function originGate(origins: Origins | undefined, cors: Cors | undefined): OriginGate {
+  const allowed = allowedOrigin(cors);
+  const listed = new Set(typeof origins === "object" ? origins.map(checked) : []);
+  if (allowed !== undefined && allowed !== "*") listed.add(normal(allowed));
+  return (request, approach) => {
+    const origin = request.headers.get("origin");
+    if (origin === null || (approach === "request" && READING.has(request.method))) return true;
+    if (origins === "any" || listed.has(normal(origin)) || isAtHome(origin, request)) return true;
+    // An open door for requests. It was never one for cookies, and a socket has no such rules in the browser.
+    if (allowed === "*" && approach === "request" && !request.headers.has("cookie")) return true;
+    return typeof origins === "function" && verdict(origins(origin, request));
+  };
+}
+
+/** The page is the host's own, whatever TLS a proxy took away; or page and host are both on this machine. */
+function isAtHome(origin: string, request: Request): boolean {
+  const page = URL.parse(origin);
+  if (page === null || (page.protocol !== "http:" && page.protocol !== "https:")) return false;
+  const host = request.headers.get("host") ?? new URL(request.url).host;
+  const own = URL.parse(`${page.protocol}//${host}`);
+  if (own === null) return false;
+  return own.host === page.host || (isLoopback(own.hostname) && isLoopback(page.hostname));
+}
+
+function isLoopback(hostname: string): boolean {
+  return /^(?:(?:.+\.)?localhost\.?|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname);
+}
+
+function verdict(answer: unknown): boolean {
+  if (typeof answer === "boolean") return answer;
+  // A promise would count as yes.
+  throw new PerdureError("bad_config", "The function `origins` must return true or false, at once.");
+}
+
+function checked(origin: unknown): string {
+  if (origin === OPAQUE) return OPAQUE;
+  const url = typeof origin === "string" ? URL.parse(origin) : null;
+  // `localhost:5173` is a URL too, of the scheme `localhost:`.
+  const isOrigin = url !== null && url.host !== "" && `${url.pathname}${url.search}${url.hash}`.length <= 1;
+  if (isOrigin && typeof origin === "string") return normal(origin);
+  const hint = origin === "*" ? ' Say `origins: "any"` for all.' : "";
+  throw new PerdureError(
+    "bad_config",
+    `origins: ${JSON.stringify(origin)} is no origin, like "https://app.example" or "null".${hint}`,
+  );
+}
+
+/** One spelling for each: lower case, without a port that goes without saying. */
+function normal(origin: string): string {
+  const url = URL.parse(origin);
+  if (url === null) return origin;
+  // The platform knows no origin of schemes that are an app's own.
+  return url.origin === OPAQUE ? `${url.protocol}//${url.host}` : url.origin;
+}

@@ -1,0 +1,43 @@
+import { crashMatrix, type CrashOutcome } from "perdure/testing";
+import { expect, test } from "vitest";
+import { env, expectCovered, expectNoFailure, MATRIX_MS } from "../crash/drive.ts";
+import { type TreeResult, unwatched } from "./crash-drive.ts";
+import { expectPaid } from "./crash-paid.ts";
+
+/** Room for all calls of the run, but not for one that was cut, and charged in full, and the same again. */
+const MAX_TOKENS = 10_000;
+const BUDGETS = JSON.stringify({ agent: { maxTokens: MAX_TOKENS } });
+const asks = { ...unwatched({ type: "submit", text: "note" }), env: { ...env, BUDGETS } };
+
+function expectWithin({ after: { result }, ...outcome }: CrashOutcome<TreeResult>): void {
+  expectNoFailure({ after: { result, facts: [], commits: 0 }, ...outcome });
+  expectPaid(result);
+  const [top] = result.agents;
+  expect(top?.totals.tokens).toBeLessThanOrEqual(MAX_TOKENS);
+  // What was cut took the room of what came after it: that ended, and says why.
+  const wasCut = top?.ledger.some(({ status }) => status === "cut") === true;
+  for (const { turns, runs } of result.agents) {
+    for (const { status, error } of turns) {
+      if (!wasCut) expect(status).toBe("completed");
+      else if (status !== "completed") expect(error).toMatch(/budget of (this agent|Talk "one")/);
+    }
+    expect(runs.filter(({ status }) => status !== "completed" && !(wasCut && status === "interrupted"))).toEqual([]);
+  }
+}
+
+test(
+  "a run under a budget that has room for no cut call, killed after every commit: it is never passed, and nothing stays reserved",
+  { timeout: 2 * MATRIX_MS },
+  async () => {
+    let refused = 0;
+    const check = (outcome: CrashOutcome<TreeResult>) => {
+      expectWithin(outcome);
+      if (outcome.after.result.agents.some(({ turns }) => turns.some(({ status }) => status === "error"))) refused++;
+    };
+    const matrix = await crashMatrix<TreeResult>({ ...asks, check, slack: 12 });
+    expectCovered(matrix, 15);
+    expect(matrix.reference.result.calls).toEqual({ Talk: 2, Helper: 1, Digger: 0 });
+    expect(matrix.reference.result.agents[0]?.totals).toMatchObject({ calls: 3, reservedTokens: 0 });
+    expect(refused).toBeGreaterThan(0);
+  },
+);
