@@ -51,6 +51,8 @@ export class Researcher extends Helper {
           await this.reportProgress({ fraction, phase: "Reading", message: source });
         }
         await this.reportProgress({ milestone: "Sources read", fraction: READ, phase: "Writing" });
+        // Clients take what they heard of last for the newest, and that may be what was reported just before.
+        await this.reportProgress({ fraction: READ, phase: "Writing" });
         return SOURCES.map((title) => ({ title, about: topic }));
       },
     });

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { probeHost } from "../../test/chat/probe-host.ts";
 import type { Budgets } from "./budget.ts";
+import type { CallResult } from "./charge.ts";
 import { Ledger } from "./ledger.ts";
 import type { NewCall } from "./ledger.ts";
 import type { PriceTable } from "./prices.ts";
@@ -273,4 +274,66 @@ test("erasing a session takes all of it, and gives no money back", async () => {
   expect(ledger.reserve(call("d"))).toMatchObject({ ok: false, over: "agent", used: 190 });
   expect(ledger.settle("b", { outcome: "ok", usage })).toBe(false);
   expect(ledger.totals("agent").tokens).toBe(180);
+});
+
+test("a reservation that is taken back was never there; one that has ended stays", async () => {
+  const { ledger } = await open({ agent: { maxTokens: 150 } });
+  ledger.reserve(call("a"));
+  expect(ledger.knows("a")).toBe(true);
+  expect(ledger.reserve(call("b"))).toMatchObject({ ok: false });
+  ledger.release("a");
+  ledger.release("a");
+  expect(ledger.knows("a")).toBe(false);
+  for (const scope of [{ turn: "turn-1" }, { session: "s1" }, "agent"] as const)
+    expect(ledger.totals(scope)).toMatchObject({ calls: 0, unpriced: 0, reservedTokens: 0, reservedCost: 0 });
+  expect(ledger.reserve(call("b"))).toMatchObject({ ok: true });
+  ledger.settle("b", { outcome: "ok", usage });
+  ledger.release("b");
+  expect(ledger.totals("agent")).toMatchObject({ calls: 1, tokens: 80 });
+});
+
+test("calls whose end others tell stay open at the start of a life, until nobody will", async () => {
+  const { ledger, make } = await open();
+  ledger.reserve(call("own"));
+  ledger.reserve(call("run/a", { purpose: "agent-tool", turn: { id: "turn-1" } }));
+  ledger.reserve(call("run/b", { purpose: "agent-tool", turn: { id: "turn-1" } }));
+  const next = make();
+  expect(next.closeOpen(({ purpose }) => purpose === "agent-tool")).toBe(1);
+  // They are no steps of the turn, so its end does not end them.
+  next.closeTurn(1);
+  expect(next.attempts(1, 0).map(({ id }) => id)).toEqual(["own"]);
+  expect(next.totals({ turn: "turn-1" })).toMatchObject({ calls: 3, tokens: 100, reservedTokens: 200 });
+  next.settle("run/a", { outcome: "ok", usage });
+  expect(next.closeCalls(({ id }) => id.startsWith("run/"))).toBe(1);
+  expect(next.totals({ turn: "turn-1" })).toMatchObject({ calls: 3, tokens: 280, reservedTokens: 0 });
+});
+
+test("what ended in one book ends the same in another", async () => {
+  const [here, there] = [await open(), await open()];
+  const results: CallResult[] = [
+    { outcome: "ok", usage },
+    { outcome: "ok", usage: undefined },
+    { outcome: "cut", usage: undefined },
+    { outcome: "error", usage: undefined, errorClass: "rate_limit", error: "slow down" },
+    { outcome: "error", usage: undefined, errorClass: "transient" },
+    { outcome: "error", usage: undefined, errorClass: "fatal", refused: false },
+    { outcome: "error", usage },
+  ];
+  for (const [i, result] of results.entries()) {
+    for (const { ledger } of [here, there]) ledger.reserve(call(`c${i}`));
+    here.ledger.settle(`c${i}`, result);
+  }
+  for (const { id, result } of here.ledger.endedCalls(1)) there.ledger.settle(id, result);
+  expect(there.ledger.list()).toEqual(here.ledger.list());
+  expect(there.ledger.totals("agent")).toEqual(here.ledger.totals("agent"));
+});
+
+test("a price that the caller knows counts where the table has none", async () => {
+  const { ledger } = await open({ agent: { maxCost: 1 } });
+  const price = { input: 10, output: 10 };
+  expect(ledger.reserve(call("a", { model: "p/other", price }))).toMatchObject({ ok: true, cost: 0.001 });
+  expect(ledger.reserve(call("b", { price }))).toMatchObject({ ok: true, cost: 0.00014 });
+  expect(() => ledger.reserve(call("c", { model: "p/other" }))).toThrow(bad("bad_config"));
+  expect(ledger.priceOf("p/m")).toEqual({ input: 1, output: 2 });
+  expect(ledger.priceOf("p/other")).toBeUndefined();
 });

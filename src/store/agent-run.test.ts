@@ -86,6 +86,7 @@ test("a run that was given up is under way again", async () => {
   insertAgentRun(host, run("a"));
   endAgentRun(host, "a", { ...end, status: "interrupted", output: null, reason: "inspect-failed", childRunning: 1 });
   expect(openAgentRuns(host)).toEqual([]);
-  reopenAgentRun(host, "a");
-  expect(openAgentRuns(host)).toMatchObject([{ runId: "a", status: "running", endedAt: null }]);
+  reopenAgentRun(host, "a", "t2");
+  const fresh = { error: null, reason: null, childRunning: null, endedAt: null };
+  expect(openAgentRuns(host)).toMatchObject([{ runId: "a", status: "running", turnId: "t2", ...fresh }]);
 });

@@ -138,9 +138,14 @@ export function endAgentRun(db: Sql, runId: string, end: AgentRunEnd): void {
   );
 }
 
-/** A run that was given up is followed again. */
-export function reopenAgentRun(db: Sql, runId: string): void {
-  db.sql("UPDATE perdure_agent_run SET status = 'running', ended_at = NULL WHERE run_id = ?", runId);
+/** A run that was given up is followed again, for this turn. */
+export function reopenAgentRun(db: Sql, runId: string, turnId: string | null): void {
+  db.sql(
+    `UPDATE perdure_agent_run SET status = 'running', turn_id = ?, error = NULL, reason = NULL, child_running = NULL,
+       ended_at = NULL WHERE run_id = ?`,
+    turnId,
+    runId,
+  );
 }
 
 /** Notes which milestones were passed on, as JSON. */

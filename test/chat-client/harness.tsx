@@ -2,7 +2,7 @@ import "../clients/dom.ts";
 import { useAgentChat } from "@cloudflare/ai-chat/react";
 import { useAgent } from "agents/react";
 import type { UIMessage } from "ai";
-import { act, Component, type ReactNode, StrictMode, Suspense } from "react";
+import { act, Component, type ReactNode, StrictMode, Suspense, useEffect } from "react";
 import { createRoot } from "react-dom/client";
 import { expect } from "vitest";
 import { atEnd, eventually, QUICK } from "../clients/harness.ts";
@@ -108,6 +108,7 @@ export async function openTab(host: { readonly port: number }, options: TabOptio
   const ends: TurnEnd[] = [];
   const problems: string[] = [];
   let latest: Chat | undefined;
+  let listens = false;
 
   function Page(): ReactNode {
     const agent = useAgent({
@@ -133,6 +134,10 @@ export async function openTab(host: { readonly port: number }, options: TabOptio
     views.push(toView(chat));
     TRACE.push("V " + JSON.stringify(toView(chat)) + chat.messages.map(({ id }) => id).join());
     problems.push(...problemsOf(chat.messages, stray));
+    // Behind the effects of the hooks.
+    useEffect(() => {
+      listens = true;
+    }, []);
     return null;
   }
 
@@ -177,7 +182,9 @@ export async function openTab(host: { readonly port: number }, options: TabOptio
     matches: (agent) => eventually(async () => expect(tab.chat().messages).toEqual(await agent.stored())),
     unmount,
   };
-  await eventually(() => tab.chat());
+  // The hook listens to the agent from its effects on. Who sends before that gets ahead of it, which nobody's hand does,
+  // and has the answer protected against all that is told later.
+  await eventually(() => expect(listens, `the page is there. ${problems.join("; ")}`).toBe(true));
   return tab;
 }
 

@@ -1,5 +1,5 @@
 import { convertToModelMessages, isStepCount, streamText, type ToolSet, type UIMessage } from "ai";
-import { Agent, type AgentHost, agentTool, AIChatAgent, type ChatTurnOptions, Think } from "perdure";
+import { Agent, type AgentHost, agentTool, AIChatAgent, type ChatTurnOptions, type Think } from "perdure";
 import { memoryStorage } from "perdure/node";
 import { type Script, type ScriptedModel, scriptedModel } from "perdure/testing";
 import { expect, test } from "vitest";

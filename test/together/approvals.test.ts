@@ -1,3 +1,4 @@
+import { jsonSchema, tool } from "ai";
 import { expect, test } from "vitest";
 import { textIn, user } from "../chat/client.ts";
 import { eventually, quiet } from "../host/open-host.ts";
@@ -121,6 +122,25 @@ test("both sides leave memory while the child waits, and come back for the answe
   expect(given(kit.model, 1)).toBe("Paid for it.");
   await eventually(() => runFrames(again).at(-1)?.event.kind === "finished", "the end");
   expect(heardText(runFrames(again))).toBe("I have to pay. Paid for it.");
+});
+
+test("a tool that a client runs: its result is given at the child's own address", async () => {
+  const look = { look: tool({ inputSchema: jsonSchema({ type: "object" }) }) };
+  const { Researcher } = childClass(
+    ({ step }) => (step === 0 ? { toolCalls: [{ toolName: "look", input: {}, toolCallId: "l1" }] } : "I saw it."),
+    look,
+  );
+  const kit = await openTogether(Researcher);
+  const client = await kit.connect();
+  client.request("r1", [user("u1")]);
+  await eventually(() => runFrames(client).some(({ event }) => event.body?.includes('"finish"')), "the first turn");
+  const [run] = await runsAre(kit, "running");
+  const child = await connectChild(kit, run?.runId ?? "");
+  child.result("l1", { seen: "a cat" });
+  await client.done("r1");
+  expect(given(kit.model, 1)).toBe("I saw it.");
+  const frames = runFrames(client);
+  expect(frames.map(({ sequence }) => sequence)).toEqual(frames.map((_, i) => i));
 });
 
 test("the child's conversation is cleared while it waits", async () => {

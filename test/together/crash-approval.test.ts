@@ -2,7 +2,17 @@ import { crashMatrix, crashRun } from "perdure/testing";
 import { expect, test } from "vitest";
 import { textIn } from "../chat/client.ts";
 import { expectCovered } from "../crash/drive.ts";
-import { ask, expectKept, lookAt, resultIn, tell, TREE_MS, type TreeResult, untilAnswered, watched } from "./crash-drive.ts";
+import {
+  ask,
+  expectKept,
+  lookAt,
+  resultIn,
+  tell,
+  TREE_MS,
+  type TreeResult,
+  untilAnswered,
+  watched,
+} from "./crash-drive.ts";
 
 test("a child that asks a person, killed after every commit", { timeout: TREE_MS }, async () => {
   const matrix = await crashMatrix<TreeResult>({ ...watched("ask"), check: expectKept, slack: 12 });

@@ -2,9 +2,10 @@ import { crashMatrix } from "perdure/testing";
 import type { CrashOutcome } from "perdure/testing";
 import { expect, test } from "vitest";
 import { textIn } from "../chat/client.ts";
-import { expectCovered } from "../crash/drive.ts";
+import { every, expectCovered } from "../crash/drive.ts";
 import { expectKept, TREE_MS, type TreeResult, unwatched, watched } from "./crash-drive.ts";
 
+const everyPoint = every(1, 1);
 const TOLD = "The background work of Helper is done. It says:\n\nNoted.";
 
 test("the end of a run reaches a synchronous onFinish exactly once", { timeout: TREE_MS }, async () => {
@@ -23,22 +24,21 @@ test("the end of a run reaches an asynchronous onFinish until it returns", { tim
     expect(new Set(delivered.map(({ run, status }) => `${run} ${status}`))).toEqual(new Set(["bg-async completed"]));
     expect(delivered.length).toBeLessThanOrEqual(1 + outcome.before.lives.length);
   };
-  const matrix = await crashMatrix<TreeResult>({ ...later, check, points: every(2, 1), slack: 8 });
-  expectCovered(matrix, 10);
+  // Until its end it is no different from the one above.
+  const points = (commits: number) => everyPoint(commits).slice(commits / 2);
+  const scenario = unwatched({ type: "background", how: "async" });
+  const matrix = await crashMatrix<TreeResult>({ ...scenario, check, points, slack: 8 });
+  expect(matrix.killed.length).toBeGreaterThan(5);
 });
 
-test(
-  "a tool that runs in the background: one turn tells the model of its end",
-  { timeout: TREE_MS },
-  async () => {
-    const matrix = await crashMatrix<TreeResult>({ ...watched("later"), check: expectKept, slack: 12 });
-    expectCovered(matrix, 20);
-    const [talk] = matrix.reference.result.agents;
-    expect(talk?.messages.map((message) => textIn(message))).toEqual([
-      "later",
-      "Soon. It is under way.",
-      TOLD,
-      "Good to know.",
-    ]);
-  },
-);
+test("a tool that runs in the background: one turn tells the model of its end", { timeout: TREE_MS }, async () => {
+  const matrix = await crashMatrix<TreeResult>({ ...watched("later"), check: expectKept, slack: 12 });
+  expectCovered(matrix, 20);
+  const [talk] = matrix.reference.result.agents;
+  expect(talk?.messages.map((message) => textIn(message))).toEqual([
+    "later",
+    "Soon. It is under way.",
+    TOLD,
+    "Good to know.",
+  ]);
+});

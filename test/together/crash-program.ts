@@ -16,7 +16,7 @@ import { type AgentLook, type Asked, type Background, type Layer, LAYERS, type T
 
 const dir = programDir();
 const isLaterLife = existsSync(join(dir, "host.db"));
-const { HOLD, KILL_AFTER, BUDGETS } = process.env;
+const { HOLD, KILL_AFTER, STOP_AT, BUDGETS } = process.env;
 /** Slow enough that a chunk is a commit of its own. */
 const DELAY_MS = 2;
 const LOOK_EVERY_MS = 5;
@@ -241,6 +241,7 @@ subscribe("agent:failed", ({ id, payload }) => report({ type: "failed", agent: i
 const point = crashPoint();
 /** Commits since the moment that a test counts from: the commit that stores a stop, or a command. */
 let since: number | undefined;
+let commits = 0;
 
 const root = (): Talk | undefined => [...alive.values()].find((agent): agent is Talk => agent instanceof Talk);
 
@@ -252,10 +253,14 @@ function isStopped(): boolean {
   );
 }
 
-/** With KILL_AFTER=n the first life ends n commits after that moment. */
+/**
+ * With STOP_AT=n the turns of the first agent are stopped after n commits; with KILL_AFTER=n the first life ends n
+ * commits after the moment that is counted from.
+ */
 function onCommit(): void {
   point();
   if (KILL_AFTER === undefined || isLaterLife) return;
+  if (++commits === Number(STOP_AT)) setImmediate(() => root()?.abortAllRequests());
   if (since !== undefined) since++;
   else if (isStopped()) since = 0;
   if (since === Number(KILL_AFTER)) process.kill(process.pid, "SIGKILL");

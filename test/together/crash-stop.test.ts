@@ -6,6 +6,7 @@ import { connect, type Driver } from "../chat/crash-drive.ts";
 import { ofType } from "../crash/drive.ts";
 import { type Lives, withLives } from "../crash/lives.ts";
 import { expectSums } from "../think/crash-drive.ts";
+import { random } from "../think/interleave-random.ts";
 import { ask, inTurns, lookAt, program, TREE_MS } from "./crash-drive.ts";
 import type { Layer, TreeLook } from "./crash-types.ts";
 
@@ -107,3 +108,50 @@ test.for(MOMENTS.map((moment) => [moment.text, moment.layer, moment] as const))(
     });
   },
 );
+
+const SEED = 3;
+const STOPS = 16;
+
+/** Stopped after some commit of a whole run, and killed a few commits later. @returns whether the stop came in time. */
+async function stopAnywhere({ live }: Lives, stopAt: number, killAfter: number): Promise<boolean> {
+  const options = { mayDie: true, env: { STOP_AT: String(stopAt), KILL_AFTER: String(killAfter) } };
+  const first = await live(async (child) => {
+    await ask(child, "dig");
+    await child.waitFor("asked");
+    await lookAt(child);
+  }, options);
+  let stopped = false;
+  const later = await live(async (child) => {
+    const { agents } = await lookAt(child);
+    const turn = agents[0]?.turns[0];
+    stopped = turn?.status === "aborted";
+    if (turn?.cancelled === 1) expect([...ofType(child.facts, "asked"), ...ofType(child.facts, "ran")]).toEqual([]);
+    for (const agent of agents) {
+      expectSums(agent as unknown as Parameters<typeof expectSums>[0]);
+      expect(agent.toolCalls.filter(({ status }) => status !== "settled")).toEqual([]);
+      for (const { runId, status } of agent.runs) {
+        expect(["aborted", "completed"]).toContain(status);
+        const below = agents.find(({ id }) => id.endsWith(runId));
+        expect(below?.asked).toMatchObject([{ runId, status }]);
+        expect(below?.turns.filter((one) => one.status !== status)).toEqual([]);
+      }
+    }
+    await expectOfUse(child);
+  }, options);
+  expect(ofType([...first.facts, ...later.facts], "failed")).toEqual([]);
+  return stopped;
+}
+
+test(`stopped after ${STOPS} commits that chance chose, and killed soon after`, { timeout: TREE_MS }, async () => {
+  const { int } = random(SEED);
+  const stops = Array.from({ length: STOPS }, () => [5 + int(50), int(7)] as const);
+  const ends: boolean[] = [];
+  await inTurns(stops, async ([stopAt, killAfter]) => {
+    try {
+      ends.push(await withLives(program, (lives) => stopAnywhere(lives, stopAt, killAfter)));
+    } catch (error) {
+      throw new Error(`Stopped after commit ${stopAt}, killed ${killAfter} commits later.`, { cause: error });
+    }
+  });
+  expect(ends.filter((stopped) => stopped).length).toBeGreaterThan(STOPS / 2);
+});

@@ -126,38 +126,21 @@ test("silence is counted through a restart", async () => {
   expect(ended).toMatchObject([[{}, { status: "interrupted", reason: "no-progress" }]]);
 });
 
-test("what completes after it was given up is completed, and delivered too", async () => {
-  const gate = newGate();
-  const child = childClass(["Three."], {}, (Base) => {
-    return class extends Base {
-      override async getAgentToolOutput() {
-        await gate.opened;
-        return "Three.";
-      }
-    };
-  });
-  const ended: AgentToolLifecycleResult[] = [];
-  const kit = await openTogether(child.Researcher, ["unused"], {
-    manual: true,
-    make: (Base) =>
-      class extends Base {
-        researched(_run: AgentToolRunInfo, result: AgentToolLifecycleResult) {
-          ended.push(result);
-        }
-      },
-  });
-  const agent = await kit.agent();
-  const client = await kit.connect();
-  const config = { onFinish, maxBudgetMs: MINUTE };
-  const begun = agent.runAgentTool(child.Researcher, { input: "tea", runId: "one", detached: config });
-  await passUntil(kit.clock, () => child.model.calls[0]?.status === "finished", "the child's call");
-  await begun;
-  await kit.clock.advance(MINUTE);
+test("what was given up, is asked for again and completes: that is delivered too", async () => {
+  const { kit, agent, ended, model, lives, Researcher, client } = await detached(({ index }) =>
+    index < 6 ? { hang: "before" } : "Three.",
+  );
+  for (let life = 1; life <= 6; life++) {
+    await passUntil(kit.clock, () => lives.length === life && model.calls.length >= life, `life ${life}`, 50);
+    agent.abortSubAgent(Researcher, "one");
+  }
   await passUntil(kit.clock, () => ended.length > 0, "the delivery");
-  expect(ended).toMatchObject([{ status: "interrupted", reason: "budget-exceeded" }]);
-  gate.open();
+  expect(ended).toMatchObject([[{}, { status: "interrupted", reason: "inspect-failed", childStillRunning: true }]]);
+  const again = agent.runAgentTool(Researcher, { input: "tea", runId: "one", detached: { onFinish } });
   await passUntil(kit.clock, () => ended.length === 2, "the second delivery");
-  expect(ended[1]).toEqual({ status: "completed", summary: "Three." });
+  expect(await again).toEqual({ runId: "one", agentType: "Researcher", status: "running" });
+  expect(ended[1]?.[1]).toEqual({ status: "completed", summary: "Three." });
   expect(agent.listAgentToolRuns()).toMatchObject([{ status: "completed" }]);
   await eventually(() => runFrames(client).at(-1)?.event.kind === "finished", "the end");
+  expect(runFrames(client).map(({ event }) => event.kind)).toContain("interrupted");
 });

@@ -1,4 +1,4 @@
-import { Agent, type AgentHost, type AgentToolLifecycleResult, type AgentToolRunInfo, Think } from "perdure";
+import { Agent, type AgentHost, type AgentToolLifecycleResult, type AgentToolRunInfo, type Think } from "perdure";
 import { memoryStorage } from "perdure/node";
 import type { Script } from "perdure/testing";
 import { expect, test } from "vitest";
@@ -96,18 +96,18 @@ test("configurations that cannot work are refused", async () => {
   const nobody = agent.runAgentTool(Researcher, { input: "x", detached: { onFinish: "nobody" as never } });
   await expect(nobody).rejects.toMatchObject({ code: "bad_config" });
   expect(agent.listAgentToolRuns()).toEqual([]);
-  let desk: Agent | undefined;
+  const desks: Agent[] = [];
   class Desk extends Agent {
     constructor(host: AgentHost) {
       super(host);
-      desk = this;
+      desks.push(this);
     }
     hello() {}
   }
   const host = await openHost({ agents: { Desk, Researcher }, storage: memoryStorage() });
   await host.getAgentByName(Desk, "one").hello();
   for (const detached of [{ notify: true }, { onMilestones: ["x"] }]) {
-    await expect(desk?.runAgentTool(Researcher, { input: "x", detached })).rejects.toMatchObject({
+    await expect(desks[0]?.runAgentTool(Researcher, { input: "x", detached })).rejects.toMatchObject({
       code: "bad_config",
     });
   }

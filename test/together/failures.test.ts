@@ -81,6 +81,23 @@ test("a child that cannot read what it is asked for", async () => {
   expect(runFrames(client).map(({ event }) => event.kind)).toEqual(["started", "error"]);
 });
 
+test("a child that makes no message of what it is asked for", async () => {
+  const { Researcher, model } = childClass(["unused"], {}, (Base) => {
+    return class extends Base {
+      override formatAgentToolInput(input: unknown) {
+        return input as string;
+      }
+    };
+  });
+  const kit = await openTogether(Researcher, ["unused"]);
+  const agent = await kit.agent();
+  for (const input of [5, null, { id: "x", role: "user" }, { id: "", role: "user", parts: [] }]) {
+    const { status, error } = await agent.runAgentTool(Researcher, { input });
+    expect([status, error]).toEqual(["error", expect.stringContaining("formatAgentToolInput()")]);
+  }
+  expect(model.calls).toHaveLength(0);
+});
+
 const badOutputs: [what: string, make: () => unknown, error: string][] = [
   ["that throws", () => Promise.reject(new Error("No result.")), "No result."],
   ["that is no JSON", () => ({ count: 1n }), "JSON"],

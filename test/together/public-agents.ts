@@ -59,6 +59,7 @@ export function togetherAgents(clock: Clock, notes: Notes = {}) {
           execute: async () => {
             notes.ran?.("search");
             await this.reportProgress({ fraction: 0.25, phase: "reading", message: "Reading." });
+            await this.reportProgress({ fraction: 0.4, phase: "reading" });
             await this.reportProgress({ milestone: "sources", fraction: 0.5, data: { count: 3 } });
             await this.reportProgress({ fraction: 1, phase: "writing" });
             return ["a", "b"];

@@ -157,6 +157,24 @@ test("a turn that is stopped while its parent is away is stopped below, too", as
   expect(model.calls).toHaveLength(1);
 });
 
+test("a stop while the child makes what it brings, and never gets done with it", async () => {
+  const { Researcher, lives } = childClass(["Three."], {}, (Base) => {
+    return class extends Base {
+      override getAgentToolOutput() {
+        return new Promise<never>(() => {});
+      }
+    };
+  });
+  const kit = await openTogether(Researcher);
+  const client = await kit.connect();
+  client.request("r1", [user("u1")]);
+  await eventually(() => lives[0]?.messages.length === 2, "the child's answer");
+  client.cancel("r1");
+  await client.done("r1");
+  const [run] = await runsAre(kit, "aborted");
+  expect(lives[0]?.inspectAgentToolRun(run?.runId ?? "")).toMatchObject({ status: "aborted" });
+});
+
 test("a stop while the child runs a tool of its own", async () => {
   const gate = newGate();
   let stopped = false;

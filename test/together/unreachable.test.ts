@@ -135,3 +135,27 @@ test("a parent that is destroyed takes its children and their work with it", asy
   expect(model.calls).toHaveLength(1);
   kit.takeErrors();
 });
+
+test("a parent that does not come up at first does not cost the child its run", async () => {
+  let broken = 0;
+  const gate = newGate();
+  const { Researcher, model } = childClass(async () => gate.opened.then(() => "Three."));
+  const kit = await openTogether(Researcher, undefined, {
+    make: (Base) =>
+      class extends Base {
+        override onStart() {
+          if (broken-- > 0) throw new Error("Not yet.");
+        }
+      },
+  });
+  const client = await kit.connect();
+  client.request("r1", [user("u1")]);
+  await eventually(() => model.calls.length === 1, "the child's call");
+  broken = 2;
+  await kit.restart();
+  await eventually(() => model.calls.length === 2, "the child's next call");
+  gate.open();
+  await eventually(() => kit.model.calls.length === 2, "the parent's next call");
+  expect(given(kit.model, 1)).toBe("Three.");
+  expect(new Set(kit.takeErrors())).toEqual(new Set(["Not yet.", "wake: Not yet."]));
+});

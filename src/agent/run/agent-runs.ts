@@ -22,14 +22,13 @@ import type { AgentParts } from "../parts.ts";
 import type { ChildClass } from "../sub-agents.ts";
 import { ChildLink } from "./child-link.ts";
 import { DetachedRuns } from "./detached-runs.ts";
-import { endOf, nextStatus } from "./parent-state.ts";
+import { nextStatus } from "./parent-state.ts";
 import { NOTHING_SAID, RunEvents } from "./run-events.ts";
-import { deleted, failed, isGone, lost } from "./run-ends.ts";
-import { chunkFrame, endFrame, isProgress, milestoneFrame, startedFrame } from "./run-frames.ts";
+import { deleted, endedBy, failed, givenUp, isGone, lost } from "./run-ends.ts";
+import { endFrame, startedFrame } from "./run-frames.ts";
+import { type HeardRun, runListener } from "./run-listener.ts";
 import { toDetached, toEnd, toInfo, toResult } from "./run-views.ts";
 import type {
-  AgentToolListener,
-  AgentToolProgressSnapshot,
   AgentToolRunInfo,
   AgentToolRunInspection,
   AgentToolRunStatus,
@@ -44,12 +43,7 @@ const MAX_FAILURES = 5;
 const FIRST_WAIT_MS = 100;
 
 /** A run that is followed in this life. */
-interface Live {
-  readonly run: AgentRunRow;
-  /** How many stored chunks were heard. */
-  count: number;
-  /** Milestones that were heard of. */
-  readonly milestones: Set<number>;
+interface Live extends HeardRun {
   /** How many callers wait for its end. */
   waiting: number;
   /** Resolves when the child has accepted it, or it has ended. */
@@ -153,6 +147,11 @@ export class AgentRuns implements Feature, Work {
     signal?.addEventListener("abort", stop, { once: true });
     try {
       return toResult(await live.ended);
+    } catch (thrown) {
+      // The turn is about to be cut, and comes back for the run at the next start. Until then it must not hear of this:
+      // it would take it for the end of the run.
+      if (run.turnId !== null && PerdureError.is(thrown, "host_stopped")) return await new Promise<never>(() => {});
+      throw thrown;
     } finally {
       signal?.removeEventListener("abort", stop);
     }
@@ -222,7 +221,6 @@ export class AgentRuns implements Feature, Work {
   async #adopt(run: AgentRunRow): Promise<void> {
     try {
       if (!(await this.wants(run.runId))) cancelAgentRun(this.#host, run.runId, "What it was for was stopped.");
-      this.#use.detached.noticed(run);
       this.#follow(run);
     } catch (thrown) {
       if (!this.#own.halted) this.#hooks.failed(thrown);
@@ -258,7 +256,6 @@ export class AgentRuns implements Feature, Work {
     });
     this.#host.emit("agent_tool:started", { runId, className });
     this.#use.events.tell(runId, [startedFrame(run)]);
-    if (run.status === "running") this.#use.detached.noticed(run);
     this.#hooks.watch(() => this.#hooks.onAgentToolStart(toInfo(run)));
     // Who asked hears of it at once, so that nothing is to be delivered.
     if (run.status !== "running") this.#tellEnd(run, true);
@@ -278,13 +275,14 @@ export class AgentRuns implements Feature, Work {
       );
     }
     if (run.status !== "interrupted" || run.cancelled === 1) return run;
-    reopenAgentRun(this.#host, run.runId);
-    return { ...run, status: "running" };
+    reopenAgentRun(this.#host, run.runId, this.#hooks.turn() ?? null);
+    return readAgentRun(this.#host, run.runId) as AgentRunRow;
   }
 
   #follow(run: AgentRunRow): Live {
     const known = this.#live.get(run.runId);
     if (known !== undefined) return known;
+    this.#use.detached.noticed(run);
     const accepted = Promise.withResolvers<void>();
     const ended = Promise.withResolvers<AgentRunRow>();
     const live: Live = {
@@ -311,8 +309,12 @@ export class AgentRuns implements Feature, Work {
         if (run.cancelled === 1) await link.cancel(run);
         else this.#resumed(run, await link.start(run));
         live.accept();
-        const end = await link.tail(run, live.count, this.#listener(live));
-        return this.#ended(live, end);
+        const end = await link.tail(
+          run,
+          live.count,
+          runListener(live, { own: this.#own, hooks: this.#hooks, ...this.#use }),
+        );
+        return this.#close(live, endedBy(end, this.#host));
       } catch (thrown) {
         if (this.#own.halted || PerdureError.is(thrown, "host_stopped")) throw thrown;
         if (!isGone(thrown)) return this.#close(live, failed(errorText(thrown), this.#host));
@@ -323,62 +325,9 @@ export class AgentRuns implements Feature, Work {
     }
   }
 
-  #listener(live: Live): AgentToolListener {
-    const { events, detached } = this.#use;
-    const { run, milestones } = live;
-    return {
-      chunks: (chunks) => {
-        if (this.#own.halted) return;
-        const frames: string[] = [];
-        for (const chunk of chunks) {
-          if (chunk.sequence !== undefined) live.count = chunk.sequence + 1;
-          const progress = chunk.sequence === undefined && isProgress(chunk.body);
-          if (progress) this.#progressed(run, chunk.body);
-          if (progress || run.delivery === "full") frames.push(chunkFrame(run, chunk, live.count));
-        }
-        if (frames.length > 0) events.tell(run.runId, frames);
-      },
-      milestone: (milestone) => {
-        if (this.#own.halted || milestones.has(milestone.sequence)) return;
-        milestones.add(milestone.sequence);
-        events.tell(run.runId, [milestoneFrame(run, milestone, live.count)]);
-        const { name, sequence: _sequence, chunks: _chunks, ...rest } = milestone;
-        this.#reported(run, { ...rest, milestone: name });
-        detached.reached(run.runId, milestone);
-      },
-    };
-  }
-
   /** What the child said last in an earlier life counts from then. */
   #resumed(run: AgentRunRow, { progress }: AgentToolRunInspection): void {
     if (run.detached !== null && progress !== undefined) this.#use.detached.reported(run.runId, progress.at);
-  }
-
-  #progressed(run: AgentRunRow, body: string): void {
-    const { data } = JSON.parse(body) as { data: Omit<AgentToolProgressSnapshot, "at"> };
-    this.#reported(run, { ...data, at: this.#host.clock.now() });
-  }
-
-  #reported(run: AgentRunRow, progress: AgentToolProgressSnapshot): void {
-    if (run.detached !== null) this.#use.detached.reported(run.runId, progress.at);
-    this.#hooks.watch(() => this.#hooks.onProgress(toInfo(run), progress));
-  }
-
-  #ended(live: Live, end: AgentToolRunInspection | null): AgentRunRow {
-    const status = end === null ? undefined : endOf(end);
-    if (end === null || status === undefined) {
-      return this.#close(live, failed("The child does not know of this run.", this.#host));
-    }
-    return this.#close(live, {
-      status,
-      output: end.output === undefined ? null : JSON.stringify(end.output),
-      summary: end.summary ?? null,
-      error: end.error ?? null,
-      reason: end.reason ?? null,
-      childRunning: status === "interrupted" ? 0 : null,
-      chunks: end.chunks,
-      endedAt: this.#host.clock.now(),
-    });
   }
 
   #close({ run: { runId }, count }: Live, end: AgentRunEnd): AgentRunRow {
@@ -423,12 +372,10 @@ export class AgentRuns implements Feature, Work {
   /** A run is given up while its child may still be at work: it is stopped. */
   #giveUp(run: AgentRunRow, reason: "budget-exceeded" | "no-progress"): void {
     const chunks = this.#live.get(run.runId)?.count ?? run.chunks;
-    const error = reason === "no-progress" ? "The child reported nothing for too long." : "The run took too long.";
-    const endedAt = this.#host.clock.now();
+    const end = { ...givenUp(reason, this.#host), chunks };
     cancelAgentRun(this.#host, run.runId, null);
-    const none = { output: null, summary: null, childRunning: 0, chunks, endedAt } as const;
-    this.#store(run.runId, { ...none, status: "interrupted", error, reason });
-    void this.#use.link.cancel({ ...run, error }).catch((thrown: unknown) => this.#hooks.failed(thrown));
+    this.#store(run.runId, end);
+    void this.#use.link.cancel({ ...run, error: end.error }).catch((thrown: unknown) => this.#hooks.failed(thrown));
   }
 
   /** Who waited for a run does so no more. */

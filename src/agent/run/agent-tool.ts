@@ -89,7 +89,10 @@ const lastOf = new WeakMap<object, Promise<unknown>>();
  */
 async function runIdOf(agent: object, turn: string, toolCallId: string): Promise<string> {
   const both = Promise.all([digestOf(turn, toolCallId), lastOf.get(agent)]);
-  lastOf.set(agent, both);
+  lastOf.set(
+    agent,
+    both.then(() => {}),
+  );
   return `run_${(await both)[0].slice(0, 24)}`;
 }
 

@@ -4,6 +4,7 @@ import type { Follower } from "../../live/live-chat.ts";
 import { tryParseJson } from "../../message/json.ts";
 import { pendingInteractions } from "../../message/tool-answer.ts";
 import type { UIMessage } from "../../message/types.ts";
+import { parseMessage } from "../../message/validate.ts";
 import type { AgentHost } from "../../port.ts";
 import { endRun, insertRun, openRuns, readRun, runOfTurn, type RunRow, setRunTurns } from "../../store/run.ts";
 import { countChunks, readChunks } from "../../store/stream.ts";
@@ -13,6 +14,7 @@ import type { AgentToolInterruptReason } from "../../wire/agent-tool-frames.ts";
 import { writeJson } from "../../wire/json.ts";
 import type { ChatRoom } from "../chat-feature.ts";
 import { parentPath } from "../sub-agents.ts";
+import { askAbove } from "./ask-above.ts";
 import { ChildProgress } from "./child-progress.ts";
 import { nextRunMove, type RunMove } from "./child-state.ts";
 import { deniedChunks } from "./denied-chunks.ts";
@@ -61,7 +63,7 @@ export class ChildRuns {
 
   constructor(own: ChildRunsOwner) {
     this.#own = own;
-    this.#progress = new ChildProgress(own.host, own.room);
+    this.#progress = new ChildProgress(own.host, () => own.room());
   }
 
   get #host(): AgentHost {
@@ -114,7 +116,9 @@ export class ChildRuns {
     if (run.status !== "running") return;
     const turn = lastTurnOf(run);
     if (turn !== undefined && this.#own.room().chat.cancel(turn[2])) return;
-    this.#end(run, { kind: "end", status: "aborted", error: reason ?? "The run was stopped." });
+    // At once, also while what it brings is being made: that may never be done.
+    const end = { kind: "end", status: "aborted", error: reason ?? "The run was stopped." } as const;
+    void this.#close(run, end).catch((thrown: unknown) => this.#own.failed(thrown));
   }
 
   inspect(runId: string): AgentToolRunInspection | null {
@@ -150,6 +154,8 @@ export class ChildRuns {
     const seq = this.#none ? undefined : this.#own.room().chat.running?.row.seq;
     const run = seq === undefined ? undefined : runOfTurn(this.#host, seq);
     if (run === undefined) return;
+    // A milestone is told behind all that came before it.
+    if (progress.milestone !== undefined) this.#own.room().chat.running?.log.flush();
     const told = [...this.#tails].filter(({ runId }) => runId === run.runId).map(({ next }) => next);
     const chunks = Math.max(this.#inspect(run).chunks, ...told);
     const milestone = this.#progress.report(run, progress, persist, chunks);
@@ -186,7 +192,7 @@ export class ChildRuns {
     const run = this.#none ? undefined : runOfTurn(this.#host, turn.seq);
     const above = parentPath(this.#host.path);
     if (run === undefined || above === undefined) return true;
-    return (await this.#host.call(above, "wantsAgentToolRun", [run.runId])) === true;
+    return (await askAbove(this.#host, above, "wantsAgentToolRun", [run.runId])) === true;
   }
 
   #listen(): void {
@@ -343,7 +349,12 @@ function ownMessages(all: readonly UIMessage[], from: string | null, to: string 
 }
 
 function toMessage(given: string | UIMessage, runId: string): UIMessage {
-  if (typeof given !== "string") return given;
+  if (typeof given !== "string") {
+    const message = parseMessage(given);
+    if (message !== undefined) return message;
+    const text = "formatAgentToolInput() must return a text, or a message with an id, a role and parts.";
+    throw new PerdureError("bad_input", text);
+  }
   return {
     id: newId("msg"),
     role: "user",

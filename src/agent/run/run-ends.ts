@@ -1,9 +1,11 @@
 import { errorText, PerdureError } from "../../error.ts";
 import type { Clock } from "../../id.ts";
 import type { AgentRunEnd } from "../../store/agent-run.ts";
+import { endOf } from "./parent-state.ts";
+import type { AgentToolRunInspection } from "./types.ts";
 
 /*
- * Ends of a run that the parent gives it, because the child cannot.
+ * Ends of a run: that of its child, and those that the parent gives it because the child cannot.
  */
 
 /** Whether a call failed because the child is not there now, and may be there again. */
@@ -12,6 +14,28 @@ export function isGone(thrown: unknown): boolean {
 }
 
 const NOTHING = { output: null, summary: null, reason: null, childRunning: null, chunks: 0 } as const;
+
+/** The child has ended it, or knows nothing of it. */
+export function endedBy(end: AgentToolRunInspection | null, at: { readonly clock: Clock }): AgentRunEnd {
+  const status = end === null ? undefined : endOf(end);
+  if (end === null || status === undefined) return failed("The child does not know of this run.", at);
+  return {
+    status,
+    output: end.output === undefined ? null : JSON.stringify(end.output),
+    summary: end.summary ?? null,
+    error: end.error ?? null,
+    reason: end.reason ?? null,
+    childRunning: status === "interrupted" ? 0 : null,
+    chunks: end.chunks,
+    endedAt: at.clock.now(),
+  };
+}
+
+/** It has used up its time, and is stopped. */
+export function givenUp(reason: "budget-exceeded" | "no-progress", { clock }: { readonly clock: Clock }): AgentRunEnd {
+  const error = reason === "no-progress" ? "The child reported nothing for too long." : "The run took too long.";
+  return { ...NOTHING, status: "interrupted", error, reason, childRunning: 0, endedAt: clock.now() };
+}
 
 /** It could not be begun. */
 export function failed(error: string, { clock }: { readonly clock: Clock }): AgentRunEnd {

@@ -1,4 +1,3 @@
-import { sleep } from "../../id.ts";
 import type { AgentHost, AgentPath } from "../../port.ts";
 import type { CallResult } from "../../session/charge.ts";
 import type { Ledger } from "../../session/ledger.ts";
@@ -6,12 +5,9 @@ import type { PaidCall, Payers } from "../../session/payers.ts";
 import { runOfTurn, type RunRow, setRunReason } from "../../store/run.ts";
 import type { AgentToolInterruptReason } from "../../wire/agent-tool-frames.ts";
 import { parentPath } from "../sub-agents.ts";
+import { askAbove } from "./ask-above.ts";
 import type { Booked, CallNote } from "./book-calls.ts";
 import { isGone } from "./run-ends.ts";
-
-/** How often an agent above that is out of reach is asked again. */
-const MAX_RETRIES = 5;
-const FIRST_WAIT_MS = 50;
 
 /** Who pays for a turn besides the agent; undefined when it is taken for nobody else. */
 export function payersOf(host: AgentHost, turn: number): RunPayers | undefined {
@@ -65,13 +61,7 @@ export class RunPayers implements Payers {
   }
 
   async #tell(note: CallNote, signal?: AbortSignal): Promise<Booked> {
-    for (let tries = 0; ; tries++) {
-      try {
-        return (await this.#host.call(this.#above, "bookAgentToolCall", [this.#run.runId, note])) as Booked;
-      } catch (thrown) {
-        if (!isGone(thrown) || tries === MAX_RETRIES || signal?.aborted === true) throw thrown;
-        await sleep(this.#host.clock, FIRST_WAIT_MS * 2 ** tries, signal);
-      }
-    }
+    const args = [this.#run.runId, note];
+    return (await askAbove(this.#host, this.#above, "bookAgentToolCall", args, signal)) as Booked;
   }
 }

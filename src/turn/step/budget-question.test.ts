@@ -3,7 +3,7 @@ import { newBuilder, toMessage } from "../../message/builder.ts";
 import { applyChunk } from "../../message/fold.ts";
 import { isAwaitingAnswer, toolParts } from "../../message/types.ts";
 import type { OverBudget } from "../../session/ledger.ts";
-import { BUDGET_TOOL, budgetQuestion, budgetText } from "./budget-question.ts";
+import { BUDGET_TOOL, budgetQuestion, budgetText, budgetTextAbove } from "./budget-question.ts";
 
 const over: OverBudget = { ok: false, kind: "soft", over: "session", what: "cost", used: 1.25, limit: 1, needed: 0.5 };
 
@@ -30,4 +30,11 @@ test("the text says whose budget it is, and how much of it is used, in its own u
   expect(budgetText({ ...over, over: "turn", what: "tokens", used: 900.4, limit: 1000, needed: 200 })).toContain(
     "The budget of this turn does not allow another step (900 tokens of 1000 tokens used: the next call may need 200 tokens).",
   );
+});
+
+test("for a budget of an agent above it names the agent, and tells a person's limit from a hard one", () => {
+  expect(budgetTextAbove({ ...over, kind: "hard" }, 'Talk "one"')).toBe(
+    'The session budget of Talk "one", which pays for this work, does not allow another step ($1.2500 of $1.0000 used). The work stops here.',
+  );
+  expect(budgetTextAbove(over, 'Talk "one"')).toContain("has reached the point from which a person has to agree");
 });

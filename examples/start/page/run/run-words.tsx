@@ -50,6 +50,7 @@ export function RunWords({ name, parts, live, isStopped }: Props): ReactNode {
       data-testid="run-words"
       data-live={live || undefined}
       onScroll={({ currentTarget: at }) => {
+        at.toggleAttribute("data-cut", at.scrollTop > 0);
         follows.current = live && at.scrollHeight - at.scrollTop - at.clientHeight < NEAR_PX;
       }}
     >

@@ -1,0 +1,31 @@
+import { PerdureError } from "../../error.ts";
+import { sleep } from "../../id.ts";
+import type { AgentHost, AgentPath } from "../../port.ts";
+import { isGone } from "./run-ends.ts";
+
+/** How often an agent above that is out of reach is asked again. */
+const MAX_RETRIES = 5;
+const FIRST_WAIT_MS = 50;
+
+/**
+ * Calls a method of the agent above, again when that is out of reach or did not come up: after a restart its child may be
+ * there first. @throws what the last call threw.
+ */
+export async function askAbove(
+  host: AgentHost,
+  above: AgentPath,
+  method: string,
+  args: readonly unknown[],
+  signal?: AbortSignal,
+): Promise<unknown> {
+  for (let tries = 0; ; tries++) {
+    try {
+      return await host.call(above, method, args);
+    } catch (thrown) {
+      // What else the framework refuses it would refuse again; code of users fails with errors of its own.
+      const again = isGone(thrown) || !(thrown instanceof PerdureError);
+      if (!again || tries === MAX_RETRIES || signal?.aborted === true) throw thrown;
+      await sleep(host.clock, FIRST_WAIT_MS * 2 ** tries, signal);
+    }
+  }
+}
