@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { defaultServerConditions } from "vite";
-import { defineConfig } from "vitest/config";
+import { configDefaults, defineConfig } from "vitest/config";
 
 /** `import … from "perdure"` means `src` in tests, not what was last built. */
 const condition = "perdure-source";
@@ -8,6 +8,9 @@ const conditions = [condition, ...defaultServerConditions];
 
 /** Perdure's own hooks in the place of the public ones. */
 const ownHooks = fileURLToPath(new URL("src/client/react.ts", import.meta.url));
+
+/** Tests with React. */
+const pages = "test/**/*.test.tsx";
 
 /**
  * What clients see of an agent that streams by itself (main), they see of one that runs step by step. Not part of
@@ -27,6 +30,7 @@ export default defineConfig({
     maxWorkers: 3,
     testTimeout: 30_000,
     hookTimeout: 30_000,
+    globalSetup: ["./test/support/run-folder.ts"],
     allowOnly: false,
     reporters: ["default", "./scripts/count-reporter.ts"],
     projects: [
@@ -36,7 +40,15 @@ export default defineConfig({
         test: {
           name: "main",
           include: ["{src,test,examples}/**/*.test.{ts,tsx}", "scripts/**/*.test.ts"],
+          exclude: [...configDefaults.exclude, pages],
+          isolate: false,
+          setupFiles: ["./test/support/fresh-file.ts"],
         },
+      },
+      {
+        // A worker for each file: the public hooks keep what they have fetched, and React the window it was loaded with.
+        extends: true,
+        test: { name: "pages", include: [pages] },
       },
       {
         // What the public hooks pass, ours pass too: the same files, with another meaning of these two imports.

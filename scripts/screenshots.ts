@@ -152,6 +152,7 @@ const HELPER_SHOTS: readonly Shot[] = [
       await tab.settles();
     },
   },
+  { name: "helper-failed", play: (tab) => tab.ask("Research errors") },
   {
     name: "helper-stopped",
     play: async (tab) => {

@@ -3,7 +3,7 @@ import { agentTool, durableTool, Think } from "perdure";
 import { z } from "zod";
 import { chooseModel } from "./model/choose.ts";
 import { explainFailure } from "./model/failure.ts";
-import { guide, guidePace } from "./model/guide.ts";
+import { guide, GuideError, guidePace } from "./model/guide.ts";
 import { researcherReply, tidierReply } from "./model/helper-reply.ts";
 import { assistantTools, wait } from "./tools.ts";
 
@@ -17,6 +17,11 @@ const READ = 0.75;
 /** What all helpers have in common. */
 abstract class Helper extends Think {
   override maxSteps = 6;
+
+  override classifyChatError(error: unknown) {
+    // The guide was asked to fail: it would fail again.
+    return error instanceof GuideError ? ("fatal" as const) : undefined;
+  }
 
   override onChatError(error: unknown): string {
     return explainFailure(error, chooseModel(process.env));

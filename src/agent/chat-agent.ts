@@ -97,10 +97,8 @@ export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<
           return this[childRuns].wanted(turn);
         },
       }),
-      responded: (result) => {
-        this[turnOver](result.requestId);
-        return as(() => this.onChatResponse(result));
-      },
+      over: (turnId) => this[turnOver](turnId),
+      responded: (result) => as(() => this.onChatResponse(result)),
       recover: (recovery) => as(() => this.onChatRecovery(recovery)),
       sanitize: (message) => this.sanitizeMessageForPersistence(message),
       repairToolPart: (part, message) => this.repairInterruptedToolPart(part, message),

@@ -109,6 +109,8 @@ export interface ChatHooks {
   decided?(decision: ApprovalDecision): void;
   /** A turn begins for the first time, in the transaction that starts it. */
   begun?(turn: TurnRow): void;
+  /** A turn is over, however it ended. Must not throw. */
+  over?(turnId: string): void;
   /** Whether what a turn is for is still wanted by those above the agent, asked before each attempt. */
   wanted?(turn: TurnRow): Promise<boolean>;
   /** An answer is stored whose calls get no other end, in that transaction. */

@@ -389,6 +389,7 @@ export class Chat implements Desk, Work {
   }
 
   #ended(id: string, end: Outcome): void {
+    this.hooks.over?.(id);
     this.origins.delete(id);
     this.#waiters.ended(id, end);
   }

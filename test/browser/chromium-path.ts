@@ -1,10 +1,10 @@
 import { execFile } from "node:child_process";
 import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { makeOnce } from "./make-once.ts";
+import { makeOnce } from "../support/make-once.ts";
+import { diskFolder } from "../support/run-folder.ts";
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -17,7 +17,7 @@ const UNPACK = `import chromium from "@sparticuz/chromium"; await chromium.execu
 export async function chromiumPath(): Promise<string> {
   const given = process.env.PERDURE_BROWSER;
   if (given !== undefined) return given;
-  const home = await makeOnce(join(tmpdir(), `perdure-chromium-${packedVersion()}`), (part) =>
+  const home = await makeOnce(join(diskFolder(), `perdure-chromium-${packedVersion()}`), (part) =>
     // The package unpacks into the temporary folder and nowhere else, so a child is given another one.
     run(process.execPath, ["--input-type=module", "--eval", UNPACK], {
       cwd: root,

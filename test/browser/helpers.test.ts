@@ -1,12 +1,13 @@
 import type { Locator } from "playwright-core";
 import { expect, test } from "vitest";
+import { watchRuns } from "./run-watch.ts";
 import { useStage } from "./setup.ts";
 import { soon } from "./soon.ts";
 import type { Tab } from "./tab.ts";
 import { begins, words } from "./words.ts";
 
 /** Slow enough for helpers to be seen at work. */
-const stage = useStage({ delayMs: 8 });
+const stage = useStage({ delayMs: 12 });
 
 const MILESTONES = ["Planned", "Sources read"];
 
@@ -32,26 +33,29 @@ async function storedOf(tab: Tab, run: Locator, agent: string): Promise<string[]
 
 test("two helpers side by side, seen at work: progress, milestones, tools and words", async () => {
   const tab = await stage.openTab();
+  const notes = await watchRuns(tab.page);
   await tab.send("Show me helpers");
-  const researcher = await card(tab, "Researcher", "working");
   const tidier = await card(tab, "Tidier", "waiting");
+  const researcher = await card(tab, "Researcher", "done");
   const [left, right] = [await researcher.boundingBox(), await tidier.boundingBox()];
   expect(right?.x).toBeGreaterThan((left?.x ?? 0) + (left?.width ?? 0) - 1);
   expect(await researcher.textContent()).toContain("durable agents");
-  const bar = researcher.getByRole("progressbar", { name: "Progress of Researcher" });
-  await soon(async () => Number(await bar.getAttribute("aria-valuenow"))).toBeGreaterThan(0);
-  expect(await researcher.getByTestId("run-progress").textContent()).toMatch(/Reading: The/);
-  await soon(() => researcher.getByTestId("milestones").getByRole("listitem").allTextContents()).toEqual(MILESTONES);
-  await soon(() => researcher.getByTestId("run-call").textContent()).toBe("lookUpdurable agentsdone");
-
-  // Its words stay in a small box, of which the end is in sight.
+  const { shown, left: outOfSight } = await notes();
+  const states = shown.filter((line) => /^Researcher \w+$/.test(line));
+  expect(states.slice(-2)).toEqual(["Researcher working", "Researcher done"]);
+  for (const source of ["The handbook", "The field notes", "The survey"]) {
+    expect(shown).toContainEqual(expect.stringMatching(new RegExp(`^Researcher: Reading: ${source} \\d+ %$`)));
+  }
+  expect(shown).toEqual(expect.arrayContaining(["Researcher: Writing 75 %", "Researcher: lookUp running"]));
+  expect(shown).toEqual(expect.arrayContaining(["Researcher: lookUp done", "Tidier: deleteFiles waiting"]));
+  // Its words stay in a small box, of which the end is in sight as they come.
   const box = researcher.getByTestId("run-words");
-  await soon(() => box.evaluate((at) => at.scrollHeight - at.clientHeight)).toBeGreaterThan(0);
-  await soon(() => box.evaluate((at) => at.scrollHeight - at.scrollTop - at.clientHeight)).toBeLessThan(3);
-  const done = await card(tab, "Researcher", "done");
-  expect(await done.getByRole("progressbar").count()).toBe(0);
-  expect(await done.getByTestId("run-stop").count()).toBe(0);
-  expect(await saidIn(done)).toEqual(await storedOf(tab, done, "researcher"));
+  expect(await box.evaluate((at) => at.scrollHeight - at.clientHeight)).toBeGreaterThan(0);
+  expect(outOfSight).toBeLessThan(3);
+  expect(await researcher.getByTestId("milestones").getByRole("listitem").allTextContents()).toEqual(MILESTONES);
+  expect(await researcher.getByRole("progressbar").count()).toBe(0);
+  expect(await researcher.getByTestId("run-stop").count()).toBe(0);
+  expect(await saidIn(researcher)).toEqual(await storedOf(tab, researcher, "researcher"));
   expect(await tab.at("tool-card").count()).toBe(0);
 });
 
@@ -67,6 +71,7 @@ test.each([
   await tab.at("approval").waitFor();
   expect(new URL(tab.page.url()).pathname).toBe(`/c/${tab.conversation()}/tidier/${runId}`);
   expect(await tab.page.getByRole("heading", { level: 1 }).textContent()).toBe("Tidier");
+  expect(await tab.at("approval").textContent()).toContain("Tidier wants to delete files");
   expect(await tab.at("message").first().textContent()).toContain("Tidy up the folder: drafts");
   expect(await tab.at("edit").count()).toBe(0);
   await tab.at(button).click();
@@ -196,6 +201,16 @@ test("in the background: the answer is at its end, the helper is not; its report
   const report = tab.page.locator('.message[data-agent="true"]');
   expect(await report.getByRole("heading", { level: 2 }).textContent()).toBe("From a helper");
   expect(await report.getByTestId("edit").count()).toBe(0);
+});
+
+test("a helper that fails says why, and the answer goes on", async () => {
+  const tab = await stage.openTab();
+  await tab.ask("Research errors");
+  const failed = await card(tab, "Researcher", "failed");
+  expect(await failed.textContent()).toContain("failed on purpose");
+  expect(await tab.lastText()).toContain("The researcher brought nothing: This helper failed on purpose");
+  await tab.reload();
+  await card(tab, "Researcher", "failed");
 });
 
 test("the address of a helper that never was", async () => {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "vite";
 import { listPaths } from "../../scripts/source-tree.ts";
-import { makeOnce } from "./make-once.ts";
+import { makeOnce } from "../support/make-once.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const page = "examples/start/page";

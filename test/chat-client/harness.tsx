@@ -99,7 +99,6 @@ function addressOfTab(port: number): string {
 export async function openTab(host: { readonly port: number }, options: TabOptions = {}): Promise<Tab> {
   const { agent: agentName = "Talk", name = "x", query, sub, strict = false, stray = 0, ...chatOptions } = options;
   const line = newLine();
-  const TRACE: string[] = []; (line as any).trace = (d: string, x: string) => TRACE.push(d + " " + x);
   const address = addressOfTab(host.port);
   const container = document.createElement("div");
   document.body.append(container);
@@ -132,7 +131,6 @@ export async function openTab(host: { readonly port: number }, options: TabOptio
     });
     latest = chat;
     views.push(toView(chat));
-    TRACE.push("V " + JSON.stringify(toView(chat)) + chat.messages.map(({ id }) => id).join());
     problems.push(...problemsOf(chat.messages, stray));
     // Behind the effects of the hooks.
     useEffect(() => {
@@ -145,7 +143,6 @@ export async function openTab(host: { readonly port: number }, options: TabOptio
   const unmount = async () => {
     if (!mounted) return;
     mounted = false;
-    if (problems.length > 0 || (process.env.TRACE && expect.getState().currentTestName?.includes(process.env.TRACE))) console.log("TRACE " + name + "\n" + TRACE.join("\n") + "\nPROBLEMS " + problems.join("\n"));
     await acting(() => root.unmount());
     container.remove();
     // Soft: the other tabs and the host are to be closed too.

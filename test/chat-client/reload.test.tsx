@@ -99,7 +99,9 @@ test("resume: false: the page shows at most what there was when it came, and the
   const tab = await readyTab(host);
   tab.send("count");
   await say(2);
+  await tab.waitFor(({ lines }) => lines[1] === "assistant: one two ");
   const plain = await openTab(host, { resume: false });
+  await eventually(() => expect(ofType(plain, "cf_agent_stream_resuming").length).toBeGreaterThan(0));
   await say(1);
   await tab.waitFor(({ lines }) => lines[1] === "assistant: one two three ");
   // The transcript on connect may come before the page listens; the stream itself is nothing to it either way.

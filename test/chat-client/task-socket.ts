@@ -75,7 +75,7 @@ export function newLine(): Line {
       }
 
       send(data: string): void {
-        line.sent.push(JSON.parse(data) as Frame); (line as any).trace?.(">", data);
+        line.sent.push(JSON.parse(data) as Frame);
         this.#inner.send(data);
       }
 
@@ -103,13 +103,13 @@ export function newLine(): Line {
         if (this.#events.length > 0) setImmediate(() => this.#next());
         if (this.readyState === WebSocket.CLOSED) return;
         if (event.type === "open") {
-          (line as any).trace?.("o", "");this.readyState = WebSocket.OPEN;
+          this.readyState = WebSocket.OPEN;
           line.opens++;
         } else if (event.type === "close") {
           if (this.readyState === WebSocket.OPEN) line.closes++;
-          (line as any).trace?.("c", "");this.readyState = WebSocket.CLOSED;
+          this.readyState = WebSocket.CLOSED;
           live.delete(this);
-        } else if (event instanceof MessageEvent) { line.received.push(JSON.parse(event.data as string) as Frame); (line as any).trace?.("<", event.data); }
+        } else if (event instanceof MessageEvent) line.received.push(JSON.parse(event.data as string) as Frame);
         this.dispatchEvent(event);
       }
     },

@@ -4,8 +4,9 @@ import { expect, test } from "vitest";
 import { env, every, expectCovered, MATRIX_MS } from "../crash/drive.ts";
 import { textIn, user } from "./client.ts";
 import { connect, expectKept, lookAt, type Result, resultOf } from "./crash-drive.ts";
+import { bundleProgram } from "../support/bundle-program.ts";
 
-const program = new URL("./crash-program.ts", import.meta.url);
+const program = await bundleProgram(new URL("./crash-program.ts", import.meta.url));
 const answerTo = (text: string): string =>
   text === "plain" ? "This is plain text. Done." : `You said: ${text}. Well then. Done.`;
 

@@ -6,8 +6,9 @@ import { env, expectCovered, MATRIX_MS } from "../crash/drive.ts";
 import { withLives } from "../crash/lives.ts";
 import { CLEAR, textIn, user } from "./client.ts";
 import { connect, type Driver, expectKept, logOf, type Look, lookAt, type Result, resultOf } from "./crash-drive.ts";
+import { bundleProgram } from "../support/bundle-program.ts";
 
-const program = new URL("./crash-program.ts", import.meta.url);
+const program = await bundleProgram(new URL("./crash-program.ts", import.meta.url));
 const answerTo = (text: string): string => `You said: ${text}. Well then. Done.`;
 
 const finish = async (child: Program): Promise<Result> => resultOf(await lookAt(child), child.dir);

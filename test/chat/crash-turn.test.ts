@@ -14,8 +14,9 @@ import {
   seenIn,
   untilAnswered,
 } from "./crash-drive.ts";
+import { bundleProgram } from "../support/bundle-program.ts";
 
-const program = new URL("./crash-program.ts", import.meta.url);
+const program = await bundleProgram(new URL("./crash-program.ts", import.meta.url));
 const TEXT = "I will look it up. Found it. You are near. It is sent. Done.";
 
 /** Asks, and answers whatever is asked, on one socket. */

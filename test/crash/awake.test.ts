@@ -15,8 +15,9 @@ import {
 import { withLives } from "./lives.ts";
 import { ranIn, rowsOf } from "./work-check.ts";
 import type { WorkResult } from "./work-check.ts";
+import { bundleProgram } from "../support/bundle-program.ts";
 
-const program = new URL("./work-program.ts", import.meta.url);
+const program = await bundleProgram(new URL("./work-program.ts", import.meta.url));
 
 interface Left extends WorkResult {
   readonly open: readonly { readonly id: string }[];

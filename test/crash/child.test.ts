@@ -16,6 +16,7 @@ import {
   remote,
   untilIdle,
 } from "./drive.ts";
+import { bundleProgram } from "../support/bundle-program.ts";
 
 interface Kid {
   readonly n: number;
@@ -49,7 +50,7 @@ async function drive(child: Program): Promise<void> {
 }
 
 const scenario: Omit<CrashMatrixOptions<Result>, "again" | "points"> = {
-  program: new URL("./child-program.ts", import.meta.url),
+  program: await bundleProgram(new URL("./child-program.ts", import.meta.url)),
   env,
   drive,
   async finish(child) {

@@ -8,8 +8,9 @@ import { ackedIn, env, expectCovered, expectNoFailure, laterLives, MATRIX_MS, re
 import { withLives } from "./lives.ts";
 import { rowsOf } from "./work-check.ts";
 import type { WorkResult } from "./work-check.ts";
+import { bundleProgram } from "../support/bundle-program.ts";
 
-const program = new URL("./work-program.ts", import.meta.url);
+const program = await bundleProgram(new URL("./work-program.ts", import.meta.url));
 
 interface Left extends WorkResult {
   readonly agents: readonly string[];

@@ -1,9 +1,9 @@
 // For tests of the crash matrix: what drives a program, and what is read off the facts that it told.
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { killPrograms } from "perdure/testing";
 import type { CrashMatrixReport, CrashOutcome, Fact, Life, Program } from "perdure/testing";
 import { afterEach, expect } from "vitest";
+import { runFolder } from "../support/run-folder.ts";
 
 /** A call that server code of the program is to make. */
 export interface Call {
@@ -17,7 +17,7 @@ export interface Call {
 export type Command = Call | { readonly type: "idle?"; readonly id: number } | { readonly type: "stop" };
 
 /** Hundreds of lives load the same modules. */
-export const env = { NODE_COMPILE_CACHE: join(tmpdir(), "perdure-crash-modules") };
+export const env = { NODE_COMPILE_CACHE: join(runFolder(), "compiled") };
 
 /** A matrix is many processes. */
 export const MATRIX_MS = 120_000;

@@ -4,8 +4,9 @@ import { ackedIn, MATRIX_MS, ofType, remote, untilIdle } from "./drive.ts";
 import { openIn, stepsOf } from "./fiber-check.ts";
 import type { FiberLeft } from "./fiber-check.ts";
 import { withLives } from "./lives.ts";
+import { bundleProgram } from "../support/bundle-program.ts";
 
-const program = new URL("./fiber-program.ts", import.meta.url);
+const program = await bundleProgram(new URL("./fiber-program.ts", import.meta.url));
 const WITHOUT_METHOD = { VERSION: "2" };
 
 async function spawn(child: Program): Promise<void> {

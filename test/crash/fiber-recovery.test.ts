@@ -15,6 +15,7 @@ import {
 } from "./drive.ts";
 import { expectFibersKeepTheirWord, openIn, stepsOf } from "./fiber-check.ts";
 import type { FiberLeft } from "./fiber-check.ts";
+import { bundleProgram } from "../support/bundle-program.ts";
 
 type Result = readonly FiberLeft[];
 
@@ -22,7 +23,7 @@ type Result = readonly FiberLeft[];
 const STARTED = ["throws first", "carried on", "asks around", "by hand"] as const;
 
 const scenario: Omit<CrashMatrixOptions<Result>, "again" | "points"> = {
-  program: new URL("./fiber-program.ts", import.meta.url),
+  program: await bundleProgram(new URL("./fiber-program.ts", import.meta.url)),
   env,
   async drive(child) {
     const runner = remote(child, "Runner");

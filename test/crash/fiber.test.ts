@@ -4,11 +4,12 @@ import { expect, test } from "vitest";
 import { ackedIn, allFacts, env, every, expectCovered, laterLives, MATRIX_MS, remote, untilIdle } from "./drive.ts";
 import { expectFibersKeepTheirWord, stepsOf } from "./fiber-check.ts";
 import type { FiberLeft } from "./fiber-check.ts";
+import { bundleProgram } from "../support/bundle-program.ts";
 
 type Result = readonly FiberLeft[];
 
 const scenario: Omit<CrashMatrixOptions<Result>, "again" | "points"> = {
-  program: new URL("./fiber-program.ts", import.meta.url),
+  program: await bundleProgram(new URL("./fiber-program.ts", import.meta.url)),
   env,
   async drive(child) {
     const runner = remote(child, "Runner");

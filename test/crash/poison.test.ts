@@ -3,8 +3,9 @@ import { expect, test } from "vitest";
 import { MATRIX_MS, ofType, remote, untilIdle } from "./drive.ts";
 import { withLives } from "./lives.ts";
 import type { WorkResult } from "./work-check.ts";
+import { bundleProgram } from "../support/bundle-program.ts";
 
-const program = new URL("./work-program.ts", import.meta.url);
+const program = await bundleProgram(new URL("./work-program.ts", import.meta.url));
 /** More lives than any of this may take. */
 const MOST_LIVES = 20;
 

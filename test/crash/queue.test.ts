@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { ackedIn, allFacts, env, every, expectCovered, MATRIX_MS, remote, untilIdle } from "./drive.ts";
 import { expectAttemptsCountUp, expectRunsAreOpen, ranIn, rowsOf } from "./work-check.ts";
 import type { WorkResult } from "./work-check.ts";
+import { bundleProgram } from "../support/bundle-program.ts";
 
 /** Each is the callback and the key of one item, in the order of the queue. */
 const ITEMS = ["held", "sync", "async", "flaky", "asyncFlaky", "doomed"] as const;
@@ -13,7 +14,7 @@ interface QueueResult extends WorkResult {
 }
 
 const scenario: Omit<CrashMatrixOptions<QueueResult>, "again" | "points"> = {
-  program: new URL("./work-program.ts", import.meta.url),
+  program: await bundleProgram(new URL("./work-program.ts", import.meta.url)),
   env,
   async drive(child) {
     const worker = remote(child, "Worker");

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { ackedIn, allFacts, env, every, expectCovered, MATRIX_MS, remote, untilIdle } from "./drive.ts";
 import { expectAttemptsCountUp, expectRunsAreOpen, ranIn, rowsOf } from "./work-check.ts";
 import type { WorkResult } from "./work-check.ts";
+import { bundleProgram } from "../support/bundle-program.ts";
 
 interface Plan {
   readonly when: "delayed" | "date" | "cron" | "every";
@@ -27,9 +28,11 @@ const RECURRING: readonly Plan[] = [
 
 const keyOf = ({ when, callback }: Plan) => `${when} ${callback}`;
 
+const program = await bundleProgram(new URL("./work-program.ts", import.meta.url));
+
 function scenario(plans: readonly Plan[]): CrashMatrixOptions<WorkResult> {
   return {
-    program: new URL("./work-program.ts", import.meta.url),
+    program,
     env,
     async drive(child) {
       const worker = remote(child, "Worker");

@@ -13,6 +13,7 @@ import {
   ofType,
   untilIdle,
 } from "./drive.ts";
+import { bundleProgram } from "../support/bundle-program.ts";
 
 interface Count {
   readonly n: number;
@@ -57,7 +58,7 @@ async function drive(child: Program): Promise<void> {
 }
 
 const scenario: Omit<CrashMatrixOptions<Result>, "again" | "points"> = {
-  program: new URL("./socket-program.ts", import.meta.url),
+  program: await bundleProgram(new URL("./socket-program.ts", import.meta.url)),
   env,
   drive,
   async finish(child) {

@@ -1,6 +1,7 @@
 import { crashMatrix } from "perdure/testing";
 import { expect, test } from "vitest";
 import { ackedIn, env, expectCovered, expectNoFailure, MATRIX_MS, remote, untilIdle } from "./drive.ts";
+import { bundleProgram } from "../support/bundle-program.ts";
 
 interface Result {
   readonly state: { readonly n: number };
@@ -36,7 +37,7 @@ test(
   { timeout: MATRIX_MS },
   async () => {
     const matrix = await crashMatrix({
-      program: new URL("./work-program.ts", import.meta.url),
+      program: await bundleProgram(new URL("./work-program.ts", import.meta.url)),
       env,
       async drive(child) {
         for (const op of OPS)

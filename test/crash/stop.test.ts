@@ -6,8 +6,9 @@ import type { Past } from "./lives.ts";
 import { withLives } from "./lives.ts";
 import { rowsOf } from "./work-check.ts";
 import type { WorkResult } from "./work-check.ts";
+import { bundleProgram } from "../support/bundle-program.ts";
 
-const program = new URL("./work-program.ts", import.meta.url);
+const program = await bundleProgram(new URL("./work-program.ts", import.meta.url));
 const ITEMS = ["planter", "sync", "async"];
 /** The end of the item that waited, what it planted, and the host's note that the agent has left memory. */
 const COMMITS_OF_STOP = 5;

@@ -59,7 +59,7 @@ test("one that is stopped brings nothing, and the answer goes on", async () => {
   const { host, talk } = await start({ PERDURE_GUIDE_DELAY: "5" });
   const answer = talk.ask("Research the sea");
   const runId = await runOf(talk, "Researcher");
-  const caller = await connect(host.url + TALK);
+  const caller = await connect(host, TALK);
   await caller.call("stopRun", runId);
   const { text, error } = await answer;
   expect(error).toBeUndefined();

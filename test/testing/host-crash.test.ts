@@ -1,6 +1,7 @@
 import { crashMatrix, killPrograms } from "perdure/testing";
 import type { Fact, Program } from "perdure/testing";
 import { afterEach, expect, test } from "vitest";
+import { bundleProgram } from "../support/bundle-program.ts";
 
 afterEach(async () => {
   const left = await killPrograms();
@@ -19,7 +20,7 @@ async function send(child: Program, ids: readonly number[]): Promise<void> {
 
 test("a host on disk, killed after every commit: what was accepted is there, and done with nobody asking", async () => {
   const matrix = await crashMatrix({
-    program: new URL("./host-program.ts", import.meta.url),
+    program: await bundleProgram(new URL("./host-program.ts", import.meta.url)),
     drive: (child) => send(child, IDS),
     // Clients send again only what they were not told of.
     resume(child, before) {

@@ -22,8 +22,9 @@ import {
   untilAnswered,
 } from "../chat/crash-drive.ts";
 import { allFacts, env, expectNoFailure } from "../crash/drive.ts";
+import { bundleProgram } from "../support/bundle-program.ts";
 
-export const program = new URL("./crash-program.ts", import.meta.url);
+export const program = await bundleProgram(new URL("./crash-program.ts", import.meta.url));
 
 export type ThinkCommand =
   | Command

@@ -3,6 +3,7 @@ import type { CrashOutcome, CrashScenario, Program } from "perdure/testing";
 import { expect, test } from "vitest";
 import { allFacts, env, every, expectCovered, MATRIX_MS, ofType } from "../crash/drive.ts";
 import type { TaskCommand, TaskLook } from "./crash-tasks-program.ts";
+import { bundleProgram } from "../support/bundle-program.ts";
 
 const NEXT_DAY = (24 * 60 + 1) * 60_000;
 const OCCURRENCE = "2024-02-29T00:01:00.000Z";
@@ -16,9 +17,11 @@ async function wakeAndGo(child: Program): Promise<void> {
   await send(child, { type: "go" });
 }
 
+const program = await bundleProgram(new URL("./crash-tasks-program.ts", import.meta.url));
+
 function scenario(tasks: "prompts" | "handlers"): CrashScenario<TaskLook> {
   return {
-    program: new URL("./crash-tasks-program.ts", import.meta.url),
+    program,
     env: { ...env, TASKS: tasks },
     drive: wakeAndGo,
     resume: wakeAndGo,

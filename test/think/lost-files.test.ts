@@ -90,3 +90,13 @@ test("each life reports a lost file anew", async () => {
   await kit.ask("And now?");
   expect(kit.takeErrors()).toHaveLength(1);
 });
+
+test.each(["data:", "data:image/png;base64", "data:image/png;base64,%%%", "data:image/png,not%20base64"])(
+  "a data URL that holds nothing readable costs no turn: %s",
+  async (url) => {
+    const kit = await talk(["ok", "still ok"]);
+    const part = { type: "file", mediaType: "image/png", url } as const;
+    expect(await (await kit.agent()).runTurn({ input: withFile("u1", part) })).toMatchObject({ status: "completed" });
+    expect(await kit.ask("Go on.")).toMatchObject({ status: "completed" });
+  },
+);

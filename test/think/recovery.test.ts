@@ -3,7 +3,7 @@ import type { ChatRecoveryContext, Think, ToolPart, TurnContext } from "perdure"
 import { durableTool } from "perdure";
 import { type Script, scriptedModel } from "perdure/testing";
 import { expect, test } from "vitest";
-import { RECOVERING, textIn, user } from "../chat/client.ts";
+import { chunksOf, RECOVERING, RESUMING, textIn, textOf, user } from "../chat/client.ts";
 import { openThink, outputsSent, sent, serverTool } from "./harness.ts";
 
 type Settings = Partial<Pick<Think, "chatRecovery" | "chatStreamStallTimeoutMs">>;
@@ -66,6 +66,22 @@ test("a turn that a restart cut goes on in the same message, with nobody connect
   expect(sent(kit.model, 1).join()).toContain("Half");
   expect(kit.recoveries).toMatchObject([{ requestId: "r1", attempt: 1, kind: "continue", partialText: "Half" }]);
   expect(kit.turns.map(({ recovering }) => recovering)).toEqual([false, true]);
+});
+
+test("a turn that was cut has one stream: it begins once, and who is given it again has all of it", async () => {
+  const kit = await cutting({ script: ({ index }) => ({ text: index === 0 ? "Half" : "Half and more", hang: true }) });
+  const first = await kit.connect();
+  first.request("r1", [user("u1", "Hi.")]);
+  await first.said("r1", "Half");
+  await kit.restart();
+  const client = await kit.connect();
+  await client.frame(({ type }) => type === RESUMING);
+  client.ack("r1");
+  await client.said("r1", "Half and more");
+  expect(textOf(client.of("r1"))).toBe("Half and more");
+  // The public hook begins anew with every start that it is given again, and forgets what was before it.
+  const types = chunksOf(client.of("r1")).map(({ type }) => type);
+  expect(types.filter((type) => type.startsWith("start"))).toEqual(["start", "start-step"]);
 });
 
 test("settled steps are not made again: only the model call that was cut is", async () => {

@@ -28,7 +28,7 @@ function expectWithin(outcome: CrashOutcome<TreeResult>): void {
 
 test(
   "a run under a budget that has room for no cut call, killed after every commit: it is never passed, and nothing stays reserved",
-  { timeout: 2 * MATRIX_MS },
+  { timeout: 3 * MATRIX_MS },
   async () => {
     let refused = 0;
     const check = (outcome: CrashOutcome<TreeResult>) => {

@@ -13,11 +13,12 @@ import { expectSums } from "../think/crash-drive.ts";
 import { type AgentLook, type Layer, LAYERS, type TreeCommand, type TreeLook } from "./crash-types.ts";
 import { expectHeardKept } from "./crash-heard.ts";
 import { expectPaid } from "./crash-paid.ts";
+import { bundleProgram } from "../support/bundle-program.ts";
 
 /** Three agents make more commits, and so more lives, than other matrices have. */
 export const TREE_MS = 900_000;
 
-export const program = new URL("./crash-program.ts", import.meta.url);
+export const program = await bundleProgram(new URL("./crash-program.ts", import.meta.url));
 
 /** What a run of the program ends with. */
 export interface TreeResult extends TreeLook {
@@ -216,8 +217,9 @@ function expectSameRuns(agent: AgentLook, meant: AgentLook): void {
 /** The books are closed and add up; nothing was paid for twice but what was cut. */
 function expectLedger(agent: AgentLook, meant: AgentLook, kills: number): void {
   expectSums(agent as unknown as Parameters<typeof expectSums>[0]);
+  // Only its own: what others did for it may have come in another order.
   const steps = ({ ledger }: AgentLook, of: string) =>
-    ledger.filter(({ status }) => status === of).map(({ step }) => step);
+    ledger.filter(({ status, purpose }) => status === of && purpose === "turn").map(({ step }) => step);
   expect(steps(agent, "ok"), `settled calls of ${agent.layer}`).toEqual(steps(meant, "ok"));
   expect(steps(agent, "cut").length, `cut calls of ${agent.layer}`).toBeLessThanOrEqual(kills);
   expect(steps(agent, "error")).toEqual([]);

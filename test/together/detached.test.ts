@@ -185,6 +185,17 @@ test("what is said of a completion is the class's own words, or nothing; its sou
   expect(stored[0]?.metadata).toEqual({ agentToolRunId: "loud", source: "cron" });
 });
 
+test("a method or the model is told, not both", async () => {
+  const ended: Ended[] = [];
+  const { Researcher } = childClass(["Three."]);
+  const kit = await openTogether(Researcher, ["unused"], { make: noting(ended) });
+  const agent = await kit.agent();
+  await agent.runAgentTool(Researcher, { input: "tea", detached: { onFinish, notify: true } });
+  await eventually(() => ended.length === 1, "the delivery");
+  await quiet();
+  expect(kit.model.calls).toHaveLength(0);
+});
+
 test("a detached run is stopped by its id, and that is delivered", async () => {
   const ended: Ended[] = [];
   const { Researcher, model } = childClass(() => ({ hang: true }));

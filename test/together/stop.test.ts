@@ -157,6 +157,36 @@ test("a turn that is stopped while its parent is away is stopped below, too", as
   expect(model.calls).toHaveLength(1);
 });
 
+test("a tool that does not pass its signal on: what it had done ends with the turn all the same", async () => {
+  const { Researcher, model } = childClass(() => ({ text: ["One "], hang: true }));
+  const kit = await openTogether(
+    Researcher,
+    ({ step }) => (step === 0 ? { toolCalls: [{ toolName: "both", input: {}, toolCallId: "c1" }] } : "Done."),
+    {
+      make: (Base) =>
+        class extends Base {
+          override getTools(): ToolSet {
+            return {
+              both: serverTool(() =>
+                Promise.all(["a", "b"].map((input) => this.runAgentTool(Researcher, { input, runId: input }))),
+              ),
+            };
+          }
+        },
+    },
+  );
+  const client = await kit.connect();
+  client.request("r1", [user("u1")]);
+  await eventually(() => model.calls.length === 2, "both calls");
+  // Somebody else waits for one of them.
+  const other = (await kit.agent()).runAgentTool(Researcher, { input: "b", runId: "b" });
+  client.cancel("r1");
+  await client.done("r1");
+  await runsAre(kit, "aborted", "running");
+  await (await kit.agent()).cancelAgentTool("b");
+  expect(await other).toMatchObject({ status: "aborted" });
+});
+
 test("a stop while the child makes what it brings, and never gets done with it", async () => {
   const { Researcher, lives } = childClass(["Three."], {}, (Base) => {
     return class extends Base {

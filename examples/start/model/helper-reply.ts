@@ -32,9 +32,11 @@ export function tidierReply(prompt: ModelPrompt): GuideReply {
   );
 }
 
+const ERROR = "This helper failed on purpose: errors are what it was asked about.";
 const MORE = "My work is done. I am a script like the guide, so there is nothing more that I could find out.";
 
 function look(topic: string): GuideReply {
+  if (/\b(?:errors?|failures?)\b/i.test(topic)) return { text: "I look for sources and", error: ERROR };
   return {
     text: `I look for sources about **${topic}** first, then I write down what they say.`,
     calls: [{ toolName: "lookUp", input: { topic } }],

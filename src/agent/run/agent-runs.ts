@@ -44,8 +44,8 @@ const FIRST_WAIT_MS = 100;
 
 /** A run that is followed in this life. */
 interface Live extends HeardRun {
-  /** How many callers wait for its end. */
-  waiting: number;
+  /** The turns of those who wait for its end; null for one that waits outside of a turn. */
+  readonly waiting: Set<{ readonly turnId: string | null }>;
   /** Resolves when the child has accepted it, or it has ended. */
   readonly accepted: Promise<void>;
   accept(): void;
@@ -138,29 +138,31 @@ export class AgentRuns implements Feature, Work {
     }
     if (live === undefined) return toResult(run);
     const { signal } = options;
+    const caller = { turnId: this.#hooks.turn() ?? null };
     const stop = () => {
-      live.waiting--;
+      live.waiting.delete(caller);
       this.#abandoned(run, signal?.reason);
     };
-    live.waiting++;
+    live.waiting.add(caller);
     if (signal?.aborted === true) stop();
     signal?.addEventListener("abort", stop, { once: true });
     try {
       return toResult(await live.ended);
     } catch (thrown) {
-      // The turn is about to be cut, and comes back for the run at the next start. Until then it must not hear of this:
-      // it would take it for the end of the run.
+      // The turn is about to be cut, and comes back at the next start. It would take this for the end of the run.
       if (run.turnId !== null && PerdureError.is(thrown, "host_stopped")) return await new Promise<never>(() => {});
       throw thrown;
     } finally {
+      live.waiting.delete(caller);
       signal?.removeEventListener("abort", stop);
     }
   }
 
-  /** A turn is over: what it asked for, and nobody waits for, is not needed any more. */
+  /** A turn is over: what it asked for, and nobody else waits for, is not needed any more. */
   turnEnded(turnId: string): void {
     for (const { run, waiting } of this.#live.values()) {
-      if (run.turnId !== turnId || run.detached !== null || waiting > 0) continue;
+      if (run.turnId !== turnId || run.detached !== null) continue;
+      if ([...waiting].some((caller) => caller.turnId !== turnId)) continue;
       this.#stop(run.runId, "The turn that asked for it is over.");
     }
   }
@@ -269,10 +271,8 @@ export class AgentRuns implements Feature, Work {
   /** The same id again: the run is joined. One that was given up is followed again. */
   #again(run: AgentRunRow, className: string): AgentRunRow {
     if (run.className !== className) {
-      throw new PerdureError(
-        "conflict",
-        `The run "${run.runId}" is of ${run.className}, not ${className}. Use a new id.`,
-      );
+      const text = `The run "${run.runId}" is of ${run.className}, not ${className}. Use a new id.`;
+      throw new PerdureError("conflict", text);
     }
     if (run.status !== "interrupted" || run.cancelled === 1) return run;
     reopenAgentRun(this.#host, run.runId, this.#hooks.turn() ?? null);
@@ -286,7 +286,13 @@ export class AgentRuns implements Feature, Work {
     const accepted = Promise.withResolvers<void>();
     const ended = Promise.withResolvers<AgentRunRow>();
     const live: Live = {
-      ...{ run, count: 0, milestones: new Set<number>(), waiting: 0, ended: ended.promise },
+      ...{
+        run,
+        count: 0,
+        milestones: new Set<number>(),
+        waiting: new Set<{ readonly turnId: string | null }>(),
+        ended: ended.promise,
+      },
       ...{ accepted: accepted.promise, accept: accepted.resolve },
     };
     this.#live.set(run.runId, live);

@@ -80,7 +80,7 @@ export interface DetachedAgentToolConfig<Self = object> {
   readonly maxBudgetMs?: number;
   /** Given up when nothing was reported for this long after the first report. Default: `detachedNoProgressBudgetMs`. */
   readonly noProgressBudgetMs?: number;
-  /** Tells the model, in a turn of its own, how the run ended. For agents that hold a conversation. */
+  /** Tells the model, in a turn of its own, how the run ended; not with `onFinish`. For agents that hold a conversation. */
   readonly notify?: boolean | { readonly source?: string };
   /** Tells the conversation when the run reaches these milestones: `narrate` without the model, `react` in a turn. */
   readonly onMilestones?:

@@ -45,7 +45,7 @@ export class DiskAgentFile implements AgentFile {
   open(): Database.Database {
     if (!this.exists()) this.#create();
     // SQLite takes less than a page for a new database; ours never have less, so this one has lost its rows.
-    else if (fs.statSync(this.#path).size < PAGE_BYTES) throw damaged(this.#path);
+    else if (isCutOff(this.#path)) throw damaged(this.#path);
     const db = new Database(this.#path);
     try {
       // One owner: the lock is held while open, and the log's index lives in memory instead of a file.
@@ -81,6 +81,12 @@ export class DiskAgentFile implements AgentFile {
     this.#spares.take(this.#path);
     this.#there = true;
   }
+}
+
+/** Directories of some file systems are as small; what SQLite says about those is right. */
+function isCutOff(file: string): boolean {
+  const found = fs.statSync(file);
+  return found.isFile() && found.size < PAGE_BYTES;
 }
 
 function damaged(file: string): PerdureError {

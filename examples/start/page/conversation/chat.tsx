@@ -5,6 +5,7 @@ import { Composer } from "../composer/composer.tsx";
 import { IconButton } from "../control/icon-button.tsx";
 import { type FilePart, filesOf } from "../message/parts.ts";
 import type { MessageHandlers } from "../message/message.tsx";
+import { Speaker } from "../message/speaker.ts";
 import { goTo, pathOf, type Step } from "../route/route.ts";
 import { UnboundRuns } from "../run/run-calls.tsx";
 import { RunsProvider } from "../run/runs.tsx";
@@ -59,48 +60,50 @@ export function Chat({ id, chain, agent, bar }: Props): ReactNode {
     [addToolApprovalResponse, regenerate, sendMessage],
   );
   return (
-    <RunsProvider agent={agent} canStop={!isHelper} onOpen={openHelper}>
-      <Topbar {...bar} onClear={messages.length > 0 ? chat.clearHistory : undefined} />
-      <div ref={outer} className="scroll" tabIndex={0} role="region" aria-label="Conversation">
-        <KeepPlace box={outer} first={first} />
-        <div ref={inner} className="column">
-          {chat.hasOlder && (
-            <Older first={first} isLoading={chat.isLoadingOlder} onLoad={() => void chat.loadOlder()} />
-          )}
-          {!isLoaded && <Loading />}
-          {isLoaded && messages.length === 0 && !isHelper && <EmptyState onSend={send} />}
-          <MessageList messages={messages} view={view} handlers={handlers} />
-          <UnboundRuns />
-          <Hints chat={chat} view={view} isOffline={isOffline} onRetry={handlers.regenerate} />
+    <Speaker value={isHelper ? bar.title : "Assistant"}>
+      <RunsProvider agent={agent} canStop={!isHelper} onOpen={openHelper}>
+        <Topbar {...bar} onClear={messages.length > 0 ? chat.clearHistory : undefined} />
+        <div ref={outer} className="scroll" tabIndex={0} role="region" aria-label="Conversation">
+          <KeepPlace box={outer} first={first} />
+          <div ref={inner} className="column">
+            {chat.hasOlder && (
+              <Older first={first} isLoading={chat.isLoadingOlder} onLoad={() => void chat.loadOlder()} />
+            )}
+            {!isLoaded && <Loading />}
+            {isLoaded && messages.length === 0 && !isHelper && <EmptyState onSend={send} />}
+            <MessageList messages={messages} view={view} handlers={handlers} />
+            <UnboundRuns />
+            <Hints chat={chat} view={view} isOffline={isOffline} onRetry={handlers.regenerate} />
+          </div>
         </div>
-      </div>
-      <div className="dock">
-        {isAway && (
-          <IconButton
-            icon="down"
-            label="Jump to the latest message"
-            className="jump"
-            onClick={toEnd}
-            data-testid="jump"
-          />
-        )}
-        <div className="dock-column">
-          {isOffline && (
-            <p className="offline" role="status" data-testid="offline">
-              Offline. What you send goes out when the connection is back.
-            </p>
+        <div className="dock">
+          {isAway && (
+            <IconButton
+              icon="down"
+              label="Jump to the latest message"
+              className="jump"
+              onClick={toEnd}
+              data-testid="jump"
+            />
           )}
-          <Composer
-            conversation={isHelper ? pathOf(id, chain) : id}
-            placeholder={isHelper ? `Write to ${bar.title}` : "Write a message"}
-            busy={view.isBusy}
-            onSend={send}
-            onStop={() => void stop()}
-          />
-          <ModelNote />
+          <div className="dock-column">
+            {isOffline && (
+              <p className="offline" role="status" data-testid="offline">
+                Offline. What you send goes out when the connection is back.
+              </p>
+            )}
+            <Composer
+              conversation={isHelper ? pathOf(id, chain) : id}
+              placeholder={isHelper ? `Write to ${bar.title}` : "Write a message"}
+              busy={view.isBusy}
+              onSend={send}
+              onStop={() => void stop()}
+            />
+            <ModelNote />
+          </div>
         </div>
-      </div>
-      <Announcer messages={messages} isBusy={view.isBusy} />
-    </RunsProvider>
+        <Announcer messages={messages} isBusy={view.isBusy} />
+      </RunsProvider>
+    </Speaker>
   );
 }

@@ -1,7 +1,8 @@
-import { type ReactNode, useId, useRef } from "react";
+import { type ReactNode, use, useId, useRef } from "react";
 import type { ToolLike } from "./parts.ts";
 import { inWords, pretty } from "./pretty.ts";
 import { toolNameOf } from "./parts.ts";
+import { Speaker } from "./speaker.ts";
 
 interface Props {
   readonly part: ToolLike;
@@ -11,6 +12,7 @@ interface Props {
 /** Asks whether a call may run, and afterwards says what was answered, here or elsewhere. */
 export function Approval({ part, onAnswer }: Props): ReactNode {
   const id = useId();
+  const speaker = use(Speaker);
   const asked = useRef(part.state === "approval-requested");
   const answered = useRef(false);
   const { approval } = part;
@@ -26,7 +28,7 @@ export function Approval({ part, onAnswer }: Props): ReactNode {
   return (
     <div className="approval" data-testid="approval" role="group" aria-labelledby={id}>
       <p id={id} className="approval-question">
-        The assistant wants to <strong>{inWords(toolNameOf(part))}</strong>. Allow it?
+        {speaker} wants to <strong>{inWords(toolNameOf(part))}</strong>. Allow it?
       </p>
       <dl className="approval-arguments">
         {Object.entries(argumentsOf(part.input)).map(([name, value]) => (

@@ -1,10 +1,11 @@
 import "./message.css";
-import { memo, type ReactNode, useState } from "react";
+import { memo, type ReactNode, use, useState } from "react";
 import { Attachment } from "./attachment.tsx";
 import { EditForm } from "./edit-form.tsx";
 import { MessageActions } from "./message-actions.tsx";
 import { MessagePart } from "./message-part.tsx";
 import { type ChatMessage, filesOf, groupsOf, isOfAgent, textOf } from "./parts.ts";
+import { Speaker } from "./speaker.ts";
 import { ToolCall } from "../run/run-calls.tsx";
 
 /** What a message can ask of its chat. The same functions for all messages, so that only changed ones are drawn. */
@@ -28,6 +29,7 @@ interface Props {
 /** One message and what belongs to it. */
 export const Message = memo(function Message({ message, live, isFirst, isLast, busy, handlers }: Props): ReactNode {
   const [editing, setEditing] = useState(false);
+  const speaker = use(Speaker);
   const { id, role } = message;
   const isUser = role === "user";
   const isAgent = isOfAgent(message);
@@ -42,7 +44,7 @@ export const Message = memo(function Message({ message, live, isFirst, isLast, b
       data-agent={isAgent || undefined}
     >
       <h2 className={isAgent ? "message-from" : "visually-hidden"}>
-        {isAgent ? (isFirst ? "The task" : "From a helper") : isUser ? "You said" : "Assistant said"}
+        {isAgent ? (isFirst ? "The task" : "From a helper") : isUser ? "You said" : `${speaker} said`}
       </h2>
       {isUser ? (
         <UserContent
