@@ -152,6 +152,14 @@ const HELPER_SHOTS: readonly Shot[] = [
       await tab.settles();
     },
   },
+  {
+    name: "helper-reported",
+    play: async (tab) => {
+      await tab.ask("Research tea in the background");
+      await tab.page.locator('.message[data-agent="true"]').waitFor();
+      await tab.settles();
+    },
+  },
   { name: "helper-failed", play: (tab) => tab.ask("Research errors") },
   {
     name: "helper-stopped",
@@ -159,7 +167,7 @@ const HELPER_SHOTS: readonly Shot[] = [
       await tab.send("Research tea in the background");
       await tab.at("run-stop").click();
       await tab.page.locator('[data-testid="run"][data-state="stopped"]').waitFor();
-      await tab.page.locator('.message[data-agent="true"]').waitFor();
+      await tab.page.locator('.message[data-agent="true"]').nth(1).waitFor();
       await tab.settles();
     },
   },

@@ -2,8 +2,8 @@ import type { Socket } from "../port.ts";
 
 /** How far a client is with going on with a stream. */
 export interface Standing {
-  /** It was offered the stream and has yet to take it: until then it gets nothing of it. */
-  withheld: boolean;
+  /** The turn whose stream it was offered and has yet to take: until then it gets nothing of any. */
+  withheld: string | undefined;
   /** It waits for a stream to begin. */
   parked: boolean;
   /** It has asked for a stream, and takes the next one as its own. Who has not asked only watches. */
@@ -32,8 +32,8 @@ export class Audience {
     let standing = standings.get(socket);
     if (standing === undefined) {
       standing = {
-        ...{ withheld: false, parked: false, asked: false, gaveUp: false },
-        ...{ taken: undefined, given: undefined },
+        ...{ parked: false, asked: false, gaveUp: false },
+        ...{ withheld: undefined, taken: undefined, given: undefined },
       };
       standings.set(socket, standing);
     }
@@ -67,12 +67,12 @@ export class Audience {
   }
 
   isWithheld(socket: Socket): boolean {
-    return standings.get(socket)?.withheld === true;
+    return standings.get(socket)?.withheld !== undefined;
   }
 
-  /** Those who were offered the stream and have not taken it. */
-  withheld(): Socket[] {
-    return [...this.#sockets()].filter((socket) => this.isWithheld(socket));
+  /** Those who were offered the stream of this turn and have not taken it. */
+  withheldFrom(turn: string): Socket[] {
+    return [...this.#sockets()].filter((socket) => standings.get(socket)?.withheld === turn);
   }
 
   /** Those who wait for a stream to begin. */

@@ -100,7 +100,7 @@ export class LiveChat implements ChatOutput {
   }
 
   closing(turn: TurnRow, read: () => readonly string[]): void {
-    this.#last = this.#audience.withheld().length > 0 ? { turn: turn.id, chunks: read() } : undefined;
+    this.#last = this.#audience.withheldFrom(turn.id).length > 0 ? { turn: turn.id, chunks: read() } : undefined;
   }
 
   ended(turn: TurnRow, end: TurnEnd, origin: Origin): void {
@@ -130,11 +130,11 @@ export class LiveChat implements ChatOutput {
   #latecomers(turn: TurnRow): { readonly socket: Socket; readonly watches: boolean }[] {
     const isEmpty = this.#streamed !== turn.id;
     const waiting = this.#waiting();
-    const sockets = [...this.#audience.others()].filter((socket) => {
-      if (isEmpty) return waiting.took(socket, turn);
-      // What a continuation brings may stand in a message of its own until the conversation is told.
-      return this.#audience.isWithheld(socket) && (turn.continuation === 1 || this.#last?.turn !== turn.id);
-    });
+    // What a continuation brings may stand in a message of its own until the conversation is told.
+    const hasAll = this.#last?.turn === turn.id && turn.continuation === 0;
+    const sockets = isEmpty
+      ? [...this.#audience.others()].filter((socket) => waiting.took(socket, turn))
+      : this.#audience.withheldFrom(turn.id).filter(() => !hasAll);
     return sockets.map((socket) => ({ socket, watches: isEmpty && !waiting.isOwn(socket, turn) }));
   }
 
@@ -145,15 +145,16 @@ export class LiveChat implements ChatOutput {
   #giveRest(turn: TurnRow): void {
     const chunks = this.#last?.turn === turn.id ? this.#last.chunks : [];
     this.#last = undefined;
-    for (const socket of this.#audience.withheld()) {
+    for (const socket of this.#audience.withheldFrom(turn.id)) {
       const standing = this.#audience.of(socket);
       const goesOn = turn.continuation === 1 && standing.asked && !standing.gaveUp;
-      Object.assign(standing, { withheld: false, given: turn.id });
+      Object.assign(standing, { withheld: undefined, given: turn.id });
       if (!goesOn) this.replay(socket, turn, chunks, true);
     }
   }
 
   skipped(turn: TurnRow, origin: Origin, everyone: boolean): void {
+    for (const socket of this.#audience.withheldFrom(turn.id)) this.#audience.of(socket).withheld = undefined;
     const frame = encodeFrame(endFrame(turn, { status: "skipped" }));
     if (everyone) this.#audience.tell(frame);
     else origin?.send(frame);

@@ -109,7 +109,7 @@ export class Resume implements Waiting {
     if (turn === running?.row || turn.status === "running") {
       // Also while it is decided how a turn that was cut goes on: what there is of it stays. What is pending in the
       // log was sent to nobody yet, and comes to this one as to all.
-      Object.assign(standing, { withheld: false, parked: false, taken: { turn: id, own, at: this.#clock.now() } });
+      Object.assign(standing, { withheld: undefined, parked: false, taken: { turn: id, own, at: this.#clock.now() } });
       return this.#live.replay(socket, turn, readChunks(host, turn.seq), true);
     }
     if (turn.status === "held" || turn.status === "accepted") return;
@@ -128,8 +128,9 @@ export class Resume implements Waiting {
     const running = this.#chat.running?.row.id;
     // It may have nothing of the stream yet, and would take the end alone for an empty answer. It will ask, and hear
     // that nothing runs.
-    const hasNothing = withheld || (taken?.turn === running && this.#clock.now() - (taken?.at ?? 0) < ARRIVED_MS);
-    Object.assign(this.#audience.of(socket), { parked: false, withheld: false });
+    const hasJustTaken = taken !== undefined && taken.turn === running && this.#clock.now() - taken.at < ARRIVED_MS;
+    const hasNothing = withheld !== undefined || hasJustTaken;
+    Object.assign(this.#audience.of(socket), { parked: false, withheld: undefined });
     this.#left.delete(socket.id);
     this.#left.set(socket.id, hasNothing ? undefined : running);
     for (const id of this.#left.keys()) {
@@ -150,13 +151,13 @@ export class Resume implements Waiting {
 
   isOwn(socket: Socket, turn: TurnRow): boolean {
     const { withheld, gaveUp, taken } = this.#audience.of(socket);
-    if (withheld) return !gaveUp;
+    if (withheld === turn.id) return !gaveUp;
     return taken?.turn === turn.id && taken.own;
   }
 
   took(socket: Socket, turn: TurnRow): boolean {
     const { withheld, taken } = this.#audience.of(socket);
-    return withheld || taken?.turn === turn.id;
+    return withheld === turn.id || taken?.turn === turn.id;
   }
 
   dismiss(): void {
@@ -168,7 +169,7 @@ export class Resume implements Waiting {
   }
 
   #offer(socket: Socket, turn: TurnRow, probeId?: string): void {
-    Object.assign(this.#audience.of(socket), { withheld: true, parked: false, given: undefined });
+    Object.assign(this.#audience.of(socket), { withheld: turn.id, parked: false, given: undefined });
     socket.send(
       encodeFrame({ type: "cf_agent_stream_resuming", id: turn.id, ...(probeId !== undefined && { probeId }) }),
     );

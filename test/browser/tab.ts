@@ -104,7 +104,7 @@ export class Tab {
       elements.map((element) => ({
         id: element.getAttribute("data-id") ?? "",
         role: element.getAttribute("data-role") ?? "",
-        text: [...element.querySelectorAll(".message-parts > .markdown, .said > p")]
+        text: [...element.querySelectorAll(".message-parts > .markdown, .said > :is(p, .markdown)")]
           .map((text) => text.textContent)
           .join("\n"),
       })),

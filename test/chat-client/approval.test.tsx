@@ -1,4 +1,4 @@
-import { openTab, readyTab, type Tab } from "./harness.tsx";
+import { readyTab, type Tab } from "./harness.tsx";
 import { jsonSchema, tool } from "ai";
 import { expect, test } from "vitest";
 import { eventually } from "../clients/harness.ts";

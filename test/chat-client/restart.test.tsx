@@ -2,10 +2,12 @@ import { openTab, readyTab, type Tab } from "./harness.tsx";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { killPrograms, type Program, startProgram } from "perdure/testing";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { atEnd, eventually, tempDir } from "../clients/harness.ts";
 
 const file = new URL("./restart-program.ts", import.meta.url);
+// Processes are started again and again, which takes its time where others want the processor too.
+vi.setConfig({ testTimeout: 90_000 });
 
 /** A host in a process of its own. `crash` kills it with SIGKILL; `revive` starts it again on the same folder and port. */
 async function startServer() {

@@ -1,5 +1,5 @@
-// Part of every bundled program: stack traces name its sources. Node's own switch for it reads the whole map at the
-// start, which takes longer than everything else; this reads it when somebody reads a trace.
+// Part of every bundled program: the error that ends it names its sources. Node's own switch for that reads the whole
+// map at the start, which takes longer than everything else.
 import { readFileSync } from "node:fs";
 import { SourceMap } from "node:module";
 import { dirname, resolve } from "node:path";
@@ -25,10 +25,10 @@ function place(frame: NodeJS.CallSite): string {
   return name === null ? where : `${name} (${where})`;
 }
 
-/** From now on. */
+/** Traces are mapped when an error ends the program, and not before: Node itself reads many that nobody sees. */
 export function traceSources(): void {
-  Error.prepareStackTrace = (error, frames) => {
-    const lines = frames.map((frame) => `    at ${place(frame)}`);
-    return [String(error), ...lines].join("\n");
-  };
+  process.once("uncaughtExceptionMonitor", () => {
+    Error.prepareStackTrace = (error, frames) =>
+      [String(error), ...frames.map((frame) => `    at ${place(frame)}`)].join("\n");
+  });
 }

@@ -54,7 +54,7 @@ const CASES: readonly Case[] = [
 
 /** Kills so many commits after the command, and has it done again. @returns how many commits it takes. */
 async function killWithin({ live }: Lives, given: Case, commits: number): Promise<number> {
-  const options = { mayDie: true, env: { KILL_AFTER: String(commits) } };
+  const options = { mayDie: true, env: { KILL_AFTER: String(commits), SLOW_STOP: "1" } };
   let since = -1;
   const first = await live(async (child) => {
     await have(child, { type: "begin", task: given.task, runId: "run-1" });
@@ -72,6 +72,8 @@ async function killWithin({ live }: Lives, given: Case, commits: number): Promis
     given.expectDone(await lookAt(child));
   }, options);
   expect(ofType([...first.facts, ...later.facts], "failed")).toEqual([]);
+  // Its first commit stops what runs, for good.
+  expect(ofType(later.facts, "asked")).toEqual([]);
   return since;
 }
 

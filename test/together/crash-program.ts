@@ -16,10 +16,11 @@ import { type AgentLook, type Asked, type Background, type Layer, LAYERS, type T
 
 const dir = programDir();
 const isLaterLife = existsSync(join(dir, "host.db"));
-const { HOLD, KILL_AFTER, STOP_AT, BUDGETS } = process.env;
+const { HOLD, KILL_AFTER, STOP_AT, SLOW_STOP, BUDGETS } = process.env;
 /** Slow enough that a chunk is a commit of its own. */
 const DELAY_MS = 2;
 const LOOK_EVERY_MS = 5;
+const SLOW_STOP_MS = 60;
 
 /** In a later life the driver may want to look before anything goes on. */
 const gate = Promise.withResolvers<void>();
@@ -124,6 +125,12 @@ abstract class Layered extends Think {
 
   override formatAgentToolInput(input: unknown): string {
     return (input as Task).task ?? "";
+  }
+
+  /** In a later life a stop may be slow to come down: whoever goes on must have asked whether it should. */
+  override async cancelAgentToolRun(runId: string, reason?: string): Promise<void> {
+    if (isLaterLife && SLOW_STOP === "1") await delay(SLOW_STOP_MS);
+    super.cancelAgentToolRun(runId, reason);
   }
 
   override onStart(): void {

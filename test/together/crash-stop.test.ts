@@ -44,7 +44,7 @@ const NEVER = 1_000;
 
 /** Stops it, is killed so many commits later, and looks how the next life finds it. @returns how many came after. */
 async function stopAndKill({ live }: Lives, moment: Moment, commitsLater: number): Promise<number> {
-  const options = { mayDie: true, env: { KILL_AFTER: String(commitsLater) } };
+  const options = { mayDie: true, env: { KILL_AFTER: String(commitsLater), SLOW_STOP: "1" } };
   let after = -1;
   const first = await live(async (child) => {
     const driver = await ask(child, moment.text);
@@ -114,7 +114,7 @@ const STOPS = 16;
 
 /** Stopped after some commit of a whole run, and killed a few commits later. @returns whether the stop came in time. */
 async function stopAnywhere({ live }: Lives, stopAt: number, killAfter: number): Promise<boolean> {
-  const options = { mayDie: true, env: { STOP_AT: String(stopAt), KILL_AFTER: String(killAfter) } };
+  const options = { mayDie: true, env: { STOP_AT: String(stopAt), KILL_AFTER: String(killAfter), SLOW_STOP: "1" } };
   const first = await live(async (child) => {
     await ask(child, "dig");
     await child.waitFor("asked");

@@ -92,6 +92,7 @@ export function togetherAgents(clock: Clock, notes: Notes = {}) {
   class Parent extends Think {
     static {
       callable(this, "alone");
+      callable(this, "quiet");
       callable(this, "stopRun");
     }
     override getModel() {
@@ -124,6 +125,11 @@ export function togetherAgents(clock: Clock, notes: Notes = {}) {
     /** A run that no tool call started. */
     async alone(query: string): Promise<string> {
       return (await this.runAgentTool(Researcher, { input: { query }, detached: true })).runId;
+    }
+    /** The same, of which clients hear no words. */
+    async quiet(query: string): Promise<string> {
+      return (await this.runAgentTool(Researcher, { input: { query }, detached: true, eventDelivery: "terminal" }))
+        .runId;
     }
     stopRun(runId: string): Promise<void> {
       return this.cancelAgentTool(runId);

@@ -10,6 +10,9 @@ test("runs are listed, oldest first, and known by their ids", async () => {
   const agent = await kit.agent();
   expect(agent.listAgentToolRuns()).toEqual([]);
   expect(agent.hasAgentToolRun(Researcher, "one")).toBe(false);
+  // Nothing is stored for that.
+  await agent.cancelAgentTool("one");
+  await agent.clearAgentToolRuns();
   const startedAt = kit.clock.now();
   const run = agent.runAgentTool(Researcher, {
     input: "tea",

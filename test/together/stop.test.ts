@@ -4,7 +4,7 @@ import { type ScriptedModel, scriptedModel } from "perdure/testing";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { user } from "../chat/client.ts";
-import { eventually } from "../host/open-host.ts";
+import { eventually, quiet } from "../host/open-host.ts";
 import { serverTool } from "../think/harness.ts";
 import {
   asksOnce,
@@ -73,6 +73,21 @@ test("stopping the first turn stops everything below it", async () => {
   expect(child?.inspectAgentToolRun(run?.runId ?? "")).toMatchObject({ status: "aborted" });
   await kit.stable();
   expect(kit.model.calls).toHaveLength(1);
+});
+
+test("a tree that was stopped and is started again can be cleared", async () => {
+  const { Researcher, Reader, deep } = twoBelow([{ text: ["Page "], hang: true }]);
+  const kit = await openTogether(Researcher, undefined, { children: { Reader } });
+  const agent = await kit.agent();
+  void agent.runAgentTool(Researcher, { input: "tea", runId: "one" }).catch(() => {});
+  await eventually(() => deep.calls.length === 1, "the last child's call");
+  // The stop is stored, and the lives of all end before anybody hears of it.
+  void agent.cancelAgentTool("one").catch(() => {});
+  await kit.restart();
+  await runsAre(kit, "aborted");
+  await quiet(300);
+  await (await kit.agent()).clearAgentToolRuns();
+  expect((await kit.agent()).listSubAgents()).toEqual([]);
 });
 
 test("forgetting the conversation stops what was asked for in it", async () => {

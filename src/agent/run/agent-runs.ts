@@ -42,10 +42,15 @@ import type { RunHooks } from "./run-hooks.ts";
 const MAX_FAILURES = 5;
 const FIRST_WAIT_MS = 100;
 
+/** Who waits for a run, in which turn; null outside of one. */
+interface Caller {
+  readonly turnId: string | null;
+}
+
 /** A run that is followed in this life. */
 interface Live extends HeardRun {
-  /** The turns of those who wait for its end; null for one that waits outside of a turn. */
-  readonly waiting: Set<{ readonly turnId: string | null }>;
+  /** Those who wait for its end. */
+  readonly waiting: Set<Caller>;
   /** Resolves when the child has accepted it, or it has ended. */
   readonly accepted: Promise<void>;
   accept(): void;
@@ -138,7 +143,7 @@ export class AgentRuns implements Feature, Work {
     }
     if (live === undefined) return toResult(run);
     const { signal } = options;
-    const caller = { turnId: this.#hooks.turn() ?? null };
+    const caller: Caller = { turnId: this.#hooks.turn() ?? null };
     const stop = () => {
       live.waiting.delete(caller);
       this.#abandoned(run, signal?.reason);
@@ -161,18 +166,17 @@ export class AgentRuns implements Feature, Work {
   /** A turn is over: what it asked for, and nobody else waits for, is not needed any more. */
   turnEnded(turnId: string): void {
     for (const { run, waiting } of this.#live.values()) {
-      if (run.turnId !== turnId || run.detached !== null) continue;
-      if ([...waiting].some((caller) => caller.turnId !== turnId)) continue;
-      this.#stop(run.runId, "The turn that asked for it is over.");
+      const others = [...waiting].some((caller) => caller.turnId !== turnId);
+      if (run.turnId === turnId && run.detached === null && !others)
+        this.#stop(run.runId, "The turn that asked for it is over.");
     }
   }
 
   /** Stops a run for good: stored first, then the child is told. One that has ended stays as it is. */
   async cancel(runId: string, reason?: string): Promise<void> {
-    if (readAgentRun(this.#host, runId)?.status !== "running") return;
+    if (this.#host.blank || readAgentRun(this.#host, runId)?.status !== "running") return;
     cancelAgentRun(this.#host, runId, reason ?? null);
-    const run = readAgentRun(this.#host, runId);
-    if (run === undefined) return;
+    const run = readAgentRun(this.#host, runId) as AgentRunRow;
     // Who follows it tells the child, or finds that it is to be told.
     if (this.#live.has(runId)) {
       await this.#use.link.cancel(run).catch((thrown: unknown) => {
@@ -286,14 +290,8 @@ export class AgentRuns implements Feature, Work {
     const accepted = Promise.withResolvers<void>();
     const ended = Promise.withResolvers<AgentRunRow>();
     const live: Live = {
-      ...{
-        run,
-        count: 0,
-        milestones: new Set<number>(),
-        waiting: new Set<{ readonly turnId: string | null }>(),
-        ended: ended.promise,
-      },
-      ...{ accepted: accepted.promise, accept: accepted.resolve },
+      ...{ run, count: 0, milestones: new Set<number>(), waiting: new Set<Caller>() },
+      ...{ accepted: accepted.promise, accept: accepted.resolve, ended: ended.promise },
     };
     this.#live.set(run.runId, live);
     const work = this.#watch(live);
@@ -394,6 +392,9 @@ export class AgentRuns implements Feature, Work {
   }
 
   #stop(runId: string, reason: string | undefined): void {
-    void this.cancel(runId, reason).catch((thrown: unknown) => this.#hooks.failed(thrown));
+    void this.cancel(runId, reason).catch((thrown: unknown) => {
+      // It is stored: the next life goes on with it.
+      if (!this.#own.halted && !PerdureError.is(thrown, "host_stopped")) this.#hooks.failed(thrown);
+    });
   }
 }

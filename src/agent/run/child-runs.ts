@@ -142,7 +142,9 @@ export class ChildRuns {
     const { promise, resolve, reject } = Promise.withResolvers<AgentToolRunInspection>();
     const tail: Tail = { runId, listener, next: from, resolve, reject };
     this.#give(tail, this.#stored(run, from));
-    this.#host.show(() => this.#inspect(run).milestones.forEach((milestone) => listener.milestone(milestone)));
+    // Read now: what is shown when a life ends can read nothing any more.
+    const { milestones } = this.#inspect(run);
+    this.#host.show(() => milestones.forEach((milestone) => listener.milestone(milestone)));
     if (run.status !== "running") return this.#inspect(run);
     this.#listen();
     this.#tails.add(tail);

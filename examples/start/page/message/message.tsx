@@ -2,6 +2,7 @@ import "./message.css";
 import { memo, type ReactNode, use, useState } from "react";
 import { Attachment } from "./attachment.tsx";
 import { EditForm } from "./edit-form.tsx";
+import { Markdown } from "./markdown.tsx";
 import { MessageActions } from "./message-actions.tsx";
 import { MessagePart } from "./message-part.tsx";
 import { type ChatMessage, filesOf, groupsOf, isOfAgent, textOf } from "./parts.ts";
@@ -92,6 +93,7 @@ interface UserProps {
 function UserContent({ message, editing, onSave, onCancel }: UserProps): ReactNode {
   const files = filesOf(message);
   const text = textOf(message);
+  const isAgent = isOfAgent(message);
   return (
     <div className="said">
       {files.length > 0 && (
@@ -101,7 +103,16 @@ function UserContent({ message, editing, onSave, onCancel }: UserProps): ReactNo
           ))}
         </div>
       )}
-      {editing ? <EditForm text={text} onSave={onSave} onCancel={onCancel} /> : text !== "" && <p>{text}</p>}
+      {editing ? (
+        <EditForm text={text} onSave={onSave} onCancel={onCancel} />
+      ) : (
+        text !== "" && <Words {...{ text, isAgent }} />
+      )}
     </div>
   );
+}
+
+/** What a user typed is shown as it is; what an agent wrote was meant to be formatted. */
+function Words({ text, isAgent }: { readonly text: string; readonly isAgent: boolean }): ReactNode {
+  return isAgent ? <Markdown text={text} live={false} /> : <p>{text}</p>;
 }
