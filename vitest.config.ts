@@ -12,15 +12,6 @@ const ownHooks = fileURLToPath(new URL("src/client/react.ts", import.meta.url));
 /** Tests with React. */
 const pages = "test/**/*.test.tsx";
 
-/**
- * What clients see of an agent that streams by itself (main), they see of one that runs step by step. Not part of
- * `npm test` yet: PERDURE_PUBLIC_THINK=1 adds it.
- */
-const publicSuiteThink = {
-  extends: true as const,
-  test: { name: "public-suite-think", include: ["test/chat-client/**/*.test.tsx"], env: { PERDURE_TALK: "think" } },
-};
-
 export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions, externalConditions: [condition] } },
@@ -34,7 +25,6 @@ export default defineConfig({
     allowOnly: false,
     reporters: ["default", "./scripts/count-reporter.ts"],
     projects: [
-      ...(process.env.PERDURE_PUBLIC_THINK === "1" ? [publicSuiteThink] : []),
       {
         extends: true,
         test: {
@@ -49,6 +39,15 @@ export default defineConfig({
         // A worker for each file: the public hooks keep what they have fetched, and React the window it was loaded with.
         extends: true,
         test: { name: "pages", include: [pages] },
+      },
+      {
+        // What clients see of an agent that streams by itself (pages), they see of one that runs step by step.
+        extends: true,
+        test: {
+          name: "public-suite-think",
+          include: ["test/chat-client/**/*.test.tsx"],
+          env: { PERDURE_TALK: "think" },
+        },
       },
       {
         // What the public hooks pass, ours pass too: the same files, with another meaning of these two imports.

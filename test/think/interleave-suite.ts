@@ -1,5 +1,6 @@
 // The runs as tests. They are in two files, because files are what is tested side by side.
 import { createHash } from "node:crypto";
+import { afterAll } from "vitest";
 import { play, report } from "./interleave-run.ts";
 
 /** All runs of the suite, both files together. */
@@ -25,6 +26,9 @@ export async function firstFailure(first: number, last: number): Promise<string>
   }
   return "";
 }
+
+// The next file of this worker has the platform's again.
+afterAll(() => void Reflect.deleteProperty(crypto.subtle, "digest"));
 
 /** The platform's digest comes from another thread, at a time that no seed decides. This one gives the same at once. */
 function digestAtOnce(): void {
