@@ -29,7 +29,12 @@ export class Hosting implements HostedAgent {
   async start(props: unknown): Promise<void> {
     const { host, features } = this.#own;
     await this.#reported(() => this.#agent.onStart(props));
-    for (const feature of features) await this.#reported(() => feature.started?.());
+    for (const feature of features) {
+      // The life may end while one of them waits; then there is nothing left to start.
+      if (this.#own.halted) return;
+      await this.#reported(() => feature.started?.());
+    }
+    if (this.#own.halted) return;
     if (!host.blank) this.#own.fibers.recover();
     this.#own.rearm();
   }
