@@ -135,6 +135,7 @@ export class AgentChat extends ChatFeed {
     const turn: LiveTurn = new LiveTurn(id, true, {
       messageId: messageId ?? messages.at(-1)?.id,
       request: () => this.connection.send(frame, () => (turn.sent = true)),
+      size: () => frame.length,
     });
     turn.accepted = messageId === undefined || replaces !== undefined;
     this.turns.set(id, turn);

@@ -11,9 +11,11 @@ import { findCall, putMessage, updateMessage } from "./message-list.ts";
 import { StreamFinder } from "./stream-finder.ts";
 import { type ToolOutput, ToolRunner } from "./tool-runner.ts";
 import { endOf, RecentIds } from "./turn-end.ts";
+import { closeCode } from "../wire/close-code.ts";
 
 /** How many turns that are over are remembered, so that a late word of one is known for what it is. */
 const REMEMBERED_TURNS = 500;
+const TOO_LARGE = "The message is too large for the server.";
 
 /** Settings of {@link AgentChat}. */
 export interface AgentChatOptions {
@@ -70,7 +72,7 @@ export abstract class ChatFeed {
       if (frame !== undefined) this.#received(frame);
     });
     connection.addEventListener("open", () => this.#opened());
-    connection.addEventListener("close", () => this.#closed());
+    connection.addEventListener("close", (event) => this.#closed(event));
   }
 
   abstract sendMessage(input?: ChatInput, options?: SendOptions, settings?: RequestSettings): Promise<void>;
@@ -212,10 +214,18 @@ export abstract class ChatFeed {
     else this.finder.settled = true;
   }
 
-  #closed(): void {
+  #closed(event: Event): void {
+    if ("code" in event && event.code === closeCode.tooLarge) this.#refuseLargest();
     this.finder.lost();
     this.history.lost();
     this.changed(true);
+  }
+
+  /** The server does not take a frame of this size. Sent again it would close the next connection too, for ever. */
+  #refuseLargest(): void {
+    const waiting = [...this.turns.values()].filter((turn) => turn.sent && !turn.seen && turn.asked !== undefined);
+    const largest = waiting.toSorted((a, b) => (b.asked?.size() ?? 0) - (a.asked?.size() ?? 0))[0];
+    if (largest !== undefined) this.#response(refusal(largest.id));
   }
 
   protected forgetAll(): void {
@@ -285,4 +295,12 @@ export abstract class ChatFeed {
     this.snapshot = undefined;
     this.audience.changed(urgent);
   }
+}
+
+/** The end of a turn whose request was not taken, as the server would have told it. */
+function refusal(id: string): ResponseFrame {
+  return {
+    ...{ kind: "response", id, chunk: undefined, seq: undefined, done: true, outcome: "error", error: TOO_LARGE },
+    ...{ continuation: false, replay: false, caughtUp: false, messageIds: undefined },
+  };
 }

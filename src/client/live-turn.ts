@@ -9,6 +9,8 @@ export interface Asked {
   readonly messageId: string | undefined;
   /** Sends it (again). Twice is once: the agent knows the id. */
   readonly request: () => void;
+  /** How long the frame is that asks for it. */
+  readonly size: () => number;
 }
 
 /** Chunks that say nothing to show. */

@@ -4,8 +4,9 @@ import { join } from "node:path";
 import { killPrograms, type Program, startProgram } from "perdure/testing";
 import { expect, test, vi } from "vitest";
 import { atEnd, eventually, tempDir } from "../clients/harness.ts";
+import { bundleProgram } from "../support/bundle-program.ts";
 
-const file = new URL("./restart-program.ts", import.meta.url);
+const file = await bundleProgram(new URL("./restart-program.ts", import.meta.url));
 // Processes are started again and again, which takes its time where others want the processor too.
 vi.setConfig({ testTimeout: 90_000 });
 
