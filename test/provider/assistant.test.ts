@@ -36,7 +36,14 @@ test("text streams from the provider to the chat", async () => {
   expect(request?.headers.authorization).toBe(`Bearer ${KEY}`);
   expect(request?.body.model).toBe("tiny");
   expect(request?.body.messages).toMatchObject([{ role: "system" }, { role: "user", content: "hello" }]);
-  expect(request?.body.tools?.map((one) => one.function?.name)).toEqual(["weather", "deleteFiles", "timeZone", "research", "researchLater", "tidyUp"]);
+  expect(request?.body.tools?.map((one) => one.function?.name)).toEqual([
+    "weather",
+    "deleteFiles",
+    "timeZone",
+    "research",
+    "researchLater",
+    "tidyUp",
+  ]);
 });
 
 test("a tool call runs, and its result goes back to the model", async () => {
