@@ -18,7 +18,8 @@ export default defineConfig({
   test: {
     pool: "forks",
     execArgv: [`--conditions=${condition}`],
-    maxWorkers: 3,
+    // More than there are processors: many tests wait for processes, sockets and pages most of their time.
+    maxWorkers: 4,
     testTimeout: 30_000,
     hookTimeout: 30_000,
     globalSetup: ["./test/support/run-folder.ts"],

