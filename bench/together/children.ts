@@ -9,6 +9,8 @@ import type { Figure, Section } from "../foundation/section.ts";
 const CHILDREN = 1_000;
 const AT_ONCE = 50;
 const IDLE_MS = 1_000;
+/** Looking costs too: the list has thousands of runs. */
+const LOOK_AGAIN_MS = 100;
 const PROMPT = "chunks=20 tag=x";
 const HELD = "held";
 
@@ -67,6 +69,7 @@ export const children: Section = {
   notes: [
     `${CHILDREN.toLocaleString("en-US")} runs of one parent, ${AT_ONCE} asked for at a time. The floor is the same turn of as many agents that are nobody's children.`,
     "A run costs two rows and two commits more than a turn: the parent's and the child's, each at its start and its end.",
+    "More agents are at work here than a host keeps databases open (`limits.openDatabases`): most of the time goes into opening and closing them again.",
     "Memory is heap and what hangs on it, per child, after garbage collection.",
   ],
   run: (say) =>
@@ -96,7 +99,7 @@ export const children: Section = {
       say("children: stopping them all");
       const begun = performance.now();
       await parent.stopAll();
-      while ((await parent.open()) > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+      while ((await parent.open()) > 0) await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
       const stopped = performance.now() - begun;
       await until(() => host.status().live === 0);
       const asleep = await memory();
