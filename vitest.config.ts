@@ -19,7 +19,7 @@ export default defineConfig({
     pool: "forks",
     execArgv: [`--conditions=${condition}`],
     // More than there are processors: many tests wait for processes, sockets and pages most of their time.
-    maxWorkers: 4,
+    maxWorkers: 3,
     testTimeout: 30_000,
     hookTimeout: 30_000,
     globalSetup: ["./test/support/run-folder.ts"],

@@ -93,6 +93,14 @@ export function expectCovered({ killed, unreached, reference }: CrashMatrixRepor
   expect(killed.length).toBeGreaterThanOrEqual(atLeast);
 }
 
+/** `PERDURE_CRASH=all`: no point of any matrix is left out. */
+const ALL = process.env.PERDURE_CRASH === "all";
+
+/** Every `step`th point, for matrices that differ from others in little; all of them when that is asked for. */
+export function thinned(step: number): (commits: number) => number[] {
+  return every(ALL ? 1 : step, 1);
+}
+
 /** Every `step`th point, others for each `from`: for matrices with more than one kill, which would take too long. */
 export function every(step: number, from: number): (commits: number) => number[] {
   return (commits) => Array.from({ length: commits }, (_, index) => index + 1).filter((n) => n % step === from % step);
