@@ -133,7 +133,11 @@ export class Hosting implements HostedAgent {
     }
     if (frame.kind === "refused") return;
     if (frame.kind !== "other") {
-      for (const feature of features) if (await feature.frame?.(connection, frame)) return;
+      for (const feature of features) {
+        // Not awaited without need: a call behind this frame would be answered before the frame is handled.
+        const taken = feature.frame?.(connection, frame) ?? false;
+        if (typeof taken === "boolean" ? taken : await taken) return;
+      }
     }
     await this.#agent.onMessage(connection, data);
   }

@@ -5,6 +5,9 @@ import { CrashFailure, crashMatrix, crashRun, killPrograms, startProgram } from 
 import type { CrashOutcome, CrashScenario, Fact, Program } from "perdure/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
+// What is tested here is that every point is reached.
+process.env.PERDURE_CRASH_STEP = "1";
+
 const program = new URL("./job-program.ts", import.meta.url);
 const JOBS = 2;
 /** Two commits of work and one of acceptance for each job. */

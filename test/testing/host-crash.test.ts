@@ -3,6 +3,9 @@ import type { Fact, Program } from "perdure/testing";
 import { afterEach, expect, test } from "vitest";
 import { bundleProgram } from "../support/bundle-program.ts";
 
+// What is tested here is that every point is reached.
+process.env.PERDURE_CRASH_STEP = "1";
+
 afterEach(async () => {
   const left = await killPrograms();
   if (left > 0) throw new Error(`${left} programs were left behind`);

@@ -2,10 +2,9 @@ import { crashMatrix } from "perdure/testing";
 import type { CrashOutcome } from "perdure/testing";
 import { expect, test } from "vitest";
 import { textIn } from "../chat/client.ts";
-import { every, expectCovered, thinned } from "../crash/drive.ts";
+import { everyPoint, expectCovered, thinned } from "../crash/drive.ts";
 import { expectKept, TREE_MS, type TreeResult, unwatched, watched } from "./crash-drive.ts";
 
-const everyPoint = every(1, 1);
 const TOLD = "The background work of Helper is done. It says:\n\nNoted.";
 
 test("the end of a run reaches a synchronous onFinish exactly once", { timeout: TREE_MS }, async () => {
@@ -13,7 +12,12 @@ test("the end of a run reaches a synchronous onFinish exactly once", { timeout: 
     expectKept(outcome);
     expect(outcome.after.result.delivered).toEqual([{ run: "bg-sync", status: "completed" }]);
   };
-  const matrix = await crashMatrix<TreeResult>({ ...unwatched({ type: "background", how: "sync" }), check, slack: 8 });
+  const matrix = await crashMatrix<TreeResult>({
+    ...unwatched({ type: "background", how: "sync" }),
+    points: everyPoint,
+    check,
+    slack: 8,
+  });
   expectCovered(matrix, 10);
 });
 

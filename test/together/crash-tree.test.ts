@@ -1,7 +1,7 @@
 import { crashMatrix, crashRun } from "perdure/testing";
 import { expect, test } from "vitest";
 import { textIn } from "../chat/client.ts";
-import { expectCovered, thinned } from "../crash/drive.ts";
+import { everyPoint, expectCovered, thinned } from "../crash/drive.ts";
 import { random } from "../think/interleave-random.ts";
 import { expectKept, inTurns, TREE_MS, type TreeResult, unwatched, watched } from "./crash-drive.ts";
 
@@ -10,7 +10,7 @@ const PAIRS = 10;
 const asks = unwatched({ type: "submit", text: "dig" });
 
 test("a run of two layers, watched, killed after every commit of any agent", { timeout: TREE_MS }, async () => {
-  const matrix = await crashMatrix<TreeResult>({ ...watched("dig"), check: expectKept, slack: 12 });
+  const matrix = await crashMatrix<TreeResult>({ ...watched("dig"), points: everyPoint, check: expectKept, slack: 12 });
   expectCovered(matrix, 30);
   const { agents, calls, ran } = matrix.reference.result;
   expect(agents.map(({ messages }) => messages.map((message) => textIn(message)))).toEqual([
