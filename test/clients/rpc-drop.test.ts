@@ -48,6 +48,8 @@ test("a call times out on the client; the late answer is only warned of", async 
   atEnd(() => warn.mockRestore());
   const { client } = await connected(host, options);
   await expect(client.call("hold", [], { timeout: 20 })).rejects.toThrow("timed out after 20ms");
+  // It may have been given up before it arrived.
+  await eventually(async () => expect(await stub.waiting()).toBe(1));
   await stub.letGo();
   await eventually(() => expect(warn).toHaveBeenCalledWith(expect.stringContaining("Discarded an RPC response")));
   expect(await client.call("ping")).toBe("pong");
