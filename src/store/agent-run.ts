@@ -63,6 +63,9 @@ export interface AgentRunRow {
   readonly endedAt: number | null;
 }
 
+/** A run without what it was asked for and what it brought, which may be long. */
+export type ListedAgentRun = Omit<AgentRunRow, "input" | "output">;
+
 /** What a new run needs. */
 export type NewAgentRun = Pick<
   AgentRunRow,
@@ -85,9 +88,10 @@ export type AgentRunEnd = Pick<
   "output" | "summary" | "error" | "reason" | "childRunning" | "chunks" | "endedAt"
 > & { readonly status: Exclude<AgentRunStatus, "running"> };
 
-const COLUMNS = `seq, run_id AS runId, class_name AS className, status, cancelled, turn_id AS turnId,
-  tool_call_id AS toolCallId, input, preview, display, display_order AS displayOrder, delivery, detached, told, output,
-  summary, error, reason, child_running AS childRunning, chunks, started_at AS startedAt, ended_at AS endedAt`;
+const LISTED = `seq, run_id AS runId, class_name AS className, status, cancelled, turn_id AS turnId,
+  tool_call_id AS toolCallId, preview, display, display_order AS displayOrder, delivery, detached, told, summary, error,
+  reason, child_running AS childRunning, chunks, started_at AS startedAt, ended_at AS endedAt`;
+const COLUMNS = `${LISTED}, input, output`;
 
 function select(db: Sql, rest: string, ...args: SqlValue[]): AgentRunRow[] {
   return db.sql<AgentRunRow>(`SELECT ${COLUMNS} FROM perdure_agent_run ${rest}`, ...args);
@@ -108,8 +112,8 @@ export function readAgentRun(db: Sql, runId: string): AgentRunRow | undefined {
 }
 
 /** All runs that are kept, oldest first. */
-export function listAgentRuns(db: Sql): AgentRunRow[] {
-  return select(db, "ORDER BY seq");
+export function listAgentRuns(db: Sql): ListedAgentRun[] {
+  return db.sql<ListedAgentRun>(`SELECT ${LISTED} FROM perdure_agent_run ORDER BY seq`);
 }
 
 /** Runs that have not ended, oldest first. */

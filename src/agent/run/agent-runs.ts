@@ -268,7 +268,7 @@ export class AgentRuns implements Feature, Work {
     return run;
   }
 
-  #hasChild({ className, runId }: AgentRunRow): boolean {
+  #hasChild({ className, runId }: Pick<AgentRunRow, "className" | "runId">): boolean {
     return this.#own.children.has(className, runId);
   }
 
@@ -387,8 +387,7 @@ export class AgentRuns implements Feature, Work {
     // The life ends, or the turn is about to be carried on: then it comes back for the run.
     if (this.#own.halted) return;
     if (run.turnId !== null && this.#hooks.turnStalled(run.turnId)) return;
-    const text = reason === undefined ? undefined : errorText(reason);
-    this.#stop(run.runId, text);
+    this.#stop(run.runId, reason === undefined ? undefined : errorText(reason));
   }
 
   #stop(runId: string, reason: string | undefined): void {

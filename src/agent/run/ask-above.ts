@@ -23,7 +23,7 @@ export async function askAbove(
       return await host.call(above, method, args);
     } catch (thrown) {
       // What else the framework refuses it would refuse again; code of users fails with errors of its own.
-      const again = isGone(thrown) || !(thrown instanceof PerdureError);
+      const again = isGone(thrown) || !PerdureError.is(thrown);
       if (!again || tries === MAX_RETRIES || signal?.aborted === true) throw thrown;
       await sleep(host.clock, FIRST_WAIT_MS * 2 ** tries, signal);
     }

@@ -1,5 +1,5 @@
 import type { AgentHost, AgentPath } from "../../port.ts";
-import type { AgentRunRow } from "../../store/agent-run.ts";
+import type { AgentRunRow, ListedAgentRun } from "../../store/agent-run.ts";
 import type { StoredRun } from "./run-events.ts";
 import type { AgentToolChunk, AgentToolListener, AgentToolRunInspection } from "./types.ts";
 
@@ -29,7 +29,7 @@ export class ChildLink {
     return this.#call(className, runId, "tailAgentToolRun", [runId, options]) as Promise<AgentToolRunInspection | null>;
   }
 
-  async read({ runId, className }: AgentRunRow): Promise<StoredRun> {
+  async read({ runId, className }: ListedAgentRun): Promise<StoredRun> {
     const run = (await this.#call(className, runId, "inspectAgentToolRun", [runId])) as AgentToolRunInspection | null;
     const chunks = (await this.#call(className, runId, "getAgentToolChunks", [runId])) as AgentToolChunk[];
     return { chunks, milestones: run?.milestones ?? [] };

@@ -45,6 +45,8 @@ interface Tail {
   readonly listener: AgentToolListener;
   /** The number of the chunk that it gets next. */
   next: number;
+  /** Where the chunks of the turn begin that it hears. Looked up once per turn, not once per flush. */
+  place: { readonly turn: number; readonly first: number } | undefined;
   resolve(end: AgentToolRunInspection): void;
   reject(error: unknown): void;
 }
@@ -140,7 +142,7 @@ export class ChildRuns {
     const run = readRun(this.#host, runId);
     if (run === undefined) return null;
     const { promise, resolve, reject } = Promise.withResolvers<AgentToolRunInspection>();
-    const tail: Tail = { runId, listener, next: from, resolve, reject };
+    const tail: Tail = { runId, listener, next: from, place: undefined, resolve, reject };
     this.#give(tail, this.#stored(run, from));
     // Read now: what is shown when a life ends can read nothing any more.
     const { milestones } = this.#inspect(run);
@@ -156,12 +158,16 @@ export class ChildRuns {
     const seq = this.#none ? undefined : this.#own.room().chat.running?.row.seq;
     const run = seq === undefined ? undefined : runOfTurn(this.#host, seq);
     if (run === undefined) return;
-    // A milestone is told behind all that came before it.
-    if (progress.milestone !== undefined) this.#own.room().chat.running?.log.flush();
-    const told = [...this.#tails].filter(({ runId }) => runId === run.runId).map(({ next }) => next);
-    const chunks = Math.max(this.#inspect(run).chunks, ...told);
+    const chunks = progress.milestone === undefined ? 0 : this.#saidBefore(run);
     const milestone = this.#progress.report(run, progress, persist, chunks);
     if (milestone !== undefined) this.#tellMilestone(run.runId, milestone);
+  }
+
+  /** How many chunks come before what is said now. A milestone is told behind all of them. */
+  #saidBefore(run: RunRow): number {
+    this.#own.room().chat.running?.log.flush();
+    const told = [...this.#tails].filter(({ runId }) => runId === run.runId).map(({ next }) => next);
+    return Math.max(this.#inspect(run).chunks, ...told);
   }
 
   // What the chat asks
@@ -207,7 +213,7 @@ export class ChildRuns {
       },
       chunks: (turn, chunks) => {
         for (const tail of this.#tails) {
-          const first = this.#firstOf(tail.runId, turn.seq);
+          const first = this.#firstOf(tail, turn.seq);
           if (first === undefined) continue;
           this.#give(
             tail,
@@ -223,9 +229,12 @@ export class ChildRuns {
     live.followers.add(follower);
   }
 
-  #firstOf(runId: string, turn: number): number | undefined {
-    const run = readRun(this.#host, runId);
-    return run && turnsOf(run).find(([seq]) => seq === turn)?.[1];
+  #firstOf(tail: Tail, turn: number): number | undefined {
+    if (tail.place?.turn === turn) return tail.place.first;
+    const run = readRun(this.#host, tail.runId);
+    const first = run && turnsOf(run).find(([seq]) => seq === turn)?.[1];
+    if (first !== undefined) tail.place = { turn, first };
+    return first;
   }
 
   #give(tail: Tail, chunks: readonly AgentToolChunk[]): void {

@@ -1,6 +1,6 @@
 import { errorText, PerdureError } from "../../error.ts";
 import type { AgentHost, Socket } from "../../port.ts";
-import type { AgentRunRow } from "../../store/agent-run.ts";
+import type { ListedAgentRun } from "../../store/agent-run.ts";
 import type { AgentToolEventFrame } from "../../wire/agent-tool-frames.ts";
 import { chunkFrame, endFrame, isProgress, milestoneFrame, startedFrame } from "./run-frames.ts";
 import type { AgentToolChunk, AgentToolMilestone } from "./types.ts";
@@ -25,18 +25,14 @@ export const NOTHING_SAID: StoredRun = { chunks: [], milestones: [] };
  */
 export class RunEvents {
   readonly #host: AgentHost;
-  readonly #read: (run: AgentRunRow) => Promise<StoredRun>;
+  readonly #read: (run: ListedAgentRun) => Promise<StoredRun>;
   /** What clients that are being told of earlier runs have to wait for, by run. */
   readonly #behind = new Map<Socket, Map<string, string[]>>();
 
   /** @param read may reject: then the run is told without what its child said. */
-  constructor(host: AgentHost, read: (run: AgentRunRow) => Promise<StoredRun>) {
+  constructor(host: AgentHost, read: (run: ListedAgentRun) => Promise<StoredRun>) {
     this.#host = host;
     this.#read = read;
-  }
-
-  get heard(): boolean {
-    return this.#host.sockets.all().length > 0;
   }
 
   /** Something of a run, to everyone. */
@@ -49,7 +45,7 @@ export class RunEvents {
   }
 
   /** A client connects: it is told of these runs, oldest first. */
-  welcome(socket: Socket, runs: readonly AgentRunRow[]): void {
+  welcome(socket: Socket, runs: readonly ListedAgentRun[]): void {
     if (runs.length === 0) return;
     const whole = new Set(runs.slice(-REPLAYED_RUNS));
     for (const run of runs) if (run.status === "running") whole.add(run);
@@ -64,7 +60,7 @@ export class RunEvents {
     this.#behind.delete(socket);
   }
 
-  async #replay(socket: Socket, runs: readonly AgentRunRow[]): Promise<void> {
+  async #replay(socket: Socket, runs: readonly ListedAgentRun[]): Promise<void> {
     for (const run of runs) {
       const stored = await this.#within(this.#read(run));
       const held = this.#behind.get(socket);
@@ -106,7 +102,7 @@ function isTold(json: string, { chunks, milestones }: StoredRun): boolean {
 
 /** What a child said with its milestones in between, each where it was when it was reached. */
 function saidFrames(
-  run: AgentRunRow,
+  run: ListedAgentRun,
   chunks: readonly AgentToolChunk[],
   milestones: readonly AgentToolMilestone[],
   next: number,

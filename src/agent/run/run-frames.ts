@@ -1,5 +1,5 @@
 import { tryParseJson } from "../../message/json.ts";
-import type { AgentRunRow } from "../../store/agent-run.ts";
+import type { ListedAgentRun } from "../../store/agent-run.ts";
 import type { AgentToolEvent, AgentToolEventFrame, AgentToolInterruptReason } from "../../wire/agent-tool-frames.ts";
 import { encodeFrame } from "../../wire/encode.ts";
 import type { AgentToolChunk, AgentToolMilestone } from "./types.ts";
@@ -10,7 +10,7 @@ import type { AgentToolChunk, AgentToolMilestone } from "./types.ts";
  * they know, so every frame has the same one live and replayed.
  */
 
-function frame(run: AgentRunRow, sequence: number, replay: boolean, event: AgentToolEvent): string {
+function frame(run: ListedAgentRun, sequence: number, replay: boolean, event: AgentToolEvent): string {
   const { toolCallId } = run;
   const head: AgentToolEventFrame = {
     type: "agent-tool-event",
@@ -22,7 +22,7 @@ function frame(run: AgentRunRow, sequence: number, replay: boolean, event: Agent
   return encodeFrame(head);
 }
 
-export function startedFrame(run: AgentRunRow, replay = false): string {
+export function startedFrame(run: ListedAgentRun, replay = false): string {
   const { runId, className, preview, display, displayOrder, seq } = run;
   return frame(run, 0, replay, {
     kind: "started",
@@ -35,7 +35,12 @@ export function startedFrame(run: AgentRunRow, replay = false): string {
 }
 
 /** @param next how many chunks are stored before this one, for one that is not stored. */
-export function chunkFrame(run: AgentRunRow, { sequence, body }: AgentToolChunk, next: number, replay = false): string {
+export function chunkFrame(
+  run: ListedAgentRun,
+  { sequence, body }: AgentToolChunk,
+  next: number,
+  replay = false,
+): string {
   const { runId } = run;
   if (sequence !== undefined) return frame(run, sequence + 1, replay, { kind: "chunk", runId, body });
   // Progress is known by an id of its own; what else is not stored needs one.
@@ -43,18 +48,23 @@ export function chunkFrame(run: AgentRunRow, { sequence, body }: AgentToolChunk,
   return frame(run, next + 1, replay, { kind: "chunk", runId, body, ...unstored });
 }
 
-export function milestoneFrame(run: AgentRunRow, milestone: AgentToolMilestone, next: number, replay = false): string {
+export function milestoneFrame(
+  run: ListedAgentRun,
+  milestone: AgentToolMilestone,
+  next: number,
+  replay = false,
+): string {
   const { chunks: _place, ...data } = milestone;
   const body = JSON.stringify({ type: "data-agent-milestone", data });
   return frame(run, next + 1, replay, { kind: "chunk", runId: run.runId, body });
 }
 
 /** The end of a run. */
-export function endFrame(run: AgentRunRow, replay = false): string {
+export function endFrame(run: ListedAgentRun, replay = false): string {
   return frame(run, run.chunks + 1, replay, endEvent(run));
 }
 
-function endEvent({ runId, status, summary, error, reason, childRunning }: AgentRunRow): AgentToolEvent {
+function endEvent({ runId, status, summary, error, reason, childRunning }: ListedAgentRun): AgentToolEvent {
   switch (status) {
     case "completed":
     case "running":

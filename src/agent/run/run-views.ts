@@ -1,5 +1,5 @@
 import { tryParseJson } from "../../message/json.ts";
-import type { AgentRunRow } from "../../store/agent-run.ts";
+import type { AgentRunRow, ListedAgentRun } from "../../store/agent-run.ts";
 import type { AgentToolInterruptReason } from "../../wire/agent-tool-frames.ts";
 import type {
   AgentToolDisplayMetadata,
@@ -12,7 +12,7 @@ import type {
 } from "./types.ts";
 
 /** A run for the hooks of the parent. */
-export function toInfo(run: AgentRunRow): AgentToolRunInfo {
+export function toInfo(run: ListedAgentRun): AgentToolRunInfo {
   const source = notifySource(detachedOf(run));
   return {
     runId: run.runId,
@@ -57,7 +57,7 @@ export function toDetached(run: AgentRunRow): DetachedRunAgentToolResult {
 }
 
 /** How the end of a run is delivered, if nobody waits for it. */
-export function detachedOf(run: AgentRunRow): DetachedAgentToolConfig<Record<string, unknown>> | undefined {
+export function detachedOf(run: ListedAgentRun): DetachedAgentToolConfig<Record<string, unknown>> | undefined {
   return run.detached === null
     ? undefined
     : (JSON.parse(run.detached) as DetachedAgentToolConfig<Record<string, unknown>>);
