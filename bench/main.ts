@@ -4,6 +4,8 @@ import { cpus, totalmem, type } from "node:os";
 import { callPaths } from "./chat/call-paths.ts";
 import { foundation } from "./foundation/foundation.ts";
 import { replaceSection, toMarkdown } from "./foundation/section.ts";
+import { longChat, longThink } from "./history/history.ts";
+import { manyTurns } from "./history/turns.ts";
 import { children } from "./together/children.ts";
 
 const results = new URL("./RESULTS.md", import.meta.url);
@@ -11,10 +13,10 @@ const head = "# Results\n\nMeasured by `npm run bench -- --write`. Ratios travel
 
 const only = process.argv.find((one) => one.startsWith("--only="))?.slice("--only=".length);
 
-for (const section of [foundation, callPaths, children]) {
+for (const section of [foundation, callPaths, children, longThink, longChat, manyTurns]) {
   if (only !== undefined && !section.title.toLowerCase().includes(only)) continue;
-  const figures = await section.run((line) => process.stderr.write(`  ${line}\n`));
-  const text = toMarkdown(section, figures, machine());
+  const measured = await section.run((line) => process.stderr.write(`  ${line}\n`));
+  const text = toMarkdown(section, measured, machine());
   process.stdout.write(`\n${text}\n`);
   if (!process.argv.includes("--write")) continue;
   const before = existsSync(results) ? readFileSync(results, "utf8") : head;

@@ -43,6 +43,8 @@ export type PerdureErrorCode =
   | "disconnected"
   /** The agent answered a call with an error; the message is its. */
   | "call_failed"
+  /** A context block's provider failed, or gave what is no text; its own error is the cause. */
+  | "provider_failed"
   /** Called at a moment when it cannot work; the message says when it can. */
   | "bad_state"
   /** An option or a declaration that cannot work. */

@@ -36,6 +36,18 @@ export interface AgentEvents {
   "chat:request_failed": { requestId: string; stage: string; error: string };
   /** `agent`: whose budget, when it is that of an agent above. */
   "chat:budget_reached": { requestId: string; scope: string; limit: number; agent?: string };
+  /** From now on the model reads a summary, or fewer outputs of tools, instead of older messages. */
+  "chat:context:compacted": {
+    compactionId: string;
+    session: string;
+    kind: string;
+    trigger: string;
+    tokensBefore: number;
+    tokensAfter: number;
+    requestId?: string;
+  };
+  /** A compaction came to nothing; the conversation is as it was. */
+  "chat:compaction_failed": { session: string; trigger: string; error: string; requestId?: string };
   /** Work was given to a child. */
   "agent_tool:started": { runId: string; className: string };
   "agent_tool:ended": { runId: string; className: string; status: string };

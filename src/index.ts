@@ -48,6 +48,10 @@ export type { Submission, SubmitOptions, SubmitResult } from "./turn/submissions
 export type { Budget, Budgets } from "./session/budget.ts";
 export { defaultPrices } from "./session/default-prices.ts";
 export type { Price, PriceTable } from "./session/prices.ts";
+export { estimateTokens } from "./context/estimate.ts";
+export { defaultModelLimits } from "./context/default-model-limits.ts";
+export type { ModelLimits, ModelLimitsTable } from "./context/model-limits.ts";
+export type { ContextItem, ContextItemKind, ContextReport } from "./context/context-report.ts";
 export type { LedgerEntry } from "./session/charge.ts";
 export type { UsageTotals } from "./session/ledger.ts";
 export type { PendingApproval } from "./tool/call-book.ts";

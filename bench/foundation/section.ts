@@ -9,12 +9,18 @@ export interface Figure {
   readonly against?: string;
 }
 
+/** Results that are not set beside a floor. The first column is text, the others are figures. */
+export interface Table {
+  readonly head: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+}
+
 /** A part of `bench/RESULTS.md`, measured in one go. */
 export interface Section {
   readonly title: string;
   /** How to read it. */
   readonly notes: readonly string[];
-  run(say: (text: string) => void): Promise<Figure[]>;
+  run(say: (text: string) => void): Promise<readonly Figure[] | Table>;
 }
 
 /** How many times slower (or larger) than the floor; rates are turned around so that more is always worse. */
@@ -24,24 +30,32 @@ export function ratioOf({ ours, bare, unit }: Figure): number | undefined {
 }
 
 /** The section as Markdown. */
-export function toMarkdown({ title, notes }: Section, figures: readonly Figure[], machine: string): string {
-  const rows = figures.map((figure) => {
-    const ratio = ratioOf(figure);
-    const bare = figure.bare === undefined ? "" : `${format(figure.bare)} (${figure.against ?? "bare"})`;
-    return `| ${figure.what} | ${format(figure.ours)} | ${figure.unit} | ${bare} | ${ratio === undefined ? "" : `${ratio.toFixed(2)}x`} |`;
-  });
+export function toMarkdown({ title, notes }: Section, results: readonly Figure[] | Table, machine: string): string {
+  const { head, rows } = "rows" in results ? results : besideFloors(results);
+  const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
   return [
     `## ${title}`,
     "",
     machine,
     "",
-    "| what | Perdure | unit | floor | cost |",
-    "| --- | ---: | --- | ---: | ---: |",
-    ...rows,
+    line(head),
+    line(head.map((name, at) => (at === 0 || name === "unit" ? "---" : "---:"))),
+    ...rows.map(line),
     "",
     ...notes.map((note) => `- ${note}`),
     "",
   ].join("\n");
+}
+
+function besideFloors(figures: readonly Figure[]): Table {
+  return {
+    head: ["what", "Perdure", "unit", "floor", "cost"],
+    rows: figures.map((figure) => {
+      const ratio = ratioOf(figure);
+      const bare = figure.bare === undefined ? "" : `${format(figure.bare)} (${figure.against ?? "bare"})`;
+      return [figure.what, format(figure.ours), figure.unit, bare, ratio === undefined ? "" : `${ratio.toFixed(2)}x`];
+    }),
+  };
 }
 
 /** Replaces the section of that title in a document, or adds it at the end. */

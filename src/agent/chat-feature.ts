@@ -27,6 +27,7 @@ export interface ChatRoom {
   readonly chat: Chat;
   readonly live: LiveChat;
   readonly resume: Resume;
+  readonly audience: Audience;
 }
 
 /** Joins a chat to its agent: frames and requests in. The chat is made when something is said, or was. */
@@ -84,7 +85,10 @@ export class ChatFeature implements Feature {
 }
 
 function openRoom(own: Pick<AgentParts<unknown>, "host" | "rearm" | "draining">, hooks: ChatHooks): ChatRoom {
-  const audience = new Audience(() => own.host.sockets.all());
+  const audience = new Audience(
+    () => own.host.sockets.all(),
+    () => chat.transcripts.current,
+  );
   const live = new LiveChat(
     audience,
     () => chat,
@@ -92,16 +96,17 @@ function openRoom(own: Pick<AgentParts<unknown>, "host" | "rearm" | "draining">,
   );
   const chat: Chat = new Chat(own.host, hooks, live, { changed: () => own.rearm(), stopped: () => own.draining });
   const resume: Resume = new Resume(chat, audience, live);
-  return { chat, live, resume };
+  return { chat, live, resume, audience };
 }
 
-function handleFrame({ chat, live, resume }: ChatRoom, connection: Connection, frame: ParsedFrame): boolean {
+function handleFrame({ chat, live, resume, audience }: ChatRoom, connection: Connection, frame: ParsedFrame): boolean {
   const socket = socketOf(connection);
+  const session = audience.sessionOf(socket);
   switch (frame.kind) {
     case "chat-request": {
       const trigger = frame.trigger === "regenerate-message" ? "regenerate" : "submit";
       try {
-        const refusal = chat.submit({ ...frame, trigger }, socket);
+        const refusal = chat.submit({ ...frame, trigger, session }, socket);
         if (refusal !== undefined) live.refused(frame.id, refusal, socket);
       } catch (thrown) {
         // Nothing of it was stored; its sender would wait for an end that never comes.
@@ -115,13 +120,13 @@ function handleFrame({ chat, live, resume }: ChatRoom, connection: Connection, f
       chat.cancel(frame.id);
       return true;
     case "chat-clear":
-      chat.clear(socket);
+      chat.clear(socket, session);
       return true;
     case "chat-messages":
-      persist(chat, newUserMessages(chat, frame.messages), socket);
+      persist(chat, newUserMessages(chat, frame.messages), { origin: socket, session });
       return true;
     case "chat-older":
-      socket.send(olderFrame(chat, frame.before));
+      socket.send(olderFrame(chat, session, frame.before));
       return true;
     case "resume-request":
       resume.request(socket, frame.probeId);
@@ -131,12 +136,12 @@ function handleFrame({ chat, live, resume }: ChatRoom, connection: Connection, f
       return true;
     case "tool-result": {
       const { toolCallId, result, autoContinue, clientTools } = frame;
-      chat.answerTool({ toolCallId, answer: { kind: "result", result }, autoContinue, clientTools }, socket);
+      chat.answerTool({ toolCallId, answer: { kind: "result", result }, autoContinue, clientTools, session }, socket);
       return true;
     }
     case "tool-approval": {
       const { toolCallId, approved, autoContinue } = frame;
-      chat.answerTool({ toolCallId, answer: { kind: "approval", approved }, autoContinue }, socket);
+      chat.answerTool({ toolCallId, answer: { kind: "approval", approved }, autoContinue, session }, socket);
       return true;
     }
     default:

@@ -5,6 +5,7 @@ import type { LiveChat } from "../live/live-chat.ts";
 import { isRecord } from "../message/json.ts";
 import { readTurn, type TurnRow } from "../store/turn.ts";
 import type { Chat } from "../turn/chat.ts";
+import { checkMessages } from "../turn/submit.ts";
 import type { ToolAnswer } from "../turn/tool-answers.ts";
 import { parseChatBody } from "../wire/chat-body.ts";
 import { MAX_ID_LENGTH } from "../wire/parse.ts";
@@ -87,7 +88,7 @@ async function post(chat: Chat, live: LiveChat, request: Request): Promise<Respo
   const trigger = body.trigger === "regenerate-message" ? "regenerate" : "submit";
   const known = readTurn(chat.host, id);
   if (known === undefined) {
-    const refusal = chat.check(body.messages);
+    const refusal = checkMessages(chat, body.messages);
     if (refusal !== undefined) throw new PerdureError("bad_input", refusal);
     takeAnswers(chat, body.messages.at(-1));
     chat.submit({ ...body, id, trigger }, undefined);

@@ -6,12 +6,14 @@ import { errorText, PerdureError } from "../error.ts";
 import { isTerminal, type ToolPart, toolName, toolParts, type UIMessage } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
 import { Ledger } from "../session/ledger.ts";
+import { SessionSearch } from "../session/search.ts";
 import { CallBook } from "../tool/call-book.ts";
 import { createToolsFromClientSchemas } from "../tool/client-tools.ts";
 import type { Chat } from "../turn/chat.ts";
 import type { ApprovalDecision, ChatTurnOptions } from "../turn/chat-types.ts";
 import { type ChatErrorClassification, classifyProviderError, describeProviderError } from "../turn/provider-error.ts";
 import type { Budgets } from "../session/budget.ts";
+import type { ContextBlocks } from "../session/context-blocks.ts";
 import type { PriceTable } from "../session/prices.ts";
 import { historyOf } from "../turn/history.ts";
 import type {
@@ -29,6 +31,8 @@ import type {
 import type { PreparedTurn, StepPlan } from "../turn/step/plan.ts";
 import { isToldLater } from "./run/book-calls.ts";
 import { payersOf } from "./run/run-payers.ts";
+import { blocksOf, joinBlocks } from "./think-blocks.ts";
+import { searchTools } from "./think-search.ts";
 
 type As = <T>(work: () => T, turn?: string) => T;
 
@@ -61,6 +65,10 @@ export interface ThinkSettings extends ThinkHooks {
   getSystemPrompt(): string | Promise<string>;
   getTools(): ToolSet | Promise<ToolSet>;
   getMaxSteps(): number;
+  /** @internal */
+  [blocksOf](session: string): ContextBlocks | undefined | Promise<ContextBlocks | undefined>;
+  /** What the model of this session may search; undefined: only its own session, and only once a summary stands for some of it. */
+  searchScope?(session: string): "session" | "agent" | undefined;
   assembleContext(context: {
     readonly messages: readonly UIMessage[];
     readonly tools: ToolSet;
@@ -82,6 +90,7 @@ export class ThinkPlan {
   readonly #lostFiles = new Set<string>();
   #ledger: Ledger | undefined;
   #book: CallBook | undefined;
+  #search: SessionSearch | undefined;
   #plan: StepPlan | undefined;
   /** The tools of the turn that runs, or ran last. */
   #tools: ToolSet = {};
@@ -112,6 +121,10 @@ export class ThinkPlan {
     return (this.#book ??= new CallBook(this.#host));
   }
 
+  get search(): SessionSearch {
+    return (this.#search ??= new SessionSearch(this.#host));
+  }
+
   /**
    * A result may come from outside for what runs outside alone: nobody else can say what a tool of the server did. A
    * person may decide what was asked, and nothing before it is asked: who decides first is the agent's own rule.
@@ -125,9 +138,9 @@ export class ThinkPlan {
   }
 
   /** The conversation is forgotten, in the transaction that does it. Calls whose end nobody will write down were cut. */
-  cleared(): void {
-    this.book.clear();
-    this.#closeOpen(this.ledger);
+  cleared(running: boolean): void {
+    this.book.forgetLost();
+    if (running) this.#closeOpen(this.ledger);
   }
 
   #closeOpen(ledger: Ledger): void {
@@ -196,12 +209,16 @@ export class ThinkPlan {
     const agent = this.#agent;
     const { requestId, continuation, recovering, body, clientTools, abortSignal } = turn;
     const own = await agent.getTools();
+    const { session } = this.#chat();
+    const blocks = await joinBlocks(await agent[blocksOf](session), await agent.getSystemPrompt());
     const tools: ToolSet = {
       ...createToolsFromClientSchemas(turn.clientTools?.filter(({ name }) => name !== BUDGET_TOOL)),
+      ...searchTools(this.#host, this.search, session, agent.searchScope?.(session)),
+      ...blocks.tools,
       ...own,
       ...this.extraTools.get(requestId),
     };
-    const prompt = await agent.getSystemPrompt();
+    const { prompt } = blocks;
     let models: readonly LanguageModel[] = [];
     let config: TurnConfig = this.extraConfig.get(requestId) ?? {};
     if (config.model === undefined) models = asList(await agent.getModel());
@@ -222,10 +239,16 @@ export class ThinkPlan {
         `"${BUDGET_TOOL}" is the question of a budget. Give your tool another name.`,
       );
     this.#tools = all;
+    // By the turn's own list alone: a prompt that changed from step to step would be read anew each time.
+    const onTools = capabilityBlock(offered(all, config.activeTools));
+    const given = config.instructions ?? config.system;
     return {
       models: config.model === undefined ? models : asList(config.model),
-      // By the turn's own list alone: a prompt that changed from step to step would be read anew each time.
-      instructions: config.instructions ?? config.system ?? prompt + capabilityBlock(offered(all, config.activeTools)),
+      instructions: given ?? prompt + onTools,
+      renewInstructions: async () => {
+        const renewed = await blocks.renew();
+        return given ?? renewed + onTools;
+      },
       tools: all,
       messages: config.messages,
       maxSteps: checkMaxSteps(config.maxSteps ?? agent.getMaxSteps()),

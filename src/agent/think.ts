@@ -5,6 +5,7 @@ import type { ScheduledTasks } from "../fiber/task-types.ts";
 import type { UIMessage } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
 import type { Budgets } from "../session/budget.ts";
+import type { ContextBlocks } from "../session/context-blocks.ts";
 import { defaultPrices } from "../session/default-prices.ts";
 import type { LedgerEntry } from "../session/charge.ts";
 import type { UsageTotals } from "../session/ledger.ts";
@@ -54,6 +55,7 @@ import { runAs } from "./context.ts";
 import { parts } from "./parts.ts";
 import { type TurnKeeper, turnKeeper } from "./run/turn-keeper.ts";
 import { TaskFeature } from "./scheduled-tasks.ts";
+import { blocksOf } from "./think-blocks.ts";
 import { ThinkPlan } from "./think-plan.ts";
 import { addMessages, type AddMessagesOptions, chat, type ChatOptions, runTurn } from "./think-turns.ts";
 import type {
@@ -112,7 +114,7 @@ export class Think<State = unknown, Props = unknown> extends ChatAgent<State, Pr
       decided: (decision) => this.#plan.decided(decision),
       settled: (message) => this.#plan.settled(message),
       removed: (messageId) => this.#plan.book.forget(messageId),
-      cleared: () => this.#plan.cleared(),
+      cleared: (_session, running) => this.#plan.cleared(running),
     };
   }
 
@@ -125,6 +127,11 @@ export class Think<State = unknown, Props = unknown> extends ChatAgent<State, Pr
         return plan.ledger;
       },
     };
+  }
+
+  /** @internal */
+  [blocksOf](_session: string): ContextBlocks | undefined | Promise<ContextBlocks | undefined> {
+    return undefined;
   }
 
   // Settings

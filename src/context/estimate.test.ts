@@ -1,16 +1,16 @@
 import { jsonSchema, type ModelMessage, tool } from "ai";
 import { expect, test } from "vitest";
-import { estimateTokens } from "./estimate.ts";
+import { estimateTokens, reservedTokens } from "./estimate.ts";
 
 const user = (content: string): ModelMessage => ({ role: "user", content });
-const of = (...messages: ModelMessage[]): number => estimateTokens(messages, "", {});
+const of = (...messages: ModelMessage[]): number => reservedTokens(messages, "", {});
 const long = "word ".repeat(600);
 
 test("nothing costs nothing, and everything that is sent costs something", () => {
-  expect(estimateTokens([], "", {})).toBe(0);
-  expect(estimateTokens([], "You are brief.", {})).toBeGreaterThan(0);
+  expect(reservedTokens([], "", {})).toBe(0);
+  expect(reservedTokens([], "You are brief.", {})).toBeGreaterThan(0);
   expect(of(user(""))).toBeGreaterThan(0);
-  expect(estimateTokens([], "", { look: tool({ inputSchema: jsonSchema({}) }) })).toBeGreaterThan(0);
+  expect(reservedTokens([], "", { look: tool({ inputSchema: jsonSchema({}) }) })).toBeGreaterThan(0);
 });
 
 test("it is on the careful side for English", () => {
@@ -22,7 +22,7 @@ test("it is on the careful side for English", () => {
 test("it adds up", () => {
   const [a, b] = [user(long), user("b")];
   expect(of(a, b)).toBe(of(a) + of(b));
-  expect(estimateTokens([a], long, {})).toBe(of(a) + estimateTokens([], long, {}));
+  expect(reservedTokens([a], long, {})).toBe(of(a) + reservedTokens([], long, {}));
 });
 
 test("a text counts the same in parts", () => {
@@ -85,22 +85,20 @@ test("a tool counts with its name, description and schema", () => {
     description: long,
     inputSchema: jsonSchema({ type: "object", properties: { a: { type: "string", description: long } } }),
   });
-  const cost = (one: typeof small) => estimateTokens([], "", { look: one });
+  const cost = (one: typeof small) => reservedTokens([], "", { look: one });
   expect(cost(large)).toBeGreaterThan(cost(small) + 2 * 600);
-  expect(estimateTokens([], "", { look: small, see: small })).toBeLessThan(cost(small) * 2 + 2);
+  expect(reservedTokens([], "", { look: small, see: small })).toBeLessThan(cost(small) * 2 + 2);
 });
 
 test("what cannot be written as JSON does not stop it", () => {
-  const input: Record<string, unknown> = {};
-  input.self = input;
-  const message: ModelMessage = {
+  const cyclic: Record<string, unknown> = {};
+  cyclic.self = cyclic;
+  const call = (input: unknown): ModelMessage => ({
     role: "assistant",
     content: [{ type: "tool-call", toolCallId: "c", toolName: "look", input }],
-  };
-  expect(of(message)).toBe(of(user("")));
-  expect(
-    of({ role: "assistant", content: [{ type: "tool-call", toolCallId: "c", toolName: "look", input: 1n }] }),
-  ).toBe(of(user("")));
+  });
+  expect(of(call(cyclic))).toBe(of(call("")));
+  expect(of(call(1n))).toBe(of(call("")));
 });
 
 test("each message is looked at once", () => {
@@ -115,4 +113,33 @@ test("each message is looked at once", () => {
   const first = of(message);
   expect(of(message, message)).toBe(2 * first);
   expect(looks).toBe(1);
+});
+
+test("Chinese, Japanese and Korean reserve more than a token a character, other scripts less", () => {
+  const empty = of(user(""));
+  for (const text of ["请把这份合同翻译成英文", "この契約書を英語に翻訳して", "이 계약서를 영어로 번역해"]) {
+    expect(of(user(text)) - empty).toBeGreaterThan(text.replaceAll(" ", "").length);
+  }
+  expect(of(user("Переведи этот договор")) - empty).toBeLessThan("Переведи этот договор".length);
+});
+
+test("what is known about a model makes a reservation larger, never smaller", () => {
+  const known = (factor: number) => reservedTokens([user(long)], long, {}, factor);
+  expect(known(1.5)).toBeGreaterThan(1.4 * known(1));
+  expect(known(0.5)).toBe(known(1));
+});
+
+test("a reservation is larger than the estimate", () => {
+  for (const text of ["", "a", "Hello, world", long, "请把这份合同翻译成英文", "🎉🎉"]) {
+    expect(of(user(text))).toBeGreaterThanOrEqual(estimateTokens([user(text)]));
+  }
+});
+
+test("an estimate takes text, messages for a model, and stored messages", () => {
+  expect(estimateTokens("")).toBe(0);
+  expect(estimateTokens("a".repeat(400))).toBe(100);
+  expect(estimateTokens("a".repeat(400), 1.5)).toBe(150);
+  const stored = { id: "m", role: "user" as const, parts: [{ type: "text" as const, text: long }] };
+  expect(estimateTokens([stored])).toBe(estimateTokens([user(long)]));
+  expect(estimateTokens([stored, user(long)])).toBe(2 * estimateTokens([stored]));
 });

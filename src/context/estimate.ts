@@ -1,62 +1,36 @@
 import type { ModelMessage, ToolSet } from "ai";
+import type { UIMessage } from "../message/types.ts";
+import { unitsOfText } from "./text-units.ts";
+import { unitsOfUIMessage } from "./ui-units.ts";
+import { unitsOfMessage, unitsOfTool } from "./units.ts";
 
-/** Characters of English text per token, on the careful side: a reservation should not be too small. */
-const CHARS_PER_TOKEN = 3;
-/** What an image or a file costs about, in tokens. */
-const MEDIA_TOKENS = 1_600;
-/** What a provider adds around each message and tool. */
-const OVERHEAD_TOKENS = 8;
+/**
+ * A reservation should not be too small: it takes English for three characters to a token instead of four, and all
+ * else for as much more.
+ */
+const CAREFUL = 4 / 3;
 
-const known = new WeakMap<object, number>();
-
-/** About how many tokens a request has. Each message is looked at once. */
-export function estimateTokens(messages: readonly ModelMessage[], system: string, tools: ToolSet): number {
-  let sum = textTokens(system);
-  for (const message of messages) sum += remembered(message, () => contentTokens(message.content) + OVERHEAD_TOKENS);
-  for (const [name, tool] of Object.entries(tools)) {
-    const { description, inputSchema } = tool as { description?: unknown; inputSchema?: unknown };
-    const schema = typeof inputSchema === "object" && inputSchema !== null ? inputSchema : {};
-    const text = `${name}${typeof description === "string" ? description : ""}`;
-    sum += textTokens(text) + OVERHEAD_TOKENS + remembered(schema, () => textTokens(safeJson(schema)));
-  }
+/**
+ * The most tokens that a request may have, for reservations: a third more than the estimate, and each item rounded up.
+ * @param factor what is known about the model (`learned.ts`). It can only make the reservation larger.
+ */
+export function reservedTokens(messages: readonly ModelMessage[], system: string, tools: ToolSet, factor = 1): number {
+  const careful = CAREFUL * Math.max(1, factor);
+  let sum = Math.ceil(careful * unitsOfText(system));
+  for (const message of messages) sum += Math.ceil(careful * unitsOfMessage(message));
+  for (const [name, tool] of Object.entries(tools)) sum += Math.ceil(careful * unitsOfTool(name, tool));
   return sum;
 }
 
-function remembered(key: object, count: () => number): number {
-  const before = known.get(key);
-  if (before !== undefined) return before;
-  const counted = count();
-  known.set(key, counted);
-  return counted;
-}
-
-function contentTokens(content: ModelMessage["content"]): number {
-  if (typeof content === "string") return textTokens(content);
-  let sum = 0;
-  for (const part of content) {
-    if (part.type === "text" || part.type === "reasoning") sum += textTokens(part.text);
-    else if (part.type === "file" || part.type === "image" || part.type === "reasoning-file") sum += MEDIA_TOKENS;
-    else if (part.type === "tool-result" && part.output.type === "content") sum += outputTokens(part.output.value);
-    else sum += textTokens(safeJson(part));
-  }
-  return sum;
-}
-
-/** A tool's output may hold images, whose bytes are not what they cost. */
-function outputTokens(value: readonly { readonly type: string; readonly text?: string }[]): number {
-  let sum = 0;
-  for (const { type, text } of value) sum += type === "text" ? textTokens(text ?? "") : MEDIA_TOKENS;
-  return sum;
-}
-
-function textTokens(text: string): number {
-  return Math.ceil(text.length / CHARS_PER_TOKEN);
-}
-
-function safeJson(value: unknown): string {
-  try {
-    return JSON.stringify(value) ?? "";
-  } catch {
-    return "";
-  }
+/**
+ * About how many tokens a text or messages have, without asking a provider: by script (a token is about four characters
+ * of English or code, one of Chinese, Japanese or Korean, two of other scripts), files by their kind and size, tool
+ * calls and results by their text. Messages are looked at once; they must not be changed after that. Never throws.
+ * @param factor corrects the estimate for a model that counts differently.
+ */
+export function estimateTokens(content: string | readonly (UIMessage | ModelMessage)[], factor = 1): number {
+  if (typeof content === "string") return Math.ceil(factor * unitsOfText(content));
+  let units = 0;
+  for (const message of content) units += "parts" in message ? unitsOfUIMessage(message) : unitsOfMessage(message);
+  return Math.ceil(factor * units);
 }

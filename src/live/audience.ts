@@ -1,4 +1,5 @@
 import type { Socket } from "../port.ts";
+import { sessionIn } from "../wire/history.ts";
 
 /** How far a client is with going on with a stream. */
 export interface Standing {
@@ -14,6 +15,8 @@ export interface Standing {
   taken: { readonly turn: string; readonly own: boolean; readonly at: number } | undefined;
   /** The turn that ended before it took it. It was given all of it then. */
   given: string | undefined;
+  /** The session that it is in; undefined: whichever is the current one. */
+  session: string | undefined;
 }
 
 /** Kept with the socket: both outlive a life of the agent, in which a turn may be carried on. */
@@ -22,10 +25,22 @@ const standings = new WeakMap<Socket, Standing>();
 /** Everybody who is connected, and how far they are with the stream. */
 export class Audience {
   readonly #sockets: () => Iterable<Socket>;
+  readonly #current: () => string;
 
-  /** @param sockets who is connected now. */
-  constructor(sockets: () => Iterable<Socket>) {
+  /** @param sockets who is connected now. @param current the session of those who name none. */
+  constructor(sockets: () => Iterable<Socket>, current: () => string) {
     this.#sockets = sockets;
+    this.#current = current;
+  }
+
+  /** The session that a client is in. */
+  sessionOf(socket: Socket): string {
+    return this.of(socket).session ?? this.#current();
+  }
+
+  /** Moves a client to another session; undefined: whichever is the current one. What it waited for is over. */
+  attach(socket: Socket, session: string | undefined): void {
+    Object.assign(this.of(socket), { session, parked: false, withheld: undefined, asked: false });
   }
 
   of(socket: Socket): Standing {
@@ -33,37 +48,36 @@ export class Audience {
     if (standing === undefined) {
       standing = {
         ...{ parked: false, asked: false, gaveUp: false },
-        ...{ withheld: undefined, taken: undefined, given: undefined },
+        ...{ withheld: undefined, taken: undefined, given: undefined, session: sessionIn(socket.uri) },
       };
       standings.set(socket, standing);
     }
     return standing;
   }
 
-  /** To everyone, but for one socket. */
-  tell(frame: string, except?: Socket): void {
-    for (const socket of this.others(except)) socket.send(frame);
+  /** To everyone in a session, but for one socket. */
+  tell(session: string, frame: string, except?: Socket): void {
+    for (const socket of this.others(session, except)) socket.send(frame);
   }
 
-  /** Everyone but one. */
-  *others(except?: Socket): Generator<Socket> {
-    for (const socket of this.#sockets()) if (socket !== except) yield socket;
+  /** Everyone in a session but one. */
+  *others(session: string, except?: Socket): Generator<Socket> {
+    for (const socket of this.#sockets()) if (socket !== except && this.sessionOf(socket) === session) yield socket;
   }
 
-  /** To everyone who is up to date with the stream. */
-  tellListeners(frame: string): void {
-    for (const socket of this.#sockets()) if (!this.isWithheld(socket)) socket.send(frame);
+  /** To everyone in a session who is up to date with the stream. */
+  tellListeners(session: string, frame: string): void {
+    for (const socket of this.others(session)) if (!this.isWithheld(socket)) socket.send(frame);
   }
 
-  /** Chunks of the stream, to everyone who is up to date with it. */
-  stream(frames: readonly string[]): void {
-    for (const socket of this.#sockets()) if (!this.isWithheld(socket)) socket.sendAll(frames);
+  /** Chunks of the stream, to everyone in the session who is up to date with it. */
+  stream(session: string, frames: readonly string[]): void {
+    for (const socket of this.others(session)) if (!this.isWithheld(socket)) socket.sendAll(frames);
   }
 
-  /** Whether anybody but `except` is connected. */
-  hasOthers(except?: Socket): boolean {
-    for (const socket of this.#sockets()) if (socket !== except) return true;
-    return false;
+  /** Whether anybody but `except` is in a session. */
+  hasOthers(session: string, except?: Socket): boolean {
+    return this.others(session, except).next().done !== true;
   }
 
   isWithheld(socket: Socket): boolean {
@@ -75,8 +89,11 @@ export class Audience {
     return [...this.#sockets()].filter((socket) => standings.get(socket)?.withheld === turn);
   }
 
-  /** Those who wait for a stream to begin. */
-  parked(): Socket[] {
-    return [...this.#sockets()].filter((socket) => standings.get(socket)?.parked === true);
+  /** Those who wait for a stream to begin: in one session, or all. */
+  parked(session?: string): Socket[] {
+    return [...this.#sockets()].filter(
+      (socket) =>
+        standings.get(socket)?.parked === true && (session === undefined || this.sessionOf(socket) === session),
+    );
   }
 }

@@ -31,8 +31,8 @@ export interface Follower {
 export interface Waiting {
   /** The stream is here, with nothing of it yet unless it `hasBegun`: who waits is offered it. */
   offer(turn: TurnRow, hasBegun: boolean): void;
-  /** There will be none. */
-  dismiss(): void;
+  /** There will be none in this session. */
+  dismiss(session: string): void;
   /** Whether a client was offered the stream of the turn, or took it. */
   took(socket: Socket, turn: TurnRow): boolean;
   /** Whether it did so as if it had asked for the turn; others only watch. */
@@ -62,10 +62,10 @@ export class LiveChat implements ChatOutput {
     this.#waiting = waiting;
   }
 
-  transcript(except?: Origin): void {
-    if (!this.#audience.hasOthers(except)) return;
-    const frames = new ConversationFrames(this.#chat());
-    for (const socket of this.#audience.others(except)) this.#give(socket, frames);
+  transcript(session: string, except?: Origin): void {
+    if (!this.#audience.hasOthers(session, except)) return;
+    const frames = new ConversationFrames(this.#chat(), session);
+    for (const socket of this.#audience.others(session, except)) this.#give(socket, frames);
   }
 
   /**
@@ -73,16 +73,17 @@ export class LiveChat implements ChatOutput {
    * if it `returns`: what a new page shows may be the app's own greeting. A client that wants pages knows by itself.
    */
   welcome(socket: Socket, returns: boolean): void {
-    if (!returns && !wantsPages(socket.uri) && this.#chat().transcript.size === 0) return;
-    this.#give(socket, new ConversationFrames(this.#chat(), true));
+    const session = this.#audience.sessionOf(socket);
+    if (!returns && !wantsPages(socket.uri) && this.#chat().transcripts.of(session).isEmpty) return;
+    this.#give(socket, new ConversationFrames(this.#chat(), session, true));
   }
 
-  accepted(origin: Origin): void {
+  accepted(session: string, origin: Origin): void {
     // A conversation that crossed the request on its way wiped the new message off the sender's screen.
     const toldAt = origin === undefined ? undefined : this.#toldAt.get(origin);
     const crossed = toldAt !== undefined && this.#chat().host.clock.now() - toldAt < CROSSING_MS;
-    this.transcript(crossed ? undefined : origin);
-    this.#overlapped ||= this.#chat().running !== undefined || this.#chat().waitingTurns().length > 1;
+    this.transcript(session, crossed ? undefined : origin);
+    this.#overlapped ||= this.#chat().running !== undefined || this.#chat().waitingTurns(session).length > 1;
   }
 
   streaming(turn: TurnRow): void {
@@ -92,9 +93,12 @@ export class LiveChat implements ChatOutput {
   chunks(turn: TurnRow, chunks: readonly LoggedChunk[]): void {
     if (this.#streamed !== turn.id) this.#waiting().offer(turn, true);
     this.#streamed = turn.id;
-    if (this.#audience.hasOthers()) {
+    if (this.#audience.hasOthers(turn.session)) {
       const encode = this.#encoderOf(turn);
-      this.#audience.stream(chunks.map(({ body, seq }) => encode(body, seq)));
+      this.#audience.stream(
+        turn.session,
+        chunks.map(({ body, seq }) => encode(body, seq)),
+      );
     }
     for (const follower of this.followers) follower.chunks(turn, chunks);
   }
@@ -113,16 +117,18 @@ export class LiveChat implements ChatOutput {
       const hasAll = turn.continuation === 0 && origin !== undefined && !this.#audience.isWithheld(origin);
       this.#giveRest(turn);
       this.#encoder = undefined;
-      if (end.status !== "skipped" && this.#chat().transcript.size > 0) this.transcript(hasAll ? origin : undefined);
+      if (end.status !== "skipped" && !this.#chat().transcripts.of(turn.session).isEmpty)
+        this.transcript(turn.session, hasAll ? origin : undefined);
     }
-    if (end.silent === true || end.status === "skipped" || this.#idle()) this.#waiting().dismiss();
+    if (end.silent === true || end.status === "skipped" || this.#idle(turn.session))
+      this.#waiting().dismiss(turn.session);
     for (const { socket, watches } of late) if (watches) letGo(socket, turn);
-    this.#audience.tell(encodeFrame(endFrame(turn, end)));
+    this.#audience.tell(turn.session, encodeFrame(endFrame(turn, end)));
     for (const follower of this.followers) follower.ended(turn, end);
     // Who sent several messages at once shows them as it sent them, and the answers in an order of its own.
-    if (this.#overlapped && ran && this.#idle()) {
+    if (this.#overlapped && ran && this.#idle(turn.session)) {
       this.#overlapped = false;
-      this.transcript();
+      this.transcript(turn.session);
     } else for (const { socket, watches } of late) if (!watches) this.#give(socket);
   }
 
@@ -133,7 +139,7 @@ export class LiveChat implements ChatOutput {
     // What a continuation brings may stand in a message of its own until the conversation is told.
     const hasAll = this.#last?.turn === turn.id && turn.continuation === 0;
     const sockets = isEmpty
-      ? [...this.#audience.others()].filter((socket) => waiting.took(socket, turn))
+      ? [...this.#audience.others(turn.session)].filter((socket) => waiting.took(socket, turn))
       : this.#audience.withheldFrom(turn.id).filter(() => !hasAll);
     return sockets.map((socket) => ({ socket, watches: isEmpty && !waiting.isOwn(socket, turn) }));
   }
@@ -156,7 +162,7 @@ export class LiveChat implements ChatOutput {
   skipped(turn: TurnRow, origin: Origin, everyone: boolean): void {
     for (const socket of this.#audience.withheldFrom(turn.id)) this.#audience.of(socket).withheld = undefined;
     const frame = encodeFrame(endFrame(turn, { status: "skipped" }));
-    if (everyone) this.#audience.tell(frame);
+    if (everyone) this.#audience.tell(turn.session, frame);
     else origin?.send(frame);
     for (const follower of this.followers) follower.ended(turn, { status: "skipped" });
   }
@@ -177,28 +183,29 @@ export class LiveChat implements ChatOutput {
   }
 
   turnedAway(requestId: string, messageIds: readonly string[], origin: Origin): void {
-    origin?.send(new ConversationFrames(this.#chat()).for(origin));
-    origin?.send(
+    if (origin === undefined) return;
+    origin.send(new ConversationFrames(this.#chat(), this.#audience.sessionOf(origin)).for(origin));
+    origin.send(
       encodeFrame({ ...done(requestId, "skipped"), ...(messageIds.length > 0 && { messageIds: [...messageIds] }) }),
     );
   }
 
-  messageUpdated(message: UIMessage): void {
-    this.#audience.tellListeners(encodeFrame({ type: "cf_agent_message_updated", message }));
+  messageUpdated(session: string, message: UIMessage): void {
+    this.#audience.tellListeners(session, encodeFrame({ type: "cf_agent_message_updated", message }));
   }
 
   recovering(turn: TurnRow, value: boolean): void {
     const frame = encodeFrame({ type: "cf_agent_chat_recovering", recovering: value, id: turn.id });
     if (value) for (const follower of this.followers) follower.interrupted?.(turn);
-    this.#audience.tell(frame);
+    this.#audience.tell(turn.session, frame);
   }
 
-  cleared(origin: Origin): void {
-    this.#waiting().dismiss();
-    this.#audience.tell(encodeFrame({ type: "cf_agent_chat_clear" }), origin);
+  cleared(session: string, origin: Origin): void {
+    this.#waiting().dismiss(session);
+    this.#audience.tell(session, encodeFrame({ type: "cf_agent_chat_clear" }), origin);
     for (const follower of this.followers) follower.cleared?.();
     const { running } = this.#chat();
-    if (running === undefined || origin === undefined) return;
+    if (running === undefined || origin === undefined || running.row.session !== session) return;
     if (running.origin === origin || this.#waiting().isOwn(origin, running.row)) return;
     // The sender only watched. It would show again what it saw when it hears that the turn is done.
     letGo(origin, running.row);
@@ -238,7 +245,7 @@ export class LiveChat implements ChatOutput {
     return encodeFrame({ ...endFrame(turn, { status }), ...(replay && { replay: true as const }) });
   }
 
-  #give(socket: Socket, frames = new ConversationFrames(this.#chat())): void {
+  #give(socket: Socket, frames = new ConversationFrames(this.#chat(), this.#audience.sessionOf(socket))): void {
     socket.send(frames.for(socket));
     this.#toldAt.set(socket, this.#chat().host.clock.now());
   }
@@ -251,8 +258,8 @@ export class LiveChat implements ChatOutput {
   }
 
   /** Nothing is left that could still stream to those who wait. */
-  #idle(): boolean {
-    return this.#chat().waitingTurns().length === 0;
+  #idle(session: string): boolean {
+    return this.#chat().waitingTurns(session).length === 0;
   }
 }
 

@@ -2,6 +2,7 @@ import type { Clock } from "../id.ts";
 import type { Socket } from "../port.ts";
 import { newestTurn, readTurn, type TurnRow } from "../store/turn.ts";
 import { readChunks } from "../store/stream.ts";
+import type { ActiveTurn } from "../turn/active-turn.ts";
 import type { Chat } from "../turn/chat.ts";
 import { encodeFrame } from "../wire/encode.ts";
 import { wantsPages } from "../wire/history.ts";
@@ -50,7 +51,8 @@ export class Resume implements Waiting {
 
   /** A client has connected: it hears of a stream without asking. */
   connecting(socket: Socket): void {
-    const { running } = this.#chat;
+    const session = this.#audience.sessionOf(socket);
+    const running = this.#runningIn(session);
     if (running?.streaming === true) {
       const watches = this.#ownedByOther(running.row, socket);
       // Who goes on with a continuation needs the message as it has it: what it has seen of it is not sent again.
@@ -63,24 +65,26 @@ export class Resume implements Waiting {
     // A client that was cut off while a turn was recovering believes that it still is.
     this.#tellRecovering(socket, false);
     this.#welcome(socket);
-    const next = this.#chat.waitingTurns().at(-1);
+    const next = this.#chat.waitingTurns(session).at(-1);
     if (next !== undefined) this.#park(socket, next);
   }
 
   /** A client asks. */
   request(socket: Socket, probeId: string | undefined): void {
-    const { running, host } = this.#chat;
+    const { host } = this.#chat;
+    const session = this.#audience.sessionOf(socket);
+    const running = this.#runningIn(session);
     Object.assign(this.#audience.of(socket), { asked: true, gaveUp: false });
     if (running?.streaming === true) {
       if (this.#ownedByOther(running.row, socket)) return this.#none(socket, "continuation-owned", probeId);
       return this.#offer(socket, running.row, probeId);
     }
-    const continuation = this.#chat.heldContinuation(socket);
+    const continuation = this.#chat.heldContinuation(session, socket);
     if (continuation !== undefined) {
       if (this.#ownedByOther(continuation, socket)) return this.#none(socket, "continuation-owned", probeId);
       return this.#park(socket, continuation, probeId);
     }
-    const newest = newestTurn(host);
+    const newest = newestTurn(host, session);
     if (newest?.status === "error") {
       this.#audience.of(socket).given = undefined;
       socket.send(
@@ -88,7 +92,7 @@ export class Resume implements Waiting {
       );
       return;
     }
-    const waiting = this.#chat.waitingTurns().at(-1);
+    const waiting = this.#chat.waitingTurns(session).at(-1);
     if (waiting !== undefined) return this.#park(socket, waiting, probeId);
     this.#none(socket, "idle", probeId);
   }
@@ -140,7 +144,7 @@ export class Resume implements Waiting {
   }
 
   offer(turn: TurnRow, hasBegun: boolean): void {
-    for (const socket of this.#audience.parked()) {
+    for (const socket of this.#audience.parked(turn.session)) {
       const standing = this.#audience.of(socket);
       // Its own, and it has asked for no other: it gets what comes from the beginning.
       if (!standing.asked && this.#chat.origins.get(turn.id) === socket) standing.parked = false;
@@ -160,8 +164,8 @@ export class Resume implements Waiting {
     return withheld === turn.id || taken?.turn === turn.id;
   }
 
-  dismiss(): void {
-    for (const socket of this.#audience.parked()) {
+  dismiss(session: string): void {
+    for (const socket of this.#audience.parked(session)) {
       Object.assign(this.#audience.of(socket), { parked: false, asked: false });
       socket.send(encodeFrame({ type: "cf_agent_stream_resume_none" }));
     }
@@ -219,16 +223,24 @@ export class Resume implements Waiting {
   }
 
   #remind(): void {
-    let turn: TurnRow | undefined;
     try {
-      turn = this.#chat.waitingTurns().at(-1) ?? this.#chat.running?.row;
+      for (const session of new Set(this.#audience.parked().map((socket) => this.#audience.sessionOf(socket)))) {
+        const turn = this.#chat.waitingTurns(session).at(-1) ?? this.#runningIn(session)?.row;
+        if (turn === undefined) this.dismiss(session);
+        else {
+          const frame = encodeFrame({ type: "cf_agent_stream_pending", id: turn.id });
+          for (const socket of this.#audience.parked(session)) socket.send(frame);
+        }
+      }
     } catch {
       // This life is over. The next one reminds.
       return;
     }
-    if (turn === undefined) return this.dismiss();
-    const frame = encodeFrame({ type: "cf_agent_stream_pending", id: turn.id });
-    for (const socket of this.#audience.parked()) socket.send(frame);
     this.#remindLater();
+  }
+
+  #runningIn(session: string): ActiveTurn | undefined {
+    const { running } = this.#chat;
+    return running?.row.session === session ? running : undefined;
   }
 }

@@ -13,7 +13,10 @@ const never = () => {
 /** A turn with a log of 12 MB, and somebody who follows it and does not read yet. */
 async function follow() {
   const { host } = await probeHost();
-  const live = new LiveChat(new Audience(() => []), never, never);
+  const live = new LiveChat(new Audience(
+      () => [],
+      () => "main",
+    ), never, never);
   const turn = insertTurn(host, {
     id: "r1",
     status: "accepted",
@@ -23,6 +26,7 @@ async function follow() {
     body: null,
     clientTools: null,
     notBefore: 0,
+    session: "main",
     createdAt: 0,
   });
   const body = JSON.stringify({ type: "data-x", data: "x".repeat(100_000) });

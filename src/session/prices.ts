@@ -1,4 +1,5 @@
 import { PerdureError } from "../error.ts";
+import { fromTable, namesOf } from "./model-table.ts";
 import type { Usage } from "./token-usage.ts";
 
 /** US dollars per million tokens. */
@@ -38,7 +39,7 @@ const NANO_PER_TOKEN = 1000;
  * @throws PerdureError `bad_config` for a price that is no price.
  */
 export function findPrice(table: PriceTable, model: string): Price | undefined {
-  const price = typeof table === "function" ? table(model) : fromRecord(table, model);
+  const price = typeof table === "function" ? table(model) : fromTable(table, namesOf(model));
   if (price !== undefined) checkPrice(price, model);
   return price;
 }
@@ -82,31 +83,4 @@ function checkPrice(price: Price, model: string): void {
     );
   }
   if (price.longer !== undefined) checkPrice(price.longer.price, model);
-}
-
-function fromRecord(table: Readonly<Record<string, Price>>, model: string): Price | undefined {
-  const names = namesOf(model);
-  let best: string | undefined;
-  for (const pattern of Object.keys(table)) {
-    if (best !== undefined && pattern.length <= best.length) continue;
-    if (names.some((name) => fits(pattern, name))) best = pattern;
-  }
-  return best === undefined ? undefined : table[best];
-}
-
-/** `openai.responses/gpt-5` is also known as `openai/gpt-5` and as `gpt-5`. */
-function namesOf(model: string): string[] {
-  const at = model.indexOf("/");
-  if (at === -1) return [model];
-  const provider = model.slice(0, at);
-  const id = model.slice(at + 1);
-  return [model, `${provider.split(".")[0]}/${id}`, id];
-}
-
-/** A date or a number behind a name makes it no other model. */
-const version = /^[-@:](\d{4}-?\d{2}-?\d{2}|\d{2}-\d{2,4}|\d{3,8}|v\d+(:\d+)?|latest)$/;
-
-function fits(pattern: string, name: string): boolean {
-  if (pattern.endsWith("*")) return name.startsWith(pattern.slice(0, -1));
-  return name === pattern || (name.startsWith(pattern) && version.test(name.slice(pattern.length)));
 }

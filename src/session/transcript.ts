@@ -2,9 +2,25 @@ import { boundMessage } from "../message/bound.ts";
 import type { StoredMessages } from "../message/reconcile.ts";
 import { sanitizeMessage } from "../message/sanitize.ts";
 import type { Role, UIMessage } from "../message/types.ts";
-import { parseMessage } from "../message/validate.ts";
-import type { AgentHost } from "../port.ts";
-import { deleteAllMessages, deleteMessage, listMessages, messageIdsBefore, putMessage } from "../store/message.ts";
+import { newId } from "../id.ts";
+import type { SessionStore } from "./session-store.ts";
+import {
+  deleteMessage,
+  deleteSessionMessages,
+  insertMessage,
+  messagesUp,
+  type MessagePlace,
+  placesUp,
+  readMessage,
+  readMessageAt,
+  renameMessage,
+  rolesOf,
+  setParent,
+  updateMessage,
+} from "../store/message.ts";
+import { readSession, setLeaf } from "../store/session.ts";
+import { PathLimit } from "./path-limit.ts";
+import { type Entry, isReadable, PathWindow, type ReadableEntry, toEntry } from "./path-window.ts";
 
 /** What the app may do to a message before it is stored. */
 export interface TranscriptOptions {
@@ -14,6 +30,8 @@ export interface TranscriptOptions {
   maxMessages?(): number | undefined;
   /** A message of the assistant is gone for good, in the caller's transaction. Not told of {@link Transcript.clear}. */
   removed?(id: string): void;
+  /** Something was written, in the caller's transaction: what others have in memory may be old. */
+  changed?(): void;
 }
 
 /** One message that is shown otherwise than it is stored, or not at all. */
@@ -28,103 +46,135 @@ export interface MessagePage {
   readonly json: string;
   /** With this, the page before can be had; undefined when there is nothing before. */
   readonly before: number | undefined;
+  /** Numbers in the tree of the messages that it shows. */
+  readonly seqs: readonly number[];
 }
 
 /** The most that a page holds, in UTF-16 units of JSON, unless its newest message alone is longer. */
 const MAX_PAGE_LENGTH = 500_000;
-
-interface Entry {
-  readonly id: string;
-  readonly role: Role;
-  json: string;
-  /** Parsed on demand. */
-  message: UIMessage | undefined;
-}
+/** The most of a conversation that is shown at once to those who cannot ask for pages. */
+const MAX_WHOLE_LENGTH = 24_000_000;
+/** How far back a tool call is looked for: nobody answers one that so much was said after. */
+const MAX_CALL_DISTANCE = 1_000;
+/** How many places are read at a time on a long way. */
+const WAY_PAGE = 256;
 
 /**
- * The stored conversation, in order. Messages are kept as the JSON that is stored and sent, and parsed when
- * somebody looks at them. A write changes the row first and the memory after, in the caller's transaction.
+ * The conversation of one session: the path from its leaf up to the first message. Its end is kept in memory, within
+ * a bound; the rest is read when somebody asks for it. A write changes the row first and the memory after, in the
+ * caller's transaction.
  */
 export class Transcript implements StoredMessages {
-  readonly #host: AgentHost;
+  readonly session: string;
+  readonly #host: SessionStore;
   readonly #options: TranscriptOptions;
-  #entries: Map<string, Entry> | undefined;
+  #window: PathWindow | undefined;
+  #owner: string | undefined;
+  readonly #limit: PathLimit;
 
-  constructor(host: AgentHost, options: TranscriptOptions = {}) {
+  constructor(host: SessionStore, session: string, options: TranscriptOptions = {}) {
     this.#host = host;
+    this.session = session;
     this.#options = options;
+    this.#limit = new PathLimit(host, {
+      places: () => this.places(),
+      remove: (id) => this.remove(id),
+      removed: (id) => options.removed?.(id),
+    });
   }
 
-  get size(): number {
-    return this.#all().size;
+  get isEmpty(): boolean {
+    return this.#path.leaf === null;
   }
 
+  /** The number of the newest message. */
+  get leaf(): number | null {
+    return this.#path.leaf;
+  }
+
+  /** Of a message anywhere in the tree: another branch has it too. */
   role(id: string): Role | undefined {
-    return this.#all().get(id)?.role;
+    return (this.#path.get(id)?.role ?? readMessage(this.#host, id)?.role) as Role | undefined;
+  }
+
+  /** Of many at once. */
+  roles(ids: readonly string[]): ReadonlyMap<string, Role> {
+    return rolesOf(this.#host, ids) as Map<string, Role>;
   }
 
   get(id: string): UIMessage | undefined {
-    const entry = this.#all().get(id);
-    return entry === undefined ? undefined : parsed(entry);
+    const entry = this.#find(id);
+    return entry !== undefined && isReadable(entry) ? entry.message : undefined;
   }
 
   idsAfter(id: string): readonly string[] {
-    const ids = [...this.#all().keys()];
-    const at = ids.indexOf(id);
-    return at === -1 ? [] : ids.slice(at + 1);
+    const ids: string[] = [];
+    for (const place of this.places()) {
+      if (place.id === id) return ids.reverse();
+      ids.push(place.id);
+    }
+    return [];
   }
 
-  /** All messages, but for one that should not be seen yet. */
+  /** From the newest message up. Stop as soon as you have what you need: the way may be long. */
+  up(): Generator<ReadableEntry> {
+    return this.#path.up();
+  }
+
+  /** All messages, but for one that should not be seen yet. Costs the whole conversation. */
   list(without?: string): UIMessage[] {
     const messages: UIMessage[] = [];
-    for (const entry of this.#all().values()) if (entry.id !== without) messages.push(parsed(entry));
-    return messages;
+    for (const entry of this.up()) if (entry.id !== without) messages.push(entry.message);
+    return messages.reverse();
   }
 
   last(without?: string): UIMessage | undefined {
-    let last: Entry | undefined;
-    for (const entry of this.#all().values()) if (entry.id !== without) last = entry;
-    return last === undefined ? undefined : parsed(last);
+    for (const entry of this.up()) if (entry.id !== without) return entry.message;
+    return undefined;
   }
 
   /** The newest message of the assistant. */
   lastAnswer(): UIMessage | undefined {
-    let last: Entry | undefined;
-    for (const entry of this.#all().values()) if (entry.role === "assistant") last = entry;
-    return last === undefined ? undefined : parsed(last);
+    for (const entry of this.up()) if (entry.role === "assistant") return entry.message;
+    return undefined;
   }
 
   /** Ids of the messages behind the last answer; `without` is an answer that does not count yet. */
   unanswered(without?: string): string[] {
     const ids: string[] = [];
-    for (const { id, role } of this.#all().values()) {
+    for (const { id, role } of this.up()) {
       if (id === without) continue;
-      if (role === "assistant") ids.length = 0;
-      else ids.push(id);
+      if (role === "assistant") break;
+      ids.push(id);
     }
-    return ids;
+    return ids.reverse();
   }
 
   /** The newest message that has this call. */
   withCall(toolCallId: string): UIMessage | undefined {
-    // Ids are quoted in JSON; most messages are passed over without being parsed.
+    // Ids are quoted in JSON; most messages are passed over without being looked into.
     const needle = JSON.stringify(toolCallId);
-    for (const entry of [...this.#all().values()].reverse()) {
-      if (entry.role !== "assistant" || !entry.json.includes(needle)) continue;
-      const message = parsed(entry);
+    let distance = 0;
+    for (const { role, json, message } of this.up()) {
+      if (++distance > MAX_CALL_DISTANCE) return undefined;
+      if (role !== "assistant" || !json.includes(needle)) continue;
       if (message.parts.some((part) => "toolCallId" in part && part.toolCallId === toolCallId)) return message;
     }
     return undefined;
   }
 
-  /** The whole conversation as a JSON array, one message replaced or left out. */
+  /** The conversation as a JSON array, one message replaced or left out. Of a very long one only the end. */
   json(instead?: Instead): string {
     const texts: string[] = [];
-    for (const entry of this.#all().values()) {
+    let length = 0;
+    for (const entry of this.up()) {
       const text = shown(entry, instead);
-      if (text !== undefined) texts.push(text);
+      if (text === undefined) continue;
+      length += text.length;
+      if (length > MAX_WHOLE_LENGTH && texts.length > 0) break;
+      texts.push(text);
     }
-    return `[${texts.join(",")}]`;
+    return `[${texts.reverse().join(",")}]`;
   }
 
   /**
@@ -133,32 +183,50 @@ export class Transcript implements StoredMessages {
    */
   page(limit: number, before?: number, instead?: Instead): MessagePage {
     const texts: string[] = [];
+    const seqs: number[] = [];
     let length = 0;
-    let first: number | undefined;
-    const rows = messageIdsBefore(this.#host, before ?? Number.MAX_SAFE_INTEGER, limit + 1);
-    for (const { id, seq } of rows.slice(0, limit)) {
-      const entry = this.#all().get(id);
-      const text = entry && shown(entry, instead);
+    let first: Entry | undefined;
+    for (const entry of before === undefined ? this.up() : this.#upFrom(before, limit)) {
+      const text = shown(entry, instead);
       length += text?.length ?? 0;
-      if (length > MAX_PAGE_LENGTH && texts.length > 0) return pageOf(texts, first);
+      if ((length > MAX_PAGE_LENGTH && texts.length > 0) || seqs.length >= limit) break;
       if (text !== undefined) texts.push(text);
-      first = seq;
+      seqs.push(entry.seq);
+      first = entry;
     }
-    return pageOf(texts, rows.length > limit ? first : undefined);
+    const more = first === undefined || first.parent === null ? undefined : first.seq;
+    return { json: `[${texts.reverse().join(",")}]`, before: more, seqs: seqs.reverse() };
   }
 
-  /** Adds a message at the end, or replaces the one with its id. Cleaned and cut to size. @returns what is stored. */
+  /**
+   * Adds a message behind the newest, or replaces the one with its id wherever that stands. Cleaned and cut to size.
+   * @returns what is stored.
+   */
   put(message: UIMessage): UIMessage {
     const { message: stored, json } = boundMessage(this.clean(message));
-    const entries = this.#all();
-    const known = entries.get(message.id);
+    const known = this.#find(message.id);
     if (known?.json === json) return stored;
-    putMessage(this.#host, { id: stored.id, role: stored.role, body: json }, this.#host.clock.now());
-    if (known === undefined) entries.set(stored.id, { id: stored.id, role: stored.role, json, message: stored });
+    if (known === undefined) this.#append(stored, json);
     else {
-      known.json = json;
-      known.message = stored;
+      updateMessage(this.#host, known.seq, stored.role, json);
+      if (this.#path.get(message.id) === known) this.#path.replace(known, json, stored);
+      this.#options.changed?.();
     }
+    return stored;
+  }
+
+  /**
+   * Puts another version of a message beside it, under its id: what was there gets a new one and stays, with all that
+   * came of it, as a branch of its own. The conversation ends with the new version.
+   */
+  edit(message: UIMessage): UIMessage {
+    const known = this.#find(message.id);
+    if (known === undefined) return this.put(message);
+    const { message: stored, json } = boundMessage(this.clean(message));
+    const before = { ...(isReadable(known) ? known.message : stored), id: newId("msg") };
+    renameMessage(this.#host, known.seq, before.id, isReadable(known) ? JSON.stringify(before) : known.json);
+    this.cutTo(known.parent);
+    this.#append(stored, json);
     return stored;
   }
 
@@ -168,82 +236,154 @@ export class Transcript implements StoredMessages {
     return this.#options.sanitize?.(cleaned) ?? cleaned;
   }
 
+  /** Deletes a message for good; what stood behind it moves up. */
   remove(id: string): void {
-    const answer = this.role(id) === "assistant";
-    this.#delete(id);
-    if (answer) this.#options.removed?.(id);
+    const place = readMessage(this.#host, id);
+    if (place === undefined) return;
+    const path = this.#path;
+    deleteMessage(this.#host, place.seq, place.parent);
+    this.#limit.removed(place.seq);
+    path.remove(place.seq, place.parent);
+    this.#options.changed?.();
+    if (place.role === "assistant") this.#options.removed?.(id);
   }
 
-  #delete(id: string): void {
-    deleteMessage(this.#host, id);
-    this.#all().delete(id);
+  /** Ends the conversation with this message, wherever it stands. What came behind it stays, as a branch. */
+  cutAfter(id: string): void {
+    const entry = this.#find(id);
+    if (entry !== undefined) this.cutTo(entry.seq);
+  }
+
+  /** The same by number; null: nothing is left. */
+  cutTo(leaf: number | null): void {
+    if (leaf === this.#path.leaf) return;
+    setLeaf(this.#host, this.session, leaf, this.#host.clock.now());
+    this.#path.moveTo(leaf);
+    this.#limit.changed();
+    this.#options.changed?.();
+  }
+
+  /** Takes messages out of the conversation. They stay in the tree, as a branch; what stood behind them moves up. */
+  setAside(ids: ReadonlySet<string>): void {
+    if (ids.size === 0) return;
+    const stay: MessagePlace[] = [];
+    let left = ids.size;
+    let above: number | null = this.#path.leaf;
+    for (const place of this.places()) {
+      if (left === 0) break;
+      if (ids.has(place.id)) left--;
+      else stay.push(place);
+      above = place.parent;
+    }
+    this.#relink(stay.reverse(), above);
   }
 
   /** Puts messages behind all others, in the order that they have. */
   moveToEnd(ids: ReadonlySet<string>): void {
     if (ids.size === 0) return;
-    const entries = this.#all();
-    for (const entry of [...entries.values()].filter(({ id }) => ids.has(id))) {
-      this.#delete(entry.id);
-      putMessage(this.#host, { id: entry.id, role: entry.role, body: entry.json }, this.#host.clock.now());
-      entries.set(entry.id, entry);
+    const stay: MessagePlace[] = [];
+    const move: MessagePlace[] = [];
+    let top: number | null = null;
+    for (const place of this.places()) {
+      (ids.has(place.id) ? move : stay).push(place);
+      top = place.parent;
+      if (move.length === ids.size) break;
     }
+    this.#relink([...stay.reverse(), ...move.reverse()], top);
   }
 
-  clear(): void {
-    deleteAllMessages(this.#host);
-    this.#entries = new Map();
+  /** The conversation ends with these from now on, behind `above`. */
+  #relink(order: readonly MessagePlace[], above: number | null): void {
+    let parent = above;
+    for (const place of order) {
+      if (place.parent !== parent) setParent(this.#host, place.seq, parent);
+      parent = place.seq;
+    }
+    if (parent !== this.#path.leaf) setLeaf(this.#host, this.session, parent, this.#host.clock.now());
+    this.#path.arrange(
+      order.map(({ seq }) => seq),
+      above,
+    );
+    this.#limit.changed();
+    this.#options.changed?.();
   }
 
-  /** Deletes the oldest beyond the limit, but never the newest message nor those of `keep`. */
+  /** Deletes all that was said in the session, but for what others show. @returns what is gone. */
+  clear(): readonly { readonly id: string; readonly seq: number; readonly role: string }[] {
+    const gone = deleteSessionMessages(this.#host, this.#ownerOf());
+    setLeaf(this.#host, this.session, null, this.#host.clock.now());
+    this.reload();
+    this.#options.changed?.();
+    return gone;
+  }
+
+  /**
+   * Deletes the oldest beyond the limit, with the branches that hang on them, but never the newest message nor those of
+   * `keep`.
+   */
   trim(keep: () => ReadonlySet<string> = () => new Set()): void {
     const max = this.#options.maxMessages?.();
     if (max === undefined || !Number.isFinite(max)) return;
-    const entries = this.#all();
-    let left = entries.size;
-    if (left <= Math.max(1, max)) return;
-    const kept = keep();
-    for (const id of entries.keys()) {
-      if (entries.size <= Math.max(1, max) || --left === 0) return;
-      if (!kept.has(id)) this.remove(id);
-    }
+    this.#limit.trim(Math.max(1, max), keep);
   }
 
-  /** A transaction was undone: what is in memory may be ahead of the rows. */
+  /** A transaction was undone, or somebody else wrote: what is in memory may not be what is stored. */
   reload(): void {
-    this.#entries = undefined;
+    this.#window = undefined;
+    this.#limit.changed();
   }
 
-  #all(): Map<string, Entry> {
-    if (this.#entries !== undefined) return this.#entries;
-    const entries = new Map<string, Entry>();
-    for (const row of listMessages(this.#host)) {
-      const entry = toEntry(row.body);
-      // A damaged row is passed over, not deleted: whoever mends it finds it as it is.
-      if (entry !== undefined && !entries.has(entry.id)) entries.set(entry.id, entry);
+  get #path(): PathWindow {
+    return (this.#window ??= new PathWindow(
+      this.#host,
+      this.#host.blank ? null : (readSession(this.#host, this.session)?.leaf ?? null),
+    ));
+  }
+
+  #find(id: string): Entry | undefined {
+    const known = this.#path.get(id);
+    if (known !== undefined || this.#host.blank) return known;
+    const row = readMessage(this.#host, id);
+    return row && toEntry(row);
+  }
+
+  #append(message: UIMessage, json: string): void {
+    const { id, role } = message;
+    const parent = this.#path.leaf;
+    const now = this.#host.clock.now();
+    const seq = insertMessage(this.#host, { id, session: this.#ownerOf(), parent, role, body: json, createdAt: now });
+    setLeaf(this.#host, this.session, seq, now);
+    this.#path.push({ seq, id, role, parent, json, message, pinned: false });
+    this.#limit.added();
+    this.#options.changed?.();
+  }
+
+  /** Whose the messages are that are said here: a view has none of its own. */
+  #ownerOf(): string {
+    return (this.#owner ??= readSession(this.#host, this.session)?.viewOf ?? this.session);
+  }
+
+  /** Places from the leaf up, read in pages. */
+  *places(): Generator<MessagePlace> {
+    let at = this.#path.leaf;
+    while (at !== null) {
+      const page = placesUp(this.#host, at, WAY_PAGE);
+      yield* page;
+      at = page.at(-1)?.parent ?? null;
     }
-    return (this.#entries = entries);
+  }
+
+  /** Messages before the one with this number, newest first. */
+  *#upFrom(before: number, limit: number): Generator<ReadableEntry> {
+    let at = readMessageAt(this.#host, before)?.parent ?? null;
+    while (at !== null) {
+      const page = messagesUp(this.#host, at, limit + 1).map(toEntry);
+      for (const entry of page) if (isReadable(entry)) yield entry;
+      at = page.at(-1)?.parent ?? null;
+    }
   }
 }
 
-function parsed(entry: Entry): UIMessage {
-  return (entry.message ??= JSON.parse(entry.json) as UIMessage);
-}
-
-function shown(entry: Entry, instead: Instead | undefined): string | undefined {
+function shown(entry: ReadableEntry, instead: Instead | undefined): string | undefined {
   return entry.id === instead?.id ? instead.json : entry.json;
-}
-
-/** @param texts newest first. */
-function pageOf(texts: string[], before: number | undefined): MessagePage {
-  return { json: `[${texts.reverse().join(",")}]`, before };
-}
-
-function toEntry(json: string): Entry | undefined {
-  try {
-    const message = parseMessage(JSON.parse(json));
-    return message && { id: message.id, role: message.role, json, message };
-  } catch {
-    return undefined;
-  }
 }

@@ -27,6 +27,11 @@ export function expiredApprovals(db: Sql, now: number): string[] {
   return rows.map((row) => row.id);
 }
 
-export function deleteAllApprovals(db: Sql): void {
-  db.sql("DELETE FROM perdure_approval");
+/** Drops questions about calls that are in no message any more. */
+export function dropLostApprovals(db: Sql): void {
+  if (db.sql("SELECT 1 FROM perdure_approval LIMIT 1").length === 0) return;
+  db.sql(
+    `DELETE FROM perdure_approval WHERE NOT EXISTS (
+       SELECT 1 FROM perdure_message WHERE role = 'assistant' AND instr(body, json_quote(tool_call_id)) > 0)`,
+  );
 }

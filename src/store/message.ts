@@ -1,6 +1,6 @@
 import type { Sql } from "../port.ts";
 
-/** `perdure_message`: the conversation. `seq` is its order; `body` the whole message as JSON. */
+/** `perdure_message`: all that was said in an agent, one tree. `body` is the whole message as JSON. */
 export const messageSchema: readonly string[] = [
   `CREATE TABLE perdure_message (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -11,43 +11,206 @@ export const messageSchema: readonly string[] = [
   ) STRICT`,
 ];
 
-/** One stored message. */
+/** Before this, messages were one list. */
+export const messageTreeSchema: readonly string[] = [
+  "ALTER TABLE perdure_message ADD COLUMN session TEXT NOT NULL DEFAULT 'main'",
+  "ALTER TABLE perdure_message ADD COLUMN parent INTEGER",
+  "ALTER TABLE perdure_message ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0",
+  `UPDATE perdure_message
+   SET parent = (SELECT max(before.seq) FROM perdure_message AS before WHERE before.seq < perdure_message.seq)`,
+  "CREATE INDEX perdure_message_parent ON perdure_message (parent)",
+];
+
+/** One stored message and its place in the tree. */
 export interface MessageRow {
+  /** Given by the store, rising. */
+  readonly seq: number;
   readonly id: string;
+  /** The session that it was said in. Forks of that session show it too. */
+  readonly session: string;
+  /** The `seq` of the message before it; null for the first of a conversation. */
+  readonly parent: number | null;
   readonly role: string;
   readonly body: string;
+  readonly pinned: 0 | 1;
+  readonly createdAt: number;
 }
 
-/** All messages in order. */
-export function listMessages(db: Sql): MessageRow[] {
-  return db.sql<MessageRow & Record<string, string>>("SELECT id, role, body FROM perdure_message ORDER BY seq");
+/** A place in the tree, without the message. */
+export type MessagePlace = Pick<MessageRow, "seq" | "id" | "parent" | "role">;
+
+const COLUMNS = "seq, id, session, parent, role, body, pinned, created_at AS createdAt";
+
+export function readMessage(db: Sql, id: string): MessageRow | undefined {
+  return db.sql<MessageRow>(`SELECT ${COLUMNS} FROM perdure_message WHERE id = ?`, id)[0];
 }
 
-/** Ids of the newest messages that stand before `before`, newest first. */
-export function messageIdsBefore(db: Sql, before: number, limit: number): { id: string; seq: number }[] {
-  return db.sql<{ id: string; seq: number }>(
-    "SELECT id, seq FROM perdure_message WHERE seq < ? ORDER BY seq DESC LIMIT ?",
-    before,
+export function readMessageAt(db: Sql, seq: number): MessageRow | undefined {
+  return db.sql<MessageRow>(`SELECT ${COLUMNS} FROM perdure_message WHERE seq = ?`, seq)[0];
+}
+
+/** The messages from `seq` up towards the first, newest first, at most `limit`. */
+export function messagesUp(db: Sql, seq: number, limit: number): MessageRow[] {
+  return db.sql<MessageRow>(
+    `WITH RECURSIVE path (at, depth) AS (
+       SELECT ?, 0
+       UNION ALL
+       SELECT m.parent, depth + 1 FROM path JOIN perdure_message AS m ON m.seq = path.at
+       WHERE m.parent IS NOT NULL AND depth + 1 < ?
+     )
+     SELECT ${COLUMNS} FROM path JOIN perdure_message ON seq = at ORDER BY depth`,
+    seq,
     limit,
   );
 }
 
-/** Adds a message at the end, or replaces the body of the one with its id. */
-export function putMessage(db: Sql, row: MessageRow, now: number): void {
-  db.sql(
-    `INSERT INTO perdure_message (id, role, body, created_at) VALUES (?, ?, ?, ?)
-     ON CONFLICT (id) DO UPDATE SET body = excluded.body, role = excluded.role`,
-    row.id,
-    row.role,
-    row.body,
-    now,
+/** Places from `seq` up towards the first, newest first, at most `limit`: what {@link messagesUp} says, without bodies. */
+export function placesUp(db: Sql, seq: number, limit: number): MessagePlace[] {
+  return db.sql<MessagePlace>(
+    `WITH RECURSIVE path (at, depth) AS (
+       SELECT ?, 0
+       UNION ALL
+       SELECT m.parent, depth + 1 FROM path JOIN perdure_message AS m ON m.seq = path.at
+       WHERE m.parent IS NOT NULL AND depth + 1 < ?
+     )
+     SELECT seq, id, parent, role FROM path JOIN perdure_message ON seq = at ORDER BY depth`,
+    seq,
+    limit,
   );
 }
 
-export function deleteMessage(db: Sql, id: string): void {
-  db.sql("DELETE FROM perdure_message WHERE id = ?", id);
+/** Whether the message `above` is `seq` or stands before it. Costs the way between them. */
+export function standsAbove(db: Sql, above: number, seq: number): boolean {
+  // No message is older than its parent, but for those that were moved behind an answer: the way is walked to its end.
+  const query = `WITH RECURSIVE path (at) AS (
+      SELECT ?
+      UNION ALL
+      SELECT m.parent FROM path JOIN perdure_message AS m ON m.seq = path.at WHERE m.parent IS NOT NULL AND path.at <> ?
+    ) SELECT 1 FROM path WHERE at = ? LIMIT 1`;
+  return db.sql(query, seq, above, above).length > 0;
 }
 
-export function deleteAllMessages(db: Sql): void {
-  db.sql("DELETE FROM perdure_message");
+/** The messages right behind one, in the order in which they were said. */
+export function messagesBehind(db: Sql, parent: number): MessageRow[] {
+  return db.sql<MessageRow>(`SELECT ${COLUMNS} FROM perdure_message WHERE parent = ? ORDER BY seq`, parent);
+}
+
+/** The first messages of a session's conversations, in the order in which they were said. */
+export function firstMessages(db: Sql, session: string): MessageRow[] {
+  return db.sql<MessageRow>(
+    `SELECT ${COLUMNS} FROM perdure_message WHERE parent IS NULL AND session = ? ORDER BY seq`,
+    session,
+  );
+}
+
+/** From `seq` down, always to the message that was said last, to the end. */
+export function newestLeafUnder(db: Sql, seq: number): number {
+  const [row] = db.sql<{ at: number }>(
+    `WITH RECURSIVE path (at, depth) AS (
+       SELECT ?, 0
+       UNION ALL
+       SELECT (SELECT max(seq) FROM perdure_message WHERE parent = path.at), depth + 1 FROM path
+       WHERE EXISTS (SELECT 1 FROM perdure_message WHERE parent = path.at)
+     ) SELECT at FROM path ORDER BY depth DESC LIMIT 1`,
+    seq,
+  );
+  return row?.at ?? seq;
+}
+
+/** The roles of those of `ids` that are stored. */
+export function rolesOf(db: Sql, ids: readonly string[]): Map<string, string> {
+  const rows = db.sql<{ id: string; role: string }>(
+    "SELECT m.id, m.role FROM json_each(?) AS asked JOIN perdure_message AS m ON m.id = asked.value",
+    JSON.stringify(ids),
+  );
+  return new Map(rows.map(({ id, role }) => [id, role]));
+}
+
+/** For each of these messages that is not the only one of its place: its siblings, itself included, in order. */
+export function siblingsOf(db: Sql, seqs: readonly number[]): { of: number; seq: number; id: string }[] {
+  return db.sql<{ of: number; seq: number; id: string }>(
+    `SELECT m.seq AS "of", other.seq, other.id FROM json_each(?) AS asked
+     JOIN perdure_message AS m ON m.seq = asked.value
+     JOIN perdure_message AS other ON other.parent IS m.parent AND (m.parent IS NOT NULL OR other.session = m.session)
+     WHERE EXISTS (SELECT 1 FROM perdure_message AS one WHERE one.parent IS m.parent AND one.seq <> m.seq
+       AND (m.parent IS NOT NULL OR one.session = m.session))
+     ORDER BY m.seq, other.seq`,
+    JSON.stringify(seqs),
+  );
+}
+
+/** Adds a message behind `parent`. @returns its number. */
+export function insertMessage(
+  db: Sql,
+  row: Pick<MessageRow, "id" | "session" | "parent" | "role" | "body" | "createdAt">,
+): number {
+  const [added] = db.sql<{ seq: number }>(
+    "INSERT INTO perdure_message (id, session, parent, role, body, created_at) VALUES (?, ?, ?, ?, ?, ?) RETURNING seq",
+    row.id,
+    row.session,
+    row.parent,
+    row.role,
+    row.body,
+    row.createdAt,
+  );
+  return added?.seq ?? 0;
+}
+
+export function updateMessage(db: Sql, seq: number, role: string, body: string): void {
+  db.sql("UPDATE perdure_message SET role = ?, body = ? WHERE seq = ?", role, body, seq);
+}
+
+/** Gives a message another id: its old one is for another version of it. */
+export function renameMessage(db: Sql, seq: number, id: string, body: string): void {
+  db.sql("UPDATE perdure_message SET id = ?, body = ? WHERE seq = ?", id, body, seq);
+}
+
+export function setParent(db: Sql, seq: number, parent: number | null): void {
+  db.sql("UPDATE perdure_message SET parent = ? WHERE seq = ?", parent, seq);
+}
+
+export function setPinned(db: Sql, seq: number, pinned: boolean): void {
+  db.sql("UPDATE perdure_message SET pinned = ? WHERE seq = ?", pinned ? 1 : 0, seq);
+}
+
+/** Deletes a message; what stood behind it now stands behind what stood before it, and who ended with it ends there. */
+export function deleteMessage(db: Sql, seq: number, parent: number | null): void {
+  db.sql("UPDATE perdure_message SET parent = ? WHERE parent = ?", parent, seq);
+  db.sql("UPDATE perdure_session SET leaf = ? WHERE leaf = ?", parent, seq);
+  db.sql("DELETE FROM perdure_message WHERE seq = ?", seq);
+}
+
+/** Deletes a message and all behind it, unless a session ends there. @returns what is gone. */
+export function deleteBranch(db: Sql, seq: number): { id: string; seq: number; role: string }[] {
+  const branch = `WITH RECURSIVE branch (at) AS (
+      SELECT ? UNION ALL SELECT m.seq FROM branch JOIN perdure_message AS m ON m.parent = branch.at
+    )`;
+  const used = db.sql(`${branch} SELECT 1 FROM perdure_session WHERE leaf IN (SELECT at FROM branch) LIMIT 1`, seq);
+  if (used.length > 0) return [];
+  return db.sql<{ id: string; seq: number; role: string }>(
+    `${branch} DELETE FROM perdure_message WHERE seq IN (SELECT at FROM branch) RETURNING id, seq, role`,
+    seq,
+  );
+}
+
+/**
+ * Deletes what was said in a session and is shown by no other: a message that another session's conversation goes
+ * through stays, and belongs to that session from then on. @returns the ids that are gone, with their roles.
+ */
+export function deleteSessionMessages(db: Sql, session: string): { id: string; seq: number; role: string }[] {
+  // What others show: their leaves and their own messages, up to the first.
+  const kept = `WITH RECURSIVE kept (seq, owner) AS (
+      SELECT leaf, id FROM perdure_session WHERE id <> ? AND coalesce(view_of, '') <> ? AND leaf IS NOT NULL
+      UNION
+      SELECT parent, session FROM perdure_message WHERE session <> ? AND parent IS NOT NULL
+      UNION
+      SELECT m.parent, kept.owner FROM kept JOIN perdure_message AS m ON m.seq = kept.seq WHERE m.parent IS NOT NULL
+    ) SELECT m.seq, min(owner) AS owner FROM kept JOIN perdure_message AS m ON m.seq = kept.seq
+      WHERE m.session = ? GROUP BY m.seq`;
+  for (const { seq, owner } of db.sql<{ seq: number; owner: string }>(kept, session, session, session, session))
+    db.sql("UPDATE perdure_message SET session = ? WHERE seq = ?", owner, seq);
+  return db.sql<{ id: string; seq: number; role: string }>(
+    "DELETE FROM perdure_message WHERE session = ? RETURNING id, seq, role",
+    session,
+  );
 }

@@ -3,20 +3,22 @@ import type { Sql } from "../port.ts";
 import { agentRunSchema } from "./agent-run.ts";
 import { approvalSchema } from "./approval.ts";
 import { budgetGrantSchema } from "./budget-grant.ts";
-import { chatContextSchema } from "./chat-context.ts";
+import { cellSchema } from "./cell.ts";
+import { compactionSchema } from "./compaction.ts";
 import { configSchema } from "./config.ts";
 import { childSchema } from "./child.ts";
 import { fiberSchema } from "./fiber.ts";
-import { messageSchema } from "./message.ts";
+import { messageSchema, messageTreeSchema } from "./message.ts";
 import { queueSchema } from "./queue.ts";
 import { runSchema } from "./run.ts";
 import { scheduleSchema } from "./schedule.ts";
+import { chatContextSchema, sessionSchema } from "./session.ts";
 import { stateSchema } from "./state.ts";
 import { streamSchema } from "./stream.ts";
 import { submissionSchema } from "./submission.ts";
 import { taskSchema } from "./task.ts";
 import { toolCallSchema } from "./tool-call.ts";
-import { turnInboxSchema, turnSchema } from "./turn.ts";
+import { turnInboxSchema, turnSchema, turnSessionSchema } from "./turn.ts";
 import { usageTotalSchema } from "./usage-total.ts";
 import { usageSchema } from "./usage.ts";
 
@@ -43,6 +45,10 @@ export const migrations: readonly Migration[] = [
     ],
   },
   { id: 4, statements: [...agentRunSchema, ...runSchema, ...taskSchema] },
+  {
+    id: 5,
+    statements: [...messageTreeSchema, ...sessionSchema, ...turnSessionSchema, ...cellSchema, ...compactionSchema],
+  },
 ];
 
 /** Names that `this.sql` may not touch. */

@@ -13,7 +13,7 @@ import {
   setRunReason,
   setRunTurns,
 } from "./run.ts";
-import { appendChunks, countChunks, deleteAllChunks, deleteChunks, deleteOtherChunks, readChunks } from "./stream.ts";
+import { appendChunks, countChunks, deleteChunksOf, deleteChunks, deleteOtherChunks, readChunks } from "./stream.ts";
 
 const run = (runId: string, turns: string, more: Partial<NewRun> = {}): NewRun => ({
   runId,
@@ -80,6 +80,6 @@ test("chunks of a run's turns are kept; those of others go", async () => {
   deleteOtherChunks(host, 1);
   expect(left()).toEqual([2, 0, 2, 0]);
   expect(readChunks(host, 3, 1)).toEqual(['"x"']);
-  deleteAllChunks(host);
+  deleteChunksOf(host, "main");
   expect(left()).toEqual([0, 0, 0, 0]);
 });

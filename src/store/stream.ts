@@ -1,8 +1,9 @@
 import type { Sql } from "../port.ts";
+import { readLines, writeLines } from "./chunk-lines.ts";
 
 /**
  * `perdure_stream`: the chunks of streams whose answer is not settled, a row per flush. `chunks` holds `count`
- * chunks as JSON lines, the first of which has the number `first`. A chunk too large for a row is spread over
+ * chunks as lines (chunk-lines.ts), the first of which has the number `first`. A chunk too large for a row is spread over
  * several; all but the last of those have `count` 0.
  */
 export const streamSchema: readonly string[] = [
@@ -26,7 +27,7 @@ export function appendChunks(db: Sql, turn: number, first: number, chunks: reado
   let batch: string[] = [];
   let size = 0;
   const flush = () => {
-    if (batch.length > 0) insert(at, batch.length, batch.join("\n"));
+    if (batch.length > 0) insert(at, batch.length, writeLines(batch));
     at += batch.length;
     batch = [];
     size = 0;
@@ -72,7 +73,7 @@ export function readChunks(db: Sql, turn: number, from = 0): string[] {
       large += row.chunks;
       continue;
     }
-    const texts = large === "" ? row.chunks.split("\n") : [large + row.chunks];
+    const texts = large === "" ? readLines(row.chunks) : [large + row.chunks];
     large = "";
     for (const [i, text] of texts.entries()) if (row.first + i >= from) chunks.push(text);
   }
@@ -101,6 +102,7 @@ export function deleteOtherChunks(db: Sql, turn: number): void {
   db.sql(`DELETE FROM perdure_stream WHERE turn <> ? AND turn NOT IN ${KEPT}`, turn);
 }
 
-export function deleteAllChunks(db: Sql): void {
-  db.sql("DELETE FROM perdure_stream");
+/** Forgets the chunks of all turns of a session, and of those that are forgotten: nobody can ask for them any more. */
+export function deleteChunksOf(db: Sql, session: string): void {
+  db.sql("DELETE FROM perdure_stream WHERE turn NOT IN (SELECT seq FROM perdure_turn WHERE session <> ?)", session);
 }

@@ -130,12 +130,13 @@ export function settleSubmission(
   );
 }
 
-/** All turns go: what runs was stopped, what waits will not run. */
-export function dropSubmissions(db: Sql, now: number): void {
+/** All turns of a session go: what runs was stopped, what waits will not run. */
+export function dropSubmissions(db: Sql, session: string, now: number): void {
   db.sql(
     `UPDATE perdure_submission SET settled_at = ?, status = CASE status WHEN 'running' THEN 'aborted' ELSE 'skipped' END
-     WHERE status IN ${OPEN}`,
+     WHERE status IN ${OPEN} AND turn_id IN (SELECT id FROM perdure_turn WHERE session = ?)`,
     now,
+    session,
   );
 }
 

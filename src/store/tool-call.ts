@@ -230,6 +230,7 @@ export function trimToolCalls(db: Sql, keep: number): void {
   );
 }
 
-export function deleteAllToolCalls(db: Sql): void {
-  db.sql("DELETE FROM perdure_tool_call");
+/** Forgets the calls of messages that are gone. */
+export function deleteLostToolCalls(db: Sql): void {
+  db.sql("DELETE FROM perdure_tool_call WHERE message_id NOT IN (SELECT id FROM perdure_message)");
 }

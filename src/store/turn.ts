@@ -36,6 +36,11 @@ export const turnInboxSchema: readonly string[] = [
   "CREATE INDEX perdure_turn_steer ON perdure_turn (seq) WHERE steer = 1 AND status = 'accepted'",
 ];
 
+/** Which conversation a turn belongs to. */
+export const turnSessionSchema: readonly string[] = [
+  "ALTER TABLE perdure_turn ADD COLUMN session TEXT NOT NULL DEFAULT 'main'",
+];
+
 /** Where a turn is. `held` waits for tool answers; `accepted` for its place in the queue. */
 export type TurnStatus = "held" | "accepted" | "running" | "completed" | "error" | "aborted" | "skipped";
 /** What asked for it. */
@@ -71,17 +76,19 @@ export interface TurnRow {
   readonly receipt: string | null;
   /** Its place among the turns that wait, if it was moved; else `seq` is. */
   readonly position: number | null;
+  /** The conversation that it belongs to. */
+  readonly session: string;
 }
 
 /** What is needed to accept a turn. */
 export type NewTurn = Pick<
   TurnRow,
-  "id" | "trigger" | "continuation" | "messageIds" | "body" | "clientTools" | "notBefore" | "createdAt"
+  "id" | "trigger" | "continuation" | "messageIds" | "body" | "clientTools" | "notBefore" | "createdAt" | "session"
 > & { readonly status: "held" | "accepted"; readonly steer?: 0 | 1 };
 
 const COLUMNS = `seq, id, status, trigger, continuation, message_ids AS messageIds, answer_id AS answerId,
   base_parts AS baseParts, body, client_tools AS clientTools, not_before AS notBefore, attempts, cancelled, error,
-  created_at AS createdAt, started_at AS startedAt, steer, receipt, position`;
+  created_at AS createdAt, started_at AS startedAt, steer, receipt, position, session`;
 
 /** Turns that wait run in this order. No two have the same: moving only exchanges places. */
 const PLACE = "coalesce(position, seq)";
@@ -100,19 +107,20 @@ export function openTurns(db: Sql): TurnRow[] {
   return select(db, `WHERE status IN ('held', 'accepted', 'running') ORDER BY ${PLACE}`);
 }
 
-/** Turns behind one that never began, whatever became of them but being taken by another, in their order. */
-export function turnsBehind(db: Sql, seq: number): TurnRow[] {
+/** Turns of the same session behind one that never began, whatever became of them but being taken, in their order. */
+export function turnsBehind(db: Sql, { seq, session }: Pick<TurnRow, "seq" | "session">): TurnRow[] {
   return select(
     db,
-    `WHERE attempts = 0 AND status <> 'completed' AND ${PLACE} > (SELECT ${PLACE} FROM perdure_turn WHERE seq = ?)
-     ORDER BY ${PLACE}`,
+    `WHERE session = ? AND attempts = 0 AND status <> 'completed'
+     AND ${PLACE} > (SELECT ${PLACE} FROM perdure_turn WHERE seq = ?) ORDER BY ${PLACE}`,
+    session,
     seq,
   );
 }
 
-/** Turns that have begun or were taken by another, whether they run or have ended. */
-export function begunTurns(db: Sql): TurnRow[] {
-  return select(db, "WHERE attempts > 0 OR receipt IS NOT NULL");
+/** Turns of a session that have begun or were taken by another, whether they run or have ended. */
+export function begunTurns(db: Sql, session: string): TurnRow[] {
+  return select(db, "WHERE session = ? AND (attempts > 0 OR receipt IS NOT NULL)", session);
 }
 
 /** All turns that are remembered but those that were passed over, in the order in which they were accepted. */
@@ -120,18 +128,23 @@ export function turnsNotSkipped(db: Sql): TurnRow[] {
   return select(db, "WHERE status <> 'skipped' ORDER BY seq");
 }
 
-/** Turns that wait and whose messages the running turn may take, in their order. */
-export function steeringTurns(db: Sql): TurnRow[] {
-  return select(db, `WHERE steer = 1 AND status = 'accepted' AND attempts = 0 AND cancelled = 0 ORDER BY ${PLACE}`);
+/** Turns of a session that wait and whose messages the running turn may take, in their order. */
+export function steeringTurns(db: Sql, session: string): TurnRow[] {
+  return select(
+    db,
+    `WHERE steer = 1 AND status = 'accepted' AND attempts = 0 AND cancelled = 0 AND session = ? ORDER BY ${PLACE}`,
+    session,
+  );
 }
 
 export function readTurn(db: Sql, id: string): TurnRow | undefined {
   return select(db, "WHERE id = ?", id)[0];
 }
 
-/** The newest turn that was neither passed over nor taken by another. */
-export function newestTurn(db: Sql): TurnRow | undefined {
-  return select(db, "WHERE status <> 'skipped' AND receipt IS NULL ORDER BY seq DESC LIMIT 1")[0];
+/** The newest turn of a session that was neither passed over nor taken by another. */
+export function newestTurn(db: Sql, session: string): TurnRow | undefined {
+  const rest = "WHERE status <> 'skipped' AND receipt IS NULL AND session = ? ORDER BY seq DESC LIMIT 1";
+  return select(db, rest, session)[0];
 }
 
 /** Whether a turn that is remembered was to answer this message. */
@@ -144,7 +157,7 @@ export function isNamed(db: Sql, messageId: string): boolean {
 export function insertTurn(db: Sql, turn: NewTurn): TurnRow {
   db.sql(
     `INSERT INTO perdure_turn (id, status, trigger, continuation, message_ids, body, client_tools, not_before, created_at,
-       steer) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       steer, session) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     turn.id,
     turn.status,
     turn.trigger,
@@ -155,6 +168,7 @@ export function insertTurn(db: Sql, turn: NewTurn): TurnRow {
     turn.notBefore,
     turn.createdAt,
     turn.steer ?? 0,
+    turn.session,
   );
   const row = readTurn(db, turn.id);
   if (row === undefined) throw new Error("A turn that was just inserted is not there.");
@@ -234,8 +248,8 @@ export function trimTurns(db: Sql, keep: number): void {
   );
 }
 
-/** Forgets every turn. Submissions that were open have ended. */
-export function deleteAllTurns(db: Sql, now: number): void {
-  dropSubmissions(db, now);
-  db.sql("DELETE FROM perdure_turn");
+/** Forgets every turn of a session. Submissions that were open have ended. */
+export function deleteTurnsOf(db: Sql, session: string, now: number): void {
+  dropSubmissions(db, session, now);
+  db.sql("DELETE FROM perdure_turn WHERE session = ?", session);
 }

@@ -32,7 +32,7 @@ test("decided once, denied never started, settled once, counted exactly", async 
   const seen = new Set<string>();
   for (let run = 0; run < RUNS; run++) {
     const rand = seeded(run);
-    book.clear();
+    book.forgetLost();
     let world: World = new Map();
     for (let event = 0; event < EVENTS; event++) {
       await clock.advance(rand(3));

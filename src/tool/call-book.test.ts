@@ -208,6 +208,6 @@ test("calls are forgotten by message, by age or all; by age never an open one", 
   expect(statuses(book)).toEqual(["b started 1", "e asked 0"]);
   book.forget("m1");
   expect([book.of("m1"), statuses(book, "m2")]).toEqual([[], ["x started 1"]]);
-  book.clear();
+  book.forgetLost();
   expect(book.of("m2")).toEqual([]);
 });

@@ -4,7 +4,7 @@ import type { AgentHost } from "../port.ts";
 import {
   decidedQuestions,
   decideQuestion,
-  deleteAllToolCalls,
+  deleteLostToolCalls,
   deleteToolCallsOf,
   insertQuestion,
   insertStarted,
@@ -207,8 +207,9 @@ export class CallBook {
     trimToolCalls(this.#host, keep);
   }
 
-  clear(): void {
-    deleteAllToolCalls(this.#host);
+  /** Forgets the calls of messages that are gone. */
+  forgetLost(): void {
+    deleteLostToolCalls(this.#host);
   }
 
   #read(messageId: string, toolCallId: string): CallRow {

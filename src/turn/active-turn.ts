@@ -188,7 +188,7 @@ export class ActiveTurn {
       nameAnswer(this.#host, this.row.seq, this.builder.id, this.builder.inherited);
       if (this.continuation) return;
       this.#transcript.put(this.message);
-      passWaiting({ host: this.#host, transcript: this.#transcript }, this.row, this.builder.id);
+      passWaiting(this.#host, this.#transcript, this.row, this.builder.id);
     });
   }
 }

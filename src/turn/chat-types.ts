@@ -115,10 +115,10 @@ export interface ChatHooks {
   wanted?(turn: TurnRow): Promise<boolean>;
   /** An answer is stored whose calls get no other end, in that transaction. */
   settled?(message: UIMessage): void;
-  /** An answer is gone from the conversation, in the transaction that removes it. */
+  /** An answer is gone from the conversation, for good or into a branch, in the transaction that takes it away. */
   removed?(messageId: string): void;
-  /** The conversation is forgotten, in the transaction that does it. */
-  cleared?(): void;
+  /** A conversation is forgotten, in the transaction that does it; the turn that runs is of it if `running`. */
+  cleared?(session: string, running: boolean): void;
   responded(result: ChatResponseResult): void | Promise<void>;
   recover(context: ChatRecoveryContext): ChatRecoveryOptions | void | Promise<ChatRecoveryOptions | void>;
   sanitize(message: UIMessage): UIMessage;
@@ -158,10 +158,10 @@ export interface TurnEnd {
  * that clients ever see of the chat.
  */
 export interface ChatOutput {
-  /** The conversation changed, other than by a stream. */
-  transcript(except?: Origin): void;
+  /** A conversation changed, other than by a stream. */
+  transcript(session: string, except?: Origin): void;
   /** A request was taken in, and the conversation changed with it. */
-  accepted(origin: Origin): void;
+  accepted(session: string, origin: Origin): void;
   /** The first chunk is about to come: those who wait for it are told. */
   streaming(turn: TurnRow): void;
   chunks(turn: TurnRow, chunks: readonly LoggedChunk[]): void;
@@ -174,7 +174,7 @@ export interface ChatOutput {
   repeated(turn: TurnRow, origin: Origin): void;
   /** A message that was turned away because another turn is under way. Nothing of it was stored. */
   turnedAway(requestId: string, messageIds: readonly string[], origin: Origin): void;
-  messageUpdated(message: UIMessage): void;
+  messageUpdated(session: string, message: UIMessage): void;
   recovering(turn: TurnRow, value: boolean): void;
-  cleared(origin: Origin): void;
+  cleared(session: string, origin: Origin): void;
 }

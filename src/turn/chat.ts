@@ -2,13 +2,12 @@ import { errorText, PerdureError } from "../error.ts";
 import type { UIMessage } from "../message/types.ts";
 import type { Work } from "../fiber/work.ts";
 import type { AgentHost, WriteLevel } from "../port.ts";
-import { Transcript } from "../session/transcript.ts";
-import { deleteAllApprovals, nextApprovalExpiry } from "../store/approval.ts";
-import { deleteChatContext, readChatContext } from "../store/chat-context.ts";
-import { deleteAllChunks } from "../store/stream.ts";
+import type { Transcript } from "../session/transcript.ts";
+import { Transcripts } from "../session/transcripts.ts";
+import { nextApprovalExpiry } from "../store/approval.ts";
+import { readChatContext } from "../store/session.ts";
 import {
   cancelTurn,
-  deleteAllTurns,
   isOpen,
   openTurns,
   readTurn,
@@ -22,11 +21,13 @@ import type { ChatHooks, ChatOutput, Origin, TurnEnd, TurnOutcome } from "./chat
 import type { Desk } from "./desk.ts";
 import { drive } from "./drive.ts";
 import { abandon, finish } from "./finish.ts";
+import { forgetSession } from "./forget-session.ts";
+import { visibleUp } from "./history.ts";
 import { decideRecovery } from "./recover.ts";
 import { dropApproved, repairLast } from "./repair-last.ts";
-import { takePlace, waitingMessages } from "./place.ts";
+import { takePlace } from "./place.ts";
 import { nextTurnMove } from "./state.ts";
-import { type ChatRequest, checkMessages, submit } from "./submit.ts";
+import { type ChatRequest, submit } from "./submit.ts";
 import { answerTool, expireApprovals, holds, type ToolAnswer } from "./tool-answers.ts";
 import { type Outcome, Waiters } from "./waiters.ts";
 
@@ -42,7 +43,7 @@ export class Chat implements Desk, Work {
   readonly host: AgentHost;
   readonly hooks: ChatHooks;
   readonly output: ChatOutput;
-  readonly transcript: Transcript;
+  readonly transcripts: Transcripts;
   readonly origins = new Map<string, Origin>();
   readonly #changed: () => void;
   readonly #stopped: () => boolean;
@@ -62,7 +63,7 @@ export class Chat implements Desk, Work {
     this.output = output;
     this.#changed = () => work.changed();
     this.#stopped = () => work.stopped();
-    this.transcript = new Transcript(host, {
+    this.transcripts = new Transcripts(host, {
       sanitize: (message) => hooks.sanitize(message),
       maxMessages: () => hooks.settings().maxMessages,
       removed: (id) => hooks.removed?.(id),
@@ -73,30 +74,35 @@ export class Chat implements Desk, Work {
     return this.#active;
   }
 
+  get session(): string {
+    return this.#active?.row.session ?? this.transcripts.current;
+  }
+
+  get transcript(): Transcript {
+    return this.transcripts.of(this.session);
+  }
+
   /**
    * The conversation as the app and the model see it: an answer that has only begun is not in it, and while a turn
    * runs, neither is what waits for a turn of its own.
    */
   get messages(): UIMessage[] {
-    const active = this.#active;
-    if (active === undefined || active.dropped) return this.transcript.list();
-    const { id } = active.builder;
-    const waiting = waitingMessages(this.host, active.row, () => this.transcript.unanswered(id));
-    const list = this.transcript.list(active.empty ? id : undefined).filter((message) => !waiting.has(message.id));
-    return list.map((message) => (message.id === id ? active.message : message));
+    return [...visibleUp(this)].reverse();
   }
 
-  /** Turns that will stream but do not yet, oldest first. */
-  waitingTurns(): TurnRow[] {
+  /** Turns that will stream but do not yet, oldest first; of one session, if it is given. */
+  waitingTurns(session?: string): TurnRow[] {
     return openTurns(this.host).filter((turn) => {
+      if (session !== undefined && turn.session !== session) return false;
       if (turn.seq === this.#active?.row.seq) return !this.#active.streaming;
       return turn.status !== "held" || holds(this, turn) === "ready";
     });
   }
 
   /** The continuation that waits for its start; for whoever asked for it also while answers are missing. */
-  heldContinuation(asker: Origin): TurnRow | undefined {
+  heldContinuation(session: string, asker: Origin): TurnRow | undefined {
     return openTurns(this.host).find((turn) => {
+      if (turn.session !== session) return false;
       if (turn.trigger !== "continuation" || turn.status === "running") return false;
       return turn.status === "accepted" || this.origins.get(turn.id) === asker || holds(this, turn) === "ready";
     });
@@ -105,11 +111,6 @@ export class Chat implements Desk, Work {
   /** Carries on what an earlier life left. */
   start(): void {
     this.pump();
-  }
-
-  /** Why messages of a client cannot be taken, if so. */
-  check(messages: readonly unknown[]): string | undefined {
-    return checkMessages(this, messages);
   }
 
   /** See {@link submit}. */
@@ -149,25 +150,18 @@ export class Chat implements Desk, Work {
     this.pump();
   }
 
-  /** Forgets the conversation. Turns end; nothing of them is written any more. */
-  clear(origin: Origin): void {
-    const open = openTurns(this.host);
-    const active = this.#active;
-    this.commit(() => {
-      this.transcript.clear();
-      deleteAllTurns(this.host, this.host.clock.now());
-      deleteAllChunks(this.host);
-      deleteAllApprovals(this.host);
-      deleteChatContext(this.host);
-      this.hooks.cleared?.();
-    });
+  /** Forgets a conversation. Its turns end; nothing of them is written any more. */
+  clear(origin: Origin, session = this.session): void {
+    const open = openTurns(this.host).filter((turn) => turn.session === session);
+    const active = this.#active?.row.session === session ? this.#active : undefined;
+    this.commit(() => forgetSession(this, session));
     if (active !== undefined) {
       active.dropped = true;
       active.log.close();
       active.abort.abort(stopReason());
     }
     // First: a clear makes the public hook forget ends of turns that it has heard of but not passed on.
-    this.output.cleared(origin);
+    this.output.cleared(session, origin);
     for (const turn of open) {
       if (turn.seq === active?.row.seq) continue;
       this.output.skipped(turn, this.origins.get(turn.id), true);
@@ -179,9 +173,7 @@ export class Chat implements Desk, Work {
   settled(requestId: string): Promise<Outcome> {
     const turn = readTurn(this.host, requestId);
     if (turn !== undefined && isOpen(turn)) return this.#waiters.forTurn(requestId);
-    const status =
-      turn?.status === "completed" || turn?.status === "error" || turn?.status === "aborted" ? turn.status : "skipped";
-    return Promise.resolve({ status, error: turn?.error ?? undefined });
+    return Promise.resolve({ status: endOf(turn), error: turn?.error ?? undefined });
   }
 
   /** Resolves with true when no turn runs or is about to, with false after `timeout` milliseconds. */
@@ -193,7 +185,7 @@ export class Chat implements Desk, Work {
     try {
       return this.host.tx(work, level);
     } catch (thrown) {
-      this.transcript.reload();
+      this.transcripts.reload();
       throw thrown;
     }
   }
@@ -221,7 +213,7 @@ export class Chat implements Desk, Work {
       }
       this.commit(() => {
         settleTurn(this.host, move.turn.seq, move.status, null, now);
-        if (move.turn.continuation === 1) dropApproved(this);
+        if (move.turn.continuation === 1) dropApproved(this, move.turn.session);
       });
       this.close(move.turn, move.status);
     }
@@ -269,7 +261,7 @@ export class Chat implements Desk, Work {
       else active.log.flush();
     } catch (thrown) {
       this.hooks.failed(thrown);
-      this.transcript.reload();
+      this.transcripts.reload();
       end = { status: "error", error: NOT_SAVED };
       if (!abandon(this, active, NOT_SAVED)) this.#pausedUntil = this.host.clock.now() + STORE_RETRY_MS;
     }
@@ -294,8 +286,9 @@ export class Chat implements Desk, Work {
   #tell(active: ActiveTurn, end: TurnEnd): void {
     this.#setRecovering(active.row, false);
     // What was cut was mended, and who stopped it reads no more of the stream.
-    const mended = end.status === "completed" ? undefined : this.transcript.get(active.builder.id);
-    if (mended !== undefined) this.output.messageUpdated(mended);
+    const { session } = active.row;
+    const mended = end.status === "completed" ? undefined : this.transcripts.of(session).get(active.builder.id);
+    if (mended !== undefined) this.output.messageUpdated(session, mended);
     this.output.ended(active.row, end, active.origin);
     this.#responded(active, end);
   }
@@ -305,12 +298,13 @@ export class Chat implements Desk, Work {
     let cut = false;
     try {
       const row = this.#prepare(found, () => (cut = true));
-      this.#active = new ActiveTurn(this.host, this.transcript, this.output, row, this.origins.get(row.id));
+      const transcript = this.transcripts.of(row.session);
+      this.#active = new ActiveTurn(this.host, transcript, this.output, row, this.origins.get(row.id));
     } catch (thrown) {
       this.hooks.failed(thrown);
       return undefined;
     }
-    if (cut) this.output.transcript();
+    if (cut) this.output.transcript(found.session);
     return this.#active;
   }
 
@@ -318,12 +312,12 @@ export class Chat implements Desk, Work {
   #prepare(found: TurnRow, cut: () => void): TurnRow {
     return this.commit(() => {
       if (found.status === "held") {
-        const context = readChatContext(this.host);
+        const context = readChatContext(this.host, found.session);
         releaseTurn(this.host, found.seq, context.body, context.clientTools);
       }
       if (found.attempts === 0) {
         if (takePlace(this, found)) cut();
-        if (found.continuation === 0) repairLast(this);
+        if (found.continuation === 0) repairLast(this, found.session);
         this.hooks.begun?.(readTurn(this.host, found.id) ?? found);
       }
       const row = readTurn(this.host, found.id) ?? found;
@@ -364,7 +358,7 @@ export class Chat implements Desk, Work {
       ...(output !== undefined && { output }),
     });
     if (active.dropped) return;
-    const message = this.transcript.get(active.builder.id);
+    const message = this.transcripts.of(row.session).get(active.builder.id);
     const result = {
       requestId: row.id,
       status: end.status,
@@ -393,6 +387,12 @@ export class Chat implements Desk, Work {
     this.origins.delete(id);
     this.#waiters.ended(id, end);
   }
+}
+
+/** How a turn ended that is not open; one that is forgotten was passed over, as far as anybody can say. */
+function endOf(turn: TurnRow | undefined): TurnOutcome {
+  const status = turn?.status;
+  return status === "completed" || status === "error" || status === "aborted" ? status : "skipped";
 }
 
 function stopReason(): PerdureError {

@@ -16,8 +16,9 @@ import { trimTranscript } from "./trim.ts";
  * @returns turns that became needless and ended with it.
  */
 export function finish(desk: Desk, active: ActiveTurn, end: TurnEnd): readonly TurnRow[] {
-  const { host, transcript } = desk;
+  const { host } = desk;
   const { row, builder } = active;
+  const transcript = desk.transcripts.of(row.session);
   if (active.dropped) return [];
   // A call that was cut short must not look as if it waited for the client to run it.
   active.close({
@@ -45,7 +46,7 @@ export function finish(desk: Desk, active: ActiveTurn, end: TurnEnd): readonly T
       }
     }
     desk.hooks.settled?.(message);
-    trimTranscript(desk);
+    trimTranscript(desk, row.session);
   });
   return needless;
 }
@@ -56,8 +57,9 @@ export function finish(desk: Desk, active: ActiveTurn, end: TurnEnd): readonly T
  * @returns false when nothing at all can be stored.
  */
 export function abandon(desk: Desk, active: ActiveTurn, error: string): boolean {
-  const { host, transcript } = desk;
+  const { host } = desk;
   const { row } = active;
+  const transcript = desk.transcripts.of(row.session);
   active.log.close();
   const settle = (keep: boolean) =>
     desk.commit(() => {

@@ -1,18 +1,46 @@
-import { withoutSteered } from "../message/steered.ts";
 import type { UIMessage } from "../message/types.ts";
 import type { Desk } from "./desk.ts";
+import { waitingMessages } from "./place.ts";
+
+type Reading = Pick<Desk, "host" | "transcript" | "running">;
 
 /**
- * The conversation that a turn answers, as it is stored: without what waits for a turn of its own, without what was
- * taken into an answer, and without what the running turn itself has added.
+ * The conversation as the app and the model see it, from the newest message up: an answer that has only begun is not in
+ * it, and while a turn runs, neither is what waits for a turn of its own. Stop as soon as you have enough: the way may be
+ * long.
  */
-export function historyOf(desk: Pick<Desk, "messages" | "running">): readonly UIMessage[] {
+export function* visibleUp({ host, transcript, running }: Reading): Generator<UIMessage> {
+  if (running === undefined || running.dropped) {
+    for (const { message } of transcript.up()) yield message;
+    return;
+  }
+  const { id } = running.builder;
+  const waiting = waitingMessages(host, running.row, () => transcript.unanswered(id));
+  for (const entry of transcript.up()) {
+    if (waiting.has(entry.id) || (entry.id === id && running.empty)) continue;
+    yield entry.id === id ? running.message : entry.message;
+  }
+}
+
+/**
+ * The conversation that a turn answers, as it is stored, from the newest message up: without what waits for a turn of
+ * its own, without what was taken into an answer, and without what the running turn itself has added.
+ */
+export function* historyUp(desk: Reading): Generator<UIMessage> {
   const { running } = desk;
-  const list = withoutSteered(desk.messages);
-  if (running === undefined || running.dropped) return list;
-  const { id, inherited } = running.builder;
-  if (inherited === 0) return list.filter((message) => message.id !== id);
-  return list.map((message) =>
-    message.id === id ? { ...message, parts: running.message.parts.slice(0, inherited) } : message,
-  );
+  // The answer that took a message in stands behind it.
+  const taken = new Set<string>();
+  for (const message of visibleUp(desk)) {
+    if (message.role === "user" && taken.has(message.id)) continue;
+    if (message.role === "assistant")
+      for (const part of message.parts) if (part.type === "steering-message") taken.add(part.id);
+    if (running === undefined || running.dropped || message.id !== running.builder.id) yield message;
+    else if (running.builder.inherited > 0)
+      yield { ...message, parts: running.message.parts.slice(0, running.builder.inherited) };
+  }
+}
+
+/** All of {@link historyUp}, oldest first. */
+export function historyOf(desk: Reading): readonly UIMessage[] {
+  return [...historyUp(desk)].reverse();
 }

@@ -73,10 +73,10 @@ export function editInbox(desk: Desk, requestId: string, content: string | reado
     desk.commit(() => editSubmission(desk.host, turn.id, JSON.stringify([...messages.slice(0, -1), parsed.message])));
     return "edited";
   }
-  const stored = desk.commit(() => desk.transcript.put(parsed.message));
+  const stored = desk.commit(() => desk.transcripts.of(turn.session).put(parsed.message));
   // Those who know only the end of the conversation would not hear of a change further up.
-  desk.output.messageUpdated(stored);
-  desk.output.transcript();
+  desk.output.messageUpdated(turn.session, stored);
+  desk.output.transcript(turn.session);
   return "edited";
 }
 
@@ -98,10 +98,11 @@ export function moveInbox(desk: Desk, requestId: string, before: string | null):
   desk.commit(() => {
     for (const [i, { turn, messages }] of moved.entries()) {
       placeTurn(desk.host, turn.seq, places[i] ?? turn.seq, claimed(turn, messages));
-      if (turn.trigger !== "submission") desk.transcript.moveToEnd(new Set(messages.map(({ id }) => id)));
+      if (turn.trigger !== "submission")
+        desk.transcripts.of(turn.session).moveToEnd(new Set(messages.map(({ id }) => id)));
     }
   });
-  desk.output.transcript();
+  for (const session of new Set(moved.map(({ turn }) => turn.session))) desk.output.transcript(session);
   desk.pump();
   return "moved";
 }
@@ -125,15 +126,16 @@ function firstAnswersFirst(list: readonly WaitingInput[]): WaitingInput[] {
 
 /** Takes an item back: its messages leave the conversation and its turn ends `skipped`. Everyone is told. */
 export function withdrawInbox(desk: Desk, requestId: string): Withdrawal {
-  const { host, transcript } = desk;
+  const { host } = desk;
   const found = find(desk, requestId);
   if (typeof found === "string") return { kind: found };
   const { turn, messages } = found;
+  const transcript = desk.transcripts.of(turn.session);
   desk.commit(() => {
     if (turn.trigger !== "submission") for (const { id } of messages) transcript.remove(id);
     settleTurn(host, turn.seq, "skipped", null, host.clock.now());
   });
-  desk.output.transcript();
+  desk.output.transcript(turn.session);
   desk.close(turn, "skipped");
   // It may have held up others.
   desk.pump();

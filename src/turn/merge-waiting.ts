@@ -16,8 +16,7 @@ export function mergeWaiting(
   if (newest === undefined) return;
   const asked = new Set([...waiting.flatMap(messageIdsOf), ...added.map((message) => message.id)]);
   for (const id of others.flatMap(messageIdsOf)) asked.delete(id);
-  const list = transcript.list();
-  const open = list.slice(list.findLastIndex((message) => message.role === "assistant") + 1);
+  const open = transcript.unanswered().flatMap((id) => transcript.get(id) ?? []);
   const earlier = open.filter((message) => asked.has(message.id) && message.id !== newest.id);
   if (earlier.length === 0) return;
   for (const { id } of earlier) transcript.remove(id);

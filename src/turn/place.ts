@@ -1,9 +1,11 @@
 import { isSteered } from "../message/steered.ts";
 import type { Sql } from "../port.ts";
+import type { Transcript } from "../session/transcript.ts";
 import { begunTurns, nameAnswer, type TurnRow, turnsBehind } from "../store/turn.ts";
 import { deleteOtherChunks } from "../store/stream.ts";
 import type { Desk } from "./desk.ts";
 import { putMessages } from "./put-messages.ts";
+import { setAside } from "./set-aside.ts";
 import { trimTranscript } from "./trim.ts";
 import { submittedMessages } from "./waiting-input.ts";
 
@@ -22,26 +24,28 @@ import { submittedMessages } from "./waiting-input.ts";
  */
 export function waitingMessages(db: Sql, current: TurnRow, unanswered: () => readonly string[]): Set<string> {
   const ids = new Set<string>();
-  for (const turn of turnsBehind(db, current.seq)) {
+  for (const turn of turnsBehind(db, current)) {
     // What is regenerated, or was edited, has its place already.
     if (turn.trigger !== "regenerate") for (const id of messageIdsOf(turn)) ids.add(id);
   }
   if (ids.size === 0) return ids;
   // A request names every message before it that had no answer when it was sent. Those of turns that have begun had
   // their turn, whatever became of it; and what stands before the turn's own message is what it was sent into.
-  for (const turn of [current, ...begunTurns(db)]) for (const id of messageIdsOf(turn)) ids.delete(id);
+  for (const turn of [current, ...begunTurns(db, current.session)]) for (const id of messageIdsOf(turn)) ids.delete(id);
   const list = unanswered();
   const own = new Set(messageIdsOf(current));
   return new Set(list.slice(list.findLastIndex((id) => own.has(id)) + 1).filter((id) => ids.has(id)));
 }
 
 /**
- * Makes the conversation ready for the first attempt of a turn: what it brings along comes, what it replaces goes, and
+ * Makes the conversation ready for the first attempt of a turn: what it brings along comes, what it replaces stands aside,
+ * and
  * what it goes on with is named, so that every later attempt means the same. In the caller's transaction.
  * @returns whether the conversation changed.
  */
 export function takePlace(desk: Desk, turn: TurnRow): boolean {
-  const { host, transcript } = desk;
+  const { host } = desk;
+  const transcript = desk.transcripts.of(turn.session);
   deleteOtherChunks(host, turn.seq);
   if (turn.continuation === 1) {
     const base = transcript.lastAnswer();
@@ -52,30 +56,29 @@ export function takePlace(desk: Desk, turn: TurnRow): boolean {
     const waiting = waitingMessages(host, turn, () => transcript.unanswered());
     putMessages(transcript, submittedMessages(host, turn.id));
     transcript.moveToEnd(waiting);
-    trimTranscript(desk);
+    trimTranscript(desk, turn.session);
     return true;
   }
   if (turn.trigger !== "regenerate") return false;
   // An answer that was still being written when this was asked for.
   const asked = messageIdsOf(turn).at(-1);
   const after = asked === undefined ? [] : transcript.idsAfter(asked);
-  const next = after.findIndex((id) => transcript.role(id) !== "assistant" && !wasTaken(desk, id));
+  const next = after.findIndex((id) => transcript.role(id) !== "assistant" && !wasTaken(transcript, id));
   const behind = next === -1 ? after : after.slice(0, next);
   const stale = behind.filter((id) => transcript.role(id) === "assistant");
-  for (const id of stale) transcript.remove(id);
+  setAside(desk, turn.session, stale);
   return stale.length > 0;
 }
 
 /** Whether an answer took this message in: then it stands between that one and its question. */
-function wasTaken({ transcript }: Pick<Desk, "transcript">, id: string): boolean {
+function wasTaken(transcript: Transcript, id: string): boolean {
   const message = transcript.get(id);
   return message !== undefined && isSteered(message);
 }
 
 /** Puts an answer that was just named in front of everything that waits. */
-export function passWaiting(desk: Pick<Desk, "host" | "transcript">, current: TurnRow, answerId: string): void {
-  const { host, transcript } = desk;
-  transcript.moveToEnd(waitingMessages(host, current, () => transcript.unanswered(answerId)));
+export function passWaiting(db: Sql, transcript: Transcript, current: TurnRow, answerId: string): void {
+  transcript.moveToEnd(waitingMessages(db, current, () => transcript.unanswered(answerId)));
 }
 
 /**

@@ -103,6 +103,7 @@ function waitsForAnswer({ leftAt, message }: ActiveTurn): boolean {
 
 function describe(desk: Desk, active: ActiveTurn, maxAttempts: number): ChatRecoveryContext {
   const { row, builder } = active;
+  const transcript = desk.transcripts.of(row.session);
   const parts = builder.parts.slice(builder.inherited) as UIMessage["parts"];
   return {
     requestId: row.id,
@@ -114,6 +115,8 @@ function describe(desk: Desk, active: ActiveTurn, maxAttempts: number): ChatReco
     partialParts: parts,
     ageMs: desk.host.clock.now() - (row.startedAt ?? row.createdAt),
     body: row.body === null ? undefined : (JSON.parse(row.body) as Record<string, unknown>),
-    messages: desk.transcript.list(builder.id),
+    get messages() {
+      return transcript.list(builder.id);
+    },
   };
 }

@@ -6,31 +6,31 @@ import type { Desk } from "./desk.ts";
  * Gives the calls of the last answer an end that nobody will answer any more, because a new message was sent instead:
  * the provider would refuse the conversation with them. Everyone is told.
  */
-export function repairLast(desk: Desk): void {
-  const last = desk.transcript.lastAnswer();
-  if (last !== undefined) replace(desk, last, repairMessage(last, optionsOf(desk)));
+export function repairLast(desk: Desk, session: string): void {
+  const last = desk.transcripts.of(session).lastAnswer();
+  if (last !== undefined) replace(desk, session, last, repairMessage(last, optionsOf(desk)));
 }
 
 /** Gives calls of the last answer that were approved an end: the turn that was to run them has ended before it began. */
-export function dropApproved(desk: Desk): void {
-  const last = desk.transcript.lastAnswer();
+export function dropApproved(desk: Desk, session: string): void {
+  const last = desk.transcripts.of(session).lastAnswer();
   if (last?.parts.some(isApproved) !== true) return;
   const options = optionsOf(desk);
   const end = (part: Part) => (isApproved(part) ? repairMessage({ ...last, parts: [part] }, options).parts : [part]);
-  replace(desk, last, { ...last, parts: last.parts.flatMap(end) });
+  replace(desk, session, last, { ...last, parts: last.parts.flatMap(end) });
 }
 
 function isApproved(part: Part): boolean {
   return isToolPart(part) && part.state === "approval-responded";
 }
 
-function replace(desk: Desk, last: UIMessage, repaired: UIMessage): void {
+function replace(desk: Desk, session: string, last: UIMessage, repaired: UIMessage): void {
   if (repaired === last) return;
   desk.commit(() => {
-    desk.transcript.put(repaired);
+    desk.transcripts.of(session).put(repaired);
     desk.hooks.settled?.(repaired);
   });
-  desk.output.messageUpdated(repaired);
+  desk.output.messageUpdated(session, repaired);
 }
 
 function optionsOf({ hooks }: Desk): RepairOptions {

@@ -1,6 +1,6 @@
 import type { UIMessage } from "../message/types.ts";
 import { newId } from "../id.ts";
-import { readChatContext, writeChatContext } from "../store/chat-context.ts";
+import { readChatContext, writeChatContext } from "../store/session.ts";
 import { insertTurn, trimTurns, type TurnRow } from "../store/turn.ts";
 import type { Origin } from "./chat-types.ts";
 import { type Desk, KEPT_TURNS } from "./desk.ts";
@@ -8,16 +8,28 @@ import { putMessages } from "./put-messages.ts";
 import { forgetFailed, trailingUserIds } from "./submit.ts";
 import { trimTranscript } from "./trim.ts";
 
+/** Where messages go that come without a turn. */
+export interface PersistOptions {
+  /** The client that they come from. */
+  readonly origin?: Origin;
+  /** Default: that of the turn that runs, or of all who name none. */
+  readonly session?: string;
+}
+
 /** Merges messages of server code into the conversation, without a turn. */
-export function persist(desk: Desk, messages: readonly UIMessage[], origin?: Origin): void {
+export function persist(
+  desk: Desk,
+  messages: readonly UIMessage[],
+  { origin, session = desk.session }: PersistOptions = {},
+): void {
   const changed = desk.commit(() => {
-    const put = putMessages(desk.transcript, messages);
-    trimTranscript(desk);
+    const put = putMessages(desk.transcripts.of(session), messages);
+    trimTranscript(desk, session);
     return put;
   });
   // Those who know only the end of the conversation would not hear of a change further up.
-  if (origin === undefined) for (const message of changed) desk.output.messageUpdated(message);
-  desk.output.transcript(origin);
+  if (origin === undefined) for (const message of changed) desk.output.messageUpdated(session, message);
+  desk.output.transcript(session, origin);
 }
 
 /** What else belongs to a turn that server code asks for. */
@@ -26,19 +38,22 @@ export interface SaveOptions {
   readonly named?: (id: string) => void;
   /** Runs in the transaction that accepts the turn. */
   readonly also?: (turn: TurnRow) => void;
+  /** Default: that of the turn that runs, or of all who name none. */
+  readonly session?: string;
 }
 
 /** Merges messages of server code and asks for a turn that answers them. @returns the turn's id; it is committed. */
-export function save(desk: Desk, messages: readonly UIMessage[], { named, also }: SaveOptions = {}): string {
+export function save(desk: Desk, messages: readonly UIMessage[], options: SaveOptions = {}): string {
+  const { named, also, session = desk.session } = options;
   const id = newId("srv");
   named?.(id);
   desk.commit(() => {
-    putMessages(desk.transcript, messages);
-    const turn = insert(desk, id, trailingUserIds(messages), 0);
+    putMessages(desk.transcripts.of(session), messages);
+    const turn = insert(desk, session, id, trailingUserIds(messages), 0);
     also?.(turn);
-    trimTranscript(desk);
+    trimTranscript(desk, session);
   });
-  desk.output.transcript();
+  desk.output.transcript(session);
   desk.pump();
   return id;
 }
@@ -49,20 +64,24 @@ export function continueLast(
   body?: Record<string, unknown>,
   named?: (id: string) => void,
 ): string | undefined {
+  const { session } = desk;
   if (desk.transcript.last()?.role !== "assistant") return undefined;
   const id = newId("srv");
   named?.(id);
   desk.commit(() => {
-    if (body !== undefined) writeChatContext(desk.host, { ...readChatContext(desk.host), body: JSON.stringify(body) });
-    insert(desk, id, [], 1);
+    if (body !== undefined) {
+      const context = { ...readChatContext(desk.host, session), body: JSON.stringify(body) };
+      writeChatContext(desk.host, session, context, desk.host.clock.now());
+    }
+    insert(desk, session, id, [], 1);
   });
   desk.pump();
   return id;
 }
 
-function insert(desk: Desk, id: string, messageIds: readonly string[], continuation: 0 | 1): TurnRow {
+function insert(desk: Desk, session: string, id: string, messageIds: readonly string[], continuation: 0 | 1): TurnRow {
   const now = desk.host.clock.now();
-  forgetFailed(desk);
+  forgetFailed(desk, session);
   const turn = insertTurn(desk.host, {
     id,
     status: "accepted",
@@ -71,7 +90,8 @@ function insert(desk: Desk, id: string, messageIds: readonly string[], continuat
     messageIds: JSON.stringify(messageIds),
     notBefore: now,
     createdAt: now,
-    ...readChatContext(desk.host),
+    session,
+    ...readChatContext(desk.host, session),
   });
   trimTurns(desk.host, KEPT_TURNS);
   return turn;

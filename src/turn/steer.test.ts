@@ -221,7 +221,7 @@ test("a turn that fails after it took something is still the newest, for whoever
   boundary(desk.chat);
   stage.push({ type: "error", errorText: "no model" });
   await desk.chat.idle();
-  expect(newestTurn(desk.host)).toMatchObject({ id: "r-u1", status: "error" });
+  expect(newestTurn(desk.host, "main")).toMatchObject({ id: "r-u1", status: "error" });
 });
 
 // Both orders of each race with the step boundary.

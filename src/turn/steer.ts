@@ -37,10 +37,15 @@ type SteeringChunk = Extract<UIMessageChunk, { type: "steering-message" }>;
 /** Messages that wait to be taken, in their order. One query when there are none, so ask at every step. */
 export function waitingSteers(desk: Desk): readonly Steer[] {
   const { running } = desk;
-  if (running === undefined || running.dropped || steeringTurns(desk.host).length === 0) return [];
+  if (running === undefined || running.dropped || steeringTurns(desk.host, running.row.session).length === 0) return [];
   return waitingInput(desk).flatMap(({ turn, messages }) => {
     // What the model could not be shown as part of an answer has a turn of its own. All of a turn is taken, or nothing.
-    if (turn.steer === 0 || messages.some((message) => contentOf(message).length === 0)) return [];
+    if (
+      turn.steer === 0 ||
+      turn.session !== running.row.session ||
+      messages.some((message) => contentOf(message).length === 0)
+    )
+      return [];
     return messages.map((message) => ({ turn, message }));
   });
 }
@@ -79,8 +84,8 @@ export function closeSteers(desk: Desk, turns: readonly TurnRow[]): void {
     const row = readTurn(desk.host, id);
     if (row === undefined || row.receipt === null) continue;
     for (const messageId of JSON.parse(row.messageIds) as string[]) {
-      const stored = desk.transcript.get(messageId);
-      if (stored !== undefined) desk.output.messageUpdated(stored);
+      const stored = desk.transcripts.of(row.session).get(messageId);
+      if (stored !== undefined) desk.output.messageUpdated(row.session, stored);
     }
     desk.close(row, "completed");
   }

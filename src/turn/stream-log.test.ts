@@ -135,7 +135,7 @@ test("what is given to flush is part of the same commit", async () => {
   const { log } = open(probe);
   const before = probe.commits();
   log.append("1", KEPT);
-  log.flush("sync", () => probe.host.sql("INSERT INTO perdure_chat (id, body) VALUES (1, 'x')"));
+  log.flush("sync", () => probe.host.sql("INSERT INTO perdure_cell (key, value) VALUES ('k', 'x')"));
   expect(probe.commits() - before).toBe(1);
   expect(log.read()).toEqual(["1"]);
 });
@@ -209,11 +209,11 @@ test("after its end a log takes and hands on nothing more", async () => {
   log.append("1", KEPT);
   log.close();
   log.append("2", KEPT);
-  log.flush("sync", () => probe.host.sql("INSERT INTO perdure_chat (id, body) VALUES (1, 'x')"));
+  log.flush("sync", () => probe.host.sql("INSERT INTO perdure_cell (key, value) VALUES ('k', 'x')"));
   await probe.clock.advance(1_000);
   expect(out).toEqual([]);
   expect(rowCount(probe)).toBe(0);
-  expect(probe.host.sql("SELECT 1 FROM perdure_chat")).toEqual([]);
+  expect(probe.host.sql("SELECT 1 FROM perdure_cell")).toEqual([]);
 });
 
 test("logs of different turns do not mix", async () => {

@@ -3,7 +3,7 @@ import { newId } from "../id.ts";
 import { sameJson, tryParseJson } from "../message/json.ts";
 import type { UIMessage } from "../message/types.ts";
 import { MAX_ID_LENGTH, parseMessage, parseMessages } from "../message/validate.ts";
-import { readChatContext } from "../store/chat-context.ts";
+import { readChatContext } from "../store/session.ts";
 import {
   deleteSubmissionRow,
   deleteSubmissionRows,
@@ -29,6 +29,8 @@ export interface SubmitOptions {
   readonly submissionId?: string;
   /** JSON that is kept with the submission, for whoever looks at it later. */
   readonly metadata?: unknown;
+  /** The conversation that it is for. Default: that of the turn that runs, or of all who name none. */
+  readonly session?: string;
 }
 
 /** What submitting says. */
@@ -86,6 +88,7 @@ export function acceptMessages(desk: Desk, messages: readonly UIMessage[], optio
     return toResult(known, false);
   }
   const now = host.clock.now();
+  const { session = desk.session } = options;
   const row = {
     id: submissionId ?? newId("sub"),
     idempotencyKey: idempotencyKey ?? null,
@@ -95,7 +98,7 @@ export function acceptMessages(desk: Desk, messages: readonly UIMessage[], optio
     createdAt: now,
   };
   desk.commit(() => {
-    forgetFailed(desk);
+    forgetFailed(desk, session);
     insertSubmission(host, row);
     insertTurn(host, {
       id: row.turnId,
@@ -105,7 +108,8 @@ export function acceptMessages(desk: Desk, messages: readonly UIMessage[], optio
       messageIds: JSON.stringify(trailingUserIds(messages)),
       notBefore: now,
       createdAt: now,
-      ...readChatContext(host),
+      session,
+      ...readChatContext(host, session),
     });
     trimTurns(host, KEPT_TURNS);
   });

@@ -1,9 +1,10 @@
-import { reconcile } from "../message/reconcile.ts";
+import { reconcile, type StoredMessages } from "../message/reconcile.ts";
 import { isRecord } from "../message/json.ts";
 import { withoutReserved } from "../message/steered.ts";
-import type { UIMessage } from "../message/types.ts";
+import type { Role, UIMessage } from "../message/types.ts";
 import { parseUserMessage } from "../message/validate.ts";
-import { writeChatContext } from "../store/chat-context.ts";
+import { writeChatContext } from "../store/session.ts";
+import type { Transcript } from "../session/transcript.ts";
 import { deleteChunks } from "../store/stream.ts";
 import {
   begunTurns,
@@ -25,6 +26,7 @@ import { type Desk, KEPT_TURNS } from "./desk.ts";
 import { mergeWaiting } from "./merge-waiting.ts";
 import { admitMessage } from "./overlap.ts";
 import { orphanedTurns } from "./place.ts";
+import { setAside } from "./set-aside.ts";
 import { trimTranscript } from "./trim.ts";
 
 /** A client's request for a turn. */
@@ -35,6 +37,8 @@ export interface ChatRequest {
   readonly trigger: "submit" | "regenerate";
   readonly body: Record<string, unknown> | undefined;
   readonly clientTools: readonly ClientTool[] | undefined;
+  /** The conversation that it is for. Default: that of all who name none. */
+  readonly session?: string;
 }
 
 /**
@@ -44,15 +48,19 @@ export interface ChatRequest {
  * @returns the reason when the request is not understood; nothing has changed then.
  */
 export function submit(desk: Desk, request: ChatRequest, origin: Origin): string | undefined {
-  const { host, output, transcript } = desk;
+  const { host, output } = desk;
+  const { session = desk.transcripts.current } = request;
+  const transcript = desk.transcripts.of(session);
   const known = readTurn(host, request.id);
   if (known !== undefined) {
     if (!isOpen(known)) output.repeated(known, origin);
     return undefined;
   }
-  const read = readMessages(desk, request.messages);
+  const roles = rolesOf(transcript, request.messages);
+  const read = readMessages(roles, request.messages);
   if (typeof read === "string") return read;
-  const open = openTurns(host);
+  const open = openTurns(host).filter((turn) => turn.session === session);
+  const running = desk.running?.row.session === session ? desk.running : undefined;
   const now = host.clock.now();
   const policy = request.trigger === "submit" ? desk.hooks.settings().concurrency : "queue";
   const admission = admitMessage(policy, open, now);
@@ -61,9 +69,14 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
     return undefined;
   }
 
-  const change = reconcile(transcript, read, {
+  const stored: StoredMessages = {
+    role: (id) => roles.get(id),
+    get: (id) => transcript.get(id),
+    idsAfter: (id) => transcript.idsAfter(id),
+  };
+  const change = reconcile(stored, read, {
     trigger: request.trigger === "regenerate" ? "regenerate-message" : "submit-message",
-    inFlightId: desk.running?.continuation === false ? desk.running.builder.id : undefined,
+    inFlightId: running?.continuation === false ? running.builder.id : undefined,
     compare: "last",
     wasStored: (id) => isNamed(host, id),
     asStored: (message) => transcript.clean(message),
@@ -78,24 +91,24 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
   // What waits for its first answer has none yet that could be replaced.
   const replaces = asksAgain && superseded.every(({ trigger }) => trigger === "regenerate");
   // The conversation is cut before what is being answered: nobody wants that answer any more.
-  const moot = desk.running !== undefined && isCut(desk.running, change.remove) ? desk.running.row : undefined;
+  const moot = running !== undefined && isCut(running, change.remove) ? running.row : undefined;
   const goesOn =
     request.trigger === "submit" &&
     change.add.length + change.update.length + change.remove.length === 0 &&
     last?.role === "assistant";
   desk.commit(() => {
-    forgetFailed(desk);
-    for (const id of change.remove) transcript.remove(id);
-    for (const message of change.update) transcript.put(message);
+    forgetFailed(desk, session);
+    setAside(desk, session, change.remove);
+    for (const message of change.update) transcript.edit(message);
     for (const message of change.add) transcript.put(message);
     if (admission.merge) {
-      const others = [...open.filter((turn) => !skip.has(turn)), ...begunTurns(host)];
+      const others = [...open.filter((turn) => !skip.has(turn)), ...begunTurns(host, session)];
       mergeWaiting(transcript, admission.skip, change.add, others);
     }
     for (const turn of skip) settleTurn(host, turn.seq, "skipped", null, now);
     if (moot !== undefined) cancelTurn(host, moot.seq);
     const context = { body: toJson(request.body), clientTools: toJson(request.clientTools) };
-    writeChatContext(host, context);
+    writeChatContext(host, session, context, now);
     insertTurn(host, {
       id: request.id,
       status: "accepted",
@@ -104,11 +117,12 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
       messageIds: JSON.stringify(request.trigger === "regenerate" ? questionOf(read) : trailingUserIds(read)),
       notBefore: admission.notBefore,
       createdAt: now,
+      session,
       // An edit, or a wish to go on, is about the conversation as it was: no answer can take it in.
       steer: admission.steer && change.add.length > 0 ? 1 : 0,
       ...context,
     });
-    trimTranscript(desk);
+    trimTranscript(desk, session);
     trimTurns(host, KEPT_TURNS);
   });
   for (const turn of skip) {
@@ -116,7 +130,7 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
     desk.origins.delete(turn.id);
   }
   desk.origins.set(request.id, origin);
-  output.accepted(origin);
+  output.accepted(session, origin);
   if (moot !== undefined) desk.cancel(moot.id);
   else desk.pump();
   return undefined;
@@ -129,8 +143,8 @@ function isCut({ row, builder }: ActiveTurn, removed: readonly string[]): boolea
 }
 
 /** A new request ends the time in which a failed one can be looked at again. */
-export function forgetFailed(desk: Desk): void {
-  const newest = newestTurn(desk.host);
+export function forgetFailed(desk: Desk, session: string): void {
+  const newest = newestTurn(desk.host, session);
   if (newest?.status === "error") deleteChunks(desk.host, newest.seq);
 }
 
@@ -154,7 +168,7 @@ export function trailingUserIds(messages: readonly UIMessage[]): string[] {
 
 /** Why the messages of a request cannot be taken, if so. Changes nothing. */
 export function checkMessages(desk: Desk, list: readonly unknown[]): string | undefined {
-  const read = readMessages(desk, list);
+  const read = readMessages(rolesOf(desk.transcript, list), list);
   return typeof read === "string" ? read : undefined;
 }
 
@@ -163,11 +177,11 @@ export function checkMessages(desk: Desk, list: readonly unknown[]): string | un
  * alone; only what is new, and the last one, which may be an edit, is checked. @returns the reason when it is not
  * acceptable.
  */
-function readMessages(desk: Desk, list: readonly unknown[]): UIMessage[] | string {
+function readMessages(roles: ReadonlyMap<string, Role>, list: readonly unknown[]): UIMessage[] | string {
   const messages: UIMessage[] = [];
   for (const [i, value] of list.entries()) {
     if (!isRecord(value) || typeof value.id !== "string") return `messages[${i}] has no id.`;
-    const known = desk.transcript.role(value.id);
+    const known = roles.get(value.id);
     if (known !== undefined && (known !== "user" || i < list.length - 1)) {
       messages.push({ id: value.id, role: known, parts: [] });
       continue;
@@ -182,6 +196,11 @@ function readMessages(desk: Desk, list: readonly unknown[]): UIMessage[] | strin
     messages.push(withoutReserved(parsed.message));
   }
   return messages;
+}
+
+/** Of those messages of a request that are stored. */
+function rolesOf(transcript: Transcript, list: readonly unknown[]): ReadonlyMap<string, Role> {
+  return transcript.roles(list.flatMap((value) => (isRecord(value) && typeof value.id === "string" ? value.id : [])));
 }
 
 function toJson(value: unknown): string | null {

@@ -11,7 +11,7 @@ import {
 import { isToolPart, type ToolPart, toolParts, type UIMessage, type UIMessageChunk } from "../message/types.ts";
 import { newId } from "../id.ts";
 import { expiredApprovals, settleApproval } from "../store/approval.ts";
-import { readChatContext, writeChatContext } from "../store/chat-context.ts";
+import { readChatContext, writeChatContext } from "../store/session.ts";
 import { insertTurn, openTurns, postponeTurn, type TurnRow } from "../store/turn.ts";
 import type { ClientTool } from "../wire/frames.ts";
 import type { Origin } from "./chat-types.ts";
@@ -29,6 +29,8 @@ export interface ToolAnswer {
     | { readonly kind: "approval"; readonly approved: boolean; readonly reason?: string };
   /** Who approved or denied it. Default: whoever the agent takes the client for. */
   readonly approver?: string;
+  /** The conversation that it is about. Default: that of the turn that runs, or of all who name none. */
+  readonly session?: string;
   /** The turn goes on by itself once all calls are answered. */
   readonly autoContinue: boolean;
   readonly clientTools?: readonly ClientTool[];
@@ -46,9 +48,14 @@ export function answerTool(desk: Desk, given: ToolAnswer, origin: Origin): boole
   if (live && running.abort.signal.aborted && !running.stalled) return false;
   const message = live ? answerLive(desk, given, origin) : answerStored(desk, given, origin);
   if (message === undefined) return false;
-  output.messageUpdated(message);
+  output.messageUpdated(live ? running.row.session : sessionOf(desk, given), message);
   desk.pump();
   return true;
+}
+
+/** Where the call is looked for. */
+function sessionOf(desk: Desk, { session }: ToolAnswer): string {
+  return session ?? desk.session;
 }
 
 /** Denies what nobody has approved in time. */
@@ -74,14 +81,16 @@ function answerLive(desk: Desk, given: ToolAnswer, origin: Origin): UIMessage | 
   if (!changed) return undefined;
   desk.commit(() => {
     active.note(toChunks(given, asked.approval));
-    settle(desk, given, origin);
+    settle(desk, active.row.session, given, origin);
   });
   return active.message;
 }
 
 function answerStored(desk: Desk, given: ToolAnswer, origin: Origin): UIMessage | undefined {
   const { toolCallId, answer } = given;
-  const stored = desk.transcript.withCall(toolCallId);
+  const session = sessionOf(desk, given);
+  const transcript = desk.transcripts.of(session);
+  const stored = transcript.withCall(toolCallId);
   if (stored === undefined) return undefined;
   const asked = toolParts(stored).findLast((part) => part.toolCallId === toolCallId);
   if (asked === undefined || !isAnswerable(desk, asked, stored.id, answer)) return undefined;
@@ -91,8 +100,8 @@ function answerStored(desk: Desk, given: ToolAnswer, origin: Origin): UIMessage 
       : applyToolApproval(stored, { toolCallId, approved: answer.approved, reason: answer.reason });
   if (!changed) return undefined;
   return desk.commit(() => {
-    const written = desk.transcript.put(message);
-    settle(desk, given, origin);
+    const written = transcript.put(message);
+    settle(desk, session, given, origin);
     return written;
   });
 }
@@ -102,7 +111,7 @@ function isAnswerable({ hooks }: Desk, part: ToolPart, messageId: string, { kind
 }
 
 /** What is stored beside the answer: new client tools, the end of its deadline, and the turn that is to follow. */
-function settle(desk: Desk, given: ToolAnswer, origin: Origin): void {
+function settle(desk: Desk, session: string, given: ToolAnswer, origin: Origin): void {
   const { host } = desk;
   settleApproval(host, given.toolCallId);
   const { toolCallId, answer, approver = desk.hooks.approver?.(origin) } = given;
@@ -115,10 +124,13 @@ function settle(desk: Desk, given: ToolAnswer, origin: Origin): void {
     });
   }
   if (given.clientTools !== undefined && given.clientTools.length > 0) {
-    writeChatContext(host, { ...readChatContext(host), clientTools: JSON.stringify(given.clientTools) });
+    const context = { ...readChatContext(host, session), clientTools: JSON.stringify(given.clientTools) };
+    writeChatContext(host, session, context, host.clock.now());
   }
   const notBefore = host.clock.now() + GATHER_MS;
-  const pending = openTurns(host).find((turn) => turn.continuation === 1 && turn.status === "held");
+  const pending = openTurns(host).find(
+    (turn) => turn.session === session && turn.continuation === 1 && turn.status === "held",
+  );
   if (pending !== undefined) {
     postponeTurn(host, pending.seq, notBefore);
     if (given.autoContinue) desk.origins.set(pending.id, origin);
@@ -136,6 +148,7 @@ function settle(desk: Desk, given: ToolAnswer, origin: Origin): void {
     clientTools: null,
     notBefore,
     createdAt: host.clock.now(),
+    session,
   });
   desk.origins.set(id, origin);
 }
@@ -144,7 +157,8 @@ function settle(desk: Desk, given: ToolAnswer, origin: Origin): void {
  * Whether a continuation may start. One that is held: when the calls of the last answer are all answered. The others:
  * unless something was said behind the last answer that no later turn answers, which is what is to be answered then.
  */
-export function holds({ host, transcript }: Desk, turn: TurnRow): "ready" | "waiting" | "moot" {
+export function holds({ host, transcripts }: Desk, turn: TurnRow): "ready" | "waiting" | "moot" {
+  const transcript = transcripts.of(turn.session);
   if (turn.status !== "held") {
     const unanswered = transcript.unanswered();
     const waiting = waitingMessages(host, turn, () => unanswered);
@@ -165,7 +179,9 @@ export function needlessContinuations(desk: Desk, turn: TurnRow, message: UIMess
   const step = message.parts.slice(message.parts.findLastIndex((part) => part.type === "step-start") + 1);
   const spoke = step.some((part) => part.type === "text" && part.text !== "");
   if (!spoke || step.some(isToolPart) || batchState(message).waiting > 0) return [];
-  return openTurns(desk.host).filter((open) => open.status === "held" && open.seq > turn.seq);
+  return openTurns(desk.host).filter(
+    (open) => open.session === turn.session && open.status === "held" && open.seq > turn.seq,
+  );
 }
 
 /** The answer as chunks of the stream that it falls into, so that the log alone tells the whole answer. */

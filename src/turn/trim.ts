@@ -2,11 +2,11 @@ import { openTurns } from "../store/turn.ts";
 import type { Desk } from "./desk.ts";
 
 /**
- * Deletes the oldest messages beyond the app's limit, in the caller's transaction. What waits for its answer and the
+ * Deletes the oldest messages of a session beyond the app's limit, in the caller's transaction. What waits for its answer and the
  * answer under way stay as long as they are needed: without them a turn would answer something else, or nothing.
  */
-export function trimTranscript({ host, transcript, running }: Desk): void {
-  transcript.trim(() => {
+export function trimTranscript({ host, transcripts, running }: Desk, session: string): void {
+  transcripts.of(session).trim(() => {
     const keep = new Set(openTurns(host).flatMap((turn) => JSON.parse(turn.messageIds) as string[]));
     if (running !== undefined && !running.dropped) keep.add(running.builder.id);
     return keep;

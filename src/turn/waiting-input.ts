@@ -20,10 +20,15 @@ export interface WaitingInput {
  */
 export function waitingInput({
   host,
-  transcript,
+  transcripts,
   running,
-}: Pick<Desk, "host" | "transcript" | "running">): WaitingInput[] {
-  const unanswered = new Set(transcript.unanswered(running?.builder.id));
+}: Pick<Desk, "host" | "transcripts" | "running">): WaitingInput[] {
+  const open = new Map<string, ReadonlySet<string>>();
+  const unanswered = (session: string) => {
+    const known = open.get(session) ?? new Set(transcripts.of(session).unanswered(running?.builder.id));
+    open.set(session, known);
+    return known;
+  };
   const claimed = new Set(running === undefined ? [] : idsOf(running.row));
   const waiting: WaitingInput[] = [];
   for (const turn of turnsNotSkipped(host)) {
@@ -33,7 +38,9 @@ export function waitingInput({
     if (turn.trigger === "submission") waiting.push({ turn, messages: submittedMessages(host, turn.id) });
     else if (turn.trigger === "regenerate") waiting.push({ turn, messages: [] });
     else {
-      const own = ids.flatMap((id) => (unanswered.has(id) ? (transcript.get(id) ?? []) : []));
+      const own = ids.flatMap((id) =>
+        unanswered(turn.session).has(id) ? (transcripts.of(turn.session).get(id) ?? []) : [],
+      );
       waiting.push({ turn, messages: own.filter((message) => !isSteered(message)) });
     }
   }

@@ -1,5 +1,11 @@
 import type { AgentToolEventFrame } from "./agent-tool-frames.ts";
 import type { JsonObject } from "./json.ts";
+import type {
+  SessionRequestFrame,
+  SessionResultFrame,
+  SessionsChangedFrame,
+  SessionStateFrame,
+} from "./session-frames.ts";
 
 /*
  * Every frame is one JSON object in one text frame. Names and fields are those of the public clients; a field
@@ -117,7 +123,8 @@ export type ClientFrame =
   | ResumeAckFrame
   | ToolResultFrame
   | ToolApprovalFrame
-  | OlderRequestFrame;
+  | OlderRequestFrame
+  | SessionRequestFrame;
 
 // ---- server to client
 
@@ -206,7 +213,14 @@ export interface TranscriptFrame {
   readonly connect?: true;
   /** Only for clients that want pages: these are the newest messages, and there are older ones. See `history.ts`. */
   readonly before?: number;
+  /** Only for them: where these messages stand among others in the same place, as `[index, count]` by id. */
+  readonly branches?: BranchPlaces;
+  /** Only for them, with `connect`: the session that it is. */
+  readonly session?: string;
 }
+
+/** Messages that are not the only ones of their place: which of how many, from 0. */
+export type BranchPlaces = { readonly [messageId: string]: readonly [index: number, count: number] };
 
 /** What was said before the message numbered `before`, oldest first; `next` asks for what was said before that. */
 export interface OlderFrame {
@@ -214,6 +228,7 @@ export interface OlderFrame {
   readonly before: number;
   readonly messages: readonly WireMessage[];
   readonly next?: number;
+  readonly branches?: BranchPlaces;
 }
 
 /** One message changed (a tool result or an approval came in). Never adds a message. */
@@ -262,6 +277,9 @@ export type ServerFrame =
   | ChatResponseFrame
   | TranscriptFrame
   | OlderFrame
+  | SessionResultFrame
+  | SessionStateFrame
+  | SessionsChangedFrame
   | ChatClearFrame
   | MessageUpdatedFrame
   | StreamResumingFrame

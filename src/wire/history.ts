@@ -23,6 +23,15 @@ export const PAGE_MESSAGES = 40;
 /** How many messages are told after a change, to a client that has the rest. */
 export const TAIL_MESSAGES = 10;
 
+/** The parameter of a socket's URL that names the session; without it, it is in whichever is the current one. */
+export const SESSION_PARAM = "_session";
+
+/** The session that the client with this URL asks for. */
+export function sessionIn(uri: string): string | undefined {
+  if (!uri.includes(`${SESSION_PARAM}=`)) return undefined;
+  return new URL(uri, "ws://host").searchParams.get(SESSION_PARAM) || undefined;
+}
+
 /** Whether the client with this URL wants pages. */
 export function wantsPages(uri: string): boolean {
   return uri.includes(`${HISTORY_PARAM}=${HISTORY_PAGES}`);

@@ -2,6 +2,7 @@ import { type ChatBody, parseChatBody } from "./chat-body.ts";
 import { parseClientTools } from "./client-tools.ts";
 import type { ClientTool } from "./frames.ts";
 import { isJsonObject, type JsonObject, readJson } from "./json.ts";
+import { type ParsedSessionFrame, parseSessionFrame } from "./session-frames.ts";
 
 /** The longest id, method or tool name that a client may send, in UTF-16 units. */
 export const MAX_ID_LENGTH = 256;
@@ -50,6 +51,7 @@ export type ParsedFrame =
       readonly autoContinue: boolean;
     }
   | { readonly kind: "chat-older"; readonly before: number }
+  | ParsedSessionFrame
   /** Not ours: hand the raw data to app code. `reason` is set when its `type` was ours and the rest was not. */
   | { readonly kind: "other"; readonly reason?: string }
   /** Must not reach app code either. The connection stays open. */
@@ -103,6 +105,8 @@ export function parseFrame(data: string | Uint8Array, limits: FrameLimits = {}):
       return Number.isSafeInteger(frame.before)
         ? { kind: "chat-older", before: frame.before as number }
         : malformed(frame, "before");
+    case "perdure_session":
+      return parseSessionFrame(frame, idLength) ?? malformed(frame, "id");
     default:
       return { kind: "other" };
   }

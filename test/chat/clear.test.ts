@@ -2,7 +2,13 @@ import { expect, test } from "vitest";
 import { CLEAR, NONE, RESPONSE, TRANSCRIPT, textIn, user } from "./client.ts";
 import { exchange, openChat, type TestChat } from "./harness.ts";
 
-const TABLES = ["perdure_message", "perdure_turn", "perdure_stream", "perdure_chat", "perdure_approval"];
+const TABLES = [
+  "perdure_message",
+  "perdure_turn",
+  "perdure_stream",
+  "perdure_session WHERE body IS NOT NULL",
+  "perdure_approval",
+];
 
 async function rowCounts(chat: TestChat): Promise<number[]> {
   const counts = await Promise.all(

@@ -25,6 +25,7 @@ export function turnRow(fields: Partial<TurnRow> = {}): TurnRow {
     steer: 0,
     receipt: null,
     position: null,
+    session: "main",
     ...fields,
   };
 }

@@ -45,7 +45,13 @@ export function factsOf(world: World): Facts {
     turns,
     turn: new Map(turns.map((turn) => [turn.id, turn])),
     messages: world
-      .rows<{ body: string }>("SELECT body FROM perdure_message ORDER BY seq")
+      .rows<{ body: string }>(
+        `WITH RECURSIVE path (at, depth) AS (
+           SELECT leaf, 0 FROM perdure_session WHERE id = 'main' AND leaf IS NOT NULL
+           UNION ALL
+           SELECT m.parent, depth + 1 FROM path JOIN perdure_message AS m ON m.seq = at WHERE m.parent IS NOT NULL
+         ) SELECT body FROM path JOIN perdure_message ON seq = at ORDER BY depth DESC`,
+      )
       .map(({ body }) => JSON.parse(body) as UIMessage),
     usage: world.rows<UsageFact>(
       `SELECT turn_id AS turn, turn_seq AS turnSeq, session, status, reserved_tokens AS reserved, tokens

@@ -1,5 +1,5 @@
 import type { LanguageModel, ModelMessage } from "ai";
-import { estimateTokens } from "../../context/estimate.ts";
+import { reservedTokens } from "../../context/estimate.ts";
 import { PerdureError } from "../../error.ts";
 import { newId } from "../../id.ts";
 import type { NewCall, OverBudget } from "../../session/ledger.ts";
@@ -95,7 +95,7 @@ function inputOf({ desk, turn }: StepRun, { begins, messages }: PlannedCall): nu
     role: "user",
     content: JSON.stringify(message.parts),
   }));
-  return estimateTokens([...messages, ...said], textOf(turn.instructions), turn.tools);
+  return reservedTokens([...messages, ...said], textOf(turn.instructions), turn.tools);
 }
 
 function outputOf({ turn }: StepRun): number {

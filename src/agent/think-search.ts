@@ -1,0 +1,32 @@
+import type { ToolSet } from "ai";
+import type { Sql } from "../port.ts";
+import type { SessionSearch } from "../session/search.ts";
+import { summarisedMessages } from "../store/compaction.ts";
+import { findOnPath } from "../store/search.ts";
+import { readSession } from "../store/session.ts";
+import { SESSION_SEARCH_TOOL, sessionSearchTool, type SessionSearchToolOptions } from "../tool/session-search.ts";
+
+/** How far back a summary is looked for. A conversation that is longer than this without one needs no tool for it. */
+const MAX_STEPS = 5_000;
+
+/**
+ * The tool by which the model looks up earlier messages: when the app asked for it, with what may be searched, or when a
+ * summary stands for some of them.
+ */
+export function searchTools(
+  db: Sql,
+  search: SessionSearch,
+  session: string,
+  asked: SessionSearchToolOptions["scope"],
+): ToolSet {
+  if (asked === undefined && !isSummarised(db, session)) return {};
+  const scope = asked ?? "session";
+  return { [SESSION_SEARCH_TOOL]: sessionSearchTool({ search, session: () => session, scope }) };
+}
+
+function isSummarised(db: Sql, session: string): boolean {
+  const summarised = summarisedMessages(db);
+  if (summarised.length === 0) return false;
+  const leaf = readSession(db, session)?.leaf ?? null;
+  return leaf !== null && findOnPath(db, leaf, summarised, MAX_STEPS).found.length > 0;
+}

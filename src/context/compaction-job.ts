@@ -1,0 +1,154 @@
+import type { UIMessage } from "../message/types.ts";
+import type { CompactionEnd, CompactionRow, CompactionTrigger } from "../store/compaction.ts";
+import { joinFiles, type LiveState, renderCarried, saidInto, touchedFiles, type TouchedFile } from "./carried.ts";
+import { type Cut, cutAt, findCut, tailBudget } from "./cut.ts";
+import { type Measure, measureAll } from "./measure.ts";
+import { project } from "./project.ts";
+import type { AskSummary, Summary } from "./summarise.ts";
+import type { ContextView } from "./view.ts";
+
+/** The model that summarises. */
+export interface Summariser {
+  /** `provider/modelId` */
+  readonly model: string;
+  /** The most that it can be sent, in tokens. */
+  readonly room: number;
+  readonly ask: AskSummary;
+  /** What the agent is told about itself. */
+  readonly instructions?: string | undefined;
+}
+
+/** What an app's own compaction says. `null`: leave it as it is. */
+export type OwnSummary = string | { readonly summary: string; readonly toMessageId?: string } | null | undefined;
+
+/**
+ * An app's own compaction. It gets the messages that are shown now, the summary so far first, and says what the model
+ * should read instead of the older ones: up to a message that it names, or up to where Perdure would cut. May be slow;
+ * what it throws is a compaction that failed.
+ */
+export type CompactFunction = (
+  messages: readonly UIMessage[],
+  context: { readonly focus: string | undefined; readonly signal: AbortSignal },
+) => OwnSummary | Promise<OwnSummary>;
+
+/** One compaction that is to be made. */
+export interface CompactionJob {
+  readonly session: string;
+  readonly trigger: CompactionTrigger;
+  /** The turn that it is for: its number, its id, and how many of its model calls are settled. */
+  readonly turn?: { readonly seq: number; readonly id: string; readonly step: number } | undefined;
+  /** The model call that was too long. */
+  readonly call?: string | undefined;
+  readonly focus?: string | undefined;
+  /** The last message is an answer that is still being written. */
+  readonly open: boolean;
+  /** What the model is shown now. Asked again before anything is committed. */
+  view(): ContextView;
+  readonly measure: Measure;
+  readonly summariser: Summariser;
+  readonly own?: CompactFunction | undefined;
+  live(): LiveState;
+  /** Outputs of this tool are never cleared. */
+  keepAlways(tool: string): boolean;
+  readonly signal: AbortSignal;
+}
+
+/** What came of it. `tried`: a row says so. */
+export type CompactionOutcome =
+  | { readonly ok: true; readonly row: CompactionRow }
+  | { readonly ok: false; readonly error: string; readonly tried: boolean };
+
+/** A summary that could be applied. */
+export interface DraftCompaction {
+  readonly kind: "summary" | "truncate";
+  readonly summary: string;
+  /** The newest message that it covers. */
+  readonly messageId: string;
+  /** How many of its parts; null: all. */
+  readonly parts: number | null;
+  readonly tokensBefore: number;
+  readonly tokensAfter: number;
+  /** Why it could not be applied as it is; undefined: it could. */
+  readonly problem: string | undefined;
+}
+
+/** A summary that waits to be published. */
+export interface Prepared {
+  readonly seq: number;
+  readonly job: CompactionJob;
+  readonly prior: number | null;
+  readonly at: number;
+  readonly parts: number | null;
+  readonly kind: "summary" | "truncate";
+  readonly text: string;
+}
+
+/** A compaction is kept only if the request is this much shorter with it. */
+export const MUST_SHRINK_TO = 0.8;
+
+/** How long a request with this view is. */
+export function sizeOf(view: ContextView, measure: Measure): number {
+  return measure.fixed + measureAll(project(view), measure);
+}
+
+/** Where the conversation is cut for a job. */
+export function cutFor({ measure, open }: CompactionJob, view: ContextView): Cut | undefined {
+  const tail = tailBudget(measure.usable, sizeOf(view, measure) - measure.fixed);
+  return findCut(view, measure, tail, open);
+}
+
+/** The cut behind a message that somebody named. */
+export function placeOf(view: ContextView, messageId: string): Cut | undefined {
+  const node = view.nodes.find(({ message }) => message.id === messageId);
+  return node && cutAt(view, node.last, null);
+}
+
+/** What was said, and up to which message, if that was said too. */
+export type Found = Summary & { readonly toMessageId?: string };
+
+/** Asks the app for a summary. @throws what it throws. */
+export async function askOwn(job: CompactionJob, compact: CompactFunction, view: ContextView): Promise<Found> {
+  const said = await compact(project(view), { focus: job.focus, signal: job.signal });
+  if (said === null || said === undefined) return { kind: "failed", error: "onCompaction left it as it is." };
+  if (typeof said === "string") return { kind: "summary", text: said.trim() };
+  const { summary, toMessageId } = said;
+  return { kind: "summary", text: summary.trim(), ...(toMessageId !== undefined && { toMessageId }) };
+}
+
+/** What would be stored, and why it must not be. */
+export function endOf(
+  job: CompactionJob,
+  view: ContextView,
+  cut: Cut,
+  { kind, text }: Pick<Prepared, "kind" | "text">,
+): { end: CompactionEnd; problem: string | undefined } {
+  const { measure } = job;
+  const prior = view.compaction;
+  const before = prior === undefined ? [] : (JSON.parse(prior.files) as TouchedFile[]);
+  const files = joinFiles(
+    before,
+    cut.covered.flatMap(({ parts }) => touchedFiles(parts)),
+  );
+  const split = cut.parts === null ? undefined : cut.covered.at(-1)?.node.message;
+  const said = split === undefined ? [] : saidInto(split, cut.parts ?? 0);
+  const carried = renderCarried({ ...job.live(), files, said });
+  const end: CompactionEnd = {
+    ...{ kind, at: cut.at, parts: cut.parts, summary: text, carried, calls: "[]", files: JSON.stringify(files) },
+    ...{ pins: JSON.stringify(cut.pins.map(({ seq }) => seq)), tokensAfter: null },
+  };
+  const row = { ...end, id: "cmp_00000000-0000-0000-0000-000000000000" } as CompactionRow;
+  const size = sizeOf({ compaction: row, pinned: cut.pins, nodes: cut.rest, cleared: view.cleared }, measure);
+  const tokensAfter = Math.round(size);
+  const old = sizeOf(view, measure);
+  const problem = problemOf(text, old, size, measure.usable);
+  return { end: { ...end, tokensAfter }, problem };
+}
+
+function problemOf(text: string, before: number, after: number, usable: number): string | undefined {
+  if (text === "") return "The summary is empty.";
+  if (after >= MUST_SHRINK_TO * before) {
+    return `It would not help: about ${Math.round(before)} tokens would become ${Math.round(after)}.`;
+  }
+  if (after > usable) return `It would not be enough: ${Math.round(after)} tokens are left, and ${usable} fit.`;
+  return undefined;
+}

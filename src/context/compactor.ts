@@ -1,0 +1,285 @@
+import { errorText, PerdureError } from "../error.ts";
+import { newId } from "../id.ts";
+import type { AgentHost } from "../port.ts";
+import {
+  type CompactionEnd,
+  type CompactionRow,
+  compactionsOfTurn,
+  type CompactionTrigger,
+  failCompaction,
+  failOpenCompactions,
+  finishCompaction,
+  readCompaction,
+  readCompactionAt,
+  startCompaction,
+  undoCompaction,
+} from "../store/compaction.ts";
+import {
+  askOwn,
+  type CompactionJob,
+  type CompactionOutcome,
+  cutFor,
+  type DraftCompaction,
+  endOf,
+  type Found,
+  placeOf,
+  type Prepared,
+  sizeOf,
+} from "./compaction-job.ts";
+import { type Cut, cutAt } from "./cut.ts";
+import type { Measure } from "./measure.ts";
+import { planPrune } from "./prune.ts";
+import { summarise } from "./summarise.ts";
+import { callKey, type ContextView } from "./view.ts";
+
+/** When clearing outputs makes this much room, there is no summary. */
+const PRUNE_IS_ENOUGH = 0.7;
+/** The length of a summary, in tokens and as a share of what a request may hold. */
+const MAX_SUMMARY_TOKENS = 2_500;
+const SUMMARY_SHARE = 0.08;
+const MIN_SUMMARY_TOKENS = 200;
+/** Why compactions have failed that nobody saw the end of. */
+export const CUT_OFF = "It was cut off: the process ended before it did.";
+const STOPPED = "It was stopped.";
+
+type Host = Pick<AgentHost, "sql" | "tx" | "clock" | "emit">;
+
+/** What is told of compactions, after it is stored. Must not throw. */
+export type CompactionTold = (row: CompactionRow) => void;
+
+/**
+ * Makes compactions: writes down that one is begun, gets a summary, and commits it only if the request becomes smaller
+ * and fits. Whatever else happens, the row says why, and the conversation is as it was.
+ */
+export class Compactor {
+  readonly #host: Host;
+  readonly #told: CompactionTold;
+
+  constructor(host: Host, told: CompactionTold = () => {}) {
+    this.#host = host;
+    this.#told = told;
+  }
+
+  /** At the start of a life: what an earlier one had begun has come to nothing. */
+  closeOpen(): void {
+    failOpenCompactions(this.#host, CUT_OFF, this.#host.clock.now());
+  }
+
+  /**
+   * Whether a turn may be compacted for this reason (again). One that failed is not tried again in the same turn; one
+   * that was done may be followed by another when the turn has come further since, `max` times in all.
+   */
+  allowed(turn: { readonly seq: number; readonly step: number }, trigger: CompactionTrigger, max: number): boolean {
+    const rows = compactionsOfTurn(this.#host, turn.seq).filter((row) => row.trigger === trigger);
+    const made = rows.filter(({ kind }) => kind !== "prune");
+    if (made.some(({ status, error }) => status === "failed" && error !== CUT_OFF)) return false;
+    return made.length < max && !rows.some(({ status, step }) => status === "done" && step === turn.step);
+  }
+
+  /** The whole procedure. Never throws. */
+  async run(job: CompactionJob): Promise<CompactionOutcome> {
+    const pruned = job.trigger === "manual" || job.own !== undefined ? undefined : this.prune(job, PRUNE_IS_ENOUGH);
+    if (pruned !== undefined) return { ok: true, row: pruned };
+    const prepared = await this.prepare(job);
+    return "seq" in prepared ? this.publish(prepared) : prepared;
+  }
+
+  /**
+   * Clears old outputs of tools, if that is worth it. @param enough how full the request may be afterwards, as a share.
+   * @returns the row; undefined when nothing was done.
+   */
+  prune(job: CompactionJob, enough = 1): CompactionRow | undefined {
+    const view = job.view();
+    const plan = planPrune(view, job.measure, (tool) => job.keepAlways(tool));
+    if (plan === undefined) return undefined;
+    const before = sizeOf(view, job.measure);
+    const cleared = new Set([...view.cleared, ...plan.calls.map(([seq, call]) => callKey(seq, call))]);
+    const after = sizeOf({ ...view, cleared }, job.measure);
+    if (after >= before || after > enough * job.measure.usable) return undefined;
+    const row = this.#host.tx(() => {
+      const seq = this.#start(job, { at: plan.at, parts: null }, before, view, "prune");
+      const nothing = { pins: "[]", files: "[]", summary: null, carried: null };
+      const end: CompactionEnd = {
+        ...{ ...nothing, kind: "prune", at: plan.at, parts: null },
+        ...{ calls: JSON.stringify(plan.calls), tokensAfter: Math.round(after) },
+      };
+      finishCompaction(this.#host, seq, end, this.#host.clock.now());
+      return readCompactionAt(this.#host, seq);
+    });
+    if (row !== undefined) this.#done(row, job);
+    return row;
+  }
+
+  /** Gets a summary, which counts only when it is published. Never throws. */
+  async prepare(job: CompactionJob): Promise<Prepared | Extract<CompactionOutcome, { ok: false }>> {
+    const view = job.view();
+    const before = sizeOf(view, job.measure);
+    const cut = cutFor(job, view);
+    if (cut === undefined) return this.#nothing(job, view, before);
+    const seq = this.#start(job, cut, before, view, "summary");
+    const row = readCompactionAt(this.#host, seq);
+    if (row !== undefined) this.#told(row);
+    try {
+      const summary = await this.#summary(job, view, cut);
+      job.signal.throwIfAborted();
+      if (summary.kind === "failed") return this.#fail(seq, job, summary.error);
+      const named = summary.toMessageId;
+      const place = named === undefined ? cut : placeOf(view, named);
+      if (place === undefined) {
+        return this.#fail(seq, job, `onCompaction named message ${named ?? ""}, which is not shown to the model.`);
+      }
+      const { at, parts } = place;
+      return { seq, job, prior: view.compaction?.seq ?? null, at, parts, kind: summary.kind, text: summary.text };
+    } catch (thrown) {
+      return this.#fail(seq, job, job.signal.aborted ? STOPPED : errorText(thrown));
+    }
+  }
+
+  /** Lets a summary count, if it still fits the conversation and makes the request smaller. Never throws. */
+  publish(prepared: Prepared): CompactionOutcome {
+    const { seq, job } = prepared;
+    try {
+      const view = job.view();
+      if ((view.compaction?.seq ?? null) !== prepared.prior) return this.#fail(seq, job, "Another one came first.");
+      const cut = cutAt(view, prepared.at, prepared.parts);
+      if (cut === undefined) return this.#fail(seq, job, "The conversation has gone another way since.");
+      const { end, problem } = endOf(job, view, cut, prepared);
+      if (problem !== undefined) return this.#fail(seq, job, problem, end);
+      this.#host.tx(() => finishCompaction(this.#host, seq, end, this.#host.clock.now()));
+      const row = readCompactionAt(this.#host, seq);
+      if (row?.status !== "done") return { ok: false, error: row?.error ?? "It is gone.", tried: true };
+      this.#done(row, job);
+      return { ok: true, row };
+    } catch (thrown) {
+      return this.#fail(seq, job, errorText(thrown));
+    }
+  }
+
+  /** What a compaction would say, without making it. @throws PerdureError `bad_state` when there is nothing to compact. */
+  async draft(job: CompactionJob): Promise<DraftCompaction> {
+    const view = job.view();
+    const cut = cutFor(job, view);
+    if (cut === undefined) throw new PerdureError("bad_state", NOTHING);
+    const summary = await this.#summary(job, view, cut);
+    if (summary.kind === "failed") throw new PerdureError("call_failed", summary.error);
+    const named = summary.toMessageId;
+    const place = (named === undefined ? cut : placeOf(view, named)) ?? cut;
+    const { end, problem } = endOf(job, view, place, { kind: summary.kind, text: summary.text });
+    const covered = place.covered.at(-1)?.node.message.id ?? "";
+    return {
+      ...{ kind: summary.kind, summary: summary.text, messageId: covered, parts: place.parts, problem },
+      ...{ tokensBefore: Math.round(sizeOf(view, job.measure)), tokensAfter: end.tokensAfter ?? 0 },
+    };
+  }
+
+  /** Makes a compaction with a text that somebody wrote or changed. Never throws. */
+  apply(job: CompactionJob, draft: Pick<DraftCompaction, "summary" | "messageId" | "parts">): CompactionOutcome {
+    const view = job.view();
+    const node = view.nodes.find(({ message }) => message.id === draft.messageId);
+    const cut = node && cutAt(view, draft.parts === null ? node.last : node.seq, draft.parts);
+    if (cut === undefined) {
+      const error = `Message ${draft.messageId} is not shown to the model any more: make a new preview.`;
+      return { ok: false, error, tried: false };
+    }
+    const seq = this.#start(job, cut, sizeOf(view, job.measure), view, "summary");
+    const { at, parts } = cut;
+    const text = draft.summary.trim();
+    return this.publish({ seq, job, prior: view.compaction?.seq ?? null, at, parts, kind: "summary", text });
+  }
+
+  /**
+   * Takes back a compaction that is in effect; what was said since stays.
+   * @throws PerdureError `not_found`; `bad_state` when it is not the one in effect; `limit` when the conversation would
+   * not fit any more without it.
+   */
+  undo(id: string, view: ContextView, measure: Measure): CompactionRow {
+    const row = readCompaction(this.#host, id);
+    if (row === undefined) throw new PerdureError("not_found", `There is no compaction ${id}.`);
+    const inView = view.nodes.some(({ seq, last }) => seq === row.at || last === row.at);
+    const counts = row.kind === "prune" ? inView : row.seq === view.compaction?.seq;
+    if (row.status !== "done" || !counts) {
+      throw new PerdureError("bad_state", "Only the compaction in effect can be undone. Undo the newer one first.");
+    }
+    const saved = row.tokensBefore - (row.tokensAfter ?? row.tokensBefore);
+    const over = Math.ceil(sizeOf(view, measure) + saved - measure.usable);
+    if (over > 0) {
+      throw new PerdureError(
+        "limit",
+        `Without this compaction the conversation is about ${over} tokens too long for the model (${measure.usable} fit).`,
+      );
+    }
+    this.#host.tx(() => undoCompaction(this.#host, row.seq));
+    const undone: CompactionRow = { ...row, status: "undone" };
+    this.#told(undone);
+    return undone;
+  }
+
+  #summary(job: CompactionJob, view: ContextView, cut: Cut): Promise<Found> {
+    const { summariser, measure, focus, own } = job;
+    if (own !== undefined) return askOwn(job, own, view);
+    const share = Math.floor(SUMMARY_SHARE * measure.usable);
+    return summarise({
+      cut,
+      prior: view.compaction?.summary ?? undefined,
+      focus,
+      instructions: summariser.instructions,
+      ask: summariser.ask,
+      measure,
+      room: summariser.room,
+      length: Math.max(MIN_SUMMARY_TOKENS, Math.min(MAX_SUMMARY_TOKENS, share)),
+    });
+  }
+
+  /** Nobody asked for it, or it would be tried again and again: that is written down. */
+  #nothing(job: CompactionJob, view: ContextView, before: number): Extract<CompactionOutcome, { ok: false }> {
+    if (job.turn === undefined) return { ok: false, error: NOTHING, tried: false };
+    const at = view.nodes.at(-1)?.seq ?? view.compaction?.at ?? 0;
+    return this.#fail(this.#start(job, { at, parts: null }, before, view, "summary"), job, NOTHING);
+  }
+
+  #start(
+    job: CompactionJob,
+    { at, parts }: Pick<Cut, "at" | "parts">,
+    before: number,
+    view: ContextView,
+    kind: CompactionRow["kind"],
+  ): number {
+    return this.#host.tx(() =>
+      startCompaction(this.#host, {
+        ...{ id: newId("cmp"), session: job.session, at, parts, kind, trigger: job.trigger },
+        ...{ turn: job.turn?.seq ?? null, step: job.turn?.step ?? null, call: job.call ?? null },
+        ...{ prior: view.compaction?.seq ?? null, tokensBefore: Math.round(before), model: job.summariser.model },
+        ...{ focus: job.focus ?? null, createdAt: this.#host.clock.now() },
+      }),
+    );
+  }
+
+  #fail(
+    seq: number,
+    job: CompactionJob,
+    error: string,
+    end?: CompactionEnd,
+  ): Extract<CompactionOutcome, { ok: false }> {
+    const why = { error, summary: end?.summary ?? null, tokensAfter: end?.tokensAfter ?? null };
+    this.#host.tx(() => failCompaction(this.#host, seq, why, this.#host.clock.now()));
+    const row = readCompactionAt(this.#host, seq);
+    if (row !== undefined) this.#told(row);
+    const { session, trigger, turn } = job;
+    this.#host.emit("chat:compaction_failed", {
+      ...{ session, trigger, error },
+      ...(turn !== undefined && { requestId: turn.id }),
+    });
+    return { ok: false, error, tried: true };
+  }
+
+  #done(row: CompactionRow, { turn }: CompactionJob): void {
+    this.#told(row);
+    this.#host.emit("chat:context:compacted", {
+      ...{ compactionId: row.id, session: row.session, kind: row.kind, trigger: row.trigger },
+      ...{ tokensBefore: row.tokensBefore, tokensAfter: row.tokensAfter ?? 0 },
+      ...(turn !== undefined && { requestId: turn.id }),
+    });
+  }
+}
+
+const NOTHING = "There is nothing that could be summarised: all that is left is needed as it is.";

@@ -1,0 +1,212 @@
+import type { ModelMessage, SystemModelMessage, ToolSet } from "ai";
+import type { Usage } from "../session/token-usage.ts";
+import { shares } from "./largest-remainder.ts";
+import type { ModelLimits } from "./model-limits.ts";
+import { unitsOfText } from "./text-units.ts";
+import { usable } from "./token-budget.ts";
+import {
+  type ContentPart,
+  MESSAGE_UNITS,
+  unitsOfContentPart,
+  unitsOfInstructions,
+  unitsOfMessage,
+  unitsOfTool,
+} from "./units.ts";
+
+/**
+ * What something in the window is: the system prompt without its blocks, a tool, a context block, the summary of what
+ * was said before, a message that is kept word for word, any other message, what a tool returned, a file.
+ */
+export type ContextItemKind = (typeof KINDS)[number];
+
+const KINDS = ["system", "tools", "block", "summary", "pinned", "message", "tool-output", "file"] as const;
+
+/** One thing in the window. */
+export interface ContextItem {
+  readonly kind: ContextItemKind;
+  /** The stored message that it is from. None for what is not from one. */
+  readonly id?: string;
+  /** For a person: the beginning of a text, or the name of a tool, a block or a file. */
+  readonly label: string;
+  readonly tokens: number;
+}
+
+/** What fills the window of a model, item by item, of one request as it was sent. */
+export interface ContextReport {
+  /** `provider/modelId` */
+  readonly model: string;
+  /** The whole window. */
+  readonly limit: number;
+  /** What may be sent: the window without what is set aside for the answer. */
+  readonly usable: number;
+  /** What is sent. The sum of all items. */
+  readonly used: number;
+  /** Whether `used` is an estimate. Else the provider counted it; what each item has of it is always estimated. */
+  readonly estimated: boolean;
+  /** In the order in which they are sent. */
+  readonly items: readonly ContextItem[];
+  readonly byKind: Readonly<Record<ContextItemKind, number>>;
+}
+
+/** A request, exactly as it is sent, and what is known about it. */
+export interface ReportedRequest {
+  /** `provider/modelId` */
+  readonly model: string;
+  readonly limits: ModelLimits;
+  /** The longest answer that is asked for. */
+  readonly reservedOutput?: number | undefined;
+  readonly instructions?: string | SystemModelMessage | readonly SystemModelMessage[] | undefined;
+  /** What is in the instructions word for word. A block that is not in them is not in the report. */
+  readonly blocks?: readonly { readonly label: string; readonly text: string }[] | undefined;
+  readonly tools: ToolSet;
+  readonly messages: readonly ModelMessage[];
+  /** Which stored message a message is from, and what it is if it is no ordinary one. */
+  readonly sourceOf?: ((message: ModelMessage) => MessageSource | undefined) | undefined;
+  /** What the provider counted for this very request. */
+  readonly usage?: Usage | undefined;
+  /** About how large it is, if somebody knows better than its text says (`estimateRequest`). */
+  readonly estimate?: number | undefined;
+  /** What is known about the model (`learned.ts`). */
+  readonly factor?: number | undefined;
+}
+
+/** Where a message of a request is from. */
+export interface MessageSource {
+  /** The stored message. */
+  readonly id?: string | undefined;
+  readonly kind?: "summary" | "pinned" | undefined;
+}
+
+/** An item before it is known how many tokens all of them have. */
+interface Weighed {
+  readonly kind: ContextItemKind;
+  readonly id: string | undefined;
+  readonly label: string;
+  readonly units: number;
+}
+
+const MAX_LABEL = 60;
+
+/** What fills the window. The tokens of all items are exactly those of the request. */
+export function contextReport(request: ReportedRequest): ContextReport {
+  const { model, limits, reservedOutput, usage, estimate, factor = 1 } = request;
+  const weighed = [...weighInstructions(request), ...weighTools(request.tools), ...weighMessages(request)];
+  const estimated = usage === undefined || !(usage.input > 0);
+  const units = weighed.reduce((sum, item) => sum + item.units, 0);
+  const used = estimated ? Math.ceil(estimate ?? factor * units) : usage.input;
+  const tokens = shares(
+    weighed.map((item) => item.units),
+    used,
+  );
+  const byKind = Object.fromEntries(KINDS.map((kind) => [kind, 0])) as Record<ContextItemKind, number>;
+  const items = weighed.map(({ kind, id, label }, index): ContextItem => {
+    const own = tokens[index] ?? 0;
+    byKind[kind] += own;
+    return { kind, ...(id !== undefined && { id }), label, tokens: own };
+  });
+  // Without anything to count there is nothing to have counted.
+  const sum = items.length === 0 ? 0 : used;
+  return { model, limit: limits.window, usable: usable(limits, reservedOutput), used: sum, estimated, items, byKind };
+}
+
+function weighInstructions({ instructions, blocks = [] }: ReportedRequest): Weighed[] {
+  let rest = unitsOfInstructions(instructions);
+  if (rest === 0) return [];
+  const text = textOf(instructions);
+  const found: Weighed[] = [];
+  const taken: { readonly at: number; readonly end: number }[] = [];
+  for (const { label, text: own } of blocks) {
+    const at = freePlace(text, own, taken);
+    if (at === undefined) continue;
+    taken.push({ at, end: at + own.length });
+    const units = unitsOfText(own);
+    rest -= units;
+    found.push({ kind: "block", id: undefined, label, units });
+  }
+  return [{ kind: "system", id: undefined, label: "instructions", units: rest }, ...found];
+}
+
+/** Each place is counted once, also when two blocks hold the same, or one holds the other. */
+function freePlace(
+  text: string,
+  own: string,
+  taken: readonly { readonly at: number; readonly end: number }[],
+): number | undefined {
+  if (own === "") return undefined;
+  for (let at = text.indexOf(own); at !== -1; at = text.indexOf(own, at + 1)) {
+    const end = at + own.length;
+    if (taken.every((one) => end <= one.at || at >= one.end)) return at;
+  }
+  return undefined;
+}
+
+function textOf(instructions: ReportedRequest["instructions"]): string {
+  if (instructions === undefined || typeof instructions === "string") return instructions ?? "";
+  const list = Array.isArray(instructions) ? (instructions as readonly SystemModelMessage[]) : [instructions];
+  return list.map((one) => (one as SystemModelMessage).content).join("\n");
+}
+
+function weighTools(tools: ToolSet): Weighed[] {
+  return Object.entries(tools).map(([name, tool]): Weighed => {
+    return { kind: "tools", id: undefined, label: name, units: unitsOfTool(name, tool) };
+  });
+}
+
+function weighMessages({ messages, sourceOf }: ReportedRequest): Weighed[] {
+  return messages.flatMap((message) => {
+    const { id, kind } = sourceOf?.(message) ?? {};
+    if (kind === undefined) return weighMessage(message, id);
+    return [{ kind, id, label: labelOf(message), units: unitsOfMessage(message) }];
+  });
+}
+
+/** What tools returned and files apart from the rest: they are what is large, and what can be done without. */
+function weighMessage(message: ModelMessage, id: string | undefined): Weighed[] {
+  const { content } = message;
+  const apart: Weighed[] = [];
+  let units = MESSAGE_UNITS;
+  if (typeof content === "string") units += unitsOfText(content);
+  else {
+    for (const part of content) {
+      const own = unitsOfContentPart(part);
+      const item = apartFrom(part);
+      if (item === undefined) units += own;
+      else apart.push({ ...item, id, units: own });
+    }
+  }
+  const [first, ...more] = apart;
+  // A message with nothing but results is its results: the frame belongs to the first.
+  if (first !== undefined && typeof content !== "string" && apart.length === content.length) {
+    return [{ ...first, units: first.units + units }, ...more];
+  }
+  return [{ kind: "message", id, label: labelOf(message), units }, ...apart];
+}
+
+function apartFrom(part: ContentPart): Pick<Weighed, "kind" | "label"> | undefined {
+  if (part.type === "tool-result") return { kind: "tool-output", label: part.toolName };
+  if (part.type === "file") return { kind: "file", label: part.filename ?? part.mediaType };
+  if (part.type === "image" || part.type === "reasoning-file") {
+    return { kind: "file", label: part.mediaType ?? "image" };
+  }
+  return undefined;
+}
+
+function labelOf({ role, content }: ModelMessage): string {
+  const said = typeof content === "string" ? content : content.map(wordsOf).find((words) => words !== "");
+  const line = (said ?? "")
+    .slice(0, MAX_LABEL * 4)
+    .replaceAll(/\s+/g, " ")
+    .trim();
+  if (line === "") return role;
+  return `${role}: ${line.length > MAX_LABEL ? `${cut(line)}…` : line}`;
+}
+
+function wordsOf(part: ContentPart): string {
+  if (part.type === "text") return part.text.trim();
+  return part.type === "tool-call" ? `${part.toolName}()` : "";
+}
+
+/** Never through the middle of a pair. */
+function cut(line: string): string {
+  return line.slice(0, MAX_LABEL).replace(/[\uD800-\uDBFF]$/, "");
+}

@@ -1,0 +1,132 @@
+import type { ModelLimits } from "./model-limits.ts";
+
+/** When {@link defaultModelLimits} was last compared with what providers publish. */
+export const DEFAULT_MODEL_LIMITS_AS_OF = "2026-07";
+
+/**
+ * What well-known models take, in tokens, as of {@link DEFAULT_MODEL_LIMITS_AS_OF}, at the company that makes them. Others
+ * who host them may allow less, and a local server has the window that it was started with: add yours in front,
+ * `{ ...defaultModelLimits, "ollama/*": { window: 32_768 } }`. Patterns that end in `*` are for what comes later in
+ * the same family, and hold its smallest window.
+ */
+export const defaultModelLimits: Readonly<Record<string, ModelLimits>> = {
+  "claude-*": of(200_000),
+  "claude-fable-5": of(1_000_000, 128_000),
+  "claude-opus-4-8": of(1_000_000, 128_000),
+  "claude-opus-4-7": of(1_000_000, 128_000),
+  "claude-opus-4-6": of(1_000_000, 128_000),
+  "claude-opus-4-5": of(200_000, 64_000),
+  "claude-opus-4-1": of(200_000, 32_000),
+  "claude-opus-4-0": of(200_000, 32_000),
+  "claude-opus-4": of(200_000, 32_000),
+  "claude-sonnet-5": of(1_000_000, 128_000),
+  "claude-sonnet-4-6": of(1_000_000, 64_000),
+  "claude-sonnet-4-5": of(200_000, 64_000),
+  "claude-sonnet-4-0": of(200_000, 64_000),
+  "claude-sonnet-4": of(200_000, 64_000),
+  "claude-haiku-4-5": of(200_000, 64_000),
+  "claude-3-7-sonnet": of(200_000, 64_000),
+  "claude-3-5-sonnet": of(200_000, 8_192),
+  "claude-3-5-haiku": of(200_000, 8_192),
+  "claude-3-*": of(200_000, 4_096),
+
+  "gpt-5.5": { window: 1_050_000, input: 922_000, output: 128_000 },
+  "gpt-5.5-pro": { window: 1_050_000, input: 922_000, output: 128_000 },
+  "gpt-5.4": { window: 1_050_000, input: 922_000, output: 128_000 },
+  "gpt-5.4-pro": { window: 1_050_000, input: 922_000, output: 128_000 },
+  "gpt-5*": { window: 400_000, input: 272_000, output: 128_000 },
+  "gpt-5.1-chat-latest": of(128_000, 16_384),
+  "gpt-5.2-chat-latest": of(128_000, 16_384),
+  "gpt-5.3-chat-latest": of(128_000, 16_384),
+  "gpt-5.3-codex-spark": { window: 128_000, input: 100_000, output: 32_000 },
+  "gpt-4.1*": of(1_047_576, 32_768),
+  "gpt-4o*": of(128_000, 16_384),
+  "gpt-4-turbo*": of(128_000, 4_096),
+  "gpt-4": of(8_192),
+  "gpt-3.5-turbo*": of(16_385, 4_096),
+  "gpt-oss-*": of(131_072, 32_768),
+  "o1*": of(200_000, 100_000),
+  "o3*": of(200_000, 100_000),
+  "o4-mini*": of(200_000, 100_000),
+
+  "gemini-*": of(1_048_576, 65_536),
+  "gemini-2.0-*": of(1_048_576, 8_192),
+  "gemini-2.5-flash-image*": of(32_768),
+  "gemini-3-pro-image*": of(131_072, 32_768),
+  "gemini-3.1-flash-image*": of(65_536),
+  "gemma-4-*": of(262_144, 32_768),
+  "gemma-3-*": of(131_072, 8_192),
+
+  "mistral-large*": of(262_144),
+  "mistral-large-2411": of(131_072, 16_384),
+  "mistral-medium*": of(262_144),
+  "mistral-medium-2505": of(131_072),
+  "mistral-small*": of(128_000, 16_384),
+  "mistral-small-latest": of(256_000),
+  "mistral-small-2603": of(256_000),
+  "magistral-*": of(128_000, 16_384),
+  "ministral-*": of(128_000),
+  "devstral-*": of(128_000),
+  "devstral-latest": of(262_144),
+  "devstral-medium-latest": of(262_144),
+  "devstral-2512": of(262_144),
+  "codestral-*": of(256_000, 4_096),
+  "pixtral-*": of(128_000),
+  "open-mistral-nemo": of(128_000),
+  "open-mixtral-8x22b": of(64_000),
+  "open-mixtral-8x7b": of(32_000),
+  "open-mistral-7b": of(8_000),
+
+  "grok-4.3": of(1_000_000, 30_000),
+  "grok-4.20-*": of(1_000_000, 30_000),
+  "grok-4": of(256_000),
+  "grok-4-fast*": of(2_000_000, 30_000),
+  "grok-code-fast*": of(256_000, 10_000),
+  "grok-build-*": of(256_000),
+  "grok-3*": of(131_072, 8_192),
+
+  "deepseek-chat": of(1_000_000, 384_000),
+  "deepseek-reasoner": of(1_000_000, 384_000),
+  "deepseek-v4-*": of(1_000_000, 384_000),
+  "deepseek-*": of(128_000),
+
+  "llama-4-*": of(128_000, 4_096),
+  "llama-3.3-*": of(128_000, 4_096),
+  "llama-3.2-*": of(128_000, 4_096),
+  "llama-3.1-*": of(128_000, 4_096),
+  "llama-3-*": of(8_192),
+
+  "qwen3*": of(131_072, 16_384),
+  "qwen3-coder-*": of(262_144, 65_536),
+  "qwen3-coder-plus": of(1_048_576, 65_536),
+  "qwen3-coder-flash": of(1_000_000, 65_536),
+  "qwen3-max": of(262_144, 65_536),
+  "qwen3-omni-*": of(65_536, 16_384),
+  "qwen3.5-*": of(262_144, 65_536),
+  "qwen3.5-plus": of(1_000_000, 65_536),
+  "qwen3.6-*": of(262_144, 65_536),
+  "qwen3.6-plus": of(1_000_000, 65_536),
+  "qwen3.6-flash": of(1_000_000, 65_536),
+  "qwen3.7-*": of(1_000_000, 65_536),
+  "qwen-plus": of(1_000_000, 32_768),
+  "qwen-flash": of(1_000_000, 32_768),
+  "qwen-turbo": of(1_000_000, 16_384),
+  "qwen-max": of(32_768, 8_192),
+
+  "kimi-k2*": of(262_144),
+  "kimi-k2-0711-preview": of(131_072, 16_384),
+  "glm-5*": of(200_000, 131_072),
+  "glm-4.7*": of(200_000, 131_072),
+  "glm-4.6": of(204_800, 131_072),
+  "glm-4.5*": of(131_072, 98_304),
+  "glm-4.5v": of(64_000, 16_384),
+  "MiniMax-M2*": of(196_608, 128_000),
+  "MiniMax-M3": of(1_000_000, 128_000),
+  "command-a*": of(256_000, 8_000),
+  "command-r*": of(128_000, 4_000),
+};
+
+/** @param output left out where the whole window may be answer: then no part of it is set aside for more than usual. */
+function of(window: number, output?: number): ModelLimits {
+  return output === undefined ? { window } : { window, output };
+}

@@ -1,0 +1,88 @@
+import { isTerminal, toolParts, type UIMessage } from "../message/types.ts";
+import type { CompactionRow } from "../store/compaction.ts";
+import { withCleared } from "./cleared.ts";
+import { callKey, type ContextView, type PathNode, type ShownNode } from "./view.ts";
+
+/** What the ids of summaries begin with. They are no messages: no row and no client knows them. */
+const SUMMARY_ID = "compaction-";
+
+/**
+ * The conversation as the model reads it: the summary with the state that code carried over, as one message of the user;
+ * pinned messages that it covers, whole but for their reasoning, which belongs to a context that is gone; then what it
+ * does not cover, as it was said. The same view gives the same messages, and between compactions they only grow at the
+ * end. Messages that are shown as they are stored are the same objects.
+ */
+export function project(view: ContextView): UIMessage[] {
+  const messages = view.pinned.map(shownWhole);
+  for (const node of view.nodes) {
+    const message = shownFrom(node, view.cleared);
+    if (message !== undefined) messages.push(message);
+  }
+  return view.compaction === undefined ? messages : [summaryMessage(view.compaction), ...messages];
+}
+
+/** Whether a message of {@link project} is the summary. */
+export function isSummaryMessage(message: Pick<UIMessage, "id">): boolean {
+  return message.id.startsWith(SUMMARY_ID);
+}
+
+/** The text that the model reads in the place of what is covered. */
+export function summaryText(kind: CompactionRow["kind"], summary: string, carried: string): string {
+  const what =
+    kind === "truncate"
+      ? "The beginning of this conversation was left out because it is too long. This is what is known of it:"
+      : "The beginning of this conversation was replaced by this summary because it is too long:";
+  const state = carried === "" ? "" : `\n\nHow things stood when it was made, as the system knows it:\n${carried}`;
+  return `[Note of the system, not of the user. ${what}]\n\n${summary}${state}\n\n[End of the note. The conversation goes on from here. Do not mention the note, and begin nothing that the user did not ask for.]`;
+}
+
+/** A summary that is not stored yet, to see how long it is. */
+export function summaryOf(row: Pick<CompactionRow, "id" | "kind" | "summary" | "carried">): UIMessage {
+  const text = summaryText(row.kind, row.summary ?? "", row.carried ?? "");
+  return { id: `${SUMMARY_ID}${row.id}`, role: "user", parts: [{ type: "text", text }] };
+}
+
+const summaries = new WeakMap<CompactionRow, UIMessage>();
+
+function summaryMessage(row: CompactionRow): UIMessage {
+  const message = summaries.get(row) ?? summaryOf(row);
+  summaries.set(row, message);
+  return message;
+}
+
+const pinnedMessages = new WeakMap<UIMessage, UIMessage>();
+
+function shownWhole({ message }: PathNode): UIMessage {
+  if (!message.parts.some(({ type }) => type === "reasoning")) return message;
+  const known = pinnedMessages.get(message);
+  if (known !== undefined) return known;
+  const shown = { ...message, parts: message.parts.filter(({ type }) => type !== "reasoning") };
+  pinnedMessages.set(message, shown);
+  return shown;
+}
+
+const changedMessages = new WeakMap<UIMessage, { readonly key: string; readonly message: UIMessage }>();
+
+/** Undefined when nothing of it is left. */
+function shownFrom({ seq, message, from }: ShownNode, cleared: ReadonlySet<string>): UIMessage | undefined {
+  const calls = clearedIn(seq, message, cleared);
+  if (from === 0 && calls.size === 0) return message;
+  if (from >= message.parts.length) return undefined;
+  const key = `${from} ${[...calls].join(" ")}`;
+  const known = changedMessages.get(message);
+  if (known?.key === key) return known.message;
+  const rest = from === 0 ? message : { ...message, parts: message.parts.slice(from) };
+  const shown = calls.size === 0 ? rest : withCleared(rest, calls);
+  changedMessages.set(message, { key, message: shown });
+  return shown;
+}
+
+function clearedIn(seq: number, message: UIMessage, cleared: ReadonlySet<string>): Set<string> {
+  const calls = new Set<string>();
+  if (cleared.size === 0 || message.role !== "assistant") return calls;
+  for (const part of toolParts(message)) {
+    if (part.state === "output-available" && isTerminal(part) && cleared.has(callKey(seq, part.toolCallId)))
+      calls.add(part.toolCallId);
+  }
+  return calls;
+}

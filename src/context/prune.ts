@@ -1,0 +1,60 @@
+import { isTerminal, isToolPart, toolName } from "../message/types.ts";
+import { isCleared } from "./cleared.ts";
+import type { Measure } from "./measure.ts";
+import { callKey, type ContextView } from "./view.ts";
+
+/** So many of the user's last turns keep all outputs. */
+const PROTECTED_TURNS = 2;
+/** The newest outputs before these turns stay, up to this many tokens. */
+export const PROTECTED_TOKENS = 40_000;
+/** Less than this is not worth it: what follows has to be read anew. */
+export const MIN_GAIN_TOKENS = 20_000;
+/** Outputs that are not longer than what would stand in their place. */
+const MIN_OUTPUT_TOKENS = 100;
+
+/** Outputs that could be cleared. */
+export interface PrunePlan {
+  /** The newest message with one of them. */
+  readonly at: number;
+  /** The number of the message and the id of the call. */
+  readonly calls: readonly (readonly [number, string])[];
+  /** How many tokens that frees, about. */
+  readonly tokens: number;
+}
+
+/**
+ * Old outputs of tools that could be left out, oldest first. Nothing of the user's last two turns, nor of the newest
+ * 40,000 tokens of outputs before them, nor of tools that say `keep: "always"`; and nothing at all for less than 20,000.
+ * Stops at a summary, because a view does.
+ */
+export function planPrune(
+  view: ContextView,
+  measure: Pick<Measure, "message" | "text">,
+  keepAlways: (tool: string) => boolean,
+): PrunePlan | undefined {
+  const calls: [number, string][] = [];
+  let turns = 0;
+  let seen = 0;
+  let gain = 0;
+  for (const { seq, message, from } of view.nodes.toReversed()) {
+    if (message.role === "user") turns++;
+    if (turns < PROTECTED_TURNS || message.role !== "assistant") continue;
+    for (const part of message.parts.slice(from).toReversed()) {
+      if (!isToolPart(part) || part.state !== "output-available" || !isTerminal(part)) continue;
+      if (view.cleared.has(callKey(seq, part.toolCallId)) || isCleared(part.output)) continue;
+      if (keepAlways(toolName(part))) continue;
+      const tokens = outputTokens(part.output, measure);
+      seen += tokens;
+      if (seen <= PROTECTED_TOKENS || tokens < MIN_OUTPUT_TOKENS) continue;
+      calls.push([seq, part.toolCallId]);
+      gain += tokens;
+    }
+  }
+  const [newest] = calls;
+  if (newest === undefined || gain < MIN_GAIN_TOKENS) return undefined;
+  return { at: newest[0], calls: calls.reverse(), tokens: gain };
+}
+
+function outputTokens(output: unknown, measure: Pick<Measure, "text">): number {
+  return measure.text(typeof output === "string" ? output : (JSON.stringify(output) ?? ""));
+}

@@ -1,0 +1,100 @@
+import type { Usage } from "../session/token-usage.ts";
+import type { ModelLimits } from "./model-limits.ts";
+
+/** Above this share of what is usable, a conversation is made shorter before the next call. */
+export const PROACTIVE_SHARE = 0.9;
+/** Above this share it may be made shorter in the background. */
+export const BACKGROUND_SHARE = 0.6;
+/** Above this share a turn waits for what is made shorter in the background. */
+export const WAIT_SHARE = 0.85;
+/** Set aside for the answer, at least: a model that may say little may still think, and an estimate is one. */
+export const RESERVED_OUTPUT_TOKENS = 16_000;
+/** In a small window the answer gets no more than this. */
+const MOST_FOR_OUTPUT = 0.5;
+/** Usage that is so many times less or more than what was sent is no count of it. */
+const ABSURD = 4;
+/** What providers add to a request by themselves, for tools and for thinking. */
+const MOST_ADDED_TOKENS = 4_000;
+
+/** What one call used, cached input apart from the rest of it. */
+export interface CallTokens {
+  readonly input: number;
+  readonly output: number;
+  readonly cache: { readonly read: number; readonly write: number };
+}
+
+/** {@link CallTokens} of what the ledger counted, whose input includes what was cached. */
+export function callTokens({ input, output, cacheRead, cacheWrite }: Usage): CallTokens {
+  return { input: input - cacheRead - cacheWrite, output, cache: { read: cacheRead, write: cacheWrite } };
+}
+
+/**
+ * How much may be sent to a model, in tokens: its input limit if it has one, else what the answer leaves of the window.
+ * The answer gets {@link RESERVED_OUTPUT_TOKENS} or more, but never more than half of the window.
+ * @param reservedOutput the longest answer that is asked for; as the model's limit if not given.
+ */
+export function usable(limits: ModelLimits, reservedOutput?: number): number {
+  const { window, input, output = 0 } = limits;
+  if (input !== undefined) return Math.min(input, window);
+  const answer = Math.max(counted(reservedOutput) || output, RESERVED_OUTPUT_TOKENS);
+  return Math.floor(window - Math.min(answer, window * MOST_FOR_OUTPUT));
+}
+
+/**
+ * Whether a call has filled the window so far that another on top of it would not fit: all that went in, cached or not,
+ * and all that came out, since it is sent the next time. What is no number counts as nothing.
+ */
+export function isOverflow({
+  tokens: { input, output, cache },
+  limits,
+  reservedOutput,
+}: {
+  readonly tokens: CallTokens;
+  readonly limits: ModelLimits;
+  readonly reservedOutput?: number | undefined;
+}): boolean {
+  const used = counted(input) + counted(output) + counted(cache.read) + counted(cache.write);
+  return used > usable(limits, reservedOutput);
+}
+
+/** About how large a request is. */
+export interface RequestEstimate {
+  readonly tokens: number;
+  /** `usage`: from what the last call used, and what came after it. `units`: from the text of all of it. */
+  readonly from: "usage" | "units";
+}
+
+/**
+ * About how many tokens a request has. The provider counted all but its end when it answered the last call; only what
+ * came after is estimated. Usage that says nothing, or what cannot be, is not trusted: then all of it is estimated.
+ */
+export function estimateRequest({
+  lastUsage,
+  factor,
+  unitsBefore,
+  unitsAfter,
+}: {
+  /** Of the last call of the same model on the same branch, with nothing cut from what it was sent since. */
+  readonly lastUsage?: Usage | undefined;
+  /** What is known about the model (`learned.ts`). */
+  readonly factor: number;
+  /** What that call was sent (instructions, tools, messages), and its answer. Without such a call, 0 or all there is. */
+  readonly unitsBefore: number;
+  /** What came after. */
+  readonly unitsAfter: number;
+}): RequestEstimate {
+  const before = factor * unitsBefore;
+  const after = factor * unitsAfter;
+  const used = lastUsage === undefined ? 0 : counted(lastUsage.input) + counted(lastUsage.output);
+  // Some report only what was not cached, some the sum of several calls. Thinking that is not sent again is no reason.
+  const isPossible = used * ABSURD >= before && counted(lastUsage?.input) <= before * ABSURD + MOST_ADDED_TOKENS;
+  // With less than that call was sent, something was cut from it.
+  const isTrusted = used > 0 && isPossible && unitsAfter >= 0;
+  return isTrusted
+    ? { tokens: Math.ceil(used + after), from: "usage" }
+    : { tokens: Math.ceil(before + after), from: "units" };
+}
+
+function counted(tokens: number | undefined): number {
+  return tokens !== undefined && Number.isFinite(tokens) && tokens > 0 ? tokens : 0;
+}

@@ -1,0 +1,84 @@
+import { INTERRUPTED_TEXT } from "../message/repair.ts";
+import { isToolPart, type Part, type ToolPart, toolName, type UIMessage } from "../message/types.ts";
+import { unitsOfFile } from "./media-units.ts";
+import { unitsOfJson, unitsOfText } from "./text-units.ts";
+import { MESSAGE_UNITS, unitsOfCall, unitsOfResult } from "./units.ts";
+
+const known = new WeakMap<UIMessage, number>();
+
+/**
+ * What a stored message weighs when it is sent: as much as the messages that it becomes, unless a tool shows its output
+ * to models in its own way. Looked at once: a message must not be changed after that.
+ */
+export function unitsOfUIMessage(message: UIMessage): number {
+  const before = known.get(message);
+  if (before !== undefined) return before;
+  const units = unitsOfUIParts(message.parts);
+  known.set(message, units);
+  return units;
+}
+
+/** What a run of parts of one message weighs, with what is added around the messages that they become. */
+export function unitsOfUIParts(parts: readonly Part[]): number {
+  let sum = 0;
+  // A step becomes one message, and one more when tools have answered in it.
+  let said = false;
+  let answered = false;
+  const endStep = () => {
+    sum += MESSAGE_UNITS * (Number(said) + Number(answered));
+    said = false;
+    answered = false;
+  };
+  for (const part of parts) {
+    if (part.type === "step-start" || isSteering(part)) endStep();
+    const units = unitsOfUIPart(part);
+    sum += units;
+    if (units === 0 || isSteering(part)) continue;
+    said = true;
+    if (isToolPart(part) && part.providerExecuted !== true) answered = true;
+  }
+  endStep();
+  return sum;
+}
+
+/** What one part weighs, without what is added around its message. What is not sent weighs nothing. */
+export function unitsOfUIPart(part: Part): number {
+  if (isToolPart(part)) return unitsOfToolPart(part);
+  if (isSteering(part)) return part.parts.reduce((sum, one) => sum + unitsOfUIPart(one), MESSAGE_UNITS);
+  switch (part.type) {
+    case "text":
+    case "reasoning":
+      return unitsOfText(part.text);
+    case "file":
+    case "reasoning-file":
+      return unitsOfFile(part.mediaType, part.url);
+    case "custom":
+      return unitsOfJson({ type: part.type, kind: part.kind, providerOptions: part.providerMetadata });
+    default:
+      return 0;
+  }
+}
+
+function unitsOfToolPart(part: ToolPart): number {
+  const name = toolName(part);
+  return unitsOfCall(name, part.input ?? part.rawInput) + unitsOfResult(name, outputOf(part));
+}
+
+/** What the model reads as the result. A call that has none gets one. */
+function outputOf(part: ToolPart): Parameters<typeof unitsOfResult>[1] {
+  switch (part.state) {
+    case "output-available":
+      return { type: "json", value: part.output as never };
+    case "output-error":
+      return { type: "error-text", value: part.errorText ?? "" };
+    case "output-denied":
+      return { type: "error-text", value: part.approval?.reason ?? "Tool call execution denied." };
+    default:
+      return { type: "error-text", value: INTERRUPTED_TEXT };
+  }
+}
+
+/** What the user said in the middle of an answer. */
+function isSteering(part: Part): part is Part & { readonly parts: readonly Part[] } {
+  return (part.type as string) === "steering-message" && Array.isArray((part as { parts?: unknown }).parts);
+}

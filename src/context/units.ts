@@ -1,0 +1,150 @@
+import { asSchema, type ModelMessage, type SystemModelMessage, type ToolSet } from "ai";
+import { unitsOfFile } from "./media-units.ts";
+import { unitsOfJson, unitsOfText } from "./text-units.ts";
+
+// A unit is about one token. What a model really makes of a text differs by model and script; `learned.ts` corrects it.
+
+/** What a provider adds around each message. */
+export const MESSAGE_UNITS = 4;
+/** What a provider adds around each tool. */
+export const TOOL_UNITS = 8;
+/** What a provider adds around each tool call, and around each result: its id and its frame. */
+export const CALL_UNITS = 8;
+/** A schema that nobody can read yet. */
+const UNKNOWN_SCHEMA_UNITS = 100;
+
+/** One part of what a message says. */
+export type ContentPart = Exclude<ModelMessage["content"], string>[number];
+type ToolResultPart = Extract<ContentPart, { type: "tool-result" }>;
+type Instructions = string | SystemModelMessage | readonly SystemModelMessage[];
+
+const known = new WeakMap<object, number>();
+
+/**
+ * What a message weighs that is sent to a model. Looked at once: a message must not be changed after that, which would
+ * also make the request another one.
+ */
+export function unitsOfMessage(message: ModelMessage): number {
+  return remembered(message, () => {
+    const { content } = message;
+    if (typeof content === "string") return MESSAGE_UNITS + unitsOfText(content);
+    let sum = MESSAGE_UNITS;
+    for (const part of content) sum += unitsOfContentPart(part);
+    return sum;
+  });
+}
+
+export function unitsOfMessages(messages: readonly ModelMessage[]): number {
+  let sum = 0;
+  for (const message of messages) sum += unitsOfMessage(message);
+  return sum;
+}
+
+/** What a part of a message weighs, without what is added around the message. */
+export function unitsOfContentPart(part: ContentPart): number {
+  switch (part.type) {
+    case "text":
+    case "reasoning":
+      return unitsOfText(part.text);
+    case "file":
+    case "reasoning-file":
+      return unitsOfFile(part.mediaType, part.data);
+    case "image":
+      return unitsOfFile(part.mediaType ?? "image", part.image);
+    case "tool-call":
+      return unitsOfCall(part.toolName, part.input);
+    case "tool-result":
+      return unitsOfResult(part.toolName, part.output);
+    // The AI SDK keeps these to itself.
+    case "tool-approval-request":
+    case "tool-approval-response":
+      return 0;
+    default:
+      return unitsOfJson(part);
+  }
+}
+
+/** What a call of a tool weighs. */
+export function unitsOfCall(name: string, input: unknown): number {
+  return CALL_UNITS + unitsOfText(name) + unitsOfJson(input);
+}
+
+/** What the result of a tool weighs. It may hold pictures, whose bytes are not what they cost. */
+export function unitsOfResult(name: string, output: ToolResultPart["output"]): number {
+  return CALL_UNITS + unitsOfText(name) + unitsOfOutput(output);
+}
+
+function unitsOfOutput(output: ToolResultPart["output"]): number {
+  if (output.type === "execution-denied") return unitsOfText(output.reason ?? "");
+  if (output.type !== "content") return unitsOfJson(output.value);
+  let sum = 0;
+  for (const item of output.value) {
+    if (item.type === "text") sum += unitsOfText(item.text);
+    else if (item.type === "custom") sum += unitsOfJson(item);
+    else {
+      const { mediaType, data, url } = item as { mediaType?: string; data?: unknown; url?: unknown };
+      sum += unitsOfFile(mediaType ?? (item.type.startsWith("image") ? "image" : undefined), data ?? url);
+    }
+  }
+  return sum;
+}
+
+/** What the system prompt weighs. */
+export function unitsOfInstructions(instructions: Instructions | undefined): number {
+  if (instructions === undefined || instructions === "") return 0;
+  if (typeof instructions === "string") return MESSAGE_UNITS + unitsOfText(instructions);
+  let sum = 0;
+  for (const one of isList(instructions) ? instructions : [instructions]) sum += unitsOfMessage(one);
+  return sum;
+}
+
+/** What the tools of a request weigh: their names, descriptions and schemas are sent with each call. */
+export function unitsOfTools(tools: ToolSet): number {
+  let sum = 0;
+  for (const [name, tool] of Object.entries(tools)) sum += unitsOfTool(name, tool);
+  return sum;
+}
+
+/** What one tool weighs. Its schema is looked at once. */
+export function unitsOfTool(name: string, tool: ToolSet[string]): number {
+  const { type, description, inputSchema, args } = tool as {
+    type?: unknown;
+    description?: unknown;
+    inputSchema?: unknown;
+    args?: unknown;
+  };
+  const own = TOOL_UNITS + unitsOfText(name) + (typeof description === "string" ? unitsOfText(description) : 0);
+  // The provider knows the schemas of its own tools.
+  if (type === "provider") return own + unitsOfJson(args ?? {});
+  return own + (isObject(inputSchema) ? remembered(inputSchema, () => unitsOfSchema(inputSchema)) : 0);
+}
+
+function unitsOfSchema(schema: object): number {
+  try {
+    const json: unknown = asSchema(schema as never).jsonSchema;
+    if (!isObject(json) || !("then" in json)) return unitsOfJson(json);
+    void Promise.resolve(json).then(
+      (read) => known.set(schema, unitsOfJson(read)),
+      () => {},
+    );
+  } catch {
+    // A schema that cannot be shown to a model fails the call, not the count.
+  }
+  return UNKNOWN_SCHEMA_UNITS;
+}
+
+function remembered(key: object, count: () => number): number {
+  const before = known.get(key);
+  if (before !== undefined) return before;
+  const counted = count();
+  known.set(key, counted);
+  return counted;
+}
+
+function isObject(value: unknown): value is object {
+  return (typeof value === "object" && value !== null) || typeof value === "function";
+}
+
+function isList(value: SystemModelMessage | readonly SystemModelMessage[]): value is readonly SystemModelMessage[] {
+  return Array.isArray(value);
+}

@@ -1,0 +1,147 @@
+import { withoutSteered } from "../message/steered.ts";
+import type { UIMessage } from "../message/types.ts";
+import { parseMessage } from "../message/validate.ts";
+import type { Sql } from "../port.ts";
+import { type CompactionRow, doneAt } from "../store/compaction.ts";
+import { readMessageAt } from "../store/message.ts";
+
+/** One message of a path through the tree. */
+export interface PathNode {
+  /** Its number in the store. */
+  readonly seq: number;
+  readonly message: UIMessage;
+  readonly pinned: boolean;
+}
+
+/** A message that the model reads, from one of its parts on. */
+export interface ShownNode extends PathNode {
+  /** How many of its parts are covered by a compaction. */
+  readonly from: number;
+  /** The last message before the next shown one: this, or one behind it that an answer took in. */
+  readonly last: number;
+}
+
+/** What the model is shown of a path: all that a request is made from. */
+export interface ContextView {
+  /** The compaction in effect. */
+  readonly compaction: CompactionRow | undefined;
+  /** Messages that it covers and that are shown whole all the same, oldest first. */
+  readonly pinned: readonly PathNode[];
+  /** What it does not cover, oldest first. */
+  readonly nodes: readonly ShownNode[];
+  /** Tool calls whose outputs are not shown, as {@link callKey} names them. */
+  readonly cleared: ReadonlySet<string>;
+}
+
+/** How many messages are looked up at a time. */
+const PAGE = 64;
+
+/** A tool call within an agent: providers use ids again. */
+export function callKey(seq: number, toolCallId: string): string {
+  return `${seq} ${toolCallId}`;
+}
+
+/** Reads what the model is shown. Costs what is shown, however long the conversation is. */
+export class ContextReader {
+  readonly #db: Sql;
+  readonly #pinned = new Map<number, { readonly body: string; readonly message: UIMessage }>();
+  #last: CompactionRow | undefined;
+
+  constructor(db: Sql) {
+    this.#db = db;
+  }
+
+  /**
+   * The view of a path. Stops at the first message that a compaction covers, and asks for no more.
+   * @param up the path, newest first.
+   */
+  read(up: Iterable<PathNode>): ContextView {
+    const nodes: PathNode[] = [];
+    const prunes: CompactionRow[] = [];
+    let compaction: CompactionRow | undefined;
+    for (const page of pages(up)) {
+      const rows = doneAt(
+        this.#db,
+        page.map(({ seq }) => seq),
+      );
+      const end = page.findIndex(({ seq }) => rows.some((row) => row.at === seq && row.kind !== "prune"));
+      const within = end === -1 ? page : page.slice(0, end + 1);
+      const seqs = new Set(within.map(({ seq }) => seq));
+      prunes.push(...rows.filter((row) => row.kind === "prune" && seqs.has(row.at)));
+      nodes.push(...within);
+      if (end === -1) continue;
+      const at = page[end]?.seq;
+      // A message that was split more than once: the newest covers the most.
+      compaction = rows.findLast((row) => row.at === at && row.kind !== "prune");
+      break;
+    }
+    nodes.reverse();
+    return {
+      compaction: this.#same(compaction),
+      pinned: this.#pins(compaction),
+      nodes: shownNodes(nodes, compaction),
+      cleared: new Set(prunes.flatMap(({ calls }) => (JSON.parse(calls) as [number, string][]).map(toKey))),
+    };
+  }
+
+  /** What is made from a row is remembered with it. */
+  #same(row: CompactionRow | undefined): CompactionRow | undefined {
+    const known = this.#last;
+    if (known === undefined || known.seq !== row?.seq || known.pins !== row.pins) this.#last = row;
+    return this.#last;
+  }
+
+  #pins(compaction: CompactionRow | undefined): PathNode[] {
+    const seqs = compaction === undefined ? [] : (JSON.parse(compaction.pins) as number[]);
+    for (const seq of this.#pinned.keys()) if (!seqs.includes(seq)) this.#pinned.delete(seq);
+    return seqs.flatMap((seq) => {
+      const row = readMessageAt(this.#db, seq);
+      const known = this.#pinned.get(seq);
+      // The same object, so that it is converted once.
+      const message = known !== undefined && known.body === row?.body ? known.message : parse(row?.body);
+      if (row === undefined || message === undefined) return [];
+      this.#pinned.set(seq, { body: row.body, message });
+      return [{ seq, message, pinned: row.pinned === 1 }];
+    });
+  }
+}
+
+function parse(body: string | undefined): UIMessage | undefined {
+  try {
+    return body === undefined ? undefined : parseMessage(JSON.parse(body));
+  } catch {
+    return undefined;
+  }
+}
+
+/** @param nodes oldest first; the first one is that of the compaction, if there is one. */
+function shownNodes(nodes: readonly PathNode[], compaction: CompactionRow | undefined): ShownNode[] {
+  const kept = new Set(withoutSteered(nodes.map(({ message }) => message)));
+  const shown: ShownNode[] = [];
+  for (const [index, node] of nodes.entries()) {
+    const covered = index === 0 && compaction !== undefined;
+    if (covered && compaction.parts === null) continue;
+    const before = shown.at(-1);
+    if (!kept.has(node.message)) {
+      if (before !== undefined) shown[shown.length - 1] = { ...before, last: node.seq };
+      continue;
+    }
+    shown.push({ ...node, from: covered ? (compaction.parts ?? 0) : 0, last: node.seq });
+  }
+  return shown;
+}
+
+function toKey([seq, call]: [number, string]): string {
+  return callKey(seq, call);
+}
+
+function* pages(nodes: Iterable<PathNode>): Generator<PathNode[]> {
+  let page: PathNode[] = [];
+  for (const node of nodes) {
+    page.push(node);
+    if (page.length < PAGE) continue;
+    yield page;
+    page = [];
+  }
+  if (page.length > 0) yield page;
+}

@@ -1,0 +1,14 @@
+/** The names of the cells that hold what belongs to context blocks. Labels have no ":", so no two names are the same. */
+export const cellOf = {
+  /** The text of a block; of one that all sessions share, without a session. */
+  block: (label: string, session: string | undefined) =>
+    session === undefined ? `block:${label}` : `block:${session}:${label}`,
+  /** What a provider gave last. */
+  source: (label: string, session: string) => `source:${session}:${label}`,
+  /** The text of all blocks, as the model reads it. */
+  prompt: (session: string) => `prompt:${session}`,
+  /** Which blocks were added and taken away at run time. */
+  changes: (session: string) => `blocks:${session}`,
+  /** Which calls have loaded what. */
+  loaded: (session: string) => `loaded:${session}`,
+} as const;

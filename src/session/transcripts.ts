@@ -1,0 +1,56 @@
+import type { SessionStore } from "./session-store.ts";
+import { currentSession, MAIN_SESSION } from "../store/session.ts";
+import { Transcript, type TranscriptOptions } from "./transcript.ts";
+
+/** How many conversations are kept in memory at once. */
+const MAX_OPEN = 4;
+
+/** The conversations of an agent that somebody looks at. They share one tree: what one writes, the others read anew. */
+export class Transcripts {
+  readonly #host: SessionStore;
+  readonly #options: Omit<TranscriptOptions, "changed">;
+  /** The one that was asked for last is last. */
+  readonly #open = new Map<string, Transcript>();
+  #current: string | undefined;
+
+  constructor(host: SessionStore, options: Omit<TranscriptOptions, "changed">) {
+    this.#host = host;
+    this.#options = options;
+  }
+
+  /** The session of all who name none. */
+  get current(): string {
+    return (this.#current ??= this.#host.blank ? MAIN_SESSION : currentSession(this.#host));
+  }
+
+  of(session: string): Transcript {
+    let transcript = this.#open.get(session);
+    if (transcript !== undefined && this.#open.size === 1) return transcript;
+    transcript ??= this.#make(session);
+    this.#open.delete(session);
+    this.#open.set(session, transcript);
+    // The others stay: somebody may hold them. But they forget what they read.
+    let spare = this.#open.size - MAX_OPEN;
+    for (const old of this.#open.values()) {
+      if (spare-- <= 0) break;
+      old.reload();
+    }
+    return transcript;
+  }
+
+  /** What is in memory may not be what is stored. */
+  reload(): void {
+    this.#current = undefined;
+    for (const transcript of this.#open.values()) transcript.reload();
+  }
+
+  #make(session: string): Transcript {
+    const transcript: Transcript = new Transcript(this.#host, session, {
+      ...this.#options,
+      changed: () => {
+        if (this.#open.size > 1) for (const other of this.#open.values()) if (other !== transcript) other.reload();
+      },
+    });
+    return transcript;
+  }
+}

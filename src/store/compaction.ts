@@ -1,0 +1,231 @@
+import type { Sql, SqlValue } from "../port.ts";
+
+/**
+ * `perdure_compaction`: what the model reads instead of older messages. A row belongs to a message (`at`) and holds for
+ * every conversation that goes through it. Messages are never changed by it; only rows that are `done` count.
+ */
+export const compactionSchema: readonly string[] = [
+  `CREATE TABLE perdure_compaction (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL,
+    session TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    parts INTEGER,
+    kind TEXT NOT NULL,
+    status TEXT NOT NULL,
+    trigger TEXT NOT NULL,
+    turn INTEGER,
+    step INTEGER,
+    call TEXT,
+    prior INTEGER,
+    tokens_before INTEGER NOT NULL,
+    tokens_after INTEGER,
+    model TEXT,
+    focus TEXT,
+    error TEXT,
+    created_at INTEGER NOT NULL,
+    ended_at INTEGER,
+    pins TEXT NOT NULL DEFAULT '[]',
+    calls TEXT NOT NULL DEFAULT '[]',
+    files TEXT NOT NULL DEFAULT '[]',
+    summary TEXT,
+    carried TEXT
+  ) STRICT`,
+  "CREATE INDEX perdure_compaction_at ON perdure_compaction (at) WHERE status = 'done'",
+];
+
+/** `truncate`: without a model, because none could read what was to be summarised. `prune`: outputs of tools only. */
+export type CompactionKind = "summary" | "truncate" | "prune";
+/** `started` has not ended yet, or was cut; `undone` was done, and counts no more. */
+export type CompactionStatus = "started" | "done" | "failed" | "undone";
+/**
+ * Why it was made: a person or the app asked (`manual`), the conversation grew over a bound between turns (`after`), the
+ * next request would not fit (`before`) or was said not to (`error`), the last one had not (`usage`) or hardly
+ * (`proactive`), or room is made ahead of time (`background`).
+ */
+export type CompactionTrigger = "manual" | "after" | "before" | "error" | "usage" | "proactive" | "background";
+
+/** One compaction. */
+export interface CompactionRow {
+  readonly seq: number;
+  readonly id: string;
+  readonly session: string;
+  /** The `seq` of the newest message that it covers, or of which it covers a part. */
+  readonly at: number;
+  /** How many parts of that message are covered; null: all of it. */
+  readonly parts: number | null;
+  readonly kind: CompactionKind;
+  readonly status: CompactionStatus;
+  readonly trigger: CompactionTrigger;
+  /** The `seq` of the turn that it was made for. */
+  readonly turn: number | null;
+  /** How many model calls of that turn were settled then. */
+  readonly step: number | null;
+  /** The model call that was too long. */
+  readonly call: string | null;
+  /** The compaction that was in effect before: its summary is taken into this one. */
+  readonly prior: number | null;
+  readonly tokensBefore: number;
+  readonly tokensAfter: number | null;
+  readonly model: string | null;
+  readonly focus: string | null;
+  readonly error: string | null;
+  readonly createdAt: number;
+  readonly endedAt: number | null;
+  /** Messages that it covers and that are shown whole all the same: a JSON list of their `seq`. */
+  readonly pins: string;
+  /** Of `prune`: the calls whose outputs are not shown, a JSON list of `[message seq, call id]`. */
+  readonly calls: string;
+  /** Files that were worked on, as JSON. */
+  readonly files: string;
+  readonly summary: string | null;
+  /** What code says about the state of things, below the summary. */
+  readonly carried: string | null;
+}
+
+/** What is known when it starts. */
+export type NewCompaction = Pick<
+  CompactionRow,
+  | "id"
+  | "session"
+  | "at"
+  | "parts"
+  | "kind"
+  | "trigger"
+  | "turn"
+  | "step"
+  | "call"
+  | "prior"
+  | "tokensBefore"
+  | "model"
+  | "focus"
+  | "createdAt"
+>;
+
+/** What is known when it is done. */
+export type CompactionEnd = Pick<
+  CompactionRow,
+  "kind" | "at" | "parts" | "tokensAfter" | "pins" | "calls" | "files" | "summary" | "carried"
+>;
+
+const COLUMNS = `seq, id, session, at, parts, kind, status, trigger, turn, step, call, prior,
+  tokens_before AS tokensBefore, tokens_after AS tokensAfter, model, focus, error, created_at AS createdAt,
+  ended_at AS endedAt, pins, calls, files, summary, carried`;
+
+function select(db: Sql, rest: string, ...args: SqlValue[]): CompactionRow[] {
+  return db.sql<CompactionRow>(`SELECT ${COLUMNS} FROM perdure_compaction ${rest}`, ...args);
+}
+
+/** Writes down that one is being made. @returns its number. */
+export function startCompaction(db: Sql, row: NewCompaction): number {
+  const [added] = db.sql<{ seq: number }>(
+    `INSERT INTO perdure_compaction (id, session, at, parts, kind, status, trigger, turn, step, call, prior,
+       tokens_before, model, focus, created_at)
+     VALUES (?, ?, ?, ?, ?, 'started', ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`,
+    ...[row.id, row.session, row.at, row.parts, row.kind, row.trigger, row.turn, row.step, row.call, row.prior],
+    ...[row.tokensBefore, row.model, row.focus, row.createdAt],
+  );
+  return added?.seq ?? 0;
+}
+
+/** From now on it counts. One that has ended already stays as it is. */
+export function finishCompaction(db: Sql, seq: number, end: CompactionEnd, now: number): void {
+  db.sql(
+    `UPDATE perdure_compaction SET status = 'done', kind = ?, at = ?, parts = ?, tokens_after = ?, pins = ?, calls = ?,
+       files = ?, summary = ?, carried = ?, ended_at = ? WHERE seq = ? AND status = 'started'`,
+    ...[end.kind, end.at, end.parts, end.tokensAfter, end.pins, end.calls, end.files, end.summary, end.carried],
+    now,
+    seq,
+  );
+}
+
+/** It came to nothing. What it would have said is kept, if there is any, for who looks into it. */
+export function failCompaction(
+  db: Sql,
+  seq: number,
+  why: { readonly error: string; readonly summary?: string | null; readonly tokensAfter?: number | null },
+  now: number,
+): void {
+  db.sql(
+    `UPDATE perdure_compaction SET status = 'failed', error = ?, summary = ?, tokens_after = ?, ended_at = ?
+     WHERE seq = ? AND status = 'started'`,
+    ...[why.error, why.summary ?? null, why.tokensAfter ?? null],
+    now,
+    seq,
+  );
+}
+
+/** Those that an earlier life left under way have come to nothing. @returns how many. */
+export function failOpenCompactions(db: Sql, error: string, now: number): number {
+  const rows = db.sql<{ seq: number }>("SELECT seq FROM perdure_compaction WHERE status = 'started'");
+  for (const { seq } of rows) failCompaction(db, seq, { error }, now);
+  return rows.length;
+}
+
+/** It counts no more. */
+export function undoCompaction(db: Sql, seq: number): void {
+  db.sql("UPDATE perdure_compaction SET status = 'undone' WHERE seq = ? AND status = 'done'", seq);
+}
+
+export function setCompactionPins(db: Sql, seq: number, pins: readonly number[]): void {
+  db.sql("UPDATE perdure_compaction SET pins = ? WHERE seq = ?", JSON.stringify(pins), seq);
+}
+
+export function readCompaction(db: Sql, id: string): CompactionRow | undefined {
+  return select(db, "WHERE id = ?", id)[0];
+}
+
+export function readCompactionAt(db: Sql, seq: number): CompactionRow | undefined {
+  return select(db, "WHERE seq = ?", seq)[0];
+}
+
+/** Those of these messages that count, the newest last. */
+export function doneAt(db: Sql, seqs: readonly number[]): CompactionRow[] {
+  if (seqs.length === 0) return [];
+  return select(
+    db,
+    "WHERE status = 'done' AND at IN (SELECT value FROM json_each(?)) ORDER BY seq",
+    JSON.stringify(seqs),
+  );
+}
+
+/** The `seq` of the messages up to which something counts that stands for what was said, the newest first. */
+export function summarisedMessages(db: Sql): number[] {
+  const query = "SELECT DISTINCT at FROM perdure_compaction WHERE status = 'done' AND kind <> 'prune' ORDER BY at DESC";
+  return db.sql<{ at: number }>(query).map(({ at }) => at);
+}
+
+/** What was made for one turn, oldest first. */
+export function compactionsOfTurn(db: Sql, turn: number): CompactionRow[] {
+  return select(db, "WHERE turn = ? ORDER BY seq", turn);
+}
+
+/** Newest first; `before` is the `seq` of the last one of the page before. */
+export function listCompactions(
+  db: Sql,
+  filter: { readonly session?: string | undefined; readonly before?: number | undefined },
+  limit: number,
+): CompactionRow[] {
+  const before = filter.before ?? Number.MAX_SAFE_INTEGER;
+  if (filter.session === undefined) return select(db, "WHERE seq < ? ORDER BY seq DESC LIMIT ?", before, limit);
+  return select(db, "WHERE seq < ? AND session = ? ORDER BY seq DESC LIMIT ?", before, filter.session, limit);
+}
+
+/** Deletes those whose message is gone. @returns how many. */
+export function deleteStrayCompactions(db: Sql): number {
+  return db.sql(
+    "DELETE FROM perdure_compaction WHERE NOT EXISTS (SELECT 1 FROM perdure_message WHERE seq = at) RETURNING seq",
+  ).length;
+}
+
+/** Deletes a compaction for good, with all that it says. */
+export function deleteCompaction(db: Sql, seq: number): void {
+  db.sql("DELETE FROM perdure_compaction WHERE seq = ?", seq);
+}
+
+/** All rows but those that failed: for who has to find what tells of a message. Without their texts. */
+export function compactionPlaces(db: Sql): Pick<CompactionRow, "seq" | "at" | "pins">[] {
+  return db.sql<Pick<CompactionRow, "seq" | "at" | "pins"> & Record<string, SqlValue>>(
+    "SELECT seq, at, pins FROM perdure_compaction ORDER BY seq",
+  );
+}

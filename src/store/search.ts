@@ -1,0 +1,176 @@
+import type { Sql, SqlValue } from "../port.ts";
+import { deleteCells, readCell, writeCell } from "./cell.ts";
+
+/**
+ * `perdure_search`: the words of messages, by the `seq` of each. It is no migration: an agent has it from its first
+ * search on, and until then neither the tables nor the triggers. The text itself is not stored again. `said` has what
+ * was written, `done` what tools were given and brought; both are words with spaces between them (`session/words.ts`),
+ * so SQLite need not know any language.
+ */
+const schema: readonly string[] = [
+  "CREATE VIRTUAL TABLE perdure_search USING fts5 (said, done, content='', contentless_delete=1, tokenize='ascii')",
+  // Whoever changes or deletes a message need not know of the index.
+  `CREATE TRIGGER perdure_search_changed AFTER UPDATE OF body ON perdure_message
+   WHEN new.seq <= (SELECT CAST(value AS INTEGER) FROM perdure_cell WHERE key = 'search:upto')
+   BEGIN INSERT OR IGNORE INTO perdure_cell (key, value) VALUES ('search:stale:' || new.seq, ''); END`,
+  `CREATE TRIGGER perdure_search_deleted AFTER DELETE ON perdure_message
+   BEGIN
+     DELETE FROM perdure_search WHERE rowid = old.seq;
+     DELETE FROM perdure_cell WHERE key = 'search:stale:' || old.seq;
+   END`,
+];
+
+/** Another number whenever the same text makes other words: then the index is made anew. */
+const VERSION = "1";
+const VERSION_KEY = "search:version";
+const UPTO_KEY = "search:upto";
+const STALE_PREFIX = "search:stale:";
+
+/** How much what was said counts beside what tools did. */
+const SAID_WEIGHT = 1;
+const DONE_WEIGHT = 0.4;
+/** How much more the newest message counts than the oldest with the same words. */
+const NEWNESS = 0.3;
+
+/** A message that matches. */
+export interface SearchMatch {
+  readonly seq: number;
+  /** Lower is better. */
+  readonly score: number;
+}
+
+/** What to look for, and where to go on. */
+export interface SearchFilter {
+  readonly role?: string | undefined;
+  /** Only messages of before this time, in milliseconds since the epoch. */
+  readonly before?: number | undefined;
+  readonly limit: number;
+  readonly skip: number;
+}
+
+/** A message that is not in the index as it is now. */
+export interface Unindexed {
+  readonly seq: number;
+  /** Bytes of its body. */
+  readonly size: number;
+}
+
+/** Whether anybody has searched yet. */
+export function hasSearchIndex(db: Sql): boolean {
+  return readCell(db, VERSION_KEY) !== undefined;
+}
+
+/** Makes the index, empty, unless it is there; one of an older version is replaced. */
+export function prepareSearchIndex(db: Sql): void {
+  const version = readCell(db, VERSION_KEY);
+  if (version === VERSION) return;
+  db.tx(() => {
+    if (version !== undefined) dropSearchIndex(db);
+    for (const statement of schema) db.sql(statement);
+    writeCell(db, UPTO_KEY, "0");
+    writeCell(db, VERSION_KEY, VERSION);
+  });
+}
+
+/** Forgets the index; the next search makes it anew. */
+export function dropSearchIndex(db: Sql): void {
+  db.sql("DROP TRIGGER IF EXISTS perdure_search_changed");
+  db.sql("DROP TRIGGER IF EXISTS perdure_search_deleted");
+  db.sql("DROP TABLE IF EXISTS perdure_search");
+  deleteCells(db, "search:");
+}
+
+/** The next messages to index, oldest first: those that changed, then those that came since. */
+export function unindexedMessages(db: Sql, limit: number): Unindexed[] {
+  return db.sql<Unindexed>(
+    `SELECT seq, octet_length(body) AS size FROM perdure_cell
+     JOIN perdure_message ON seq = CAST(substr(key, ?) AS INTEGER)
+     WHERE key >= ? AND key < ?
+     UNION ALL
+     SELECT * FROM (
+       SELECT seq, octet_length(body) AS size FROM perdure_message
+       WHERE seq > (SELECT CAST(value AS INTEGER) FROM perdure_cell WHERE key = ?) ORDER BY seq LIMIT ?)
+     LIMIT ?`,
+    STALE_PREFIX.length + 1,
+    STALE_PREFIX,
+    `${STALE_PREFIX}:`,
+    UPTO_KEY,
+    limit,
+    limit,
+  );
+}
+
+/** Puts the words of a message into the index, instead of those that it had. */
+export function indexMessage(db: Sql, seq: number, words: { readonly said: string; readonly done: string }): void {
+  db.sql("DELETE FROM perdure_search WHERE rowid = ?", seq);
+  db.sql("INSERT INTO perdure_search (rowid, said, done) VALUES (?, ?, ?)", seq, words.said, words.done);
+  db.sql("DELETE FROM perdure_cell WHERE key = ?", STALE_PREFIX + seq);
+  const upto = "UPDATE perdure_cell SET value = CAST(? AS INTEGER) WHERE key = ? AND CAST(value AS INTEGER) < ?";
+  db.sql(upto, seq, UPTO_KEY, seq);
+}
+
+/** The messages that match, the best first. @param match an expression of FTS5. */
+export function searchMessages(db: Sql, match: string, filter: SearchFilter): SearchMatch[] {
+  const { role, before } = filter;
+  const conditions = ["perdure_search MATCH ?"];
+  const args: SqlValue[] = [SAID_WEIGHT, DONE_WEIGHT, NEWNESS, match];
+  const of = (column: string) => `(SELECT ${column} FROM perdure_message WHERE seq = perdure_search.rowid)`;
+  if (role !== undefined) {
+    conditions.push(`${of("role")} = ?`);
+    args.push(role);
+  }
+  if (before !== undefined) {
+    conditions.push(`${of("created_at")} < ?`);
+    args.push(before);
+  }
+  return db.sql<SearchMatch>(
+    `SELECT rowid AS seq, bm25(perdure_search, ?, ?)
+       * (1 + ? * rowid / (SELECT max(seq) FROM perdure_message)) AS score
+     FROM perdure_search WHERE ${conditions.join(" AND ")} ORDER BY score, rowid DESC LIMIT ? OFFSET ?`,
+    ...args,
+    filter.limit,
+    filter.skip,
+  );
+}
+
+/** A piece of the way from a message up to the first. */
+export interface PathPiece {
+  /** Those that were asked for and stand on it. */
+  readonly found: readonly number[];
+  /** Where the next piece begins; null at the end. */
+  readonly next: number | null;
+}
+
+/** Which of `seqs` stand on the way from `from` upwards, within `limit` messages. */
+export function findOnPath(db: Sql, from: number, seqs: readonly number[], limit: number): PathPiece {
+  const rows = db.sql<{ at: number; depth: number }>(
+    `WITH RECURSIVE path (at, depth) AS (
+       SELECT ?, 0
+       UNION ALL
+       SELECT m.parent, depth + 1 FROM path JOIN perdure_message AS m ON m.seq = path.at
+       WHERE m.parent IS NOT NULL AND depth < ?
+     )
+     SELECT at, depth FROM path WHERE depth = ? OR at IN (SELECT value FROM json_each(?))`,
+    from,
+    limit,
+    limit,
+    JSON.stringify(seqs),
+  );
+  const next = rows.find(({ depth }) => depth === limit)?.at ?? null;
+  return { found: rows.filter(({ depth }) => depth < limit).map(({ at }) => at), next };
+}
+
+/** How many messages have words in the index. */
+export function countSearchRows(db: Sql, seqs: readonly number[]): number {
+  if (!hasSearchIndex(db)) return 0;
+  const [row] = db.sql<{ n: number }>(
+    "SELECT count(*) AS n FROM perdure_search_docsize WHERE id IN (SELECT value FROM json_each(?))",
+    JSON.stringify(seqs),
+  );
+  return row?.n ?? 0;
+}
+
+/** Lets the index forget the words of messages that are gone; until then they are only passed over. Costs its size. */
+export function compactSearchIndex(db: Sql): void {
+  if (hasSearchIndex(db)) db.sql("INSERT INTO perdure_search (perdure_search) VALUES ('optimize')");
+}

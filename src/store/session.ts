@@ -1,0 +1,164 @@
+import type { Sql, SqlValue } from "../port.ts";
+
+/** Where an agent with one conversation kept what the last request brought along. */
+export const chatContextSchema: readonly string[] = [
+  "CREATE TABLE perdure_chat (id INTEGER PRIMARY KEY CHECK (id = 1), body TEXT, client_tools TEXT) STRICT",
+];
+
+/**
+ * `perdure_session`: the conversations of an agent. Each is a name for a leaf in the tree of messages. A row with
+ * `view_of` is one client's own place in the tree of another session; it is not listed.
+ */
+export const sessionSchema: readonly string[] = [
+  `CREATE TABLE perdure_session (
+    id TEXT PRIMARY KEY,
+    name TEXT,
+    named_by TEXT,
+    leaf INTEGER,
+    parent TEXT,
+    fork_at INTEGER,
+    view_of TEXT,
+    subject TEXT,
+    current INTEGER NOT NULL DEFAULT 0,
+    body TEXT,
+    client_tools TEXT,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID`,
+  `INSERT INTO perdure_session (id, leaf, current, body, client_tools, created_at, updated_at)
+   SELECT 'main', max(seq), 1, (SELECT body FROM perdure_chat), (SELECT client_tools FROM perdure_chat),
+     min(created_at), max(created_at)
+   FROM perdure_message HAVING count(*) > 0`,
+  "DROP TABLE perdure_chat",
+];
+
+/** Who gave a session its name. */
+export type NamedBy = "derived" | "model" | "user";
+
+/** One session. */
+export interface SessionRow {
+  readonly id: string;
+  readonly name: string | null;
+  readonly namedBy: NamedBy | null;
+  /** The `seq` of its newest message; null when nothing was said. */
+  readonly leaf: number | null;
+  /** The session that it was forked from, and the message behind which. */
+  readonly parent: string | null;
+  readonly forkAt: number | null;
+  readonly viewOf: string | null;
+  readonly subject: string | null;
+  readonly current: 0 | 1;
+  /** What the last request brought along, as JSON, for turns that the server starts by itself. */
+  readonly body: string | null;
+  readonly clientTools: string | null;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+}
+
+/** The session that an agent begins with. */
+export const MAIN_SESSION = "main";
+
+const COLUMNS = `id, name, named_by AS namedBy, leaf, parent, fork_at AS forkAt, view_of AS viewOf, subject, current,
+  body, client_tools AS clientTools, created_at AS createdAt, updated_at AS updatedAt`;
+
+function select(db: Sql, rest: string, ...args: SqlValue[]): SessionRow[] {
+  return db.sql<SessionRow>(`SELECT ${COLUMNS} FROM perdure_session ${rest}`, ...args);
+}
+
+export function readSession(db: Sql, id: string): SessionRow | undefined {
+  return select(db, "WHERE id = ?", id)[0];
+}
+
+/** The sessions that people see, the one that was used last first. */
+export function listSessions(db: Sql): SessionRow[] {
+  return select(db, "WHERE view_of IS NULL ORDER BY updated_at DESC, created_at DESC, id");
+}
+
+/** All rows, views included. */
+export function allSessions(db: Sql): SessionRow[] {
+  return select(db, "ORDER BY id");
+}
+
+/** Views of one session, the one that was used last first. */
+export function viewsOf(db: Sql, id: string): SessionRow[] {
+  return select(db, "WHERE view_of = ? ORDER BY updated_at DESC, id", id);
+}
+
+/** The id of the session that those are in who name none. */
+export function currentSession(db: Sql): string {
+  return db.sql<{ id: string }>("SELECT id FROM perdure_session WHERE current = 1")[0]?.id ?? MAIN_SESSION;
+}
+
+/** What is needed to make a session. */
+export type NewSession = Pick<SessionRow, "id"> & Partial<Omit<SessionRow, "current" | "createdAt" | "updatedAt">>;
+
+/** Makes a session; one of that id is left as it is. */
+export function insertSession(db: Sql, row: NewSession, now: number): void {
+  db.sql(
+    `INSERT INTO perdure_session (id, name, named_by, leaf, parent, fork_at, view_of, subject, body, client_tools,
+       created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+    row.id,
+    row.name ?? null,
+    row.namedBy ?? null,
+    row.leaf ?? null,
+    row.parent ?? null,
+    row.forkAt ?? null,
+    row.viewOf ?? null,
+    row.subject ?? null,
+    row.body ?? null,
+    row.clientTools ?? null,
+    now,
+    now,
+  );
+}
+
+/** Moves the leaf of a session, which is made if need be. */
+export function setLeaf(db: Sql, id: string, leaf: number | null, now: number): void {
+  db.sql(
+    `INSERT INTO perdure_session (id, leaf, created_at, updated_at) VALUES (?, ?, ?, ?)
+     ON CONFLICT (id) DO UPDATE SET leaf = excluded.leaf, updated_at = excluded.updated_at`,
+    id,
+    leaf,
+    now,
+    now,
+  );
+}
+
+/** Makes one session the one of all who name none. */
+export function setCurrent(db: Sql, id: string): void {
+  db.sql("UPDATE perdure_session SET current = (id = ?) WHERE current = 1 OR id = ?", id, id);
+}
+
+export function setName(db: Sql, id: string, name: string, namedBy: NamedBy, now: number): void {
+  db.sql("UPDATE perdure_session SET name = ?, named_by = ?, updated_at = ? WHERE id = ?", name, namedBy, now, id);
+}
+
+export function deleteSessionRow(db: Sql, id: string): void {
+  db.sql("DELETE FROM perdure_session WHERE id = ?", id);
+}
+
+/** What the last request of a session brought along, as JSON texts. */
+export interface ChatContextRow {
+  readonly body: string | null;
+  readonly clientTools: string | null;
+}
+
+export function readChatContext(db: Sql, session: string): ChatContextRow {
+  const [row] = db.sql<ChatContextRow & Record<string, string | null>>(
+    "SELECT body, client_tools AS clientTools FROM perdure_session WHERE id = ?",
+    session,
+  );
+  return row ?? { body: null, clientTools: null };
+}
+
+export function writeChatContext(db: Sql, session: string, context: ChatContextRow, now: number): void {
+  db.sql(
+    `INSERT INTO perdure_session (id, body, client_tools, created_at, updated_at) VALUES (?, ?, ?, ?, ?)
+     ON CONFLICT (id) DO UPDATE SET body = excluded.body, client_tools = excluded.client_tools`,
+    session,
+    context.body,
+    context.clientTools,
+    now,
+    now,
+  );
+}

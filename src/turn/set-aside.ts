@@ -1,0 +1,22 @@
+import { repairMessage } from "../message/repair.ts";
+import type { Desk } from "./desk.ts";
+
+/**
+ * Takes messages out of a conversation because something else is said instead: they stay as a branch of their own. What
+ * the newest answer among them waits for is waited for no longer; its calls have an end, as they have when somebody
+ * simply goes on. In the caller's transaction.
+ */
+export function setAside(desk: Desk, session: string, ids: readonly string[]): void {
+  if (ids.length === 0) return;
+  const transcript = desk.transcripts.of(session);
+  const answerId = ids.findLast((id) => transcript.role(id) === "assistant");
+  const answer = answerId === undefined ? undefined : transcript.get(answerId);
+  if (answer !== undefined) {
+    const repaired = repairMessage(answer, {
+      repairInterruptedToolPart: (part, message) => desk.hooks.repairToolPart(part, message),
+    });
+    if (repaired !== answer) transcript.put(repaired);
+    desk.hooks.removed?.(answer.id);
+  }
+  transcript.setAside(new Set(ids));
+}
