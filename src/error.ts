@@ -13,6 +13,8 @@ export type PerdureErrorCode =
   | "conflict"
   /** A method that clients may not call. */
   | "not_callable"
+  /** Something that the app does not let this client do. */
+  | "not_allowed"
   /** A write on a connection that may only read. */
   | "read_only"
   /** A value that `validateStateChange` (or JSON) refused. */

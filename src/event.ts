@@ -48,6 +48,13 @@ export interface AgentEvents {
   };
   /** A compaction came to nothing; the conversation is as it was. */
   "chat:compaction_failed": { session: string; trigger: string; error: string; requestId?: string };
+  /** `parent`: it is a fork of that session. */
+  "session:created": { session: string; parent?: string };
+  "session:renamed": { session: string; name: string; by: "derived" | "model" | "user" };
+  "session:switched": { session: string };
+  "session:deleted": { session: string };
+  /** A model was asked for the title of a session, and there is none. It is tried again after the next turn. */
+  "session:title_failed": { session: string; error: string };
   /** Work was given to a child. */
   "agent_tool:started": { runId: string; className: string };
   "agent_tool:ended": { runId: string; className: string; status: string };

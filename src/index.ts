@@ -76,6 +76,28 @@ export type { MessageConcurrency } from "./turn/overlap.ts";
 export type { ToolPart } from "./message/types.ts";
 export type { ClientTool } from "./wire/frames.ts";
 
+// Memory
+export type { ContextBlock, ContextBlocks } from "./session/context-blocks.ts";
+export type { ContextOptions } from "./session/blocks/definition.ts";
+export type {
+  ContextHit,
+  ContextKind,
+  ContextProvider,
+  LoadableContext,
+  ReadOnlyContext,
+  SearchableContext,
+  WritableContext,
+} from "./session/blocks/provider.ts";
+export {
+  type ContextEntries,
+  type ContextEntry,
+  type KeyDescription,
+  loadableContext,
+  loadableFrom,
+  searchableFrom,
+  staticContext,
+} from "./session/blocks/providers.ts";
+
 // Agents together
 export { agentTool, type AgentToolOptions, type AgentToolReceipt } from "./agent/run/agent-tool.ts";
 export {

@@ -105,6 +105,11 @@ export interface AgentHost extends Sql {
    * kept in memory beside rows. `ended` must not throw.
    */
   afterTx(ended: (committed: boolean) => void): void;
+  /**
+   * Makes what was deleted unreadable in the files of the agent's rows as well; may be slow, and rejects when there is no
+   * room for it. Absent on hosts whose platform keeps old states of a database by its own rules.
+   */
+  scrub?(): Promise<void>;
   /** Runs `work` when everything written so far may be shown: what a socket's `send` does, for other ways out. Must not throw. */
   show(work: () => void): void;
   /**

@@ -1,7 +1,8 @@
 import { pendingInteractions } from "../message/tool-answer.ts";
 import type { ToolPart, UIMessage } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
-import type { TurnRow } from "../store/turn.ts";
+import { MediaMover, type MediaRetention } from "../session/media.ts";
+import { readTurn, type TurnRow } from "../store/turn.ts";
 import type { Chat } from "../turn/chat.ts";
 import type {
   ChatHooks,
@@ -15,6 +16,7 @@ import type { MessageConcurrency } from "../turn/overlap.ts";
 import { continueLast, persist, save } from "../turn/save.ts";
 import { Agent } from "./agent.ts";
 import { ChatFeature, type ChatRoom } from "./chat-feature.ts";
+import { fileAddress } from "./chat-files.ts";
 import { runAs } from "./context.ts";
 import { parts } from "./parts.ts";
 import { chatTurnKeeper } from "./run/chat-turn-keeper.ts";
@@ -39,11 +41,14 @@ export const answering: unique symbol = Symbol("perdure.answering");
 export const chatRoom: unique symbol = Symbol("perdure.chat-room");
 /** The work that an agent does for the one above it. */
 export const childRuns: unique symbol = Symbol("perdure.child-runs");
+/** What takes large things out of messages. */
+export const mediaMover: unique symbol = Symbol("perdure.media-mover");
 
 /** What every agent that holds a conversation has: its messages, its settings, and turns that server code starts. */
 export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<State, Props> {
   readonly #feature: ChatFeature;
   #childRuns: ChildRuns | undefined;
+  #media: MediaMover | undefined;
 
   constructor(host: AgentHost) {
     super(host);
@@ -66,6 +71,17 @@ export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<
       host: this[parts].host,
       room: () => this.#feature.room,
       hooks: this,
+      failed: (error) => void (async () => this.onError(error))().catch(() => {}),
+    }));
+  }
+
+  /** @internal */
+  get [mediaMover](): MediaMover {
+    return (this.#media ??= new MediaMover({
+      host: this[parts].host,
+      retention: () => this.mediaRetention,
+      address: () => fileAddress(this[parts].host),
+      changed: () => this.#chat.transcripts.reload(),
       failed: (error) => void (async () => this.onError(error))().catch(() => {}),
     }));
   }
@@ -97,7 +113,11 @@ export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<
           return this[childRuns].wanted(turn);
         },
       }),
-      over: (turnId) => this[turnOver](turnId),
+      over: (turnId) => {
+        this[turnOver](turnId);
+        const turn = this.mediaRetention === false ? undefined : readTurn(this[parts].host, turnId);
+        if (turn !== undefined) this[mediaMover].after(turn.session);
+      },
       responded: (result) => as(() => this.onChatResponse(result)),
       recover: (recovery) => as(() => this.onChatRecovery(recovery)),
       sanitize: (message) => this.sanitizeMessageForPersistence(message),
@@ -125,6 +145,11 @@ export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<
   chatStreamStallTimeoutMs = 0;
   /** Deny a tool call that nobody approved for this long. 0: never. */
   approvalTimeoutMs = 0;
+  /**
+   * When large pictures, files and outputs of tools are taken out of older messages, which then refer to them by an
+   * address under the agent's own, and for how many days they are kept. `false`: they stay in the messages.
+   */
+  mediaRetention: MediaRetention | false = false;
 
   /** The conversation so far. A copy: change it with {@link ChatAgent.persistMessages}. */
   get messages(): UIMessage[] {

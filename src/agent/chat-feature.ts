@@ -3,6 +3,7 @@ import { Audience } from "../live/audience.ts";
 import { olderFrame } from "../live/conversation-frames.ts";
 import { LiveChat } from "../live/live-chat.ts";
 import { Resume } from "../live/resume.ts";
+import { SessionNews } from "../live/session-news.ts";
 import { isRecord } from "../message/json.ts";
 import { withoutReserved } from "../message/steered.ts";
 import { parseUserMessage } from "../message/validate.ts";
@@ -11,13 +12,16 @@ import { Chat } from "../turn/chat.ts";
 import type { ChatHooks } from "../turn/chat-types.ts";
 import { persist } from "../turn/save.ts";
 import { lastSegment } from "../wire/address.ts";
-import { wantsPages } from "../wire/history.ts";
+import { sessionIn, wantsPages } from "../wire/history.ts";
 import type { ParsedFrame } from "../wire/parse.ts";
+import type { ContextState } from "../wire/session-frames.ts";
+import { answerFileRequest } from "./chat-files.ts";
 import { answerChatRequest } from "./chat-http.ts";
 import { storedMessages } from "./chat-messages.ts";
 import { type Connection, socketOf } from "./connection.ts";
 import type { Feature } from "./feature.ts";
 import type { AgentParts } from "./parts.ts";
+import { answerSessionFrame, type SessionServant } from "./session-frames.ts";
 
 const NOTHING_SAID_YET = `{"type":"cf_agent_chat_messages","connect":true,"messages":[]}`;
 const NOT_STORED = "The message could not be stored. Please try again.";
@@ -28,21 +32,28 @@ export interface ChatRoom {
   readonly live: LiveChat;
   readonly resume: Resume;
   readonly audience: Audience;
+  readonly news: SessionNews;
 }
 
 /** Joins a chat to its agent: frames and requests in. The chat is made when something is said, or was. */
 export class ChatFeature implements Feature {
   readonly #own: Pick<AgentParts<unknown>, "host" | "rearm" | "draining">;
   readonly #hooks: () => ChatHooks;
+  readonly #servant: () => SessionServant | undefined;
   #room: ChatRoom | undefined;
 
-  constructor(own: Pick<AgentParts<unknown>, "host" | "rearm" | "draining">, hooks: () => ChatHooks) {
+  constructor(
+    own: Pick<AgentParts<unknown>, "host" | "rearm" | "draining">,
+    hooks: () => ChatHooks,
+    servant: () => SessionServant | undefined = () => undefined,
+  ) {
     this.#own = own;
     this.#hooks = hooks;
+    this.#servant = servant;
   }
 
   get room(): ChatRoom {
-    return (this.#room ??= openRoom(this.#own, this.#hooks()));
+    return (this.#room ??= openRoom(this.#own, this.#hooks(), (session) => this.#servant()?.contextState(session) ?? null));
   }
 
   get work(): Work {
@@ -55,7 +66,12 @@ export class ChatFeature implements Feature {
 
   connecting(connection: Connection): void {
     const socket = socketOf(connection);
-    if (!this.#own.host.blank) this.room.resume.connecting(socket);
+    if (!this.#own.host.blank || sessionIn(socket.uri) !== undefined) {
+      const { resume, news } = this.room;
+      if (!news.admit(socket)) return;
+      resume.connecting(socket);
+      news.greet(socket);
+    }
     // It may have been deleted since the client was here.
     else if (wantsPages(socket.uri)) socket.send(NOTHING_SAID_YET);
   }
@@ -64,14 +80,27 @@ export class ChatFeature implements Feature {
     this.#room?.resume.closed(socketOf(connection));
   }
 
-  frame(connection: Connection, frame: ParsedFrame): boolean {
-    return handleFrame(this.room, connection, frame);
+  frame(connection: Connection, frame: ParsedFrame): boolean | Promise<boolean> {
+    const { audience, news } = this.room;
+    const { session } = audience.of(socketOf(connection));
+    // It is being closed. What it sends meanwhile must not make the session that it names.
+    if (session !== undefined && !news.knows(session)) return true;
+    if (frame.kind !== "session" && frame.kind !== "session-refused") return handleFrame(this.room, connection, frame);
+    const servant = this.#servant();
+    return servant === undefined ? false : answerSessionFrame(this.room, servant, connection, frame);
   }
 
   request(request: Request, rest: string): Response | undefined | Promise<Response | undefined> {
     const isTranscript = request.method === "GET" && lastSegment(rest) === "get-messages";
-    if (!isTranscript) return answerChatRequest(() => this.room, request, rest);
+    if (!isTranscript) return this.#answer(request, rest);
     return storedMessages(this.room.chat, new URL(request.url).searchParams);
+  }
+
+  async #answer(request: Request, rest: string): Promise<Response | undefined> {
+    return (
+      (await answerFileRequest(this.#own.host, request, rest)) ??
+      (await answerChatRequest(() => this.room, request, rest))
+    );
   }
 
   drain(): void {
@@ -84,7 +113,11 @@ export class ChatFeature implements Feature {
   }
 }
 
-function openRoom(own: Pick<AgentParts<unknown>, "host" | "rearm" | "draining">, hooks: ChatHooks): ChatRoom {
+function openRoom(
+  own: Pick<AgentParts<unknown>, "host" | "rearm" | "draining">,
+  hooks: ChatHooks,
+  context: (session: string) => ContextState | null,
+): ChatRoom {
   const audience = new Audience(
     () => own.host.sockets.all(),
     () => chat.transcripts.current,
@@ -94,9 +127,16 @@ function openRoom(own: Pick<AgentParts<unknown>, "host" | "rearm" | "draining">,
     () => chat,
     () => resume,
   );
-  const chat: Chat = new Chat(own.host, hooks, live, { changed: () => own.rearm(), stopped: () => own.draining });
+  const over = (turnId: string) => {
+    hooks.over?.(turnId);
+    news.changed({ kind: "turn" });
+  };
+  const work = { changed: () => own.rearm(), stopped: () => own.draining };
+  const chat: Chat = new Chat(own.host, { ...hooks, over }, live, work);
   const resume: Resume = new Resume(chat, audience, live);
-  return { chat, live, resume, audience };
+  const news: SessionNews = new SessionNews(chat, audience, () => resume, context);
+  live.onSessions = (change) => news.changed(change);
+  return { chat, live, resume, audience, news };
 }
 
 function handleFrame({ chat, live, resume, audience }: ChatRoom, connection: Connection, frame: ParsedFrame): boolean {

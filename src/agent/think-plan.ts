@@ -6,6 +6,8 @@ import { errorText, PerdureError } from "../error.ts";
 import { isTerminal, type ToolPart, toolName, toolParts, type UIMessage } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
 import { Ledger } from "../session/ledger.ts";
+import { filesOf } from "../session/files.ts";
+import { MediaRestore } from "../session/media-restore.ts";
 import { SessionSearch } from "../session/search.ts";
 import { CallBook } from "../tool/call-book.ts";
 import { createToolsFromClientSchemas } from "../tool/client-tools.ts";
@@ -91,6 +93,7 @@ export class ThinkPlan {
   #ledger: Ledger | undefined;
   #book: CallBook | undefined;
   #search: SessionSearch | undefined;
+  readonly #media = new MediaRestore(() => filesOf(this.#host));
   #plan: StepPlan | undefined;
   /** The tools of the turn that runs, or ran last. */
   #tools: ToolSet = {};
@@ -180,7 +183,8 @@ export class ThinkPlan {
       ledger: this.ledger,
       book: this.book,
       prepare: (options) => as(() => this.#prepare(options), options.requestId),
-      assemble: (messages, tools) => as(async () => agent.assembleContext({ messages, tools }), turn()),
+      assemble: (messages, tools) =>
+        as(async () => agent.assembleContext({ messages: await this.#media.of(messages), tools }), turn()),
       convert: (message, tools) => toModelMessages(message, tools, this.#failed),
       beforeStep: (context) => as(() => agent.beforeStep(context), turn()),
       beforeToolCall: (context) => as(() => agent.beforeToolCall(context), turn()),
@@ -224,7 +228,7 @@ export class ThinkPlan {
     if (config.model === undefined) models = asList(await agent.getModel());
     if (agent.beforeTurn !== this.#base.beforeTurn) {
       const system = prompt + capabilityBlock(tools);
-      const messages = await agent.assembleContext({ messages: historyOf(this.#chat()), tools });
+      const messages = await agent.assembleContext({ messages: await this.#media.of(historyOf(this.#chat())), tools });
       const [model] = models.length > 0 ? models : asList(config.model ?? []);
       const change = await agent.beforeTurn({
         ...{ requestId, system, messages, tools, continuation, recovering, body, clientTools, abortSignal },
@@ -284,7 +288,7 @@ export class ThinkPlan {
 
   async #keep(text: string): Promise<string | undefined> {
     try {
-      return await this.#host.blobs.put(new TextEncoder().encode(text));
+      return (await filesOf(this.#host).put(new TextEncoder().encode(text), "text/plain;charset=utf-8")).name;
     } catch (thrown) {
       this.#failed(thrown);
       return undefined;

@@ -9,6 +9,7 @@ import type { ContextBlocks } from "../session/context-blocks.ts";
 import { defaultPrices } from "../session/default-prices.ts";
 import type { LedgerEntry } from "../session/charge.ts";
 import type { UsageTotals } from "../session/ledger.ts";
+import type { MediaRetention } from "../session/media.ts";
 import type { PriceTable } from "../session/prices.ts";
 import { readConfig, writeConfig } from "../store/config.ts";
 import type { PendingApproval } from "../tool/call-book.ts";
@@ -145,6 +146,8 @@ export class Think<State = unknown, Props = unknown> extends ChatAgent<State, Pr
    * limit pauses the answer; a soft one asks a person.
    */
   budgets: Budgets = {};
+  /** As of `ChatAgent`. The model reads what was taken out as if it still stood in the message. */
+  override mediaRetention: MediaRetention | false = {};
   /** What models cost. Replace it with your own table or function. */
   prices: PriceTable = defaultPrices;
 

@@ -1,6 +1,6 @@
 import { type Clock, newId } from "../id.ts";
 import type { McpState } from "../wire/frames.ts";
-import { HISTORY_PAGES, HISTORY_PARAM, type HistoryMode } from "../wire/history.ts";
+import { HISTORY_PAGES, HISTORY_PARAM, type HistoryMode, SESSION_PARAM } from "../wire/history.ts";
 import { isJsonObject, type JsonObject, writeJson } from "../wire/json.ts";
 import { agentChain, agentHttpUrl, type AgentLocation, type AgentRef, type Query, withQuery } from "./agent-url.ts";
 import type { CallOf, CallOptions, CallStream, CallStreamOf, ClientStub, StateOf } from "./call-types.ts";
@@ -23,6 +23,8 @@ export interface AgentClientOptions<State = unknown> extends AgentLocation, Reco
    * `useAgentChat` needs it. Default `pages`.
    */
   readonly history?: HistoryMode;
+  /** The session of a chat agent to be in. Default: whichever is the current one. */
+  readonly session?: string;
   /** Do not connect before `open()` is called. */
   readonly startClosed?: boolean;
   /** Of calls that do not stream. Default 30 s; 0: none. */
@@ -71,6 +73,9 @@ export class AgentClient<AgentT = unknown, State = StateOf<AgentT>> extends Even
 
   readonly #socket: ReconnectingSocket;
   readonly #calls: Calls;
+  #session: string | undefined;
+  /** What the connection under way was made with; null: there was none yet. */
+  #sessionInUrl: string | undefined | null = null;
   #chain: readonly AgentRef[];
   #known: AgentRef | undefined;
   #state: State | undefined;
@@ -86,6 +91,7 @@ export class AgentClient<AgentT = unknown, State = StateOf<AgentT>> extends Even
     this.options = options;
     this.id = options.id ?? newId();
     this.history = options.history ?? HISTORY_PAGES;
+    this.#session = options.session;
     this.#chain = agentChain(options);
     this.#socket = new ReconnectingSocket(() => this.#socketUrl(), options, {
       open: () => this.#opened(),
@@ -103,6 +109,20 @@ export class AgentClient<AgentT = unknown, State = StateOf<AgentT>> extends Even
     this.callStream = stream as CallStreamOf<AgentT>;
     this.stub = stubOf(call) as ClientStub<AgentT>;
     if (options.startClosed !== true) this.open();
+  }
+
+  /** The session that every connection asks for; undefined: whichever is the current one. */
+  get session(): string | undefined {
+    return this.#session;
+  }
+
+  /**
+   * From the next connection on, this session is asked for. @returns whether the connection under way was made with
+   * another: then it has to be moved.
+   */
+  useSession(session: string | undefined): boolean {
+    this.#session = session;
+    return this.#sessionInUrl !== null && this.#sessionInUrl !== session;
   }
 
   /** The class of the agent as URLs have it; of the leaf for children. */
@@ -200,7 +220,10 @@ export class AgentClient<AgentT = unknown, State = StateOf<AgentT>> extends Even
     const base = agentHttpUrl(this.options).replace(/^http/, "ws");
     const query = this.#query();
     const told = this.history === HISTORY_PAGES ? { [HISTORY_PARAM]: HISTORY_PAGES } : {};
-    const full = (ready: Query) => withQuery(base, { ...ready, ...told, _pk: this.id });
+    const full = (ready: Query) => {
+      this.#sessionInUrl = this.#session;
+      return withQuery(base, { ...ready, ...told, [SESSION_PARAM]: this.#session, _pk: this.id });
+    };
     return query instanceof Promise ? query.then(full) : full(query);
   }
 
@@ -218,15 +241,12 @@ export class AgentClient<AgentT = unknown, State = StateOf<AgentT>> extends Even
     this.#awaitingState = false;
     if (final) {
       this.#unlisten?.();
-      if (!this.#leaving) this.#failed(event);
+      if (!this.#leaving) this.connectionError = new AgentConnectionError(event);
     }
     this.dispatchEvent(event);
+    // Who heard of it may have opened it again.
+    if (final && !this.#leaving && this.connectionError !== null) this.options.onConnectionError?.(this.connectionError);
     this.#changed();
-  }
-
-  #failed(event: ConnectionCloseEvent): void {
-    this.connectionError = new AgentConnectionError(event);
-    this.options.onConnectionError?.(this.connectionError);
   }
 
   #received(data: unknown): void {

@@ -1,4 +1,5 @@
 import { isAnswered, toolParts, type UIMessage } from "../message/types.ts";
+import { BranchBook } from "./branch-places.ts";
 import { ChatAudience } from "./chat-audience.ts";
 import { type ChatConnection, type ChatFrame, readChatFrame, type ResponseFrame } from "./chat-frames.ts";
 import type { ChatInput } from "./chat-input.ts";
@@ -12,6 +13,8 @@ import { StreamFinder } from "./stream-finder.ts";
 import { type ToolOutput, ToolRunner } from "./tool-runner.ts";
 import { endOf, RecentIds } from "./turn-end.ts";
 import { closeCode } from "../wire/close-code.ts";
+import type { SessionStateFrame } from "../wire/session-frames.ts";
+import type { BranchStorage } from "./branch-memory.ts";
 
 /** How many turns that are over are remembered, so that a late word of one is known for what it is. */
 const REMEMBERED_TURNS = 500;
@@ -25,6 +28,10 @@ export interface AgentChatOptions {
   readonly loaded?: boolean;
   /** Whether to look for turns that run already. Default true. */
   readonly resume?: boolean;
+  /** The session to be in. Default: whichever is the agent's current one. */
+  readonly session?: string;
+  /** Where to keep which branch this client shows, so that it is the same after a reload: `sessionStorage`, say. */
+  readonly rememberBranch?: BranchStorage;
 }
 
 /** An answer to a call. */
@@ -43,6 +50,10 @@ export abstract class ChatFeed {
   protected readonly tools: ToolRunner;
   protected readonly history: History;
   protected readonly audience = new ChatAudience();
+  protected readonly branchBook = new BranchBook();
+  protected told: SessionStateFrame | undefined;
+  /** The session that `list` is the conversation of, once that was said. */
+  #place: string | undefined;
   /** Answers to calls that the agent has not shown to have. */
   protected readonly answers = new Map<string, CallAnswer>();
   /** Messages that could not be sent; they go with the next one. */
@@ -104,12 +115,19 @@ export abstract class ChatFeed {
         return this.#response(frame);
       case "transcript":
         this.#loaded = true;
+        this.#isIn(frame.session);
         if (this.#isNoNews(frame)) return this.changed(true);
+        this.branchBook.told(frame.messages, frame.branches);
         this.#transcript(this.history.told(this.messages, frame.messages, frame.before));
         if (frame.connect) this.#answerAgain(frame.messages);
         return this.goOn();
       case "older":
         this.list = [...this.history.came(this.list, frame)];
+        this.branchBook.told(frame.messages, frame.branches);
+        return this.changed(true);
+      case "session":
+        this.told = frame.state;
+        this.#place ??= frame.state.session.id;
         return this.changed(true);
       case "cleared":
         return this.forgetAll();
@@ -188,6 +206,20 @@ export abstract class ChatFeed {
     queueMicrotask(() => this.audience.tell("onTurnEnd", end));
   }
 
+  /** The client was put into another session: what it had is of no interest any more. What runs here is asked for. */
+  #isIn(session: string | undefined): void {
+    const isElsewhere = session !== undefined && this.#place !== undefined && session !== this.#place;
+    this.#place = session ?? this.#place;
+    if (!isElsewhere) return;
+    for (const turn of this.turns.values()) turn.end.resolve();
+    this.turns.clear();
+    this.told = undefined;
+    this.finder.lost();
+    this.forgetAll();
+    if (this.options.resume === false) this.finder.settled = true;
+    else this.finder.ask();
+  }
+
   /** Nothing was said yet, and nothing else was told before: what is shown may be the app's own greeting. */
   #isNoNews({ connect, messages }: { readonly connect: boolean; readonly messages: readonly UIMessage[] }): boolean {
     const isFirst = !this.#told;
@@ -197,6 +229,7 @@ export abstract class ChatFeed {
 
   #transcript(messages: readonly UIMessage[]): void {
     this.list = mergeTranscript(this.messages, messages, this.turns.values(), this.unsent);
+    this.branchBook.keep(this.list);
     this.changed(true);
   }
 
@@ -230,6 +263,7 @@ export abstract class ChatFeed {
 
   protected forgetAll(): void {
     this.list = [];
+    this.branchBook.keep([]);
     this.history.forget();
     this.unsent.clear();
     this.answers.clear();
@@ -283,6 +317,8 @@ export abstract class ChatFeed {
       isLoaded: this.#loaded,
       hasOlder: this.history.hasOlder,
       isLoadingOlder: this.history.isLoading,
+      branches: this.branchBook.find,
+      told: this.told,
     });
   }
 

@@ -1,8 +1,9 @@
 import { parseChunk } from "../message/parse-chunk.ts";
 import { tryParseJson } from "../message/json.ts";
 import type { UIMessage, UIMessageChunk } from "../message/types.ts";
-import type { ClientFrame, TurnOutcome } from "../wire/frames.ts";
+import type { BranchPlaces, ClientFrame, TurnOutcome } from "../wire/frames.ts";
 import { isJsonObject, type JsonObject, writeJson } from "../wire/json.ts";
+import { isSessionState, type SessionStateFrame } from "../wire/session-frames.ts";
 
 /** The part of an `AgentClient` that a chat needs. */
 export interface ChatConnection {
@@ -10,6 +11,14 @@ export interface ChatConnection {
   readonly readyState: number;
   /** Sends now or, without a connection, as soon as there is one; `sent` is called when it is on its way. */
   send(data: string, sent?: () => void): void;
+  /**
+   * The session to ask for with every connection from now on; undefined: whichever is the current one. @returns whether
+   * it has to be asked for on the connection under way too.
+   */
+  useSession?(session: string | undefined): boolean;
+  /** Connects again after it was closed for good. */
+  open?(): void;
+  getHttpUrl?(): string;
   addEventListener(type: "message", listener: (event: MessageEvent<unknown>) => void): void;
   addEventListener(type: "open" | "close" | "change", listener: (event: Event) => void): void;
   removeEventListener(type: "message", listener: (event: MessageEvent<unknown>) => void): void;
@@ -43,13 +52,18 @@ export type ChatFrame =
       readonly connect: boolean;
       /** These are the newest only. */
       readonly before: number | undefined;
+      /** The session that it is the conversation of, when that is said. */
+      readonly session: string | undefined;
+      readonly branches: BranchPlaces | undefined;
     }
   | {
       readonly kind: "older";
       readonly before: number;
       readonly messages: readonly UIMessage[];
       readonly next: number | undefined;
+      readonly branches: BranchPlaces | undefined;
     }
+  | { readonly kind: "session"; readonly state: SessionStateFrame }
   | { readonly kind: "cleared" }
   | { readonly kind: "updated"; readonly message: UIMessage }
   | { readonly kind: "resuming"; readonly id: string; readonly probeId: string | undefined }
@@ -59,7 +73,7 @@ export type ChatFrame =
 
 /** Reads what came from the server; undefined when it is not about the chat. Never throws. */
 export function readChatFrame(data: unknown): ChatFrame | undefined {
-  if (typeof data !== "string" || !/"(?:cf_agent|perdure_chat)_/.test(data)) return undefined;
+  if (typeof data !== "string" || !/"(?:cf_agent|perdure_chat|perdure_session)_/.test(data)) return undefined;
   const frame = tryParseJson(data);
   if (!isJsonObject(frame)) return undefined;
   const id = text(frame.id);
@@ -74,12 +88,17 @@ export function readChatFrame(data: unknown): ChatFrame | undefined {
         messages: frame.messages.filter(isMessage),
         connect: frame.connect === true,
         before: number(frame.before),
+        session: text(frame.session),
+        branches: places(frame.branches),
       };
     case "perdure_chat_older": {
       const before = number(frame.before);
       if (before === undefined || !Array.isArray(frame.messages)) return undefined;
-      return { kind: "older", before, messages: frame.messages.filter(isMessage), next: number(frame.next) };
+      const messages = frame.messages.filter(isMessage);
+      return { kind: "older", before, messages, next: number(frame.next), branches: places(frame.branches) };
     }
+    case "perdure_session_state":
+      return isSessionState(frame) ? { kind: "session", state: frame } : undefined;
     case "cf_agent_chat_clear":
       return { kind: "cleared" };
     case "cf_agent_message_updated":
@@ -127,6 +146,10 @@ function response(id: string, frame: JsonObject): ResponseFrame {
     messageIds: Array.isArray(frame.messageIds) ? (frame.messageIds as string[]) : undefined,
     outcome: text(frame.outcome) as TurnOutcome | undefined,
   };
+}
+
+function places(value: unknown): BranchPlaces | undefined {
+  return isJsonObject(value) ? (value as BranchPlaces) : undefined;
 }
 
 function number(value: unknown): number | undefined {

@@ -1,5 +1,7 @@
 import type { UIMessage, UIMessageChunk } from "../message/types.ts";
 import type { TurnOutcome } from "../wire/frames.ts";
+import type { CompactionMark, ContextState, SessionState } from "../wire/session-frames.ts";
+import type { BranchPlace } from "./branch-places.ts";
 import type { ChatBodySource, ChatTrigger } from "./chat-request.ts";
 import type { ToolHandlers } from "./tool-runner.ts";
 
@@ -24,6 +26,16 @@ export interface ChatSnapshot {
   /** More was said before the first of `messages`; `loadOlder` brings it. */
   readonly hasOlder: boolean;
   readonly isLoadingOlder: boolean;
+  /** The session that this client is in; undefined until it is told. */
+  readonly session: SessionState | undefined;
+  /** Which of the messages in its place one is; undefined when it is the only one. Another function after each change. */
+  readonly branches: (messageId: string) => BranchPlace | undefined;
+  /** Up to where the model reads summaries, the newest last. */
+  readonly compactions: readonly CompactionMark[];
+  /** How much of the model's window is taken; null when the agent does not know. */
+  readonly contextState: ContextState | null;
+  /** Ids of messages that the model reads word by word, whatever is summarised. */
+  readonly pins: readonly string[];
 }
 
 /** How a turn ended. */

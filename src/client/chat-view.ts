@@ -1,5 +1,6 @@
 import { batchState } from "../message/tool-answer.ts";
 import type { UIMessage } from "../message/types.ts";
+import type { SessionStateFrame } from "../wire/session-frames.ts";
 import type { ChatSnapshot, ChatStatus } from "./chat-types.ts";
 import type { LiveTurn } from "./live-turn.ts";
 
@@ -15,7 +16,12 @@ export interface ChatFacts {
   readonly isLoaded: boolean;
   readonly hasOlder: boolean;
   readonly isLoadingOlder: boolean;
+  readonly branches: ChatSnapshot["branches"];
+  /** How things stand in the session, as the agent told last. */
+  readonly told: SessionStateFrame | undefined;
 }
+
+const NONE: readonly never[] = [];
 
 /** What there is to show of it. */
 export function viewOf({ list, turns, toolsRun, recovering, failure, ...facts }: ChatFacts): ChatSnapshot {
@@ -39,6 +45,11 @@ export function viewOf({ list, turns, toolsRun, recovering, failure, ...facts }:
     isLoaded: facts.isLoaded,
     hasOlder: facts.hasOlder,
     isLoadingOlder: facts.isLoadingOlder,
+    branches: facts.branches,
+    session: facts.told?.session,
+    compactions: facts.told?.compactions ?? NONE,
+    contextState: facts.told?.context ?? null,
+    pins: facts.told?.pins ?? NONE,
     isToolContinuation: awaiting || active.some(({ toolContinuation }) => toolContinuation),
   };
 }

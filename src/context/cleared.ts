@@ -5,14 +5,12 @@ import { asPart, isToolPart, toolName } from "../message/types.ts";
 /** What the output of a tool begins with that is not shown any more. */
 const MARK = "[Cleared to make room: ";
 
-/** The call with a text in the place of its output, which says how to get it again. */
-export function cleared(part: ToolPart, messageId: string): ToolPart {
-  const { resultProviderMetadata: _metadata, ...rest } = part;
-  const text = `${MARK}the output of ${toolName(part)}, call ${part.toolCallId}, is kept in message ${messageId}. Search the conversation for it, or call the tool again if you need it.]`;
-  return { ...rest, output: text };
+/** What stands in the place of an output: it says how to get it again. */
+export function clearedText(part: ToolPart, messageId: string): string {
+  return `${MARK}the output of ${toolName(part)}, call ${part.toolCallId}, is kept in message ${messageId}. Search the conversation for it, or call the tool again if you need it.]`;
 }
 
-/** Whether an output is what {@link cleared} left. */
+/** Whether an output is {@link clearedText}. */
 export function isCleared(output: unknown): output is string {
   return typeof output === "string" && output.startsWith(MARK);
 }
@@ -40,10 +38,13 @@ export function toolsFor(message: UIMessage, tools: ToolSet): ToolSet {
   return changed;
 }
 
-/** A message with the outputs of these calls cleared. */
-export function withCleared(message: UIMessage, calls: ReadonlySet<string>): UIMessage {
-  const parts = message.parts.map((part) =>
-    isToolPart(part) && calls.has(part.toolCallId) ? asPart(cleared(part, message.id)) : part,
-  );
+/** A message with texts in the places of the outputs of some calls. */
+export function withTexts(message: UIMessage, texts: ReadonlyMap<string, string>): UIMessage {
+  const parts = message.parts.map((part) => {
+    const output = isToolPart(part) ? texts.get(part.toolCallId) : undefined;
+    if (output === undefined || !isToolPart(part)) return part;
+    const { resultProviderMetadata: _metadata, ...rest } = part;
+    return asPart({ ...rest, output });
+  });
   return { ...message, parts };
 }

@@ -1,4 +1,4 @@
-import type { UIMessage } from "../message/types.ts";
+import type { CompactFunction } from "../session/session-settings.ts";
 import type { CompactionEnd, CompactionRow, CompactionTrigger } from "../store/compaction.ts";
 import { joinFiles, type LiveState, renderCarried, saidInto, touchedFiles, type TouchedFile } from "./carried.ts";
 import { type Cut, cutAt, findCut, tailBudget } from "./cut.ts";
@@ -17,19 +17,6 @@ export interface Summariser {
   /** What the agent is told about itself. */
   readonly instructions?: string | undefined;
 }
-
-/** What an app's own compaction says. `null`: leave it as it is. */
-export type OwnSummary = string | { readonly summary: string; readonly toMessageId?: string } | null | undefined;
-
-/**
- * An app's own compaction. It gets the messages that are shown now, the summary so far first, and says what the model
- * should read instead of the older ones: up to a message that it names, or up to where Perdure would cut. May be slow;
- * what it throws is a compaction that failed.
- */
-export type CompactFunction = (
-  messages: readonly UIMessage[],
-  context: { readonly focus: string | undefined; readonly signal: AbortSignal },
-) => OwnSummary | Promise<OwnSummary>;
 
 /** One compaction that is to be made. */
 export interface CompactionJob {
@@ -137,7 +124,7 @@ export function endOf(
     ...{ pins: JSON.stringify(cut.pins.map(({ seq }) => seq)), tokensAfter: null },
   };
   const row = { ...end, id: "cmp_00000000-0000-0000-0000-000000000000" } as CompactionRow;
-  const size = sizeOf({ compaction: row, pinned: cut.pins, nodes: cut.rest, cleared: view.cleared }, measure);
+  const size = sizeOf({ ...view, compaction: row, pinned: cut.pins, nodes: cut.rest }, measure);
   const tokensAfter = Math.round(size);
   const old = sizeOf(view, measure);
   const problem = problemOf(text, old, size, measure.usable);

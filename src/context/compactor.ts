@@ -1,6 +1,7 @@
 import { errorText, PerdureError } from "../error.ts";
 import { newId } from "../id.ts";
 import type { AgentHost } from "../port.ts";
+import { settleUnloads } from "../session/blocks/loaded.ts";
 import {
   type CompactionEnd,
   type CompactionRow,
@@ -14,6 +15,7 @@ import {
   startCompaction,
   undoCompaction,
 } from "../store/compaction.ts";
+import { readSession } from "../store/session.ts";
 import {
   askOwn,
   type CompactionJob,
@@ -70,15 +72,17 @@ export class Compactor {
    * that was done may be followed by another when the turn has come further since, `max` times in all.
    */
   allowed(turn: { readonly seq: number; readonly step: number }, trigger: CompactionTrigger, max: number): boolean {
-    const rows = compactionsOfTurn(this.#host, turn.seq).filter((row) => row.trigger === trigger);
-    const made = rows.filter(({ kind }) => kind !== "prune");
+    const rows = compactionsOfTurn(this.#host, turn.seq);
+    const made = rows.filter((row) => row.trigger === trigger && row.kind !== "prune");
     if (made.some(({ status, error }) => status === "failed" && error !== CUT_OFF)) return false;
-    return made.length < max && !rows.some(({ status, step }) => status === "done" && step === turn.step);
+    return made.length < max && !made.some(({ status, step }) => status === "done" && step === turn.step);
   }
 
   /** The whole procedure. Never throws. */
   async run(job: CompactionJob): Promise<CompactionOutcome> {
-    const pruned = job.trigger === "manual" || job.own !== undefined ? undefined : this.prune(job, PRUNE_IS_ENOUGH);
+    // Whoever asked for a summary gets one; and what a provider says is too long, is not known to fit.
+    const clears = job.trigger !== "manual" && job.trigger !== "error" && job.own === undefined;
+    const pruned = clears ? this.prune(job, PRUNE_IS_ENOUGH) : undefined;
     if (pruned !== undefined) return { ok: true, row: pruned };
     const prepared = await this.prepare(job);
     return "seq" in prepared ? this.publish(prepared) : prepared;
@@ -145,7 +149,11 @@ export class Compactor {
       if (cut === undefined) return this.#fail(seq, job, "The conversation has gone another way since.");
       const { end, problem } = endOf(job, view, cut, prepared);
       if (problem !== undefined) return this.#fail(seq, job, problem, end);
-      this.#host.tx(() => finishCompaction(this.#host, seq, end, this.#host.clock.now()));
+      this.#host.tx(() => {
+        finishCompaction(this.#host, seq, end, this.#host.clock.now());
+        // The request changes anyway: what was unloaded since the last time goes with it.
+        settleUnloads(this.#host, readSession(this.#host, job.session)?.viewOf ?? job.session);
+      });
       const row = readCompactionAt(this.#host, seq);
       if (row?.status !== "done") return { ok: false, error: row?.error ?? "It is gone.", tried: true };
       this.#done(row, job);

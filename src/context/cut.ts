@@ -38,8 +38,8 @@ interface Piece {
 }
 
 /**
- * Where to cut: between messages, with as much behind it as fits into `tail` tokens, and at least from the user's last
- * message on. When what came after that message is too much by itself, an answer is cut between two of its steps, and the
+ * Where to cut: before a message of the user, with as much behind it as fits into `tail` tokens, and at least from the
+ * user's last message on. When what came after that message is too much by itself, an answer is cut between two of its steps, and the
  * user's message is shown whole all the same. Never between a call and its result, and never after a call that waits.
  * @param open the last message is an answer that is still being written.
  * @returns undefined when there is nothing that could be covered.
@@ -53,7 +53,7 @@ export function findCut(
   const { nodes } = view;
   const pieces = nodes.flatMap((node, index) => toPieces(node, index, measure));
   const sizeFrom = (at: number) => pieces.slice(at).reduce((sum, { tokens }) => sum + tokens, 0);
-  const starts = (at: number) => pieces[at] === undefined || pieces[at].node !== pieces[at - 1]?.node;
+  const asks = (at: number) => nodes[pieces[at]?.node ?? -1]?.message.role === "user";
   let at = pieces.length;
   let size = 0;
   while (at > 0 && size + (pieces[at - 1]?.tokens ?? 0) <= tail) size += pieces[--at]?.tokens ?? 0;
@@ -62,7 +62,8 @@ export function findCut(
   const turn = pieces.findIndex(({ node }) => node === lastUser);
   const most = WHOLE_TURN_SHARE * measure.usable;
   if (turn !== -1 && at <= turn) {
-    while (!starts(at)) at++;
+    // What stands behind a summary begins with something that was asked.
+    while (!asks(at)) at++;
   } else if (turn > 0 && sizeFrom(turn) <= most) {
     at = turn;
   } else if (at === pieces.length && (!open || sizeFrom(at - 1) <= most)) {

@@ -9,6 +9,10 @@ import { unitsOfMessage, unitsOfTool } from "./units.ts";
  * else for as much more.
  */
 const CAREFUL = 4 / 3;
+/** What some providers add around a message beyond what most do. */
+const MESSAGE_FRAME_UNITS = 4;
+/** A call or a result as JSON, but for its name, its content and its id. */
+const CALL_FRAME_UNITS = 24;
 
 /**
  * The most tokens that a request may have, for reservations: a third more than the estimate, and each item rounded up.
@@ -17,8 +21,29 @@ const CAREFUL = 4 / 3;
 export function reservedTokens(messages: readonly ModelMessage[], system: string, tools: ToolSet, factor = 1): number {
   const careful = CAREFUL * Math.max(1, factor);
   let sum = Math.ceil(careful * unitsOfText(system));
-  for (const message of messages) sum += Math.ceil(careful * unitsOfMessage(message));
+  for (const message of messages) sum += Math.ceil(careful * framedUnits(message));
   for (const [name, tool] of Object.entries(tools)) sum += Math.ceil(careful * unitsOfTool(name, tool));
+  return sum;
+}
+
+const framed = new WeakMap<ModelMessage, number>();
+
+/** What a message weighs for a provider that counts every name and id of it. Looked at once. */
+function framedUnits(message: ModelMessage): number {
+  const before = framed.get(message);
+  if (before !== undefined) return before;
+  const units = unitsOfMessage(message) + MESSAGE_FRAME_UNITS + callFrames(message.content);
+  framed.set(message, units);
+  return units;
+}
+
+function callFrames(content: ModelMessage["content"]): number {
+  let sum = 0;
+  if (typeof content === "string") return sum;
+  for (const part of content) {
+    if (part.type === "tool-call" || part.type === "tool-result")
+      sum += CALL_FRAME_UNITS + unitsOfText(part.toolCallId);
+  }
   return sum;
 }
 

@@ -2,6 +2,7 @@ import { convertToModelMessages, type ModelMessage, type ToolSet } from "ai";
 import { repairMessage } from "../message/repair.ts";
 import { isToolPart, type Part, toolName, type UIMessage } from "../message/types.ts";
 import { BUDGET_TOOL } from "./budget-tool.ts";
+import { toolsFor } from "./cleared.ts";
 import { withReadableData } from "./data-url.ts";
 
 type Failed = (error: unknown) => void;
@@ -51,7 +52,7 @@ export async function toModelMessages(
   const { role, metadata: _metadata, ...rest } = repairMessage(message);
   const parts = rest.parts.filter((part) => (part.type === "text" ? part.text !== "" : !isQuestion(part)));
   const said = [{ ...rest, role, parts: parts.map(withReadableData) }];
-  const converted = await convertToModelMessages(said, { tools }).catch((thrown: unknown) => {
+  const converted = await convertToModelMessages(said, { tools: toolsFor(message, tools) }).catch((thrown: unknown) => {
     failed(thrown);
     return convertToModelMessages(said);
   });

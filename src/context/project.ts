@@ -1,6 +1,7 @@
 import { isTerminal, toolParts, type UIMessage } from "../message/types.ts";
+import { markerFor } from "../session/blocks/loaded.ts";
 import type { CompactionRow } from "../store/compaction.ts";
-import { withCleared } from "./cleared.ts";
+import { clearedText, withTexts } from "./cleared.ts";
 import { callKey, type ContextView, type PathNode, type ShownNode } from "./view.ts";
 
 /** What the ids of summaries begin with. They are no messages: no row and no client knows them. */
@@ -15,7 +16,7 @@ const SUMMARY_ID = "compaction-";
 export function project(view: ContextView): UIMessage[] {
   const messages = view.pinned.map(shownWhole);
   for (const node of view.nodes) {
-    const message = shownFrom(node, view.cleared);
+    const message = shownFrom(node, view);
     if (message !== undefined) messages.push(message);
   }
   return view.compaction === undefined ? messages : [summaryMessage(view.compaction), ...messages];
@@ -64,25 +65,31 @@ function shownWhole({ message }: PathNode): UIMessage {
 const changedMessages = new WeakMap<UIMessage, { readonly key: string; readonly message: UIMessage }>();
 
 /** Undefined when nothing of it is left. */
-function shownFrom({ seq, message, from }: ShownNode, cleared: ReadonlySet<string>): UIMessage | undefined {
-  const calls = clearedIn(seq, message, cleared);
-  if (from === 0 && calls.size === 0) return message;
+function shownFrom(node: ShownNode, view: ContextView): UIMessage | undefined {
+  const { message, from } = node;
+  const texts = textsIn(node, view);
+  if (from === 0 && texts.size === 0) return message;
   if (from >= message.parts.length) return undefined;
-  const key = `${from} ${[...calls].join(" ")}`;
+  const key = `${from} ${[...texts.keys()].join(" ")}`;
   const known = changedMessages.get(message);
   if (known?.key === key) return known.message;
   const rest = from === 0 ? message : { ...message, parts: message.parts.slice(from) };
-  const shown = calls.size === 0 ? rest : withCleared(rest, calls);
+  const shown = texts.size === 0 ? rest : withTexts(rest, texts);
   changedMessages.set(message, { key, message: shown });
   return shown;
 }
 
-function clearedIn(seq: number, message: UIMessage, cleared: ReadonlySet<string>): Set<string> {
-  const calls = new Set<string>();
-  if (cleared.size === 0 || message.role !== "assistant") return calls;
+/** What is shown instead of outputs, by the ids of their calls. */
+function textsIn({ seq, message }: ShownNode, { cleared, unloaded }: ContextView): Map<string, string> {
+  const texts = new Map<string, string>();
+  if ((cleared.size === 0 && unloaded.size === 0) || message.role !== "assistant") return texts;
   for (const part of toolParts(message)) {
-    if (part.state === "output-available" && isTerminal(part) && cleared.has(callKey(seq, part.toolCallId)))
-      calls.add(part.toolCallId);
+    if (part.state !== "output-available" || !isTerminal(part)) continue;
+    const { toolCallId } = part;
+    const text = cleared.has(callKey(seq, toolCallId))
+      ? clearedText(part, message.id)
+      : markerFor(unloaded, message.id, toolCallId);
+    if (text !== undefined) texts.set(toolCallId, text);
   }
-  return calls;
+  return texts;
 }

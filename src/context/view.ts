@@ -2,8 +2,10 @@ import { withoutSteered } from "../message/steered.ts";
 import type { UIMessage } from "../message/types.ts";
 import { parseMessage } from "../message/validate.ts";
 import type { Sql } from "../port.ts";
+import { unloadedCalls } from "../session/blocks/loaded.ts";
 import { type CompactionRow, doneAt } from "../store/compaction.ts";
 import { readMessageAt } from "../store/message.ts";
+import { readSession } from "../store/session.ts";
 
 /** One message of a path through the tree. */
 export interface PathNode {
@@ -31,6 +33,8 @@ export interface ContextView {
   readonly nodes: readonly ShownNode[];
   /** Tool calls whose outputs are not shown, as {@link callKey} names them. */
   readonly cleared: ReadonlySet<string>;
+  /** What is shown instead of texts that were loaded and unloaded again: as `markerFor` reads it. */
+  readonly unloaded: ReadonlyMap<string, string>;
 }
 
 /** How many messages are looked up at a time. */
@@ -54,8 +58,9 @@ export class ContextReader {
   /**
    * The view of a path. Stops at the first message that a compaction covers, and asks for no more.
    * @param up the path, newest first.
+   * @param session whose loaded texts they are.
    */
-  read(up: Iterable<PathNode>): ContextView {
+  read(up: Iterable<PathNode>, session: string): ContextView {
     const nodes: PathNode[] = [];
     const prunes: CompactionRow[] = [];
     let compaction: CompactionRow | undefined;
@@ -81,6 +86,7 @@ export class ContextReader {
       pinned: this.#pins(compaction),
       nodes: shownNodes(nodes, compaction),
       cleared: new Set(prunes.flatMap(({ calls }) => (JSON.parse(calls) as [number, string][]).map(toKey))),
+      unloaded: unloadedCalls(this.#db, readSession(this.#db, session)?.viewOf ?? session),
     };
   }
 

@@ -119,6 +119,11 @@ export class Life implements AgentHost {
     return this.gate.durable();
   }
 
+  async scrub(): Promise<void> {
+    await this.durable();
+    this.#alive().scrub?.();
+  }
+
   afterTx(ended: (committed: boolean) => void): void {
     this.#alive();
     this.gate.afterTx(ended);

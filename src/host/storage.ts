@@ -14,6 +14,8 @@ export interface AgentStore extends Sql {
   /** Whether anything was written in this life. */
   readonly wrote: boolean;
   durable(): Promise<void>;
+  /** Rewrites the rows' files without anything that was deleted. Blocks. @throws PerdureError */
+  scrub?(): void;
   /** Lets go of files and memory; the next life opens it anew. */
   release(): void;
 }

@@ -55,6 +55,11 @@ export class Audience {
     return standing;
   }
 
+  /** Everyone, whatever session they are in. */
+  all(): Iterable<Socket> {
+    return this.#sockets();
+  }
+
   /** To everyone in a session, but for one socket. */
   tell(session: string, frame: string, except?: Socket): void {
     for (const socket of this.others(session, except)) socket.send(frame);

@@ -1,42 +1,52 @@
 import { toolParts } from "../message/types.ts";
 import type { Socket } from "../port.ts";
-import type { Instead } from "../session/transcript.ts";
+import type { Instead } from "../session/message-pages.ts";
+import { siblingsOf } from "../store/message.ts";
 import type { ActiveTurn } from "../turn/active-turn.ts";
 import type { Chat } from "../turn/chat.ts";
+import type { BranchPlaces } from "../wire/frames.ts";
 import { PAGE_MESSAGES, TAIL_MESSAGES, wantsPages } from "../wire/history.ts";
 
 /** A conversation at one moment, as each client wants to be told of it. Written at most once in each way. */
 export class ConversationFrames {
   readonly #chat: Chat;
   readonly #session: string;
-  readonly #connect: boolean;
+  readonly #for: "connect" | "stored" | undefined;
   #whole: string | undefined;
   #end: string | undefined;
 
-  /** @param connect for a client that has just come: what it has sent and is not here yet stays on its screen. */
-  constructor(chat: Chat, session: string, connect = false) {
+  /**
+   * @param wanted `connect`: for a client that has just come: what it has sent and is not here yet stays on its screen.
+   * `stored`: the same, without what the turn under way adds to an answer.
+   */
+  constructor(chat: Chat, session: string, wanted?: "connect" | "stored") {
     this.#chat = chat;
     this.#session = session;
-    this.#connect = connect;
+    this.#for = wanted;
   }
 
   for(socket: Socket): string {
     if (wantsPages(socket.uri)) return (this.#end ??= this.#writeEnd());
     const transcript = this.#chat.transcripts.of(this.#session);
-    return (this.#whole ??= this.#write(transcript.json(shownInstead(this.#chat, this.#session))));
+    return (this.#whole ??= this.#write(transcript.json(this.#instead)));
   }
 
   #writeEnd(): string {
-    const instead = shownInstead(this.#chat, this.#session);
-    const limit = this.#connect ? PAGE_MESSAGES : TAIL_MESSAGES;
-    const { json, before } = this.#chat.transcripts.of(this.#session).page(limit, undefined, instead);
-    return this.#write(json, before);
+    const limit = this.#for === undefined ? TAIL_MESSAGES : PAGE_MESSAGES;
+    const { json, before, seqs } = this.#chat.transcripts.of(this.#session).page(limit, undefined, this.#instead);
+    const session = this.#for === undefined ? "" : `"session":${JSON.stringify(this.#session)},`;
+    const older = before === undefined ? "" : `"before":${before},`;
+    return this.#write(json, session + older + branchField(this.#chat, seqs));
   }
 
-  #write(messages: string, before?: number): string {
-    const connect = this.#connect ? '"connect":true,' : "";
-    const older = before === undefined ? "" : `"before":${before},`;
-    return `{"type":"cf_agent_chat_messages",${connect}${older}"messages":${messages}}`;
+  get #instead(): Instead | undefined {
+    return this.#for === "stored" ? undefined : shownInstead(this.#chat, this.#session);
+  }
+
+  /** @param more fields that only clients know who want pages. */
+  #write(messages: string, more = ""): string {
+    const connect = this.#for === undefined ? "" : '"connect":true,';
+    return `{"type":"cf_agent_chat_messages",${connect}${more}"messages":${messages}}`;
   }
 }
 
@@ -44,7 +54,20 @@ export class ConversationFrames {
 export function olderFrame(chat: Chat, session: string, before: number): string {
   const page = chat.transcripts.of(session).page(PAGE_MESSAGES, before, shownInstead(chat, session));
   const next = page.before === undefined ? "" : `,"next":${page.before}`;
-  return `{"type":"perdure_chat_older","before":${before},"messages":${page.json}${next}}`;
+  const branches = branchField(chat, page.seqs);
+  return `{"type":"perdure_chat_older","before":${before},${branches}"messages":${page.json}${next}}`;
+}
+
+/** Which of these messages have others in their place. */
+function branchField({ host }: Chat, seqs: readonly number[]): string {
+  const siblings = seqs.length === 0 ? [] : siblingsOf(host, seqs);
+  if (siblings.length === 0) return "";
+  const places: [id: string, place: BranchPlaces[string]][] = [];
+  for (const [seq, all] of Map.groupBy(siblings, (row) => row.of)) {
+    const index = all.findIndex((row) => row.seq === seq);
+    places.push([all[index]?.id ?? "", [index, all.length]]);
+  }
+  return `"branches":${JSON.stringify(Object.fromEntries(places))},`;
 }
 
 /** The answer under way as clients may see it outside of its stream. */

@@ -1,5 +1,6 @@
 import type { UIMessage } from "../message/types.ts";
 import type { Socket } from "../port.ts";
+import type { SessionChange } from "../session/session-desk.ts";
 import type { TurnRow } from "../store/turn.ts";
 import type { Chat } from "../turn/chat.ts";
 import type { ChatOutput, Origin, TurnEnd, TurnOutcome } from "../turn/chat-types.ts";
@@ -45,8 +46,10 @@ export class LiveChat implements ChatOutput {
   readonly #chat: () => Chat;
   readonly #waiting: () => Waiting;
   readonly followers = new Set<Follower>();
-  /** When each client was last sent the conversation. */
-  readonly #toldAt = new WeakMap<Socket, number>();
+  /** Is told what becomes of sessions, after it is stored. Must not throw. */
+  onSessions: ((change: SessionChange) => void) | undefined;
+  /** When each client was last sent the conversation, and with what at its end. */
+  readonly #told = new WeakMap<Socket, { readonly at: number; readonly leaf: number }>();
   #encoder: { id: string; encode: EncodeChunk } | undefined;
   /** The turn whose chunks were sent last, live or to go on with. */
   #streamed: string | undefined;
@@ -75,13 +78,29 @@ export class LiveChat implements ChatOutput {
   welcome(socket: Socket, returns: boolean): void {
     const session = this.#audience.sessionOf(socket);
     if (!returns && !wantsPages(socket.uri) && this.#chat().transcripts.of(session).isEmpty) return;
-    this.#give(socket, new ConversationFrames(this.#chat(), session, true));
+    this.#give(socket, new ConversationFrames(this.#chat(), session, "connect"));
   }
 
-  accepted(session: string, origin: Origin): void {
-    // A conversation that crossed the request on its way wiped the new message off the sender's screen.
-    const toldAt = origin === undefined ? undefined : this.#toldAt.get(origin);
-    const crossed = toldAt !== undefined && this.#chat().host.clock.now() - toldAt < CROSSING_MS;
+  /**
+   * Gives a client that was put into another session that conversation. To the public hook it is the one that it has,
+   * changed. @param stored without what the turn under way adds to an answer.
+   */
+  moved(socket: Socket, stored: boolean): void {
+    const wanted = stored ? "stored" : "connect";
+    const session = this.#audience.sessionOf(socket);
+    this.#give(socket, new ConversationFrames(this.#chat(), session, wantsPages(socket.uri) ? wanted : undefined));
+  }
+
+  sessions(change: SessionChange): void {
+    this.onSessions?.(change);
+  }
+
+  accepted(session: string, origin: Origin, seen: number | undefined): void {
+    // A conversation that crossed the request on its way wiped the new message off the sender's screen. Not one that was
+    // sent before an answer that the sender has.
+    const told = origin === undefined ? undefined : this.#told.get(origin);
+    const isRecent = told !== undefined && this.#chat().host.clock.now() - told.at < CROSSING_MS;
+    const crossed = isRecent && (seen === undefined || seen <= told.leaf);
     this.transcript(session, crossed ? undefined : origin);
     this.#overlapped ||= this.#chat().running !== undefined || this.#chat().waitingTurns(session).length > 1;
   }
@@ -114,7 +133,8 @@ export class LiveChat implements ChatOutput {
     if (ran) {
       // Who asked has the answer from the stream, and may be sending the next message already. Others may have
       // missed some of it, and so has who asked if its own resume was overtaken by the end.
-      const hasAll = turn.continuation === 0 && origin !== undefined && !this.#audience.isWithheld(origin);
+      const hasAll =
+        turn.continuation === 0 && origin !== undefined && !this.#audience.isWithheld(origin) && !branched(turn, origin);
       this.#giveRest(turn);
       this.#encoder = undefined;
       if (end.status !== "skipped" && !this.#chat().transcripts.of(turn.session).isEmpty)
@@ -247,7 +267,9 @@ export class LiveChat implements ChatOutput {
 
   #give(socket: Socket, frames = new ConversationFrames(this.#chat(), this.#audience.sessionOf(socket))): void {
     socket.send(frames.for(socket));
-    this.#toldAt.set(socket, this.#chat().host.clock.now());
+    const { host, transcripts } = this.#chat();
+    const leaf = transcripts.of(this.#audience.sessionOf(socket)).leaf ?? 0;
+    this.#told.set(socket, { at: host.clock.now(), leaf });
   }
 
   #encoderOf(turn: TurnRow): EncodeChunk {
@@ -266,6 +288,11 @@ export class LiveChat implements ChatOutput {
 /** The public hook stops watching a turn when it hears of an error of it, and shows no more of it at its end. */
 function letGo(socket: Socket, { id }: TurnRow): void {
   socket.send(encodeFrame({ type: "cf_agent_use_chat_response", id, body: "", done: false, error: true }));
+}
+
+/** Our own clients show which of several answers it is, and how many there are. */
+function branched(turn: TurnRow, origin: Socket): boolean {
+  return turn.trigger === "regenerate" && wantsPages(origin.uri);
 }
 
 function done(id: string, outcome: TurnOutcome) {

@@ -69,6 +69,19 @@ export class Resume implements Waiting {
     if (next !== undefined) this.#park(socket, next);
   }
 
+  /** A client was put into another session. It has nothing of it: whatever runs there, it is told all. */
+  attached(socket: Socket): void {
+    const session = this.#audience.sessionOf(socket);
+    const running = this.#runningIn(session);
+    const follows = running?.streaming === true && !this.#ownedByOther(running.row, socket);
+    this.#tellRecovering(socket, running?.streaming === true && running.recovering, running?.row.id);
+    // Who goes on with a continuation is given all of its stream: it needs the message as it was before.
+    this.#live.moved(socket, follows && running.continuation);
+    const next = follows ? running.row : this.#chat.waitingTurns(session).at(-1);
+    if (follows && running.log.count > 0) this.#offer(socket, running.row);
+    else if (next !== undefined) this.#park(socket, next);
+  }
+
   /** A client asks. */
   request(socket: Socket, probeId: string | undefined): void {
     const { host } = this.#chat;
@@ -106,7 +119,8 @@ export class Resume implements Waiting {
     standing.asked = false;
     if (standing.given === id) return;
     const turn = running?.row.id === id && !running.dropped ? running.row : readTurn(host, id);
-    if (turn === undefined) {
+    // It may have gone to another session since.
+    if (turn === undefined || turn.session !== this.#audience.sessionOf(socket)) {
       const frame = { type: "cf_agent_use_chat_response", id, body: "", done: true, replay: true } as const;
       return socket.send(encodeFrame(frame));
     }

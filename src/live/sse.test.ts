@@ -13,10 +13,14 @@ const never = () => {
 /** A turn with a log of 12 MB, and somebody who follows it and does not read yet. */
 async function follow() {
   const { host } = await probeHost();
-  const live = new LiveChat(new Audience(
+  const live = new LiveChat(
+    new Audience(
       () => [],
       () => "main",
-    ), never, never);
+    ),
+    never,
+    never,
+  );
   const turn = insertTurn(host, {
     id: "r1",
     status: "accepted",

@@ -5,7 +5,7 @@ import { asPart, isTerminal, isToolPart, type Part, type UIMessage } from "./typ
 /** Shorter ones stay in the message. */
 export const MIN_MOVED_CHARS = 32 * 1024;
 /** How much of a long text stays in the message. */
-const KEPT_CHARS = 1_000;
+const KEPT_CHARS = 4_000;
 /** Values that lie deeper are not looked at. */
 const MAX_DEPTH = 24;
 
@@ -14,7 +14,7 @@ const NAME = "[0-9a-f]{64}";
 const MEDIA = new RegExp(`^[^\\s:?#]*/files/(${NAME})$`);
 const TEXT = new RegExp(`\\n\\[… ([0-9]+) characters in all; the whole text is at [^\\s:?#]*/files/(${NAME})\\]$`);
 const DATA_URL = /^data:([\w.+-]+\/[\w.+-]+(?:;[\w.+-]+=[\w.+"-]+)*)(;base64)?,/i;
-const MAX_REFERENCE = 4_096;
+const MAX_REFERENCE = KEPT_CHARS + 2_000;
 
 /** A long text, or the bytes of a data URL, that need not stand in a message. */
 export type Movable =

@@ -1,9 +1,7 @@
 import type { ToolSet } from "ai";
 import { PerdureError } from "../error.ts";
-import { firstChars } from "../message/cut-value.ts";
 import type { SessionStore } from "./session-store.ts";
-import { deleteCell, readCell, writeCell } from "../store/cell.ts";
-import { askProvider, READ_MS, textFrom } from "./blocks/ask-provider.ts";
+import { deleteCell, readCell } from "../store/cell.ts";
 import { type BlockChanges, readChanges, writeChanges } from "./blocks/changes.ts";
 import {
   type ContextOptions,
@@ -13,11 +11,13 @@ import {
   isWritable,
   kindOf,
   MAX_BLOCKS,
-  MAX_CONTENT_CHARS,
 } from "./blocks/definition.ts";
+import { fingerprint, readFrozen, writeFrozen } from "./blocks/frozen.ts";
 import { cellOf } from "./blocks/keys.ts";
 import type { ContextKind } from "./blocks/provider.ts";
+import { readSources, rememberSource } from "./blocks/read-sources.ts";
 import { countByChars, type CountTokens, renderBlocks } from "./blocks/render.ts";
+import { storedEntries } from "./blocks/stored-entries.ts";
 import { readText } from "./blocks/stored-text.ts";
 import { contextTools, type ToolDesk } from "./blocks/tools.ts";
 import { type BlockWrite, writeBlock } from "./blocks/write.ts";
@@ -44,12 +44,6 @@ export interface ContextBlock {
   /** Whether the model may write to it. */
   readonly writable: boolean;
   readonly shared: boolean;
-}
-
-/** A prompt that was frozen, and what was declared when it was. */
-interface FrozenPrompt {
-  readonly text: string;
-  readonly declared: string;
 }
 
 /**
@@ -89,7 +83,7 @@ export class ContextBlocks {
 
   /** Declares a block. For code that runs at every start. @throws PerdureError `bad_config` */
   withContext(label: string, options?: ContextOptions): this {
-    const definition = define(label, options);
+    const definition = this.#define(label, options);
     if (this.#declared.has(label)) {
       throw new PerdureError("bad_config", `The context block "${label}" is declared twice. Give one another name.`);
     }
@@ -116,7 +110,9 @@ export class ContextBlocks {
 
   /** Whether the model can write to something that the agent does not store itself. */
   get writesElsewhere(): boolean {
-    return this.#definitions().some((definition) => definition.source !== undefined && isWritable(definition));
+    return this.#definitions().some(
+      (definition) => definition.source !== undefined && definition.entries === undefined && isWritable(definition),
+    );
   }
 
   /**
@@ -125,7 +121,7 @@ export class ContextBlocks {
    * @throws PerdureError `bad_config`, `limit`
    */
   async addContext(label: string, options: ContextOptions = {}): Promise<ContextBlock> {
-    const definition = define(label, options);
+    const definition = this.#define(label, options);
     const known = this.#definitions();
     if (known.length >= MAX_BLOCKS && !known.some((one) => one.label === label)) throw tooMany("limit");
     const { provider, ...stored } = options;
@@ -155,6 +151,7 @@ export class ContextBlocks {
       }));
       if (options.erase !== true) return;
       deleteCell(this.#host, this.#cellOf(definition));
+      definition.entries?.erase();
     });
     this.#added.delete(label);
     return true;
@@ -182,6 +179,19 @@ export class ContextBlocks {
   /** Adds to the text of a block, on a new line. As {@link ContextBlocks.replaceContextBlock}. */
   async appendContextBlock(label: string, content: string): Promise<ContextBlock> {
     return this.#writeFromCode(label, { content, action: "append" });
+  }
+
+  /**
+   * Writes the text behind a key, whole, in a block that has keys; an empty one takes the key away where the agent stores
+   * them. @throws as {@link ContextBlocks.replaceContextBlock}
+   */
+  async setContextEntry(label: string, key: string, content: string, description?: string): Promise<void> {
+    const definition = this.#known(label);
+    if (!isKeyed(definition)) {
+      throw new PerdureError("bad_input", `The block "${label}" has no keys. Use replaceContextBlock().`);
+    }
+    await this.#write(definition, { content, action: "replace", key, description });
+    await this.#host.durable();
   }
 
   // The prompt
@@ -230,62 +240,21 @@ export class ContextBlocks {
   }
 
   #frozen(): string | undefined {
-    const json = this.#cell(cellOf.prompt(this.#session));
-    if (json === undefined) return undefined;
-    const { text, declared } = JSON.parse(json) as FrozenPrompt;
-    return declared === this.#fingerprint() ? text : undefined;
+    return readFrozen(this.#host, this.#session, fingerprint(this.#declared.values()));
   }
 
   #freeze(text: string): void {
-    const frozen: FrozenPrompt = { text, declared: this.#fingerprint() };
-    const key = cellOf.prompt(this.#session);
-    const json = JSON.stringify(frozen);
-    if (this.#cell(key) !== json) writeCell(this.#host, key, json);
+    writeFrozen(this.#host, this.#session, fingerprint(this.#declared.values()), text);
   }
 
-  /** What the code declares. Another version of it must not go on with the prompt of the one before. */
-  #fingerprint(): string {
-    const facts = [...this.#declared.values()].map((definition) => {
-      const { label, description = null, maxTokens = null, shared, initial } = definition;
-      return [label, description, maxTokens, shared, initial, kindOf(definition), isWritable(definition)];
-    });
-    return JSON.stringify(facts);
-  }
-
-  /** Asks the providers of blocks for their texts, all at once, and stores what they give. */
-  async #read(definitions: readonly Definition[]): Promise<void> {
-    const texts = await Promise.all(
-      definitions.map(async ({ label, source }): Promise<[string, string] | undefined> => {
-        if (source === undefined) return undefined;
-        const what = `Reading the block "${label}"`;
-        try {
-          const given = await askProvider(this.#host.clock, READ_MS, what, () => source.get());
-          return [label, firstChars(textFrom(what, given), MAX_CONTENT_CHARS)];
-        } catch (thrown) {
-          this.#failed(thrown);
-          return undefined;
-        }
-      }),
-    );
-    const read = texts.filter((text) => text !== undefined);
-    if (read.length === 0) return;
-    this.#host.tx(() => {
-      for (const text of read) this.#remember(...text);
-    });
-  }
-
-  #remember(label: string, text: string): void {
-    const key = cellOf.source(label, this.#session);
-    if (this.#cell(key) !== text) writeCell(this.#host, key, text);
+  #read(definitions: readonly Definition[]): Promise<void> {
+    return readSources(this.#host, this.#session, definitions, this.#failed);
   }
 
   async #writeFromCode(label: string, write: BlockWrite): Promise<ContextBlock> {
-    const definition = this.#find(label);
-    if (definition === undefined) {
-      throw new PerdureError("not_found", `There is no context block "${label}". Add it with addContext() first.`);
-    }
+    const definition = this.#known(label);
     if (isKeyed(definition)) {
-      throw new PerdureError("bad_input", `The block "${label}" has keys. Write to what its provider reads from.`);
+      throw new PerdureError("bad_input", `The block "${label}" has keys. Use setContextEntry().`);
     }
     await this.#write(definition, write);
     await this.#host.durable();
@@ -295,7 +264,7 @@ export class ContextBlocks {
   async #write(definition: Definition, write: BlockWrite): Promise<string | undefined> {
     const { label, source } = definition;
     const content = await writeBlock(this.#desk, definition, write);
-    if (source !== undefined && content !== undefined) this.#host.tx(() => this.#remember(label, content));
+    if (source !== undefined && content !== undefined) rememberSource(this.#host, this.#session, label, content);
     return content;
   }
 
@@ -315,6 +284,8 @@ export class ContextBlocks {
   }
 
   #contentOf(definition: Definition): string | undefined {
+    // What is stored here needs no reading.
+    if (definition.entries !== undefined) return definition.entries.get();
     const key = this.#cellOf(definition);
     return definition.source === undefined ? (readText(this.#host, key) ?? definition.initial) : this.#cell(key);
   }
@@ -328,6 +299,18 @@ export class ContextBlocks {
     return this.#host.blank ? undefined : readCell(this.#host, key);
   }
 
+  #known(label: string): Definition {
+    const definition = this.#find(label);
+    if (definition !== undefined) return definition;
+    throw new PerdureError("not_found", `There is no context block "${label}". Add it with addContext() first.`);
+  }
+
+  #define(label: string, options: ContextOptions = {}): Definition {
+    return define(label, options, (name, shared) =>
+      storedEntries(this.#host, name, shared ? undefined : this.#session),
+    );
+  }
+
   #find(label: string): Definition | undefined {
     return this.#definitions().find((definition) => definition.label === label);
   }
@@ -335,7 +318,7 @@ export class ContextBlocks {
   #definitions(): Definition[] {
     const all = new Map(this.#declared);
     const { added, removed } = readChanges(this.#host, this.#session);
-    for (const { label, ...options } of added) all.set(label, define(label, options));
+    for (const { label, ...options } of added) all.set(label, this.#define(label, options));
     for (const [label, definition] of this.#added) all.set(label, definition);
     for (const label of removed) all.delete(label);
     return [...all.values()];

@@ -1,4 +1,5 @@
 import type { Sql } from "../port.ts";
+import { deleteStrayCompactions } from "../store/compaction.ts";
 import { deleteBranch, type MessagePlace, messagesBehind, readMessageAt } from "../store/message.ts";
 
 /** What the limit asks of the conversation. */
@@ -59,6 +60,7 @@ export class PathLimit {
       at = next;
     }
     this.#extent = { length, first };
+    deleteStrayCompactions(this.#db);
   }
 
   /** The message behind one, on this path. */

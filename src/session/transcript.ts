@@ -4,6 +4,7 @@ import { sanitizeMessage } from "../message/sanitize.ts";
 import type { Role, UIMessage } from "../message/types.ts";
 import { newId } from "../id.ts";
 import type { SessionStore } from "./session-store.ts";
+import { deleteStrayCompactions } from "../store/compaction.ts";
 import {
   deleteMessage,
   deleteSessionMessages,
@@ -18,7 +19,8 @@ import {
   setParent,
   updateMessage,
 } from "../store/message.ts";
-import { readSession, setLeaf } from "../store/session.ts";
+import { readSession, resetLeaves, setLeaf } from "../store/session.ts";
+import { type Instead, type MessagePage, writePage, writeWhole } from "./message-pages.ts";
 import { PathLimit } from "./path-limit.ts";
 import { type Entry, isReadable, PathWindow, type ReadableEntry, toEntry } from "./path-window.ts";
 
@@ -34,26 +36,6 @@ export interface TranscriptOptions {
   changed?(): void;
 }
 
-/** One message that is shown otherwise than it is stored, or not at all. */
-export interface Instead {
-  readonly id: string;
-  readonly json: string | undefined;
-}
-
-/** A stretch of the conversation. */
-export interface MessagePage {
-  /** A JSON array, oldest first. */
-  readonly json: string;
-  /** With this, the page before can be had; undefined when there is nothing before. */
-  readonly before: number | undefined;
-  /** Numbers in the tree of the messages that it shows. */
-  readonly seqs: readonly number[];
-}
-
-/** The most that a page holds, in UTF-16 units of JSON, unless its newest message alone is longer. */
-const MAX_PAGE_LENGTH = 500_000;
-/** The most of a conversation that is shown at once to those who cannot ask for pages. */
-const MAX_WHOLE_LENGTH = 24_000_000;
 /** How far back a tool call is looked for: nobody answers one that so much was said after. */
 const MAX_CALL_DISTANCE = 1_000;
 /** How many places are read at a time on a long way. */
@@ -102,18 +84,19 @@ export class Transcript implements StoredMessages {
     return rolesOf(this.#host, ids) as Map<string, Role>;
   }
 
+  /** Its number in the tree. */
+  seqOf(id: string): number | undefined {
+    return this.#find(id)?.seq;
+  }
+
   get(id: string): UIMessage | undefined {
     const entry = this.#find(id);
     return entry !== undefined && isReadable(entry) ? entry.message : undefined;
   }
 
   idsAfter(id: string): readonly string[] {
-    const ids: string[] = [];
-    for (const place of this.places()) {
-      if (place.id === id) return ids.reverse();
-      ids.push(place.id);
-    }
-    return [];
+    const seq = this.seqOf(id);
+    return seq === undefined ? [] : this.#behind(seq).map((place) => place.id);
   }
 
   /** From the newest message up. Stop as soon as you have what you need: the way may be long. */
@@ -165,16 +148,7 @@ export class Transcript implements StoredMessages {
 
   /** The conversation as a JSON array, one message replaced or left out. Of a very long one only the end. */
   json(instead?: Instead): string {
-    const texts: string[] = [];
-    let length = 0;
-    for (const entry of this.up()) {
-      const text = shown(entry, instead);
-      if (text === undefined) continue;
-      length += text.length;
-      if (length > MAX_WHOLE_LENGTH && texts.length > 0) break;
-      texts.push(text);
-    }
-    return `[${texts.reverse().join(",")}]`;
+    return writeWhole(this.up(), instead);
   }
 
   /**
@@ -182,20 +156,7 @@ export class Transcript implements StoredMessages {
    * conversation is.
    */
   page(limit: number, before?: number, instead?: Instead): MessagePage {
-    const texts: string[] = [];
-    const seqs: number[] = [];
-    let length = 0;
-    let first: Entry | undefined;
-    for (const entry of before === undefined ? this.up() : this.#upFrom(before, limit)) {
-      const text = shown(entry, instead);
-      length += text?.length ?? 0;
-      if ((length > MAX_PAGE_LENGTH && texts.length > 0) || seqs.length >= limit) break;
-      if (text !== undefined) texts.push(text);
-      seqs.push(entry.seq);
-      first = entry;
-    }
-    const more = first === undefined || first.parent === null ? undefined : first.seq;
-    return { json: `[${texts.reverse().join(",")}]`, before: more, seqs: seqs.reverse() };
+    return writePage(before === undefined ? this.up() : this.#upFrom(before, limit), limit, instead);
   }
 
   /**
@@ -216,8 +177,8 @@ export class Transcript implements StoredMessages {
   }
 
   /**
-   * Puts another version of a message beside it, under its id: what was there gets a new one and stays, with all that
-   * came of it, as a branch of its own. The conversation ends with the new version.
+   * Puts another version of a message into its place, under its id: what was there gets a new one and stays, with what
+   * was set aside behind it, as a branch of its own. What still stands behind it now stands behind the new version.
    */
   edit(message: UIMessage): UIMessage {
     const known = this.#find(message.id);
@@ -225,8 +186,10 @@ export class Transcript implements StoredMessages {
     const { message: stored, json } = boundMessage(this.clean(message));
     const before = { ...(isReadable(known) ? known.message : stored), id: newId("msg") };
     renameMessage(this.#host, known.seq, before.id, isReadable(known) ? JSON.stringify(before) : known.json);
+    const behind = this.#behind(known.seq);
     this.cutTo(known.parent);
     this.#append(stored, json);
+    if (behind.length > 0) this.#relink(behind, this.#path.leaf);
     return stored;
   }
 
@@ -292,6 +255,16 @@ export class Transcript implements StoredMessages {
     this.#relink([...stay.reverse(), ...move.reverse()], top);
   }
 
+  /** What stands behind a message on this path, oldest first; nothing when it does not stand on it. */
+  #behind(seq: number): MessagePlace[] {
+    const behind: MessagePlace[] = [];
+    for (const place of this.places()) {
+      if (place.seq === seq) return behind.reverse();
+      behind.push(place);
+    }
+    return [];
+  }
+
   /** The conversation ends with these from now on, behind `above`. */
   #relink(order: readonly MessagePlace[], above: number | null): void {
     let parent = above;
@@ -311,7 +284,8 @@ export class Transcript implements StoredMessages {
   /** Deletes all that was said in the session, but for what others show. @returns what is gone. */
   clear(): readonly { readonly id: string; readonly seq: number; readonly role: string }[] {
     const gone = deleteSessionMessages(this.#host, this.#ownerOf());
-    setLeaf(this.#host, this.session, null, this.#host.clock.now());
+    resetLeaves(this.#host, this.#ownerOf(), this.#host.clock.now());
+    deleteStrayCompactions(this.#host);
     this.reload();
     this.#options.changed?.();
     return gone;
@@ -382,8 +356,4 @@ export class Transcript implements StoredMessages {
       at = page.at(-1)?.parent ?? null;
     }
   }
-}
-
-function shown(entry: ReadableEntry, instead: Instead | undefined): string | undefined {
-  return entry.id === instead?.id ? instead.json : entry.json;
 }

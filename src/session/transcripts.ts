@@ -38,6 +38,13 @@ export class Transcripts {
     return transcript;
   }
 
+  /** There is no such session any more. */
+  forget(session: string): void {
+    this.#open.get(session)?.reload();
+    this.#open.delete(session);
+    this.#current = undefined;
+  }
+
   /** What is in memory may not be what is stored. */
   reload(): void {
     this.#current = undefined;

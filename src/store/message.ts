@@ -90,6 +90,19 @@ export function standsAbove(db: Sql, above: number, seq: number): boolean {
   return db.sql(query, seq, above, above).length > 0;
 }
 
+/** How many messages stand from `seq` up to the first. Costs the way. */
+export function pathLength(db: Sql, seq: number): number {
+  const [row] = db.sql<{ n: number }>(
+    `WITH RECURSIVE path (at) AS (
+       SELECT ?
+       UNION ALL
+       SELECT m.parent FROM path JOIN perdure_message AS m ON m.seq = path.at WHERE m.parent IS NOT NULL
+     ) SELECT count(*) AS n FROM path JOIN perdure_message ON seq = at`,
+    seq,
+  );
+  return row?.n ?? 0;
+}
+
 /** The messages right behind one, in the order in which they were said. */
 export function messagesBehind(db: Sql, parent: number): MessageRow[] {
   return db.sql<MessageRow>(`SELECT ${COLUMNS} FROM perdure_message WHERE parent = ? ORDER BY seq`, parent);
@@ -103,16 +116,19 @@ export function firstMessages(db: Sql, session: string): MessageRow[] {
   );
 }
 
-/** From `seq` down, always to the message that was said last, to the end. */
-export function newestLeafUnder(db: Sql, seq: number): number {
+/** From `seq` down to the end, always to the message that was said last, before all in the session if one was. */
+export function newestLeafUnder(db: Sql, seq: number, session: string): number {
   const [row] = db.sql<{ at: number }>(
     `WITH RECURSIVE path (at, depth) AS (
        SELECT ?, 0
        UNION ALL
-       SELECT (SELECT max(seq) FROM perdure_message WHERE parent = path.at), depth + 1 FROM path
-       WHERE EXISTS (SELECT 1 FROM perdure_message WHERE parent = path.at)
+       SELECT coalesce(
+         (SELECT max(seq) FROM perdure_message WHERE parent = path.at AND session = ?),
+         (SELECT max(seq) FROM perdure_message WHERE parent = path.at)
+       ), depth + 1 FROM path WHERE EXISTS (SELECT 1 FROM perdure_message WHERE parent = path.at)
      ) SELECT at FROM path ORDER BY depth DESC LIMIT 1`,
     seq,
+    session,
   );
   return row?.at ?? seq;
 }

@@ -74,6 +74,28 @@ export function listSessions(db: Sql): SessionRow[] {
   return select(db, "WHERE view_of IS NULL ORDER BY updated_at DESC, created_at DESC, id");
 }
 
+/** What a list shows of a session: without what requests brought along, which may be long. */
+export type SessionLine = Omit<SessionRow, "body" | "clientTools">;
+
+const LINE = `id, name, named_by AS namedBy, leaf, parent, fork_at AS forkAt, view_of AS viewOf, subject, current,
+  created_at AS createdAt, updated_at AS updatedAt`;
+
+export function readSessionLine(db: Sql, id: string): SessionLine | undefined {
+  return db.sql<SessionLine>(`SELECT ${LINE} FROM perdure_session WHERE id = ?`, id)[0];
+}
+
+/** The sessions that people see, the one that was used last first: those behind `after`, at most `limit`. */
+export function listSessionLines(db: Sql, limit: number, after?: string): SessionLine[] {
+  const order = "ORDER BY updated_at DESC, id DESC LIMIT ?";
+  if (after === undefined) return db.sql<SessionLine>(`SELECT ${LINE} FROM perdure_session WHERE view_of IS NULL ${order}`, limit);
+  return db.sql<SessionLine>(
+    `SELECT ${LINE} FROM perdure_session WHERE view_of IS NULL
+     AND (updated_at, id) < (SELECT updated_at, id FROM perdure_session WHERE id = ?) ${order}`,
+    after,
+    limit,
+  );
+}
+
 /** All rows, views included. */
 export function allSessions(db: Sql): SessionRow[] {
   return select(db, "ORDER BY id");
@@ -122,6 +144,11 @@ export function setLeaf(db: Sql, id: string, leaf: number | null, now: number): 
     now,
     now,
   );
+}
+
+/** Nothing is left of what was said in a session: it and its views end nowhere. */
+export function resetLeaves(db: Sql, id: string, now: number): void {
+  db.sql("UPDATE perdure_session SET leaf = NULL, updated_at = ? WHERE id = ? OR view_of = ?", now, id, id);
 }
 
 /** Makes one session the one of all who name none. */

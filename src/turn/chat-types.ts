@@ -1,5 +1,6 @@
 import type { ToolPart, UIMessage } from "../message/types.ts";
 import type { Socket } from "../port.ts";
+import type { SessionChange } from "../session/session-desk.ts";
 import type { TurnRow } from "../store/turn.ts";
 import type { ClientTool } from "../wire/frames.ts";
 import type { ChatAnswer } from "./chunk-source.ts";
@@ -11,6 +12,8 @@ import type { LoggedChunk } from "./stream-log.ts";
 export interface ChatTurnOptions {
   /** The client's request id, or the server's own for turns that it starts. */
   readonly requestId: string;
+  /** The session that it is a turn of. */
+  readonly sessionId: string;
   /** Aborts when the turn is stopped. Hand it to the model call. */
   readonly abortSignal: AbortSignal;
   /** What the client sent along, without what belongs to the protocol. */
@@ -137,6 +140,8 @@ export interface ChatSettings {
   readonly recovery: ChatRecoveryConfig;
   /** 0: never. */
   readonly approvalTimeoutMs: number;
+  /** Whether sessions are named after what is said in them. Default true. */
+  readonly titles?: boolean;
 }
 
 /** Who asked; undefined for the server itself. */
@@ -160,8 +165,8 @@ export interface TurnEnd {
 export interface ChatOutput {
   /** A conversation changed, other than by a stream. */
   transcript(session: string, except?: Origin): void;
-  /** A request was taken in, and the conversation changed with it. */
-  accepted(session: string, origin: Origin): void;
+  /** A request was taken in, and the conversation changed with it. `seen`: the newest answer that its sender has. */
+  accepted(session: string, origin: Origin, seen: number | undefined): void;
   /** The first chunk is about to come: those who wait for it are told. */
   streaming(turn: TurnRow): void;
   chunks(turn: TurnRow, chunks: readonly LoggedChunk[]): void;
@@ -177,4 +182,6 @@ export interface ChatOutput {
   messageUpdated(session: string, message: UIMessage): void;
   recovering(turn: TurnRow, value: boolean): void;
   cleared(session: string, origin: Origin): void;
+  /** Something happened to a session, other than that somebody spoke in it. */
+  sessions?(change: SessionChange): void;
 }

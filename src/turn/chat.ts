@@ -21,7 +21,7 @@ import type { ChatHooks, ChatOutput, Origin, TurnEnd, TurnOutcome } from "./chat
 import type { Desk } from "./desk.ts";
 import { drive } from "./drive.ts";
 import { abandon, finish } from "./finish.ts";
-import { forgetSession } from "./forget-session.ts";
+import { familyOf, forgetSession } from "./forget-session.ts";
 import { visibleUp } from "./history.ts";
 import { decideRecovery } from "./recover.ts";
 import { dropApproved, repairLast } from "./repair-last.ts";
@@ -90,6 +90,12 @@ export class Chat implements Desk, Work {
     return [...visibleUp(this)].reverse();
   }
 
+  /** The same of any session. */
+  messagesOf(session: string): UIMessage[] {
+    const running = this.#active?.row.session === session ? this.#active : undefined;
+    return [...visibleUp({ host: this.host, transcript: this.transcripts.of(session), running })].reverse();
+  }
+
   /** Turns that will stream but do not yet, oldest first; of one session, if it is given. */
   waitingTurns(session?: string): TurnRow[] {
     return openTurns(this.host).filter((turn) => {
@@ -150,18 +156,25 @@ export class Chat implements Desk, Work {
     this.pump();
   }
 
-  /** Forgets a conversation. Its turns end; nothing of them is written any more. */
-  clear(origin: Origin, session = this.session): void {
-    const open = openTurns(this.host).filter((turn) => turn.session === session);
-    const active = this.#active?.row.session === session ? this.#active : undefined;
-    this.commit(() => forgetSession(this, session));
+  /**
+   * Forgets a conversation, with all views of it. Its turns end; nothing of them is written any more.
+   * @param also runs in the transaction that does it.
+   */
+  clear(origin: Origin, session = this.session, also?: () => void): void {
+    const family = familyOf(this.host, session);
+    const open = openTurns(this.host).filter((turn) => family.has(turn.session));
+    const active = this.#active !== undefined && family.has(this.#active.row.session) ? this.#active : undefined;
+    this.commit(() => {
+      forgetSession(this, family);
+      also?.();
+    });
     if (active !== undefined) {
       active.dropped = true;
       active.log.close();
       active.abort.abort(stopReason());
     }
     // First: a clear makes the public hook forget ends of turns that it has heard of but not passed on.
-    this.output.cleared(session, origin);
+    for (const one of family) this.output.cleared(one, origin);
     for (const turn of open) {
       if (turn.seq === active?.row.seq) continue;
       this.output.skipped(turn, this.origins.get(turn.id), true);

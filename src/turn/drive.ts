@@ -72,6 +72,7 @@ function toOptions(active: ActiveTurn, continuation: boolean): ChatTurnOptions {
   const { row } = active;
   return {
     requestId: row.id,
+    sessionId: row.session,
     abortSignal: active.abort.signal,
     body: row.body === null ? undefined : (JSON.parse(row.body) as Record<string, unknown>),
     clientTools: row.clientTools === null ? undefined : (JSON.parse(row.clientTools) as ChatTurnOptions["clientTools"]),

@@ -1,16 +1,29 @@
 import { dropLostApprovals } from "../store/approval.ts";
-import { writeChatContext } from "../store/session.ts";
+import type { Sql } from "../port.ts";
+import { beginContextAnew } from "../session/blocks/lifecycle.ts";
+import { readSessionLine, viewsOf, writeChatContext } from "../store/session.ts";
 import { deleteChunksOf } from "../store/stream.ts";
 import { deleteTurnsOf } from "../store/turn.ts";
 import type { Desk } from "./desk.ts";
 
-/** Deletes what was said in a session, its turns and all that belongs to them, in the caller's transaction. */
-export function forgetSession({ host, hooks, transcripts, running }: Desk, session: string): void {
+/** A session and the views of it; for a view, those of its session. They have one tree. */
+export function familyOf(db: Sql, session: string): ReadonlySet<string> {
+  const owner = readSessionLine(db, session)?.viewOf ?? session;
+  return new Set([owner, ...viewsOf(db, owner).map(({ id }) => id)]);
+}
+
+/** Deletes what was said in a session and its views, their turns and all that belongs to them, in the caller's transaction. */
+export function forgetSession({ host, hooks, transcripts, running }: Desk, sessions: ReadonlySet<string>): void {
   const now = host.clock.now();
-  transcripts.of(session).clear();
-  deleteChunksOf(host, session);
-  deleteTurnsOf(host, session, now);
+  const [owner] = sessions;
+  if (owner === undefined) return;
+  transcripts.of(owner).clear();
+  beginContextAnew(host, owner);
+  for (const session of sessions) {
+    deleteChunksOf(host, session);
+    deleteTurnsOf(host, session, now);
+    writeChatContext(host, session, { body: null, clientTools: null }, now);
+  }
   dropLostApprovals(host);
-  writeChatContext(host, session, { body: null, clientTools: null }, now);
-  hooks.cleared?.(session, running?.row.session === session);
+  hooks.cleared?.(owner, running !== undefined && sessions.has(running.row.session));
 }

@@ -4,6 +4,7 @@ import type { Transcript } from "../session/transcript.ts";
 import { begunTurns, nameAnswer, type TurnRow, turnsBehind } from "../store/turn.ts";
 import { deleteOtherChunks } from "../store/stream.ts";
 import type { Desk } from "./desk.ts";
+import { nameSession } from "./name-session.ts";
 import { putMessages } from "./put-messages.ts";
 import { setAside } from "./set-aside.ts";
 import { trimTranscript } from "./trim.ts";
@@ -54,7 +55,9 @@ export function takePlace(desk: Desk, turn: TurnRow): boolean {
   }
   if (turn.trigger === "submission") {
     const waiting = waitingMessages(host, turn, () => transcript.unanswered());
-    putMessages(transcript, submittedMessages(host, turn.id));
+    const submitted = submittedMessages(host, turn.id);
+    putMessages(transcript, submitted);
+    nameSession(desk, turn.session, submitted);
     transcript.moveToEnd(waiting);
     trimTranscript(desk, turn.session);
     return true;

@@ -4,6 +4,7 @@ import { readChatContext, writeChatContext } from "../store/session.ts";
 import { insertTurn, trimTurns, type TurnRow } from "../store/turn.ts";
 import type { Origin } from "./chat-types.ts";
 import { type Desk, KEPT_TURNS } from "./desk.ts";
+import { nameSession } from "./name-session.ts";
 import { putMessages } from "./put-messages.ts";
 import { forgetFailed, trailingUserIds } from "./submit.ts";
 import { trimTranscript } from "./trim.ts";
@@ -24,6 +25,7 @@ export function persist(
 ): void {
   const changed = desk.commit(() => {
     const put = putMessages(desk.transcripts.of(session), messages);
+    nameSession(desk, session, messages);
     trimTranscript(desk, session);
     return put;
   });
@@ -49,6 +51,7 @@ export function save(desk: Desk, messages: readonly UIMessage[], options: SaveOp
   named?.(id);
   desk.commit(() => {
     putMessages(desk.transcripts.of(session), messages);
+    nameSession(desk, session, messages);
     const turn = insert(desk, session, id, trailingUserIds(messages), 0);
     also?.(turn);
     trimTranscript(desk, session);

@@ -2,10 +2,12 @@ import type { AgentHost, WriteLevel } from "../port.ts";
 import { appendChunks, countChunks, readChunks } from "../store/stream.ts";
 
 /**
- * At most one commit per window, so that an answer costs few writes. The window doubles with every commit up to this:
- * the first words come at once, and nobody reads so fast that the later ones could be late.
+ * At most one commit per window, so that an answer costs few writes: each writes a page of the disk at least. The window
+ * grows with the stream, to a part of the time that it has taken so far: the first words come at once, and nobody reads
+ * so fast that the later ones could be late.
  */
-const MAX_WINDOW_MS = 16;
+const WINDOW_PART = 16;
+const MAX_WINDOW_MS = 100;
 /** Flushed without waiting for the window: what a commit may hold, and what memory may. */
 const MAX_PENDING = 512;
 const MAX_PENDING_CHARS = 256 * 1024;
@@ -28,8 +30,8 @@ export class StreamLog {
   #pending: LoggedChunk[] = [];
   #chars = 0;
   #level: WriteLevel = "commit";
+  #begun: number | undefined;
   #lastFlush = Number.NEGATIVE_INFINITY;
-  #window = 1;
   #waiting: (() => void) | undefined;
   #also: (() => void)[] = [];
   #closed = false;
@@ -100,7 +102,7 @@ export class StreamLog {
     this.#chars = 0;
     this.#level = "commit";
     this.#lastFlush = this.#host.clock.now();
-    this.#window = Math.min(this.#window * 2, MAX_WINDOW_MS);
+    this.#begun ??= this.#lastFlush;
     if (chunks.length > 0 || works.length > 0) this.#handOn(chunks, works);
   }
 
@@ -127,7 +129,8 @@ export class StreamLog {
 
   #schedule(): void {
     if (this.#waiting !== undefined) return;
-    const wait = this.#lastFlush + this.#window - this.#host.clock.now();
+    const window = Math.ceil((this.#lastFlush - (this.#begun ?? 0)) / WINDOW_PART);
+    const wait = this.#lastFlush + Math.min(Math.max(window, 1), MAX_WINDOW_MS) - this.#host.clock.now();
     if (wait > 0) {
       this.#waiting = this.#host.clock.after(wait, () => this.#flushLater());
       return;

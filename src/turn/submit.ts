@@ -1,5 +1,6 @@
 import { reconcile, type StoredMessages } from "../message/reconcile.ts";
 import { isRecord } from "../message/json.ts";
+import { withStoredMedia } from "../message/media-ref.ts";
 import { withoutReserved } from "../message/steered.ts";
 import type { Role, UIMessage } from "../message/types.ts";
 import { parseUserMessage } from "../message/validate.ts";
@@ -25,6 +26,7 @@ import type { Origin } from "./chat-types.ts";
 import { type Desk, KEPT_TURNS } from "./desk.ts";
 import { mergeWaiting } from "./merge-waiting.ts";
 import { admitMessage } from "./overlap.ts";
+import { nameSession } from "./name-session.ts";
 import { orphanedTurns } from "./place.ts";
 import { setAside } from "./set-aside.ts";
 import { trimTranscript } from "./trim.ts";
@@ -79,7 +81,7 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
     inFlightId: running?.continuation === false ? running.builder.id : undefined,
     compare: "last",
     wasStored: (id) => isNamed(host, id),
-    asStored: (message) => transcript.clean(message),
+    asStored: (message) => withStoredMedia(transcript.get(message.id), transcript.clean(message)),
   });
   const last = read.at(-1);
   const edits = change.update.some((message) => message.id === last?.id);
@@ -101,6 +103,7 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
     setAside(desk, session, change.remove);
     for (const message of change.update) transcript.edit(message);
     for (const message of change.add) transcript.put(message);
+    nameSession(desk, session, change.add);
     if (admission.merge) {
       const others = [...open.filter((turn) => !skip.has(turn)), ...begunTurns(host, session)];
       mergeWaiting(transcript, admission.skip, change.add, others);
@@ -130,7 +133,8 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
     desk.origins.delete(turn.id);
   }
   desk.origins.set(request.id, origin);
-  output.accepted(session, origin);
+  const answer = read.findLast(({ id }) => roles.get(id) === "assistant");
+  output.accepted(session, origin, answer && transcript.seqOf(answer.id));
   if (moot !== undefined) desk.cancel(moot.id);
   else desk.pump();
   return undefined;

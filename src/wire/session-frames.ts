@@ -16,6 +16,8 @@ import { isJsonObject, type JsonObject } from "./json.ts";
 
 /** The longest name of a session, in UTF-16 units. */
 export const MAX_SESSION_NAME = 200;
+/** The most sessions of one page. */
+export const MAX_LISTED = 200;
 /** The longest query of a search. */
 export const MAX_QUERY_LENGTH = 1_000;
 /** The most hits of a search. */
@@ -28,6 +30,8 @@ export const MAX_SUMMARY_LENGTH = 100_000;
 export const TOLD_SUMMARY_LENGTH = 20_000;
 /** So many compactions of a conversation are told, the newest ones. */
 export const TOLD_COMPACTIONS = 20;
+/** So many of the messages that stand in one place are listed, the newest ones. */
+export const MAX_BRANCHES = 200;
 /** As much is shown of a message to tell it from the others of its place. */
 export const PREVIEW_LENGTH = 200;
 
@@ -36,7 +40,8 @@ export const ALL_SESSIONS = "all";
 
 /** What a client may ask of the sessions of an agent. Without `session`, it is about the one that it is in. */
 export type SessionOp =
-  | { readonly op: "sessions" }
+  /** The ones that were used last. `after` is the id of the last one of the page before. */
+  | { readonly op: "sessions"; readonly limit?: number; readonly after?: string }
   | { readonly op: "create"; readonly name?: string }
   | { readonly op: "rename"; readonly session?: string; readonly name: string }
   | { readonly op: "delete"; readonly session?: string }
@@ -98,19 +103,6 @@ export interface SessionState {
   readonly viewOf?: string;
 }
 
-/** A session in a list. */
-export interface SessionInfo {
-  readonly id: string;
-  readonly name: string | null;
-  readonly namedBy: SessionNamer | null;
-  /** The session that it was forked from. */
-  readonly parent: string | null;
-  /** Those who name no session are in this one. */
-  readonly current: boolean;
-  readonly createdAt: number;
-  readonly updatedAt: number;
-}
-
 /** One of the messages that stand in the same place. */
 export interface BranchInfo {
   readonly messageId: string;
@@ -120,8 +112,6 @@ export interface BranchInfo {
   readonly createdAt: number;
   /** From 0. */
   readonly index: number;
-  /** It is the one that this client sees. */
-  readonly shown: boolean;
 }
 
 /** A place in the conversation up to which the model reads a summary. */
@@ -176,6 +166,7 @@ export function parseSessionFrame(frame: JsonObject, idLength: number): ParsedSe
 function readOp(op: unknown, fields: Fields): SessionOp | undefined {
   switch (op) {
     case "sessions":
+      return { op, ...fields.count("limit", 1, MAX_LISTED), ...fields.some("after") };
     case "report":
       return { op };
     case "create":

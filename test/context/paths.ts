@@ -70,7 +70,7 @@ export class TestPath {
   }
 
   view() {
-    return this.reader.read(this.up());
+    return this.reader.read(this.up(), "main");
   }
 }
 

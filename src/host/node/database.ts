@@ -130,6 +130,23 @@ export class AgentDatabase implements AgentStore {
     }
   }
 
+  /**
+   * Rewrites the file without the pages that deleted rows were in, and empties the log.
+   * @throws PerdureError `bad_state` inside of a transaction, `disk_full`
+   */
+  scrub(): void {
+    if (this.#depth > 0) throw new PerdureError("bad_state", "A database cannot be rewritten inside of a transaction.");
+    const handle = this.#handle(false);
+    if (this.blank) return;
+    this.#checkTransaction(handle);
+    this.#control(handle, "VACUUM");
+    try {
+      handle.db.pragma("wal_checkpoint(TRUNCATE)");
+    } catch (thrown) {
+      throw toSqlError(thrown, this.#label);
+    }
+  }
+
   /** Gives the handle back. SQLite syncs as it closes, so nothing is pending afterwards. */
   release(): void {
     this.#released = true;

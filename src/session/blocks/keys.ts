@@ -1,8 +1,16 @@
-/** The names of the cells that hold what belongs to context blocks. Labels have no ":", so no two names are the same. */
+/**
+ * The names of the cells that hold what belongs to context blocks. Labels have no ":", and keys are written without,
+ * so no two names are the same.
+ */
 export const cellOf = {
   /** The text of a block; of one that all sessions share, without a session. */
   block: (label: string, session: string | undefined) =>
     session === undefined ? `block:${label}` : `block:${session}:${label}`,
+  /** The keys of a block that has some, and what they are about. */
+  entries: (label: string, session: string | undefined) => `entries:${session ?? ""}:${label}`,
+  /** The text behind one of them. */
+  entry: (label: string, session: string | undefined, key: string) =>
+    `entry:${session ?? ""}:${label}:${encodeURIComponent(key)}`,
   /** What a provider gave last. */
   source: (label: string, session: string) => `source:${session}:${label}`,
   /** The text of all blocks, as the model reads it. */

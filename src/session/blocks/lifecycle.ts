@@ -15,19 +15,38 @@ export function copyContext(db: Sql, from: string, to: string): void {
     );
 }
 
+/**
+ * The conversation of a session was cleared, in the caller's transaction: nothing is loaded any more, and the next
+ * prompt is made from what the blocks hold. What they hold stays.
+ */
+export function beginContextAnew(db: Sql, session: string): void {
+  deleteCell(db, cellOf.prompt(session));
+  deleteCell(db, cellOf.loaded(session));
+}
+
 /** Deletes what the blocks of a session hold, in the caller's transaction. Shared blocks stay. */
 export function deleteContext(db: Sql, session: string): void {
   for (const { key } of cellsOf(db, session)) deleteCell(db, key);
 }
 
 function cellsOf(db: Sql, session: string): CellRow[] {
-  const perBlock = [cellOf.block("", session), cellOf.source("", session)].flatMap((prefix) =>
+  const perBlock = prefixes(session).flatMap(([prefix, colons]) =>
     // A session whose name begins with this one's and a colon has cells behind the same prefix.
-    listCells(db, prefix).filter(({ key }) => !key.slice(prefix.length).includes(":")),
+    listCells(db, prefix).filter(({ key }) => key.slice(prefix.length).split(":").length === colons + 1),
   );
   const single = [cellOf.prompt(session), cellOf.changes(session), cellOf.loaded(session)].flatMap((key) => {
     const value = readCell(db, key);
     return value === undefined ? [] : [{ key, value }];
   });
   return [...perBlock, ...single];
+}
+
+/** How the names of cells of a session's blocks begin, and how many colons come after that. */
+function prefixes(session: string): [prefix: string, colons: number][] {
+  return [
+    [cellOf.block("", session), 0],
+    [cellOf.source("", session), 0],
+    [cellOf.entries("", session), 0],
+    [`entry:${session}:`, 1],
+  ];
 }

@@ -4,7 +4,9 @@ import { staticContext } from "./providers.ts";
 import { countByChars, renderBlocks, saysWhoItIs, splitBlocks } from "./render.ts";
 
 const block = (label: string, content: string | undefined, options: ContextOptions = {}) => ({
-  definition: define(label, options),
+  definition: define(label, options, () => {
+    throw new Error("None of these has keys of its own.");
+  }),
   content,
 });
 const render = (blocks: ReturnType<typeof block>[], frozen = false) => renderBlocks(blocks, countByChars, frozen);

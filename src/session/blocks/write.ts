@@ -5,6 +5,7 @@ import { type Definition, isKeyed, MAX_CONTENT_CHARS } from "./definition.ts";
 import { cellOf } from "./keys.ts";
 import type { CountTokens } from "./render.ts";
 import type { Source } from "./provider.ts";
+import type { StoredEntries } from "./stored-entries.ts";
 import { changeText } from "./stored-text.ts";
 
 /** Where the blocks of a session live. */
@@ -38,6 +39,7 @@ const writers = new WeakMap<SessionStore, Map<string, Promise<unknown>>>();
  */
 export async function writeBlock(place: Place, definition: Definition, write: BlockWrite): Promise<string | undefined> {
   const { label, source } = definition;
+  if (definition.entries !== undefined) return changeEntry(definition, definition.entries, write);
   if (isKeyed(definition)) return inTurn(place.host, label, () => writeEntry(place, definition, write));
   if (write.key !== undefined) {
     throw new PerdureError("bad_input", `The block "${label}" is one text without keys. Leave "key" out.`);
@@ -81,6 +83,11 @@ async function writeSource(
   return content;
 }
 
+function changeEntry({ label }: Definition, entries: StoredEntries, write: BlockWrite): undefined {
+  const key = checkKey(label, write.key);
+  entries.change(key, (before = "") => checkLength(label, joined(before, write)), write);
+}
+
 async function writeEntry(place: Place, definition: Definition, write: BlockWrite): Promise<undefined> {
   const { label, source } = definition;
   if (source?.setEntry === undefined) throw readOnly(label);
@@ -102,7 +109,7 @@ async function writeEntry(place: Place, definition: Definition, write: BlockWrit
 
 /** @throws PerdureError `bad_input` for what cannot be a key */
 export function checkKey(label: string, key: string | undefined): string {
-  if (key !== undefined && key !== "" && key.length <= MAX_KEY_LENGTH) return key;
+  if (key !== undefined && key !== "" && key.length <= MAX_KEY_LENGTH) return key.toWellFormed();
   throw new PerdureError(
     "bad_input",
     `The block "${label}" has keys: say with "key" which entry, in at most ${MAX_KEY_LENGTH} characters.`,

@@ -5,6 +5,7 @@ import type { Payers } from "../../session/payers.ts";
 import type { CallBook } from "../../tool/call-book.ts";
 import type { ChatTurnOptions } from "../chat-types.ts";
 import type { ChatErrorClassification } from "../provider-error.ts";
+import type { ContextPlan } from "./context-plan.ts";
 import type {
   ChatErrorContext,
   ChunkContext,
@@ -44,6 +45,7 @@ export interface PreparedTurn {
 export interface StepPlan {
   readonly ledger: Ledger;
   readonly book: CallBook;
+  readonly context: ContextPlan;
   /** Who pays for a turn besides the agent; undefined when it is taken for nobody else. */
   payers(turn: number): Payers | undefined;
   /** Once per attempt of a turn. */

@@ -16,7 +16,7 @@ import { waitingSteers } from "../steer.ts";
 import { stepsOf, settledParts } from "./answer.ts";
 import { unrunCalls } from "./fit-calls.ts";
 import { budgetInput, budgetQuestion, budgetText, budgetTextAbove, BUDGET_TOOL } from "./budget-question.ts";
-import type { ChatErrorContext } from "./config.ts";
+import type { ChatErrorContext, StepConfig } from "./config.ts";
 import { asSent, named, type Tried, tryCall, watch } from "./model-call.ts";
 import { nextStep, type StepFacts } from "./next.ts";
 import type { StepPlan } from "./plan.ts";
@@ -170,17 +170,22 @@ class StepLoop {
     const { plan, turn, active, desk } = run;
     for (;;) {
       const facts = plan.ledger.attempts(active.row.seq, step);
-      const next = nextAttempt(facts.map(toFact), {
+      const since = run.window.since(facts);
+      if (await this.#madeShorter(since)) continue;
+      const next = nextAttempt(since.map(toFact), {
         models: turn.models.length,
         ...(turn.config.maxRetries !== undefined && { maxRetries: turn.config.maxRetries }),
       });
       if (next.kind === "end") return this.#fail(this.#lastError ?? facts.at(-1)?.error, next.errorClass);
       await this.#waitUntil(next.notBefore);
       if (run.signal.aborted) return undefined;
-      const { base, own } = await run.messages();
       const model = turn.models[next.model];
       // JavaScript can leave it out.
       if (!model) throw new PerdureError("bad_config", "There is no model to call: getModel() returned nothing.");
+      const before = await run.messages();
+      const shorter = await run.window.makeRoom(model, [...before.base, ...before.own]);
+      if (run.signal.aborted) return undefined;
+      const { base, own } = shorter ? await run.messages() : before;
       const change = (await plan.beforeStep(await this.#stepContext(step, model, base, own))) ?? {};
       if (run.signal.aborted) return undefined;
       if (change.experimental_context !== undefined) run.context = change.experimental_context;
@@ -203,7 +208,7 @@ class StepLoop {
         return undefined;
       }
       if (tried.kind === "settled") {
-        await this.#settled(reserved.callId, tried);
+        await this.#settled(reserved.callId, tried, chosen, messages, change);
         return "called";
       }
       await this.#failed(reserved.callId, tried);
@@ -212,13 +217,36 @@ class StepLoop {
 
   #lastError: unknown;
 
-  async #settled(callId: string, { meta }: Extract<Tried, { kind: "settled" }>): Promise<void> {
+  /** The last call was too long, and what it was sent is shorter now. */
+  async #madeShorter(facts: readonly LedgerEntry[]): Promise<boolean> {
+    const last = facts.at(-1);
+    if (last?.errorClass !== "context_overflow") return false;
+    const { window, turn, signal } = this.#run;
+    const model = turn.models[last.modelIndex];
+    return model !== undefined && !signal.aborted && window.afterOverflow(model, last.id);
+  }
+
+  async #settled(
+    callId: string,
+    { meta }: Extract<Tried, { kind: "settled" }>,
+    model: LanguageModel,
+    messages: readonly ModelMessage[],
+    change: StepConfig,
+  ): Promise<void> {
     const run = this.#run;
-    const result: CallResult = { outcome: "ok", usage: readUsage(meta.usage) };
+    const usage = readUsage(meta.usage);
+    const result: CallResult = { outcome: "ok", usage };
+    const { tools, config } = run.turn;
+    const instructions = change.instructions ?? change.system ?? run.turn.instructions;
+    const { maxOutputTokens } = config;
+    const learn = run.window.settled(model, messages, { instructions, tools, messages, maxOutputTokens, usage });
     run.metas.push(meta);
     this.#open = true;
     // In one commit with what comes next: the intent of its tools, or the end of the turn.
-    run.active.log.also(() => run.plan.ledger.settle(callId, result));
+    run.active.log.also(() => {
+      run.plan.ledger.settle(callId, result);
+      learn();
+    });
     if (run.payers === undefined) return;
     // Others hear only of what is stored here: so they can be told again.
     run.active.log.flush();

@@ -5,18 +5,19 @@ import type { Payers } from "../../session/payers.ts";
 import type { ActiveTurn } from "../active-turn.ts";
 import type { ChatTurnOptions } from "../chat-types.ts";
 import type { Desk } from "../desk.ts";
-import { historyOf } from "../history.ts";
-import { isQuestion, lastCalls, settledParts, stepsOf } from "./answer.ts";
+import { lastCalls, settledParts, stepsOf } from "./answer.ts";
 import type { PreparedTurn, StepPlan } from "./plan.ts";
 import type { TurnTelemetry } from "./telemetry.ts";
 import { NO_USAGE, stepRecord, type StepMeta } from "./record.ts";
+import { StepWindow } from "./step-window.ts";
 
 /** One attempt of a turn that runs step by step: what its parts share. */
 export class StepRun {
   readonly desk: Desk;
   readonly active: ActiveTurn;
   readonly plan: StepPlan;
-  readonly turn: PreparedTurn;
+  /** Its instructions may be renewed when the conversation was made shorter. */
+  turn: PreparedTurn;
   readonly options: ChatTurnOptions;
   /** Settled model calls of this turn, and what is known of each. */
   readonly metas: StepMeta[];
@@ -27,6 +28,8 @@ export class StepRun {
   readonly payers: Payers | undefined;
   /** The files of its messages. */
   readonly files: FileLoads;
+  /** What the model is shown of the conversation. */
+  readonly window = new StepWindow(this);
   #base: ModelMessage[] | undefined;
 
   constructor(desk: Desk, active: ActiveTurn, plan: StepPlan, turn: PreparedTurn, options: ChatTurnOptions) {
@@ -69,16 +72,21 @@ export class StepRun {
 
   /** The conversation before this turn as it is now. Calls that the turn goes on with may get their results yet. */
   async assemble(): Promise<ModelMessage[]> {
-    return this.turn.messages ?? this.plan.assemble(historyOf(this.desk), this.turn.tools);
+    return this.turn.messages ?? this.plan.assemble(this.window.base, this.turn.tools);
   }
 
   /** What this turn has said and done, as the model reads it. In the form in which it is stored: it is sent again. */
   async own(): Promise<ModelMessage[]> {
-    const { builder } = this.active;
-    const parts = settledParts(builder, this.called).filter((part) => !isQuestion(part));
+    const parts = this.window.own();
     if (parts.length === 0) return [];
-    const stored = this.desk.transcript.clean({ id: builder.id, role: "assistant", parts });
-    return this.plan.convert(stored, this.turn.tools);
+    return this.plan.convert({ id: this.active.builder.id, role: "assistant", parts }, this.turn.tools);
+  }
+
+  /** The conversation was made shorter: all that was sent before is sent anew. */
+  async renewed(): Promise<void> {
+    this.#base = undefined;
+    const instructions = await this.turn.renewInstructions?.();
+    if (instructions !== undefined) this.turn = { ...this.turn, instructions };
   }
 
   /** The steps of this turn so far, for hooks and stop conditions. */

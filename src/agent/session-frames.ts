@@ -1,0 +1,206 @@
+import type { ContextReport } from "../context/context-report.ts";
+import { errorText, PerdureError } from "../error.ts";
+import type { ChatRoom } from "./chat-feature.ts";
+import { firstChars } from "../message/cut-value.ts";
+import type { UIMessage } from "../message/types.ts";
+import type { Socket } from "../port.ts";
+import type { SessionManager } from "../session/session-manager.ts";
+import { readMessage, standsAbove } from "../store/message.ts";
+import { readSessionLine } from "../store/session.ts";
+import { openTurns } from "../store/turn.ts";
+import { encodeFrame } from "../wire/encode.ts";
+import {
+  ALL_SESSIONS,
+  type BranchInfo,
+  type ContextState,
+  MAX_BRANCHES,
+  MAX_LISTED,
+  type ParsedSessionFrame,
+  PREVIEW_LENGTH,
+  type SessionOp,
+} from "../wire/session-frames.ts";
+import { type Connection, socketOf } from "./connection.ts";
+
+/** What an agent can do with its sessions when a client asks. */
+export interface SessionServant {
+  readonly sessions: SessionManager;
+  /** Whether a client may ask for this. */
+  allow(connection: Connection, op: SessionOp): boolean | Promise<boolean>;
+  /** How much of the window the next request takes, as far as is known without work. */
+  contextState(session: string): ContextState | null;
+  report(session: string): Promise<ContextReport>;
+  compact(session: string, options: { readonly focus?: string; readonly preview: boolean }): Promise<unknown>;
+  applyCompaction(
+    session: string,
+    draft: { readonly summary: string; readonly messageId: string; readonly parts?: number },
+  ): unknown;
+  undoCompaction(session: string, compaction: string): unknown;
+  /** Finds a name for a session, and gives it to it. */
+  title(session: string): Promise<string | null>;
+}
+
+/** Answers what a client asks about sessions. What is thrown inside is told to it, and is no failure of the agent. */
+export function answerSessionFrame(
+  room: ChatRoom,
+  servant: SessionServant,
+  connection: Connection,
+  frame: ParsedSessionFrame,
+): true | Promise<true> {
+  const socket = socketOf(connection);
+  const { id } = frame;
+  if (frame.kind === "session-refused") return refuse(socket, id, new PerdureError("bad_input", frame.reason));
+  const run = (allowed: boolean): true | Promise<true> => {
+    if (!allowed) return refuse(socket, id, new PerdureError("not_allowed", `"${frame.ask.op}" is not allowed here.`));
+    const value = perform({ room, servant, socket }, frame.ask);
+    if (!(value instanceof Promise)) return answer(socket, id, value);
+    return value.then(
+      (result: unknown) => answer(socket, id, result),
+      (thrown: unknown) => refuse(socket, id, thrown),
+    );
+  };
+  // Without a wait where none is needed: what comes behind this frame is about what it did.
+  try {
+    const allowed = servant.allow(connection, frame.ask);
+    if (typeof allowed === "boolean") return run(allowed);
+    return allowed.then(run).catch((thrown: unknown) => refuse(socket, id, thrown));
+  } catch (thrown) {
+    return refuse(socket, id, thrown);
+  }
+}
+
+interface Asked {
+  readonly room: ChatRoom;
+  readonly servant: SessionServant;
+  readonly socket: Socket;
+}
+
+function perform(asked: Asked, ask: SessionOp): unknown {
+  const { room, servant, socket } = asked;
+  const { sessions } = servant;
+  const here = room.audience.sessionOf(socket);
+  switch (ask.op) {
+    case "sessions":
+      return sessions.list({ limit: ask.limit ?? MAX_LISTED, ...(ask.after !== undefined && { after: ask.after }) });
+    case "create":
+      return sessions.create(named(ask.name)).info;
+    case "rename":
+      sessions.rename(ask.session ?? here, ask.name);
+      return sessions.info(sessions.ownerOf(ask.session ?? here));
+    case "delete":
+      return remove(asked, sessions.ownerOf(ask.session ?? here));
+    case "clear":
+      sessions.clear(ask.session ?? here);
+      return null;
+    case "attach":
+      return attach(asked, ask.session);
+    case "fork":
+      return sessions.fork(ask.session ?? here, { ...named(ask.name), ...(ask.at !== undefined && { at: ask.at }) })
+        .info;
+    case "branches":
+      return branches(asked, here, ask.messageId);
+    case "switchBranch":
+      return ask.own ? switchOwn(asked, here, ask.messageId) : switchAll(asked, here, ask.messageId);
+    case "search": {
+      const where = ask.session === ALL_SESSIONS ? {} : { session: sessions.ownerOf(ask.session ?? here) };
+      return sessions.search(ask.query, { ...where, ...(ask.limit !== undefined && { limit: ask.limit }) });
+    }
+    case "report":
+      return servant.report(here);
+    case "compact":
+      return servant.compact(here, { preview: ask.preview, ...(ask.focus !== undefined && { focus: ask.focus }) });
+    case "applyCompaction": {
+      const { summary, messageId, parts } = ask;
+      return servant.applyCompaction(here, { summary, messageId, ...(parts !== undefined && { parts }) });
+    }
+    case "undoCompaction":
+      return servant.undoCompaction(here, ask.compaction);
+    case "pin":
+    case "unpin":
+      sessions.of(here)[ask.op](ask.messageId);
+      return null;
+    case "title":
+      return servant.title(sessions.ownerOf(ask.session ?? here));
+  }
+}
+
+function attach({ room, socket }: Asked, session: string | null): { session: string } {
+  if (session !== null && !room.news.knows(session)) throw noSession(session);
+  room.news.move(socket, session ?? undefined);
+  return { session: room.audience.sessionOf(socket) };
+}
+
+/** Who deletes the session that it is in goes to the current one. Others that are in it are sent away. */
+function remove({ room, servant, socket }: Asked, session: string): null {
+  const { session: named } = room.audience.of(socket);
+  if (named !== undefined && servant.sessions.ownerOf(named) === session) room.news.move(socket, undefined);
+  if (!servant.sessions.delete(session)) throw noSession(session);
+  return null;
+}
+
+function branches({ room, servant }: Asked, session: string, messageId: string): BranchInfo[] {
+  const { host } = room.chat;
+  const all = servant.sessions.of(session).getSiblings(messageId);
+  const first = Math.max(0, all.length - MAX_BRANCHES);
+  return all.slice(first).map((message, i) => ({
+    ...{ messageId: message.id, role: message.role, preview: previewOf(message), index: first + i },
+    createdAt: readMessage(host, message.id)?.createdAt ?? 0,
+  }));
+}
+
+/** How a message begins. */
+function previewOf({ parts }: UIMessage): string {
+  const texts = parts.map((part) => (part.type === "text" ? part.text : ""));
+  const text = texts.join(" ").replace(/\s+/g, " ").trim();
+  return firstChars(text === "" ? `[${parts.at(-1)?.type ?? "empty"}]` : text, PREVIEW_LENGTH);
+}
+
+/** A place of its own for one client, which nobody else is moved by. */
+function switchOwn({ room, servant, socket }: Asked, here: string, messageId: string): { session: string } {
+  const { sessions } = servant;
+  const { host } = room.chat;
+  const owner = sessions.ownerOf(here);
+  if (shows(room, owner, messageId)) {
+    room.news.move(socket, owner === room.chat.transcripts.current ? undefined : owner);
+    return { session: owner };
+  }
+  const isOwn = owner !== here && !room.audience.hasOthers(here, socket);
+  const isBusy = openTurns(host).some((turn) => turn.session === here);
+  let view = here;
+  if (isOwn && !isBusy) sessions.of(here).switchBranch(messageId);
+  else view = sessions.openView(here, messageId);
+  room.news.move(socket, view);
+  return { session: view };
+}
+
+function switchAll({ room, servant, socket }: Asked, here: string, messageId: string): { session: string } {
+  const owner = servant.sessions.ownerOf(here);
+  servant.sessions.of(owner).switchBranch(messageId);
+  if (owner !== here) room.news.move(socket, owner === room.chat.transcripts.current ? undefined : owner);
+  return { session: owner };
+}
+
+/** Whether a message stands in the conversation as all see it. */
+function shows({ chat }: ChatRoom, session: string, messageId: string): boolean {
+  const message = chat.host.blank ? undefined : readMessage(chat.host, messageId);
+  const leaf = message === undefined ? null : (readSessionLine(chat.host, session)?.leaf ?? null);
+  return message !== undefined && leaf !== null && standsAbove(chat.host, message.seq, leaf);
+}
+
+function named(name: string | undefined): { name?: string } {
+  return name === undefined ? {} : { name };
+}
+
+function noSession(id: string): PerdureError {
+  return new PerdureError("not_found", `There is no session "${id}".`);
+}
+
+function answer(socket: Socket, id: string, value: unknown): true {
+  socket.send(encodeFrame({ type: "perdure_session_result", id, value: value ?? null }));
+  return true;
+}
+
+function refuse(socket: Socket, id: string, thrown: unknown): true {
+  const code = PerdureError.is(thrown) ? thrown.code : "call_failed";
+  socket.send(encodeFrame({ type: "perdure_session_result", id, error: { code, message: errorText(thrown) } }));
+  return true;
+}

@@ -1,0 +1,42 @@
+import { tryParseJson } from "../message/json.ts";
+import { isJsonObject } from "../wire/json.ts";
+
+/** Where it is kept which branch a tab shows: `sessionStorage`, say. */
+export interface BranchStorage {
+  getItem(key: string): string | null;
+  setItem(key: string, value: string): void;
+  removeItem(key: string): void;
+}
+
+/** Keeps a tab's own place in a session, so that it is there again after a reload. A storage that fails is no storage. */
+export class BranchMemory {
+  readonly #storage: BranchStorage | undefined;
+  readonly #key: string;
+
+  /** @param url of the agent. */
+  constructor(storage: BranchStorage | undefined, url: string) {
+    this.#storage = storage;
+    this.#key = `perdure.branch ${url}`;
+  }
+
+  /** The tab's own place in `session`; undefined when it has none. @param session undefined: the current one. */
+  read(session: string | undefined): string | undefined {
+    try {
+      const value = tryParseJson(this.#storage?.getItem(this.#key) ?? "");
+      if (!isJsonObject(value) || typeof value.view !== "string") return undefined;
+      return (value.session ?? undefined) === session ? value.view : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** @param view undefined: it has none any more. */
+  write(session: string | undefined, view: string | undefined): void {
+    try {
+      if (view === undefined) this.#storage?.removeItem(this.#key);
+      else this.#storage?.setItem(this.#key, JSON.stringify({ session, view }));
+    } catch {
+      // Full, or not allowed.
+    }
+  }
+}

@@ -1,0 +1,163 @@
+import type { ContextReport } from "../context/context-report.ts";
+import { PerdureError, type PerdureErrorCode } from "../error.ts";
+import { newId } from "../id.ts";
+import { tryParseJson } from "../message/json.ts";
+import type { SearchHit } from "../session/search.ts";
+import type { SessionInfo } from "../session/session-info.ts";
+import { isJsonObject } from "../wire/json.ts";
+import type { BranchInfo, SessionOp } from "../wire/session-frames.ts";
+import { type ChatConnection, sendFrame } from "./chat-frames.ts";
+
+/** How long an answer may take. */
+const TIMEOUT_MS = 30_000;
+/** The same where a model has to write something first. */
+const MODEL_TIMEOUT_MS = 600_000;
+const SLOW_OPS: ReadonlySet<SessionOp["op"]> = new Set(["compact", "title"]);
+
+/** Where a client was put. */
+export interface Attached {
+  readonly session: string;
+  /** What it has to name to come back there; null: nothing, it is the current one. */
+  readonly named: string | null;
+}
+
+interface Pending {
+  sent: boolean;
+  done(value: unknown): void;
+  fail(error: PerdureError): void;
+}
+
+/** Asks an agent about its sessions, and waits for the answers. */
+export class SessionRequests {
+  readonly #connection: ChatConnection;
+  readonly #pending = new Map<string, Pending>();
+
+  constructor(connection: ChatConnection) {
+    this.#connection = connection;
+    connection.addEventListener("message", ({ data }) => {
+      if (this.#pending.size > 0) this.#received(data);
+    });
+    connection.addEventListener("close", () => this.#lost());
+  }
+
+  sessions(page: { readonly limit?: number; readonly after?: string } = {}): Promise<SessionInfo[]> {
+    return this.#ask<SessionInfo[]>({ op: "sessions", ...page });
+  }
+
+  create(options: { readonly name?: string } = {}): Promise<SessionInfo> {
+    return this.#ask<SessionInfo>({ op: "create", ...options });
+  }
+
+  rename(session: string, name: string): Promise<SessionInfo> {
+    return this.#ask<SessionInfo>({ op: "rename", session, name });
+  }
+
+  async remove(session: string): Promise<void> {
+    await this.#ask({ op: "delete", session });
+  }
+
+  async clear(session: string): Promise<void> {
+    await this.#ask({ op: "clear", session });
+  }
+
+  attach(session: string | null): Promise<Attached> {
+    return this.#ask<Attached>({ op: "attach", session });
+  }
+
+  fork(options: { readonly at?: string; readonly name?: string; readonly session?: string } = {}): Promise<SessionInfo> {
+    return this.#ask<SessionInfo>({ op: "fork", ...options });
+  }
+
+  branches(messageId: string): Promise<BranchInfo[]> {
+    return this.#ask<BranchInfo[]>({ op: "branches", messageId });
+  }
+
+  switchBranch(messageId: string, own: boolean): Promise<Attached> {
+    return this.#ask<Attached>({ op: "switchBranch", messageId, own });
+  }
+
+  search(query: string, options: { readonly session?: string; readonly limit?: number } = {}): Promise<SearchHit[]> {
+    return this.#ask<SearchHit[]>({ op: "search", query, ...options });
+  }
+
+  report(): Promise<ContextReport> {
+    return this.#ask<ContextReport>({ op: "report" });
+  }
+
+  compact<T>(options: { readonly focus?: string; readonly preview?: boolean } = {}): Promise<T> {
+    return this.#ask<T>({ op: "compact", preview: false, ...options });
+  }
+
+  applyCompaction<T>(draft: {
+    readonly summary: string;
+    readonly messageId: string;
+    readonly parts?: number;
+  }): Promise<T> {
+    return this.#ask<T>({ op: "applyCompaction", ...draft });
+  }
+
+  async undoCompaction(compaction: string): Promise<void> {
+    await this.#ask({ op: "undoCompaction", compaction });
+  }
+
+  async pin(messageId: string, pinned: boolean): Promise<void> {
+    await this.#ask({ op: pinned ? "pin" : "unpin", messageId });
+  }
+
+  title(session?: string): Promise<string | null> {
+    return this.#ask<string | null>({ op: "title", ...(session !== undefined && { session }) });
+  }
+
+  /** The answer is what the agent says it is. Rejects with a PerdureError: the agent's, `timeout`, or `disconnected`. */
+  #ask<T>(ask: SessionOp): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    const id = newId();
+    const limit = SLOW_OPS.has(ask.op) ? MODEL_TIMEOUT_MS : TIMEOUT_MS;
+    const timer = setTimeout(
+      () => pending.fail(new PerdureError("timeout", `"${ask.op}" was not answered within ${limit} ms.`)),
+      limit,
+    );
+    const end = () => {
+      clearTimeout(timer);
+      this.#pending.delete(id);
+    };
+    const pending: Pending = {
+      sent: false,
+      done(value) {
+        end();
+        resolve(value as T);
+      },
+      fail(error) {
+        end();
+        reject(error);
+      },
+    };
+    this.#pending.set(id, pending);
+    try {
+      sendFrame(this.#connection, { type: "perdure_session", id, ...ask }, () => (pending.sent = true));
+    } catch (thrown) {
+      end();
+      reject(thrown as Error);
+    }
+    return promise;
+  }
+
+  #received(data: unknown): void {
+    if (typeof data !== "string" || !data.includes('"perdure_session_result"')) return;
+    const frame = tryParseJson(data);
+    if (!isJsonObject(frame) || frame.type !== "perdure_session_result" || typeof frame.id !== "string") return;
+    const pending = this.#pending.get(frame.id);
+    if (isJsonObject(frame.error)) {
+      const { code, message } = frame.error;
+      pending?.fail(new PerdureError(String(code) as PerdureErrorCode, String(message)));
+    } else pending?.done(frame.value);
+  }
+
+  /** What was sent may have been done or not; its answer is lost. What was not goes out with the next connection. */
+  #lost(): void {
+    for (const pending of [...this.#pending.values()]) {
+      if (pending.sent || this.#connection.readyState === 3)
+        pending.fail(new PerdureError("disconnected", "The connection was lost before the answer came."));
+    }
+  }
+}

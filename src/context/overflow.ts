@@ -1,0 +1,67 @@
+import { PerdureError } from "../error.ts";
+
+/** What is done about conversations that grow too long for the model. All of it is on unless it is said otherwise. */
+export interface ContextOverflow {
+  /** When a provider says that a request is too long: compact, and try again. */
+  readonly reactive?: boolean;
+  /** How often that is done in one turn. Default 1. */
+  readonly maxRetries?: number;
+  /** Before a request that would be too long. `false`: only when a provider says so. */
+  readonly proactive?:
+    | boolean
+    | {
+        /** The most to send, where that is less than what the model can read. */
+        readonly maxInputTokens?: number;
+        /** Compact from this share of `maxInputTokens` on. Default 0.9. */
+        readonly threshold?: number;
+        /** How often in one turn, each time after it has come further. Default 10. */
+        readonly maxCompactions?: number;
+      };
+  /** Start to summarise when 60 % are full, while the turn goes on. Default false: it may be for nothing. */
+  readonly background?: boolean;
+  /**
+   * When the last model call is this long ago, nothing of the conversation is cached by the provider any more, and old
+   * outputs of tools are cleared before the next turn. Default one hour; `Infinity`: never.
+   */
+  readonly coldAfterMs?: number;
+}
+
+/** {@link ContextOverflow} with all that was left out. */
+export interface OverflowPolicy {
+  readonly reactive: boolean;
+  readonly maxRetries: number;
+  readonly proactive: boolean;
+  readonly maxInputTokens: number;
+  readonly threshold: number;
+  readonly maxCompactions: number;
+  readonly background: boolean;
+  readonly coldAfterMs: number;
+}
+
+const DEFAULT_RETRIES = 1;
+const DEFAULT_THRESHOLD = 0.9;
+const DEFAULT_COMPACTIONS = 10;
+const DEFAULT_COLD_MS = 60 * 60_000;
+
+/** What is to be done; undefined: nothing. @throws PerdureError `bad_config` for numbers that are none. */
+export function overflowPolicy(setting: ContextOverflow | false): OverflowPolicy | undefined {
+  if (setting === false) return undefined;
+  const { reactive = true, maxRetries = DEFAULT_RETRIES, background = false, coldAfterMs = DEFAULT_COLD_MS } = setting;
+  const proactive = setting.proactive ?? true;
+  const { maxInputTokens, threshold, maxCompactions } = typeof proactive === "object" ? proactive : {};
+  const policy: OverflowPolicy = {
+    reactive,
+    maxRetries,
+    proactive: proactive !== false,
+    maxInputTokens: maxInputTokens ?? Number.POSITIVE_INFINITY,
+    threshold: threshold ?? DEFAULT_THRESHOLD,
+    maxCompactions: maxCompactions ?? DEFAULT_COMPACTIONS,
+    background,
+    coldAfterMs,
+  };
+  for (const name of ["maxRetries", "maxInputTokens", "threshold", "maxCompactions", "coldAfterMs"] as const) {
+    if (typeof policy[name] === "number" && policy[name] >= 0) continue;
+    throw new PerdureError("bad_config", `contextOverflow: ${name} must be a number of at least 0.`);
+  }
+  return policy;
+}

@@ -1,0 +1,218 @@
+import { PerdureError } from "../error.ts";
+import { newId } from "../id.ts";
+import { deleteCell } from "../store/cell.ts";
+import { type MessageRow, placesUp, readMessage, standsAbove } from "../store/message.ts";
+import {
+  currentSession,
+  deleteSessionRow,
+  insertSession,
+  listSessionLines,
+  MAIN_SESSION,
+  type NamedBy,
+  readSession,
+  readSessionLine,
+  type SessionLine,
+  setCurrent,
+  setName,
+  viewsOf,
+} from "../store/session.ts";
+import { copyContext, deleteContext } from "./blocks/lifecycle.ts";
+import type { SessionDesk } from "./session-desk.ts";
+import { titleTriesKey } from "./titles.ts";
+
+/** How a session is to be made. */
+export interface NewSessionOptions {
+  /** Default: taken from the first message. */
+  readonly name?: string;
+  /** Whose data it holds: {@link erase} can delete all sessions of one subject. Not shown to the model. */
+  readonly subject?: string;
+  /** Letters, digits, `_`, `-` and `.`. Default: a random one. */
+  readonly id?: string;
+}
+
+/** How a session is to be forked. */
+export interface ForkOptions extends NewSessionOptions {
+  /** The fork ends with this message. Default: with what was said last. */
+  readonly at?: string;
+}
+
+/** The longest name of a session. */
+export const MAX_SESSION_NAME = 200;
+/** What an id may look like: it stands in URLs and in names of cells. */
+const SESSION_ID = /^[\w.-]{1,128}$/;
+/** How far up the answer that is being written is looked for: only what waits stands behind it. */
+const ANSWER_DISTANCE = 200;
+
+/** The row of a session. @throws PerdureError `not_found` */
+export function findSession(desk: SessionDesk, id: string): SessionLine {
+  const row = desk.store.blank ? undefined : readSessionLine(desk.store, id);
+  if (row !== undefined) return row;
+  if (id !== MAIN_SESSION) throw noSession(id);
+  // The first one is there from the beginning; its row is made when it is needed.
+  const none = { name: null, namedBy: null, leaf: null, parent: null, forkAt: null, viewOf: null, subject: null };
+  const isCurrent = desk.store.blank || currentSession(desk.store) === MAIN_SESSION;
+  const now = desk.store.clock.now();
+  return { id, ...none, current: isCurrent ? 1 : 0, createdAt: now, updatedAt: now };
+}
+
+/** The error for a session that is not there. */
+export function noSession(id: string): PerdureError {
+  return new PerdureError("not_found", `There is no session "${id}". Create it, or take one of those that are listed.`);
+}
+
+/** A message that a session shows, or that was said in it. @throws PerdureError `not_found` */
+export function findMessage(desk: SessionDesk, session: SessionLine, messageId: string): MessageRow {
+  const row = desk.store.blank ? undefined : readMessage(desk.store, messageId);
+  const owner = session.viewOf ?? session.id;
+  const isIn =
+    row !== undefined &&
+    (row.session === owner || (session.leaf !== null && standsAbove(desk.store, row.seq, session.leaf)));
+  if (isIn) return row;
+  throw new PerdureError("not_found", `There is no message "${messageId}" in the session "${session.id}".`);
+}
+
+/** @returns its id. @throws PerdureError `conflict`, `bad_input` */
+export function createSession(desk: SessionDesk, options: NewSessionOptions = {}): string {
+  const id = checkNew(desk, options);
+  const { subject = null } = options;
+  desk.commit(() => insertSession(desk.store, { id, ...named(options.name), subject }, desk.store.clock.now()));
+  desk.store.emit("session:created", { session: id });
+  desk.told({ kind: "created", session: id });
+  return id;
+}
+
+/**
+ * Makes a session that ends with a message of another one. Costs the same however long the conversation is: both stand
+ * in the same tree, so ids, compactions and pins are the same too. @returns its id. @throws PerdureError `not_found`,
+ * `conflict`, `bad_input`
+ */
+export function forkSession(desk: SessionDesk, from: string, options: ForkOptions = {}): string {
+  const source = findSession(desk, from);
+  const id = checkNew(desk, options);
+  const leaf = options.at === undefined ? endOf(desk, source) : findMessage(desk, source, options.at).seq;
+  const parent = source.viewOf ?? source.id;
+  const owner = readSession(desk.store, parent);
+  desk.commit(() => {
+    const inherited = { name: owner?.name ?? null, namedBy: owner?.namedBy === "user" ? "derived" : owner?.namedBy };
+    const body = { body: owner?.body ?? null, clientTools: owner?.clientTools ?? null };
+    const subject = options.subject ?? owner?.subject ?? null;
+    const name = options.name === undefined ? inherited : named(options.name);
+    insertSession(desk.store, { id, ...body, ...name, leaf, parent, forkAt: leaf, subject }, desk.store.clock.now());
+    copyContext(desk.store, parent, id);
+  });
+  desk.store.emit("session:created", { session: id, parent });
+  desk.told({ kind: "created", session: id });
+  return id;
+}
+
+/** Where a fork begins if nobody says so. An answer that is being written is not in it: it will change. */
+function endOf({ store, answering }: SessionDesk, { id, leaf }: SessionLine): number | null {
+  const writing = answering(id);
+  if (writing === undefined || leaf === null) return leaf;
+  const place = placesUp(store, leaf, ANSWER_DISTANCE).find((one) => one.id === writing);
+  return place === undefined ? leaf : place.parent;
+}
+
+/** Gives a session a name that nothing but another one of a person replaces. @throws PerdureError */
+export function renameSession(desk: SessionDesk, id: string, name: string, by: NamedBy = "user"): void {
+  const session = ownerOf(desk, id);
+  const text = checkName(name);
+  desk.commit(() => {
+    ensureRow(desk, session);
+    setName(desk.store, session, text, by, desk.store.clock.now());
+  });
+  desk.store.emit("session:renamed", { session, name: text, by });
+  desk.told({ kind: "renamed", session });
+}
+
+/** Makes a session the one of all who name none. @throws PerdureError `not_found` */
+export function switchSession(desk: SessionDesk, id: string): void {
+  const { viewOf } = findSession(desk, id);
+  if (viewOf !== null) throw new PerdureError("bad_input", `"${id}" is a view of "${viewOf}". Switch to that.`);
+  const from = desk.transcripts.current;
+  if (from === id) return;
+  desk.commit(() => {
+    ensureRow(desk, id);
+    setCurrent(desk.store, id);
+  });
+  desk.transcripts.reload();
+  desk.store.emit("session:switched", { session: id });
+  desk.told({ kind: "switched", session: id, from });
+}
+
+/** Deletes what was said in a session, but for what others show. Its name and its context blocks stay. */
+export function clearSession(desk: SessionDesk, id: string): void {
+  const session = ownerOf(desk, id);
+  desk.forget(session);
+  desk.told({ kind: "changed", session });
+}
+
+/**
+ * Deletes a session with all that was said in it, but for what others show. If it was the current one, the one that was
+ * used last is. @returns whether there was one.
+ */
+export function deleteSession(desk: SessionDesk, id: string): boolean {
+  const { store } = desk;
+  const row = store.blank ? undefined : readSessionLine(store, id);
+  if (row === undefined) return false;
+  if (row.viewOf !== null) return closeView(desk, id);
+  const wasCurrent = desk.transcripts.current === id;
+  desk.forget(id, () => {
+    for (const view of viewsOf(store, id)) deleteSessionRow(store, view.id);
+    deleteContext(store, id);
+    deleteCell(store, titleTriesKey(id));
+    deleteSessionRow(store, id);
+    const next = wasCurrent ? listSessionLines(store, 1)[0]?.id : undefined;
+    if (next !== undefined) setCurrent(store, next);
+  });
+  desk.transcripts.forget(id);
+  store.emit("session:deleted", { session: id });
+  desk.told({ kind: "deleted", session: id });
+  if (wasCurrent) desk.told({ kind: "switched", session: desk.transcripts.current, from: id });
+  return true;
+}
+
+/** The session that a view is of; of another session, itself. @throws PerdureError `not_found` */
+export function ownerOf(desk: SessionDesk, id: string): string {
+  return findSession(desk, id).viewOf ?? id;
+}
+
+/** Ends a view: the place in the tree is forgotten, and nothing else. */
+export function closeView(desk: SessionDesk, id: string): boolean {
+  const row = desk.store.blank ? undefined : readSessionLine(desk.store, id);
+  if (row === undefined || row.viewOf === null) return false;
+  desk.commit(() => deleteSessionRow(desk.store, id));
+  desk.transcripts.forget(id);
+  desk.told({ kind: "deleted", session: id });
+  return true;
+}
+
+function ensureRow({ store }: SessionDesk, id: string): void {
+  if (id === MAIN_SESSION) insertSession(store, { id }, store.clock.now());
+}
+
+function checkNew({ store }: SessionDesk, { id = newId("session"), name, subject }: NewSessionOptions): string {
+  if (!SESSION_ID.test(id)) {
+    throw new PerdureError(
+      "bad_input",
+      `"${id}" cannot be the id of a session: up to 128 letters, digits, "_", "-" and ".".`,
+    );
+  }
+  if (name !== undefined) checkName(name);
+  if (subject !== undefined && (typeof subject !== "string" || subject === ""))
+    throw new PerdureError("bad_input", "The subject of a session is a text that is not empty.");
+  if (id === MAIN_SESSION || (!store.blank && readSessionLine(store, id) !== undefined))
+    throw new PerdureError("conflict", `There is a session "${id}" already. Take another id.`);
+  return id;
+}
+
+function named(name: string | undefined): { name?: string; namedBy?: NamedBy } {
+  return name === undefined ? {} : { name: checkName(name), namedBy: "user" };
+}
+
+function checkName(name: string): string {
+  const text = typeof name === "string" ? name.replace(/\s+/g, " ").trim() : "";
+  if (text === "" || text.length > MAX_SESSION_NAME)
+    throw new PerdureError("bad_input", `The name of a session is a text of 1 to ${MAX_SESSION_NAME} characters.`);
+  return text;
+}

@@ -1,0 +1,53 @@
+import type { SessionStore } from "./session-store.ts";
+import { Transcripts } from "./transcripts.ts";
+
+/** Something happened to a session, other than that somebody spoke in it. */
+export interface SessionChange {
+  /** `branch`: it ends with another message of its tree. `switched`: it is the current one now. */
+  readonly kind: "created" | "renamed" | "deleted" | "switched" | "branch" | "changed";
+  readonly session: string;
+  /** `switched`: the one that was the current one before. */
+  readonly from?: string;
+}
+
+/** What sessions stand on: the conversations in memory and in rows, and those who listen. */
+export interface SessionDesk {
+  readonly store: SessionStore;
+  readonly transcripts: Transcripts;
+  /** Runs `work` in a transaction. If it is undone, so is what is in memory. */
+  commit<T>(work: () => T): T;
+  /** Deletes what was said in a session, its turns and those of its views. `also` runs in the same transaction. */
+  forget(session: string, also?: () => void): void;
+  /** The id of the answer that is being written in a session. */
+  answering(session: string): string | undefined;
+  /** Called after the commit. Must not throw. */
+  told(change: SessionChange): void;
+  /** Something failed that no caller waits for. Must not throw. */
+  failed(error: unknown): void;
+}
+
+/** For sessions that belong to no agent: nothing answers, and nobody listens. */
+export function plainDesk(store: SessionStore): SessionDesk {
+  const transcripts = new Transcripts(store, {});
+  const commit = <T>(work: () => T): T => {
+    try {
+      return store.tx(work);
+    } catch (thrown) {
+      transcripts.reload();
+      throw thrown;
+    }
+  };
+  return {
+    store,
+    transcripts,
+    commit,
+    forget: (session, also) =>
+      commit(() => {
+        transcripts.of(session).clear();
+        also?.();
+      }),
+    answering: () => undefined,
+    told: () => {},
+    failed: () => {},
+  };
+}

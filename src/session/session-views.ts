@@ -1,0 +1,43 @@
+import { newId } from "../id.ts";
+import { newestLeafUnder } from "../store/message.ts";
+import { deleteSessionRow, insertSession, MAIN_SESSION, viewsOf } from "../store/session.ts";
+import { openTurns } from "../store/turn.ts";
+import { findMessage, findSession } from "./session-changes.ts";
+import type { SessionDesk } from "./session-desk.ts";
+
+/** How many views a session may have. Beyond that the one goes that was not used for the longest time. */
+export const MAX_VIEWS = 100;
+
+/**
+ * Makes a view of a session: a place of its own in the same tree, for one client that looks at another branch than the
+ * rest. What is said there is said in the session. It is not listed, and ends with {@link closeView}, with its session,
+ * or when there are too many; one with a turn under way stays.
+ * @param at it ends with the newest message under this one. Default: where the session ends.
+ * @returns its id. @throws PerdureError `not_found`
+ */
+export function openView(desk: SessionDesk, session: string, at?: string): string {
+  const { store } = desk;
+  const source = findSession(desk, session);
+  const owner = source.viewOf ?? source.id;
+  const leaf = at === undefined ? source.leaf : newestLeafUnder(store, findMessage(desk, source, at).seq, owner);
+  const id = newId("view");
+  const gone: string[] = [];
+  desk.commit(() => {
+    // For the first session: its row may not be there yet.
+    if (owner === MAIN_SESSION) insertSession(store, { id: owner }, store.clock.now());
+    insertSession(store, { id, leaf, viewOf: owner }, store.clock.now());
+    const views = viewsOf(store, owner).filter((view) => view.id !== id);
+    if (views.length < MAX_VIEWS) return;
+    const busy = new Set(openTurns(store).map((turn) => turn.session));
+    for (const view of views.slice(MAX_VIEWS - 1)) {
+      if (busy.has(view.id)) continue;
+      deleteSessionRow(store, view.id);
+      gone.push(view.id);
+    }
+  });
+  for (const view of gone) {
+    desk.transcripts.forget(view);
+    desk.told({ kind: "deleted", session: view });
+  }
+  return id;
+}

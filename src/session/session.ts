@@ -1,0 +1,428 @@
+import type { ToolSet } from "ai";
+import { PerdureError } from "../error.ts";
+import type { UIMessage } from "../message/types.ts";
+import { deleteStrayCompactions } from "../store/compaction.ts";
+import {
+  firstMessages,
+  type MessageRow,
+  messagesBehind,
+  messagesUp,
+  newestLeafUnder,
+  pathLength,
+  placesUp,
+  readMessage,
+  readMessageAt,
+} from "../store/message.ts";
+import type { SessionLine } from "../store/session.ts";
+import type { ContextOptions } from "./blocks/definition.ts";
+import { type ContextBlock, ContextBlocks } from "./context-blocks.ts";
+import { isReadable, toEntry } from "./path-window.ts";
+import { isPinned, pinMessage } from "./pins.ts";
+import {
+  clearSession,
+  findMessage,
+  findSession,
+  type ForkOptions,
+  forkSession,
+  renameSession,
+} from "./session-changes.ts";
+import type { SessionDesk } from "./session-desk.ts";
+import type { SessionInfo } from "./session-info.ts";
+import { infoOf } from "./session-info.ts";
+import type { CompactFunction, SessionSettings, TokenCounter } from "./session-settings.ts";
+import { refuseDuringTurns } from "./session-turns.ts";
+
+/** Which stretch of a conversation. */
+export interface HistoryOptions {
+  /** The most messages, counted from the end. Default: all. */
+  readonly limit?: number;
+  /** Only what stands before this message. */
+  readonly before?: string;
+}
+
+/** Where a message goes. */
+export interface AppendOptions {
+  /** The message behind which it goes; null: it begins a conversation. Default: behind what was said last. */
+  readonly parentId?: string | null;
+  /** What the writer believes was said last; null: nothing. If somebody else was faster, nothing is written. */
+  readonly expect?: string | null;
+}
+
+/** Who keeps the sessions of an agent. */
+export interface SessionKeeper {
+  of(id: string): Session;
+  /** Runs what the app configures, once per life. */
+  configured(session: Session): Promise<void>;
+}
+
+/** How many messages are read at a time on a long way. */
+const PAGE = 128;
+
+/**
+ * One conversation: a place in the tree of all messages of an agent, and all that belongs to it. Its history is the
+ * path from its leaf up to the first message. Order is that of the tree; neither ids nor times matter for it.
+ *
+ * All of it is stored: two objects for the same session, in this life or in another, are the same session.
+ */
+export class Session {
+  readonly id: string;
+  readonly #desk: SessionDesk;
+  readonly #keeper: SessionKeeper;
+  readonly #owner: string;
+  #blocks: ContextBlocks | undefined;
+  #settings: SessionSettings = {};
+
+  /** Made by a `SessionManager`. @throws PerdureError `not_found` */
+  constructor(desk: SessionDesk, keeper: SessionKeeper, id: string) {
+    this.id = id;
+    this.#desk = desk;
+    this.#keeper = keeper;
+    this.#owner = findSession(desk, id).viewOf ?? id;
+  }
+
+  // What it is
+
+  /** @throws PerdureError `not_found` when it was deleted. */
+  get info(): SessionInfo {
+    return infoOf(this.#desk, this.#row);
+  }
+
+  get name(): string | null {
+    return this.#row.name;
+  }
+
+  /** The id of the message that was said last. */
+  get currentLeaf(): string | null {
+    const { leaf } = this.#row;
+    return leaf === null ? null : (placesUp(this.#desk.store, leaf, 1)[0]?.id ?? null);
+  }
+
+  // Reading
+
+  /**
+   * The messages from the first to `leafId`, by default to what was said last: as they are stored, whatever the model
+   * reads instead of them. Without a limit it costs the whole conversation. @throws PerdureError `not_found`
+   */
+  getHistory(leafId?: string | null, { limit = Infinity, before }: HistoryOptions = {}): UIMessage[] {
+    const row = this.#row;
+    let at = leafId == null ? row.leaf : this.#find(leafId).seq;
+    if (before !== undefined) at = this.#find(before).parent;
+    const messages: UIMessage[] = [];
+    while (at !== null && messages.length < limit) {
+      const page: MessageRow[] = messagesUp(this.#desk.store, at, Math.min(PAGE, limit - messages.length));
+      if (page.length === 0) break;
+      messages.push(...page.flatMap((one) => toMessage(one) ?? []));
+      at = page.at(-1)?.parent ?? null;
+    }
+    return messages.reverse();
+  }
+
+  /** A message that this session shows, or that was said in it on another branch. */
+  getMessage(id: string): UIMessage | undefined {
+    try {
+      return toMessage(this.#find(id));
+    } catch (thrown) {
+      if (PerdureError.is(thrown, "not_found")) return undefined;
+      throw thrown;
+    }
+  }
+
+  /** The messages right behind one, oldest first: each begins a branch. `null`: those that begin a conversation. */
+  getBranches(messageId: string | null): UIMessage[] {
+    const { store } = this.#desk;
+    const rows = messageId === null ? this.#firsts() : messagesBehind(store, this.#find(messageId).seq);
+    return rows.flatMap((row) => toMessage(row) ?? []);
+  }
+
+  /** The versions of a message, itself included, oldest first: other answers to the same question, edits of it. */
+  getSiblings(messageId: string): UIMessage[] {
+    const { parent, session } = this.#find(messageId);
+    const { store } = this.#desk;
+    const rows = parent === null ? firstMessages(store, session) : messagesBehind(store, parent);
+    return rows.flatMap((row) => toMessage(row) ?? []);
+  }
+
+  /** The newest message under one, always along what was said last. Without one: what was said last in the session. */
+  getLatestLeaf(messageId?: string): UIMessage | undefined {
+    const { store } = this.#desk;
+    const seq =
+      messageId === undefined ? this.#row.leaf : newestLeafUnder(store, this.#find(messageId).seq, this.#owner);
+    const row = seq === null ? undefined : readMessageAt(store, seq);
+    return row && toMessage(row);
+  }
+
+  /** How many messages there are up to `leafId`, by default to what was said last. */
+  getPathLength(leafId?: string | null): number {
+    const seq = leafId == null ? this.#row.leaf : this.#find(leafId).seq;
+    return seq === null ? 0 : pathLength(this.#desk.store, seq);
+  }
+
+  // Writing
+
+  /**
+   * Adds a message, by default behind what was said last; the session ends with it then. One that is there already is
+   * left as it is.
+   * @param parentId the message behind which it goes; null: it begins a conversation.
+   * @returns what is stored. @throws PerdureError `not_found` for the parent, `conflict` when `expect` does not hold or
+   * the id is taken by another session, `bad_state` when it would leave the branch that a turn is under way on.
+   */
+  appendMessage(message: UIMessage, parentId?: string | null, options: Pick<AppendOptions, "expect"> = {}): UIMessage {
+    const where = parentId === undefined ? {} : { parentId };
+    return this.appendMessages([message], { ...where, ...options })[0] ?? message;
+  }
+
+  /** The same for several, one behind the other: all of them, or none. */
+  appendMessages(messages: readonly UIMessage[], { parentId, expect }: AppendOptions = {}): UIMessage[] {
+    const desk = this.#desk;
+    const stored = desk.commit(() => {
+      if (expect !== undefined && expect !== this.currentLeaf) throw overtaken(this.id, expect, this.currentLeaf);
+      const transcript = desk.transcripts.of(this.id);
+      const parent = parentId === undefined ? undefined : parentId === null ? null : this.#find(parentId).seq;
+      const fresh = messages.filter(({ id }) => !this.#has(id));
+      if (fresh.length > 0 && parent !== undefined && parent !== transcript.leaf) {
+        refuseDuringTurns(desk.store, this.id);
+        transcript.cutTo(parent);
+      }
+      for (const message of fresh) transcript.put(message);
+      return messages.flatMap(({ id }) => transcript.get(id) ?? []);
+    });
+    desk.told({ kind: "changed", session: this.id });
+    return stored;
+  }
+
+  /** Puts another content in the place of a message, in every session that shows it. @throws PerdureError `not_found` */
+  updateMessage(message: UIMessage): UIMessage {
+    const desk = this.#desk;
+    const stored = desk.commit(() => {
+      this.#find(message.id);
+      return desk.transcripts.of(this.id).put(message);
+    });
+    desk.told({ kind: "changed", session: this.id });
+    return stored;
+  }
+
+  /** Deletes messages for good, in every session that shows them; what stood behind one moves up. */
+  deleteMessages(ids: readonly string[]): void {
+    const desk = this.#desk;
+    desk.commit(() => {
+      for (const id of ids) if (this.getMessage(id) !== undefined) desk.transcripts.of(this.id).remove(id);
+      deleteStrayCompactions(desk.store);
+    });
+    desk.told({ kind: "changed", session: this.id });
+  }
+
+  /** Deletes what was said here, but for what other sessions show, and stops its turns. */
+  clearMessages(): void {
+    clearSession(this.#desk, this.id);
+  }
+
+  // Branches
+
+  /**
+   * Goes on with another branch: from now on the session ends with the newest message under this one.
+   * @returns that message's id. @throws PerdureError `not_found`, `bad_state` while a turn of it is under way.
+   */
+  switchBranch(messageId: string): string {
+    const desk = this.#desk;
+    const leaf = newestLeafUnder(desk.store, this.#find(messageId).seq, this.#owner);
+    if (leaf !== this.#row.leaf) {
+      refuseDuringTurns(desk.store, this.id);
+      desk.commit(() => desk.transcripts.of(this.id).cutTo(leaf));
+      desk.told({ kind: "branch", session: this.id });
+    }
+    return readMessageAt(desk.store, leaf)?.id ?? messageId;
+  }
+
+  /** A session of its own that has all of this one, up to a message. It costs the same however long that is. */
+  fork(options: ForkOptions = {}): Session {
+    return this.#keeper.of(forkSession(this.#desk, this.id, options));
+  }
+
+  // Pins
+
+  /** The model reads this message word by word, also when a summary stands for those around it. */
+  pin(messageId: string): void {
+    this.#setPinned(messageId, true);
+  }
+
+  unpin(messageId: string): void {
+    this.#setPinned(messageId, false);
+  }
+
+  isPinned(messageId: string): boolean {
+    return isPinned(this.#find(messageId));
+  }
+
+  rename(name: string): void {
+    renameSession(this.#desk, this.id, name);
+  }
+
+  // What `configureSession` says
+
+  /** Declares a context block. @throws PerdureError `bad_config` */
+  withContext(label: string, options?: ContextOptions): this {
+    this.blocks.withContext(label, options);
+    return this;
+  }
+
+  /** The text of the context blocks is made once and stays as it is until {@link Session.refreshSystemPrompt}. */
+  withCachedPrompt(): this {
+    this.blocks.withCachedPrompt();
+    return this;
+  }
+
+  /** The app's own way to compact, instead of Perdure's summaries. */
+  onCompaction(compact: CompactFunction): this {
+    return this.#set({ compact });
+  }
+
+  /**
+   * Compact when a turn has ended and the model would read more than this. Without it, Perdure knows by the limits of
+   * the model. @throws PerdureError `bad_config`
+   */
+  compactAfter(tokens: number, { tokenCounter }: { readonly tokenCounter?: TokenCounter } = {}): this {
+    if (!(Number.isFinite(tokens) && tokens > 0))
+      throw new PerdureError("bad_config", `compactAfter() takes a number of tokens, not ${String(tokens)}.`);
+    return this.#set({ compactAfter: tokens, ...(tokenCounter !== undefined && { tokenCounter }) });
+  }
+
+  /** The model may search what was said: in this session, or everywhere in the agent. */
+  withSearch(scope: "session" | "agent" = "session"): this {
+    return this.#set({ searchScope: scope });
+  }
+
+  /** What was said so. */
+  get settings(): SessionSettings {
+    return this.#isView ? this.#ofOwner.settings : this.#settings;
+  }
+
+  // Context blocks
+
+  /** The context blocks of the session; a view has those of its session. */
+  get blocks(): ContextBlocks {
+    if (this.#isView) return this.#ofOwner.blocks;
+    return (this.#blocks ??= new ContextBlocks(this.#desk.store, {
+      session: this.id,
+      failed: (error) => this.#desk.failed(error),
+    }));
+  }
+
+  /** Adds a block: without a provider for good, with one for this life. */
+  async addContext(label: string, options?: ContextOptions): Promise<ContextBlock> {
+    await this.#configured();
+    return this.blocks.addContext(label, options);
+  }
+
+  /** Takes a block away, for good. What it holds stays unless it is erased. @returns whether there was one. */
+  removeContext(label: string, options?: { readonly erase?: boolean }): boolean {
+    return this.blocks.removeContext(label, options);
+  }
+
+  getContextBlock(label: string): ContextBlock | undefined {
+    return this.blocks.getContextBlock(label);
+  }
+
+  getContextBlocks(): ContextBlock[] {
+    return this.blocks.getContextBlocks();
+  }
+
+  async replaceContextBlock(label: string, content: string): Promise<ContextBlock> {
+    await this.#configured();
+    return this.blocks.replaceContextBlock(label, content);
+  }
+
+  async appendContextBlock(label: string, content: string): Promise<ContextBlock> {
+    await this.#configured();
+    return this.blocks.appendContextBlock(label, content);
+  }
+
+  /** The text of the blocks as the model reads it. */
+  async systemPrompt(): Promise<string> {
+    await this.#configured();
+    return this.blocks.systemPrompt();
+  }
+
+  async freezeSystemPrompt(): Promise<string> {
+    await this.#configured();
+    return this.blocks.freezeSystemPrompt();
+  }
+
+  /** Makes the text of the blocks anew. Until then a cached prompt is what it was. */
+  async refreshSystemPrompt(): Promise<string> {
+    await this.#configured();
+    return this.blocks.refreshSystemPrompt();
+  }
+
+  /** Tools by which a model writes to the blocks, loads from them and searches them. */
+  tools(): ToolSet {
+    return this.blocks.tools();
+  }
+
+  get #row(): SessionLine {
+    return findSession(this.#desk, this.id);
+  }
+
+  get #isView(): boolean {
+    return this.#owner !== this.id;
+  }
+
+  get #ofOwner(): Session {
+    return this.#keeper.of(this.#owner);
+  }
+
+  #configured(): Promise<void> {
+    return this.#keeper.configured(this.#isView ? this.#ofOwner : this);
+  }
+
+  #set(settings: SessionSettings): this {
+    this.#settings = { ...this.#settings, ...settings };
+    return this;
+  }
+
+  #setPinned(messageId: string, pinned: boolean): void {
+    const desk = this.#desk;
+    desk.commit(() => pinMessage(desk.store, this.#find(messageId), pinned));
+    desk.transcripts.reload();
+    desk.told({ kind: "changed", session: this.id });
+  }
+
+  #find(messageId: string): MessageRow {
+    return findMessage(this.#desk, this.#row, messageId);
+  }
+
+  /** @throws PerdureError `conflict` when another session has a message of this id. */
+  #has(id: string): boolean {
+    if (this.#desk.store.blank || readMessage(this.#desk.store, id) === undefined) return false;
+    if (this.getMessage(id) !== undefined) return true;
+    throw new PerdureError("conflict", `Another session has a message with the id "${id}". Give it one of its own.`);
+  }
+
+  #firsts(): MessageRow[] {
+    const first = this.#row.leaf === null ? undefined : this.#topOf(this.#row.leaf);
+    return firstMessages(this.#desk.store, first?.session ?? this.#owner);
+  }
+
+  #topOf(leaf: number): MessageRow | undefined {
+    let at = leaf;
+    for (;;) {
+      const page = placesUp(this.#desk.store, at, PAGE);
+      const top = page.at(-1);
+      if (top === undefined || top.parent === null) return top && readMessageAt(this.#desk.store, top.seq);
+      at = top.parent;
+    }
+  }
+}
+
+/** A row that cannot be read is shown to nobody. */
+function toMessage(row: MessageRow): UIMessage | undefined {
+  const entry = toEntry(row);
+  return isReadable(entry) ? entry.message : undefined;
+}
+
+function overtaken(session: string, expect: string | null, found: string | null): PerdureError {
+  return new PerdureError(
+    "conflict",
+    `Somebody else wrote to the session "${session}": it ends with ${found ?? "nothing"}, not with ` +
+      `${expect ?? "nothing"}. Read it again, and decide anew.`,
+  );
+}

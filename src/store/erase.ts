@@ -1,0 +1,193 @@
+import type { Sql } from "../port.ts";
+
+/*
+ * What has to go when a session, or a subject's data, is erased: all that other tables hold of its messages and turns.
+ * Lists of ids and numbers are given as JSON, because there may be many.
+ */
+
+/** The sessions that hold a subject's data, without views. */
+export function sessionsOfSubject(db: Sql, subject: string): string[] {
+  const query = "SELECT id FROM perdure_session WHERE subject = ? AND view_of IS NULL ORDER BY id";
+  return db.sql<{ id: string }>(query, subject).map(({ id }) => id);
+}
+
+/** Messages between two numbers whose metadata says that they are a subject's. */
+export function messagesOfSubject(db: Sql, subject: string, after: number, upto: number): number[] {
+  const rows = db.sql<{ seq: number }>(
+    `SELECT seq FROM perdure_message WHERE seq > ? AND seq <= ? AND instr(body, '"subject"') > 0
+     AND CASE WHEN json_valid(body) THEN json_extract(body, '$.metadata.subject') END = ? ORDER BY seq`,
+    after,
+    upto,
+    subject,
+  );
+  return rows.map(({ seq }) => seq);
+}
+
+export function newestMessage(db: Sql): number {
+  return db.sql<{ seq: number | null }>("SELECT max(seq) AS seq FROM perdure_message")[0]?.seq ?? 0;
+}
+
+/** What was said in some sessions. */
+export interface OwnMessages {
+  /** Shown by no other session. */
+  readonly own: readonly number[];
+  /** Shown by others too: by which, and how many. */
+  readonly shared: readonly { readonly session: string; readonly count: number }[];
+}
+
+const KEPT = `WITH RECURSIVE kept (seq, owner) AS (
+    SELECT leaf, coalesce(view_of, id) FROM perdure_session
+    WHERE leaf IS NOT NULL AND coalesce(view_of, id) NOT IN (SELECT value FROM json_each(?))
+    UNION
+    SELECT parent, session FROM perdure_message
+    WHERE parent IS NOT NULL AND session NOT IN (SELECT value FROM json_each(?))
+    UNION
+    SELECT m.parent, kept.owner FROM kept JOIN perdure_message AS m ON m.seq = kept.seq WHERE m.parent IS NOT NULL
+  )`;
+
+/** What was said in these sessions, by who else shows it. */
+export function messagesOfSessions(db: Sql, sessions: readonly string[]): OwnMessages {
+  const list = JSON.stringify(sessions);
+  const own = db.sql<{ seq: number }>(
+    `${KEPT} SELECT seq FROM perdure_message WHERE session IN (SELECT value FROM json_each(?))
+     AND seq NOT IN (SELECT seq FROM kept) ORDER BY seq`,
+    ...[list, list, list],
+  );
+  const shared = db.sql<{ session: string; count: number }>(
+    `${KEPT} SELECT owner AS session, count(*) AS count FROM kept JOIN perdure_message AS m ON m.seq = kept.seq
+     WHERE m.session IN (SELECT value FROM json_each(?)) GROUP BY owner ORDER BY owner`,
+    ...[list, list, list],
+  );
+  return { own: own.map(({ seq }) => seq), shared };
+}
+
+/** Gives what others show of these sessions to one of those. */
+export function giveAwayMessages(db: Sql, sessions: readonly string[]): void {
+  const list = JSON.stringify(sessions);
+  const rows = db.sql<{ seq: number; owner: string }>(
+    `${KEPT} SELECT m.seq, min(owner) AS owner FROM kept JOIN perdure_message AS m ON m.seq = kept.seq
+     WHERE m.session IN (SELECT value FROM json_each(?)) GROUP BY m.seq`,
+    ...[list, list, list],
+  );
+  for (const { seq, owner } of rows) db.sql("UPDATE perdure_message SET session = ? WHERE seq = ?", owner, seq);
+}
+
+/** Bodies of messages behind a number, oldest first. */
+export function bodiesAfter(db: Sql, after: number, limit: number): { seq: number; id: string; body: string }[] {
+  const query = "SELECT seq, id, body FROM perdure_message WHERE seq > ? ORDER BY seq LIMIT ?";
+  return db.sql<{ seq: number; id: string; body: string }>(query, after, limit);
+}
+
+/** Bodies of these messages. */
+export function bodiesOf(db: Sql, seqs: readonly number[]): { seq: number; id: string; body: string }[] {
+  return db.sql<{ seq: number; id: string; body: string }>(
+    "SELECT seq, id, body FROM perdure_message WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY seq",
+    JSON.stringify(seqs),
+  );
+}
+
+/** Deletes messages that nothing stands behind but others of them. */
+export function deleteMessages(db: Sql, seqs: readonly number[]): void {
+  db.sql("DELETE FROM perdure_message WHERE seq IN (SELECT value FROM json_each(?))", JSON.stringify(seqs));
+}
+
+/** Which rows of other tables belong to what is erased. */
+export interface ErasedKeys {
+  readonly sessions: readonly string[];
+  readonly messageIds: readonly string[];
+  readonly toolCallIds: readonly string[];
+}
+
+/** How many rows of each kind were deleted. */
+export interface ErasedRows {
+  readonly turns: number;
+  readonly streamChunks: number;
+  readonly submissions: number;
+  readonly toolCalls: number;
+  readonly compactions: number;
+  readonly usageCalls: number;
+  /** Work that was given to children for it. */
+  readonly runs: readonly { readonly runId: string; readonly className: string }[];
+}
+
+/** Whether a turn of these sessions has not ended. */
+export function hasOpenTurns(db: Sql, sessions: readonly string[]): boolean {
+  const query = `SELECT 1 FROM perdure_turn WHERE status IN ('held', 'accepted', 'running')
+    AND session IN (SELECT value FROM json_each(?)) LIMIT 1`;
+  return db.sql(query, JSON.stringify(sessions)).length > 0;
+}
+
+/** Deletes all that is known of the turns of sessions, and of messages, but for the messages themselves. */
+export function deleteTraces(db: Sql, keys: ErasedKeys): ErasedRows {
+  const sessions = JSON.stringify(keys.sessions);
+  const messageIds = JSON.stringify(keys.messageIds);
+  const calls = JSON.stringify(keys.toolCallIds);
+  const inList = "IN (SELECT value FROM json_each(?))";
+  const turnRows = db.sql<{ id: string; seq: number }>(
+    `SELECT id, seq FROM perdure_turn WHERE session ${inList}
+     UNION
+     SELECT turn_id, turn_seq FROM perdure_usage WHERE session ${inList} AND turn_id IS NOT NULL AND turn_seq IS NOT NULL`,
+    ...[sessions, sessions],
+  );
+  const turnIds = JSON.stringify(turnRows.map(({ id }) => id));
+  const turnSeqs = JSON.stringify(turnRows.map(({ seq }) => seq));
+  const [chunks] = db.sql<{ n: number }>(
+    `SELECT coalesce(sum(count), 0) AS n FROM perdure_stream WHERE turn ${inList}`,
+    turnSeqs,
+  );
+  db.sql(`DELETE FROM perdure_stream WHERE turn ${inList} OR turn NOT IN (SELECT seq FROM perdure_turn)`, turnSeqs);
+  const submissions = db.sql(
+    `DELETE FROM perdure_submission WHERE turn_id ${inList} OR EXISTS (
+       SELECT 1 FROM json_each(messages) AS one WHERE json_extract(one.value, '$.id') ${inList}) RETURNING seq`,
+    ...[turnIds, messageIds],
+  );
+  const toolCalls = db.sql(
+    `DELETE FROM perdure_tool_call WHERE message_id ${inList} OR turn_id ${inList} RETURNING seq`,
+    ...[messageIds, turnIds],
+  );
+  const compactions = db.sql(
+    `DELETE FROM perdure_compaction WHERE session ${inList} OR turn ${inList}
+     OR NOT EXISTS (SELECT 1 FROM perdure_message WHERE seq = at) RETURNING seq`,
+    ...[sessions, turnSeqs],
+  );
+  // Some providers number calls anew in each answer: where the turn is not known any more, a call that other messages
+  // have too may be theirs.
+  const runs = db.sql<{ runId: string; className: string }>(
+    `DELETE FROM perdure_agent_run WHERE (turn_id ${inList} AND (tool_call_id IS NULL OR tool_call_id ${inList}))
+       OR (tool_call_id ${inList} AND (turn_id IS NULL OR turn_id NOT IN (SELECT id FROM perdure_turn))
+         AND NOT EXISTS (SELECT 1 FROM perdure_message
+           WHERE role = 'assistant' AND instr(body, json_quote(tool_call_id)) > 0))
+     RETURNING run_id AS runId, class_name AS className`,
+    ...[turnIds, calls, calls],
+  );
+  db.sql(
+    `DELETE FROM perdure_run WHERE message_id ${inList} OR EXISTS (
+       SELECT 1 FROM json_each(perdure_run.turns) AS t WHERE json_extract(t.value, '$[2]') ${inList})`,
+    ...[messageIds, turnIds],
+  );
+  const usage = db.sql(`DELETE FROM perdure_usage WHERE session ${inList} RETURNING seq`, sessions);
+  db.sql(`DELETE FROM perdure_usage_total WHERE scope = 'turn' AND key ${inList}`, turnIds);
+  const turns = db.sql(`DELETE FROM perdure_turn WHERE session ${inList} RETURNING seq`, sessions);
+  return {
+    turns: turns.length,
+    streamChunks: chunks?.n ?? 0,
+    submissions: submissions.length,
+    toolCalls: toolCalls.length,
+    compactions: compactions.length,
+    usageCalls: usage.length,
+    runs: runs.map(({ runId, className }) => ({ runId, className })),
+  };
+}
+
+/** Whether a text stands in any row but those of messages, and those that only say what files there are. */
+export function isNamedBesideMessages(db: Sql, text: string): boolean {
+  const has = (column: string) => `instr(coalesce(${column}, ''), ?) > 0`;
+  const query = `SELECT 1 WHERE
+    EXISTS (SELECT 1 FROM perdure_compaction WHERE ${has("summary")} OR ${has("carried")})
+    OR EXISTS (SELECT 1 FROM perdure_cell WHERE key NOT LIKE 'file:%' AND key NOT LIKE 'erase:%' AND ${has("value")})
+    OR EXISTS (SELECT 1 FROM perdure_submission WHERE ${has("messages")} OR ${has("edited")})
+    OR EXISTS (SELECT 1 FROM perdure_agent_run WHERE ${has("input")} OR ${has("output")})
+    OR EXISTS (SELECT 1 FROM perdure_stream WHERE ${has("chunks")})
+    OR EXISTS (SELECT 1 FROM perdure_state WHERE ${has("value")})`;
+  return db.sql(query, ...Array.from({ length: query.split("?").length - 1 }, () => text)).length > 0;
+}

@@ -1,0 +1,289 @@
+import type { LanguageModel, ModelMessage, ToolSet } from "ai";
+import type { CompactionJob } from "../../context/compaction-job.ts";
+import { measureFor } from "../../context/measure.ts";
+import type { OverflowPolicy } from "../../context/overflow.ts";
+import {
+  BACKGROUND_SHARE,
+  callTokens,
+  estimateRequest,
+  isOverflow,
+  usable,
+  WAIT_SHARE,
+} from "../../context/token-budget.ts";
+import { unitsOfInstructions, unitsOfMessages, unitsOfTools } from "../../context/units.ts";
+import type { UIMessage } from "../../message/types.ts";
+import type { LedgerEntry } from "../../session/charge.ts";
+import type { Usage } from "../../session/token-usage.ts";
+import { type CompactionTrigger, compactionsOfTurn } from "../../store/compaction.ts";
+import { toolOptionsOf } from "../../tool/define.ts";
+import { contextOf, ownParts, type TurnContextView } from "./context-path.ts";
+import type { SentRequest } from "./context-plan.ts";
+import { named } from "./model-call.ts";
+import type { StepRun } from "./step-run.ts";
+import { askWith } from "./summary-call.ts";
+
+/** The last call of this turn, as far as the next estimate builds on it. */
+interface Anchor {
+  readonly model: string;
+  /** How many messages were sent. */
+  readonly count: number;
+  readonly usage: Usage | undefined;
+}
+
+/**
+ * Keeps the requests of one turn within the window of its model: looks at each before it is sent, at what the provider
+ * says of it, and at what was used.
+ */
+export class StepWindow {
+  readonly #run: StepRun;
+  #context: TurnContextView | undefined;
+  #anchor: Anchor | undefined;
+
+  constructor(run: StepRun) {
+    this.#run = run;
+  }
+
+  /** The conversation before this turn, as the model reads it. */
+  get base(): readonly UIMessage[] {
+    return this.#read().base;
+  }
+
+  /** What this turn has added, without what a compaction covers. */
+  own(): UIMessage["parts"] {
+    const { desk, active, called } = this.#run;
+    return ownParts(desk, active.row.session, called).slice(this.#read().covered);
+  }
+
+  /**
+   * Looks at a request before it is sent, and makes it shorter if need be. @returns whether it has changed.
+   * @throws PerdureError `bad_config`
+   */
+  async makeRoom(model: LanguageModel, messages: readonly ModelMessage[]): Promise<boolean> {
+    const { plan, turn, active, called, signal } = this.#run;
+    const { context } = plan;
+    const policy = context.policy();
+    if (policy === undefined || turn.messages !== undefined) return false;
+    const { session } = active.row;
+    if (this.#published(model)) return this.#shorter();
+    const tokens = this.#estimate(model, messages);
+    const bound = this.#usable(model, policy);
+    if (tokens > WAIT_SHARE * bound && context.background.has(session)) {
+      await this.#busy(() => context.background.wait(session, signal));
+      if (signal.aborted) return false;
+      if (this.#published(model)) return this.#shorter();
+    }
+    const trigger = this.#trigger(model, policy, tokens);
+    if (trigger !== undefined) {
+      if (!context.compactor.allowed(this.#turn, trigger, policy.maxCompactions)) return false;
+      return this.#compact(await this.#job(model, trigger));
+    }
+    if (called === 0 && (await this.#between(model, policy, tokens))) return true;
+    if (policy.background && tokens > BACKGROUND_SHARE * bound) await this.#ahead(model, policy);
+    return false;
+  }
+
+  /**
+   * A provider said that a call was too long. @returns whether the conversation is shorter now, and it should be asked again.
+   */
+  async afterOverflow(model: LanguageModel, callId: string): Promise<boolean> {
+    const { plan, turn } = this.#run;
+    const policy = plan.context.policy();
+    if (policy?.reactive !== true || turn.messages !== undefined) return false;
+    if (!plan.context.compactor.allowed(this.#turn, "error", policy.maxRetries)) return false;
+    plan.context.background.stop(this.#run.active.row.session);
+    return this.#compact({ ...(await this.#job(model, "error")), call: callId });
+  }
+
+  /** The tries of a step since the conversation was made shorter because of one of them. */
+  since(facts: readonly LedgerEntry[]): readonly LedgerEntry[] {
+    if (!facts.some(({ errorClass }) => errorClass === "context_overflow")) return facts;
+    const { desk, active } = this.#run;
+    const answered = new Set<string>();
+    for (const { status, call } of compactionsOfTurn(desk.host, active.row.seq)) {
+      if (status === "done" && call !== null) answered.add(call);
+    }
+    return facts.slice(facts.findLastIndex(({ id }) => answered.has(id)) + 1);
+  }
+
+  /**
+   * A call was answered. @param messages what was sent, as the next request begins. @returns what learns from it, for the
+   * transaction that settles the call.
+   */
+  settled(model: LanguageModel, messages: readonly ModelMessage[], request: Omit<SentRequest, "session" | "model">) {
+    const { context } = this.#run.plan;
+    const name = nameOf(model);
+    const { usage } = request;
+    this.#anchor = { model: name, count: messages.length, usage };
+    context.sent({ ...request, session: this.#run.active.row.session, model: name });
+    const units = fixedUnits(request.instructions, request.tools) + unitsOfMessages(request.messages);
+    return () => void context.learned.learn(name, { units, usage });
+  }
+
+  #read(): TurnContextView {
+    const { desk, active, plan, called } = this.#run;
+    return (this.#context ??= contextOf(desk, plan.context.reader, active.row.session, called));
+  }
+
+  get #turn() {
+    const { active, called } = this.#run;
+    return { seq: active.row.seq, id: active.row.id, step: called };
+  }
+
+  #usable(model: LanguageModel, { maxInputTokens, threshold }: OverflowPolicy): number {
+    const { plan, turn } = this.#run;
+    const limits = plan.context.limits(nameOf(model));
+    return Math.floor(Math.min(usable(limits, turn.config.maxOutputTokens), threshold * maxInputTokens));
+  }
+
+  #estimate(model: LanguageModel, messages: readonly ModelMessage[]): number {
+    const { plan, turn } = this.#run;
+    const name = nameOf(model);
+    const anchor = this.#anchor?.model === name ? this.#anchor : undefined;
+    // The answer of the last call is counted in what it used; results, and what was said since, are not.
+    const later = anchor === undefined ? [] : messages.slice(anchor.count).filter(({ role }) => role !== "assistant");
+    const unitsAfter = unitsOfMessages(later);
+    const all = fixedUnits(turn.instructions, turn.tools) + unitsOfMessages(messages);
+    const factor = plan.context.learned.of(name);
+    return estimateRequest({ lastUsage: anchor?.usage, factor, unitsBefore: all - unitsAfter, unitsAfter }).tokens;
+  }
+
+  /** Why the conversation has to be made shorter before the next call, if it has. */
+  #trigger(model: LanguageModel, policy: OverflowPolicy, tokens: number): CompactionTrigger | undefined {
+    if (!policy.proactive) return undefined;
+    const { plan, turn } = this.#run;
+    const limits = plan.context.limits(nameOf(model));
+    const usage = this.#anchor?.usage;
+    const reservedOutput = turn.config.maxOutputTokens;
+    if (usage !== undefined && isOverflow({ tokens: callTokens(usage), limits, reservedOutput })) return "usage";
+    if (tokens > usable(limits, reservedOutput)) return "before";
+    return tokens > policy.threshold * policy.maxInputTokens ? "proactive" : undefined;
+  }
+
+  /** What is done before the first call of a turn: the app's own bound, and outputs that nothing is cached of any more. */
+  async #between(model: LanguageModel, policy: OverflowPolicy, tokens: number): Promise<boolean> {
+    const { plan, turn, active, desk } = this.#run;
+    const { context } = plan;
+    if (!context.compactor.allowed(this.#turn, "after", 1)) return false;
+    const { compactAfter, tokenCounter } = await context.settings(active.row.session);
+    if (compactAfter !== undefined) {
+      const text = typeof turn.instructions === "string" ? turn.instructions : "";
+      const counted = tokenCounter === undefined ? tokens : await tokenCounter(this.#read().base, text);
+      if (counted > compactAfter) return this.#compact(await this.#job(model, "after"));
+    }
+    const [last] = plan.ledger.list({ session: active.row.session, purpose: "turn", limit: 1 });
+    const cold = last !== undefined && desk.host.clock.now() - (last.settledAt ?? last.startedAt) > policy.coldAfterMs;
+    if (!cold || context.compactor.prune(await this.#job(model, "after")) === undefined) return false;
+    return this.#shorter();
+  }
+
+  async #ahead(model: LanguageModel, policy: OverflowPolicy): Promise<void> {
+    const { plan, active } = this.#run;
+    const { context } = plan;
+    const { session } = active.row;
+    if (context.background.has(session)) return;
+    if (!context.compactor.allowed(this.#turn, "background", policy.maxCompactions)) return;
+    const job = await this.#job(model, "background");
+    const { view } = this.#fresh();
+    // The answer that is being written is not covered: it may be another one by then.
+    const snapshot = { ...view, nodes: view.nodes.filter(({ message }) => message.id !== active.builder.id) };
+    context.background.start(session, (signal) => {
+      const ask = this.#asker(job.summarises, signal);
+      return context.compactor.prepare({
+        ...{ ...job, open: false, view: () => snapshot, signal },
+        summariser: { ...job.summariser, ask },
+      });
+    });
+  }
+
+  /** Lets a summary count that was made in the background. */
+  #published(model: LanguageModel): boolean {
+    const { plan, active } = this.#run;
+    const ready = plan.context.background.take(active.row.session);
+    if (ready === undefined) return false;
+    const measure = this.#measure(model);
+    const job = { ...ready.job, view: () => this.#fresh().view, measure, open: true };
+    return plan.context.compactor.publish({ ...ready, job }).ok;
+  }
+
+  async #compact(job: CompactionJob): Promise<boolean> {
+    const { plan, signal } = this.#run;
+    const made = await this.#busy(async () => plan.context.compactor.run(job));
+    return !signal.aborted && made.ok ? this.#shorter() : false;
+  }
+
+  async #shorter(): Promise<true> {
+    this.#context = undefined;
+    this.#anchor = undefined;
+    await this.#run.renewed();
+    return true;
+  }
+
+  /** It takes its time, and the turn does not stall meanwhile. */
+  async #busy<T>(work: () => Promise<T>): Promise<T> {
+    const { active, desk } = this.#run;
+    active.busy++;
+    try {
+      return await work();
+    } finally {
+      active.busy--;
+      active.lastChunkAt = desk.host.clock.now();
+    }
+  }
+
+  #fresh(): TurnContextView {
+    this.#context = undefined;
+    return this.#read();
+  }
+
+  #measure(model: LanguageModel) {
+    const { plan, turn } = this.#run;
+    const policy = plan.context.policy();
+    const factor = plan.context.learned.of(nameOf(model));
+    const bound = policy === undefined ? Number.POSITIVE_INFINITY : this.#usable(model, policy);
+    return measureFor(factor, fixedUnits(turn.instructions, turn.tools), bound);
+  }
+
+  async #job(
+    model: LanguageModel,
+    trigger: CompactionTrigger,
+  ): Promise<CompactionJob & { readonly summarises: LanguageModel }> {
+    const { plan, turn, active, signal } = this.#run;
+    const { session } = active.row;
+    const summarises = (await plan.context.summariser()) ?? model;
+    const limits = plan.context.limits(nameOf(summarises));
+    const settings = await plan.context.settings(session);
+    return {
+      ...{ session, trigger, turn: this.#turn, open: true, signal, summarises, own: settings.compact },
+      view: () => this.#fresh().view,
+      measure: this.#measure(model),
+      summariser: {
+        model: nameOf(summarises),
+        room: usable(limits),
+        ask: this.#asker(summarises, signal),
+        instructions: typeof turn.instructions === "string" ? turn.instructions : undefined,
+      },
+      live: () => plan.context.live(session),
+      keepAlways: (tool) => toolOptionsOf(turn.tools[tool]).keep === "always",
+    };
+  }
+
+  #asker(model: LanguageModel, signal: AbortSignal) {
+    const { desk, plan, payers, active, called } = this.#run;
+    return askWith({
+      ...{ host: desk.host, ledger: plan.ledger, payers, session: active.row.session, step: called, model, signal },
+      turn: { id: active.row.id, seq: active.row.seq },
+      maxOutput: plan.context.limits(nameOf(model)).output,
+      classify: (error) => plan.classify(error),
+    });
+  }
+}
+
+/** `provider/modelId` */
+export function nameOf(model: LanguageModel): string {
+  const { provider, modelId } = named(model);
+  return `${provider}/${modelId}`;
+}
+
+function fixedUnits(instructions: Parameters<typeof unitsOfInstructions>[0], tools: ToolSet): number {
+  return unitsOfInstructions(instructions) + unitsOfTools(tools);
+}
