@@ -1,7 +1,8 @@
 import type { GenerateTextOnFinishCallback, ToolSet } from "ai";
 import type { ChatHooks, ChatTurnOptions } from "../turn/chat-types.ts";
 import type { ChatAnswer } from "../turn/chunk-source.ts";
-import { answering, ChatAgent } from "./chat-agent.ts";
+import { answering } from "./chat-agent.ts";
+import { SessionAgent } from "./session-agent.ts";
 
 const noop: GenerateTextOnFinishCallback<ToolSet> = () => {};
 
@@ -9,7 +10,7 @@ const noop: GenerateTextOnFinishCallback<ToolSet> = () => {};
  * An agent that holds a conversation. You write {@link AIChatAgent.onChatMessage} and return what your model
  * streams; messages, streams, tool calls and approvals are stored, sent to every client, and survive restarts.
  */
-export class AIChatAgent<State = unknown, Props = unknown> extends ChatAgent<State, Props> {
+export class AIChatAgent<State = unknown, Props = unknown> extends SessionAgent<State, Props> {
   /** @internal */
   [answering](as: <T>(work: () => T, turn?: string) => T): Pick<ChatHooks, "respond"> {
     return { respond: async (options) => as(() => this.onChatMessage(noop, options), options.requestId) };

@@ -14,8 +14,10 @@ import type {
 } from "../turn/chat-types.ts";
 import type { MessageConcurrency } from "../turn/overlap.ts";
 import { continueLast, persist, save } from "../turn/save.ts";
+import { sessionNamed } from "../turn/session-named.ts";
 import { Agent } from "./agent.ts";
 import { ChatFeature, type ChatRoom } from "./chat-feature.ts";
+import type { SessionServant } from "./session-frames.ts";
 import { fileAddress } from "./chat-files.ts";
 import { runAs } from "./context.ts";
 import { parts } from "./parts.ts";
@@ -41,8 +43,20 @@ export const answering: unique symbol = Symbol("perdure.answering");
 export const chatRoom: unique symbol = Symbol("perdure.chat-room");
 /** The work that an agent does for the one above it. */
 export const childRuns: unique symbol = Symbol("perdure.child-runs");
+/** What an agent can do with its sessions when a client asks. */
+export const sessionServant: unique symbol = Symbol("perdure.session-servant");
+/** Whether sessions are named after what is said in them. */
+export const derivesTitles: unique symbol = Symbol("perdure.derives-titles");
+/** A turn is over, however it ended. */
+export const turnEnded: unique symbol = Symbol("perdure.turn-ended");
 /** What takes large things out of messages. */
 export const mediaMover: unique symbol = Symbol("perdure.media-mover");
+
+/** Which session is meant. */
+export interface InSession {
+  /** Default: that of the turn that runs; while none does, that of all who name none. */
+  session?: string;
+}
 
 /** What every agent that holds a conversation has: its messages, its settings, and turns that server code starts. */
 export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<State, Props> {
@@ -52,13 +66,22 @@ export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<
 
   constructor(host: AgentHost) {
     super(host);
-    this.#feature = new ChatFeature(this[parts], () => this.#hooks());
+    this.#feature = new ChatFeature(
+      this[parts],
+      () => this.#hooks(),
+      () => this[sessionServant],
+    );
     this[parts].features.push(this.#feature);
     if (host.path.length > 1) this[parts].features.push({ started: () => this[childRuns].started() });
   }
 
   /** @internal */
   abstract [answering](as: <T>(work: () => T, turn?: string) => T): Pick<ChatHooks, "respond" | "plan">;
+
+  /** @internal */
+  get [sessionServant](): SessionServant | undefined {
+    return undefined;
+  }
 
   /** @internal */
   get [chatRoom](): ChatRoom {
@@ -91,6 +114,16 @@ export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<
     return chatTurnKeeper(this, () => this.#chat, this[childRuns]);
   }
 
+  /** @internal */
+  get [derivesTitles](): boolean {
+    return true;
+  }
+
+  /** @internal */
+  [turnEnded](turn: TurnRow): void {
+    if (this.mediaRetention !== false) this[mediaMover].after(turn.session);
+  }
+
   get #chat(): Chat {
     return this.#feature.room.chat;
   }
@@ -115,8 +148,8 @@ export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<
       }),
       over: (turnId) => {
         this[turnOver](turnId);
-        const turn = this.mediaRetention === false ? undefined : readTurn(this[parts].host, turnId);
-        if (turn !== undefined) this[mediaMover].after(turn.session);
+        const turn = readTurn(this[parts].host, turnId);
+        if (turn !== undefined) this[turnEnded](turn);
       },
       responded: (result) => as(() => this.onChatResponse(result)),
       recover: (recovery) => as(() => this.onChatRecovery(recovery)),
@@ -129,6 +162,7 @@ export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<
         stallTimeoutMs: this.chatStreamStallTimeoutMs,
         recovery: recoveryOf(this.chatRecovery),
         approvalTimeoutMs: this.approvalTimeoutMs,
+        titles: this[derivesTitles],
       }),
     };
   }
@@ -179,9 +213,9 @@ export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<
 
   // Turns by server code
 
-  /** Merges messages into the conversation, without a turn. */
-  async persistMessages(messages: readonly UIMessage[]): Promise<void> {
-    persist(this.#chat, messages);
+  /** Merges messages into the conversation, without a turn. @throws PerdureError `not_found` for the session. */
+  async persistMessages(messages: readonly UIMessage[], options: InSession = {}): Promise<void> {
+    persist(this.#chat, messages, { session: sessionNamed(this.#chat, options.session) });
     await this[parts].host.durable();
   }
 
@@ -192,19 +226,22 @@ export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<
    */
   async saveMessages(
     messages: readonly UIMessage[] | ((messages: UIMessage[]) => readonly UIMessage[] | Promise<readonly UIMessage[]>),
-    options: { signal?: AbortSignal } = {},
+    options: { signal?: AbortSignal } & InSession = {},
   ): Promise<SaveMessagesResult> {
+    const named = options.session;
+    if (named !== undefined) sessionNamed(this.#chat, named);
     if (typeof messages === "function") await this.#chat.idle();
-    const list = typeof messages === "function" ? await messages(this.messages) : messages;
-    return this.#follow(save(this.#chat, list), options.signal);
+    const session = sessionNamed(this.#chat, named);
+    const list = typeof messages === "function" ? await messages(this.#chat.messagesOf(session)) : messages;
+    return this.#follow(save(this.#chat, list, { session }), options.signal);
   }
 
   /** Lets the last answer go on without a new message. `skipped` when the last message is not an answer. */
   async continueLastTurn(
     body?: Record<string, unknown>,
-    options: { signal?: AbortSignal } = {},
+    options: { signal?: AbortSignal } & InSession = {},
   ): Promise<SaveMessagesResult> {
-    const id = continueLast(this.#chat, body);
+    const id = continueLast(this.#chat, { body, session: sessionNamed(this.#chat, options.session) });
     return id === undefined ? { requestId: "", status: "skipped" } : this.#follow(id, options.signal);
   }
 
@@ -218,9 +255,9 @@ export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<
     this.#chat.cancelAll();
   }
 
-  /** Forgets the conversation and stops its turns. */
-  clearMessages(): void {
-    this.#chat.clear(undefined);
+  /** Forgets the conversation, but for what other sessions show of it, and stops its turns. */
+  clearMessages(options: InSession = {}): void {
+    this.#chat.clear(undefined, sessionNamed(this.#chat, options.session));
   }
 
   /** Whether the last answer waits for a client tool or an approval. */
@@ -230,20 +267,22 @@ export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<
   }
 
   /** Answers a tool call from server code. False when it is unknown or was answered before. */
-  answerToolCall(toolCallId: string, output: unknown, options: { autoContinue?: boolean } = {}): boolean {
+  answerToolCall(toolCallId: string, output: unknown, options: { autoContinue?: boolean } & InSession = {}): boolean {
     const answer = { kind: "result", result: { state: "output-available", output } } as const;
-    return this.#chat.answerTool({ toolCallId, answer, autoContinue: options.autoContinue ?? true }, undefined);
+    const session = sessionNamed(this.#chat, options.session);
+    return this.#chat.answerTool({ toolCallId, answer, autoContinue: options.autoContinue ?? true, session }, undefined);
   }
 
   /** Approves or denies a tool call from server code. False when it is unknown or was answered before. */
   answerApproval(
     toolCallId: string,
     approved: boolean,
-    options: { reason?: string; approver?: string; autoContinue?: boolean } = {},
+    options: { reason?: string; approver?: string; autoContinue?: boolean } & InSession = {},
   ): boolean {
     const { reason, approver, autoContinue = true } = options;
     const answer = { kind: "approval", approved, reason } as const;
-    const given = { toolCallId, answer, autoContinue, ...(approver !== undefined && { approver }) };
+    const session = sessionNamed(this.#chat, options.session);
+    const given = { toolCallId, answer, autoContinue, session, ...(approver !== undefined && { approver }) };
     return this.#chat.answerTool(given, undefined);
   }
 

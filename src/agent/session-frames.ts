@@ -99,7 +99,7 @@ function perform(asked: Asked, ask: SessionOp): unknown {
     case "branches":
       return branches(asked, here, ask.messageId);
     case "switchBranch":
-      return ask.own ? switchOwn(asked, here, ask.messageId) : switchAll(asked, here, ask.messageId);
+      return ask.own ? switchOwn(asked, here, ask) : switchAll(asked, here, ask);
     case "search": {
       const where = ask.session === ALL_SESSIONS ? {} : { session: sessions.ownerOf(ask.session ?? here) };
       return sessions.search(ask.query, { ...where, ...(ask.limit !== undefined && { limit: ask.limit }) });
@@ -123,10 +123,24 @@ function perform(asked: Asked, ask: SessionOp): unknown {
   }
 }
 
-function attach({ room, socket }: Asked, session: string | null): { session: string } {
-  if (session !== null && !room.news.knows(session)) throw noSession(session);
-  room.news.move(socket, session ?? undefined);
-  return { session: room.audience.sessionOf(socket) };
+function attach(asked: Asked, session: string | null): Place {
+  const { news } = asked.room;
+  if (session !== null && !news.knows(session)) throw noSession(session);
+  news.move(asked.socket, session ?? undefined);
+  return placeOf(asked);
+}
+
+/** Where a client is now, what it has to name to come back there, and whose place it is if it is its own. */
+interface Place {
+  readonly session: string;
+  readonly named: string | null;
+  readonly viewOf: string | null;
+}
+
+function placeOf({ room, servant, socket }: Asked): Place {
+  const session = room.audience.sessionOf(socket);
+  const owner = servant.sessions.ownerOf(session);
+  return { session, named: room.audience.of(socket).session ?? null, viewOf: owner === session ? null : owner };
 }
 
 /** Who deletes the session that it is in goes to the current one. Others that are in it are sent away. */
@@ -154,29 +168,35 @@ function previewOf({ parts }: UIMessage): string {
   return firstChars(text === "" ? `[${parts.at(-1)?.type ?? "empty"}]` : text, PREVIEW_LENGTH);
 }
 
+type Switch = Extract<SessionOp, { op: "switchBranch" }>;
+
 /** A place of its own for one client, which nobody else is moved by. */
-function switchOwn({ room, servant, socket }: Asked, here: string, messageId: string): { session: string } {
+function switchOwn(asked: Asked, here: string, { messageId, named: isNamed }: Switch): Place {
+  const { room, servant, socket } = asked;
   const { sessions } = servant;
-  const { host } = room.chat;
   const owner = sessions.ownerOf(here);
-  if (shows(room, owner, messageId)) {
-    room.news.move(socket, owner === room.chat.transcripts.current ? undefined : owner);
-    return { session: owner };
-  }
+  if (shows(room, owner, messageId)) return join(asked, owner, isNamed);
   const isOwn = owner !== here && !room.audience.hasOthers(here, socket);
-  const isBusy = openTurns(host).some((turn) => turn.session === here);
+  const isBusy = openTurns(room.chat.host).some((turn) => turn.session === here);
   let view = here;
   if (isOwn && !isBusy) sessions.of(here).switchBranch(messageId);
   else view = sessions.openView(here, messageId);
   room.news.move(socket, view);
-  return { session: view };
+  return placeOf(asked);
 }
 
-function switchAll({ room, servant, socket }: Asked, here: string, messageId: string): { session: string } {
-  const owner = servant.sessions.ownerOf(here);
-  servant.sessions.of(owner).switchBranch(messageId);
-  if (owner !== here) room.news.move(socket, owner === room.chat.transcripts.current ? undefined : owner);
-  return { session: owner };
+function switchAll(asked: Asked, here: string, { messageId, named: isNamed }: Switch): Place {
+  const { sessions } = asked.servant;
+  const owner = sessions.ownerOf(here);
+  sessions.of(owner).switchBranch(messageId);
+  return owner === here ? placeOf(asked) : join(asked, owner, isNamed);
+}
+
+/** Puts a client where all are who are in a session. */
+function join(asked: Asked, session: string, isNamed: boolean): Place {
+  const { chat, news } = asked.room;
+  news.move(asked.socket, isNamed || session !== chat.transcripts.current ? session : undefined);
+  return placeOf(asked);
 }
 
 /** Whether a message stands in the conversation as all see it. */

@@ -1,7 +1,7 @@
 import type { LanguageModel, ModelMessage, ToolSet } from "ai";
 import { BUDGET_TOOL } from "../context/budget-tool.ts";
 import { capabilityBlock } from "../context/capabilities.ts";
-import { ModelMessages, toModelMessages } from "../context/model-messages.ts";
+import { ModelMessages } from "../context/model-messages.ts";
 import { errorText, PerdureError } from "../error.ts";
 import { isTerminal, type ToolPart, toolName, toolParts, type UIMessage } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
@@ -17,7 +17,6 @@ import { type ChatErrorClassification, classifyProviderError, describeProviderEr
 import type { Budgets } from "../session/budget.ts";
 import type { ContextBlocks } from "../session/context-blocks.ts";
 import type { PriceTable } from "../session/prices.ts";
-import { historyOf } from "../turn/history.ts";
 import type {
   ChatErrorContext,
   ChunkContext,
@@ -30,10 +29,12 @@ import type {
   TurnConfig,
   TurnContext,
 } from "../turn/step/config.ts";
+import { contextOf } from "../turn/step/context-path.ts";
 import type { PreparedTurn, StepPlan } from "../turn/step/plan.ts";
 import { isToldLater } from "./run/book-calls.ts";
 import { payersOf } from "./run/run-payers.ts";
 import { blocksOf, joinBlocks } from "./think-blocks.ts";
+import { type ContextSettings, type NextRequest, ThinkContext } from "./think-context.ts";
 import { searchTools } from "./think-search.ts";
 
 type As = <T>(work: () => T, turn?: string) => T;
@@ -59,7 +60,7 @@ export interface ThinkHooks {
 }
 
 /** The settings that users write. */
-export interface ThinkSettings extends ThinkHooks {
+export interface ThinkSettings extends ThinkHooks, ContextSettings {
   readonly sendReasoning: boolean;
   readonly budgets: Budgets;
   readonly prices: PriceTable;
@@ -95,6 +96,7 @@ export class ThinkPlan {
   #search: SessionSearch | undefined;
   readonly #media = new MediaRestore(() => filesOf(this.#host));
   #plan: StepPlan | undefined;
+  readonly context: ThinkContext;
   /** The tools of the turn that runs, or ran last. */
   #tools: ToolSet = {};
 
@@ -104,6 +106,15 @@ export class ThinkPlan {
     this.#base = base;
     this.#host = host;
     this.#chat = chat;
+    this.context = new ThinkContext({
+      ...{ host, agent, chat, ledger: () => this.ledger, book: () => this.book },
+      next: (session) => this.#next(session),
+      assemble: async (messages, tools) => agent.assembleContext({ messages: await this.#media.of(messages), tools }),
+      sourceOf: (message) => this.#messages.sourceOf(message),
+      classify: async (error) => (await agent.classifyChatError(error)) ?? classifyProviderError(error),
+      renew: async (session) => void (await (await agent[blocksOf](session))?.refreshSystemPrompt()),
+      changed: (session) => chat().output.sessions?.({ kind: "context", session }),
+    });
   }
 
   get ledger(): Ledger {
@@ -182,10 +193,11 @@ export class ThinkPlan {
     return {
       ledger: this.ledger,
       book: this.book,
+      context: this.context,
       prepare: (options) => as(() => this.#prepare(options), options.requestId),
       assemble: (messages, tools) =>
         as(async () => agent.assembleContext({ messages: await this.#media.of(messages), tools }), turn()),
-      convert: (message, tools) => toModelMessages(message, tools, this.#failed),
+      convert: (message, tools) => this.#messages.once(message, tools),
       beforeStep: (context) => as(() => agent.beforeStep(context), turn()),
       beforeToolCall: (context) => as(() => agent.beforeToolCall(context), turn()),
       runTool: (work) => as(work, turn()),
@@ -228,7 +240,7 @@ export class ThinkPlan {
     if (config.model === undefined) models = asList(await agent.getModel());
     if (agent.beforeTurn !== this.#base.beforeTurn) {
       const system = prompt + capabilityBlock(tools);
-      const messages = await agent.assembleContext({ messages: await this.#media.of(historyOf(this.#chat())), tools });
+      const messages = await agent.assembleContext({ messages: await this.#media.of(this.#shown(session)), tools });
       const [model] = models.length > 0 ? models : asList(config.model ?? []);
       const change = await agent.beforeTurn({
         ...{ requestId, system, messages, tools, continuation, recovering, body, clientTools, abortSignal },
@@ -260,6 +272,25 @@ export class ThinkPlan {
       sendReasoning: config.sendReasoning ?? agent.sendReasoning,
       config,
     };
+  }
+
+  /** What the model is shown of a conversation, without what the turn under way adds. */
+  #shown(session: string): readonly UIMessage[] {
+    return contextOf(this.#chat(), this.context.reader, session, 0).base;
+  }
+
+  /** A request as it would be made now, without what a client or `beforeTurn` would change. */
+  async #next(session: string): Promise<NextRequest> {
+    const agent = this.#agent;
+    const blocks = await joinBlocks(await agent[blocksOf](session), await agent.getSystemPrompt());
+    const tools = {
+      ...searchTools(this.#host, this.search, session, agent.searchScope?.(session)),
+      ...blocks.tools,
+      ...(await agent.getTools()),
+    };
+    const [model] = asList(await agent.getModel());
+    if (!model) throw new PerdureError("bad_config", "There is no model: getModel() returned nothing.");
+    return { model, instructions: blocks.prompt + capabilityBlock(tools), tools };
   }
 
   async #explain(error: unknown, context: ChatErrorContext): Promise<string> {

@@ -6,7 +6,11 @@ import type { UIMessage } from "../message/types.ts";
 import { readTurn } from "../store/turn.ts";
 import type { Chat } from "../turn/chat.ts";
 import type { SaveMessagesResult } from "../turn/chat-types.ts";
+import { findMessage, findSession } from "../session/session-changes.ts";
+import { refuseDuringTurns } from "../session/session-turns.ts";
+import { nameSession } from "../turn/name-session.ts";
 import { continueLast, persist, save } from "../turn/save.ts";
+import { sessionNamed } from "../turn/session-named.ts";
 import { submitMessages, type SubmitOptions, type SubmitResult } from "../turn/submissions.ts";
 import type { TurnConfig } from "../turn/step/config.ts";
 import type { ChatRoom } from "./chat-feature.ts";
@@ -38,6 +42,8 @@ export interface ChatOptions extends TurnExtras {
 export interface TurnExtras {
   readonly tools?: ToolSet;
   readonly config?: TurnConfig;
+  /** The session that it is a turn of. Default: that of the turn that runs, or of all who name none. */
+  readonly session?: string;
 }
 
 /** What all modes of `runTurn()` take. */
@@ -79,17 +85,42 @@ export interface WithOutput<OUTPUT> {
 export interface AddMessagesOptions {
   /** `upsert` (default) replaces messages of the same id; `append` leaves them as they are. */
   readonly mode?: "append" | "upsert";
+  /** New ones go behind this message, one behind the other; null: they begin a conversation. Default: behind what was said last. */
+  readonly parentId?: string | null;
+  /** Default: that of the turn that runs, or of all who name none. */
+  readonly session?: string;
 }
 
 /** See `Think.addMessages`. */
 export function addMessages(
   chat: Chat,
   given: readonly UIMessage[] | ((messages: UIMessage[]) => readonly UIMessage[]),
-  { mode = "upsert" }: AddMessagesOptions,
+  { mode = "upsert", parentId, session: named }: AddMessagesOptions,
 ): void {
-  const list = typeof given === "function" ? given(chat.messages) : given;
-  const fresh = mode === "append" ? list.filter(({ id }) => chat.transcript.role(id) === undefined) : list;
-  if (fresh.length > 0) persist(chat, fresh);
+  const session = sessionNamed(chat, named);
+  const transcript = chat.transcripts.of(session);
+  const list = typeof given === "function" ? given(chat.messagesOf(session)) : given;
+  const fresh = mode === "append" ? list.filter(({ id }) => transcript.role(id) === undefined) : list;
+  if (parentId !== undefined) return addBehind(chat, session, parentId, fresh);
+  if (fresh.length > 0) persist(chat, fresh, { session });
+}
+
+/** What is there already stays where it is. */
+function addBehind(chat: Chat, session: string, parentId: string | null, messages: readonly UIMessage[]): void {
+  const desk = { store: chat.host };
+  const parent = parentId === null ? null : findMessage(desk, findSession(desk, session), parentId).seq;
+  if (messages.length === 0) return;
+  chat.commit(() => {
+    const transcript = chat.transcripts.of(session);
+    const isNew = messages.some(({ id }) => transcript.role(id) === undefined);
+    if (isNew && parent !== transcript.leaf) {
+      refuseDuringTurns(chat.host, session);
+      transcript.cutTo(parent);
+    }
+    for (const message of messages) transcript.put(message);
+    nameSession(chat, session, messages);
+  });
+  chat.output.transcript(session);
 }
 
 /** See `Think.chat`. */
@@ -116,6 +147,7 @@ export async function runTurn(
     // JavaScript can leave it out.
     if ((options.input as TurnInput | undefined) === undefined)
       throw new PerdureError("bad_input", "Give `input`: a submission is a message to answer.");
+    sessionNamed(room.chat, options.session);
     const result = submitMessages(room.chat, toMessages(options.input), options);
     await room.chat.host.durable();
     return result;
@@ -132,14 +164,15 @@ function begin(
   desk: Chat,
   plan: ThinkPlan,
   messages: readonly UIMessage[] | undefined,
-  { tools, config }: TurnExtras,
+  { tools, config, session }: TurnExtras,
 ): string | undefined {
   // Before the turn starts, which it may do at once.
   const note = (id: string) => {
     if (tools !== undefined) plan.extraTools.set(id, tools);
     if (config !== undefined) plan.extraConfig.set(id, config);
   };
-  return messages === undefined ? continueLast(desk, undefined, note) : save(desk, messages, { named: note });
+  const where = { named: note, session: sessionNamed(desk, session) };
+  return messages === undefined ? continueLast(desk, where) : save(desk, messages, where);
 }
 
 async function follow(

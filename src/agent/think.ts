@@ -49,13 +49,15 @@ import {
   type SubmitOptions,
   type SubmitResult,
 } from "../turn/submissions.ts";
+import { sessionNamed } from "../turn/session-named.ts";
 import { writeJson } from "../wire/json.ts";
-import { answering, ChatAgent, chatRoom } from "./chat-agent.ts";
+import { answering, chatRoom } from "./chat-agent.ts";
 import type { Connection } from "./connection.ts";
 import { runAs } from "./context.ts";
 import { parts } from "./parts.ts";
 import { type TurnKeeper, turnKeeper } from "./run/turn-keeper.ts";
 import { TaskFeature } from "./scheduled-tasks.ts";
+import { classifying, SessionAgent, sessionOf } from "./session-agent.ts";
 import { blocksOf } from "./think-blocks.ts";
 import { ThinkPlan } from "./think-plan.ts";
 import { addMessages, type AddMessagesOptions, chat, type ChatOptions, runTurn } from "./think-turns.ts";
@@ -81,7 +83,7 @@ const DEFAULT_MAX_STEPS = 10;
  * Hooks fire on every turn, whatever started it. One that throws ends the turn with that error, unless it says that
  * it only watches: then the error goes to `onError`.
  */
-export class Think<State = unknown, Props = unknown> extends ChatAgent<State, Props> {
+export class Think<State = unknown, Props = unknown> extends SessionAgent<State, Props> {
   readonly #plan: ThinkPlan;
   readonly #tasks: TaskFeature;
 
@@ -131,8 +133,13 @@ export class Think<State = unknown, Props = unknown> extends ChatAgent<State, Pr
   }
 
   /** @internal */
-  [blocksOf](_session: string): ContextBlocks | undefined | Promise<ContextBlocks | undefined> {
-    return undefined;
+  async [blocksOf](session: string): Promise<ContextBlocks | undefined> {
+    return (await this[sessionOf](session)).blocks;
+  }
+
+  /** @internal */
+  override async [classifying](error: unknown): Promise<ChatErrorClassification> {
+    return (await this.classifyChatError(error)) ?? super[classifying](error);
   }
 
   // Settings
@@ -261,6 +268,7 @@ export class Think<State = unknown, Props = unknown> extends ChatAgent<State, Pr
 
   /** Accepts messages for a later turn, once per key, and returns as soon as that is stored. */
   async submitMessages(messages: readonly UIMessage[], options: SubmitOptions = {}): Promise<SubmitResult> {
+    sessionNamed(this[chatRoom].chat, options.session);
     const result = submitMessages(this[chatRoom].chat, messages, options);
     await this[parts].host.durable();
     return result;

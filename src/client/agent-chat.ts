@@ -2,7 +2,6 @@ import { newId } from "../id.ts";
 import { applyToolApproval, applyToolResult } from "../message/tool-answer.ts";
 import { toolName, toolParts, type UIMessage } from "../message/types.ts";
 import type { ClientFrame } from "../wire/frames.ts";
-import { ChatFeed } from "./chat-feed.ts";
 import { sendFrame } from "./chat-frames.ts";
 import { type ChatInput, toUserMessage } from "./chat-input.ts";
 import { type ChatTrigger, clientToolsOf } from "./chat-request.ts";
@@ -10,6 +9,7 @@ import type { RequestSettings, SendOptions } from "./chat-types.ts";
 import { LiveTurn } from "./live-turn.ts";
 import { beforeAnswer, findCall, putMessage } from "./message-list.ts";
 import { requestFrame } from "./request-frame.ts";
+import { SessionChat } from "./session-chat.ts";
 import { toolResultFrame } from "./tool-result-frame.ts";
 import type { ToolOutput } from "./tool-runner.ts";
 
@@ -18,7 +18,7 @@ import type { ToolOutput } from "./tool-runner.ts";
  * in the same way. Every answer has one id from its first word on. Made once per connection; it listens as long as that
  * lives.
  */
-export class AgentChat extends ChatFeed {
+export class AgentChat extends SessionChat {
   /**
    * Sends a message, or with none asks the agent to go on. With `messageId`, it replaces that message, and what came
    * after it is answered anew. Resolves when its turn is over, however it ended.
@@ -31,6 +31,7 @@ export class AgentChat extends ChatFeed {
     const replaces = input?.messageId;
     const made = input === undefined ? undefined : toUserMessage(input, replaces);
     const message = made instanceof Promise ? await made : made;
+    if (this.moving !== undefined) await this.moving;
     if (message !== undefined) {
       if (replaces !== undefined) this.#cutBehind(replaces);
       this.list = putMessage(this.list, message);
@@ -43,6 +44,7 @@ export class AgentChat extends ChatFeed {
     given: SendOptions & { readonly messageId?: string } = {},
     settings: RequestSettings = {},
   ): Promise<void> {
+    if (this.moving !== undefined) await this.moving;
     const keep = beforeAnswer(this.messages, given.messageId);
     if (keep !== undefined) this.#cutBehind(keep.id);
     return this.#submit("regenerate-message", undefined, given, settings, given.messageId);

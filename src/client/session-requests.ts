@@ -19,6 +19,8 @@ export interface Attached {
   readonly session: string;
   /** What it has to name to come back there; null: nothing, it is the current one. */
   readonly named: string | null;
+  /** It is this client's own place in that session. */
+  readonly viewOf: string | null;
 }
 
 interface Pending {
@@ -72,8 +74,8 @@ export class SessionRequests {
     return this.#ask<BranchInfo[]>({ op: "branches", messageId });
   }
 
-  switchBranch(messageId: string, own: boolean): Promise<Attached> {
-    return this.#ask<Attached>({ op: "switchBranch", messageId, own });
+  switchBranch(messageId: string, own: boolean, named: boolean): Promise<Attached> {
+    return this.#ask<Attached>({ op: "switchBranch", messageId, own, named });
   }
 
   search(query: string, options: { readonly session?: string; readonly limit?: number } = {}): Promise<SearchHit[]> {

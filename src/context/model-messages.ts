@@ -14,6 +14,7 @@ type Failed = (error: unknown) => void;
  */
 export class ModelMessages {
   readonly #known = new WeakMap<UIMessage, ModelMessage[]>();
+  readonly #sources = new WeakMap<ModelMessage, UIMessage>();
   readonly #failed: Failed;
 
   /** @param failed hears of outputs that their own tool could not show to a model. Must not throw. */
@@ -30,12 +31,25 @@ export class ModelMessages {
         whole = false;
         this.#failed(thrown);
       });
+      for (const one of converted) this.#sources.set(one, message);
       if (whole) this.#known.set(message, converted);
       else makeshift.set(message, converted);
     };
     // Only what is new is waited for, and all of it together: none is left to fail unheard.
     await Promise.all(messages.filter((message) => !this.#known.has(message)).map(convert));
     return messages.flatMap((message) => this.#known.get(message) ?? makeshift.get(message) ?? []);
+  }
+
+  /** The message that one of {@link ModelMessages.of} or {@link ModelMessages.once} was made from. */
+  sourceOf(message: ModelMessage): UIMessage | undefined {
+    return this.#sources.get(message);
+  }
+
+  /** One that will be another the next time: it is not remembered. */
+  async once(message: UIMessage, tools: ToolSet): Promise<ModelMessage[]> {
+    const converted = await toModelMessages(message, tools, this.#failed);
+    for (const one of converted) this.#sources.set(one, message);
+    return converted;
   }
 }
 

@@ -3,7 +3,7 @@ import type { SessionChange } from "../session/session-desk.ts";
 import { MAIN_SESSION, readSessionLine } from "../store/session.ts";
 import type { Chat } from "../turn/chat.ts";
 import { encodeFrame } from "../wire/encode.ts";
-import { refusalCode } from "../wire/close-code.ts";
+import { closeCode, UNKNOWN_SESSION } from "../wire/close-code.ts";
 import { sessionIn, wantsPages } from "../wire/history.ts";
 import type { ContextState } from "../wire/session-frames.ts";
 import type { Audience } from "./audience.ts";
@@ -13,9 +13,6 @@ import { readMarks, type SessionMarks } from "./session-state.ts";
 /** What may be news to the clients of a session; `turn`: only how much the model reads has changed. */
 export type News = SessionChange | { readonly kind: "turn" };
 
-/** The reason of a socket that is closed because its session is not there. */
-export const UNKNOWN_SESSION = "unknown session";
-const NOT_FOUND = 404;
 /** So many sessions are remembered. */
 const MAX_MARKS = 16;
 /** What a list of sessions shows. */
@@ -157,6 +154,6 @@ export class SessionNews {
   }
 
   #close(socket: Socket): void {
-    socket.close(refusalCode(NOT_FOUND), UNKNOWN_SESSION);
+    socket.close(closeCode.unknownSession, UNKNOWN_SESSION);
   }
 }

@@ -4,36 +4,23 @@ import { tryParseJson } from "../message/json.ts";
 import type { AgentHost } from "../port.ts";
 import { dropLostApprovals } from "../store/approval.ts";
 import { deleteCell, listCells, writeCell } from "../store/cell.ts";
-import { compactionPlaces, deleteCompaction } from "../store/compaction.ts";
+import { deleteCompaction } from "../store/compaction.ts";
 import {
   bodiesAfter,
-  bodiesOf,
   deleteMessages,
   deleteTraces,
   giveAwayMessages,
   hasOpenTurns,
   isNamedBesideMessages,
-  messagesOfSessions,
-  messagesOfSubject,
   newestMessage,
-  sessionsOfSubject,
 } from "../store/erase.ts";
 import { deleteMessage, readMessageAt } from "../store/message.ts";
-import { compactSearchIndex, countSearchRows, findOnPath } from "../store/search.ts";
-import {
-  currentSession,
-  deleteSessionRow,
-  listSessionLines,
-  readSession,
-  setCurrent,
-  viewsOf,
-} from "../store/session.ts";
+import { compactSearchIndex, countSearchRows } from "../store/search.ts";
+import { currentSession, deleteSessionRow, listSessionLines, setCurrent } from "../store/session.ts";
 import { deleteContext } from "./blocks/lifecycle.ts";
+import { type ErasedScope, type ErasePlan, type EraseScope, FILE_NAMES, planErase, sessionsIn } from "./erase-plan.ts";
 import { filesOf } from "./files.ts";
 import { titleTriesKey } from "./titles.ts";
-
-/** What to erase: a session, or all that belongs to a subject (a person, a tenant). */
-export type EraseScope = { readonly session: string } | { readonly subject: string };
 
 /** What erasing needs of the agent. */
 export interface EraseDeps {
@@ -49,8 +36,7 @@ export interface EraseReceipt {
   readonly id: string;
   /** When the rows were deleted, in milliseconds since the epoch. */
   readonly at: number;
-  /** A subject is known by its SHA-256 in hex only. */
-  readonly scope: { readonly session: string } | { readonly subjectDigest: string };
+  readonly scope: ErasedScope;
   readonly sessions: number;
   readonly messages: number;
   readonly compactions: number;
@@ -80,14 +66,10 @@ interface Intent {
 
 const INTENT = "erase:";
 const RECEIPT = "receipt:";
+const OLD_PAGES = "old pages of the database file";
 const MAX_TRIES = 5;
 /** Rows that are looked at before others have their turn. */
 const SLICE_ROWS = 16;
-const SLICE_SEQS = 2_000;
-const SLICE_STEPS = 5_000;
-
-const NAMES = /[0-9a-f]{64}/g;
-const CALLS = /"toolCallId":("(?:[^"\\]|\\.)*")/g;
 
 const ALWAYS_KEPT = [
   {
@@ -107,12 +89,11 @@ export async function erase(deps: EraseDeps, scope: EraseScope): Promise<EraseRe
   const { host } = deps;
   checkScope(scope);
   for (let tries = 0; tries < MAX_TRIES; tries++) {
-    const plan = await makePlan(host, scope);
-    await deps.stop(plan.sessions);
-    const again = await makePlan(host, scope);
-    const intent = host.tx(() => eraseRows(host, again));
+    await deps.stop(sessionsIn(host, scope));
+    const plan = await planErase(host, scope);
+    const intent = host.tx(() => eraseRows(host, plan));
     if (intent === undefined) continue;
-    deps.erased(again.sessions);
+    deps.erased(plan.sessions);
     await host.durable();
     return finish(host, intent);
   }
@@ -135,88 +116,8 @@ export function listReceipts(host: AgentHost): EraseReceipt[] {
   return receipts.sort((a, b) => b.at - a.at);
 }
 
-/** What is to go, found before anything is changed. */
-interface Plan {
-  readonly scope: EraseReceipt["scope"];
-  /** With their views. */
-  readonly sessions: readonly string[];
-  /** Messages of those sessions that nobody else shows. */
-  readonly own: readonly number[];
-  /** Messages of a subject in other sessions. */
-  readonly single: readonly number[];
-  readonly shared: readonly { readonly session: string; readonly count: number }[];
-  /** Compactions that tell of a message of `single`. */
-  readonly compactions: readonly number[];
-  readonly messageIds: readonly string[];
-  readonly toolCallIds: readonly string[];
-  readonly files: readonly string[];
-  readonly newest: number;
-}
-
-async function makePlan(host: AgentHost, scope: EraseScope): Promise<Plan> {
-  const newest = newestMessage(host);
-  const owners = "session" in scope ? [ownerOf(host, scope.session)] : sessionsOfSubject(host, scope.subject);
-  const sessions = owners.flatMap((id) => [id, ...viewsOf(host, id).map((view) => view.id)]);
-  const { own, shared } = messagesOfSessions(host, sessions);
-  const ownSet = new Set(own);
-  const single: number[] = [];
-  if ("subject" in scope) {
-    for (let after = 0; after < newest; after += SLICE_SEQS) {
-      const found = messagesOfSubject(host, scope.subject, after, after + SLICE_SEQS);
-      single.push(...found.filter((seq) => !ownSet.has(seq)));
-      await host.breathe();
-    }
-  }
-  const traces = await readTraces(host, [...own, ...single]);
-  return {
-    ...{ sessions, own, single, shared, newest, ...traces },
-    scope: "session" in scope ? { session: scope.session } : { subjectDigest: await digestOf(scope.subject) },
-    compactions: await compactionsOver(host, single),
-  };
-}
-
-/** What other rows and files the bodies of messages name. */
-async function readTraces(
-  host: AgentHost,
-  seqs: readonly number[],
-): Promise<Pick<Plan, "messageIds" | "toolCallIds" | "files">> {
-  const messageIds: string[] = [];
-  const toolCallIds = new Set<string>();
-  const names = new Set<string>();
-  for (let at = 0; at < seqs.length; at += SLICE_ROWS) {
-    for (const { id, body } of bodiesOf(host, seqs.slice(at, at + SLICE_ROWS))) {
-      messageIds.push(id);
-      for (const [, quoted = '""'] of body.matchAll(CALLS)) toolCallIds.add(JSON.parse(quoted) as string);
-      for (const [name] of body.matchAll(NAMES)) names.add(name);
-    }
-    await host.breathe();
-  }
-  const files = filesOf(host);
-  return {
-    messageIds,
-    toolCallIds: [...toolCallIds],
-    files: [...names].filter((name) => files.info(name) !== undefined),
-  };
-}
-
-/** A summary tells of all that stands before the message that it ends with. */
-async function compactionsOver(host: AgentHost, seqs: readonly number[]): Promise<number[]> {
-  if (seqs.length === 0) return [];
-  const over: number[] = [];
-  for (const { seq, at } of compactionPlaces(host)) {
-    let next: number | null = at;
-    while (next !== null) {
-      const piece = findOnPath(host, next, seqs, SLICE_STEPS);
-      next = piece.found.length > 0 ? null : piece.next;
-      if (piece.found.length > 0) over.push(seq);
-      await host.breathe();
-    }
-  }
-  return over;
-}
-
 /** Deletes all rows, in the caller's transaction. @returns undefined when something was said or begun since the plan. */
-function eraseRows(host: AgentHost, plan: Plan): Intent | undefined {
+function eraseRows(host: AgentHost, plan: ErasePlan): Intent | undefined {
   const { sessions, own, single } = plan;
   if (newestMessage(host) !== plan.newest || hasOpenTurns(host, sessions)) return undefined;
   const searchRows = countSearchRows(host, [...own, ...single]);
@@ -288,30 +189,16 @@ async function finish(host: AgentHost, intent: Intent): Promise<EraseReceipt> {
     });
   }
   if (intent.receipt.searchRows > 0) compactSearchIndex(host);
+  if (host.scrub === undefined) kept.push({ what: OLD_PAGES, why: "this host keeps them by its own rules" });
+  else await attempt(OLD_PAGES, () => host.scrub?.() ?? Promise.resolve());
   const receipt: EraseReceipt = { ...intent.receipt, files: unnamed.size, kept, done: true };
+  // Last: what is cut off before this is done again.
   host.tx(() => {
     deleteCell(host, INTENT + receipt.id);
     writeCell(host, RECEIPT + receipt.id, JSON.stringify(receipt));
   });
   await host.durable();
-  return scrub(host, receipt);
-}
-
-/** Last, so that nothing that was deleted before it is left; said in the receipt when it cannot be done. */
-async function scrub(host: AgentHost, receipt: EraseReceipt): Promise<EraseReceipt> {
-  let why = "this host keeps them by its own rules";
-  try {
-    if (host.scrub !== undefined) {
-      await host.scrub();
-      return receipt;
-    }
-  } catch (thrown) {
-    if (PerdureError.is(thrown, "agent_gone")) throw thrown;
-    why = `they could not be rewritten: ${errorText(thrown)}`;
-  }
-  const told = { ...receipt, kept: [...receipt.kept, { what: "old pages of the database file", why }] };
-  host.tx(() => writeCell(host, RECEIPT + receipt.id, JSON.stringify(told)));
-  return told;
+  return receipt;
 }
 
 /** Which of these files no row names any more. */
@@ -319,7 +206,7 @@ async function unnamedFiles(host: AgentHost, names: readonly string[]): Promise<
   const left = new Set(names.filter((name) => !isNamedBesideMessages(host, name)));
   for (let after = 0; left.size > 0;) {
     const rows = bodiesAfter(host, after, SLICE_ROWS);
-    for (const { body } of rows) for (const [name] of body.matchAll(NAMES)) left.delete(name);
+    for (const { body } of rows) for (const [name] of body.matchAll(FILE_NAMES)) left.delete(name);
     const last = rows.at(-1)?.seq;
     if (last === undefined) break;
     after = last;
@@ -328,20 +215,9 @@ async function unnamedFiles(host: AgentHost, names: readonly string[]): Promise<
   return left;
 }
 
-function ownerOf(host: AgentHost, id: string): string {
-  const row = host.blank ? undefined : readSession(host, id);
-  if (row === undefined) throw new PerdureError("not_found", `There is no session "${id}" to erase.`);
-  return row.viewOf ?? row.id;
-}
-
 function checkScope(scope: EraseScope): void {
   const given: { session?: unknown; subject?: unknown } = scope;
   const values = [given.session, given.subject].filter((value) => value !== undefined);
   if (values.length === 1 && typeof values[0] === "string" && values[0] !== "") return;
   throw new PerdureError("bad_input", "Say what to erase: either { session: id } or { subject: name }.");
-}
-
-async function digestOf(subject: string): Promise<string> {
-  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(subject)));
-  return Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

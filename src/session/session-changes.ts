@@ -44,7 +44,7 @@ const SESSION_ID = /^[\w.-]{1,128}$/;
 const ANSWER_DISTANCE = 200;
 
 /** The row of a session. @throws PerdureError `not_found` */
-export function findSession(desk: SessionDesk, id: string): SessionLine {
+export function findSession(desk: Pick<SessionDesk, "store">, id: string): SessionLine {
   const row = desk.store.blank ? undefined : readSessionLine(desk.store, id);
   if (row !== undefined) return row;
   if (id !== MAIN_SESSION) throw noSession(id);
@@ -61,7 +61,11 @@ export function noSession(id: string): PerdureError {
 }
 
 /** A message that a session shows, or that was said in it. @throws PerdureError `not_found` */
-export function findMessage(desk: SessionDesk, session: SessionLine, messageId: string): MessageRow {
+export function findMessage(
+  desk: Pick<SessionDesk, "store">,
+  session: SessionLine,
+  messageId: string,
+): MessageRow {
   const row = desk.store.blank ? undefined : readMessage(desk.store, messageId);
   const owner = session.viewOf ?? session.id;
   const isIn =

@@ -64,11 +64,10 @@ export function save(desk: Desk, messages: readonly UIMessage[], options: SaveOp
 /** Asks for a turn that goes on with the last answer. @returns its id, or undefined when there is no such answer. */
 export function continueLast(
   desk: Desk,
-  body?: Record<string, unknown>,
-  named?: (id: string) => void,
+  options: Omit<SaveOptions, "also"> & { readonly body?: Record<string, unknown> | undefined } = {},
 ): string | undefined {
-  const { session } = desk;
-  if (desk.transcript.last()?.role !== "assistant") return undefined;
+  const { body, named, session = desk.session } = options;
+  if (desk.transcripts.of(session).last()?.role !== "assistant") return undefined;
   const id = newId("srv");
   named?.(id);
   desk.commit(() => {

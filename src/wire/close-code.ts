@@ -22,7 +22,17 @@ export const closeCode = {
   tryAgainLater: 1013,
   /** The client asked for a wire that this host does not speak. Terminal. */
   unsupportedTransport: 4400,
+  /** The client names a session that is not there, or not any more. Terminal. */
+  unknownSession: 4404,
 } as const;
+
+/** The reason that goes with it: other things that are not found have the same code. */
+export const UNKNOWN_SESSION = "unknown session";
+
+/** Whether a connection was closed because its session is not there. */
+export function isUnknownSession(close: object): boolean {
+  return "code" in close && close.code === closeCode.unknownSession && "reason" in close && close.reason === UNKNOWN_SESSION;
+}
 
 const FIRST_APPLICATION_CODE = 4000;
 const LAST_APPLICATION_CODE = 4999;

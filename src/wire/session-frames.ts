@@ -51,8 +51,11 @@ export type SessionOp =
   /** A new session that shares what was said up to the message `at`, or all. */
   | { readonly op: "fork"; readonly session?: string; readonly at?: string; readonly name?: string }
   | { readonly op: "branches"; readonly messageId: string }
-  /** `own`: for this client alone. Otherwise for all who are in its session. */
-  | { readonly op: "switchBranch"; readonly messageId: string; readonly own: boolean }
+  /**
+   * `own`: for this client alone. Otherwise for all who are in its session. `named`: it is in that session because it
+   * named it, and not because that is the current one.
+   */
+  | { readonly op: "switchBranch"; readonly messageId: string; readonly own: boolean; readonly named: boolean }
   | { readonly op: "search"; readonly query: string; readonly session?: string; readonly limit?: number }
   | { readonly op: "report" }
   | { readonly op: "compact"; readonly focus?: string; readonly preview: boolean }
@@ -186,7 +189,12 @@ function readOp(op: unknown, fields: Fields): SessionOp | undefined {
     case "unpin":
       return { op, messageId: fields.text("messageId") };
     case "switchBranch":
-      return { op, messageId: fields.text("messageId"), own: fields.flag("own", true) };
+      return {
+        op,
+        messageId: fields.text("messageId"),
+        own: fields.flag("own", true),
+        named: fields.flag("named", false),
+      };
     case "search":
       return {
         op,

@@ -51,6 +51,8 @@ type ApprovalRules<TOOLS extends ToolSet> =
 /** What `beforeTurn` is told: the turn as it would run. */
 export interface TurnContext<TOOLS extends ToolSet = ToolSet> {
   readonly requestId: string;
+  /** The session that it is a turn of. */
+  readonly sessionId: string;
   /** The system prompt, with the block on what the tools allow. */
   readonly system: string;
   /** What the model would be sent. */

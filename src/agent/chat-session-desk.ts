@@ -1,0 +1,21 @@
+import type { SessionChange, SessionDesk } from "../session/session-desk.ts";
+import type { ChatRoom } from "./chat-feature.ts";
+
+/** Sessions that stand on a chat: their turns end with them, and clients hear of what becomes of them. */
+export function chatSessionDesk({ chat, live }: ChatRoom): SessionDesk {
+  return {
+    store: chat.host,
+    transcripts: chat.transcripts,
+    commit: (work) => chat.commit(work),
+    forget: (session, also) => chat.clear(undefined, session, also),
+    answering(session) {
+      const { running } = chat;
+      return running === undefined || running.dropped || running.row.session !== session ? undefined : running.builder.id;
+    },
+    told(change: SessionChange) {
+      if (change.kind === "changed" || change.kind === "branch") live.transcript(change.session);
+      live.sessions(change);
+    },
+    failed: (error) => chat.hooks.failed(error),
+  };
+}

@@ -1,0 +1,312 @@
+import type { Instructions, LanguageModel, ModelMessage, ToolSet } from "ai";
+import { BackgroundWork } from "../context/background.ts";
+import type { LiveState } from "../context/carried.ts";
+import type { CompactionJob, CompactionOutcome, DraftCompaction } from "../context/compaction-job.ts";
+import { Compactor } from "../context/compactor.ts";
+import { contextReport, type ContextReport, type MessageSource } from "../context/context-report.ts";
+import { LearnedFactors } from "../context/learned.ts";
+import { measureFor } from "../context/measure.ts";
+import { limitsOf, type ModelLimits, type ModelLimitsTable } from "../context/model-limits.ts";
+import { type ContextOverflow, type OverflowPolicy, overflowPolicy } from "../context/overflow.ts";
+import { usable } from "../context/token-budget.ts";
+import { unitsOfInstructions, unitsOfMessages, unitsOfTools } from "../context/units.ts";
+import { ContextReader, type ContextView } from "../context/view.ts";
+import { PerdureError } from "../error.ts";
+import type { UIMessage } from "../message/types.ts";
+import type { AgentHost } from "../port.ts";
+import { loadedKeys } from "../session/blocks/loaded.ts";
+import { splitBlocks } from "../session/blocks/render.ts";
+import type { Ledger } from "../session/ledger.ts";
+import type { SessionSettings } from "../session/session-settings.ts";
+import { openAgentRuns } from "../store/agent-run.ts";
+import { type CompactionRow, readCompaction } from "../store/compaction.ts";
+import { readSession } from "../store/session.ts";
+import type { CallBook } from "../tool/call-book.ts";
+import { toolOptionsOf } from "../tool/define.ts";
+import type { Chat } from "../turn/chat.ts";
+import { listInbox } from "../turn/inbox.ts";
+import type { ChatErrorClassification } from "../turn/provider-error.ts";
+import { contextOf, nodesUp } from "../turn/step/context-path.ts";
+import type { ContextPlan, SentRequest } from "../turn/step/context-plan.ts";
+import { nameOf } from "../turn/step/step-window.ts";
+import { askWith } from "../turn/step/summary-call.ts";
+import type { ContextState } from "../wire/session-frames.ts";
+import { type CompactionInfo, compactionsOn, toInfo } from "./compaction-info.ts";
+
+/** What the code that configures a session said about it. Internal: users write `configureSession`. */
+export const settingsOf: unique symbol = Symbol("perdure.settings-of");
+
+/** The settings of an agent that are about its model's window. */
+export interface ContextSettings {
+  readonly contextOverflow: ContextOverflow | false;
+  readonly modelLimits: ModelLimitsTable;
+  getCompactionModel(): LanguageModel | undefined | Promise<LanguageModel | undefined>;
+  getLiveState(): LiveState;
+  /** @internal */
+  [settingsOf](session: string): SessionSettings | Promise<SessionSettings>;
+}
+
+/** A request as it would be made now. */
+export interface NextRequest {
+  readonly model: LanguageModel;
+  readonly instructions: Instructions | undefined;
+  readonly tools: ToolSet;
+}
+
+/** What is needed from the agent around it. */
+export interface ContextDesk {
+  readonly host: AgentHost;
+  readonly agent: ContextSettings;
+  chat(): Chat;
+  ledger(): Ledger;
+  book(): CallBook;
+  next(session: string): Promise<NextRequest>;
+  assemble(messages: readonly UIMessage[], tools: ToolSet): Promise<ModelMessage[]>;
+  /** The stored message that a message of a request was made from. */
+  sourceOf(message: ModelMessage): UIMessage | undefined;
+  classify(error: unknown): Promise<ChatErrorClassification>;
+  /** Renders the context blocks of a session anew. */
+  renew(session: string): Promise<void>;
+  /** What is told about the window of a session has changed. Must not throw. */
+  changed(session: string): void;
+}
+
+/** A text to be applied: one that `compact({ preview: true })` returned, changed or not. */
+export type AppliedCompaction = Pick<DraftCompaction, "summary" | "messageId"> & { readonly parts?: number | null };
+
+/** Keeps the conversations of a `Think` within the windows of its models, and says what fills them. */
+export class ThinkContext implements ContextPlan {
+  readonly #desk: ContextDesk;
+  readonly reader: ContextReader;
+  readonly background = new BackgroundWork();
+  readonly learned: LearnedFactors;
+  #compactor: Compactor | undefined;
+  /** The last request of each session that was used in this life. */
+  readonly #sent = new Map<string, SentRequest>();
+  readonly #states = new Map<string, ContextState>();
+
+  constructor(desk: ContextDesk) {
+    this.#desk = desk;
+    this.reader = new ContextReader(desk.host);
+    this.learned = new LearnedFactors(desk.host);
+  }
+
+  get compactor(): Compactor {
+    if (this.#compactor === undefined) {
+      const { host } = this.#desk;
+      this.#compactor = new Compactor(host, (row) => this.#told(row));
+      if (!host.blank) this.#compactor.closeOpen();
+    }
+    return this.#compactor;
+  }
+
+  policy(): OverflowPolicy | undefined {
+    return overflowPolicy(this.#desk.agent.contextOverflow);
+  }
+
+  limits(model: string): ModelLimits {
+    return limitsOf(this.#desk.agent.modelLimits, model);
+  }
+
+  async summariser(): Promise<LanguageModel | undefined> {
+    return this.#desk.agent.getCompactionModel();
+  }
+
+  async settings(session: string): Promise<SessionSettings> {
+    return this.#desk.agent[settingsOf](session);
+  }
+
+  live(session: string): LiveState {
+    const { host, agent } = this.#desk;
+    const queued = listInbox(this.#desk.chat()).flatMap(({ messages }) => messages);
+    const loaded = loadedKeys(host, readSession(host, session)?.viewOf ?? session);
+    return {
+      runs: openAgentRuns(host).map(({ runId, className, preview }) => ({
+        ...{ id: runId, name: className },
+        ...(preview !== null && { task: preview }),
+      })),
+      approvals: this.#desk
+        .book()
+        .pendingApprovals()
+        .map(({ toolCallId, toolName, input }) => ({
+          ...{ call: toolCallId, tool: toolName, input },
+        })),
+      queued: queued.map(({ id, parts }) => ({ id, text: textOf(parts) })),
+      loaded: loaded.map(({ label, key }) => `${label}: ${key}`),
+      ...agent.getLiveState(),
+    };
+  }
+
+  sent(request: SentRequest): void {
+    const { session, model, usage, maxOutputTokens } = request;
+    this.#sent.set(session, request);
+    const limits = this.limits(model);
+    const units = unitsOfInstructions(request.instructions) + unitsOfTools(request.tools);
+    const tokens = usage
+      ? usage.input + usage.output
+      : Math.round(this.learned.of(model) * (units + unitsOfMessages(request.messages)));
+    this.#states.set(session, {
+      ...{ tokens, usable: usable(limits, maxOutputTokens), window: limits.window, model },
+      estimated: usage === undefined,
+    });
+    this.#desk.changed(session);
+  }
+
+  /** How full the window is, as far as it is known without work. */
+  state(session: string): ContextState | null {
+    return this.#states.get(session) ?? null;
+  }
+
+  /** Summarises now. @throws PerdureError `bad_state` when it cannot be done, with the reason. */
+  async compact(session: string, focus: string | undefined): Promise<CompactionInfo> {
+    const made = await this.compactor.run(await this.#job(session, focus));
+    const info = this.#info(made);
+    await this.#desk.renew(session);
+    return info;
+  }
+
+  /** What a summary would say. Nothing is stored. @throws PerdureError `bad_state`, `call_failed` */
+  async preview(session: string, focus: string | undefined): Promise<DraftCompaction> {
+    return this.compactor.draft(await this.#job(session, focus));
+  }
+
+  /** Makes a summary of a text that somebody wrote or changed. @throws PerdureError `bad_state` */
+  async apply(session: string, { summary, messageId, parts = null }: AppliedCompaction): Promise<CompactionInfo> {
+    const job = await this.#job(session, undefined);
+    const info = this.#info(this.compactor.apply(job, { summary, messageId, parts }));
+    await this.#desk.renew(session);
+    return info;
+  }
+
+  /** Takes back the compaction in effect. @throws PerdureError `not_found`, `bad_state`, `limit` */
+  async undo(id: string, session?: string): Promise<CompactionInfo> {
+    const { host } = this.#desk;
+    const row = readCompaction(host, id);
+    if (row === undefined) throw new PerdureError("not_found", `There is no compaction ${id}.`);
+    const where = session ?? row.session;
+    this.#idle(where);
+    const { model, instructions, tools } = await this.#desk.next(where);
+    const undone = this.compactor.undo(id, this.#view(where), this.#measure(model, instructions, tools));
+    await this.#desk.renew(where);
+    return toInfo(host, undone, false);
+  }
+
+  /** The compactions on the way of a session, newest first. */
+  list(session: string, limit: number): CompactionInfo[] {
+    const { host } = this.#desk;
+    if (host.blank) return [];
+    // Closes what an earlier life left.
+    void this.compactor;
+    const view = this.#view(session);
+    return compactionsOn(host, session, view, limit);
+  }
+
+  /** What fills the window: of the last request, or of the next one when none was made in this life. */
+  async report(session: string): Promise<ContextReport> {
+    const sent = this.#sent.get(session) ?? (await this.#planned(session));
+    const { model, instructions, tools, messages, usage, maxOutputTokens } = sent;
+    const text = typeof instructions === "string" ? instructions : "";
+    const { pinned } = this.#view(session);
+    const pins = new Set(pinned.map(({ message }) => message.id));
+    return contextReport({
+      ...{ model, instructions, tools, messages, usage, limits: this.limits(model), blocks: splitBlocks(text) },
+      ...{ reservedOutput: maxOutputTokens, factor: this.learned.of(model) },
+      sourceOf: (message) => this.#source(message, pins),
+    });
+  }
+
+  #source(message: ModelMessage, pins: ReadonlySet<string>): MessageSource | undefined {
+    const source = this.#desk.sourceOf(message);
+    if (source === undefined) return undefined;
+    if (source.id.startsWith("compaction-")) return { kind: "summary" };
+    return { id: source.id, ...(pins.has(source.id) && { kind: "pinned" }) };
+  }
+
+  async #planned(session: string): Promise<SentRequest> {
+    const { model, instructions, tools } = await this.#desk.next(session);
+    const { base } = contextOf(this.#desk.chat(), this.reader, session, 0);
+    const messages = await this.#desk.assemble(base, tools);
+    return {
+      ...{ session, model: nameOf(model), instructions, tools, messages },
+      ...{ maxOutputTokens: undefined, usage: undefined },
+    };
+  }
+
+  #told(row: CompactionRow): void {
+    const { session, status, tokensAfter, tokensBefore } = row;
+    if (status === "done" || status === "undone") {
+      this.#sent.delete(session);
+      const before = this.#states.get(session);
+      const tokens = status === "done" ? tokensAfter : tokensBefore;
+      if (before !== undefined)
+        this.#states.set(session, { ...before, tokens: tokens ?? before.tokens, estimated: true });
+    }
+    this.#desk.changed(session);
+  }
+
+  #info(made: CompactionOutcome): CompactionInfo {
+    if (!made.ok) throw new PerdureError("bad_state", made.error);
+    return toInfo(this.#desk.host, made.row, true);
+  }
+
+  #view(session: string): ContextView {
+    return this.reader.read(nodesUp(this.#desk.chat(), session, 0), session);
+  }
+
+  /** What a turn has sent must not change while it runs, but by the turn itself. */
+  #idle(session: string): void {
+    const { running } = this.#desk.chat();
+    if (running?.row.session !== session) return;
+    throw new PerdureError("bad_state", "A turn of this session is running. Ask again when it has ended.");
+  }
+
+  #measure(model: LanguageModel, instructions: Instructions | undefined, tools: ToolSet) {
+    const name = nameOf(model);
+    const fixed = unitsOfInstructions(instructions) + unitsOfTools(tools);
+    const policy = this.policy();
+    const bound = policy === undefined ? Number.POSITIVE_INFINITY : policy.threshold * policy.maxInputTokens;
+    return measureFor(this.learned.of(name), fixed, Math.min(usable(this.limits(name)), bound));
+  }
+
+  async #job(session: string, focus: string | undefined): Promise<CompactionJob> {
+    this.#idle(session);
+    const { host, agent, ledger, classify } = this.#desk;
+    const { model, instructions, tools } = await this.#desk.next(session);
+    const summarises = (await this.summariser()) ?? model;
+    const limits = this.limits(nameOf(summarises));
+    const { signal } = new AbortController();
+    const { compact } = await agent[settingsOf](session);
+    return {
+      ...{ session, trigger: "manual", open: false, focus, own: compact, signal },
+      view: () => {
+        this.#idle(session);
+        return this.#view(session);
+      },
+      measure: this.#measure(model, instructions, tools),
+      summariser: {
+        model: nameOf(summarises),
+        room: usable(limits),
+        ask: askWith({
+          ...{
+            host,
+            ledger: ledger(),
+            payers: undefined,
+            session,
+            turn: undefined,
+            step: 0,
+            model: summarises,
+            signal,
+          },
+          ...{ maxOutput: limits.output, classify },
+        }),
+        instructions: typeof instructions === "string" ? instructions : undefined,
+      },
+      live: () => this.live(session),
+      keepAlways: (tool) => toolOptionsOf(tools[tool]).keep === "always",
+    };
+  }
+}
+
+function textOf(parts: UIMessage["parts"]): string {
+  return parts.map((part) => (part.type === "text" ? part.text : `[${part.type}]`)).join(" ");
+}
