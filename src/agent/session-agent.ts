@@ -9,6 +9,7 @@ import type { HistoryOptions, Session } from "../session/session.ts";
 import type { ForkOptions, NewSessionOptions } from "../session/session-changes.ts";
 import type { SessionInfo } from "../session/session-info.ts";
 import { SessionManager } from "../session/session-manager.ts";
+import type { SessionSettings } from "../session/session-settings.ts";
 import { MAIN_SESSION } from "../store/session.ts";
 import type { TurnRow } from "../store/turn.ts";
 import { type ChatErrorClassification, classifyProviderError } from "../turn/provider-error.ts";
@@ -25,6 +26,8 @@ import { TitleKeeper, type TitleOptions } from "./title-keeper.ts";
 
 /** A session that is configured. Under a symbol: every plain name belongs to those who extend the class. */
 export const sessionOf: unique symbol = Symbol("perdure.session-of");
+/** What a session was told about itself; meant for those that are configured. */
+export const settingsOf: unique symbol = Symbol("perdure.settings-of");
 /** What kind of error a provider gave, for calls outside of turns. */
 export const classifying: unique symbol = Symbol("perdure.classifying");
 
@@ -159,6 +162,11 @@ export abstract class SessionAgent<State = unknown, Props = unknown> extends Cha
   /** @internal */
   [sessionOf](id: string): Promise<Session> {
     return this.sessions.ready(id);
+  }
+
+  /** @internal */
+  [settingsOf](id: string): SessionSettings {
+    return this.sessions.of(id).settings;
   }
 
   /** @internal */

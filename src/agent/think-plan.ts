@@ -17,6 +17,7 @@ import { type ChatErrorClassification, classifyProviderError, describeProviderEr
 import type { Budgets } from "../session/budget.ts";
 import type { ContextBlocks } from "../session/context-blocks.ts";
 import type { PriceTable } from "../session/prices.ts";
+import type { SessionSettings } from "../session/session-settings.ts";
 import type {
   ChatErrorContext,
   ChunkContext,
@@ -30,8 +31,10 @@ import type {
   TurnContext,
 } from "../turn/step/config.ts";
 import { contextOf } from "../turn/step/context-path.ts";
+import { readSessionLine } from "../store/session.ts";
 import type { PreparedTurn, StepPlan } from "../turn/step/plan.ts";
 import { isToldLater } from "./run/book-calls.ts";
+import { settingsOf } from "./session-agent.ts";
 import { payersOf } from "./run/run-payers.ts";
 import { blocksOf, joinBlocks } from "./think-blocks.ts";
 import { type ContextSettings, type NextRequest, ThinkContext } from "./think-context.ts";
@@ -70,8 +73,8 @@ export interface ThinkSettings extends ThinkHooks, ContextSettings {
   getMaxSteps(): number;
   /** @internal */
   [blocksOf](session: string): ContextBlocks | undefined | Promise<ContextBlocks | undefined>;
-  /** What the model of this session may search; undefined: only its own session, and only once a summary stands for some of it. */
-  searchScope?(session: string): "session" | "agent" | undefined;
+  /** What the session was told about itself. It is configured by then. */
+  [settingsOf](session: string): SessionSettings;
   assembleContext(context: {
     readonly messages: readonly UIMessage[];
     readonly tools: ToolSet;
@@ -123,12 +126,18 @@ export class ThinkPlan {
       this.#ledger = new Ledger(this.#host, {
         budgets: () => agent.budgets,
         prices: () => agent.prices,
-        session: () => SESSION,
+        session: () => this.#ledgerSession(),
       });
       // What an earlier life had asked for and not heard the end of.
       if (!this.#host.blank) this.#closeOpen(this.#ledger);
     }
     return this.#ledger;
+  }
+
+  /** What is used in a view is used in its session. */
+  #ledgerSession(): string {
+    const { session } = this.#chat();
+    return (this.#host.blank ? undefined : readSessionLine(this.#host, session)?.viewOf) ?? session;
   }
 
   get book(): CallBook {
@@ -229,7 +238,7 @@ export class ThinkPlan {
     const blocks = await joinBlocks(await agent[blocksOf](session), await agent.getSystemPrompt());
     const tools: ToolSet = {
       ...createToolsFromClientSchemas(turn.clientTools?.filter(({ name }) => name !== BUDGET_TOOL)),
-      ...searchTools(this.#host, this.search, session, agent.searchScope?.(session)),
+      ...searchTools(this.#host, this.search, session, agent[settingsOf](session).searchScope),
       ...blocks.tools,
       ...own,
       ...this.extraTools.get(requestId),
@@ -244,6 +253,7 @@ export class ThinkPlan {
       const [model] = models.length > 0 ? models : asList(config.model ?? []);
       const change = await agent.beforeTurn({
         ...{ requestId, system, messages, tools, continuation, recovering, body, clientTools, abortSignal },
+        sessionId: session,
         model: model as LanguageModel,
       });
       config = { ...config, ...change };

@@ -133,8 +133,8 @@ export class Think<State = unknown, Props = unknown> extends SessionAgent<State,
   }
 
   /** @internal */
-  async [blocksOf](session: string): Promise<ContextBlocks | undefined> {
-    return (await this[sessionOf](session)).blocks;
+  [blocksOf](session: string): ContextBlocks | undefined | Promise<ContextBlocks | undefined> {
+    return this[sessionOf](session).then(({ blocks }) => blocks);
   }
 
   /** @internal */
