@@ -98,6 +98,21 @@ export {
   staticContext,
 } from "./session/blocks/providers.ts";
 
+// Finding, erasing and moving what was said
+export type { MessageText, SearchHit, SearchOptions } from "./session/search.ts";
+export { SESSION_SEARCH_TOOL } from "./session/search-text.ts";
+export {
+  sessionSearchTool,
+  type SessionSearchHit,
+  type SessionSearchInput,
+  type SessionSearchOutput,
+  type SessionSearchToolOptions,
+} from "./tool/session-search.ts";
+export type { EraseReceipt } from "./session/erase.ts";
+export type { ErasedScope, EraseScope } from "./session/erase-plan.ts";
+export type { MediaRetention } from "./session/media.ts";
+export type { SessionOp } from "./wire/session-frames.ts";
+
 // Agents together
 export { agentTool, type AgentToolOptions, type AgentToolReceipt } from "./agent/run/agent-tool.ts";
 export {

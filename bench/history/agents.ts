@@ -52,7 +52,10 @@ export class LongThink extends Think {
   }
 }
 
-/** The app's own `streamText`, which is given all messages. */
+/** How much of the conversation the app gives to its model. */
+const NEWEST = 20;
+
+/** The app's own `streamText`, which is given the newest messages. */
 export class LongChat extends AIChatAgent {
   readonly #host: AgentHost;
   constructor(host: AgentHost) {
@@ -63,7 +66,7 @@ export class LongChat extends AIChatAgent {
     seedMessages(this.#host, count);
   }
   override async onChatMessage(_onFinish: unknown, { abortSignal }: ChatTurnOptions) {
-    const messages = await convertToModelMessages(this.messages);
+    const messages = await convertToModelMessages(this.getHistory(null, { limit: NEWEST }));
     return streamText({ model: mockModel(), messages, abortSignal }).toUIMessageStream();
   }
 }

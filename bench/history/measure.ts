@@ -18,12 +18,23 @@ const MIB = 1024 ** 2;
 /** What one length of history costs, by what it is the cost of. Units are part of the names. */
 export type Costs = Readonly<Record<string, number>>;
 
-/** Makes the data of one agent with so many messages. */
-export async function seed(dir: string, kind: LongKind, count: number): Promise<void> {
+/**
+ * Makes the data of one agent with so many messages, and holds its first turn: `Think` summarises what is too long for
+ * its model then, which a conversation that was really held would have done on its way.
+ */
+export async function seed(dir: string, kind: LongKind, count: number): Promise<Costs> {
   mkdirSync(dir, { recursive: true });
+  const maker = await startServer(dir, kind);
+  await maker.seed(count);
+  await maker.stop();
   const server = await startServer(dir, kind);
-  await server.seed(count);
+  const { client } = await PagedClient.open(server.url);
+  const before = await server.figures();
+  const { ms } = await client.turn(PROMPT);
+  const after = await server.figures();
+  await client.close();
   await server.stop();
+  return { "first turn of all, ms": ms, "first turn of all, processor of the server, ms": after.cpuMs - before.cpuMs };
 }
 
 /** Measures an agent with history, on a copy of its data, in a process of its own. */

@@ -270,7 +270,10 @@ export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<
   answerToolCall(toolCallId: string, output: unknown, options: { autoContinue?: boolean } & InSession = {}): boolean {
     const answer = { kind: "result", result: { state: "output-available", output } } as const;
     const session = sessionNamed(this.#chat, options.session);
-    return this.#chat.answerTool({ toolCallId, answer, autoContinue: options.autoContinue ?? true, session }, undefined);
+    return this.#chat.answerTool(
+      { toolCallId, answer, autoContinue: options.autoContinue ?? true, session },
+      undefined,
+    );
   }
 
   /** Approves or denies a tool call from server code. False when it is unknown or was answered before. */

@@ -8,6 +8,7 @@ import { isRecord } from "../message/json.ts";
 import { withoutReserved } from "../message/steered.ts";
 import { parseUserMessage } from "../message/validate.ts";
 import type { UIMessage } from "../message/types.ts";
+import type { Socket } from "../port.ts";
 import { Chat } from "../turn/chat.ts";
 import type { ChatHooks } from "../turn/chat-types.ts";
 import { persist } from "../turn/save.ts";
@@ -21,7 +22,7 @@ import { storedMessages } from "./chat-messages.ts";
 import { type Connection, socketOf } from "./connection.ts";
 import type { Feature } from "./feature.ts";
 import type { AgentParts } from "./parts.ts";
-import { answerSessionFrame, type SessionServant } from "./session-frames.ts";
+import { answerSessionFrame, movesClient, type SessionServant } from "./session-frames.ts";
 
 const NOTHING_SAID_YET = `{"type":"cf_agent_chat_messages","connect":true,"messages":[]}`;
 const NOT_STORED = "The message could not be stored. Please try again.";
@@ -40,6 +41,8 @@ export class ChatFeature implements Feature {
   readonly #own: Pick<AgentParts<unknown>, "host" | "rearm" | "draining">;
   readonly #hooks: () => ChatHooks;
   readonly #servant: () => SessionServant | undefined;
+  /** Clients that are about to be put into another session: what they send meanwhile is meant for that one. */
+  readonly #moving = new WeakMap<Socket, Promise<void>>();
   #room: ChatRoom | undefined;
 
   constructor(
@@ -53,7 +56,11 @@ export class ChatFeature implements Feature {
   }
 
   get room(): ChatRoom {
-    return (this.#room ??= openRoom(this.#own, this.#hooks(), (session) => this.#servant()?.contextState(session) ?? null));
+    return (this.#room ??= openRoom(
+      this.#own,
+      this.#hooks(),
+      (session) => this.#servant()?.contextState(session) ?? null,
+    ));
   }
 
   get work(): Work {
@@ -81,13 +88,25 @@ export class ChatFeature implements Feature {
   }
 
   frame(connection: Connection, frame: ParsedFrame): boolean | Promise<boolean> {
+    const moving = this.#moving.get(socketOf(connection));
+    return moving === undefined ? this.#take(connection, frame) : moving.then(() => this.#take(connection, frame));
+  }
+
+  #take(connection: Connection, frame: ParsedFrame): boolean | Promise<boolean> {
     const { audience, news } = this.room;
-    const { session } = audience.of(socketOf(connection));
+    const socket = socketOf(connection);
+    const { session } = audience.of(socket);
     // It is being closed. What it sends meanwhile must not make the session that it names.
     if (session !== undefined && !news.knows(session)) return true;
     if (frame.kind !== "session" && frame.kind !== "session-refused") return handleFrame(this.room, connection, frame);
     const servant = this.#servant();
-    return servant === undefined ? false : answerSessionFrame(this.room, servant, connection, frame);
+    if (servant === undefined) return false;
+    const taken = answerSessionFrame(this.room, servant, connection, frame);
+    if (typeof taken !== "boolean" && movesClient(frame)) {
+      const moving = taken.then(() => void this.#moving.delete(socket));
+      this.#moving.set(socket, moving);
+    }
+    return taken;
   }
 
   request(request: Request, rest: string): Response | undefined | Promise<Response | undefined> {

@@ -1,3 +1,4 @@
+import { unitsOfText } from "../context/text-units.ts";
 import type { SessionChange, SessionDesk } from "../session/session-desk.ts";
 import type { ChatRoom } from "./chat-feature.ts";
 
@@ -10,12 +11,15 @@ export function chatSessionDesk({ chat, live }: ChatRoom): SessionDesk {
     forget: (session, also) => chat.clear(undefined, session, also),
     answering(session) {
       const { running } = chat;
-      return running === undefined || running.dropped || running.row.session !== session ? undefined : running.builder.id;
+      return running === undefined || running.dropped || running.row.session !== session
+        ? undefined
+        : running.builder.id;
     },
     told(change: SessionChange) {
       if (change.kind === "changed" || change.kind === "branch") live.transcript(change.session);
       live.sessions(change);
     },
     failed: (error) => chat.hooks.failed(error),
+    countTokens: (text) => Math.ceil(unitsOfText(text)),
   };
 }

@@ -3,6 +3,8 @@ import { PerdureError } from "../error.ts";
 import type { UIMessage } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
 import { defaultPrices } from "../session/default-prices.ts";
+import { type EraseReceipt, listReceipts } from "../session/erase.ts";
+import type { EraseScope } from "../session/erase-plan.ts";
 import { Ledger } from "../session/ledger.ts";
 import type { SearchHit, SearchOptions } from "../session/search.ts";
 import type { HistoryOptions, Session } from "../session/session.ts";
@@ -14,13 +16,14 @@ import { MAIN_SESSION } from "../store/session.ts";
 import type { TurnRow } from "../store/turn.ts";
 import { type ChatErrorClassification, classifyProviderError } from "../turn/provider-error.ts";
 import type { SessionOp } from "../wire/session-frames.ts";
-import { ChatAgent, chatRoom, derivesTitles, sessionServant, turnEnded } from "./chat-agent.ts";
+import { ChatAgent, chatRoom, derivesTitles, mediaMover, sessionServant, turnEnded } from "./chat-agent.ts";
 import type { Connection } from "./connection.ts";
 import { runAs } from "./context.ts";
 import { parts } from "./parts.ts";
 import { payersOf } from "./run/run-payers.ts";
 import { turnKeeper } from "./run/turn-keeper.ts";
 import { chatSessionDesk } from "./chat-session-desk.ts";
+import { eraseData, finishErasing } from "./session-erase.ts";
 import type { SessionServant } from "./session-frames.ts";
 import { TitleKeeper, type TitleOptions } from "./title-keeper.ts";
 
@@ -50,7 +53,10 @@ export abstract class SessionAgent<State = unknown, Props = unknown> extends Cha
       model: () => this.#as(() => this.getTitleModel()),
       classify: (error) => this[classifying](error),
     });
-    this[parts].features.push({ halt: (reason) => this.#titles.halt(reason) });
+    this[parts].features.push({
+      started: () => (host.blank ? undefined : finishErasing(() => this[chatRoom])),
+      halt: (reason) => this.#titles.halt(reason),
+    });
   }
 
   // Settings
@@ -157,6 +163,20 @@ export abstract class SessionAgent<State = unknown, Props = unknown> extends Cha
   /** Finds messages by their words, in all sessions or in one. @throws PerdureError `bad_input`, `not_found` */
   search(query: string, options: SearchOptions = {}): Promise<SearchHit[]> {
     return this.sessions.search(query, options);
+  }
+
+  /**
+   * Erases a session, or all that belongs to a subject: messages, summaries, search words, logs, files and all else that
+   * holds their words. Their turns are stopped. @returns what was erased and what was not, and why.
+   * @throws PerdureError `bad_input`, `not_found`, `bad_state` inside of a turn of the session.
+   */
+  erase(scope: EraseScope): Promise<EraseReceipt> {
+    return eraseData({ room: this[chatRoom], sessions: this.sessions, media: this[mediaMover] }, scope);
+  }
+
+  /** What was erased so far, without content, the newest first. */
+  eraseReceipts(): EraseReceipt[] {
+    return listReceipts(this[parts].host);
   }
 
   /** @internal */

@@ -68,6 +68,11 @@ export function answerSessionFrame(
   }
 }
 
+/** Whether the client that asks this may be in another session when it is answered. */
+export function movesClient(frame: ParsedSessionFrame): boolean {
+  return frame.kind === "session" && ["attach", "switchBranch", "delete"].includes(frame.ask.op);
+}
+
 interface Asked {
   readonly room: ChatRoom;
   readonly servant: SessionServant;

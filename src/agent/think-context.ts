@@ -1,3 +1,4 @@
+import { settingsOf } from "./session-agent.ts";
 import type { Instructions, LanguageModel, ModelMessage, ToolSet } from "ai";
 import { BackgroundWork } from "../context/background.ts";
 import type { LiveState } from "../context/carried.ts";
@@ -32,9 +33,6 @@ import { nameOf } from "../turn/step/step-window.ts";
 import { askWith } from "../turn/step/summary-call.ts";
 import type { ContextState } from "../wire/session-frames.ts";
 import { type CompactionInfo, compactionsOn, toInfo } from "./compaction-info.ts";
-
-/** What the code that configures a session said about it. Internal: users write `configureSession`. */
-export const settingsOf: unique symbol = Symbol("perdure.settings-of");
 
 /** The settings of an agent that are about its model's window. */
 export interface ContextSettings {
@@ -128,8 +126,8 @@ export class ThinkContext implements ContextPlan {
       approvals: this.#desk
         .book()
         .pendingApprovals()
-        .map(({ toolCallId, toolName, input }) => ({
-          ...{ call: toolCallId, tool: toolName, input },
+        .map(({ toolCallId, tool, input }) => ({
+          ...{ call: toolCallId, tool, input },
         })),
       queued: queued.map(({ id, parts }) => ({ id, text: textOf(parts) })),
       loaded: loaded.map(({ label, key }) => `${label}: ${key}`),

@@ -42,8 +42,6 @@ import { searchTools } from "./think-search.ts";
 
 type As = <T>(work: () => T, turn?: string) => T;
 
-/** The session that all turns of an agent belong to. */
-const SESSION = "main";
 /** How many tool calls that have their last word are remembered, with who approved them. */
 const KEPT_CALLS = 500;
 
@@ -294,7 +292,7 @@ export class ThinkPlan {
     const agent = this.#agent;
     const blocks = await joinBlocks(await agent[blocksOf](session), await agent.getSystemPrompt());
     const tools = {
-      ...searchTools(this.#host, this.search, session, agent.searchScope?.(session)),
+      ...searchTools(this.#host, this.search, session, agent[settingsOf](session).searchScope),
       ...blocks.tools,
       ...(await agent.getTools()),
     };

@@ -1,10 +1,11 @@
 import type { ToolSet } from "ai";
 import type { Sql } from "../port.ts";
 import type { SessionSearch } from "../session/search.ts";
+import { SESSION_SEARCH_TOOL } from "../session/search-text.ts";
 import { summarisedMessages } from "../store/compaction.ts";
 import { findOnPath } from "../store/search.ts";
 import { readSession } from "../store/session.ts";
-import { SESSION_SEARCH_TOOL, sessionSearchTool, type SessionSearchToolOptions } from "../tool/session-search.ts";
+import { sessionSearchTool, type SessionSearchToolOptions } from "../tool/session-search.ts";
 
 /** How far back a summary is looked for. A conversation that is longer than this without one needs no tool for it. */
 const MAX_STEPS = 5_000;

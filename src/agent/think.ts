@@ -57,8 +57,10 @@ import { runAs } from "./context.ts";
 import { parts } from "./parts.ts";
 import { type TurnKeeper, turnKeeper } from "./run/turn-keeper.ts";
 import { TaskFeature } from "./scheduled-tasks.ts";
-import { classifying, SessionAgent, sessionOf } from "./session-agent.ts";
+import { ContextAgent, windowOf } from "./context-agent.ts";
+import { classifying, sessionOf } from "./session-agent.ts";
 import { blocksOf } from "./think-blocks.ts";
+import type { ThinkContext } from "./think-context.ts";
 import { ThinkPlan } from "./think-plan.ts";
 import { addMessages, type AddMessagesOptions, chat, type ChatOptions, runTurn } from "./think-turns.ts";
 import type {
@@ -83,7 +85,7 @@ const DEFAULT_MAX_STEPS = 10;
  * Hooks fire on every turn, whatever started it. One that throws ends the turn with that error, unless it says that
  * it only watches: then the error goes to `onError`.
  */
-export class Think<State = unknown, Props = unknown> extends SessionAgent<State, Props> {
+export class Think<State = unknown, Props = unknown> extends ContextAgent<State, Props> {
   readonly #plan: ThinkPlan;
   readonly #tasks: TaskFeature;
 
@@ -130,6 +132,11 @@ export class Think<State = unknown, Props = unknown> extends SessionAgent<State,
         return plan.ledger;
       },
     };
+  }
+
+  /** @internal */
+  get [windowOf](): ThinkContext {
+    return this.#plan.context;
   }
 
   /** @internal */

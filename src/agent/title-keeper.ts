@@ -107,7 +107,8 @@ export class TitleKeeper {
     let title: string | undefined;
     try {
       const answer = await ask({ ...titlePrompt(messages), maxOutputTokens: MAX_OUTPUT_TOKENS });
-      if (answer.kind !== "text") return fail(answer.kind === "failed" ? answer.error : "The conversation is too long.");
+      if (answer.kind !== "text")
+        return fail(answer.kind === "failed" ? answer.error : "The conversation is too long.");
       title = cleanTitle(answer.text);
     } catch (thrown) {
       if (this.#abort.signal.aborted) throw thrown;
@@ -137,9 +138,11 @@ export class TitleKeeper {
     const { host } = this.#deps;
     const leaf = readSessionLine(host, session)?.leaf ?? null;
     const rows = leaf === null ? [] : messagesUp(host, leaf, MAX_MESSAGES);
-    return rows.flatMap((row) => {
-      const entry = toEntry(row);
-      return isReadable(entry) ? [entry.message] : [];
-    }).reverse();
+    return rows
+      .flatMap((row) => {
+        const entry = toEntry(row);
+        return isReadable(entry) ? [entry.message] : [];
+      })
+      .reverse();
   }
 }

@@ -31,7 +31,7 @@ export class AgentChat extends SessionChat {
     const replaces = input?.messageId;
     const made = input === undefined ? undefined : toUserMessage(input, replaces);
     const message = made instanceof Promise ? await made : made;
-    if (this.moving !== undefined) await this.moving;
+    if (this.place.moving !== undefined) await this.place.moving;
     if (message !== undefined) {
       if (replaces !== undefined) this.#cutBehind(replaces);
       this.list = putMessage(this.list, message);
@@ -44,7 +44,7 @@ export class AgentChat extends SessionChat {
     given: SendOptions & { readonly messageId?: string } = {},
     settings: RequestSettings = {},
   ): Promise<void> {
-    if (this.moving !== undefined) await this.moving;
+    if (this.place.moving !== undefined) await this.place.moving;
     const keep = beforeAnswer(this.messages, given.messageId);
     if (keep !== undefined) this.#cutBehind(keep.id);
     return this.#submit("regenerate-message", undefined, given, settings, given.messageId);

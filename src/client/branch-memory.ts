@@ -11,12 +11,12 @@ export interface BranchStorage {
 /** Keeps a tab's own place in a session, so that it is there again after a reload. A storage that fails is no storage. */
 export class BranchMemory {
   readonly #storage: BranchStorage | undefined;
-  readonly #key: string;
+  readonly #url: () => string;
 
-  /** @param url of the agent. */
-  constructor(storage: BranchStorage | undefined, url: string) {
+  /** @param url of the agent; asked only when there is a storage. */
+  constructor(storage: BranchStorage | undefined, url: () => string) {
     this.#storage = storage;
-    this.#key = `perdure.branch ${url}`;
+    this.#url = url;
   }
 
   /** The tab's own place in `session`; undefined when it has none. @param session undefined: the current one. */
@@ -38,5 +38,9 @@ export class BranchMemory {
     } catch {
       // Full, or not allowed.
     }
+  }
+
+  get #key(): string {
+    return `perdure.branch ${this.#url()}`;
   }
 }

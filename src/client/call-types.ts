@@ -42,7 +42,14 @@ type FrameworkMethod =
   | `answerToolCall`
   | `answerApproval`
   | `sanitizeMessageForPersistence`
-  | `repairInterruptedToolPart`;
+  | `repairInterruptedToolPart`
+  | `${"create" | "switch" | "rename" | "delete" | "fork" | "configure"}Session`
+  | `get${"Sessions" | "CurrentSessionId" | "History" | "Branches" | "TitleModel"}`
+  | `switchBranch`
+  | `allowSessionOp`
+  | `search`
+  | `erase`
+  | `eraseReceipts`;
 
 type Method = (...args: never[]) => unknown;
 

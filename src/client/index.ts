@@ -32,6 +32,17 @@ export type {
 export type { OnToolCall, ToolCall, ToolOutput } from "./tool-runner.ts";
 export type { ChatConnection } from "./chat-frames.ts";
 export type { ChatBodySource, ChatTool } from "./chat-request.ts";
+export { AgentSessions, type SessionsSnapshot } from "./agent-sessions.ts";
+export type { BranchPlace } from "./branch-places.ts";
+export type { BranchStorage } from "./branch-memory.ts";
+export type { Branch, ChatSearchOptions } from "./session-chat.ts";
+export type { AppliedSummary } from "./session-requests.ts";
+export type { CompactionMark, ContextState, SessionState } from "../wire/session-frames.ts";
+export type { CompactionInfo } from "../agent/compaction-info.ts";
+export type { DraftCompaction } from "../context/compaction-job.ts";
+export type { ContextItem, ContextReport } from "../context/context-report.ts";
+export type { SearchHit } from "../session/search.ts";
+export type { SessionInfo } from "../session/session-info.ts";
 export { SocketChatTransport, type SocketChatTransportOptions } from "./socket-chat-transport.ts";
 export { HttpChatTransport, type HttpChatTransportOptions } from "./http-chat-transport.ts";
 export { type AgentMessagesOptions, getAgentMessages } from "./agent-messages.ts";

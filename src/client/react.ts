@@ -30,4 +30,15 @@ export {
   getToolPartState,
   type ToolPartState,
 } from "./tool-part.ts";
+export { useSessions, type UseSessions, type UseSessionsOptions } from "./use-sessions.ts";
+export type { BranchPlace } from "./branch-places.ts";
+export type { BranchStorage } from "./branch-memory.ts";
+export type { Branch, ChatSearchOptions } from "./session-chat.ts";
+export type { AppliedSummary } from "./session-requests.ts";
+export type { CompactionMark, ContextState, SessionState } from "../wire/session-frames.ts";
+export type { CompactionInfo } from "../agent/compaction-info.ts";
+export type { DraftCompaction } from "../context/compaction-job.ts";
+export type { ContextItem, ContextReport } from "../context/context-report.ts";
+export type { SearchHit } from "../session/search.ts";
+export type { SessionInfo } from "../session/session-info.ts";
 export type { OnToolCall, ToolCall, ToolOutput } from "./tool-runner.ts";

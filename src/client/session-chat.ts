@@ -1,12 +1,13 @@
+import type { CompactionInfo } from "../agent/compaction-info.ts";
+import type { DraftCompaction } from "../context/compaction-job.ts";
 import type { ContextReport } from "../context/context-report.ts";
 import type { SearchHit } from "../session/search.ts";
 import type { SessionInfo } from "../session/session-info.ts";
-import { isUnknownSession } from "../wire/close-code.ts";
 import type { BranchInfo } from "../wire/session-frames.ts";
-import { BranchMemory } from "./branch-memory.ts";
 import { type AgentChatOptions, ChatFeed } from "./chat-feed.ts";
 import type { ChatConnection } from "./chat-frames.ts";
-import { type Attached, SessionRequests } from "./session-requests.ts";
+import { type ClientPlace, placeOf } from "./client-place.ts";
+import { type AppliedSummary, SessionRequests } from "./session-requests.ts";
 
 /** One of the versions of a message. */
 export interface Branch extends BranchInfo {
@@ -28,26 +29,14 @@ export interface ChatSearchOptions {
  */
 export abstract class SessionChat extends ChatFeed {
   readonly #requests: SessionRequests;
-  readonly #memory: BranchMemory;
-  /** The session, when this client shows a branch of its own in it too; undefined: the current one. */
-  #home: string | undefined;
-  /** This client's own place in it. */
-  #view: string | undefined;
-  /** Until then nothing may be sent: it would be said somewhere else. */
-  protected moving: Promise<void> | undefined;
+  protected readonly place: ClientPlace;
 
   constructor(connection: ChatConnection, options: AgentChatOptions = {}) {
     super(connection, options);
     this.#requests = new SessionRequests(connection);
-    this.#memory = new BranchMemory(options.rememberBranch, connection.getHttpUrl?.() ?? "");
-    this.#home = options.session;
-    this.#view = this.#memory.read(this.#home);
-    connection.addEventListener("close", (event) => this.#lost(event));
-    const session = this.#view ?? this.#home;
-    if (session !== undefined && connection.useSession?.(session) !== false) {
-      // Whoever waits for it hears of it; here nobody does.
-      void this.#move(this.#requests.attach(session), session === this.#view).catch(() => {});
-    }
+    this.place = placeOf(connection);
+    const first = this.place.begin(options.session, options.rememberBranch);
+    if (first !== undefined) this.#goTo(this.place.move(this.#requests.attach(first), true));
   }
 
   /** The versions of a message, oldest first: other answers to the same question, or edits of it. */
@@ -61,8 +50,8 @@ export abstract class SessionChat extends ChatFeed {
    * Shows the branch with this message, with what was said last on it. Only here: others see what they saw, and what is
    * said here is said on this branch. With `own: false` the whole session goes there, for all; not while a turn runs.
    */
-  switchBranch(messageId: string, { own = true }: { readonly own?: boolean } = {}): Promise<void> {
-    return this.#move(this.#requests.switchBranch(messageId, own, this.#home !== undefined), true);
+  async switchBranch(messageId: string, { own = true }: { readonly own?: boolean } = {}): Promise<void> {
+    await this.place.move(this.#requests.switchBranch(messageId, own, this.place.isNamed), true);
   }
 
   /** Shows the version before this one. Nothing happens at the first. */
@@ -76,8 +65,13 @@ export abstract class SessionChat extends ChatFeed {
   }
 
   /** Moves this client to another session; null: to whichever is the agent's current one. */
-  switchTo(session: string | null): Promise<void> {
-    return this.#move(this.#requests.attach(session), false);
+  async switchTo(session: string | null): Promise<void> {
+    await this.place.move(this.#requests.attach(session), false);
+  }
+
+  /** The same for who does not wait: if it fails, why is the chat's error. */
+  goTo(session: string | null): void {
+    this.#goTo(this.switchTo(session));
   }
 
   /** A new session that has all of this one up to the message `at`, or all. This client stays where it is. */
@@ -92,6 +86,25 @@ export abstract class SessionChat extends ChatFeed {
   /** What the next request would hold, and what each thing in it costs. */
   report(): Promise<ContextReport> {
     return this.#requests.report();
+  }
+
+  /** Has what was said so far summarised, now. With `preview` it is only written, and nothing changes. */
+  compact(options: { readonly focus?: string; readonly preview: true }): Promise<DraftCompaction>;
+  compact(options?: { readonly focus?: string; readonly preview?: false }): Promise<CompactionInfo>;
+  compact({ focus, preview }: { readonly focus?: string; readonly preview?: boolean } = {}): Promise<
+    DraftCompaction | CompactionInfo
+  > {
+    return preview === true ? this.#requests.previewCompaction(focus) : this.#requests.compact(focus);
+  }
+
+  /** From now on the model reads this text in the place of what was said up to a message. */
+  applyCompaction(summary: AppliedSummary): Promise<CompactionInfo> {
+    return this.#requests.applyCompaction(summary);
+  }
+
+  /** The model reads what was said, word by word, again. */
+  undoCompaction(id: string): Promise<void> {
+    return this.#requests.undoCompaction(id);
   }
 
   pin(messageId: string): Promise<void> {
@@ -114,29 +127,12 @@ export abstract class SessionChat extends ChatFeed {
     if (next !== undefined) await this.switchBranch(next.messageId);
   }
 
-  /** @param stays it is the same session, whatever place in it. */
-  async #move(asked: Promise<Attached>, stays: boolean): Promise<void> {
-    const moving = asked.then(
-      ({ named, viewOf }) => {
-        this.connection.useSession?.(named ?? undefined);
-        if (!stays) this.#home = named ?? undefined;
-        this.#view = viewOf === null ? undefined : (named ?? undefined);
-        this.#memory.write(this.#home, this.#view);
-      },
-      () => {},
-    );
-    this.moving = moving;
-    await asked;
-    await moving;
-    if (this.moving === moving) this.moving = undefined;
-  }
-
-  /** The agent does not keep a client's place for ever. Then it is in the session as all are. */
-  #lost(event: Event): void {
-    if (this.#view === undefined || !isUnknownSession(event)) return;
-    this.#view = undefined;
-    this.#memory.write(this.#home, undefined);
-    this.connection.useSession?.(this.#home);
-    this.connection.open?.();
+  /** For those who do not wait: why it failed is the chat's error. */
+  #goTo(moved: Promise<unknown>): void {
+    moved.catch((thrown: unknown) => {
+      this.failure = thrown instanceof Error ? thrown : new Error(String(thrown));
+      this.audience.tell("onError", this.failure);
+      this.changed(true);
+    });
   }
 }

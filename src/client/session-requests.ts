@@ -1,3 +1,5 @@
+import type { CompactionInfo } from "../agent/compaction-info.ts";
+import type { DraftCompaction } from "../context/compaction-job.ts";
 import type { ContextReport } from "../context/context-report.ts";
 import { PerdureError, type PerdureErrorCode } from "../error.ts";
 import { newId } from "../id.ts";
@@ -21,6 +23,15 @@ export interface Attached {
   readonly named: string | null;
   /** It is this client's own place in that session. */
   readonly viewOf: string | null;
+}
+
+/** A summary that somebody wrote or changed: of a preview, say. */
+export interface AppliedSummary {
+  readonly summary: string;
+  /** The newest message that it stands for. */
+  readonly messageId: string;
+  /** How many parts of that message, if not all. */
+  readonly parts?: number | null;
 }
 
 interface Pending {
@@ -86,16 +97,17 @@ export class SessionRequests {
     return this.#ask<ContextReport>({ op: "report" });
   }
 
-  compact<T>(options: { readonly focus?: string; readonly preview?: boolean } = {}): Promise<T> {
-    return this.#ask<T>({ op: "compact", preview: false, ...options });
+  compact(focus: string | undefined): Promise<CompactionInfo> {
+    return this.#ask<CompactionInfo>({ op: "compact", preview: false, ...(focus !== undefined && { focus }) });
   }
 
-  applyCompaction<T>(draft: {
-    readonly summary: string;
-    readonly messageId: string;
-    readonly parts?: number;
-  }): Promise<T> {
-    return this.#ask<T>({ op: "applyCompaction", ...draft });
+  previewCompaction(focus: string | undefined): Promise<DraftCompaction> {
+    return this.#ask<DraftCompaction>({ op: "compact", preview: true, ...(focus !== undefined && { focus }) });
+  }
+
+  applyCompaction({ summary, messageId, parts }: AppliedSummary): Promise<CompactionInfo> {
+    const covered = parts === undefined || parts === null ? {} : { parts };
+    return this.#ask<CompactionInfo>({ op: "applyCompaction", summary, messageId, ...covered });
   }
 
   async undoCompaction(compaction: string): Promise<void> {

@@ -8,7 +8,8 @@ import type { ChatInput } from "./chat-input.ts";
 import type { ChatHandlers, ChatSnapshot, RequestSettings, SendOptions } from "./chat-types.ts";
 import type { AgentConnectionError } from "./connection-error.ts";
 import { forgetLoad, loadMessages } from "./initial-messages.ts";
-import { HISTORY_PAGES, PAGE_MESSAGES } from "../wire/history.ts";
+import { HISTORY_PAGES, PAGE_MESSAGES, SESSION_PARAM } from "../wire/history.ts";
+import { BranchMemory } from "./branch-memory.ts";
 import { throttled } from "./throttle.ts";
 import type { ToolOutput } from "./tool-runner.ts";
 
@@ -28,6 +29,9 @@ export type ChatAgent = Pick<
   | "getHttpUrl"
   | "connectionError"
   | "close"
+  | "open"
+  | "session"
+  | "useSession"
 >;
 
 /** Options of {@link useAgentChat}. Callbacks may change with every render. */
@@ -55,8 +59,16 @@ export interface UseAgentChatOptions<M extends UIMessage = UIMessage>
   readonly throttle?: number | false;
 }
 
+/** What can be done with sessions and branches, as of {@link AgentChat}. */
+export type SessionActions = Pick<AgentChat, (typeof SESSION_ACTIONS)[number]>;
+
+const SESSION_ACTIONS = [
+  ...(["listBranches", "switchBranch", "previousBranch", "nextBranch", "fork", "switchTo"] as const),
+  ...(["search", "report", "compact", "applyCompaction", "undoCompaction", "pin", "unpin", "title"] as const),
+];
+
 /** What {@link useAgentChat} returns. */
-export interface UseAgentChat<M extends UIMessage = UIMessage> extends Omit<ChatSnapshot, "messages"> {
+export interface UseAgentChat<M extends UIMessage = UIMessage> extends Omit<ChatSnapshot, "messages">, SessionActions {
   readonly id: string;
   readonly messages: M[];
   readonly sendMessage: (input?: ChatInput<M>, options?: SendOptions) => Promise<void>;
@@ -105,6 +117,12 @@ export function useAgentChat<_State = unknown, M extends UIMessage = UIMessage>(
     [chat, throttle],
   );
   const getSnapshot = useCallback(() => chat.getSnapshot(), [chat]);
+  const wanted = useRef(options.session);
+  useEffect(() => {
+    if (wanted.current === options.session) return;
+    wanted.current = options.session;
+    chat.goTo(options.session ?? null);
+  }, [chat, options.session]);
   const snapshot = useSyncExternalStore(subscribe, getSnapshot, getSnapshot);
 
   const actions = useMemo(() => {
@@ -125,16 +143,25 @@ export function useAgentChat<_State = unknown, M extends UIMessage = UIMessage>(
       loadOlder: () => chat.loadOlder(),
       resumeStream: async () => chat.resumeStream(),
       clearError: () => chat.clearError(),
+      ...sessionActions(chat),
     };
   }, [chat]);
   const { connectionError, name } = agent;
   return { ...snapshot, messages: snapshot.messages as M[], ...actions, id: options.id ?? name, connectionError };
 }
 
+/** The same functions for the life of a chat. */
+function sessionActions(chat: AgentChat): SessionActions {
+  const bound = SESSION_ACTIONS.map((name) => [name, chat[name].bind(chat)] as const);
+  // Each under its own name.
+  return Object.fromEntries(bound) as unknown as SessionActions;
+}
+
 function makeChat(options: UseAgentChatOptions, key: string): AgentChat {
-  const { agent, resume } = options;
+  const { agent, resume, session, rememberBranch } = options;
   const messages = initialMessages(options, key);
-  const chat = new AgentChat(agent, { messages, loaded: key !== "", resume });
+  const where = { ...(session !== undefined && { session }), ...(rememberBranch !== undefined && { rememberBranch }) };
+  const chat = new AgentChat(agent, { messages, loaded: key !== "", resume, ...where });
   chats.set(agent, chat);
   return chat;
 }
@@ -148,14 +175,23 @@ function initialMessages(options: UseAgentChatOptions, key: string): readonly UI
       return getInitialMessages({ agent: agent.agent, name: agent.name, url: agent.getHttpUrl() });
     }
     const init = { ...(headers !== undefined && { headers }), ...(credentials !== undefined && { credentials }) };
-    const path = agent.history === HISTORY_PAGES ? `get-messages?last=${PAGE_MESSAGES}` : "get-messages";
-    return readMessages(await agent.fetch(path, init));
+    const query = new URLSearchParams();
+    const session = firstSession(options);
+    if (agent.history === HISTORY_PAGES) query.set("last", String(PAGE_MESSAGES));
+    if (session !== undefined) query.set(SESSION_PARAM, session);
+    return readMessages(await agent.fetch(`get-messages?${query}`, init));
   });
 }
 
-function loadKey({ agent, getInitialMessages }: UseAgentChatOptions): string {
+/** Where the chat begins. */
+function firstSession({ agent, session, rememberBranch }: UseAgentChatOptions): string | undefined {
+  return new BranchMemory(rememberBranch, () => agent.getHttpUrl()).read(session) ?? session ?? agent.session;
+}
+
+function loadKey(options: UseAgentChatOptions): string {
+  const { agent, getInitialMessages } = options;
   if (getInitialMessages === null || typeof document === "undefined") return "";
-  return `${getInitialMessages === undefined ? "" : "own "}${agent.getHttpUrl()}`;
+  return `${getInitialMessages === undefined ? "" : "own "}${agent.getHttpUrl()} ${firstSession(options) ?? ""}`;
 }
 
 /** The options as the chat sees them: tools that answer do so by the options of their own hook. */

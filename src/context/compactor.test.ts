@@ -64,15 +64,19 @@ test("one that does not make the request smaller comes to nothing", async () => 
   expect(shown()).toBe(before);
 });
 
-test("one that makes it smaller, but not small enough, comes to nothing", async () => {
+test("one that cannot help is not even asked for", async () => {
   const { path, compactor, shown, rows } = await open();
   const before = shown();
-  await compactor.run(asking(path, "short", { measure: measureOf(10_000, 9_990) }).job);
-  expect(rows()[0]?.status).toBe("failed");
-  expect(shown()).toBe(before);
+  const full = asking(path, "short", { measure: measureOf(10_000, 9_990) });
+  expect(await compactor.run(full.job)).toMatchObject({ ok: false, tried: false });
+  expect(full.prompts).toEqual([]);
+  expect(rows()).toEqual([]);
   path.add(user("u4", long("x", 11_000)));
-  await compactor.run(asking(path, "short").job);
-  expect(rows()[1]?.error).toMatch(/would not (be enough|help)/);
+  const large = asking(path, "short", { trigger: "before", turn });
+  await compactor.run(large.job);
+  expect(large.prompts).toEqual([]);
+  expect(rows()[0]?.error).toMatch(/would not (be enough|help)/);
+  expect(shown().startsWith(before.slice(0, -1))).toBe(true);
 });
 
 test("a model that fails, throws or says nothing leaves the conversation as it was", async () => {

@@ -1,7 +1,7 @@
 import { errorText, PerdureError } from "../error.ts";
 import { newId } from "../id.ts";
 import type { AgentHost } from "../port.ts";
-import { settleUnloads } from "../session/blocks/loaded.ts";
+import { contextCompacted } from "../session/blocks/lifecycle.ts";
 import {
   type CompactionEnd,
   type CompactionRow,
@@ -43,6 +43,8 @@ const MIN_SUMMARY_TOKENS = 200;
 /** Why compactions have failed that nobody saw the end of. */
 export const CUT_OFF = "It was cut off: the process ended before it did.";
 const STOPPED = "It was stopped.";
+/** How often a turn tries again what a crash cut off: it may be the cause. */
+const MAX_CUT_OFF = 3;
 
 type Host = Pick<AgentHost, "sql" | "tx" | "clock" | "emit">;
 
@@ -73,9 +75,10 @@ export class Compactor {
    */
   allowed(turn: { readonly seq: number; readonly step: number }, trigger: CompactionTrigger, max: number): boolean {
     const rows = compactionsOfTurn(this.#host, turn.seq);
-    const made = rows.filter((row) => row.trigger === trigger && row.kind !== "prune");
-    if (made.some(({ status, error }) => status === "failed" && error !== CUT_OFF)) return false;
-    return made.length < max && !made.some(({ status, step }) => status === "done" && step === turn.step);
+    const made = rows.filter((row) => familyOf(row.trigger) === familyOf(trigger) && row.kind !== "prune");
+    const ended = made.filter(({ error }) => error !== CUT_OFF);
+    if (made.length - ended.length >= MAX_CUT_OFF || ended.length >= max) return false;
+    return !ended.some(({ status, step }) => status === "failed" || (status === "done" && step === turn.step));
   }
 
   /** The whole procedure. Never throws. */
@@ -119,7 +122,9 @@ export class Compactor {
     const view = job.view();
     const before = sizeOf(view, job.measure);
     const cut = cutFor(job, view);
-    if (cut === undefined) return this.#nothing(job, view, before);
+    if (cut === undefined) return this.#not(job, view, before, NOTHING);
+    const hopeless = endOf(job, view, cut, LEAST).problem;
+    if (hopeless !== undefined) return this.#not(job, view, before, hopeless);
     const seq = this.#start(job, cut, before, view, "summary");
     const row = readCompactionAt(this.#host, seq);
     if (row !== undefined) this.#told(row);
@@ -151,8 +156,7 @@ export class Compactor {
       if (problem !== undefined) return this.#fail(seq, job, problem, end);
       this.#host.tx(() => {
         finishCompaction(this.#host, seq, end, this.#host.clock.now());
-        // The request changes anyway: what was unloaded since the last time goes with it.
-        settleUnloads(this.#host, readSession(this.#host, job.session)?.viewOf ?? job.session);
+        contextCompacted(this.#host, readSession(this.#host, job.session)?.viewOf ?? job.session);
       });
       const row = readCompactionAt(this.#host, seq);
       if (row?.status !== "done") return { ok: false, error: row?.error ?? "It is gone.", tried: true };
@@ -238,11 +242,16 @@ export class Compactor {
     });
   }
 
-  /** Nobody asked for it, or it would be tried again and again: that is written down. */
-  #nothing(job: CompactionJob, view: ContextView, before: number): Extract<CompactionOutcome, { ok: false }> {
-    if (job.turn === undefined) return { ok: false, error: NOTHING, tried: false };
+  /** Without asking a model. In a turn it is written down, so that it is not tried again and again. */
+  #not(
+    job: CompactionJob,
+    view: ContextView,
+    before: number,
+    error: string,
+  ): Extract<CompactionOutcome, { ok: false }> {
+    if (job.turn === undefined) return { ok: false, error, tried: false };
     const at = view.nodes.at(-1)?.seq ?? view.compaction?.at ?? 0;
-    return this.#fail(this.#start(job, { at, parts: null }, before, view, "summary"), job, NOTHING);
+    return this.#fail(this.#start(job, { at, parts: null }, before, view, "summary"), job, error);
   }
 
   #start(
@@ -290,4 +299,11 @@ export class Compactor {
   }
 }
 
+/** Reasons that are the same to a turn: what it would send is known to be too long. */
+function familyOf(trigger: CompactionTrigger): CompactionTrigger {
+  return trigger === "usage" || trigger === "proactive" ? "before" : trigger;
+}
+
+/** The shortest summary that there could be: if that does not help, none does. */
+const LEAST = { kind: "summary", text: "-" } as const;
 const NOTHING = "There is nothing that could be summarised: all that is left is needed as it is.";

@@ -94,6 +94,8 @@ function toCut({ nodes, pinned }: ContextView, index: number, split: number, las
   const stays = lastUser === -1 ? pinned.findLast(({ message }) => message.role === "user") : undefined;
   const pins: PathNode[] = pinned.filter((node) => node.pinned || node === stays);
   pins.push(...whole.filter((node, i) => node.pinned || i === lastUser));
+  // To cover only what is shown all the same would be for nothing.
+  if (inside === undefined && whole.every((node) => pins.includes(node))) return undefined;
   const after = nodes.slice(whole.length);
   const rest = inside === undefined ? after : after.map((node) => (node === inside ? { ...node, from: split } : node));
   return { at, parts: inside === undefined ? null : split, covered, pins, rest };

@@ -273,6 +273,14 @@ test("a provider that was never read says so, and one that is slow holds nobody 
   ]);
 });
 
+test("of what is too long for a prompt the beginning is kept, with a note", async () => {
+  const { make } = await open();
+  const blocks = make().withContext("long", { provider: staticContext("x".repeat(MAX_CONTENT_CHARS + 1)) });
+  const prompt = await blocks.systemPrompt();
+  expect(prompt.length).toBeLessThan(MAX_CONTENT_CHARS + 1_000);
+  expect(prompt).toMatch(/x\n\[Cut here: more than 100000 characters\.\]\n<\/block>$/);
+});
+
 test("a write that a provider refuses is told, and the block stays as it was", async () => {
   const { make } = await open();
   const shelf = outside("old");

@@ -84,10 +84,13 @@ async function readTraces(
     await host.breathe();
   }
   const files = filesOf(host);
+  const known = [...names].filter((name) => files.info(name) !== undefined);
+  // Bytes whose message never came to refer to them may be of one of these.
+  const lost = files.list().filter(({ pending }) => pending);
   return {
     messageIds,
     toolCallIds: [...toolCallIds],
-    files: [...names].filter((name) => files.info(name) !== undefined),
+    files: [...new Set([...known, ...lost.map(({ name }) => name)])],
   };
 }
 

@@ -112,11 +112,15 @@ export class Files {
   /** Deletes what was stored for a message that never came to refer to it. */
   async collect(): Promise<number> {
     const stale = this.list().filter(({ pending, at }) => pending && at <= this.#host.clock.now() - PENDING_MS);
-    for (const { name } of stale) {
-      this.forget(name);
-      await this.deleteBytes(name);
-    }
+    for (const { name } of stale) await this.drop(name);
     return stale.length;
+  }
+
+  /** Deletes a file that no message refers to yet; any other stays. */
+  async drop(name: string): Promise<void> {
+    if (this.info(name)?.pending !== true) return;
+    this.forget(name);
+    await this.deleteBytes(name);
   }
 
   #write(info: FileInfo): void {

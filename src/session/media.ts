@@ -120,8 +120,8 @@ export class MediaMover {
     for (const seq of now) if (await this.#move(seq)) moved++;
     if (moved > 0) this.#deps.changed();
     const rest = now.length < seqs.length;
-    const upto = rest ? now.at(-1) : newest;
-    if (upto == null) return rest;
+    const upto = (rest ? now.at(-1) : newest) ?? null;
+    if (upto === null) return rest;
     this.#looked.set(session, upto);
     if (moved > 0) host.tx(() => writeCell(host, key, String(upto)), "commit");
     return rest;
@@ -145,13 +145,15 @@ export class MediaMover {
     }
     if (references.size === 0) return false;
     const body = JSON.stringify(mapMedia(message, (text) => references.get(text)?.text ?? text));
-    return host.tx(() => {
-      // It may have been changed or deleted while the bytes were stored: then the next pass looks at it again.
+    const moved = host.tx(() => {
+      // It may have been changed or deleted while the bytes were stored.
       if (readMessageAt(host, seq)?.body !== row.body) return false;
       updateMessage(host, seq, row.role, body);
       for (const { name } of references.values()) files.refer(name, seq);
       return true;
     }, "commit");
+    if (!moved) for (const { name } of references.values()) await files.drop(name);
+    return moved;
   }
 
   /** Deletes files whose time is over; the messages that they were taken out of say so. @returns how many. */

@@ -63,7 +63,7 @@ export function parseQuery(query: unknown, loose: boolean): SearchQuery {
 function withForms(term: Term): Term {
   const [key, ...others] = term.keys;
   if (key === undefined || others.length > 0) return term;
-  const letters = [...key];
+  const letters = Array.from(key);
   if (letters.length < MIN_FORM || !/^\p{L}+$/u.test(key)) return term;
   return { keys: [letters.slice(0, Math.ceil(letters.length * FORM_SHARE)).join("")], open: true };
 }

@@ -13,6 +13,9 @@ const MAX_DEPTH = 12;
 const DATA_URL = /data:[\w.+-]+\/[\w.+-]+[\w.+;=-]*,[A-Za-z0-9+/=_%-]*/g;
 const BASE64 = /[A-Za-z0-9+/=_-]{200,}/g;
 
+/** The tool by which a model searches. What it found is found where it was said, not a second time. */
+export const SESSION_SEARCH_TOOL = "session_search";
+
 /** What of a message can be found. */
 export interface SearchText {
   /** What was written. */
@@ -30,7 +33,7 @@ export function searchText(message: UIMessage): SearchText {
     else if (part.type === "file") done.add(part.filename);
     else if (part.type === "source-url") done.add(part.title);
     else if (part.type === "source-document") done.add(part.title, part.filename);
-    else if (isToolPart(part)) {
+    else if (isToolPart(part) && toolName(part) !== SESSION_SEARCH_TOOL) {
       done.add(toolName(part), bounded(part.input), bounded(part.output), bounded(part.errorText));
     }
   }

@@ -90,29 +90,17 @@ test("of equal matches the newer comes first", async () => {
 });
 
 test.each([
-  'red" OR "blue',
-  "red AND NOT blue",
-  "said: red",
-  "NEAR(red blue)",
-  "red* ^boat -blue",
-  "{said done}: red",
-  "red'); DROP TABLE perdure_message; --",
-  '"',
-  "red \\ \u0000 boat",
-])("nothing in a query is an operator: %s", async (query) => {
+  ['red" OR "blue', ["m3"]],
+  ["red AND NOT blue", ["m2"]],
+  ["said: red", []],
+  ["NEAR(red blue)", []],
+  ["red* ^boat -blue", []],
+  ["{said done}: red", []],
+  ["red'); DROP TABLE perdure_message; --", []],
+  ["red \\ \u0000 boat", ["m0"]],
+])("nothing in a query is an operator: %s", async (query, expected) => {
   const { search } = await withMessages("a red boat", "a blue car", "red and not blue", "red or blue");
-  const words = query.toLowerCase().match(/[a-z]+/g) ?? [];
-  if (words.length === 0) return expect(search.search(query)).rejects.toMatchObject({ code: "bad_input" });
-  const all = ["a red boat", "a blue car", "red and not blue", "red or blue"];
-  const last = words.at(-1) ?? "";
-  const expected = all.flatMap((text, n) => {
-    const had = text.split(" ");
-    const fits = words.every(
-      (word) => had.includes(word) || (word === last && had.some((one) => one.startsWith(word))),
-    );
-    return fits ? [`m${n}`] : [];
-  });
-  expect(new Set(ids(await search.search(query)))).toEqual(new Set(expected));
+  expect(ids(await search.search(query))).toEqual(expected);
   expect(ids(await search.search("boat"))).toEqual(["m0"]);
 });
 
@@ -197,6 +185,7 @@ test("role, time and limit narrow a search", async () => {
 test.each([
   ["", {}],
   ["  …  ", {}],
+  ['"', {}],
   ["x".repeat(1_001), {}],
   [7 as never, {}],
   ["x", { limit: 0 }],

@@ -197,7 +197,7 @@ export class SessionSearch {
   /** A view is one client's place in a session that has a name. */
   #shownAs(id: string): SessionRow | undefined {
     const row = readSession(this.#host, id);
-    return row?.viewOf == null ? row : readSession(this.#host, row.viewOf);
+    return row === undefined || row.viewOf === null ? row : readSession(this.#host, row.viewOf);
   }
 
   #session(id: string): SessionRow {

@@ -61,11 +61,7 @@ export function noSession(id: string): PerdureError {
 }
 
 /** A message that a session shows, or that was said in it. @throws PerdureError `not_found` */
-export function findMessage(
-  desk: Pick<SessionDesk, "store">,
-  session: SessionLine,
-  messageId: string,
-): MessageRow {
+export function findMessage(desk: Pick<SessionDesk, "store">, session: SessionLine, messageId: string): MessageRow {
   const row = desk.store.blank ? undefined : readMessage(desk.store, messageId);
   const owner = session.viewOf ?? session.id;
   const isIn =

@@ -3,8 +3,11 @@ import { Transcripts } from "./transcripts.ts";
 
 /** Something happened to a session, other than that somebody spoke in it. */
 export interface SessionChange {
-  /** `branch`: it ends with another message of its tree. `switched`: it is the current one now. */
-  readonly kind: "created" | "renamed" | "deleted" | "switched" | "branch" | "changed";
+  /**
+   * `branch`: it ends with another message of its tree. `switched`: it is the current one now. `context`: what the model
+   * reads of it, or how full its window is.
+   */
+  readonly kind: "created" | "renamed" | "deleted" | "switched" | "branch" | "changed" | "context";
   readonly session: string;
   /** `switched`: the one that was the current one before. */
   readonly from?: string;
@@ -24,12 +27,16 @@ export interface SessionDesk {
   told(change: SessionChange): void;
   /** Something failed that no caller waits for. Must not throw. */
   failed(error: unknown): void;
+  /** About how many tokens a text has; undefined: by its length alone. */
+  readonly countTokens?: (text: string) => number;
 }
 
 /** For sessions that belong to no agent: nothing answers, and nobody listens. */
 export function plainDesk(store: SessionStore): SessionDesk {
   const transcripts = new Transcripts(store, {});
   const commit = <T>(work: () => T): T => {
+    // Others may write to the same database.
+    transcripts.reload();
     try {
       return store.tx(work);
     } catch (thrown) {

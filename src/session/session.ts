@@ -12,6 +12,7 @@ import {
   placesUp,
   readMessage,
   readMessageAt,
+  standsAbove,
 } from "../store/message.ts";
 import type { SessionLine } from "../store/session.ts";
 import type { ContextOptions } from "./blocks/definition.ts";
@@ -219,18 +220,20 @@ export class Session {
   // Branches
 
   /**
-   * Goes on with another branch: from now on the session ends with the newest message under this one.
-   * @returns that message's id. @throws PerdureError `not_found`, `bad_state` while a turn of it is under way.
+   * Goes on with another branch: from now on the session ends with the newest message under this one. If it shows this
+   * message already, it stays as it is.
+   * @returns the id of its last message. @throws PerdureError `not_found`, `bad_state` while a turn of it is under way.
    */
   switchBranch(messageId: string): string {
     const desk = this.#desk;
-    const leaf = newestLeafUnder(desk.store, this.#find(messageId).seq, this.#owner);
-    if (leaf !== this.#row.leaf) {
+    const { seq } = this.#find(messageId);
+    const { leaf } = this.#row;
+    if (leaf === null || !standsAbove(desk.store, seq, leaf)) {
       refuseDuringTurns(desk.store, this.id);
-      desk.commit(() => desk.transcripts.of(this.id).cutTo(leaf));
+      desk.commit(() => desk.transcripts.of(this.id).cutTo(newestLeafUnder(desk.store, seq, this.#owner)));
       desk.told({ kind: "branch", session: this.id });
     }
-    return readMessageAt(desk.store, leaf)?.id ?? messageId;
+    return this.currentLeaf ?? messageId;
   }
 
   /** A session of its own that has all of this one, up to a message. It costs the same however long that is. */
@@ -303,6 +306,7 @@ export class Session {
     if (this.#isView) return this.#ofOwner.blocks;
     return (this.#blocks ??= new ContextBlocks(this.#desk.store, {
       session: this.id,
+      countTokens: this.#desk.countTokens,
       failed: (error) => this.#desk.failed(error),
     }));
   }
@@ -334,6 +338,12 @@ export class Session {
   async appendContextBlock(label: string, content: string): Promise<ContextBlock> {
     await this.#configured();
     return this.blocks.appendContextBlock(label, content);
+  }
+
+  /** Writes the text behind a key of a block that has keys. */
+  async setContextEntry(label: string, key: string, content: string, description?: string): Promise<void> {
+    await this.#configured();
+    return this.blocks.setContextEntry(label, key, content, description);
   }
 
   /** The text of the blocks as the model reads it. */

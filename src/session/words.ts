@@ -1,3 +1,5 @@
+import { firstChars } from "../message/cut-value.ts";
+
 /** Longer words are known by their beginning. */
 const MAX_WORD = 64;
 
@@ -54,6 +56,8 @@ function keyOf(raw: string): string {
   const small = raw.toLowerCase();
   if (ASCII.test(small)) return small.slice(0, MAX_WORD);
   const plain = small.normalize("NFKD").replace(ACCENTS, "").normalize("NFC");
-  // By characters: half of a pair is no text.
-  return [...plain.replace(SAME_LETTERS, (letter) => SAME[letter] ?? letter)].slice(0, MAX_WORD).join("");
+  return firstChars(
+    plain.replace(SAME_LETTERS, (letter) => SAME[letter] ?? letter),
+    MAX_WORD,
+  );
 }

@@ -131,11 +131,6 @@ export function deleteTraces(db: Sql, keys: ErasedKeys): ErasedRows {
   );
   const turnIds = JSON.stringify(turnRows.map(({ id }) => id));
   const turnSeqs = JSON.stringify(turnRows.map(({ seq }) => seq));
-  const [chunks] = db.sql<{ n: number }>(
-    `SELECT coalesce(sum(count), 0) AS n FROM perdure_stream WHERE turn ${inList}`,
-    turnSeqs,
-  );
-  db.sql(`DELETE FROM perdure_stream WHERE turn ${inList} OR turn NOT IN (SELECT seq FROM perdure_turn)`, turnSeqs);
   const submissions = db.sql(
     `DELETE FROM perdure_submission WHERE turn_id ${inList} OR EXISTS (
        SELECT 1 FROM json_each(messages) AS one WHERE json_extract(one.value, '$.id') ${inList}) RETURNING seq`,
@@ -160,11 +155,19 @@ export function deleteTraces(db: Sql, keys: ErasedKeys): ErasedRows {
      RETURNING run_id AS runId, class_name AS className`,
     ...[turnIds, calls, calls],
   );
-  db.sql(
+  const done = db.sql<{ turns: string }>(
     `DELETE FROM perdure_run WHERE message_id ${inList} OR EXISTS (
-       SELECT 1 FROM json_each(perdure_run.turns) AS t WHERE json_extract(t.value, '$[2]') ${inList})`,
+       SELECT 1 FROM json_each(perdure_run.turns) AS t WHERE json_extract(t.value, '$[2]') ${inList}) RETURNING turns`,
     ...[messageIds, turnIds],
   );
+  // The chunks of a run outlive the rows of its turns.
+  const ofRuns = done.flatMap(({ turns }) => (JSON.parse(turns) as [number][]).map(([seq]) => seq));
+  const streams = JSON.stringify([...turnRows.map(({ seq }) => seq), ...ofRuns]);
+  const [chunks] = db.sql<{ n: number }>(
+    `SELECT coalesce(sum(count), 0) AS n FROM perdure_stream WHERE turn ${inList}`,
+    streams,
+  );
+  db.sql(`DELETE FROM perdure_stream WHERE turn ${inList}`, streams);
   const usage = db.sql(`DELETE FROM perdure_usage WHERE session ${inList} RETURNING seq`, sessions);
   db.sql(`DELETE FROM perdure_usage_total WHERE scope = 'turn' AND key ${inList}`, turnIds);
   const turns = db.sql(`DELETE FROM perdure_turn WHERE session ${inList} RETURNING seq`, sessions);
@@ -184,7 +187,8 @@ export function isNamedBesideMessages(db: Sql, text: string): boolean {
   const has = (column: string) => `instr(coalesce(${column}, ''), ?) > 0`;
   const query = `SELECT 1 WHERE
     EXISTS (SELECT 1 FROM perdure_compaction WHERE ${has("summary")} OR ${has("carried")})
-    OR EXISTS (SELECT 1 FROM perdure_cell WHERE key NOT LIKE 'file:%' AND key NOT LIKE 'erase:%' AND ${has("value")})
+    OR EXISTS (SELECT 1 FROM perdure_cell WHERE ${has("value")}
+      AND key NOT LIKE 'file:%' AND key NOT LIKE 'erase:%' AND key NOT LIKE 'receipt:%')
     OR EXISTS (SELECT 1 FROM perdure_submission WHERE ${has("messages")} OR ${has("edited")})
     OR EXISTS (SELECT 1 FROM perdure_agent_run WHERE ${has("input")} OR ${has("output")})
     OR EXISTS (SELECT 1 FROM perdure_stream WHERE ${has("chunks")})

@@ -98,8 +98,8 @@ test("the way up, the branches behind, the newest leaf", async () => {
   expect(messagesUp(db, 999, 10)).toEqual([]);
   expect(idsOf(messagesBehind(db, seq("b")))).toBe("c x");
   expect(idsOf(messagesBehind(db, seq("x")))).toBe("y z");
-  expect(newestLeafUnder(db, seq("a"))).toBe(seq("z"));
-  expect(newestLeafUnder(db, seq("c"))).toBe(seq("d"));
+  expect(newestLeafUnder(db, seq("a"), "main")).toBe(seq("z"));
+  expect(newestLeafUnder(db, seq("c"), "main")).toBe(seq("d"));
   expect(standsAbove(db, seq("b"), seq("z"))).toBe(true);
   expect(standsAbove(db, seq("z"), seq("z"))).toBe(true);
   expect(standsAbove(db, seq("c"), seq("z"))).toBe(false);

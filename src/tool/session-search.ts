@@ -3,9 +3,6 @@ import { PerdureError } from "../error.ts";
 import type { MessageText, SearchHit, SessionSearch } from "../session/search.ts";
 import { durableTool } from "./define.ts";
 
-/** The name that models call it by. */
-export const SESSION_SEARCH_TOOL = "session_search";
-
 const DEFAULT_HITS = 8;
 
 /** What the model says: words to look for, or a message to read. */

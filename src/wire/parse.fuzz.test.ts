@@ -24,6 +24,9 @@ const seeds: object[] = [
   { type: "cf_agent_chat_messages", messages: chatBody.messages },
   { type: "cf_agent_chat_clear" },
   { type: "perdure_chat_older", before: 12 },
+  { type: "perdure_session", id: "q", op: "search", query: "word", session: "all", limit: 5 },
+  { type: "perdure_session", id: "q", op: "switchBranch", messageId: "m", own: false },
+  { type: "perdure_session", id: "q", op: "applyCompaction", summary: "s", messageId: "m", parts: 2 },
   { type: "cf_agent_chat_request_cancel", id: "Y" },
   { type: "cf_agent_stream_resume_request", probeId: "p" },
   { type: "cf_agent_stream_resume_ack", id: "Y" },
@@ -143,6 +146,9 @@ function check(frame: ParsedFrame): boolean {
   switch (frame.kind) {
     case "state":
       return frame.state !== undefined;
+    case "session":
+    case "session-refused":
+      return id(frame.id);
     case "chat-older":
       return Number.isSafeInteger(frame.before);
     case "rpc":
@@ -206,7 +212,7 @@ test("no frame, however broken, throws or changes a prototype", () => {
     Reflect.ownKeys(it),
   );
   expect(after).toEqual(before);
-  expect(kinds.size).toBe(13);
+  expect(kinds.size).toBe(15);
 });
 
 test("bytes of every kind are for the app", () => {

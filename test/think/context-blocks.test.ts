@@ -1,15 +1,13 @@
 // Context blocks as a model meets them: in its prompt, and through its tools.
-import type { AgentHost, Think } from "perdure";
-import { DEFAULT_SYSTEM_PROMPT } from "../../src/context/capabilities.ts";
-import { blocksOf } from "../../src/agent/think-blocks.ts";
-import { ContextBlocks } from "../../src/session/context-blocks.ts";
-import { loadableContext, staticContext } from "../../src/session/blocks/providers.ts";
+import type { AgentHost, Session, Think } from "perdure";
+import { loadableContext, staticContext } from "perdure";
 import { type Script, type ScriptedModel, scriptedModel } from "perdure/testing";
 import { expect, test } from "vitest";
-import { textIn } from "../chat/client.ts";
+import { DEFAULT_SYSTEM_PROMPT } from "../../src/context/capabilities.ts";
+import { textIn, user } from "../chat/client.ts";
 import { openThink, outputsSent, serverTool, systemOf, type ThinkBase } from "./harness.ts";
 
-type Declare = (blocks: ContextBlocks) => ContextBlocks;
+type Declare = (session: Session) => Session;
 
 /** An agent with blocks. `more` is what else its class has. */
 async function open(
@@ -18,29 +16,19 @@ async function open(
   more: (Base: ThinkBase) => new (host: AgentHost) => Think = (Base) => Base,
 ) {
   const model = scriptedModel(script);
-  const kit = await openThink((Base) => {
-    class Remembering extends more(Base) {
-      readonly #port: AgentHost;
-      readonly #blocks = new Map<string, ContextBlocks>();
-      constructor(host: AgentHost) {
-        super(host);
-        this.#port = host;
-      }
-      override getModel() {
-        return model;
-      }
-      override [blocksOf](session: string): ContextBlocks {
-        const known = this.#blocks.get(session);
-        if (known !== undefined) return known;
-        const failed = (error: unknown) => void this.onError(error);
-        const blocks = declare(new ContextBlocks(this.#port, { session, failed }));
-        this.#blocks.set(session, blocks);
-        return blocks;
-      }
-    }
-    return Remembering;
-  });
-  return Object.assign(kit, { model, blocks: async (session = "main") => (await kit.agent())[blocksOf](session) });
+  const kit = await openThink(
+    (Base) =>
+      class extends more(Base) {
+        override getModel() {
+          return model;
+        }
+        override configureSession(session: Session) {
+          return declare(session);
+        }
+      },
+  );
+  const session = async (id = "main") => (await kit.agent()).sessions.of(id);
+  return Object.assign(kit, { model, session });
 }
 
 const call = (toolName: string, input: unknown, toolCallId?: string) => ({ toolName, input, toolCallId });
@@ -63,8 +51,8 @@ function expectSamePrefix(model: ScriptedModel): void {
 }
 
 test("what the model writes, the next turn reads", async () => {
-  const kit = await open(remembering, (blocks) =>
-    blocks.withContext("memory", { description: "Learned facts", maxTokens: 100 }),
+  const kit = await open(remembering, (session) =>
+    session.withContext("memory", { description: "Learned facts", maxTokens: 100 }),
   );
   await kit.ask("I like tea.");
   expect(outputsSent(kit.model, 1)["c-11"]).toEqual({
@@ -87,8 +75,8 @@ test("what the model writes, the next turn reads", async () => {
 
 test("a frozen prompt keeps its bytes over writes and restarts, until it is refreshed", async () => {
   let reads = 0;
-  const kit = await open(remembering, (blocks) =>
-    blocks
+  const kit = await open(remembering, (session) =>
+    session
       .withContext("memory", { maxTokens: 100 })
       .withContext("today", { provider: { get: () => `read ${++reads}` } })
       .withCachedPrompt(),
@@ -102,9 +90,9 @@ test("a frozen prompt keeps its bytes over writes and restarts, until it is refr
   expectSamePrefix(kit.model);
   expect(systemOf(kit.model, 0)).toContain("read 1");
   expect(systemOf(kit.model, 0)).toContain("as they were earlier");
-  expect((await kit.blocks())?.getContextBlock("memory")?.content).toBe(facts.join("\n"));
+  expect((await kit.session()).getContextBlock("memory")?.content).toBe(facts.join("\n"));
 
-  await (await kit.blocks())?.refreshSystemPrompt();
+  await (await kit.session()).refreshSystemPrompt();
   await kit.ask("And now?");
   const system = systemOf(kit.model, kit.model.calls.length - 1);
   expect(system).toContain(facts.join("\n"));
@@ -114,7 +102,7 @@ test("a frozen prompt keeps its bytes over writes and restarts, until it is refr
 });
 
 test("when a conversation is cleared the prompt is made anew, and what was remembered stays", async () => {
-  const kit = await open(remembering, (blocks) => blocks.withContext("memory").withCachedPrompt());
+  const kit = await open(remembering, (session) => session.withContext("memory").withCachedPrompt());
   await kit.ask("I like tea.");
   const client = await kit.connect();
   client.clear();
@@ -128,25 +116,63 @@ test("when a conversation is cleared the prompt is made anew, and what was remem
 test("blocks come and go at run time", async () => {
   const kit = await open(
     () => "Ok.",
-    (blocks) => blocks.withContext("memory").withCachedPrompt(),
+    (session) => session.withContext("memory").withCachedPrompt(),
   );
   const system = async () => {
     await kit.ask("Hello.");
     return systemOf(kit.model, kit.model.calls.length - 1);
   };
   const before = await system();
-  const blocks = await kit.blocks();
-  await blocks?.addContext("notes", { description: "User notes", initial: "Call Bob." });
+  const session = await kit.session();
+  await session.addContext("notes", { description: "User notes", initial: "Call Bob." });
   expect(await system()).toBe(before);
-  await blocks?.refreshSystemPrompt();
+  await session.refreshSystemPrompt();
   const during = await system();
   expect(during).toContain("Call Bob.");
   await kit.restart();
   expect(await system()).toBe(during);
-  (await kit.blocks())?.removeContext("notes");
+  (await kit.session()).removeContext("notes");
   expect(await system()).toBe(during);
-  await (await kit.blocks())?.refreshSystemPrompt();
+  await (await kit.session()).refreshSystemPrompt();
   expect(await system()).toBe(before);
+});
+
+test("a shared block is the same in all sessions; others are each session's own", async () => {
+  const kit = await open(
+    ({ userText, step }) =>
+      step > 0 || !userText.startsWith("I ")
+        ? "Ok."
+        : {
+            toolCalls: ["memory", "team"].map((label) =>
+              call("set_context", { label, content: userText, action: "append" }),
+            ),
+          },
+    (session) => session.withContext("memory").withContext("team", { shared: true }),
+  );
+  const agent = await kit.agent();
+  const { id } = agent.createSession("Second");
+  const [first, second] = [agent.sessions.of("main"), agent.sessions.of(id)];
+  await agent.runTurn({ input: user("u1", "I like tea.") });
+  await agent.runTurn({ input: user("u2", "I sail."), session: id });
+  expect(first.getContextBlock("memory")?.content).toBe("I like tea.");
+  expect(second.getContextBlock("memory")?.content).toBe("I sail.");
+  for (const session of [first, second]) expect(session.getContextBlock("team")?.content).toBe("I like tea.\nI sail.");
+  await agent.runTurn({ input: user("u3", "So?"), session: id });
+  const system = systemOf(kit.model, 4);
+  expect(system).toContain('<block name="memory" kind="writable">\nI sail.\n</block>');
+  expect(system).toContain('<block name="team" kind="writable">\nI like tea.\nI sail.\n</block>');
+
+  const fork = agent.forkSession(id);
+  await agent.runTurn({ input: user("u4", "I bake."), session: fork.id });
+  expect(agent.sessions.of(fork.id).getContextBlock("memory")?.content).toBe("I sail.\nI bake.");
+  expect(second.getContextBlock("memory")?.content).toBe("I sail.");
+  agent.deleteSession(id);
+  expect(first.getContextBlock("team")?.content).toContain("I bake.");
+  expect(await kit.rows("SELECT key FROM perdure_cell WHERE key LIKE 'block:%' ORDER BY key")).toEqual(
+    [{ key: `block:${fork.id}:memory` }, { key: "block:main:memory" }, { key: "block:team" }].sort((a, b) =>
+      a.key < b.key ? -1 : 1,
+    ),
+  );
 });
 
 test("a provider that fails costs no turn: the model reads what there was last, and of its own write that it failed", async () => {
@@ -159,8 +185,8 @@ test("a provider that fails costs no turn: the model reads what there was last, 
       userText === "Write." && step === 0
         ? { toolCalls: [call("set_context", { label: "shelf", content: "A car." }, "c1")] }
         : "Ok.",
-    (blocks) =>
-      blocks.withContext("shelf", {
+    (session) =>
+      session.withContext("shelf", {
         provider: {
           get: () => {
             lock();
@@ -195,7 +221,7 @@ test("what the model gets wrong it can put right in the same turn", async () => 
         },
         { toolCalls: [remember("Short.", {}, "c2")] },
       ][step] ?? "Done.",
-    (blocks) => blocks.withContext("memory", { maxTokens: 10 }),
+    (session) => session.withContext("memory", { maxTokens: 10 }),
   );
   await kit.ask("Remember a lot.");
   const first = outputsSent(kit.model, 1);
@@ -204,7 +230,7 @@ test("what the model gets wrong it can put right in the same turn", async () => 
     type: "error-text",
     value: 'There is no block "memo". Blocks that can be written: memory.',
   });
-  expect((await kit.blocks())?.getContextBlock("memory")?.content).toBe("Short.");
+  expect((await kit.session()).getContextBlock("memory")?.content).toBe("Short.");
   expect(textIn(await kit.last())).toBe("Done.");
 });
 
@@ -226,9 +252,9 @@ test("who the agent is comes first, and is not said twice", async () => {
     await kit.ask("Hello.");
     return systemOf(kit.model);
   };
-  expect(await systems((blocks) => blocks)).toBe(DEFAULT_SYSTEM_PROMPT);
-  expect(await systems((blocks) => blocks.withContext("soul", soul))).toMatch(/^These context blocks[^]*Nemo/);
-  const own = await systems((blocks) => blocks.withContext("soul", soul), "You obey the house rules.");
+  expect(await systems((session) => session)).toBe(DEFAULT_SYSTEM_PROMPT);
+  expect(await systems((session) => session.withContext("soul", soul))).toMatch(/^These context blocks[^]*Nemo/);
+  const own = await systems((session) => session.withContext("soul", soul), "You obey the house rules.");
   expect(own).toMatch(/^You obey the house rules\.\n\nThese context blocks[^]*Nemo/);
   expect(own).not.toContain(DEFAULT_SYSTEM_PROMPT);
 });
@@ -237,7 +263,7 @@ test("what the class says takes effect at once, also before a frozen text", asyn
   const rules = { text: "Be brief." };
   const kit = await open(
     () => "Ok.",
-    (blocks) => blocks.withContext("memory").withCachedPrompt(),
+    (session) => session.withContext("memory").withCachedPrompt(),
     (Base) =>
       class extends Base {
         override getSystemPrompt() {
@@ -255,7 +281,7 @@ test("a client cannot put a tool of its own in the place of a context tool; the 
   const own: Record<string, ReturnType<typeof serverTool>> = {};
   const kit = await open(
     ({ step }) => (step === 0 ? { toolCalls: [remember("Tea.", {}, "c1")] } : "Ok."),
-    (blocks) => blocks.withContext("memory"),
+    (session) => session.withContext("memory"),
     (Base) =>
       class extends Base {
         override getTools() {
@@ -268,7 +294,7 @@ test("a client cannot put a tool of its own in the place of a context tool; the 
     clientTools: [{ name: "set_context", description: "Theirs" }],
   });
   await client.done("r1");
-  expect((await kit.blocks())?.getContextBlock("memory")?.content).toBe("Tea.");
+  expect((await kit.session()).getContextBlock("memory")?.content).toBe("Tea.");
   own.set_context = serverTool(() => "not today");
   await kit.ask("Again.");
   expect(outputsSent(kit.model, 3).c1).toEqual({ type: "text", value: "not today" });
@@ -280,8 +306,8 @@ test("texts are loaded when they are needed", async () => {
         { toolCalls: [call("load_context", { label: "skills", key: "tea" }, "c0")] },
         { toolCalls: [call("unload_context", { label: "skills", key: "tea" }, "c1")] },
       ][step] ?? "Done.",
-    (blocks) =>
-      blocks.withContext("skills", {
+    (session) =>
+      session.withContext("skills", {
         provider: loadableContext({ tea: { description: "How to make tea", content: "Boil water." } }),
       }),
   );

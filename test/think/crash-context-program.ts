@@ -3,13 +3,11 @@
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { join } from "node:path";
-import type { AgentHost } from "perdure";
+import type { Session } from "perdure";
 import type { Fact } from "perdure/testing";
-import { blocksOf } from "../../src/agent/think-blocks.ts";
 import { Think } from "../../src/agent/think.ts";
 import { subscribe } from "../../src/host/node/channels.ts";
 import { createHost } from "../../src/host/node/create-host.ts";
-import { ContextBlocks } from "../../src/session/context-blocks.ts";
 import { crashPoint, onCommand, programDir, report } from "../../src/testing/crash/child.ts";
 import { scriptedModel } from "../../src/testing/scripted-model.ts";
 
@@ -40,20 +38,15 @@ const model = scriptedModel(({ userText, step, prompt }) => {
 });
 
 class Keeper extends Think {
-  readonly #blocks: ContextBlocks;
-
-  constructor(port: AgentHost) {
-    super(port);
-    this.#blocks = new ContextBlocks(port, { session: "main" })
-      .withContext("memory", { maxTokens: 1000 })
-      .withContext("team", { shared: true })
-      // Another text in every life.
-      .withContext("life", { provider: { get: () => `${process.pid}` } })
-      .withCachedPrompt();
-  }
-
-  override [blocksOf](): ContextBlocks {
-    return this.#blocks;
+  override configureSession(session: Session) {
+    return (
+      session
+        .withContext("memory", { maxTokens: 1000 })
+        .withContext("team", { shared: true })
+        // Another text in every life.
+        .withContext("life", { provider: { get: () => `${process.pid}` } })
+        .withCachedPrompt()
+    );
   }
 
   override getModel() {
@@ -75,9 +68,9 @@ class Keeper extends Think {
     await this.waitUntilStable();
     return {
       type: "look",
-      memory: this.#blocks.getContextBlock("memory")?.content ?? "",
-      team: this.#blocks.getContextBlock("team")?.content ?? "",
-      prompt: await this.#blocks.systemPrompt(),
+      memory: this.session.getContextBlock("memory")?.content ?? "",
+      team: this.session.getContextBlock("team")?.content ?? "",
+      prompt: await this.session.systemPrompt(),
       systems: existsSync(systemsFile)
         ? readFileSync(systemsFile, "utf8")
             .trimEnd()

@@ -107,7 +107,6 @@ test.each(["0".repeat(64), "..%2f..%2fhost.db", "../get-messages", "A".repeat(64
     const kit = await open();
     await kit.ask("Hello");
     const answer = await fetch(`${kit.url}/files/${name}`);
-    if (name === "../get-messages") return expect(await answer.text()).toContain("Hello");
     expect(answer.status).toBe(404);
   },
 );

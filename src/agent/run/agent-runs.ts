@@ -254,7 +254,7 @@ export class AgentRuns implements Feature, Work {
         preview: writeJson(options.inputPreview ?? input ?? null, "The preview of the run"),
         display: display === undefined ? null : writeJson(display, "The display of the run"),
         displayOrder: displayOrder ?? null,
-        detached: detached === undefined ? null : JSON.stringify(detached),
+        detached: detached === undefined ? null : JSON.stringify({ ...detached, session: this.#hooks.session() }),
       });
       if (tooMany) endAgentRun(this.#host, runId, failed(`maxConcurrentAgentTools (${limit}) exceeded`, this.#host));
       else this.#own.children.admit({ className, name: runId });

@@ -1,5 +1,6 @@
 import type { UIMessage } from "../../message/types.ts";
 import { runOfTurnId } from "../../store/run.ts";
+import { MAIN_SESSION, readSessionLine } from "../../store/session.ts";
 import { isOpen, readTurn } from "../../store/turn.ts";
 import type { Chat } from "../../turn/chat.ts";
 import { persist } from "../../turn/save.ts";
@@ -20,6 +21,9 @@ export function chatTurnKeeper(agent: Wording, chat: () => Chat, above: ChildRun
     const turn = readTurn(chat().host, turnId);
     return turn !== undefined && isOpen(turn) && turn.cancelled === 0 ? turn : undefined;
   };
+  const isGone = (session: string | undefined) =>
+    session !== undefined && session !== MAIN_SESSION && readSessionLine(chat().host, session) === undefined;
+  const within = (session: string | undefined) => (session === undefined ? {} : { session });
   return {
     isStalled(turnId) {
       const { running } = chat();
@@ -29,15 +33,18 @@ export function chatTurnKeeper(agent: Wording, chat: () => Chat, above: ChildRun
       const turn = find(turnId);
       return turn !== undefined && above.wanted(turn);
     },
+    sessionOf: (turnId) => (turnId === undefined ? undefined : readTurn(chat().host, turnId)?.session) ?? chat().session,
     runOf: (turnId) => runOfTurnId(chat().host, turnId)?.runId,
     conversation: {
       formatCompletion: (run, result) => agent.formatDetachedCompletion(run, result),
       formatMilestone: (run, milestone) => agent.formatDetachedMilestone(run, milestone),
-      narrate(key, text) {
-        if (chat().transcript.role(key) === undefined) persist(chat(), [said(key, "assistant", text)]);
+      narrate(key, text, session) {
+        if (isGone(session) || chat().transcript.role(key) !== undefined) return;
+        persist(chat(), [said(key, "assistant", text)], within(session));
       },
-      react(key, text, metadata) {
-        submitMessages(chat(), [{ ...said(key, "user", text), metadata }], { idempotencyKey: key });
+      react(key, text, metadata, session) {
+        if (isGone(session)) return;
+        submitMessages(chat(), [{ ...said(key, "user", text), metadata }], { idempotencyKey: key, ...within(session) });
       },
     },
   };

@@ -2,7 +2,7 @@ import { PerdureError } from "../../error.ts";
 import { type AgentRunRow, readAgentRun, tellAgentRun } from "../../store/agent-run.ts";
 import type { AgentParts } from "../parts.ts";
 import type { RunHooks } from "./run-hooks.ts";
-import { detachedOf, toInfo } from "./run-views.ts";
+import { type Detached, detachedOf, toInfo } from "./run-views.ts";
 import type { AgentToolLifecycleResult, AgentToolMilestone, DetachedAgentToolConfig } from "./types.ts";
 
 type Config = DetachedAgentToolConfig<Record<string, unknown>>;
@@ -100,7 +100,7 @@ export class DetachedRuns {
 
   #tell(runId: string, milestone: AgentToolMilestone): void {
     const run = readAgentRun(this.#own.host, runId);
-    const wish = run && detachedOf(run)?.onMilestones;
+    const { onMilestones: wish, session } = (run && detachedOf(run)) ?? {};
     const conversation = this.#hooks.conversation();
     if (run === undefined || wish === undefined || conversation === undefined) return;
     const { names, mode = "narrate" } = "names" in wish ? wish : { names: wish };
@@ -109,22 +109,20 @@ export class DetachedRuns {
     const key = `agent-tool:${runId}:milestone:${milestone.name}`;
     const text = conversation.formatMilestone(toInfo(run), milestone);
     // The key makes it one message even if the note below is lost.
-    if (text !== "" && mode === "narrate") conversation.narrate(key, text);
-    else if (text !== "") conversation.react(key, text, { agentToolRunId: runId });
+    if (text !== "" && mode === "narrate") conversation.narrate(key, text, session);
+    else if (text !== "") conversation.react(key, text, { agentToolRunId: runId }, session);
     tellAgentRun(this.#own.host, runId, JSON.stringify([...told, milestone.name]));
   }
 
-  #notify(run: AgentRunRow, { notify = false }: Config, result: AgentToolLifecycleResult): void {
+  #notify(run: AgentRunRow, { notify = false, session }: Detached, result: AgentToolLifecycleResult): void {
     const conversation = this.#hooks.conversation();
     if (notify === false || conversation === undefined) return;
     const info = toInfo(run);
     const text = conversation.formatCompletion(info, result);
     if (text === "") return;
     const source = info.notifySource;
-    conversation.react(`agent-tool:${run.runId}:${result.status}`, text, {
-      agentToolRunId: run.runId,
-      ...(source !== undefined && { source }),
-    });
+    const metadata = { agentToolRunId: run.runId, ...(source !== undefined && { source }) };
+    conversation.react(`agent-tool:${run.runId}:${result.status}`, text, metadata, session);
   }
 
   /** Who only watches holds nothing up. */

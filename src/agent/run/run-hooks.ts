@@ -18,6 +18,8 @@ export interface RunHooks {
   method(name: string): ((...args: unknown[]) => unknown) | undefined;
   /** The turn that the calling code runs in. */
   turn(): string | undefined;
+  /** The session of that turn, or the one that work outside of turns is for. */
+  session(): string | undefined;
   /** Whether what a turn waits for was let go only because the turn stalled: it is carried on, and comes back. */
   turnStalled(turnId: string): boolean;
   /** Whether a turn is under way and not stopped, and wanted by the agents above, if any. */
@@ -32,12 +34,15 @@ export interface RunHooks {
   failed(error: unknown): void;
 }
 
-/** Where the ends and milestones of detached runs are told. Each `key` is told once, however often it is asked. */
+/**
+ * Where the ends and milestones of detached runs are told: in the session that asked for them; if it is gone, nowhere.
+ * Each `key` is told once, however often it is asked.
+ */
 export interface RunConversation {
   formatCompletion(run: AgentToolRunInfo, result: AgentToolLifecycleResult): string;
   formatMilestone(run: AgentToolRunInfo, milestone: AgentToolMilestone): string;
   /** Adds an answer that no model wrote. */
-  narrate(key: string, text: string): void;
+  narrate(key: string, text: string, session: string | undefined): void;
   /** Has the model answer a message. */
-  react(key: string, text: string, metadata: Record<string, unknown>): void;
+  react(key: string, text: string, metadata: Record<string, unknown>, session: string | undefined): void;
 }

@@ -56,11 +56,14 @@ export function toDetached(run: AgentRunRow): DetachedRunAgentToolResult {
   return { runId, agentType: className, status, ...(error !== null && { error }) };
 }
 
+/** How the end of a run is delivered, and to which session. */
+export interface Detached extends DetachedAgentToolConfig<Record<string, unknown>> {
+  readonly session?: string;
+}
+
 /** How the end of a run is delivered, if nobody waits for it. */
-export function detachedOf(run: ListedAgentRun): DetachedAgentToolConfig<Record<string, unknown>> | undefined {
-  return run.detached === null
-    ? undefined
-    : (JSON.parse(run.detached) as DetachedAgentToolConfig<Record<string, unknown>>);
+export function detachedOf(run: ListedAgentRun): Detached | undefined {
+  return run.detached === null ? undefined : (JSON.parse(run.detached) as Detached);
 }
 
 function notifySource(config: DetachedAgentToolConfig<Record<string, unknown>> | undefined): string | undefined {

@@ -20,6 +20,8 @@ export interface TurnKeeper {
   readonly conversation: RunConversation;
   /** The run of the agent above that a turn was taken for, if it was. */
   runOf(turnId: string): string | undefined;
+  /** The session of a turn; without one, that of the turn that runs, or of all who name none. */
+  sessionOf(turnId: string | undefined): string | undefined;
   /** Where model calls are booked, also those that children make for the agent. */
   readonly ledger?: Ledger | undefined;
 }
@@ -44,6 +46,10 @@ export function runHooksOf(agent: Agent): RunHooks {
     turn: () => {
       const current = getCurrentAgent();
       return current.agent === agent ? current.turn : undefined;
+    },
+    session: () => {
+      const current = getCurrentAgent();
+      return agent[turnKeeper]?.sessionOf(current.agent === agent ? current.turn : undefined);
     },
     // Without turns nobody can have stopped one.
     turnStalled: (turnId) => agent[turnKeeper]?.isStalled(turnId) ?? false,

@@ -1,6 +1,7 @@
 import type { Sql } from "../../port.ts";
 import { type CellRow, deleteCell, listCells, readCell, writeCell } from "../../store/cell.ts";
 import { cellOf } from "./keys.ts";
+import { settleUnloads } from "./loaded.ts";
 
 /**
  * Gives a session that was forked the blocks of the one that it came from: what they hold, what was added and taken
@@ -22,6 +23,15 @@ export function copyContext(db: Sql, from: string, to: string): void {
 export function beginContextAnew(db: Sql, session: string): void {
   deleteCell(db, cellOf.prompt(session));
   deleteCell(db, cellOf.loaded(session));
+}
+
+/**
+ * The conversation of a session was compacted, in the caller's transaction: the request changes anyway, so what was
+ * unloaded goes now, and the next prompt is made from what the blocks hold.
+ */
+export function contextCompacted(db: Sql, session: string): void {
+  settleUnloads(db, session);
+  deleteCell(db, cellOf.prompt(session));
 }
 
 /** Deletes what the blocks of a session hold, in the caller's transaction. Shared blocks stay. */

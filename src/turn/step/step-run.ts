@@ -72,7 +72,7 @@ export class StepRun {
 
   /** The conversation before this turn as it is now. Calls that the turn goes on with may get their results yet. */
   async assemble(): Promise<ModelMessage[]> {
-    return this.turn.messages ?? this.plan.assemble(this.window.base, this.turn.tools);
+    return this.turn.messages ?? this.plan.assemble(this.window.base(), this.turn.tools);
   }
 
   /** What this turn has said and done, as the model reads it. In the form in which it is stored: it is sent again. */

@@ -43,9 +43,9 @@ export class StepWindow {
     this.#run = run;
   }
 
-  /** The conversation before this turn, as the model reads it. */
-  get base(): readonly UIMessage[] {
-    return this.#read().base;
+  /** The conversation before this turn, as the model reads it now: calls in it may have got their results. */
+  base(): readonly UIMessage[] {
+    return this.#fresh().base;
   }
 
   /** What this turn has added, without what a compaction covers. */

@@ -1,5 +1,5 @@
-import "./confirm.css";
-import { type ReactNode, useEffect, useId, useRef, useState } from "react";
+import type { ReactNode } from "react";
+import { Dialog } from "./dialog.tsx";
 
 interface Props {
   readonly title: string;
@@ -10,50 +10,26 @@ interface Props {
   readonly onClose: () => void;
 }
 
-/** Asks before something that cannot be undone. Modal for as long as it is there; gives the focus back. */
+/** Asks before something that cannot be undone. */
 export function Confirm({ title, text, action, onConfirm, onClose }: Props): ReactNode {
-  const dialog = useRef<HTMLDialogElement>(null);
-  const id = useId();
-  const [before] = useState(() => document.activeElement);
-  useEffect(() => {
-    if (dialog.current?.open === false) dialog.current.showModal();
-    return () => {
-      if (before instanceof HTMLElement && before.isConnected) before.focus();
-    };
-  }, [before]);
   return (
-    <dialog
-      ref={dialog}
-      className="confirm"
-      aria-labelledby={`${id}title`}
-      aria-describedby={`${id}text`}
-      data-testid="confirm"
-      onCancel={(event) => {
-        event.preventDefault();
-        onClose();
-      }}
-      onClick={(event) => event.target === dialog.current && onClose()}
-    >
-      <div className="confirm-body">
-        <h2 id={`${id}title`}>{title}</h2>
-        <p id={`${id}text`}>{text}</p>
-        <div className="confirm-actions">
-          <button type="button" className="button" onClick={onClose} data-testid="confirm-cancel">
-            Cancel
-          </button>
-          <button
-            type="button"
-            className="button button-danger"
-            data-testid="confirm-action"
-            onClick={() => {
-              onConfirm();
-              onClose();
-            }}
-          >
-            {action}
-          </button>
-        </div>
+    <Dialog title={title} text={text} testId="confirm" onClose={onClose}>
+      <div className="dialog-actions">
+        <button type="button" className="button" onClick={onClose} data-testid="confirm-cancel">
+          Cancel
+        </button>
+        <button
+          type="button"
+          className="button button-danger"
+          data-testid="confirm-action"
+          onClick={() => {
+            onConfirm();
+            onClose();
+          }}
+        >
+          {action}
+        </button>
       </div>
-    </dialog>
+    </Dialog>
   );
 }

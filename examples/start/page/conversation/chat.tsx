@@ -1,14 +1,18 @@
 import "./dock.css";
 import { type AgentClient, useAgentChat } from "perdure/react";
-import { type ReactNode, useCallback, useMemo } from "react";
+import { type ReactNode, useCallback, useMemo, useState } from "react";
 import { Composer } from "../composer/composer.tsx";
+import { ContextMeter } from "../context/context-meter.tsx";
+import { SummariesContext } from "../context/summary-line.tsx";
 import { IconButton } from "../control/icon-button.tsx";
 import { type FilePart, filesOf } from "../message/parts.ts";
+import { MarksContext } from "../message/marks.ts";
 import type { MessageHandlers } from "../message/message.tsx";
 import { Speaker } from "../message/speaker.ts";
 import { goTo, pathOf, type Step } from "../route/route.ts";
 import { UnboundRuns } from "../run/run-calls.tsx";
 import { RunsProvider } from "../run/runs.tsx";
+import { SearchDialog } from "../search/search-dialog.tsx";
 import { Announcer } from "./announcer.tsx";
 import { EmptyState } from "./empty-state.tsx";
 import { Hints } from "./hints.tsx";
@@ -18,11 +22,15 @@ import { MessageList } from "./message-list.tsx";
 import { ModelNote } from "./model-note.tsx";
 import { Older } from "./older.tsx";
 import { answerHere } from "./page-tools.ts";
+import { tabStorage } from "./tab-storage.ts";
 import { type BarProps, Topbar } from "./topbar.tsx";
 import { useEscape } from "./use-escape.ts";
 import { useIsLoaded } from "./use-is-loaded.ts";
+import { useMarks } from "./use-marks.ts";
 import { useOffline } from "../control/use-offline.ts";
+import { useReveal } from "./use-reveal.ts";
 import { useScroll } from "./use-scroll.ts";
+import { useSearchKey } from "./use-search-key.ts";
 import { viewOf } from "./view.ts";
 
 interface Props {
@@ -35,11 +43,17 @@ interface Props {
 /** The chat of one conversation. */
 export function Chat({ id, chain, agent, bar }: Props): ReactNode {
   // The messages come with the connection, so nothing has to be loaded first and one can write while it is away.
-  const chat = useAgentChat({ agent, getInitialMessages: null, onToolCall: answerHere });
+  const chat = useAgentChat({ agent, getInitialMessages: null, onToolCall: answerHere, rememberBranch: tabStorage });
   const { messages, sendMessage, regenerate, stop, addToolApprovalResponse } = chat;
   const view = viewOf(chat);
   const first = messages[0]?.id;
-  const { outer, inner, isAway, toEnd } = useScroll();
+  const { outer, inner, isAway, toEnd, toMessage } = useScroll();
+  const { found, isLooking, reveal } = useReveal(chat, toMessage);
+  const { marks, summaries, problem, clearProblem } = useMarks(chat, view.isBusy, reveal);
+  const [isSearching, setIsSearching] = useState(false);
+  const openSearch = useCallback(() => setIsSearching(true), []);
+  const onSearch = messages.length > 0 ? openSearch : undefined;
+  useSearchKey(onSearch);
   const isOffline = useOffline(agent.readyState === 1);
   const isLoaded = useIsLoaded(id, chat.isLoaded || messages.length > 0);
   useEscape(view.isBusy ? stop : undefined);
@@ -62,7 +76,7 @@ export function Chat({ id, chain, agent, bar }: Props): ReactNode {
   return (
     <Speaker value={isHelper ? bar.title : "Assistant"}>
       <RunsProvider agent={agent} canStop={!isHelper} onOpen={openHelper}>
-        <Topbar {...bar} onClear={messages.length > 0 ? chat.clearHistory : undefined} />
+        <Topbar {...bar} onClear={messages.length > 0 ? chat.clearHistory : undefined} onSearch={onSearch} />
         <div ref={outer} className="scroll" tabIndex={0} role="region" aria-label="Conversation">
           <KeepPlace box={outer} first={first} />
           <div ref={inner} className="column">
@@ -71,7 +85,11 @@ export function Chat({ id, chain, agent, bar }: Props): ReactNode {
             )}
             {!isLoaded && <Loading />}
             {isLoaded && messages.length === 0 && !isHelper && <EmptyState onSend={send} />}
-            <MessageList messages={messages} view={view} handlers={handlers} />
+            <MarksContext value={marks}>
+              <SummariesContext value={summaries}>
+                <MessageList messages={messages} view={view} handlers={handlers} found={found} />
+              </SummariesContext>
+            </MarksContext>
             <UnboundRuns />
             <Hints chat={chat} view={view} isOffline={isOffline} onRetry={handlers.regenerate} />
           </div>
@@ -87,6 +105,19 @@ export function Chat({ id, chain, agent, bar }: Props): ReactNode {
             />
           )}
           <div className="dock-column">
+            {isLooking && (
+              <p className="looking" role="status" data-testid="looking">
+                Going to the message…
+              </p>
+            )}
+            {problem !== undefined && (
+              <p className="offline" role="alert" data-testid="problem">
+                {problem}{" "}
+                <button type="button" className="text-button" onClick={clearProblem}>
+                  Dismiss
+                </button>
+              </p>
+            )}
             {isOffline && (
               <p className="offline" role="status" data-testid="offline">
                 Offline. What you send goes out when the connection is back.
@@ -99,9 +130,20 @@ export function Chat({ id, chain, agent, bar }: Props): ReactNode {
               onSend={send}
               onStop={() => void stop()}
             />
-            <ModelNote />
+            <div className="note-row">
+              <ModelNote />
+              <ContextMeter chat={chat} busy={view.isBusy} />
+            </div>
           </div>
         </div>
+        {isSearching && (
+          <SearchDialog
+            search={chat.search}
+            speaker={isHelper ? bar.title : "Assistant"}
+            onOpen={reveal}
+            onClose={() => setIsSearching(false)}
+          />
+        )}
         <Announcer messages={messages} isBusy={view.isBusy} />
       </RunsProvider>
     </Speaker>

@@ -1,7 +1,7 @@
 import { type ReactNode, useEffect, useRef } from "react";
 
-/** Begin to load when the top is so near. */
-const AHEAD = "600px 0px 0px";
+/** Begin to load when the top is so near: the messages are there and drawn before it is reached. */
+const AHEAD = "2500px 0px 0px";
 
 interface Props {
   readonly isLoading: boolean;

@@ -16,10 +16,12 @@ export interface BarProps {
 interface Props extends BarProps {
   /** Undefined when there is nothing to clear. */
   readonly onClear: (() => void) | undefined;
+  /** Undefined when there is nothing to search. */
+  readonly onSearch?: (() => void) | undefined;
 }
 
 /** What this conversation is called and what concerns all of it. */
-export function Topbar({ title, onMenu, back, onClear }: Props): ReactNode {
+export function Topbar({ title, onMenu, back, onClear, onSearch }: Props): ReactNode {
   const [asking, setAsking] = useState(false);
   return (
     <header className="topbar">
@@ -40,6 +42,15 @@ export function Topbar({ title, onMenu, back, onClear }: Props): ReactNode {
         <h1 title={title}>{title}</h1>
         {back !== undefined && <p>{`Helper in “${back.to}”`}</p>}
       </div>
+      <IconButton
+        icon="search"
+        label="Search in this conversation"
+        disabled={onSearch === undefined}
+        onClick={onSearch}
+        aria-haspopup="dialog"
+        aria-keyshortcuts="Control+K Meta+K"
+        data-testid="search"
+      />
       {back === undefined && (
         <IconButton
           icon="erase"

@@ -14,6 +14,8 @@ export interface Scroll {
   /** The reader has left the end. */
   readonly isAway: boolean;
   readonly toEnd: () => void;
+  /** Brings a message into sight, and keeps it there until the reader moves: what is drawn above it may grow. */
+  readonly toMessage: (id: string, focus: string | undefined) => void;
 }
 
 /** Keeps the end of a conversation in sight while it grows, unless the reader went up. */
@@ -24,14 +26,29 @@ export function useScroll(): Scroll {
   /** The reader has done something that may scroll since the end was last gone to. */
   const isHandled = useRef(false);
   const [isAway, setIsAway] = useState(false);
+  const held = useRef<string>(undefined);
 
   const toEnd = useCallback(() => {
     follows.current = true;
     isHandled.current = false;
+    held.current = undefined;
     setIsAway(false);
     // Without messages there is a page to read from its top.
     const box = outer.current;
     if (box !== null && box.querySelector("[data-id]") !== null) box.scrollTop = box.scrollHeight;
+  }, []);
+
+  const toMessage = useCallback((id: string, focus: string | undefined) => {
+    const message = messageIn(outer.current, id);
+    if (message === null) return;
+    // Who comes by the buttons of a message has it before the eyes already.
+    if (focus === undefined) {
+      follows.current = false;
+      held.current = id;
+      message.scrollIntoView({ block: "center" });
+    } else if (!follows.current) message.scrollIntoView({ block: "nearest" });
+    const inside = focus === undefined ? null : message.querySelector<HTMLElement>(focus);
+    (inside ?? message).focus({ preventScroll: true });
   }, []);
 
   useLayoutEffect(() => {
@@ -51,6 +68,7 @@ export function useScroll(): Scroll {
     };
     const onHand = (event: Event) => {
       isHandled.current = true;
+      held.current = undefined;
       // Before the movement, or what grows meanwhile pulls the reader back.
       if (event instanceof WheelEvent && event.deltaY < 0) follows.current = false;
     };
@@ -58,7 +76,8 @@ export function useScroll(): Scroll {
       // A message that is being changed stays where it is.
       const isEditing =
         document.activeElement instanceof HTMLTextAreaElement && content.contains(document.activeElement);
-      if (follows.current && !isEditing) toEnd();
+      if (held.current !== undefined) messageIn(box, held.current)?.scrollIntoView({ block: "center" });
+      else if (follows.current && !isEditing) toEnd();
       else onScroll();
     });
     sizes.observe(box);
@@ -73,5 +92,9 @@ export function useScroll(): Scroll {
     };
   }, [toEnd]);
 
-  return { outer, inner, isAway, toEnd };
+  return { outer, inner, isAway, toEnd, toMessage };
+}
+
+function messageIn(box: Element | null, id: string): HTMLElement | null {
+  return box?.querySelector<HTMLElement>(`[data-id="${CSS.escape(id)}"]`) ?? null;
 }

@@ -49,7 +49,7 @@ export function EditForm({ text, onSave, onCancel }: Props): ReactNode {
         onKeyDown={onKeyDown}
       />
       <div className="edit-actions">
-        <span>What came after it is answered anew.</span>
+        <span>Sent as another version. This one stays, with what came after it.</span>
         <button type="button" className="button" onClick={onCancel}>
           Cancel
         </button>

@@ -6,6 +6,7 @@ import { Markdown } from "./markdown.tsx";
 import { MessageActions } from "./message-actions.tsx";
 import { MessagePart } from "./message-part.tsx";
 import { type ChatMessage, filesOf, groupsOf, isOfAgent, textOf } from "./parts.ts";
+import { MarksContext } from "./marks.ts";
 import { Speaker } from "./speaker.ts";
 import { ToolCall } from "../run/run-calls.tsx";
 
@@ -22,15 +23,19 @@ interface Props {
   readonly live: boolean;
   readonly isFirst: boolean;
   readonly isLast: boolean;
+  /** It was looked for. */
+  readonly isFound: boolean;
   /** Something is under way: nothing can be asked anew. */
   readonly busy: boolean;
   readonly handlers: MessageHandlers;
 }
 
 /** One message and what belongs to it. */
-export const Message = memo(function Message({ message, live, isFirst, isLast, busy, handlers }: Props): ReactNode {
+export const Message = memo(function Message(props: Props): ReactNode {
+  const { message, live, isFirst, isLast, isFound, busy, handlers } = props;
   const [editing, setEditing] = useState(false);
   const speaker = use(Speaker);
+  const { pins } = use(MarksContext);
   const { id, role } = message;
   const isUser = role === "user";
   const isAgent = isOfAgent(message);
@@ -43,6 +48,11 @@ export const Message = memo(function Message({ message, live, isFirst, isLast, b
       data-id={id}
       data-live={live || undefined}
       data-agent={isAgent || undefined}
+      data-first={isFirst || undefined}
+      data-last={isLast || undefined}
+      data-found={isFound || undefined}
+      data-pinned={pins.has(id) || undefined}
+      tabIndex={isFound ? -1 : undefined}
     >
       <h2 className={isAgent ? "message-from" : "visually-hidden"}>
         {isAgent ? (isFirst ? "The task" : "From a helper") : isUser ? "You said" : `${speaker} said`}
@@ -74,6 +84,7 @@ export const Message = memo(function Message({ message, live, isFirst, isLast, b
       )}
       {!live && !editing && (
         <MessageActions
+          id={id}
           text={text}
           onEdit={isUser && !isAgent && !busy ? () => setEditing(true) : undefined}
           onRegenerate={!isUser && isLast && !busy ? handlers.regenerate : undefined}

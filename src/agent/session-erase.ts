@@ -1,0 +1,59 @@
+import { PerdureError } from "../error.ts";
+import { erase, type EraseReceipt, finishErase } from "../session/erase.ts";
+import { type EraseScope, sessionsIn } from "../session/erase-plan.ts";
+import type { MediaMover } from "../session/media.ts";
+import type { SessionManager } from "../session/session-manager.ts";
+import { openTurns, readTurn } from "../store/turn.ts";
+import type { ChatRoom } from "./chat-feature.ts";
+import { getCurrentAgent } from "./context.ts";
+
+/** What erasing takes from the agent around it. */
+export interface EraseSurroundings {
+  readonly room: ChatRoom;
+  readonly sessions: SessionManager;
+  readonly media: MediaMover;
+}
+
+/**
+ * Erases a session or a subject's data: its turns are stopped first, and clients see it go.
+ * @throws PerdureError `bad_state` inside of a turn of such a session: it would wait for itself.
+ */
+export async function eraseData(around: EraseSurroundings, scope: EraseScope): Promise<EraseReceipt> {
+  const { chat } = around.room;
+  const { host } = chat;
+  const { turn } = getCurrentAgent();
+  const session = turn === undefined ? undefined : readTurn(host, turn)?.session;
+  const deps = {
+    host,
+    async stop(sessions: readonly string[]) {
+      if (session !== undefined && sessions.includes(session))
+        throw new PerdureError("bad_state", "A session cannot be erased inside of its own turn. Do it after the turn.");
+      const open = openTurns(host).filter((one) => sessions.includes(one.session));
+      for (const { id } of open) chat.cancel(id);
+      for (const { id } of open) await chat.settled(id);
+      await around.media.idle();
+    },
+    erased(sessions: readonly string[]) {
+      for (const one of sessions) {
+        around.sessions.delete(one);
+        chat.transcripts.forget(one);
+      }
+      chat.transcripts.reload();
+      for (const one of sessions) {
+        chat.output.cleared(one, undefined);
+        around.room.live.sessions({ kind: "deleted", session: one });
+      }
+    },
+  };
+  // So that what is wrong with the scope is said before anything stops.
+  if ("session" in scope && typeof scope.session === "string" && scope.session !== "") sessionsIn(host, scope);
+  return host.keepAwake(erase(deps, scope));
+}
+
+/** Does the rest of what a crash cut off, in the background. Never throws. */
+export function finishErasing(room: () => ChatRoom): void {
+  const { host, hooks } = room().chat;
+  void host.keepAwake(finishErase(host)).catch((thrown: unknown) => {
+    if (!PerdureError.is(thrown, "agent_gone")) hooks.failed(thrown);
+  });
+}
