@@ -12,6 +12,7 @@ export interface Place {
 export const folderOrder: readonly Place[] = [
   { name: "error.ts" },
   { name: "id.ts" },
+  { name: "defer.ts" },
   { name: "event.ts" },
   { name: "port.ts" },
   { name: "stub.ts" },

@@ -185,6 +185,7 @@ export { buildAgentPath, type AgentPathOptions } from "./wire/agent-path.ts";
 export type { AgentPath, AgentStep } from "./port.ts";
 
 // Errors, events, and what a host must provide
+export { defer } from "./defer.ts";
 export { PerdureError, type PerdureErrorCode } from "./error.ts";
 export type { AgentEvent, AgentEvents, AgentEventType } from "./event.ts";
 export type { Clock } from "./id.ts";

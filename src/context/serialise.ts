@@ -18,6 +18,9 @@ const MAX_WORD = 1_000;
 
 /** Marks of the text around messages. What is said in them must not look like these. */
 const MARKS = /<(?=\/?(?:message|conversation|prior-summary|focus|agent)\b)/gi;
+/** The same for the lines around calls: an output must not pass for what somebody said, or for another call. */
+const CALL_MARKS = /^\[(?=call of |end of call\b)/gm;
+const END_OF_CALL = "[end of call]";
 
 /**
  * A message as text for a model that summarises: who said it, its id, what was called with which input and what came of
@@ -41,7 +44,7 @@ export function callsTools(message: UIMessage): boolean {
 
 /** Text that cannot be taken for a mark of what stands around it. */
 export function harmless(text: string): string {
-  return text.replace(MARKS, "&lt;");
+  return text.replace(MARKS, "&lt;").replace(CALL_MARKS, "&#91;");
 }
 
 function serialisePart(part: Part, limits: SerialiseLimits): string[] {
@@ -90,6 +93,7 @@ function serialiseTool(part: ToolPart, { values }: SerialiseLimits): string[] {
     default:
       lines.push("no result yet");
   }
+  lines.push(END_OF_CALL);
   return lines;
 }
 

@@ -59,9 +59,15 @@ export class Transcript implements StoredMessages {
     this.session = session;
     this.#options = options;
     this.#limit = new PathLimit(host, {
+      session,
+      owner: () => this.#ownerOf(),
       places: () => this.places(),
       remove: (id) => this.remove(id),
       removed: (id) => options.removed?.(id),
+      cut: () => {
+        this.#window = undefined;
+        this.#options.changed?.();
+      },
     });
   }
 

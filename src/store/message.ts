@@ -185,6 +185,11 @@ export function setParent(db: Sql, seq: number, parent: number | null): void {
   db.sql("UPDATE perdure_message SET parent = ? WHERE seq = ?", parent, seq);
 }
 
+/** Whose a message is: it is deleted with that session. */
+export function setOwner(db: Sql, seq: number, session: string): void {
+  db.sql("UPDATE perdure_message SET session = ? WHERE seq = ?", session, seq);
+}
+
 export function setPinned(db: Sql, seq: number, pinned: boolean): void {
   db.sql("UPDATE perdure_message SET pinned = ? WHERE seq = ?", pinned ? 1 : 0, seq);
 }

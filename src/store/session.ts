@@ -106,6 +106,15 @@ export function viewsOf(db: Sql, id: string): SessionRow[] {
   return select(db, "WHERE view_of = ? ORDER BY updated_at DESC, id", id);
 }
 
+/** Where other sessions end, and whose their messages are; none if no session can have anything of another. */
+export function otherLeaves(db: Sql, id: string): { owner: string; leaf: number }[] {
+  return db.sql<{ owner: string; leaf: number }>(
+    `SELECT coalesce(view_of, id) AS owner, leaf FROM perdure_session WHERE id <> ? AND leaf IS NOT NULL
+     AND EXISTS (SELECT 1 FROM perdure_session WHERE parent IS NOT NULL OR view_of IS NOT NULL) ORDER BY id`,
+    id,
+  );
+}
+
 /** The id of the session that those are in who name none. */
 export function currentSession(db: Sql): string {
   return db.sql<{ id: string }>("SELECT id FROM perdure_session WHERE current = 1")[0]?.id ?? MAIN_SESSION;

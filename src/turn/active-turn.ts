@@ -1,3 +1,4 @@
+import { defer } from "../defer.ts";
 import { takeChunk } from "../message/admit.ts";
 import { builderFrom, type MessageBuilder, newBuilder, toMessage } from "../message/builder.ts";
 import { applyChunk, isBoundary } from "../message/fold.ts";
@@ -109,6 +110,15 @@ export class ActiveTurn {
   carryOn(repair: RepairOptions): void {
     this.close(repair);
     if (this.builder.started) this.#filter = continuationFilter(this.builder);
+  }
+
+  /** Something takes its time without a chunk: until the scope is left, the turn does not stall. */
+  working(): Disposable {
+    this.busy++;
+    return defer(() => {
+      this.busy--;
+      this.lastChunkAt = this.#host.clock.now();
+    });
   }
 
   /** Closes what a cut stream left open; an open text stays. */

@@ -25,7 +25,7 @@ export type Summarises = (given: Assignment, call: ScriptedCall) => ScriptedRepl
 
 const BLOCKS = /<(prior-summary|conversation|agent|focus)>\n([\s\S]*?)\n<\/\1>/g;
 const MESSAGE = /<message id="([^"]*)" role="(\w+)">\n([\s\S]*?)\n<\/message>/g;
-const CALL = /\[call of ([^,\]]+), id ([^\]]+)\]\ninput: ([\s\S]*?)(?=\n\[call of |$)/g;
+const CALL = /^\[call of ([^,\]]+), id [^\]]+\]\ninput: ([\s\S]*?)\n\[end of call\]$/gm;
 const RESULT = /\n(output|error): ([\s\S]*)$/;
 
 /** Whether a call asks for a summary. */
@@ -51,20 +51,13 @@ export function readAssignment(call: Pick<ScriptedCall, "prompt" | "userText">):
 }
 
 function readSayings(from: "user" | "assistant", text: string): Saying[] {
-  const first = text.search(/\[call of /);
   const sayings: Saying[] = [];
-  for (const [, tool = "", , rest = ""] of text.matchAll(CALL)) {
+  for (const [, tool = "", rest = ""] of text.matchAll(CALL)) {
     const [, kind, said = ""] = RESULT.exec(rest) ?? [];
     sayings.push({ from: { tool, in: "input" }, text: rest.replace(RESULT, "") });
     if (kind === "output" || kind === "error") sayings.push({ from: { tool, in: kind }, text: said });
   }
-  // What is said after a call follows its result, and is not told apart from it.
-  return [{ from, text: first === -1 ? text : text.slice(0, first) }, ...sayings, ...spokenBehind(from, text, first)];
-}
-
-/** The answer of a step stands behind the calls of the steps before it. */
-function spokenBehind(from: "user" | "assistant", text: string, first: number): Saying[] {
-  return first === -1 ? [] : [{ from, text: text.slice(text.lastIndexOf("\n") + 1) }];
+  return [...sayings, { from, text: text.replace(CALL, "") }];
 }
 
 /** One line of a summary for each fact. */

@@ -18,7 +18,7 @@ test("a client sees how full the window is, has it summarised, and takes that ba
   const kit = await openSmall();
   const { chat } = await openClient(kit.url);
   await fill(kit, 2);
-  const state = await eventually(() => chat.getSnapshot().contextState, "a state");
+  const state = await eventually(() => chat.getSnapshot().contextState ?? undefined, "a state");
   expect(state).toMatchObject({ window: 100_000, model: expect.stringContaining("scripted") as string });
   expect(state.tokens).toBeGreaterThan(0);
   expect(state.usable).toBeLessThanOrEqual(ROOM);
@@ -93,6 +93,8 @@ test("a chat that names a session is there from its first word on", async () => 
   expect(chat.getSnapshot().session?.id).toBe(id);
   expect(await kit.stored()).toHaveLength(2);
   expect((await kit.agent()).getHistory(null, { session: id })).toHaveLength(2);
-  const gone = new AgentChat(new AgentClient({ agent: "Talk", name: "one", host, session: "nope" }));
-  await eventually(() => gone.getSnapshot(), "a snapshot");
+  const nowhere = new AgentClient({ agent: "Talk", name: "one", host, session: "nope" });
+  onTestFinished(() => nowhere.close());
+  const error = await eventually(() => nowhere.connectionError ?? undefined, "an error");
+  expect(error).toMatchObject({ code: 4404, reason: "unknown session" });
 });

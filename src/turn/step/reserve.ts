@@ -57,11 +57,11 @@ export async function reserveCall(run: StepRun, planned: PlannedCall): Promise<R
 }
 
 async function askAbove(
-  { plan, active, desk, signal }: StepRun,
+  { plan, active, signal }: StepRun,
   payers: Payers,
   { id, step, attempt, model, modelIndex, estimate }: NewCall,
 ): Promise<ReservedAbove | OverBudgetAbove | undefined> {
-  active.busy++;
+  using _ = active.working();
   try {
     const price = plan.ledger.priceOf(model);
     return await payers.reserve({ id, step, attempt, model, modelIndex, estimate, price }, signal);
@@ -71,9 +71,6 @@ async function askAbove(
     // The turn goes on at the next start. It must not end before this life does.
     await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
     return undefined;
-  } finally {
-    active.busy--;
-    active.lastChunkAt = desk.host.clock.now();
   }
 }
 

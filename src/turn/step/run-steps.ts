@@ -117,8 +117,8 @@ class StepLoop {
       const move = nextStep(facts);
       if (move.kind === "run") {
         const messages = this.#sent ?? (await run.assemble());
-        run.active.busy++;
-        await runCalls(run, messages).finally(() => run.active.busy--);
+        using _ = run.active.working();
+        await runCalls(run, messages);
         continue;
       }
       if (this.#open) await this.#finishStep();
@@ -358,11 +358,10 @@ class StepLoop {
     // A clock that was set back must not make it longer than any policy asks for.
     const wait = Math.min(at - desk.host.clock.now(), MAX_WAIT_MS);
     if (wait <= 0) return;
-    active.busy++;
+    using _ = active.working();
     await new Promise<void>((resolve) => {
       const cancel = desk.host.clock.after(wait, resolve);
       signal.addEventListener("abort", () => (cancel(), resolve()), { once: true });
     });
-    active.busy--;
   }
 }

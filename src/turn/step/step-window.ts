@@ -220,14 +220,8 @@ export class StepWindow {
 
   /** It takes its time, and the turn does not stall meanwhile. */
   async #busy<T>(work: () => Promise<T>): Promise<T> {
-    const { active, desk } = this.#run;
-    active.busy++;
-    try {
-      return await work();
-    } finally {
-      active.busy--;
-      active.lastChunkAt = desk.host.clock.now();
-    }
+    using _ = this.#run.active.working();
+    return await work();
   }
 
   #fresh(): TurnContextView {
