@@ -111,6 +111,15 @@ export {
 export type { EraseReceipt } from "./session/erase.ts";
 export type { ErasedScope, EraseScope } from "./session/erase-plan.ts";
 export type { MediaRetention } from "./session/media.ts";
+export { type AppendOptions, type HistoryOptions, Session } from "./session/session.ts";
+export { type ConfigureSession, SessionManager } from "./session/session-manager.ts";
+export type { ForkOptions, NewSessionOptions } from "./session/session-changes.ts";
+export type { SessionInfo } from "./session/session-info.ts";
+export type { CompactFunction, OwnSummary, SessionSettings, TokenCounter } from "./session/session-settings.ts";
+export type { OwnStore, SessionStore } from "./session/session-store.ts";
+export type { SessionAgent } from "./agent/session-agent.ts";
+export type { InSession } from "./agent/chat-agent.ts";
+export type { TitleOptions } from "./agent/title-keeper.ts";
 export type { SessionOp } from "./wire/session-frames.ts";
 
 // Agents together

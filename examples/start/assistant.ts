@@ -1,4 +1,4 @@
-import { type AgentStep, callable, PerdureError, Think, type TurnConfig } from "perdure";
+import { type AgentStep, callable, defaultModelLimits, PerdureError, Think, type TurnConfig } from "perdure";
 import type { InferUITools } from "ai";
 import type { AgentStub } from "perdure/node";
 import { type AssistantApi, type AssistantTools, UNTITLED } from "./contract.ts";
@@ -6,7 +6,7 @@ import { Conversations } from "./conversations.ts";
 import { toModelInput } from "./model-input.ts";
 import { chooseModel } from "./model/choose.ts";
 import { explainFailure } from "./model/failure.ts";
-import { GuideError, guidePace } from "./model/guide.ts";
+import { GUIDE_LIMITS, GuideError, guidePace } from "./model/guide.ts";
 import { helperTools } from "./helpers.ts";
 import { assistantTools } from "./tools.ts";
 
@@ -25,6 +25,7 @@ export class Assistant extends Think implements AssistantApi {
     callable(this, "stopRun");
   }
   override maxSteps = 8;
+  override modelLimits = { ...defaultModelLimits, ...GUIDE_LIMITS };
 
   override getModel() {
     return chooseModel(process.env).model;

@@ -115,5 +115,7 @@ export const SUGGESTIONS = [
   { label: "Show formatted text", text: "Show me some markdown" },
   { label: "Think aloud", text: "Show me reasoning" },
   { label: "Stream a long answer", text: "Give me a long answer" },
+  { label: "Fill the model's window", text: "Show me compaction" },
+  { label: "Have more than one answer", text: "Show me versions" },
   { label: "Fail on purpose", text: "Show me an error" },
 ] as const;

@@ -1,19 +1,15 @@
 import type { UIMessage } from "ai";
 
-/** The newest messages that a model is given; a conversation may be longer than a model can read. */
-const MAX_MESSAGES = 100;
-
 type Part = UIMessage["parts"][number];
 type FilePart = Extract<Part, { type: "file" }>;
 
 /**
- * What of a conversation goes to the model: the newest messages, beginning with one of the user. Attachments must have
- * come with the message: an address would be fetched by this server, wherever it points.
+ * What of a conversation goes to the model: all that it is to read, beginning with a message of the user. Attachments
+ * must have come with the message: an address would be fetched by this server, wherever it points.
  */
 export function toModelInput(messages: readonly UIMessage[], options: { readonly readsText: boolean }): UIMessage[] {
-  const newest = messages.slice(-MAX_MESSAGES);
-  const first = newest.findIndex(({ role }) => role === "user");
-  return newest
+  const first = messages.findIndex(({ role }) => role === "user");
+  return messages
     .slice(Math.max(0, first))
     .filter(hasContent)
     .map((message) => ({

@@ -1,7 +1,9 @@
 import { pendingInteractions } from "../message/tool-answer.ts";
 import type { ToolPart, UIMessage } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
+import { filesOf } from "../session/files.ts";
 import { MediaMover, type MediaRetention } from "../session/media.ts";
+import { MediaRestore } from "../session/media-restore.ts";
 import { readTurn, type TurnRow } from "../store/turn.ts";
 import type { Chat } from "../turn/chat.ts";
 import type {
@@ -63,6 +65,7 @@ export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<
   readonly #feature: ChatFeature;
   #childRuns: ChildRuns | undefined;
   #media: MediaMover | undefined;
+  readonly #restore = new MediaRestore(() => filesOf(this[parts].host));
 
   constructor(host: AgentHost) {
     super(host);
@@ -73,6 +76,7 @@ export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<
     );
     this[parts].features.push(this.#feature);
     if (host.path.length > 1) this[parts].features.push({ started: () => this[childRuns].started() });
+    this[parts].features.push({ started: () => this.#expireMedia() });
   }
 
   /** @internal */
@@ -122,6 +126,14 @@ export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<
   /** @internal */
   [turnEnded](turn: TurnRow): void {
     if (this.mediaRetention !== false) this[mediaMover].after(turn.session);
+  }
+
+  /** Files whose time was over while the agent was away. */
+  #expireMedia(): void {
+    const { mediaRetention } = this;
+    const { host } = this[parts];
+    if (mediaRetention === false || mediaRetention.days === undefined || host.blank) return;
+    this[mediaMover].after(this.#chat.transcripts.current);
   }
 
   get #chat(): Chat {
@@ -188,6 +200,14 @@ export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<
   /** The conversation so far. A copy: change it with {@link ChatAgent.persistMessages}. */
   get messages(): UIMessage[] {
     return this.#chat.messages;
+  }
+
+  /**
+   * Messages with all that {@link ChatAgent.mediaRetention} took out of them, for code that gives them to a model itself.
+   * A file that is gone becomes a text that says so.
+   */
+  async withMedia(messages: readonly UIMessage[]): Promise<UIMessage[]> {
+    return [...(await this.#restore.of(messages))];
   }
 
   // Hooks

@@ -13,6 +13,7 @@ import { Chat } from "../turn/chat.ts";
 import type { ChatHooks } from "../turn/chat-types.ts";
 import { persist } from "../turn/save.ts";
 import { lastSegment } from "../wire/address.ts";
+import { closeCode, refusalCode, UNKNOWN_SESSION } from "../wire/close-code.ts";
 import { sessionIn, wantsPages } from "../wire/history.ts";
 import type { ParsedFrame } from "../wire/parse.ts";
 import type { ContextState } from "../wire/session-frames.ts";
@@ -25,6 +26,7 @@ import type { AgentParts } from "./parts.ts";
 import { answerSessionFrame, movesClient, type SessionServant } from "./session-frames.ts";
 
 const NOTHING_SAID_YET = `{"type":"cf_agent_chat_messages","connect":true,"messages":[]}`;
+const FORBIDDEN = 403;
 const NOT_STORED = "The message could not be stored. Please try again.";
 
 /** A chat and those who listen to it. */
@@ -75,12 +77,25 @@ export class ChatFeature implements Feature {
     const socket = socketOf(connection);
     if (!this.#own.host.blank || sessionIn(socket.uri) !== undefined) {
       const { resume, news } = this.room;
-      if (!news.admit(socket)) return;
       resume.connecting(socket);
       news.greet(socket);
     }
     // It may have been deleted since the client was here.
     else if (wantsPages(socket.uri)) socket.send(NOTHING_SAID_YET);
+  }
+
+  admit(connection: Connection): boolean | Promise<boolean> {
+    const session = sessionIn(connection.uri);
+    if (session === undefined) return true;
+    const socket = socketOf(connection);
+    const enter = (allowed: boolean): boolean => {
+      if (allowed && this.room.news.knows(session)) return true;
+      if (allowed) socket.close(closeCode.unknownSession, UNKNOWN_SESSION);
+      else socket.close(refusalCode(FORBIDDEN), "not allowed");
+      return false;
+    };
+    const allowed = this.#servant()?.allow(connection, { op: "attach", session }) ?? true;
+    return typeof allowed === "boolean" ? enter(allowed) : allowed.then(enter);
   }
 
   closed(connection: Connection): void {

@@ -11,6 +11,8 @@ export interface Feature {
   readonly work?: Work;
   /** After `onStart`, before anything else is handled. What it throws fails the start. */
   started?(): void | Promise<void>;
+  /** Whether a client may connect. If not, it has closed the connection, and nobody else hears of it. */
+  admit?(connection: Connection): boolean | Promise<boolean>;
   /** Sends what a new connection must see first; it gets no broadcasts before this returns. */
   connecting?(connection: Connection): void;
   /** Takes a frame that the base agent does not handle. @returns false to leave it to `onMessage`. */

@@ -20,6 +20,8 @@ const MCP_FRAME = encodeFrame({
 export class Hosting implements HostedAgent {
   readonly #agent: Agent;
   readonly #own: AgentParts<unknown>;
+  /** Those that were turned away while they connected: the agent never hears of them. */
+  readonly #refused = new WeakSet<Socket>();
 
   constructor(agent: Agent) {
     this.#agent = agent;
@@ -49,11 +51,13 @@ export class Hosting implements HostedAgent {
   }
 
   async message(socket: Socket, data: string | Uint8Array): Promise<void> {
+    if (this.#refused.has(socket)) return;
     const connection = this.#own.connections.of(socket);
     await this.#contained(() => this.#receive(connection, data), connection);
   }
 
   async close(socket: Socket, code: number, reason: string, wasClean: boolean): Promise<void> {
+    if (this.#refused.has(socket)) return;
     const connection = this.#own.connections.of(socket);
     this.#own.host.emit("connection:closed", { connectionId: connection.id, code, reason });
     for (const feature of this.#own.features) feature.closed?.(connection);
@@ -102,6 +106,12 @@ export class Hosting implements HostedAgent {
     const context = { request };
     connection.isReadonly = agent.shouldConnectionBeReadonly(connection, context);
     connection.isQuiet = !agent.shouldSendProtocolMessages(connection, context);
+    for (const feature of this.#own.features) {
+      const admitted = feature.admit?.(connection) ?? true;
+      if (admitted === true || (await admitted)) continue;
+      this.#refused.add(socket);
+      return;
+    }
     const tags = await agent.getConnectionTags(connection, context);
     this.#greet(connection);
     socket.join([...tags]);

@@ -49,7 +49,8 @@ type FrameworkMethod =
   | `allowSessionOp`
   | `search`
   | `erase`
-  | `eraseReceipts`;
+  | `eraseReceipts`
+  | `withMedia`;
 
 type Method = (...args: never[]) => unknown;
 

@@ -1,3 +1,4 @@
+import { shortenedTexts } from "../message/media-ref.ts";
 import { INTERRUPTED_TEXT } from "../message/repair.ts";
 import { isToolPart, type Part, type ToolPart, toolName, type UIMessage } from "../message/types.ts";
 import { unitsOfFile } from "./media-units.ts";
@@ -61,7 +62,18 @@ export function unitsOfUIPart(part: Part): number {
 
 function unitsOfToolPart(part: ToolPart): number {
   const name = toolName(part);
-  return unitsOfCall(name, part.input ?? part.rawInput) + unitsOfResult(name, outputOf(part));
+  return (
+    unitsOfCall(name, part.input ?? part.rawInput) + unitsOfResult(name, outputOf(part)) + unitsElsewhere(part.output)
+  );
+}
+
+/** What was taken out of an output is sent with it all the same. It weighs as its beginning does. */
+function unitsElsewhere(output: unknown): number {
+  if (output === undefined) return 0;
+  return shortenedTexts(output).reduce(
+    (sum, { text, missing }) => sum + (unitsOfText(text) / text.length) * missing,
+    0,
+  );
 }
 
 /** What the model reads as the result. A call that has none gets one. */

@@ -1,7 +1,8 @@
 import { toolParts } from "../message/types.ts";
 import type { Socket } from "../port.ts";
 import type { Instead } from "../session/message-pages.ts";
-import { siblingsOf } from "../store/message.ts";
+import { readMessageAt, siblingsOf, standsAbove } from "../store/message.ts";
+import { readSessionLine } from "../store/session.ts";
 import type { ActiveTurn } from "../turn/active-turn.ts";
 import type { Chat } from "../turn/chat.ts";
 import type { BranchPlaces } from "../wire/frames.ts";
@@ -50,12 +51,21 @@ export class ConversationFrames {
   }
 }
 
-/** What was said before, for a client that asked. */
+/** What was said before, for a client that asked. Nothing, if that is about another session. */
 export function olderFrame(chat: Chat, session: string, before: number): string {
+  if (!reaches(chat, session, before)) return `{"type":"perdure_chat_older","before":${before},"messages":[]}`;
   const page = chat.transcripts.of(session).page(PAGE_MESSAGES, before, shownInstead(chat, session));
   const next = page.before === undefined ? "" : `,"next":${page.before}`;
   const branches = branchField(chat, page.seqs);
   return `{"type":"perdure_chat_older","before":${before},${branches}"messages":${page.json}${next}}`;
+}
+
+/** Whether a session shows a message, or it was said there. */
+function reaches({ host, transcripts }: Chat, session: string, seq: number): boolean {
+  const said = host.blank ? undefined : readMessageAt(host, seq)?.session;
+  if (said === undefined || said === session || said === readSessionLine(host, session)?.viewOf) return true;
+  const { leaf } = transcripts.of(session);
+  return leaf !== null && standsAbove(host, seq, leaf);
 }
 
 /** Which of these messages have others in their place. */

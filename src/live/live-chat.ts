@@ -134,7 +134,10 @@ export class LiveChat implements ChatOutput {
       // Who asked has the answer from the stream, and may be sending the next message already. Others may have
       // missed some of it, and so has who asked if its own resume was overtaken by the end.
       const hasAll =
-        turn.continuation === 0 && origin !== undefined && !this.#audience.isWithheld(origin) && !branched(turn, origin);
+        turn.continuation === 0 &&
+        origin !== undefined &&
+        !this.#audience.isWithheld(origin) &&
+        !branched(turn, origin);
       this.#giveRest(turn);
       this.#encoder = undefined;
       if (end.status !== "skipped" && !this.#chat().transcripts.of(turn.session).isEmpty)

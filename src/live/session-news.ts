@@ -4,7 +4,7 @@ import { MAIN_SESSION, readSessionLine } from "../store/session.ts";
 import type { Chat } from "../turn/chat.ts";
 import { encodeFrame } from "../wire/encode.ts";
 import { closeCode, UNKNOWN_SESSION } from "../wire/close-code.ts";
-import { sessionIn, wantsPages } from "../wire/history.ts";
+import { wantsPages } from "../wire/history.ts";
 import type { ContextState } from "../wire/session-frames.ts";
 import type { Audience } from "./audience.ts";
 import type { Resume } from "./resume.ts";
@@ -33,12 +33,7 @@ export class SessionNews {
   #current: string;
 
   /** @param context what the agent knows of the model's window. Must be quick, and must not throw. */
-  constructor(
-    chat: Chat,
-    audience: Audience,
-    resume: () => Resume,
-    context: (session: string) => ContextState | null,
-  ) {
+  constructor(chat: Chat, audience: Audience, resume: () => Resume, context: (session: string) => ContextState | null) {
     this.#chat = chat;
     this.#audience = audience;
     this.#resume = resume;
@@ -50,14 +45,6 @@ export class SessionNews {
   knows(session: string): boolean {
     const { host } = this.#chat;
     return session === MAIN_SESSION || (!host.blank && readSessionLine(host, session) !== undefined);
-  }
-
-  /** Turns a client away that names a session which is not there. @returns whether it may stay. */
-  admit(socket: Socket): boolean {
-    const named = sessionIn(socket.uri);
-    if (named === undefined || this.knows(this.#audience.sessionOf(socket))) return true;
-    this.#close(socket);
-    return false;
   }
 
   /** A client has come to its session. */
@@ -149,11 +136,7 @@ export class SessionNews {
   #sendAway(): void {
     for (const socket of this.#audience.all()) {
       const { session } = this.#audience.of(socket);
-      if (session !== undefined && !this.knows(session)) this.#close(socket);
+      if (session !== undefined && !this.knows(session)) socket.close(closeCode.unknownSession, UNKNOWN_SESSION);
     }
-  }
-
-  #close(socket: Socket): void {
-    socket.close(closeCode.unknownSession, UNKNOWN_SESSION);
   }
 }

@@ -51,7 +51,7 @@ function compactionsOn(host: AgentHost, marked: readonly MarkedMessage[]) {
   const near = doneAt(host, [...place.keys()]).sort((a, b) => heightOf(b) - heightOf(a) || a.seq - b.seq);
   const covering = near.findLast(({ kind }) => kind !== "prune");
   const rows = near.slice(-TOLD_COMPACTIONS);
-  for (let [row] = rows; row !== undefined && row.prior !== null && rows.length < TOLD_COMPACTIONS; ) {
+  for (let [row] = rows; row !== undefined && row.prior !== null && rows.length < TOLD_COMPACTIONS;) {
     row = readCompactionAt(host, row.prior);
     if (row?.status === "done") rows.unshift(row);
   }

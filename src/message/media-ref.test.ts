@@ -7,6 +7,7 @@ import {
   movablesOf,
   referencesOf,
   referenceTo,
+  shortenedTexts,
   toReference,
   withStoredMedia,
 } from "./media-ref.ts";
@@ -97,4 +98,10 @@ test("what a client sends of a message before it was moved is no edit, other cha
   const plain = message({ type: "text", text: "look" }, file("https://example.com/x.png"));
   expect(withStoredMedia(stored, plain)).toEqual(plain);
   expect(withStoredMedia(undefined, plain)).toBe(plain);
+});
+
+test("how much of a text is kept elsewhere is known", () => {
+  const text = referenceTo({ kind: "text", text: long }, ADDRESS);
+  expect(shortenedTexts({ deep: [text, "short"] })).toEqual([{ text, missing: long.length - text.length }]);
+  expect(shortenedTexts([long, ADDRESS, 1, null])).toEqual([]);
 });

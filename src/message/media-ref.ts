@@ -65,6 +65,21 @@ export function toReference(text: string): MediaReference | undefined {
   return name === undefined ? undefined : { kind: "text", name };
 }
 
+/** The texts in an output of which only the beginning is there, and how many characters of each are kept elsewhere. */
+export function shortenedTexts(output: unknown): { readonly text: string; readonly missing: number }[] {
+  const found: { text: string; missing: number }[] = [];
+  mapTexts(
+    output,
+    (text) => {
+      const length = text.length > MAX_REFERENCE ? undefined : TEXT.exec(text)?.[1];
+      if (length !== undefined) found.push({ text, missing: Math.max(0, Number(length) - text.length) });
+      return text;
+    },
+    0,
+  );
+  return found;
+}
+
 /** A message with other texts in the places where media and long texts may stand. The same one when none changed. */
 export function mapMedia(message: UIMessage, change: (text: string) => string): UIMessage {
   const parts = message.parts.map((part): Part => {

@@ -89,13 +89,13 @@ async function step(
     case 1: {
       const erase = random(2) === 0;
       const was = there?.delete(label) === true;
-      expect(blocks.removeContext(label, { erase })).toBe(was);
+      expectSame(blocks.removeContext(label, { erase }), was);
       if (was && erase) world.texts.delete(name);
       return "remove";
     }
     case 2: {
       const prompt = await blocks.refreshSystemPrompt();
-      for (const one of LABELS) expect(prompt.includes(`name="${one}"`), one).toBe(there?.has(one));
+      for (const one of LABELS) expectSame(prompt.includes(`name="${one}"`), there?.has(one));
       world.prompts.set(session, prompt);
       return "refresh";
     }
@@ -112,12 +112,16 @@ async function step(
         () => true,
         () => false,
       );
-      expect(written).toBe(fits && there?.has(label));
+      expectSame(written, fits && there?.has(label));
       if (!written) return "refuse";
       world.texts.set(name, after);
       return append ? "append" : "replace";
     }
   }
+}
+
+function expectSame(is: unknown, meant: unknown): void {
+  expect(is).toBe(meant);
 }
 
 function expectTrue(blocks: ContextBlocks, session: string, { texts, there }: World): void {

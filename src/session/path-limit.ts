@@ -2,6 +2,7 @@ import type { Sql } from "../port.ts";
 import { deleteStrayCompactions } from "../store/compaction.ts";
 import {
   deleteBranch,
+  giveBranch,
   type MessagePlace,
   messagesBehind,
   placesUp,
@@ -59,8 +60,7 @@ export class PathLimit {
   /** One less. */
   removed(seq: number): void {
     const extent = this.#extent;
-    this.#extent =
-      extent === undefined || extent.first === seq ? undefined : { ...extent, length: extent.length - 1 };
+    this.#extent = extent === undefined || extent.first === seq ? undefined : { ...extent, length: extent.length - 1 };
   }
 
   /** The path is another one. */
@@ -76,10 +76,10 @@ export class PathLimit {
     const kept = keep();
     const held: number[] = [];
     let at = first;
-    while (length - held.length > max || shared.has(at)) {
+    while (length - held.length > max) {
       const place = readMessageAt(this.#db, at);
       const next = this.#nextOf(at);
-      if (place === undefined || next === undefined || length - held.length <= max) break;
+      if (place === undefined || next === undefined) break;
       if (shared.has(at)) held.push(at);
       else {
         if (held.length > 0) {
@@ -106,9 +106,9 @@ export class PathLimit {
   /** Leaves messages to those who show them too: the path begins with `next` now. @returns how many. */
   #letGo(seqs: readonly number[], next: number, shared: ReadonlyMap<number, string>): number {
     for (const [i, seq] of seqs.entries()) {
-      this.#removeBranches(seq, seqs[i + 1] ?? next);
-      const owner = shared.get(seq);
-      if (owner !== undefined) setOwner(this.#db, seq, owner);
+      const heir = shared.get(seq) ?? this.#path.owner();
+      this.#removeBranches(seq, seqs[i + 1] ?? next, heir);
+      setOwner(this.#db, seq, heir);
     }
     setParent(this.#db, next, null);
     this.#path.cut();
@@ -127,11 +127,14 @@ export class PathLimit {
     return undefined;
   }
 
-  #removeBranches(seq: number, except: number): void {
+  /** @param heir who has those that a session ends in. */
+  #removeBranches(seq: number, except: number, heir = this.#path.owner()): void {
     const owner = this.#path.owner();
     for (const { seq: child, session } of messagesBehind(this.#db, seq)) {
       if (child === except || session !== owner) continue;
-      for (const { id, role } of deleteBranch(this.#db, child)) if (role === "assistant") this.#path.removed(id);
+      const gone = deleteBranch(this.#db, child);
+      if (gone.length === 0 && heir !== owner) giveBranch(this.#db, child, owner, heir);
+      for (const { id, role } of gone) if (role === "assistant") this.#path.removed(id);
     }
   }
 
@@ -166,7 +169,7 @@ export class PathLimit {
 
   /** The first of `seqs` on the way up from `leaf`. */
   #firstOf(seqs: ReadonlySet<number>, leaf: number): number | undefined {
-    for (let at: number | null = leaf; at !== null; ) {
+    for (let at: number | null = leaf; at !== null;) {
       const page: MessagePlace[] = placesUp(this.#db, at, PAGE);
       const found = page.find(({ seq }) => seqs.has(seq));
       if (found !== undefined) return found.seq;

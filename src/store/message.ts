@@ -214,6 +214,18 @@ export function deleteBranch(db: Sql, seq: number): { id: string; seq: number; r
   );
 }
 
+/** What one session said in a message and all behind it belongs to another from now on. */
+export function giveBranch(db: Sql, seq: number, from: string, to: string): void {
+  db.sql(
+    `WITH RECURSIVE branch (at) AS (
+       SELECT ? UNION ALL SELECT m.seq FROM branch JOIN perdure_message AS m ON m.parent = branch.at
+     ) UPDATE perdure_message SET session = ? WHERE session = ? AND seq IN (SELECT at FROM branch)`,
+    seq,
+    to,
+    from,
+  );
+}
+
 /**
  * Deletes what was said in a session and is shown by no other: a message that another session's conversation goes
  * through stays, and belongs to that session from then on. @returns the ids that are gone, with their roles.

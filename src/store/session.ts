@@ -87,7 +87,8 @@ export function readSessionLine(db: Sql, id: string): SessionLine | undefined {
 /** The sessions that people see, the one that was used last first: those behind `after`, at most `limit`. */
 export function listSessionLines(db: Sql, limit: number, after?: string): SessionLine[] {
   const order = "ORDER BY updated_at DESC, id DESC LIMIT ?";
-  if (after === undefined) return db.sql<SessionLine>(`SELECT ${LINE} FROM perdure_session WHERE view_of IS NULL ${order}`, limit);
+  if (after === undefined)
+    return db.sql<SessionLine>(`SELECT ${LINE} FROM perdure_session WHERE view_of IS NULL ${order}`, limit);
   return db.sql<SessionLine>(
     `SELECT ${LINE} FROM perdure_session WHERE view_of IS NULL
      AND (updated_at, id) < (SELECT updated_at, id FROM perdure_session WHERE id = ?) ${order}`,

@@ -59,7 +59,13 @@ export function expectTail(call: RecordedCall, stored: readonly UIMessage[], pin
   expect(new Set(marks).size, "each message once").toBe(marks.length);
   expect(marksIn(note ?? ""), "messages in the summary").toEqual([]);
   const texts = stored.map((message) => marksIn(JSON.stringify(message)));
-  const first = texts.findIndex((own, at) => texts.slice(at).flat().every((mark) => marks.includes(mark)) && own.length > 0);
+  const first = texts.findIndex(
+    (own, at) =>
+      texts
+        .slice(at)
+        .flat()
+        .every((mark) => marks.includes(mark)) && own.length > 0,
+  );
   const pinned = stored.slice(0, first).flatMap(({ id }, at) => (pins.includes(id) ? (texts[at] ?? []) : []));
   expect(marks).toEqual([...pinned, ...texts.slice(first).flat()]);
   return first;
@@ -71,7 +77,10 @@ export function expectPinned(call: RecordedCall, stored: readonly UIMessage[], p
   const pinned = stored.filter(({ id }) => pins.includes(id));
   for (const message of pinned) {
     const [text] = message.parts.flatMap((part) => (part.type === "text" ? [part.text] : []));
-    expect(said.filter((one) => one.text === text), `${message.id}, word for word and once`).toHaveLength(1);
+    expect(
+      said.filter((one) => one.text === text),
+      `${message.id}, word for word and once`,
+    ).toHaveLength(1);
   }
   return pinned.length;
 }
@@ -81,6 +90,6 @@ export function expectFacts({ facts }: Conversation, call: RecordedCall, stored:
   const { note, rest } = readSent(call);
   const found = valuesIn(facts, sayingsInPrompt(rest), valuesInSummary(note ?? ""));
   const truth = valuesIn(facts, stored.flatMap(sayingsOf));
-  expect(Object.fromEntries([...found].sort())).toEqual(Object.fromEntries([...truth].sort()));
+  expect(Object.fromEntries(found)).toEqual(Object.fromEntries(truth));
   return truth.size;
 }

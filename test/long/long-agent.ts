@@ -1,8 +1,9 @@
 // A real Think agent that a long conversation is held with: its models are scripts, and all that they are sent is kept.
 import { APICallError, jsonSchema, type LanguageModel, tool, type ToolSet } from "ai";
-import type { ContextOverflow, ModelLimits, Think } from "perdure";
+import type { ModelLimits, Think } from "perdure";
 import { type RecordedCall, type ScriptedModel, scriptedModel } from "perdure/testing";
 import type { LiveState } from "../../src/context/carried.ts";
+import type { ContextOverflow } from "../../src/context/overflow.ts";
 import { unitsOfText } from "../../src/context/text-units.ts";
 import { unitsOfUIMessage } from "../../src/context/ui-units.ts";
 import type { AgentOptions } from "../chat/open-agent.ts";
@@ -66,7 +67,9 @@ export async function openLong(conversation: Conversation, options: LongOptions 
         if (inputTokens > (options.refusesAbove ?? Number.POSITIVE_INFINITY)) throw tooLong(inputTokens);
         const wanted = calls.get(call.userText)?.[call.step];
         const usage = { inputTokens, outputTokens: 20 };
-        return wanted === undefined ? { usage, text: `Answered: ${call.userText.length}.` } : { usage, toolCalls: [wanted] };
+        return wanted === undefined
+          ? { usage, text: `Answered: ${call.userText.length}.` }
+          : { usage, toolCalls: [wanted] };
       },
       { modelId },
     );

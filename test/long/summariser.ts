@@ -1,6 +1,7 @@
 // Models that summarise, without a model: they read what they are really given, as text, and know nothing else. A fact
 // that the text does not tell them is lost.
 import type { ScriptedCall, ScriptedReply } from "perdure/testing";
+import { refusal } from "../think/harness.ts";
 import { type Fact, type Saying, valuesIn } from "./facts.ts";
 
 /** A message as whoever summarises reads it. */
@@ -31,7 +32,9 @@ const RESULT = /\n(output|error): ([\s\S]*)$/;
 /** Whether a call asks for a summary. */
 export function asksForSummary({ prompt }: Pick<ScriptedCall, "prompt">): boolean {
   const [system] = prompt;
-  return system?.role === "system" && system.content.startsWith("You write the notes that an assistant will go on from");
+  return (
+    system?.role === "system" && system.content.startsWith("You write the notes that an assistant will go on from")
+  );
 }
 
 export function readAssignment(call: Pick<ScriptedCall, "prompt" | "userText">): Assignment {
@@ -81,7 +84,9 @@ export function decent(facts: readonly Fact[]): Summarises {
     const last = messages.at(-1)?.id;
     const lines = [...values].map(([key, value]) => `- ${key} = ${value}`);
     return {
-      text: [heading, ...lines, ...(last === undefined ? [] : ["## To look up", `the last question — ${last}`])].join("\n"),
+      text: [heading, ...lines, ...(last === undefined ? [] : ["## To look up", `the last question — ${last}`])].join(
+        "\n",
+      ),
     };
   };
 }
@@ -90,9 +95,11 @@ export function decent(facts: readonly Fact[]): Summarises {
 export const useless = {
   empty: () => ({ text: "  \n " }),
   /** More than what it was to replace. */
-  long: ({ conversation, prior }) => ({ text: `## Goal\n${prior ?? ""}\n${"It goes on and on. ".repeat(40)}${conversation}` }),
+  long: ({ conversation, prior }) => ({
+    text: `## Goal\n${prior ?? ""}\n${"It goes on and on. ".repeat(40)}${conversation}`,
+  }),
   drop: () => ({ text: "## Goal\nNothing in particular." }),
-  throws: () => ({ error: new Error("The service is closed.") }),
+  throws: () => ({ error: refusal(401, "The service is closed.") }),
   hangs: () => ({ hang: "before" }),
 } satisfies Record<string, Summarises>;
 

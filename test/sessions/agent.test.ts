@@ -41,7 +41,9 @@ test("turns of server code run in the session that they name", async () => {
   await eventually(() => agent.inspectSubmission(submissionId)?.status === "completed", "the end of a submission");
   await agent.persistMessages([user("s6", "note")], { session });
   expect(texts(agent.getHistory(null, { session }))).toEqual(
-    ["side one", "side two", "side three", "side 6", "side five"].flatMap((text) => [text, `re ${text}`]).concat("note"),
+    ["side one", "side two", "side three", "side 6", "side five"]
+      .flatMap((text) => [text, `re ${text}`])
+      .concat("note"),
   );
   expect(texts(agent.getHistory())).toEqual(["main one", "re main one"]);
   // What the model reads is that session and nothing else.
@@ -214,6 +216,7 @@ test("a session that is deleted while a turn of it runs stops it; others go on",
   await client.said("r", "half");
   const other = agent.saveMessages([user("m")], { session: "main" });
   expect(agent.deleteSession(id)).toBe(true);
+  expect(stage.options.abortSignal.aborted).toBe(true);
   (await chat.stage()).say("whole").end();
   expect(await other).toMatchObject({ status: "completed" });
   expect(agent.getSessions().map((info) => info.id)).toEqual(["main"]);
@@ -256,6 +259,30 @@ test("the oldest messages go beyond the limit, with their branches, but not what
   expect(rows[0]?.n).toBe(4);
 });
 
+test("a session lets go of what a fork shows where their ways part", async () => {
+  const chat = await openChat({ maxPersistedMessages: 4 });
+  const client = await chat.connect();
+  let stored = await exchange(chat, client, 1);
+  stored = await exchange(chat, client, 2, stored);
+  const agent = await chat.agent();
+  const fork = agent.sessions.fork("main");
+  // Nothing is left to go that the fork does not show.
+  await agent.persistMessages([user("n1")]);
+  expect(texts(await chat.stored())).toHaveLength(5);
+  await agent.persistMessages([user("n2"), user("n3"), user("n4")]);
+  expect((await chat.stored()).map(({ id }) => id)).toEqual(["n1", "n2", "n3", "n4"]);
+  expect(texts(fork.getHistory())).toEqual(["question 1", "answer 1", "question 2", "answer 2"]);
+  await agent.persistMessages([user("n5")]);
+  expect((await chat.stored()).map(({ id }) => id)).toEqual(["n2", "n3", "n4", "n5"]);
+  await chat.nextLife();
+  expect((await chat.stored()).map(({ id }) => id)).toEqual(["n2", "n3", "n4", "n5"]);
+  const again = await chat.agent();
+  expect(again.getHistory(null, { session: fork.id })).toHaveLength(4);
+  again.deleteSession(fork.id);
+  const rows = await chat.rows<{ n: number }>("SELECT count(*) AS n FROM perdure_message");
+  expect(rows[0]?.n).toBe(4);
+});
+
 test("search finds what was said in any session", async () => {
   const kit = await talking();
   const agent = await kit.agent();
@@ -270,4 +297,3 @@ test("search finds what was said in any session", async () => {
   });
   expect(await agent.search("lighthouse", { session: "main" })).toEqual([]);
 });
-

@@ -104,7 +104,9 @@ test("sessions are made, named, listed and deleted", async () => {
   const listed = await chat.ask(other, { op: "sessions" });
   expect(listed.value).toMatchObject([{ id: idOf(made) }, { id: "main", name: "a", current: true }]);
   expect((await chat.ask(other, { op: "sessions", limit: 1 })).value).toMatchObject([{ id: idOf(made) }]);
-  expect((await chat.ask(other, { op: "sessions", limit: 1, after: idOf(made) })).value).toMatchObject([{ id: "main" }]);
+  expect((await chat.ask(other, { op: "sessions", limit: 1, after: idOf(made) })).value).toMatchObject([
+    { id: "main" },
+  ]);
   const inside = await chat.paged(idOf(made));
   expect(await chat.ask(client, { op: "delete", session: idOf(made) })).toMatchObject({ value: null });
   // Who is in it is sent away: what it says next was not meant for another.
@@ -133,7 +135,10 @@ test("what is said in a session is heard by those who are in it, and by nobody e
   await eventually(() => moved.of("r-b").some(({ done }) => done === true), "the end of a turn");
   const told = main.frames.slice(seen).filter(({ type }) => type !== "perdure_session_state");
   expect(told.filter(({ type }) => type !== "perdure_sessions_changed")).toEqual([]);
-  expect((await chat.ask(moved, { op: "attach", session: null })).value).toMatchObject({ session: "main", named: null });
+  expect((await chat.ask(moved, { op: "attach", session: null })).value).toMatchObject({
+    session: "main",
+    named: null,
+  });
   expect(moved.greeting).toMatchObject({ session: "main", messages: [{ id: "a" }, {}] });
   const http = await fetch(`${chat.url}/get-messages?_session=${id}`);
   expect(await http.json()).toMatchObject([{ id: "b" }, { role: "assistant" }]);
@@ -196,11 +201,12 @@ test("fork, search and pins", async () => {
 
 test("what a client may ask is for the app to say, and what comes behind a move waits for it", async () => {
   const asked: string[] = [];
+  let refused = "";
   const chat = await openSessions(async (op, connection) => {
     asked.push(`${op.op} ${connection.id === "" ? "" : "client"}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
     if (op.op === "clear") throw new Error("not you");
-    return op.op !== "delete";
+    return op.op !== "delete" && (op.op !== "attach" || op.session !== refused);
   });
   const client = await chat.paged();
   await chat.say(client, "a");
@@ -212,7 +218,28 @@ test("what a client may ask is for the app to say, and what comes behind a move 
   await client.done("r-b");
   expect(await chat.rows("SELECT session FROM perdure_message WHERE id = 'b'")).toEqual([{ session: id }]);
   expect(asked).toEqual(["delete client", "clear client", "create client", "attach client"]);
+  // The address of a socket is such a question too.
+  refused = id;
+  expect(await closeOf(pagedUrl(chat, id))).toEqual({ code: 4403, reason: "not allowed" });
+  expect(await closeOf(pagedUrl(chat, "nope"))).toMatchObject({ code: 4404 });
   expect((await chat.stored()).map((message) => message.id)).toContain("a");
+});
+
+test("a page of another session cannot be had by its number", async () => {
+  const chat = await openSessions();
+  const client = await chat.paged();
+  for (const id of ["a", "b", "c"]) await chat.say(client, id);
+  const [row] = await chat.rows<{ seq: number }>("SELECT seq FROM perdure_message WHERE id = 'c'");
+  const older = async (of: ChatClient) => {
+    of.send({ type: "perdure_chat_older", before: row?.seq });
+    return (await of.frame(({ type }) => type === "perdure_chat_older")).messages?.map(({ role }) => role);
+  };
+  const roles = ["user", "assistant", "user", "assistant"];
+  expect(await older(client)).toEqual(roles);
+  const fork = idOf(await chat.ask(client, { op: "fork" }));
+  expect(await older(await chat.paged(fork))).toEqual(roles);
+  const other = idOf(await chat.ask(client, { op: "create" }));
+  expect(await older(await chat.paged(other))).toEqual([]);
 });
 
 test("frames that cannot be understood are answered, and change nothing", async () => {

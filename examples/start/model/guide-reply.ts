@@ -2,6 +2,7 @@
 import { CONTINUE_PROMPT } from "perdure";
 import type { DeleteFilesTool, ResearchTool, TidyUpTool, TimeZoneTool, WeatherTool } from "../contract.ts";
 import * as say from "./guide-text.ts";
+import { summaryFor } from "./guide-summary.ts";
 import type { ModelPrompt, PromptFile, PromptToolOutput } from "./model-types.ts";
 
 /** One answer of the guide. The parts leave in this order. */
@@ -12,11 +13,13 @@ export interface GuideReply {
   readonly calls?: readonly { readonly toolName: string; readonly input: unknown }[];
   /** Fails with this text after everything else. */
   readonly error?: string;
+  /** Said line by line, not word by word. */
+  readonly isQuick?: boolean;
 }
 
 /** The reply to what was said last; only the rest of it when a part was said before a crash. */
 export function replyTo(prompt: ModelPrompt): GuideReply {
-  return replyWith(prompt, replyToUser, replyToTools);
+  return summaryFor(prompt) ?? replyWith(prompt, replyToUser, replyToTools);
 }
 
 /** The same for any script: one answer to what the user said, one to what tools brought. */
@@ -53,6 +56,13 @@ const TOPICS: readonly { readonly asked: RegExp; readonly reply: (text: string) 
     asked: /reason|think|thought/i,
     reply: () => ({ reasoning: say.REASONING, text: say.AFTER_REASONING }),
   },
+  {
+    asked: /compact|summar|\bcontext\b|\bwindow|\btokens?\b/i,
+    reply: () => ({ text: say.fillingAnswer(), isQuick: true }),
+  },
+  { asked: /\bversions?\b|\bbranch/i, reply: () => ({ text: say.VERSIONS }) },
+  { asked: /\bremember\b|\bpin(?:s|ned)?\b|forget/i, reply: () => ({ text: say.PINS }) },
+  { asked: /\bsearch|\bfind\b/i, reply: () => ({ text: say.SEARCH }) },
   { asked: /\blong|stream|story|essay/i, reply: () => ({ text: say.longAnswer() }) },
   { asked: /error|fail|crash|broken|wrong/i, reply: () => ({ text: say.BEFORE_ERROR, error: say.ERROR }) },
   {

@@ -8,6 +8,8 @@ const MENU = `- **Call a tool**: "What is the weather in Lisbon?"
 - **Formatted text**: "Show me some markdown"
 - **Think aloud**: "Show me reasoning"
 - **A long answer**, to stop, reload or go offline in: "Give me a long answer"
+- **A window that fills up**, and what happens then: "Show me compaction"
+- **More than one answer** to the same question: "Show me versions"
 - **A failure**: "Show me an error"
 - **Attachments**: send me a file or a picture, and I tell you what arrived`;
 
@@ -105,6 +107,31 @@ const FACTS = [
   "A message that you send while I speak waits for its turn and is answered when this answer is at its end.",
   "Each conversation is an agent with a database of its own, and the list beside it is an agent too.",
 ] as const;
+
+export const VERSIONS = `Nothing that was said here is lost when you say it anew:
+
+- **Answer again**, the round arrow below this answer, makes a second one. \`‹ 2/2 ›\` goes back to this.
+- **Edit** your message, with the pencil beside it, and the conversation goes on from there in another way. The old way stays.
+
+Each tab shows the version that you chose in it. Open this conversation in a second tab and go back there: this tab stays where it is.`;
+
+export const PINS = `Pin what must not be lost, with the pin below a message. Whatever is summarised, the model reads that message word by word.`;
+
+export const SEARCH = `Press \`Ctrl\`+\`K\` (or \`⌘\`+\`K\`), or the lens at the top, and type some words. A click on a hit goes to the message, however old it is.`;
+
+const FILLING_LINES = 60;
+
+/** About a third of what the guide is said to be able to read. */
+export function fillingAnswer(): string {
+  const lines = Array.from({ length: FILLING_LINES }, (_, i) => `${i + 1}. ${FACTS[i % FACTS.length]}`);
+  return `A model reads the whole conversation each time, up to a limit. Mine is small, 6,000 tokens, and the meter below the text field says how full it is. **Ask for this three times**: before it is too much, I write a summary of the oldest messages and read that instead. A line in the conversation says so. Nothing is deleted, and **Undo** takes it back.
+
+To do it now, click the meter and choose **Summarise now…**. You can say what to keep, and change the text before it is used.
+
+The rest is only here to fill the window.
+
+${lines.join("\n")}`;
+}
 
 const SENTENCES = 64;
 

@@ -12,6 +12,11 @@ export function guidePace(env: Readonly<Record<string, string | undefined>>): nu
   return Number.isFinite(ms) && ms >= 0 ? ms : DEFAULT_PACE_MS;
 }
 
+const CHARACTERS_PER_TOKEN = 4;
+
+/** The guide could read anything. It is said to have a small window, so that one can see it fill up. */
+export const GUIDE_LIMITS = { "perdure/guide": { window: 8_000, input: 6_000 } };
+
 /** What the guide fails with when it is asked for a failure. The message is meant for the user. */
 export class GuideError extends Error {
   override readonly name = "GuideError";
@@ -34,11 +39,11 @@ export function guide(paceMs: number, reply: (prompt: ModelPrompt) => GuideReply
 }
 
 async function* speak(
-  { reasoning, text, calls = [], error }: GuideReply,
-  { abortSignal, prompt }: ModelCall,
+  { reasoning, text, calls = [], error, isQuick = false }: GuideReply,
+  { abortSignal, prompt, tools }: ModelCall,
   paceMs: number,
 ): AsyncGenerator<ModelStreamPart> {
-  let words = 0;
+  let said = 0;
   yield { type: "stream-start", warnings: [] };
   for (const [type, whole] of [
     ["reasoning", reasoning ?? ""],
@@ -46,9 +51,9 @@ async function* speak(
   ] as const) {
     if (whole === "") continue;
     yield { type: `${type}-start`, id: type };
-    for (const delta of toWords(whole)) {
+    for (const delta of isQuick ? toLines(whole) : toWords(whole)) {
       await pause(paceMs, abortSignal);
-      words++;
+      said += delta.length;
       yield { type: `${type}-delta`, id: type, delta };
     }
     // A failure cuts the text off where it is.
@@ -63,12 +68,14 @@ async function* speak(
     yield { type: "tool-input-end", id: toolCallId };
     yield { type: "tool-call", toolCallId, toolName: call.toolName, input };
   }
+  const input = countTokens(prompt, tools);
+  const output = Math.ceil(said / CHARACTERS_PER_TOKEN);
   yield {
     type: "finish",
     finishReason: { unified: calls.length === 0 ? "stop" : "tool-calls", raw: undefined },
     usage: {
-      inputTokens: { total: prompt.length, noCache: prompt.length, cacheRead: 0, cacheWrite: 0 },
-      outputTokens: { total: words, text: words, reasoning: 0 },
+      inputTokens: { total: input, noCache: input, cacheRead: 0, cacheWrite: 0 },
+      outputTokens: { total: output, text: output, reasoning: 0 },
     },
   };
 }
@@ -76,6 +83,16 @@ async function* speak(
 /** Words with the white space around them: joined, they are the text. */
 export function toWords(text: string): string[] {
   return text.match(/\s*\S+\s*$|\s*\S+/g) ?? [text];
+}
+
+function toLines(text: string): string[] {
+  return text.match(/[^\n]*\n|[^\n]+$/g) ?? [text];
+}
+
+/** About what a model would have counted: it reads text, and everything else as JSON, but no bytes of files. */
+function countTokens(prompt: ModelPrompt, tools: ModelCall["tools"]): number {
+  const read = JSON.stringify([prompt, tools ?? []], (key, value: unknown) => (key === "data" ? undefined : value));
+  return Math.ceil(read.length / CHARACTERS_PER_TOKEN);
 }
 
 /** @throws the signal's reason, as soon as it aborts. */

@@ -49,18 +49,27 @@ export function analysis(): Conversation {
     talk.call("query", { sql }, { ...more, rows: rows(count, count), ...last });
 
   talk.user("We look at returns. Please use the table sales.returns_2027 only, and all dates are in Europe/Oslo.");
-  talk.answer("First a look at the whole.", query("select * from returns", 40, { total: 48213 }, { checksum: "0badc0de" }));
-  talk.pin(talk.user("The wording for the board is fixed: \"Returns fell in every region but one.\""));
+  talk.answer(
+    "First a look at the whole.",
+    query("select * from returns", 40, { total: 48213 }, { checksum: "0badc0de" }),
+  );
+  talk.pin(talk.user('The wording for the board is fixed: "Returns fell in every region but one."'));
   talk.answer("I will use exactly that sentence.");
   for (let i = 0; i < 8; i++) {
     talk.chatter(3, BANK);
     talk.user(`Now month ${i + 1}.`);
-    talk.answer("Here it is.", query(`select * from returns where month = ${i + 1}`, 12, { month: i + 1 }, { ok: true }));
+    talk.answer(
+      "Here it is.",
+      query(`select * from returns where month = ${i + 1}`, 12, { month: i + 1 }, { ok: true }),
+    );
   }
   talk.round("What is the total?", { toolName: "query", input: { sql: "select sum(amount) from returns" } });
 
   talk.user("The cut-off is 2027-03-31.");
-  talk.answer("Finding: the west has twice the returns of any other region.", talk.failed("query", { sql: "select regin" }, "SQLITE_ERROR: no such column: regin"));
+  talk.answer(
+    "Finding: the west has twice the returns of any other region.",
+    talk.failed("query", { sql: "select regin" }, "SQLITE_ERROR: no such column: regin"),
+  );
   for (let i = 0; i < 9; i++) {
     talk.chatter(3, BANK);
     talk.user(`Week ${i + 10}, please.`);
@@ -69,7 +78,15 @@ export function analysis(): Conversation {
   talk.round("And the west?", { toolName: "query", input: { sql: "select west" } });
 
   talk.user("The auditors moved it: the cut-off is 2027-06-30.");
-  talk.answer("Recomputed.", query("select * from returns limit 60", 60, { outlier: { id: 884102, amount: 99 } }, { total: 51877, checksum: "c001d00d" }));
+  talk.answer(
+    "Recomputed.",
+    query(
+      "select * from returns limit 60",
+      60,
+      { outlier: { id: 884102, amount: 99 } },
+      { total: 51877, checksum: "c001d00d" },
+    ),
+  );
   for (let i = 0; i < 9; i++) {
     talk.chatter(3, BANK);
     talk.user(`Region ${i + 1}.`);

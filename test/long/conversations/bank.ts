@@ -38,8 +38,15 @@ export function bank(): Conversation {
     122,
   );
   talk.user("السلام عليكم، أريد متابعة طلبي، قيمة القرض 75000 درهم.");
-  talk.answer("وعليكم السلام، فتحت لك الطلب.", talk.call("open_request", { kind: "loan" }, { request: "RQ-77120", days: 5 }));
-  talk.pin(talk.user("أرجو حفظ هذه الجملة كما هي: «لا أوافق على رفع الحد الائتماني». وأرجو ألا يتغيّر ذلك، لا ترسلوا أي بريد ورقي."));
+  talk.answer(
+    "وعليكم السلام، فتحت لك الطلب.",
+    talk.call("open_request", { kind: "loan" }, { request: "RQ-77120", days: 5 }),
+  );
+  talk.pin(
+    talk.user(
+      "أرجو حفظ هذه الجملة كما هي: «لا أوافق على رفع الحد الائتماني». وأرجو ألا يتغيّر ذلك، لا ترسلوا أي بريد ورقي.",
+    ),
+  );
   talk.answer("حفظتها كما هي. فرع المرسى هو الفرع المسؤول.");
   talk.chatter(33, BANK);
   talk.round("ما هي حالة الطلب الآن؟");
@@ -50,7 +57,10 @@ export function bank(): Conversation {
   talk.round("حاول التحويل مرة ثانية.", { toolName: "transfer", input: { to: "rent" } });
 
   talk.user("تغيّر الموعد: موعدي يوم الثلاثاء 18 مايو. وأصبحت قيمة القرض 60000 درهم.");
-  talk.answer("تم التعديل. فرع الكورنيش هو الفرع المسؤول.", talk.dynamic("open_request", { kind: "loan", change: true }, { request: "RQ-77344" }));
+  talk.answer(
+    "تم التعديل. فرع الكورنيش هو الفرع المسؤول.",
+    talk.dynamic("open_request", { kind: "loan", change: true }, { request: "RQ-77344" }),
+  );
   talk.chatter(35, BANK);
   talk.round("ماذا بقي من الأوراق؟");
 

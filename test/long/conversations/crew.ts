@@ -40,21 +40,40 @@ export function crew(): Conversation {
     144,
   );
   talk.user("The deadline is March 3, 2027. Do not spend more than $40 without asking.");
-  talk.answer("The plan is: three agents read, one joins, I write.", talk.call("start_agent", { task: "prices" }, { run: "run-prices-1", state: "running" }));
-  talk.pin(talk.user("This is the text that goes out, to the letter: \"We ask for your best offer by noon, and we answer the same day.\""));
-  talk.answer("To the letter.", talk.dynamic("start_agent", { task: "risks" }, { run: "run-risks-1", state: "running" }));
+  talk.answer(
+    "The plan is: three agents read, one joins, I write.",
+    talk.call("start_agent", { task: "prices" }, { run: "run-prices-1", state: "running" }),
+  );
+  talk.pin(
+    talk.user(
+      'This is the text that goes out, to the letter: "We ask for your best offer by noon, and we answer the same day."',
+    ),
+  );
+  talk.answer(
+    "To the letter.",
+    talk.dynamic("start_agent", { task: "risks" }, { run: "run-risks-1", state: "running" }),
+  );
   talk.chatter(34, BANK);
   talk.round("Who is at work?", { toolName: "start_agent", input: { task: "prices, again" } });
 
-  talk.answer("It may not be sent.", talk.denied("send_mail", { to: "sales@refused.example", subject: "Offer" }, "not before the contract"));
+  talk.answer(
+    "It may not be sent.",
+    talk.denied("send_mail", { to: "sales@refused.example", subject: "Offer" }, "not before the contract"),
+  );
   talk.user("And never mail anybody at rival.example again.");
-  talk.answer("Understood.", talk.failed("start_agent", { task: "sums" }, "The child has used its budget of 20000 tokens."));
+  talk.answer(
+    "Understood.",
+    talk.failed("start_agent", { task: "sums" }, "The child has used its budget of 20000 tokens."),
+  );
   talk.chatter(36, BANK);
   talk.round("What was refused?");
 
   talk.answer("Sent.", talk.call("send_mail", { to: "desk@approved.example", subject: "Offer" }, { id: "m-1" }));
   talk.user("The deadline is March 17, 2027 now, and do not spend more than $65.");
-  talk.answer("Good. The plan is: two agents read, I join and write.", talk.call("start_agent", { task: "risks, again" }, { run: "run-risks-2", state: "running" }));
+  talk.answer(
+    "Good. The plan is: two agents read, I join and write.",
+    talk.call("start_agent", { task: "risks, again" }, { run: "run-risks-2", state: "running" }),
+  );
   talk.chatter(37, BANK);
   talk.round("How much is left?");
 

@@ -38,7 +38,10 @@ export function game(): Conversation {
     99,
   );
   talk.user("🎮 my hero is called Wren 🦊 and there is one house rule: nobody may harm the 🦉!");
-  talk.answer("🎲 The game begins. You now own 12 🪙.", talk.call("roll", { dice: "2d6" }, { quest: "2d6=9", faces: [4, 5] }));
+  talk.answer(
+    "🎲 The game begins. You now own 12 🪙.",
+    talk.call("roll", { dice: "2d6" }, { quest: "2d6=9", faces: [4, 5] }),
+  );
   talk.pin(talk.user("📌 keep this oath as it is: “🌊🗡️ By salt and steel, I carry the lamp 🪔 to the 🏔️.”"));
   talk.answer("🪔 The oath is carved in stone. Behind the stone the code is 🌙🐍🔥🗝️ for the north door.");
   talk.chatter(36, BANK);

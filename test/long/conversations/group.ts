@@ -43,7 +43,9 @@ export function group(): Conversation {
   talk.answer("네, 적어 두었습니다.");
   talk.user("서연: 저는 땅콩 알레르기가 있으니 꼭 확인해 주세요.");
   talk.answer("식당에 알렸습니다.", talk.call("reserve", { place: "한강식당" }, { code: "HG-4410", seats: 8 }));
-  talk.pin(talk.user("현우: 지수에게는 절대 말하지 마세요. 카드 문구는 그대로 둡시다: “열 살이 된 우리 모임, 고마워요.”"));
+  talk.pin(
+    talk.user("현우: 지수에게는 절대 말하지 마세요. 카드 문구는 그대로 둡시다: “열 살이 된 우리 모임, 고마워요.”"),
+  );
   talk.answer("문구를 그대로 두겠습니다. 장보기는 민수 님이 맡습니다.");
   talk.chatter(29, BANK);
   talk.round("민수: 지금까지 정한 것을 알려 주세요.");

@@ -52,7 +52,10 @@ export function maths(): Conversation {
   talk.chatter(33, BANK);
   talk.round("帮我验算一下这个方程。", { toolName: "solve", input: { equation: "x^2-3x+1=0" } });
 
-  talk.answer("另一个方程没有解。", talk.failed("solve", { equation: "x^2+4=0" }, "方程x²+4=0在实数范围内无解，请检查"));
+  talk.answer(
+    "另一个方程没有解。",
+    talk.failed("solve", { equation: "x^2+4=0" }, "方程x²+4=0在实数范围内无解，请检查"),
+  );
   talk.user("学校改了时间，考试在6月14日，我想考到135分。");
   talk.answer("那我们多出一个星期，可以加强练习。你的薄弱点是概率统计。");
   talk.chatter(32, BANK);

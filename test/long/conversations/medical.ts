@@ -38,8 +38,11 @@ export function medical(): Conversation {
     111,
   );
   talk.user("नमस्ते, मुझे पेनिसिलिन से एलर्जी है और आज सुबह रक्तचाप 152/96 था।");
-  talk.answer("मैंने लिख लिया है।", talk.call("appointment", { reason: "रक्तचाप" }, { patient: "P-30977", slot: "4 जून, 09:20" }));
-  talk.pin(talk.user("यह बात शब्दशः रखिए: \"ऑपरेशन के लिए मैंने अभी सहमति नहीं दी है।\" और कृपया मेरी कंपनी को कुछ न बताएँ।"));
+  talk.answer(
+    "मैंने लिख लिया है।",
+    talk.call("appointment", { reason: "रक्तचाप" }, { patient: "P-30977", slot: "4 जून, 09:20" }),
+  );
+  talk.pin(talk.user('यह बात शब्दशः रखिए: "ऑपरेशन के लिए मैंने अभी सहमति नहीं दी है।" और कृपया मेरी कंपनी को कुछ न बताएँ।'));
   talk.answer("शब्दशः रखा गया है।");
   talk.chatter(33, BANK);
   talk.round("अब तक आपने क्या लिखा है?");

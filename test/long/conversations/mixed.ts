@@ -14,7 +14,7 @@ const BANK: Bank = {
     "Προτείνω «Αποθήκευση» ή απλώς «ΟΚ», που χωράει παντού.",
     "「保存する」なら{n}文字で収まります。",
     "Так, у таблиці скорочення стоять без крапки.",
-    "אפשר: \"שמירה\" במקום \"שמירת השינויים\".",
+    'אפשר: "שמירה" במקום "שמירת השינויים".',
     "对，繁体写作「儲存」，两种写法都在表里。",
   ],
 };
@@ -41,14 +41,21 @@ export function mixed(): Conversation {
     155,
   );
   talk.user("We start with the menu; the key is `menu.file.save`, with a hard limit of 48 bytes.");
-  talk.answer("ja = 「保存」, he = \"שמירה\", el = «Αποθήκευση».", talk.call("terms", { key: "save" }, { zh: "保存", ko: "저장", uk: "Зберегти" }));
-  talk.pin(talk.user("Two rules, as they are: never translate “Perdure Studio”; “…” is one character, not three. — ¡sin excepción! 例外なし。"));
+  talk.answer(
+    'ja = 「保存」, he = "שמירה", el = «Αποθήκευση».',
+    talk.call("terms", { key: "save" }, { zh: "保存", ko: "저장", uk: "Зберегти" }),
+  );
+  talk.pin(
+    talk.user(
+      "Two rules, as they are: never translate “Perdure Studio”; “…” is one character, not three. — ¡sin excepción! 例外なし。",
+    ),
+  );
   talk.answer("Both rules are noted as they are.");
   talk.chatter(34, BANK);
   talk.round("Which strings are done?");
 
   talk.user("Next: the key is `menu.file.save_as`.");
-  talk.answer("ja = 「名前を付けて保存」, he = \"שמירה בשם\", el = «Αποθήκευση ως».");
+  talk.answer('ja = 「名前を付けて保存」, he = "שמירה בשם", el = «Αποθήκευση ως».');
   talk.chatter(36, BANK);
   talk.round("Look up the terms for it.", { toolName: "terms", input: { key: "save_as" } });
 
@@ -59,7 +66,7 @@ export function mixed(): Conversation {
 
   talk.answer("New terms.", talk.dynamic("terms", { key: "close" }, { zh: "关闭", ko: "닫기" }));
   talk.user("Finally: the key is `menu.file.close`.");
-  talk.answer("ja = 「閉じる」, he = \"סגירה\", el = «Κλείσιμο».");
+  talk.answer('ja = 「閉じる」, he = "סגירה", el = «Κλείσιμο».');
   talk.chatter(37, BANK);
   talk.round("還有什麼？");
   return talk.end();

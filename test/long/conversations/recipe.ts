@@ -29,7 +29,11 @@ export function recipe(): Conversation {
       facts: [
         { key: "人数", from: "user", pattern: /お客さまは(\d+)人/u },
         { key: "日付", from: "user", pattern: /食事会は(\d+月\d+日)/u },
-        { key: "食べられない物", from: "user", pattern: /義母は(\p{Script=Han}+|\p{Script=Katakana}+)が食べられません/u },
+        {
+          key: "食べられない物",
+          from: "user",
+          pattern: /義母は(\p{Script=Han}+|\p{Script=Katakana}+)が食べられません/u,
+        },
         { key: "塩の量", from: "assistant", pattern: /塩は(\d+グラム)/u },
         { key: "店の番号", from: { tool: "shop", in: "output" }, pattern: /"reservation":"([A-Z]\d+)"/u },
         { key: "在庫", from: { tool: "shop", in: "output" }, pattern: /"item":"鯛","left":(\d+)/u },
@@ -42,7 +46,10 @@ export function recipe(): Conversation {
   talk.user("来月の食事会の相談です。お客さまは8人で、食事会は3月12日の予定です。");
   talk.answer("承知しました。まず献立から考えましょう。");
   talk.user("義母は海老が食べられません。それから、絶対に化学調味料は使わないでください。");
-  talk.answer("かしこまりました。鯛を押さえました。", talk.call("shop", { item: "鯛" }, { reservation: "K3391", stock: [{ item: "鯛", left: 4 }] }));
+  talk.answer(
+    "かしこまりました。鯛を押さえました。",
+    talk.call("shop", { item: "鯛" }, { reservation: "K3391", stock: [{ item: "鯛", left: 4 }] }),
+  );
   talk.pin(talk.user("祖母の言葉です。そのまま残してください。「出汁は急がず、火は弱く、味は最後。」"));
   talk.answer("そのまま残します。");
   talk.chatter(30, BANK);
@@ -59,7 +66,10 @@ export function recipe(): Conversation {
   talk.round("買い物の順番はどうしますか。");
 
   talk.user("店にもう一度聞いてください。");
-  talk.answer("変更できました。", talk.dynamic("shop", { item: "鯛", count: 6 }, { reservation: "K3402", stock: [{ item: "鯛", left: 1 }] }));
+  talk.answer(
+    "変更できました。",
+    talk.dynamic("shop", { item: "鯛", count: 6 }, { reservation: "K3402", stock: [{ item: "鯛", left: 1 }] }),
+  );
   talk.chatter(32, BANK);
   talk.round("当日の朝は何から始めますか。");
   return talk.end();

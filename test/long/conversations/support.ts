@@ -42,27 +42,46 @@ export function support(): Conversation {
     33,
   );
   talk.user("My order number is 2291-884013 and nothing has worked since Friday.");
-  talk.answer("I opened a ticket.", talk.call("open_ticket", { queue: "lines" }, { ticket: "T-55810", queue: "lines", sla: "48h" }));
+  talk.answer(
+    "I opened a ticket.",
+    talk.call("open_ticket", { queue: "lines" }, { ticket: "T-55810", queue: "lines", sla: "48h" }),
+  );
   talk.user("And please do not write to my work address any more. The box has serial number 7QX40PLM22ZA.");
   talk.answer("Noted. I promise that you will not have to tell this again.");
   talk.chatter(36, BANK);
   talk.round("Can you check the line now?", { toolName: "line_check", input: { order: "2291-884013" } });
 
-  talk.answer("It failed at first.", talk.failed("line_check", { order: "2291-884013" }, "503 upstream: sector NW-17 does not answer"));
-  talk.pin(talk.user("For the record, my own words: \"I cancel the add-on of 3 March, not the contract.\" Keep that sentence as it is."));
+  talk.answer(
+    "It failed at first.",
+    talk.failed("line_check", { order: "2291-884013" }, "503 upstream: sector NW-17 does not answer"),
+  );
+  talk.pin(
+    talk.user(
+      'For the record, my own words: "I cancel the add-on of 3 March, not the contract." Keep that sentence as it is.',
+    ),
+  );
   talk.answer("I keep it as it is.");
   talk.user("Please call me back on Thursday at 16:30.");
-  talk.answer("A higher amount was not granted.", talk.denied("refund", { amount: 120, goodwill: true }, "above the limit of the team"));
+  talk.answer(
+    "A higher amount was not granted.",
+    talk.denied("refund", { amount: 120, goodwill: true }, "above the limit of the team"),
+  );
   talk.chatter(37, BANK);
   talk.round("What about my money?");
 
-  talk.answer("Done.", talk.call("refund", { amount: 38.5, goodwill: false }, { refunded: 38.5, currency: "EUR", days: 5 }));
+  talk.answer(
+    "Done.",
+    talk.call("refund", { amount: 38.5, goodwill: false }, { refunded: 38.5, currency: "EUR", days: 5 }),
+  );
   talk.user("Sorry, I cannot on Thursday. You can call me back on Saturday at 09:15.");
   talk.answer("Changed.");
   talk.chatter(38, BANK);
   talk.round("Is the part in stock?");
 
-  talk.answer("The first ticket was merged.", talk.dynamic("open_ticket", { queue: "lines", merge: true }, { ticket: "T-55977", merged: ["T-55810"] }));
+  talk.answer(
+    "The first ticket was merged.",
+    talk.dynamic("open_ticket", { queue: "lines", merge: true }, { ticket: "T-55977", merged: ["T-55810"] }),
+  );
   talk.user("Fine, thank you.");
   talk.answer("You are welcome.");
   talk.chatter(39, BANK);

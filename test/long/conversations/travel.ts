@@ -30,7 +30,11 @@ export function travel(): Conversation {
         { key: "Abreise", from: "user", pattern: /fahren (?:jetzt |nun )?am (\d+\. \p{L}+ \d{4}) los/u },
         { key: "Budget", from: "user", pattern: /höchstens (\d[\d.]* Euro)/u },
         { key: "Allergie", from: "user", pattern: /allergisch gegen (\p{L}+)/u },
-        { key: "Buchungsnummer", from: { tool: "book_hotel", in: "output" }, pattern: /"confirmation":"([A-Z0-9-]+)"/u },
+        {
+          key: "Buchungsnummer",
+          from: { tool: "book_hotel", in: "output" },
+          pattern: /"confirmation":"([A-Z0-9-]+)"/u,
+        },
         { key: "Flug", from: { tool: "search_flights", in: "output" }, pattern: /"best":"([A-Z]{2} ?\d+)"/u },
         { key: "Verbot", from: "user", pattern: /auf keinen Fall (über [\p{L} ]+?)[,.]/u },
         { key: "Personen", from: "user", pattern: /Wir sind (\d+) Personen/u },
@@ -46,25 +50,56 @@ export function travel(): Conversation {
   talk.user("Wir fahren am 14. Mai 2027 los. Mein Sohn ist allergisch gegen Haselnüsse.");
   talk.answer(
     "Ich habe Flüge gefunden.",
-    talk.dynamic("search_flights", { from: "FRA", to: "LIS" }, { best: "TP 571", options: [{ code: "TP 571", price: 211 }, { code: "LH 1166", price: 240 }] }),
+    talk.dynamic(
+      "search_flights",
+      { from: "FRA", to: "LIS" },
+      {
+        best: "TP 571",
+        options: [
+          { code: "TP 571", price: 211 },
+          { code: "LH 1166", price: 240 },
+        ],
+      },
+    ),
   );
-  talk.pin(talk.user("Wichtig, bitte wörtlich behalten: »Frühstück vor sieben, Zimmer ohne Teppich, kein Zimmer zur Straße.«"));
+  talk.pin(
+    talk.user("Wichtig, bitte wörtlich behalten: »Frühstück vor sieben, Zimmer ohne Teppich, kein Zimmer zur Straße.«"),
+  );
   talk.answer("Das merke ich mir wörtlich.");
   talk.chatter(36, BANK);
   talk.round("Fassen Sie bitte kurz zusammen, was feststeht.");
 
   talk.user("Bitte auf keinen Fall über Madrid fliegen, das ging schon zweimal schief.");
-  talk.answer("Ich verspreche Ihnen: kein Umstieg in Madrid und keine Nachtflüge. Das Hotel ist reserviert.", talk.call("book_hotel", { name: "Casa do Rio", nights: 6 }, { ok: true, confirmation: "CDR-77Q1-PT", total: { amount: 812, currency: "EUR" } }));
+  talk.answer(
+    "Ich verspreche Ihnen: kein Umstieg in Madrid und keine Nachtflüge. Das Hotel ist reserviert.",
+    talk.call(
+      "book_hotel",
+      { name: "Casa do Rio", nights: 6 },
+      { ok: true, confirmation: "CDR-77Q1-PT", total: { amount: 812, currency: "EUR" } },
+    ),
+  );
   talk.chatter(38, BANK);
   talk.round("Gibt es einen günstigeren Flug?", { toolName: "search_flights", input: { from: "STR", to: "OPO" } });
 
-  talk.user("Es hat sich etwas geändert: wir fahren jetzt am 21. Mai 2027 los, und wir geben höchstens 2.900 Euro aus.");
-  talk.answer("Das Hotel lässt sich noch nicht umbuchen.", talk.failed("cancel_hotel", { confirmation: "CDR-77Q1-PT" }, "409: Umbuchung nur telefonisch, Stornierung bis 30. April kostenlos."));
+  talk.user(
+    "Es hat sich etwas geändert: wir fahren jetzt am 21. Mai 2027 los, und wir geben höchstens 2.900 Euro aus.",
+  );
+  talk.answer(
+    "Das Hotel lässt sich noch nicht umbuchen.",
+    talk.failed(
+      "cancel_hotel",
+      { confirmation: "CDR-77Q1-PT" },
+      "409: Umbuchung nur telefonisch, Stornierung bis 30. April kostenlos.",
+    ),
+  );
   talk.chatter(39, BANK);
   talk.round("Reicht das Geld noch?");
 
   talk.user("Meine Mutter kommt mit. Wir sind 4 Personen.");
-  talk.answer("Dann brauchen wir ein Zimmer mehr.", talk.dynamic("book_hotel", { name: "Casa do Rio", rooms: 2 }, { ok: true, confirmation: "CDR-91X4-PT" }));
+  talk.answer(
+    "Dann brauchen wir ein Zimmer mehr.",
+    talk.dynamic("book_hotel", { name: "Casa do Rio", rooms: 2 }, { ok: true, confirmation: "CDR-91X4-PT" }),
+  );
   talk.chatter(39, BANK);
   talk.round("Was muss ich heute noch tun?");
   return talk.end();

@@ -14,40 +14,64 @@ interface Props {
   readonly busy: boolean;
 }
 
-/** How full the model's window is. Opens what fills it. Nothing where nobody knows. */
+/** How full the model's window is, if that is known. Opens what fills it. */
 export function ContextMeter({ chat, busy }: Props): ReactNode {
   const [open, setOpen] = useState<"report" | "compact">();
-  const state = chat.contextState;
-  const percent = state === null ? 0 : percentOf(state.tokens, state.usable);
   const close = () => setOpen(undefined);
   return (
     <>
-      {state !== null && chat.messages.length > 0 && (
-        <button
-          type="button"
-          className="meter"
-          onClick={() => setOpen("report")}
-          aria-haspopup="dialog"
-          aria-label={`The model's window is ${state.estimated ? "about " : ""}${percent} percent full: ${inNumbers(state.tokens)} of ${inTokens(state.usable)}`}
-          title={`${state.estimated ? "About " : ""}${inNumbers(state.tokens)} of ${inTokens(state.usable)}`}
-          data-testid="meter"
-          data-percent={percent}
-          data-estimated={state.estimated || undefined}
-          data-narrow={percent >= NARROW || undefined}
-        >
-          <span className="meter-bar" aria-hidden="true">
-            <span style={{ width: `${percent}%` }} />
-          </span>
-          <span aria-hidden="true">
-            {state.estimated && "~"}
-            {percent} %<span className="meter-word"> of the window</span>
-          </span>
-        </button>
-      )}
+      {chat.messages.length > 0 && <MeterButton state={chat.contextState} onClick={() => setOpen("report")} />}
       {open === "report" && (
         <ContextDialog chat={chat} onCompact={busy ? undefined : () => setOpen("compact")} onClose={close} />
       )}
       {open === "compact" && <CompactDialog chat={chat} onClose={close} />}
     </>
   );
+}
+
+interface ButtonProps {
+  readonly state: UseAgentChat["contextState"];
+  readonly onClick: () => void;
+}
+
+function MeterButton({ state, onClick }: ButtonProps): ReactNode {
+  const known = state === null ? UNKNOWN : knownOf(state);
+  const { percent, about, words } = known;
+  return (
+    <button
+      type="button"
+      className="meter"
+      onClick={onClick}
+      aria-haspopup="dialog"
+      aria-label={words}
+      title={words}
+      data-testid="meter"
+      data-percent={percent}
+      data-estimated={about || undefined}
+      data-narrow={(percent ?? 0) >= NARROW || undefined}
+    >
+      <span className="meter-bar" aria-hidden="true">
+        {percent !== undefined && <span style={{ width: `${percent}%` }} />}
+      </span>
+      <span aria-hidden="true">
+        {percent === undefined ? "The window" : `${about ? "~" : ""}${percent} %`}
+        {percent !== undefined && <span className="meter-word"> of the window</span>}
+      </span>
+    </button>
+  );
+}
+
+interface Known {
+  readonly percent: number | undefined;
+  readonly about: boolean;
+  readonly words: string;
+}
+
+const UNKNOWN: Known = { percent: undefined, about: false, words: "What fills the model's window" };
+
+function knownOf({ tokens, usable, estimated }: NonNullable<UseAgentChat["contextState"]>): Known {
+  const percent = percentOf(tokens, usable);
+  const about = estimated ? "about " : "";
+  const words = `The model's window is ${about}${percent} percent full: ${inNumbers(tokens)} of ${inTokens(usable)}`;
+  return { percent, about: estimated, words };
 }
