@@ -10,7 +10,7 @@ import { watchTrouble } from "../test/browser/trouble.ts";
 const SIZES = [
   { width: 1440, height: 900 },
   { width: 820, height: 1100 },
-  { width: 375, height: 740 },
+  { width: 390, height: 760 },
 ] as const;
 const SCHEMES = ["light", "dark"] as const;
 /** Slow enough to be seen while it streams. */
@@ -85,7 +85,7 @@ const SHOTS: readonly Shot[] = [
     name: "streaming",
     play: async (tab) => {
       await tab.send("Give me a long answer");
-      await tab.page.waitForFunction(() => document.querySelectorAll(".message:last-of-type li").length > 3);
+      await tab.page.waitForFunction(() => document.querySelectorAll(".message[data-last] li").length > 3);
     },
   },
   {
@@ -173,6 +173,80 @@ const HELPER_SHOTS: readonly Shot[] = [
   },
 ];
 
+/** Versions, search, and what the model reads, in a conversation of their own. */
+const CONTEXT_SHOTS: readonly Shot[] = [
+  {
+    name: "versions",
+    play: async (tab) => {
+      await tab.ask("Show me versions");
+      await tab.lastAnswer().getByTestId("regenerate").click();
+      await tab.page.locator('[data-testid="branches"][data-place="2/2"]').waitFor();
+      await tab.settles();
+    },
+  },
+  {
+    name: "version-before",
+    play: async (tab) => {
+      await tab.at("previous-branch").click();
+      await tab.page.locator('[data-testid="branches"][data-place="1/2"]').waitFor();
+      await tab.at("message").first().getByTestId("pin").click();
+      await tab.page.locator(".message[data-pinned]").waitFor();
+    },
+  },
+  {
+    name: "window",
+    play: async (tab) => {
+      for (let round = 0; round < 2; round++) await tab.ask("Show me compaction");
+      await tab.at("meter").click();
+      await tab.at("context-used").waitFor();
+    },
+  },
+  {
+    name: "summary-asked",
+    play: async (tab) => {
+      await tab.at("compact").click();
+      await tab.at("compact-focus").fill("What I said about versions");
+    },
+  },
+  {
+    name: "summary-shown",
+    play: async (tab) => {
+      await tab.at("compact-write").click();
+      await tab.at("compact-text").waitFor();
+    },
+  },
+  {
+    name: "summarised",
+    play: async (tab) => {
+      await tab.at("compact-apply").click();
+      await tab.at("summary").waitFor();
+      await tab.at("summary").evaluate((at) => at.scrollIntoView({ block: "center" }));
+    },
+  },
+  {
+    name: "summary-open",
+    play: async (tab) => {
+      await tab.at("summary-open").click();
+      await tab.page.locator(".summary-text").waitFor();
+    },
+  },
+  {
+    name: "search",
+    play: async (tab) => {
+      await tab.at("search").click();
+      await tab.at("search-input").fill("tab");
+      await tab.at("hit").first().waitFor();
+    },
+  },
+  {
+    name: "found",
+    play: async (tab) => {
+      await tab.at("hit").first().click();
+      await tab.page.locator(".message[data-found]").waitFor();
+    },
+  },
+];
+
 const PICTURE = `<svg xmlns="http://www.w3.org/2000/svg" width="320" height="180"><rect width="320" height="180" fill="teal"/><circle cx="160" cy="90" r="60" fill="gold"/></svg>`;
 
 async function play(
@@ -206,9 +280,11 @@ async function play(
   await context.close();
 }
 
-/** `npm run screenshots -- helpers` takes those of helpers only. */
-const chosen = process.argv.includes("helpers") ? [HELPER_SHOTS] : [SHOTS, HELPER_SHOTS];
-await rm(folder, { recursive: true, force: true });
+/** `npm run screenshots -- helpers` takes those of helpers only, `-- context` those of versions and the window. */
+const parts = { chat: SHOTS, helpers: HELPER_SHOTS, context: CONTEXT_SHOTS };
+const named = Object.entries(parts).filter(([name]) => process.argv.includes(name));
+const chosen = (named.length > 0 ? named : Object.entries(parts)).map(([, shots]) => shots);
+if (named.length === 0) await rm(folder, { recursive: true, force: true });
 await mkdir(folder, { recursive: true });
 const [app, browser] = await Promise.all([startApp({ delayMs: DELAY_MS }), launchBrowser()]);
 try {

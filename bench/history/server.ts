@@ -82,4 +82,6 @@ process.on("message", (command: ServerCommand) => {
     (error: unknown) => process.send?.({ error: String(error) }),
   );
 });
+// Who measures is gone.
+process.on("disconnect", () => process.exit());
 process.send?.({ result: host.url });

@@ -1,4 +1,4 @@
-import { readdirSync, statSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { withFolder } from "../foundation/agent.ts";
 import { percentile } from "../foundation/measure.ts";
@@ -67,6 +67,7 @@ function toTable(windows: readonly Readonly<Record<string, number>>[]): Table {
 /** The database alone: its log comes and goes. */
 function fileBytes(dir: string): number {
   const folder = join(dir, "agents", "Long");
-  const name = readdirSync(folder).find((file) => file.endsWith(".db"));
+  // Made by the first write.
+  const name = existsSync(folder) ? readdirSync(folder).find((file) => file.endsWith(".db")) : undefined;
   return name === undefined ? 0 : statSync(join(folder, name)).size;
 }

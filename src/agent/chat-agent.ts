@@ -14,6 +14,7 @@ import type {
   ChatResponseResult,
   SaveMessagesResult,
 } from "../turn/chat-types.ts";
+import { messagesIn } from "../turn/history.ts";
 import type { MessageConcurrency } from "../turn/overlap.ts";
 import { continueLast, persist, save } from "../turn/save.ts";
 import { sessionNamed } from "../turn/session-named.ts";
@@ -252,7 +253,7 @@ export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<
     if (named !== undefined) sessionNamed(this.#chat, named);
     if (typeof messages === "function") await this.#chat.idle();
     const session = sessionNamed(this.#chat, named);
-    const list = typeof messages === "function" ? await messages(this.#chat.messagesOf(session)) : messages;
+    const list = typeof messages === "function" ? await messages(messagesIn(this.#chat, session)) : messages;
     return this.#follow(save(this.#chat, list, { session }), options.signal);
   }
 

@@ -1,4 +1,3 @@
-import { settingsOf } from "./session-agent.ts";
 import type { Instructions, LanguageModel, ModelMessage, ToolSet } from "ai";
 import { BackgroundWork } from "../context/background.ts";
 import type { LiveState } from "../context/carried.ts";
@@ -33,6 +32,7 @@ import { nameOf } from "../turn/step/step-window.ts";
 import { askWith } from "../turn/step/summary-call.ts";
 import type { ContextState } from "../wire/session-frames.ts";
 import { type CompactionInfo, compactionsOn, toInfo } from "./compaction-info.ts";
+import { settingsOf } from "./session-agent.ts";
 
 /** The settings of an agent that are about its model's window. */
 export interface ContextSettings {
@@ -69,6 +69,10 @@ export interface ContextDesk {
   changed(session: string): void;
 }
 
+/** Whole requests are as long as the windows of models. */
+const KEPT_REQUESTS = 4;
+const KEPT_STATES = 100;
+
 /** A text to be applied: one that `compact({ preview: true })` returned, changed or not. */
 export type AppliedCompaction = Pick<DraftCompaction, "summary" | "messageId"> & { readonly parts?: number | null };
 
@@ -79,7 +83,7 @@ export class ThinkContext implements ContextPlan {
   readonly background = new BackgroundWork();
   readonly learned: LearnedFactors;
   #compactor: Compactor | undefined;
-  /** The last request of each session that was used in this life. */
+  /** The last requests of the sessions that were used last. */
   readonly #sent = new Map<string, SentRequest>();
   readonly #states = new Map<string, ContextState>();
 
@@ -137,16 +141,17 @@ export class ThinkContext implements ContextPlan {
 
   sent(request: SentRequest): void {
     const { session, model, usage, maxOutputTokens } = request;
-    this.#sent.set(session, request);
+    keep(this.#sent, session, request, KEPT_REQUESTS);
     const limits = this.limits(model);
     const units = unitsOfInstructions(request.instructions) + unitsOfTools(request.tools);
     const tokens = usage
       ? usage.input + usage.output
       : Math.round(this.learned.of(model) * (units + unitsOfMessages(request.messages)));
-    this.#states.set(session, {
+    const state = {
       ...{ tokens, usable: usable(limits, maxOutputTokens), window: limits.window, model },
       estimated: usage === undefined,
-    });
+    };
+    keep(this.#states, session, state, KEPT_STATES);
     this.#desk.changed(session);
   }
 
@@ -302,6 +307,16 @@ export class ThinkContext implements ContextPlan {
       live: () => this.live(session),
       keepAlways: (tool) => toolOptionsOf(tools[tool]).keep === "always",
     };
+  }
+}
+
+/** Puts an entry last, and lets the oldest go. */
+function keep<T>(map: Map<string, T>, key: string, value: T, most: number): void {
+  map.delete(key);
+  map.set(key, value);
+  for (const old of map.keys()) {
+    if (map.size <= most) return;
+    map.delete(old);
   }
 }
 

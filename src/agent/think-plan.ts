@@ -234,13 +234,14 @@ export class ThinkPlan {
     const own = await agent.getTools();
     const { session } = this.#chat();
     const blocks = await joinBlocks(await agent[blocksOf](session), await agent.getSystemPrompt());
-    const tools: ToolSet = {
+    const list = (): ToolSet => ({
       ...createToolsFromClientSchemas(turn.clientTools?.filter(({ name }) => name !== BUDGET_TOOL)),
       ...searchTools(this.#host, this.search, session, agent[settingsOf](session).searchScope),
       ...blocks.tools,
       ...own,
       ...this.extraTools.get(requestId),
-    };
+    });
+    const tools = list();
     const { prompt } = blocks;
     let models: readonly LanguageModel[] = [];
     let config: TurnConfig = this.extraConfig.get(requestId) ?? {};
@@ -264,14 +265,17 @@ export class ThinkPlan {
       );
     this.#tools = all;
     // By the turn's own list alone: a prompt that changed from step to step would be read anew each time.
-    const onTools = capabilityBlock(offered(all, config.activeTools));
+    const onTools = (given: ToolSet) => capabilityBlock(offered(given, config.activeTools));
     const given = config.instructions ?? config.system;
     return {
       models: config.model === undefined ? models : asList(config.model),
-      instructions: given ?? prompt + onTools,
-      renewInstructions: async () => {
+      instructions: given ?? prompt + onTools(all),
+      renew: async () => {
         const renewed = await blocks.renew();
-        return given ?? renewed + onTools;
+        // What was summarised can be searched from now on, not only from the next turn: that would change the request again.
+        const now = { ...list(), ...config.tools };
+        this.#tools = now;
+        return { tools: now, instructions: given ?? renewed + onTools(now) };
       },
       tools: all,
       messages: config.messages,

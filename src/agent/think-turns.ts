@@ -8,6 +8,7 @@ import type { Chat } from "../turn/chat.ts";
 import type { SaveMessagesResult } from "../turn/chat-types.ts";
 import { findMessage, findSession } from "../session/session-changes.ts";
 import { refuseDuringTurns } from "../session/session-turns.ts";
+import { messagesIn } from "../turn/history.ts";
 import { nameSession } from "../turn/name-session.ts";
 import { continueLast, persist, save } from "../turn/save.ts";
 import { sessionNamed } from "../turn/session-named.ts";
@@ -99,7 +100,7 @@ export function addMessages(
 ): void {
   const session = sessionNamed(chat, named);
   const transcript = chat.transcripts.of(session);
-  const list = typeof given === "function" ? given(chat.messagesOf(session)) : given;
+  const list = typeof given === "function" ? given(messagesIn(chat, session)) : given;
   const fresh = mode === "append" ? list.filter(({ id }) => transcript.role(id) === undefined) : list;
   if (parentId !== undefined) return addBehind(chat, session, parentId, fresh);
   if (fresh.length > 0) persist(chat, fresh, { session });

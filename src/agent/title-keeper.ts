@@ -9,7 +9,7 @@ import { cleanTitle, titlePrompt, titleTriesKey } from "../session/titles.ts";
 import type { UIMessage } from "../message/types.ts";
 import { deleteCell, readCell, writeCell } from "../store/cell.ts";
 import { messagesUp } from "../store/message.ts";
-import { readSessionLine, type SessionLine } from "../store/session.ts";
+import { readOwnerLine, readSessionLine, type SessionLine } from "../store/session.ts";
 import type { ChatErrorClassification } from "../turn/provider-error.ts";
 import { askWith } from "../turn/step/summary-call.ts";
 
@@ -125,8 +125,7 @@ export class TitleKeeper {
 
   #owner(session: string): SessionLine | undefined {
     const { host } = this.#deps;
-    const row = host.blank ? undefined : readSessionLine(host, session);
-    return row?.viewOf == null ? row : readSessionLine(host, row.viewOf);
+    return host.blank ? undefined : readOwnerLine(host, session);
   }
 
   #tries(owner: string): number {

@@ -38,6 +38,14 @@ export class BranchBook {
     }
   }
 
+  renamed(from: string, to: string): void {
+    const place = this.#places.get(from);
+    if (place === undefined) return;
+    this.#places.delete(from);
+    this.#places.set(to, place);
+    this.#find = undefined;
+  }
+
   /** Forgets all that is not shown. */
   keep(shown: readonly UIMessage[]): void {
     if (this.#places.size === 0) return;

@@ -131,6 +131,10 @@ export abstract class ChatFeed {
         return this.changed(true);
       case "cleared":
         return this.forgetAll();
+      case "renamed":
+        this.list = this.list.map((message) => (message.id === frame.from ? { ...message, id: frame.to } : message));
+        this.branchBook.renamed(frame.from, frame.to);
+        return this.changed(true);
       case "updated":
         this.list = updateMessage(this.list, frame.message);
         for (const part of toolParts(frame.message)) if (isAnswered(part)) this.answers.delete(part.toolCallId);
@@ -182,7 +186,8 @@ export abstract class ChatFeed {
   #over(turn: LiveTurn, frame: ResponseFrame): void {
     const { id, outcome } = frame;
     const message = turn.snapshot ?? turn.message;
-    if (message !== undefined && !turn.hidden) this.list = putMessage(this.list, message, turn.asked?.messageId);
+    if (message !== undefined && !turn.hidden && !turn.absent)
+      this.list = putMessage(this.list, message, turn.asked?.messageId);
     this.turns.delete(id);
     this.#ended.add(id);
     // Turned away: the conversation was told without the message that was sent.

@@ -67,6 +67,7 @@ export type ChatFrame =
     }
   | { readonly kind: "session"; readonly state: SessionStateFrame }
   | { readonly kind: "cleared" }
+  | { readonly kind: "renamed"; readonly from: string; readonly to: string }
   | { readonly kind: "updated"; readonly message: UIMessage }
   | { readonly kind: "resuming"; readonly id: string; readonly probeId: string | undefined }
   | { readonly kind: "pending"; readonly id: string | undefined; readonly probeId: string | undefined }
@@ -75,7 +76,7 @@ export type ChatFrame =
 
 /** Reads what came from the server; undefined when it is not about the chat. Never throws. */
 export function readChatFrame(data: unknown): ChatFrame | undefined {
-  if (typeof data !== "string" || !/"(?:cf_agent|perdure_chat|perdure_session)_/.test(data)) return undefined;
+  if (typeof data !== "string" || !/"(?:cf_agent|perdure_chat|perdure_session|perdure_message)_/.test(data)) return undefined;
   const frame = tryParseJson(data);
   if (!isJsonObject(frame)) return undefined;
   const id = text(frame.id);
@@ -103,6 +104,10 @@ export function readChatFrame(data: unknown): ChatFrame | undefined {
       return isSessionState(frame) ? { kind: "session", state: frame } : undefined;
     case "cf_agent_chat_clear":
       return { kind: "cleared" };
+    case "perdure_message_renamed": {
+      const [from, to] = [text(frame.from), text(frame.to)];
+      return from === undefined || to === undefined ? undefined : { kind: "renamed", from, to };
+    }
     case "cf_agent_message_updated":
       return isMessage(frame.message) ? { kind: "updated", message: frame.message } : undefined;
     case "cf_agent_stream_resuming":

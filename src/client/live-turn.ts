@@ -40,6 +40,8 @@ export class LiveTurn {
   /** Its answer was taken off the screen: by a clear, an edit, or a regenerate. */
   hidden = false;
   error: string | undefined;
+  /** The conversation was told since then, without the answer: if the turn is over, another took its place. */
+  absent = false;
   /** The answer as the conversation had it, when nothing came after that. */
   snapshot: UIMessage | undefined;
   readonly end = Promise.withResolvers<void>();
@@ -109,6 +111,7 @@ export class LiveTurn {
   #isCurrent(): void {
     if (this.stale) this.snapshot = undefined;
     this.stale = false;
+    this.absent = false;
   }
 
   /** Takes over the answers to calls from `message`, which is the same one. */

@@ -27,6 +27,7 @@ export function mergeTranscript(
     const { message } = turn;
     if (message === undefined) continue;
     turn.snapshot = incoming.find(({ id }) => id === message.id);
+    turn.absent = turn.stale && turn.snapshot === undefined;
     // Of a turn that was cut off the server knows more.
     if (!turn.stale) next = putMessage(next, message, idBefore(old, message.id));
   }

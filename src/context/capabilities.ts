@@ -30,7 +30,7 @@ const CAPABILITIES: readonly Capability[] = [
     has: named("set_context", "load_context", "search_context"),
     text: "You have context blocks: keep there what should be remembered.",
   },
-  { has: named("session_search"), text: "You can search what was said earlier, also in other conversations." },
+  { has: named("session_search"), text: "You can search what was said earlier." },
   { has: named("activate_skill"), text: "You have skills: activate the one that fits before you do such work." },
   { has: named("load_extension"), text: "You can load extensions that bring more tools." },
 ];

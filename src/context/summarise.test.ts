@@ -88,14 +88,42 @@ test("when the model is sent too much: without the oldest, then shorter, then no
   expect(told.length).toBeLessThan(4_000);
 });
 
-test("what is known to be too long is not sent", async () => {
-  const many = Array.from({ length: 10 }, (_, i) => user(`u${i}`, "long ".repeat(1_000)));
-  const { job, asked } = jobOf(many, ["short"], { room: 5_000 });
-  expect(await summarise(job)).toEqual({ kind: "summary", text: "short" });
-  expect(asked).toHaveLength(1);
+test("what is too long for one request is read in several, each with the summary of those before", async () => {
+  const many = Array.from({ length: 10 }, (_, i) => user(`u${i}`, `${i} ${"long ".repeat(1_000)}`));
+  const { job, asked } = jobOf(many, ["one", "two", "three", "four"], { room: 5_000, prior: "known" });
+  expect(await summarise(job)).toEqual({ kind: "summary", text: "four" });
+  expect(asked.map(({ prompt }) => /<prior-summary>\n(.*)\n/.exec(prompt)?.[1])).toEqual([
+    "known",
+    "one",
+    "two",
+    "three",
+  ]);
+  const ids = asked.flatMap(({ prompt }) => prompt.match(/(?<=<message id=")[^"]+/g) ?? []);
+  expect(ids).toEqual(many.map(({ id }) => id));
+  expect(asked.some(({ prompt }) => prompt.includes("older messages are not shown"))).toBe(false);
+  for (const { system, prompt } of asked) {
+    expect(job.measure.text(system) + job.measure.text(prompt)).toBeLessThanOrEqual(5_000);
+  }
+});
+
+test("a piece that fails is a failure; when the model is sent too much, what is left is made shorter", async () => {
+  const many = Array.from({ length: 10 }, (_, i) => user(`u${i}`, `${i} ${"long ".repeat(1_000)}`));
+  const failing = jobOf(many, ["one", { kind: "failed", error: "gone" }], { room: 5_000 });
+  expect(await summarise(failing.job)).toEqual({ kind: "failed", error: "gone" });
+  const narrow = jobOf(many, ["one", overflow, "rest"], { room: 5_000 });
+  expect(await summarise(narrow.job)).toEqual({ kind: "summary", text: "rest" });
+  expect(narrow.asked[2]?.prompt).toContain("<prior-summary>\none\n");
+  expect(narrow.asked[2]?.prompt).toContain("older messages are not shown here");
+});
+
+test("what is known to be too long is not sent, and a conversation is not read in ever so many pieces", async () => {
+  const many = Array.from({ length: 30 }, (_, i) => user(`u${i}`, "long ".repeat(1_000)));
   const none = jobOf(many, ["short"], { room: 10 });
   expect(await summarise(none.job)).toMatchObject({ kind: "truncate" });
   expect(none.asked).toEqual([]);
+  const lots = jobOf(many, [], { room: 3_000 });
+  expect(await summarise(lots.job)).toMatchObject({ kind: "summary" });
+  expect(lots.asked).toHaveLength(6);
 });
 
 test("a model that cannot be had, or says nothing, is a failure, never a summary", async () => {

@@ -40,13 +40,18 @@ interface Rung {
   readonly limits: SerialiseLimits;
 }
 
+const WHOLE: Rung = { share: 1, limits: DEFAULT_SERIALISE_LIMITS };
 /** First as it is; then without the oldest; then shorter too; then what is hardly more than a look. */
 const RUNGS: readonly Rung[] = [
-  { share: 1, limits: DEFAULT_SERIALISE_LIMITS },
+  WHOLE,
   { share: 0.6, limits: DEFAULT_SERIALISE_LIMITS },
   { share: 0.6, limits: { values: 500, texts: 2_000 } },
   { share: 0.3, limits: { values: 200, texts: 500 } },
 ];
+/** Sizes are estimates: a request that is filled to more than this share is read in two. */
+const SAFE_SHARE = 0.9;
+/** The most requests that a conversation is read in. What is left then has to fit into the last one. */
+const MAX_PIECES = 6;
 /** How often a model is asked again because it was sent too much. */
 const MAX_OVERFLOWS = 3;
 /** How often a summary that is too long is made shorter. */
@@ -61,26 +66,65 @@ const TRUNCATED_TEXT = 200;
 const MAX_TRUNCATED = 30;
 
 /**
- * Asks for a summary. If what is to be summarised is too long for the model, the oldest messages are left out, then all
- * are shortened, at most three times; then there is no model in it: only what the user said first is told. If the model
- * cannot be had, it fails: nothing is made up.
+ * Asks for a summary. What is too long for one request is read in several, each with the summary of those before: so
+ * nothing is left out. If the model says itself that it was sent too much, the oldest messages are left out, then all are
+ * shortened, at most three times; then there is no model in it: only what the user said first is told. If the model cannot
+ * be had, it fails: nothing is made up.
  */
 export async function summarise(job: SummaryJob): Promise<Summary> {
+  let left = job;
+  for (let piece = 1; piece < MAX_PIECES; piece++) {
+    const { covered } = left.cut;
+    const count = fitting(left);
+    if (count === 0 || count === covered.length) break;
+    const first = { ...left, cut: { covered: covered.slice(0, count) } };
+    const read = await askOnce(first, toRequest(first, WHOLE));
+    if (read.kind === "failed") return read;
+    if (read.kind === "overflow") break;
+    left = { ...left, prior: read.text, cut: { covered: covered.slice(count) } };
+  }
+  return summariseRest(left);
+}
+
+async function summariseRest(job: SummaryJob): Promise<Summary> {
   let overflows = 0;
   for (const rung of RUNGS) {
     const request = toRequest(job, rung);
     // What is known not to fit is not sent.
-    if (job.measure.text(request.system) + job.measure.text(request.prompt) > job.room) continue;
-    const answer = await job.ask({ ...request, maxOutputTokens: job.length * OUTPUT_SHARE });
-    if (answer.kind === "failed") return answer;
-    if (answer.kind === "text") {
-      const text = answer.text.trim();
-      if (text === "") return { kind: "failed", error: "The model wrote an empty summary." };
-      return { kind: "summary", text: await shortened(job, text) };
-    }
+    if (!fits(job, request)) continue;
+    const read = await askOnce(job, request);
+    if (read.kind === "failed") return read;
+    if (read.kind === "text") return { kind: "summary", text: read.text };
     if (++overflows >= MAX_OVERFLOWS) break;
   }
   return { kind: "truncate", text: truncated(job) };
+}
+
+async function askOnce(job: SummaryJob, request: SummaryPrompt): Promise<SummaryAnswer> {
+  const answer = await job.ask({ ...request, maxOutputTokens: job.length * OUTPUT_SHARE });
+  if (answer.kind !== "text") return answer;
+  const text = answer.text.trim();
+  if (text === "") return { kind: "failed", error: "The model wrote an empty summary." };
+  return { kind: "text", text: await shortened(job, text) };
+}
+
+/** How many of the oldest messages fit into one request, with all that belongs around them. */
+function fitting(job: SummaryJob): number {
+  const room = SAFE_SHARE * job.room;
+  if (fits({ ...job, room }, toRequest(job, WHOLE))) return job.cut.covered.length;
+  const { system, prompt } = toRequest({ ...job, cut: { covered: job.cut.covered.slice(0, 1) } }, WHOLE);
+  let size = job.measure.text(system) + job.measure.text(prompt);
+  let count = size <= room ? 1 : 0;
+  for (const { node, parts } of count === 0 ? [] : job.cut.covered.slice(1)) {
+    size += job.measure.text(serialiseMessage(node.message, parts, WHOLE.limits)) + job.measure.text("\n");
+    if (size > room) break;
+    count++;
+  }
+  return count;
+}
+
+function fits({ measure, room }: SummaryJob, { system, prompt }: SummaryPrompt): boolean {
+  return measure.text(system) + measure.text(prompt) <= room;
 }
 
 function toRequest(job: SummaryJob, { share, limits }: Rung): SummaryPrompt {

@@ -217,6 +217,15 @@ export class LiveChat implements ChatOutput {
     this.#audience.tellListeners(session, encodeFrame({ type: "cf_agent_message_updated", message }));
   }
 
+  renamed(session: string, from: string, to: string): void {
+    const frame = encodeFrame({ type: "perdure_message_renamed", from, to });
+    for (const socket of this.#audience.all()) {
+      if (this.#audience.sessionOf(socket) === session) continue;
+      if (wantsPages(socket.uri)) socket.send(frame);
+      else this.#give(socket);
+    }
+  }
+
   recovering(turn: TurnRow, value: boolean): void {
     const frame = encodeFrame({ type: "cf_agent_chat_recovering", recovering: value, id: turn.id });
     if (value) for (const follower of this.followers) follower.interrupted?.(turn);

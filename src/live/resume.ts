@@ -4,6 +4,7 @@ import { newestTurn, readTurn, type TurnRow } from "../store/turn.ts";
 import { readChunks } from "../store/stream.ts";
 import type { ActiveTurn } from "../turn/active-turn.ts";
 import type { Chat } from "../turn/chat.ts";
+import { heldContinuation } from "../turn/tool-answers.ts";
 import { encodeFrame } from "../wire/encode.ts";
 import { wantsPages } from "../wire/history.ts";
 import type { Audience } from "./audience.ts";
@@ -92,7 +93,7 @@ export class Resume implements Waiting {
       if (this.#ownedByOther(running.row, socket)) return this.#none(socket, "continuation-owned", probeId);
       return this.#offer(socket, running.row, probeId);
     }
-    const continuation = this.#chat.heldContinuation(session, socket);
+    const continuation = heldContinuation(this.#chat, session, socket);
     if (continuation !== undefined) {
       if (this.#ownedByOther(continuation, socket)) return this.#none(socket, "continuation-owned", probeId);
       return this.#park(socket, continuation, probeId);

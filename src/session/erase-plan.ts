@@ -4,6 +4,7 @@ import { compactionPlaces } from "../store/compaction.ts";
 import { bodiesOf, messagesOfSessions, messagesOfSubject, newestMessage, sessionsOfSubject } from "../store/erase.ts";
 import { findOnPath } from "../store/search.ts";
 import { readSession, viewsOf } from "../store/session.ts";
+import { FILE_NAMES } from "./file-references.ts";
 import { filesOf } from "./files.ts";
 
 /** What to erase: a session, or all that belongs to a subject (a person, a tenant). */
@@ -17,8 +18,6 @@ const SLICE_ROWS = 16;
 const SLICE_SEQS = 2_000;
 const SLICE_STEPS = 5_000;
 
-/** Names of files are SHA-256 in hex. */
-export const FILE_NAMES = /[0-9a-f]{64}/g;
 const CALLS = /"toolCallId":("(?:[^"\\]|\\.)*")/g;
 
 /** What is to go, found before anything is changed. */

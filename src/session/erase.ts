@@ -5,20 +5,13 @@ import type { AgentHost } from "../port.ts";
 import { dropLostApprovals } from "../store/approval.ts";
 import { deleteCell, listCells, writeCell } from "../store/cell.ts";
 import { deleteCompaction } from "../store/compaction.ts";
-import {
-  bodiesAfter,
-  deleteMessages,
-  deleteTraces,
-  giveAwayMessages,
-  hasOpenTurns,
-  isNamedBesideMessages,
-  newestMessage,
-} from "../store/erase.ts";
+import { deleteMessages, deleteTraces, giveAwayMessages, hasOpenTurns, newestMessage } from "../store/erase.ts";
 import { deleteMessage, readMessageAt } from "../store/message.ts";
 import { compactSearchIndex, countSearchRows } from "../store/search.ts";
 import { currentSession, deleteSessionRow, listSessionLines, setCurrent } from "../store/session.ts";
 import { deleteContext } from "./blocks/lifecycle.ts";
-import { type ErasedScope, type ErasePlan, type EraseScope, FILE_NAMES, planErase, sessionsIn } from "./erase-plan.ts";
+import { type ErasedScope, type ErasePlan, type EraseScope, planErase, sessionsIn } from "./erase-plan.ts";
+import { unnamedFiles } from "./file-references.ts";
 import { filesOf } from "./files.ts";
 import { titleTriesKey } from "./titles.ts";
 
@@ -68,8 +61,6 @@ const INTENT = "erase:";
 const RECEIPT = "receipt:";
 const OLD_PAGES = "old pages of the database file";
 const MAX_TRIES = 5;
-/** Rows that are looked at before others have their turn. */
-const SLICE_ROWS = 16;
 
 const ALWAYS_KEPT = [
   {
@@ -189,8 +180,9 @@ async function finish(host: AgentHost, intent: Intent): Promise<EraseReceipt> {
     });
   }
   if (intent.receipt.searchRows > 0) compactSearchIndex(host);
+  const { sessions, messages } = intent.receipt;
   if (host.scrub === undefined) kept.push({ what: OLD_PAGES, why: "this host keeps them by its own rules" });
-  else await attempt(OLD_PAGES, () => host.scrub?.() ?? Promise.resolve());
+  else if (sessions + messages > 0) await attempt(OLD_PAGES, () => host.scrub?.() ?? Promise.resolve());
   const receipt: EraseReceipt = { ...intent.receipt, files: unnamed.size, kept, done: true };
   // Last: what is cut off before this is done again.
   host.tx(() => {
@@ -199,20 +191,6 @@ async function finish(host: AgentHost, intent: Intent): Promise<EraseReceipt> {
   });
   await host.durable();
   return receipt;
-}
-
-/** Which of these files no row names any more. */
-async function unnamedFiles(host: AgentHost, names: readonly string[]): Promise<Set<string>> {
-  const left = new Set(names.filter((name) => !isNamedBesideMessages(host, name)));
-  for (let after = 0; left.size > 0;) {
-    const rows = bodiesAfter(host, after, SLICE_ROWS);
-    for (const { body } of rows) for (const [name] of body.matchAll(FILE_NAMES)) left.delete(name);
-    const last = rows.at(-1)?.seq;
-    if (last === undefined) break;
-    after = last;
-    await host.breathe();
-  }
-  return left;
 }
 
 function checkScope(scope: EraseScope): void {

@@ -4,7 +4,7 @@ import { assistant, say, user } from "../../test/support/tree-messages.ts";
 import { dataUrlOf, toReference } from "../message/media-ref.ts";
 import type { Part, UIMessage } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
-import { readMessage, updateMessage } from "../store/message.ts";
+import { deleteMessage, readMessage, updateMessage } from "../store/message.ts";
 import { Files, filesOf } from "./files.ts";
 import { MediaRestore } from "./media-restore.ts";
 import { MediaMover, type MediaRetention } from "./media.ts";
@@ -149,6 +149,22 @@ test("bytes that no message came to refer to are deleted later, others are not",
   expect(await files.collect()).toBe(1);
   expect(await host.blobs.get(lost.name)).toBeUndefined();
   for (const { name } of [used, kept]) expect(await files.read(name)).toBeDefined();
+});
+
+test("files of messages that were deleted go too, unless another message refers to them", async () => {
+  const { host, mover, make } = await setUp();
+  const both = say(host, "main", withPicture("p1", 1));
+  const only = say(host, "main", withPicture("p2", 2));
+  for (const id of ["a", "b"]) say(host, "main", user(id, id));
+  await mover.pass("main");
+  const [shared, lone] = ["p1", "p2"].map((id) => toReference(fileUrl(stored(host, id)))?.name ?? "");
+  // As an edit leaves it.
+  say(host, "main", { ...stored(host, "p1"), id: "edited" });
+  deleteMessage(host, both, null);
+  deleteMessage(host, only, null);
+  expect(await make().collect()).toBe(1);
+  expect(await filesOf(host).read(shared ?? "")).toBeDefined();
+  expect(await host.blobs.get(lone ?? "")).toBeUndefined();
 });
 
 test("after its days a file is deleted and the message says so", async () => {

@@ -15,6 +15,7 @@ import { readCell, writeCell } from "../store/cell.ts";
 import { largeMessagesUp } from "../store/large-message.ts";
 import { type MessageRow, readMessageAt, updateMessage } from "../store/message.ts";
 import { readSession } from "../store/session.ts";
+import { unnamedFiles } from "./file-references.ts";
 import { type FileInfo, filesOf } from "./files.ts";
 
 /** Rows that are rewritten before others have their turn. */
@@ -92,6 +93,7 @@ export class MediaMover {
     if (!this.#collected) {
       this.#collected = true;
       await filesOf(host).collect();
+      await this.collect();
     }
     for (const session of this.#waiting) {
       while (await this.pass(session)) await host.breathe();
@@ -174,6 +176,24 @@ export class MediaMover {
     }
     if (over.length > 0) this.#deps.changed();
     return over.length;
+  }
+
+  /** Deletes files of messages that were deleted since, unless others refer to them. @returns how many. */
+  async collect(): Promise<number> {
+    const { host } = this.#deps;
+    const files = filesOf(host);
+    const isGone = (seq: number) => readMessageAt(host, seq) === undefined;
+    const left = files.list().filter(({ of, pending }) => !pending && of.length > 0 && of.every(isGone));
+    if (left.length === 0) return 0;
+    const unnamed = await unnamedFiles(
+      host,
+      left.map(({ name }) => name),
+    );
+    for (const name of unnamed) {
+      files.forget(name);
+      await files.deleteBytes(name);
+    }
+    return unnamed.size;
   }
 
   #mark(seq: number, file: FileInfo, days: number): void {

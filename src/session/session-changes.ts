@@ -106,10 +106,10 @@ export function forkSession(desk: SessionDesk, from: string, options: ForkOption
 }
 
 /** Where a fork begins if nobody says so. An answer that is being written is not in it: it will change. */
-function endOf({ store, answering }: SessionDesk, { id, leaf }: SessionLine): number | null {
-  const writing = answering(id);
+function endOf(desk: SessionDesk, { id, leaf }: SessionLine): number | null {
+  const writing = desk.answering(id);
   if (writing === undefined || leaf === null) return leaf;
-  const place = placesUp(store, leaf, ANSWER_DISTANCE).find((one) => one.id === writing);
+  const place = placesUp(desk.store, leaf, ANSWER_DISTANCE).find((one) => one.id === writing);
   return place === undefined ? leaf : place.parent;
 }
 

@@ -177,9 +177,8 @@ export class SessionManager implements SessionKeeper {
   }
 
   /** @internal */
-  configured(session: Session): Promise<void> {
-    const known = this.#open.get(session.id);
-    return known === undefined || known.session !== session ? Promise.resolve() : known.ready;
+  configured(id: string): Promise<void> {
+    return this.#opened(id).ready;
   }
 
   #opened(id: string): Open {

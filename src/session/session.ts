@@ -1,4 +1,3 @@
-import type { ToolSet } from "ai";
 import { PerdureError } from "../error.ts";
 import type { UIMessage } from "../message/types.ts";
 import { deleteStrayCompactions } from "../store/compaction.ts";
@@ -15,8 +14,6 @@ import {
   standsAbove,
 } from "../store/message.ts";
 import type { SessionLine } from "../store/session.ts";
-import type { ContextOptions } from "./blocks/definition.ts";
-import { type ContextBlock, ContextBlocks } from "./context-blocks.ts";
 import { isReadable, toEntry } from "./path-window.ts";
 import { isPinned, pinMessage } from "./pins.ts";
 import {
@@ -27,10 +24,9 @@ import {
   forkSession,
   renameSession,
 } from "./session-changes.ts";
+import { SessionContext } from "./session-context.ts";
 import type { SessionDesk } from "./session-desk.ts";
-import type { SessionInfo } from "./session-info.ts";
-import { infoOf } from "./session-info.ts";
-import type { CompactFunction, SessionSettings, TokenCounter } from "./session-settings.ts";
+import { infoOf, type SessionInfo } from "./session-info.ts";
 import { refuseDuringTurns } from "./session-turns.ts";
 
 /** Which stretch of a conversation. */
@@ -52,8 +48,8 @@ export interface AppendOptions {
 /** Who keeps the sessions of an agent. */
 export interface SessionKeeper {
   of(id: string): Session;
-  /** Runs what the app configures, once per life. */
-  configured(session: Session): Promise<void>;
+  /** What the app configures for a session has run. */
+  configured(id: string): Promise<void>;
 }
 
 /** How many messages are read at a time on a long way. */
@@ -65,20 +61,27 @@ const PAGE = 128;
  *
  * All of it is stored: two objects for the same session, in this life or in another, are the same session.
  */
-export class Session {
+export class Session extends SessionContext {
   readonly id: string;
   readonly #desk: SessionDesk;
   readonly #keeper: SessionKeeper;
   readonly #owner: string;
-  #blocks: ContextBlocks | undefined;
-  #settings: SessionSettings = {};
 
   /** Made by a `SessionManager`. @throws PerdureError `not_found` */
   constructor(desk: SessionDesk, keeper: SessionKeeper, id: string) {
+    const owner = findSession(desk, id).viewOf ?? id;
+    super({
+      store: desk.store,
+      session: id,
+      countTokens: desk.countTokens,
+      owner: () => (owner === id ? undefined : keeper.of(owner)),
+      configured: () => keeper.configured(owner),
+      failed: (error) => desk.failed(error),
+    });
     this.id = id;
     this.#desk = desk;
     this.#keeper = keeper;
-    this.#owner = findSession(desk, id).viewOf ?? id;
+    this.#owner = owner;
   }
 
   // What it is
@@ -105,8 +108,7 @@ export class Session {
    * reads instead of them. Without a limit it costs the whole conversation. @throws PerdureError `not_found`
    */
   getHistory(leafId?: string | null, { limit = Infinity, before }: HistoryOptions = {}): UIMessage[] {
-    const row = this.#row;
-    let at = leafId == null ? row.leaf : this.#find(leafId).seq;
+    let at = this.#end(leafId);
     if (before !== undefined) at = this.#find(before).parent;
     const messages: UIMessage[] = [];
     while (at !== null && messages.length < limit) {
@@ -154,7 +156,7 @@ export class Session {
 
   /** How many messages there are up to `leafId`, by default to what was said last. */
   getPathLength(leafId?: string | null): number {
-    const seq = leafId == null ? this.#row.leaf : this.#find(leafId).seq;
+    const seq = this.#end(leafId);
     return seq === null ? 0 : pathLength(this.#desk.store, seq);
   }
 
@@ -260,133 +262,12 @@ export class Session {
     renameSession(this.#desk, this.id, name);
   }
 
-  // What `configureSession` says
-
-  /** Declares a context block. @throws PerdureError `bad_config` */
-  withContext(label: string, options?: ContextOptions): this {
-    this.blocks.withContext(label, options);
-    return this;
-  }
-
-  /** The text of the context blocks is made once and stays as it is until {@link Session.refreshSystemPrompt}. */
-  withCachedPrompt(): this {
-    this.blocks.withCachedPrompt();
-    return this;
-  }
-
-  /** The app's own way to compact, instead of Perdure's summaries. */
-  onCompaction(compact: CompactFunction): this {
-    return this.#set({ compact });
-  }
-
-  /**
-   * Compact when a turn has ended and the model would read more than this. Without it, Perdure knows by the limits of
-   * the model. @throws PerdureError `bad_config`
-   */
-  compactAfter(tokens: number, { tokenCounter }: { readonly tokenCounter?: TokenCounter } = {}): this {
-    if (!(Number.isFinite(tokens) && tokens > 0))
-      throw new PerdureError("bad_config", `compactAfter() takes a number of tokens, not ${String(tokens)}.`);
-    return this.#set({ compactAfter: tokens, ...(tokenCounter !== undefined && { tokenCounter }) });
-  }
-
-  /** The model may search what was said: in this session, or everywhere in the agent. */
-  withSearch(scope: "session" | "agent" = "session"): this {
-    return this.#set({ searchScope: scope });
-  }
-
-  /** What was said so. */
-  get settings(): SessionSettings {
-    return this.#isView ? this.#ofOwner.settings : this.#settings;
-  }
-
-  // Context blocks
-
-  /** The context blocks of the session; a view has those of its session. */
-  get blocks(): ContextBlocks {
-    if (this.#isView) return this.#ofOwner.blocks;
-    return (this.#blocks ??= new ContextBlocks(this.#desk.store, {
-      session: this.id,
-      countTokens: this.#desk.countTokens,
-      failed: (error) => this.#desk.failed(error),
-    }));
-  }
-
-  /** Adds a block: without a provider for good, with one for this life. */
-  async addContext(label: string, options?: ContextOptions): Promise<ContextBlock> {
-    await this.#configured();
-    return this.blocks.addContext(label, options);
-  }
-
-  /** Takes a block away, for good. What it holds stays unless it is erased. @returns whether there was one. */
-  removeContext(label: string, options?: { readonly erase?: boolean }): boolean {
-    return this.blocks.removeContext(label, options);
-  }
-
-  getContextBlock(label: string): ContextBlock | undefined {
-    return this.blocks.getContextBlock(label);
-  }
-
-  getContextBlocks(): ContextBlock[] {
-    return this.blocks.getContextBlocks();
-  }
-
-  async replaceContextBlock(label: string, content: string): Promise<ContextBlock> {
-    await this.#configured();
-    return this.blocks.replaceContextBlock(label, content);
-  }
-
-  async appendContextBlock(label: string, content: string): Promise<ContextBlock> {
-    await this.#configured();
-    return this.blocks.appendContextBlock(label, content);
-  }
-
-  /** Writes the text behind a key of a block that has keys. */
-  async setContextEntry(label: string, key: string, content: string, description?: string): Promise<void> {
-    await this.#configured();
-    return this.blocks.setContextEntry(label, key, content, description);
-  }
-
-  /** The text of the blocks as the model reads it. */
-  async systemPrompt(): Promise<string> {
-    await this.#configured();
-    return this.blocks.systemPrompt();
-  }
-
-  async freezeSystemPrompt(): Promise<string> {
-    await this.#configured();
-    return this.blocks.freezeSystemPrompt();
-  }
-
-  /** Makes the text of the blocks anew. Until then a cached prompt is what it was. */
-  async refreshSystemPrompt(): Promise<string> {
-    await this.#configured();
-    return this.blocks.refreshSystemPrompt();
-  }
-
-  /** Tools by which a model writes to the blocks, loads from them and searches them. */
-  tools(): ToolSet {
-    return this.blocks.tools();
-  }
-
   get #row(): SessionLine {
     return findSession(this.#desk, this.id);
   }
 
-  get #isView(): boolean {
-    return this.#owner !== this.id;
-  }
-
-  get #ofOwner(): Session {
-    return this.#keeper.of(this.#owner);
-  }
-
-  #configured(): Promise<void> {
-    return this.#keeper.configured(this.#isView ? this.#ofOwner : this);
-  }
-
-  #set(settings: SessionSettings): this {
-    this.#settings = { ...this.#settings, ...settings };
-    return this;
+  #end(leafId: string | null | undefined): number | null {
+    return leafId === undefined || leafId === null ? this.#row.leaf : this.#find(leafId).seq;
   }
 
   #setPinned(messageId: string, pinned: boolean): void {

@@ -84,7 +84,7 @@ function plainText(text: string): string {
     .replace(/^\s{0,3}(#{1,6}|>|[-*+]|\d{1,3}[.)])\s+/gmu, "")
     .replace(/(\*\*|__|~~|`+)/gu, "")
     .replace(/(^|\s)[*_](\S[^*_\n]*\S|\S)[*_](?=\s|[.,;:!?]|$)/gu, "$1$2")
-    .replace(/[\u0000-\u001f\u007f-\u009f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]+/gu, " ")
+    .replace(/[\p{Cc}\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]+/gu, " ")
     .replace(/\s+/gu, " ")
     .trim();
 }

@@ -32,6 +32,8 @@ export interface TranscriptOptions {
   maxMessages?(): number | undefined;
   /** A message of the assistant is gone for good, in the caller's transaction. Not told of {@link Transcript.clear}. */
   removed?(id: string): void;
+  /** A message that stays on another branch has another id now, in the caller's transaction. */
+  renamed?(from: string, to: string): void;
   /** Something was written, in the caller's transaction: what others have in memory may be old. */
   changed?(): void;
 }
@@ -192,6 +194,7 @@ export class Transcript implements StoredMessages {
     const { message: stored, json } = boundMessage(this.clean(message));
     const before = { ...(isReadable(known) ? known.message : stored), id: newId("msg") };
     renameMessage(this.#host, known.seq, before.id, isReadable(known) ? JSON.stringify(before) : known.json);
+    this.#options.renamed?.(message.id, before.id);
     const behind = this.#behind(known.seq);
     this.cutTo(known.parent);
     this.#append(stored, json);

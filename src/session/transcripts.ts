@@ -2,18 +2,24 @@ import type { SessionStore } from "./session-store.ts";
 import { currentSession, MAIN_SESSION } from "../store/session.ts";
 import { Transcript, type TranscriptOptions } from "./transcript.ts";
 
+/** What the app may do to messages, and who hears of what becomes of them. */
+export interface TranscriptsOptions extends Omit<TranscriptOptions, "changed" | "renamed"> {
+  /** As of a transcript; `session` is the one that shows another message under the old id now. */
+  renamed?(session: string, from: string, to: string): void;
+}
+
 /** How many conversations are kept in memory at once. */
 const MAX_OPEN = 4;
 
 /** The conversations of an agent that somebody looks at. They share one tree: what one writes, the others read anew. */
 export class Transcripts {
   readonly #host: SessionStore;
-  readonly #options: Omit<TranscriptOptions, "changed">;
+  readonly #options: TranscriptsOptions;
   /** The one that was asked for last is last. */
   readonly #open = new Map<string, Transcript>();
   #current: string | undefined;
 
-  constructor(host: SessionStore, options: Omit<TranscriptOptions, "changed">) {
+  constructor(host: SessionStore, options: TranscriptsOptions) {
     this.#host = host;
     this.#options = options;
   }
@@ -54,6 +60,7 @@ export class Transcripts {
   #make(session: string): Transcript {
     const transcript: Transcript = new Transcript(this.#host, session, {
       ...this.#options,
+      renamed: (from, to) => this.#options.renamed?.(session, from, to),
       changed: () => {
         if (this.#open.size > 1) for (const other of this.#open.values()) if (other !== transcript) other.reload();
       },

@@ -233,14 +233,14 @@ export function giveBranch(db: Sql, seq: number, from: string, to: string): void
 export function deleteSessionMessages(db: Sql, session: string): { id: string; seq: number; role: string }[] {
   // What others show: their leaves and their own messages, up to the first.
   const kept = `WITH RECURSIVE kept (seq, owner) AS (
-      SELECT leaf, id FROM perdure_session WHERE id <> ? AND coalesce(view_of, '') <> ? AND leaf IS NOT NULL
+      SELECT leaf, coalesce(view_of, id) FROM perdure_session WHERE coalesce(view_of, id) <> ? AND leaf IS NOT NULL
       UNION
       SELECT parent, session FROM perdure_message WHERE session <> ? AND parent IS NOT NULL
       UNION
       SELECT m.parent, kept.owner FROM kept JOIN perdure_message AS m ON m.seq = kept.seq WHERE m.parent IS NOT NULL
     ) SELECT m.seq, min(owner) AS owner FROM kept JOIN perdure_message AS m ON m.seq = kept.seq
       WHERE m.session = ? GROUP BY m.seq`;
-  for (const { seq, owner } of db.sql<{ seq: number; owner: string }>(kept, session, session, session, session))
+  for (const { seq, owner } of db.sql<{ seq: number; owner: string }>(kept, session, session, session))
     db.sql("UPDATE perdure_message SET session = ? WHERE seq = ?", owner, seq);
   return db.sql<{ id: string; seq: number; role: string }>(
     "DELETE FROM perdure_message WHERE session = ? RETURNING id, seq, role",

@@ -84,6 +84,12 @@ export function readSessionLine(db: Sql, id: string): SessionLine | undefined {
   return db.sql<SessionLine>(`SELECT ${LINE} FROM perdure_session WHERE id = ?`, id)[0];
 }
 
+/** The same; of a view, the session that it is of. */
+export function readOwnerLine(db: Sql, id: string): SessionLine | undefined {
+  const row = readSessionLine(db, id);
+  return row === undefined || row.viewOf === null ? row : readSessionLine(db, row.viewOf);
+}
+
 /** The sessions that people see, the one that was used last first: those behind `after`, at most `limit`. */
 export function listSessionLines(db: Sql, limit: number, after?: string): SessionLine[] {
   const order = "ORDER BY updated_at DESC, id DESC LIMIT ?";

@@ -190,6 +190,11 @@ export function postponeTurn(db: Sql, seq: number, notBefore: number): void {
   db.sql("UPDATE perdure_turn SET not_before = ? WHERE seq = ?", notBefore, seq);
 }
 
+/** A turn means other messages than it did: the same ones, under other ids. */
+export function setMessageIds(db: Sql, seq: number, messageIds: string): void {
+  db.sql("UPDATE perdure_turn SET message_ids = ? WHERE seq = ?", messageIds, seq);
+}
+
 /** Gives a turn that waits its place among the others that do, and the messages that are its own. */
 export function placeTurn(db: Sql, seq: number, position: number, messageIds: string): void {
   db.sql("UPDATE perdure_turn SET position = ?, message_ids = ? WHERE seq = ?", position, messageIds, seq);

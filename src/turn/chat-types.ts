@@ -180,6 +180,8 @@ export interface ChatOutput {
   /** A message that was turned away because another turn is under way. Nothing of it was stored. */
   turnedAway(requestId: string, messageIds: readonly string[], origin: Origin): void;
   messageUpdated(session: string, message: UIMessage): void;
+  /** A message that `session` does not show any more, but others may, has another id. */
+  renamed?(session: string, from: string, to: string): void;
   recovering(turn: TurnRow, value: boolean): void;
   cleared(session: string, origin: Origin): void;
   /** Something happened to a session, other than that somebody spoke in it. */

@@ -24,6 +24,7 @@ import { abandon, finish } from "./finish.ts";
 import { familyOf, forgetSession } from "./forget-session.ts";
 import { visibleUp } from "./history.ts";
 import { decideRecovery } from "./recover.ts";
+import { renamed } from "./renamed.ts";
 import { dropApproved, repairLast } from "./repair-last.ts";
 import { takePlace } from "./place.ts";
 import { nextTurnMove } from "./state.ts";
@@ -67,6 +68,7 @@ export class Chat implements Desk, Work {
       sanitize: (message) => hooks.sanitize(message),
       maxMessages: () => hooks.settings().maxMessages,
       removed: (id) => hooks.removed?.(id),
+      renamed: (session, from, to) => renamed(this, session, from, to),
     });
   }
 
@@ -90,27 +92,12 @@ export class Chat implements Desk, Work {
     return [...visibleUp(this)].reverse();
   }
 
-  /** The same of any session. */
-  messagesOf(session: string): UIMessage[] {
-    const running = this.#active?.row.session === session ? this.#active : undefined;
-    return [...visibleUp({ host: this.host, transcript: this.transcripts.of(session), running })].reverse();
-  }
-
   /** Turns that will stream but do not yet, oldest first; of one session, if it is given. */
   waitingTurns(session?: string): TurnRow[] {
     return openTurns(this.host).filter((turn) => {
       if (session !== undefined && turn.session !== session) return false;
       if (turn.seq === this.#active?.row.seq) return !this.#active.streaming;
       return turn.status !== "held" || holds(this, turn) === "ready";
-    });
-  }
-
-  /** The continuation that waits for its start; for whoever asked for it also while answers are missing. */
-  heldContinuation(session: string, asker: Origin): TurnRow | undefined {
-    return openTurns(this.host).find((turn) => {
-      if (turn.session !== session) return false;
-      if (turn.trigger !== "continuation" || turn.status === "running") return false;
-      return turn.status === "accepted" || this.origins.get(turn.id) === asker || holds(this, turn) === "ready";
     });
   }
 

@@ -22,6 +22,12 @@ export function* visibleUp({ host, transcript, running }: Reading): Generator<UI
   }
 }
 
+/** The conversation of any session as the app sees it, oldest first. */
+export function messagesIn({ host, transcripts, running }: Desk, session: string): UIMessage[] {
+  const own = running?.row.session === session ? running : undefined;
+  return [...visibleUp({ host, transcript: transcripts.of(session), running: own })].reverse();
+}
+
 /**
  * The conversation that a turn answers, as it is stored, from the newest message up: without what waits for a turn of
  * its own, without what was taken into an answer, and without what the running turn itself has added.

@@ -1,6 +1,6 @@
 import type { UIMessage } from "../message/types.ts";
 import { deriveTitle } from "../session/titles.ts";
-import { readSessionLine, setName } from "../store/session.ts";
+import { readOwnerLine, setName } from "../store/session.ts";
 import type { Desk } from "./desk.ts";
 
 /**
@@ -10,8 +10,7 @@ import type { Desk } from "./desk.ts";
 export function nameSession({ host, hooks, output }: Desk, session: string, messages: readonly UIMessage[]): void {
   const first = messages.find(({ role }) => role === "user");
   if (first === undefined || hooks.settings().titles === false) return;
-  const row = readSessionLine(host, session);
-  const owner = row?.viewOf == null ? row : readSessionLine(host, row.viewOf);
+  const owner = readOwnerLine(host, session);
   if (owner === undefined || owner.name !== null) return;
   const name = deriveTitle(first);
   if (name === undefined) return;

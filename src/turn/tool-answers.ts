@@ -21,6 +21,15 @@ import { waitingMessages } from "./place.ts";
 /** Answers that come in quick succession start one continuation. */
 const GATHER_MS = 50;
 
+/** The continuation that waits for its start; for whoever asked for it also while answers are missing. */
+export function heldContinuation(desk: Desk, session: string, asker: Origin): TurnRow | undefined {
+  return openTurns(desk.host).find((turn) => {
+    if (turn.session !== session) return false;
+    if (turn.trigger !== "continuation" || turn.status === "running") return false;
+    return turn.status === "accepted" || desk.origins.get(turn.id) === asker || holds(desk, turn) === "ready";
+  });
+}
+
 /** What a client, or a person, says to a tool call. */
 export interface ToolAnswer {
   readonly toolCallId: string;

@@ -237,6 +237,16 @@ export interface MessageUpdatedFrame {
   readonly message: WireMessage;
 }
 
+/**
+ * Only for clients that want pages, and not in the session of the edit: the message that they know as `from` was edited
+ * elsewhere. What they show is the older version, which is now called `to`.
+ */
+export interface MessageRenamedFrame {
+  readonly type: "perdure_message_renamed";
+  readonly from: string;
+  readonly to: string;
+}
+
 /** Offer of a stream. The connection gets no live chunks until it sends {@link ResumeAckFrame}. */
 export interface StreamResumingFrame {
   readonly type: "cf_agent_stream_resuming";
@@ -282,6 +292,7 @@ export type ServerFrame =
   | SessionsChangedFrame
   | ChatClearFrame
   | MessageUpdatedFrame
+  | MessageRenamedFrame
   | StreamResumingFrame
   | StreamResumeNoneFrame
   | StreamPendingFrame

@@ -57,7 +57,8 @@ export function expectTail(call: RecordedCall, stored: readonly UIMessage[], pin
   const { rest, note } = readSent(call);
   const marks = marksIn(JSON.stringify(rest));
   expect(new Set(marks).size, "each message once").toBe(marks.length);
-  expect(marksIn(note ?? ""), "messages in the summary").toEqual([]);
+  // Summaries of these tests quote no messages; a note without a model quotes what the user said first.
+  if (note?.includes("without a summary") !== true) expect(marksIn(note ?? "")).toEqual([]);
   const texts = stored.map((message) => marksIn(JSON.stringify(message)));
   const first = texts.findIndex(
     (own, at) =>

@@ -1,7 +1,13 @@
 // A real Think agent that a long conversation is held with: its models are scripts, and all that they are sent is kept.
 import { APICallError, jsonSchema, type LanguageModel, tool, type ToolSet } from "ai";
 import type { ModelLimits, Think } from "perdure";
-import { type RecordedCall, type ScriptedModel, scriptedModel } from "perdure/testing";
+import {
+  type RecordedCall,
+  type ScriptedCall,
+  type ScriptedModel,
+  scriptedModel,
+  type ScriptedReply,
+} from "perdure/testing";
 import type { LiveState } from "../../src/context/carried.ts";
 import type { ContextOverflow } from "../../src/context/overflow.ts";
 import { unitsOfText } from "../../src/context/text-units.ts";
@@ -27,6 +33,10 @@ export interface LongOptions extends AgentOptions {
   /** The provider refuses requests that are longer than this. Default: any length is fine with it. */
   readonly refusesAbove?: number;
   readonly maxSteps?: number;
+  /** What the model says instead; undefined: what the conversation says. */
+  readonly says?: (call: ScriptedCall) => ScriptedReply | undefined;
+  /** Besides those of the conversation. */
+  readonly tools?: ToolSet;
 }
 
 /** An agent, and what its models were asked. */
@@ -65,6 +75,8 @@ export async function openLong(conversation: Conversation, options: LongOptions 
         const inputTokens = tokensOf(call, rate);
         if (asksForSummary(call)) return { usage: { inputTokens }, ...(await summarises(readAssignment(call), call)) };
         if (inputTokens > (options.refusesAbove ?? Number.POSITIVE_INFINITY)) throw tooLong(inputTokens);
+        const said = options.says?.(call);
+        if (said !== undefined) return { usage: { inputTokens, outputTokens: 20 }, ...said };
         const wanted = calls.get(call.userText)?.[call.step];
         const usage = { inputTokens, outputTokens: 20 };
         return wanted === undefined
@@ -96,7 +108,7 @@ export async function openLong(conversation: Conversation, options: LongOptions 
           return conversation.system;
         }
         override getTools(): ToolSet {
-          return toTools(conversation);
+          return { ...toTools(conversation), ...options.tools };
         }
         override getLiveState(): LiveState {
           return live();

@@ -24,11 +24,15 @@ test("what stands in a conversation does not change what is asked of whoever sum
     }
   }
   const request = { items: [], dropped: 0, focus: undefined, instructions: "x", words: 1 };
-  const meant = [undefined, "before"].map((prior) => summaryPrompt({ ...request, prior, style: "work" as const }));
+  const styles = ["work", "conversation"] as const;
+  const meant = styles.flatMap((style) =>
+    [undefined, "before"].map((prior) => summaryPrompt({ ...request, prior, style })),
+  );
   const expected = meant.map(({ system, prompt }) =>
     readAssignment({ prompt: [{ role: "system", content: system }], userText: prompt }),
   );
-  expect([...orders].toSorted()).toEqual(expected.map((given) => count(given.orders)).toSorted());
+  expect(expected.map((given) => count(given.orders))).toEqual(expect.arrayContaining([...orders]));
+  expect(orders.size).toBeGreaterThanOrEqual(2);
   expect([...systems]).toEqual([expected[0]?.system]);
 });
 

@@ -9,7 +9,9 @@ const textOf = ({ parts }: UIMessage) => parts.map((part) => (part.type === "tex
 
 class Talker extends AIChatAgent {
   override onChatMessage() {
-    return new Response(`re ${this.messages.at(-1)?.id}`);
+    const last = this.messages.at(-1);
+    // One that is carried on was said in one piece.
+    return last?.role === "user" ? new Response(`re ${last.id}`) : undefined;
   }
 
   override onError(error: unknown): void {

@@ -33,7 +33,8 @@ export function chatTurnKeeper(agent: Wording, chat: () => Chat, above: ChildRun
       const turn = find(turnId);
       return turn !== undefined && above.wanted(turn);
     },
-    sessionOf: (turnId) => (turnId === undefined ? undefined : readTurn(chat().host, turnId)?.session) ?? chat().session,
+    sessionOf: (turnId) =>
+      (turnId === undefined ? undefined : readTurn(chat().host, turnId)?.session) ?? chat().session,
     runOf: (turnId) => runOfTurnId(chat().host, turnId)?.runId,
     conversation: {
       formatCompletion: (run, result) => agent.formatDetachedCompletion(run, result),

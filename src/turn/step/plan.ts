@@ -25,8 +25,8 @@ export interface PreparedTurn {
   /** Tried in this order. At least one. */
   readonly models: readonly LanguageModel[];
   readonly instructions: NonNullable<TurnConfig["instructions"]> | undefined;
-  /** What they are when the text of the context blocks is made anew: after a compaction. May be slow. */
-  renewInstructions?(): Promise<NonNullable<TurnConfig["instructions"]>>;
+  /** What they and the tools are after a compaction, with the text of the context blocks made anew. May be slow. */
+  renew?(): Promise<Pick<PreparedTurn, "instructions" | "tools">>;
   /** All tools: the server's with `execute`, the client's without. */
   readonly tools: ToolSet;
   /** Instead of the assembled conversation. */

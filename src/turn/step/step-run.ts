@@ -16,7 +16,7 @@ export class StepRun {
   readonly desk: Desk;
   readonly active: ActiveTurn;
   readonly plan: StepPlan;
-  /** Its instructions may be renewed when the conversation was made shorter. */
+  /** Its instructions and tools may be renewed when the conversation was made shorter. */
   turn: PreparedTurn;
   readonly options: ChatTurnOptions;
   /** Settled model calls of this turn, and what is known of each. */
@@ -85,8 +85,7 @@ export class StepRun {
   /** The conversation was made shorter: all that was sent before is sent anew. */
   async renewed(): Promise<void> {
     this.#base = undefined;
-    const instructions = await this.turn.renewInstructions?.();
-    if (instructions !== undefined) this.turn = { ...this.turn, instructions };
+    this.turn = { ...this.turn, ...(await this.turn.renew?.()) };
   }
 
   /** The steps of this turn so far, for hooks and stop conditions. */

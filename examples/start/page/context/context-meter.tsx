@@ -35,43 +35,29 @@ interface ButtonProps {
 }
 
 function MeterButton({ state, onClick }: ButtonProps): ReactNode {
-  const known = state === null ? UNKNOWN : knownOf(state);
-  const { percent, about, words } = known;
+  const percent = state === null ? undefined : percentOf(state.tokens, state.usable);
+  const estimated = state?.estimated === true;
+  const size = state === null ? "" : `${inNumbers(state.tokens)} of ${inTokens(state.usable)}`;
   return (
     <button
       type="button"
       className="meter"
       onClick={onClick}
       aria-haspopup="dialog"
-      aria-label={words}
-      title={words}
+      title={size === "" ? "What fills the model's window" : `${estimated ? "About " : ""}${size}`}
       data-testid="meter"
       data-percent={percent}
-      data-estimated={about || undefined}
+      data-estimated={estimated || undefined}
       data-narrow={(percent ?? 0) >= NARROW || undefined}
     >
       <span className="meter-bar" aria-hidden="true">
         {percent !== undefined && <span style={{ width: `${percent}%` }} />}
       </span>
-      <span aria-hidden="true">
-        {percent === undefined ? "The window" : `${about ? "~" : ""}${percent} %`}
+      <span>
+        {percent === undefined ? "The window" : `${estimated ? "~" : ""}${percent} %`}
         {percent !== undefined && <span className="meter-word"> of the window</span>}
+        {size !== "" && <span className="visually-hidden">{`, ${estimated ? "about " : ""}${size}`}</span>}
       </span>
     </button>
   );
-}
-
-interface Known {
-  readonly percent: number | undefined;
-  readonly about: boolean;
-  readonly words: string;
-}
-
-const UNKNOWN: Known = { percent: undefined, about: false, words: "What fills the model's window" };
-
-function knownOf({ tokens, usable, estimated }: NonNullable<UseAgentChat["contextState"]>): Known {
-  const percent = percentOf(tokens, usable);
-  const about = estimated ? "about " : "";
-  const words = `The model's window is ${about}${percent} percent full: ${inNumbers(tokens)} of ${inTokens(usable)}`;
-  return { percent, about: estimated, words };
 }

@@ -1,5 +1,5 @@
 import "./dialog.css";
-import { type ReactNode, useEffect, useId, useRef, useState } from "react";
+import { type ReactNode, useId, useLayoutEffect, useRef, useState } from "react";
 
 interface Props {
   readonly title: string;
@@ -16,9 +16,12 @@ export function Dialog({ title, text, className = "", testId, onClose, children 
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
   const [before] = useState(() => document.activeElement);
-  useEffect(() => {
-    if (dialog.current?.open === false) dialog.current.showModal();
+  // In the layout, so that the focus is back before something else takes it.
+  useLayoutEffect(() => {
+    const element = dialog.current;
+    if (element?.open === false) element.showModal();
     return () => {
+      element?.close();
       if (before instanceof HTMLElement && before.isConnected) before.focus();
     };
   }, [before]);

@@ -33,10 +33,10 @@ export const StretchView = memo(function StretchView(props: Props): ReactNode {
   const { messages } = stretch;
   if (!isNear && !mustShow) {
     const room = height.current === undefined ? `${messages.length * GUESS_REM}rem` : `${height.current}px`;
-    return <div ref={box} className="stretch" style={{ height: room }} />;
+    return <div ref={box} className="stretch" data-count={messages.length} style={{ height: room }} />;
   }
   return (
-    <div ref={box} className="stretch">
+    <div ref={box} className="stretch" data-count={messages.length}>
       {messages.map((message) => (
         <Fragment key={message.id}>
           <Message

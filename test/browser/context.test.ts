@@ -1,0 +1,151 @@
+import { expect, test } from "vitest";
+import { expectAccessible } from "./accessibility.ts";
+import { useStage } from "./setup.ts";
+import { soon } from "./soon.ts";
+import type { Tab } from "./tab.ts";
+
+const stage = useStage();
+
+const percent = async (tab: Tab) => Number(await tab.at("meter").getAttribute("data-percent"));
+const ids = async (tab: Tab) => (await tab.messages()).map(({ id }) => id);
+
+/** A conversation that fills more than half of the guide's window. */
+async function fill(tab: Tab): Promise<void> {
+  await tab.ask("Please remember this");
+  for (let round = 0; round < 2; round++) await tab.ask("Show me compaction");
+  await soon(() => percent(tab)).toBeGreaterThan(50);
+}
+
+/** Opens what fills the window, and from there the dialog that summarises. */
+async function openCompact(tab: Tab): Promise<void> {
+  await tab.at("meter").click();
+  await tab.at("compact").click();
+  await tab.at("compact-dialog").waitFor();
+}
+
+test("the meter grows with the conversation, and says what fills the window", async () => {
+  const tab = await stage.openTab();
+  expect(await tab.at("meter").count()).toBe(0);
+  await tab.ask("Hello");
+  await soon(() => percent(tab)).toBeGreaterThan(0);
+  const before = await percent(tab);
+  await tab.ask("Show me compaction");
+  await soon(() => percent(tab)).toBeGreaterThan(before + 10);
+  expect(await tab.at("meter").textContent()).toMatch(/^\d+ % of the window, [\d,]+ of 6,000 tokens$/);
+
+  await tab.at("meter").click();
+  await tab.at("context-used").waitFor();
+  const kinds = await tab.at("context-kind").evaluateAll((all) => all.map((one) => one.getAttribute("data-kind")));
+  expect(kinds).toEqual(["system", "tools", "message"]);
+  const parts = await tab.page.locator(".context-kinds > div:not([data-kind=free]) dd").allTextContents();
+  const sum = parts.reduce((all, part) => all + Number(part.replaceAll(",", "")), 0);
+  expect(await tab.at("context-used").textContent()).toContain(`${sum.toLocaleString("en")} of 6,000 tokens`);
+  await expectAccessible(tab.page);
+  await tab.page.keyboard.press("Escape");
+  await tab.sees(() => tab.at("context").count(), 0);
+  expect(await tab.page.evaluate(() => document.activeElement?.getAttribute("data-testid"))).toBe("meter");
+});
+
+test("a summary is shown before it is used, can be changed, stands in the conversation, and is taken back", async () => {
+  const tab = await stage.openTab();
+  const other = await stage.openTab({ path: `/c/${tab.conversation()}` });
+  await fill(tab);
+  const [before, full] = [await ids(tab), await percent(tab)];
+  await openCompact(tab);
+  await tab.at("compact-focus").fill("the colour of the door");
+  await tab.at("compact-write").click();
+  const text = tab.at("compact-text");
+  await text.waitFor();
+  expect(await text.inputValue()).toContain("the colour of the door");
+  expect(await tab.at("compact-size").textContent()).toMatch(/[\d,]+ tokens become about [\d,]+\./);
+  expect(await tab.at("summary").count()).toBe(0);
+  await expectAccessible(tab.page);
+  await text.fill("The door is green.");
+  await tab.at("compact-apply").click();
+  await tab.sees(() => tab.at("compact-dialog").count(), 0);
+
+  for (const one of [tab, other]) {
+    await one.at("summary").waitFor();
+    expect(await one.at("summary").textContent()).toContain("4 messages are summarised for the model");
+    expect(await ids(one)).toEqual(before);
+  }
+  // It stands behind the last message that it covers.
+  const above = tab.at("summary").locator("xpath=preceding-sibling::article[1]");
+  expect(await above.getAttribute("data-id")).toBe(before[3]);
+  await soon(() => percent(tab)).toBeLessThan(full - 10);
+  expect(await tab.at("meter").getAttribute("data-estimated")).toBe("true");
+  await tab.at("summary-open").click();
+  expect(await tab.page.locator(".summary-text").textContent()).toContain("The door is green.");
+  await expectAccessible(tab.page);
+
+  // The model goes on from it, and the page has it again after a reload.
+  await tab.ask("Hello");
+  expect(await tab.at("meter").getAttribute("data-estimated")).toBe(null);
+  await tab.reload();
+  await tab.at("summary").waitFor();
+  await tab.at("summary-undo").click();
+  for (const one of [tab, other]) await one.sees(() => one.at("summary").count(), 0);
+  expect((await ids(tab)).slice(0, before.length)).toEqual(before);
+});
+
+test("when the window is full it happens by itself; a pinned message is not summarised", async () => {
+  const tab = await stage.openTab();
+  await tab.ask("Please remember this");
+  await tab.at("message").first().hover();
+  await tab.at("message").first().getByTestId("pin").click();
+  await tab.sees(() => tab.page.locator(".message[data-pinned]").count(), 1);
+  expect(await tab.at("message").first().getByTestId("pin").getAttribute("aria-pressed")).toBe("true");
+  await tab.ask("Show me compaction");
+  await tab.ask("Show me compaction");
+  expect(await tab.at("summary").count()).toBe(0);
+  await tab.ask("Show me compaction");
+  await tab.ask("Hello");
+  await tab.at("summary").first().waitFor();
+  expect(await tab.at("message").count()).toBe(10);
+  await tab.at("meter").click();
+  await tab.at("context-used").waitFor();
+  const kinds = () => tab.at("context-kind").evaluateAll((all) => all.map((one) => one.getAttribute("data-kind")));
+  expect(await kinds()).toEqual(["system", "tools", "summary", "pinned", "message"]);
+  await tab.at("context-close").click();
+  await tab.at("message").first().getByTestId("pin").click();
+  await tab.sees(() => tab.page.locator(".message[data-pinned]").count(), 0);
+});
+
+test("what cannot be done is told in words: there is too little to summarise", async () => {
+  const tab = await stage.openTab();
+  await tab.ask("Hello");
+  await openCompact(tab);
+  await tab.at("compact-write").click();
+  await tab.at("compact-problem").waitFor();
+  expect(((await tab.at("compact-problem").textContent()) ?? "").length).toBeGreaterThan(10);
+  expect(await tab.at("compact-focus").isEditable()).toBe(true);
+  await tab.page.keyboard.press("Escape");
+  await tab.sees(() => tab.at("compact-dialog").count(), 0);
+});
+
+test("search: marked words, by keys alone, and a word for nothing found", async () => {
+  const tab = await stage.openTab();
+  expect(await tab.at("search").isDisabled()).toBe(true);
+  await tab.ask("Please remember the heron");
+  await tab.ask("Show me some markdown");
+  await tab.at("search").click();
+  await tab.at("search-input").fill("zebra");
+  await tab.sees(() => tab.at("search-status").textContent(), "Nothing was found.");
+  await tab.at("search-input").fill("heron");
+  await tab.sees(() => tab.at("search-status").textContent(), "One message");
+  expect(await tab.at("hit").locator("mark").textContent()).toBe("heron");
+  expect(await tab.at("hit").locator(".hit-head span").textContent()).toBe("You");
+  await expectAccessible(tab.page);
+  await tab.page.keyboard.press("ArrowDown");
+  expect(await tab.page.evaluate(() => document.activeElement?.getAttribute("data-testid"))).toBe("hit");
+  await tab.page.keyboard.press("Enter");
+  await tab.sees(() => tab.at("search-dialog").count(), 0);
+  const [first] = await tab.messages();
+  await tab.sees(() => tab.page.evaluate(() => document.activeElement?.getAttribute("data-id")), first?.id);
+  await soon(() =>
+    tab
+      .at("message")
+      .first()
+      .evaluate((at) => at.getBoundingClientRect().top),
+  ).toBeGreaterThan(0);
+});

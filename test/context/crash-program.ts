@@ -1,0 +1,98 @@
+// A Think agent with a small window, for the crash matrix: it is told a few long things, reads files in the middle of a
+// turn, and has to make room again and again.
+import { flushCompileCache } from "node:module";
+import { jsonSchema, tool } from "ai";
+import type { Fact } from "perdure/testing";
+import { Think } from "../../src/agent/think.ts";
+import { contextOf } from "../../src/turn/step/context-path.ts";
+import { chatRoom } from "../../src/agent/chat-agent.ts";
+import { windowOf } from "../../src/agent/context-agent.ts";
+import { subscribe } from "../../src/host/node/channels.ts";
+import { createHost } from "../../src/host/node/create-host.ts";
+import { crashPoint, onCommand, programDir, report } from "../../src/testing/crash/child.ts";
+import { scriptedModel } from "../../src/testing/scripted-model.ts";
+import { durableTool } from "../../src/tool/define.ts";
+
+export type CrashCommand = { readonly type: "tell" };
+
+/** How things stand when all was told. */
+export interface CrashLook extends Fact {
+  readonly texts: readonly string[];
+  /** What the model would read next, without ids. */
+  readonly shown: readonly string[];
+  readonly compactions: readonly { readonly status: string; readonly trigger: string; readonly error: string | null }[];
+  readonly openCalls: number;
+}
+
+const long = (words: string, tokens: number) => `${words} ${"abc ".repeat(tokens)}`.trim();
+const INPUTS = [long("one", 900), long("two", 900), long("three", 900), "read them", "done?"];
+
+const model = scriptedModel(({ userText, prompt }) => {
+  const text = JSON.stringify(prompt);
+  if (text.includes("You write the notes")) return "## State of the work\nIt went well.";
+  if (!userText.startsWith("read") && !text.includes('"read them"')) return `Yes, ${userText.slice(0, 5)}.`;
+  const results = prompt.flatMap((message) => (message.role === "tool" ? message.content : [])).length;
+  if (userText.startsWith("done")) return "Yes, done.";
+  // What was read before a summary is not seen any more: the third output is the last one.
+  const seen = /contents of file-3/.test(text) ? 3 : /contents of file-2/.test(text) ? 2 : Math.min(results, 1);
+  return seen >= 3 ? "All read." : { toolCalls: [{ toolName: "read", input: { path: `file-${seen + 1}` } }] };
+});
+
+class Small extends Think {
+  override modelLimits = { "scripted/*": { window: 100_000, input: 3_000 } };
+  override getModel() {
+    return model;
+  }
+  override getSystemPrompt() {
+    return "You help.";
+  }
+  override getTools() {
+    return {
+      read: durableTool(
+        tool({
+          inputSchema: jsonSchema<{ path: string }>({ type: "object" }),
+          execute: ({ path }) => long(`contents of ${path}`, 1_000),
+        }),
+        { replay: "safe" },
+      ),
+    };
+  }
+  override onError(error: unknown): void {
+    report({ type: "failed", error: String(error) });
+  }
+
+  async tell(): Promise<void> {
+    for (const [at, text] of INPUTS.entries()) {
+      const message = { id: `u${at}`, role: "user" as const, parts: [{ type: "text" as const, text }] };
+      await this.submitMessages([message], { idempotencyKey: `u${at}` });
+    }
+  }
+
+  async look(): Promise<CrashLook> {
+    await this.waitUntilStable();
+    const { chat } = this[chatRoom];
+    const { base } = contextOf(chat, this[windowOf].reader, "main", 0);
+    return {
+      type: "look",
+      texts: this.messages.map(({ parts }) =>
+        parts.map((part) => (part.type === "text" ? part.text.slice(0, 20) : "")).join(""),
+      ),
+      shown: base.map(({ role, parts }) =>
+        JSON.stringify([role, parts]).replaceAll(/"toolCallId":"[^"]*"|msg_[\w-]+/g, ""),
+      ),
+      compactions: this.listCompactions().map(({ status, trigger, error }) => ({ status, trigger, error })),
+      openCalls: this.listUsage().filter(({ status }) => status === "open").length,
+    };
+  }
+}
+
+subscribe("agent:failed", ({ payload }) => report({ type: "failed", ...payload }));
+flushCompileCache();
+const host = createHost({ agents: { Small }, dir: programDir(), idleMs: 1e9, onCommit: crashPoint() });
+
+onCommand(async () => {
+  const agent = host.getAgentByName(Small, "one");
+  await agent.tell();
+  report({ ...(await agent.look()) });
+});
+report({ type: "ready" });

@@ -1,0 +1,49 @@
+import { crashMatrix, type CrashOutcome, type CrashScenario, type Program } from "perdure/testing";
+import { expect, test } from "vitest";
+import { CUT_OFF } from "../../src/context/compactor.ts";
+import { allFacts, env, every, expectCovered, MATRIX_MS, ofType } from "../crash/drive.ts";
+import { bundleProgram } from "../support/bundle-program.ts";
+import type { CrashCommand, CrashLook } from "./crash-program.ts";
+
+const program = await bundleProgram(new URL("./crash-program.ts", import.meta.url));
+
+/** Told again in every life, as a queue would: it is said once all the same. */
+const scenario: CrashScenario<CrashLook> = {
+  program,
+  env,
+  async finish(child: Program) {
+    await child.send({ type: "tell" } satisfies CrashCommand);
+    return (await child.waitFor(({ type }) => type === "look")) as CrashLook;
+  },
+};
+
+function check(outcome: CrashOutcome<CrashLook>): void {
+  const { result } = outcome.after;
+  const { result: whole } = outcome.reference;
+  expect(ofType(allFacts(outcome), "failed")).toEqual([]);
+  expect(result.texts).toEqual(whole.texts);
+  expect(result.shown).toEqual(whole.shown);
+  expect(result.openCalls).toBe(0);
+  const of = (status: string) => result.compactions.filter((one) => one.status === status);
+  expect(of("done")).toEqual(whole.compactions.filter(({ status }) => status === "done"));
+  expect(of("started")).toEqual([]);
+  for (const { error } of of("failed")) expect(error).toBe(CUT_OFF);
+}
+
+test(
+  "a conversation that is compacted between and within turns, killed after every commit: the model reads the same",
+  { timeout: MATRIX_MS },
+  async () => {
+    const matrix = await crashMatrix({ ...scenario, check, slack: 10 });
+    expectCovered(matrix, 16);
+    const { compactions, texts } = matrix.reference.result;
+    expect(compactions.length).toBeGreaterThan(1);
+    expect(new Set(compactions.map(({ status }) => status))).toEqual(new Set(["done"]));
+    expect(texts.at(-1)).toBe("Yes, done.");
+  },
+);
+
+test("killed again in later lives", { timeout: MATRIX_MS }, async () => {
+  const { killed } = await crashMatrix({ ...scenario, check, again: [2, 1], points: every(3, 1), slack: 10 });
+  expect(killed.length).toBeGreaterThan(1);
+});
