@@ -3,7 +3,7 @@ import type { Sql } from "../port.ts";
 import type { SessionSearch } from "../session/search.ts";
 import { SESSION_SEARCH_TOOL } from "../session/search-text.ts";
 import { summarisedMessages } from "../store/compaction.ts";
-import { findOnPath } from "../store/search.ts";
+import { isOnPath } from "../store/search.ts";
 import { readSession } from "../store/session.ts";
 import { sessionSearchTool, type SessionSearchToolOptions } from "../tool/session-search.ts";
 
@@ -29,5 +29,5 @@ function isSummarised(db: Sql, session: string): boolean {
   const summarised = summarisedMessages(db);
   if (summarised.length === 0) return false;
   const leaf = readSession(db, session)?.leaf ?? null;
-  return leaf !== null && findOnPath(db, leaf, summarised, MAX_STEPS).found.length > 0;
+  return leaf !== null && isOnPath(db, leaf, summarised, MAX_STEPS);
 }

@@ -160,6 +160,17 @@ export function findOnPath(db: Sql, from: number, seqs: readonly number[], limit
   return { found: rows.filter(({ depth }) => depth < limit).map(({ at }) => at), next };
 }
 
+/** Whether one of `seqs` stands on the way from `from` upwards, within `limit` messages. Costs the way to the nearest. */
+export function isOnPath(db: Sql, from: number, seqs: readonly number[], limit: number): boolean {
+  const query = `WITH RECURSIVE path (at, depth) AS (
+      SELECT ?, 0
+      UNION ALL
+      SELECT m.parent, depth + 1 FROM path JOIN perdure_message AS m ON m.seq = path.at
+      WHERE m.parent IS NOT NULL AND depth + 1 < ?
+    ) SELECT 1 FROM path WHERE at IN (SELECT value FROM json_each(?)) LIMIT 1`;
+  return db.sql(query, from, limit, JSON.stringify(seqs)).length > 0;
+}
+
 /** How many messages have words in the index. */
 export function countSearchRows(db: Sql, seqs: readonly number[]): number {
   if (!hasSearchIndex(db)) return 0;
