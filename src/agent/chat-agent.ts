@@ -287,17 +287,17 @@ export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<
     return last !== undefined && last.role === "assistant" && pendingInteractions(last).length > 0;
   }
 
-  /** Answers a tool call from server code. False when it is unknown or was answered before. */
+  /** Answers a tool call from server code, in whatever session it waits. False when it is unknown or was answered before. */
   answerToolCall(toolCallId: string, output: unknown, options: { autoContinue?: boolean } & InSession = {}): boolean {
     const answer = { kind: "result", result: { state: "output-available", output } } as const;
-    const session = sessionNamed(this.#chat, options.session);
+    const session = this.#named(options);
     return this.#chat.answerTool(
-      { toolCallId, answer, autoContinue: options.autoContinue ?? true, session },
+      { toolCallId, answer, autoContinue: options.autoContinue ?? true, ...session },
       undefined,
     );
   }
 
-  /** Approves or denies a tool call from server code. False when it is unknown or was answered before. */
+  /** Approves or denies a tool call from server code, in whatever session. False when it is unknown or was answered before. */
   answerApproval(
     toolCallId: string,
     approved: boolean,
@@ -305,8 +305,8 @@ export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<
   ): boolean {
     const { reason, approver, autoContinue = true } = options;
     const answer = { kind: "approval", approved, reason } as const;
-    const session = sessionNamed(this.#chat, options.session);
-    const given = { toolCallId, answer, autoContinue, session, ...(approver !== undefined && { approver }) };
+    const session = this.#named(options);
+    const given = { toolCallId, answer, autoContinue, ...session, ...(approver !== undefined && { approver }) };
     return this.#chat.answerTool(given, undefined);
   }
 
@@ -377,6 +377,11 @@ export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<
   /** Resolves with true when no turn runs or waits, with false after `timeout` milliseconds. */
   waitUntilStable(options: { timeout?: number } = {}): Promise<boolean> {
     return this.#chat.idle(options.timeout);
+  }
+
+  /** @throws PerdureError `not_found` */
+  #named({ session }: InSession): { session?: string } {
+    return session === undefined ? {} : { session: sessionNamed(this.#chat, session) };
   }
 
   async #follow(requestId: string, signal: AbortSignal | undefined): Promise<SaveMessagesResult> {

@@ -55,15 +55,16 @@ export function toInfo(db: Sql, row: CompactionRow, inEffect: boolean): Compacti
 }
 
 /** The compactions of messages that a session goes through, newest first. */
-export function compactionsOn(db: Sql, session: string, view: ContextView, limit: number): CompactionInfo[] {
+export function compactionsOn(db: Sql, session: string, shown: () => ContextView, limit: number): CompactionInfo[] {
   const leaf = readSession(db, session)?.leaf ?? null;
   const rows = listCompactions(db, {}, MAX_LISTED);
   if (leaf === null || rows.length === 0) return [];
   const ats = [...new Set(rows.map(({ at }) => at))];
   const onPath = new Set(findOnPath(db, leaf, ats, MAX_WAY).found);
-  const shown = new Set(view.nodes.flatMap(({ seq, last }) => [seq, last]));
+  const view = shown();
+  const seqs = new Set(view.nodes.flatMap(({ seq, last }) => [seq, last]));
   const counts = ({ status, kind, seq, at }: CompactionRow) =>
-    status === "done" && (kind === "prune" ? shown.has(at) : seq === view.compaction?.seq);
+    status === "done" && (kind === "prune" ? seqs.has(at) : seq === view.compaction?.seq);
   const found = rows.filter(({ at, session: of }) => onPath.has(at) || (of === session && at === 0));
   return found.slice(0, limit).map((row) => toInfo(db, row, counts(row)));
 }

@@ -27,6 +27,8 @@ const settings = [
   "sendReasoning",
   "budgets",
   "prices",
+  "contextOverflow",
+  "modelLimits",
   "maxPersistedMessages",
   "messageConcurrency",
   "chatRecovery",
@@ -54,6 +56,9 @@ const plainHooks = [
   "onChatRecovery",
   "onChatError",
   "classifyChatError",
+  "configureSession",
+  "getCompactionModel",
+  "getLiveState",
 ] as const;
 
 const toolHooks = [

@@ -7,7 +7,7 @@ import { contextReport, type ContextReport, type MessageSource } from "../contex
 import { LearnedFactors } from "../context/learned.ts";
 import { measureFor } from "../context/measure.ts";
 import { limitsOf, type ModelLimits, type ModelLimitsTable } from "../context/model-limits.ts";
-import { type ContextOverflow, type OverflowPolicy, overflowPolicy } from "../context/overflow.ts";
+import { type ContextOverflow, enoughFor, type OverflowPolicy, overflowPolicy } from "../context/overflow.ts";
 import { usable } from "../context/token-budget.ts";
 import { unitsOfInstructions, unitsOfMessages, unitsOfTools } from "../context/units.ts";
 import { ContextReader, type ContextView } from "../context/view.ts";
@@ -72,6 +72,8 @@ export interface ContextDesk {
 /** Whole requests are as long as the windows of models. */
 const KEPT_REQUESTS = 4;
 const KEPT_STATES = 100;
+/** In tokens, where it does not matter which model it is. */
+const LARGEST_WINDOW = 2_000_000;
 
 /** A text to be applied: one that `compact({ preview: true })` returned, changed or not. */
 export type AppliedCompaction = Pick<DraftCompaction, "summary" | "messageId"> & { readonly parts?: number | null };
@@ -108,6 +110,14 @@ export class ThinkContext implements ContextPlan {
 
   limits(model: string): ModelLimits {
     return limitsOf(this.#desk.agent.modelLimits, model);
+  }
+
+  /** How many units of a conversation to read, for a model. */
+  enough(model: LanguageModel | undefined): number {
+    return enoughFor(
+      this.policy(),
+      model === undefined ? Number.POSITIVE_INFINITY : usable(this.limits(nameOf(model))),
+    );
   }
 
   async summariser(): Promise<LanguageModel | undefined> {
@@ -189,7 +199,7 @@ export class ThinkContext implements ContextPlan {
     const where = session ?? row.session;
     this.#idle(where);
     const { model, instructions, tools } = await this.#desk.next(where);
-    const undone = this.compactor.undo(id, this.#view(where), this.#measure(model, instructions, tools));
+    const undone = this.compactor.undo(id, this.#view(where, model), this.#measure(model, instructions, tools));
     await this.#desk.renew(where);
     return toInfo(host, undone, false);
   }
@@ -200,8 +210,7 @@ export class ThinkContext implements ContextPlan {
     if (host.blank) return [];
     // Closes what an earlier life left.
     void this.compactor;
-    const view = this.#view(session);
-    return compactionsOn(host, session, view, limit);
+    return compactionsOn(host, session, () => this.#view(session), limit);
   }
 
   /** What fills the window: of the last request, or of the next one when none was made in this life. */
@@ -227,7 +236,7 @@ export class ThinkContext implements ContextPlan {
 
   async #planned(session: string): Promise<SentRequest> {
     const { model, instructions, tools } = await this.#desk.next(session);
-    const { base } = contextOf(this.#desk.chat(), this.reader, session, 0);
+    const { base } = contextOf(this.#desk.chat(), this.reader, session, 0, this.enough(model));
     const messages = await this.#desk.assemble(base, tools);
     return {
       ...{ session, model: nameOf(model), instructions, tools, messages },
@@ -252,8 +261,8 @@ export class ThinkContext implements ContextPlan {
     return toInfo(this.#desk.host, made.row, true);
   }
 
-  #view(session: string): ContextView {
-    return this.reader.read(nodesUp(this.#desk.chat(), session, 0), session);
+  #view(session: string, model?: LanguageModel): ContextView {
+    return this.reader.read(nodesUp(this.#desk.chat(), session, 0), session, this.enough(model));
   }
 
   /** What a turn has sent must not change while it runs, but by the turn itself. */
@@ -273,7 +282,7 @@ export class ThinkContext implements ContextPlan {
 
   async #job(session: string, focus: string | undefined): Promise<CompactionJob> {
     this.#idle(session);
-    const { host, agent, ledger, classify } = this.#desk;
+    const { host, agent } = this.#desk;
     const { model, instructions, tools } = await this.#desk.next(session);
     const summarises = (await this.summariser()) ?? model;
     const limits = this.limits(nameOf(summarises));
@@ -283,7 +292,7 @@ export class ThinkContext implements ContextPlan {
       ...{ session, trigger: "manual", open: false, focus, own: compact, signal },
       view: () => {
         this.#idle(session);
-        return this.#view(session);
+        return this.#view(session, model);
       },
       measure: this.#measure(model, instructions, tools),
       summariser: {
@@ -292,7 +301,7 @@ export class ThinkContext implements ContextPlan {
         ask: askWith({
           ...{
             host,
-            ledger: ledger(),
+            ledger: this.#desk.ledger(),
             payers: undefined,
             session,
             turn: undefined,
@@ -300,7 +309,8 @@ export class ThinkContext implements ContextPlan {
             model: summarises,
             signal,
           },
-          ...{ maxOutput: limits.output, classify },
+          maxOutput: limits.output,
+          classify: (error) => this.#desk.classify(error),
         }),
         instructions: typeof instructions === "string" ? instructions : undefined,
       },

@@ -159,7 +159,8 @@ export class ThinkPlan {
   }
 
   /** The conversation is forgotten, in the transaction that does it. Calls whose end nobody will write down were cut. */
-  cleared(running: boolean): void {
+  cleared(session: string, running: boolean): void {
+    this.context.background.stop(session);
     this.book.forgetLost();
     if (running) this.#closeOpen(this.ledger);
   }
@@ -248,8 +249,9 @@ export class ThinkPlan {
     if (config.model === undefined) models = asList(await agent.getModel());
     if (agent.beforeTurn !== this.#base.beforeTurn) {
       const system = prompt + capabilityBlock(tools);
-      const messages = await agent.assembleContext({ messages: await this.#media.of(this.#shown(session)), tools });
       const [model] = models.length > 0 ? models : asList(config.model ?? []);
+      const shown = contextOf(this.#chat(), this.context.reader, session, 0, this.context.enough(model)).base;
+      const messages = await agent.assembleContext({ messages: await this.#media.of(shown), tools });
       const change = await agent.beforeTurn({
         ...{ requestId, system, messages, tools, continuation, recovering, body, clientTools, abortSignal },
         sessionId: session,
@@ -284,11 +286,6 @@ export class ThinkPlan {
       sendReasoning: config.sendReasoning ?? agent.sendReasoning,
       config,
     };
-  }
-
-  /** What the model is shown of a conversation, without what the turn under way adds. */
-  #shown(session: string): readonly UIMessage[] {
-    return contextOf(this.#chat(), this.context.reader, session, 0).base;
   }
 
   /** A request as it would be made now, without what a client or `beforeTurn` would change. */

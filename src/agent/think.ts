@@ -102,6 +102,7 @@ export class Think<State = unknown, Props = unknown> extends ContextAgent<State,
     });
     // First: if the tasks cannot work, no turn may have gone on.
     this[parts].features.unshift(this.#tasks);
+    this[parts].features.push({ halt: () => this.#plan.context.background.stop() });
   }
 
   /** @internal */
@@ -119,7 +120,7 @@ export class Think<State = unknown, Props = unknown> extends ContextAgent<State,
       decided: (decision) => this.#plan.decided(decision),
       settled: (message) => this.#plan.settled(message),
       removed: (messageId) => this.#plan.book.forget(messageId),
-      cleared: (_session, running) => this.#plan.cleared(running),
+      cleared: (session, running) => this.#plan.cleared(session, running),
     };
   }
 

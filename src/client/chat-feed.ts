@@ -190,8 +190,8 @@ export abstract class ChatFeed {
       this.list = putMessage(this.list, message, turn.asked?.messageId);
     this.turns.delete(id);
     this.#ended.add(id);
-    // Turned away: the conversation was told without the message that was sent.
-    if (outcome === "skipped" && turn.missing) {
+    // Turned away, or cut off while nothing was heard: the conversation was told without the message that was sent.
+    if ((outcome === "skipped" || turn.stale) && turn.missing) {
       this.list = this.list.filter((one) => one.id !== turn.asked?.messageId);
     }
     if (outcome !== "recovering") this.recovering &&= !turn.seen || [...this.turns.values()].some(({ seen }) => seen);

@@ -232,6 +232,7 @@ export class Compactor {
     const share = Math.floor(SUMMARY_SHARE * measure.usable);
     return summarise({
       cut,
+      more: view.more,
       prior: view.compaction?.summary ?? undefined,
       focus,
       instructions: summariser.instructions,

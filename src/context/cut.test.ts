@@ -10,7 +10,7 @@ const words = (tokens: number) => "abc ".repeat(tokens);
 
 function viewOf(...messages: UIMessage[]): ContextView {
   const nodes = messages.map((message, i) => ({ seq: i + 1, message, pinned: false, from: 0, last: i + 1 }));
-  return { compaction: undefined, pinned: [], nodes, cleared: new Set(), unloaded: new Map() };
+  return { compaction: undefined, pinned: [], nodes, cleared: new Set(), unloaded: new Map(), more: false };
 }
 
 const ids = (cut: ReturnType<typeof findCut>) => cut?.covered.map(({ node }) => node.message.id);
@@ -33,6 +33,12 @@ test("the cut is between messages, with what fits behind it", () => {
 test("the user's last message stays, however small the tail", () => {
   const view = viewOf(user("u1", words(300)), answer("a1", text(words(300))), user("u2", words(900)));
   expect(ids(findCut(view, measure, 10))).toEqual(["u1", "a1"]);
+});
+
+test("so it does when it is long by itself, and nothing was answered yet", () => {
+  const view = viewOf(user("u1", words(300)), answer("a1", text(words(300))), user("u2", words(9_000)));
+  expect(ids(findCut(view, measure, 2_500, true))).toEqual(["u1", "a1"]);
+  expect(findCut(viewOf(user("u1", words(9_000))), measure, 2_500, true)).toBeUndefined();
 });
 
 test("a last turn of a bearable size stays whole", () => {

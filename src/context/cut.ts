@@ -61,7 +61,8 @@ export function findCut(
   const lastUser = nodes.findLastIndex(({ message }) => message.role === "user");
   const turn = pieces.findIndex(({ node }) => node === lastUser);
   const most = WHOLE_TURN_SHARE * measure.usable;
-  if (turn !== -1 && at <= turn) {
+  if (turn !== -1 && (at <= turn || lastUser === nodes.length - 1)) {
+    at = Math.min(at, turn);
     // What stands behind a summary begins with something that was asked.
     while (!asks(at)) at++;
   } else if (turn > 0 && sizeFrom(turn) <= most) {

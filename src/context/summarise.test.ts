@@ -16,7 +16,7 @@ function jobOf(
     parts: message.parts,
   }));
   const job: SummaryJob = {
-    ...{ cut: { covered }, prior: undefined, focus: undefined, instructions: undefined },
+    ...{ cut: { covered }, more: false, prior: undefined, focus: undefined, instructions: undefined },
     ...{ measure: measureOf(100_000), room: 100_000, length: 500 },
     ask: (request) => {
       const next = answers[asked.push(request) - 1] ?? "no more";

@@ -18,6 +18,8 @@ export type AskSummary = (prompt: SummaryPrompt & { readonly maxOutputTokens: nu
 /** What is to be summarised, and by whom. */
 export interface SummaryJob {
   readonly cut: Pick<Cut, "covered">;
+  /** There are older messages that were not read. */
+  readonly more: boolean;
   readonly prior: string | undefined;
   readonly focus: string | undefined;
   readonly instructions: string | undefined;
@@ -81,7 +83,7 @@ export async function summarise(job: SummaryJob): Promise<Summary> {
     const read = await askOnce(first, toRequest(first, WHOLE));
     if (read.kind === "failed") return read;
     if (read.kind === "overflow") break;
-    left = { ...left, prior: read.text, cut: { covered: covered.slice(count) } };
+    left = { ...left, more: false, prior: read.text, cut: { covered: covered.slice(count) } };
   }
   return summariseRest(left);
 }
@@ -137,6 +139,7 @@ function toRequest(job: SummaryJob, { share, limits }: Rung): SummaryPrompt {
   return summaryPrompt({
     items: dropped > 0 ? items.slice(dropped) : items,
     dropped: Math.max(0, dropped),
+    more: job.more,
     prior: job.prior,
     focus: job.focus,
     style: isWork(job) ? "work" : "conversation",
@@ -164,7 +167,7 @@ async function shortened(job: SummaryJob, first: string): Promise<string> {
 }
 
 /** What can be said without a model: the summary so far, and the beginnings of what the user said. */
-function truncated({ cut, prior }: SummaryJob): string {
+function truncated({ cut, prior, more }: SummaryJob): string {
   const said = cut.covered.flatMap(({ node, parts }) => {
     if (node.message.role !== "user") return [];
     const text = parts.map((part) => (part.type === "text" ? part.text : "")).join(" ");
@@ -175,7 +178,7 @@ function truncated({ cut, prior }: SummaryJob): string {
   const left = said.length - MAX_TRUNCATED;
   const list = [...(left > 0 ? [`- (${left} older ones)`] : []), ...said.slice(-MAX_TRUNCATED)];
   const ids = cut.covered.map(({ node }) => node.message.id);
-  const range = `${ids.length} messages, ${ids[0] ?? ""} to ${ids.at(-1) ?? ""}, were left out without a summary.`;
+  const range = `${ids.length} messages, ${ids[0] ?? ""} to ${ids.at(-1) ?? ""}, ${more ? "and all before them, " : ""}were left out without a summary.`;
   return [prior, range, list.length === 0 ? undefined : `The user had said:\n${list.join("\n")}`]
     .filter((text) => text !== undefined)
     .join("\n\n");

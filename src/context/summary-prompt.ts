@@ -6,6 +6,8 @@ export interface SummaryRequest {
   readonly items: readonly string[];
   /** How many older ones are not among them, because they did not fit. */
   readonly dropped: number;
+  /** There are older ones still that nobody has counted. */
+  readonly more?: boolean;
   /** The summary so far. */
   readonly prior: string | undefined;
   /** What the person who asked for it wants to keep above all. */
@@ -77,14 +79,15 @@ const UPDATE =
 
 /** The request for a summary. Depends on what is given alone. */
 export function summaryPrompt(request: SummaryRequest): SummaryPrompt {
-  const { prior, focus, items, dropped } = request;
+  const { prior, focus, items, dropped, more = false } = request;
+  const missing = more ? "Older messages are" : `${dropped} older messages are`;
   const instructions = request.instructions?.trim() ?? "";
   const sections = [
     instructions === ""
       ? ""
       : `What the assistant is told about itself, so that you know what matters to it:\n<agent>\n${harmless(instructions.slice(0, MAX_INSTRUCTIONS))}\n</agent>`,
     prior === undefined ? "" : `<prior-summary>\n${harmless(prior)}\n</prior-summary>`,
-    `<conversation>\n${dropped > 0 ? `[${dropped} older messages are not shown here]\n` : ""}${items.join("\n")}\n</conversation>`,
+    `<conversation>\n${more || dropped > 0 ? `[${missing} not shown here]\n` : ""}${items.join("\n")}\n</conversation>`,
     prior === undefined ? "Write a summary of the conversation above." : UPDATE,
     focus === undefined || focus.trim() === ""
       ? ""

@@ -6,6 +6,7 @@ import { unloadedCalls } from "../session/blocks/loaded.ts";
 import { type CompactionRow, doneAt } from "../store/compaction.ts";
 import { readMessageAt } from "../store/message.ts";
 import { readSession } from "../store/session.ts";
+import { unitsOfUIMessage } from "./ui-units.ts";
 
 /** One message of a path through the tree. */
 export interface PathNode {
@@ -35,6 +36,8 @@ export interface ContextView {
   readonly cleared: ReadonlySet<string>;
   /** What is shown instead of texts that were loaded and unloaded again: as `markerFor` reads it. */
   readonly unloaded: ReadonlyMap<string, string>;
+  /** There is more above that was not read, because it would not be sent anyway. */
+  readonly more: boolean;
 }
 
 /** How many messages are looked up at a time. */
@@ -59,9 +62,12 @@ export class ContextReader {
    * The view of a path. Stops at the first message that a compaction covers, and asks for no more.
    * @param up the path, newest first.
    * @param session whose loaded texts they are.
+   * @param enough how many units to read at most, if no compaction comes before: far more than could be sent.
    */
-  read(up: Iterable<PathNode>, session: string): ContextView {
+  read(up: Iterable<PathNode>, session: string, enough = Number.POSITIVE_INFINITY): ContextView {
     const nodes: PathNode[] = [];
+    let units = 0;
+    let more = false;
     const prunes: CompactionRow[] = [];
     let compaction: CompactionRow | undefined;
     for (const page of pages(up)) {
@@ -74,7 +80,12 @@ export class ContextReader {
       const seqs = new Set(within.map(({ seq }) => seq));
       prunes.push(...rows.filter((row) => row.kind === "prune" && seqs.has(row.at)));
       nodes.push(...within);
-      if (end === -1) continue;
+      if (end === -1) {
+        for (const { message } of enough === Number.POSITIVE_INFINITY ? [] : within) units += unitsOfUIMessage(message);
+        more = units > enough;
+        if (more) break;
+        continue;
+      }
       const at = page[end]?.seq;
       // A message that was split more than once: the newest covers the most.
       compaction = rows.findLast((row) => row.at === at && row.kind !== "prune");
@@ -82,6 +93,7 @@ export class ContextReader {
     }
     nodes.reverse();
     return {
+      more,
       compaction: this.#same(compaction),
       pinned: this.#pins(compaction),
       nodes: shownNodes(nodes, compaction),

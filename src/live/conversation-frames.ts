@@ -1,7 +1,8 @@
 import { toolParts } from "../message/types.ts";
 import type { Socket } from "../port.ts";
 import type { Instead } from "../session/message-pages.ts";
-import { readMessageAt, siblingsOf, standsAbove } from "../store/message.ts";
+import { hasMessage, siblingsIn } from "../session/siblings.ts";
+import { readMessageAt } from "../store/message.ts";
 import { readSessionLine } from "../store/session.ts";
 import type { ActiveTurn } from "../turn/active-turn.ts";
 import type { Chat } from "../turn/chat.ts";
@@ -37,7 +38,7 @@ export class ConversationFrames {
     const { json, before, seqs } = this.#chat.transcripts.of(this.#session).page(limit, undefined, this.#instead);
     const session = this.#for === undefined ? "" : `"session":${JSON.stringify(this.#session)},`;
     const older = before === undefined ? "" : `"before":${before},`;
-    return this.#write(json, session + older + branchField(this.#chat, seqs));
+    return this.#write(json, session + older + branchField(this.#chat, this.#session, seqs));
   }
 
   get #instead(): Instead | undefined {
@@ -56,21 +57,21 @@ export function olderFrame(chat: Chat, session: string, before: number): string 
   if (!reaches(chat, session, before)) return `{"type":"perdure_chat_older","before":${before},"messages":[]}`;
   const page = chat.transcripts.of(session).page(PAGE_MESSAGES, before, shownInstead(chat, session));
   const next = page.before === undefined ? "" : `,"next":${page.before}`;
-  const branches = branchField(chat, page.seqs);
+  const branches = branchField(chat, session, page.seqs);
   return `{"type":"perdure_chat_older","before":${before},${branches}"messages":${page.json}${next}}`;
 }
 
 /** Whether a session shows a message, or it was said there. */
-function reaches({ host, transcripts }: Chat, session: string, seq: number): boolean {
-  const said = host.blank ? undefined : readMessageAt(host, seq)?.session;
-  if (said === undefined || said === session || said === readSessionLine(host, session)?.viewOf) return true;
-  const { leaf } = transcripts.of(session);
-  return leaf !== null && standsAbove(host, seq, leaf);
+function reaches({ host }: Chat, session: string, seq: number): boolean {
+  const said = host.blank ? undefined : readMessageAt(host, seq);
+  const line = said === undefined ? undefined : readSessionLine(host, session);
+  return said === undefined || line === undefined || hasMessage(host, line, said);
 }
 
 /** Which of these messages have others in their place. */
-function branchField({ host }: Chat, seqs: readonly number[]): string {
-  const siblings = seqs.length === 0 ? [] : siblingsOf(host, seqs);
+function branchField({ host }: Chat, session: string, seqs: readonly number[]): string {
+  const line = seqs.length === 0 ? undefined : readSessionLine(host, session);
+  const siblings = line === undefined ? [] : siblingsIn(host, line, seqs);
   if (siblings.length === 0) return "";
   const places: [id: string, place: BranchPlaces[string]][] = [];
   for (const [seq, all] of Map.groupBy(siblings, (row) => row.of)) {

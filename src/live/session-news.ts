@@ -55,9 +55,19 @@ export class SessionNews {
   /** Puts a client into another session, and gives it that conversation; undefined: whichever is the current one. */
   move(socket: Socket, session: string | undefined): void {
     if (!wantsPages(socket.uri)) this.#endStreams(socket, this.#audience.of(socket).session ?? this.#current);
+    this.#flushStream();
     this.#audience.attach(socket, session);
     this.#resume().attached(socket);
     this.greet(socket);
+  }
+
+  /** What was streamed so far goes out before anybody comes: who comes is given it from the beginning. */
+  #flushStream(): void {
+    try {
+      this.#chat.running?.log.flush();
+    } catch {
+      // Nothing can be stored now. The turn hears of that by itself.
+    }
   }
 
   changed(change: News): void {

@@ -1,7 +1,7 @@
 import { PerdureError } from "../error.ts";
 import { newId } from "../id.ts";
 import { deleteCell } from "../store/cell.ts";
-import { type MessageRow, placesUp, readMessage, standsAbove } from "../store/message.ts";
+import { type MessageRow, placesUp, readMessage } from "../store/message.ts";
 import {
   currentSession,
   deleteSessionRow,
@@ -18,6 +18,8 @@ import {
 } from "../store/session.ts";
 import { copyContext, deleteContext } from "./blocks/lifecycle.ts";
 import type { SessionDesk } from "./session-desk.ts";
+import { settledEnd } from "./session-turns.ts";
+import { hasMessage } from "./siblings.ts";
 import { titleTriesKey } from "./titles.ts";
 
 /** How a session is to be made. */
@@ -40,8 +42,6 @@ export interface ForkOptions extends NewSessionOptions {
 export const MAX_SESSION_NAME = 200;
 /** What an id may look like: it stands in URLs and in names of cells. */
 const SESSION_ID = /^[\w.-]{1,128}$/;
-/** How far up the answer that is being written is looked for: only what waits stands behind it. */
-const ANSWER_DISTANCE = 200;
 
 /** The row of a session. @throws PerdureError `not_found` */
 export function findSession(desk: Pick<SessionDesk, "store">, id: string): SessionLine {
@@ -63,11 +63,7 @@ export function noSession(id: string): PerdureError {
 /** A message that a session shows, or that was said in it. @throws PerdureError `not_found` */
 export function findMessage(desk: Pick<SessionDesk, "store">, session: SessionLine, messageId: string): MessageRow {
   const row = desk.store.blank ? undefined : readMessage(desk.store, messageId);
-  const owner = session.viewOf ?? session.id;
-  const isIn =
-    row !== undefined &&
-    (row.session === owner || (session.leaf !== null && standsAbove(desk.store, row.seq, session.leaf)));
-  if (isIn) return row;
+  if (row !== undefined && hasMessage(desk.store, session, row)) return row;
   throw new PerdureError("not_found", `There is no message "${messageId}" in the session "${session.id}".`);
 }
 
@@ -89,7 +85,7 @@ export function createSession(desk: SessionDesk, options: NewSessionOptions = {}
 export function forkSession(desk: SessionDesk, from: string, options: ForkOptions = {}): string {
   const source = findSession(desk, from);
   const id = checkNew(desk, options);
-  const leaf = options.at === undefined ? endOf(desk, source) : findMessage(desk, source, options.at).seq;
+  const leaf = options.at === undefined ? settledEnd(desk, source.leaf) : findMessage(desk, source, options.at).seq;
   const parent = source.viewOf ?? source.id;
   const owner = readSession(desk.store, parent);
   desk.commit(() => {
@@ -103,14 +99,6 @@ export function forkSession(desk: SessionDesk, from: string, options: ForkOption
   desk.store.emit("session:created", { session: id, parent });
   desk.told({ kind: "created", session: id });
   return id;
-}
-
-/** Where a fork begins if nobody says so. An answer that is being written is not in it: it will change. */
-function endOf(desk: SessionDesk, { id, leaf }: SessionLine): number | null {
-  const writing = desk.answering(id);
-  if (writing === undefined || leaf === null) return leaf;
-  const place = placesUp(desk.store, leaf, ANSWER_DISTANCE).find((one) => one.id === writing);
-  return place === undefined ? leaf : place.parent;
 }
 
 /** Gives a session a name that nothing but another one of a person replaces. @throws PerdureError */

@@ -1,9 +1,10 @@
 import { newId } from "../id.ts";
-import { newestLeafUnder } from "../store/message.ts";
 import { deleteSessionRow, insertSession, MAIN_SESSION, viewsOf } from "../store/session.ts";
 import { openTurns } from "../store/turn.ts";
 import { findMessage, findSession } from "./session-changes.ts";
 import type { SessionDesk } from "./session-desk.ts";
+import { settledEnd } from "./session-turns.ts";
+import { newestLeafIn } from "./siblings.ts";
 
 /** How many views a session may have. Beyond that the one goes that was not used for the longest time. */
 export const MAX_VIEWS = 100;
@@ -19,7 +20,8 @@ export function openView(desk: SessionDesk, session: string, at?: string): strin
   const { store } = desk;
   const source = findSession(desk, session);
   const owner = source.viewOf ?? source.id;
-  const leaf = at === undefined ? source.leaf : newestLeafUnder(store, findMessage(desk, source, at).seq, owner);
+  const top = at === undefined ? undefined : findMessage(desk, source, at).seq;
+  const leaf = settledEnd(desk, top === undefined ? source.leaf : newestLeafIn(store, source, top), top);
   const id = newId("view");
   const gone: string[] = [];
   desk.commit(() => {

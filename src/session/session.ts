@@ -6,7 +6,6 @@ import {
   type MessageRow,
   messagesBehind,
   messagesUp,
-  newestLeafUnder,
   pathLength,
   placesUp,
   readMessage,
@@ -27,7 +26,8 @@ import {
 import { SessionContext } from "./session-context.ts";
 import type { SessionDesk } from "./session-desk.ts";
 import { infoOf, type SessionInfo } from "./session-info.ts";
-import { refuseDuringTurns } from "./session-turns.ts";
+import { refuseDuringTurns, settledEnd } from "./session-turns.ts";
+import { hasMessage, newestLeafIn } from "./siblings.ts";
 
 /** Which stretch of a conversation. */
 export interface HistoryOptions {
@@ -132,24 +132,20 @@ export class Session extends SessionContext {
 
   /** The messages right behind one, oldest first: each begins a branch. `null`: those that begin a conversation. */
   getBranches(messageId: string | null): UIMessage[] {
-    const { store } = this.#desk;
-    const rows = messageId === null ? this.#firsts() : messagesBehind(store, this.#find(messageId).seq);
-    return rows.flatMap((row) => toMessage(row) ?? []);
+    const rows = messageId === null ? this.#firsts() : messagesBehind(this.#desk.store, this.#find(messageId).seq);
+    return this.#own(rows);
   }
 
   /** The versions of a message, itself included, oldest first: other answers to the same question, edits of it. */
   getSiblings(messageId: string): UIMessage[] {
-    const { parent, session } = this.#find(messageId);
-    const { store } = this.#desk;
-    const rows = parent === null ? firstMessages(store, session) : messagesBehind(store, parent);
-    return rows.flatMap((row) => toMessage(row) ?? []);
+    const { parent } = this.#find(messageId);
+    return this.#own(parent === null ? this.#firsts() : messagesBehind(this.#desk.store, parent));
   }
 
   /** The newest message under one, always along what was said last. Without one: what was said last in the session. */
   getLatestLeaf(messageId?: string): UIMessage | undefined {
     const { store } = this.#desk;
-    const seq =
-      messageId === undefined ? this.#row.leaf : newestLeafUnder(store, this.#find(messageId).seq, this.#owner);
+    const seq = messageId === undefined ? this.#row.leaf : newestLeafIn(store, this.#row, this.#find(messageId).seq);
     const row = seq === null ? undefined : readMessageAt(store, seq);
     return row && toMessage(row);
   }
@@ -232,7 +228,8 @@ export class Session extends SessionContext {
     const { leaf } = this.#row;
     if (leaf === null || !standsAbove(desk.store, seq, leaf)) {
       refuseDuringTurns(desk.store, this.id);
-      desk.commit(() => desk.transcripts.of(this.id).cutTo(newestLeafUnder(desk.store, seq, this.#owner)));
+      const end = settledEnd(desk, newestLeafIn(desk.store, this.#row, seq), seq);
+      desk.commit(() => desk.transcripts.of(this.id).cutTo(end));
       desk.told({ kind: "branch", session: this.id });
     }
     return this.currentLeaf ?? messageId;
@@ -288,9 +285,18 @@ export class Session extends SessionContext {
     throw new PerdureError("conflict", `Another session has a message with the id "${id}". Give it one of its own.`);
   }
 
+  /** What a fork goes on to say is not a branch of the session that it came from, nor the other way round. */
+  #own(rows: readonly MessageRow[]): UIMessage[] {
+    const session = this.#row;
+    const own = rows.filter((row) => hasMessage(this.#desk.store, session, row));
+    return own.flatMap((row) => toMessage(row) ?? []);
+  }
+
   #firsts(): MessageRow[] {
-    const first = this.#row.leaf === null ? undefined : this.#topOf(this.#row.leaf);
-    return firstMessages(this.#desk.store, first?.session ?? this.#owner);
+    const { leaf, forkAt } = this.#row;
+    const tops = [leaf, forkAt].flatMap((seq) => (seq === null ? [] : (this.#topOf(seq) ?? [])));
+    const all = [...firstMessages(this.#desk.store, this.#owner), ...tops];
+    return [...new Map(all.map((row) => [row.seq, row])).values()].sort((a, b) => a.seq - b.seq);
   }
 
   #topOf(leaf: number): MessageRow | undefined {

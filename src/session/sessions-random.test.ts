@@ -6,8 +6,8 @@ import { seeded } from "../../test/support/seeded.ts";
 import type { Sql } from "../port.ts";
 import { SessionManager } from "./session-manager.ts";
 
-const SEEDS = 40;
-const STEPS = 80;
+const SEEDS = 15;
+const STEPS = 60;
 
 /** What each session shows, oldest first, by its id. */
 type Model = Map<string, string[]>;
@@ -32,11 +32,15 @@ async function run(seed: number): Promise<void> {
   const manager = SessionManager.open({ ...sql, clock });
   const model: Model = new Map([["main", []]]);
   const views = new Map<string, string>();
+  /** What a session has: what was said there, and what it was forked with. */
+  const has = new Map<string, Set<string>>([["main", new Set()]]);
+  const ownerOf = (id: string): string => views.get(id) ?? id;
   let made = 0;
 
   const act = [
     function append(id: string, shown: string[]) {
       const message = `m${++made}`;
+      has.get(ownerOf(id))?.add(message);
       const parentId = shown.length > 0 && int(3) === 0 ? pick(shown) : undefined;
       manager.of(id).appendMessage({ id: message, role: "user", parts: [] }, parentId);
       model.set(id, [...(parentId === undefined ? shown : shown.slice(0, shown.indexOf(parentId) + 1)), message]);
@@ -44,11 +48,13 @@ async function run(seed: number): Promise<void> {
     function fork(id: string, shown: string[]) {
       const at = shown.length > 0 && int(2) === 0 ? pick(shown) : undefined;
       const fresh = manager.fork(id, { id: `s${++made}`, ...(at !== undefined && { at }) });
-      model.set(fresh.id, at === undefined ? shown : shown.slice(0, shown.indexOf(at) + 1));
+      const path = at === undefined ? shown : shown.slice(0, shown.indexOf(at) + 1);
+      model.set(fresh.id, path);
+      has.set(fresh.id, new Set(path));
     },
     function view(id: string, shown: string[]) {
       const fresh = manager.openView(id);
-      views.set(fresh, views.get(id) ?? id);
+      views.set(fresh, ownerOf(id));
       model.set(fresh, shown);
     },
     function branch(id: string, shown: string[]) {
@@ -66,6 +72,7 @@ async function run(seed: number): Promise<void> {
         .of(id)
         .getHistory(leaf)
         .map((message) => message.id);
+      expect([...siblings, ...path].filter((one) => has.get(ownerOf(id))?.has(one) !== true)).toEqual([]);
       // Which end it comes to depends on what was said there. It shows what was asked for, and ends where nothing follows.
       expect(path).toContain(target);
       expect(manager.of(id).getBranches(leaf)).toEqual([]);
@@ -82,9 +89,9 @@ async function run(seed: number): Promise<void> {
         );
     },
     function clear(id: string) {
-      const owner = views.get(id) ?? id;
       manager.clear(id);
-      for (const one of model.keys()) if ((views.get(one) ?? one) === owner) model.set(one, []);
+      has.set(ownerOf(id), new Set());
+      for (const one of model.keys()) if (ownerOf(one) === ownerOf(id)) model.set(one, []);
     },
     function drop(id: string) {
       if (id === "main") return;

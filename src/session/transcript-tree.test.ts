@@ -24,7 +24,7 @@ test("what is set aside stays in the tree, and what stood behind it moves up", a
   transcript.setAside(new Set(["a1", "a2"]));
   for (const view of [transcript, fresh()]) expect(ids(view)).toEqual(["q1", "q2", "q3"]);
   const [a1, q2] = [transcript.seqOf("a1"), transcript.seqOf("q2")];
-  expect(siblingsOf(host, [a1 ?? 0]).map(({ seq }) => seq)).toEqual([a1, q2]);
+  expect(siblingsOf(host, [a1 ?? 0], "main").map(({ seq }) => seq)).toEqual([a1, q2]);
   expect(transcript.get("a1")).toEqual(answer("a1"));
   transcript.put(answer("a3"));
   for (const view of [transcript, fresh()]) expect(ids(view)).toEqual(["q1", "q2", "q3", "a3"]);

@@ -116,12 +116,12 @@ test("siblings are told in the order in which they were said; the only one of it
   const at = grow(db, "a b c", "b>x", "z", "other:o");
   const seq = (id: string) => at.get(id) ?? 0;
   const of = (...ids: string[]) =>
-    siblingsOf(db, ids.map(seq)).map((row) => `${row.of === seq("a") ? "a" : "?"}:${row.id}`);
-  expect(siblingsOf(db, [seq("x")]).map(({ id }) => id)).toEqual(["c", "x"]);
-  expect(siblingsOf(db, [seq("b")])).toEqual([]);
+    siblingsOf(db, ids.map(seq), "main").map((row) => `${row.of === seq("a") ? "a" : "?"}:${row.id}`);
+  expect(siblingsOf(db, [seq("x")], "main").map(({ id }) => id)).toEqual(["c", "x"]);
+  expect(siblingsOf(db, [seq("b")], "main")).toEqual([]);
   // First messages are siblings within their session alone.
   expect(of("a")).toEqual(["a:a", "a:z"]);
-  expect(siblingsOf(db, [seq("o")])).toEqual([]);
+  expect(siblingsOf(db, [seq("o")], "other")).toEqual([]);
   expect(idsOf(firstMessages(db, "main"))).toBe("a z");
 });
 

@@ -116,18 +116,17 @@ export function firstMessages(db: Sql, session: string): MessageRow[] {
   );
 }
 
-/** From `seq` down to the end, always to the message that was said last, before all in the session if one was. */
+/** From `seq` down to the end, always to the message that was said last in this session. */
 export function newestLeafUnder(db: Sql, seq: number, session: string): number {
   const [row] = db.sql<{ at: number }>(
     `WITH RECURSIVE path (at, depth) AS (
        SELECT ?, 0
        UNION ALL
-       SELECT coalesce(
-         (SELECT max(seq) FROM perdure_message WHERE parent = path.at AND session = ?),
-         (SELECT max(seq) FROM perdure_message WHERE parent = path.at)
-       ), depth + 1 FROM path WHERE EXISTS (SELECT 1 FROM perdure_message WHERE parent = path.at)
+       SELECT (SELECT max(seq) FROM perdure_message WHERE parent = path.at AND session = ?), depth + 1 FROM path
+       WHERE EXISTS (SELECT 1 FROM perdure_message WHERE parent = path.at AND session = ?)
      ) SELECT at FROM path ORDER BY depth DESC LIMIT 1`,
     seq,
+    session,
     session,
   );
   return row?.at ?? seq;
@@ -142,16 +141,26 @@ export function rolesOf(db: Sql, ids: readonly string[]): Map<string, string> {
   return new Map(rows.map(({ id, role }) => [id, role]));
 }
 
-/** For each of these messages that is not the only one of its place: its siblings, itself included, in order. */
-export function siblingsOf(db: Sql, seqs: readonly number[]): { of: number; seq: number; id: string }[] {
-  return db.sql<{ of: number; seq: number; id: string }>(
-    `SELECT m.seq AS "of", other.seq, other.id FROM json_each(?) AS asked
+/**
+ * For each of these messages that is not the only one of its place: its siblings, itself included, in order. First
+ * messages have siblings in their session and in `session` alone.
+ */
+export function siblingsOf(
+  db: Sql,
+  seqs: readonly number[],
+  session: string,
+): { of: number; seq: number; id: string; session: string }[] {
+  return db.sql<{ of: number; seq: number; id: string; session: string }>(
+    `SELECT m.seq AS "of", other.seq, other.id, other.session FROM json_each(?) AS asked
      JOIN perdure_message AS m ON m.seq = asked.value
-     JOIN perdure_message AS other ON other.parent IS m.parent AND (m.parent IS NOT NULL OR other.session = m.session)
+     JOIN perdure_message AS other ON other.parent IS m.parent
+       AND (m.parent IS NOT NULL OR other.session = m.session OR other.session = ?)
      WHERE EXISTS (SELECT 1 FROM perdure_message AS one WHERE one.parent IS m.parent AND one.seq <> m.seq
-       AND (m.parent IS NOT NULL OR one.session = m.session))
+       AND (m.parent IS NOT NULL OR one.session = m.session OR one.session = ?))
      ORDER BY m.seq, other.seq`,
     JSON.stringify(seqs),
+    session,
+    session,
   );
 }
 

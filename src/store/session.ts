@@ -122,6 +122,19 @@ export function otherLeaves(db: Sql, id: string): { owner: string; leaf: number 
   );
 }
 
+/** Sessions and views whose last message, or the one before it, names a tool call; views last. */
+export function sessionsEndingWith(db: Sql, toolCallId: string): string[] {
+  const needle = JSON.stringify(toolCallId);
+  const rows = db.sql<{ id: string }>(
+    `SELECT s.id FROM perdure_session AS s JOIN perdure_message AS m ON m.seq = s.leaf
+     LEFT JOIN perdure_message AS before ON before.seq = m.parent
+     WHERE instr(m.body, ?) > 0 OR instr(before.body, ?) > 0 ORDER BY s.view_of IS NOT NULL, s.id`,
+    needle,
+    needle,
+  );
+  return rows.map(({ id }) => id);
+}
+
 /** The id of the session that those are in who name none. */
 export function currentSession(db: Sql): string {
   return db.sql<{ id: string }>("SELECT id FROM perdure_session WHERE current = 1")[0]?.id ?? MAIN_SESSION;
@@ -162,9 +175,10 @@ export function setLeaf(db: Sql, id: string, leaf: number | null, now: number): 
   );
 }
 
-/** Nothing is left of what was said in a session: it and its views end nowhere. */
+/** Nothing is left of what was said in a session: it and its views end nowhere, and it has nothing of any other. */
 export function resetLeaves(db: Sql, id: string, now: number): void {
-  db.sql("UPDATE perdure_session SET leaf = NULL, updated_at = ? WHERE id = ? OR view_of = ?", now, id, id);
+  const query = "UPDATE perdure_session SET leaf = NULL, fork_at = NULL, updated_at = ? WHERE id = ? OR view_of = ?";
+  db.sql(query, now, id, id);
 }
 
 /** Makes one session the one of all who name none. */

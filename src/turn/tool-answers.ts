@@ -8,10 +8,17 @@ import {
   DENIED_TEXT,
   type ToolResult,
 } from "../message/tool-answer.ts";
-import { isToolPart, type ToolPart, toolParts, type UIMessage, type UIMessageChunk } from "../message/types.ts";
+import {
+  isTerminal,
+  isToolPart,
+  type ToolPart,
+  toolParts,
+  type UIMessage,
+  type UIMessageChunk,
+} from "../message/types.ts";
 import { newId } from "../id.ts";
 import { expiredApprovals, settleApproval } from "../store/approval.ts";
-import { readChatContext, writeChatContext } from "../store/session.ts";
+import { readChatContext, sessionsEndingWith, writeChatContext } from "../store/session.ts";
 import { insertTurn, openTurns, postponeTurn, type TurnRow } from "../store/turn.ts";
 import type { ClientTool } from "../wire/frames.ts";
 import type { Origin } from "./chat-types.ts";
@@ -38,7 +45,7 @@ export interface ToolAnswer {
     | { readonly kind: "approval"; readonly approved: boolean; readonly reason?: string };
   /** Who approved or denied it. Default: whoever the agent takes the client for. */
   readonly approver?: string;
-  /** The conversation that it is about. Default: that of the turn that runs, or of all who name none. */
+  /** The conversation that it is about. Default: wherever the call waits. */
   readonly session?: string;
   /** The turn goes on by itself once all calls are answered. */
   readonly autoContinue: boolean;
@@ -55,16 +62,23 @@ export function answerTool(desk: Desk, given: ToolAnswer, origin: Origin): boole
   const live = running !== undefined && !running.dropped && findTool(running.builder, given.toolCallId) !== undefined;
   // The hook runs what is pending as soon as it has stopped, also what ran here. Stop means stop: nothing goes on.
   if (live && running.abort.signal.aborted && !running.stalled) return false;
-  const message = live ? answerLive(desk, given, origin) : answerStored(desk, given, origin);
+  const session = live ? running.row.session : (given.session ?? sessionWaiting(desk, given.toolCallId));
+  const message = live ? answerLive(desk, given, origin) : answerStored(desk, session, given, origin);
   if (message === undefined) return false;
-  output.messageUpdated(live ? running.row.session : sessionOf(desk, given), message);
+  output.messageUpdated(session, message);
   desk.pump();
   return true;
 }
 
-/** Where the call is looked for. */
-function sessionOf(desk: Desk, { session }: ToolAnswer): string {
-  return session ?? desk.session;
+/** Where a call waits that code answers without saying where: in the session of now, or at the end of any other. */
+function sessionWaiting({ host, session, transcripts }: Desk, toolCallId: string): string {
+  const waits = (id: string) => {
+    const message = transcripts.of(id).withCall(toolCallId);
+    const part = message && toolParts(message).findLast((one) => one.toolCallId === toolCallId);
+    return part !== undefined && !isTerminal(part);
+  };
+  if (waits(session)) return session;
+  return sessionsEndingWith(host, toolCallId).find(waits) ?? session;
 }
 
 /** Denies what nobody has approved in time. */
@@ -95,9 +109,8 @@ function answerLive(desk: Desk, given: ToolAnswer, origin: Origin): UIMessage | 
   return active.message;
 }
 
-function answerStored(desk: Desk, given: ToolAnswer, origin: Origin): UIMessage | undefined {
+function answerStored(desk: Desk, session: string, given: ToolAnswer, origin: Origin): UIMessage | undefined {
   const { toolCallId, answer } = given;
-  const session = sessionOf(desk, given);
   const transcript = desk.transcripts.of(session);
   const stored = transcript.withCall(toolCallId);
   if (stored === undefined) return undefined;

@@ -100,6 +100,30 @@ test("two tabs on two branches: neither moves the other, each goes on, and a rel
   expect((await texts(tab)).slice(0, 2)).toEqual(here);
 });
 
+test("a copy goes on from a message and leaves the original alone; the bar goes from one to the other", async () => {
+  const tab = await stage.openTab();
+  await tab.ask("Please remember this");
+  await tab.ask("How do I search?");
+  const original = await texts(tab);
+  expect(await tab.at("copies").count()).toBe(0);
+  await tab.at("message").nth(1).hover();
+  await tab.at("message").nth(1).getByTestId("fork").click();
+  await tab.sees(() => texts(tab), original.slice(0, 2));
+  await tab.sees(() => tab.at("copies").locator("option").allTextContents(), ["Original", "Copy 1"]);
+  await tab.ask("Show me versions");
+  const copy = await texts(tab);
+  await tab.reload();
+  await tab.sees(() => texts(tab), copy);
+  await expectAccessible(tab.page);
+  await tab.at("copies").selectOption("Original");
+  await tab.sees(() => texts(tab), original);
+  const other = await stage.openTab({ path: `/c/${tab.conversation()}` });
+  await other.sees(() => texts(other), original);
+  await other.at("copies").selectOption("Copy 1");
+  await other.sees(() => texts(other), copy);
+  expect(await texts(tab)).toEqual(original);
+});
+
 test("on a phone the versions fit, and a finger can hit the buttons", async () => {
   const tab = await stage.openTab({ context: PHONE });
   await tab.ask("Please remember this");

@@ -26,10 +26,10 @@ async function openCompact(tab: Tab): Promise<void> {
 test("the meter grows with the conversation, and says what fills the window", async () => {
   const tab = await stage.openTab();
   expect(await tab.at("meter").count()).toBe(0);
-  await tab.ask("Hello");
+  await tab.ask("Please remember this");
   await soon(() => percent(tab)).toBeGreaterThan(0);
   const before = await percent(tab);
-  await tab.ask("Show me compaction");
+  await tab.ask("Give me a long answer");
   await soon(() => percent(tab)).toBeGreaterThan(before + 10);
   expect(await tab.at("meter").textContent()).toMatch(/^\d+ % of the window, [\d,]+ of 6,000 tokens$/);
 
@@ -59,7 +59,6 @@ test("a summary is shown before it is used, can be changed, stands in the conver
   expect(await text.inputValue()).toContain("the colour of the door");
   expect(await tab.at("compact-size").textContent()).toMatch(/[\d,]+ tokens become about [\d,]+\./);
   expect(await tab.at("summary").count()).toBe(0);
-  await expectAccessible(tab.page);
   await text.fill("The door is green.");
   await tab.at("compact-apply").click();
   await tab.sees(() => tab.at("compact-dialog").count(), 0);
@@ -119,6 +118,7 @@ test("what cannot be done is told in words: there is too little to summarise", a
   await tab.at("compact-problem").waitFor();
   expect(((await tab.at("compact-problem").textContent()) ?? "").length).toBeGreaterThan(10);
   expect(await tab.at("compact-focus").isEditable()).toBe(true);
+  await expectAccessible(tab.page);
   await tab.page.keyboard.press("Escape");
   await tab.sees(() => tab.at("compact-dialog").count(), 0);
 });

@@ -61,7 +61,7 @@ test("what was made ahead for a conversation that has gone another way counts fo
     },
   });
   await fill(kit, 3);
-  await (await kit.agent()).clearMessages();
+  (await kit.agent()).clearMessages();
   open();
   await kit.ask("A new beginning.");
   await kit.ask("And on.");

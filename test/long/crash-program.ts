@@ -3,26 +3,27 @@
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { join } from "node:path";
-import type { UIMessage } from "perdure";
-import type { Fact } from "perdure/testing";
+import { jsonSchema, tool, type UIMessage } from "ai";
+import { durableTool } from "perdure";
+import type { Fact, ScriptedCall } from "perdure/testing";
 import type { CompactionInfo } from "../../src/agent/compaction-info.ts";
 import { Think } from "../../src/agent/think.ts";
 import { subscribe } from "../../src/host/node/channels.ts";
 import { createHost } from "../../src/host/node/create-host.ts";
 import { crashPoint, onCommand, programDir, report } from "../../src/testing/crash/child.ts";
 import { scriptedModel } from "../../src/testing/scripted-model.ts";
-import { serverTool } from "../think/server-tool.ts";
 import { asksForSummary, decent, readAssignment } from "./summariser.ts";
 
 /** What is done with the conversation. */
-export type CrashCommand = { readonly type: "overflow" | "manual" | "undo" | "fork" };
+export type CrashCommand = { readonly type: "overflow" | "split" | "manual" | "undo" | "fork" };
 
 /** How things stand at the end. */
 export interface CrashLook extends Fact {
   readonly messages: readonly string[];
   readonly compactions: readonly CompactionInfo[];
-  /** What was sent for the last answer. */
-  readonly sent: string;
+  /** What was sent for the last answer: each message, then the tools. */
+  readonly sent: readonly string[];
+  readonly tools: string;
   /** Calls of all lives. */
   readonly answers: number;
   readonly summaries: number;
@@ -35,7 +36,8 @@ export interface CrashLook extends Fact {
 const USABLE = 3_000;
 const dir = programDir();
 const file = (name: string) => join(dir, name);
-const linesOf = (name: string) => (existsSync(file(name)) ? readFileSync(file(name), "utf8").trimEnd().split("\n") : []);
+const linesOf = (name: string) =>
+  existsSync(file(name)) ? readFileSync(file(name), "utf8").trimEnd().split("\n") : [];
 
 const facts = [
   { key: "code", from: "user", pattern: /the code is (\w+)/ },
@@ -48,9 +50,11 @@ const model = scriptedModel((call) => {
     appendFileSync(file("summaries"), "asked\n");
     return summarises(readAssignment(call), call);
   }
-  appendFileSync(file("sent"), `${JSON.stringify([call.prompt, call.tools])}\n`);
-  if (call.userText === "Look it up." && call.step === 0 && !call.prompt.some(({ role }) => role === "tool")) {
-    return { toolCalls: [{ toolName: "look_up", toolCallId: "call-1", input: { path: "list.txt" } }] };
+  appendFileSync(file("sent"), `${JSON.stringify({ prompt: call.prompt, tools: call.tools })}\n`);
+  const known = call.prompt.some(({ role }) => role === "tool") || JSON.stringify(call.prompt).includes("found = F12");
+  const { userText } = call;
+  if (userText.startsWith("Look up") && !known) {
+    return { toolCalls: [{ toolName: "look_up", toolCallId: "call-1", input: { path: "list.txt", lines: userText } }] };
   }
   return { text: `Answered ${call.userText}` };
 });
@@ -60,8 +64,15 @@ function history(): UIMessage[] {
   return Array.from({ length: 24 }, (_, n) => ({
     id: `m${n}`,
     role: n % 2 === 0 ? ("user" as const) : ("assistant" as const),
-    parts: [{ type: "text", text: `${n === 4 ? "Remember, the code is K77." : "So it goes."} ${`word ${n} `.repeat(50)}` }],
+    parts: [
+      { type: "text", text: `${n === 4 ? "Remember, the code is K77." : "So it goes."} ${`word ${n} `.repeat(50)}` },
+    ],
   }));
+}
+
+function lookUp({ lines }: { readonly lines: string }) {
+  appendFileSync(file("ran"), "ran\n");
+  return { found: "F12", text: "line of the list ".repeat(Number(/\d+/.exec(lines)?.[0])) };
 }
 
 class Shrinking extends Think {
@@ -74,9 +85,8 @@ class Shrinking extends Think {
 
   override getTools() {
     return {
-      look_up: serverTool(() => {
-        appendFileSync(file("ran"), "ran\n");
-        return { found: "F12", text: "line of the list ".repeat(220) };
+      look_up: durableTool(tool({ inputSchema: jsonSchema<{ lines: string }>({ type: "object" }), execute: lookUp }), {
+        replay: "safe",
       }),
     };
   }
@@ -89,7 +99,9 @@ class Shrinking extends Think {
   async play(type: CrashCommand["type"]): Promise<void> {
     await this.addMessages(history(), { mode: "append" });
     if (this.messages.length === 24) this.session.pin("m2");
-    if (type === "overflow") return this.#ask("q1", "Look it up.");
+    if (type === "overflow") return this.#ask("q1", "Look up 220 lines.");
+    // More than what is kept whole: the answer itself is cut between two of its steps.
+    if (type === "split") return this.#ask("q1", "Look up 400 lines.");
     // What happened to the conversation before another life is known by what it says now.
     const [made] = this.listCompactions();
     const done = made?.status === "done" || made?.status === "undone" ? made : undefined;
@@ -111,13 +123,17 @@ class Shrinking extends Think {
   }
 
   look(): CrashLook {
+    const last = JSON.parse(linesOf("sent").at(-1) ?? "{}") as Pick<ScriptedCall, "prompt" | "tools">;
     return {
       type: "look",
       messages: this.getSessions().flatMap(({ id }) =>
-        this.getHistory(undefined, { session: id }).map(({ role, parts }) => JSON.stringify({ session: id, role, parts })),
+        this.getHistory(undefined, { session: id }).map(({ role, parts }) =>
+          JSON.stringify({ session: id, role, parts }),
+        ),
       ),
       compactions: this.listCompactions(),
-      sent: linesOf("sent").at(-1) ?? "",
+      sent: last.prompt.map((message) => JSON.stringify(message)),
+      tools: JSON.stringify(last.tools),
       answers: linesOf("sent").length,
       summaries: linesOf("summaries").length,
       ran: linesOf("ran").length,

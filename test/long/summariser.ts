@@ -1,7 +1,7 @@
 // Models that summarise, without a model: they read what they are really given, as text, and know nothing else. A fact
 // that the text does not tell them is lost.
+import { APICallError } from "ai";
 import type { ScriptedCall, ScriptedReply } from "perdure/testing";
-import { refusal } from "../think/harness.ts";
 import { type Fact, type Saying, valuesIn } from "./facts.ts";
 
 /** A message as whoever summarises reads it. */
@@ -91,6 +91,10 @@ export function decent(facts: readonly Fact[]): Summarises {
   };
 }
 
+const closed = new APICallError({
+  ...{ message: "The service is closed.", url: "https://model.example", requestBodyValues: {}, statusCode: 401 },
+});
+
 /** Ways to be of no use. `drop` is no error that code could see: what code carries must still be there. */
 export const useless = {
   empty: () => ({ text: "  \n " }),
@@ -99,7 +103,7 @@ export const useless = {
     text: `## Goal\n${prior ?? ""}\n${"It goes on and on. ".repeat(40)}${conversation}`,
   }),
   drop: () => ({ text: "## Goal\nNothing in particular." }),
-  throws: () => ({ error: refusal(401, "The service is closed.") }),
+  throws: () => ({ error: closed }),
   hangs: () => ({ hang: "before" }),
 } satisfies Record<string, Summarises>;
 

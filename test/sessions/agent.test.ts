@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { textIn, TRANSCRIPT, user } from "../chat/client.ts";
 import { exchange, openChat } from "../chat/harness.ts";
 import { eventually } from "../host/open-host.ts";
-import { openThink, sent, systemOf, type ThinkBase } from "../think/harness.ts";
+import { openThink, sent, serverTool, systemOf, type ThinkBase } from "../think/harness.ts";
 
 const echo = ({ userText }: { userText: string }) => `re ${userText}`;
 const texts = (messages: readonly UIMessage[]) => messages.map((message) => textIn(message));
@@ -296,4 +296,55 @@ test("search finds what was said in any session", async () => {
     role: "user",
   });
   expect(await agent.search("lighthouse", { session: "main" })).toEqual([]);
+});
+
+test("an approval is answered from server code without knowing where it waits", async () => {
+  const ran: string[] = [];
+  const kit = await talking(
+    ({ step, userText }) =>
+      step === 0 ? { toolCalls: [{ toolName: "send", input: {}, toolCallId: "c1" }] } : echo({ userText }),
+    (Base) =>
+      class extends Base {
+        override getTools() {
+          return { send: serverTool(() => ran.push("sent"), { needsApproval: true }) };
+        }
+      },
+  );
+  const agent = await kit.agent();
+  const { id } = agent.createSession();
+  await agent.runTurn({ input: "a", session: id });
+  expect(agent.pendingApprovals()).toHaveLength(1);
+  expect(agent.answerApproval("c1", true, { session: "main" })).toBe(false);
+  expect(agent.answerApproval("c1", true)).toBe(true);
+  await kit.stable();
+  expect(ran).toEqual(["sent"]);
+  expect(textIn(agent.getHistory(null, { session: id }).at(-1))).toBe("re a");
+  expect(agent.getHistory()).toEqual([]);
+});
+
+test("a question that nobody answers in time expires in any session", async () => {
+  const model = scriptedModel(({ step, userText }) =>
+    step === 0 ? { toolCalls: [{ toolName: "send", input: {}, toolCallId: "c1" }] } : echo({ userText }),
+  );
+  const kit = await openThink(
+    (Base) =>
+      class extends Base {
+        override approvalTimeoutMs = 1_000;
+        override getModel() {
+          return model;
+        }
+        override getTools() {
+          return { send: serverTool(() => "sent", { needsApproval: true }) };
+        }
+      },
+    { manual: true },
+  );
+  const agent = await kit.agent();
+  const { id } = agent.createSession();
+  await agent.runTurn({ input: "a", session: id });
+  await kit.clock.advance(2_000);
+  await eventually(() => agent.pendingApprovals().length === 0, "the end of the question");
+  await kit.clock.advance(1_000);
+  await kit.stable();
+  expect(JSON.stringify(agent.getHistory(null, { session: id }).at(-1))).toContain("output-denied");
 });

@@ -25,6 +25,10 @@ export interface DiskAgent {
   /** Answers the last question anew. */
   again(): Promise<void>;
   clear(): Promise<void>;
+  /** Forks the conversation so many times. @returns the ids of the new sessions. */
+  fork(count: number): Promise<readonly string[]>;
+  /** Deletes sessions. */
+  forget(sessions: readonly string[]): Promise<void>;
   /** All text of the last answer. */
   lastText(): Promise<string>;
   /** Bytes, pages and commits since the first one. */
@@ -35,7 +39,8 @@ export interface DiskAgent {
 
 const STEP_MS = 1;
 
-export function openOnDisk(script: Script): DiskAgent {
+/** @param window how many tokens the model reads; beyond it what was said is summarised. */
+export function openOnDisk(script: Script, window = Number.MAX_SAFE_INTEGER): DiskAgent {
   const clock = manualClock();
   const model = scriptedModel(script, { clock });
   const dir = tempDir();
@@ -43,11 +48,18 @@ export function openOnDisk(script: Script): DiskAgent {
   let watch: WalWatch | undefined;
 
   class Talk extends Think {
+    override modelLimits = () => ({ window });
     override getModel() {
       return model;
     }
     async ask(texts: readonly string[]): Promise<void> {
       for (const input of texts) await this.runTurn({ input });
+    }
+    forks(count: number): string[] {
+      return Array.from({ length: count }, () => this.forkSession().id);
+    }
+    forget(sessions: readonly string[]): void {
+      for (const id of sessions) this.deleteSession(id);
     }
     last(role: string) {
       return this.messages.findLast((message) => message.role === role);
@@ -96,6 +108,8 @@ export function openOnDisk(script: Script): DiskAgent {
     ask: (...texts) => passing(agent.ask(texts)),
     again: () => passing(again()),
     clear: () => passing(agent.clearMessages()),
+    fork: (count) => passing(agent.forks(count)),
+    forget: (sessions) => passing(agent.forget(sessions)),
     lastText: async () => textIn(await passing(agent.last("assistant"))),
     written: () => ({ ...(watch?.written ?? { bytes: 0, frames: 0, checkpoints: 0 }), commits }),
     async left() {

@@ -25,10 +25,18 @@ const CLASS = "Talk";
 const RUNS_PER_DATABASE = 8;
 
 /** One process: when its power is off, nothing of it reaches the world any more. */
-class Power {
+export class Power {
   on = true;
   /** After so many commits it goes off. */
   commits = Number.POSITIVE_INFINITY;
+  /** The transaction with this number from now is undone. */
+  undone = Number.POSITIVE_INFINITY;
+
+  /** At the end of each transaction. */
+  tried<T>(value: T): T {
+    if (--this.undone === 0) throw new PerdureError("sql_failed", "The disk is full.");
+    return value;
+  }
 
   committed(): void {
     if (--this.commits <= 0) this.on = false;
@@ -218,7 +226,8 @@ export class World implements ModelWorld, ToolWorld {
   }
 }
 
-function empty(store: AgentStore): void {
+/** Deletes all rows. */
+export function empty(store: AgentStore): void {
   const tables = store.sql<{ name: string }>(
     "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'perdure_%' AND name <> 'perdure_migration'",
   );
@@ -232,7 +241,7 @@ export function settle(): Promise<void> {
 }
 
 /** Timers of a process die with it. */
-function mortal(clock: Clock, power: Power): Clock {
+export function mortal(clock: Clock, power: Power): Clock {
   return {
     now: () => clock.now(),
     after: (ms, work) =>
@@ -243,7 +252,7 @@ function mortal(clock: Clock, power: Power): Clock {
 }
 
 /** A storage that nothing is written to once the power is off. What was committed is there. */
-function powered(storage: Storage, power: Power): Storage {
+export function powered(storage: Storage, power: Power): Storage {
   const { index } = storage;
   return {
     index: {
@@ -308,7 +317,7 @@ class PoweredStore implements AgentStore {
 
   tx<T>(work: () => T, level?: WriteLevel): T {
     this.#power.check();
-    return this.#store.tx(work, level);
+    return this.#store.tx(() => this.#power.tried(work()), level);
   }
 
   async durable(): Promise<void> {

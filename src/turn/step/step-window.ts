@@ -1,7 +1,7 @@
 import type { LanguageModel, ModelMessage, ToolSet } from "ai";
 import type { CompactionJob } from "../../context/compaction-job.ts";
 import { measureFor } from "../../context/measure.ts";
-import type { OverflowPolicy } from "../../context/overflow.ts";
+import { enoughFor, type OverflowPolicy } from "../../context/overflow.ts";
 import {
   BACKGROUND_SHARE,
   callTokens,
@@ -10,12 +10,14 @@ import {
   usable,
   WAIT_SHARE,
 } from "../../context/token-budget.ts";
+import { unitsOfUIMessage } from "../../context/ui-units.ts";
 import { unitsOfInstructions, unitsOfMessages, unitsOfTools } from "../../context/units.ts";
 import type { UIMessage } from "../../message/types.ts";
 import type { LedgerEntry } from "../../session/charge.ts";
 import type { Usage } from "../../session/token-usage.ts";
 import { type CompactionTrigger, compactionsOfTurn } from "../../store/compaction.ts";
 import { toolOptionsOf } from "../../tool/define.ts";
+import { waitingSteers } from "../steer.ts";
 import { contextOf, ownParts, type TurnContextView } from "./context-path.ts";
 import type { SentRequest } from "./context-plan.ts";
 import { named } from "./model-call.ts";
@@ -121,7 +123,15 @@ export class StepWindow {
 
   #read(): TurnContextView {
     const { desk, active, plan, called } = this.#run;
-    return (this.#context ??= contextOf(desk, plan.context.reader, active.row.session, called));
+    this.#context ??= contextOf(desk, plan.context.reader, active.row.session, called, this.#enough);
+    return this.#context;
+  }
+
+  /** A conversation that was never compacted is not read to its beginning. */
+  get #enough(): number {
+    const { plan, turn } = this.#run;
+    const policy = plan.context.policy();
+    return enoughFor(policy, Math.max(...turn.models.map((model) => usable(plan.context.limits(nameOf(model))))));
   }
 
   get #turn() {
@@ -135,14 +145,16 @@ export class StepWindow {
     return Math.floor(Math.min(usable(limits, turn.config.maxOutputTokens), threshold * maxInputTokens));
   }
 
+  /** With what was said meanwhile, which the next call takes up. */
   #estimate(model: LanguageModel, messages: readonly ModelMessage[]): number {
-    const { plan, turn } = this.#run;
+    const { plan, turn, desk } = this.#run;
     const name = nameOf(model);
     const anchor = this.#anchor?.model === name ? this.#anchor : undefined;
     // The answer of the last call is counted in what it used; results, and what was said since, are not.
     const later = anchor === undefined ? [] : messages.slice(anchor.count).filter(({ role }) => role !== "assistant");
-    const unitsAfter = unitsOfMessages(later);
-    const all = fixedUnits(turn.instructions, turn.tools) + unitsOfMessages(messages);
+    const said = waitingSteers(desk).reduce((sum, { message }) => sum + unitsOfUIMessage(message), 0);
+    const unitsAfter = unitsOfMessages(later) + said;
+    const all = fixedUnits(turn.instructions, turn.tools) + unitsOfMessages(messages) + said;
     const factor = plan.context.learned.of(name);
     return estimateRequest({ lastUsage: anchor?.usage, factor, unitsBefore: all - unitsAfter, unitsAfter }).tokens;
   }

@@ -50,7 +50,11 @@ export function ContextDialog({ chat, onCompact, onClose }: Props): ReactNode {
           {problem}
         </p>
       )}
-      {report === undefined ? problem === undefined && <p role="status">Counting…</p> : <Filled report={report} />}
+      {report === undefined ? (
+        problem === undefined && <p role="status">Counting…</p>
+      ) : (
+        <Filled report={report} next={contextState?.tokens ?? 0} />
+      )}
       <div className="dialog-actions">
         <button
           type="button"
@@ -69,7 +73,8 @@ export function ContextDialog({ chat, onCompact, onClose }: Props): ReactNode {
   );
 }
 
-function Filled({ report }: { readonly report: Report }): ReactNode {
+/** @param next how much the next request has at least: the last one and the answer to it. */
+function Filled({ report, next }: { readonly report: Report; readonly next: number }): ReactNode {
   const { used, usable, limit, estimated, byKind } = report;
   const kinds = KINDS.filter(([kind]) => byKind[kind] > 0);
   const largest = report.items
@@ -82,6 +87,7 @@ function Filled({ report }: { readonly report: Report }): ReactNode {
         {estimated ? "About " : ""}
         <strong>{inNumbers(used)}</strong> of {inTokens(usable)}, {percentOf(used, usable)} %.{" "}
         {estimated ? "This is an estimate: the model has not counted yet." : "The model counted them."}
+        {next > used && ` With the answer, the next request begins at ${inNumbers(next)}.`}
       </p>
       <div className="context-bar" aria-hidden="true">
         {kinds.map(([kind]) => (

@@ -1,6 +1,6 @@
 import "./context-meter.css";
 import type { UseAgentChat } from "perdure/react";
-import { type ReactNode, useState } from "react";
+import { type ReactNode, useEffect, useState } from "react";
 import { CompactDialog } from "./compact-dialog.tsx";
 import { ContextDialog } from "./context-dialog.tsx";
 import { inNumbers, inTokens, percentOf } from "./tokens.ts";
@@ -17,10 +17,11 @@ interface Props {
 /** How full the model's window is, if that is known. Opens what fills it. */
 export function ContextMeter({ chat, busy }: Props): ReactNode {
   const [open, setOpen] = useState<"report" | "compact">();
+  const state = useKnown(chat);
   const close = () => setOpen(undefined);
   return (
     <>
-      {chat.messages.length > 0 && <MeterButton state={chat.contextState} onClick={() => setOpen("report")} />}
+      {chat.messages.length > 0 && <MeterButton state={state} onClick={() => setOpen("report")} />}
       {open === "report" && (
         <ContextDialog chat={chat} onCompact={busy ? undefined : () => setOpen("compact")} onClose={close} />
       )}
@@ -29,8 +30,30 @@ export function ContextMeter({ chat, busy }: Props): ReactNode {
   );
 }
 
+type Known = Pick<NonNullable<UseAgentChat["contextState"]>, "tokens" | "usable" | "estimated">;
+
+/** How full it is. An agent that was not asked anything since it woke has to work it out first, so that is done once. */
+function useKnown({ contextState, session, messages, report }: UseAgentChat): Known | null {
+  const [guess, setGuess] = useState<{ readonly of: string; readonly state: Known }>();
+  const here = session?.id;
+  const isUnknown = contextState === null && messages.length > 0;
+  useEffect(() => {
+    if (!isUnknown || here === undefined) return;
+    let isCurrent = true;
+    report().then(
+      ({ used, usable }) => isCurrent && setGuess({ of: here, state: { tokens: used, usable, estimated: true } }),
+      // Then it is not said.
+      () => {},
+    );
+    return () => {
+      isCurrent = false;
+    };
+  }, [isUnknown, here, report]);
+  return contextState ?? (guess !== undefined && guess.of === here && isUnknown ? guess.state : null);
+}
+
 interface ButtonProps {
-  readonly state: UseAgentChat["contextState"];
+  readonly state: Known | null;
   readonly onClick: () => void;
 }
 

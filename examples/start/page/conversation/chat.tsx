@@ -24,6 +24,7 @@ import { Older } from "./older.tsx";
 import { answerHere } from "./page-tools.ts";
 import { tabStorage } from "./tab-storage.ts";
 import { type BarProps, Topbar } from "./topbar.tsx";
+import { useCopies } from "./use-copies.ts";
 import { useEscape } from "./use-escape.ts";
 import { useIsLoaded } from "./use-is-loaded.ts";
 import { useMarks } from "./use-marks.ts";
@@ -43,13 +44,20 @@ interface Props {
 /** The chat of one conversation. */
 export function Chat({ id, chain, agent, bar }: Props): ReactNode {
   // The messages come with the connection, so nothing has to be loaded first and one can write while it is away.
-  const chat = useAgentChat({ agent, getInitialMessages: null, onToolCall: answerHere, rememberBranch: tabStorage });
+  const copies = useCopies(agent, pathOf(id, chain));
+  const chat = useAgentChat({
+    session: copies.session,
+    agent,
+    getInitialMessages: null,
+    onToolCall: answerHere,
+    rememberBranch: tabStorage,
+  });
   const { messages, sendMessage, regenerate, stop, addToolApprovalResponse } = chat;
   const view = viewOf(chat);
   const first = messages[0]?.id;
   const { outer, inner, isAway, toEnd, toMessage } = useScroll();
   const { found, isLooking, reveal } = useReveal(chat, toMessage);
-  const { marks, summaries, problem, clearProblem } = useMarks(chat, view.isBusy, reveal);
+  const { marks, summaries, problem, clearProblem } = useMarks(chat, view.isBusy, reveal, copies.choose);
   const [isSearching, setIsSearching] = useState(false);
   const openSearch = useCallback(() => setIsSearching(true), []);
   const onSearch = messages.length > 0 ? openSearch : undefined;
@@ -76,7 +84,12 @@ export function Chat({ id, chain, agent, bar }: Props): ReactNode {
   return (
     <Speaker value={isHelper ? bar.title : "Assistant"}>
       <RunsProvider agent={agent} canStop={!isHelper} onOpen={openHelper}>
-        <Topbar {...bar} onClear={messages.length > 0 ? chat.clearHistory : undefined} onSearch={onSearch} />
+        <Topbar
+          {...bar}
+          onClear={messages.length > 0 ? chat.clearHistory : undefined}
+          onSearch={onSearch}
+          copies={copies}
+        />
         <div ref={outer} className="scroll" tabIndex={0} role="region" aria-label="Conversation">
           <KeepPlace box={outer} first={first} />
           <div ref={inner} className="column">

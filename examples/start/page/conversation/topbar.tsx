@@ -2,6 +2,7 @@ import { type ReactNode, useState } from "react";
 import { Confirm } from "../control/confirm.tsx";
 import { IconButton } from "../control/icon-button.tsx";
 import { ThemeButton } from "../control/theme-button.tsx";
+import type { Copies } from "./use-copies.ts";
 
 export const MENU_ID = "menu-button";
 
@@ -16,12 +17,13 @@ export interface BarProps {
 interface Props extends BarProps {
   /** Undefined when there is nothing to clear. */
   readonly onClear: (() => void) | undefined;
+  readonly copies?: Copies | undefined;
   /** Undefined when there is nothing to search. */
   readonly onSearch?: (() => void) | undefined;
 }
 
 /** What this conversation is called and what concerns all of it. */
-export function Topbar({ title, onMenu, back, onClear, onSearch }: Props): ReactNode {
+export function Topbar({ title, onMenu, back, onClear, onSearch, copies }: Props): ReactNode {
   const [asking, setAsking] = useState(false);
   return (
     <header className="topbar">
@@ -41,6 +43,21 @@ export function Topbar({ title, onMenu, back, onClear, onSearch }: Props): React
       <div className="topbar-title">
         <h1 title={title}>{title}</h1>
         {back !== undefined && <p>{`Helper in “${back.to}”`}</p>}
+        {copies !== undefined && copies.items.length > 0 && (
+          <select
+            className="copies"
+            aria-label="Which copy is shown"
+            value={copies.session ?? ""}
+            onChange={({ target }) => copies.choose(target.value === "" ? undefined : target.value)}
+            data-testid="copies"
+          >
+            {copies.items.map(({ id, label }) => (
+              <option key={id} value={id}>
+                {label}
+              </option>
+            ))}
+          </select>
+        )}
       </div>
       <IconButton
         icon="search"

@@ -2,6 +2,7 @@ import type { UseAgentChat } from "perdure/react";
 import { useCallback, useMemo, useState } from "react";
 import type { Summaries } from "../context/summary-line.tsx";
 import type { Marks } from "../message/marks.ts";
+import type { Copies } from "./use-copies.ts";
 import type { Reveal } from "./use-reveal.ts";
 
 export interface MarkState {
@@ -13,9 +14,14 @@ export interface MarkState {
 }
 
 /** Versions, pins and summaries of a conversation. */
-export function useMarks(chat: UseAgentChat, isBusy: boolean, reveal: Reveal["reveal"]): MarkState {
+export function useMarks(
+  chat: UseAgentChat,
+  isBusy: boolean,
+  reveal: Reveal["reveal"],
+  show: Copies["choose"],
+): MarkState {
   const { branches, pins, compactions, messages, hasOlder } = chat;
-  const { listBranches, switchBranch, pin, unpin, undoCompaction } = chat;
+  const { listBranches, switchBranch, pin, unpin, undoCompaction, fork } = chat;
   const [problem, setProblem] = useState<string>();
   const attempt = useCallback((work: Promise<unknown>) => {
     setProblem(undefined);
@@ -33,9 +39,10 @@ export function useMarks(chat: UseAgentChat, isBusy: boolean, reveal: Reveal["re
       branches,
       pins: new Set(pins),
       step: (messageId, by) => attempt(step(messageId, by)),
+      copy: (messageId) => attempt(fork({ at: messageId }).then(({ id }) => show(id))),
       setPinned: (messageId, pinned) => attempt(pinned ? pin(messageId) : unpin(messageId)),
     };
-  }, [branches, pins, listBranches, switchBranch, pin, unpin, reveal, attempt]);
+  }, [branches, pins, listBranches, switchBranch, pin, unpin, fork, show, reveal, attempt]);
   const active = compactions.findLast((one) => one.active);
   const covered = hasOlder || active === undefined ? undefined : coveredBy(messages, active.at, marks.pins);
   const summaries = useMemo<Summaries>(

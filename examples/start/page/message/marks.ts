@@ -10,6 +10,8 @@ export interface Marks {
   /** Shows the version before or behind this one. */
   readonly step: (messageId: string, by: -1 | 1) => void;
   readonly setPinned: (messageId: string, pinned: boolean) => void;
+  /** Goes on behind a message in a copy of the conversation. */
+  readonly copy: (messageId: string) => void;
 }
 
 /** The marks of the conversation that is shown. */
@@ -18,4 +20,5 @@ export const MarksContext = createContext<Marks>({
   pins: new Set(),
   step: () => {},
   setPinned: () => {},
+  copy: () => {},
 });

@@ -14,11 +14,19 @@ interface Props {
 /** What can be done with a message. */
 export function MessageActions({ id, text, onEdit, onRegenerate }: Props): ReactNode {
   const { copied, copy } = useCopy();
-  const { pins, setPinned } = use(MarksContext);
-  const isPinned = pins.has(id);
+  const marks = use(MarksContext);
+  const isPinned = marks.pins.has(id);
   return (
     <div className="message-actions">
       <BranchSwitch messageId={id} />
+      <IconButton
+        icon="pin"
+        label={isPinned ? "Do not keep it word by word" : "Keep it word by word for the model"}
+        className="pin"
+        aria-pressed={isPinned}
+        onClick={() => marks.setPinned(id, !isPinned)}
+        data-testid="pin"
+      />
       {text !== "" && (
         <IconButton
           icon={copied ? "check" : "copy"}
@@ -32,12 +40,10 @@ export function MessageActions({ id, text, onEdit, onRegenerate }: Props): React
         <IconButton icon="again" label="Answer again" onClick={onRegenerate} data-testid="regenerate" />
       )}
       <IconButton
-        icon="pin"
-        label={isPinned ? "Do not keep it word by word" : "Keep it word by word for the model"}
-        className="pin"
-        aria-pressed={isPinned}
-        onClick={() => setPinned(id, !isPinned)}
-        data-testid="pin"
+        icon="branch"
+        label="Continue from here in a copy"
+        onClick={() => marks.copy(id)}
+        data-testid="fork"
       />
     </div>
   );

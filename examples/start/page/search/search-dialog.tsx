@@ -19,7 +19,7 @@ interface Props {
   readonly onClose: () => void;
 }
 
-/** Finds messages of this conversation by words in them. */
+/** Finds messages of this conversation, in all its versions, by words in them. */
 export function SearchDialog({ search, speaker, onOpen, onClose }: Props): ReactNode {
   const [query, setQuery] = useState("");
   const { hits, problem } = useHits(search, query.trim());
@@ -89,7 +89,7 @@ function useHits(search: UseAgentChat["search"], query: string): Hits {
     if (query === "") return setFound({ hits: undefined, problem: undefined });
     let isCurrent = true;
     const timer = setTimeout(() => {
-      search(query, { limit: MAX_HITS }).then(
+      search(query, { session: "all", limit: MAX_HITS }).then(
         (hits) => isCurrent && setFound({ hits, problem: undefined }),
         (error: unknown) =>
           isCurrent && setFound({ hits: undefined, problem: error instanceof Error ? error.message : String(error) }),
