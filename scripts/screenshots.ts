@@ -245,6 +245,14 @@ const CONTEXT_SHOTS: readonly Shot[] = [
       await tab.page.locator(".message[data-found]").waitFor();
     },
   },
+  {
+    name: "copy",
+    play: async (tab) => {
+      await tab.at("message").nth(1).getByTestId("fork").click();
+      await tab.at("copies").waitFor();
+      await tab.ask("Please remember this");
+    },
+  },
 ];
 
 const PICTURE = `<svg xmlns="http://www.w3.org/2000/svg" width="320" height="180"><rect width="320" height="180" fill="teal"/><circle cx="160" cy="90" r="60" fill="gold"/></svg>`;

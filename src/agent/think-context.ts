@@ -114,10 +114,7 @@ export class ThinkContext implements ContextPlan {
 
   /** How many units of a conversation to read, for a model. */
   enough(model: LanguageModel | undefined): number {
-    return enoughFor(
-      this.policy(),
-      model === undefined ? Number.POSITIVE_INFINITY : usable(this.limits(nameOf(model))),
-    );
+    return enoughFor(this.policy(), model === undefined ? LARGEST_WINDOW : usable(this.limits(nameOf(model))));
   }
 
   async summariser(): Promise<LanguageModel | undefined> {
@@ -290,10 +287,8 @@ export class ThinkContext implements ContextPlan {
     const { compact } = await agent[settingsOf](session);
     return {
       ...{ session, trigger: "manual", open: false, focus, own: compact, signal },
-      view: () => {
-        this.#idle(session);
-        return this.#view(session, model);
-      },
+      // A turn that has begun meanwhile goes on with what it had read, and the next one has the summary.
+      view: () => this.#view(session, model),
       measure: this.#measure(model, instructions, tools),
       summariser: {
         model: nameOf(summarises),

@@ -245,7 +245,8 @@ export class AgentClient<AgentT = unknown, State = StateOf<AgentT>> extends Even
     }
     this.dispatchEvent(event);
     // Who heard of it may have opened it again.
-    if (final && !this.#leaving && this.connectionError !== null) this.options.onConnectionError?.(this.connectionError);
+    if (final && !this.#leaving && this.connectionError !== null)
+      this.options.onConnectionError?.(this.connectionError);
     this.#changed();
   }
 

@@ -76,7 +76,8 @@ export type ChatFrame =
 
 /** Reads what came from the server; undefined when it is not about the chat. Never throws. */
 export function readChatFrame(data: unknown): ChatFrame | undefined {
-  if (typeof data !== "string" || !/"(?:cf_agent|perdure_chat|perdure_session|perdure_message)_/.test(data)) return undefined;
+  if (typeof data !== "string" || !/"(?:cf_agent|perdure_chat|perdure_session|perdure_message)_/.test(data))
+    return undefined;
   const frame = tryParseJson(data);
   if (!isJsonObject(frame)) return undefined;
   const id = text(frame.id);

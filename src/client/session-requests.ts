@@ -77,7 +77,9 @@ export class SessionRequests {
     return this.#ask<Attached>({ op: "attach", session });
   }
 
-  fork(options: { readonly at?: string; readonly name?: string; readonly session?: string } = {}): Promise<SessionInfo> {
+  fork(
+    options: { readonly at?: string; readonly name?: string; readonly session?: string } = {},
+  ): Promise<SessionInfo> {
     return this.#ask<SessionInfo>({ op: "fork", ...options });
   }
 

@@ -82,9 +82,12 @@ export function findCut(
 }
 
 /** @param split how many parts of the message at `index`, or of the last one, are covered; 0: none of its own. */
-function toCut({ nodes, pinned }: ContextView, index: number, split: number, lastUser: number): Cut | undefined {
+function toCut(view: ContextView, index: number, split: number, lastUser: number): Cut | undefined {
+  const { nodes, pinned } = view;
   const past = index === nodes.length;
   const inside = split > 0 ? nodes[past ? index - 1 : index] : undefined;
+  // What is pinned is shown whole, or not covered at all.
+  if (inside?.pinned === true) return toCut(view, past ? index - 1 : index, 0, lastUser);
   const whole = nodes.slice(0, past && inside !== undefined ? index - 1 : index);
   const last = whole.at(-1);
   const at = inside?.seq ?? last?.last;

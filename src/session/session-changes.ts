@@ -1,7 +1,7 @@
 import { PerdureError } from "../error.ts";
 import { newId } from "../id.ts";
 import { deleteCell } from "../store/cell.ts";
-import { type MessageRow, placesUp, readMessage } from "../store/message.ts";
+import { type MessageRow, readMessage } from "../store/message.ts";
 import {
   currentSession,
   deleteSessionRow,

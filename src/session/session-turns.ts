@@ -24,14 +24,15 @@ const OPEN_DISTANCE = 200;
  * of any session; nor what waits for a turn of its own: the answers before it are yet to be put in front of it.
  * @param top no further up than this.
  */
-export function settledEnd({ store, answering }: SessionDesk, leaf: number | null, top?: number): number | null {
+export function settledEnd(desk: SessionDesk, leaf: number | null, top?: number): number | null {
+  const { store } = desk;
   const open = Map.groupBy(openTurns(store), (turn) => turn.session);
   if (leaf === null || open.size === 0) return leaf;
   const moves = new Set<string>();
   for (const [session, [first, ...others]] of open) {
     const own = new Set(idsOf(first));
     for (const id of others.flatMap(idsOf)) if (!own.has(id)) moves.add(id);
-    const writing = answering(session);
+    const writing = desk.answering(session);
     if (writing !== undefined) moves.add(writing);
   }
   const way = placesUp(store, leaf, OPEN_DISTANCE);

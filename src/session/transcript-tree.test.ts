@@ -92,9 +92,9 @@ test("pages go up the branch that is shown", async () => {
 
 test("the clock and the ids say nothing about the order", async () => {
   const { clock, transcript, fresh } = await talk();
-  clock.set(10 * 3_600_000);
+  await clock.set(10 * 3_600_000);
   for (const id of ["z", "a-answer"]) transcript.put(id === "z" ? user(id) : answer(id));
-  clock.set(9 * 3_600_000);
+  await clock.set(9 * 3_600_000);
   for (const id of ["m", "b"]) transcript.put(user(id));
   for (const view of [transcript, fresh()]) expect(ids(view)).toEqual(["z", "a-answer", "m", "b"]);
   expect(fresh().unanswered()).toEqual(["m", "b"]);

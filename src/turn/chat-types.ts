@@ -30,6 +30,8 @@ export type TurnOutcome = "completed" | "error" | "aborted" | "skipped";
 /** What `onChatResponse` is told. */
 export interface ChatResponseResult {
   readonly requestId: string;
+  /** The session that it was a turn of. */
+  readonly sessionId: string;
   readonly status: TurnOutcome;
   readonly continuation: boolean;
   /** The answer as it is stored; undefined when there was none. */
@@ -51,6 +53,8 @@ export interface SaveMessagesResult<OUTPUT = unknown> {
 /** A turn that was cut off, as `onChatRecovery` sees it. */
 export interface ChatRecoveryContext {
   readonly requestId: string;
+  /** The session that it is a turn of. */
+  readonly sessionId: string;
   /** Names this interruption: the turn, and which time it was. */
   readonly incidentId: string;
   /** From 1: how often this turn has been carried on. Never goes back. */

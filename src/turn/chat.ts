@@ -360,8 +360,7 @@ export class Chat implements Desk, Work {
     if (active.dropped) return;
     const message = this.transcripts.of(row.session).get(active.builder.id);
     const result = {
-      requestId: row.id,
-      status: end.status,
+      ...{ requestId: row.id, sessionId: row.session, status: end.status },
       continuation: active.continuation,
       message,
       error: end.error,

@@ -107,6 +107,7 @@ function describe(desk: Desk, active: ActiveTurn, maxAttempts: number): ChatReco
   const parts = builder.parts.slice(builder.inherited) as UIMessage["parts"];
   return {
     requestId: row.id,
+    sessionId: row.session,
     incidentId: `${row.id}:${row.attempts}`,
     attempt: row.attempts,
     maxAttempts,

@@ -31,7 +31,9 @@ export const UNKNOWN_SESSION = "unknown session";
 
 /** Whether a connection was closed because its session is not there. */
 export function isUnknownSession(close: object): boolean {
-  return "code" in close && close.code === closeCode.unknownSession && "reason" in close && close.reason === UNKNOWN_SESSION;
+  return (
+    "code" in close && close.code === closeCode.unknownSession && "reason" in close && close.reason === UNKNOWN_SESSION
+  );
 }
 
 const FIRST_APPLICATION_CODE = 4000;

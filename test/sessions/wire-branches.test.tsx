@@ -1,4 +1,5 @@
 import { openPage } from "../client/page.tsx";
+import { jsonSchema, tool } from "ai";
 import { expect, test } from "vitest";
 import type { UseAgentChat } from "../../src/client/react.ts";
 import { PAGE_MESSAGES } from "../../src/wire/history.ts";
@@ -133,6 +134,70 @@ test("a switch while a turn streams in it leaves the turn alone", async () => {
   await page.chat().switchBranch(answerOf(page.chat()), { own: false });
   await other.shows(["user: a", "assistant: 1"]);
   await page.shows(["user: a", "assistant: 1"]);
+});
+
+test("an answer that goes on after an approval is whole when the tab comes back in the middle of it", async () => {
+  const { host, say, agent } = await startTalk({
+    script: ({ step }) => (step === 0 ? { toolCalls: [{ toolName: "pay", input: {}, toolCallId: "c1" }] } : SLOW),
+    tools: {
+      pay: tool({ inputSchema: jsonSchema<object>({ type: "object" }), needsApproval: true, execute: () => "paid" }),
+    },
+  });
+  const page = await openPage(host);
+  await page.chat().sendMessage({ text: "pay" });
+  await page.shows(["user: pay", "assistant: [pay approval-requested]"]);
+  const { id } = await page.chat().fork();
+  page.chat().addToolApprovalResponse({ id: "c1", approved: true });
+  await say(1);
+  const paid = '[pay output-available "paid"]';
+  await page.shows(["user: pay", `assistant: ${paid} one `], "streaming");
+  await page.chat().switchTo(id);
+  await eventually(() => expect(page.chat().session).toMatchObject({ id }));
+  await say(1);
+  await page.chat().switchTo(null);
+  await page.shows(["user: pay", `assistant: ${paid} one two `], "streaming");
+  await say(1);
+  await page.shows(["user: pay", `assistant: ${paid} one two three`]);
+  await eventually(async () => expect(page.chat().messages).toEqual(await agent.stored()));
+});
+
+test("a line that is cut in the middle of an answer on another branch", async () => {
+  let answers = 0;
+  const { host, say } = await startTalk({ script: () => (++answers < 3 ? `${answers}` : SLOW) });
+  const page = await openPage(host);
+  await page.chat().sendMessage({ text: "a" });
+  await page.chat().regenerate();
+  await eventually(() => expect(branchOf(page)).toEqual({ index: 1, count: 2 }));
+  await page.chat().previousBranch(answerOf(page.chat()));
+  void page.chat().sendMessage({ text: "b" });
+  await say(1);
+  await page.shows(["user: a", "assistant: 1", "user: b", "assistant: one "], "streaming");
+  page.line.cut();
+  await eventually(() => expect(page.line.closes).toBe(1));
+  await say(1);
+  page.line.mend();
+  await page.shows(["user: a", "assistant: 1", "user: b", "assistant: one two "], "streaming");
+  await say(1);
+  await page.shows(["user: a", "assistant: 1", "user: b", "assistant: one two three"]);
+  expect(answers).toBe(3);
+});
+
+test("an edit on one branch leaves those alone who see the older version, and they can edit that", async () => {
+  const { host } = await startTalk(echo);
+  const page = await openPage(host);
+  await page.chat().sendMessage({ text: "a" });
+  const { id } = await page.chat().fork();
+  const other = await openPage(host, { session: id });
+  await other.shows(["user: a", "assistant: re a"]);
+  const asked = page.chat().messages[0]?.id ?? "";
+  await page.chat().sendMessage({ text: "b", messageId: asked });
+  await page.shows(["user: b", "assistant: re b"]);
+  await eventually(() => expect(other.chat().messages[0]?.id).not.toBe(asked));
+  expect(other.lines()).toEqual(["user: a", "assistant: re a"]);
+  await other.chat().sendMessage({ text: "c", messageId: other.chat().messages[0]?.id ?? "" });
+  await other.shows(["user: c", "assistant: re c"]);
+  await page.shows(["user: b", "assistant: re b"]);
+  expect(page.chat().messages[0]?.id).toBe(asked);
 });
 
 test("a branch is paged backwards like any conversation", async () => {

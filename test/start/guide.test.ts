@@ -44,6 +44,26 @@ test("every suggestion of the page shows something of its own", () => {
   for (const reply of replies) expect(reply).not.toContain("no real answer");
 });
 
+test("asked for a summary by the engine, it writes one: what was asked, what was summarised before, what to keep", () => {
+  const ask = (text: string): ModelPrompt => [{ role: "system", content: "Write notes." }, ...prompt(text)];
+  const said = `<conversation>\n<message id="a" role="user">\nHello   there\n</message>\n<message id="b" role="assistant">\nHi\n</message>\n</conversation>`;
+  const first = replyTo(ask(said)).text;
+  expect(first).toContain("- “Hello there”");
+  expect(first).not.toContain("Hi\n");
+  const next = replyTo(
+    ask(
+      `<prior-summary>\n${first}\n</prior-summary>\n\n${said.replace("Hello   there", "And now?")}\n\n<focus>\nthe door\n</focus>`,
+    ),
+  ).text;
+  expect(next.split("\n").filter((line) => line.startsWith("- "))).toEqual([
+    "- “Hello there”",
+    "- “And now?”",
+    "- the door",
+  ]);
+  // What a user writes is no such question.
+  expect(replyTo(prompt(said)).text).toContain("I have no real answer to that");
+});
+
 test("a tool of the server runs and its result is told", async () => {
   const { text, message } = await (await start()).ask("What's the weather like in São Paulo today?");
   expect(toolParts(message, "weather")).toMatchObject([

@@ -219,8 +219,11 @@ export class StepWindow {
 
   async #compact(job: CompactionJob): Promise<boolean> {
     const { plan, signal } = this.#run;
+    const before = this.#fresh().view.compaction?.seq;
     const made = await this.#busy(async () => plan.context.compactor.run(job));
-    return !signal.aborted && made.ok ? this.#shorter() : false;
+    if (signal.aborted) return false;
+    // Somebody else may have been first.
+    return made.ok || this.#fresh().view.compaction?.seq !== before ? this.#shorter() : false;
   }
 
   async #shorter(): Promise<true> {

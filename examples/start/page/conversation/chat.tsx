@@ -56,7 +56,7 @@ export function Chat({ id, chain, agent, bar }: Props): ReactNode {
   const view = viewOf(chat);
   const first = messages[0]?.id;
   const { outer, inner, isAway, toEnd, toMessage } = useScroll();
-  const { found, isLooking, reveal } = useReveal(chat, toMessage);
+  const { found, isLooking, reveal } = useReveal(chat, { show: toMessage, goTo: copies.goTo });
   const { marks, summaries, problem, clearProblem } = useMarks(chat, view.isBusy, reveal, copies.choose);
   const [isSearching, setIsSearching] = useState(false);
   const openSearch = useCallback(() => setIsSearching(true), []);

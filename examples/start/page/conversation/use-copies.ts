@@ -15,6 +15,8 @@ export interface Copies {
   readonly items: readonly Copy[];
   /** Shows a copy, or with nothing the original, in this tab. */
   readonly choose: (session: string | undefined) => void;
+  /** The same by the id of any session. */
+  readonly goTo: (session: string) => void;
 }
 
 /** The copies of a conversation, and the one that this tab shows: it is the same after a reload. */
@@ -37,5 +39,9 @@ export function useCopies(agent: AgentClient, conversation: string): Copies {
     },
     [key],
   );
-  return { session, items, choose };
+  const goTo = useCallback(
+    (next: string) => choose(sessions.some(({ id, current }) => id === next && current) ? undefined : next),
+    [choose, sessions],
+  );
+  return { session, items, choose, goTo };
 }

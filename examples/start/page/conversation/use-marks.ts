@@ -33,7 +33,8 @@ export function useMarks(
       const next = versions[versions.findIndex((version) => version.messageId === messageId) + by];
       if (next === undefined) return;
       await switchBranch(next.messageId);
-      reveal(next.messageId, by < 0 ? '[data-testid="previous-branch"]' : '[data-testid="next-branch"]');
+      const focus = by < 0 ? '[data-testid="previous-branch"]' : '[data-testid="next-branch"]';
+      reveal({ id: next.messageId, focus });
     };
     return {
       branches,

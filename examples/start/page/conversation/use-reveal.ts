@@ -2,11 +2,18 @@ import type { UseAgentChat } from "perdure/react";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useState } from "react";
 
 /** A message that the reader is to be taken to. */
-interface Target {
+export interface Target {
   readonly id: string;
-  /** What to focus in it, as a selector; the message itself if there is no such thing. */
-  readonly focus: string | undefined;
+  /** What to focus in it, as a selector. Without, it was looked for: it is marked, and has the focus itself. */
+  readonly focus?: string;
+  /** Words that were looked for. */
+  readonly words?: readonly string[];
+  /** The session in which it was said. */
+  readonly session?: string;
 }
+
+/** Where it is looked for: among what was said before, on another branch, in the session where it was said. */
+type Stage = "here" | "branch" | "session";
 
 type Chat = Pick<UseAgentChat, "messages" | "hasOlder" | "isLoadingOlder" | "loadOlder" | "switchBranch" | "session">;
 
@@ -15,38 +22,45 @@ export interface Reveal {
   readonly found: { readonly id: string; readonly isSearched: boolean } | undefined;
   /** It is not loaded yet. */
   readonly isLooking: boolean;
-  /** Goes to a message, wherever it is in the conversation: loads what is between, or shows the branch that has it. */
-  readonly reveal: (id: string, focus?: string) => void;
+  /** Goes to a message, wherever it is: loads what is between, or shows the branch or the copy that has it. */
+  readonly reveal: (target: Target) => void;
 }
 
-/** Takes the reader to messages. @param show scrolls to the one with this id, which is on the page. */
-export function useReveal(chat: Chat, show: (id: string, focus: string | undefined) => void): Reveal {
+interface Actions {
+  /** Scrolls to a message that is on the page. */
+  readonly show: (target: Target) => void;
+  /** Goes to another session. */
+  readonly goTo: (session: string) => void;
+}
+
+/** Takes the reader to messages. */
+export function useReveal(chat: Chat, { show, goTo }: Actions): Reveal {
   const { messages, hasOlder, isLoadingOlder, loadOlder, switchBranch } = chat;
-  const session = chat.session?.id;
+  const here = chat.session?.viewOf ?? chat.session?.id;
   const [target, setTarget] = useState<Target>();
-  /** The session in which it was looked for on another branch: once is enough. */
-  const [turned, setTurned] = useState<string>();
-  const id = target?.id;
-  const isHere = id !== undefined && messages.some((message) => message.id === id);
-  const isLooking = target !== undefined && !isHere;
+  const [stage, setStage] = useState<Stage>("here");
+  const isHere = target !== undefined && messages.some(({ id }) => id === target.id);
   useEffect(() => {
-    if (id === undefined || isHere || isLoadingOlder) return;
-    if (hasOlder) void loadOlder();
-    else if (turned === undefined) {
-      setTurned(session ?? "");
-      switchBranch(id).catch(() => setTarget(undefined));
-    }
-  }, [id, isHere, isLoadingOlder, hasOlder, loadOlder, switchBranch, turned, session, messages]);
+    if (target === undefined || isHere || isLoadingOlder || messages.length === 0) return;
+    if (hasOlder) return void loadOlder();
+    if (stage === "here") {
+      setStage("branch");
+      switchBranch(target.id).catch(() => {
+        setStage("session");
+        if (target.session !== undefined) goTo(target.session);
+      });
+    } else if (stage === "session" && (target.session === undefined || target.session === here)) setTarget(undefined);
+  }, [target, isHere, isLoadingOlder, hasOlder, loadOlder, switchBranch, goTo, stage, here, messages]);
   useLayoutEffect(() => {
-    if (target !== undefined && isHere) show(target.id, target.focus);
+    if (target !== undefined && isHere) show(target);
   }, [target, isHere, show]);
-  const reveal = useCallback((next: string, focus?: string) => {
-    setTurned(undefined);
-    setTarget({ id: next, focus });
+  const reveal = useCallback((next: Target) => {
+    setStage("here");
+    setTarget(next);
   }, []);
   const found = useMemo(
     () => (target !== undefined && isHere ? { id: target.id, isSearched: target.focus === undefined } : undefined),
     [target, isHere],
   );
-  return { found, isLooking, reveal };
+  return { found, isLooking: target !== undefined && !isHere, reveal };
 }

@@ -1,4 +1,6 @@
 import { type RefObject, useCallback, useLayoutEffect, useRef, useState } from "react";
+import { findWords, markRanges } from "../search/mark-words.ts";
+import type { Target } from "./use-reveal.ts";
 
 /** So near to the end counts as at the end. */
 const NEAR_PX = 48;
@@ -15,7 +17,7 @@ export interface Scroll {
   readonly isAway: boolean;
   readonly toEnd: () => void;
   /** Brings a message into sight, and keeps it there until the reader moves: what is drawn above it may grow. */
-  readonly toMessage: (id: string, focus: string | undefined) => void;
+  readonly toMessage: (target: Target) => void;
 }
 
 /** Keeps the end of a conversation in sight while it grows, unless the reader went up. */
@@ -26,7 +28,7 @@ export function useScroll(): Scroll {
   /** The reader has done something that may scroll since the end was last gone to. */
   const isHandled = useRef(false);
   const [isAway, setIsAway] = useState(false);
-  const held = useRef<string>(undefined);
+  const held = useRef<Target>(undefined);
 
   const toEnd = useCallback(() => {
     follows.current = true;
@@ -38,16 +40,20 @@ export function useScroll(): Scroll {
     if (box !== null && box.querySelector("[data-id]") !== null) box.scrollTop = box.scrollHeight;
   }, []);
 
-  const toMessage = useCallback((id: string, focus: string | undefined) => {
-    const message = messageIn(outer.current, id);
-    if (message === null) return;
-    // Who comes by the buttons of a message has it before the eyes already.
-    if (focus === undefined) {
+  const toMessage = useCallback((target: Target) => {
+    const box = outer.current;
+    const message = messageIn(box, target.id);
+    if (box === null || message === null) return;
+    if (target.focus === undefined) {
       follows.current = false;
-      held.current = id;
-      message.scrollIntoView({ block: "center" });
-    } else if (!follows.current) message.scrollIntoView({ block: "nearest" });
-    const inside = focus === undefined ? null : message.querySelector<HTMLElement>(focus);
+      held.current = target;
+      markRanges(findWords(message, target.words ?? []));
+      place(box, message, target);
+    } else if (!follows.current) {
+      // Who comes by the buttons of a message has it before the eyes already.
+      message.scrollIntoView({ block: "nearest" });
+    }
+    const inside = target.focus === undefined ? null : message.querySelector<HTMLElement>(target.focus);
     (inside ?? message).focus({ preventScroll: true });
   }, []);
 
@@ -76,7 +82,8 @@ export function useScroll(): Scroll {
       // A message that is being changed stays where it is.
       const isEditing =
         document.activeElement instanceof HTMLTextAreaElement && content.contains(document.activeElement);
-      if (held.current !== undefined) messageIn(box, held.current)?.scrollIntoView({ block: "center" });
+      const message = held.current === undefined ? null : messageIn(box, held.current.id);
+      if (held.current !== undefined && message !== null) place(box, message, held.current);
       else if (follows.current && !isEditing) toEnd();
       else onScroll();
     });
@@ -97,4 +104,12 @@ export function useScroll(): Scroll {
 
 function messageIn(box: Element | null, id: string): HTMLElement | null {
   return box?.querySelector<HTMLElement>(`[data-id="${CSS.escape(id)}"]`) ?? null;
+}
+
+/** Brings a message to the middle; of one that is taller than the window, the first of the words, or its beginning. */
+function place(box: HTMLElement, message: HTMLElement, { words = [] }: Target): void {
+  if (message.offsetHeight < box.clientHeight) return message.scrollIntoView({ block: "center" });
+  const [first] = findWords(message, words);
+  if (first === undefined) return message.scrollIntoView({ block: "start" });
+  box.scrollTop += first.getBoundingClientRect().top - box.getBoundingClientRect().top - box.clientHeight / 3;
 }

@@ -2,6 +2,7 @@ import "./search-dialog.css";
 import type { UseAgentChat } from "perdure/react";
 import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from "react";
 import { Dialog } from "../control/dialog.tsx";
+import type { Target } from "../conversation/use-reveal.ts";
 import { excerptOf } from "./excerpt.ts";
 
 type Hit = Awaited<ReturnType<UseAgentChat["search"]>>[number];
@@ -15,18 +16,19 @@ interface Props {
   readonly search: UseAgentChat["search"];
   /** Who answers here. */
   readonly speaker: string;
-  readonly onOpen: (messageId: string) => void;
+  readonly onOpen: (target: Target) => void;
   readonly onClose: () => void;
 }
 
-/** Finds messages of this conversation, in all its versions, by words in them. */
+/** Finds messages of this conversation, in all its versions and copies, by words in them. */
 export function SearchDialog({ search, speaker, onOpen, onClose }: Props): ReactNode {
   const [query, setQuery] = useState("");
   const { hits, problem } = useHits(search, query.trim());
   const list = useRef<HTMLUListElement>(null);
-  const open = ({ messageId }: Hit) => {
+  const open = ({ messageId, sessionId, excerpt }: Hit) => {
+    const words = excerptOf(excerpt).flatMap(({ text, isHit }) => (isHit ? [text] : []));
     onClose();
-    onOpen(messageId);
+    onOpen({ id: messageId, session: sessionId, words: [...new Set(words)] });
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.nativeEvent.isComposing) return;

@@ -1,0 +1,92 @@
+// What the sessions of an agent are, as its rows tell.
+import { type Key, MAIN } from "./branches-oracle.ts";
+import type { World } from "./branches-world.ts";
+
+export interface StoredNode {
+  readonly seq: number;
+  readonly id: string;
+  readonly key: Key;
+  readonly parent: number | null;
+  readonly session: string;
+  readonly body: string;
+}
+
+export interface StoredSession {
+  readonly id: string;
+  readonly leaf: number | null;
+  readonly viewOf: string | null;
+  readonly current: number;
+}
+
+export class Facts {
+  readonly nodes: readonly StoredNode[];
+  readonly bySeq: ReadonlyMap<number, StoredNode>;
+  readonly byKey: ReadonlyMap<Key, StoredNode>;
+  readonly sessions: ReadonlyMap<string, StoredSession>;
+
+  /** The agent must be awake. */
+  constructor(world: World) {
+    const turns = world.rows<{ id: string; answer: string }>(
+      "SELECT id, answer_id AS answer FROM perdure_turn WHERE continuation = 0 AND answer_id IS NOT NULL",
+    );
+    const answers = new Map(turns.map(({ id, answer }) => [answer, `a:${id}`]));
+    this.nodes = world
+      .rows<Omit<StoredNode, "key">>("SELECT seq, id, parent, session, body FROM perdure_message ORDER BY seq")
+      .map((row) => ({ ...row, key: keyIn(row.body) ?? answers.get(row.id) ?? `?${row.id}` }));
+    this.bySeq = new Map(this.nodes.map((node) => [node.seq, node]));
+    this.byKey = new Map(this.nodes.map((node) => [node.key, node]));
+    const sessions = world.rows<StoredSession>(
+      "SELECT id, leaf, view_of AS viewOf, current FROM perdure_session ORDER BY id",
+    );
+    this.sessions = new Map(sessions.map((session) => [session.id, session]));
+  }
+
+  get current(): string {
+    return [...this.sessions.values()].find(({ current }) => current === 1)?.id ?? MAIN;
+  }
+
+  /** From the first message to the leaf of a session. */
+  path(session: string): StoredNode[] {
+    const path: StoredNode[] = [];
+    let at = this.sessions.get(session)?.leaf ?? null;
+    while (at !== null && path.length <= this.nodes.length) {
+      const node = this.bySeq.get(at);
+      if (node === undefined) break;
+      path.push(node);
+      at = node.parent;
+    }
+    return path.reverse();
+  }
+
+  /** What a branch that is chosen ends with: always what was said last, before all in the session. */
+  newestUnder(seq: number, owner: string): number {
+    const behind = this.nodes.filter(({ parent }) => parent === seq);
+    const next = behind.findLast(({ session }) => session === owner) ?? behind.at(-1);
+    return next === undefined ? seq : this.newestUnder(next.seq, owner);
+  }
+
+  /** What no tree may have. */
+  broken(): string[] {
+    const wrong: string[] = [];
+    if (this.byKey.size !== this.nodes.length) wrong.push(`a message is there twice: ${this.nodes.map((n) => n.key).join(" ")}`);
+    for (const { key, parent } of this.nodes)
+      if (parent !== null && !this.bySeq.has(parent)) wrong.push(`${key} stands behind nothing`);
+    for (const { id, leaf } of this.sessions.values())
+      if (leaf !== null && !this.bySeq.has(leaf)) wrong.push(`the session ${id} ends with nothing`);
+    for (const { key, session } of this.nodes)
+      if (session !== MAIN && this.sessions.get(session)?.viewOf !== null) wrong.push(`${key} belongs to ${session}`);
+    for (const node of this.nodes) {
+      let at: StoredNode | undefined = node;
+      for (let i = 0; at !== undefined && at.parent !== null; i++) {
+        if (i > this.nodes.length) return [...wrong, `there is no way up from ${node.key}`];
+        at = this.bySeq.get(at.parent);
+      }
+    }
+    return wrong;
+  }
+}
+
+/** The first message that a text names. */
+export function keyIn(text: string): Key | undefined {
+  return /\[(u\d+v\d+|a:[^\]]+)\]/.exec(text)?.[1];
+}
