@@ -9,6 +9,7 @@ export function chatSessionDesk({ chat, live }: ChatRoom): SessionDesk {
     transcripts: chat.transcripts,
     commit: (work) => chat.commit(work),
     forget: (session, also) => chat.clear(undefined, session, also),
+    derivesTitles: () => chat.hooks.settings().titles !== false,
     answering(session) {
       const { running } = chat;
       return running === undefined || running.dropped || running.row.session !== session

@@ -1,42 +1,12 @@
 import type { ContextView } from "../context/view.ts";
 import type { Sql } from "../port.ts";
-import {
-  type CompactionKind,
-  type CompactionRow,
-  type CompactionStatus,
-  type CompactionTrigger,
-  listCompactions,
-} from "../store/compaction.ts";
+import { type CompactionRow, listCompactions } from "../store/compaction.ts";
 import { readMessageAt } from "../store/message.ts";
 import { findOnPath } from "../store/search.ts";
 import { readSession } from "../store/session.ts";
+import type { CompactionInfo } from "../wire/session-types.ts";
 
-/** A compaction, as it is told. */
-export interface CompactionInfo {
-  readonly id: string;
-  /** The session that it was made in. Others that go through its message have it too. */
-  readonly session: string;
-  readonly kind: CompactionKind;
-  readonly status: CompactionStatus;
-  readonly trigger: CompactionTrigger;
-  /** The newest message that it covers; null when that is gone. */
-  readonly messageId: string | null;
-  /** How many parts of it are covered; null: all. */
-  readonly parts: number | null;
-  /** Whether the model reads it now. */
-  readonly inEffect: boolean;
-  readonly summary: string | null;
-  /** What code put below the summary. */
-  readonly carried: string | null;
-  readonly focus: string | null;
-  readonly model: string | null;
-  readonly tokensBefore: number;
-  readonly tokensAfter: number | null;
-  /** Why it came to nothing. */
-  readonly error: string | null;
-  readonly createdAt: number;
-  readonly endedAt: number | null;
-}
+export type { CompactionInfo } from "../wire/session-types.ts";
 
 /** How many are looked through. */
 const MAX_LISTED = 500;

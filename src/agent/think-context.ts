@@ -19,7 +19,7 @@ import { splitBlocks } from "../session/blocks/render.ts";
 import type { Ledger } from "../session/ledger.ts";
 import type { SessionSettings } from "../session/session-settings.ts";
 import { openAgentRuns } from "../store/agent-run.ts";
-import { type CompactionRow, readCompaction } from "../store/compaction.ts";
+import { type CompactionRow, listCompactions, readCompaction } from "../store/compaction.ts";
 import { readSession } from "../store/session.ts";
 import type { CallBook } from "../tool/call-book.ts";
 import { toolOptionsOf } from "../tool/define.ts";
@@ -164,7 +164,23 @@ export class ThinkContext implements ContextPlan {
 
   /** How full the window is, as far as it is known without work. */
   state(session: string): ContextState | null {
-    return this.#states.get(session) ?? null;
+    const known = this.#states.get(session) ?? this.#stateOf(session);
+    if (known !== undefined) keep(this.#states, session, known, KEPT_STATES);
+    return known ?? null;
+  }
+
+  /** By the last call, which may be of an earlier life, and what was compacted since. */
+  #stateOf(session: string): ContextState | undefined {
+    const { host } = this.#desk;
+    if (host.blank) return undefined;
+    const owner = readSession(host, session)?.viewOf ?? session;
+    const [call] = this.#desk.ledger().list({ session: owner, purpose: "turn", limit: 1 });
+    if (call === undefined || call.input === null) return undefined;
+    const limits = this.limits(call.model);
+    const [row] = listCompactions(host, { session }, 1);
+    const later = row?.status === "done" && (row.endedAt ?? 0) >= (call.settledAt ?? call.startedAt);
+    const tokens = (later ? row.tokensAfter : undefined) ?? call.input + (call.output ?? 0);
+    return { tokens, usable: usable(limits), window: limits.window, model: call.model, estimated: later };
   }
 
   /** Summarises now. @throws PerdureError `bad_state` when it cannot be done, with the reason. */

@@ -1,5 +1,5 @@
 import { tryParseJson } from "../message/json.ts";
-import type { SessionInfo } from "../session/session-info.ts";
+import type { SessionInfo } from "../wire/session-types.ts";
 import { isSessionState, MAX_LISTED } from "../wire/session-frames.ts";
 import type { ChatConnection } from "./chat-frames.ts";
 import { placeOf } from "./client-place.ts";

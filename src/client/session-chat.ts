@@ -1,8 +1,8 @@
-import type { CompactionInfo } from "../agent/compaction-info.ts";
-import type { DraftCompaction } from "../context/compaction-job.ts";
-import type { ContextReport } from "../context/context-report.ts";
-import type { SearchHit } from "../session/search.ts";
-import type { SessionInfo } from "../session/session-info.ts";
+import type { CompactionInfo } from "../wire/session-types.ts";
+import type { DraftCompaction } from "../wire/session-types.ts";
+import type { ContextReport } from "../wire/session-types.ts";
+import type { SearchHit } from "../wire/session-types.ts";
+import type { SessionInfo } from "../wire/session-types.ts";
 import type { BranchInfo } from "../wire/session-frames.ts";
 import { type AgentChatOptions, ChatFeed } from "./chat-feed.ts";
 import type { ChatConnection } from "./chat-frames.ts";

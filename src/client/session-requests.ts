@@ -1,11 +1,11 @@
-import type { CompactionInfo } from "../agent/compaction-info.ts";
-import type { DraftCompaction } from "../context/compaction-job.ts";
-import type { ContextReport } from "../context/context-report.ts";
+import type { CompactionInfo } from "../wire/session-types.ts";
+import type { DraftCompaction } from "../wire/session-types.ts";
+import type { ContextReport } from "../wire/session-types.ts";
 import { PerdureError, type PerdureErrorCode } from "../error.ts";
 import { newId } from "../id.ts";
 import { tryParseJson } from "../message/json.ts";
-import type { SearchHit } from "../session/search.ts";
-import type { SessionInfo } from "../session/session-info.ts";
+import type { SearchHit } from "../wire/session-types.ts";
+import type { SessionInfo } from "../wire/session-types.ts";
 import { isJsonObject } from "../wire/json.ts";
 import type { BranchInfo, SessionOp } from "../wire/session-frames.ts";
 import { type ChatConnection, sendFrame } from "./chat-frames.ts";

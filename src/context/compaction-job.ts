@@ -7,6 +7,8 @@ import { project } from "./project.ts";
 import type { AskSummary, Summary } from "./summarise.ts";
 import type { ContextView } from "./view.ts";
 
+export type { DraftCompaction } from "../wire/session-types.ts";
+
 /** The model that summarises. */
 export interface Summariser {
   /** `provider/modelId` */
@@ -44,20 +46,6 @@ export interface CompactionJob {
 export type CompactionOutcome =
   | { readonly ok: true; readonly row: CompactionRow }
   | { readonly ok: false; readonly error: string; readonly tried: boolean };
-
-/** A summary that could be applied. */
-export interface DraftCompaction {
-  readonly kind: "summary" | "truncate";
-  readonly summary: string;
-  /** The newest message that it covers. */
-  readonly messageId: string;
-  /** How many of its parts; null: all. */
-  readonly parts: number | null;
-  readonly tokensBefore: number;
-  readonly tokensAfter: number;
-  /** Why it could not be applied as it is; undefined: it could. */
-  readonly problem: string | undefined;
-}
 
 /** A summary that waits to be published. */
 export interface Prepared {

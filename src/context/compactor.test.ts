@@ -266,6 +266,18 @@ test("live state, files and what was said meanwhile are put below the summary by
   expect(shown[2]?.parts).toEqual([step, called("read", "c3", "short")]);
 });
 
+test("files are remembered from compaction to compaction", async () => {
+  const { host } = await probeHost();
+  const read = (id: string, path: string) => answer(id, called("read", `c${id}`, long("x", 1_500), { path }));
+  const path = new TestPath(host).add(user("u1", "go"), read("a1", "one.ts"), user("u2", "on"), read("a2", "two.ts"));
+  const compactor = new Compactor(host);
+  await compactor.run(asking(path.add(user("u3", "y")), "First.").job);
+  await compactor.run(asking(path.add(read("a3", "three.ts"), user("u4", "z")), "Second.").job);
+  const carried = path.view().compaction?.carried ?? "";
+  expect(carried.indexOf("one.ts")).toBeGreaterThan(-1);
+  expect(carried.indexOf("three.ts")).toBeGreaterThan(carried.indexOf("two.ts"));
+});
+
 test("outputs of tools are cleared first; if that is enough, no model is asked", async () => {
   const { host } = await probeHost();
   const path = new TestPath(host);

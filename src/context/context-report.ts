@@ -12,41 +12,20 @@ import {
   unitsOfMessage,
   unitsOfTool,
 } from "./units.ts";
+import type { ContextItem, ContextItemKind, ContextReport } from "../wire/session-types.ts";
 
-/**
- * What something in the window is: the system prompt without its blocks, a tool, a context block, the summary of what
- * was said before, a message that is kept word for word, any other message, what a tool returned, a file.
- */
-export type ContextItemKind = (typeof KINDS)[number];
+export type { ContextItem, ContextItemKind, ContextReport } from "../wire/session-types.ts";
 
-const KINDS = ["system", "tools", "block", "summary", "pinned", "message", "tool-output", "file"] as const;
-
-/** One thing in the window. */
-export interface ContextItem {
-  readonly kind: ContextItemKind;
-  /** The stored message that it is from. None for what is not from one. */
-  readonly id?: string;
-  /** For a person: the beginning of a text, or the name of a tool, a block or a file. */
-  readonly label: string;
-  readonly tokens: number;
-}
-
-/** What fills the window of a model, item by item, of one request as it was sent. */
-export interface ContextReport {
-  /** `provider/modelId` */
-  readonly model: string;
-  /** The whole window. */
-  readonly limit: number;
-  /** What may be sent: the window without what is set aside for the answer. */
-  readonly usable: number;
-  /** What is sent. The sum of all items. */
-  readonly used: number;
-  /** Whether `used` is an estimate. Else the provider counted it; what each item has of it is always estimated. */
-  readonly estimated: boolean;
-  /** In the order in which they are sent. */
-  readonly items: readonly ContextItem[];
-  readonly byKind: Readonly<Record<ContextItemKind, number>>;
-}
+const KINDS: readonly ContextItemKind[] = [
+  "system",
+  "tools",
+  "block",
+  "summary",
+  "pinned",
+  "message",
+  "tool-output",
+  "file",
+];
 
 /** A request, exactly as it is sent, and what is known about it. */
 export interface ReportedRequest {

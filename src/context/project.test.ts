@@ -101,6 +101,14 @@ test("pinned messages are shown whole behind the summary, without reasoning", as
   expect(shown()[2]).toBe(messages[2]);
 });
 
+test("an answer that is pinned after it was split is shown once, and whole", async () => {
+  const { host, seqOf, shown } = await open();
+  compact(host, seqOf("a1"), { parts: 3, pins: JSON.stringify([seqOf("u1"), seqOf("a1")]) });
+  const messages = shown();
+  expect(ids(messages)).toEqual(["compaction-k1", "u1", "a1", "u2", "a2"]);
+  expect(messages[2]?.parts).toHaveLength(5);
+});
+
 test("cleared outputs are replaced by a note on where they are; the call stays", async () => {
   const { host, path, seqOf, shown } = await open();
   const before = JSON.stringify(shown());

@@ -3,7 +3,7 @@ import type { UIMessage } from "../message/types.ts";
 import { parseMessage } from "../message/validate.ts";
 import type { Sql } from "../port.ts";
 import { unloadedCalls } from "../session/blocks/loaded.ts";
-import { type CompactionRow, doneAt } from "../store/compaction.ts";
+import { compactedMessages, type CompactionRow, doneAt } from "../store/compaction.ts";
 import { readMessageAt } from "../store/message.ts";
 import { readSession } from "../store/session.ts";
 import { unitsOfUIMessage } from "./ui-units.ts";
@@ -40,9 +40,6 @@ export interface ContextView {
   readonly more: boolean;
 }
 
-/** How many messages are looked up at a time. */
-const PAGE = 64;
-
 /** A tool call within an agent: providers use ids again. */
 export function callKey(seq: number, toolCallId: string): string {
   return `${seq} ${toolCallId}`;
@@ -66,37 +63,34 @@ export class ContextReader {
    */
   read(up: Iterable<PathNode>, session: string, enough = Number.POSITIVE_INFINITY): ContextView {
     const nodes: PathNode[] = [];
+    const prunes: CompactionRow[] = [];
+    const marked = new Set(compactedMessages(this.#db));
+    let compaction: CompactionRow | undefined;
     let units = 0;
     let more = false;
-    const prunes: CompactionRow[] = [];
-    let compaction: CompactionRow | undefined;
-    for (const page of pages(up)) {
-      const rows = doneAt(
-        this.#db,
-        page.map(({ seq }) => seq),
-      );
-      const end = page.findIndex(({ seq }) => rows.some((row) => row.at === seq && row.kind !== "prune"));
-      const within = end === -1 ? page : page.slice(0, end + 1);
-      const seqs = new Set(within.map(({ seq }) => seq));
-      prunes.push(...rows.filter((row) => row.kind === "prune" && seqs.has(row.at)));
-      nodes.push(...within);
-      if (end === -1) {
-        for (const { message } of enough === Number.POSITIVE_INFINITY ? [] : within) units += unitsOfUIMessage(message);
-        more = units > enough;
-        if (more) break;
-        continue;
+    for (const node of up) {
+      nodes.push(node);
+      if (marked.has(node.seq)) {
+        const rows = doneAt(this.#db, [node.seq]);
+        prunes.push(...rows.filter(({ kind }) => kind === "prune"));
+        // A message that was split more than once: the newest covers the most.
+        compaction = rows.findLast(({ kind }) => kind !== "prune");
+        if (compaction !== undefined) break;
       }
-      const at = page[end]?.seq;
-      // A message that was split more than once: the newest covers the most.
-      compaction = rows.findLast((row) => row.at === at && row.kind !== "prune");
-      break;
+      if (enough === Number.POSITIVE_INFINITY) continue;
+      units += unitsOfUIMessage(node.message);
+      more = units > enough;
+      if (more) break;
     }
     nodes.reverse();
+    const pinned = this.#pins(compaction);
+    // An answer that was pinned after it had been split is shown where it stands, whole.
+    const whole = pinned.some(({ seq }) => seq === compaction?.at);
     return {
       more,
       compaction: this.#same(compaction),
-      pinned: this.#pins(compaction),
-      nodes: shownNodes(nodes, compaction),
+      pinned: pinned.filter(({ seq }) => seq !== compaction?.at || compaction.parts === null),
+      nodes: shownNodes(nodes, compaction, whole),
       cleared: new Set(prunes.flatMap(({ calls }) => (JSON.parse(calls) as [number, string][]).map(toKey))),
       unloaded: unloadedCalls(this.#db, readSession(this.#db, session)?.viewOf ?? session),
     };
@@ -133,7 +127,7 @@ function parse(body: string | undefined): UIMessage | undefined {
 }
 
 /** @param nodes oldest first; the first one is that of the compaction, if there is one. */
-function shownNodes(nodes: readonly PathNode[], compaction: CompactionRow | undefined): ShownNode[] {
+function shownNodes(nodes: readonly PathNode[], compaction: CompactionRow | undefined, whole: boolean): ShownNode[] {
   const kept = new Set(withoutSteered(nodes.map(({ message }) => message)));
   const shown: ShownNode[] = [];
   for (const [index, node] of nodes.entries()) {
@@ -144,22 +138,12 @@ function shownNodes(nodes: readonly PathNode[], compaction: CompactionRow | unde
       if (before !== undefined) shown[shown.length - 1] = { ...before, last: node.seq };
       continue;
     }
-    shown.push({ ...node, from: covered ? (compaction.parts ?? 0) : 0, last: node.seq });
+    const { seq, message, pinned } = node;
+    shown.push({ seq, message, pinned, from: covered && !whole ? (compaction.parts ?? 0) : 0, last: seq });
   }
   return shown;
 }
 
 function toKey([seq, call]: [number, string]): string {
   return callKey(seq, call);
-}
-
-function* pages(nodes: Iterable<PathNode>): Generator<PathNode[]> {
-  let page: PathNode[] = [];
-  for (const node of nodes) {
-    page.push(node);
-    if (page.length < PAGE) continue;
-    yield page;
-    page = [];
-  }
-  if (page.length > 0) yield page;
 }

@@ -17,6 +17,9 @@ import { beginningOf, excerptOf } from "./excerpt.ts";
 import { parseQuery, type SearchQuery } from "./search-query.ts";
 import { readableText, searchText } from "./search-text.ts";
 import { indexText } from "./words.ts";
+import type { SearchHit } from "../wire/session-types.ts";
+
+export type { SearchHit } from "../wire/session-types.ts";
 
 export const DEFAULT_SEARCH_LIMIT = 10;
 export const MAX_SEARCH_LIMIT = 100;
@@ -44,20 +47,6 @@ export interface SearchOptions {
   /** Only messages of before this time, in milliseconds since the epoch. */
   readonly before?: number;
   readonly signal?: AbortSignal;
-}
-
-/** A message in which something was found. */
-export interface SearchHit {
-  readonly sessionId: string;
-  readonly sessionName: string | null;
-  readonly messageId: string;
-  readonly role: Role;
-  /** Milliseconds since the epoch. */
-  readonly createdAt: number;
-  /** A piece of the message; what was found stands in `**`. */
-  readonly excerpt: string;
-  /** 1 is the best. */
-  readonly rank: number;
 }
 
 /** A page of a message. */

@@ -21,6 +21,8 @@ export interface SessionDesk {
   commit<T>(work: () => T): T;
   /** Deletes what was said in a session, its turns and those of its views. `also` runs in the same transaction. */
   forget(session: string, also?: () => void): void;
+  /** Whether sessions are named after what is said in them. */
+  derivesTitles(): boolean;
   /** The id of the answer that is being written in a session. */
   answering(session: string): string | undefined;
   /** Called after the commit. Must not throw. */
@@ -53,6 +55,7 @@ export function plainDesk(store: SessionStore): SessionDesk {
         transcripts.of(session).clear();
         also?.();
       }),
+    derivesTitles: () => true,
     answering: () => undefined,
     told: () => {},
     failed: () => {},

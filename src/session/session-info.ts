@@ -1,27 +1,9 @@
 import { placesUp } from "../store/message.ts";
-import type { NamedBy, SessionLine } from "../store/session.ts";
+import type { SessionLine } from "../store/session.ts";
 import type { SessionDesk } from "./session-desk.ts";
+import type { SessionInfo } from "../wire/session-types.ts";
 
-/** What a list of sessions shows. */
-export interface SessionInfo {
-  readonly id: string;
-  readonly name: string | null;
-  /** Who gave it its name: it was taken from the first message, a model found it, or a person wrote it. */
-  readonly namedBy: NamedBy | null;
-  /** Those who name no session are in this one. */
-  readonly current: boolean;
-  /** The session that it was forked from, and the message with which it began. */
-  readonly parent: string | null;
-  readonly forkedAt: string | null;
-  /** Whose data it holds. */
-  readonly subject: string | null;
-  /** It is one client's own place in that session. */
-  readonly viewOf: string | null;
-  /** Milliseconds since the epoch. */
-  readonly createdAt: number;
-  /** When something was said in it last, or it was changed. */
-  readonly updatedAt: number;
-}
+export type { SessionInfo } from "../wire/session-types.ts";
 
 /** A row as it is shown. */
 export function infoOf({ store, transcripts }: SessionDesk, row: SessionLine): SessionInfo {

@@ -113,6 +113,16 @@ test("several messages are added together or not at all", () => {
   expect(session.currentLeaf).toBeNull();
 });
 
+test("a session is named after what a user says first in it", () => {
+  const manager = open();
+  const { current } = manager;
+  current.appendMessage(message("hello", "assistant"));
+  expect(current.name).toBeNull();
+  current.appendMessages([message("a"), message("b")]);
+  expect(current.info).toMatchObject({ name: "text of a", namedBy: "derived" });
+  expect(manager.of(manager.openView("main")).name).toBeNull();
+});
+
 test("a message that is there is left as it is", () => {
   const session = grown(open().current);
   const stored = session.appendMessage({ ...message("a"), parts: [{ type: "text", text: "other" }] });

@@ -13,6 +13,7 @@ import {
   standsAbove,
 } from "../store/message.ts";
 import type { SessionLine } from "../store/session.ts";
+import { nameAfter } from "./name-after.ts";
 import { isReadable, toEntry } from "./path-window.ts";
 import { isPinned, pinMessage } from "./pins.ts";
 import {
@@ -173,6 +174,7 @@ export class Session extends SessionContext {
   /** The same for several, one behind the other: all of them, or none. */
   appendMessages(messages: readonly UIMessage[], { parentId, expect }: AppendOptions = {}): UIMessage[] {
     const desk = this.#desk;
+    let named: ReturnType<typeof nameAfter>;
     const stored = desk.commit(() => {
       if (expect !== undefined && expect !== this.currentLeaf) throw overtaken(this.id, expect, this.currentLeaf);
       const transcript = desk.transcripts.of(this.id);
@@ -183,9 +185,14 @@ export class Session extends SessionContext {
         transcript.cutTo(parent);
       }
       for (const message of fresh) transcript.put(message);
+      if (desk.derivesTitles()) named = nameAfter(desk.store, this.id, fresh, desk.store.clock.now());
       return messages.flatMap(({ id }) => transcript.get(id) ?? []);
     });
     desk.told({ kind: "changed", session: this.id });
+    if (named !== undefined) {
+      desk.store.emit("session:renamed", { ...named, by: "derived" });
+      desk.told({ kind: "renamed", session: named.session });
+    }
     return stored;
   }
 

@@ -1,4 +1,7 @@
 import type { Sql, SqlValue } from "../port.ts";
+import type { CompactionKind, CompactionStatus, CompactionTrigger } from "../wire/session-types.ts";
+
+export type { CompactionKind, CompactionStatus, CompactionTrigger } from "../wire/session-types.ts";
 
 /**
  * `perdure_compaction`: what the model reads instead of older messages. A row belongs to a message (`at`) and holds for
@@ -33,17 +36,6 @@ export const compactionSchema: readonly string[] = [
   ) STRICT`,
   "CREATE INDEX perdure_compaction_at ON perdure_compaction (at) WHERE status = 'done'",
 ];
-
-/** `truncate`: without a model, because none could read what was to be summarised. `prune`: outputs of tools only. */
-export type CompactionKind = "summary" | "truncate" | "prune";
-/** `started` has not ended yet, or was cut; `undone` was done, and counts no more. */
-export type CompactionStatus = "started" | "done" | "failed" | "undone";
-/**
- * Why it was made: a person or the app asked (`manual`), the conversation grew over a bound between turns (`after`), the
- * next request would not fit (`before`) or was said not to (`error`), the last one had not (`usage`) or hardly
- * (`proactive`), or room is made ahead of time (`background`).
- */
-export type CompactionTrigger = "manual" | "after" | "before" | "error" | "usage" | "proactive" | "background";
 
 /** One compaction. */
 export interface CompactionRow {
@@ -193,6 +185,11 @@ export function doneAt(db: Sql, seqs: readonly number[]): CompactionRow[] {
 export function summarisedMessages(db: Sql): number[] {
   const query = "SELECT DISTINCT at FROM perdure_compaction WHERE status = 'done' AND kind <> 'prune' ORDER BY at DESC";
   return db.sql<{ at: number }>(query).map(({ at }) => at);
+}
+
+/** The messages that have any that counts, in no order. Reads the index alone. */
+export function compactedMessages(db: Sql): number[] {
+  return db.sql<{ at: number }>("SELECT at FROM perdure_compaction WHERE status = 'done'").map(({ at }) => at);
 }
 
 /** What was made for one turn, oldest first. */

@@ -1,4 +1,7 @@
 import type { Sql, SqlValue } from "../port.ts";
+import type { NamedBy } from "../wire/session-types.ts";
+
+export type { NamedBy } from "../wire/session-types.ts";
 
 /** Where an agent with one conversation kept what the last request brought along. */
 export const chatContextSchema: readonly string[] = [
@@ -31,9 +34,6 @@ export const sessionSchema: readonly string[] = [
    FROM perdure_message HAVING count(*) > 0`,
   "DROP TABLE perdure_chat",
 ];
-
-/** Who gave a session its name. */
-export type NamedBy = "derived" | "model" | "user";
 
 /** One session. */
 export interface SessionRow {

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { user } from "../chat/client.ts";
 import { serverTool } from "../think/harness.ts";
 import { expectPairs, readSent } from "./expect-kept.ts";
@@ -56,7 +56,7 @@ test("one answer that is longer than the window: it is cut between steps, and no
   const agent = await kit.agent();
   // Said while the answer is being written, to be answered after it.
   const turn = kit.play(round);
-  await expect.poll(() => opened.length).toBeGreaterThan(2);
+  await vi.waitUntil(() => opened.length > 2, { timeout: 20_000 });
   const queued = agent.saveMessages([user("later", "Something else: how many boats?")]);
   expect((await turn).status).toBe("completed");
   expect((await queued).status).toBe("completed");
@@ -80,8 +80,10 @@ test("one answer that is longer than the window: it is cut between steps, and no
     expect(texts.filter(({ text }) => text === round.ask)).toHaveLength(1);
     const found = valuesIn(conversation.facts, texts, valuesInSummary(note ?? ""));
     expect([...found.keys()].toSorted()).toEqual(Array.from({ length: n }, (_, i) => `code ${i}`).toSorted());
-    // A step is summarised or shown, never both.
+    // A step is summarised or shown, never both, and what was said with a call is shown with it.
     const shown = valuesIn(conversation.facts, texts);
+    const words = texts.flatMap(({ text }) => /^Part (\d+)\.$/.exec(text)?.[1] ?? []);
+    expect(words.map((number) => `code ${number}`)).toEqual([...shown.keys()]);
     const told = valuesInSummary(note ?? "");
     expect([...shown.keys()].filter((key) => told.has(key))).toEqual([]);
   }

@@ -10,7 +10,6 @@ import {
 } from "perdure/testing";
 import type { LiveState } from "../../src/context/carried.ts";
 import type { ContextOverflow } from "../../src/context/overflow.ts";
-import { unitsOfText } from "../../src/context/text-units.ts";
 import { unitsOfUIMessage } from "../../src/context/ui-units.ts";
 import type { AgentOptions } from "../chat/open-agent.ts";
 import { openThink, type TestThink } from "../think/harness.ts";
@@ -58,11 +57,26 @@ export function usableFor({ rounds }: Conversation): number {
   return Math.floor(0.85 * Math.min(...sizes));
 }
 
-/** What a provider counts for a request. Its own count: it knows nothing of what Perdure estimates. */
+const WIDE = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\u3000-\u303f\uff00-\uffef]/u;
+const BEYOND_ASCII = /[^\0-\x7f]/gu;
+
+/** About what tokenizers make of a text. Its own count: it knows nothing of what Perdure estimates. */
+function countTokens(text: string): number {
+  const others = text.match(BEYOND_ASCII) ?? [];
+  let tokens = 0;
+  let length = 0;
+  for (const char of others) {
+    length += char.length;
+    tokens += char.length > 1 ? 2 : WIDE.test(char) ? 1 : 0.5;
+  }
+  return tokens + (text.length - length) / 4;
+}
+
+/** What a provider counts for a request. */
 export function tokensOf({ prompt, tools }: Pick<RecordedCall, "prompt" | "tools">, rate = 1): number {
   const system = prompt.map((message) => (message.role === "system" ? message.content : "")).join("");
   const texts = [system, JSON.stringify(tools), ...sayingsInPrompt(prompt).map(({ text }) => text)];
-  return Math.round(rate * texts.reduce((sum, text) => sum + unitsOfText(text) + 3, 0));
+  return Math.round(rate * texts.reduce((sum, text) => sum + countTokens(text) + 3, 0));
 }
 
 export async function openLong(conversation: Conversation, options: LongOptions = {}): Promise<LongAgent> {

@@ -82,6 +82,19 @@ test.each(["empty", "long", "throws"] as const)("%s: a provider that can take mo
   await expectUntouched(kit, conversation);
 });
 
+test("says as much as was said: a summary that would not help is not kept, however much room there is", async () => {
+  const conversation = legal();
+  const kit = await openLong(conversation, { usable: 300_000, summarises: useless.long });
+  await playFirst(kit, conversation);
+  const agent = await kit.agent();
+  const before = lastCall(kit).prompt;
+  await expect(agent.compact()).rejects.toThrow(/would not help/);
+  expect(agent.listCompactions()).toMatchObject([{ status: "failed", trigger: "manual" }]);
+  await expectUntouched(kit, conversation);
+  await kit.ask("Go on.");
+  expect(JSON.stringify(lastCall(kit).prompt.slice(0, before.length))).toBe(JSON.stringify(before));
+});
+
 test("drops everything: what code carries and what is pinned is there all the same", async () => {
   const conversation = coding();
   const kit = await openStrict(conversation, useless.drop);
@@ -117,10 +130,10 @@ test("never ends: the turn can be stopped, and nothing has changed", async () =>
   const kit = await openStrict(conversation, useless.hangs);
   const agent = await kit.agent();
   const turn = playFirst(kit, conversation);
-  await vi.waitUntil(() => kit.summaries().length === 1);
+  await vi.waitUntil(() => kit.summaries().length === 1, { timeout: 20_000 });
   agent.cancelAllChats();
   expect((await turn).status).toBe("aborted");
-  await vi.waitUntil(() => agent.listCompactions()[0]?.status === "failed");
+  await vi.waitUntil(() => agent.listCompactions()[0]?.status === "failed", { timeout: 20_000 });
   expect(agent.listCompactions()).toMatchObject([{ status: "failed", error: "It was stopped." }]);
   expect(kit.answers()).toEqual([]);
   await expectUntouched(kit, conversation);

@@ -1,5 +1,7 @@
+import type { UIMessage } from "ai";
 import { expect, test } from "vitest";
 import type { LiveState } from "../../src/context/carried.ts";
+import { toolParts } from "../../src/message/types.ts";
 import { conversations } from "./conversations/index.ts";
 import { expectFacts, expectPairs, expectPinned, expectTail, readSent } from "./expect-kept.ts";
 import { openLong, tokensOf } from "./long-agent.ts";
@@ -12,6 +14,12 @@ function todo(round: number): LiveState {
     todos: [{ text: `Round ${round}: write it down`, state: "open" }],
     plan: `First the old part, then part ${round + 1}.`,
   };
+}
+
+/** Files that tools worked on. */
+function filesIn(messages: readonly UIMessage[]): string[] {
+  const done = messages.flatMap(toolParts).filter(({ state }) => state === "output-available");
+  return done.flatMap(({ input }) => (input as { path?: string }).path ?? []);
 }
 
 const all = conversations.map((make): [string, Conversation] => {
@@ -51,8 +59,10 @@ test.each(all)("%s: all that matters is there after each compaction", async (_na
     expectPairs(last.prompt);
     expectFacts(conversation, last, before);
     pinned = expectPinned(last, before, conversation.pins);
-    expect(expectTail(last, before, conversation.pins)).toBeGreaterThan(0);
+    const covered = expectTail(last, before, conversation.pins);
+    expect(covered).toBeGreaterThan(0);
     const { note } = readSent(last);
+    for (const file of filesIn(before.slice(0, covered))) expect(note).toContain(`- ${file} (`);
     for (const { text } of todo(round).todos ?? []) expect(note).toContain(`- [open] ${text}`);
     expect(note).toContain(`The plan:\n${todo(round).plan ?? ""}`);
     // What came before is not told as it was then.

@@ -259,7 +259,7 @@ const ACTIONS: { readonly [K in ActionKind]: Act } = {
     await committed(run, () => {
       if (new Facts(world).sessions.has(view.id)) return;
       // What waits there ends with it.
-      oracle.resolve(view, run.isAnswered);
+      oracle.resolve(view, run.isAnswered, () => false);
       oracle.sessions.delete(view.id);
     });
   },
@@ -366,7 +366,7 @@ const ACTIONS: { readonly [K in ActionKind]: Act } = {
 };
 
 function forget(run: Run, owner: string): void {
-  run.oracle.forget(owner, () => false);
+  run.oracle.forget(owner);
 }
 
 async function attach(run: Run, client: Client, session: string | undefined, n: number): Promise<void> {

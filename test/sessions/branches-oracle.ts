@@ -67,24 +67,27 @@ export class Oracle {
     } else session.pending.push({ turn, user });
   }
 
-  /** All before `until` have ended, and it itself is about to be answered; without it, all have. */
-  resolve(session: OracleSession, isAnswered: (turn: string) => boolean, until?: string): void {
-    if (until !== undefined && session.pending.every(({ turn }) => turn !== until)) return;
+  /** Turns that have ended, up to the first that `isOpen`: that one is about to be answered. */
+  resolve(session: OracleSession, isAnswered: (turn: string) => boolean, isOpen: (turn: string) => boolean): void {
     for (let next = session.pending[0]; next !== undefined; next = session.pending[0]) {
       if (next.user !== undefined) this.add(session, next.user);
-      if (next.turn === until) {
-        session.pending[0] = { turn: next.turn };
-        return;
-      }
+      session.pending[0] = { turn: next.turn };
+      if (isOpen(next.turn)) return;
       session.pending.shift();
       if (isAnswered(next.turn)) this.add(session, `a:${next.turn}`);
     }
   }
 
   /** A session is forgotten with all views of it: what was said in it goes, but for what others show. */
-  forget(owner: string, isAnswered: (turn: string) => boolean): void {
+  forget(owner: string): void {
     const family = [...this.sessions.values()].filter(({ id, viewOf }) => (viewOf ?? id) === owner);
-    for (const session of family) this.resolve(session, isAnswered);
+    for (const session of family) {
+      this.resolve(
+        session,
+        () => false,
+        () => false,
+      );
+    }
     for (const session of family) session.leaf = null;
     const heirs = new Map<Key, string>();
     const keep = (from: Key | null, heir: string) => {

@@ -87,12 +87,14 @@ function toCall(run: StepRun, planned: PlannedCall, sized: boolean): NewCall {
 }
 
 /** With what was said meanwhile, if the call takes it up. */
-function inputOf({ desk, turn }: StepRun, { begins, messages }: PlannedCall): number {
+function inputOf({ desk, turn, plan }: StepRun, { begins, messages, model }: PlannedCall): number {
   const said = (begins ? waitingSteers(desk) : []).map(({ message }): ModelMessage => ({
     role: "user",
     content: JSON.stringify(message.parts),
   }));
-  return reservedTokens([...messages, ...said], textOf(turn.instructions), turn.tools);
+  const { provider, modelId } = named(model);
+  const factor = plan.context.learned.of(`${provider}/${modelId}`);
+  return reservedTokens([...messages, ...said], textOf(turn.instructions), turn.tools, factor);
 }
 
 function outputOf({ turn }: StepRun): number {

@@ -47,7 +47,7 @@ export class StepWindow {
 
   /** The conversation before this turn, as the model reads it now: calls in it may have got their results. */
   base(): readonly UIMessage[] {
-    return this.#fresh().base;
+    return (this.#run.active.builder.inherited > 0 ? this.#fresh() : this.#read()).base;
   }
 
   /** What this turn has added, without what a compaction covers. */

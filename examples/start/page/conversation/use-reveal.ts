@@ -13,7 +13,7 @@ export interface Target {
 }
 
 /** Where it is looked for: among what was said before, on another branch, in the session where it was said. */
-type Stage = "here" | "branch" | "session";
+type Stage = "here" | "branch" | "session" | "found";
 
 type Chat = Pick<UseAgentChat, "messages" | "hasOlder" | "isLoadingOlder" | "loadOlder" | "switchBranch" | "session">;
 
@@ -41,7 +41,7 @@ export function useReveal(chat: Chat, { show, goTo }: Actions): Reveal {
   const [stage, setStage] = useState<Stage>("here");
   const isHere = target !== undefined && messages.some(({ id }) => id === target.id);
   useEffect(() => {
-    if (target === undefined || isHere || isLoadingOlder || messages.length === 0) return;
+    if (target === undefined || isHere || stage === "found" || isLoadingOlder || messages.length === 0) return;
     if (hasOlder) return void loadOlder();
     if (stage === "here") {
       setStage("branch");
@@ -52,8 +52,11 @@ export function useReveal(chat: Chat, { show, goTo }: Actions): Reveal {
     } else if (stage === "session" && (target.session === undefined || target.session === here)) setTarget(undefined);
   }, [target, isHere, isLoadingOlder, hasOlder, loadOlder, switchBranch, goTo, stage, here, messages]);
   useLayoutEffect(() => {
-    if (target !== undefined && isHere) show(target);
-  }, [target, isHere, show]);
+    if (target === undefined || !isHere || stage === "found") return;
+    show(target);
+    // What becomes of it later is nobody's business: the reader may go to a branch without it.
+    setStage("found");
+  }, [target, isHere, stage, show]);
   const reveal = useCallback((next: Target) => {
     setStage("here");
     setTarget(next);
@@ -62,5 +65,5 @@ export function useReveal(chat: Chat, { show, goTo }: Actions): Reveal {
     () => (target !== undefined && isHere ? { id: target.id, isSearched: target.focus === undefined } : undefined),
     [target, isHere],
   );
-  return { found, isLooking: target !== undefined && !isHere, reveal };
+  return { found, isLooking: target !== undefined && !isHere && stage !== "found", reveal };
 }

@@ -34,6 +34,7 @@ export function useScroll(): Scroll {
     follows.current = true;
     isHandled.current = false;
     held.current = undefined;
+    markRanges([]);
     setIsAway(false);
     // Without messages there is a page to read from its top.
     const box = outer.current;
