@@ -55,8 +55,8 @@ export class LiveChat implements ChatOutput {
   #streamed: string | undefined;
   /** What is given to those who have not taken the stream of a turn that ends. */
   #last: { readonly turn: string; readonly chunks: readonly string[] } | undefined;
-  /** Messages were sent while others waited for their answer. */
-  #overlapped = false;
+  /** Sessions in which messages were sent while others waited for their answer. */
+  readonly #overlapped = new Set<string>();
 
   /** @param chat and `waiting` are made after this; asked only when something happens. */
   constructor(audience: Audience, chat: () => Chat, waiting: () => Waiting) {
@@ -102,7 +102,8 @@ export class LiveChat implements ChatOutput {
     const isRecent = told !== undefined && this.#chat().host.clock.now() - told.at < CROSSING_MS;
     const crossed = isRecent && (seen === undefined || seen <= told.leaf);
     this.transcript(session, crossed ? undefined : origin);
-    this.#overlapped ||= this.#chat().running !== undefined || this.#chat().waitingTurns(session).length > 1;
+    const { running } = this.#chat();
+    if (running?.row.session === session || this.#chat().waitingTurns(session).length > 1) this.#overlapped.add(session);
   }
 
   streaming(turn: TurnRow): void {
@@ -149,8 +150,7 @@ export class LiveChat implements ChatOutput {
     this.#audience.tell(turn.session, encodeFrame(endFrame(turn, end)));
     for (const follower of this.followers) follower.ended(turn, end);
     // Who sent several messages at once shows them as it sent them, and the answers in an order of its own.
-    if (this.#overlapped && ran && this.#idle(turn.session)) {
-      this.#overlapped = false;
+    if (ran && this.#idle(turn.session) && this.#overlapped.delete(turn.session)) {
       this.transcript(turn.session);
     } else for (const { socket, watches } of late) if (!watches) this.#give(socket);
   }

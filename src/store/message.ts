@@ -11,13 +11,25 @@ export const messageSchema: readonly string[] = [
   ) STRICT`,
 ];
 
-/** Before this, messages were one list. */
+/**
+ * Before this, messages were one list. The table is made anew with the text last: SQLite reads a row from its beginning,
+ * and a walk through the tree must not pass over all that was said.
+ */
 export const messageTreeSchema: readonly string[] = [
-  "ALTER TABLE perdure_message ADD COLUMN session TEXT NOT NULL DEFAULT 'main'",
-  "ALTER TABLE perdure_message ADD COLUMN parent INTEGER",
-  "ALTER TABLE perdure_message ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0",
-  `UPDATE perdure_message
-   SET parent = (SELECT max(before.seq) FROM perdure_message AS before WHERE before.seq < perdure_message.seq)`,
+  `CREATE TABLE perdure_message_tree (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    session TEXT NOT NULL DEFAULT 'main',
+    parent INTEGER,
+    role TEXT NOT NULL,
+    pinned INTEGER NOT NULL DEFAULT 0,
+    created_at INTEGER NOT NULL,
+    body TEXT NOT NULL
+  ) STRICT`,
+  `INSERT INTO perdure_message_tree (seq, id, session, parent, role, created_at, body)
+   SELECT seq, id, 'main', lag(seq) OVER (ORDER BY seq), role, created_at, body FROM perdure_message`,
+  "DROP TABLE perdure_message",
+  "ALTER TABLE perdure_message_tree RENAME TO perdure_message",
   "CREATE INDEX perdure_message_parent ON perdure_message (parent)",
 ];
 

@@ -82,7 +82,7 @@ async function restarted(run: Run): Promise<void> {
   await quiet(run, true);
 }
 
-const LEFT = ["message", "turn", "stream", "tool_call", "compaction", "approval", "cell", "session"];
+const LEFT = ["message", "turn", "stream", "tool_call", "compaction", "approval", "session"];
 
 /** Nothing is left of sessions that are deleted. */
 async function emptied(run: Run): Promise<void> {
@@ -95,6 +95,9 @@ async function emptied(run: Run): Promise<void> {
     const rows = world.rows(`SELECT * FROM perdure_${table}`);
     if (rows.length > 0) run.wrong.push(`${table} is left: ${JSON.stringify(rows).slice(0, 400)}`);
   }
+  // What was learned about a model is of no session.
+  const cells = world.rows<{ key: string }>("SELECT key FROM perdure_cell WHERE key NOT LIKE 'learned:%'");
+  if (cells.length > 0) run.wrong.push(`cells are left: ${cells.map(({ key }) => key).join(" ")}`);
 }
 
 /** Leaves out actions as long as it still fails. */

@@ -143,14 +143,14 @@ test("a no ends the turn there, and what was said stays", async () => {
 });
 
 test("after a yes the next stop is the hard limit", async () => {
-  const kit = await spending({ budgets: { agent: { maxTokens: 250, soft: 0.2 } } });
+  const kit = await spending({ budgets: { agent: { maxTokens: 320, soft: 0.2 } } });
   await kit.ask("What is there?");
   const agent = await kit.agent();
   agent.answerApproval(question(await kit.last())?.toolCallId ?? "", true);
   await expect.poll(() => kit.model.calls.length).toBe(2);
   await kit.stable();
   const end = await kit.ask("And now?");
-  expect(end.error).toContain("of 250 tokens");
+  expect(end.error).toContain("of 320 tokens");
 });
 
 test("dollars are counted by the price table, to the last billionth", async () => {

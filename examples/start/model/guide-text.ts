@@ -126,7 +126,7 @@ export function fillingAnswer(): string {
   const lines = Array.from({ length: FILLING_LINES }, (_, i) => `${i + 1}. ${FACTS[i % FACTS.length]}`);
   return `A model reads the whole conversation each time, up to a limit. Mine is small, 6,000 tokens, and the meter below the text field says how full it is. **Ask for this three times**: before it is too much, I write a summary of the oldest messages and read that instead. A line in the conversation says so. Nothing is deleted, and **Undo** takes it back.
 
-To do it now, click the meter and choose **Summarise now…**. You can say what to keep, and change the text before it is used.
+To do it now, click the meter and choose **Summarise now…** there. You can say what to keep, and change the text before it is used.
 
 The rest is only here to fill the window.
 

@@ -17,6 +17,8 @@ export function openEmpty(): Database.Database {
 /** The bytes of a new agent database: tables made, log mode set, nothing in it. */
 export function templateBytes(): Uint8Array {
   const db = openEmpty();
+  // Tables that a later migration dropped leave pages that every agent would carry.
+  db.exec("VACUUM");
   const bytes = db.serialize();
   db.close();
   bytes[HEADER_WRITE_VERSION] = WAL_VERSION;
