@@ -10,6 +10,7 @@ import {
   failCompaction,
   failOpenCompactions,
   finishCompaction,
+  forgetFailedCompactions,
   readCompaction,
   readCompactionAt,
   startCompaction,
@@ -43,6 +44,9 @@ const MIN_SUMMARY_TOKENS = 200;
 /** Why compactions have failed that nobody saw the end of. */
 export const CUT_OFF = "It was cut off: the process ended before it did.";
 const STOPPED = "It was stopped.";
+/** How many rows back those that failed are kept, and how much of what they would have said. */
+const KEPT_FAILURES = 200;
+const KEPT_TEXT = 2_000;
 /** How often a turn tries again what a crash cut off: it may be the cause. */
 const MAX_CUT_OFF = 3;
 
@@ -278,8 +282,11 @@ export class Compactor {
     error: string,
     end?: CompactionEnd,
   ): Extract<CompactionOutcome, { ok: false }> {
-    const why = { error, summary: end?.summary ?? null, tokensAfter: end?.tokensAfter ?? null };
-    this.#host.tx(() => failCompaction(this.#host, seq, why, this.#host.clock.now()));
+    const why = { error, summary: end?.summary?.slice(0, KEPT_TEXT) ?? null, tokensAfter: end?.tokensAfter ?? null };
+    this.#host.tx(() => {
+      failCompaction(this.#host, seq, why, this.#host.clock.now());
+      forgetFailedCompactions(this.#host, KEPT_FAILURES);
+    });
     const row = readCompactionAt(this.#host, seq);
     if (row !== undefined) this.#told(row);
     const { session, trigger, turn } = job;

@@ -10,6 +10,7 @@ import {
   failCompaction,
   failOpenCompactions,
   finishCompaction,
+  forgetFailedCompactions,
   listCompactions,
   type NewCompaction,
   readCompaction,
@@ -83,4 +84,15 @@ test("those whose message is gone go too", async () => {
   expect(compactionPlaces(host)).toEqual([{ seq: 2, at: seqs[1], pins: "[]" }]);
   deleteCompaction(host, 2);
   expect(compactionPlaces(host)).toEqual([]);
+});
+
+test("those that failed are forgotten after a while, and no others", async () => {
+  const { host } = await probeHost();
+  for (let i = 0; i < 6; i++) {
+    const seq = startCompaction(host, begun(`k${i}`));
+    if (i % 2 === 0) failCompaction(host, seq, { error: "no" }, 9);
+    else finishCompaction(host, seq, end, 9);
+  }
+  forgetFailedCompactions(host, 3);
+  expect(compactionPlaces(host).map(({ seq }) => seq)).toEqual([2, 4, 5, 6]);
 });

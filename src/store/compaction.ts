@@ -215,6 +215,15 @@ export function deleteStrayCompactions(db: Sql): number {
   ).length;
 }
 
+/** Deletes those that failed, but for the ones among the newest `keep` rows. */
+export function forgetFailedCompactions(db: Sql, keep: number): void {
+  db.sql(
+    `DELETE FROM perdure_compaction WHERE status = 'failed'
+     AND seq <= (SELECT max(seq) FROM perdure_compaction) - ?`,
+    keep,
+  );
+}
+
 /** Deletes a compaction for good, with all that it says. */
 export function deleteCompaction(db: Sql, seq: number): void {
   db.sql("DELETE FROM perdure_compaction WHERE seq = ?", seq);

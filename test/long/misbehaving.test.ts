@@ -95,6 +95,37 @@ test("says as much as was said: a summary that would not help is not kept, howev
   expect(JSON.stringify(lastCall(kit).prompt.slice(0, before.length))).toBe(JSON.stringify(before));
 });
 
+test("fails in a turn of many steps: it is asked once, not before every step", async () => {
+  const conversation = coding();
+  const kit = await openLong(conversation, {
+    summarises: useless.empty,
+    says: ({ step }) =>
+      step < 4 ? { toolCalls: [{ toolName: "run", input: { command: `npm test -- ${step}` } }] } : { text: "Done." },
+  });
+  expect((await playFirst(kit, conversation)).status).toBe("completed");
+  const agent = await kit.agent();
+  expect(kit.answers()).toHaveLength(5);
+  expect(kit.summaries()).toHaveLength(1);
+  expect(agent.listCompactions()).toMatchObject([{ status: "failed", trigger: "before" }]);
+  await expectUntouched(kit, conversation);
+});
+
+test("a provider that finds everything too long: one try after a summary, then the turn says so", async () => {
+  const conversation = legal();
+  const kit = await openLong(conversation, { usable: 300_000, refusesAbove: 1 });
+  const result = await playFirst(kit, conversation);
+  expect(result).toMatchObject({ status: "error" });
+  expect("error" in result && result.error).toMatch(/too long|context/i);
+  const agent = await kit.agent();
+  expect(kit.answers()).toHaveLength(2);
+  expect(agent.listCompactions()).toMatchObject([{ status: "done", trigger: "error" }]);
+  const stored = agent.messages;
+  expectFacts(conversation, lastCall(kit), stored);
+  expectPinned(lastCall(kit), stored, conversation.pins);
+  // The conversation is as it was, and the question is in it.
+  expect(stored.slice(0, -1)).toEqual(conversation.rounds[0]?.messages);
+});
+
 test("drops everything: what code carries and what is pinned is there all the same", async () => {
   const conversation = coding();
   const kit = await openStrict(conversation, useless.drop);
