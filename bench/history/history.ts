@@ -5,7 +5,7 @@ import { type Costs, measureHistory, seed, seededDir } from "./measure.ts";
 import type { LongKind } from "./server.ts";
 
 const SIZES = [2_000, 10_000, 100_000];
-const ROUNDS = 1;
+const ROUNDS = 3;
 
 /** What a long conversation costs, beside a short one. */
 export function longHistory(kind: LongKind, name: string, notes: readonly string[]): Section {

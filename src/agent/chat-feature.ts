@@ -9,6 +9,7 @@ import { withoutReserved } from "../message/steered.ts";
 import { parseUserMessage } from "../message/validate.ts";
 import type { UIMessage } from "../message/types.ts";
 import type { Socket } from "../port.ts";
+import { isSaidIn } from "../session/siblings.ts";
 import { Chat } from "../turn/chat.ts";
 import type { ChatHooks } from "../turn/chat-types.ts";
 import { persist } from "../turn/save.ts";
@@ -197,7 +198,7 @@ function handleFrame({ chat, live, resume, audience }: ChatRoom, connection: Con
       chat.clear(socket, session);
       return true;
     case "chat-messages":
-      persist(chat, newUserMessages(chat, frame.messages), { origin: socket, session });
+      persist(chat, newUserMessages(chat, session, frame.messages), { origin: socket, session });
       return true;
     case "chat-older":
       socket.send(olderFrame(chat, session, frame.before));
@@ -223,13 +224,14 @@ function handleFrame({ chat, live, resume, audience }: ChatRoom, connection: Con
   }
 }
 
-/** Of a transcript that a client pushes only its own messages are taken. */
-function newUserMessages(chat: Chat, list: readonly unknown[]): UIMessage[] {
+/** Of a transcript that a client pushes only its own messages are taken, and none that are of another session. */
+function newUserMessages(chat: Chat, session: string, list: readonly unknown[]): UIMessage[] {
   const messages: UIMessage[] = [];
   for (const value of list) {
     if (!isRecord(value) || value.role !== "user" || typeof value.id !== "string") continue;
     const role = chat.transcript.role(value.id);
-    const parsed = role === undefined || role === "user" ? parseUserMessage(value) : { reason: "another's" };
+    const isOwn = role === undefined || (role === "user" && isSaidIn(chat.host, session, value.id));
+    const parsed = isOwn ? parseUserMessage(value) : { reason: "another's" };
     if ("message" in parsed) messages.push(withoutReserved(parsed.message));
   }
   return messages;

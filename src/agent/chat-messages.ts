@@ -1,3 +1,4 @@
+import { reaches } from "../live/conversation-frames.ts";
 import type { Instead } from "../session/message-pages.ts";
 import { MAIN_SESSION, readSessionLine } from "../store/session.ts";
 import type { Chat } from "../turn/chat.ts";
@@ -28,6 +29,7 @@ export function storedMessages(chat: Chat, query: URLSearchParams): Response {
     const message = "`last` and `before` must be whole numbers above 0; `before` is what the header of a page says.";
     return Response.json({ error: { code: "bad_input", message } }, { status: 400 });
   }
+  if (before !== undefined && !reaches(chat, session, before)) return new Response("[]", { headers });
   const page = transcript.page(Math.min(last ?? PAGE_MESSAGES, MAX_LAST), before, instead);
   return new Response(page.json, {
     headers: { ...headers, ...(page.before !== undefined && { [BEFORE_HEADER]: String(page.before) }) },

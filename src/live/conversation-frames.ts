@@ -61,11 +61,12 @@ export function olderFrame(chat: Chat, session: string, before: number): string 
   return `{"type":"perdure_chat_older","before":${before},${branches}"messages":${page.json}${next}}`;
 }
 
-/** Whether a session shows a message, or it was said there. */
-function reaches({ host }: Chat, session: string, seq: number): boolean {
+/** Whether a session shows a message, or it was said there. One that is not there is no secret. */
+export function reaches({ host }: Chat, session: string, seq: number): boolean {
   const said = host.blank ? undefined : readMessageAt(host, seq);
-  const line = said === undefined ? undefined : readSessionLine(host, session);
-  return said === undefined || line === undefined || hasMessage(host, line, said);
+  if (said === undefined) return true;
+  const line = readSessionLine(host, session);
+  return line !== undefined && hasMessage(host, line, said);
 }
 
 /** Which of these messages have others in their place. */

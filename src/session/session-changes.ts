@@ -16,9 +16,11 @@ import {
   setName,
   viewsOf,
 } from "../store/session.ts";
+import { deleteChunksOf } from "../store/stream.ts";
+import { deleteTurnsOf } from "../store/turn.ts";
 import { copyContext, deleteContext } from "./blocks/lifecycle.ts";
 import type { SessionDesk } from "./session-desk.ts";
-import { settledEnd } from "./session-turns.ts";
+import { refuseDuringTurns, settledEnd } from "./session-turns.ts";
 import { hasMessage } from "./siblings.ts";
 import { titleTriesKey } from "./titles.ts";
 
@@ -96,6 +98,8 @@ export function forkSession(desk: SessionDesk, from: string, options: ForkOption
     insertSession(desk.store, { id, ...body, ...name, leaf, parent, forkAt: leaf, subject }, desk.store.clock.now());
     copyContext(desk.store, parent, id);
   });
+  // What a limit may delete has changed: this one shows it too.
+  desk.transcripts.reload();
   desk.store.emit("session:created", { session: id, parent });
   desk.told({ kind: "created", session: id });
   return id;
@@ -165,11 +169,22 @@ export function ownerOf(desk: SessionDesk, id: string): string {
   return findSession(desk, id).viewOf ?? id;
 }
 
-/** Ends a view: the place in the tree is forgotten, and nothing else. */
+/** Deletes the row of a view, and how its turns ended, in the caller's transaction. */
+export function deleteView({ store }: SessionDesk, id: string): void {
+  deleteTurnsOf(store, id, store.clock.now());
+  deleteChunksOf(store, id);
+  deleteSessionRow(store, id);
+}
+
+/**
+ * Ends a view: the place in the tree is forgotten; what was said there stays, as a branch of its session.
+ * @returns whether there was one. @throws PerdureError `bad_state` while a turn of it is under way.
+ */
 export function closeView(desk: SessionDesk, id: string): boolean {
   const row = desk.store.blank ? undefined : readSessionLine(desk.store, id);
   if (row === undefined || row.viewOf === null) return false;
-  desk.commit(() => deleteSessionRow(desk.store, id));
+  refuseDuringTurns(desk.store, id);
+  desk.commit(() => deleteView(desk, id));
   desk.transcripts.forget(id);
   desk.told({ kind: "deleted", session: id });
   return true;

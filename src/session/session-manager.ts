@@ -165,7 +165,7 @@ export class SessionManager implements SessionKeeper {
     return openView(this.#desk, id, at);
   }
 
-  /** @returns whether there was one. */
+  /** @returns whether there was one. @throws PerdureError `bad_state` while a turn of it is under way. */
   closeView(id: string): boolean {
     this.#open.delete(id);
     return closeView(this.#desk, id);

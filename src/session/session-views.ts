@@ -1,7 +1,7 @@
 import { newId } from "../id.ts";
-import { deleteSessionRow, insertSession, MAIN_SESSION, viewsOf } from "../store/session.ts";
+import { insertSession, MAIN_SESSION, viewsOf } from "../store/session.ts";
 import { openTurns } from "../store/turn.ts";
-import { findMessage, findSession } from "./session-changes.ts";
+import { deleteView, findMessage, findSession } from "./session-changes.ts";
 import type { SessionDesk } from "./session-desk.ts";
 import { settledEnd } from "./session-turns.ts";
 import { newestLeafIn } from "./siblings.ts";
@@ -33,10 +33,12 @@ export function openView(desk: SessionDesk, session: string, at?: string): strin
     const busy = new Set(openTurns(store).map((turn) => turn.session));
     for (const view of views.slice(MAX_VIEWS - 1)) {
       if (busy.has(view.id)) continue;
-      deleteSessionRow(store, view.id);
+      deleteView(desk, view.id);
       gone.push(view.id);
     }
   });
+  // What a limit may delete has changed: this one shows it too.
+  desk.transcripts.reload();
   for (const view of gone) {
     desk.transcripts.forget(view);
     desk.told({ kind: "deleted", session: view });

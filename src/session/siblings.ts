@@ -1,5 +1,5 @@
 import type { Sql } from "../port.ts";
-import { type MessageRow, newestLeafUnder, siblingsOf, standsAbove } from "../store/message.ts";
+import { type MessageRow, newestLeafUnder, readMessage, siblingsOf, standsAbove } from "../store/message.ts";
 import { readSessionLine, type SessionLine } from "../store/session.ts";
 
 type Said = Pick<MessageRow, "seq" | "session">;
@@ -22,6 +22,14 @@ export function newestLeafIn(db: Sql, session: SessionLine, seq: number): number
   // A fork has the way to where it began, though others said that.
   if (owner.forkAt === null || !standsAbove(db, leaf, owner.forkAt)) return leaf;
   return newestLeafUnder(db, owner.forkAt, owner.id);
+}
+
+/** The same by ids. A message that is not there may be said anywhere. */
+export function isSaidIn(db: Sql, session: string, messageId: string): boolean {
+  const said = readMessage(db, messageId);
+  if (said === undefined) return true;
+  const line = readSessionLine(db, session);
+  return line !== undefined && hasMessage(db, line, said);
 }
 
 /** For each of these messages of a session that is not the only one of its place there: all of them, in order. */

@@ -167,7 +167,7 @@ export class ActiveTurn {
    * end: a page that comes meanwhile can go on only with the message as it was before.
    */
   save(): void {
-    this.log.flush("commit", this.continuation ? undefined : () => this.#transcript.put(this.message));
+    this.#store(this.continuation ? undefined : () => this.#transcript.put(this.message));
     this.#saved += this.#unsaved;
     this.#unsaved = 0;
   }
@@ -194,12 +194,22 @@ export class ActiveTurn {
 
   /** The answer exists from its first chunk on, under the id that clients are told. */
   #name(): void {
-    this.log.flush("commit", () => {
+    this.#store(() => {
       nameAnswer(this.#host, this.row.seq, this.builder.id, this.builder.inherited);
       if (this.continuation) return;
       this.#transcript.put(this.message);
       passWaiting(this.#host, this.#transcript, this.row, this.builder.id);
     });
+  }
+
+  #store(work: (() => void) | undefined): void {
+    try {
+      this.log.flush("commit", work);
+    } catch (thrown) {
+      // What was undone is still in memory, under a number that the next message gets.
+      this.#transcript.reload();
+      throw thrown;
+    }
   }
 }
 

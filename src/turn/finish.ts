@@ -6,6 +6,7 @@ import { settleTurn, type TurnRow } from "../store/turn.ts";
 import { ActiveTurn } from "./active-turn.ts";
 import type { TurnEnd } from "./chat-types.ts";
 import type { Desk } from "./desk.ts";
+import { passWaiting } from "./place.ts";
 import { needlessContinuations } from "./tool-answers.ts";
 import { trimTranscript } from "./trim.ts";
 
@@ -29,7 +30,10 @@ export function finish(desk: Desk, active: ActiveTurn, end: TurnEnd): readonly T
   let needless: readonly TurnRow[] = [];
   active.log.flush("sync", () => {
     const message = closeStreaming(active.message);
+    const isNew = transcript.role(builder.id) === undefined;
     if (message.parts.length > 0) transcript.put(message);
+    // That it was named, and put in front of what waits, was undone.
+    if (isNew && !active.continuation && message.parts.length > 0) passWaiting(host, transcript, row, builder.id);
     else if (!active.continuation && transcript.role(builder.id) !== undefined) transcript.remove(builder.id);
     if (end.status !== "error") {
       desk.output.closing?.(row, () => active.log.read());
@@ -67,7 +71,11 @@ export function abandon(desk: Desk, active: ActiveTurn, error: string): boolean 
         ? new ActiveTurn(host, transcript, desk.output, { ...row, attempts: row.attempts + 1 }, undefined)
         : undefined;
       deleteChunks(host, row.seq);
-      if (seen !== undefined && !seen.empty) transcript.put(repairMessage(seen.message));
+      if (seen !== undefined && !seen.empty) {
+        transcript.put(repairMessage(seen.message));
+        // That it stands in front of what waits may have been undone.
+        if (!seen.continuation) passWaiting(host, transcript, row, seen.builder.id);
+      }
       settleTurn(host, row.seq, "error", error, host.clock.now());
     });
   for (const keep of [true, false]) {

@@ -5,6 +5,7 @@ import { withoutReserved } from "../message/steered.ts";
 import type { Role, UIMessage } from "../message/types.ts";
 import { parseUserMessage } from "../message/validate.ts";
 import { writeChatContext } from "../store/session.ts";
+import { isSaidIn } from "../session/siblings.ts";
 import type { Transcript } from "../session/transcript.ts";
 import { deleteChunks } from "../store/stream.ts";
 import {
@@ -85,6 +86,7 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
   });
   const last = read.at(-1);
   const edits = change.update.some((message) => message.id === last?.id);
+  if (edits && last !== undefined && !isSaidIn(host, session, last.id)) return `"${last.id}" is of another session.`;
   const asksAgain = edits || request.trigger === "regenerate";
   // An edit that waits with the words of before would be answered twice. A regenerate is asked for on top: the public
   // hook loses its place when a turn that it waits for is passed over while it asks for another.

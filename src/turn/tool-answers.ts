@@ -59,7 +59,10 @@ export interface ToolAnswer {
  */
 export function answerTool(desk: Desk, given: ToolAnswer, origin: Origin): boolean {
   const { running, output } = desk;
-  const live = running !== undefined && !running.dropped && findTool(running.builder, given.toolCallId) !== undefined;
+  // Some providers count calls from zero in every answer: what another session says is about its own call.
+  const isHere = given.session === undefined || given.session === running?.row.session;
+  const live =
+    isHere && running !== undefined && !running.dropped && findTool(running.builder, given.toolCallId) !== undefined;
   // The hook runs what is pending as soon as it has stopped, also what ran here. Stop means stop: nothing goes on.
   if (live && running.abort.signal.aborted && !running.stalled) return false;
   const session = live ? running.row.session : (given.session ?? sessionWaiting(desk, given.toolCallId));

@@ -8,6 +8,7 @@ export interface StoredNode {
   readonly key: Key;
   readonly parent: number | null;
   readonly session: string;
+  readonly role: string;
   readonly body: string;
 }
 
@@ -31,8 +32,8 @@ export class Facts {
     );
     const answers = new Map(turns.map(({ id, answer }) => [answer, `a:${id}`]));
     this.nodes = world
-      .rows<Omit<StoredNode, "key">>("SELECT seq, id, parent, session, body FROM perdure_message ORDER BY seq")
-      .map((row) => ({ ...row, key: keyIn(row.body) ?? answers.get(row.id) ?? `?${row.id}` }));
+      .rows<Omit<StoredNode, "key">>("SELECT seq, id, parent, session, role, body FROM perdure_message ORDER BY seq")
+      .map((row) => ({ ...row, key: keyIn(row.role, row.body) ?? answers.get(row.id) ?? `?${row.id}` }));
     this.bySeq = new Map(this.nodes.map((node) => [node.seq, node]));
     this.byKey = new Map(this.nodes.map((node) => [node.key, node]));
     const sessions = world.rows<StoredSession>(
@@ -86,7 +87,7 @@ export class Facts {
   }
 }
 
-/** The first message that a text names. */
-export function keyIn(text: string): Key | undefined {
-  return /\[(u\d+v\d+|a:[^\]]+)\]/.exec(text)?.[1];
+/** What a message is known by. An answer may hold the words of messages that it took in. */
+export function keyIn(role: string, text: string): Key | undefined {
+  return (role === "user" ? /\[(u\d+v\d+)\]/ : /\[(a:[^\]]+)\]/).exec(text)?.[1];
 }
