@@ -106,7 +106,7 @@ function perform(asked: Asked, ask: SessionOp): unknown {
     case "switchBranch":
       return ask.own ? switchOwn(asked, here, ask) : switchAll(asked, here, ask);
     case "search": {
-      const where = ask.session === ALL_SESSIONS ? {} : { session: sessions.ownerOf(ask.session ?? here) };
+      const where = ask.session === ALL_SESSIONS ? {} : { session: ask.session ?? here };
       return sessions.search(ask.query, { ...where, ...(ask.limit !== undefined && { limit: ask.limit }) });
     }
     case "report":

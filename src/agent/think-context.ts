@@ -20,6 +20,7 @@ import type { Ledger } from "../session/ledger.ts";
 import type { SessionSettings } from "../session/session-settings.ts";
 import { openAgentRuns } from "../store/agent-run.ts";
 import { type CompactionRow, listCompactions, readCompaction } from "../store/compaction.ts";
+import { readMessage } from "../store/message.ts";
 import { readSession } from "../store/session.ts";
 import type { CallBook } from "../tool/call-book.ts";
 import { toolOptionsOf } from "../tool/define.ts";
@@ -127,8 +128,9 @@ export class ThinkContext implements ContextPlan {
 
   live(session: string): LiveState {
     const { host, agent } = this.#desk;
-    const queued = listInbox(this.#desk.chat()).flatMap(({ messages }) => messages);
-    const loaded = loadedKeys(host, readSession(host, session)?.viewOf ?? session);
+    const owner = readSession(host, session)?.viewOf ?? session;
+    const queued = listInbox(this.#desk.chat()).filter((item) => item.session === session);
+    const loaded = loadedKeys(host, owner);
     return {
       runs: openAgentRuns(host).map(({ runId, className, preview }) => ({
         ...{ id: runId, name: className },
@@ -137,10 +139,11 @@ export class ThinkContext implements ContextPlan {
       approvals: this.#desk
         .book()
         .pendingApprovals()
+        .filter(({ messageId }) => readMessage(host, messageId)?.session === owner)
         .map(({ toolCallId, tool, input }) => ({
           ...{ call: toolCallId, tool, input },
         })),
-      queued: queued.map(({ id, parts }) => ({ id, text: textOf(parts) })),
+      queued: queued.flatMap(({ messages }) => messages).map(({ id, parts }) => ({ id, text: textOf(parts) })),
       loaded: loaded.map(({ label, key }) => `${label}: ${key}`),
       ...agent.getLiveState(),
     };

@@ -103,7 +103,8 @@ export class LiveChat implements ChatOutput {
     const crossed = isRecent && (seen === undefined || seen <= told.leaf);
     this.transcript(session, crossed ? undefined : origin);
     const { running } = this.#chat();
-    if (running?.row.session === session || this.#chat().waitingTurns(session).length > 1) this.#overlapped.add(session);
+    if (running?.row.session === session || this.#chat().waitingTurns(session).length > 1)
+      this.#overlapped.add(session);
   }
 
   streaming(turn: TurnRow): void {

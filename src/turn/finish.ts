@@ -30,11 +30,12 @@ export function finish(desk: Desk, active: ActiveTurn, end: TurnEnd): readonly T
   let needless: readonly TurnRow[] = [];
   active.log.flush("sync", () => {
     const message = closeStreaming(active.message);
-    const isNew = transcript.role(builder.id) === undefined;
-    if (message.parts.length > 0) transcript.put(message);
-    // That it was named, and put in front of what waits, was undone.
-    if (isNew && !active.continuation && message.parts.length > 0) passWaiting(host, transcript, row, builder.id);
-    else if (!active.continuation && transcript.role(builder.id) !== undefined) transcript.remove(builder.id);
+    const isStored = transcript.role(builder.id) !== undefined;
+    if (message.parts.length > 0) {
+      transcript.put(message);
+      // That it was put in front of what waits may have been undone.
+      if (!isStored && !active.continuation) passWaiting(host, transcript, row, builder.id);
+    } else if (!active.continuation && isStored) transcript.remove(builder.id);
     if (end.status !== "error") {
       desk.output.closing?.(row, () => active.log.read());
       deleteChunks(host, row.seq);

@@ -46,6 +46,7 @@ test("what waits is listed, in its order, without what runs", async () => {
     messageIds: ["u2"],
     messages: [user("u2")],
     trigger: "submit",
+    session: "main",
     steer: false,
     createdAt: desk.clock.now(),
     position: 0,

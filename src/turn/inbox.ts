@@ -21,6 +21,8 @@ export interface InboxItem {
   /** The messages that wait. None when it only asks for something, such as another answer. */
   readonly messages: readonly UIMessage[];
   readonly trigger: TurnTrigger;
+  /** The conversation that it waits in. */
+  readonly session: string;
   /** The turn that runs takes it in before its next step, if it has one. */
   readonly steer: boolean;
   readonly createdAt: number;
@@ -43,6 +45,7 @@ export function listInbox(desk: Desk): InboxItem[] {
     messageIds: messages.map(({ id }) => id),
     messages,
     trigger: turn.trigger,
+    session: turn.session,
     steer: turn.steer === 1,
     createdAt: turn.createdAt,
     position,

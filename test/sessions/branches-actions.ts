@@ -358,6 +358,7 @@ const ACTIONS: { readonly [K in ActionKind]: Act } = {
 
   async undo(run, { how }) {
     run.unsteady = true;
+    for (const session of run.oracle.sessions.values()) session.fuzzy = true;
     run.world.power.undone = 1 + Math.floor(how * 8);
   },
 

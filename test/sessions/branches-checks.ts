@@ -22,23 +22,21 @@ export function checkPrompt(run: Run, { turn, session: id, prompt }: ModelCall):
   if (said.at(-1) === `a:${turn}`) said.pop();
   const shown = oracle.path(session.leaf).filter((key) => !key.startsWith("?") && key !== `a:${turn}`);
   if (session.fuzzy) {
-    const facts = new Facts(world);
-    const mine = facts.nodes.filter((node) => node.session === oracle.ownerOf(id));
-    const own = new Set([...facts.path(id), ...mine].map(({ key }) => key));
-    for (const key of said) if (!own.has(key)) wrong.push(`the turn ${turn} of ${id} read ${key}`);
-    return;
+    return checkOwn(run, turn, id, said);
   }
   // What was taken into an answer stands in the midst of it.
-  if (world.setup.policy === "steer") return checkSteered(run, turn, said, oracle.path(session.leaf));
+  if (world.setup.policy === "steer") return checkOwn(run, turn, id, said);
   const max = world.setup.maxMessages;
   const fits =
     max === undefined ? said.join() === shown.join() : isWithin(said, shown) && said.length >= Math.min(1, shown.length);
   if (!fits) wrong.push(`the turn ${turn} of ${id} read ${said.join(" ")} instead of ${shown.join(" ")}`);
 }
 
-function checkSteered({ wrong }: Run, turn: string, said: readonly Key[], shown: readonly Key[]): void {
-  const foreign = said.filter((key) => !shown.includes(key) && key !== `a:${turn}`);
-  if (foreign.length > 0) wrong.push(`the turn ${turn} read ${foreign.join(" ")} besides ${shown.join(" ")}`);
+/** At least nothing of another session. */
+function checkOwn({ oracle, wrong, world }: Run, turn: string, id: string, said: readonly Key[]): void {
+  const shown = new Set([...new Facts(world).path(id).map(({ key }) => key), ...oracle.shown(id)]);
+  const foreign = said.filter((key) => (oracle.nodes.get(key)?.owner ?? oracle.ownerOf(id)) !== oracle.ownerOf(id));
+  for (const key of foreign) if (!shown.has(key)) wrong.push(`the turn ${turn} of ${id} read ${key}`);
 }
 
 /** The messages of a request. What one answer says in several steps is one. */
@@ -92,8 +90,8 @@ export function checkQuiet(run: Run): void {
       () => false,
     );
   }
-  const fuzzy = [...oracle.sessions.values()].filter((session) => session.fuzzy);
-  if (fuzzy.length > 0) adopt(run, facts);
+  if (oracle.unsure) for (const key of oracle.nodes.keys()) if (!facts.byKey.has(key)) oracle.nodes.delete(key);
+  if (oracle.unsure || [...oracle.sessions.values()].some((session) => session.fuzzy)) adopt(run, facts);
   const trims = world.setup.maxMessages !== undefined;
   for (const id of oracle.sessions.keys()) {
     const stored = facts.path(id).map(({ key }) => key);
@@ -125,6 +123,7 @@ function adopt({ oracle }: Run, facts: Facts): void {
     if (session.fuzzy) session.leaf = keyAt(facts.sessions.get(session.id)?.leaf ?? null);
     session.fuzzy = false;
   }
+  oracle.unsure = false;
 }
 
 function checkClient(run: Run, client: Client, facts: Facts): void {

@@ -32,6 +32,8 @@ export class Oracle {
     [MAIN, { id: MAIN, viewOf: undefined, leaf: null, pending: [], fuzzy: false }],
   ]);
   current = MAIN;
+  /** What was deleted is read from the store, once all is quiet. */
+  unsure = false;
 
   of(id: string): OracleSession {
     const session = this.sessions.get(id);
@@ -45,7 +47,11 @@ export class Oracle {
 
   path(leaf: Key | null): Key[] {
     const path: Key[] = [];
-    for (let at = leaf; at !== null; at = this.nodes.get(at)?.parent ?? null) path.push(at);
+    const most = this.nodes.size;
+    for (let at = leaf; at !== null; at = this.nodes.get(at)?.parent ?? null) {
+      path.push(at);
+      if (path.length > most + 1) throw new Error(`There is no way up from ${leaf}.`);
+    }
     return path.reverse();
   }
 
@@ -81,6 +87,7 @@ export class Oracle {
   /** A session is forgotten with all views of it: what was said in it goes, but for what others show. */
   forget(owner: string): void {
     const family = [...this.sessions.values()].filter(({ id, viewOf }) => (viewOf ?? id) === owner);
+    this.unsure ||= [...this.sessions.values()].some((session) => session.fuzzy);
     for (const session of family) {
       this.resolve(
         session,

@@ -113,10 +113,10 @@ export class World {
   called: (call: ModelCall) => void = () => {};
   #runtime: Runtime;
 
-  constructor(seed: number) {
+  constructor(seed: number, setup?: Partial<Setup>) {
     this.seed = seed;
     this.chance = seeded(seed);
-    this.setup = setupOf(seed, seeded(seed + 1_000_003));
+    this.setup = { ...setupOf(seed, seeded(seed + 1_000_003)), ...setup };
     this.model = this.#model();
     this.#runtime = this.#open();
     this.id = this.cell.id;

@@ -1,0 +1,42 @@
+import { createHash } from "node:crypto";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { play, report } from "./branches-run.ts";
+
+/*
+ * Whatever is done to sessions, branches, forks and views, and whenever the power goes: each session shows what a simple
+ * tree in memory says, nothing is lost, the model reads the conversation of its session and nothing else, nobody hears
+ * of a stream of another session, and nothing is left of what was deleted. See branches-actions.ts for what happens,
+ * branches-checks.ts for what is checked. `PERDURE_SEED` plays one run.
+ */
+const RUNS = 300;
+const RUNS_PER_TEST = 50;
+/** A machine that does much else at the same time needs long. */
+const TIMEOUT_MS = 300_000;
+
+const only = process.env.PERDURE_SEED;
+const firsts = Array.from({ length: RUNS / RUNS_PER_TEST }, (_, i) => i * RUNS_PER_TEST);
+const ranges = only === undefined ? firsts.map((first) => [first, first + RUNS_PER_TEST - 1]) : [[+only, +only]];
+
+beforeAll(() => {
+  // The platform's digest comes from another thread, at a time that no seed decides.
+  const digest = async (_algorithm: string, data: Uint8Array) =>
+    new Uint8Array(createHash("sha256").update(data).digest()).buffer;
+  Object.defineProperty(crypto.subtle, "digest", { value: digest, configurable: true });
+});
+
+// The next file of this worker has the platform's again.
+afterAll(() => void Reflect.deleteProperty(crypto.subtle, "digest"));
+
+async function firstFailure(first: number, last: number): Promise<string> {
+  for (let seed = first; seed <= last; seed++) {
+    const wrong = await play(seed);
+    if (wrong.length > 0) return report(seed, wrong);
+  }
+  return "";
+}
+
+test.each(ranges)(
+  "runs %i to %i",
+  async (first, last) => expect(await firstFailure(first as number, last as number)).toBe(""),
+  TIMEOUT_MS,
+);
