@@ -26,9 +26,8 @@ export function checkPrompt(run: Run, { turn, session: id, prompt }: ModelCall):
   }
   // What was taken into an answer stands in the midst of it.
   if (world.setup.policy === "steer") return checkOwn(run, turn, id, said);
-  const max = world.setup.maxMessages;
-  const fits =
-    max === undefined ? said.join() === shown.join() : isWithin(said, shown) && said.length >= Math.min(1, shown.length);
+  const trims = world.setup.maxMessages !== undefined;
+  const fits = trims ? isWithin(said, shown) && said.at(-1) === shown.at(-1) : said.join() === shown.join();
   if (!fits) wrong.push(`the turn ${turn} of ${id} read ${said.join(" ")} instead of ${shown.join(" ")}`);
 }
 
@@ -96,7 +95,10 @@ export function checkQuiet(run: Run): void {
   for (const id of oracle.sessions.keys()) {
     const stored = facts.path(id).map(({ key }) => key);
     const expected = oracle.shown(id);
-    const fits = trims ? isWithin(stored, expected) : stored.join() === expected.join();
+    // Of a conversation that is limited the oldest may be gone, and no more of them than is needed.
+    const { maxMessages: max = Infinity } = world.setup;
+    const newest = (list: readonly Key[]) => (max === Infinity ? list : list.slice(-max)).join();
+    const fits = isWithin(stored, expected) && newest(stored) === newest(expected);
     if (!fits) wrong.push(`${id} shows ${stored.join(" ")} instead of ${expected.join(" ")}`);
   }
   for (const id of facts.sessions.keys()) if (!oracle.sessions.has(id)) wrong.push(`there is a session ${id}`);
