@@ -80,6 +80,8 @@ export class PathLimit {
       const place = readMessageAt(this.#db, at);
       const next = this.#nextOf(at);
       if (place === undefined || next === undefined) break;
+      // The path would begin behind it.
+      if (shared.has(at) && kept.has(place.id)) break;
       if (shared.has(at)) held.push(at);
       else {
         if (held.length > 0) {

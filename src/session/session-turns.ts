@@ -1,7 +1,7 @@
 import { PerdureError } from "../error.ts";
 import type { Sql } from "../port.ts";
 import { placesUp } from "../store/message.ts";
-import { openTurns } from "../store/turn.ts";
+import { openTurns, turnsBehind } from "../store/turn.ts";
 import type { SessionDesk } from "./session-desk.ts";
 
 /**
@@ -29,8 +29,10 @@ export function settledEnd(desk: SessionDesk, leaf: number | null, top?: number)
   const open = Map.groupBy(openTurns(store), (turn) => turn.session);
   if (leaf === null || open.size === 0) return leaf;
   const moves = new Set<string>();
-  for (const [session, [first, ...others]] of open) {
+  for (const [session, [first]] of open) {
     const own = new Set(idsOf(first));
+    // Also what waited until it was stopped.
+    const others = first === undefined ? [] : turnsBehind(store, first);
     for (const id of others.flatMap(idsOf)) if (!own.has(id)) moves.add(id);
     const writing = desk.answering(session);
     if (writing !== undefined) moves.add(writing);

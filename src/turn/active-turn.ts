@@ -46,6 +46,7 @@ export class ActiveTurn {
   #filter: ((chunk: UIMessageChunk) => UIMessageChunk[]) | undefined;
   /** What came before there was anything to see; undefined after that. */
   #opening: SourceChunk[] | undefined = [];
+  #named: boolean;
   #saved = 0;
   #unsaved = 0;
   /** The conversation was cleared: nothing of this may be written any more. */
@@ -74,6 +75,7 @@ export class ActiveTurn {
     this.#host = host;
     this.#transcript = transcript;
     this.row = row;
+    this.#named = row.answerId !== null;
     this.origin = origin;
     this.lastChunkAt = host.clock.now();
     this.builder = openAnswer(transcript, row);
@@ -167,7 +169,9 @@ export class ActiveTurn {
    * end: a page that comes meanwhile can go on only with the message as it was before.
    */
   save(): void {
-    this.#store(this.continuation ? undefined : () => this.#transcript.put(this.message));
+    // That it has a name and a place may have been undone.
+    if (!this.#named && !this.continuation) this.#name();
+    else this.#store(this.continuation ? undefined : () => this.#transcript.put(this.message));
     this.#saved += this.#unsaved;
     this.#unsaved = 0;
   }
@@ -200,6 +204,7 @@ export class ActiveTurn {
       this.#transcript.put(this.message);
       passWaiting(this.#host, this.#transcript, this.row, this.builder.id);
     });
+    this.#named = true;
   }
 
   #store(work: (() => void) | undefined): void {

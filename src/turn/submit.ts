@@ -4,6 +4,7 @@ import { withStoredMedia } from "../message/media-ref.ts";
 import { withoutReserved } from "../message/steered.ts";
 import type { Role, UIMessage } from "../message/types.ts";
 import { parseUserMessage } from "../message/validate.ts";
+import { standsAbove } from "../store/message.ts";
 import { writeChatContext } from "../store/session.ts";
 import { isSaidIn } from "../session/siblings.ts";
 import type { Transcript } from "../session/transcript.ts";
@@ -102,6 +103,7 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
     last?.role === "assistant";
   desk.commit(() => {
     forgetFailed(desk, session);
+    if (request.trigger === "regenerate" && open.length === 0) goTo(desk, transcript, change.last);
     setAside(desk, session, change.remove);
     for (const message of change.update) transcript.edit(message);
     for (const message of change.add) transcript.put(message);
@@ -140,6 +142,14 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
   if (moot !== undefined) desk.cancel(moot.id);
   else desk.pump();
   return undefined;
+}
+
+/** What is to be answered anew may stand on a branch that the session has left since: then it goes on there. */
+function goTo({ host }: Desk, transcript: Transcript, id: string | undefined): void {
+  const { session, leaf } = transcript;
+  const seq = id === undefined ? undefined : transcript.seqOf(id);
+  if (id === undefined || seq === undefined || (leaf !== null && standsAbove(host, seq, leaf))) return;
+  if (isSaidIn(host, session, id)) transcript.cutTo(seq);
 }
 
 /** Whether the question that a turn answers, or the answer that it goes on with, is among what is removed. */

@@ -1,11 +1,10 @@
 // What can happen to sessions and branches, one thing at a time. An action that does not apply does nothing.
 import type { UIMessage } from "ai";
+import { settle } from "../think/interleave-world.ts";
 import type { Answer, Client, Place } from "./branches-client.ts";
 import { Facts } from "./branches-facts.ts";
-import { type Key, MAIN, Oracle } from "./branches-oracle.ts";
-import { World } from "./branches-world.ts";
-import { settle } from "../think/interleave-world.ts";
-import { checkPrompt, checkStream } from "./branches-checks.ts";
+import { type Key, MAIN } from "./branches-oracle.ts";
+import { committed, keyOfId, openTurns, pick, present, questions, type Run } from "./branches-state.ts";
 
 const WEIGHTS = {
   send: 14,
@@ -47,50 +46,13 @@ export interface Action {
   readonly quick: boolean;
 }
 
-/** A run: the agent, what it must be, and what was seen to be wrong. */
-export class Run {
-  readonly world: World;
-  readonly oracle = new Oracle();
-  readonly wrong: string[] = [];
-  /** In which session each turn was asked for. */
-  readonly turns = new Map<string, string>();
-  /** A transaction was undone: answers may be missing, and errors were reported. */
-  unsteady = false;
-  /** The newest version of each message. */
-  readonly versions = new Map<string, number>();
-
-  /** What to note once a request is seen to be stored. */
-  readonly offers = new Map<string, () => void>();
-
-  constructor(seed: number) {
-    this.world = new World(seed);
-    this.world.called = (call) => checkPrompt(this, call);
-    for (const client of this.world.clients) client.heard = (turn) => checkStream(this, client, turn);
-  }
-
-  accept(turn: string): void {
-    const note = this.offers.get(turn);
-    this.offers.delete(turn);
-    note?.();
-  }
-
-  sessionOf(client: Client): string {
-    return client.named ?? this.oracle.current;
-  }
-
-  readonly isAnswered = (turn: string): boolean => new Facts(this.world).byKey.has(`a:${turn}`);
-}
-
-export function pick<T>(list: readonly T[], where: number): T | undefined {
-  return list[Math.floor(where * list.length)];
-}
-
 export const kinds = Object.entries(WEIGHTS) as [ActionKind, number][];
 
 /** Does it. What cannot be foreseen at this moment makes the session fuzzy. */
 export async function perform(run: Run, action: Action): Promise<void> {
   const { world } = run;
   await world.wake();
+  if (world.power.on) run.resolve();
   if (world.power.on) await ACTIONS[action.kind](run, action);
   if (!action.quick) await settle();
 }
@@ -121,7 +83,8 @@ const ACTIONS: { readonly [K in ActionKind]: Act } = {
     if (answer === undefined || key === undefined || !run.oracle.shown(session.id).includes(key)) return;
     const list = client.list.slice(0, client.list.indexOf(answer));
     const busy = session.pending.length > 0;
-    if (list.length === 0) return;
+    // A question that was trimmed is a new message.
+    if (keyOfId(run, list.at(-1)?.id) === undefined) return;
     await ask(run, client, `r${n}`, list, "regenerate-message", () => {
       if (busy) session.fuzzy = true;
       else session.leaf = run.oracle.nodes.get(key)?.parent ?? null;
@@ -179,10 +142,11 @@ const ACTIONS: { readonly [K in ActionKind]: Act } = {
     const at = key === undefined ? undefined : new Facts(world).byKey.get(key)?.id;
     if (key !== undefined && at === undefined) return;
     const id = `s${n}`;
+    const busy = openTurns(world).length > 0;
     await world.call("forkSession", source.id, { id, ...(at !== undefined && { at }) });
     await committed(run, () => {
       if (!new Facts(world).sessions.has(id)) return;
-      const fuzzy = source.fuzzy || (key === undefined && source.pending.length > 0);
+      const fuzzy = source.fuzzy || (key === undefined && busy);
       oracle.sessions.set(id, { id, viewOf: undefined, leaf: key ?? source.leaf, pending: [], fuzzy });
     });
   },
@@ -210,19 +174,23 @@ const ACTIONS: { readonly [K in ActionKind]: Act } = {
     );
     if (target === undefined) return;
     const own = how < 0.7;
+    const busy = openTurns(world).length > 0;
     const before = new Set(facts.sessions.keys());
     const answer = await question(run, client, n, { op: "switchBranch", messageId: target.id, own, named: how < 0.2 });
     await committed(run, () => {
-      if (answer?.error !== undefined) return expectRefusal(run, "switchBranch", answer, ["bad_state", "not_found", "call_failed"]);
+      run.untouched.clear();
+      if (answer?.error !== undefined)
+        return expectRefusal(run, "switchBranch", answer, ["bad_state", "not_found", "call_failed"]);
       const after = new Facts(world);
       const place = answer?.value as Place | undefined;
       const fresh = [...after.sessions.values()].find(({ id }) => !before.has(id) && id !== MAIN);
       const changed = fresh?.id ?? (own ? place?.session : owner);
       const leaf = facts.bySeq.get(facts.newestUnder(target.seq, owner))?.key ?? null;
-      const unsure = [...oracle.sessions.values()].some((one) => one.pending.length > 0 || one.fuzzy);
+      const unsure = busy || [...oracle.sessions.values()].some((one) => one.fuzzy);
       if (fresh !== undefined)
         oracle.sessions.set(fresh.id, { id: fresh.id, viewOf: owner, leaf, pending: [], fuzzy: unsure });
-      else if (changed === undefined) for (const one of [here, oracle.of(owner)]) one.fuzzy ||= one.pending.length === 0;
+      else if (changed === undefined)
+        for (const one of [here, oracle.of(owner)]) one.fuzzy ||= one.pending.length === 0;
       else {
         const session = oracle.of(changed);
         if (oracle.shown(session.id).includes(target.key)) return;
@@ -235,14 +203,17 @@ const ACTIONS: { readonly [K in ActionKind]: Act } = {
   async view(run, { where, which }) {
     const { world, oracle } = run;
     const source = pick([...oracle.sessions.values()], where);
-    if (source === undefined || source.pending.length > 0 || source.fuzzy) return;
+    if (source === undefined) return;
+    const fuzzy = source.fuzzy || openTurns(world).length > 0;
     const before = new Set(new Facts(world).sessions.keys());
     await world.call("openView", source.id);
     await committed(run, () => {
-      const fresh = [...new Facts(world).sessions.values()].find(({ id, viewOf }) => !before.has(id) && viewOf !== null);
+      const fresh = [...new Facts(world).sessions.values()].find(
+        ({ id, viewOf }) => !before.has(id) && viewOf !== null,
+      );
       if (fresh === undefined) return;
       const viewOf = source.viewOf ?? source.id;
-      oracle.sessions.set(fresh.id, { id: fresh.id, viewOf, leaf: source.leaf, pending: [], fuzzy: false });
+      oracle.sessions.set(fresh.id, { id: fresh.id, viewOf, leaf: source.leaf, pending: [], fuzzy });
     });
     const client = pick(world.clients, which);
     if (client?.connected === true && world.power.on) await attach(run, client, [...oracle.sessions.keys()].at(-1), 0);
@@ -276,10 +247,10 @@ const ACTIONS: { readonly [K in ActionKind]: Act } = {
       which,
     );
     if (session === undefined) return;
-    for (const client of world.clients) client.moving = client.named === undefined;
+    run.moving = true;
     await world.call("switchSession", session.id);
     await committed(run, () => void (oracle.current = new Facts(world).current));
-    for (const client of world.clients) client.moving = false;
+    run.moving = false;
   },
 
   async clear(run, { which, where }) {
@@ -308,9 +279,12 @@ const ACTIONS: { readonly [K in ActionKind]: Act } = {
     );
     if (session === undefined) return;
     const client = pick(world.clients, where);
-    for (const one of world.clients) one.moving = true;
-    if (how < 0.5 && client?.connected === true) await question(run, client, n, { op: "delete", session: session.id });
-    else await world.call("deleteSession", session.id);
+    run.moving = true;
+    if (how < 0.5 && client?.connected === true) {
+      const answer = await question(run, client, n, { op: "delete", session: session.id });
+      // Who deletes the session that it is in goes to the current one.
+      if (answer?.error === undefined && client.named === session.id) client.named = undefined;
+    } else await world.call("deleteSession", session.id);
     await committed(run, () => {
       const facts = new Facts(world);
       if (facts.sessions.has(session.id)) return;
@@ -320,7 +294,7 @@ const ACTIONS: { readonly [K in ActionKind]: Act } = {
       for (const one of world.clients)
         if (one.named !== undefined && !oracle.sessions.has(one.named)) one.named = undefined;
     });
-    for (const one of world.clients) one.moving = false;
+    run.moving = false;
   },
 
   async progress({ world }, { how }) {
@@ -367,6 +341,7 @@ const ACTIONS: { readonly [K in ActionKind]: Act } = {
 };
 
 function forget(run: Run, owner: string): void {
+  run.untouched.clear();
   run.oracle.forget(owner);
 }
 
@@ -409,56 +384,9 @@ async function question(run: Run, client: Client, n: number, ask: object): Promi
   return answer;
 }
 
-/** Looks at what is stored: what the power went off over may be there or not. */
-export async function committed(run: Run, look: () => void): Promise<void> {
-  const { world } = run;
-  if (!world.power.on) await world.restart();
-  await world.wake();
-  look();
-}
-
 function expectRefusal(run: Run, what: string, { error }: Answer, codes: readonly string[]): void {
   if (run.unsteady || codes.includes(error?.code ?? "")) return;
   run.wrong.push(`${what} was refused: ${error?.code} ${error?.message}`);
-}
-
-/** A client that is connected, or comes, and has read what it missed. */
-async function present(run: Run, where: number): Promise<Client> {
-  const client = pick(run.world.clients, where) ?? run.world.clients[0];
-  if (!client.connected) {
-    if (client.named !== undefined && !run.oracle.sessions.has(client.named)) client.named = undefined;
-    run.world.connect(client);
-    await settle();
-  }
-  return client;
-}
-
-/** A call that waits for a person. */
-interface Question {
-  readonly session: string;
-  readonly toolCallId: string;
-}
-
-/** Those of the ends of all sessions. */
-export function questions({ world, oracle }: Run): Question[] {
-  const facts = new Facts(world);
-  return [...oracle.sessions.keys()].flatMap((session) => {
-    const body = facts.path(session).at(-1)?.body ?? "{}";
-    const { parts = [] } = JSON.parse(body) as Partial<UIMessage>;
-    return parts.flatMap((part) =>
-      "toolCallId" in part && part.state === "approval-requested" ? { session, toolCallId: part.toolCallId } : [],
-    );
-  });
-}
-
-export function openTurns(world: World): { id: string; session: string; status: string }[] {
-  return world.rows(
-    "SELECT id, session, status FROM perdure_turn WHERE status IN ('held', 'accepted', 'running') ORDER BY seq",
-  );
-}
-
-function keyOfId({ world }: Run, id: string | undefined): Key | undefined {
-  return new Facts(world).nodes.find((node) => node.id === id)?.key;
 }
 
 function text(id: string, key: Key): UIMessage {

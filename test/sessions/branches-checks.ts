@@ -1,6 +1,7 @@
 // What must be true of every run, whatever was done in it and in whichever order.
 import type { Client } from "./branches-client.ts";
-import { openTurns, type Run } from "./branches-actions.ts";
+import { openTurns, type Run } from "./branches-state.ts";
+import { TAIL_MESSAGES } from "../../src/wire/history.ts";
 import { Facts, keyIn } from "./branches-facts.ts";
 import { type Key, MAIN } from "./branches-oracle.ts";
 import type { ModelCall } from "./branches-world.ts";
@@ -8,7 +9,7 @@ import type { ModelCall } from "./branches-world.ts";
 /** A request holds the conversation of its session, and nothing else. */
 export function checkPrompt(run: Run, { turn, session: id, prompt }: ModelCall): void {
   const { oracle, wrong, world } = run;
-  run.accept(turn);
+  for (const id of run.offers.keys()) if (world.chat.knows(id)) run.accept(id);
   const session = oracle.sessions.get(id);
   if (session === undefined) return void wrong.push(`the turn ${turn} ran in ${id}, which is gone`);
   const asked = run.turns.get(turn);
@@ -16,7 +17,7 @@ export function checkPrompt(run: Run, { turn, session: id, prompt }: ModelCall):
   const open = new Set(openTurns(world).map((row) => row.id));
   // A continuation goes on with an answer that is there; what waits behind that is not read.
   const isNext = session.pending.some((pending) => pending.turn === turn);
-  oracle.resolve(session, run.isAnswered, (one) => (isNext ? one === turn : open.has(one)), );
+  oracle.resolve(session, run.isAnswered, (one) => (isNext ? one === turn : open.has(one)));
   checkTools(run, turn, prompt);
   const said = keysIn(prompt);
   if (said.at(-1) === `a:${turn}`) said.pop();
@@ -55,7 +56,8 @@ function checkTools({ wrong }: Run, turn: string, prompt: ModelCall["prompt"]): 
   let open: string[] = [];
   for (const { role, content } of prompt) {
     if (typeof content === "string") continue;
-    if (role !== "tool" && open.length > 0) wrong.push(`the turn ${turn} read calls without results: ${open.join(" ")}`);
+    if (role !== "tool" && open.length > 0)
+      wrong.push(`the turn ${turn} read calls without results: ${open.join(" ")}`);
     if (role !== "tool") open = [];
     for (const part of content) {
       if (part.type === "tool-call") open.push(part.toolCallId);
@@ -69,12 +71,13 @@ function checkTools({ wrong }: Run, turn: string, prompt: ModelCall["prompt"]): 
 
 /** Nobody is told anything of a stream of another session. */
 export function checkStream(run: Run, client: Client, turn: string): void {
-  if (client.moving) return;
-  const { oracle, wrong, world } = run;
+  if (client.moving || run.moving) return;
+  const { wrong, world } = run;
   const [row] = world.rows<{ session: string }>("SELECT session FROM perdure_turn WHERE id = ?", turn);
   const session = row?.session ?? run.turns.get(turn);
   const here = run.sessionOf(client);
-  if (session !== undefined && session !== here) wrong.push(`${client.name} is in ${here} and heard of ${turn} of ${session}`);
+  if (session !== undefined && session !== here)
+    wrong.push(`${client.name} is in ${here} and heard of ${turn} of ${session}`);
 }
 
 /** When nothing runs and nothing waits. The agent must be awake. */
@@ -95,14 +98,14 @@ export function checkQuiet(run: Run): void {
   for (const id of oracle.sessions.keys()) {
     const stored = facts.path(id).map(({ key }) => key);
     const expected = oracle.shown(id);
-    // Of a conversation that is limited the oldest may be gone, and no more of them than is needed.
-    const { maxMessages: max = Infinity } = world.setup;
-    const newest = (list: readonly Key[]) => (max === Infinity ? list : list.slice(-max)).join();
-    const fits = isWithin(stored, expected) && newest(stored) === newest(expected);
+    // Of a conversation that is limited the oldest may be gone.
+    const fits = trims ? isWithin(stored, expected) : stored.join() === expected.join();
     if (!fits) wrong.push(`${id} shows ${stored.join(" ")} instead of ${expected.join(" ")}`);
   }
+  checkUntouched(run, facts);
   for (const id of facts.sessions.keys()) if (!oracle.sessions.has(id)) wrong.push(`there is a session ${id}`);
-  for (const id of oracle.sessions.keys()) if (id !== MAIN && !facts.sessions.has(id)) wrong.push(`the session ${id} is gone`);
+  for (const id of oracle.sessions.keys())
+    if (id !== MAIN && !facts.sessions.has(id)) wrong.push(`the session ${id} is gone`);
   if (!trims) for (const key of oracle.nodes.keys()) if (!facts.byKey.has(key)) wrong.push(`${key} is lost`);
   for (const { key, session } of facts.nodes) {
     const owner = oracle.nodes.get(key)?.owner;
@@ -117,10 +120,32 @@ export function checkQuiet(run: Run): void {
   world.errors.length = 0;
 }
 
+/** Where nothing was said or done, nothing has changed, whatever others did. */
+function checkUntouched(run: Run, facts: Facts): void {
+  const { world, oracle, wrong, untouched } = run;
+  const busy = new Set(
+    world
+      .rows<{ session: string }>("SELECT session FROM perdure_turn WHERE seq > ?", run.seen)
+      .map((row) => row.session),
+  );
+  for (const id of oracle.sessions.keys()) {
+    const stored = facts
+      .path(id)
+      .map(({ key }) => key)
+      .join(" ");
+    const before = untouched.get(id);
+    if (before !== undefined && before !== stored && !busy.has(id))
+      wrong.push(`${id} shows ${stored}, and ${before} before`);
+    untouched.set(id, stored);
+  }
+  run.seen = world.rows<{ seq: number | null }>("SELECT max(seq) AS seq FROM perdure_turn")[0]?.seq ?? 0;
+}
+
 /** Takes what is stored for what must be: of sessions whose place depended on the moment. */
 function adopt({ oracle }: Run, facts: Facts): void {
   const keyAt = (seq: number | null) => (seq === null ? null : (facts.bySeq.get(seq)?.key ?? null));
-  for (const { key, parent, session } of facts.nodes) oracle.nodes.set(key, { key, parent: keyAt(parent), owner: session });
+  for (const { key, parent, session } of facts.nodes)
+    oracle.nodes.set(key, { key, parent: keyAt(parent), owner: session });
   for (const session of oracle.sessions.values()) {
     if (session.fuzzy) session.leaf = keyAt(facts.sessions.get(session.id)?.leaf ?? null);
     session.fuzzy = false;
@@ -132,9 +157,10 @@ function checkClient(run: Run, client: Client, facts: Facts): void {
   if (!client.connected) return;
   const session = run.sessionOf(client);
   const stored = facts.path(session).map(({ id }) => id);
-  const shown = client.list.map(({ id }) => id);
+  // Who wants pages is told the end alone: what is put further up, in front of very many that wait, it reads later.
+  const shown = client.list.map(({ id }) => id).slice(client.pages ? -TAIL_MESSAGES : 0);
   const trims = run.world.setup.maxMessages !== undefined;
-  const expected = client.whole ? stored : stored.slice(-shown.length);
+  const expected = client.whole && !client.pages ? stored : stored.slice(-Math.min(TAIL_MESSAGES, stored.length));
   // Who sends does not hear what was trimmed for it.
   if (trims && shown.slice(-expected.length).join() === expected.join()) return;
   // A public page that is new shows nothing until something is said.

@@ -158,9 +158,9 @@ export class Client {
     if (body === "") return;
     this.heard(id);
     const chunk = JSON.parse(body) as { type: string; messageId?: string; delta?: string };
-    if (chunk.type === "start") {
+    if (chunk.type === "start" && chunk.messageId !== undefined) {
       const known = this.list.find((message) => message.id === chunk.messageId);
-      this.#streams.set(id, known ?? { id: chunk.messageId ?? "", role: "assistant", parts: [] });
+      this.#streams.set(id, known ?? { id: chunk.messageId, role: "assistant", parts: [] });
     }
     const open = this.#streams.get(id);
     if (open !== undefined && chunk.type === "start") this.#update(open, true);

@@ -69,7 +69,8 @@ export class Facts {
   /** What no tree may have. */
   broken(): string[] {
     const wrong: string[] = [];
-    if (this.byKey.size !== this.nodes.length) wrong.push(`a message is there twice: ${this.nodes.map((n) => n.key).join(" ")}`);
+    if (this.byKey.size !== this.nodes.length)
+      wrong.push(`a message is there twice: ${this.nodes.map((n) => n.key).join(" ")}`);
     for (const { key, parent } of this.nodes)
       if (parent !== null && !this.bySeq.has(parent)) wrong.push(`${key} stands behind nothing`);
     for (const { id, leaf } of this.sessions.values())

@@ -45,14 +45,11 @@ export class Oracle {
     return this.of(id).viewOf ?? id;
   }
 
+  /** Of a fuzzy session it may be nonsense, but it has an end. */
   path(leaf: Key | null): Key[] {
-    const path: Key[] = [];
-    const most = this.nodes.size;
-    for (let at = leaf; at !== null; at = this.nodes.get(at)?.parent ?? null) {
-      path.push(at);
-      if (path.length > most + 1) throw new Error(`There is no way up from ${leaf}.`);
-    }
-    return path.reverse();
+    const path = new Set<Key>();
+    for (let at = leaf; at !== null && !path.has(at); at = this.nodes.get(at)?.parent ?? null) path.add(at);
+    return [...path].reverse();
   }
 
   shown(id: string): Key[] {

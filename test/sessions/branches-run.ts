@@ -1,5 +1,6 @@
 // One run from its seed to its verdict, and the search for a shorter one that fails too.
-import { type Action, type ActionKind, committed, kinds, openTurns, perform, questions, Run } from "./branches-actions.ts";
+import { type Action, type ActionKind, kinds, perform } from "./branches-actions.ts";
+import { committed, openTurns, questions, Run } from "./branches-state.ts";
 import { checkQuiet } from "./branches-checks.ts";
 import { MAIN } from "./branches-oracle.ts";
 import { seeded } from "../support/seeded.ts";
@@ -29,7 +30,11 @@ export function actionsOf(seed: number): Action[] {
 }
 
 /** Plays a run. @returns what is wrong. */
-export async function play(seed: number, actions: readonly Action[] = actionsOf(seed), look?: (run: Run) => void): Promise<string[]> {
+export async function play(
+  seed: number,
+  actions: readonly Action[] = actionsOf(seed),
+  look?: (run: Run) => void,
+): Promise<string[]> {
   const run = new Run(seed);
   const { world, wrong } = run;
   try {
