@@ -6,7 +6,7 @@ interface Frame {
   readonly done?: boolean;
   readonly error?: boolean;
   readonly body?: string;
-  readonly messages?: readonly { readonly id: string }[];
+  readonly messages?: readonly { readonly id: string; readonly role: string }[];
   readonly before?: number;
   readonly next?: number;
 }
@@ -47,6 +47,9 @@ export class PagedClient {
     const page = await client.#next((frame) => frame.type === "cf_agent_chat_messages");
     client.#before = page.before;
     client.shown = page.messages?.length ?? 0;
+    // What is fast because it is not stored counts for nothing.
+    if (page.messages?.some(({ role }, at) => role !== (at % 2 === 0 ? "user" : "assistant")) === true)
+      throw new Error("The conversation has lost messages.");
     return { client, trip: client.#since(begun, [0, 0]) };
   }
 

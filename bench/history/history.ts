@@ -52,12 +52,20 @@ function toTable(rounds: readonly (readonly Costs[])[]): Table {
 }
 
 const NOTES = [
-  "Messages of 350 bytes on average in one session, written as rows. One client that reads in pages of 40, one that watches; both in another process than the host.",
-  "A turn is one answer of 50 chunks. Written to disk is every byte that SQLite writes for the agent: the log, and what is copied from it into the database.",
-  "Open is from `connect` to the first page, the agent asleep before: its file is opened and the agent made. Heap is after garbage collection, with what hangs on it.",
+  "Messages of 350 bytes on average in one session, written as rows. One client reads in pages of 40 messages, one watches; both are in another process than the host.",
+  "A turn is one answer of 50 chunks. Written to disk is every byte that SQLite writes for the agent: its log, and what is copied from that into the database.",
+  "Open is from `connect` to the first page, with the agent asleep before: its file is opened and the agent made. Heap is after garbage collection, with what hangs on it.",
+  "Other work may have run on the machine: processor times tell more than those of the clock.",
 ];
 
 /** `Think` with its settings as they come. */
-export const longThink = longHistory("think", "Think", NOTES);
-/** `AIChatAgent` whose app gives all messages to the model: its own code grows with the conversation. */
-export const longChat = longHistory("chat", "AIChatAgent", NOTES);
+export const longThink = longHistory("think", "Think", [
+  ...NOTES,
+  "The first turn of all summarises, because nothing of what was written as rows was summarised before. It reads no more than a summary is made of.",
+]);
+
+/** `AIChatAgent`, whose app says what the model reads. */
+export const longChat = longHistory("chat", "AIChatAgent", [
+  ...NOTES,
+  "The app gives its model the newest 20 messages, by `getHistory(null, { limit: 20 })`. `this.messages` is the whole conversation, and costs that.",
+]);

@@ -18,6 +18,8 @@ export const manyTurns: Section = {
   notes: [
     "One conversation with `Think` in one process, its settings as they come; each turn is a question of 15 letters and an answer of 10 chunks.",
     "Written is every byte that SQLite writes for the agent; file is how much its database has grown, both per turn.",
+    "What a turn takes follows how much the model is given: up to 10,000 of these small messages, until they are summarised. It does not follow the conversation.",
+    "Other work may have run on the machine: processor times tell more than those of the clock.",
   ],
   run: (say) =>
     withFolder(async (dir) => {

@@ -24,7 +24,7 @@ export function newestLeafIn(db: Sql, session: SessionLine, seq: number): number
   return newestLeafUnder(db, owner.forkAt, owner.id);
 }
 
-/** The same by ids. A message that is not there may be said anywhere. */
+/** {@link hasMessage} by ids. A message that is not there may be said anywhere. */
 export function isSaidIn(db: Sql, session: string, messageId: string): boolean {
   const said = readMessage(db, messageId);
   if (said === undefined) return true;

@@ -83,8 +83,8 @@ const ACTIONS: { readonly [K in ActionKind]: Act } = {
     if (answer === undefined || key === undefined || !run.oracle.shown(session.id).includes(key)) return;
     const list = client.list.slice(0, client.list.indexOf(answer));
     const busy = session.pending.length > 0;
-    // A question that was trimmed is a new message.
-    if (keyOfId(run, list.at(-1)?.id) === undefined) return;
+    // A question that a limit has taken away since is another matter.
+    if (!new Facts(run.world).path(session.id).some(({ id }) => id === list.at(-1)?.id)) return;
     await ask(run, client, `r${n}`, list, "regenerate-message", () => {
       if (busy) session.fuzzy = true;
       else session.leaf = run.oracle.nodes.get(key)?.parent ?? null;
@@ -366,6 +366,8 @@ async function ask(
   await settle();
   await committed(run, () => {
     if (run.world.chat.knows(id)) run.accept(id);
+    // It was refused: who sends it again would send two.
+    else client.list = client.list.slice(0, -1);
     run.offers.delete(id);
   });
 }

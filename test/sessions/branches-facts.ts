@@ -16,6 +16,7 @@ export interface StoredSession {
   readonly id: string;
   readonly leaf: number | null;
   readonly viewOf: string | null;
+  readonly forkAt: number | null;
   readonly current: number;
 }
 
@@ -37,7 +38,7 @@ export class Facts {
     this.bySeq = new Map(this.nodes.map((node) => [node.seq, node]));
     this.byKey = new Map(this.nodes.map((node) => [node.key, node]));
     const sessions = world.rows<StoredSession>(
-      "SELECT id, leaf, view_of AS viewOf, current FROM perdure_session ORDER BY id",
+      "SELECT id, leaf, view_of AS viewOf, fork_at AS forkAt, current FROM perdure_session ORDER BY id",
     );
     this.sessions = new Map(sessions.map((session) => [session.id, session]));
   }
@@ -59,11 +60,17 @@ export class Facts {
     return path.reverse();
   }
 
-  /** What a branch that is chosen ends with: always what was said last, before all in the session. */
+  /** What a branch that is chosen ends with: always what was said last in the session, or where it was forked. */
   newestUnder(seq: number, owner: string): number {
-    const behind = this.nodes.filter(({ parent }) => parent === seq);
-    const next = behind.findLast(({ session }) => session === owner) ?? behind.at(-1);
-    return next === undefined ? seq : this.newestUnder(next.seq, owner);
+    const under = (at: number): number => {
+      const next = this.nodes.findLast((node) => node.parent === at && node.session === owner);
+      return next === undefined ? at : under(next.seq);
+    };
+    const leaf = under(seq);
+    const forkAt = this.sessions.get(owner)?.forkAt ?? null;
+    let at = forkAt;
+    while (at !== null && at !== leaf) at = this.bySeq.get(at)?.parent ?? null;
+    return at === null || forkAt === null ? leaf : under(forkAt);
   }
 
   /** What no tree may have. */
