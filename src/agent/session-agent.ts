@@ -50,6 +50,7 @@ export abstract class SessionAgent<State = unknown, Props = unknown> extends Cha
       desk: () => chatSessionDesk(this[chatRoom]),
       ledger: () => this[turnKeeper].ledger ?? this.#ownLedger,
       options: () => this.titles,
+      hasModel: () => this.getTitleModel !== SessionAgent.prototype.getTitleModel,
       model: () => this.#as(() => this.getTitleModel()),
       classify: (error) => this[classifying](error),
     });

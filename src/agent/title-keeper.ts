@@ -27,6 +27,8 @@ export interface TitleDeps {
   desk(): SessionDesk;
   ledger(): Ledger;
   options(): TitleOptions | boolean;
+  /** Whether {@link TitleDeps.model} may say anything at all: then nothing is looked for where nobody could be asked. */
+  hasModel(): boolean;
   model(): LanguageModel | undefined | Promise<LanguageModel | undefined>;
   classify(error: unknown): Promise<ChatErrorClassification>;
 }
@@ -51,7 +53,8 @@ export class TitleKeeper {
   /** A turn was answered. Never throws. */
   answered(session: string): void {
     const options = this.#deps.options();
-    if (options === false) return;
+    const own = typeof options === "object" ? options.model : undefined;
+    if (options === false || (own === undefined && !this.#deps.hasModel())) return;
     const row = this.#owner(session);
     if (row === undefined || row.namedBy === "user" || row.namedBy === "model") return;
     const { after = 1 } = typeof options === "object" ? options : {};

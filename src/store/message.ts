@@ -120,6 +120,11 @@ export function messagesBehind(db: Sql, parent: number): MessageRow[] {
   return db.sql<MessageRow>(`SELECT ${COLUMNS} FROM perdure_message WHERE parent = ? ORDER BY seq`, parent);
 }
 
+/** Whether anything was said behind a message, on whatever branch. */
+export function hasBehind(db: Sql, seq: number): boolean {
+  return db.sql("SELECT 1 FROM perdure_message WHERE parent = ? LIMIT 1", seq).length > 0;
+}
+
 /** The first messages of a session's conversations, in the order in which they were said. */
 export function firstMessages(db: Sql, session: string): MessageRow[] {
   return db.sql<MessageRow>(

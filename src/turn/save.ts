@@ -1,5 +1,6 @@
 import type { UIMessage } from "../message/types.ts";
 import { newId } from "../id.ts";
+import { hasBehind } from "../store/message.ts";
 import { readChatContext, writeChatContext } from "../store/session.ts";
 import { insertTurn, trimTurns, type TurnRow } from "../store/turn.ts";
 import type { Origin } from "./chat-types.ts";
@@ -61,13 +62,17 @@ export function save(desk: Desk, messages: readonly UIMessage[], options: SaveOp
   return id;
 }
 
-/** Asks for a turn that goes on with the last answer. @returns its id, or undefined when there is no such answer. */
+/**
+ * Asks for a turn that goes on with the last answer. @returns its id, or undefined when the last message is no answer, or
+ * one that another branch or session has gone on from: what those read must not change.
+ */
 export function continueLast(
   desk: Desk,
   options: Omit<SaveOptions, "also"> & { readonly body?: Record<string, unknown> | undefined } = {},
 ): string | undefined {
   const { body, named, session = desk.session } = options;
-  if (desk.transcripts.of(session).last()?.role !== "assistant") return undefined;
+  const { value: last } = desk.transcripts.of(session).up().next();
+  if (last?.role !== "assistant" || hasBehind(desk.host, last.seq)) return undefined;
   const id = newId("srv");
   named?.(id);
   desk.commit(() => {

@@ -341,6 +341,8 @@ const ACTIONS: { readonly [K in ActionKind]: Act } = {
 };
 
 function forget(run: Run, owner: string): void {
+  // Whose a message is that a limit let go of, the oracle does not know.
+  run.oracle.unsure ||= run.world.setup.maxMessages !== undefined;
   run.untouched.clear();
   run.oracle.forget(owner);
 }
@@ -362,12 +364,13 @@ async function ask(
   if (!client.connected) return;
   run.turns.set(id, run.sessionOf(client));
   run.offers.set(id, accepted);
+  const before = client.list;
   client.request(id, messages, trigger);
   await settle();
   await committed(run, () => {
     if (run.world.chat.knows(id)) run.accept(id);
-    // It was refused: who sends it again would send two.
-    else client.list = client.list.slice(0, -1);
+    // It was refused: what was shown before is shown again.
+    else client.list = before;
     run.offers.delete(id);
   });
 }

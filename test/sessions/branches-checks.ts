@@ -71,7 +71,8 @@ function checkTools({ wrong }: Run, turn: string, prompt: ModelCall["prompt"]): 
 
 /** Nobody is told anything of a stream of another session. */
 export function checkStream(run: Run, client: Client, turn: string): void {
-  if (client.moving || run.moving) return;
+  // Who was moved before what it asked for was undone does not know where it is.
+  if (client.moving || run.moving || run.unsteady) return;
   const { wrong, world } = run;
   const [row] = world.rows<{ session: string }>("SELECT session FROM perdure_turn WHERE id = ?", turn);
   const session = row?.session ?? run.turns.get(turn);
