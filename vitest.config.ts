@@ -20,7 +20,7 @@ export default defineConfig({
     execArgv: [`--conditions=${condition}`],
     // More than there are processors: many tests wait for processes, sockets and pages most of their time.
     maxWorkers: 4,
-    // Half of the points of most crash matrices. PERDURE_CRASH=all leaves none out.
+    // A third of the points of most crash matrices. PERDURE_CRASH=all leaves none out.
     env: { PERDURE_CRASH_STEP: process.env.PERDURE_CRASH === "all" ? "1" : "3" },
     testTimeout: 30_000,
     hookTimeout: 30_000,
