@@ -3,7 +3,7 @@ import type { Socket } from "../port.ts";
 import type { SessionChange } from "../session/session-desk.ts";
 import type { TurnRow } from "../store/turn.ts";
 import type { Chat } from "../turn/chat.ts";
-import type { ChatOutput, Origin, TurnEnd, TurnOutcome } from "../turn/chat-types.ts";
+import type { ChatOutput, Origin, ShownByRequest, TurnEnd, TurnOutcome } from "../turn/chat-types.ts";
 import type { LoggedChunk } from "../turn/stream-log.ts";
 import { chunkFrameEncoder, encodeFrame, type EncodeChunk } from "../wire/encode.ts";
 import { wantsPages } from "../wire/history.ts";
@@ -49,7 +49,7 @@ export class LiveChat implements ChatOutput {
   /** Is told what becomes of sessions, after it is stored. Must not throw. */
   onSessions: ((change: SessionChange) => void) | undefined;
   /** When each client was last sent the conversation, and with what at its end. */
-  readonly #told = new WeakMap<Socket, { readonly at: number; readonly leaf: number }>();
+  readonly #told = new WeakMap<Socket, { readonly at: number; readonly leaf: number; readonly own: boolean }>();
   #encoder: { id: string; encode: EncodeChunk } | undefined;
   /** The turn whose chunks were sent last, live or to go on with. */
   #streamed: string | undefined;
@@ -95,13 +95,16 @@ export class LiveChat implements ChatOutput {
     this.onSessions?.(change);
   }
 
-  accepted(session: string, origin: Origin, seen: number | undefined): void {
+  accepted(session: string, origin: Origin, { answer, anything }: ShownByRequest): void {
     // A conversation that crossed the request on its way wiped the new message off the sender's screen. Not one that was
-    // sent before an answer that the sender has.
+    // sent before an answer that the sender has; and who shows nothing after it was told because of its own message, the
+    // public hook not being so, keeps no list that could be wiped.
     const told = origin === undefined ? undefined : this.#told.get(origin);
     const isRecent = told !== undefined && this.#chat().host.clock.now() - told.at < CROSSING_MS;
-    const crossed = isRecent && (seen === undefined || seen <= told.leaf);
+    const crossed = isRecent && (answer === undefined || answer <= told.leaf) && (anything || !told.own);
     this.transcript(session, crossed ? undefined : origin);
+    const again = crossed && origin !== undefined ? this.#told.get(origin) : undefined;
+    if (again !== undefined && origin !== undefined) this.#told.set(origin, { ...again, own: true });
     const { running } = this.#chat();
     if (running?.row.session === session || this.#chat().waitingTurns(session).length > 1)
       this.#overlapped.add(session);
@@ -282,7 +285,7 @@ export class LiveChat implements ChatOutput {
     socket.send(frames.for(socket));
     const { host, transcripts } = this.#chat();
     const leaf = transcripts.of(this.#audience.sessionOf(socket)).leaf ?? 0;
-    this.#told.set(socket, { at: host.clock.now(), leaf });
+    this.#told.set(socket, { at: host.clock.now(), leaf, own: false });
   }
 
   #encoderOf(turn: TurnRow): EncodeChunk {

@@ -162,6 +162,14 @@ export interface TurnEnd {
   readonly output?: unknown;
 }
 
+/** What a request tells of what its sender has. */
+export interface ShownByRequest {
+  /** The number of the newest answer in it. */
+  readonly answer: number | undefined;
+  /** Whether it holds anything but what is new. */
+  readonly anything: boolean;
+}
+
 /**
  * Where the chat's facts go. Called after the commit that they stand on; must not throw. What is told here is all
  * that clients ever see of the chat.
@@ -169,8 +177,8 @@ export interface TurnEnd {
 export interface ChatOutput {
   /** A conversation changed, other than by a stream. */
   transcript(session: string, except?: Origin): void;
-  /** A request was taken in, and the conversation changed with it. `seen`: the newest answer that its sender has. */
-  accepted(session: string, origin: Origin, seen: number | undefined): void;
+  /** A request was taken in, and the conversation changed with it. */
+  accepted(session: string, origin: Origin, shown: ShownByRequest): void;
   /** The first chunk is about to come: those who wait for it are told. */
   streaming(turn: TurnRow): void;
   chunks(turn: TurnRow, chunks: readonly LoggedChunk[]): void;

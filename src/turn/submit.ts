@@ -138,7 +138,10 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
   }
   desk.origins.set(request.id, origin);
   const answer = read.findLast(({ id }) => roles.get(id) === "assistant");
-  output.accepted(session, origin, answer && transcript.seqOf(answer.id));
+  output.accepted(session, origin, {
+    answer: answer && transcript.seqOf(answer.id),
+    anything: roles.size > 0,
+  });
   if (moot !== undefined) desk.cancel(moot.id);
   else desk.pump();
   return undefined;
