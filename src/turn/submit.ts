@@ -87,7 +87,11 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
   });
   const last = read.at(-1);
   const edits = change.update.some((message) => message.id === last?.id);
-  if (edits && last !== undefined && !isSaidIn(host, session, last.id)) return `"${last.id}" is of another session.`;
+  if (edits && last !== undefined && !isSaidIn(host, session, last.id)) {
+    // What its sender shows is not so (any more): it is given what is.
+    output.turnedAway(request.id, [last.id], origin);
+    return undefined;
+  }
   const asksAgain = edits || request.trigger === "regenerate";
   // An edit that waits with the words of before would be answered twice. A regenerate is asked for on top: the public
   // hook loses its place when a turn that it waits for is passed over while it asks for another.

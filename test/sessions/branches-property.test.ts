@@ -1,5 +1,5 @@
-import { createHash } from "node:crypto";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
+import { digestAtOnce } from "../support/digest-at-once.ts";
 import { play, report } from "./branches-run.ts";
 
 /*
@@ -17,15 +17,7 @@ const only = process.env.PERDURE_SEED;
 const firsts = Array.from({ length: RUNS / RUNS_PER_TEST }, (_, i) => i * RUNS_PER_TEST);
 const ranges = only === undefined ? firsts.map((first) => [first, first + RUNS_PER_TEST - 1]) : [[+only, +only]];
 
-beforeAll(() => {
-  // The platform's digest comes from another thread, at a time that no seed decides.
-  const digest = async (_algorithm: string, data: Uint8Array) =>
-    new Uint8Array(createHash("sha256").update(data).digest()).buffer;
-  Object.defineProperty(crypto.subtle, "digest", { value: digest, configurable: true });
-});
-
-// The next file of this worker has the platform's again.
-afterAll(() => void Reflect.deleteProperty(crypto.subtle, "digest"));
+beforeAll(digestAtOnce);
 
 async function firstFailure(first: number, last: number): Promise<string> {
   for (let seed = first; seed <= last; seed++) {

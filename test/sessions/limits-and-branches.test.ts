@@ -1,9 +1,12 @@
 // What a limit, a branch that was left and a view have to do with each other.
 import type { UIMessage } from "ai";
-import { expect, onTestFinished, test } from "vitest";
+import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { settle } from "../think/interleave-world.ts";
 import { Facts } from "./branches-facts.ts";
 import { type ModelCall, World } from "./branches-world.ts";
+import { digestAtOnce } from "../support/digest-at-once.ts";
+
+beforeAll(digestAtOnce);
 
 const PLAIN = { policy: "queue", maxMessages: undefined, paceMs: 0, eager: 0, counted: false, approvalMs: 0 } as const;
 

@@ -1,9 +1,12 @@
 // An answer that several sessions show is one message: what was said behind it was said to it as it was.
 import type { UIMessage } from "ai";
-import { expect, onTestFinished, test } from "vitest";
+import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { settle } from "../think/interleave-world.ts";
 import { Facts } from "./branches-facts.ts";
 import { World } from "./branches-world.ts";
+import { digestAtOnce } from "../support/digest-at-once.ts";
+
+beforeAll(digestAtOnce);
 
 test("a fork does not go on with an answer that its source has gone on from", async () => {
   const setup = {

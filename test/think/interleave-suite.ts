@@ -1,6 +1,6 @@
 // The runs as tests. They are in two files, because files are what is tested side by side.
-import { createHash } from "node:crypto";
-import { afterAll } from "vitest";
+import { defer } from "perdure";
+import { digestAtOnce } from "../support/digest-at-once.ts";
 import { play, report } from "./interleave-run.ts";
 
 /** All runs of the suite, both files together. */
@@ -19,20 +19,10 @@ export function seedsOf(half: 0 | 1): readonly (readonly [number, number])[] {
 
 /** Plays runs until one goes wrong. @returns what to read then; nothing when all went well. */
 export async function firstFailure(first: number, last: number): Promise<string> {
-  digestAtOnce();
+  using _ = defer(digestAtOnce());
   for (let seed = first; seed <= last; seed++) {
     const wrong = await play(seed);
     if (wrong.length > 0) return report(seed, wrong);
   }
   return "";
-}
-
-// The next file of this worker has the platform's again.
-afterAll(() => void Reflect.deleteProperty(crypto.subtle, "digest"));
-
-/** The platform's digest comes from another thread, at a time that no seed decides. This one gives the same at once. */
-function digestAtOnce(): void {
-  const digest = async (_algorithm: string, data: Uint8Array) =>
-    new Uint8Array(createHash("sha256").update(data).digest()).buffer;
-  Object.defineProperty(crypto.subtle, "digest", { value: digest, configurable: true });
 }
