@@ -21,7 +21,7 @@ import type { SessionSettings } from "../session/session-settings.ts";
 import { openAgentRuns } from "../store/agent-run.ts";
 import { type CompactionRow, listCompactions, readCompaction } from "../store/compaction.ts";
 import { readMessage } from "../store/message.ts";
-import { readSession } from "../store/session.ts";
+import { ownerIdOf } from "../store/session.ts";
 import type { CallBook } from "../tool/call-book.ts";
 import { toolOptionsOf } from "../tool/define.ts";
 import type { Chat } from "../turn/chat.ts";
@@ -128,7 +128,7 @@ export class ThinkContext implements ContextPlan {
 
   live(session: string): LiveState {
     const { host, agent } = this.#desk;
-    const owner = readSession(host, session)?.viewOf ?? session;
+    const owner = ownerIdOf(host, session);
     const queued = listInbox(this.#desk.chat()).filter((item) => item.session === session);
     const loaded = loadedKeys(host, owner);
     return {
@@ -176,7 +176,7 @@ export class ThinkContext implements ContextPlan {
   #stateOf(session: string): ContextState | undefined {
     const { host } = this.#desk;
     if (host.blank) return undefined;
-    const owner = readSession(host, session)?.viewOf ?? session;
+    const owner = ownerIdOf(host, session);
     const [call] = this.#desk.ledger().list({ session: owner, purpose: "turn", limit: 1 });
     if (call === undefined || call.input === null) return undefined;
     const limits = this.limits(call.model);

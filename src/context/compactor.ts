@@ -16,7 +16,7 @@ import {
   startCompaction,
   undoCompaction,
 } from "../store/compaction.ts";
-import { readSession } from "../store/session.ts";
+import { ownerIdOf } from "../store/session.ts";
 import {
   askOwn,
   type CompactionJob,
@@ -160,7 +160,7 @@ export class Compactor {
       if (problem !== undefined) return this.#fail(seq, job, problem, end);
       this.#host.tx(() => {
         finishCompaction(this.#host, seq, end, this.#host.clock.now());
-        contextCompacted(this.#host, readSession(this.#host, job.session)?.viewOf ?? job.session);
+        contextCompacted(this.#host, ownerIdOf(this.#host, job.session));
       });
       const row = readCompactionAt(this.#host, seq);
       if (row?.status !== "done") return { ok: false, error: row?.error ?? "It is gone.", tried: true };

@@ -1,3 +1,4 @@
+import { PROACTIVE_SHARE } from "./token-budget.ts";
 import { PerdureError } from "../error.ts";
 
 /** What is done about conversations that grow too long for the model. All of it is on unless it is said otherwise. */
@@ -39,7 +40,6 @@ export interface OverflowPolicy {
 }
 
 const DEFAULT_RETRIES = 1;
-const DEFAULT_THRESHOLD = 0.9;
 const DEFAULT_COMPACTIONS = 10;
 const DEFAULT_COLD_MS = 60 * 60_000;
 
@@ -54,7 +54,7 @@ export function overflowPolicy(setting: ContextOverflow | false): OverflowPolicy
     maxRetries,
     proactive: proactive !== false,
     maxInputTokens: maxInputTokens ?? Number.POSITIVE_INFINITY,
-    threshold: threshold ?? DEFAULT_THRESHOLD,
+    threshold: threshold ?? PROACTIVE_SHARE,
     maxCompactions: maxCompactions ?? DEFAULT_COMPACTIONS,
     background,
     coldAfterMs,

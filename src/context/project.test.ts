@@ -6,7 +6,7 @@ import { finishCompaction, startCompaction, undoCompaction } from "../store/comp
 import type { CompactionEnd, NewCompaction } from "../store/compaction.ts";
 import { readMessage, setPinned } from "../store/message.ts";
 import type { Sql } from "../port.ts";
-import { isSummaryMessage, project } from "./project.ts";
+import { project } from "./project.ts";
 
 const begun: NewCompaction = {
   ...{ id: "k1", session: "main", at: 0, parts: null, kind: "summary", trigger: "manual", turn: null, step: null },
@@ -51,7 +51,7 @@ test("a compaction stands for all before it, as one message of the user; nothing
   expect(messages[0]).toMatchObject({ role: "user" });
   expect(JSON.stringify(messages[0])).toContain("It began.");
   expect(JSON.stringify(messages[0])).toContain("a run is under way");
-  expect(messages.map(isSummaryMessage)).toEqual([true, false, false]);
+  expect(messages.map(({ id }) => id.startsWith("compaction-"))).toEqual([true, false, false]);
   for (let i = 0; i < 200; i++) path.add(user(`x${i}`, "x"));
   const long = new TestPath(host);
   long.leaf = path.leaf;

@@ -22,11 +22,6 @@ export function project(view: ContextView): UIMessage[] {
   return view.compaction === undefined ? messages : [summaryMessage(view.compaction), ...messages];
 }
 
-/** Whether a message of {@link project} is the summary. */
-export function isSummaryMessage(message: Pick<UIMessage, "id">): boolean {
-  return message.id.startsWith(SUMMARY_ID);
-}
-
 /** The text that the model reads in the place of what is covered. */
 export function summaryText(kind: CompactionRow["kind"], summary: string, carried: string): string {
   const what =

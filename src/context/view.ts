@@ -5,7 +5,7 @@ import type { Sql } from "../port.ts";
 import { unloadedCalls } from "../session/blocks/loaded.ts";
 import { compactedMessages, type CompactionRow, doneAt } from "../store/compaction.ts";
 import { readMessageAt } from "../store/message.ts";
-import { readSession } from "../store/session.ts";
+import { ownerIdOf } from "../store/session.ts";
 import { unitsOfUIMessage } from "./ui-units.ts";
 
 /** One message of a path through the tree. */
@@ -92,7 +92,7 @@ export class ContextReader {
       pinned: pinned.filter(({ seq }) => seq !== compaction?.at || compaction.parts === null),
       nodes: shownNodes(nodes, compaction, whole),
       cleared: new Set(prunes.flatMap(({ calls }) => (JSON.parse(calls) as [number, string][]).map(toKey))),
-      unloaded: unloadedCalls(this.#db, readSession(this.#db, session)?.viewOf ?? session),
+      unloaded: unloadedCalls(this.#db, ownerIdOf(this.#db, session)),
     };
   }
 

@@ -8,7 +8,7 @@ import { insertAgentRun } from "../store/agent-run.ts";
 import { listCells, writeCell } from "../store/cell.ts";
 import { finishCompaction, startCompaction } from "../store/compaction.ts";
 import { insertQuestion } from "../store/tool-call.ts";
-import { insertSession, listSessions, setCurrent } from "../store/session.ts";
+import { insertSession, listSessionLines, setCurrent } from "../store/session.ts";
 import { appendChunks } from "../store/stream.ts";
 import { insertSubmission } from "../store/submission.ts";
 import { insertTurn, settleTurn } from "../store/turn.ts";
@@ -128,7 +128,7 @@ test("a session goes from every table, and another one stays whole", async () =>
   expect(await host.blobs.get(stay.file)).toBeDefined();
   expect(host.sql("SELECT id FROM perdure_compaction")).toEqual([{ id: "c-stay" }]);
   expect(listCells(host, "block:").map(({ key }) => key)).toEqual(["block:stay:notes"]);
-  expect(listSessions(host).map(({ id, current }) => [id, current])).toEqual([["stay", 1]]);
+  expect(listSessionLines(host, 9).map(({ id, current }) => [id, current])).toEqual([["stay", 1]]);
   // Money stays, without content.
   expect(readUsageTotal(host, "agent", "").tokens).toBe(14);
   expect(readUsageTotal(host, "session", "gone").tokens).toBe(7);
@@ -147,7 +147,7 @@ test("a fork keeps what it shows, and the receipt says so", async () => {
   expect(receipt).toMatchObject({ messages: 1, sessions: 2, files: 0 });
   expect(receipt.kept[0]).toEqual({ what: "2 messages", why: expect.stringContaining('"fork"') });
   expect(await host.blobs.get(file)).toBeDefined();
-  expect(listSessions(host).map(({ id }) => id)).toEqual(["fork"]);
+  expect(listSessionLines(host, 9).map(({ id }) => id)).toEqual(["fork"]);
   expect(host.sql("SELECT DISTINCT session FROM perdure_message")).toEqual([{ session: "fork" }]);
   // Then the fork goes too, and with it the rest.
   expect(await erase(depsOf(host), { session: "fork" })).toMatchObject({ messages: 3 });

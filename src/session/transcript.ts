@@ -19,7 +19,7 @@ import {
   setParent,
   updateMessage,
 } from "../store/message.ts";
-import { readSession, resetLeaves, setLeaf } from "../store/session.ts";
+import { ownerIdOf, readSessionLine, resetLeaves, setLeaf } from "../store/session.ts";
 import { type Instead, type MessagePage, writePage, writeWhole } from "./message-pages.ts";
 import { PathLimit } from "./path-limit.ts";
 import { type Entry, isReadable, PathWindow, type ReadableEntry, toEntry } from "./path-window.ts";
@@ -319,7 +319,7 @@ export class Transcript implements StoredMessages {
   get #path(): PathWindow {
     return (this.#window ??= new PathWindow(
       this.#host,
-      this.#host.blank ? null : (readSession(this.#host, this.session)?.leaf ?? null),
+      this.#host.blank ? null : (readSessionLine(this.#host, this.session)?.leaf ?? null),
     ));
   }
 
@@ -343,7 +343,7 @@ export class Transcript implements StoredMessages {
 
   /** Whose the messages are that are said here: a view has none of its own. */
   #ownerOf(): string {
-    return (this.#owner ??= readSession(this.#host, this.session)?.viewOf ?? this.session);
+    return (this.#owner ??= ownerIdOf(this.#host, this.session));
   }
 
   /** Places from the leaf up, read in pages. */

@@ -61,16 +61,18 @@ export function readMessageAt(db: Sql, seq: number): MessageRow | undefined {
   return db.sql<MessageRow>(`SELECT ${COLUMNS} FROM perdure_message WHERE seq = ?`, seq)[0];
 }
 
+/** The way from a message up towards the first, at most so many. */
+const WAY_UP = `WITH RECURSIVE path (at, depth) AS (
+    SELECT ?, 0
+    UNION ALL
+    SELECT m.parent, depth + 1 FROM path JOIN perdure_message AS m ON m.seq = path.at
+    WHERE m.parent IS NOT NULL AND depth + 1 < ?
+  )`;
+
 /** The messages from `seq` up towards the first, newest first, at most `limit`. */
 export function messagesUp(db: Sql, seq: number, limit: number): MessageRow[] {
   return db.sql<MessageRow>(
-    `WITH RECURSIVE path (at, depth) AS (
-       SELECT ?, 0
-       UNION ALL
-       SELECT m.parent, depth + 1 FROM path JOIN perdure_message AS m ON m.seq = path.at
-       WHERE m.parent IS NOT NULL AND depth + 1 < ?
-     )
-     SELECT ${COLUMNS} FROM path JOIN perdure_message ON seq = at ORDER BY depth`,
+    `${WAY_UP} SELECT ${COLUMNS} FROM path JOIN perdure_message ON seq = at ORDER BY depth`,
     seq,
     limit,
   );
@@ -79,13 +81,7 @@ export function messagesUp(db: Sql, seq: number, limit: number): MessageRow[] {
 /** Places from `seq` up towards the first, newest first, at most `limit`: what {@link messagesUp} says, without bodies. */
 export function placesUp(db: Sql, seq: number, limit: number): MessagePlace[] {
   return db.sql<MessagePlace>(
-    `WITH RECURSIVE path (at, depth) AS (
-       SELECT ?, 0
-       UNION ALL
-       SELECT m.parent, depth + 1 FROM path JOIN perdure_message AS m ON m.seq = path.at
-       WHERE m.parent IS NOT NULL AND depth + 1 < ?
-     )
-     SELECT seq, id, parent, role FROM path JOIN perdure_message ON seq = at ORDER BY depth`,
+    `${WAY_UP} SELECT seq, id, parent, role FROM path JOIN perdure_message ON seq = at ORDER BY depth`,
     seq,
     limit,
   );
@@ -267,7 +263,7 @@ export function deleteSessionMessages(db: Sql, session: string): { id: string; s
     ) SELECT m.seq, min(owner) AS owner FROM kept JOIN perdure_message AS m ON m.seq = kept.seq
       WHERE m.session = ? GROUP BY m.seq`;
   for (const { seq, owner } of db.sql<{ seq: number; owner: string }>(kept, session, session, session))
-    db.sql("UPDATE perdure_message SET session = ? WHERE seq = ?", owner, seq);
+    setOwner(db, seq, owner);
   return db.sql<{ id: string; seq: number; role: string }>(
     "DELETE FROM perdure_message WHERE session = ? RETURNING id, seq, role",
     session,

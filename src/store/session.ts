@@ -58,8 +58,9 @@ export interface SessionRow {
 /** The session that an agent begins with. */
 export const MAIN_SESSION = "main";
 
-const COLUMNS = `id, name, named_by AS namedBy, leaf, parent, fork_at AS forkAt, view_of AS viewOf, subject, current,
-  body, client_tools AS clientTools, created_at AS createdAt, updated_at AS updatedAt`;
+const LINE = `id, name, named_by AS namedBy, leaf, parent, fork_at AS forkAt, view_of AS viewOf, subject, current,
+  created_at AS createdAt, updated_at AS updatedAt`;
+const COLUMNS = `${LINE}, body, client_tools AS clientTools`;
 
 function select(db: Sql, rest: string, ...args: SqlValue[]): SessionRow[] {
   return db.sql<SessionRow>(`SELECT ${COLUMNS} FROM perdure_session ${rest}`, ...args);
@@ -69,22 +70,21 @@ export function readSession(db: Sql, id: string): SessionRow | undefined {
   return select(db, "WHERE id = ?", id)[0];
 }
 
-/** The sessions that people see, the one that was used last first. */
-export function listSessions(db: Sql): SessionRow[] {
-  return select(db, "WHERE view_of IS NULL ORDER BY updated_at DESC, created_at DESC, id");
-}
-
 /** What a list shows of a session: without what requests brought along, which may be long. */
 export type SessionLine = Omit<SessionRow, "body" | "clientTools">;
-
-const LINE = `id, name, named_by AS namedBy, leaf, parent, fork_at AS forkAt, view_of AS viewOf, subject, current,
-  created_at AS createdAt, updated_at AS updatedAt`;
 
 export function readSessionLine(db: Sql, id: string): SessionLine | undefined {
   return db.sql<SessionLine>(`SELECT ${LINE} FROM perdure_session WHERE id = ?`, id)[0];
 }
 
-/** The same; of a view, the session that it is of. */
+/** The session that a view is of; of any other id, itself. */
+export function ownerIdOf(db: Sql, id: string): string {
+  return (
+    db.sql<{ owner: string | null }>("SELECT view_of AS owner FROM perdure_session WHERE id = ?", id)[0]?.owner ?? id
+  );
+}
+
+/** A session; of a view, the one that it is of. */
 export function readOwnerLine(db: Sql, id: string): SessionLine | undefined {
   const row = readSessionLine(db, id);
   return row === undefined || row.viewOf === null ? row : readSessionLine(db, row.viewOf);
@@ -101,11 +101,6 @@ export function listSessionLines(db: Sql, limit: number, after?: string): Sessio
     after,
     limit,
   );
-}
-
-/** All rows, views included. */
-export function allSessions(db: Sql): SessionRow[] {
-  return select(db, "ORDER BY id");
 }
 
 /** Views of one session, the one that was used last first. */

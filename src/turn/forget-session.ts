@@ -1,14 +1,14 @@
 import { dropLostApprovals } from "../store/approval.ts";
 import type { Sql } from "../port.ts";
 import { beginContextAnew } from "../session/blocks/lifecycle.ts";
-import { readSessionLine, viewsOf, writeChatContext } from "../store/session.ts";
+import { ownerIdOf, viewsOf, writeChatContext } from "../store/session.ts";
 import { deleteChunksOf } from "../store/stream.ts";
 import { deleteTurnsOf } from "../store/turn.ts";
 import type { Desk } from "./desk.ts";
 
 /** A session and the views of it; for a view, those of its session. They have one tree. */
 export function familyOf(db: Sql, session: string): ReadonlySet<string> {
-  const owner = readSessionLine(db, session)?.viewOf ?? session;
+  const owner = ownerIdOf(db, session);
   return new Set([owner, ...viewsOf(db, owner).map(({ id }) => id)]);
 }
 

@@ -27,26 +27,3 @@ export function messagesIn({ host, transcripts, running }: Desk, session: string
   const own = running?.row.session === session ? running : undefined;
   return [...visibleUp({ host, transcript: transcripts.of(session), running: own })].reverse();
 }
-
-/**
- * The conversation that a turn answers, as it is stored, from the newest message up: without what waits for a turn of
- * its own, without what was taken into an answer, and without what the running turn itself has added.
- */
-export function* historyUp(desk: Reading): Generator<UIMessage> {
-  const { running } = desk;
-  // The answer that took a message in stands behind it.
-  const taken = new Set<string>();
-  for (const message of visibleUp(desk)) {
-    if (message.role === "user" && taken.has(message.id)) continue;
-    if (message.role === "assistant")
-      for (const part of message.parts) if (part.type === "steering-message") taken.add(part.id);
-    if (running === undefined || running.dropped || message.id !== running.builder.id) yield message;
-    else if (running.builder.inherited > 0)
-      yield { ...message, parts: running.message.parts.slice(0, running.builder.inherited) };
-  }
-}
-
-/** All of {@link historyUp}, oldest first. */
-export function historyOf(desk: Reading): readonly UIMessage[] {
-  return [...historyUp(desk)].reverse();
-}

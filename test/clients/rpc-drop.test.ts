@@ -156,5 +156,7 @@ test("a call that is running when the host stops is rejected on the client, and 
   await host.stop();
   await rejected;
   expect(closes[0]).toEqual({ code: 1012, reason: "host restarts" });
-  expect(takeFailures()).toEqual([expect.stringContaining("Slow/x message: The host stopped before this was done")]);
+  // On a busy machine the grace may also end before the `onClose` of the closed socket has run.
+  const failures = takeFailures().filter((line) => !line.startsWith("Slow/x close: The host stopped"));
+  expect(failures).toEqual([expect.stringContaining("Slow/x message: The host stopped before this was done")]);
 });
