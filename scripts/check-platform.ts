@@ -1,23 +1,33 @@
 import { builtinModules } from "node:module";
-import { parseSource } from "./parse-source.ts";
+import { parseSource, relativeTarget } from "./parse-source.ts";
 import { isTest, sourceFiles } from "./source-tree.ts";
 
-/** Where Node may be known. Everything else must also run in other hosts. */
-const platformFolders = ["src/host/node/", "src/sandbox/", "src/cli/", "src/testing/"];
+/** Where Node may be known, beside folders that are called `node`. Everything else must also run in other hosts. */
+const platformFolders = ["src/host/node/", "src/cli/", "src/testing/"];
 const platformPackages = new Set(["better-sqlite3", "ws"]);
 const builtins = new Set(builtinModules);
 
-/** `node:*`, `better-sqlite3` and `ws` are imported only where a platform may be known. Types count too. */
+/**
+ * `node:*`, `better-sqlite3` and `ws` are imported only where a platform may be known. Types count too. What is in a
+ * folder `node` of another place is loaded by `import()` alone: so whoever never asks for it needs no Node.
+ */
 export function checkPlatform(root: string): string[] {
   const violations: string[] = [];
   for (const file of sourceFiles(root, "src")) {
-    if (isTest(file.path) || platformFolders.some((folder) => file.path.startsWith(folder))) continue;
-    for (const { specifier, line } of parseSource(file).modules) {
+    if (isTest(file.path) || isPlatformFile(file.path)) continue;
+    for (const { specifier, line, kind, dynamic } of parseSource(file).modules) {
       if (isPlatform(specifier))
         violations.push(`${file.path}:${line}: imports "${specifier}"; ask the AgentHost port`);
+      const target = relativeTarget(file.path, specifier);
+      if (target !== undefined && target.includes("/node/") && kind === "value" && dynamic !== true)
+        violations.push(`${file.path}:${line}: imports "${specifier}" at once; use import() where it is needed`);
     }
   }
   return violations;
+}
+
+function isPlatformFile(path: string): boolean {
+  return path.includes("/node/") || platformFolders.some((folder) => path.startsWith(folder));
 }
 
 function isPlatform(specifier: string): boolean {

@@ -15,6 +15,8 @@ export interface ModuleRef {
   readonly specifier: string;
   /** `type` leaves no trace at run time. An import whose names are all marked `type` one by one does. */
   readonly kind: "value" | "type";
+  /** Loaded when the code around it runs: `import("…")`. */
+  readonly dynamic?: true;
   readonly line: number;
 }
 
@@ -82,8 +84,10 @@ function moduleOf(node: SyntaxNode): Omit<ModuleRef, "line"> | undefined {
     case "ExportNamedDeclaration":
     case "ExportAllDeclaration":
       return moduleRef(node["source"], node["exportKind"]);
-    case "ImportExpression":
-      return moduleRef(node["source"], "value");
+    case "ImportExpression": {
+      const module = moduleRef(node["source"], "value");
+      return module && { ...module, dynamic: true };
+    }
     case "TSImportType":
       return moduleRef(node["source"] ?? node["argument"], "type");
     case "TSExternalModuleReference":

@@ -1,5 +1,6 @@
 import type { Tool, ToolExecutionOptions } from "ai";
 import { PerdureError } from "../error.ts";
+import type { ResumedCall, ToolTurn } from "./park.ts";
 
 /** What becomes of a call that was cut in the middle: `never` reports it as interrupted, `safe` runs it again. */
 export type ReplayPolicy = "never" | "safe";
@@ -36,6 +37,10 @@ export interface ToolOptions {
  */
 export interface DurableExecutionOptions<CONTEXT = unknown> extends ToolExecutionOptions<CONTEXT> {
   readonly idempotencyKey?: string;
+  /** Set when the call was parked and goes on now. */
+  readonly resumed?: ResumedCall;
+  /** What a tool that calls other tools asks of the turn. Absent where another engine runs the tool: then none can be parked. */
+  readonly turn?: ToolTurn;
 }
 
 export const DEFAULT_OUTPUT_LINES = 2_000;

@@ -1,0 +1,65 @@
+import type { Tool } from "ai";
+
+/** What a person is asked before a call goes on, and what the call needs to go on. */
+export interface ParkedQuestion {
+  /** What is asked about: the tool that would run next, inside of the call. */
+  readonly tool: string;
+  readonly input: unknown;
+  /** One sentence on what a yes does. */
+  readonly summary?: string;
+  /** What {@link ResumedCall} gets back. Stored with the question; at most a few megabytes. */
+  readonly state: Uint8Array;
+}
+
+/** A call that waits for a person in the middle of its work. Made by {@link park}. */
+export class ParkedCall {
+  readonly question: ParkedQuestion;
+
+  constructor(question: ParkedQuestion) {
+    this.question = question;
+  }
+}
+
+/**
+ * What a tool returns when it cannot go on before a person has answered. The question and the state are stored, the
+ * turn ends as for any approval, and nothing of the call stays in memory. After a yes, also after a restart, the tool
+ * is called again with the same input and `resumed`; it may park again. After a no it is not called: the model is told.
+ */
+export function park(question: ParkedQuestion): ParkedCall {
+  return new ParkedCall(question);
+}
+
+/** What a tool is handed when a person has said yes to what it parked for. */
+export interface ResumedCall {
+  readonly state: Uint8Array;
+  /** Who said so. */
+  readonly approver: string | undefined;
+}
+
+/** A tool that another tool calls. */
+export interface NestedCall {
+  readonly toolName: string;
+  readonly tool: Tool;
+  readonly input: unknown;
+  /** Which of the calls inside this one it is. The same number means the same call, also after a restart. */
+  readonly index: number;
+  /** A person has said yes to exactly this call. */
+  readonly approved?: boolean;
+}
+
+/** What became of it. Never an exception. */
+export type NestedOutcome =
+  | { readonly kind: "output"; readonly output: unknown }
+  | { readonly kind: "error"; readonly errorText: string }
+  /** A person has to be asked first: {@link park}, and call it again with `approved`. */
+  | { readonly kind: "ask"; readonly reason: string | undefined }
+  | { readonly kind: "aborted" };
+
+/** What the turn does for a tool that calls other tools: the same rules hold for them as for the model's own calls. */
+export interface ToolTurn {
+  /**
+   * Checks the input, asks `toolApproval`, the tool's `needsApproval` and `beforeToolCall`, runs the tool within its
+   * time and output limits, and tells `afterToolCall`.
+   */
+  runNested(call: NestedCall): Promise<NestedOutcome>;
+}
