@@ -12,7 +12,7 @@ import { SessionSearch } from "../session/search.ts";
 import { CallBook } from "../tool/call-book.ts";
 import { createToolsFromClientSchemas } from "../tool/client-tools.ts";
 import type { Chat } from "../turn/chat.ts";
-import type { ApprovalDecision, ChatTurnOptions } from "../turn/chat-types.ts";
+import type { ApprovalDecision, ChatTurnOptions, Origin } from "../turn/chat-types.ts";
 import { type ChatErrorClassification, classifyProviderError, describeProviderError } from "../turn/provider-error.ts";
 import type { Budgets } from "../session/budget.ts";
 import type { ContextBlocks } from "../session/context-blocks.ts";
@@ -41,6 +41,9 @@ import { type ContextSettings, type NextRequest, ThinkContext } from "./think-co
 import { searchTools } from "./think-search.ts";
 
 type As = <T>(work: () => T, turn?: string) => T;
+
+/** Nobody reads a question and answers it faster than this. */
+const SECOND_QUESTION_MS = 400;
 
 /** How many tool calls that have their last word are remembered, with who approved them. */
 const KEPT_CALLS = 500;
@@ -150,12 +153,25 @@ export class ThinkPlan {
    * A result may come from outside for what runs outside alone: nobody else can say what a tool of the server did. A
    * person may decide what was asked, and nothing before it is asked: who decides first is the agent's own rule.
    */
-  answerable(part: ToolPart, messageId: string, kind: "result" | "approval"): boolean {
-    if (kind === "approval") return part.state === "approval-requested";
+  answerable(part: ToolPart, messageId: string, kind: "result" | "approval", origin: Origin): boolean | "early" {
+    if (kind === "approval") {
+      if (part.state !== "approval-requested") return false;
+      return origin !== undefined && this.#isJustAsked(part, messageId) ? "early" : true;
+    }
     const { running } = this.#chat();
     const live = running?.builder.id === messageId;
     const runsHere = live && this.#tools[toolName(part)]?.execute !== undefined;
     return !runsHere && !this.book.of(messageId).some(({ toolCallId }) => toolCallId === part.toolCallId);
+  }
+
+  /**
+   * A call that was approved has asked something else a moment ago. Clients name the call alone in their answers, so
+   * that one which comes now is the answer of another tab, or a second click, to what was asked before.
+   */
+  #isJustAsked({ toolCallId }: ToolPart, messageId: string): boolean {
+    const row = this.book.of(messageId).find((one) => one.toolCallId === toolCallId);
+    if (row === undefined || row.askedAt === null || row.decidedAt === null) return false;
+    return this.#host.clock.now() - row.askedAt < SECOND_QUESTION_MS;
   }
 
   /** The conversation is forgotten, in the transaction that does it. Calls whose end nobody will write down were cut. */

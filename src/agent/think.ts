@@ -114,7 +114,7 @@ export class Think<State = unknown, Props = unknown> extends ContextAgent<State,
       respond: async (options) => as(() => this.onChatMessage(options), options.requestId),
       ...(!own && {
         plan: () => this.#plan.runningAs(as),
-        answerable: (part, messageId, kind) => this.#plan.answerable(part, messageId, kind),
+        answerable: (...about) => this.#plan.answerable(...about),
       }),
       approver: (origin) => this.getApprover(origin && this[parts].connections.of(origin)),
       decided: (decision) => this.#plan.decided(decision),

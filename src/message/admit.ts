@@ -1,6 +1,6 @@
 import { findTool } from "./builder.ts";
 import type { MessageBuilder } from "./builder.ts";
-import { canDeny, canRespond, findCall } from "./fold-tool.ts";
+import { canAsk, canDeny, canRespond, findCall } from "./fold-tool.ts";
 import { applyChunk } from "./fold.ts";
 import { storedToolInput } from "./tool-input.ts";
 import { isTerminal } from "./types.ts";
@@ -69,7 +69,7 @@ export function admitChunk(
       return part !== undefined && isTerminal(part) ? [] : [withInput(chunk, storedToolInput(part ?? {}, chunk.input))];
     }
     case "tool-approval-request":
-      return admitIf(findTool(builder, chunk.toolCallId), canRespond, chunk);
+      return admitIf(findTool(builder, chunk.toolCallId), (part) => canAsk(part, chunk.approvalId), chunk);
     case "tool-approval-response":
       return admitIf(builder.approvals.get(chunk.approvalId), canRespond, chunk);
     case "tool-output-denied":

@@ -32,7 +32,7 @@ export function applyToolChunk(builder: MessageBuilder, chunk: ToolChunk): boole
     }
     case "tool-approval-request": {
       const part = findTool(builder, chunk.toolCallId);
-      if (part === undefined || part.state === "approval-responded" || isTerminal(part)) return false;
+      if (part === undefined || !canAsk(part, chunk.approvalId)) return false;
       closeInput(builder, part);
       part.state = "approval-requested";
       part.approval = approvalOf(chunk);
@@ -78,6 +78,12 @@ export function findCall(builder: MessageBuilder, toolCallId: string): ToolPart 
   if (slot === undefined) return undefined;
   const reused = slot.index >= builder.inherited && slot.index < builder.stepAt && isTerminal(slot.part);
   return reused ? undefined : slot.part;
+}
+
+/** Whether a call may ask now. One that was approved may ask another question: it goes on until it needs more. */
+export function canAsk(part: ToolPart, approvalId: string): boolean {
+  if (part.state === "approval-responded") return part.approval?.approved === true && part.approval.id !== approvalId;
+  return !isTerminal(part);
 }
 
 /** Whether an approval may still be answered by the stream itself. */

@@ -1,5 +1,6 @@
 import { PerdureError } from "../error.ts";
 import type { Sql } from "../port.ts";
+import { actionSchema } from "./action.ts";
 import { agentRunSchema } from "./agent-run.ts";
 import { approvalSchema } from "./approval.ts";
 import { budgetGrantSchema } from "./budget-grant.ts";
@@ -17,7 +18,7 @@ import { stateSchema } from "./state.ts";
 import { streamSchema } from "./stream.ts";
 import { submissionSchema } from "./submission.ts";
 import { taskSchema } from "./task.ts";
-import { toolCallSchema } from "./tool-call.ts";
+import { parkedCallSchema, toolCallSchema } from "./tool-call.ts";
 import { turnInboxSchema, turnSchema, turnSessionSchema } from "./turn.ts";
 import { usageTotalSchema } from "./usage-total.ts";
 import { usageSchema } from "./usage.ts";
@@ -49,6 +50,7 @@ export const migrations: readonly Migration[] = [
     id: 5,
     statements: [...messageTreeSchema, ...sessionSchema, ...turnSessionSchema, ...cellSchema, ...compactionSchema],
   },
+  { id: 6, statements: [...parkedCallSchema, ...actionSchema] },
 ];
 
 /** Names that `this.sql` may not touch. */

@@ -4,10 +4,13 @@ import type { Sql, SqlValue } from "../port.ts";
  * `perdure_tool_call`: the tool calls that the engine runs, and the questions about them. A call of which nobody has
  * to be asked begins as `started`; the others as `asked`.
  *
+ *       ┌──── parked ─────────┐
+ *       ▼                     │
  *     asked ─→ approved ─→ started ─→ settled
  *       ├───→ denied          ↑ (attempts + 1: it runs again)
  *       └───→ expired
  *
+ * A call that parks asks about something inside of it: `parked` says about what, `state` is what it goes on from.
  * Anything open can also be settled without having run: the turn was stopped, the arguments changed. `denied` and
  * `expired` are last words. Every change names the states that it may come from, so nothing happens twice.
  */
@@ -36,6 +39,12 @@ export const toolCallSchema: readonly string[] = [
   ) STRICT`,
   "CREATE INDEX perdure_tool_call_asked ON perdure_tool_call (tool_call_id) WHERE asked_at IS NOT NULL",
   "CREATE INDEX perdure_tool_call_open ON perdure_tool_call (expires_at) WHERE status = 'asked'",
+];
+
+/** What a call that waits in the middle of its work left. Since migration 6. */
+export const parkedCallSchema: readonly string[] = [
+  "ALTER TABLE perdure_tool_call ADD COLUMN parked TEXT",
+  "ALTER TABLE perdure_tool_call ADD COLUMN state BLOB",
 ];
 
 /** Where a call is. `asked` waits for a person. */
@@ -67,6 +76,8 @@ export interface ToolCallRow {
   readonly settledAt: number | null;
   /** What a person is told that it would do. */
   readonly summary: string | null;
+  /** JSON: what it has parked for, if it ever has. */
+  readonly parked: string | null;
 }
 
 /** What a new row needs. */
@@ -92,7 +103,7 @@ export interface Decision {
 
 const COLUMNS = `seq, message_id AS messageId, tool_call_id AS toolCallId, turn_id AS turnId, step, tool, input, digest,
   replay, status, attempts, asked_at AS askedAt, expires_at AS expiresAt, decided_at AS decidedAt, approver, reason,
-  started_at AS startedAt, settled_at AS settledAt, summary`;
+  started_at AS startedAt, settled_at AS settledAt, summary, parked`;
 
 function select(db: Sql, rest: string, ...args: SqlValue[]): ToolCallRow[] {
   return db.sql<ToolCallRow>(`SELECT ${COLUMNS} FROM perdure_tool_call ${rest}`, ...args);
@@ -132,7 +143,7 @@ export function nextQuestionExpiry(db: Sql): number | null {
 
 /** Questions that have their last word, the newest question first. */
 export function decidedQuestions(db: Sql, limit: number): ToolCallRow[] {
-  return select(db, "WHERE decided_at IS NOT NULL ORDER BY seq DESC LIMIT ?", limit);
+  return select(db, "WHERE decided_at IS NOT NULL AND status <> 'asked' ORDER BY seq DESC LIMIT ?", limit);
 }
 
 /** @throws PerdureError `sql_failed` when the call has a row already. */
@@ -179,15 +190,47 @@ function insert(
 /** Answers an open question. @returns whether it was open. */
 export function decideQuestion(db: Sql, seq: number, decision: Decision): boolean {
   const rows = db.sql(
-    `UPDATE perdure_tool_call SET status = ?, decided_at = ?, approver = ?, reason = ?
+    `UPDATE perdure_tool_call SET status = ?, decided_at = ?, approver = ?, reason = ?,
+       state = CASE WHEN ? = 'approved' THEN state END
      WHERE seq = ? AND status = 'asked' RETURNING seq`,
     decision.status,
     decision.decidedAt,
     decision.approver,
     decision.reason,
+    decision.status,
     seq,
   );
   return rows.length > 0;
+}
+
+/** A call that waits for a person in the middle of its work. */
+export interface ParkedRow {
+  readonly askedAt: number;
+  readonly expiresAt: number | null;
+  readonly summary: string | null;
+  readonly parked: string;
+  readonly state: Uint8Array;
+}
+
+/** Turns a call that runs into a question. An earlier decision stays to be seen until the next. @returns whether it ran. */
+export function parkToolCall(db: Sql, seq: number, row: ParkedRow): boolean {
+  const rows = db.sql(
+    `UPDATE perdure_tool_call SET status = 'asked', asked_at = ?, expires_at = ?, summary = ?, parked = ?, state = ?
+     WHERE seq = ? AND status = 'started' RETURNING seq`,
+    row.askedAt,
+    row.expiresAt,
+    row.summary,
+    row.parked,
+    row.state,
+    seq,
+  );
+  return rows.length > 0;
+}
+
+/** What a parked call goes on from. */
+export function readParkedState(db: Sql, seq: number): Uint8Array | undefined {
+  const [row] = db.sql<{ state: Uint8Array | null }>("SELECT state FROM perdure_tool_call WHERE seq = ?", seq);
+  return row?.state ?? undefined;
 }
 
 /** Begins an attempt, in the turn and step that it belongs to now. */
@@ -206,7 +249,7 @@ export function restartToolCall(db: Sql, seq: number, turnId: string, step: numb
 /** The call has its result. A question's last word stays what it was. @returns whether it had none before. */
 export function settleToolCall(db: Sql, messageId: string, toolCallId: string, now: number): boolean {
   const rows = db.sql(
-    `UPDATE perdure_tool_call SET settled_at = ?,
+    `UPDATE perdure_tool_call SET settled_at = ?, state = NULL,
        status = CASE WHEN status IN ('denied', 'expired') THEN status ELSE 'settled' END,
        input = CASE WHEN decided_at IS NULL THEN NULL ELSE input END
      WHERE message_id = ? AND tool_call_id = ? AND settled_at IS NULL RETURNING seq`,

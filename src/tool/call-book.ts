@@ -11,7 +11,9 @@ import {
   nextQuestionExpiry,
   openQuestions,
   overdueQuestions,
+  parkToolCall,
   questionsOf,
+  readParkedState,
   readToolCall,
   restartToolCall,
   settleToolCall,
@@ -21,10 +23,21 @@ import {
 } from "../store/tool-call.ts";
 import type { ReplayPolicy } from "./define.ts";
 import { mayRun } from "./may-run.ts";
+import type { ParkedQuestion, ResumedCall } from "./park.ts";
+
+/** What a call has parked for, as it is stored. */
+interface Parked {
+  readonly tool: string;
+  readonly input: unknown;
+  /** Of tool and input: what an answer may be bound to. */
+  readonly digest: string;
+}
 
 /** One call, with its input as a value; `undefined` once that is forgotten. */
-export interface CallRow extends Omit<ToolCallRow, "input"> {
+export interface CallRow extends Omit<ToolCallRow, "input" | "parked"> {
   readonly input: unknown;
+  /** What it has parked for, if it ever has. */
+  readonly parked: Parked | undefined;
 }
 
 /** Which call, and what it would do. */
@@ -119,7 +132,7 @@ export class CallBook {
     // One whose time is over waits only for the alarm that closes it.
     const open = rows.filter(({ status, expiresAt }) => status === "asked" && (expiresAt ?? Infinity) > answer.now);
     if (open.length === 0) return { kind: "late", row: toRow(newest) };
-    const meant = open.find(({ digest }) => answer.digest === undefined || answer.digest === digest);
+    const meant = open.find((row) => answer.digest === undefined || answer.digest === toQuestion(row).digest);
     if (meant === undefined) return { kind: "mismatch" };
     decideQuestion(this.#host, meant.seq, {
       status: answer.approved ? "approved" : "denied",
@@ -155,6 +168,31 @@ export class CallBook {
       );
     }
     restartToolCall(this.#host, row.seq, call.turnId, call.step, now);
+  }
+
+  /**
+   * A call that runs waits for a person. @param question with the digest of what is asked about
+   * @throws PerdureError `bad_state` when it does not run; `limit`, `bad_input` for an input that no row can hold
+   */
+  park(
+    { messageId, toolCallId }: Pick<CallRow, "messageId" | "toolCallId">,
+    question: ParkedQuestion & { readonly digest: string; readonly expiresAt: number | null },
+  ): void {
+    const { tool, input, digest, expiresAt, summary = null, state } = question;
+    const row = readToolCall(this.#host, messageId, toolCallId);
+    const parked = encodeJson({ tool, input: input ?? null, digest } satisfies Parked, `The input of "${tool}"`);
+    const askedAt = this.#host.clock.now();
+    if (row && parkToolCall(this.#host, row.seq, { askedAt, expiresAt, summary, parked: parked ?? "null", state }))
+      return;
+    throw new PerdureError("bad_state", `The call ${toolCallId} cannot wait for a person: it does not run.`);
+  }
+
+  /** What a call that was parked and approved goes on from. */
+  resumed(messageId: string, toolCallId: string): ResumedCall | undefined {
+    const row = readToolCall(this.#host, messageId, toolCallId);
+    if (row === undefined || row.parked === null) return undefined;
+    const state = readParkedState(this.#host, row.seq);
+    return state && { state, approver: row.approver ?? undefined };
   }
 
   /**
@@ -226,11 +264,16 @@ function stored(call: CallIntent) {
 }
 
 function toRow(row: ToolCallRow): CallRow {
-  return { ...row, input: decodeJson(row.input) };
+  return { ...row, input: decodeJson(row.input), parked: parkedOf(row) };
+}
+
+function parkedOf({ parked }: ToolCallRow): Parked | undefined {
+  return parked === null ? undefined : (decodeJson(parked) as Parked);
 }
 
 function toQuestion(row: ToolCallRow): PendingApproval {
-  const { messageId, toolCallId, tool, digest, summary, expiresAt } = row;
-  const input = decodeJson(row.input);
+  const { messageId, toolCallId, summary, expiresAt } = row;
+  // A parked call asks about what it would do next, not about itself.
+  const { tool, input, digest } = parkedOf(row) ?? { ...row, input: decodeJson(row.input) };
   return { messageId, toolCallId, tool, input, digest, summary, askedAt: row.askedAt ?? 0, expiresAt };
 }

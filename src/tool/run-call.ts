@@ -5,10 +5,14 @@ import { cutText } from "../message/cut-value.ts";
 import { isRecord } from "../message/json.ts";
 import { boundOutput, boundPreview, type KeepText } from "./bound-output.ts";
 import { type DurableExecutionOptions, type ToolOptions, toolOptionsOf } from "./define.ts";
+import { ParkedCall, type ParkedQuestion, type ResumedCall, type ToolTurn } from "./park.ts";
 import { toPlainJson } from "./plain-json.ts";
 
 /** Errors of calls go to the model with every later request, so that more of one would cost more than it helps. */
 export const MAX_ERROR_BYTES = 6_000;
+
+/** What a parked call may leave. It is stored in the agent's file until the person has answered. */
+export const MAX_PARKED_BYTES = 16 * 1024 * 1024;
 
 /** One call that a model asked for. */
 export interface ToolCallInput {
@@ -28,6 +32,10 @@ export interface CallContext {
   readonly clock: Clock;
   /** What the tool gets as its `context`. */
   readonly runtimeContext?: unknown;
+  /** What the call left when it was parked. */
+  readonly resumed?: ResumedCall | undefined;
+  /** For tools that call others. */
+  readonly turn?: ToolTurn;
   /** Takes an output that is not the last one. If it throws, that one is not shown; the call goes on. */
   progress(output: unknown): void;
   /** Stores an output that is too long to go into the conversation. */
@@ -38,6 +46,8 @@ export interface CallContext {
 export type CallOutcome =
   | { readonly kind: "output"; readonly output: unknown }
   | { readonly kind: "error"; readonly errorText: string }
+  /** A person has to be asked in the middle of it. */
+  | { readonly kind: "parked"; readonly question: ParkedQuestion }
   /** The turn was stopped first. What the tool did until then, or does after, is not known. */
   | { readonly kind: "aborted" };
 
@@ -102,7 +112,7 @@ async function execute(
   const { toolName, toolCallId } = call;
   try {
     if (tool.execute === undefined) return failed(`The tool "${toolName}" cannot be run here: it has no execute.`);
-    const input = validate ? await checked(tool.inputSchema, call.input, `The input of "${toolName}"`) : call.input;
+    const input = validate ? await checkInput(tool, toolName, call.input) : call.input;
     const { contextSchema } = tool;
     const given =
       contextSchema === undefined
@@ -114,6 +124,8 @@ async function execute(
       messages: context.messages,
       abortSignal: signal,
       idempotencyKey: context.idempotencyKey,
+      ...(context.resumed !== undefined && { resumed: context.resumed }),
+      ...(context.turn !== undefined && { turn: context.turn }),
       context: given,
       // Its name before version 7 of the AI SDK.
       experimental_context: given,
@@ -123,6 +135,7 @@ async function execute(
     const output: unknown = isAsyncIterable(result) ? result : await result;
     const show = (item: unknown) => showProgress(item, context, limits);
     const last = isAsyncIterable(output) ? await lastOf(output, signal, show) : output;
+    if (last instanceof ParkedCall) return parked(last);
     return { kind: "output", output: toPlainJson(last, `The output of "${toolName}"`) };
   } catch (thrown) {
     return failed(messageOf(thrown));
@@ -141,11 +154,17 @@ async function lastOf(items: AsyncIterable<unknown>, signal: AbortSignal, show: 
 }
 
 function showProgress(item: unknown, context: CallContext, limits: ToolOptions): void {
+  if (item instanceof ParkedCall) return;
   try {
     context.progress(boundPreview(toPlainJson(item, "A preview"), limits));
   } catch {
     // A preview is a courtesy: one that is not JSON, or that nobody can take, does not fail the call.
   }
+}
+
+/** The input as the tool reads it. @throws PerdureError `bad_input` when it does not fit the tool's schema */
+export function checkInput(tool: Tool, toolName: string, input: unknown): Promise<unknown> {
+  return checked(tool.inputSchema, input, `The input of "${toolName}"`);
 }
 
 async function checked(schema: FlexibleSchema<unknown>, value: unknown, what: string): Promise<unknown> {
@@ -157,6 +176,15 @@ async function checked(schema: FlexibleSchema<unknown>, value: unknown, what: st
 
 function failed(text: string): CallOutcome {
   return { kind: "error", errorText: cutText(text, MAX_ERROR_BYTES) };
+}
+
+function parked({ question }: ParkedCall): CallOutcome {
+  if (question.state.byteLength <= MAX_PARKED_BYTES) return { kind: "parked", question };
+  const { tool, state } = question;
+  return failed(
+    `The call needs a person's approval of "${tool}", but what it would have to keep until then is too large ` +
+      `(${state.byteLength} bytes; at most ${MAX_PARKED_BYTES}). Call "${tool}" earlier, or with less data in variables.`,
+  );
 }
 
 /** The message of whatever was thrown, never its stack. */

@@ -109,9 +109,9 @@ export interface ChatHooks {
   approver?(origin: Origin): string | undefined;
   /**
    * Whether those who talk with the agent may give this call an answer: a result, or a person's decision. Without it,
-   * any call that waits may get any. Must be quick.
+   * any call that waits may get any. `early`: the client cannot have seen the question yet. Must be quick.
    */
-  answerable?(part: ToolPart, messageId: string, kind: "result" | "approval"): boolean;
+  answerable?(part: ToolPart, messageId: string, kind: "result" | "approval", origin: Origin): boolean | "early";
   /** A question was answered, in the transaction that stores the answer. */
   decided?(decision: ApprovalDecision): void;
   /** A turn begins for the first time, in the transaction that starts it. */

@@ -99,7 +99,7 @@ function answerLive(desk: Desk, given: ToolAnswer, origin: Origin): UIMessage | 
   if (active === undefined) return undefined;
   const { toolCallId, answer } = given;
   const asked = findTool(active.builder, toolCallId);
-  if (asked === undefined || !isAnswerable(desk, asked, active.builder.id, answer)) return undefined;
+  if (asked === undefined || !isAnswerable(desk, asked, active.message, given, origin)) return undefined;
   const changed =
     answer.kind === "result"
       ? applyToolResultLive(active.builder, { toolCallId, ...answer.result })
@@ -118,7 +118,7 @@ function answerStored(desk: Desk, session: string, given: ToolAnswer, origin: Or
   const stored = transcript.withCall(toolCallId);
   if (stored === undefined) return undefined;
   const asked = toolParts(stored).findLast((part) => part.toolCallId === toolCallId);
-  if (asked === undefined || !isAnswerable(desk, asked, stored.id, answer)) return undefined;
+  if (asked === undefined || !isAnswerable(desk, asked, stored, given, origin, session)) return undefined;
   const { message, changed } =
     answer.kind === "result"
       ? applyToolResult(stored, { toolCallId, ...answer.result })
@@ -131,8 +131,18 @@ function answerStored(desk: Desk, session: string, given: ToolAnswer, origin: Or
   });
 }
 
-function isAnswerable({ hooks }: Desk, part: ToolPart, messageId: string, { kind }: ToolAnswer["answer"]): boolean {
-  return hooks.answerable?.(part, messageId, kind) ?? true;
+function isAnswerable(
+  { hooks, output, running }: Desk,
+  part: ToolPart,
+  message: UIMessage,
+  { answer }: ToolAnswer,
+  origin: Origin,
+  session = running?.row.session,
+): boolean {
+  const verdict = hooks.answerable?.(part, message.id, answer.kind, origin) ?? true;
+  // What the client shows as answered is not: it is told, or it would never ask again.
+  if (verdict === "early" && session !== undefined) output.messageUpdated(session, message);
+  return verdict === true;
 }
 
 /** What is stored beside the answer: new client tools, the end of its deadline, and the turn that is to follow. */

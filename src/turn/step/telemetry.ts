@@ -101,7 +101,7 @@ export async function openTelemetry(
       await Promise.resolve(tell.executeTool?.({ ...event, callId, toolCallId, execute: once })).catch(() => {});
       const outcome = await once();
       const toolExecutionMs = clock.now() - began;
-      if (outcome.kind === "aborted") return outcome;
+      if (outcome.kind === "aborted" || outcome.kind === "parked") return outcome;
       const result =
         outcome.kind === "output"
           ? { type: "tool-result", output: outcome.output }

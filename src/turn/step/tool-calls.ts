@@ -7,9 +7,12 @@ import { digestOf } from "../../tool/digest.ts";
 import { mayRun } from "../../tool/may-run.ts";
 import { runCall } from "../../tool/run-call.ts";
 import { BUDGET_TOOL } from "./budget-question.ts";
-import type { ToolCallContext, ToolCallResultContext } from "./config.ts";
+import { callContext, toolTimeout } from "./call-context.ts";
+import type { ToolCallResultContext } from "./config.ts";
 import { watch } from "./model-call.ts";
 import { needsApproval } from "./needs-approval.ts";
+import { toolTurn } from "./nested-calls.ts";
+import { parkCall, question } from "./park-call.ts";
 import type { CallStanding } from "./next.ts";
 import type { StepRun } from "./step-run.ts";
 
@@ -103,7 +106,9 @@ async function decide(
     if (need !== "free")
       return need.denied ? fail(need.reason ?? BLOCKED_TEXT) : { kind: "ask", digest, reason: need.reason };
   }
-  const decision = (await run.plan.beforeToolCall(contextOf(run, part, messages))) ?? { action: "allow" };
+  // It was let through when it began.
+  if (row?.parked !== undefined) return { kind: "run", tool, input: part.input, digest };
+  const decision = (await run.plan.beforeToolCall(callContext(run, part, messages))) ?? { action: "allow" };
   if (decision.action === "block") return say(decision.reason ?? BLOCKED_TEXT);
   if (decision.action === "substitute") return say(decision.output);
   return { kind: "run", tool, input: decision.input ?? part.input, digest };
@@ -142,18 +147,21 @@ async function runOne(
           idempotencyKey: `${messageId}:${toolCallId}`,
           clock,
           runtimeContext: run.context,
+          resumed: plan.book.resumed(messageId, toolCallId),
+          turn: toolTurn(run, part, messages),
           progress: (output) => {
             if (!run.signal.aborted)
               active.take({ chunk: { type: "tool-output-available", toolCallId, output, preliminary: true } });
           },
           keep: (text) => plan.keep(text),
         },
-        { timeoutMs: timeoutOf(run, part, tool) },
+        { timeoutMs: toolTimeout(run, part, tool) },
       ),
     );
-  const called = contextOf(run, { ...part, input }, messages);
+  const called = callContext(run, { ...part, input }, messages);
   const outcome = await (run.telemetry?.tool(called, run.context, work) ?? work());
   if (outcome.kind === "aborted" || run.signal.aborted) return;
+  if (outcome.kind === "parked") return parkCall(run, part, outcome.question);
   const chunk: UIMessageChunk =
     outcome.kind === "output"
       ? { type: "tool-output-available", toolCallId, output: outcome.output }
@@ -180,16 +188,6 @@ function grant(run: StepRun, part: ToolPart): string {
   return "granted";
 }
 
-function question(part: ToolPart, reason: string | undefined): UIMessageChunk {
-  const { toolCallId } = part;
-  return {
-    type: "tool-approval-request",
-    approvalId: toolCallId,
-    toolCallId,
-    ...(reason !== undefined && { reason }),
-  };
-}
-
 function intentOf(run: StepRun, part: ToolPart, order: { digest: string }) {
   const name = toolName(part);
   return {
@@ -202,24 +200,4 @@ function intentOf(run: StepRun, part: ToolPart, order: { digest: string }) {
     digest: order.digest,
     replay: toolOptionsOf(run.turn.tools[name]).replay,
   };
-}
-
-function contextOf(run: StepRun, part: ToolPart, messages: readonly ModelMessage[]): ToolCallContext {
-  return {
-    type: "tool-call",
-    toolCallId: part.toolCallId,
-    toolName: toolName(part),
-    input: part.input,
-    ...(part.type === "dynamic-tool" && { dynamic: true }),
-    stepNumber: Math.max(0, run.called - 1),
-    messages,
-    abortSignal: run.signal,
-  } as ToolCallContext;
-}
-
-function timeoutOf(run: StepRun, part: ToolPart, tool: Tool): number | undefined {
-  const { timeout } = run.turn.config;
-  const bounds = typeof timeout === "object" ? timeout : {};
-  const own = (bounds.tools as Record<string, number> | undefined)?.[`${toolName(part)}Ms`];
-  return own ?? toolOptionsOf(tool).timeoutMs ?? bounds.toolMs;
 }

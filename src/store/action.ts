@@ -1,0 +1,124 @@
+import type { Sql } from "../port.ts";
+
+/**
+ * `perdure_action`: what the agent's actions have done, one row for each key. A row is `pending` from before the
+ * action runs until its result is stored with it. The result stands last: whoever walks the rows does not read it.
+ */
+export const actionSchema: readonly string[] = [
+  `CREATE TABLE perdure_action (
+    key TEXT PRIMARY KEY,
+    action TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    session TEXT NOT NULL,
+    named INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    started_at INTEGER NOT NULL,
+    settled_at INTEGER,
+    output TEXT
+  ) STRICT, WITHOUT ROWID`,
+];
+
+/** One row. `output` is JSON; times are milliseconds since the epoch. */
+export interface ActionRow {
+  readonly key: string;
+  readonly action: string;
+  /** Of the action and its input. */
+  readonly digest: string;
+  /** The session of the turn that began it. */
+  readonly session: string;
+  /** 1: the app named the key. 0: it is that of one call. */
+  readonly named: number;
+  /** How often it was begun. */
+  readonly attempts: number;
+  readonly startedAt: number;
+  /** Null while it is pending. */
+  readonly settledAt: number | null;
+  readonly output: string | null;
+}
+
+/** A row without its result. */
+export type ActionHead = Omit<ActionRow, "output">;
+
+const HEAD = `key, action, digest, session, named, attempts, started_at AS startedAt, settled_at AS settledAt`;
+
+export function readAction(db: Sql, key: string): ActionRow | undefined {
+  return db.sql<ActionRow>(`SELECT ${HEAD}, output FROM perdure_action WHERE key = ?`, key)[0];
+}
+
+/** Begins an action. @throws PerdureError `sql_failed` when there is a row of that key. */
+export function insertAction(
+  db: Sql,
+  row: Pick<ActionRow, "key" | "action" | "digest" | "session" | "named" | "startedAt">,
+): void {
+  db.sql(
+    `INSERT INTO perdure_action (key, action, digest, session, named, attempts, started_at)
+     VALUES (?, ?, ?, ?, ?, 1, ?)`,
+    row.key,
+    row.action,
+    row.digest,
+    row.session,
+    row.named,
+    row.startedAt,
+  );
+}
+
+/** Begins a pending one again. */
+export function restartAction(db: Sql, key: string, session: string, now: number): void {
+  db.sql(
+    `UPDATE perdure_action SET attempts = attempts + 1, started_at = ?, session = ?
+     WHERE key = ? AND settled_at IS NULL`,
+    now,
+    session,
+    key,
+  );
+}
+
+/**
+ * Stores the result of the attempt that began at `startedAt`.
+ * @returns whether the row still was that attempt's, and pending.
+ */
+export function settleAction(db: Sql, key: string, startedAt: number, output: string, now: number): boolean {
+  const rows = db.sql(
+    `UPDATE perdure_action SET settled_at = ?, output = ?
+     WHERE key = ? AND started_at = ? AND settled_at IS NULL RETURNING key`,
+    now,
+    output,
+    key,
+    startedAt,
+  );
+  return rows.length > 0;
+}
+
+/** Forgets the attempt that began at `startedAt`, so that the action may be tried again. */
+export function deletePendingAction(db: Sql, key: string, startedAt: number): void {
+  db.sql("DELETE FROM perdure_action WHERE key = ? AND started_at = ? AND settled_at IS NULL", key, startedAt);
+}
+
+/** Forgets one action, whatever became of it. @returns whether there was one. */
+export function deleteAction(db: Sql, key: string): boolean {
+  return db.sql("DELETE FROM perdure_action WHERE key = ? RETURNING key", key).length > 0;
+}
+
+/** Forgets what was begun in these sessions. @returns how many there were. */
+export function deleteActionsOf(db: Sql, sessions: readonly string[]): number {
+  const query = "DELETE FROM perdure_action WHERE session IN (SELECT value FROM json_each(?)) RETURNING key";
+  return db.sql(query, JSON.stringify(sessions)).length;
+}
+
+/** The newest first, without their results. */
+export function listActions(db: Sql, limit: number): ActionHead[] {
+  return db.sql<ActionHead>(`SELECT ${HEAD} FROM perdure_action ORDER BY started_at DESC, key LIMIT ?`, limit);
+}
+
+/** Forgets at most `limit` of those that were settled, or begun and never settled, before these times. */
+export function trimActions(db: Sql, settledBefore: number, pendingBefore: number, limit: number): number {
+  const rows = db.sql(
+    `DELETE FROM perdure_action WHERE key IN (
+       SELECT key FROM perdure_action
+       WHERE settled_at < ? OR (settled_at IS NULL AND started_at < ?) LIMIT ?) RETURNING key`,
+    settledBefore,
+    pendingBefore,
+    limit,
+  );
+  return rows.length;
+}

@@ -1,0 +1,49 @@
+import type { ActionContext } from "./action.ts";
+
+/**
+ * Who may do what: all, nothing, or what is named. Without `grantedPermissions`, `allowed` grants everything.
+ */
+export type ActionAuthorization =
+  | boolean
+  | {
+      readonly allowed: boolean;
+      /** Told to the model when it is denied. */
+      readonly reason?: string;
+      readonly grantedPermissions?: readonly string[];
+    };
+
+/** What `authorizeAction` is told. */
+export interface ActionAuthorizationContext extends ActionContext {
+  readonly action: string;
+  readonly input: unknown;
+  readonly requiredPermissions: readonly string[];
+  /** Undefined: everything is granted. */
+  readonly grantedPermissions: readonly string[] | undefined;
+}
+
+/** Whether an action may run. */
+export type ActionVerdict = { readonly allowed: true } | { readonly allowed: false; readonly reason: string };
+
+/** Compares what an action needs with what the turn was granted. Pure. */
+export function judge(required: readonly string[], grants: ActionAuthorization): ActionVerdict {
+  const { allowed, reason, grantedPermissions } = typeof grants === "boolean" ? { allowed: grants } : given(grants);
+  if (!allowed) return { allowed: false, reason: reason ?? "This turn may not run actions." };
+  const missing = grantedPermissions && required.filter((permission) => !grantedPermissions.includes(permission));
+  if (missing === undefined || missing.length === 0) return { allowed: true };
+  return { allowed: false, reason: reason ?? `This turn was not granted ${missing.map(quoted).join(", ")}.` };
+}
+
+/** What `authorizeAction` has said, laid over what the turn was granted: it may allow what the turn does not, and deny what it does. */
+export function grantedBy(grants: ActionAuthorization): readonly string[] | undefined {
+  if (grants === true) return undefined;
+  if (grants === false) return [];
+  return grants.allowed ? grants.grantedPermissions : [];
+}
+
+function given(grants: Exclude<ActionAuthorization, boolean>) {
+  return { allowed: grants.allowed, reason: grants.reason, grantedPermissions: grants.grantedPermissions };
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(text);
+}

@@ -1,0 +1,154 @@
+import { type FlexibleSchema, type ModelMessage, type Tool, tool } from "ai";
+import { PerdureError } from "../error.ts";
+import type { ReplyAttachment } from "./action-attachment.ts";
+import { durableTool } from "./define.ts";
+
+/** The longest that `execute` may take where the action does not say. */
+export const ACTION_TIMEOUT_MS = 30_000;
+/** Outputs of more characters are cut in the middle; the whole is kept aside. */
+export const ACTION_OUTPUT_CHARS = 20_000;
+/** A durable pause that nobody has answered by then is over. */
+export const PAUSE_TTL_MS = 30 * 24 * 3_600_000;
+
+/** How much a mistake would cost, for whoever is asked. */
+export type ActionRisk = "low" | "medium" | "high";
+
+/** What a person is shown before an action runs. */
+export interface ActionApproval {
+  /** One sentence on what a yes does. Default: the action's description. */
+  readonly summary?: string;
+  readonly risk?: ActionRisk;
+}
+
+/** What an action is told about the call. */
+export interface ActionContext {
+  /** The turn that it is called in; empty where there is none. */
+  readonly requestId: string;
+  /** The session of the turn. */
+  readonly sessionId: string;
+  readonly toolCallId: string;
+  /** What the model had been sent when it asked for the call. */
+  readonly messages: readonly ModelMessage[];
+}
+
+/** What `execute` is told. */
+export interface ActionExecuteContext extends ActionContext {
+  /** Aborts when the turn is stopped, and after `timeoutMs`. */
+  readonly signal: AbortSignal;
+  /** The key in the ledger. The same each time the same action runs: services that know such keys do the work once. */
+  readonly idempotencyKey: string;
+  /**
+   * Delivers something beside the answer: a draft, a card, a voice note. The model does not see it. It is stored
+   * together with the action's result, so it comes once, and not at all if the action fails.
+   * @returns false when the turn has as many as it may have
+   * @throws PerdureError `bad_input` for what is no JSON object with a `type`
+   */
+  attachReply(attachment: ReplyAttachment): boolean;
+}
+
+type Maybe<T> = T | Promise<T>;
+
+/** What an action is made of. The callbacks may be slow. */
+export interface ActionOptions<INPUT, OUTPUT> {
+  /** What the model reads. */
+  readonly description: string;
+  readonly inputSchema: FlexibleSchema<INPUT>;
+  /** Does the work. What it throws is told to the model, and lets the action be tried again. */
+  readonly execute: (input: INPUT, context: ActionExecuteContext) => Maybe<OUTPUT>;
+  /**
+   * Names what is done: an order, an invoice, an event; never a time or a random value. Once it is done, every later
+   * call of the same key gets the stored result, from any turn and session. Without it each call stands for itself.
+   * What it throws ends the turn.
+   */
+  readonly idempotencyKey?: string | ((input: INPUT, context: ActionContext) => Maybe<string>);
+  /** Default {@link ACTION_TIMEOUT_MS}. */
+  readonly timeoutMs?: number;
+  /** A person has to say yes first. A function decides for each call; what it throws ends the turn. */
+  readonly approval?:
+    | boolean
+    | ActionApproval
+    | ((input: INPUT, context: ActionContext) => Maybe<boolean | ActionApproval>);
+  /** The question may wait for 30 days, whatever the agent's `approvalTimeoutMs`. Needs `approval`, which is then true. */
+  readonly durablePause?: boolean;
+  /** What the turn must have been granted. */
+  readonly permissions?: readonly string[] | ((input: INPUT, context: ActionContext) => Maybe<readonly string[]>);
+  /** More lines, or characters, are cut in the middle. */
+  readonly maxOutputLines?: number;
+  readonly maxOutputChars?: number;
+}
+
+/** Marks a tool as an action, and holds what it was made of. */
+export const actionOptions: unique symbol = Symbol.for("perdure.action") as never;
+
+/** A tool with a ledger. What {@link action} returns. */
+export type Action<INPUT = unknown, OUTPUT = unknown> = Tool<INPUT, OUTPUT> & {
+  readonly [actionOptions]: ActionOptions<INPUT, OUTPUT>;
+};
+
+/** Any action, whatever it takes. */
+// The input of a tool is in- and output of its methods: no other type holds them all.
+export type AnyAction = Tool & { readonly [actionOptions]: ActionOptions<never, unknown> };
+
+/**
+ * A tool for work that must not happen twice. Its calls are written down before they run and settled with their
+ * result, so that a crash, a retry or the same wish in another conversation does not repeat what was done. Return it
+ * from `getActions()` or `getTools()`.
+ * @throws PerdureError `bad_config` for options that cannot work
+ */
+export function action<INPUT, OUTPUT>(options: ActionOptions<INPUT, OUTPUT>): Action<INPUT, OUTPUT> {
+  const fault = faultOf(options as ActionOptions<never, unknown>);
+  if (fault !== undefined) throw new PerdureError("bad_config", `action: ${fault}`);
+  const { description, inputSchema, maxOutputLines, maxOutputChars = ACTION_OUTPUT_CHARS } = options;
+  const unbound = tool({
+    description,
+    inputSchema,
+    execute: () => {
+      throw new PerdureError(
+        "bad_state",
+        "This action has no agent. Return it from getActions() or getTools() of a Think agent.",
+      );
+    },
+  } as unknown as Tool<INPUT, OUTPUT>) as Tool<INPUT, OUTPUT>;
+  const made = durableTool(unbound as Tool, {
+    // The ledger says what becomes of a call that was cut: it knows more than the book of calls does.
+    replay: "safe",
+    maxOutputChars,
+    ...(maxOutputLines !== undefined && { maxOutputLines }),
+  });
+  Object.defineProperty(made, actionOptions, { value: options, enumerable: true });
+  return made as unknown as Action<INPUT, OUTPUT>;
+}
+
+/** Whether a tool is an action. */
+export function isAction(value: unknown): value is AnyAction {
+  return typeof value === "object" && value !== null && actionOptions in value;
+}
+
+function faultOf(options: ActionOptions<never, unknown>): string | undefined {
+  // Plain JavaScript can pass anything.
+  const given: Record<string, unknown> = { ...options };
+  if (typeof given.description !== "string" || given.description.trim() === "") {
+    return "description must say what the action does.";
+  }
+  if (given.inputSchema === undefined) return "inputSchema is missing. Use zod, or jsonSchema() of the AI SDK.";
+  if (typeof given.execute !== "function") return "execute must be a function.";
+  const { timeoutMs, idempotencyKey, permissions, approval, durablePause } = given;
+  if (timeoutMs !== undefined && !(typeof timeoutMs === "number" && Number.isFinite(timeoutMs) && timeoutMs >= 1)) {
+    return `timeoutMs must be a number of at least 1, not ${String(timeoutMs)}.`;
+  }
+  if (idempotencyKey !== undefined && !["string", "function"].includes(typeof idempotencyKey)) {
+    return "idempotencyKey must be a text or a function that returns one.";
+  }
+  if (permissions !== undefined && typeof permissions !== "function" && !isTextList(permissions)) {
+    return "permissions must be a list of texts or a function that returns one.";
+  }
+  if (durablePause === true && approval === false) {
+    return "durablePause waits for a person, and approval: false asks nobody. Leave one of them out.";
+  }
+  return undefined;
+}
+
+/** Whether a value is a list of texts. */
+export function isTextList(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === "string");
+}

@@ -1,0 +1,27 @@
+import type { ModelMessage, Tool } from "ai";
+import { type ToolPart, toolName } from "../../message/types.ts";
+import { toolOptionsOf } from "../../tool/define.ts";
+import type { ToolCallContext } from "./config.ts";
+import type { StepRun } from "./step-run.ts";
+
+/** A call as hooks are told of it. */
+export function callContext(run: StepRun, part: ToolPart, messages: readonly ModelMessage[]): ToolCallContext {
+  return {
+    type: "tool-call",
+    toolCallId: part.toolCallId,
+    toolName: toolName(part),
+    input: part.input,
+    ...(part.type === "dynamic-tool" && { dynamic: true }),
+    stepNumber: Math.max(0, run.called - 1),
+    messages,
+    abortSignal: run.signal,
+  } as ToolCallContext;
+}
+
+/** What a call may take: by the turn's own rule for the tool, the tool's, or the turn's for all tools. */
+export function toolTimeout(run: StepRun, part: ToolPart, tool: Tool): number | undefined {
+  const { timeout } = run.turn.config;
+  const bounds = typeof timeout === "object" ? timeout : {};
+  const own = (bounds.tools as Record<string, number> | undefined)?.[`${toolName(part)}Ms`];
+  return own ?? toolOptionsOf(tool).timeoutMs ?? bounds.toolMs;
+}
