@@ -66,6 +66,15 @@ export {
   type DurableToolOptions,
   type ReplayPolicy,
 } from "./tool/define.ts";
+export {
+  type NestedCall,
+  type NestedOutcome,
+  park,
+  type ParkedCall,
+  type ParkedQuestion,
+  type ResumedCall,
+  type ToolTurn,
+} from "./tool/park.ts";
 export { createToolsFromClientSchemas } from "./tool/client-tools.ts";
 export type {
   ChatRecoveryConfig,
