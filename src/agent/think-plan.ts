@@ -164,6 +164,11 @@ export class ThinkPlan {
     return !runsHere && !this.book.of(messageId).some(({ toolCallId }) => toolCallId === part.toolCallId);
   }
 
+  /** When the question of a call is over. */
+  expiry(messageId: string, toolCallId: string): number | null | undefined {
+    return this.book.of(messageId).find((row) => row.toolCallId === toolCallId)?.expiresAt;
+  }
+
   /**
    * A call that was approved has asked something else a moment ago. Clients name the call alone in their answers, so
    * that one which comes now is the answer of another tab, or a second click, to what was asked before.

@@ -108,7 +108,10 @@ export class Think<State = unknown, Props = unknown> extends ContextAgent<State,
   /** @internal */
   [answering](
     as: <T>(work: () => T, turn?: string) => T,
-  ): Pick<ChatHooks, "respond" | "plan" | "approver" | "answerable" | "decided" | "settled" | "removed" | "cleared"> {
+  ): Pick<
+    ChatHooks,
+    "respond" | "plan" | "approver" | "answerable" | "expiry" | "decided" | "settled" | "removed" | "cleared"
+  > {
     const own = this.onChatMessage !== Think.prototype.onChatMessage;
     return {
       respond: async (options) => as(() => this.onChatMessage(options), options.requestId),
@@ -117,6 +120,7 @@ export class Think<State = unknown, Props = unknown> extends ContextAgent<State,
         answerable: (...about) => this.#plan.answerable(...about),
       }),
       approver: (origin) => this.getApprover(origin && this[parts].connections.of(origin)),
+      expiry: (messageId, toolCallId) => this.#plan.expiry(messageId, toolCallId),
       decided: (decision) => this.#plan.decided(decision),
       settled: (message) => this.#plan.settled(message),
       removed: (messageId) => this.#plan.book.forget(messageId),

@@ -34,5 +34,6 @@ export function tell(onDecision: OnDecision | undefined, decision: EgressDecisio
 
 /** A URL, or what was meant as one, for a decision. */
 export function shownUrl(url: URL | string): string {
-  return (typeof url === "string" ? url.replace(/[?#].*$/s, "") : loggedUrl(url)).slice(0, MAX_SHOWN);
+  if (typeof url !== "string") return loggedUrl(url).slice(0, MAX_SHOWN);
+  return url.slice(0, MAX_SHOWN).replace(/[?#].*$/s, "").replace(/\/\/[^/]*@/, "//");
 }

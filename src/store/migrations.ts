@@ -9,6 +9,8 @@ import { compactionSchema } from "./compaction.ts";
 import { configSchema } from "./config.ts";
 import { childSchema } from "./child.ts";
 import { fiberSchema } from "./fiber.ts";
+import { fileBodySchema } from "./file-body.ts";
+import { fileSchema } from "./file.ts";
 import { messageSchema, messageTreeSchema } from "./message.ts";
 import { queueSchema } from "./queue.ts";
 import { runSchema } from "./run.ts";
@@ -50,7 +52,7 @@ export const migrations: readonly Migration[] = [
     id: 5,
     statements: [...messageTreeSchema, ...sessionSchema, ...turnSessionSchema, ...cellSchema, ...compactionSchema],
   },
-  { id: 6, statements: [...parkedCallSchema, ...actionSchema] },
+  { id: 6, statements: [...fileSchema, ...fileBodySchema, ...parkedCallSchema, ...actionSchema] },
 ];
 
 /** Names that `this.sql` may not touch. */

@@ -46,7 +46,7 @@ export function bindActions<TOOLS extends ToolSet>(tools: TOOLS, binding: Action
 /** The same for one. */
 export function bindAction(name: string, action: AnyAction, binding: ActionBinding): Tool {
   // What the action takes is checked against its schema before it gets here.
-  const options = action[actionOptions] as ActionOptions<unknown, unknown>;
+  const options = action[actionOptions] as unknown as ActionOptions<unknown, unknown>;
   const bound: BoundAction = { name, options, binding, limits: toolOptionsOf(action) };
   const asks = options.durablePause === true || (options.approval !== undefined && options.approval !== false);
   return {
@@ -63,7 +63,9 @@ export function readNeed(returned: unknown): ApprovalNeed {
 }
 
 /** One sentence for whoever is asked. */
-export function approvalText(asked: Pick<Extract<ApprovalNeed, { kind: "ask" }>, "summary" | "risk">): string | undefined {
+export function approvalText(
+  asked: Pick<Extract<ApprovalNeed, { kind: "ask" }>, "summary" | "risk">,
+): string | undefined {
   const { summary, risk } = asked;
   if (risk === undefined) return summary;
   return summary === undefined ? `Risk: ${risk}.` : `${summary} (risk: ${risk})`;
@@ -77,7 +79,9 @@ async function ask(bound: BoundAction, input: unknown, handed: DurableExecutionO
   if (output !== undefined) return { [need]: { kind: "answer", output } satisfies ApprovalNeed };
   const { summary = bound.options.description, risk } = asked;
   const expiresInMs = bound.options.durablePause === true ? PAUSE_TTL_MS : undefined;
-  return { [need]: { kind: "ask", summary: cutText(summary, MAX_SUMMARY_BYTES), risk, expiresInMs } satisfies ApprovalNeed };
+  return {
+    [need]: { kind: "ask", summary: cutText(summary, MAX_SUMMARY_BYTES), risk, expiresInMs } satisfies ApprovalNeed,
+  };
 }
 
 async function approvalOf(

@@ -56,10 +56,16 @@ export interface ActionRecord {
   readonly settledAt: number | null;
 }
 
+/** What came of an action: its output, or what the model is told of its failure. */
+export interface ActionEnd {
+  readonly done: boolean;
+  readonly output: unknown;
+}
+
 /** An action that runs in this life. */
 interface Running {
   readonly digest: string;
-  readonly ended: Promise<unknown>;
+  readonly ended: Promise<ActionEnd>;
 }
 
 /**

@@ -4,7 +4,7 @@ import { cutText } from "../message/cut-value.ts";
 import { ACTION_TIMEOUT_MS, type ActionContext, type ActionOptions } from "./action.ts";
 import { checkAttachment, MAX_ATTACHMENTS, type ReplyAttachment } from "./action-attachment.ts";
 import { type ActionAuthorization, type ActionAuthorizationContext, grantedBy, judge } from "./action-authorize.ts";
-import type { ActionEntry, ActionLedger, ActionStanding } from "./action-ledger.ts";
+import type { ActionEnd, ActionEntry, ActionLedger, ActionStanding } from "./action-ledger.ts";
 import { boundOutput, type KeepText, type OutputLimits } from "./bound-output.ts";
 import type { DurableExecutionOptions } from "./define.ts";
 import { digestOf } from "./digest.ts";
@@ -29,7 +29,10 @@ export interface ActionBinding {
   /** How many attachments the answer of the turn has. */
   attached?(): number;
   /** Adds attachments to the answer and does `also`, in one transaction. Without it there are none. */
-  attach?(attachments: readonly { readonly id: string; readonly attachment: ReplyAttachment }[], also: () => void): void;
+  attach?(
+    attachments: readonly { readonly id: string; readonly attachment: ReplyAttachment }[],
+    also: () => void,
+  ): void;
   /** Stores an output that is too long to go into the conversation. */
   readonly keep?: KeepText;
   /** Something failed that the model is not told about. Must not throw. */
@@ -100,7 +103,7 @@ async function perform(
   input: unknown,
   context: ActionContext,
   signal: AbortSignal,
-): Promise<unknown> {
+): Promise<ActionEnd> {
   const { binding, options, name, limits } = bound;
   const { ledger } = binding;
   const attachments: { id: string; attachment: ReplyAttachment }[] = [];
@@ -119,7 +122,7 @@ async function perform(
     output = await options.execute(input, { ...context, signal, idempotencyKey: key, attachReply });
   } catch (thrown) {
     ledger.drop(key, startedAt);
-    return failure(nameOf(thrown), errorText(thrown));
+    return { done: false, output: failure(nameOf(thrown), errorText(thrown)) };
   } finally {
     open = false;
   }
@@ -128,14 +131,14 @@ async function perform(
   const settle = () => ledger.settle(key, startedAt, stored);
   if (attachments.length > 0 && binding.attach !== undefined) binding.attach(attachments, settle);
   else ledger.host.tx(settle);
-  return stored;
+  return { done: true, output: stored };
 }
 
 /** What came of it, or that it takes too long. Then it is told to stop, and the ledger learns its end all the same. */
 async function inTime(
   { name, binding }: BoundAction,
   entry: ActionEntry,
-  ended: Promise<unknown>,
+  ended: Promise<ActionEnd>,
   timeoutMs: number,
   stop: () => void,
 ): Promise<unknown> {
@@ -149,20 +152,18 @@ async function inTime(
     void ended.catch((thrown: unknown) => binding.failed?.(thrown));
     return failure("ActionTimeoutError", `${took} and goes on. Whether it is done is not known. ${advice(entry)}`);
   }
-  // What it did in time to say, it did.
-  if (!isFailure(last.output)) return last.output;
-  return failure("ActionTimeoutError", `${took} and was stopped: ${last.output.error.message}`);
+  return last.done ? last.output : failure("ActionTimeoutError", `${took} and was stopped. It may be tried again.`);
 }
 
 async function within(
   clock: ActionLedger["host"]["clock"],
-  work: Promise<unknown>,
+  work: Promise<ActionEnd>,
   ms: number,
-): Promise<{ readonly output: unknown } | undefined> {
+): Promise<ActionEnd | undefined> {
   const late = Promise.withResolvers<undefined>();
   const cancel = clock.after(ms, () => late.resolve(undefined));
   try {
-    return await Promise.race([work.then((output) => ({ output })), late.promise]);
+    return await Promise.race([work, late.promise]);
   } finally {
     cancel();
   }
@@ -179,7 +180,9 @@ async function denial(
     const grants = (await binding.grants?.()) ?? true;
     const asked = { action: name, input, requiredPermissions: required, grantedPermissions: grantedBy(grants) };
     const verdict = judge(required, (await binding.authorize?.({ ...context, ...asked })) ?? grants);
-    return verdict.allowed ? undefined : failure("ActionAuthorizationError", `"${name}" did not run. ${verdict.reason}`);
+    return verdict.allowed
+      ? undefined
+      : failure("ActionAuthorizationError", `"${name}" did not run. ${verdict.reason}`);
   } catch (thrown) {
     binding.failed?.(thrown);
     return failure("ActionAuthorizationError", `"${name}" did not run: whether it may could not be found out.`);
@@ -238,10 +241,6 @@ function advice({ action }: ActionEntry): string {
 
 function failure(name: string, message: string): ActionFailure {
   return { error: { name, message: cutText(message, MAX_ERROR_BYTES) } };
-}
-
-function isFailure(output: unknown): output is ActionFailure {
-  return typeof output === "object" && output !== null && "error" in output;
 }
 
 /** Errors of another realm are no instances of ours, and a name can be anything. */

@@ -96,7 +96,7 @@ export type AnyAction = Tool & { readonly [actionOptions]: ActionOptions<never, 
  * @throws PerdureError `bad_config` for options that cannot work
  */
 export function action<INPUT, OUTPUT>(options: ActionOptions<INPUT, OUTPUT>): Action<INPUT, OUTPUT> {
-  const fault = faultOf(options as ActionOptions<never, unknown>);
+  const fault = faultOf(options);
   if (fault !== undefined) throw new PerdureError("bad_config", `action: ${fault}`);
   const { description, inputSchema, maxOutputLines, maxOutputChars = ACTION_OUTPUT_CHARS } = options;
   const unbound = tool({
@@ -124,7 +124,7 @@ export function isAction(value: unknown): value is AnyAction {
   return typeof value === "object" && value !== null && actionOptions in value;
 }
 
-function faultOf(options: ActionOptions<never, unknown>): string | undefined {
+function faultOf(options: object): string | undefined {
   // Plain JavaScript can pass anything.
   const given: Record<string, unknown> = { ...options };
   if (typeof given.description !== "string" || given.description.trim() === "") {

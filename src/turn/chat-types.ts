@@ -112,6 +112,8 @@ export interface ChatHooks {
    * any call that waits may get any. `early`: the client cannot have seen the question yet. Must be quick.
    */
   answerable?(part: ToolPart, messageId: string, kind: "result" | "approval", origin: Origin): boolean | "early";
+  /** When an open question is over; null: never; undefined: as the settings say. */
+  expiry?(messageId: string, toolCallId: string): number | null | undefined;
   /** A question was answered, in the transaction that stores the answer. */
   decided?(decision: ApprovalDecision): void;
   /** A turn begins for the first time, in the transaction that starts it. */

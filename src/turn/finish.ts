@@ -44,11 +44,12 @@ export function finish(desk: Desk, active: ActiveTurn, end: TurnEnd): readonly T
     if (end.status === "completed") needless = needlessContinuations(desk, row, message);
     for (const turn of needless) settleTurn(host, turn.seq, "skipped", null, host.clock.now());
     const { approvalTimeoutMs } = desk.hooks.settings();
-    if (approvalTimeoutMs > 0) {
-      for (const part of toolParts(message)) {
-        if (part.state === "approval-requested")
-          askApproval(host, part.toolCallId, host.clock.now() + approvalTimeoutMs);
-      }
+    const usual = approvalTimeoutMs > 0 ? host.clock.now() + approvalTimeoutMs : null;
+    for (const { state, toolCallId } of toolParts(message)) {
+      if (state !== "approval-requested") continue;
+      const own = desk.hooks.expiry?.(message.id, toolCallId);
+      const at = own === undefined ? usual : own;
+      if (at !== null) askApproval(host, toolCallId, at);
     }
     desk.hooks.settled?.(message);
     trimTranscript(desk, row.session);

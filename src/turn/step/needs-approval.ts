@@ -1,9 +1,20 @@
 import type { ModelMessage, Tool, ToolApprovalStatus, TypedToolCall, ToolSet } from "ai";
 import { type ToolPart, toolName } from "../../message/types.ts";
+import { approvalText, readNeed } from "../../tool/action-bind.ts";
 import type { StepRun } from "./step-run.ts";
 
 /** Whether a call may run, must wait for a person, or may not run at all. */
-export type ApprovalNeed = "free" | { readonly denied: boolean; readonly reason: string | undefined };
+export type ApprovalNeed =
+  | "free"
+  /** `summary` and `waitMs`: what the person is told, and how long the question may wait, where the tool says so. */
+  | {
+      readonly denied: boolean;
+      readonly reason: string | undefined;
+      readonly summary?: string;
+      readonly waitMs?: number;
+    }
+  /** It was done before: this is its output, and nobody has to be asked. */
+  | { readonly known: unknown };
 
 type Judged = Pick<StepRun, "turn" | "context">;
 
@@ -31,8 +42,16 @@ export async function needsApproval(
           experimental_context: run.context,
         })
       : own;
-  // As the AI SDK reads it: whatever is not a no.
-  return needed ? { denied: false, reason: undefined } : "free";
+  const need = readNeed(needed);
+  if (need.kind === "free") return "free";
+  if (need.kind === "answer") return { known: need.output };
+  const { summary, expiresInMs: waitMs } = need;
+  return {
+    denied: false,
+    reason: approvalText(need),
+    ...(summary !== undefined && { summary }),
+    ...(waitMs !== undefined && { waitMs }),
+  };
 }
 
 async function configured(run: Judged, part: ToolPart, messages: readonly ModelMessage[]): Promise<ToolApprovalStatus> {

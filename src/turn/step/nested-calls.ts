@@ -44,6 +44,7 @@ async function runNested(
   if (call.approved !== true) {
     const need = await needsApproval(run, part, tool, messages);
     if (need !== "free") {
+      if ("known" in need) return { kind: "output", output: need.known };
       return need.denied
         ? failed(need.reason ?? `The call of "${name}" was denied.`)
         : { kind: "ask", reason: need.reason };

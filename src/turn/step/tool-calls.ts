@@ -10,7 +10,7 @@ import { BUDGET_TOOL } from "./budget-question.ts";
 import { callContext, toolTimeout } from "./call-context.ts";
 import type { ToolCallResultContext } from "./config.ts";
 import { watch } from "./model-call.ts";
-import { needsApproval } from "./needs-approval.ts";
+import { type ApprovalNeed, needsApproval } from "./needs-approval.ts";
 import { toolTurn } from "./nested-calls.ts";
 import { parkCall, question } from "./park-call.ts";
 import type { CallStanding } from "./next.ts";
@@ -30,10 +30,12 @@ export function standingOf(run: StepRun, part: ToolPart): CallStanding {
   return tool === undefined || tool.execute !== undefined ? "ready" : "waiting";
 }
 
+type Question = Extract<ApprovalNeed, { denied: boolean }>;
+
 /** What is to be done with a call. */
 type Order =
   | { readonly kind: "settle"; readonly chunks: readonly UIMessageChunk[] }
-  | { readonly kind: "ask"; readonly digest: string; readonly reason: string | undefined }
+  | { readonly kind: "ask"; readonly digest: string; readonly need: Question }
   | { readonly kind: "run"; readonly tool: Tool; readonly input: unknown; readonly digest: string };
 
 /**
@@ -57,14 +59,17 @@ export async function runCalls(run: StepRun, messages: readonly ModelMessage[]):
   desk.commit(() => {
     for (const { part, order } of orders) {
       if (order.kind === "settle") for (const chunk of order.chunks) active.take({ chunk });
-      if (order.kind === "ask") active.take({ chunk: question(part, order.reason) });
+      if (order.kind === "ask") active.take({ chunk: question(part, order.need.reason) });
     }
     active.log.flush("sync", () => {
       for (const { part, order } of orders) {
         if (order.kind === "settle") continue;
         const intent = intentOf(run, part, order);
         if (order.kind === "run") plan.book.start(intent);
-        else plan.book.ask({ ...intent, expiresAt: approvalTimeoutMs > 0 ? now + approvalTimeoutMs : null });
+        else {
+          const { summary, waitMs = approvalTimeoutMs } = order.need;
+          plan.book.ask({ ...intent, expiresAt: waitMs > 0 ? now + waitMs : null, ...(summary && { summary }) });
+        }
       }
     });
   });
@@ -103,8 +108,10 @@ async function decide(
   // Who had to be asked was asked.
   if (verdict === "new" && part.state !== "approval-responded") {
     const need = await needsApproval(run, part, tool, messages);
-    if (need !== "free")
-      return need.denied ? fail(need.reason ?? BLOCKED_TEXT) : { kind: "ask", digest, reason: need.reason };
+    if (need !== "free") {
+      if ("known" in need) return say(need.known);
+      return need.denied ? fail(need.reason ?? BLOCKED_TEXT) : { kind: "ask", digest, need };
+    }
   }
   // It was let through when it began.
   if (row?.parked !== undefined) return { kind: "run", tool, input: part.input, digest };

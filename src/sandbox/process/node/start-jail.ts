@@ -1,0 +1,160 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { open, readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
+import { bubblewrapArguments, type JailProfile } from "../profile.ts";
+
+/** What has to be there before a jail can be built. */
+export interface Builder {
+  readonly bwrap: string;
+  /** Set when the host is root: the jail's processes are this user's. */
+  readonly leaveRoot: { readonly setpriv: string; readonly uid: number; readonly gid: number } | undefined;
+  /** A folder of the host's own, for short-lived files. */
+  readonly folder: string;
+  readonly filter: Uint8Array;
+}
+
+/** What runs, and in what. */
+export interface JailStart {
+  readonly profile: Omit<JailProfile, "seccompFd" | "infoFd">;
+  readonly command: readonly string[];
+  /** Files to which the id of the first process is written before anything else: groups to join. */
+  readonly join?: readonly string[];
+  /** More pipes, from {@link FIRST_FREE_FD} on. */
+  readonly pipes?: number;
+}
+
+/** A jail with processes in it. */
+export interface RunningJail {
+  readonly child: ChildProcess;
+  /** What `bwrap` said about the first process inside; `undefined` when it did not get that far. */
+  readonly firstProcess: Promise<number | undefined>;
+  /** Settles when the outer process has ended and its pipes are drained. */
+  readonly ended: Promise<{ readonly code: number | null; readonly signal: string | null }>;
+  /** Ends everything in it, at once. May be called again. */
+  kill(): void;
+  /** Settles when no process is left inside: only then is what they wrote at rest. @throws when they do not go */
+  gone(): Promise<void>;
+}
+
+const ARGUMENTS_FD = 3;
+const SECCOMP_FD = 4;
+const INFO_FD = 5;
+/** The first of {@link JailStart.pipes}. */
+export const FIRST_FREE_FD = 6;
+const GONE_WITHIN_MS = 10_000;
+const GONE_POLL_MS = 2;
+
+/** Starts a jail. Failures of the start show in what it prints and in how it ends. */
+export async function startJail(builder: Builder, start: JailStart): Promise<RunningJail> {
+  const profile = { ...start.profile, seccompFd: SECCOMP_FD, infoFd: INFO_FD };
+  // Arguments in a file: on the command line, everybody on the machine and in the jail could read them.
+  const argumentBytes = new TextEncoder().encode(bubblewrapArguments(profile).join("\0"));
+  const argumentFile = await openBytes(builder.folder, argumentBytes);
+  const filterFile = await openBytes(builder.folder, builder.filter);
+  try {
+    const { leaveRoot } = builder;
+    const words = [
+      ...(start.join === undefined || start.join.length === 0 ? [] : joinWords(start.join)),
+      ...(leaveRoot === undefined
+        ? []
+        : [leaveRoot.setpriv, `--reuid=${leaveRoot.uid}`, `--regid=${leaveRoot.gid}`, "--clear-groups", "--"]),
+      ...[builder.bwrap, "--args", `${ARGUMENTS_FD}`, "--", ...start.command],
+    ];
+    const child = spawn(words[0] ?? "", words.slice(1), {
+      // bubblewrap's own environment can be read inside, as that of process 1.
+      env: {},
+      cwd: "/",
+      detached: true,
+      stdio: [
+        ...(["pipe", "pipe", "pipe"] as const),
+        ...[argumentFile.fd, filterFile.fd],
+        "pipe",
+        ...Array.from({ length: start.pipes ?? 0 }, () => "pipe" as const),
+      ],
+    });
+    return watchChild(child);
+  } finally {
+    await argumentFile.close();
+    await filterFile.close();
+  }
+}
+
+/** A file that has lost its name: nobody else can open it. */
+async function openBytes(folder: string, bytes: Uint8Array) {
+  const path = join(folder, randomUUID());
+  const writer = await open(path, "wx", 0o600);
+  try {
+    await writer.writeFile(bytes);
+    return await open(path, "r");
+  } finally {
+    await writer.close();
+    await rm(path, { force: true });
+  }
+}
+
+function joinWords(files: readonly string[]): string[] {
+  const script = 'while [ "$1" != -- ]; do echo $$ >"$1" || exit 125; shift; done; shift; exec "$@"';
+  return ["/bin/sh", "-c", script, "sh", ...files, "--"];
+}
+
+function watchChild(child: ChildProcess): RunningJail {
+  const ended = new Promise<{ code: number | null; signal: string | null }>((resolve) => {
+    child.once("close", (code, signal) => resolve({ code, signal }));
+    child.once("error", () => resolve({ code: null, signal: null }));
+  });
+  let pid: number | undefined;
+  let killed = false;
+  const kill = () => {
+    killed = true;
+    for (const id of [child.pid === undefined ? undefined : -child.pid, pid]) {
+      if (id === undefined) continue;
+      try {
+        process.kill(id, "SIGKILL");
+      } catch {
+        // Ended by itself.
+      }
+    }
+  };
+  const firstProcess = readInfo(child.stdio[INFO_FD] as Readable).then((found) => {
+    pid = found;
+    if (killed) kill();
+    return found;
+  });
+  return {
+    child,
+    firstProcess,
+    ended,
+    kill,
+    async gone() {
+      await ended;
+      const first = await firstProcess;
+      if (first === undefined) return;
+      const deadline = Date.now() + GONE_WITHIN_MS;
+      // A zombie counts as gone: the kernel makes process 1 one only after it has ended all the others.
+      while (await isAlive(first)) {
+        if (Date.now() > deadline) throw new Error("The processes of a jail did not end.");
+        await sleep(GONE_POLL_MS);
+      }
+    },
+  };
+}
+
+async function readInfo(stream: Readable): Promise<number | undefined> {
+  let text = "";
+  try {
+    for await (const chunk of stream) text += String(chunk);
+  } catch {
+    // The process ended.
+  }
+  const found = /"child-pid"\s*:\s*(\d+)/.exec(text)?.[1];
+  return found === undefined ? undefined : Number(found);
+}
+
+async function isAlive(pid: number): Promise<boolean> {
+  const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
+  const state = stat.slice(stat.lastIndexOf(")") + 2, stat.lastIndexOf(")") + 3);
+  return state !== "" && state !== "Z" && state !== "X";
+}

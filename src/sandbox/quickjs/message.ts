@@ -1,0 +1,178 @@
+import type { Limits, LimitName, LogLine } from "../sandbox.ts";
+
+/**
+ * What crosses the border between the host and a lane. Values of the guest are JSON in strings: nothing but strings,
+ * numbers and bytes is ever cloned.
+ */
+
+/** What the guest finds when it starts. */
+export interface World {
+  /** Names of functions by namespace. */
+  readonly tools: Readonly<Record<string, readonly string[]>>;
+  readonly files: "read" | "read-write" | null;
+  readonly network: boolean;
+  readonly env: Readonly<Record<string, string>> | null;
+}
+
+/** What earlier parts of the same run have used. */
+export interface Used {
+  readonly cpuMs: number;
+  readonly toolCalls: number;
+  readonly outputBytes: number;
+}
+
+/** A guest that lies still: its memory, compressed, and what the lane has to know to wake it. */
+export interface Image {
+  readonly bytes: Uint8Array;
+  /** JSON that only lanes read. */
+  readonly meta: string;
+}
+
+interface Task {
+  readonly run: number;
+  readonly limits: Limits;
+  readonly used: Used;
+}
+
+/** The answer to a call: the JSON of its value, or the message that it fails with. Neither: `undefined`. */
+export interface LaneAnswer {
+  readonly call: number;
+  readonly value?: string;
+  readonly error?: string;
+}
+
+export type ToLane =
+  | (Task & {
+      readonly type: "start";
+      readonly language: "js" | "ts";
+      readonly code: string;
+      readonly input: string;
+      readonly modules: Readonly<Record<string, string>>;
+      readonly world: World;
+      /** The guest stays: an image follows when it is done. */
+      readonly keep: boolean;
+    })
+  | (Task & { readonly type: "resume"; readonly image: Image; readonly answers: readonly LaneAnswer[] })
+  | (Task & { readonly type: "invoke"; readonly image: Image; readonly path: string; readonly args: string })
+  | ({ readonly type: "answer"; readonly run: number } & LaneAnswer)
+  | { readonly type: "park"; readonly run: number; readonly call: number }
+  | { readonly type: "stop"; readonly run: number };
+
+/** How a run ended, as the lane says it. */
+export type LaneOutcome =
+  | { readonly status: "ok"; readonly value: string | undefined }
+  | { readonly status: "error"; readonly name: string; readonly message: string }
+  /** Types that cannot be stripped; another compiler may be able to. */
+  | { readonly status: "untyped"; readonly message: string }
+  | { readonly status: "limit"; readonly limit: LimitName; readonly message: string }
+  | { readonly status: "aborted" }
+  | { readonly status: "suspended" }
+  | { readonly status: "crashed"; readonly message: string };
+
+export type FromLane =
+  | { readonly type: "ready" }
+  | { readonly type: "logs"; readonly run: number; readonly lines: readonly LogLine[] }
+  | {
+      readonly type: "call";
+      readonly run: number;
+      readonly call: number;
+      readonly namespace: string;
+      readonly name: string;
+      readonly args: string;
+    }
+  /** Nothing to compute until an answer or a timer comes. */
+  | { readonly type: "rest"; readonly run: number }
+  /** Comes before `done` of a run that is parked, after `done` of one that stays. */
+  | { readonly type: "image"; readonly run: number; readonly image: Image }
+  | {
+      readonly type: "done";
+      readonly run: number;
+      readonly outcome: LaneOutcome;
+      readonly cpuMs: number;
+      readonly memoryBytes: number;
+      /** An image follows. */
+      readonly keeps: boolean;
+    };
+
+const levels = new Set<unknown>(["debug", "log", "info", "warn", "error"]);
+const limitNames = new Set<unknown>(["wall", "cpu", "memory", "output", "toolCalls", "toolBytes", "stack"]);
+
+/** A message as it came from a lane, or `undefined` for what no honest lane sends. */
+export function readFromLane(value: unknown): FromLane | undefined {
+  if (!isRecord(value)) return undefined;
+  if (value.type === "ready") return { type: "ready" };
+  const run = value.run;
+  if (!isCount(run)) return undefined;
+  switch (value.type) {
+    case "logs":
+      return readLogs(run, value.lines);
+    case "call": {
+      const { call, namespace, name, args } = value;
+      if (!isCount(call) || !isText(namespace) || !isText(name) || !isText(args)) return undefined;
+      return { type: "call", run, call, namespace, name, args };
+    }
+    case "rest":
+      return { type: "rest", run };
+    case "image": {
+      const image = value.image;
+      if (!isRecord(image) || !(image.bytes instanceof Uint8Array) || !isText(image.meta)) return undefined;
+      return { type: "image", run, image: { bytes: image.bytes, meta: image.meta } };
+    }
+    case "done": {
+      const outcome = readOutcome(value.outcome);
+      const { cpuMs, memoryBytes, keeps } = value;
+      if (outcome === undefined || !isAmount(cpuMs) || !isAmount(memoryBytes)) return undefined;
+      return { type: "done", run, outcome, cpuMs, memoryBytes, keeps: keeps === true };
+    }
+    default:
+      return undefined;
+  }
+}
+
+function readLogs(run: number, lines: unknown): FromLane | undefined {
+  if (!Array.isArray(lines)) return undefined;
+  const read: LogLine[] = [];
+  for (const line of lines as readonly unknown[]) {
+    if (!isRecord(line) || !levels.has(line.level) || !isText(line.text)) return undefined;
+    read.push({ level: line.level as LogLine["level"], text: line.text });
+  }
+  return { type: "logs", run, lines: read };
+}
+
+function readOutcome(value: unknown): LaneOutcome | undefined {
+  if (!isRecord(value)) return undefined;
+  switch (value.status) {
+    case "ok":
+      return value.value === undefined || isText(value.value) ? { status: "ok", value: value.value } : undefined;
+    case "error":
+      if (!isText(value.name) || !isText(value.message)) return undefined;
+      return { status: "error", name: value.name, message: value.message };
+    case "limit":
+      if (!limitNames.has(value.limit) || !isText(value.message)) return undefined;
+      return { status: "limit", limit: value.limit as LimitName, message: value.message };
+    case "untyped":
+    case "crashed":
+      return isText(value.message) ? { status: value.status, message: value.message } : undefined;
+    case "aborted":
+    case "suspended":
+      return { status: value.status };
+    default:
+      return undefined;
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string";
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+function isAmount(value: unknown): value is number {
+  return typeof value === "number" && Number.isFinite(value) && value >= 0;
+}

@@ -1,0 +1,77 @@
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { dirname } from "node:path";
+import type { ExtensionDescriptor } from "quickjs-wasi";
+import { capMemory } from "./cap-memory.ts";
+
+/** The engine's own files, in the order in which they are loaded: images depend on it. */
+export const ENGINE_FILES = [
+  "quickjs.wasm",
+  "url.so",
+  "encoding.so",
+  "headers.so",
+  "crypto.so",
+  "structured-clone.so",
+] as const;
+
+const PAGE = 65_536;
+/** What the engine itself, its stack and its extensions take beside the guest's heap. */
+const OVERHEAD_MB = 12;
+const KEPT_MODULES = 4;
+
+/** The engine, compiled for one memory limit. */
+export interface Engine {
+  readonly wasm: WebAssembly.Module;
+  readonly extensions: ExtensionDescriptor[];
+}
+
+const require = createRequire(import.meta.url);
+let files: Promise<readonly Buffer<ArrayBuffer>[]> | undefined;
+let extensions: Promise<ExtensionDescriptor[]> | undefined;
+const modules = new Map<number, Promise<WebAssembly.Module>>();
+
+/** Where the engine is installed. @throws when it is not */
+export function engineFolder(): string {
+  return dirname(require.resolve("quickjs-wasi/package.json"));
+}
+
+async function engineFiles(): Promise<readonly Buffer<ArrayBuffer>[]> {
+  files ??= Promise.all(ENGINE_FILES.map(async (name) => readFile(require.resolve(`quickjs-wasi/${name}`))));
+  return files;
+}
+
+/** SHA-256 of each file, hexadecimal. */
+export async function engineHashes(): Promise<Readonly<Record<string, string>>> {
+  const all = await engineFiles();
+  return Object.fromEntries(
+    ENGINE_FILES.map((name, index) => [name, createHash("sha256").update(all[index] ?? "").digest("hex")]),
+  );
+}
+
+/** One hash for the whole engine: a memory image fits exactly one build. */
+export async function engineHash(): Promise<string> {
+  const all = await engineFiles();
+  const hash = createHash("sha256");
+  for (const file of all) hash.update(file);
+  return hash.digest("hex");
+}
+
+/** The engine whose memory cannot grow over `memoryMB`, whatever happens inside. */
+export async function loadEngine(memoryMB: number): Promise<Engine> {
+  const [main, ...others] = await engineFiles();
+  if (main === undefined) throw new Error("The engine has no main file.");
+  extensions ??= Promise.all(
+    others.map(async (bytes, index) => ({
+      name: (ENGINE_FILES[index + 1] ?? "").replace(/\.so$/, ""),
+      wasm: await WebAssembly.compile(bytes),
+    })),
+  );
+  let wasm = modules.get(memoryMB);
+  if (wasm === undefined) {
+    wasm = WebAssembly.compile(capMemory(main, ((memoryMB + OVERHEAD_MB) << 20) / PAGE));
+    modules.set(memoryMB, wasm);
+    for (const key of modules.keys()) if (modules.size > KEPT_MODULES) modules.delete(key);
+  }
+  return { wasm: await wasm, extensions: await extensions };
+}

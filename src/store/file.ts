@@ -1,0 +1,177 @@
+import type { Sql } from "../port.ts";
+
+/**
+ * `perdure_file`: the entries of workspaces, each for the versions from `since` up to, not including, `until`. The
+ * entries of now are those with `until` = {@link LIVE}. It stands in front of the key: so the tree of now is together, in
+ * the order of its paths, and what only history needs can be cut off without an index.
+ */
+export const fileSchema: readonly string[] = [
+  `CREATE TABLE perdure_file (
+    ns TEXT NOT NULL,
+    until INTEGER NOT NULL,
+    parent TEXT NOT NULL,
+    name TEXT NOT NULL,
+    since INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    mode INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    mtime INTEGER NOT NULL,
+    target TEXT,
+    hash TEXT,
+    content BLOB,
+    PRIMARY KEY (ns, until, parent, name)
+  ) STRICT, WITHOUT ROWID`,
+];
+
+/** `until` of what no version has ended. */
+export const LIVE = Number.MAX_SAFE_INTEGER;
+
+export type FileKind = "file" | "directory" | "symlink";
+
+/** An entry without what it holds. */
+export interface FileMeta {
+  readonly parent: string;
+  readonly name: string;
+  readonly since: number;
+  readonly kind: FileKind;
+  readonly mode: number;
+  readonly size: number;
+  readonly mtime: number;
+  /** Of a symlink. */
+  readonly target: string | null;
+  /** Of a file whose bytes are in `perdure_file_body` or elsewhere. */
+  readonly hash: string | null;
+}
+
+/** An entry. */
+export interface FileRow extends FileMeta {
+  /** The bytes of a small file. */
+  readonly content: Uint8Array | null;
+}
+
+/** Where in the tree: everything below `dir`, or a piece of it. */
+export interface Below {
+  readonly dir: string;
+  /** Only what comes behind this entry. */
+  readonly after?: { readonly parent: string; readonly name: string };
+  readonly limit: number;
+}
+
+const META = "parent, name, since, kind, mode, size, mtime, target, hash";
+const ROW = `${META}, content`;
+const IS_LIVE = `ns = ? AND until = ${LIVE}`;
+
+/** An entry of now. */
+export function readFileRow(db: Sql, ns: string, parent: string, name: string): FileRow | undefined {
+  return db.sql<FileRow>(
+    `SELECT ${ROW} FROM perdure_file WHERE ${IS_LIVE} AND parent = ? AND name = ?`,
+    ns,
+    parent,
+    name,
+  )[0];
+}
+
+/** What a directory holds now, by name. */
+export function filesIn(db: Sql, ns: string, parent: string, limit: number, offset: number): FileMeta[] {
+  return db.sql<FileMeta>(
+    `SELECT ${META} FROM perdure_file WHERE ${IS_LIVE} AND parent = ? ORDER BY name LIMIT ? OFFSET ?`,
+    ...[ns, parent, limit, offset],
+  );
+}
+
+export function countFilesIn(db: Sql, ns: string, parent: string): number {
+  const [row] = db.sql<{ n: number }>(`SELECT count(*) AS n FROM perdure_file WHERE ${IS_LIVE} AND parent = ?`, ns, parent);
+  return row?.n ?? 0;
+}
+
+/** What is below a directory now, at any depth: each directory's entries together. */
+export function filesBelow(db: Sql, ns: string, { dir, after, limit }: Below): FileMeta[] {
+  const [first, last] = subtree(dir);
+  return db.sql<FileMeta>(
+    `SELECT ${META} FROM perdure_file WHERE ${IS_LIVE} AND parent >= ? AND parent < ?
+       AND (parent = ? OR parent >= ?) AND (parent, name) > (?, ?)
+     ORDER BY parent, name LIMIT ?`,
+    ...[ns, dir, last, dir, first, after?.parent ?? "", after?.name ?? "", limit],
+  );
+}
+
+/** Writes an entry of now; one that stands there is replaced. */
+export function putFileRow(db: Sql, ns: string, row: FileRow): void {
+  const { parent, name, since, kind, mode, size, mtime, target, hash, content } = row;
+  db.sql(
+    `INSERT INTO perdure_file (ns, until, ${ROW}) VALUES (?, ${LIVE}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT (ns, until, parent, name) DO UPDATE SET since = excluded.since, kind = excluded.kind,
+       mode = excluded.mode, size = excluded.size, mtime = excluded.mtime, target = excluded.target,
+       hash = excluded.hash, content = excluded.content`,
+    ...[ns, parent, name, since, kind, mode, size, mtime, target, hash, content],
+  );
+}
+
+/** An entry of now becomes one of the past, which ended with version `until`. */
+export function closeFileRow(db: Sql, ns: string, parent: string, name: string, until: number): void {
+  db.sql(`UPDATE perdure_file SET until = ? WHERE ${IS_LIVE} AND parent = ? AND name = ?`, until, ns, parent, name);
+}
+
+/** Deletes an entry of now, of which the past knows nothing. */
+export function deleteFileRow(db: Sql, ns: string, parent: string, name: string): void {
+  db.sql(`DELETE FROM perdure_file WHERE ${IS_LIVE} AND parent = ? AND name = ?`, ns, parent, name);
+}
+
+/** Entries of now that were not as they are at `point`. */
+export function filesSince(db: Sql, ns: string, point: number): FileMeta[] {
+  return db.sql<FileMeta>(`SELECT ${META} FROM perdure_file WHERE ${IS_LIVE} AND since > ?`, ns, point);
+}
+
+/** Entries of `point` that were replaced or deleted since. */
+export function filesEnded(db: Sql, ns: string, point: number): FileRow[] {
+  return db.sql<FileRow>(
+    `SELECT ${ROW} FROM perdure_file WHERE ns = ? AND until > ? AND until < ${LIVE} AND since <= ?`,
+    ...[ns, point, point],
+  );
+}
+
+/** The entries of `point` that are others, or not there, at `other`. */
+export function filesOnlyAt(db: Sql, ns: string, point: number, other: number): FileRow[] {
+  return db.sql<FileRow>(
+    `SELECT ${ROW} FROM perdure_file WHERE ns = ? AND until > ? AND since <= ? AND NOT (until > ? AND since <= ?)
+     ORDER BY parent, name`,
+    ...[ns, point, point, other, other],
+  );
+}
+
+/**
+ * Deletes entries of the past that only a point needed: those that began after the point before it and ended before the
+ * one after it. @returns the bodies that they referred to
+ */
+export function deleteFilesOf(db: Sql, ns: string, around: { before: number; point: number; after: number }): string[] {
+  return hashesOf(
+    db.sql<{ hash: string | null }>(
+      `DELETE FROM perdure_file WHERE ns = ? AND until > ? AND until <= ? AND until < ${LIVE} AND since > ? AND since <= ?
+       RETURNING hash`,
+      ...[ns, around.point, around.after, around.before, around.point],
+    ),
+  );
+}
+
+/** Deletes everything of a namespace, its past included. @returns the bodies that were referred to */
+export function deleteFilesIn(db: Sql, ns: string): string[] {
+  return hashesOf(db.sql<{ hash: string | null }>("DELETE FROM perdure_file WHERE ns = ? RETURNING hash", ns));
+}
+
+/** How much there is now. */
+export function countFiles(db: Sql, ns: string): { kind: FileKind; n: number; bytes: number }[] {
+  return db.sql<{ kind: FileKind; n: number; bytes: number }>(
+    `SELECT kind, count(*) AS n, sum(size) AS bytes FROM perdure_file WHERE ${IS_LIVE} GROUP BY kind`,
+    ns,
+  );
+}
+
+/** The parents that begin with `dir/`, as a range; of the root, all of them. */
+function subtree(dir: string): [first: string, end: string] {
+  // "0" is what comes behind "/".
+  return dir === "/" ? ["/", "0"] : [`${dir}/`, `${dir}0`];
+}
+
+function hashesOf(rows: readonly { readonly hash: string | null }[]): string[] {
+  return rows.flatMap(({ hash }) => hash ?? []);
+}

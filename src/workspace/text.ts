@@ -1,0 +1,72 @@
+import { posixError } from "./posix-error.ts";
+
+const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const encoder = new TextEncoder();
+
+/** Where it is looked for NUL: texts have none, and most other things have one early. */
+const SNIFFED = 8_192;
+
+export function encodeText(text: string): Uint8Array {
+  if (typeof text !== "string") throw posixError("EINVAL", `The content must be a text, not ${typeof text}.`);
+  return encoder.encode(text);
+}
+
+/** The text that bytes are; undefined when they are none: NUL near the beginning, or no UTF-8. */
+export function decodeText(bytes: Uint8Array): string | undefined {
+  if (bytes.subarray(0, SNIFFED).includes(0)) return undefined;
+  try {
+    return strict.decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+/** As {@link decodeText}. @throws PerdureError `EINVAL` */
+export function textOf(path: string, bytes: Uint8Array): string {
+  const text = decodeText(bytes);
+  if (text === undefined) throw posixError("EINVAL", `${path} is no UTF-8 text. Read its bytes instead.`);
+  return text;
+}
+
+/** The SHA-256 of bytes, in hex. */
+export async function hashOf(bytes: Uint8Array): Promise<string> {
+  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes as Uint8Array<ArrayBuffer>));
+  return Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** Everything that a stream brings. @throws PerdureError `EFBIG`, after which the stream is cancelled */
+export async function collectStream(stream: ReadableStream<Uint8Array>, max: number): Promise<Uint8Array> {
+  const reader = stream.getReader();
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    size += value.length;
+    if (size > max) {
+      const error = tooLarge("The stream", max);
+      // A source that does not want to be cancelled changes nothing about that.
+      await reader.cancel(error).catch(() => {});
+      throw error;
+    }
+    chunks.push(value);
+  }
+  return concat(chunks, size);
+}
+
+export function concat(chunks: readonly Uint8Array[], size?: number): Uint8Array {
+  const [only] = chunks;
+  if (chunks.length === 1 && only !== undefined) return only;
+  const whole = new Uint8Array(size ?? chunks.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.length;
+  }
+  return whole;
+}
+
+/** A file that may not be as large as that. */
+export function tooLarge(what: string, max: number): Error {
+  return posixError("EFBIG", `${what} has more than ${max} bytes, which is the most that a file may have here.`);
+}
