@@ -75,6 +75,19 @@ export {
   type ResumedCall,
   type ToolTurn,
 } from "./tool/park.ts";
+export {
+  action,
+  type Action,
+  type ActionApproval,
+  type ActionContext,
+  type ActionExecuteContext,
+  type ActionOptions,
+  type ActionRisk,
+  type AnyAction,
+} from "./tool/action.ts";
+export type { ReplyAttachment } from "./tool/action-attachment.ts";
+export type { ActionAuthorization, ActionAuthorizationContext } from "./tool/action-authorize.ts";
+export type { ActionRecord } from "./tool/action-ledger.ts";
 export { createToolsFromClientSchemas } from "./tool/client-tools.ts";
 export type {
   ChatRecoveryConfig,

@@ -42,7 +42,7 @@ export interface ContextSettings {
   getCompactionModel(): LanguageModel | undefined | Promise<LanguageModel | undefined>;
   getLiveState(): LiveState;
   /** @internal */
-  [settingsOf](session: string): SessionSettings | Promise<SessionSettings>;
+  [settingsOf](session: string): SessionSettings;
 }
 
 /** A request as it would be made now. */

@@ -10,14 +10,13 @@ import { filesOf } from "../session/files.ts";
 import { MediaRestore } from "../session/media-restore.ts";
 import { SessionSearch } from "../session/search.ts";
 import { CallBook } from "../tool/call-book.ts";
-import { createToolsFromClientSchemas } from "../tool/client-tools.ts";
+import type { ActionAuthorization } from "../tool/action-authorize.ts";
+import { bindActions } from "../tool/action-bind.ts";
 import type { Chat } from "../turn/chat.ts";
 import type { ApprovalDecision, ChatTurnOptions, Origin } from "../turn/chat-types.ts";
 import { type ChatErrorClassification, classifyProviderError, describeProviderError } from "../turn/provider-error.ts";
 import type { Budgets } from "../session/budget.ts";
-import type { ContextBlocks } from "../session/context-blocks.ts";
 import type { PriceTable } from "../session/prices.ts";
-import type { SessionSettings } from "../session/session-settings.ts";
 import type {
   ChatErrorContext,
   ChunkContext,
@@ -34,11 +33,11 @@ import { contextOf } from "../turn/step/context-path.ts";
 import { readSessionLine } from "../store/session.ts";
 import type { PreparedTurn, StepPlan } from "../turn/step/plan.ts";
 import { isToldLater } from "./run/book-calls.ts";
-import { settingsOf } from "./session-agent.ts";
 import { payersOf } from "./run/run-payers.ts";
-import { blocksOf, joinBlocks } from "./think-blocks.ts";
+import { type ActionRules, ThinkActions } from "./think-actions.ts";
+import { blocksOf } from "./think-blocks.ts";
 import { type ContextSettings, type NextRequest, ThinkContext } from "./think-context.ts";
-import { searchTools } from "./think-search.ts";
+import { type EquippedAgent, equip, type Equipper } from "./turn-equipment.ts";
 
 type As = <T>(work: () => T, turn?: string) => T;
 
@@ -61,21 +60,16 @@ export interface ThinkHooks {
   onChunk(context: ChunkContext): Maybe<undefined>;
   onChatError(error: unknown, context: ChatErrorContext): unknown;
   classifyChatError(error: unknown): Maybe<ChatErrorClassification>;
+  authorizeTurn(context: TurnContext): ActionAuthorization | Promise<ActionAuthorization>;
 }
 
 /** The settings that users write. */
-export interface ThinkSettings extends ThinkHooks, ContextSettings {
+export interface ThinkSettings extends ThinkHooks, ContextSettings, EquippedAgent, ActionRules {
   readonly sendReasoning: boolean;
   readonly budgets: Budgets;
   readonly prices: PriceTable;
   getModel(): LanguageModel | readonly LanguageModel[] | Promise<LanguageModel | readonly LanguageModel[]>;
-  getSystemPrompt(): string | Promise<string>;
-  getTools(): ToolSet | Promise<ToolSet>;
   getMaxSteps(): number;
-  /** @internal */
-  [blocksOf](session: string): ContextBlocks | undefined | Promise<ContextBlocks | undefined>;
-  /** What the session was told about itself. It is configured by then. */
-  [settingsOf](session: string): SessionSettings;
   assembleContext(context: {
     readonly messages: readonly UIMessage[];
     readonly tools: ToolSet;
@@ -97,6 +91,7 @@ export class ThinkPlan {
   readonly #lostFiles = new Set<string>();
   #ledger: Ledger | undefined;
   #book: CallBook | undefined;
+  #actions: ThinkActions | undefined;
   #search: SessionSearch | undefined;
   readonly #media = new MediaRestore(() => filesOf(this.#host));
   #plan: StepPlan | undefined;
@@ -139,6 +134,14 @@ export class ThinkPlan {
   #ledgerSession(): string {
     const { session } = this.#chat();
     return (this.#host.blank ? undefined : readSessionLine(this.#host, session)?.viewOf) ?? session;
+  }
+
+  get actions(): ThinkActions {
+    return (this.#actions ??= new ThinkActions(this.#agent, this.#host, this.#chat, (text) => this.#keep(text)));
+  }
+
+  get #equipper(): Equipper {
+    return { agent: this.#agent, host: this.#host, search: this.search, actions: this.actions.binding };
   }
 
   get book(): CallBook {
@@ -253,34 +256,30 @@ export class ThinkPlan {
   async #prepare(turn: ChatTurnOptions & { readonly recovering: boolean }): Promise<PreparedTurn> {
     const agent = this.#agent;
     const { requestId, continuation, recovering, body, clientTools, abortSignal } = turn;
-    const own = await agent.getTools();
     const { session } = this.#chat();
-    const blocks = await joinBlocks(await agent[blocksOf](session), await agent.getSystemPrompt());
-    const list = (): ToolSet => ({
-      ...createToolsFromClientSchemas(turn.clientTools?.filter(({ name }) => name !== BUDGET_TOOL)),
-      ...searchTools(this.#host, this.search, session, agent[settingsOf](session).searchScope),
-      ...blocks.tools,
-      ...own,
-      ...this.extraTools.get(requestId),
-    });
-    const tools = list();
-    const { prompt } = blocks;
+    const equipment = await equip(this.#equipper, session, { clientTools, tools: this.extraTools.get(requestId) });
+    const tools = equipment.tools();
+    const { prompt } = equipment;
     let models: readonly LanguageModel[] = [];
     let config: TurnConfig = this.extraConfig.get(requestId) ?? {};
     if (config.model === undefined) models = asList(await agent.getModel());
-    if (agent.beforeTurn !== this.#base.beforeTurn) {
+    const authorizes = agent.authorizeTurn !== this.#base.authorizeTurn;
+    if (!authorizes) this.actions.grants = true;
+    if (authorizes || agent.beforeTurn !== this.#base.beforeTurn) {
       const system = prompt + capabilityBlock(tools);
       const [model] = models.length > 0 ? models : asList(config.model ?? []);
       const shown = contextOf(this.#chat(), this.context.reader, session, 0, this.context.enough(model)).base;
       const messages = await agent.assembleContext({ messages: await this.#media.of(shown), tools });
-      const change = await agent.beforeTurn({
+      const context: TurnContext = {
         ...{ requestId, system, messages, tools, continuation, recovering, body, clientTools, abortSignal },
         sessionId: session,
         model: model as LanguageModel,
-      });
-      config = { ...config, ...change };
+      };
+      if (authorizes) this.actions.grants = await agent.authorizeTurn(context);
+      config = { ...config, ...(await agent.beforeTurn(context)) };
     }
-    const all = config.tools === undefined ? tools : { ...tools, ...config.tools };
+    const given = bindActions(config.tools ?? {}, this.actions.binding);
+    const all = { ...tools, ...given };
     if (Object.hasOwn(all, BUDGET_TOOL))
       throw new PerdureError(
         "bad_config",
@@ -289,16 +288,16 @@ export class ThinkPlan {
     this.#tools = all;
     // By the turn's own list alone: a prompt that changed from step to step would be read anew each time.
     const onTools = (given: ToolSet) => capabilityBlock(offered(given, config.activeTools));
-    const given = config.instructions ?? config.system;
+    const instructions = config.instructions ?? config.system;
     return {
       models: config.model === undefined ? models : asList(config.model),
-      instructions: given ?? prompt + onTools(all),
+      instructions: instructions ?? prompt + onTools(all),
       renew: async () => {
-        const renewed = await blocks.renew();
+        const renewed = await equipment.renew();
         // What was summarised can be searched from now on, not only from the next turn: that would change the request again.
-        const now = { ...list(), ...config.tools };
+        const now = { ...equipment.tools(), ...given };
         this.#tools = now;
-        return { tools: now, instructions: given ?? renewed + onTools(now) };
+        return { tools: now, instructions: instructions ?? renewed + onTools(now) };
       },
       tools: all,
       messages: config.messages,
@@ -312,15 +311,11 @@ export class ThinkPlan {
   /** A request as it would be made now, without what a client or `beforeTurn` would change. */
   async #next(session: string): Promise<NextRequest> {
     const agent = this.#agent;
-    const blocks = await joinBlocks(await agent[blocksOf](session), await agent.getSystemPrompt());
-    const tools = {
-      ...searchTools(this.#host, this.search, session, agent[settingsOf](session).searchScope),
-      ...blocks.tools,
-      ...(await agent.getTools()),
-    };
+    const equipment = await equip(this.#equipper, session);
+    const tools = equipment.tools();
     const [model] = asList(await agent.getModel());
     if (!model) throw new PerdureError("bad_config", "There is no model: getModel() returned nothing.");
-    return { model, instructions: blocks.prompt + capabilityBlock(tools), tools };
+    return { model, instructions: equipment.prompt + capabilityBlock(tools), tools };
   }
 
   async #explain(error: unknown, context: ChatErrorContext): Promise<string> {

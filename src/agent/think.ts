@@ -15,17 +15,7 @@ import { readConfig, writeConfig } from "../store/config.ts";
 import type { PendingApproval } from "../tool/call-book.ts";
 import type { ChatHooks, ChatTurnOptions, SaveMessagesResult } from "../turn/chat-types.ts";
 import type { ChatAnswer } from "../turn/chunk-source.ts";
-import {
-  editInbox,
-  type InboxItem,
-  listInbox,
-  moveInbox,
-  type NotWaiting,
-  type Withdrawal,
-  withdrawInbox,
-} from "../turn/inbox.ts";
 import type { ChatErrorClassification } from "../turn/provider-error.ts";
-import { readReceipt, type SteerReceipt } from "../turn/steer.ts";
 import type {
   ChatErrorContext,
   ChunkContext,
@@ -38,18 +28,7 @@ import type {
   TurnConfig,
   TurnContext,
 } from "../turn/step/config.ts";
-import {
-  cancelSubmission,
-  deleteSubmission,
-  deleteSubmissions,
-  inspectSubmission,
-  listSubmissions,
-  type Submission,
-  submitMessages,
-  type SubmitOptions,
-  type SubmitResult,
-} from "../turn/submissions.ts";
-import { sessionNamed } from "../turn/session-named.ts";
+import type { SubmitResult } from "../turn/submissions.ts";
 import { writeJson } from "../wire/json.ts";
 import { answering, chatRoom } from "./chat-agent.ts";
 import type { Connection } from "./connection.ts";
@@ -57,9 +36,10 @@ import { runAs } from "./context.ts";
 import { parts } from "./parts.ts";
 import { type TurnKeeper, turnKeeper } from "./run/turn-keeper.ts";
 import { TaskFeature } from "./scheduled-tasks.ts";
-import { ContextAgent, windowOf } from "./context-agent.ts";
+import { windowOf } from "./context-agent.ts";
 import { classifying, sessionOf } from "./session-agent.ts";
 import { blocksOf } from "./think-blocks.ts";
+import type { ThinkActions } from "./think-actions.ts";
 import type { ThinkContext } from "./think-context.ts";
 import { ThinkPlan } from "./think-plan.ts";
 import { addMessages, type AddMessagesOptions, chat, type ChatOptions, runTurn } from "./think-turns.ts";
@@ -72,6 +52,7 @@ import type {
   WaitTurnOptions,
   WithOutput,
 } from "./think-turns.ts";
+import { actionsOf, ToolAgent } from "./tool-agent.ts";
 
 type Maybe<T> = T | void | Promise<T | void>;
 
@@ -85,7 +66,7 @@ const DEFAULT_MAX_STEPS = 10;
  * Hooks fire on every turn, whatever started it. One that throws ends the turn with that error, unless it says that
  * it only watches: then the error goes to `onError`.
  */
-export class Think<State = unknown, Props = unknown> extends ContextAgent<State, Props> {
+export class Think<State = unknown, Props = unknown> extends ToolAgent<State, Props> {
   readonly #plan: ThinkPlan;
   readonly #tasks: TaskFeature;
 
@@ -142,6 +123,11 @@ export class Think<State = unknown, Props = unknown> extends ContextAgent<State,
   /** @internal */
   get [windowOf](): ThinkContext {
     return this.#plan.context;
+  }
+
+  /** @internal */
+  get [actionsOf](): ThinkActions {
+    return this.#plan.actions;
   }
 
   /** @internal */
@@ -276,58 +262,6 @@ export class Think<State = unknown, Props = unknown> extends ContextAgent<State,
   ): Promise<void> {
     addMessages(this[chatRoom].chat, messages, options);
     await this[parts].host.durable();
-  }
-
-  /** Accepts messages for a later turn, once per key, and returns as soon as that is stored. */
-  async submitMessages(messages: readonly UIMessage[], options: SubmitOptions = {}): Promise<SubmitResult> {
-    sessionNamed(this[chatRoom].chat, options.session);
-    const result = submitMessages(this[chatRoom].chat, messages, options);
-    await this[parts].host.durable();
-    return result;
-  }
-
-  inspectSubmission(submissionId: string): Submission | undefined {
-    return inspectSubmission(this[chatRoom].chat, submissionId);
-  }
-
-  listSubmissions(filter?: Parameters<typeof listSubmissions>[1]): Submission[] {
-    return listSubmissions(this[chatRoom].chat, filter);
-  }
-
-  cancelSubmission(submissionId: string, reason?: string): boolean {
-    return cancelSubmission(this[chatRoom].chat, submissionId, reason);
-  }
-
-  deleteSubmission(submissionId: string): boolean {
-    return deleteSubmission(this[chatRoom].chat, submissionId);
-  }
-
-  deleteSubmissions(filter: Parameters<typeof deleteSubmissions>[1]): number {
-    return deleteSubmissions(this[chatRoom].chat, filter);
-  }
-
-  // What waits
-
-  /** Messages that were accepted and have not started. */
-  listInbox(): InboxItem[] {
-    return listInbox(this[chatRoom].chat);
-  }
-
-  editInbox(requestId: string, content: string | readonly unknown[]): "edited" | NotWaiting {
-    return editInbox(this[chatRoom].chat, requestId, content);
-  }
-
-  moveInbox(requestId: string, before: string | null): "moved" | NotWaiting {
-    return moveInbox(this[chatRoom].chat, requestId, before);
-  }
-
-  withdrawInbox(requestId: string): Withdrawal {
-    return withdrawInbox(this[chatRoom].chat, requestId);
-  }
-
-  /** Which model call read a message that was taken into a running turn. */
-  steerReceipt(requestId: string): SteerReceipt | undefined {
-    return readReceipt(this[chatRoom].chat, requestId);
   }
 
   /** Tool calls that wait for a person. Answer them with `answerApproval`. */

@@ -103,7 +103,8 @@ function firstHop(engine: Engine, url: string, { method = "GET", headers = {}, b
   try {
     cleaned = guestHeaders(headers, { keepMethod: engine.keepMethod, ownEncoding: true });
   } catch (thrown) {
-    throw PerdureError.is(thrown, "bad_input") || PerdureError.is(thrown, "limit") ? refuse(thrown.code, thrown.message) : thrown;
+    if (!PerdureError.is(thrown)) throw thrown;
+    throw refuse(thrown.code === "limit" ? "limit" : "bad_input", thrown.message);
   }
   const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
   if (bytes !== undefined && bytes.byteLength > engine.limits.requestBytes) {

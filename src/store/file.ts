@@ -80,7 +80,11 @@ export function filesIn(db: Sql, ns: string, parent: string, limit: number, offs
 }
 
 export function countFilesIn(db: Sql, ns: string, parent: string): number {
-  const [row] = db.sql<{ n: number }>(`SELECT count(*) AS n FROM perdure_file WHERE ${IS_LIVE} AND parent = ?`, ns, parent);
+  const [row] = db.sql<{ n: number }>(
+    `SELECT count(*) AS n FROM perdure_file WHERE ${IS_LIVE} AND parent = ?`,
+    ns,
+    parent,
+  );
   return row?.n ?? 0;
 }
 

@@ -118,7 +118,6 @@ test("what throws leaves no row: it may be tried again, and the model reads name
 
 test("a cut action is told as unknown; only one with a key runs again, after five minutes", async () => {
   const kit = await open();
-  const entry = { action: "refund", digest: "", session: "s1" };
   const never = kit.bind({ execute: () => new Promise(() => {}) });
   const named = kit.bind({ idempotencyKey: byId, execute: () => new Promise(() => {}) });
   // The process dies: nobody hears their ends.
@@ -139,7 +138,6 @@ test("a cut action is told as unknown; only one with a key runs again, after fiv
   expect(ledger.list().find(({ key }) => key === "action:refund:o1")?.attempts).toBe(2);
   expect(ledger.forget("call:refund:m:a")).toBe(true);
   expect(await kit.call(again, { id: "o1" }, { id: "a" })).toEqual({ refunded: "o1" });
-  expect(entry.session).toBe("s1");
 });
 
 test("two calls of a key at the same time do the work once, and both get its output", async () => {
@@ -233,23 +231,30 @@ test("an output that is no JSON does not undo what was done", async () => {
 
 test("results are kept for 30 days, unknown ends for 90", async () => {
   const kit = await open();
-  const stuck = kit.bind({ execute: () => new Promise(() => {}) });
-  void kit.call(stuck, { id: "p" }, { id: "stuck" });
-  await expect.poll(() => kit.ledger.list()).toHaveLength(1);
-  await kit.call(kit.bind({ idempotencyKey: byId }), { id: "done" });
-  const keys = async (id: string) => {
-    const ledger = new ActionLedger(kit.host);
-    await kit.call(kit.bind({}, { ledger }), { id }, { id });
+  const start = kit.clock.now();
+  /** One action in a life that begins so much later. @returns the keys that are left. */
+  const keysAfter = async (ms: number, id: string, options: Given = {}) => {
+    const clock = { now: () => start + ms, after: () => () => {} };
+    const { host } = kit;
+    const ledger = new ActionLedger({
+      sql: (query, ...args) => host.sql(query, ...args),
+      tx: (work) => host.tx(work),
+      durable: () => host.durable(),
+      clock,
+    });
+    await Promise.race([
+      kit.call(kit.bind(options, { ledger }), { id }, { id }),
+      new Promise((r) => setTimeout(r, 20)),
+    ]);
     return ledger.list().map(({ key }) => key);
   };
-  await kit.clock.advance(SETTLED_KEPT_MS - 1);
-  expect(await keys("1")).toContain("action:refund:done");
-  await kit.clock.advance(2);
-  const left = await keys("2");
+  await keysAfter(0, "stuck", { execute: () => new Promise(() => {}) });
+  await keysAfter(0, "done", { idempotencyKey: byId });
+  expect(await keysAfter(SETTLED_KEPT_MS, "1")).toContain("action:refund:done");
+  const left = await keysAfter(SETTLED_KEPT_MS + 1, "2");
   expect(left).not.toContain("action:refund:done");
   expect(left).toContain("call:refund:m:stuck");
-  await kit.clock.advance(PENDING_KEPT_MS - SETTLED_KEPT_MS);
-  expect(await keys("3")).not.toContain("call:refund:m:stuck");
+  expect(await keysAfter(PENDING_KEPT_MS + 1, "3")).not.toContain("call:refund:m:stuck");
 });
 
 // Who may
@@ -296,7 +301,7 @@ test("authorizeAction has the last word, and one that fails denies", async () =>
 // Who is asked
 
 const ask = (tool: Tool, input: Order) =>
-  (tool as { needsApproval: (input: unknown, options: unknown) => Promise<unknown> }).needsApproval(input, {
+  (tool as unknown as { needsApproval: (input: unknown, options: unknown) => Promise<unknown> }).needsApproval(input, {
     toolCallId: "c1",
     messages: [],
   });

@@ -61,7 +61,7 @@ function decoderOf(encoding: string | undefined): Transform | undefined {
 
 function isZlib(thrown: unknown): boolean {
   const code = typeof thrown === "object" && thrown !== null && "code" in thrown ? String(thrown.code) : "";
-  return code.startsWith("Z_") || code.startsWith("ERR__ERROR_") || code.startsWith("ERR_BROTLI") || code.startsWith("ERR_");
+  return code.startsWith("Z_") || code.startsWith("ERR__ERROR_");
 }
 
 function join(chunks: readonly Uint8Array[], size: number): Uint8Array {

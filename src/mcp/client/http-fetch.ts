@@ -1,5 +1,4 @@
 import { PerdureError } from "../../error.ts";
-import { isRecord } from "../../message/json.ts";
 import { boundBody } from "./bound-body.ts";
 import type { McpServerRecord } from "./server-record.ts";
 
@@ -66,10 +65,9 @@ export function placeOf(url: URL): string {
   return `${url.hostname}:${url.port === "" ? (url.protocol === "https:" ? 443 : 80) : url.port}`;
 }
 
+/** The refresh token that a request spends. */
 function refreshOf(init: RequestInit | undefined): string | undefined {
   const body: unknown = init?.body;
-  if (!isRecord(body) && !(body instanceof URLSearchParams)) return undefined;
-  const params = body instanceof URLSearchParams ? body : undefined;
-  if (params?.get("grant_type") !== "refresh_token") return undefined;
-  return params.get("refresh_token") ?? undefined;
+  if (!(body instanceof URLSearchParams) || body.get("grant_type") !== "refresh_token") return undefined;
+  return body.get("refresh_token") ?? undefined;
 }

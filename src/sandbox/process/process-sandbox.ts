@@ -56,19 +56,11 @@ export interface ProcessSandbox extends Sandbox {
 /** The options with all defaults. */
 export type ProcessSettings = Required<Omit<ProcessSandboxOptions, "directory" | "cgroup" | "temporary">> &
   Pick<ProcessSandboxOptions, "directory" | "cgroup" | "temporary"> & {
-    readonly limits: Limits;
     readonly checkout: CheckoutBounds;
   };
 
 /** More room than a guest of the first tier has: these are whole programs. */
-const PROCESS_LIMITS: Limits = {
-  wallMs: 60_000,
-  cpuMs: 60_000,
-  memoryMB: 512,
-  outputBytes: 1 << 20,
-  toolCalls: 0,
-  toolBytes: 0,
-};
+const PROCESS_LIMITS: Partial<Limits> = { wallMs: 60_000, cpuMs: 60_000, memoryMB: 512 };
 const NOBODY = 65_534;
 const LANGUAGES: readonly Language[] = ["argv", "bash", "python", "js", "ts"];
 

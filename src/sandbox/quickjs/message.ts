@@ -32,6 +32,8 @@ interface Task {
   readonly run: number;
   readonly limits: Limits;
   readonly used: Used;
+  /** More source by import name. */
+  readonly modules: Readonly<Record<string, string>>;
 }
 
 /** The answer to a call: the JSON of its value, or the message that it fails with. Neither: `undefined`. */
@@ -47,7 +49,6 @@ export type ToLane =
       readonly language: "js" | "ts";
       readonly code: string;
       readonly input: string;
-      readonly modules: Readonly<Record<string, string>>;
       readonly world: World;
       /** The guest stays: an image follows when it is done. */
       readonly keep: boolean;

@@ -16,13 +16,15 @@ export interface GuestSide {
   readonly encode: (value: unknown) => string | undefined;
   /** Remembers what the source returned, and describes it. */
   readonly keep: (value: unknown) => string;
+  /** Runs a function, and what it returns if that is a function too. */
+  readonly begin: (run: () => unknown) => Promise<unknown>;
   readonly invoke: (path: string, args: string) => unknown;
   /** Name, message and stack of anything thrown, as JSON. */
   readonly explain: (thrown: unknown) => string;
 }
 
 /** The names in {@link GuestSide}, in the order of their tokens. */
-export const guestSideNames = ["answer", "fire", "encode", "keep", "invoke", "explain"] as const;
+export const guestSideNames = ["answer", "fire", "encode", "keep", "begin", "invoke", "explain"] as const;
 
 /**
  * The guest's side of the bridge. Its text is run inside of the guest before anything else, so it can use nothing from
@@ -265,6 +267,10 @@ export function bootGuest(
       if (typeof value !== "object" || value === null) throw new MakeTypeError("The source must return an object.");
       kept = value;
       return stringify(value, describe);
+    },
+    begin: async (run) => {
+      const value = await run();
+      return typeof value === "function" ? (value as () => unknown)() : value;
     },
     invoke,
     explain: (thrown) => {

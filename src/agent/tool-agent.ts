@@ -1,0 +1,71 @@
+import type { ActionAuthorization, ActionAuthorizationContext } from "../tool/action-authorize.ts";
+import { type ActionRecord, RECLAIM_AFTER_MS } from "../tool/action-ledger.ts";
+import type { AnyAction } from "../tool/action.ts";
+import type { TurnContext } from "../turn/step/config.ts";
+import { InboxAgent } from "./inbox-agent.ts";
+import type { ActionRules, ThinkActions } from "./think-actions.ts";
+import { ToolKit, toolKit } from "./tool-kit.ts";
+
+/** Where actions are kept. Under a symbol: every plain name belongs to the user. */
+export const actionsOf: unique symbol = Symbol("perdure.actions-of");
+
+type Maybe<T> = T | Promise<T>;
+
+/** Who answered, and whether the turn goes on by itself. */
+interface ExecutionAnswer {
+  readonly approver?: string;
+  readonly autoContinue?: boolean;
+  readonly session?: string;
+}
+
+/** What an agent has that runs tools by itself: those that are built in, and the rules for them. */
+export abstract class ToolAgent<State = unknown, Props = unknown>
+  extends InboxAgent<State, Props>
+  implements ActionRules
+{
+  /** @internal */
+  readonly [toolKit] = new ToolKit();
+  /** @internal */
+  abstract get [actionsOf](): ThinkActions;
+
+  // Actions
+
+  /**
+   * When an action with a key that was cut off may be begun anew, in milliseconds after it began. Only where it has a
+   * key of its own. `false`: never.
+   */
+  actionLedgerPendingRetryLeaseMs: number | false = RECLAIM_AFTER_MS;
+
+  /** Tools for work that must not happen twice, by name; see `action()`. Asked for every turn. */
+  getActions(): Maybe<Record<string, AnyAction>> {
+    return {};
+  }
+
+  /** What the actions of a turn may do: everything (`true`), nothing, or what is named. If it throws, the turn ends. */
+  authorizeTurn(_context: TurnContext): Maybe<ActionAuthorization> {
+    return true;
+  }
+
+  /** Decides on one call of an action; nothing: what the turn was granted decides. A throw is a no. */
+  authorizeAction(_context: ActionAuthorizationContext): Maybe<ActionAuthorization | void> {}
+
+  /** The newest actions: what was done under which key, and what was begun and not finished. */
+  listActions(limit?: number): ActionRecord[] {
+    return this[actionsOf].ledger.list(limit);
+  }
+
+  /** Forgets an action, so that its key may be used again. False when there is none. */
+  forgetAction(key: string): boolean {
+    return this[actionsOf].ledger.forget(key);
+  }
+
+  /** Says yes to a call that waits, from wherever it is known: `pendingApprovals()` lists them. False when it does not wait. */
+  approveExecution(toolCallId: string, options: ExecutionAnswer = {}): boolean {
+    return this.answerApproval(toolCallId, true, options);
+  }
+
+  /** Says no to a call that waits; the model is told the reason. False when it does not wait. */
+  rejectExecution(toolCallId: string, reason?: string, options: ExecutionAnswer = {}): boolean {
+    return this.answerApproval(toolCallId, false, { ...options, ...(reason !== undefined && { reason }) });
+  }
+}

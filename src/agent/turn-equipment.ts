@@ -1,0 +1,77 @@
+import type { ToolSet } from "ai";
+import { BUDGET_TOOL } from "../context/budget-tool.ts";
+import type { AgentHost } from "../port.ts";
+import type { ContextBlocks } from "../session/context-blocks.ts";
+import type { SessionSearch } from "../session/search.ts";
+import type { SessionSettings } from "../session/session-settings.ts";
+import { bindActions } from "../tool/action-bind.ts";
+import type { ActionBinding } from "../tool/action-run.ts";
+import type { AnyAction } from "../tool/action.ts";
+import { createToolsFromClientSchemas } from "../tool/client-tools.ts";
+import type { ClientTool } from "../wire/frames.ts";
+import { settingsOf } from "./session-agent.ts";
+import { blocksOf, joinBlocks } from "./think-blocks.ts";
+import { searchTools } from "./think-search.ts";
+import { type ToolKit, toolKit } from "./tool-kit.ts";
+
+/** What an agent's turns are equipped from: the part of a `Think` that users write, and what is built in. */
+export interface EquippedAgent {
+  getSystemPrompt(): string | Promise<string>;
+  getTools(): ToolSet | Promise<ToolSet>;
+  getActions(): Record<string, AnyAction> | Promise<Record<string, AnyAction>>;
+  /** @internal */
+  [blocksOf](session: string): ContextBlocks | undefined | Promise<ContextBlocks | undefined>;
+  /** What the session was told about itself. It is configured by then. */
+  [settingsOf](session: string): SessionSettings;
+  /** @internal */
+  readonly [toolKit]: ToolKit;
+}
+
+/** What a turn has to work with. */
+export interface Equipment {
+  /** The system prompt, without the lines on the tools. */
+  readonly prompt: string;
+  /** Those of this moment: a conversation that was compacted can be searched. */
+  tools(): ToolSet;
+  /** Makes the text of the context blocks anew, and the prompt with it. */
+  renew(): Promise<string>;
+}
+
+/** Where equipment comes from. */
+export interface Equipper {
+  readonly agent: EquippedAgent;
+  readonly host: AgentHost;
+  readonly search: SessionSearch;
+  readonly actions: ActionBinding;
+}
+
+/** What only one turn has. */
+export interface BroughtAlong {
+  readonly clientTools?: readonly ClientTool[] | undefined;
+  /** Tools that server code gave to the turn. */
+  readonly tools?: ToolSet | undefined;
+}
+
+/**
+ * Gathers the tools and the prompt of a turn. Of two tools of one name the later counts: those of the client, then what
+ * is built in, then what others bring (skills, extensions, MCP servers), then what the class itself declares.
+ */
+export async function equip(from: Equipper, session: string, brought: BroughtAlong = {}): Promise<Equipment> {
+  const { agent, host, search, actions } = from;
+  const own = bindActions({ ...(await agent.getTools()), ...(await agent.getActions()) }, actions);
+  const blocks = await joinBlocks(await agent[blocksOf](session), await agent.getSystemPrompt());
+  const kit = await agent[toolKit].ofTurn();
+  const withKit = (prompt: string) => [prompt, kit.prompt].filter((text) => text !== "").join("\n\n");
+  return {
+    prompt: withKit(blocks.prompt),
+    tools: () => ({
+      ...createToolsFromClientSchemas(brought.clientTools?.filter(({ name }) => name !== BUDGET_TOOL)),
+      ...kit.tools,
+      ...searchTools(host, search, session, agent[settingsOf](session).searchScope),
+      ...blocks.tools,
+      ...own,
+      ...bindActions(brought.tools ?? {}, actions),
+    }),
+    renew: async () => withKit(await blocks.renew()),
+  };
+}

@@ -1,0 +1,166 @@
+import { Worker } from "node:worker_threads";
+import type { ShellEnd } from "../outcome.ts";
+import { type Call, readWorkerMessage, type RunMessage } from "../protocol.ts";
+
+/** How a run in a lane ended. */
+export type LaneEnd =
+  | { readonly kind: "end"; readonly end: ShellEnd }
+  /** The shell threw instead of answering, as it does for a redirect into files that are read-only. */
+  | { readonly kind: "failed"; readonly message: string }
+  | { readonly kind: "limit"; readonly limit: "wall" | "memory"; readonly message: string }
+  | { readonly kind: "aborted" }
+  | { readonly kind: "crashed"; readonly message: string };
+
+/** What a lane may use. */
+export interface LaneSize {
+  readonly memoryMB: number;
+  readonly pythonMemoryMB: number;
+}
+
+const PAGES_PER_MB = 16;
+/** The shell ends itself at its deadline, and can say so. One that does not react is ended from outside after this. */
+const GRACE_MS = 250;
+const START_MS = 30_000;
+
+/**
+ * Runs first in the worker, and in the threads that the shell starts for Python and SQLite: these threads inherit it.
+ * V8's own bound for WebAssembly is one for the whole process, and the heap limit of a thread does not cover it.
+ * The engine takes its first argument for its own path, and tells it to scripts.
+ */
+function firstWords(pythonMemoryMB: number): string {
+  const source = `const grow = WebAssembly.Memory.prototype.grow;
+WebAssembly.Memory.prototype.grow = function (pages) {
+  if (this.buffer.byteLength / 65536 + pages > ${pythonMemoryMB * PAGES_PER_MB}) throw new RangeError("out of memory");
+  return grow.call(this, pages);
+};
+process.argv[1] = "/usr/bin/python3";`;
+  return `data:text/javascript,${encodeURIComponent(source)}`;
+}
+
+/** One worker thread with a shell in it. Runs one script at a time; one that had to be ended takes the thread along. */
+export class ShellLane {
+  readonly size: LaneSize;
+  runs = 0;
+  readonly #worker: Worker;
+  readonly #ready: Promise<void>;
+  #settleReady: (error?: Error) => void = () => {};
+  #open: { readonly run: number; end(end: LaneEnd): void; call(ask: Call): Promise<unknown> } | undefined;
+  #dead: LaneEnd | undefined;
+
+  constructor(size: LaneSize) {
+    this.size = size;
+    const file = import.meta.url.endsWith(".ts") ? "./worker.ts" : "./worker.js";
+    this.#worker = new Worker(new URL(file, import.meta.url), {
+      // Nothing of the host's environment, arguments or output reaches the shell.
+      env: {},
+      argv: [],
+      execArgv: ["--import", firstWords(size.pythonMemoryMB)],
+      stdout: true,
+      stderr: true,
+      resourceLimits: { maxOldGenerationSizeMb: size.memoryMB, maxYoungGenerationSizeMb: 32, stackSizeMb: 4 },
+    });
+    this.#worker.stdout.resume();
+    this.#worker.stderr.resume();
+    this.#ready = new Promise((resolve, reject) => {
+      const timer = setTimeout(() => this.#die({ kind: "crashed", message: "the shell did not start" }), START_MS);
+      this.#settleReady = (error) => {
+        clearTimeout(timer);
+        if (error === undefined) resolve();
+        else reject(error);
+      };
+    });
+    // Whoever runs something hears of it; a lane that nobody uses may fail unheard.
+    this.#ready.catch(() => {});
+    this.#worker.on("message", (value: unknown) => this.#hear(value));
+    this.#worker.on("error", (error: Error & { code?: string }) => this.#die(endOf(error, size)));
+    this.#worker.on("exit", () => this.#die({ kind: "crashed", message: "the shell's thread ended" }));
+  }
+
+  get dead(): boolean {
+    return this.#dead !== undefined;
+  }
+
+  /** Resolves when scripts can be run. @throws Error when the worker cannot start */
+  ready(): Promise<void> {
+    return this.#ready;
+  }
+
+  /** A lane that is idle does not keep the process alive. */
+  rest(): void {
+    this.#worker.unref();
+  }
+
+  /** Never rejects. After anything but `end` and `failed` the lane is dead. */
+  async run(message: RunMessage, call: (ask: Call) => Promise<unknown>, signal?: AbortSignal): Promise<LaneEnd> {
+    this.#worker.ref();
+    this.runs++;
+    try {
+      await this.#ready;
+    } catch (thrown) {
+      return this.#dead ?? { kind: "crashed", message: String(thrown) };
+    }
+    const { promise, resolve } = Promise.withResolvers<LaneEnd>();
+    this.#open = { run: message.run, call, end: resolve };
+    const timer = setTimeout(
+      () => this.#die({ kind: "limit", limit: "wall", message: `it did not end within ${message.wallMs} ms` }),
+      message.wallMs + GRACE_MS,
+    );
+    const abort = (): void => this.#die({ kind: "aborted" });
+    signal?.addEventListener("abort", abort, { once: true });
+    if (signal?.aborted === true) abort();
+    else if (this.#dead === undefined) this.#worker.postMessage(message);
+    else resolve(this.#dead);
+    const end = await promise;
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", abort);
+    this.#open = undefined;
+    if (end.kind !== "end" && end.kind !== "failed") await this.close();
+    return end;
+  }
+
+  async close(): Promise<void> {
+    this.#die({ kind: "crashed", message: "the shell was closed" });
+    await this.#worker.terminate();
+  }
+
+  #hear(value: unknown): void {
+    const message = readWorkerMessage(value);
+    if (message === undefined) {
+      this.#die({ kind: "crashed", message: "the shell sent what is no message" });
+      return;
+    }
+    if (message.type === "ready") {
+      this.#settleReady();
+      return;
+    }
+    const open = this.#open;
+    // What was left behind by an earlier script, such as a job in the background, gets no answer.
+    if (open === undefined || message.run !== open.run) return;
+    if (message.type === "done") open.end({ kind: "end", end: message });
+    else if (message.type === "failed") open.end({ kind: "failed", message: message.message });
+    else void this.#answer(message.call, open.call(message.ask));
+  }
+
+  async #answer(call: number, answer: Promise<unknown>): Promise<void> {
+    try {
+      this.#worker.postMessage({ type: "answer", call, value: await answer });
+    } catch (thrown) {
+      this.#worker.postMessage({ type: "answer", call, error: thrown instanceof Error ? thrown.message : "failed" });
+    }
+  }
+
+  #die(end: LaneEnd): void {
+    if (this.#dead !== undefined) return;
+    this.#dead = end;
+    this.#settleReady(new Error("message" in end ? end.message : end.kind));
+    this.#open?.end(end);
+    void this.#worker.terminate();
+  }
+}
+
+function endOf(error: Error & { code?: string }, size: LaneSize): LaneEnd {
+  if (error.code === "ERR_WORKER_OUT_OF_MEMORY") {
+    return { kind: "limit", limit: "memory", message: `it used more than ${size.memoryMB} MB` };
+  }
+  return { kind: "crashed", message: error.message };
+}

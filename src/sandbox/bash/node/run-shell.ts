@@ -1,0 +1,96 @@
+import { Bash, type BashOptions, decodeBytesToUtf8, defineCommand, InMemoryFs, MountableFs } from "just-bash";
+import type { ShellEnd } from "../outcome.ts";
+import type { Call, RunMessage } from "../protocol.ts";
+import { pythonLauncher } from "../python-launcher.ts";
+import { hostFiles } from "./host-files.ts";
+
+type Ask = (call: Call) => Promise<unknown>;
+
+/** What fits into `/tmp`, and into `/` when the host gave none. */
+const SCRATCH_BYTES = 64 << 20;
+
+/** The shell's own hardened profile, but for loops: it has a deadline and a thread of its own, and files have lines. */
+const LOOPS = 50_000;
+
+const PYTHON_FILE = "/tmp/main.py";
+
+/** Runs one script in a shell of its own. Nothing is left of it but what it wrote to the host's files. */
+export async function runShell(message: RunMessage, ask: Ask): Promise<ShellEnd> {
+  const scratch = new InMemoryFs({}, { maxTotalBytes: SCRATCH_BYTES });
+  const bash = new Bash({
+    fs: shellFiles(message, ask, scratch),
+    cwd: message.cwd,
+    env: { HOME: "/", ...message.env },
+    python: message.python,
+    javascript: false,
+    executionLimitProfile: "hardened",
+    executionLimits: {
+      maxExecutionTimeMs: message.wallMs,
+      maxPythonTimeoutMs: message.wallMs,
+      maxSqliteTimeoutMs: Math.min(message.wallMs, 10_000),
+      maxOutputSize: message.outputBytes,
+      maxCommandCount: LOOPS,
+      maxLoopIterations: LOOPS,
+      maxAwkIterations: LOOPS,
+      maxSedIterations: LOOPS,
+    },
+    ...(message.network && { fetch: shellFetch(ask) }),
+    ...(message.tools.length > 0 && { customCommands: [toolCommand(message.tools, ask)] }),
+  });
+  const { code, stdin } = message;
+  if (message.language === "bash") return endOf(await bash.exec(code, { rawScript: true, stdin }));
+  await scratch.writeFile(PYTHON_FILE.slice("/tmp".length), code);
+  const launch = pythonLauncher(PYTHON_FILE, [message.cwd]);
+  return endOf(await bash.exec("python3", { args: ["-c", launch], stdin }));
+}
+
+function endOf({ exitCode, stdout, stderr }: ShellEnd): ShellEnd {
+  return { exitCode, stdout, stderr };
+}
+
+function shellFiles(message: RunMessage, ask: Ask, scratch: InMemoryFs): MountableFs {
+  const at = (path: string): number => message.mounts.indexOf(path);
+  const base = at("/") === -1 ? new InMemoryFs({}, { maxTotalBytes: SCRATCH_BYTES }) : hostFiles(at("/"), ask);
+  const devices = new InMemoryFs({ "/null": "", "/zero": "", "/stdin": "", "/stdout": "", "/stderr": "" });
+  return new MountableFs({
+    base,
+    mounts: [
+      { mountPoint: "/tmp", filesystem: scratch },
+      { mountPoint: "/dev", filesystem: devices },
+      ...message.mounts
+        .filter((path) => path !== "/")
+        .map((path) => ({ mountPoint: path, filesystem: hostFiles(at(path), ask) })),
+    ],
+  });
+}
+
+function shellFetch(ask: Ask): NonNullable<BashOptions["fetch"]> {
+  return async (url, options = {}) => {
+    const { method = "GET", headers = {}, body } = options;
+    const plain = headers instanceof Headers ? Object.fromEntries(headers) : headers;
+    const got = (await ask({
+      kind: "fetch",
+      url,
+      method,
+      headers: plain,
+      ...(body !== undefined && { body }),
+    })) as { status: number; headers: Record<string, string>; url: string; body: Uint8Array };
+    return { ...got, statusText: "" };
+  };
+}
+
+/** `tool namespace.name '{"a":1}'`, or the JSON on standard input. Prints the result as JSON. */
+function toolCommand(names: readonly string[], ask: Ask): ReturnType<typeof defineCommand> {
+  return defineCommand("tool", async ([name, given], { stdin }) => {
+    if (name === undefined || name === "--help") {
+      const usage = `usage: tool NAME [JSON]\ntools: ${names.join(", ")}\n`;
+      return { stdout: name === undefined ? "" : usage, stderr: name === undefined ? usage : "", exitCode: name ? 0 : 2 };
+    }
+    const args = given ?? (decodeBytesToUtf8(stdin).trim() || "{}");
+    try {
+      return { stdout: `${String(await ask({ kind: "tool", name, args }))}\n`, stderr: "", exitCode: 0 };
+    } catch (thrown) {
+      return { stdout: "", stderr: `tool: ${thrown instanceof Error ? thrown.message : "failed"}\n`, exitCode: 1 };
+    }
+  });
+}

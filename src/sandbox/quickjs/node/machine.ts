@@ -1,0 +1,305 @@
+import { JSException } from "quickjs-wasi";
+import type { LimitName, LogLine } from "../../sandbox.ts";
+import type { FromLane, Image, LaneAnswer, LaneOutcome, ToLane } from "../message.ts";
+import type { HostSide } from "./boot-guest.ts";
+import { cpuNow } from "./cpu-clock.ts";
+import { explainThrown } from "./explain.ts";
+import { GuestOutput } from "./guest-output.ts";
+import { GuestTimers } from "./timers.ts";
+import { GuestMemoryError, GuestVm, type GuestVmOptions } from "./guest-vm.ts";
+import { moduleSource } from "./module-source.ts";
+import { mayBePlain, plainBody, shapesOf, withImports } from "./source.ts";
+
+type Task = Extract<ToLane, { type: "start" | "resume" | "invoke" }>;
+
+interface Meta {
+  readonly tokens: { readonly side: readonly number[]; readonly main: number | null };
+  readonly timers: readonly [number, number][];
+  readonly parked: readonly number[];
+}
+
+/** One run in a lane: the guest, its limits, its open calls and its timers. Ends exactly once, by a `done` message. */
+export class Machine {
+  readonly #task: Task;
+  readonly #post: (message: FromLane) => void;
+  readonly #output: GuestOutput;
+  readonly #timers = new GuestTimers((id) => this.#work(() => this.#guest?.fire(id)));
+  /** Calls that wait for an answer, and whether somebody has to be asked first. */
+  readonly #open = new Map<number, { parked: boolean }>();
+  readonly #deadline: number;
+  readonly #keeps: boolean;
+  #guest: GuestVm | undefined;
+  #ended = false;
+  #over: { readonly limit: LimitName; readonly message: string } | undefined;
+  #cpuMs: number;
+  #calls: number;
+  #enteredAt = 0;
+
+  constructor(task: Task, post: (message: FromLane) => void) {
+    this.#task = task;
+    this.#post = post;
+    this.#keeps = task.type === "invoke" || (task.type === "start" && task.keep);
+    this.#deadline = performance.now() + task.limits.wallMs;
+    this.#cpuMs = task.used.cpuMs;
+    this.#calls = task.used.toolCalls;
+    this.#output = new GuestOutput(task.used.outputBytes, task.limits.outputBytes, (lines) =>
+      post({ type: "logs", run: task.run, lines }),
+    );
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** Never rejects. */
+  async begin(): Promise<void> {
+    try {
+      if (this.#task.type === "start") await this.#start(this.#task);
+      else await this.#wake(this.#task);
+    } catch (thrown) {
+      this.#broken(thrown);
+    }
+  }
+
+  answer(answer: LaneAnswer): void {
+    if (!this.#open.delete(answer.call)) return;
+    this.#work(() => this.#guest?.answer(answer.call, answer.error === undefined, answer.error ?? answer.value));
+  }
+
+  park(call: number): void {
+    const open = this.#open.get(call);
+    if (open !== undefined) open.parked = true;
+    this.#work(() => undefined);
+  }
+
+  stop(): void {
+    this.#end({ status: "aborted" });
+  }
+
+  async #start(task: Extract<Task, { type: "start" }>): Promise<void> {
+    const config = `{"input":${task.input},${JSON.stringify(task.world).slice(1)}`;
+    const guest = await GuestVm.create(this.#vmOptions(), config);
+    if (this.#ended) return guest.dispose();
+    this.#guest = guest;
+    const untyped = this.#enter(() => this.#startCode(guest, task));
+    if (untyped !== undefined) return this.#end({ status: "untyped", message: untyped });
+    this.#work(() => undefined);
+  }
+
+  /** Starts the code in the shape that fits. Returns why its types cannot be taken off, if so. */
+  #startCode(guest: GuestVm, task: Extract<Task, { type: "start" }>): string | undefined {
+    const given = withImports(task.code);
+    const asItIs = shapesOf(given);
+    if (task.language === "js" || mayBePlain(given)) {
+      if (guest.compiles(asItIs.expression)) return void guest.begin(asItIs.expression, true);
+      if (task.language === "js" || guest.compiles(asItIs.body)) return void guest.begin(asItIs.body, false);
+    }
+    const plain = plainBody(given);
+    if (!plain.ok) return plain.message;
+    const shapes = shapesOf(plain.code);
+    if (guest.compiles(shapes.expression)) guest.begin(shapes.expression, true);
+    else guest.begin(shapes.body, false);
+    return undefined;
+  }
+
+  async #wake(task: Extract<Task, { type: "resume" | "invoke" }>): Promise<void> {
+    const meta = JSON.parse(task.image.meta) as Meta;
+    const guest = await GuestVm.restore(this.#vmOptions(), task.image, meta.tokens);
+    if (this.#ended) return guest.dispose();
+    this.#guest = guest;
+    for (const [id, ms] of meta.timers) this.#timers.set(id, ms, true);
+    if (task.type === "invoke") return this.#work(() => guest.invoke(task.path, task.args));
+    for (const call of meta.parked) this.#open.set(call, { parked: true });
+    const answers = task.answers.filter((answer) => this.#open.delete(answer.call));
+    this.#work(() => {
+      for (const { call, value, error } of answers) guest.answer(call, error === undefined, error ?? value);
+    });
+  }
+
+  #vmOptions(): GuestVmOptions {
+    const { limits, modules } = this.#task;
+    return {
+      memoryMB: limits.memoryMB,
+      host: this.#hostSide(),
+      modules: moduleSource(modules),
+      interrupted: () => this.#isOver(),
+    };
+  }
+
+  #hostSide(): HostSide {
+    const { run, limits } = this.#task;
+    return {
+      call: (call, namespace, name, args) => {
+        if (this.#over !== undefined || this.#ended) return;
+        this.#calls += 1;
+        if (this.#calls > limits.toolCalls) {
+          return this.#exceed("toolCalls", `The code made more than ${limits.toolCalls} tool calls.`);
+        }
+        const bytes = Buffer.byteLength(args);
+        if (bytes > limits.toolBytes) {
+          const what = `The arguments of ${namespace}.${name} have ${bytes} bytes`;
+          return this.#exceed("toolBytes", `${what}; ${limits.toolBytes} are allowed.`);
+        }
+        this.#open.set(call, { parked: false });
+        this.#output.flush();
+        this.#post({ type: "call", run, call, namespace, name, args });
+      },
+      log: (level, text) => {
+        if (this.#over !== undefined || this.#ended) return;
+        if (!this.#output.add(level as LogLine["level"], text)) this.#tooMuch();
+      },
+      setTimer: (id, ms, repeats) => {
+        if (this.#ended || this.#timers.set(id, ms, repeats)) return;
+        this.#exceed("toolCalls", "The code has too many timers at once.");
+      },
+      clearTimer: (id) => this.#timers.clear(id),
+    };
+  }
+
+  #tooMuch(): void {
+    const { outputBytes } = this.#task.limits;
+    this.#exceed("output", `Logs and result together have more than ${outputBytes} bytes. Print and return less.`);
+  }
+
+  #exceed(limit: LimitName, message: string): void {
+    this.#over ??= { limit, message };
+  }
+
+  /** Asked by the engine while the guest computes. */
+  #isOver(): boolean {
+    if (this.#over !== undefined) return true;
+    const { cpuMs, wallMs } = this.#task.limits;
+    if (this.#cpuMs + cpuNow() - this.#enteredAt > cpuMs) {
+      this.#exceed("cpu", `The code computed for more than ${cpuMs} ms.`);
+    } else if (performance.now() > this.#deadline) {
+      this.#exceed("wall", `The code ran for more than ${wallMs} ms.`);
+    }
+    return this.#over !== undefined;
+  }
+
+  /** Runs something inside of the guest, on the guest's account. */
+  #enter<T>(inside: () => T): T {
+    this.#enteredAt = cpuNow();
+    try {
+      return inside();
+    } finally {
+      this.#cpuMs += cpuNow() - this.#enteredAt;
+    }
+  }
+
+  /** Lets the guest work, then looks at where it stands. */
+  #work(first: () => void): void {
+    if (this.#ended) return;
+    try {
+      this.#enter(() => {
+        first();
+        this.#guest?.drain(() => this.#isOver());
+      });
+      this.#look();
+    } catch (thrown) {
+      this.#broken(thrown);
+    }
+  }
+
+  #look(): void {
+    const guest = this.#guest;
+    if (guest === undefined || this.#ended) return;
+    if (this.#over !== undefined) return this.#end({ status: "limit", ...this.#over });
+    const outcome = this.#enter(() => guest.outcome());
+    if (outcome?.ok === false) return this.#end(this.#enter(() => explainThrown(guest.explain(outcome.value))));
+    if (outcome !== undefined) return this.#succeed(outcome.value);
+    const waiting = [...this.#open.values()];
+    if (waiting.some((call) => !call.parked) || this.#timers.pending) return this.#rest();
+    if (waiting.length > 0) return this.#suspend(guest);
+    if (this.#timers.repeating) return this.#rest();
+    this.#end({
+      status: "error",
+      name: "Error",
+      message: "The code waits for a promise that nothing can settle any more.",
+    });
+  }
+
+  #succeed(value: Parameters<GuestVm["encode"]>[1]): void {
+    const guest = this.#guest;
+    if (guest === undefined) return;
+    const how = this.#task.type === "start" && this.#task.keep ? "keep" : "encode";
+    const text = this.#enter(() =>
+      guest.encode(how, value, (length) => {
+        if (length > this.#output.left) this.#tooMuch();
+        return this.#over !== undefined;
+      }),
+    );
+    if (text !== undefined && Buffer.byteLength(text) > this.#output.left) this.#tooMuch();
+    if (this.#over !== undefined) return this.#end({ status: "limit", ...this.#over });
+    this.#end({ status: "ok", value: text });
+  }
+
+  #suspend(guest: GuestVm): void {
+    this.#output.flush();
+    const { bytes, tokens } = guest.image();
+    const meta: Meta = { tokens, timers: this.#timers.list(), parked: [...this.#open.keys()] };
+    this.#postImage({ bytes, meta: JSON.stringify(meta) });
+    this.#end({ status: "suspended" });
+  }
+
+  #rest(): void {
+    this.#output.flush();
+    this.#post({ type: "rest", run: this.#task.run });
+  }
+
+  /** Something was thrown that is not a rejection of the guest's own promise. */
+  #broken(thrown: unknown): void {
+    if (this.#over !== undefined) return this.#end({ status: "limit", ...this.#over }, "throw away");
+    const memory = `The code needs more than ${this.#task.limits.memoryMB} MB of memory.`;
+    const guest = this.#guest;
+    if (thrown instanceof JSException && guest !== undefined) {
+      try {
+        return this.#end(this.#enter(() => explainThrown(guest.explain(thrown.handle))));
+      } catch {
+        // Too little left to say what it is.
+        if (this.#over === undefined) this.#exceed("memory", memory);
+        return this.#end({ status: "limit", ...(this.#over ?? { limit: "memory", message: memory }) }, "throw away");
+      }
+    }
+    const message = thrown instanceof Error ? thrown.message : String(thrown);
+    if (thrown instanceof GuestMemoryError || /malloc|out of memory/.test(message)) {
+      return this.#end({ status: "limit", limit: "memory", message: memory }, "throw away");
+    }
+    if (thrown instanceof RangeError) {
+      const deep = "The code calls itself, or nests its data, too deeply.";
+      return this.#end({ status: "limit", limit: "stack", message: deep }, "throw away");
+    }
+    this.#end({ status: "crashed", message: `The engine failed: ${message}` }, "throw away");
+  }
+
+  #end(outcome: LaneOutcome, engine: "reuse" | "throw away" = "reuse"): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#timers.clearAll();
+    this.#output.flush();
+    const guest = this.#guest;
+    this.#guest = undefined;
+    const stays = this.#keeps && (outcome.status === "ok" || (outcome.status === "error" && this.#task.type === "invoke"));
+    this.#post({
+      type: "done",
+      run: this.#task.run,
+      outcome,
+      cpuMs: this.#cpuMs,
+      memoryBytes: guest?.memoryBytes ?? 0,
+      keeps: stays,
+    });
+    // A broken engine must not be touched again, and one that is dropped whole needs no cleaning up.
+    if (engine === "throw away" || guest === undefined) return;
+    if (stays) {
+      guest.rest();
+      const { bytes, tokens } = guest.image();
+      const meta: Meta = { tokens, timers: [], parked: [] };
+      this.#postImage({ bytes, meta: JSON.stringify(meta) });
+    }
+    guest.dispose();
+  }
+
+  #postImage(image: Image): void {
+    this.#post({ type: "image", run: this.#task.run, image });
+  }
+}
