@@ -40,7 +40,7 @@ export class ThinkActions {
       attach: (attachments, also) => {
         const { running } = chat();
         // It took longer than its turn: there is no answer to add anything to.
-        if (running === undefined) return void host.tx(also);
+        if (running === undefined) return host.tx(also);
         chat().commit(() => {
           for (const { id, attachment } of attachments) running.take({ chunk: attachmentChunk(id, attachment) });
           running.log.flush("sync", also);

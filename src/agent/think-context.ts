@@ -303,7 +303,7 @@ export class ThinkContext implements ContextPlan {
     const summarises = (await this.summariser()) ?? model;
     const limits = this.limits(nameOf(summarises));
     const { signal } = new AbortController();
-    const { compact } = await agent[settingsOf](session);
+    const { compact } = agent[settingsOf](session);
     return {
       ...{ session, trigger: "manual", open: false, focus, own: compact, signal },
       // A turn that has begun meanwhile goes on with what it had read, and the next one has the summary.

@@ -42,6 +42,8 @@ export interface EraseReceipt {
   readonly submissions: number;
   /** Model calls whose details are gone; what they cost stays in the totals. */
   readonly usageCalls: number;
+  /** What actions returned. */
+  readonly actions: number;
   /** Children that worked for it, and are deleted. */
   readonly runs: readonly string[];
   /** What was not erased, and why. */
@@ -64,7 +66,7 @@ const MAX_TRIES = 5;
 
 const ALWAYS_KEPT = [
   {
-    what: "the agent's state, its own tables, schedules, queue and fibers, and blocks that sessions share",
+    what: "the agent's state, its files, its own tables, schedules, queue and fibers, and blocks that sessions share",
     why: "they belong to no session; the app that wrote them has to erase them",
   },
   { what: "sums of tokens and cost", why: "they are numbers without content" },

@@ -1,4 +1,5 @@
 import type { Sql } from "../port.ts";
+import { deleteActionsOf } from "./action.ts";
 
 /*
  * What has to go when a session, or a subject's data, is erased: all that other tables hold of its messages and turns.
@@ -106,6 +107,8 @@ export interface ErasedRows {
   readonly toolCalls: number;
   readonly compactions: number;
   readonly usageCalls: number;
+  /** What actions returned. One that is called again with the same key runs again. */
+  readonly actions: number;
   /** Work that was given to children for it. */
   readonly runs: readonly { readonly runId: string; readonly className: string }[];
 }
@@ -172,6 +175,7 @@ export function deleteTraces(db: Sql, keys: ErasedKeys): ErasedRows {
   db.sql(`DELETE FROM perdure_usage_total WHERE scope = 'turn' AND key ${inList}`, turnIds);
   const turns = db.sql(`DELETE FROM perdure_turn WHERE session ${inList} RETURNING seq`, sessions);
   return {
+    actions: deleteActionsOf(db, keys.sessions),
     turns: turns.length,
     streamChunks: chunks?.n ?? 0,
     submissions: submissions.length,

@@ -112,7 +112,7 @@ export class Tree {
       if (unless?.(row) === true) return false;
       this.#makeParents(at);
       const held = this.#bodies.refer(content);
-      this.#put(at, row, {
+      this.put(at, row, {
         ...{ kind: "file", mode: row?.mode ?? FILE_MODE, size: content.bytes.length, mtime: this.#host.clock.now() },
         ...{ target: null, ...held },
       });
@@ -138,7 +138,7 @@ export class Tree {
       const { path: at, row } = this.find(path, false);
       if (row !== undefined) throw posixError("EEXIST", `${path} is there already.`);
       this.#makeParents(at);
-      this.#put(at, undefined, {
+      this.put(at, undefined, {
         ...{ kind: "symlink", mode: LINK_MODE, size: target.length, mtime: this.#host.clock.now() },
         ...{ target, hash: null, content: null },
       });
@@ -154,13 +154,13 @@ export class Tree {
         throw posixError("ENOENT", `There is no file or directory ${path}.`);
       }
       if (row.kind === "directory") {
-        if (recursive) for (const below of this.below(at)) this.#drop(below);
+        if (recursive) for (const below of this.below(at)) this.drop(below);
         else if (at !== ROOT && countFilesIn(this.#host, this.#ns, at) > 0)
           throw posixError("ENOTEMPTY", `${path} is a directory that is not empty. Delete it with recursive.`);
       }
       if (at === ROOT && !recursive)
         throw posixError("EPERM", "The root cannot be deleted; what is in it can, with recursive.");
-      if (at !== ROOT) this.#drop(row);
+      if (at !== ROOT) this.drop(row);
       this.#tell("delete", at, row.kind);
     });
   }
@@ -177,8 +177,8 @@ export class Tree {
       const rows = row.kind === "directory" ? this.below(source) : [];
       this.#copyRow(row, target, old);
       for (const below of rows) this.#copyRow(below, moved(below, source, target), undefined);
-      for (const below of rows) this.#drop(below);
-      this.#drop(row);
+      for (const below of rows) this.drop(below);
+      this.drop(row);
       this.#tell("delete", source, row.kind);
       this.#tell(old === undefined ? "create" : "update", target, row.kind);
     });
@@ -211,7 +211,7 @@ export class Tree {
       if (at === ROOT) return;
       const mode = change.mode === undefined ? row.mode : change.mode & MODE_BITS;
       this.#bodies.referAgain(row);
-      this.#put(at, row, { ...row, mode, mtime: change.mtime ?? row.mtime });
+      this.put(at, row, { ...row, mode, mtime: change.mtime ?? row.mtime });
       this.#tell("update", at, row.kind);
     });
   }
@@ -239,7 +239,7 @@ export class Tree {
     const whole = readFileRow(this.#host, this.#ns, row.parent, row.name);
     if (whole === undefined) return;
     this.#bodies.referAgain(whole);
-    this.#put(target, old, whole);
+    this.put(target, old, whole);
   }
 
   /** All directories above a path that has no symlink in it. */
@@ -259,14 +259,14 @@ export class Tree {
   }
 
   #putDirectory(path: string): void {
-    this.#put(path, undefined, {
+    this.put(path, undefined, {
       ...{ kind: "directory", mode: DIRECTORY_MODE, size: 0, mtime: this.#host.clock.now() },
       ...{ target: null, hash: null, content: null },
     });
   }
 
-  /** What `row` refers to was counted for it before. */
-  #put(path: string, old: FileRow | undefined, row: Omit<FileRow, "parent" | "name" | "since">): void {
+  /** Writes an entry over `old`, in the caller's transaction. What it refers to was counted for it before. */
+  put(path: string, old: Pick<FileRow, "since" | "hash"> | undefined, row: Omit<FileRow, "parent" | "name" | "since">): void {
     if (path.length > MAX_PATH) throw posixError("ENAMETOOLONG", `A path would have more than ${MAX_PATH} characters.`);
     const { version, newest } = this.#versions.open();
     const place = { parent: parentOf(path), name: nameOf(path) };
@@ -276,7 +276,8 @@ export class Tree {
     if (old !== undefined && !isKept) this.#bodies.release([old.hash]);
   }
 
-  #drop(row: FileMeta): void {
+  /** Deletes an entry, in the caller's transaction. */
+  drop(row: FileMeta): void {
     const { version, newest } = this.#versions.open();
     if (row.since <= newest) return closeFileRow(this.#host, this.#ns, row.parent, row.name, version);
     deleteFileRow(this.#host, this.#ns, row.parent, row.name);

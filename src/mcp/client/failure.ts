@@ -15,13 +15,14 @@ export type Failure = "unauthorized" | "unreached" | "lost" | "refused" | "answe
 
 const MAX_REASON = 500;
 /** What fetch implementations call a connection that never was. */
-const UNREACHED = /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ECONNRESET before|connect ETIMEDOUT/;
+const UNREACHED = /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT/;
 
 /** Sorts what a request of the client package threw. */
 export function failureOf(sdk: ClientSdk, thrown: unknown): Failure {
   if (sdk.UnauthorizedError.isInstance(thrown)) return "unauthorized";
   for (let at: unknown = thrown, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++) {
-    if (PerdureError.is(at, "not_allowed")) return "refused";
+    if (PerdureError.is(at, "not_allowed") || PerdureError.is(at, "bad_config")) return "refused";
+    if (PerdureError.is(at, "limit") || PerdureError.is(at, "timeout")) return "answered";
     if (UNREACHED.test(`${at.message} ${(at as { code?: unknown }).code ?? ""}`)) return "unreached";
   }
   if (sdk.SdkHttpError.isInstance(thrown)) return httpFailure(thrown.status, thrown.message);
@@ -32,7 +33,7 @@ export function failureOf(sdk: ClientSdk, thrown: unknown): Failure {
     if (thrown.code === RequestTimeout) return "answered";
   }
   if (sdk.ProtocolError.isInstance(thrown)) return thrown.code === LOST_CODE ? "lost" : "answered";
-  return thrown instanceof TypeError ? "lost" : "answered";
+  return thrown instanceof TypeError || PerdureError.is(thrown, "call_failed") ? "lost" : "answered";
 }
 
 /** A session that a server does not know any more: it was restarted, or has forgotten us. */
@@ -43,7 +44,7 @@ function httpFailure(status: number | undefined, message: string): Failure {
 
 /** Whether another try to connect may end better. */
 export function mayPass(sdk: ClientSdk, thrown: unknown): boolean {
-  if (PerdureError.is(thrown)) return false;
+  if (PerdureError.is(thrown) && thrown.code !== "call_failed" && thrown.code !== "timeout") return false;
   const failure = failureOf(sdk, thrown);
   if (failure === "unauthorized" || failure === "refused") return false;
   if (!sdk.SdkHttpError.isInstance(thrown)) return true;

@@ -106,7 +106,10 @@ export function createProcessSandbox(options: ProcessSandboxOptions = {}): Proce
         throw new PerdureError("bad_input", "The process sandbox has no host functions: leave out `can.tools`.");
       }
       if (!LANGUAGES.includes(request.language)) {
-        throw new PerdureError("bad_input", `The process sandbox runs ${LANGUAGES.join(", ")}, not "${request.language}".`);
+        throw new PerdureError(
+          "bad_input",
+          `The process sandbox runs ${LANGUAGES.join(", ")}, not "${request.language}".`,
+        );
       }
       const usable = await this.probe();
       const ended = { logs: [], stats: { ms: 0, toolCalls: 0 } };

@@ -70,7 +70,9 @@ export function buildSeccompFilter(processor: Processor, options: FilterOptions 
     ...(processor === "x64" ? ([[JUMP_AT_LEAST, 0, 1, X32_CALLS], failWith(ENOSYS)] as const) : []),
     ...refused.flatMap((number) => [[JUMP_EQUAL, 0, 1, number] as const, failWith(EPERM)]),
     ...numbers(absentCalls).flatMap((number) => [[JUMP_EQUAL, 0, 1, number] as const, failWith(ENOSYS)]),
-    ...(options.namespaces === true ? [] : judge(clone[column], FIRST_ARGUMENT, [[JUMP_ANY_BIT, 0, 1, NAMESPACE_FLAGS], failWith(EPERM)])),
+    ...(options.namespaces === true
+      ? []
+      : judge(clone[column], FIRST_ARGUMENT, [[JUMP_ANY_BIT, 0, 1, NAMESPACE_FLAGS], failWith(EPERM)])),
     ...judge(socket[column], FIRST_ARGUMENT, [
       [JUMP_EQUAL, 3, 0, AF_UNIX],
       [JUMP_EQUAL, 2, 0, AF_INET],

@@ -90,4 +90,3 @@ async function ownGroups(): Promise<string[]> {
   const path = join(MOUNT, own);
   return dirname(path) === MOUNT ? [path] : [path, dirname(path)];
 }
-

@@ -66,7 +66,10 @@ async function bringBack(
     changed.push([path, result]);
   }
   if (bytes > bounds.bytes) {
-    report.refused.push({ path: "/", reason: `${bytes} bytes changed, and at most ${bounds.bytes} come back: none did.` });
+    report.refused.push({
+      path: "/",
+      reason: `${bytes} bytes changed, and at most ${bounds.bytes} come back: none did.`,
+    });
     return report;
   }
 
@@ -180,7 +183,11 @@ function isUntouched(original: Original | undefined, result: Result): boolean {
   return original?.type === "file" && result.type === "file" && original.stamp === result.stamp;
 }
 
-async function resultsOf(folder: string, bounds: CheckoutBounds, report: Draft): Promise<Map<string, Result> | undefined> {
+async function resultsOf(
+  folder: string,
+  bounds: CheckoutBounds,
+  report: Draft,
+): Promise<Map<string, Result> | undefined> {
   const results = new Map<string, Result>();
   const folders = ["/"];
   for (let here = folders.shift(); here !== undefined; here = folders.shift()) {

@@ -105,6 +105,9 @@ function checkName(name: string, path: string): void {
 }
 
 function tooMuch(path: string, size: number, { bytes, fileBytes }: CheckoutBounds): PerdureError {
-  const bound = size > fileBytes ? `${path} has ${size} bytes, more than ${fileBytes}` : `the workspace has more than ${bytes} bytes`;
+  const bound =
+    size > fileBytes
+      ? `${path} has ${size} bytes, more than ${fileBytes}`
+      : `the workspace has more than ${bytes} bytes`;
   return new PerdureError("limit", `Too large to take into a jail: ${bound}. Remove or shorten files.`);
 }

@@ -88,7 +88,11 @@ function parseWords(code: string): string[] {
   } catch {
     words = undefined;
   }
-  if (!Array.isArray(words) || words.length === 0 || !words.every((word) => typeof word === "string" && !word.includes("\0"))) {
+  if (
+    !Array.isArray(words) ||
+    words.length === 0 ||
+    !words.every((word) => typeof word === "string" && !word.includes("\0"))
+  ) {
     throw new PerdureError("bad_input", 'For "argv", code must be a JSON array of words, such as ["ls", "-l"].');
   }
   if (words[0] === "") throw new PerdureError("bad_input", "The first word must name a program.");

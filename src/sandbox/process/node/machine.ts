@@ -147,7 +147,9 @@ async function tryJail(
       ...(group !== undefined && { join: [group.joinFile] }),
     });
     jail.child.stdin?.end();
-    const [out, err] = await Promise.all([jail.child.stdout, jail.child.stderr].map(async (pipe) => (pipe === null ? "" : await text(pipe))));
+    const [out, err] = await Promise.all(
+      [jail.child.stdout, jail.child.stderr].map(async (pipe) => (pipe === null ? "" : await text(pipe))),
+    );
     await jail.gone();
     return out === "works\n" ? undefined : faultOf(err ?? "");
   } finally {

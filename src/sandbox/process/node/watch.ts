@@ -28,7 +28,9 @@ export function watchJail(firstProcess: number, bounds: Bounds, exceeded: (what:
     const { memoryBytes } = bounds;
     if (memoryBytes !== undefined && sum(usages, (usage) => usage.memoryBytes) > memoryBytes) {
       // What processes share was counted for each. The exact number costs more, so it is asked for only now.
-      const exact = await Promise.all(usages.map(async (usage) => (await sharedOutMemory(usage.pid)) ?? usage.memoryBytes));
+      const exact = await Promise.all(
+        usages.map(async (usage) => (await sharedOutMemory(usage.pid)) ?? usage.memoryBytes),
+      );
       if (sum(exact, (bytes) => bytes) > memoryBytes) return "memory";
     }
     return (await disk?.()) === true ? "disk" : undefined;
@@ -62,7 +64,12 @@ async function treeOf(pid: number): Promise<number[]> {
     const tasks = `/proc/${found[next]}/task`;
     for (const task of await readdir(tasks).catch(() => [])) {
       const children = await readFile(`${tasks}/${task}/children`, "utf8").catch(() => "");
-      found.push(...children.split(" ").filter((text) => text !== "").map(Number));
+      found.push(
+        ...children
+          .split(" ")
+          .filter((text) => text !== "")
+          .map(Number),
+      );
     }
   }
   return found;
@@ -74,7 +81,9 @@ async function usageOf(pid: number): Promise<{ pid: number; cpuMs: number; memor
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   const ticks = sum(fields.slice(11, 15), (field) => Number(field) || 0);
   const status = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "");
-  const kilobytes = sum(["RssAnon", "RssShmem"], (name) => Number(new RegExp(`^${name}:\\s*(\\d+)`, "m").exec(status)?.[1] ?? 0));
+  const kilobytes = sum(["RssAnon", "RssShmem"], (name) =>
+    Number(new RegExp(`^${name}:\\s*(\\d+)`, "m").exec(status)?.[1] ?? 0),
+  );
   return { pid, cpuMs: (ticks * 1000) / TICKS_PER_SECOND, memoryBytes: kilobytes * 1024 };
 }
 
@@ -92,7 +101,8 @@ function diskWatch(disk: NonNullable<Bounds["disk"]>): () => Promise<boolean> {
     const free = { bytes: bavail * bsize, entries: ffree };
     before ??= free;
     const suspect =
-      before.bytes - free.bytes > disk.bytes * DISK_SUSPICION || before.entries - free.entries > disk.entries * DISK_SUSPICION;
+      before.bytes - free.bytes > disk.bytes * DISK_SUSPICION ||
+      before.entries - free.entries > disk.entries * DISK_SUSPICION;
     if (!suspect) return false;
     before = free;
     return (await sizeOf(disk.folder, disk)) === "over";
@@ -111,7 +121,11 @@ export async function sizeOf(
     for (const entry of await readdir(here, { withFileTypes: true }).catch(() => [])) {
       entries += 1;
       if (entry.isDirectory()) folders.push(join(here, entry.name));
-      else bytes += await lstat(join(here, entry.name)).then(({ blocks }) => blocks * 512, () => 0);
+      else
+        bytes += await lstat(join(here, entry.name)).then(
+          ({ blocks }) => blocks * 512,
+          () => 0,
+        );
       if (bytes > bounds.bytes || entries > bounds.entries) return "over";
     }
   }

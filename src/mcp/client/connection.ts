@@ -1,0 +1,294 @@
+import type { Client } from "@modelcontextprotocol/client";
+import { PerdureError } from "../../error.ts";
+import { retry } from "../../fiber/retry.ts";
+import type { Clock } from "../../id.ts";
+import type { ClientSdk } from "../load-sdk.ts";
+import { boundInstructions, boundOthers, boundTools, type Catalogue, EMPTY_CATALOGUE } from "./catalogue.ts";
+import { failureOf, mayPass, reasonOf } from "./failure.ts";
+import { type Link, type LinkOptions, makeLink } from "./link.ts";
+import { type McpServerRecord, retryOf, shownUrl } from "./server-record.ts";
+import type { McpConnectionState, McpServerInfo } from "./types.ts";
+
+/** A connection that breaks sooner than this after it was made is not made again by itself: it would go on for ever. */
+const STEADY_MS = 10_000;
+
+/** What a connection asks of its manager. */
+export interface ConnectionOptions {
+  readonly clock: Clock;
+  readonly load: () => Promise<ClientSdk>;
+  /** What the connection is made from; asked each time, since handlers may have been added. */
+  readonly parts: (record: McpServerRecord) => Pick<LinkOptions, "auth" | "client" | "fetch" | "info" | "prepare">;
+  /** Something that others can see has changed. Must not throw. */
+  readonly changed: () => void;
+  /** A try came to an end. */
+  readonly settled: (connection: McpConnection) => void;
+  /** Keeps the agent awake. */
+  readonly hold: <T>(work: Promise<T>) => Promise<T>;
+}
+
+/** One server: its state, its catalogue, and the link to it while there is one. */
+export class McpConnection {
+  record: McpServerRecord;
+  state: McpConnectionState = "not-connected";
+  error: string | null = null;
+  authUrl: string | null = null;
+  catalogue: Catalogue = EMPTY_CATALOGUE;
+  instructions: string | null = null;
+  capabilities: Readonly<Record<string, unknown>> | null = null;
+  protocolVersion: string | null = null;
+  /** What failed last, as it was thrown. */
+  failure: unknown;
+  /** Until the try under way has ended; never rejects. */
+  pending: Promise<void> | undefined;
+  readonly #options: ConnectionOptions;
+  #link: Link | undefined;
+  #stop = new AbortController();
+  #readyAt = 0;
+
+  constructor(record: McpServerRecord, options: ConnectionOptions) {
+    this.record = record;
+    this.#options = options;
+  }
+
+  get info(): McpServerInfo {
+    const { record, state, error, authUrl, instructions, capabilities, protocolVersion, catalogue } = this;
+    const { id, name, target } = record;
+    const shown = { state, error, authUrl, instructions, capabilities, protocolVersion };
+    return { id, name, url: shownUrl(target), ...shown, warnings: catalogue.warnings };
+  }
+
+  /** Connects, if that is not under way, and reads the catalogue. Never rejects: {@link state} says how it ended. */
+  connect(): Promise<void> {
+    const { pending } = this;
+    if (pending !== undefined) return pending;
+    const work = this.#options.hold(this.#connect(this.#stop.signal));
+    const settled = work
+      .catch((thrown: unknown) => this.fail(thrown))
+      .finally(() => {
+        if (this.pending === settled) this.pending = undefined;
+        this.#options.settled(this);
+      });
+    this.pending = settled;
+    return settled;
+  }
+
+  /** Ends the link, and whatever is under way on it. What is known of the server stays. */
+  async close(state: McpConnectionState = "not-connected"): Promise<void> {
+    this.#stop.abort(new PerdureError("disconnected", "The connection to the MCP server was closed."));
+    this.#stop = new AbortController();
+    this.pending = undefined;
+    this.#set(state);
+    await this.#drop();
+  }
+
+  /** Runs one request on the link, which is made first if there is none. @throws PerdureError `not_allowed`, `disconnected` */
+  async use<T>(work: (client: Client, sdk: ClientSdk) => Promise<T>, options: { safe: boolean }): Promise<T> {
+    const sdk = await this.#options.load();
+    await this.#ready();
+    try {
+      return await this.#run(work, sdk);
+    } catch (thrown) {
+      const failure = failureOf(sdk, thrown);
+      if (failure === "answered" || failure === "refused") throw thrown;
+      if (failure === "unauthorized") throw this.#unauthorized();
+      if (this.#stop.signal.aborted) throw thrown;
+      await this.#again();
+      if (failure === "lost" && !options.safe) {
+        throw new PerdureError(
+          "disconnected",
+          `The connection to the MCP server "${this.record.name}" was lost while it worked. It may have done what was asked: look before you ask again.`,
+          { cause: thrown },
+        );
+      }
+      await this.#ready();
+      return this.#run(work, sdk);
+    }
+  }
+
+  /** Marks the server as failed. */
+  fail(thrown: unknown): void {
+    this.failure = thrown;
+    this.error = reasonOf(thrown);
+    this.#set("failed");
+  }
+
+  /** A person has to sign in. */
+  needsAuth(authUrl: string): void {
+    this.authUrl = authUrl;
+    this.error = null;
+    this.#set("authenticating");
+  }
+
+  #run<T>(work: (client: Client, sdk: ClientSdk) => Promise<T>, sdk: ClientSdk): Promise<T> {
+    const link = this.#link;
+    if (link === undefined) throw this.#unusable();
+    return this.#options.hold(work(link.client, sdk));
+  }
+
+  async #ready(): Promise<void> {
+    if (this.pending !== undefined) await this.pending;
+    if (this.#link === undefined && this.state !== "authenticating") await this.connect();
+    if (this.state === "authenticating") throw this.#unauthorized();
+    if (this.#link === undefined) throw this.#unusable();
+  }
+
+  async #again(): Promise<void> {
+    // Several calls may find out at the same time.
+    if (this.pending === undefined) {
+      await this.#drop();
+      void this.connect();
+    }
+    await this.pending;
+  }
+
+  async #connect(signal: AbortSignal): Promise<void> {
+    await this.#drop();
+    this.error = null;
+    this.authUrl = null;
+    this.failure = undefined;
+    this.#set("connecting");
+    const sdk = await this.#options.load();
+    const { record } = this;
+    const made = Promise.withResolvers<void>();
+    const parts = this.#options.parts(record);
+    const prepare = (client: Client) => {
+      parts.prepare(client);
+      client.onclose = () => this.#lost(client);
+    };
+    const linkOptions = { ...parts, client: { ...parts.client, ...this.#listChanged() }, prepare, sdk, record, signal };
+    try {
+      const link = await retry(this.#options.clock, () => makeLink(linkOptions), {
+        ...retryOf(record.options),
+        signal,
+        shouldRetry: (thrown) => !signal.aborted && mayPass(sdk, thrown),
+      });
+      made.resolve();
+      if (signal.aborted) return await closeLink(link);
+      this.#link = link;
+      this.#set("connected");
+      await this.#discover(link.client, signal);
+      this.#readyAt = this.#options.clock.now();
+    } catch (thrown) {
+      if (signal.aborted) return;
+      await this.#drop();
+      if (failureOf(sdk, thrown) !== "unauthorized") throw thrown;
+      // The provider has said where to; without one there is nowhere.
+      if (this.authUrl === null) throw this.#unauthorized();
+      this.#set("authenticating");
+    }
+  }
+
+  async #discover(client: Client, signal: AbortSignal): Promise<void> {
+    this.#set("discovering");
+    const capabilities = client.getServerCapabilities() ?? {};
+    const warnings: string[] = [];
+    const list = async <T>(what: string, has: unknown, read: () => Promise<readonly T[]>): Promise<readonly T[]> => {
+      if (has === undefined) return [];
+      try {
+        return await read();
+      } catch (thrown) {
+        if (what === "tools") throw thrown;
+        warnings.push(`The ${what} could not be listed: ${reasonOf(thrown)}`);
+        return [];
+      }
+    };
+    const { tools, prompts, resources } = capabilities;
+    const [toolList, promptList, resourceList, templateList] = await Promise.all([
+      list("tools", tools, async () => (await client.listTools(undefined, { signal })).tools),
+      list("prompts", prompts, async () => (await client.listPrompts(undefined, { signal })).prompts),
+      list("resources", resources, async () => (await client.listResources(undefined, { signal })).resources),
+      list(
+        "resource templates",
+        resources,
+        async () => (await client.listResourceTemplates(undefined, { signal })).resourceTemplates,
+      ),
+    ]);
+    if (signal.aborted) return;
+    const bounded = boundTools(toolList);
+    const others = [
+      boundOthers(promptList, "name"),
+      boundOthers(resourceList, "uri"),
+      boundOthers(templateList, "uriTemplate"),
+    ] as const;
+    this.catalogue = {
+      tools: bounded.items,
+      prompts: others[0].items,
+      resources: others[1].items,
+      resourceTemplates: others[2].items,
+      warnings: [...warnings, ...bounded.warnings, ...others.flatMap((one) => one.warnings)],
+    };
+    this.instructions = boundInstructions(client.getInstructions());
+    this.capabilities = { ...capabilities };
+    this.protocolVersion = client.getNegotiatedProtocolVersion() ?? null;
+    this.#set("ready");
+  }
+
+  /** The package reads a list again when the server says that it has changed. */
+  #listChanged(): Pick<LinkOptions["client"], "listChanged"> {
+    const update = (change: Partial<Catalogue>) => {
+      this.catalogue = { ...this.catalogue, ...change };
+      this.#options.changed();
+    };
+    return {
+      listChanged: {
+        tools: {
+          onChanged: (_error, items) => {
+            if (items === null) return;
+            const { items: tools, warnings } = boundTools(items);
+            update({ tools, warnings });
+          },
+        },
+        prompts: {
+          onChanged: (_error, items) => items !== null && update({ prompts: boundOthers(items, "name").items }),
+        },
+        resources: {
+          onChanged: (_error, items) => items !== null && update({ resources: boundOthers(items, "uri").items }),
+        },
+      },
+    };
+  }
+
+  /** The other side went away. */
+  #lost(client: Client): void {
+    const link = this.#link;
+    if (link?.client !== client || this.#stop.signal.aborted) return;
+    this.#link = undefined;
+    const words = link.lastWords();
+    this.fail(new PerdureError("disconnected", `The server closed the connection.${words === "" ? "" : ` It wrote: ${words}`}`));
+    if (this.#options.clock.now() - this.#readyAt >= STEADY_MS) void this.connect();
+  }
+
+  async #drop(): Promise<void> {
+    const link = this.#link;
+    this.#link = undefined;
+    if (link !== undefined) await closeLink(link);
+  }
+
+  #unauthorized(): PerdureError {
+    const { name } = this.record;
+    if (this.authUrl !== null) {
+      if (this.state !== "authenticating") this.#set("authenticating");
+      return new PerdureError("not_allowed", `The MCP server "${name}" wants a person to sign in first.`);
+    }
+    return new PerdureError(
+      "not_allowed",
+      `The MCP server "${name}" wants a sign-in, but it is not known where people come back to. Give callbackHost (such as https://app.example.com), or a token in transport.headers.`,
+    );
+  }
+
+  #unusable(): PerdureError {
+    const { error, record } = this;
+    return new PerdureError("disconnected", `The MCP server "${record.name}" cannot be reached: ${error ?? "it is not connected"}`);
+  }
+
+  #set(state: McpConnectionState): void {
+    this.state = state;
+    this.#options.changed();
+  }
+}
+
+async function closeLink({ client, transport }: Link): Promise<void> {
+  client.onclose = () => {};
+  await client.close().catch(() => {});
+  await transport.close().catch(() => {});
+}
