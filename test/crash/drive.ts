@@ -87,25 +87,38 @@ export function expectNoFailure(outcome: CrashOutcome<unknown>): void {
   expect(ofType(allFacts(outcome), "failed")).toEqual([]);
 }
 
-/** Every commit of the undisturbed run was a point of the matrix, and there were enough of them to mean something. */
-export function expectCovered({ killed, unreached, reference }: CrashMatrixReport<unknown>, atLeast: number): void {
+/**
+ * The points of the matrix were all commits of the undisturbed run, or every `step`th, and there were enough of them to
+ * mean something: `atLeast` so many when it was all of them.
+ */
+export function expectCovered(matrix: CrashMatrixReport<unknown>, atLeast: number, step = STEP): void {
+  const { killed, unreached, reference } = matrix;
   const points = killed.length + unreached.length;
-  expect([reference.commits, Math.ceil(reference.commits / STEP)]).toContain(points);
-  expect(killed.length).toBeGreaterThanOrEqual(points === reference.commits ? atLeast : Math.floor(atLeast / STEP));
+  const { commits } = reference;
+  const some = isWhole ? [] : [Math.floor(commits / step), Math.ceil(commits / step)];
+  expect([commits, ...some]).toContain(points);
+  expect(killed.length).toBeGreaterThanOrEqual(points === commits ? atLeast : Math.max(1, Math.floor(atLeast / step)));
 }
 
 /** Of how many points one is taken where a test does not say: see `vitest.config.ts`. */
 const STEP = Number(process.env.PERDURE_CRASH_STEP ?? 1);
 
-/** Every `step`th point, for matrices that differ from others in little; all of them when that is asked for. */
-export function thinned(step: number): (commits: number) => number[] {
-  return every(STEP === 1 ? 1 : step, 1);
+/** Nothing is to be left out. */
+export const isWhole = STEP === 1;
+
+/** Every `step`th point, others for each `from`; all of them when nothing is to be left out. */
+export function thinned(step: number, from = 1): (commits: number) => number[] {
+  return isWhole ? pointsOf(1, 1) : pointsOf(step, from);
 }
 
-/** Every point, also when runs are to be quick: for what everything else stands on. */
-export const everyPoint = every(1, 1);
-
-/** Every `step`th point, others for each `from`: for matrices with more than one kill, which would take too long. */
+/**
+ * Every `step`th point, others for each `from`: for matrices with more than one kill, where all would take too long. Half
+ * of these when runs are to be quick.
+ */
 export function every(step: number, from: number): (commits: number) => number[] {
+  return pointsOf(isWhole ? step : 2 * step, from);
+}
+
+function pointsOf(step: number, from: number): (commits: number) => number[] {
   return (commits) => Array.from({ length: commits }, (_, index) => index + 1).filter((n) => n % step === from % step);
 }

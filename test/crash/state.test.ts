@@ -1,6 +1,6 @@
 import { crashMatrix } from "perdure/testing";
 import { expect, test } from "vitest";
-import { ackedIn, env, expectCovered, expectNoFailure, MATRIX_MS, remote, untilIdle } from "./drive.ts";
+import { ackedIn, env, expectCovered, expectNoFailure, MATRIX_MS, remote, thinned, untilIdle } from "./drive.ts";
 import { bundleProgram } from "../support/bundle-program.ts";
 
 interface Result {
@@ -37,6 +37,7 @@ test(
   { timeout: MATRIX_MS },
   async () => {
     const matrix = await crashMatrix({
+      points: thinned(2, 2),
       program: await bundleProgram(new URL("./work-program.ts", import.meta.url)),
       env,
       async drive(child) {
@@ -57,7 +58,7 @@ test(
         expect([after(told), after(told + 1)]).toContainEqual(outcome.after.result);
       },
     });
-    expectCovered(matrix, OPS.length);
+    expectCovered(matrix, OPS.length, 2);
     expect(matrix.reference.result).toEqual(after(OPS.length));
   },
 );

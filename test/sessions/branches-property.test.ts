@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from "vitest";
 import { digestAtOnce } from "../support/digest-at-once.ts";
+import { seedCount } from "../support/seed-count.ts";
 import { play, report } from "./branches-run.ts";
 
 /*
@@ -8,7 +9,7 @@ import { play, report } from "./branches-run.ts";
  * of a stream of another session, and nothing is left of what was deleted. See branches-actions.ts for what happens,
  * branches-checks.ts for what is checked. `PERDURE_SEED` plays one run.
  */
-const RUNS = 300;
+const RUNS = seedCount(300, 100);
 const RUNS_PER_TEST = 50;
 /** A machine that does much else at the same time needs long. */
 const TIMEOUT_MS = 300_000;

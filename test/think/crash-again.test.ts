@@ -4,10 +4,10 @@ import { every, MATRIX_MS } from "../crash/drive.ts";
 import { expectKept, oneMessage, type ThinkResult } from "./crash-drive.ts";
 
 test.for([
-  ["work", [1], 9],
-  ["work", [4, 2], 13],
-  ["ask", [2], 8],
-  ["ask", [4, 1], 11],
+  ["work", [1], 5],
+  ["work", [4, 2], 7],
+  ["ask", [2], 4],
+  ["ask", [4, 1], 6],
 ] as const)(
   "%s, killed again after the commits %o of its recovery",
   { timeout: MATRIX_MS },

@@ -1,7 +1,7 @@
 import { crashMatrix } from "perdure/testing";
 import { expect, test } from "vitest";
 import { textIn } from "../chat/client.ts";
-import { expectCovered, MATRIX_MS } from "../crash/drive.ts";
+import { expectCovered, MATRIX_MS, thinned } from "../crash/drive.ts";
 import { expectKept, oneMessage, type ThinkResult } from "./crash-drive.ts";
 
 const tries = ({ ledger }: ThinkResult) =>
@@ -19,9 +19,10 @@ test(
         const rows = outcome.after.result.ledger.toReversed();
         expect(rows.map(({ attempt }) => attempt)).toEqual(rows.map((_, at) => at + 1));
       },
+      points: thinned(3),
       slack: 4,
     });
-    expectCovered(matrix, 6);
+    expectCovered(matrix, 6, 3);
     const { result } = matrix.reference;
     expect(textIn(result.messages[1])).toBe("Here it is.");
     expect(tries(result)).toEqual([

@@ -89,7 +89,7 @@ test("scheduled handlers, killed after every commit", { timeout: MATRIX_MS }, as
 
 test.for([
   ["prompts", [1], 4],
-  ["handlers", [2, 1], 4],
+  ["handlers", [2, 1], 3],
 ] as const)(
   "%s, killed again after the commits %o of later lives",
   { timeout: MATRIX_MS },

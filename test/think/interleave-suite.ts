@@ -1,10 +1,11 @@
 // The runs as tests. They are in two files, because files are what is tested side by side.
 import { defer } from "perdure";
 import { digestAtOnce } from "../support/digest-at-once.ts";
+import { seedCount } from "../support/seed-count.ts";
 import { play, report } from "./interleave-run.ts";
 
 /** All runs of the suite, both files together. */
-const RUNS = 10_000;
+const RUNS = seedCount(10_000, 2_000);
 const RUNS_PER_TEST = 250;
 /** A machine that does much else at the same time needs long. */
 export const TIMEOUT_MS = 600_000;

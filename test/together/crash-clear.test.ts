@@ -87,12 +87,12 @@ async function expectWhole(child: Program, { command, task }: Case): Promise<voi
 }
 
 test.for(CASES.map((given) => [given.name, given] as const))(
-  "%s, killed after every second commit, and done again",
+  "%s, killed after every commit, and done again",
   { timeout: TREE_MS },
   async ([, given]) => {
     const commits = await withLives(program, (lives) => killWithin(lives, given, NEVER));
     expect(commits).toBeGreaterThan(2);
-    await inTurns(thinned(2)(commits), async (n) => {
+    await inTurns(thinned(4)(commits), async (n) => {
       try {
         await withLives(program, (lives) => killWithin(lives, given, n));
       } catch (error) {

@@ -2,7 +2,7 @@ import { crashMatrix } from "perdure/testing";
 import type { CrashOutcome } from "perdure/testing";
 import { expect, test } from "vitest";
 import { textIn } from "../chat/client.ts";
-import { everyPoint, expectCovered, thinned } from "../crash/drive.ts";
+import { expectCovered, isWhole, thinned } from "../crash/drive.ts";
 import { expectKept, TREE_MS, type TreeResult, unwatched, watched } from "./crash-drive.ts";
 
 const TOLD = "The background work of Helper is done. It says:\n\nNoted.";
@@ -14,11 +14,11 @@ test("the end of a run reaches a synchronous onFinish exactly once", { timeout: 
   };
   const matrix = await crashMatrix<TreeResult>({
     ...unwatched({ type: "background", how: "sync" }),
-    points: everyPoint,
+    points: thinned(3),
     check,
     slack: 8,
   });
-  expectCovered(matrix, 10);
+  expectCovered(matrix, 10, 3);
 });
 
 test("the end of a run reaches an asynchronous onFinish until it returns", { timeout: TREE_MS }, async () => {
@@ -29,23 +29,23 @@ test("the end of a run reaches an asynchronous onFinish until it returns", { tim
     expect(delivered.length).toBeLessThanOrEqual(1 + outcome.before.lives.length);
   };
   // Until its end it is no different from the one above.
-  const points = (commits: number) => everyPoint(commits).slice(commits / 2);
+  const points = (commits: number) => thinned(2, 2)(commits).filter((n) => n > commits / 2);
   const scenario = unwatched({ type: "background", how: "async" });
   const matrix = await crashMatrix<TreeResult>({ ...scenario, check, points, slack: 8 });
-  expect(matrix.killed.length).toBeGreaterThan(5);
+  expect(matrix.killed.length).toBeGreaterThan(isWhole ? 5 : 2);
 });
 
 test(
-  "a tool that runs in the background, killed after every second commit: one turn tells the model of its end",
+  "a tool that runs in the background, killed after every commit: one turn tells the model of its end",
   { timeout: TREE_MS },
   async () => {
     const matrix = await crashMatrix<TreeResult>({
       ...watched("later"),
-      points: thinned(2),
+      points: thinned(5, 2),
       check: expectKept,
       slack: 12,
     });
-    expect(matrix.killed.length).toBeGreaterThan(10);
+    expectCovered(matrix, 20, 5);
     const [talk] = matrix.reference.result.agents;
     expect(talk?.messages.map((message) => textIn(message))).toEqual([
       "later",

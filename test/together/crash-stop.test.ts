@@ -5,6 +5,7 @@ import { textIn, user } from "../chat/client.ts";
 import { connect, type Driver } from "../chat/crash-drive.ts";
 import { ofType, thinned } from "../crash/drive.ts";
 import { type Lives, withLives } from "../crash/lives.ts";
+import { seedCount } from "../support/seed-count.ts";
 import { expectSums } from "../think/crash-drive.ts";
 import { random } from "../think/interleave-random.ts";
 import { ask, inTurns, lookAt, program, TREE_MS } from "./crash-drive.ts";
@@ -19,7 +20,7 @@ interface Moment {
   reach(child: Program, driver: Driver): Promise<unknown>;
   /** How the runs end, from the top. */
   readonly ends: readonly string[];
-  /** Killed after every one of so many commits. */
+  /** Killed after every one of so many commits where runs are to be quick. */
   readonly step: number;
 }
 
@@ -34,12 +35,12 @@ const MOMENTS: readonly Moment[] = [
     layer: "Talk",
     reach: (_, driver) => driver.frame(({ body }) => body?.includes('"let me"') === true),
     ends: [],
-    step: 2,
+    step: 4,
   },
-  { text: "hang below", layer: "Helper", reach: asked("Helper"), ends: ["aborted"], step: 2 },
-  { text: "hang at the end", layer: "Digger", reach: asked("Digger"), ends: ["aborted", "aborted"], step: 1 },
-  { text: "get stuck", layer: "Digger", reach: (child) => child.waitFor("ran"), ends: ["aborted", "aborted"], step: 1 },
-  { text: "hang after", layer: "Talk", reach: asked("Talk", 1), ends: ["completed"], step: 2 },
+  { text: "hang below", layer: "Helper", reach: asked("Helper"), ends: ["aborted"], step: 4 },
+  { text: "hang at the end", layer: "Digger", reach: asked("Digger"), ends: ["aborted", "aborted"], step: 4 },
+  { text: "get stuck", layer: "Digger", reach: (child) => child.waitFor("ran"), ends: ["aborted", "aborted"], step: 4 },
+  { text: "hang after", layer: "Talk", reach: asked("Talk", 1), ends: ["completed"], step: 4 },
 ];
 
 /** More than follow any stop. */
@@ -113,7 +114,7 @@ test.for(MOMENTS.map((moment) => [moment.text, moment.layer, moment] as const))(
 );
 
 const SEED = 3;
-const STOPS = 10;
+const STOPS = seedCount(10, 5);
 
 /** Stopped after some commit of a whole run, and killed a few commits later. @returns whether the stop came in time. */
 async function stopAnywhere({ live }: Lives, stopAt: number, killAfter: number): Promise<boolean> {

@@ -1,6 +1,5 @@
 import { chmod, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Readable } from "node:stream";
 import type { Json, Limits, LogLine, Outcome, RunRequest } from "../../sandbox.ts";
 import type { ProcessSettings } from "../process-sandbox.ts";
 import { type Bind, prlimitArguments } from "../profile.ts";
@@ -9,7 +8,7 @@ import { JAIL_WORKSPACE } from "./checkout.ts";
 import { entryScript, JAIL_CODE, JAIL_EGRESS, JAIL_NODE, proxyEnvironment, STARTED } from "./entry.ts";
 import type { Machine } from "./machine.ts";
 import { Output } from "./output.ts";
-import { FIRST_FREE_FD, type RunningJail, startJail } from "./start-jail.ts";
+import { FIRST_FREE_FD, pipeOf, type RunningJail, startJail } from "./start-jail.ts";
 import { watchJail } from "./watch.ts";
 
 /** One run, with everything prepared but the jail. */
@@ -162,9 +161,9 @@ async function follow(
     child.stdin?.on("error", () => undefined);
     child.stdin?.end(stdinOf(request));
     const [, , said] = await Promise.all([
-      output.lines(child.stdout as Readable, "stdout"),
-      output.lines(child.stderr as Readable, "stderr"),
-      output.whole(child.stdio[FIRST_FREE_FD] as Readable),
+      output.lines(pipeOf(child, 1), "stdout"),
+      output.lines(pipeOf(child, 2), "stderr"),
+      output.whole(pipeOf(child, FIRST_FREE_FD)),
     ]);
     const { code } = await jail.ended;
     await jail.gone();

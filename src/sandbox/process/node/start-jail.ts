@@ -118,7 +118,7 @@ function watchChild(child: ChildProcess): RunningJail {
       }
     }
   };
-  const firstProcess = readInfo(child.stdio[INFO_FD] as Readable).then((found) => {
+  const firstProcess = readInfo(pipeOf(child, INFO_FD)).then((found) => {
     pid = found;
     if (killed) kill();
     return found;
@@ -140,6 +140,12 @@ function watchChild(child: ChildProcess): RunningJail {
       }
     },
   };
+}
+
+/** What the child writes to one of its pipes. The types of Node know the first five only. */
+export function pipeOf(child: ChildProcess, fd: number): Readable {
+  const pipes: readonly unknown[] = child.stdio;
+  return pipes[fd] as Readable;
 }
 
 async function readInfo(stream: Readable): Promise<number | undefined> {
