@@ -149,7 +149,6 @@ export class McpConnection {
     this.#set("connecting");
     const sdk = await this.#options.load();
     const { record } = this;
-    const made = Promise.withResolvers<void>();
     const parts = this.#options.parts(record);
     const prepare = (client: Client) => {
       parts.prepare(client);
@@ -162,12 +161,12 @@ export class McpConnection {
         signal,
         shouldRetry: (thrown) => !signal.aborted && mayPass(sdk, thrown),
       });
-      made.resolve();
       if (signal.aborted) return await closeLink(link);
       this.#link = link;
       this.#set("connected");
       await this.#discover(link.client, signal);
       this.#readyAt = this.#options.clock.now();
+      this.#watch(link.client);
     } catch (thrown) {
       if (signal.aborted) return;
       await this.#drop();
@@ -248,6 +247,18 @@ export class McpConnection {
     };
   }
 
+  /** Newer servers tell their news on a stream of its own; when that breaks, everything is read again. */
+  #watch(client: Client): void {
+    void client.autoOpenedSubscription?.closed.then((why) => {
+      if (why !== "remote" || this.#link?.client !== client || this.#stop.signal.aborted) return;
+      if (this.#isSteady()) void this.connect();
+    });
+  }
+
+  #isSteady(): boolean {
+    return this.#options.clock.now() - this.#readyAt >= STEADY_MS;
+  }
+
   /** The other side went away. */
   #lost(client: Client): void {
     const link = this.#link;
@@ -255,7 +266,7 @@ export class McpConnection {
     this.#link = undefined;
     const words = link.lastWords();
     this.fail(new PerdureError("disconnected", `The server closed the connection.${words === "" ? "" : ` It wrote: ${words}`}`));
-    if (this.#options.clock.now() - this.#readyAt >= STEADY_MS) void this.connect();
+    if (this.#isSteady()) void this.connect();
   }
 
   async #drop(): Promise<void> {

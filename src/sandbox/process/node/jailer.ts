@@ -27,7 +27,7 @@ export interface Jailer {
 }
 
 /** More source than this is a mistake. */
-const MAX_CODE = 4 << 20;
+const MAX_CODE = 1 << 20;
 const environmentName = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 export function createJailer(settings: ProcessSettings): Jailer {

@@ -145,7 +145,8 @@ export class GuestVm {
       main: this.#main === undefined ? null : this.#vm.exportHandle(this.#main),
     };
     const raw = QuickJS.serializeSnapshot(this.#vm.snapshot());
-    return { bytes: deflateRawSync(raw, { level: IMAGE_LEVEL }), tokens };
+    // A plain array: a Buffer would take its whole pool along.
+    return { bytes: new Uint8Array(deflateRawSync(raw, { level: IMAGE_LEVEL })), tokens };
   }
 
   /** Forgets what the guest was here for. */
