@@ -55,6 +55,12 @@ export interface AgentEvents {
   "session:deleted": { session: string };
   /** A model was asked for the title of a session, and there is none. It is tried again after the next turn. */
   "session:title_failed": { session: string; error: string };
+  /** An MCP server can be used. `warnings`: what of its catalogue was left out. */
+  "mcp:connected": { serverId: string; server: string; protocolVersion: string; warnings: string[] };
+  /** An MCP server wants a person to sign in. */
+  "mcp:sign_in_needed": { serverId: string; server: string };
+  /** An MCP server could not be reached, or is gone. */
+  "mcp:failed": { serverId: string; server: string; error: string };
   /** Work was given to a child. */
   "agent_tool:started": { runId: string; className: string };
   "agent_tool:ended": { runId: string; className: string; status: string };

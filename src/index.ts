@@ -216,6 +216,35 @@ export type {
   StartFiberOptions,
 } from "./fiber/fiber-options.ts";
 
+// Sandboxes
+export { createQuickJsSandbox, type ParkingSandbox, type QuickJsOptions } from "./sandbox/quickjs/create.ts";
+export {
+  DEFAULT_LIMITS,
+  SUSPEND,
+  type CallAnswerInSandbox,
+  type Capabilities,
+  type Egress,
+  type EgressRequest,
+  type EgressResponse,
+  type FileEntry,
+  type FileStat,
+  type HostCall,
+  type HostFunction,
+  type Json,
+  type Language,
+  type LimitName,
+  type Limits,
+  type LogLine,
+  type OpenCall,
+  type Outcome,
+  type Probe,
+  type RunRequest,
+  type RunResult,
+  type Sandbox,
+  type SandboxFiles,
+  type SandboxSession,
+} from "./sandbox/sandbox.ts";
+
 // Addresses
 export { buildAgentPath, type AgentPathOptions } from "./wire/agent-path.ts";
 export type { AgentPath, AgentStep } from "./port.ts";

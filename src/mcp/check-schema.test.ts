@@ -62,7 +62,10 @@ test.each([
 test("a schema that branches without end is given up", () => {
   const wide = { anyOf: Array.from({ length: 50 }, () => ({ $ref: "#" })), type: "string" };
   expect(() => checkSchema(wide, "a")).not.toThrow();
-  expect(checkSchema({ type: "array", items: { type: "string" } }, Array.from({ length: 1e6 }, () => "a"))).toBe(
-    undefined,
-  );
+  expect(
+    checkSchema(
+      { type: "array", items: { type: "string" } },
+      Array.from({ length: 1e6 }, () => "a"),
+    ),
+  ).toBe(undefined);
 });

@@ -137,7 +137,11 @@ function checkItems(
   depth: number,
 ): string | undefined {
   if (!Array.isArray(value)) return undefined;
-  const first = Array.isArray(schema.prefixItems) ? schema.prefixItems : Array.isArray(schema.items) ? schema.items : [];
+  const first = Array.isArray(schema.prefixItems)
+    ? schema.prefixItems
+    : Array.isArray(schema.items)
+      ? schema.items
+      : [];
   const rest = Array.isArray(schema.items) ? schema.additionalItems : schema.items;
   for (const [index, item] of value.entries()) {
     if (run.left < 0) return undefined;

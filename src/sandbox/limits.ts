@@ -24,7 +24,10 @@ export function resolveLimits(...given: readonly (Partial<Limits> | undefined)[]
       const value: unknown = some?.[name];
       if (value === undefined) continue;
       if (typeof value !== "number" || !(value >= 1 && value <= CEILING[name])) {
-        throw new PerdureError("bad_input", `The limit ${name} must be a number from 1 to ${CEILING[name]}, not ${String(value)}.`);
+        throw new PerdureError(
+          "bad_input",
+          `The limit ${name} must be a number from 1 to ${CEILING[name]}, not ${String(value)}.`,
+        );
       }
       limits[name] = Math.floor(value);
     }

@@ -20,6 +20,7 @@ export interface Limits {
   readonly toolBytes: number;
 }
 
+/** The limits of a run that says nothing, in a sandbox that says nothing. */
 export const DEFAULT_LIMITS: Limits = {
   wallMs: 30_000,
   cpuMs: 5_000,
@@ -84,7 +85,7 @@ export interface SandboxFiles {
   utimes(path: string, mtimeMs: number): Promise<void>;
 }
 
-/** What a guest asks of the network, and what it gets. */
+/** What a guest asks of the network. */
 export interface EgressRequest {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -92,6 +93,7 @@ export interface EgressRequest {
   readonly signal?: AbortSignal;
 }
 
+/** What the network answered. */
 export interface EgressResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -119,6 +121,7 @@ export interface Capabilities {
   readonly env?: Readonly<Record<string, string>>;
 }
 
+/** What a sandbox may be able to run. `argv` is a command with its words. */
 export type Language = "js" | "ts" | "bash" | "python" | "argv";
 
 /** One line that the guest printed. */
@@ -146,6 +149,7 @@ export interface RunRequest {
   readonly stdin?: string;
 }
 
+/** Which limit ended a run. `stack`: calls or data nested too deeply. */
 export type LimitName = "wall" | "cpu" | "memory" | "output" | "toolCalls" | "toolBytes" | "stack";
 
 /** A call of a host function that has not been answered. */
@@ -169,6 +173,7 @@ export type Outcome =
   /** The sandbox itself failed: for the operator to read. */
   | { readonly status: "crashed"; readonly message: string };
 
+/** How a run ended, with what it printed. */
 export type RunResult = Outcome & {
   readonly logs: readonly LogLine[];
   readonly stats: { readonly ms: number; readonly toolCalls: number };
@@ -196,6 +201,7 @@ export interface SandboxSession {
   close(): Promise<void>;
 }
 
+/** One tier: a place where code runs that nobody has read. */
 export interface Sandbox {
   /** `quickjs`, `just-bash`, `bubblewrap`, … */
   readonly kind: string;

@@ -31,7 +31,10 @@ export function versionOf({ versions }: Realm, point: string | number): number {
     typeof point === "number" ? versions.list().find(({ version }) => version === point) : versions.find(point);
   if (found !== undefined) return found.version;
   const what = typeof point === "number" ? `version ${point}` : `the message ${JSON.stringify(point)}`;
-  throw new PerdureError("not_found", `There is no point of ${what}. It may be forgotten; points() lists those there are.`);
+  throw new PerdureError(
+    "not_found",
+    `There is no point of ${what}. It may be forgotten; points() lists those there are.`,
+  );
 }
 
 /** Makes the tree what it was at a point, in the caller's transaction. What it was before becomes a point first. */

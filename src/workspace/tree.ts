@@ -44,7 +44,7 @@ export class Tree {
   readonly #ns: string;
   readonly #versions: Versions;
   readonly #bodies: Bodies;
-  readonly #changed: (changes: readonly WorkspaceChange[]) => void;
+  readonly #changed: (change: WorkspaceChange) => void;
 
   /** @param changed is told after the commit. Must not throw. */
   constructor(
@@ -52,7 +52,7 @@ export class Tree {
     ns: string,
     versions: Versions,
     bodies: Bodies,
-    changed: (changes: readonly WorkspaceChange[]) => void,
+    changed: (change: WorkspaceChange) => void,
   ) {
     this.#host = host;
     this.#ns = ns;
@@ -116,7 +116,7 @@ export class Tree {
         ...{ kind: "file", mode: row?.mode ?? FILE_MODE, size: content.bytes.length, mtime: this.#host.clock.now() },
         ...{ target: null, ...held },
       });
-      this.#tell(row === undefined ? "create" : "update", at, "file");
+      this.tell(row === undefined ? "create" : "update", at, "file");
       return true;
     });
   }
@@ -129,7 +129,7 @@ export class Tree {
       if (recursive) this.#makeParents(at);
       else this.#needParent(at);
       this.#putDirectory(at);
-      this.#tell("create", at, "directory");
+      this.tell("create", at, "directory");
     });
   }
 
@@ -142,7 +142,7 @@ export class Tree {
         ...{ kind: "symlink", mode: LINK_MODE, size: target.length, mtime: this.#host.clock.now() },
         ...{ target, hash: null, content: null },
       });
-      this.#tell("create", at, "symlink");
+      this.tell("create", at, "symlink");
     });
   }
 
@@ -161,7 +161,7 @@ export class Tree {
       if (at === ROOT && !recursive)
         throw posixError("EPERM", "The root cannot be deleted; what is in it can, with recursive.");
       if (at !== ROOT) this.drop(row);
-      this.#tell("delete", at, row.kind);
+      this.tell("delete", at, row.kind);
     });
   }
 
@@ -179,8 +179,8 @@ export class Tree {
       for (const below of rows) this.#copyRow(below, moved(below, source, target), undefined);
       for (const below of rows) this.drop(below);
       this.drop(row);
-      this.#tell("delete", source, row.kind);
-      this.#tell(old === undefined ? "create" : "update", target, row.kind);
+      this.tell("delete", source, row.kind);
+      this.tell(old === undefined ? "create" : "update", target, row.kind);
     });
   }
 
@@ -200,7 +200,7 @@ export class Tree {
       const rows = row.kind === "directory" ? this.below(source) : [];
       if (old?.kind !== "directory") this.#copyRow(row, target, old);
       for (const below of rows) this.#merge(below, moved(below, source, target));
-      this.#tell(old === undefined ? "create" : "update", target, row.kind);
+      this.tell(old === undefined ? "create" : "update", target, row.kind);
     });
   }
 
@@ -212,7 +212,7 @@ export class Tree {
       const mode = change.mode === undefined ? row.mode : change.mode & MODE_BITS;
       this.#bodies.referAgain(row);
       this.put(at, row, { ...row, mode, mtime: change.mtime ?? row.mtime });
-      this.#tell("update", at, row.kind);
+      this.tell("update", at, row.kind);
     });
   }
 
@@ -266,7 +266,11 @@ export class Tree {
   }
 
   /** Writes an entry over `old`, in the caller's transaction. What it refers to was counted for it before. */
-  put(path: string, old: Pick<FileRow, "since" | "hash"> | undefined, row: Omit<FileRow, "parent" | "name" | "since">): void {
+  put(
+    path: string,
+    old: Pick<FileRow, "since" | "hash"> | undefined,
+    row: Omit<FileRow, "parent" | "name" | "since">,
+  ): void {
     if (path.length > MAX_PATH) throw posixError("ENAMETOOLONG", `A path would have more than ${MAX_PATH} characters.`);
     const { version, newest } = this.#versions.open();
     const place = { parent: parentOf(path), name: nameOf(path) };
@@ -284,9 +288,10 @@ export class Tree {
     this.#bodies.release([row.hash]);
   }
 
-  #tell(type: WorkspaceChange["type"], path: string, kind: FileKind): void {
+  /** Listeners hear of it once the transaction under way is committed. */
+  tell(type: WorkspaceChange["type"], path: string, kind: FileKind): void {
     this.#host.afterTx((committed) => {
-      if (committed) this.#changed([{ type, path, kind }]);
+      if (committed) this.#changed({ type, path, kind });
     });
   }
 }

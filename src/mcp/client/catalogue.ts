@@ -82,7 +82,9 @@ export function boundTools(tools: readonly unknown[]): Listed<CatalogueTool> {
     };
     room -= JSON.stringify(bounded).length;
     if (room < 0) {
-      warnings.add(`The tool "${base.name}" and what follows were left out: the server's tools are too large together.`);
+      warnings.add(
+        `The tool "${base.name}" and what follows were left out: the server's tools are too large together.`,
+      );
       break;
     }
     found.set(base.name, bounded);
@@ -121,7 +123,8 @@ export function boundInstructions(text: string | undefined): string | null {
 }
 
 function describe(item: unknown): Described | undefined {
-  if (!isRecord(item) || typeof item.name !== "string" || item.name === "" || item.name.length > MAX_NAME) return undefined;
+  if (!isRecord(item) || typeof item.name !== "string" || item.name === "" || item.name.length > MAX_NAME)
+    return undefined;
   return {
     name: plain(item.name, MAX_NAME),
     ...(typeof item.title === "string" && { title: plain(item.title, MAX_NAME) }),

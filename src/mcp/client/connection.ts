@@ -265,7 +265,9 @@ export class McpConnection {
     if (link?.client !== client || this.#stop.signal.aborted) return;
     this.#link = undefined;
     const words = link.lastWords();
-    this.fail(new PerdureError("disconnected", `The server closed the connection.${words === "" ? "" : ` It wrote: ${words}`}`));
+    this.fail(
+      new PerdureError("disconnected", `The server closed the connection.${words === "" ? "" : ` It wrote: ${words}`}`),
+    );
     if (this.#isSteady()) void this.connect();
   }
 
@@ -289,7 +291,10 @@ export class McpConnection {
 
   #unusable(): PerdureError {
     const { error, record } = this;
-    return new PerdureError("disconnected", `The MCP server "${record.name}" cannot be reached: ${error ?? "it is not connected"}`);
+    return new PerdureError(
+      "disconnected",
+      `The MCP server "${record.name}" cannot be reached: ${error ?? "it is not connected"}`,
+    );
   }
 
   #set(state: McpConnectionState): void {

@@ -1,4 +1,4 @@
-import type { Client, ClientCapabilities } from "@modelcontextprotocol/client";
+import type { Client, ClientCapabilities, CreateMessageResult } from "@modelcontextprotocol/client";
 
 /** What a server asks a person for. `requestedSchema` is there for a form, `url` for a page. */
 export interface McpElicitation {
@@ -46,7 +46,10 @@ export function capabilitiesOf(features: McpClientFeatures): ClientCapabilities 
   const { form, url } = features.elicitation ?? {};
   return {
     ...((form !== undefined || url !== undefined) && {
-      elicitation: { ...(form !== undefined && { form: { applyDefaults: true } }), ...(url !== undefined && { url: {} }) },
+      elicitation: {
+        ...(form !== undefined && { form: { applyDefaults: true } }),
+        ...(url !== undefined && { url: {} }),
+      },
     }),
     ...(features.sampling !== undefined && { sampling: {} }),
     ...(features.roots !== undefined && { roots: {} }),
@@ -69,7 +72,8 @@ export function answerServer(client: Client, serverId: string, features: () => M
   if (sampling !== undefined) {
     client.setRequestHandler("sampling/createMessage", async ({ params }) => {
       const answer = await sampling(params, serverId);
-      return answer as Extract<Awaited<ReturnType<Parameters<typeof client.setRequestHandler<"sampling/createMessage">>[1]>>, object>;
+      // The package checks it before it is sent.
+      return answer as CreateMessageResult;
     });
   }
   if (roots !== undefined) {

@@ -27,7 +27,10 @@ export function serverFetch(record: McpServerRecord, rules: FetchRules): McpFetc
   if (target.kind !== "http") throw new PerdureError("bad_state", "A program is not reached over HTTP.");
   const own = new URL(target.url);
   const allowPrivate = options.transport?.allowPrivate ?? false;
-  const allowed = [...(allowPrivate === true ? [placeOf(own)] : []), ...(Array.isArray(allowPrivate) ? allowPrivate : [])];
+  const allowed = [
+    ...(allowPrivate === true ? [placeOf(own)] : []),
+    ...(Array.isArray(allowPrivate) ? allowPrivate : []),
+  ];
   const refreshes = new Map<string, Promise<Response>>();
   const ask = async (url: URL, init: RequestInit | undefined): Promise<Response> => {
     const local = rules.loopback && isLoopback(own) && isLoopback(url) ? [placeOf(url)] : [];

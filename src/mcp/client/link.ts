@@ -69,12 +69,14 @@ async function connect(options: LinkOptions, { transport, lastWords }: OpenTrans
     listMaxPages: MAX_LIST_PAGES,
     // Schemas are those of a stranger: no code is made from them.
     jsonSchemaValidator: {
-      getValidator: <T>(schema: unknown) => (input: unknown) => {
-        const fault = checkSchema(schema, input, "the output");
-        return fault === undefined
-          ? { valid: true, data: input as T, errorMessage: undefined }
-          : { valid: false, data: undefined, errorMessage: fault };
-      },
+      getValidator:
+        <T>(schema: unknown) =>
+        (input: unknown) => {
+          const fault = checkSchema(schema, input, "the output");
+          return fault === undefined
+            ? { valid: true, data: input as T, errorMessage: undefined }
+            : { valid: false, data: undefined, errorMessage: fault };
+        },
     },
     versionNegotiation: { mode: record.options.protocol ?? "auto" },
   });
@@ -107,11 +109,7 @@ function sseTransport({ sdk, record, fetch, auth }: LinkOptions): OpenTransport 
 }
 
 /** What both HTTP transports are made with. */
-export function httpOptions(
-  record: McpServerRecord,
-  fetch: McpFetch | undefined,
-  auth: CellOAuthProvider | undefined,
-) {
+export function httpOptions(record: McpServerRecord, fetch: McpFetch | undefined, auth: CellOAuthProvider | undefined) {
   const skip = record.options.transport?.skipIssuerMetadataValidation ?? false;
   return {
     ...(fetch !== undefined && { fetch }),

@@ -16,9 +16,7 @@ export const MAX_SERVERS = 64;
 const DEFAULT_RETRY = { maxAttempts: 3, baseDelayMs: 500, maxDelayMs: 5_000 };
 
 /** How a server is reached. */
-export type McpTarget =
-  | { readonly kind: "http"; readonly url: string }
-  | ({ readonly kind: "stdio" } & McpStdioServer);
+export type McpTarget = { readonly kind: "http"; readonly url: string } | ({ readonly kind: "stdio" } & McpStdioServer);
 
 /** A server as it is stored: everything that is needed to connect again. */
 export interface McpServerRecord {
@@ -86,7 +84,10 @@ export function checkName(name: unknown): string {
 export function checkUrl(url: unknown): string {
   // A program is never started because an app handed on what a user sent.
   if (typeof url !== "string") {
-    throw new PerdureError("bad_input", "The URL of an MCP server must be a text. Programs have a method of their own.");
+    throw new PerdureError(
+      "bad_input",
+      "The URL of an MCP server must be a text. Programs have a method of their own.",
+    );
   }
   const parsed = URL.parse(url);
   if (parsed === null || url.length > MAX_URL || !["http:", "https:"].includes(parsed.protocol)) {

@@ -23,7 +23,9 @@ export function toModelOutput(output: unknown): ModelOutput {
 
 /** The words of an answer, for an error. */
 export function textOf({ content }: McpCallResult): string {
-  return content.map((part) => (part.type === "text" && typeof part.text === "string" ? part.text : nameOf(part))).join("\n");
+  return content
+    .map((part) => (part.type === "text" && typeof part.text === "string" ? part.text : nameOf(part)))
+    .join("\n");
 }
 
 function partOf(part: unknown): ModelPart {

@@ -35,7 +35,10 @@ async function fetchFor(call: FetchCall, { can, signal }: CallScope): Promise<un
 async function callTool(call: ToolCall, scope: CallScope, number: number): Promise<unknown> {
   const tool = toolOf(scope.can, call.name);
   if (tool === undefined) {
-    throw new PerdureError("bad_input", `There is no tool "${call.name}". There are: ${toolNames(scope.can).join(", ")}.`);
+    throw new PerdureError(
+      "bad_input",
+      `There is no tool "${call.name}". There are: ${toolNames(scope.can).join(", ")}.`,
+    );
   }
   const { toolBytes } = scope.limits;
   if (call.args.length > toolBytes) throw new PerdureError("limit", `Arguments may have ${toolBytes} characters.`);
@@ -58,7 +61,9 @@ function parseArgs({ name, args }: ToolCall): Json {
 
 /** `namespace.name` of each host function that the run may call. */
 export function toolNames(can: Capabilities): string[] {
-  return Object.entries(can.tools ?? {}).flatMap(([space, tools]) => Object.keys(tools).map((name) => `${space}.${name}`));
+  return Object.entries(can.tools ?? {}).flatMap(([space, tools]) =>
+    Object.keys(tools).map((name) => `${space}.${name}`),
+  );
 }
 
 function toolOf(can: Capabilities, name: string): HostFunction | undefined {

@@ -46,7 +46,7 @@ const DEFAULT_IDLE_MS = 60_000;
 const DEFAULT_FILE_BYTES = 32 << 20;
 /** Taken by the shell itself. */
 const OWN_MOUNTS = ["/tmp", "/dev"];
-const MOUNT = /^\/[A-Za-z0-9_.-]{1,64}$/;
+const MOUNT = /^\/[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/;
 
 /**
  * Runs Bash and Python scripts in a shell that is written in TypeScript (`just-bash`) and a Python that is
@@ -75,14 +75,19 @@ export function createBashSandbox(options: BashSandboxOptions = {}): BashSandbox
   const probe = async (): Promise<Probe> => {
     try {
       const { hasPackage } = await import("./node/pool.ts");
-      if (!hasPackage(PACKAGE)) return { ok: false, missing: `Install ${PACKAGE} to run shells: npm install ${PACKAGE}` };
+      if (!hasPackage(PACKAGE))
+        return { ok: false, missing: `Install ${PACKAGE} to run shells: npm install ${PACKAGE}` };
     } catch {
       return { ok: false, missing: "Shells need Node's worker threads." };
     }
     return { ok: true, detail: python ? "Bash and Python in worker threads" : "Bash in worker threads" };
   };
 
-  const runIn = async (request: BashRunRequest, limits: Limits, size: LaneSize): Promise<[Outcome, LaneEnd, number]> => {
+  const runIn = async (
+    request: BashRunRequest,
+    limits: Limits,
+    size: LaneSize,
+  ): Promise<[Outcome, LaneEnd, number]> => {
     const mounts = mountsOf(request);
     const ended = new AbortController();
     const can = request.can ?? {};
@@ -213,5 +218,8 @@ function checkRequest(request: BashRunRequest, python: boolean): void {
 
 function positive(name: string, value: number): number {
   if (Number.isFinite(value) && value >= 1) return Math.floor(value);
-  throw new PerdureError("bad_config", `createBashSandbox: ${name} must be a number of at least 1, not ${String(value)}.`);
+  throw new PerdureError(
+    "bad_config",
+    `createBashSandbox: ${name} must be a number of at least 1, not ${String(value)}.`,
+  );
 }

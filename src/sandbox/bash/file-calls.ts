@@ -11,16 +11,7 @@ export interface BashMount {
   readonly mode: "read" | "read-write";
 }
 
-const writes: ReadonlySet<FileOp> = new Set([
-  "write",
-  "append",
-  "mkdir",
-  "rm",
-  "rename",
-  "symlink",
-  "chmod",
-  "utimes",
-]);
+const writes: ReadonlySet<FileOp> = new Set(["write", "append", "mkdir", "rm", "rename", "symlink", "chmod", "utimes"]);
 const MAX_LINKS = 40;
 
 /**

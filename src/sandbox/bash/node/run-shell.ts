@@ -84,7 +84,11 @@ function toolCommand(names: readonly string[], ask: Ask): ReturnType<typeof defi
   return defineCommand("tool", async ([name, given], { stdin }) => {
     if (name === undefined || name === "--help") {
       const usage = `usage: tool NAME [JSON]\ntools: ${names.join(", ")}\n`;
-      return { stdout: name === undefined ? "" : usage, stderr: name === undefined ? usage : "", exitCode: name ? 0 : 2 };
+      return {
+        stdout: name === undefined ? "" : usage,
+        stderr: name === undefined ? usage : "",
+        exitCode: name ? 0 : 2,
+      };
     }
     const args = given ?? (decodeBytesToUtf8(stdin).trim() || "{}");
     try {

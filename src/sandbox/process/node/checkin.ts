@@ -4,7 +4,8 @@ import { join, posix } from "node:path";
 import { errorText } from "../../../error.ts";
 import type { SandboxFiles } from "../../sandbox.ts";
 import type { CheckoutBounds, FilesReport } from "../files-report.ts";
-import { hashOf, JAIL_WORKSPACE, type Original, stampOf } from "./checkout.ts";
+import { hashOf, type Original, stampOf } from "./checkout.ts";
+import { JAIL_WORKSPACE } from "./jail-paths.ts";
 
 /** What a path is after the run; bytes are read only when they come back. */
 type Result =

@@ -4,9 +4,7 @@ import { join } from "node:path";
 import { PerdureError } from "../../../error.ts";
 import type { SandboxFiles } from "../../sandbox.ts";
 import type { CheckoutBounds } from "../files-report.ts";
-
-/** Where the jail sees its files. */
-export const JAIL_WORKSPACE = "/workspace";
+import { JAIL_WORKSPACE } from "./jail-paths.ts";
 
 /** What a path was when the run began. `stamp` changes with every write, and the guest cannot set it. */
 export type Original =

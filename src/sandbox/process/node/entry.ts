@@ -1,16 +1,11 @@
 import { PerdureError } from "../../../error.ts";
 import type { Json, RunRequest } from "../../sandbox.ts";
 import { shellWord } from "../profile.ts";
-import { JAIL_WORKSPACE } from "./checkout.ts";
+import { functionFiles } from "./guest-function.ts";
+import { JAIL_CODE, JAIL_EGRESS, JAIL_NODE, JAIL_WORKSPACE } from "./jail-paths.ts";
 import type { Machine } from "./machine.ts";
 import { FIRST_FREE_FD } from "./start-jail.ts";
 
-/** Where the jail sees what it is to run. */
-export const JAIL_CODE = "/sandbox";
-/** Where the jail sees the egress. */
-export const JAIL_EGRESS = "/sandbox-egress";
-/** Where the jail sees a Node that is not in `/usr`. */
-export const JAIL_NODE = "/opt/bin/node";
 const PROXY_PORT = 3128;
 /** The first line on the pipe of results: what follows comes from the guest. */
 export const STARTED = "started\n";
@@ -75,7 +70,7 @@ export function programOf(
       const heap = `--max-old-space-size=${Math.max(16, Math.floor(memoryMB * 0.75))}`;
       return {
         words: [node, "--no-warnings", heap, `${JAIL_CODE}/runner.mjs`],
-        files: { "runner.mjs": RUNNER, "input.json": JSON.stringify(request.input ?? null), ...moduleFiles(request) },
+        files: { ...functionFiles(request), ...moduleFiles(request) },
       };
     }
   }
@@ -120,25 +115,3 @@ export function jailFolder(cwd: string | undefined, hasWorkspace: boolean): stri
   if (cwd === "/tmp" || cwd.startsWith("/tmp/") || !hasWorkspace) return cwd;
   return cwd === JAIL_WORKSPACE || cwd.startsWith(`${JAIL_WORKSPACE}/`) ? cwd : JAIL_WORKSPACE + cwd;
 }
-
-/** Runs the guest's function in the jail and says what it returned. The guest can forge it: it is the guest's own answer. */
-const RUNNER = `
-import { readFileSync, writeSync } from "node:fs";
-const say = (answer) => {
-  let bytes = Buffer.from(answer);
-  while (bytes.length > 0) {
-    try { bytes = bytes.subarray(writeSync(${FIRST_FREE_FD}, bytes)); }
-    catch (error) { if (error.code !== "EAGAIN") throw error; }
-  }
-};
-const input = JSON.parse(readFileSync("${JAIL_CODE}/input.json", "utf8"));
-try {
-  const { default: main } = await import("${JAIL_CODE}/main.mjs");
-  const value = await main(input);
-  say(JSON.stringify({ value: value === undefined ? undefined : JSON.parse(JSON.stringify(value) ?? "null"), ok: true }));
-} catch (error) {
-  const isError = error instanceof Error;
-  say(JSON.stringify({ ok: false, name: isError ? String(error.name) : "Error", message: isError ? String(error.message) : String(error) }));
-}
-process.exit();
-`;

@@ -3,13 +3,12 @@ import { chmod, chown, mkdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { errorText, PerdureError } from "../../../error.ts";
 import { resolveLimits } from "../../limits.ts";
-import type { Language, Limits, Outcome, RunRequest } from "../../sandbox.ts";
+import type { Language, Outcome, RunRequest } from "../../sandbox.ts";
 import type { FilesReport } from "../files-report.ts";
 import type { ProcessRunResult, ProcessSettings } from "../process-sandbox.ts";
 import { checkIn } from "./checkin.ts";
 import { checkOut, type Original } from "./checkout.ts";
 import { jailFolder, programOf } from "./entry.ts";
-import { functionFile } from "./guest-function.ts";
 import { type Machine, prepareMachine } from "./machine.ts";
 import { runJail } from "./run-jail.ts";
 
@@ -97,8 +96,8 @@ async function runInJail(
   try {
     await mkdir(folder, { mode: 0o700 });
     if (leaveRoot !== undefined) await chown(folder, leaveRoot.uid, leaveRoot.gid);
-    const sources = { ...program.files, ...functionFile(request) };
-    for (const [name, content] of Object.entries(sources)) await writeSource(join(folder, "code", name), content);
+    await mkdir(join(folder, "code"), { mode: 0o755 });
+    for (const [name, content] of Object.entries(program.files)) await writeSource(join(folder, "code", name), content);
 
     let originals = new Map<string, Original>();
     const copy = join(folder, "files");
@@ -107,9 +106,9 @@ async function runInJail(
       originals = await checkOut(given.fs, copy, settings.checkout, leaveRoot, signal);
     }
     const workspace = given === undefined ? settings.directory : { path: copy, mode: given.mode };
-    const left: Limits = { ...limits, wallMs: Math.max(1, limits.wallMs - (Date.now() - started)) };
+    const leftMs = Math.max(1, limits.wallMs - (Date.now() - started));
     const { outcome, logs } = await runJail({
-      ...{ machine, settings, request, limits: left, words: program.words, cwd, folder, signal },
+      ...{ machine, settings, request, limits, leftMs, words: program.words, cwd, folder, signal },
       ...(workspace !== undefined && { workspace }),
     });
     // A run that was cut has changed files too: as after any command that was cut.
@@ -119,7 +118,7 @@ async function runInJail(
     if (signal.aborted) return finish({ status: "aborted" }, []);
     if (PerdureError.is(thrown, "bad_input")) throw thrown;
     // What the files are too many or too large for is for the model to mend; the rest is the operator's.
-    if (PerdureError.is(thrown, "limit") || thrown instanceof SyntaxError) {
+    if (PerdureError.is(thrown, "limit")) {
       return finish({ status: "error", error: { name: thrown.name, message: thrown.message } }, []);
     }
     return finish({ status: "crashed", message: errorText(thrown) }, []);

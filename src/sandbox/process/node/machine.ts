@@ -48,6 +48,8 @@ export async function prepareMachine(needs: MachineNeeds): Promise<Machine | { r
   if (bwrap === undefined) return { missing: notInstalled("bwrap", "bubblewrap", programs.bwrap) };
   const prlimit = await findInside(["prlimit"], programs.prlimit);
   if (prlimit === undefined) return { missing: notInstalled("prlimit", "util-linux", programs.prlimit) };
+  const mkfifo = await findOutside("mkfifo", undefined);
+  if (mkfifo === undefined) return { missing: notInstalled("mkfifo", "coreutils", undefined) };
   const isRoot = process.getuid?.() === 0;
   const setpriv = isRoot ? await findOutside("setpriv", programs.setpriv) : undefined;
   if (isRoot && setpriv === undefined) return { missing: notInstalled("setpriv", "util-linux", programs.setpriv) };
@@ -62,6 +64,7 @@ export async function prepareMachine(needs: MachineNeeds): Promise<Machine | { r
       bwrap,
       leaveRoot: setpriv === undefined ? undefined : { setpriv, ...needs.runAs },
       folder,
+      mkfifo,
       filter: buildSeccompFilter(processor, { uncountedMemory: cgroups !== undefined, ...needs.filter }),
     };
     const system = await systemOf(folder);
@@ -147,11 +150,9 @@ async function tryJail(
       ...(group !== undefined && { join: [group.joinFile] }),
     });
     jail.child.stdin?.end();
-    const [out, err] = await Promise.all(
-      [jail.child.stdout, jail.child.stderr].map(async (pipe) => (pipe === null ? "" : await text(pipe))),
-    );
+    const [out, err] = await Promise.all([text(jail.stdout), text(jail.stderr)]);
     await jail.gone();
-    return out === "works\n" ? undefined : faultOf(err ?? "");
+    return out === "works\n" ? undefined : faultOf(err);
   } finally {
     await group?.remove();
   }

@@ -4,8 +4,8 @@ import type { Json, Limits, LogLine, Outcome, RunRequest } from "../../sandbox.t
 import type { ProcessSettings } from "../process-sandbox.ts";
 import { type Bind, prlimitArguments } from "../profile.ts";
 import { createCgroup } from "./cgroup.ts";
-import { JAIL_WORKSPACE } from "./checkout.ts";
-import { entryScript, JAIL_CODE, JAIL_EGRESS, JAIL_NODE, proxyEnvironment, STARTED } from "./entry.ts";
+import { entryScript, proxyEnvironment, STARTED } from "./entry.ts";
+import { JAIL_CODE, JAIL_EGRESS, JAIL_NODE, JAIL_WORKSPACE } from "./jail-paths.ts";
 import type { Machine } from "./machine.ts";
 import { Output } from "./output.ts";
 import { FIRST_FREE_FD, pipeOf, type RunningJail, startJail } from "./start-jail.ts";
@@ -17,6 +17,8 @@ export interface JailRun {
   readonly settings: ProcessSettings;
   readonly request: RunRequest;
   readonly limits: Limits;
+  /** What is left of `limits.wallMs`. */
+  readonly leftMs: number;
   readonly words: readonly string[];
   readonly cwd: string;
   /** A folder of this run alone; `code` in it is what the jail runs. */
@@ -29,8 +31,11 @@ type Ended = { readonly outcome: Outcome; readonly logs: readonly LogLine[] };
 
 const MB = 1 << 20;
 const SHM_BYTES = 16 * MB;
-/** What the kernel allows one process beyond the whole run's memory: stacks of threads count in full there. */
-const DATA_SLACK_MB = 256;
+/**
+ * What the kernel allows one process beyond the whole run's memory: stacks of threads and
+ * the room that V8 keeps for code count in full there.
+ */
+const DATA_SLACK_MB = 1_024;
 const DISK_ENTRIES = 100_000;
 /** Linux keeps the names of sockets in a field of this size, with its end. */
 const MAX_SOCKET_PATH = 107;
@@ -137,7 +142,7 @@ async function follow(
   const aborted = () => end({ status: "aborted" });
   signal.addEventListener("abort", aborted, { once: true });
   if (signal.aborted) aborted();
-  const wall = setTimeout(() => over("wall", `The run took longer than ${limits.wallMs} ms.`), limits.wallMs);
+  const wall = setTimeout(() => over("wall", `The run took longer than ${limits.wallMs} ms.`), run.leftMs);
   let unwatch = (): void => undefined;
   void jail.firstProcess.then((pid) => {
     if (pid === undefined || cut !== undefined) return;
@@ -161,8 +166,8 @@ async function follow(
     child.stdin?.on("error", () => undefined);
     child.stdin?.end(stdinOf(request));
     const [, , said] = await Promise.all([
-      output.lines(pipeOf(child, 1), "stdout"),
-      output.lines(pipeOf(child, 2), "stderr"),
+      output.lines(jail.stdout, "stdout"),
+      output.lines(jail.stderr, "stderr"),
       output.whole(pipeOf(child, FIRST_FREE_FD)),
     ]);
     const { code } = await jail.ended;
@@ -181,7 +186,7 @@ async function follow(
         logs: [],
       };
     }
-    return { outcome: outcomeOf(request, said.slice(STARTED.length), code ?? 1), logs: output.logs };
+    return { outcome: outcomeOf(run, said.slice(STARTED.length), code ?? 1, output.logs), logs: output.logs };
   } finally {
     signal.removeEventListener("abort", aborted);
     clearTimeout(wall);
@@ -196,7 +201,10 @@ function stdinOf(request: RunRequest): string {
   return request.input === undefined || isFunction ? "" : JSON.stringify(request.input);
 }
 
-function outcomeOf(request: RunRequest, said: string, exitCode: number): Outcome {
+/** How V8 ends a process whose heap is full. */
+const ABORTED = 134;
+
+function outcomeOf({ request, limits }: JailRun, said: string, exitCode: number, logs: readonly LogLine[]): Outcome {
   if (request.language !== "js" && request.language !== "ts") return { status: "ok", value: undefined, exitCode };
   let answer: { ok?: unknown; value?: Json; name?: unknown; message?: unknown } = {};
   try {
@@ -206,6 +214,9 @@ function outcomeOf(request: RunRequest, said: string, exitCode: number): Outcome
     // The guest ended itself before it returned.
   }
   if (answer.ok === true) return { status: "ok", value: answer.value, exitCode };
+  if (exitCode === ABORTED && logs.some(({ text }) => text.includes("JavaScript heap out of memory"))) {
+    return { status: "limit", limit: "memory", message: `The run used more than ${limits.memoryMB} MB of memory.` };
+  }
   const text = (value: unknown, otherwise: string) => (typeof value === "string" ? value : otherwise);
   return {
     status: "error",

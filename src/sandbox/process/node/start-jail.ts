@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { open, readFile, rm } from "node:fs/promises";
+import { open, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { bubblewrapArguments, type JailProfile } from "../profile.ts";
+import { makeOutputPipes } from "./output-pipes.ts";
 
 /** What has to be there before a jail can be built. */
 export interface Builder {
@@ -14,6 +15,7 @@ export interface Builder {
   /** A folder of the host's own, for short-lived files. */
   readonly folder: string;
   readonly filter: Uint8Array;
+  readonly mkfifo: string;
 }
 
 /** What runs, and in what. */
@@ -29,6 +31,8 @@ export interface JailStart {
 /** A jail with processes in it. */
 export interface RunningJail {
   readonly child: ChildProcess;
+  readonly stdout: Readable;
+  readonly stderr: Readable;
   /** What `bwrap` said about the first process inside; `undefined` when it did not get that far. */
   readonly firstProcess: Promise<number | undefined>;
   /** Settles when the outer process has ended and its pipes are drained. */
@@ -54,6 +58,8 @@ export async function startJail(builder: Builder, start: JailStart): Promise<Run
   const argumentBytes = new TextEncoder().encode(bubblewrapArguments(profile).join("\0"));
   const argumentFile = await openBytes(builder.folder, argumentBytes);
   const filterFile = await openBytes(builder.folder, builder.filter);
+  const nothing = await open("/dev/null", "r");
+  const outputs = await makeOutputPipes(builder.mkfifo, builder.folder);
   try {
     const { leaveRoot } = builder;
     const words = [
@@ -68,18 +74,43 @@ export async function startJail(builder: Builder, start: JailStart): Promise<Run
       env: {},
       cwd: "/",
       detached: true,
-      stdio: [
-        ...(["pipe", "pipe", "pipe"] as const),
-        ...[argumentFile.fd, filterFile.fd],
-        "pipe",
-        ...Array.from({ length: start.pipes ?? 0 }, () => "pipe" as const),
-      ],
+      stdio: await withoutInherited(
+        [
+          ...(["pipe", ...outputs.ends, argumentFile.fd, filterFile.fd] as const),
+          "pipe",
+          ...Array.from({ length: start.pipes ?? 0 }, () => "pipe" as const),
+        ],
+        nothing.fd,
+      ),
     });
-    return watchChild(child);
+    return watchChild(child, outputs.streams);
   } finally {
+    outputs.closeEnds();
     await argumentFile.close();
     await filterFile.close();
+    await nothing.close();
   }
+}
+
+type Stdio = ("pipe" | "ignore" | number)[];
+/** The flag of descriptors that a child does not get, as the kernel shows it. */
+const CLOSE_ON_EXEC = 0o2000000;
+
+/**
+ * Node passes on what it inherited itself: sockets and pipes of whoever started this process. In their places the
+ * jail gets an empty file.
+ */
+async function withoutInherited(stdio: Stdio, nothing: number): Promise<Stdio> {
+  for (const name of await readdir("/proc/self/fd")) {
+    const fd = Number(name);
+    if (fd < stdio.length && stdio[fd] !== "ignore") continue;
+    const info = await readFile(`/proc/self/fdinfo/${name}`, "utf8").catch(() => "");
+    const flags = /^flags:\s*([0-7]+)$/m.exec(info)?.[1];
+    if (flags === undefined || (Number.parseInt(flags, 8) & CLOSE_ON_EXEC) !== 0) continue;
+    while (stdio.length < fd) stdio.push("ignore");
+    stdio[fd] = nothing;
+  }
+  return stdio;
 }
 
 /** A file that has lost its name: nobody else can open it. */
@@ -100,7 +131,7 @@ function joinWords(files: readonly string[]): string[] {
   return ["/bin/sh", "-c", script, "sh", ...files, "--"];
 }
 
-function watchChild(child: ChildProcess): RunningJail {
+function watchChild(child: ChildProcess, [stdout, stderr]: readonly [Readable, Readable]): RunningJail {
   const ended = new Promise<{ code: number | null; signal: string | null }>((resolve) => {
     child.once("close", (code, signal) => resolve({ code, signal }));
     child.once("error", () => resolve({ code: null, signal: null }));
@@ -125,6 +156,8 @@ function watchChild(child: ChildProcess): RunningJail {
   });
   return {
     child,
+    stdout,
+    stderr,
     firstProcess,
     ended,
     kill,

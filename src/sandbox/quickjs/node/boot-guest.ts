@@ -223,7 +223,8 @@ export function bootGuest(
     };
   const console = create(null) as Record<string, unknown>;
   const levels = ["debug", "log", "info", "warn", "error"];
-  for (let index = 0; index < levels.length; index += 1) console[levels[index] as string] = printer(levels[index] as string);
+  for (let index = 0; index < levels.length; index += 1)
+    console[levels[index] as string] = printer(levels[index] as string);
   console.trace = printer("debug");
   console.dir = printer("log");
   console.table = printer("log");

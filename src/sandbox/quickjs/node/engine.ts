@@ -45,7 +45,12 @@ async function engineFiles(): Promise<readonly Buffer<ArrayBuffer>[]> {
 export async function engineHashes(): Promise<Readonly<Record<string, string>>> {
   const all = await engineFiles();
   return Object.fromEntries(
-    ENGINE_FILES.map((name, index) => [name, createHash("sha256").update(all[index] ?? "").digest("hex")]),
+    ENGINE_FILES.map((name, index) => [
+      name,
+      createHash("sha256")
+        .update(all[index] ?? "")
+        .digest("hex"),
+    ]),
   );
 }
 

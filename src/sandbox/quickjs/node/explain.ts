@@ -8,7 +8,11 @@ const FRAME = /(?:^|[\s(])([^\s():]+):(\d+):(\d+)/;
 export function explainThrown(json: string): LaneOutcome {
   const { name, message, stack } = readThrown(json);
   if (name === "InternalError" && message === "out of memory") {
-    return { status: "limit", limit: "memory", message: `The code needs more memory than it may have${placeOf(stack)}.` };
+    return {
+      status: "limit",
+      limit: "memory",
+      message: `The code needs more memory than it may have${placeOf(stack)}.`,
+    };
   }
   if (name === "RangeError" && message === "Maximum call stack size exceeded") {
     const what = "The code calls itself, or nests its data, too deeply";

@@ -5,7 +5,9 @@ const BYTES = "$bytes";
 
 export function encodeFrame(message: unknown): string {
   return `${JSON.stringify(message, (_key, value: unknown) =>
-    value instanceof Uint8Array ? { [BYTES]: Buffer.from(value.buffer, value.byteOffset, value.length).toString("base64") } : value,
+    value instanceof Uint8Array
+      ? { [BYTES]: Buffer.from(value.buffer, value.byteOffset, value.length).toString("base64") }
+      : value,
   )}\n`;
 }
 

@@ -3,13 +3,26 @@ import type { Capabilities, Egress, HostFunction, Json, SandboxFiles } from "../
 import type { World } from "../message.ts";
 
 /** Names that would hide what the guest needs, or what the bridge puts there. */
-const reserved = new Set(["files", "fetch", "env", "input", "console", "globalThis", "undefined", "await", "arguments"]);
+const reserved = new Set([
+  "files",
+  "fetch",
+  "env",
+  "input",
+  "console",
+  "globalThis",
+  "undefined",
+  "await",
+  "arguments",
+]);
 const IDENTIFIER = /^[A-Za-z_$][\w$]*$/;
 
 export type HostFunctions = Readonly<Record<string, Readonly<Record<string, HostFunction>>>>;
 
 /** What the guest may call, and what it is told that it may. @throws PerdureError `bad_input` for names that cannot be */
-export function hostFunctions(can: Capabilities | undefined): { readonly functions: HostFunctions; readonly world: World } {
+export function hostFunctions(can: Capabilities | undefined): {
+  readonly functions: HostFunctions;
+  readonly world: World;
+} {
   const functions: Record<string, Readonly<Record<string, HostFunction>>> = Object.create(null) as never;
   const tools: Record<string, readonly string[]> = {};
   for (const [namespace, named] of Object.entries(can?.tools ?? {})) {
@@ -24,7 +37,12 @@ export function hostFunctions(can: Capabilities | undefined): { readonly functio
   if (network !== undefined) functions.$net = { fetch: fetchFunction(network) };
   return {
     functions,
-    world: { tools, files: files?.mode ?? null, network: network !== undefined, env: env === undefined ? null : { ...env } },
+    world: {
+      tools,
+      files: files?.mode ?? null,
+      network: network !== undefined,
+      env: env === undefined ? null : { ...env },
+    },
   };
 }
 
@@ -54,7 +72,8 @@ function fetchFunction(network: Egress): HostFunction {
   return async (args, { signal }) => {
     const body = field(args, "body");
     const method = field(args, "method");
-    if (method !== undefined && typeof method !== "string") throw new PerdureError("bad_input", "method must be a text.");
+    if (method !== undefined && typeof method !== "string")
+      throw new PerdureError("bad_input", "method must be a text.");
     const headers: Record<string, string> = {};
     const given = field(args, "headers");
     for (const [name, value] of Object.entries(isObject(given) ? given : {})) headers[name] = String(value);

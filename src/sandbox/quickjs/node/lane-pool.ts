@@ -2,6 +2,8 @@ import type { Lane, LaneEvents } from "./lane.ts";
 
 /** So many lanes exist at most, also when nearly all of them only wait. */
 const MOST_LANES = 256;
+/** A lane that has not started after so long never will. */
+const START_MS = 30_000;
 /** A lane does not live forever: whatever piles up in it goes with it. */
 const RUNS_PER_LANE = 2_000;
 
@@ -23,13 +25,16 @@ export interface LentLane {
 }
 
 interface Kept extends LentLane {
+  /** Resolves to why it never will be, if so. */
+  readonly ready: Promise<string | undefined>;
   state: "idle" | "busy" | "resting" | "gone";
   runs: number;
   closing: NodeJS.Timeout | undefined;
 }
 
 interface Waiting {
-  readonly give: (lane: LentLane) => void;
+  /** False when nobody waits any more. */
+  readonly give: (lane: LentLane) => boolean;
   readonly fail: (reason: Error) => void;
 }
 
@@ -51,24 +56,26 @@ export class LanePool {
     return this.#lanes.size;
   }
 
-  /** @throws Error when there can be none any more, or the signal's reason */
+  /** A lane that is ready. Rejects when there can be none any more, or the signal aborts. */
   async acquire(signal: AbortSignal | undefined): Promise<LentLane> {
-    signal?.throwIfAborted();
+    if (signal?.aborted === true) throw new Error("aborted");
     return new Promise<LentLane>((resolve, reject) => {
+      let waits = true;
+      const settle = (then: () => void): boolean => {
+        if (!waits) return false;
+        waits = false;
+        signal?.removeEventListener("abort", onAbort);
+        then();
+        return true;
+      };
       const onAbort = (): void => {
         const at = this.#queue.indexOf(waiting);
         if (at !== -1) this.#queue.splice(at, 1);
-        reject(new Error("aborted"));
+        settle(() => reject(new Error("aborted")));
       };
       const waiting: Waiting = {
-        give: (lane) => {
-          signal?.removeEventListener("abort", onAbort);
-          resolve(lane);
-        },
-        fail: (reason) => {
-          signal?.removeEventListener("abort", onAbort);
-          reject(reason);
-        },
+        give: (lane) => settle(() => resolve(lane)),
+        fail: (reason) => void settle(() => reject(reason)),
       };
       signal?.addEventListener("abort", onAbort, { once: true });
       this.#queue.push(waiting);
@@ -107,8 +114,11 @@ export class LanePool {
         const events = kept.events;
         clearTimeout(kept.closing);
         kept.state = "gone";
+        kept.events = undefined;
         this.#lanes.delete(kept);
         events?.exited("The sandbox was disposed of.");
+        // Whoever waits for the end must be able to see it.
+        kept.lane.hold(true);
         await kept.lane.kill();
       }),
     );
@@ -121,10 +131,19 @@ export class LanePool {
       lane.state = "busy";
       clearTimeout(lane.closing);
       lane.lane.hold(true);
-      this.#queue.shift()?.give(lane);
+      const waiting = this.#queue.shift();
+      if (waiting !== undefined) void this.#lend(lane, waiting);
     }
     if (!this.#disposed) return;
     for (const waiting of this.#queue.splice(0)) waiting.fail(new Error("The sandbox was disposed of."));
+  }
+
+  async #lend(kept: Kept, waiting: Waiting): Promise<void> {
+    const failure = await kept.ready;
+    if (failure !== undefined) return waiting.fail(new Error(failure));
+    if (waiting.give(kept)) return;
+    this.#setIdle(kept);
+    this.#serve();
   }
 
   #free(): Kept | undefined {
@@ -138,14 +157,24 @@ export class LanePool {
   }
 
   #open(): Kept {
+    let settle: (failure: string | undefined) => void = () => undefined;
+    const late = setTimeout(() => void kept.lane.kill(), START_MS).unref();
     const kept: Kept = {
       state: "idle",
       runs: 0,
       closing: undefined,
       events: undefined,
+      ready: new Promise((resolve) => (settle = resolve)),
       lane: this.#options.open({
-        message: (value) => kept.events?.message(value),
+        message: (value) => {
+          // The first thing that a lane says is that it is there.
+          clearTimeout(late);
+          settle(undefined);
+          kept.events?.message(value);
+        },
         exited: (reason) => {
+          clearTimeout(late);
+          settle(reason);
           this.#lanes.delete(kept);
           const wasGone = kept.state === "gone";
           kept.state = "gone";
@@ -170,6 +199,7 @@ export class LanePool {
   }
 
   #drop(kept: Kept): void {
+    kept.events = undefined;
     kept.state = "gone";
     clearTimeout(kept.closing);
     this.#lanes.delete(kept);

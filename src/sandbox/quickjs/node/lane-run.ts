@@ -180,7 +180,10 @@ class LaneRun {
     const { call, namespace, name } = open;
     if (value === SUSPEND) {
       if (!this.#options.mayPark) {
-        return this.#answer({ call, error: `${namespace}.${name} has to ask a person first, which cannot be done here.` });
+        return this.#answer({
+          call,
+          error: `${namespace}.${name} has to ask a person first, which cannot be done here.`,
+        });
       }
       if (this.#over) return;
       this.#parked.set(call, open);
@@ -226,7 +229,12 @@ class LaneRun {
     const parked = outcome.status === "suspended";
     if (parked && (this.#image === undefined || this.#parked.size === 0)) return this.#forged();
     const spent = outcome.status === "crashed" || memoryBytes > LARGE_GUEST_BYTES;
-    this.#finish(this.#stopped ?? outcome, spent ? "replace" : "reuse", cpuMs, message.keeps && this.#stopped === undefined);
+    this.#finish(
+      this.#stopped ?? outcome,
+      spent ? "replace" : "reuse",
+      cpuMs,
+      message.keeps && this.#stopped === undefined,
+    );
   }
 
   #exited(reason: string): void {
@@ -262,7 +270,10 @@ class LaneRun {
 }
 
 /** Answers to calls that the snapshot does not know are a mistake of the caller. @throws PerdureError `bad_input` */
-export function checkAnswers(answers: readonly { readonly call: number }[], parked: ReadonlyMap<number, OpenCall>): void {
+export function checkAnswers(
+  answers: readonly { readonly call: number }[],
+  parked: ReadonlyMap<number, OpenCall>,
+): void {
   const seen = new Set<number>();
   for (const { call } of answers) {
     if (!parked.has(call)) throw new PerdureError("bad_input", `The snapshot has no open call ${call}.`);

@@ -76,7 +76,11 @@ export function processLane(
     fileURLToPath(entry),
   ];
   const [command, ...args] = wrap?.(plain) ?? plain;
-  const child = spawn(command ?? process.execPath, args, { env: {}, stdio: ["pipe", "pipe", "pipe"], windowsHide: true });
+  const child = spawn(command ?? process.execPath, args, {
+    env: {},
+    stdio: ["pipe", "pipe", "pipe"],
+    windowsHide: true,
+  });
   let tail = "";
   let failure: string | undefined;
   let over = false;

@@ -33,7 +33,8 @@ export class Machine {
   #over: { readonly limit: LimitName; readonly message: string } | undefined;
   #cpuMs: number;
   #calls: number;
-  #enteredAt = 0;
+  /** Never, while the guest does not compute: what the engine does by itself is on nobody's account. */
+  #enteredAt = Infinity;
 
   constructor(task: Task, post: (message: FromLane) => void) {
     this.#task = task;
@@ -184,6 +185,7 @@ export class Machine {
       return inside();
     } finally {
       this.#cpuMs += cpuNow() - this.#enteredAt;
+      this.#enteredAt = Infinity;
     }
   }
 
@@ -279,7 +281,8 @@ export class Machine {
     this.#output.flush();
     const guest = this.#guest;
     this.#guest = undefined;
-    const stays = this.#keeps && (outcome.status === "ok" || (outcome.status === "error" && this.#task.type === "invoke"));
+    const stays =
+      this.#keeps && (outcome.status === "ok" || (outcome.status === "error" && this.#task.type === "invoke"));
     this.#post({
       type: "done",
       run: this.#task.run,

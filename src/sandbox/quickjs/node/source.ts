@@ -25,9 +25,7 @@ export function shapesOf(code: string): { readonly expression: Shape; readonly b
 }
 
 /** What the code looks like without types, or why not. */
-export type Plain =
-  | { readonly ok: true; readonly code: string }
-  | { readonly ok: false; readonly message: string };
+export type Plain = { readonly ok: true; readonly code: string } | { readonly ok: false; readonly message: string };
 
 /** A call with type arguments reads as two comparisons in JavaScript: such code must not be tried as it is. */
 const TYPE_ARGUMENTS = /[\w$]\s*<[^;=()]*>\s*\(/;
@@ -45,7 +43,9 @@ export function plainBody(code: string): Plain {
   const second = stripTypes(`async () => (\n${code.replace(/;\s*$/, "")}\n)`);
   if (second.ok) return { ok: true, code: inner(second.code) };
   const place =
-    first.line === undefined ? "" : ` (line ${first.line - SHAPE_LINES}${first.column === undefined ? "" : `, column ${first.column}`})`;
+    first.line === undefined
+      ? ""
+      : ` (line ${first.line - SHAPE_LINES}${first.column === undefined ? "" : `, column ${first.column}`})`;
   return { ok: false, message: `${first.message}${place}` };
 }
 

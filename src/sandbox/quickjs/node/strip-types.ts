@@ -3,7 +3,12 @@ import { stripTypeScriptTypes } from "node:module";
 /** Plain code, or why the types cannot be taken off. Lines and columns are those of the text that was given. */
 export type Stripped =
   | { readonly ok: true; readonly code: string }
-  | { readonly ok: false; readonly message: string; readonly line: number | undefined; readonly column: number | undefined };
+  | {
+      readonly ok: false;
+      readonly message: string;
+      readonly line: number | undefined;
+      readonly column: number | undefined;
+    };
 
 const PLACE = /^[^\n]*:(\d+)\n([\s\S]*?)\n\n/;
 

@@ -5,7 +5,10 @@ const LONGEST_MS = 2 ** 31 - 1;
 /** The timers of one guest. They live in the lane; the functions stay in the guest. */
 export class GuestTimers {
   readonly #fire: (id: number) => void;
-  readonly #running = new Map<number, { readonly handle: NodeJS.Timeout; readonly ms: number; readonly repeats: boolean }>();
+  readonly #running = new Map<
+    number,
+    { readonly handle: NodeJS.Timeout; readonly ms: number; readonly repeats: boolean }
+  >();
 
   constructor(fire: (id: number) => void) {
     this.#fire = fire;

@@ -1,0 +1,214 @@
+import { decodeEntities } from "./entities.ts";
+import { blockElements, frameElements, isHidden, looseElements, skippedElements, voidElements } from "./html-elements.ts";
+import { htmlTokens } from "./html-tokens.ts";
+import { createMarkdownWriter, type MarkdownWriter } from "./markdown-writer.ts";
+
+/** A page, as text to read. */
+export interface ReadablePage {
+  readonly title: string | undefined;
+  readonly markdown: string;
+}
+
+/** A main part of fewer characters is not believed to be all there is. */
+const MIN_MAIN_CHARS = 200;
+const MAX_TITLE_CHARS = 300;
+const MAX_LINK_CHARS = 500;
+const MAX_COLUMNS = 40;
+
+/**
+ * The readable part of a page as Markdown: headings, paragraphs, lists, links, tables, code. Scripts, styles, controls and
+ * what readers cannot see are left out; so are menus and footers, and all around the main part when the page marks one.
+ * Takes any text, never throws, and takes time and room in proportion to its length.
+ */
+export function htmlToMarkdown(html: string, baseUrl?: string): ReadablePage {
+  const whole = convert(html, baseUrl, undefined);
+  for (const name of ["main", "article"]) {
+    if (!new RegExp(`<${name}[\\s>]`, "i").test(html)) continue;
+    const part = convert(html, baseUrl, name);
+    if (part.markdown.length >= MIN_MAIN_CHARS) return { ...part, title: whole.title };
+  }
+  return whole;
+}
+
+interface Table {
+  readonly rows: string[][];
+  row: string[] | undefined;
+  inCell: boolean;
+}
+
+function convert(html: string, baseUrl: string | undefined, within: string | undefined): ReadablePage {
+  const writer = createMarkdownWriter();
+  const tables: Table[] = [];
+  const links: { at: number; href: string | undefined }[] = [];
+  const marks = new Map<string, number[]>();
+  let title: string | undefined;
+  let inTitle = false;
+  let inside = within === undefined ? 1 : 0;
+  let skip: { name: string; depth: number } | undefined;
+  let pre: { text: string; language: string; depth: number } | undefined;
+
+  for (const token of htmlTokens(html)) {
+    if (writer.isFull()) break;
+    if (token.type === "text") {
+      if (inTitle) title ??= oneLine(decodeEntities(token.text)).slice(0, MAX_TITLE_CHARS);
+      else if (skip !== undefined || inside === 0) continue;
+      else if (pre !== undefined) pre.text += decodeEntities(token.text);
+      else writer.text(decodeEntities(token.text));
+      continue;
+    }
+    const { name } = token;
+    if (name === "title") {
+      inTitle = token.type === "open" && title === undefined && skip === undefined;
+      continue;
+    }
+    if (skip !== undefined) {
+      skip = stillSkipping(skip, token);
+      continue;
+    }
+    if (name === within) {
+      inside = Math.max(0, inside + (token.type === "open" ? 1 : -1));
+      continue;
+    }
+    if (inside === 0) continue;
+    if (token.type === "open") {
+      const unread = skippedElements.has(name) || (within === undefined && frameElements.has(name)) || isHidden(token.attributes);
+      if (unread) {
+        if (!voidElements.has(name)) skip = { name, depth: 1 };
+        continue;
+      }
+      if (name === "pre") {
+        writer.endBlock();
+        pre = pre === undefined ? { text: "", language: languageOf(token.attributes), depth: 1 } : { ...pre, depth: pre.depth + 1 };
+      } else if (pre !== undefined) {
+        if (name === "br") pre.text += "\n";
+        if (name === "code" && pre.language === "") pre.language = languageOf(token.attributes);
+      } else open(writer, name, token.attributes, { tables, links, marks, baseUrl });
+    } else if (pre !== undefined) {
+      if (name !== "pre") continue;
+      pre.depth -= 1;
+      if (pre.depth > 0) continue;
+      writer.lines(fenced(pre.text, pre.language));
+      pre = undefined;
+    } else close(writer, name, { tables, links, marks, baseUrl });
+  }
+  if (pre !== undefined) writer.lines(fenced(pre.text, pre.language));
+  while (tables.length > 0) close(writer, "table", { tables, links, marks, baseUrl });
+  return { title: title === "" ? undefined : title, markdown: writer.result() };
+}
+
+interface Open {
+  readonly tables: Table[];
+  readonly links: { at: number; href: string | undefined }[];
+  readonly marks: Map<string, number[]>;
+  readonly baseUrl: string | undefined;
+}
+
+const inlineMarks: Readonly<Record<string, string>> = { b: "**", strong: "**", i: "_", em: "_", code: "`", kbd: "`", samp: "`", del: "~~", s: "~~" };
+const heading = /^h[1-6]$/;
+
+function open(writer: MarkdownWriter, name: string, attributes: ReadonlyMap<string, string>, state: Open): void {
+  if (name === "br") writer.lineBreak();
+  else if (name === "hr") writer.lines(["---"]);
+  else if (name === "img") {
+    const alt = oneLine(decodeEntities(attributes.get("alt") ?? "")).slice(0, MAX_TITLE_CHARS);
+    if (alt !== "") writer.text(`[image: ${alt}]`);
+  } else if (name === "a") state.links.push({ at: writer.position(), href: hrefOf(attributes.get("href"), state.baseUrl) });
+  else if (name === "ul" || name === "ol") writer.openList(name === "ol");
+  else if (name === "li") writer.openItem();
+  else if (name === "blockquote") writer.openQuote();
+  else if (name === "table") {
+    writer.endBlock();
+    state.tables.push({ rows: [], row: undefined, inCell: false });
+  } else if (name === "tr" || name === "td" || name === "th") openInTable(writer, name, state);
+  else if (Object.hasOwn(inlineMarks, name)) {
+    const at = state.marks.get(name) ?? [];
+    at.push(writer.position());
+    state.marks.set(name, at);
+  } else if (blockElements.has(name) || heading.test(name)) writer.endBlock();
+}
+
+function close(writer: MarkdownWriter, name: string, state: Open): void {
+  if (name === "a") {
+    const link = state.links.pop();
+    if (link?.href !== undefined) writer.wrap(link.at, (text) => `[${text}](${link.href})`);
+  } else if (name === "ul" || name === "ol") writer.closeList();
+  else if (name === "blockquote") writer.closeQuote();
+  else if (name === "td" || name === "th") endCell(writer, state.tables.at(-1));
+  else if (name === "table") {
+    const table = state.tables.pop();
+    endCell(writer, table);
+    if (table !== undefined) writer.lines(tableLines(table.rows));
+  } else if (heading.test(name)) writer.endBlock(`${"#".repeat(Number(name[1]))} `);
+  else if (Object.hasOwn(inlineMarks, name)) {
+    const at = state.marks.get(name)?.pop();
+    const sign = inlineMarks[name] ?? "";
+    if (at !== undefined && at <= writer.position()) writer.wrap(at, (text) => `${sign}${text}${sign}`);
+  } else if (blockElements.has(name) || name === "li") writer.endBlock();
+}
+
+function openInTable(writer: MarkdownWriter, name: string, { tables }: Open): void {
+  const table = tables.at(-1);
+  if (table === undefined) return writer.endBlock();
+  endCell(writer, table);
+  if (name === "tr" || table.row === undefined) {
+    table.row = [];
+    table.rows.push(table.row);
+  }
+  if (name === "tr") return;
+  writer.startCell();
+  table.inCell = true;
+}
+
+function endCell(writer: MarkdownWriter, table: Table | undefined): void {
+  if (table?.inCell !== true) return;
+  table.inCell = false;
+  const text = writer.endCell();
+  if (table.row !== undefined && table.row.length < MAX_COLUMNS) table.row.push(text);
+}
+
+function tableLines(rows: readonly (readonly string[])[]): string[] {
+  const filled = rows.filter((row) => row.some((cell) => cell !== ""));
+  // One column is how pages were laid out, not a table.
+  if (filled.every((row) => row.length < 2)) return filled.flat();
+  const [head = [], ...rest] = filled.map((row) => `| ${row.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`);
+  const columns = filled[0]?.length ?? 0;
+  return [String(head), `|${" --- |".repeat(columns)}`, ...rest];
+}
+
+function stillSkipping(
+  skip: { name: string; depth: number },
+  token: { readonly type: "open" | "close"; readonly name: string },
+): { name: string; depth: number } | undefined {
+  if (token.name !== skip.name) return skip;
+  if (token.type === "close") return skip.depth === 1 ? undefined : { ...skip, depth: skip.depth - 1 };
+  return looseElements.has(skip.name) ? undefined : { ...skip, depth: skip.depth + 1 };
+}
+
+function hrefOf(href: string | undefined, base: string | undefined): string | undefined {
+  if (href === undefined || href.length > MAX_LINK_CHARS || href.startsWith("#")) return undefined;
+  const decoded = decodeEntities(href).trim();
+  try {
+    const url = new URL(decoded, base);
+    if (url.protocol !== "http:" && url.protocol !== "https:" && url.protocol !== "mailto:") return undefined;
+    const text = url.href.replaceAll("(", "%28").replaceAll(")", "%29");
+    return text.length > MAX_LINK_CHARS ? undefined : text;
+  } catch {
+    return undefined;
+  }
+}
+
+function languageOf(attributes: ReadonlyMap<string, string>): string {
+  return /(?:language|lang)-([a-z0-9+#-]{1,20})/i.exec(attributes.get("class") ?? "")?.[1] ?? "";
+}
+
+function fenced(text: string, language: string): string[] {
+  const body = text.replace(/^\n/, "").trimEnd();
+  if (body === "") return [];
+  let fence = "```";
+  for (const [run] of body.matchAll(/`{3,}/g)) if (run.length >= fence.length) fence = "`".repeat(run.length + 1);
+  return [`${fence}${language}`, ...body.split("\n"), fence];
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\s+/g, " ").trim();
+}

@@ -1,0 +1,43 @@
+import type { ExtensionManifest, ExtensionPermissions } from "./manifest.ts";
+
+/**
+ * What is asked for in a manifest, one line for each thing. Somebody who has agreed to these lines has agreed to every
+ * manifest that asks for none but these. Hooks are among them: they see what others' tools get, and `beforeTurn` has
+ * a say in what the model is told.
+ */
+export function wishesOf({ permissions = {}, hooks = [] }: Pick<ExtensionManifest, "permissions" | "hooks">): string[] {
+  const { network = [], workspace, context = {}, messages, session = {} } = permissions;
+  const readable = context.read === "all" ? ["all"] : (context.read ?? []);
+  const writable = context.write === "own" ? ["own"] : (context.write ?? []);
+  return [
+    ...network.map((host) => `network ${host}`),
+    ...(workspace === "read" || workspace === "read-write" ? ["workspace read"] : []),
+    ...(workspace === "read-write" ? ["workspace write"] : []),
+    ...readable.map((label) => `context read ${label}`),
+    ...writable.map((label) => `context write ${label}`),
+    ...(messages === "read" ? ["messages read"] : []),
+    ...(session.sendMessage === true ? ["session send messages"] : []),
+    ...(session.metadata === true ? ["session metadata"] : []),
+    ...hooks.map((hook) => `hook ${hook}`),
+  ];
+}
+
+/** What is asked for and was not agreed to. */
+export function newWishes(wishes: readonly string[], agreed: readonly string[]): string[] {
+  const readsAll = agreed.includes("context read all");
+  return wishes.filter((wish) => !agreed.includes(wish) && !(readsAll && wish.startsWith("context read ")));
+}
+
+/** Whether a block may be read. `label` is its whole label. */
+export function mayRead(permissions: ExtensionPermissions, own: readonly string[], label: string): boolean {
+  const { read, write } = permissions.context ?? {};
+  if (read === "all" || read?.includes(label) === true) return true;
+  // Who may write its own block may see what it wrote.
+  return write === "own" && own.includes(label);
+}
+
+/** Whether a block may be written. */
+export function mayWrite(permissions: ExtensionPermissions, own: readonly string[], label: string): boolean {
+  const write = permissions.context?.write;
+  return write === "own" ? own.includes(label) : write?.includes(label) === true;
+}

@@ -1,0 +1,74 @@
+import type { Json, Limits, RunRequest, RunResult, SandboxSession } from "../../sandbox.ts";
+import type { Image } from "../message.ts";
+import { hostFunctions } from "./host-functions.ts";
+import { toResult } from "./run-result.ts";
+import type { QuickJsSandbox } from "./sandbox.ts";
+
+/**
+ * A guest that stays. Between calls it is an image in memory: it holds no lane, and a call that is cut changes nothing.
+ * Calls run one after the other.
+ */
+export class QuickJsSession implements SandboxSession {
+  readonly #sandbox: QuickJsSandbox;
+  readonly #request: RunRequest;
+  readonly #limits: Limits;
+  #image: Promise<Image | undefined>;
+  #last: Promise<unknown> = Promise.resolve();
+  #closed = false;
+
+  constructor(
+    sandbox: QuickJsSandbox,
+    request: RunRequest,
+    limits: Limits,
+    image: Promise<Image | undefined> | undefined,
+  ) {
+    this.#sandbox = sandbox;
+    this.#request = request;
+    this.#limits = limits;
+    this.#image = image ?? Promise.resolve(undefined);
+  }
+
+  async call(
+    name: string,
+    args: readonly Json[],
+    options: { readonly limits?: Partial<Limits>; readonly signal?: AbortSignal } = {},
+  ): Promise<RunResult> {
+    const before = this.#last;
+    const result = before.then(async () => this.#call(name, args, options));
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#last;
+    this.#image = Promise.resolve(undefined);
+  }
+
+  async #call(
+    name: string,
+    args: readonly Json[],
+    options: { readonly limits?: Partial<Limits>; readonly signal?: AbortSignal },
+  ): Promise<RunResult> {
+    const began = performance.now();
+    const image = await this.#image;
+    if (this.#closed || image === undefined) {
+      const message = this.#closed ? "The session is closed." : "The source did not load, so it has no functions.";
+      return { status: "error", error: { name: "Error", message }, logs: [], stats: { ms: 0, toolCalls: 0 } };
+    }
+    // The guest's memory was laid out under the limit of its source: less would not hold it.
+    const limits = this.#sandbox.limitsOf({ ...this.#limits, ...options.limits, memoryMB: this.#limits.memoryMB });
+    const end = await this.#sandbox.execute({
+      job: { type: "invoke", image, path: name, args: JSON.stringify(args), modules: this.#request.modules ?? {} },
+      functions: hostFunctions(this.#request.can).functions,
+      limits,
+      used: { cpuMs: 0, toolCalls: 0, outputBytes: 0 },
+      nextCall: 0,
+      parked: new Map(),
+      signal: options.signal,
+      onLog: this.#request.onLog,
+    });
+    if (end.stays !== undefined) this.#image = end.stays.then((next) => next ?? image);
+    return toResult(end, began, async () => new Uint8Array());
+  }
+}
