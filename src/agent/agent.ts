@@ -1,6 +1,11 @@
 import { type AgentHost, type AgentStep, hostable, hosted, type HostedAgent, type HostedAgentClass } from "../port.ts";
+import type { McpClientManager } from "../mcp/client/manager.ts";
+import type { AddMcpServerOptions, AddMcpServerResult } from "../mcp/client/types.ts";
+import type { McpOAuthProvider } from "../mcp/oauth/provider.ts";
 import type { ChildRow } from "../store/child.ts";
 import type { AgentStub } from "../stub.ts";
+import type { McpState } from "../wire/frames.ts";
+import { AgentMcp, mcpOf } from "./agent-mcp.ts";
 import { Hosting } from "./hosted.ts";
 import { type AgentParts, parts } from "./parts.ts";
 import { AgentRuns } from "./run/agent-runs.ts";
@@ -43,12 +48,15 @@ export class Agent<State = unknown, Props = unknown> extends WorkingAgent<State,
   readonly #runs: AgentRuns;
   /** @internal */
   readonly [hosted]: HostedAgent;
+  /** @internal */
+  readonly [mcpOf]: AgentMcp;
 
   constructor(host: AgentHost) {
     super(host);
     this[hosted] = new Hosting(this);
     this.#runs = new AgentRuns(this[parts] as AgentParts<never>, runHooksOf(this));
-    this[parts].features.push(this.#runs);
+    this[mcpOf] = new AgentMcp(this[parts] as AgentParts<unknown>, this);
+    this[parts].features.push(this.#runs, this[mcpOf]);
   }
 
   // Children
@@ -95,6 +103,37 @@ export class Agent<State = unknown, Props = unknown> extends WorkingAgent<State,
     _request: Request,
     _child: AgentStep,
   ): Request | Response | undefined | void | Promise<Request | Response | undefined | void> {}
+
+  // MCP servers
+
+  /** The agent's MCP servers: their tools, prompts and resources. They are stored, and connected in each life. */
+  get mcp(): McpClientManager {
+    return this[mcpOf].manager;
+  }
+
+  /**
+   * Adds an MCP server and connects; the same name and URL again is the same server. `authenticating`: a person has to
+   * visit `authUrl` first. Servers that are programs are added with `this.mcp.addStdioServer`.
+   * @throws PerdureError `bad_input`, `conflict`, `limit`, `not_allowed` for a private address, `disconnected`
+   */
+  addMcpServer(name: string, url: string, options?: AddMcpServerOptions): Promise<AddMcpServerResult> {
+    return this.mcp.addServer(name, url, options);
+  }
+
+  /** Forgets an MCP server, and what was signed in with. One that is not there is no error. */
+  removeMcpServer(id: string): Promise<void> {
+    return this.mcp.removeServer(id);
+  }
+
+  /** What clients are told of the MCP servers. */
+  getMcpServers(): McpState {
+    return this.mcp.state();
+  }
+
+  /** Signs in at MCP servers in a way of your own; nothing: as OAuth says, with what this agent stores. */
+  createMcpOAuthProvider(_serverId: string, _callbackUrl: string | undefined): McpOAuthProvider | undefined {
+    return undefined;
+  }
 
   // Work for children
 

@@ -5,16 +5,11 @@ import { checkVerdict, isResponse } from "../wire/fetch-object.ts";
 import { kebabCase } from "../wire/kebab.ts";
 import { parseFrame } from "../wire/parse.ts";
 import type { Agent } from "./agent.ts";
+import { mcpOf } from "./agent-mcp.ts";
 import type { Connection } from "./connection.ts";
 import { runAs } from "./context.ts";
 import { type AgentParts, parts } from "./parts.ts";
 import { answerCall } from "./rpc.ts";
-
-/** No MCP servers yet. Clients wait for this frame. */
-const MCP_FRAME = encodeFrame({
-  type: "cf_agent_mcp_servers",
-  mcp: { servers: {}, tools: [], prompts: [], resources: [] },
-});
 
 /** Joins an agent to its host: every way in, each run as that agent, none of them throwing what a user did. */
 export class Hosting implements HostedAgent {
@@ -130,7 +125,7 @@ export class Hosting implements HostedAgent {
       connection.send(encodeFrame(stateFrame === undefined ? identity : { ...identity, stateFollows: true }));
     }
     if (stateFrame !== undefined) connection.send(stateFrame);
-    connection.send(MCP_FRAME);
+    connection.send(this.#agent[mcpOf].greeting);
   }
 
   async #receive(connection: Connection, data: string | Uint8Array): Promise<void> {

@@ -50,7 +50,9 @@ type FrameworkMethod =
   | `search`
   | `erase`
   | `eraseReceipts`
-  | `withMedia`;
+  | `withMedia`
+  | `${string}McpServer${string}`
+  | `createMcp${string}`;
 
 type Method = (...args: never[]) => unknown;
 

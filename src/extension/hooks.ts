@@ -1,4 +1,4 @@
-import { PerdureError } from "../error.ts";
+import { errorText, PerdureError } from "../error.ts";
 import type { Clock } from "../id.ts";
 import type { Json } from "../sandbox/sandbox.ts";
 import type { ExtensionHook } from "./manifest.ts";
@@ -154,17 +154,24 @@ export class ExtensionHooks {
 
   async #tell(listener: Listener, hook: ExtensionHook, snapshot: Json): Promise<unknown> {
     const stop = new AbortController();
-    const cancel = this.#options.clock.after(PATIENCE_MS, () => stop.abort());
+    const late = Promise.withResolvers<"late">();
+    const cancel = this.#options.clock.after(PATIENCE_MS, () => {
+      stop.abort();
+      late.resolve("late");
+    });
+    // Asked before: a tool that ends in the meantime was what the hook waited for.
+    const { busy } = listener.vm;
     try {
-      const result = await listener.vm.hook(hook, snapshot, stop.signal);
-      const fault = faultOf(result);
-      if (fault === undefined && result.status === "ok") {
+      const result = await Promise.race([listener.vm.hook(hook, snapshot, stop.signal), late.promise]);
+      if (result !== "late" && result.status === "ok") {
         listener.failures = 0;
         return result.value;
       }
-      this.#note(listener, hook, fault ?? "it failed");
+      const why = result === "late" ? `it took longer than ${PATIENCE_MS} ms` : faultOf(result);
+      if (busy && stop.signal.aborted) this.#options.failed(failure(listener.name, hook, "a tool of it was running"));
+      else this.#note(listener, hook, why ?? "it failed");
     } catch (thrown) {
-      this.#note(listener, hook, thrown instanceof Error ? thrown.message : "it failed");
+      this.#note(listener, hook, errorText(thrown));
     } finally {
       cancel();
     }

@@ -53,6 +53,8 @@ export interface ChunkFacts {
   readonly chunk: { readonly type: string };
 }
 
+type JsonFields = { readonly [key: string]: Json };
+
 const MAX_TEXT_BYTES = 32_000;
 const MAX_VALUE_BYTES = 16_000;
 const MAX_NAMES = 500;
@@ -76,14 +78,14 @@ export function turnSnapshot(facts: TurnFacts): Json {
   };
 }
 
-export function callSnapshot({ toolName, toolCallId, input, stepNumber, dynamic }: CallFacts): Json {
+export function callSnapshot({ toolName, toolCallId, input, stepNumber, dynamic }: CallFacts): JsonFields {
   return { toolName, toolCallId, stepNumber, input: bounded(input), ...(dynamic === true && { dynamic }) };
 }
 
 export function resultSnapshot(facts: ResultFacts): Json {
   const { durationMs, success, output, error } = facts;
-  const end = success ? { output: bounded(output) } : { error: errorOut(error) };
-  return { ...(callSnapshot(facts) as object), durationMs, success, ...end };
+  const call = { ...callSnapshot(facts), durationMs, success };
+  return success ? { ...call, output: bounded(output) } : { ...call, error: errorOut(error) };
 }
 
 export function stepSnapshot(facts: StepFacts): Json {
@@ -97,8 +99,9 @@ export function stepSnapshot(facts: StepFacts): Json {
   };
 }
 
-export function chunkSnapshot({ chunk }: ChunkFacts): { readonly [key: string]: Json } {
-  const { type, text, delta, toolName, toolCallId, id }: Record<string, unknown> = { ...chunk };
+export function chunkSnapshot({ chunk }: ChunkFacts): JsonFields {
+  const { type } = chunk;
+  const { text, delta, toolName, toolCallId, id }: Record<string, unknown> = { ...chunk };
   const said = text ?? delta;
   const call = toolCallId ?? (type.startsWith("tool-") ? id : undefined);
   return {

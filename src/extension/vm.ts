@@ -23,6 +23,7 @@ export class ExtensionVm {
   #opened: Promise<SandboxSession> | undefined;
   #closed = false;
   #ready = false;
+  #working = 0;
 
   constructor(sandbox: () => Promise<Sandbox>, program: string, can: Capabilities) {
     this.#sandbox = sandbox;
@@ -44,8 +45,18 @@ export class ExtensionVm {
   }
 
   /** Never rejects for anything that the guest does. @throws PerdureError `bad_config`, `bad_input`, `limit` where it cannot be made */
-  tool(name: string, args: Json, signal?: AbortSignal): Promise<RunResult> {
-    return this.#call(CALL_TOOL, [name, args], TOOL_LIMITS, signal);
+  async tool(name: string, args: Json, signal?: AbortSignal): Promise<RunResult> {
+    this.#working++;
+    try {
+      return await this.#call(CALL_TOOL, [name, args], TOOL_LIMITS, signal);
+    } finally {
+      this.#working--;
+    }
+  }
+
+  /** A tool of it runs: hooks have to wait. */
+  get busy(): boolean {
+    return this.#working > 0;
   }
 
   hook(name: string, snapshot: Json, signal?: AbortSignal): Promise<RunResult> {

@@ -23,9 +23,10 @@ export function posixError(name: PosixName, what: string, cause?: unknown): Perd
   return new PerdureError(codes[name], `${name}: ${what}`, cause === undefined ? undefined : { cause });
 }
 
-/** The POSIX name that an error begins with, if it does. */
+/** The POSIX name of an error: of ours, of Node's, or of anybody's whose message begins with one. */
 export function posixNameOf(thrown: unknown): PosixName | undefined {
-  if (!PerdureError.is(thrown)) return undefined;
-  const name = /^[A-Z]+(?=: )/.exec(thrown.message)?.[0];
-  return name !== undefined && name in codes ? (name as PosixName) : undefined;
+  if (!(thrown instanceof Error)) return undefined;
+  const own: unknown = "code" in thrown ? thrown.code : undefined;
+  const names: unknown[] = [own, /^[A-Z]+(?=: )/.exec(thrown.message)?.[0]];
+  return names.find((name): name is PosixName => typeof name === "string" && Object.hasOwn(codes, name));
 }

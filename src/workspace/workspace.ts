@@ -7,7 +7,7 @@ import type { KeptFiles } from "./kept-files.ts";
 import type { LargeFiles } from "./large-files.ts";
 import { joinPath, nameOf, normalizePath, parentOf, ROOT } from "./path.ts";
 import { compileGlob } from "./pattern/glob.ts";
-import { posixError } from "./posix-error.ts";
+import { posixError, posixNameOf } from "./posix-error.ts";
 import { realmOf, type SharedRealm, type WorkspaceListener } from "./realm.ts";
 import { diffVersions, restoreTo, sameBytes, versionOf } from "./restore.ts";
 import { collectStream, concat, encodeText, textOf, tooLarge } from "./text.ts";
@@ -331,7 +331,7 @@ export class Workspace implements WorkspaceFiles {
       return row === undefined ? null : toEntry(normal, row);
     } catch (thrown) {
       // Below a file there is nothing.
-      if (PerdureError.is(thrown, "bad_input") && thrown.message.startsWith("ENOTDIR")) return null;
+      if (posixNameOf(thrown) === "ENOTDIR") return null;
       throw thrown;
     }
   }

@@ -73,7 +73,7 @@ for name, code in json.loads(${JSON.stringify(JSON.stringify(attempts))}).items(
         pass
 print(json.dumps(worked))`;
   const result = await run(source);
-  expect(result).toMatchObject({ status: "ok", exitCode: 0 });
+  expect(result, printed(result)).toMatchObject({ status: "ok", exitCode: 0 });
   expect(JSON.parse(printed(result))).toEqual([]);
 });
 

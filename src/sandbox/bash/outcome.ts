@@ -5,6 +5,8 @@ export interface ShellEnd {
   readonly exitCode: number;
   readonly stdout: string;
   readonly stderr: string;
+  /** It printed more than it may; this is the beginning. */
+  readonly cut: boolean;
 }
 
 /** The exit codes with which the shell ends a script that went too far. */
@@ -12,7 +14,7 @@ const STOPPED = 126;
 const TIMED_OUT = 124;
 
 const limitWords: readonly [RegExp, LimitName][] = [
-  [/exceeded its execution deadline/, "wall"],
+  [/exceeded (its )?execution deadline/, "wall"],
   [/output size/, "output"],
   [/recursion|depth|nesting/, "stack"],
   [/string length|array element|bytes\)|heredoc|database/, "memory"],
@@ -21,6 +23,7 @@ const limitWords: readonly [RegExp, LimitName][] = [
 
 /** What a finished shell amounts to. */
 export function outcomeOf(end: ShellEnd): Outcome {
+  if (end.cut) return { status: "limit", limit: "output", message: "It printed more than is allowed." };
   const last = end.stderr.trimEnd().split("\n").at(-1) ?? "";
   const limit = end.exitCode === STOPPED || end.exitCode === TIMED_OUT ? limitIn(last) : undefined;
   if (limit === undefined) return { status: "ok", value: undefined, exitCode: end.exitCode };

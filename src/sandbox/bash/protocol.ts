@@ -90,6 +90,7 @@ export type WorkerMessage =
       readonly exitCode: number;
       readonly stdout: string;
       readonly stderr: string;
+      readonly cut: boolean;
     }
   | { readonly type: "failed"; readonly run: number; readonly message: string };
 
@@ -106,7 +107,7 @@ export function readWorkerMessage(value: unknown): WorkerMessage | undefined {
   if (type === "done") {
     const { exitCode, stdout, stderr } = value;
     if (typeof exitCode !== "number" || typeof stdout !== "string" || typeof stderr !== "string") return undefined;
-    return { type, run, exitCode, stdout, stderr };
+    return { type, run, exitCode, stdout, stderr, cut: value["cut"] === true };
   }
   return type === "failed" ? { type, run, message: String(value["message"]) } : undefined;
 }

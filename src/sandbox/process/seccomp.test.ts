@@ -62,7 +62,17 @@ describe.each(["x64", "arm64"] as const)("the filter for %s", (processor) => {
 
   test("lets ordinary calls through and refuses the others", () => {
     for (const name of ["read", "execve"] as const) expect(judge(processor, { number: number(name) })).toBe("allow");
-    const refused = ["ptrace", "mount", "unshare", "chroot", "setns", "bpf", "keyctl", "openByHandle", "memfd"] as const;
+    const refused = [
+      "ptrace",
+      "mount",
+      "unshare",
+      "chroot",
+      "setns",
+      "bpf",
+      "keyctl",
+      "openByHandle",
+      "memfd",
+    ] as const;
     for (const name of refused) expect([name, judge(processor, { number: number(name) })]).toEqual([name, EPERM]);
     for (const name of ["ioUring", "clone3"] as const) expect(judge(processor, { number: number(name) })).toBe(ENOSYS);
   });

@@ -72,6 +72,8 @@ export type LaneOutcome =
 
 export type FromLane =
   | { readonly type: "ready" }
+  /** The engine stands, the guest's time begins. */
+  | { readonly type: "begun"; readonly run: number }
   | { readonly type: "logs"; readonly run: number; readonly lines: readonly LogLine[] }
   | {
       readonly type: "call";
@@ -112,8 +114,9 @@ export function readFromLane(value: unknown): FromLane | undefined {
       if (!isCount(call) || !isText(namespace) || !isText(name) || !isText(args)) return undefined;
       return { type: "call", run, call, namespace, name, args };
     }
+    case "begun":
     case "rest":
-      return { type: "rest", run };
+      return { type: value.type, run };
     case "image": {
       const image = value.image;
       if (!isRecord(image) || !(image.bytes instanceof Uint8Array) || !isText(image.meta)) return undefined;

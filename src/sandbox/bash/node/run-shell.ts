@@ -12,6 +12,9 @@ const SCRATCH_BYTES = 64 << 20;
 /** The shell's own hardened profile, but for loops: it has a deadline and a thread of its own, and files have lines. */
 const LOOPS = 50_000;
 
+/** What commands may print altogether, into files and pipes too: the shell counts these alike. */
+const WRITTEN_BYTES = 32 << 20;
+
 const PYTHON_FILE = "/tmp/main.py";
 
 /** Runs one script in a shell of its own. Nothing is left of it but what it wrote to the host's files. */
@@ -28,7 +31,7 @@ export async function runShell(message: RunMessage, ask: Ask): Promise<ShellEnd>
       maxExecutionTimeMs: message.wallMs,
       maxPythonTimeoutMs: message.wallMs,
       maxSqliteTimeoutMs: Math.min(message.wallMs, 10_000),
-      maxOutputSize: message.outputBytes,
+      maxOutputSize: Math.max(message.outputBytes, WRITTEN_BYTES),
       maxCommandCount: LOOPS,
       maxLoopIterations: LOOPS,
       maxAwkIterations: LOOPS,
@@ -38,14 +41,17 @@ export async function runShell(message: RunMessage, ask: Ask): Promise<ShellEnd>
     ...(message.tools.length > 0 && { customCommands: [toolCommand(message.tools, ask)] }),
   });
   const { code, stdin } = message;
-  if (message.language === "bash") return endOf(await bash.exec(code, { rawScript: true, stdin }));
+  if (message.language === "bash") return endOf(await bash.exec(code, { rawScript: true, stdin }), message);
   await scratch.writeFile(PYTHON_FILE.slice("/tmp".length), code);
   const launch = pythonLauncher(PYTHON_FILE, [message.cwd]);
-  return endOf(await bash.exec("python3", { args: ["-c", launch], stdin }));
+  return endOf(await bash.exec("python3", { args: ["-c", launch], stdin }), message);
 }
 
-function endOf({ exitCode, stdout, stderr }: ShellEnd): ShellEnd {
-  return { exitCode, stdout, stderr };
+function endOf(result: Omit<ShellEnd, "cut">, { outputBytes }: RunMessage): ShellEnd {
+  const stdout = result.stdout.slice(0, outputBytes);
+  const stderr = result.stderr.slice(0, outputBytes - stdout.length);
+  const cut = stdout.length + stderr.length < result.stdout.length + result.stderr.length;
+  return { exitCode: result.exitCode, stdout, stderr, cut };
 }
 
 function shellFiles(message: RunMessage, ask: Ask, scratch: InMemoryFs): MountableFs {

@@ -7,7 +7,7 @@ import type { ProcessSettings } from "../process-sandbox.ts";
 import type { Bind, JailLink } from "../profile.ts";
 import { buildSeccompFilter, type FilterOptions, type Processor } from "../seccomp.ts";
 import { type CgroupRoot, createCgroup, findCgroupRoot } from "./cgroup.ts";
-import { findInside, findOutside, isOpenToAll, madeUpFiles, systemView } from "./programs.ts";
+import { findInside, findOutside, isOpenToAll, isWayOpenToAll, madeUpFiles, systemView } from "./programs.ts";
 import { type Builder, startJail } from "./start-jail.ts";
 
 /** What a jail is built with on this machine. */
@@ -54,7 +54,13 @@ export async function prepareMachine(needs: MachineNeeds): Promise<Machine | { r
   const setpriv = isRoot ? await findOutside("setpriv", programs.setpriv) : undefined;
   if (isRoot && setpriv === undefined) return { missing: notInstalled("setpriv", "util-linux", programs.setpriv) };
 
-  const folder = await mkdtemp(join(needs.temporary ?? tmpdir(), "perdure-jail-"));
+  const temporary = await temporaryFolder(needs.temporary, isRoot);
+  if (temporary === undefined) {
+    return {
+      missing: `User ${needs.runAs.uid} cannot reach the folder for temporary files. Give \`temporary\`, one that all can go through.`,
+    };
+  }
+  const folder = await mkdtemp(join(temporary, "perdure-jail-"));
   const remove = async () => await rm(folder, { recursive: true, force: true });
   try {
     // The jail's user goes through, and sees no names.
@@ -101,6 +107,14 @@ export async function prepareMachine(needs: MachineNeeds): Promise<Machine | { r
     await remove();
     throw thrown;
   }
+}
+
+/** Root's own folder for temporary files may be closed to the user that the jail runs as. */
+async function temporaryFolder(given: string | undefined, isRoot: boolean): Promise<string | undefined> {
+  const candidates = given === undefined ? [tmpdir(), "/tmp", "/var/tmp"] : [given];
+  if (!isRoot) return candidates[0];
+  for (const path of candidates) if (await isWayOpenToAll(path)) return path;
+  return undefined;
 }
 
 function isProcessor(name: string): name is Processor {

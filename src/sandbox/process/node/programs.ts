@@ -38,13 +38,19 @@ async function isRunnable(path: string): Promise<boolean> {
 export async function isOpenToAll(path: string): Promise<boolean> {
   try {
     const real = await realpath(path);
-    if (((await stat(real)).mode & 0o005) !== 0o005) return false;
-    for (let folder = dirname(real); ; folder = dirname(folder)) {
-      if (((await stat(folder)).mode & 0o001) === 0) return false;
-      if (folder === dirname(folder)) return true;
-    }
+    return ((await stat(real)).mode & 0o005) === 0o005 && (await isWayOpenToAll(dirname(real)));
   } catch {
     return false;
+  }
+}
+
+/** Whether everybody may go through a folder and all that it is in. */
+export async function isWayOpenToAll(path: string): Promise<boolean> {
+  const real = await realpath(path).catch(() => undefined);
+  if (real === undefined) return false;
+  for (let folder = real; ; folder = dirname(folder)) {
+    if (((await stat(folder)).mode & 0o001) === 0) return false;
+    if (folder === dirname(folder)) return true;
   }
 }
 

@@ -69,25 +69,29 @@ export class GuestVm {
     return new GuestVm(vm, side, tokens.main === null ? undefined : vm.importHandle(tokens.main));
   }
 
-  /** Starts what the guest is here for; {@link outcome} is what comes of it. */
-  begin(shape: Shape, isExpression: boolean): void {
-    this.#vm.evalCode(shape.check, CODE_FILE, EvalFlags.STRICT | EvalFlags.COMPILE_ONLY).dispose();
-    const run = this.#vm.evalCode(shape.run, CODE_FILE, EvalFlags.STRICT);
-    this.#setMain(isExpression ? this.#callSide("begin", run) : this.#vm.callFunction(run, this.#vm.undefined));
-    run.dispose();
+  /** Compiles the code in every frame of the shape, and runs nothing. Throws what the engine says to it. */
+  check(shape: Shape): void {
+    for (const code of [...shape.checks, shape.run]) {
+      this.#vm.evalCode(code, CODE_FILE, EvalFlags.STRICT | EvalFlags.COMPILE_ONLY).dispose();
+    }
   }
 
-  /** Whether the engine can compile the code in this shape. Runs nothing. */
+  /** Whether {@link check} has nothing to say. */
   compiles(shape: Shape): boolean {
     try {
-      for (const code of [shape.check, shape.run]) {
-        this.#vm.evalCode(code, CODE_FILE, EvalFlags.STRICT | EvalFlags.COMPILE_ONLY).dispose();
-      }
+      this.check(shape);
       return true;
     } catch (thrown) {
       if (thrown instanceof JSException) return false;
       throw thrown;
     }
+  }
+
+  /** Starts what the guest is here for; {@link outcome} is what comes of it. Only after {@link check}. */
+  begin(shape: Shape, isExpression: boolean): void {
+    const run = this.#vm.evalCode(shape.run, CODE_FILE, EvalFlags.STRICT);
+    this.#setMain(isExpression ? this.#callSide("begin", run) : this.#vm.callFunction(run, this.#vm.undefined));
+    run.dispose();
   }
 
   /** Calls a function that stayed. */

@@ -6,6 +6,8 @@ import type { LanePool, LentLane } from "./lane-pool.ts";
 
 /** How long a lane has to end a run that was told to stop. Then it is killed. */
 const GRACE_MS = 150;
+/** What a lane may take to set up an engine, on a busy machine. */
+const SET_UP_MS = 10_000;
 const LONGEST_ERROR = 4_000;
 /** A guest that grew so much leaves with its lane: its memory is given back at once, not when somebody collects it. */
 const LARGE_GUEST_BYTES = 48 << 20;
@@ -68,6 +70,7 @@ class LaneRun {
   #wall: NodeJS.Timeout | undefined;
   #grace: NodeJS.Timeout | undefined;
   #keeping: ((image: Image | undefined) => void) | undefined;
+  #begun = false;
   #over = false;
 
   constructor(pool: LanePool, lent: LentLane, options: LaneRunOptions, resolve: (end: LaneRunEnd) => void) {
@@ -87,12 +90,18 @@ class LaneRun {
       message: (value) => this.#receive(value),
       exited: (reason) => this.#exited(reason),
     };
-    this.#wall = setTimeout(() => {
-      this.#stop({ status: "limit", limit: "wall", message: `The code ran for more than ${limits.wallMs} ms.` });
-    }, limits.wallMs);
+    this.#startClock(limits.wallMs + SET_UP_MS);
     signal?.addEventListener("abort", this.#onAbort, { once: true });
     this.#post({ ...job, run: this.#run, limits, used });
     if (signal?.aborted === true) this.#onAbort();
+  }
+
+  #startClock(ms: number): void {
+    clearTimeout(this.#wall);
+    const { wallMs } = this.#options.limits;
+    this.#wall = setTimeout(() => {
+      this.#stop({ status: "limit", limit: "wall", message: `The code ran for more than ${wallMs} ms.` });
+    }, ms);
   }
 
   readonly #onAbort = (): void => this.#stop({ status: "aborted" });
@@ -118,6 +127,11 @@ class LaneRun {
     if (message.type === "image") return this.#takeImage(message.image);
     if (this.#over) return;
     switch (message.type) {
+      case "begun":
+        // Once: a lane that says it again gets no more time.
+        if (!this.#begun) this.#startClock(this.#options.limits.wallMs);
+        this.#begun = true;
+        return;
       case "logs":
         return this.#takeLogs(message.lines);
       case "call":

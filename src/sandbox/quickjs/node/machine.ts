@@ -26,7 +26,7 @@ export class Machine {
   readonly #timers = new GuestTimers((id) => this.#work(() => this.#guest?.fire(id)));
   /** Calls that wait for an answer, and whether somebody has to be asked first. */
   readonly #open = new Map<number, { parked: boolean }>();
-  readonly #deadline: number;
+  #deadline = Infinity;
   readonly #keeps: boolean;
   #guest: GuestVm | undefined;
   #ended = false;
@@ -40,7 +40,6 @@ export class Machine {
     this.#task = task;
     this.#post = post;
     this.#keeps = task.type === "invoke" || (task.type === "start" && task.keep);
-    this.#deadline = performance.now() + task.limits.wallMs;
     this.#cpuMs = task.used.cpuMs;
     this.#calls = task.used.toolCalls;
     this.#output = new GuestOutput(task.used.outputBytes, task.limits.outputBytes, (lines) =>
@@ -81,7 +80,7 @@ export class Machine {
     const config = `{"input":${task.input},${JSON.stringify(task.world).slice(1)}`;
     const guest = await GuestVm.create(this.#vmOptions(), config);
     if (this.#ended) return guest.dispose();
-    this.#guest = guest;
+    this.#beginWith(guest);
     const untyped = this.#enter(() => this.#startCode(guest, task));
     if (untyped !== undefined) return this.#end({ status: "untyped", message: untyped });
     this.#work(() => undefined);
@@ -90,24 +89,33 @@ export class Machine {
   /** Starts the code in the shape that fits. Returns why its types cannot be taken off, if so. */
   #startCode(guest: GuestVm, task: Extract<Task, { type: "start" }>): string | undefined {
     const given = withImports(task.code);
-    const asItIs = shapesOf(given);
     if (task.language === "js" || mayBePlain(given)) {
-      if (guest.compiles(asItIs.expression)) return void guest.begin(asItIs.expression, true);
-      if (task.language === "js" || guest.compiles(asItIs.body)) return void guest.begin(asItIs.body, false);
+      if (this.#startPlain(guest, given, task.language === "js")) return undefined;
     }
     const plain = plainBody(given);
     if (!plain.ok) return plain.message;
-    const shapes = shapesOf(plain.code);
-    if (guest.compiles(shapes.expression)) guest.begin(shapes.expression, true);
-    else guest.begin(shapes.body, false);
+    this.#startPlain(guest, plain.code, true);
     return undefined;
+  }
+
+  /** False when the code is no JavaScript, unless it has to be: then what the engine says to it is thrown. */
+  #startPlain(guest: GuestVm, code: string, mustBe: boolean): boolean {
+    const { expression, body } = shapesOf(code);
+    if (guest.compiles(expression)) {
+      guest.begin(expression, true);
+      return true;
+    }
+    if (mustBe) guest.check(body);
+    else if (!guest.compiles(body)) return false;
+    guest.begin(body, false);
+    return true;
   }
 
   async #wake(task: Extract<Task, { type: "resume" | "invoke" }>): Promise<void> {
     const meta = JSON.parse(task.image.meta) as Meta;
     const guest = await GuestVm.restore(this.#vmOptions(), task.image, meta.tokens);
     if (this.#ended) return guest.dispose();
-    this.#guest = guest;
+    this.#beginWith(guest);
     for (const [id, ms] of meta.timers) this.#timers.set(id, ms, true);
     if (task.type === "invoke") return this.#work(() => guest.invoke(task.path, task.args));
     for (const call of meta.parked) this.#open.set(call, { parked: true });
@@ -115,6 +123,13 @@ export class Machine {
     this.#work(() => {
       for (const { call, value, error } of answers) guest.answer(call, error === undefined, error ?? value);
     });
+  }
+
+  /** From here on the clock runs: what it takes to set up an engine is not the guest's. */
+  #beginWith(guest: GuestVm): void {
+    this.#guest = guest;
+    this.#deadline = performance.now() + this.#task.limits.wallMs;
+    this.#post({ type: "begun", run: this.#task.run });
   }
 
   #vmOptions(): GuestVmOptions {

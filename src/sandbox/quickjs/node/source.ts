@@ -7,20 +7,25 @@ export const CODE_FILE = "code.js";
 export const SHAPE_LINES = 1;
 
 /**
- * The same code inside of two frames. What closes one frame early does not fit the other: code that compiles in both
- * stays inside. `check` is only compiled.
+ * The same code inside of several frames. What closes one frame early does not fit another: code that compiles in all of
+ * them stays inside. Those in `checks` are only compiled.
  */
 export interface Shape {
-  readonly check: string;
+  readonly checks: readonly string[];
   readonly run: string;
 }
 
-/** The ways to read the code, the likelier last: as one expression, and as the body of a function. */
+/** The ways to read the code: as one expression, and as the body of a function. */
 export function shapesOf(code: string): { readonly expression: Shape; readonly body: Shape } {
   const bare = code.replace(/;\s*$/, "");
   return {
-    expression: { check: `[async () => [\n${bare}\n]]`, run: `(async () => (\n${bare}\n))` },
-    body: { check: `({ async m() {\n${code}\n} })`, run: `(async function () {\n${code}\n})` },
+    // Code that leaves the one begins with a closing bracket that the other has not opened.
+    expression: { checks: [`[async () => [\n${bare}\n]]`], run: `(async () => (\n${bare}\n))` },
+    // Behind the brace of a method comes a comma or another brace, behind that of a declaration neither.
+    body: {
+      checks: [`({ async m() {\n${code}\n} })`, `async function f() {\n${code}\n}`],
+      run: `(async function () {\n${code}\n})`,
+    },
   };
 }
 

@@ -1,0 +1,74 @@
+import { McpClientManager } from "../mcp/client/manager.ts";
+import { hasMcpServers } from "../mcp/client/server-record.ts";
+import { mcpFrame } from "../mcp/client/state.ts";
+import type { McpOAuthProvider } from "../mcp/oauth/provider.ts";
+import { getCurrentAgent } from "./context.ts";
+import type { Feature } from "./feature.ts";
+import type { AgentParts } from "./parts.ts";
+
+/** The MCP servers of an agent. Under a symbol: every plain name belongs to those who extend the class. */
+export const mcpOf: unique symbol = Symbol("perdure.mcp-of");
+
+/** What agents without servers tell their clients, who wait for this frame. */
+const NO_SERVERS = mcpFrame({ servers: {}, tools: [], prompts: [], resources: [] });
+
+/** What the manager asks of the class. */
+export interface McpHooks {
+  createMcpOAuthProvider(serverId: string, callbackUrl: string | undefined): McpOAuthProvider | undefined;
+}
+
+/** Joins MCP servers to an agent. There is no manager until somebody asks for one, or servers are stored. */
+export class AgentMcp implements Feature {
+  readonly #own: AgentParts<unknown>;
+  readonly #hooks: McpHooks;
+  #manager: McpClientManager | undefined;
+
+  constructor(own: AgentParts<unknown>, hooks: McpHooks) {
+    this.#own = own;
+    this.#hooks = hooks;
+  }
+
+  get manager(): McpClientManager {
+    return (this.#manager ??= new McpClientManager({
+      host: this.#own.host,
+      origin: currentOrigin,
+      changed: () => this.#tell(),
+      createOAuthProvider: ({ serverId, callbackUrl }) => this.#hooks.createMcpOAuthProvider(serverId, callbackUrl),
+    }));
+  }
+
+  /** The manager if anybody has asked for it. */
+  get used(): McpClientManager | undefined {
+    return this.#manager;
+  }
+
+  get greeting(): string {
+    return this.#manager?.frame() ?? NO_SERVERS;
+  }
+
+  started(): void {
+    // Servers come from the manager alone: who has none now has none until there is one.
+    if (this.#manager !== undefined || hasMcpServers(this.#own.host)) this.manager.started();
+  }
+
+  request(request: Request, rest: string): Promise<Response> | undefined {
+    return this.#manager?.request(request, rest);
+  }
+
+  halt(): void {
+    this.#manager?.halt();
+  }
+
+  #tell(): void {
+    if (this.#own.halted) return;
+    const { greeting } = this;
+    for (const connection of this.#own.readers()) connection.send(greeting);
+  }
+}
+
+/** Where the client that is being served has reached us. */
+function currentOrigin(): string | undefined {
+  const { request, connection } = getCurrentAgent();
+  const url = URL.parse(request?.url ?? connection?.uri ?? "");
+  return url === null ? undefined : url.origin.replace(/^ws/, "http");
+}

@@ -1,0 +1,151 @@
+import { PerdureError } from "../../error.ts";
+
+/** How many places an error names. */
+const MAX_NAMED = 10;
+const MAX_CANDIDATES = 3;
+const MAX_SHOWN = 120;
+/** Longer texts are not looked through for what was perhaps meant. */
+const MAX_GUESSED_CHARS = 2_000_000;
+
+/** What is to be replaced in a text. */
+export interface Replacement {
+  readonly path: string;
+  readonly old: string;
+  readonly now: string;
+  readonly all: boolean;
+}
+
+/** A text with something replaced, and where that was. */
+export interface Replaced {
+  readonly text: string;
+  /** The lines of the new text where the replacements begin. */
+  readonly lines: readonly number[];
+  /** It was found only when differences in white space did not count. */
+  readonly loosely: boolean;
+}
+
+/** Where something was found. */
+interface Span {
+  readonly from: number;
+  readonly to: number;
+}
+
+/**
+ * Replaces a piece of a text that must be there exactly once, or everywhere with `all`. If it is not there as given, it is
+ * looked for with any white space taken for the same.
+ * @throws PerdureError `bad_input` that tells the model where it is if there are several, or what comes near if there is none
+ */
+export function replaceText(text: string, replacement: Replacement): Replaced {
+  const { old, now, all } = replacement;
+  const exact = spansOf(text, old);
+  const loosely = exact.length === 0;
+  const spans = loosely ? looseSpansOf(text, old) : exact;
+  if (spans.length === 0) throw notFound(text, replacement);
+  if (spans.length > 1 && !all) throw ambiguous(text, spans, replacement);
+  let result = "";
+  let end = 0;
+  const lines: number[] = [];
+  for (const { from, to } of spans) {
+    result += text.slice(end, from);
+    lines.push(countLines(result));
+    result += loosely ? fitted(text, from, old, now) : now;
+    end = to;
+  }
+  return { text: result + text.slice(end), lines, loosely };
+}
+
+function spansOf(text: string, piece: string): Span[] {
+  const spans: Span[] = [];
+  for (let from = text.indexOf(piece); from !== -1; from = text.indexOf(piece, from + piece.length))
+    spans.push({ from, to: from + piece.length });
+  return spans;
+}
+
+/** Where `piece` is, when every run of white space is one blank. */
+function looseSpansOf(text: string, piece: string): Span[] {
+  const wanted = piece.trim().replaceAll(/\s+/g, " ");
+  if (wanted === "") return [];
+  const squeezed: string[] = [];
+  /** Of each character that is left, where it was. */
+  const places: number[] = [];
+  let isBlank = false;
+  for (let at = 0; at < text.length; at++) {
+    const letter = text[at] ?? "";
+    const blank = /\s/.test(letter);
+    if (!blank || !isBlank) {
+      squeezed.push(blank ? " " : letter);
+      places.push(at);
+    }
+    isBlank = blank;
+  }
+  return spansOf(squeezed.join(""), wanted).map(({ from, to }) => ({
+    from: places[from] ?? 0,
+    to: (places[to - 1] ?? 0) + 1,
+  }));
+}
+
+/** The new text as it belongs at a place that was found loosely: indented and ended like what is there. */
+function fitted(text: string, from: number, old: string, now: string): string {
+  const wanted = indentOf(old.replace(/^(?:[^\S\n]*\n)+/, ""));
+  const lineStart = text.lastIndexOf("\n", from - 1) + 1;
+  const before = text.slice(lineStart, from);
+  const found = /^\s*$/.test(before) ? before : indentOf(before);
+  const lineEnd = text.slice(from, text.indexOf("\n", from) + 1 || undefined).endsWith("\r\n") ? "\r\n" : "\n";
+  return now
+    .trim()
+    .split(/\r?\n/)
+    .map((line, at) =>
+      at > 0 && line.trim() !== "" && line.startsWith(wanted) ? found + line.slice(wanted.length) : line,
+    )
+    .join(lineEnd);
+}
+
+function indentOf(text: string): string {
+  return /^[^\S\n]*/.exec(text)?.[0] ?? "";
+}
+
+function countLines(text: string): number {
+  let lines = 1;
+  for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) lines++;
+  return lines;
+}
+
+function ambiguous(text: string, spans: readonly Span[], { path }: Replacement): PerdureError {
+  const lines = spans.slice(0, MAX_NAMED).map(({ from }) => countLines(text.slice(0, from)));
+  const more = spans.length > lines.length ? " and more" : "";
+  return new PerdureError(
+    "bad_input",
+    `old_string is in ${path} ${spans.length} times, at lines ${lines.join(", ")}${more}. Nothing was changed. ` +
+      "Give more of the text around the one you mean, or set replace_all.",
+  );
+}
+
+function notFound(text: string, { path, old }: Replacement): PerdureError {
+  const parts = [`old_string is not in ${path}. Nothing was changed.`];
+  if (old.split("\n").every((line) => /^\s*\d+\t/.test(line)))
+    parts.push("It begins with line numbers: those are not part of the file, leave them out.");
+  const near = text.length > MAX_GUESSED_CHARS ? [] : nearestLines(text, old);
+  if (near.length > 0) parts.push(`These lines come near:\n${near.join("\n")}`);
+  parts.push("Read the file again and copy the text exactly.");
+  return new PerdureError("bad_input", parts.join(" "));
+}
+
+/** The lines that share most words with the first line that is looked for. */
+function nearestLines(text: string, old: string): string[] {
+  const wanted = new Set(wordsOf(old.split("\n").find((line) => wordsOf(line).length > 0) ?? ""));
+  if (wanted.size === 0) return [];
+  const scored = text.split("\n").map((line, at) => {
+    const words = new Set(wordsOf(line));
+    const shared = [...wanted].filter((word) => words.has(word)).length;
+    return { line, at, score: shared / Math.max(wanted.size, words.size, 1) };
+  });
+  return scored
+    .filter(({ score }) => score >= 0.4)
+    .sort((a, b) => b.score - a.score || a.at - b.at)
+    .slice(0, MAX_CANDIDATES)
+    .map(({ line, at }) => `${at + 1}\t${line.slice(0, MAX_SHOWN).toWellFormed()}`);
+}
+
+function wordsOf(line: string): string[] {
+  return line.match(/[\p{L}\p{N}_]+/gu) ?? [];
+}

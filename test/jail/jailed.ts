@@ -1,0 +1,31 @@
+import { expect, test } from "vitest";
+import type { Probe, RunResult } from "../../src/sandbox/sandbox.ts";
+import { createProcessSandbox, type ProcessSandbox } from "../../src/sandbox/process/process-sandbox.ts";
+
+/** One for a file: what it needs is looked for once. */
+export const sandbox: ProcessSandbox = createProcessSandbox();
+let found: Promise<Probe> | undefined;
+
+/**
+ * A test that runs programs in a jail. Where the machine has none, the same name checks that the sandbox says what is
+ * missing and runs nothing.
+ */
+export function jailed(name: string, body: () => Promise<void>): void {
+  test(name, async () => {
+    const probe = await (found ??= sandbox.probe());
+    if (probe.ok) return await body();
+    expect(probe.missing).toMatch(/^(There is no program|User namespaces are closed|Jails need)/);
+    expect(await sandbox.run({ language: "argv", code: '["true"]' })).toMatchObject({
+      status: "crashed",
+      message: probe.missing,
+    });
+  });
+}
+
+/** What was printed on one stream. */
+export function printed(result: RunResult, level: "stdout" | "stderr" = "stdout"): string {
+  return result.logs
+    .filter((line) => line.level === level)
+    .map(({ text }) => text)
+    .join("\n");
+}
