@@ -149,6 +149,43 @@ export type { InSession } from "./agent/chat-agent.ts";
 export type { TitleOptions } from "./agent/title-keeper.ts";
 export type { SessionOp } from "./wire/session-frames.ts";
 
+// Extensions
+export {
+  type ExtensionInfo,
+  ExtensionManager,
+  type ExtensionManagerOptions,
+  type LoadOptions,
+} from "./extension/manager.ts";
+export { createExtensionTools, type ExtensionTools } from "./extension/extension-tools.ts";
+export type { ExtensionBridge } from "./extension/host-functions.ts";
+export type {
+  ExtensionContext,
+  ExtensionDeclaration,
+  ExtensionHook,
+  ExtensionManifest,
+  ExtensionPermissions,
+} from "./extension/manifest.ts";
+export type { ExtensionTurnConfig } from "./extension/turn-config.ts";
+
+// The network
+export { createEgress, type EgressOptions, type PolicedEgress } from "./egress/egress.ts";
+export type { EgressDecision, OnDecision } from "./egress/decision.ts";
+export type { ResolveHost } from "./egress/engine.ts";
+export type { Injection } from "./egress/inject.ts";
+export { DEFAULT_EGRESS_LIMITS, type EgressLimits } from "./egress/limits.ts";
+export type { Verdict as EgressVerdict } from "./egress/policy.ts";
+export { createGuardedFetch, type GuardedFetch, type GuardedFetchOptions } from "./egress/guarded-fetch.ts";
+export { addressKind, type AddressKind, isPrivateAddress } from "./egress/address.ts";
+export { guardUrl, type UrlGuardOptions, type UrlVerdict } from "./egress/url-guard.ts";
+export {
+  createFetchTools,
+  type FetchFailure,
+  type FetchOutput,
+  type FetchToolRules,
+  type FetchToolsOptions,
+} from "./egress/fetch-tool/fetch-tools.ts";
+export type { FetchInput } from "./egress/fetch-tool/fetch-input.ts";
+
 // Agents together
 export { agentTool, type AgentToolOptions, type AgentToolReceipt } from "./agent/run/agent-tool.ts";
 export {
@@ -217,6 +254,13 @@ export type {
 } from "./fiber/fiber-options.ts";
 
 // Sandboxes
+export {
+  createExecuteTool,
+  type CodePackages,
+  type ExecuteInput,
+  type ExecuteToolOptions,
+} from "./sandbox/execute/execute-tool.ts";
+export type { ExecuteOutput } from "./sandbox/execute/code-run.ts";
 export { createQuickJsSandbox, type ParkingSandbox, type QuickJsOptions } from "./sandbox/quickjs/create.ts";
 export {
   DEFAULT_LIMITS,
@@ -244,6 +288,48 @@ export {
   type SandboxFiles,
   type SandboxSession,
 } from "./sandbox/sandbox.ts";
+
+// Workspace
+export { Workspace, type WorkspaceOptions } from "./workspace/workspace.ts";
+export type {
+  PageOptions,
+  PointChange,
+  RestoreResult,
+  WorkspaceChange,
+  WorkspaceEntry,
+  WorkspaceFiles,
+  WorkspaceInfo,
+  WorkspaceLike,
+  WorkspacePoint,
+} from "./workspace/types.ts";
+export type { WorkspaceListener } from "./workspace/realm.ts";
+export { bucketFiles, directoryFiles, type Bucket, type LargeFiles } from "./workspace/large-files.ts";
+export { localWorkspace, RemoteWorkspace, sharedWorkspace, type WorkspaceCall } from "./workspace/remote.ts";
+export { callWorkspace, type WorkspaceAccess, type WorkspaceOperation } from "./workspace/serve.ts";
+export { toSandboxFiles, type MinimalFiles } from "./workspace/sandbox-files.ts";
+export type { KeptFiles } from "./workspace/kept-files.ts";
+export {
+  createWorkspaceTools,
+  type WorkspaceOperations,
+  type WorkspaceToolsOptions,
+} from "./workspace/tools/create-workspace-tools.ts";
+export { createReadTool, type ReadInput, type ReadOutput, type ReadToolOptions } from "./workspace/tools/read.ts";
+export { createWriteTool, type WriteInput, type WriteOutput } from "./workspace/tools/write.ts";
+export { createEditTool, type EditInput, type EditOutput } from "./workspace/tools/edit.ts";
+export { createListTool, type ListInput, type ListOutput } from "./workspace/tools/list.ts";
+export { createFindTool, type FindInput, type FindOutput } from "./workspace/tools/find.ts";
+export { createGrepTool, type GrepInput, type GrepOutput, type GrepToolOptions } from "./workspace/tools/grep.ts";
+export { createDeleteTool, type DeleteInput, type DeleteOutput } from "./workspace/tools/delete.ts";
+export type {
+  DeleteOperations,
+  EditOperations,
+  FindOperations,
+  GrepOperations,
+  ListedEntry,
+  ListOperations,
+  ReadOperations,
+  WriteOperations,
+} from "./workspace/tools/operations.ts";
 
 // Addresses
 export { buildAgentPath, type AgentPathOptions } from "./wire/agent-path.ts";

@@ -1,5 +1,6 @@
 import type { LanguageModel, ToolSet } from "ai";
 import { PerdureError } from "../error.ts";
+import type { AnyAction } from "../tool/action.ts";
 import type { ScheduledTasks } from "../fiber/task-types.ts";
 import type { AgentHost } from "../port.ts";
 import type {
@@ -34,6 +35,11 @@ const settings = [
   "chatRecovery",
   "chatStreamStallTimeoutMs",
   "approvalTimeoutMs",
+  "workspaceTools",
+  "workspaceBash",
+  "includeMcpTools",
+  "waitForMcpConnections",
+  "actionLedgerPendingRetryLeaseMs",
 ] as const;
 
 /** Hooks whose types do not depend on the tools. */
@@ -59,6 +65,9 @@ const plainHooks = [
   "configureSession",
   "getCompactionModel",
   "getLiveState",
+  "getWorkspace",
+  "authorizeTurn",
+  "authorizeAction",
 ] as const;
 
 const toolHooks = [
@@ -104,6 +113,8 @@ export interface AgentDeclaration<State = unknown, Props = unknown, TOOLS extend
   /** Who the agent is: its system prompt. */
   readonly instructions?: Declared<string, Think<State, Props>>;
   readonly tools?: Declared<TOOLS, Think<State, Props>>;
+  /** Tools for work that must not happen twice. */
+  readonly actions?: Declared<Record<string, AnyAction>, Think<State, Props>>;
   /** The most model calls in one turn. Default 10. */
   readonly maxSteps?: number | ((self: Think<State, Props>) => number);
   /** Prompts and handlers that come again and again, by their ids. */
@@ -130,7 +141,8 @@ export interface AgentDeclaration<State = unknown, Props = unknown, TOOLS extend
 export function agent<State = unknown, Props = unknown, TOOLS extends ToolSet = ToolSet>(
   declaration: AgentDeclaration<State, Props, TOOLS>,
 ): typeof Think<State, Props> {
-  const { name = "", model, instructions, tools, maxSteps, scheduledTasks, initialState, options } = declaration;
+  const { name = "", model, instructions, tools, actions, maxSteps } = declaration;
+  const { scheduledTasks, initialState, options } = declaration;
   if ((model as typeof model | undefined) === undefined) {
     throw new PerdureError(
       "bad_config",
@@ -182,6 +194,7 @@ export function agent<State = unknown, Props = unknown, TOOLS extends ToolSet = 
     if (typeof hook === "function") override(key, (self, args) => Reflect.apply(hook, undefined, [self, ...args]));
   }
   if (scheduledTasks !== undefined) override("getScheduledTasks", (self) => ask(scheduledTasks, self));
+  if (actions !== undefined) override("getActions", (self) => ask(actions, self));
   return DeclaredAgent;
 }
 

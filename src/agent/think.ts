@@ -175,11 +175,6 @@ export class Think<State = unknown, Props = unknown> extends ToolAgent<State, Pr
     return this.maxSteps;
   }
 
-  /** The agent's files, for tools and extensions that work on them; `null`: none. */
-  getWorkspace(): unknown {
-    return null;
-  }
-
   /** Who a client is when it answers an approval; stored with the answer. Default: the id of its connection. */
   getApprover(connection: Connection | undefined): string | undefined {
     return connection?.id;

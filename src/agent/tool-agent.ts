@@ -1,10 +1,17 @@
+import type { AgentHost } from "../port.ts";
 import type { ActionAuthorization, ActionAuthorizationContext } from "../tool/action-authorize.ts";
 import { type ActionRecord, RECLAIM_AFTER_MS } from "../tool/action-ledger.ts";
 import type { AnyAction } from "../tool/action.ts";
 import type { TurnContext } from "../turn/step/config.ts";
+import type { BashToolOptions } from "../workspace/bash-tool.ts";
+import type { WorkspaceToolsOptions } from "../workspace/tools/create-workspace-tools.ts";
+import type { WorkspaceFiles, WorkspaceLike } from "../workspace/types.ts";
+import { Workspace, type WorkspaceOptions } from "../workspace/workspace.ts";
+import { mcpOf } from "./agent-mcp.ts";
 import { InboxAgent } from "./inbox-agent.ts";
 import type { ActionRules, ThinkActions } from "./think-actions.ts";
-import { ToolKit, toolKit } from "./tool-kit.ts";
+import { parts } from "./parts.ts";
+import { type KitSettings, ToolKit, toolKit } from "./tool-kit.ts";
 
 /** Where actions are kept. Under a symbol: every plain name belongs to the user. */
 export const actionsOf: unique symbol = Symbol("perdure.actions-of");
@@ -21,12 +28,47 @@ interface ExecutionAnswer {
 /** What an agent has that runs tools by itself: those that are built in, and the rules for them. */
 export abstract class ToolAgent<State = unknown, Props = unknown>
   extends InboxAgent<State, Props>
-  implements ActionRules
+  implements ActionRules, KitSettings
 {
   /** @internal */
-  readonly [toolKit] = new ToolKit();
+  readonly [toolKit]: ToolKit;
   /** @internal */
   abstract get [actionsOf](): ThinkActions;
+
+  constructor(host: AgentHost) {
+    super(host);
+    this.workspace = new Workspace({ host });
+    this[toolKit] = new ToolKit(this, () => this[mcpOf].used);
+  }
+
+  // Files
+
+  /**
+   * The agent's files: in its own store, there after a restart, and on hand in every turn as tools. Replace it to keep
+   * large files elsewhere ({@link ToolAgent.createWorkspace}), to use a folder of the machine, or the files of a parent.
+   */
+  workspace: WorkspaceFiles;
+  /** How the model is given files; `false`: not at all. */
+  workspaceTools: Omit<WorkspaceToolsOptions, "bash"> | false = {};
+  /** Whether there is a tool `bash` beside them, and how it runs commands. It needs the package `just-bash`. */
+  workspaceBash: boolean | BashToolOptions = true;
+
+  /** What file tools work on; `null`: there are none. Asked for every turn. Default: {@link ToolAgent.workspace}. */
+  getWorkspace(): WorkspaceLike | null {
+    return this.workspace;
+  }
+
+  /** A workspace in this agent's store with settings of your own: `override workspace = this.createWorkspace({ … })`. */
+  protected createWorkspace(options: Omit<WorkspaceOptions, "host"> = {}): Workspace {
+    return new Workspace({ ...options, host: this[parts].host });
+  }
+
+  // MCP servers
+
+  /** Whether the tools of the agent's MCP servers are on hand in its turns. */
+  includeMcpTools = true;
+  /** Whether turns wait for MCP servers that are being connected, and for how long (default 10 s). */
+  waitForMcpConnections: boolean | { readonly timeout?: number } = false;
 
   // Actions
 

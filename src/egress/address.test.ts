@@ -95,14 +95,24 @@ test.each(kinds)("%s is %s", (text, kind) => {
   expect(isPrivateAddress(text)).toBe(kind !== "public");
 });
 
-test.each(["", "example.com", "256.1.1.1", "1.2.3.4.5", "0x", "08.1.1.1", "1..2", "4294967296", ":::", "1::2::3", "::g", "1:2:3"])(
-  "%j is no public address",
-  (text) => {
-    // `0x` is a zero for some programs.
-    expect([undefined, "unspecified"]).toContain(addressKind(text));
-    expect(isPrivateAddress(text)).toBe(true);
-  },
-);
+test.each([
+  "",
+  "example.com",
+  "256.1.1.1",
+  "1.2.3.4.5",
+  "0x",
+  "08.1.1.1",
+  "1..2",
+  "4294967296",
+  ":::",
+  "1::2::3",
+  "::g",
+  "1:2:3",
+])("%j is no public address", (text) => {
+  // `0x` is a zero for some programs.
+  expect([undefined, "unspecified"]).toContain(addressKind(text));
+  expect(isPrivateAddress(text)).toBe(true);
+});
 
 test("the same address is written in one way", () => {
   const same = ["127.0.0.1", "0x7f.1", "::ffff:127.0.0.1", "[::ffff:7f00:1]"].map(canonicalAddress);

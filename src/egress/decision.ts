@@ -35,5 +35,8 @@ export function tell(onDecision: OnDecision | undefined, decision: EgressDecisio
 /** A URL, or what was meant as one, for a decision. */
 export function shownUrl(url: URL | string): string {
   if (typeof url !== "string") return loggedUrl(url).slice(0, MAX_SHOWN);
-  return url.slice(0, MAX_SHOWN).replace(/[?#].*$/s, "").replace(/\/\/[^/]*@/, "//");
+  return url
+    .slice(0, MAX_SHOWN)
+    .replace(/[?#].*$/s, "")
+    .replace(/\/\/[^/]*@/, "//");
 }

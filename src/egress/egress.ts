@@ -71,7 +71,9 @@ export function createEgress(options: EgressOptions): PolicedEgress {
 }
 
 /** What {@link createEgress} runs on, also for clients that read streams. */
-export function createEngine(options: Omit<EgressOptions, "allow"> & { readonly allow: readonly string[] | "public" }): Engine {
+export function createEngine(
+  options: Omit<EgressOptions, "allow"> & { readonly allow: readonly string[] | "public" },
+): Engine {
   const limits = egressLimits(options.limits);
   if (options.allow !== "public" && !Array.isArray(options.allow)) {
     throw new PerdureError("bad_config", "`allow` must be a list of network rules. An empty list allows nothing.");
@@ -110,6 +112,7 @@ function firstHop(engine: Engine, url: string, { method = "GET", headers = {}, b
   if (bytes !== undefined && bytes.byteLength > engine.limits.requestBytes) {
     throw refuse("limit", `The body of the request is larger than ${engine.limits.requestBytes} bytes.`);
   }
-  if (bytes !== undefined && (upper === "GET" || upper === "HEAD")) throw refuse("bad_input", `${upper} cannot have a body.`);
+  if (bytes !== undefined && (upper === "GET" || upper === "HEAD"))
+    throw refuse("bad_input", `${upper} cannot have a body.`);
   return { target, method: upper, headers: cleaned, body: bytes };
 }

@@ -4,7 +4,10 @@ import { guestHeaders } from "./headers.ts";
 import { parseTarget } from "./target.ts";
 
 /** What {@link createGuardedFetch} may reach. */
-export interface GuardedFetchOptions extends Pick<EgressOptions, "allowPrivate" | "ca" | "inject" | "onDecision" | "resolve"> {
+export interface GuardedFetchOptions extends Pick<
+  EgressOptions,
+  "allowPrivate" | "ca" | "inject" | "onDecision" | "resolve"
+> {
   /** Rules as of `createEgress`. Default: every public host. */
   readonly allow?: readonly string[];
   /** Milliseconds until the headers of the answer have come. Default: 30 s. The body may take as long as it likes. */
@@ -36,6 +39,11 @@ export function createGuardedFetch(options: GuardedFetchOptions = {}): GuardedFe
     const bytes = request.body === null ? undefined : new Uint8Array(await request.arrayBuffer());
     const { fetchStream } = await import("./node/fetch-stream.ts");
     const redirect = init?.redirect ?? request.redirect;
-    return fetchStream(engine, { target, method: request.method.toUpperCase(), headers, body: bytes }, request.signal, redirect);
+    return fetchStream(
+      engine,
+      { target, method: request.method.toUpperCase(), headers, body: bytes },
+      request.signal,
+      redirect,
+    );
   };
 }

@@ -35,7 +35,8 @@ export function guestHeaders(given: Readonly<Record<string, string>>, policy: He
   const entries = Object.entries(given);
   const listed = new Set<string>();
   for (const [name, value] of entries) {
-    if (name.toLowerCase() === "connection") for (const one of String(value).split(",")) listed.add(one.trim().toLowerCase());
+    if (name.toLowerCase() === "connection")
+      for (const one of String(value).split(",")) listed.add(one.trim().toLowerCase());
   }
   const headers: Record<string, string> = Object.create(null) as Record<string, string>;
   let chars = 0;
@@ -44,7 +45,10 @@ export function guestHeaders(given: Readonly<Record<string, string>>, policy: He
       throw new PerdureError("bad_input", `${JSON.stringify(name.slice(0, 80))} cannot be the name of a header.`);
     }
     if (typeof value !== "string" || !/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) {
-      throw new PerdureError("bad_input", `The header "${name}" has a value with line breaks or characters that headers cannot have.`);
+      throw new PerdureError(
+        "bad_input",
+        `The header "${name}" has a value with line breaks or characters that headers cannot have.`,
+      );
     }
     const lower = name.toLowerCase();
     if (hopByHop.has(lower) || hostsOwn.has(lower) || listed.has(lower)) continue;
@@ -54,7 +58,10 @@ export function guestHeaders(given: Readonly<Record<string, string>>, policy: He
     chars += name.length + value.length;
   }
   if (entries.length > MAX_HEADERS || chars > MAX_HEADER_CHARS) {
-    throw new PerdureError("limit", `A request may have ${MAX_HEADERS} headers and ${MAX_HEADER_CHARS} characters in them.`);
+    throw new PerdureError(
+      "limit",
+      `A request may have ${MAX_HEADERS} headers and ${MAX_HEADER_CHARS} characters in them.`,
+    );
   }
   return headers;
 }

@@ -22,6 +22,7 @@ export interface EgressLimits {
   readonly tunnelIdleMs: number;
 }
 
+/** What holds when nothing else is said. */
 export const DEFAULT_EGRESS_LIMITS: EgressLimits = {
   redirects: 5,
   requestBytes: 10 << 20,

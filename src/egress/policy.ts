@@ -44,7 +44,8 @@ export function createPolicy({ allow, methods = usualMethods, allowPrivate = [] 
   return {
     allow: rules?.map(({ text }) => text) ?? [],
     request(target, method) {
-      if (!upper.has(method)) return refused(`The method ${method.slice(0, 20)} is not allowed; ${list([...upper])} are.`);
+      if (!upper.has(method))
+        return refused(`The method ${method.slice(0, 20)} is not allowed; ${list([...upper])} are.`);
       const rule = rules === undefined ? PUBLIC_RULE : matchRule(rules, target)?.text;
       if (rule === undefined) return refused(whyNot(rules ?? [], target));
       const reason = refuseHost(target.host, target.port);

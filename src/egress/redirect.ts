@@ -22,7 +22,8 @@ const bodyHeaders = ["content-type", "content-encoding", "content-language", "co
 export function nextHop(hop: Hop, status: number, location: string | undefined): Hop | undefined {
   if (!redirects.has(status) || location === undefined) return undefined;
   const target = parseTarget(absolute(location, hop.target.url));
-  if ("fault" in target) throw new PerdureError("not_allowed", `It redirects to a place that is refused. ${target.fault}`);
+  if ("fault" in target)
+    throw new PerdureError("not_allowed", `It redirects to a place that is refused. ${target.fault}`);
   const sameOrigin = target.url.origin === hop.target.url.origin;
   const headers = sameOrigin ? hop.headers : withoutSecrets(hop.headers);
   const becomesGet = (status === 303 && hop.method !== "HEAD") || (status < 303 && hop.method === "POST");

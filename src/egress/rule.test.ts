@@ -97,14 +97,37 @@ test.each(refused)("%s: %s refuses %s", (_what, rule, url) => {
 });
 
 test.each([
-  ...["", "*", "*.", "*.com", "**.example.com", "a.*.example.com", "api*.example.com", "*:443", "https://*", "https://*/"],
+  ...[
+    "",
+    "*",
+    "*.",
+    "*.com",
+    "**.example.com",
+    "a.*.example.com",
+    "api*.example.com",
+    "*:443",
+    "https://*",
+    "https://*/",
+  ],
   ...["ftp://example.com", "user@example.com", "https://u:p@example.com", "example.com/path", "https://example.com/?q"],
   ...["https://example.com/#f", "example.com:0", "example.com:99999", "example.com:x", "exa mple.com", "example.com\n"],
-  ...["https://example.com/a/../b", "https://example.com/%2e/", "https://example.com/a%2fb/", "2130706433", "0x7f.1", "127.1"],
+  ...[
+    "https://example.com/a/../b",
+    "https://example.com/%2e/",
+    "https://example.com/a%2fb/",
+    "2130706433",
+    "0x7f.1",
+    "127.1",
+  ],
   ...["*.10.0.0.1", "*.[::1]", "[::1", "exa%6dple.com", "https://", "://x", "a..b", ".example.com", "\\\\host\\share"],
 ])("%j is no rule", (text) => {
   expect(() => parseRule(text)).toThrow(PerdureError);
-  expect(PerdureError.is(thrownBy(() => parseRule(text)), "bad_config")).toBe(true);
+  expect(
+    PerdureError.is(
+      thrownBy(() => parseRule(text)),
+      "bad_config",
+    ),
+  ).toBe(true);
 });
 
 test("a tunnel needs a rule for host and port, without a path", () => {

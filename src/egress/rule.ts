@@ -50,7 +50,8 @@ export function parseRule(text: string): EgressRule {
 type Refuse = (why: string) => PerdureError;
 
 function readAuthority(authority: string, refuse: Refuse): { host: string; port: number | undefined } {
-  if (authority.includes("*")) throw refuse("has a * where none can be: it stands for whole names in front, as in *.a.b.");
+  if (authority.includes("*"))
+    throw refuse("has a * where none can be: it stands for whole names in front, as in *.a.b.");
   if (authority.includes("%")) throw refuse("has an encoded host name.");
   const [, name = "", portText] = /^(\[[^\]]*\]|[^:]*)(?::(\d{1,5}))?$/.exec(authority) ?? [];
   const port = portText === undefined ? undefined : Number(portText);

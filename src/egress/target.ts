@@ -47,7 +47,8 @@ export function parseTarget(text: string): Target | BadTarget {
 export function normalHost(hostname: string): string | undefined {
   if (hostname.startsWith("[")) return hostname.slice(1, -1);
   const host = hostname.toLowerCase().replace(/\.$/, "");
-  const usable = host !== "" && host.length <= 253 && host.split(".").every((label) => /^[a-z0-9_-]{1,63}$/.test(label));
+  const usable =
+    host !== "" && host.length <= 253 && host.split(".").every((label) => /^[a-z0-9_-]{1,63}$/.test(label));
   return usable ? host : undefined;
 }
 

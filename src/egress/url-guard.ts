@@ -25,7 +25,8 @@ export function guardUrl(url: string | URL, options: UrlGuardOptions = {}): UrlV
   const target = parseTarget(String(url));
   if ("fault" in target) return { ok: false, reason: target.fault };
   const { schemes = ["http:", "https:"], allowPrivate = [] } = options;
-  if (!schemes.includes(`${target.scheme}:`)) return { ok: false, reason: `Only ${schemes.join(" and ")} can be used.` };
+  if (!schemes.includes(`${target.scheme}:`))
+    return { ok: false, reason: `Only ${schemes.join(" and ")} can be used.` };
   const { host, port } = target;
   const places = allowPrivate.map(parsePrivatePlace);
   const kind = addressKind(host);

@@ -2,7 +2,7 @@ import type { ToolSet } from "ai";
 import { createEgress } from "../egress/egress.ts";
 import { errorText, PerdureError } from "../error.ts";
 import type { AgentHost } from "../port.ts";
-import type { Capabilities, Egress, Sandbox } from "../sandbox/sandbox.ts";
+import type { Capabilities, Egress, Limits, Sandbox } from "../sandbox/sandbox.ts";
 import { extensionTool } from "./extension-tool.ts";
 import {
   BRIDGE,
@@ -25,7 +25,7 @@ import {
 import { newWishes, wishesOf } from "./permissions.ts";
 import { deleteRecord, hashOf, readDeclared, readRecords, writeDeclared, writeRecord } from "./records.ts";
 import { sharedSandbox } from "./shared-sandbox.ts";
-import { ExtensionVm } from "./vm.ts";
+import { ExtensionVm, TOOL_LIMITS } from "./vm.ts";
 
 /** Each brings tools into every prompt. */
 export const MAX_EXTENSIONS = 32;
@@ -42,6 +42,8 @@ export interface ExtensionManagerOptions {
   egress?(hosts: readonly string[], extension: string): Egress;
   /** Names of tools that extensions may not take. */
   reserved?(): Iterable<string>;
+  /** What one call of a tool may use. Default: 5 s of computing, 30 s in all, 200 host calls, 1 MB of output. */
+  readonly limits?: Partial<Omit<Limits, "memoryMB">>;
   /** Something failed that no caller is told of: a hook, a stored extension. Must not throw. */
   failed?(error: unknown): void;
 }
@@ -278,7 +280,7 @@ export class ExtensionManager {
   }
 
   #vm(manifest: ExtensionManifest, source: string): ExtensionVm {
-    const { loader, host } = this.#options;
+    const { loader, host, limits } = this.#options;
     const sandbox = async (): Promise<Sandbox> =>
       loader === true ? sharedSandbox() : typeof loader === "function" ? loader() : loader;
     // Only of an extension that is loaded, and whose source has run.
@@ -294,7 +296,10 @@ export class ExtensionManager {
       }),
       ...(network.length > 0 && { network: this.#network(network, manifest.name, () => standing() !== undefined) }),
     };
-    const vm: ExtensionVm = new ExtensionVm(sandbox, guestProgram(source, functions), can);
+    const vm: ExtensionVm = new ExtensionVm(sandbox, guestProgram(source, functions), can, {
+      ...TOOL_LIMITS,
+      ...limits,
+    });
     return vm;
   }
 

@@ -2,13 +2,15 @@ import { PerdureError } from "../error.ts";
 import type { Capabilities, Json, Limits, RunResult, Sandbox, SandboxSession } from "../sandbox/sandbox.ts";
 import { CALL_HOOK, CALL_TOOL } from "./guest.ts";
 
+/** Above what the host's functions take, so that it is they who say what is too long. */
+const CALL_BYTES = 4 << 20;
 /** Memory of one extension. */
 const MEMORY_MB = 32;
 /** Running the source. No host function can be called meanwhile. */
 export const LOAD_LIMITS: Partial<Limits> = { cpuMs: 1_000, wallMs: 10_000, memoryMB: MEMORY_MB };
 /** One call of a tool. */
 export const TOOL_LIMITS: Partial<Limits> = {
-  ...{ cpuMs: 5_000, wallMs: 30_000, memoryMB: MEMORY_MB, toolCalls: 200, outputBytes: 1 << 20 },
+  ...{ cpuMs: 5_000, wallMs: 30_000, memoryMB: MEMORY_MB, toolCalls: 200, toolBytes: CALL_BYTES, outputBytes: 1 << 20 },
 };
 /** One call of a hook, the host's answers included. */
 export const HOOK_LIMITS: Partial<Limits> = {
@@ -20,15 +22,23 @@ export class ExtensionVm {
   readonly #sandbox: () => Promise<Sandbox>;
   readonly #program: string;
   readonly #can: Capabilities;
+  readonly #toolLimits: Partial<Limits>;
   #opened: Promise<SandboxSession> | undefined;
   #closed = false;
   #ready = false;
   #working = 0;
+  readonly #stop = new AbortController();
 
-  constructor(sandbox: () => Promise<Sandbox>, program: string, can: Capabilities) {
+  constructor(
+    sandbox: () => Promise<Sandbox>,
+    program: string,
+    can: Capabilities,
+    toolLimits: Partial<Limits> = TOOL_LIMITS,
+  ) {
     this.#sandbox = sandbox;
     this.#program = program;
     this.#can = can;
+    this.#toolLimits = toolLimits;
   }
 
   /** Whether the source has run: while it does, it may define things and nothing else. */
@@ -48,7 +58,7 @@ export class ExtensionVm {
   async tool(name: string, args: Json, signal?: AbortSignal): Promise<RunResult> {
     this.#working++;
     try {
-      return await this.#call(CALL_TOOL, [name, args], TOOL_LIMITS, signal);
+      return await this.#call(CALL_TOOL, [name, args], this.#toolLimits, signal);
     } finally {
       this.#working--;
     }
@@ -66,6 +76,7 @@ export class ExtensionVm {
   /** Calls that are under way end. */
   async close(): Promise<void> {
     this.#closed = true;
+    this.#stop.abort();
     const opened = this.#opened;
     this.#opened = undefined;
     const session = await opened?.catch(() => undefined);
@@ -76,7 +87,9 @@ export class ExtensionVm {
     if (this.#closed) throw new PerdureError("bad_state", "The extension is not loaded any more.");
     const opened = (this.#opened ??= this.#open(() => {}));
     const session = await opened;
-    const result = await session.call(name, args, { limits, ...(signal !== undefined && { signal }) });
+    const stop = this.#stop.signal;
+    const both = signal === undefined ? stop : AbortSignal.any([signal, stop]);
+    const result = await session.call(name, args, { limits, signal: both });
     // What it ran in is gone, with what it had in memory.
     if (result.status === "crashed" && this.#opened === opened) this.#opened = undefined;
     return result;

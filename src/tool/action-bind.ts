@@ -46,7 +46,7 @@ export function bindActions<TOOLS extends ToolSet>(tools: TOOLS, binding: Action
 /** The same for one. */
 export function bindAction(name: string, action: AnyAction, binding: ActionBinding): Tool {
   // What the action takes is checked against its schema before it gets here.
-  const options = action[actionOptions] as unknown as ActionOptions<unknown, unknown>;
+  const options = action[actionOptions] as ActionOptions<unknown, unknown>;
   const bound: BoundAction = { name, options, binding, limits: toolOptionsOf(action) };
   const asks = options.durablePause === true || (options.approval !== undefined && options.approval !== false);
   return {

@@ -129,7 +129,9 @@ async function perform(
   // From here on it is done, whatever becomes of what it returned.
   const stored = await boundOutput(asJson(output, name), limits, binding.keep ?? (async () => undefined));
   const settle = () => ledger.settle(key, startedAt, stored);
-  if (attachments.length > 0 && binding.attach !== undefined) binding.attach(attachments, settle);
+  // One that took longer than its turn has no answer to go beside.
+  const inTurn = (binding.turn?.()?.requestId ?? "") === context.requestId;
+  if (attachments.length > 0 && inTurn && binding.attach !== undefined) binding.attach(attachments, settle);
   else ledger.host.tx(settle);
   return { done: true, output: stored };
 }

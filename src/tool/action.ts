@@ -82,12 +82,12 @@ export const actionOptions: unique symbol = Symbol.for("perdure.action") as neve
 
 /** A tool with a ledger. What {@link action} returns. */
 export type Action<INPUT = unknown, OUTPUT = unknown> = Tool<INPUT, OUTPUT> & {
-  readonly [actionOptions]: ActionOptions<INPUT, OUTPUT>;
+  /** {@link ActionOptions}. What it takes is not said here, so that a record can hold actions of all kinds. */
+  readonly [actionOptions]: unknown;
 };
 
 /** Any action, whatever it takes. */
-// The input of a tool is in- and output of its methods: no other type holds them all.
-export type AnyAction = Tool & { readonly [actionOptions]: ActionOptions<never, unknown> };
+export type AnyAction = Tool & { readonly [actionOptions]: unknown };
 
 /**
  * A tool for work that must not happen twice. Its calls are written down before they run and settled with their

@@ -61,8 +61,10 @@ function openRealm(host: WorkspaceHost, ns: string, { largeFiles, inlineLimit }:
     sweepOnce() {
       if (isSwept) return;
       isSwept = true;
+      const swept = bodies.sweep();
       // What cannot be deleted now is found again in the next life.
-      host.keepAwake(bodies.sweep()).catch(() => {});
+      swept.catch(() => {});
+      host.keepAwake(swept).catch(() => {});
     },
   };
 }

@@ -5,6 +5,7 @@ const encoder = new TextEncoder();
 
 /** Where it is looked for NUL: texts have none, and most other things have one early. */
 const SNIFFED = 8_192;
+const STREAM_BYTES = 64 * 1024;
 
 export function encodeText(text: string): Uint8Array {
   if (typeof text !== "string") throw posixError("EINVAL", `The content must be a text, not ${typeof text}.`);
@@ -69,4 +70,16 @@ export function concat(chunks: readonly Uint8Array[], size?: number): Uint8Array
 /** A file that may not be as large as that. */
 export function tooLarge(what: string, max: number): Error {
   return posixError("EFBIG", `${what} has more than ${max} bytes, which is the most that a file may have here.`);
+}
+
+/** Bytes as a stream, in pieces. */
+export function streamOf(bytes: Uint8Array): ReadableStream<Uint8Array> {
+  let at = 0;
+  return new ReadableStream<Uint8Array>({
+    pull(controller) {
+      if (at >= bytes.length) return controller.close();
+      controller.enqueue(bytes.slice(at, at + STREAM_BYTES));
+      at += STREAM_BYTES;
+    },
+  });
 }

@@ -10,7 +10,7 @@ import { compileGlob } from "./pattern/glob.ts";
 import { posixError, posixNameOf } from "./posix-error.ts";
 import { realmOf, type SharedRealm, type WorkspaceListener } from "./realm.ts";
 import { diffVersions, restoreTo, sameBytes, versionOf } from "./restore.ts";
-import { collectStream, concat, encodeText, textOf, tooLarge } from "./text.ts";
+import { collectStream, concat, encodeText, streamOf, textOf, tooLarge } from "./text.ts";
 import type {
   PageOptions,
   PointChange,
@@ -25,7 +25,6 @@ import type {
 export const INLINE_LIMIT = 1_500_000;
 export const MAX_FILE_BYTES = 100_000_000;
 export const MAX_POINTS = 200;
-const STREAM_BYTES = 64 * 1024;
 /** How many entries are looked at before others have their turn. */
 const GLOB_PAGE = 500;
 /** How often a change is tried again that others were quicker than. */
@@ -95,15 +94,7 @@ export class Workspace implements WorkspaceFiles {
   async readFileStream(path: string): Promise<ReadableStream<Uint8Array> | null> {
     const row = this.#file(path);
     if (row === undefined) return null;
-    const bytes = await this.#realm.bodies.read(row);
-    let at = 0;
-    return new ReadableStream<Uint8Array>({
-      pull(controller) {
-        if (at >= bytes.length) return controller.close();
-        controller.enqueue(bytes.slice(at, at + STREAM_BYTES));
-        at += STREAM_BYTES;
-      },
-    });
+    return streamOf(await this.#realm.bodies.read(row));
   }
 
   async writeFile(path: string, content: string): Promise<void> {
@@ -165,7 +156,7 @@ export class Workspace implements WorkspaceFiles {
     const { base, test } = compileGlob(pattern);
     const found: WorkspaceEntry[] = [];
     const top = tree.lookup(base);
-    if (top !== undefined && test(base)) found.push(toEntry(base, top));
+    if (top !== undefined && base !== ROOT && test(base)) found.push(toEntry(base, top));
     let after: { parent: string; name: string } | undefined;
     while (found.length < limit) {
       const page = filesBelow(host, ns, { dir: base, limit: GLOB_PAGE, ...(after !== undefined && { after }) });

@@ -7,8 +7,6 @@ import { jsonSchema } from "ai";
 import { action, type AgentHost, Think } from "perdure";
 import { serve, subscribe } from "perdure/node";
 import { crashPoint, onCommand, programDir, report, scriptedModel } from "perdure/testing";
-import { bindActions } from "../../src/tool/action-bind.ts";
-import { ActionLedger } from "../../src/tool/action-ledger.ts";
 import type { ActionCommand, ActionLook } from "./crash-drive.ts";
 
 const dir = programDir();
@@ -49,25 +47,23 @@ const alive: Clerk[] = [];
 
 class Clerk extends Think {
   readonly #port: AgentHost;
-  readonly #ledger: ActionLedger;
 
   constructor(port: AgentHost) {
     super(port);
     this.#port = port;
-    this.#ledger = new ActionLedger(port);
   }
 
   override getModel() {
     return model;
   }
 
-  override getTools() {
-    return bindActions(actions, { ledger: this.#ledger });
+  override getActions() {
+    return actions;
   }
 
   override onStart(): void {
     alive.push(this);
-    report({ type: "woken", settled: this.#ledger.list().filter(({ settledAt }) => settledAt !== null) });
+    report({ type: "woken", settled: this.listActions().filter(({ settledAt }) => settledAt !== null) });
   }
 
   override onError(error: unknown): void {
@@ -76,7 +72,7 @@ class Clerk extends Think {
 
   look(id: number): ActionLook {
     const statuses = this.#port.sql<{ status: string }>("SELECT status FROM perdure_turn ORDER BY seq");
-    return { type: "look", id, messages: this.messages, actions: this.#ledger.list(), turns: statuses };
+    return { type: "look", id, messages: this.messages, actions: this.listActions(), turns: statuses };
   }
 }
 

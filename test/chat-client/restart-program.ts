@@ -64,6 +64,7 @@ class TalkingAgent extends AIChatAgent {
 }
 
 class TalkingThink extends Think {
+  override workspaceTools = false as const;
   override getModel() {
     return model;
   }

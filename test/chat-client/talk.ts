@@ -130,6 +130,7 @@ function talkingAgent(options: TalkOptions, noted: Noted) {
 /** The same with the engine's own steps: what clients see must not differ. */
 function talkingThink(options: TalkOptions, model: LanguageModel, noted: Noted): ReturnType<typeof talkingAgent> {
   class Talk extends Think {
+    override workspaceTools = false as const;
     readonly errors: unknown[] = [];
     override maxSteps = MAX_STEPS;
 

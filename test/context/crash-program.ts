@@ -39,6 +39,7 @@ const model = scriptedModel(({ userText, prompt }) => {
 });
 
 class Small extends Think {
+  override workspaceTools = false as const;
   override modelLimits = { "scripted/*": { window: 100_000, input: 3_000 } };
   override getModel() {
     return model;

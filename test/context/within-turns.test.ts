@@ -76,6 +76,7 @@ test("what a child uses for summaries counts in the ledger of the agent above", 
   };
   const small = scriptedModel(say);
   class Reader extends Think {
+    override workspaceTools = false as const;
     override modelLimits = { "scripted/*": { window: 100_000, input: 4_000 } };
     override getModel() {
       return small;

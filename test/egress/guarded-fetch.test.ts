@@ -16,7 +16,8 @@ beforeAll(async () => {
       sendMore = () => response.end("data: 2\n\n");
       return;
     }
-    if (request.url === "/gzip") return void response.writeHead(200, { "content-encoding": "gzip" }).end(gzipSync("unpacked"));
+    if (request.url === "/gzip")
+      return void response.writeHead(200, { "content-encoding": "gzip" }).end(gzipSync("unpacked"));
     if (request.url === "/silent") return;
     response.end("hello");
   });
@@ -24,7 +25,11 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 const guarded = () =>
-  createGuardedFetch({ allowPrivate: [`127.0.0.1:${server.port}`], resolve: () => Promise.resolve(["127.0.0.1"]), headersMs: 500 });
+  createGuardedFetch({
+    allowPrivate: [`127.0.0.1:${server.port}`],
+    resolve: () => Promise.resolve(["127.0.0.1"]),
+    headersMs: 500,
+  });
 const at = (path: string) => `http://mcp.example.com:${server.port}${path}`;
 
 test("a body is read while it comes", async () => {

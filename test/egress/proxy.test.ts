@@ -67,7 +67,11 @@ function ask(
       response.on("data", (chunk: Buffer) => chunks.push(chunk));
       response.on("error", reject);
       response.on("end", () =>
-        resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString(), headers: response.headers }),
+        resolve({
+          status: response.statusCode ?? 0,
+          text: Buffer.concat(chunks).toString(),
+          headers: response.headers,
+        }),
       );
     });
     request.on("error", reject);
@@ -99,9 +103,15 @@ test("a plain request is forwarded under the policy, with the host's headers", a
   const answer = await ask(path, url, { method: "POST", headers, body: "a body" });
   expect(answer).toMatchObject({ status: 200, text: "hello" });
   expect(main.seen[0]).toMatchObject({ method: "POST", url: "/x?q=1", body: "a body" });
-  expect(main.seen[0]?.headers).toMatchObject({ host: `api.example.com:${main.port}`, "x-key": "secret", "x-kept": "1" });
+  expect(main.seen[0]?.headers).toMatchObject({
+    host: `api.example.com:${main.port}`,
+    "x-key": "secret",
+    "x-kept": "1",
+  });
   expect(main.seen[0]?.headers).not.toHaveProperty("proxy-authorization");
-  expect(decisions).toMatchObject([{ allowed: true, via: "proxy", address: "127.0.0.1", rule: `api.example.com:${main.port}` }]);
+  expect(decisions).toMatchObject([
+    { allowed: true, via: "proxy", address: "127.0.0.1", rule: `api.example.com:${main.port}` },
+  ]);
 });
 
 test.each([
@@ -194,7 +204,11 @@ test("a place that is not there is a 502, and a tunnel gives its place back", as
   await listening(closed, "127.0.0.1");
   const { port } = closed.address() as { port: number };
   await new Promise((resolve) => closed.close(resolve));
-  const options = { allow: [`api.example.com:${port}`], allowPrivate: [`127.0.0.1:${port}`], limits: { concurrent: 1 } };
+  const options = {
+    allow: [`api.example.com:${port}`],
+    allowPrivate: [`127.0.0.1:${port}`],
+    limits: { concurrent: 1 },
+  };
   const path = await proxy(options);
   const answer = await ask(path, `http://api.example.com:${port}/`);
   expect(answer).toMatchObject({ status: 502, text: expect.not.stringContaining("127.0.0.1") as string });

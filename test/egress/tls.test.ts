@@ -33,7 +33,11 @@ test("the name stays in the handshake, in Host and in the check of the certifica
   const inject = [{ to: `api.example.com:${port}`, headers: { authorization: "Bearer host" } }];
   const out = createEgress({ ...options(), ca: cert, inject });
   expect((await out.fetch(`https://api.example.com:${port}/`)).status).toBe(200);
-  expect(seen.at(-1)).toEqual({ servername: "api.example.com", host: `api.example.com:${port}`, authorization: "Bearer host" });
+  expect(seen.at(-1)).toEqual({
+    servername: "api.example.com",
+    host: `api.example.com:${port}`,
+    authorization: "Bearer host",
+  });
   // The certificate is for another name.
   expect((await refusal(out.fetch(`https://other.example.com:${port}/`))).code).toBe("call_failed");
 });

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import type { Probe, RunResult } from "../../src/sandbox/sandbox.ts";
 import { createProcessSandbox, type ProcessSandbox } from "../../src/sandbox/process/process-sandbox.ts";
 
@@ -7,19 +7,18 @@ export const sandbox: ProcessSandbox = createProcessSandbox();
 let found: Promise<Probe> | undefined;
 
 /**
- * A test that runs programs in a jail. Where the machine has none, the same name checks that the sandbox says what is
- * missing and runs nothing.
+ * The body of a test that runs programs in a jail. Where the machine has none, the test checks that the sandbox says
+ * what is missing and runs nothing.
  */
-export function jailed(name: string, body: () => Promise<void>): void {
-  test(name, async () => {
+export function jailed(body: () => Promise<void>): () => Promise<void> {
+  return async () => {
     const probe = await (found ??= sandbox.probe());
     if (probe.ok) return await body();
     expect(probe.missing).toMatch(/^(There is no program|User namespaces are closed|Jails need)/);
     expect(await sandbox.run({ language: "argv", code: '["true"]' })).toMatchObject({
-      status: "crashed",
-      message: probe.missing,
+      ...{ status: "crashed", message: probe.missing },
     });
-  });
+  };
 }
 
 /** What was printed on one stream. */

@@ -44,6 +44,7 @@ export interface ModelCall {
 }
 
 class Talk extends Think {
+  override workspaceTools = false as const;
   override contextOverflow = false as const;
   override titles = false;
   readonly #world: World;

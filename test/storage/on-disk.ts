@@ -48,6 +48,7 @@ export function openOnDisk(script: Script, window = Number.MAX_SAFE_INTEGER): Di
   let watch: WalWatch | undefined;
 
   class Talk extends Think {
+    override workspaceTools = false as const;
     override modelLimits = () => ({ window });
     override getModel() {
       return model;

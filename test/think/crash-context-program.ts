@@ -38,6 +38,7 @@ const model = scriptedModel(({ userText, step, prompt }) => {
 });
 
 class Keeper extends Think {
+  override workspaceTools = false as const;
   override configureSession(session: Session) {
     return (
       session

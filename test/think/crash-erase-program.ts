@@ -15,6 +15,7 @@ const model = scriptedModel(() => "Fine.");
 const picture = Buffer.from(`${SECRET} `.repeat(3_000));
 
 class Desk extends Think {
+  override workspaceTools = false as const;
   override mediaRetention = { keepInMessages: 1 };
   readonly #port: AgentHost;
 

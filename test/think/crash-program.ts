@@ -136,6 +136,7 @@ const broken = brokenCounter.wrap(
 const alive: Talk[] = [];
 
 class Talk extends Think {
+  override workspaceTools = false as const;
   override messageConcurrency = STEER === "1" ? ("steer" as const) : ("queue" as const);
   override prices = { "scripted/*": { input: 1, output: 5 } };
   override budgets = JSON.parse(BUDGETS ?? "{}") as Think["budgets"];

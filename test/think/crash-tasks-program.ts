@@ -60,6 +60,7 @@ const tries = (): string[] => (existsSync(triesFile) ? readFileSync(triesFile, "
 const pause = () => new Promise((resolve) => setImmediate(resolve));
 
 class Planner extends Think {
+  override workspaceTools = false as const;
   readonly #port: AgentHost;
 
   constructor(port: AgentHost) {

@@ -27,6 +27,7 @@ test("values: model, instructions, tools and settings are those of the class", a
     instructions: "You add.",
     tools: { add },
     maxSteps: 4,
+    workspaceTools: false,
     messageConcurrency: "latest",
     initialState: { asked: 0 },
   });
@@ -39,7 +40,7 @@ test("values: model, instructions, tools and settings are those of the class", a
   expect(await stub.getMaxSteps()).toBe(4);
   expect((await connect(host, "/agents/sums/one")).states()).toEqual([{ asked: 0 }]);
 
-  const Poor = agent({ model, budgets: { turn: { maxTokens: 1 } } });
+  const Poor = agent({ model, workspaceTools: false, budgets: { turn: { maxTokens: 1 } } });
   const poor = (await open({ Poor })).getAgentByName(Poor, "one");
   expect(await poor.runTurn({ input: "Hi." })).toMatchObject({
     status: "error",
@@ -54,6 +55,7 @@ test("functions are asked with the agent, each time", async () => {
     instructions: async (self) => `${self.name} was asked ${self.messages.length}.`,
     tools: (self) => ({ [`for-${self.name}`]: tool({ inputSchema: jsonSchema({ type: "object" }) }) }),
     maxSteps: (self) => self.name.length,
+    workspaceTools: false,
     initialState: (self) => ({ owner: self.name }),
   });
   const host = await open({ Asked });

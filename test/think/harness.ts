@@ -25,6 +25,7 @@ export async function openThink<A extends Think>(
   const notes = newNotes<A>();
   const responses: ChatResponseResult[] = [];
   class Base extends Think {
+    override workspaceTools = false as const;
     constructor(host: AgentHost) {
       super(host);
       notes.port = host;

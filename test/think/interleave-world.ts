@@ -51,6 +51,7 @@ const worlds = new Map<string, World>();
 const shared = memoryStorage({ onCommit: (id) => worlds.get(id)?.power.committed() });
 
 class Talk extends Think {
+  override workspaceTools = false as const;
   // What the model reads is compared from request to request: a summary would be another conversation.
   override contextOverflow = false as const;
   readonly #world: World;

@@ -1,5 +1,6 @@
 import { createUIMessageStreamResponse, simulateReadableStream, type ToolSet } from "ai";
 import type { UIMessageChunk } from "ai";
+import type { Think } from "perdure";
 import { scriptedModel } from "perdure/testing";
 import { expect, test } from "vitest";
 import { chunksOf, textIn, user } from "../chat/client.ts";
@@ -298,9 +299,30 @@ test("what configure stores is there after a restart, and nothing else is", asyn
   expect((await kit.agent()).getConfig()).toEqual({ tier: "slow" });
 });
 
-test("there is no workspace unless the class has one", async () => {
-  const kit = await openThink((Base) => class extends Base {});
-  expect((await kit.agent()).getWorkspace()).toBeNull();
+test("every agent has files, and the model tools for them, unless the class says otherwise", async () => {
+  const model = scriptedModel(["one", "two", "three", "four"]);
+  const kit = await openThink(
+    (Base) =>
+      class extends Base {
+        override getModel() {
+          return model;
+        }
+      },
+  );
+  const agent = await kit.agent();
+  await agent.workspace.writeFile("/a.txt", "1");
+  expect(await agent.workspace.readFile("/a.txt")).toBe("1");
+  const names = async (settings: Partial<Pick<Think, "workspaceTools" | "workspaceBash" | "getWorkspace">>) => {
+    Object.assign(agent, settings);
+    await kit.ask("Hi.");
+    return model.calls.at(-1)?.tools.map(({ name }) => name);
+  };
+  const files = ["read", "write", "edit", "list", "find", "grep", "delete"];
+  expect(await names({ workspaceTools: {} })).toEqual([...files, "bash"]);
+  expect(await names({ workspaceBash: false })).toEqual(files);
+  const long = ["read_file", "write_file", "edit_file", "list_directory", "find_files", "grep", "delete"];
+  expect(await names({ workspaceTools: { names: "long" } })).toEqual(long);
+  expect(await names({ getWorkspace: () => null })).toEqual([]);
 });
 
 test.each([Number.NaN, undefined])(

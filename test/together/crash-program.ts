@@ -110,6 +110,7 @@ const models = { Talk: modelOf("Talk"), Helper: modelOf("Helper"), Digger: model
 const alive = new Map<string, Layered>();
 
 abstract class Layered extends Think {
+  override workspaceTools = false as const;
   abstract readonly layer: Layer;
   override prices = { "scripted/*": { input: 1, output: 5 } };
   readonly #port: AgentHost;

@@ -49,6 +49,7 @@ export function childClass(script: Script, tools: ToolSet = {}, make: (Base: Chi
   const hosts: AgentHost[] = [];
   const errors: string[] = [];
   class Child extends Think {
+    override workspaceTools = false as const;
     constructor(host: AgentHost) {
       super(host);
       lives.push(this);

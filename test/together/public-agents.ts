@@ -49,6 +49,7 @@ export function togetherAgents(clock: Clock, notes: Notes = {}) {
     { clock },
   );
   class Researcher extends Think {
+    override workspaceTools = false as const;
     override getModel() {
       return childModel;
     }
@@ -90,6 +91,7 @@ export function togetherAgents(clock: Clock, notes: Notes = {}) {
     return { toolCalls: [{ toolName, input: { query: words.join(" ") }, toolCallId: "c1" }] };
   });
   class Parent extends Think {
+    override workspaceTools = false as const;
     static {
       callable(this, "alone");
       callable(this, "quiet");

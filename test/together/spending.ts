@@ -66,6 +66,7 @@ export async function openTree(options: TreeOptions = {}): Promise<Tree> {
         alive.set(host.id, { layer, agent: this });
         Object.defineProperty(this, "budgets", { get: () => budgets[layer] });
         this.prices = options.prices?.[layer] ?? {};
+        this.workspaceTools = false;
       }
       override getModel() {
         return models[layer];

@@ -27,6 +27,7 @@ function twoBelow(deepest: Parameters<typeof childClass>[0]) {
   );
   const lives: Think[] = [];
   class Researcher extends Think {
+    override workspaceTools = false as const;
     constructor(host: AgentHost) {
       super(host);
       lives.push(this);

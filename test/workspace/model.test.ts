@@ -17,7 +17,6 @@ const MAX_POINTS = 12;
 async function dump(workspace: Workspace): Promise<Model> {
   const found: Model = new Map();
   for (const { path, type, target } of await workspace.glob("/**")) {
-    if (path === "/") continue;
     if (type === "symlink") found.set(path, `-> ${target}`);
     else if (type === "directory") found.set(path, DIRECTORY);
     else {

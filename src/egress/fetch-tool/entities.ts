@@ -5,10 +5,31 @@ const named: Readonly<Record<string, string>> = Object.assign(Object.create(null
   ...{ laquo: "«", raquo: "»", bull: "•", middot: "·", sect: "§", para: "¶", deg: "°", plusmn: "±", times: "×" },
   ...{ divide: "÷", frac12: "½", frac14: "¼", frac34: "¾", euro: "€", pound: "£", yen: "¥", cent: "¢", micro: "µ" },
   ...{ larr: "←", rarr: "→", uarr: "↑", darr: "↓", harr: "↔", le: "≤", ge: "≥", ne: "≠", asymp: "≈", infin: "∞" },
-  ...{ sup1: "¹", sup2: "²", sup3: "³", ordm: "º", ordf: "ª", iexcl: "¡", iquest: "¿", check: "✓", ensp: " ", emsp: " " },
+  ...{
+    sup1: "¹",
+    sup2: "²",
+    sup3: "³",
+    ordm: "º",
+    ordf: "ª",
+    iexcl: "¡",
+    iquest: "¿",
+    check: "✓",
+    ensp: " ",
+    emsp: " ",
+  },
   ...{ thinsp: " ", zwnj: "", zwj: "", auml: "ä", ouml: "ö", uuml: "ü", Auml: "Ä", Ouml: "Ö", Uuml: "Ü", szlig: "ß" },
   ...{ eacute: "é", egrave: "è", ecirc: "ê", agrave: "à", aacute: "á", acirc: "â", ccedil: "ç", ntilde: "ñ" },
-  ...{ iacute: "í", oacute: "ó", ocirc: "ô", uacute: "ú", aring: "å", Aring: "Å", aelig: "æ", oslash: "ø", Oslash: "Ø" },
+  ...{
+    iacute: "í",
+    oacute: "ó",
+    ocirc: "ô",
+    uacute: "ú",
+    aring: "å",
+    Aring: "Å",
+    aelig: "æ",
+    oslash: "ø",
+    Oslash: "Ø",
+  },
 });
 
 /** Undoes `&amp;`, `&#65;`, `&#x41;` and the like. */

@@ -25,5 +25,8 @@ export const looseElements = new Set(["p", "li", "dt", "dd", "td", "th", "tr", "
 export function isHidden(attributes: ReadonlyMap<string, string>): boolean {
   if (attributes.has("hidden") || attributes.get("aria-hidden") === "true") return true;
   const style = attributes.get("style");
-  return style !== undefined && /display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0(?![.\d])|opacity\s*:\s*0(?![.\d])/i.test(style);
+  return (
+    style !== undefined &&
+    /display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0(?![.\d])|opacity\s*:\s*0(?![.\d])/i.test(style)
+  );
 }

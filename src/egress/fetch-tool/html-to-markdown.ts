@@ -1,5 +1,12 @@
 import { decodeEntities } from "./entities.ts";
-import { blockElements, frameElements, isHidden, looseElements, skippedElements, voidElements } from "./html-elements.ts";
+import {
+  blockElements,
+  frameElements,
+  isHidden,
+  looseElements,
+  skippedElements,
+  voidElements,
+} from "./html-elements.ts";
 import { htmlTokens } from "./html-tokens.ts";
 import { createMarkdownWriter, type MarkdownWriter } from "./markdown-writer.ts";
 
@@ -30,10 +37,15 @@ export function htmlToMarkdown(html: string, baseUrl?: string): ReadablePage {
   return whole;
 }
 
+/** Tables in tables in tables are layout. Deeper ones are read as text. */
+const MAX_TABLES = 4;
+
 interface Table {
   readonly rows: string[][];
   row: string[] | undefined;
   inCell: boolean;
+  /** Tables in it that are read as text. */
+  ignored: number;
 }
 
 function convert(html: string, baseUrl: string | undefined, within: string | undefined): ReadablePage {
@@ -63,7 +75,7 @@ function convert(html: string, baseUrl: string | undefined, within: string | und
     }
     if (skip !== undefined) {
       skip = stillSkipping(skip, token);
-      continue;
+      if (skip !== undefined || token.type === "close") continue;
     }
     if (name === within) {
       inside = Math.max(0, inside + (token.type === "open" ? 1 : -1));
@@ -71,14 +83,19 @@ function convert(html: string, baseUrl: string | undefined, within: string | und
     }
     if (inside === 0) continue;
     if (token.type === "open") {
-      const unread = skippedElements.has(name) || (within === undefined && frameElements.has(name)) || isHidden(token.attributes);
+      const unread =
+        skippedElements.has(name) || (within === undefined && frameElements.has(name)) || isHidden(token.attributes);
       if (unread) {
+        if (blockElements.has(name)) writer.endBlock();
         if (!voidElements.has(name)) skip = { name, depth: 1 };
         continue;
       }
       if (name === "pre") {
         writer.endBlock();
-        pre = pre === undefined ? { text: "", language: languageOf(token.attributes), depth: 1 } : { ...pre, depth: pre.depth + 1 };
+        pre =
+          pre === undefined
+            ? { text: "", language: languageOf(token.attributes), depth: 1 }
+            : { ...pre, depth: pre.depth + 1 };
       } else if (pre !== undefined) {
         if (name === "br") pre.text += "\n";
         if (name === "code" && pre.language === "") pre.language = languageOf(token.attributes);
@@ -92,6 +109,7 @@ function convert(html: string, baseUrl: string | undefined, within: string | und
     } else close(writer, name, { tables, links, marks, baseUrl });
   }
   if (pre !== undefined) writer.lines(fenced(pre.text, pre.language));
+  for (const table of tables) table.ignored = 0;
   while (tables.length > 0) close(writer, "table", { tables, links, marks, baseUrl });
   return { title: title === "" ? undefined : title, markdown: writer.result() };
 }
@@ -103,7 +121,17 @@ interface Open {
   readonly baseUrl: string | undefined;
 }
 
-const inlineMarks: Readonly<Record<string, string>> = { b: "**", strong: "**", i: "_", em: "_", code: "`", kbd: "`", samp: "`", del: "~~", s: "~~" };
+const inlineMarks: Readonly<Record<string, string>> = {
+  b: "**",
+  strong: "**",
+  i: "_",
+  em: "_",
+  code: "`",
+  kbd: "`",
+  samp: "`",
+  del: "~~",
+  s: "~~",
+};
 const heading = /^h[1-6]$/;
 
 function open(writer: MarkdownWriter, name: string, attributes: ReadonlyMap<string, string>, state: Open): void {
@@ -112,13 +140,17 @@ function open(writer: MarkdownWriter, name: string, attributes: ReadonlyMap<stri
   else if (name === "img") {
     const alt = oneLine(decodeEntities(attributes.get("alt") ?? "")).slice(0, MAX_TITLE_CHARS);
     if (alt !== "") writer.text(`[image: ${alt}]`);
-  } else if (name === "a") state.links.push({ at: writer.position(), href: hrefOf(attributes.get("href"), state.baseUrl) });
+  } else if (name === "a")
+    state.links.push({ at: writer.position(), href: hrefOf(attributes.get("href"), state.baseUrl) });
   else if (name === "ul" || name === "ol") writer.openList(name === "ol");
   else if (name === "li") writer.openItem();
   else if (name === "blockquote") writer.openQuote();
   else if (name === "table") {
     writer.endBlock();
-    state.tables.push({ rows: [], row: undefined, inCell: false });
+    const table = state.tables.at(-1);
+    if (table === undefined || state.tables.length < MAX_TABLES)
+      state.tables.push({ rows: [], row: undefined, inCell: false, ignored: 0 });
+    else table.ignored += 1;
   } else if (name === "tr" || name === "td" || name === "th") openInTable(writer, name, state);
   else if (Object.hasOwn(inlineMarks, name)) {
     const at = state.marks.get(name) ?? [];
@@ -135,6 +167,7 @@ function close(writer: MarkdownWriter, name: string, state: Open): void {
   else if (name === "blockquote") writer.closeQuote();
   else if (name === "td" || name === "th") endCell(writer, state.tables.at(-1));
   else if (name === "table") {
+    if ((state.tables.at(-1)?.ignored ?? 0) > 0) return endIgnored(writer, state.tables.at(-1));
     const table = state.tables.pop();
     endCell(writer, table);
     if (table !== undefined) writer.lines(tableLines(table.rows));
@@ -148,7 +181,7 @@ function close(writer: MarkdownWriter, name: string, state: Open): void {
 
 function openInTable(writer: MarkdownWriter, name: string, { tables }: Open): void {
   const table = tables.at(-1);
-  if (table === undefined) return writer.endBlock();
+  if (table === undefined || table.ignored > 0) return writer.endBlock();
   endCell(writer, table);
   if (name === "tr" || table.row === undefined) {
     table.row = [];
@@ -160,10 +193,15 @@ function openInTable(writer: MarkdownWriter, name: string, { tables }: Open): vo
 }
 
 function endCell(writer: MarkdownWriter, table: Table | undefined): void {
-  if (table?.inCell !== true) return;
+  if (table?.inCell !== true || table.ignored > 0) return;
   table.inCell = false;
   const text = writer.endCell();
   if (table.row !== undefined && table.row.length < MAX_COLUMNS) table.row.push(text);
+}
+
+function endIgnored(writer: MarkdownWriter, table: Table | undefined): void {
+  writer.endBlock();
+  if (table !== undefined) table.ignored -= 1;
 }
 
 function tableLines(rows: readonly (readonly string[])[]): string[] {

@@ -7,8 +7,9 @@ export type HtmlToken =
 /** Their content is no markup, up to their closing tag. */
 const rawElements = new Set(["script", "style", "textarea", "title", "iframe", "noembed", "noframes", "xmp"]);
 const MAX_ATTRIBUTES = 64;
+const none: ReadonlyMap<string, string> = new Map();
 const tagStart = /<(\/?)([a-z][a-z0-9:-]{0,63})/iy;
-const attribute = /[\s/]*([^\s/>=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]*)))?/y;
+const attribute = /[\s/]*(=[^\s/>=]*|[^\s/>=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]*)))?/y;
 const tagEnd = /[\s/]*>/y;
 
 /**
@@ -59,7 +60,8 @@ function skipDeclaration(html: string, open: number): number {
   return end === -1 ? html.length : end + (isComment || isData ? 3 : 1);
 }
 
-function readAttributes(html: string, from: number): { attributes: Map<string, string>; end: number } {
+function readAttributes(html: string, from: number): { attributes: ReadonlyMap<string, string>; end: number } {
+  if (html[from] === ">") return { attributes: none, end: from + 1 };
   const attributes = new Map<string, string>();
   let at = from;
   while (at < html.length) {

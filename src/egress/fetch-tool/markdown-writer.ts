@@ -2,9 +2,7 @@
 export interface MarkdownWriter {
   /** Adds to the paragraph under way. Spaces are folded. */
   text(text: string): void;
-  /** Adds as it is. */
-  mark(text: string): void;
-  /** The length of the paragraph under way, for {@link wrap}. */
+  /** A place in the paragraph under way, for {@link wrap}. */
   position(): number;
   /** Puts something around what was added since `from`. Nothing happens when nothing was. */
   wrap(from: number, around: (inner: string) => string): void;
@@ -26,28 +24,54 @@ export interface MarkdownWriter {
   result(): string;
 }
 
-type Container = { readonly kind: "quote" } | { readonly kind: "list"; readonly ordered: boolean; count: number; fresh: boolean };
+type Container =
+  | { readonly kind: "quote" }
+  | { readonly kind: "list"; readonly ordered: boolean; count: number; fresh: boolean };
 
 const MAX_CHARS = 2_000_000;
 /** Deeper ones are written as if they were not nested: their indentation would be all there is. */
 const MAX_CONTAINERS = 12;
+/** A link or a bold text of more characters is left bare. This bounds what nested ones cost. */
+const MAX_WRAPPED_CHARS = 1_000;
+
+/** The text of one paragraph or cell, in pieces: adding to a long text again and again would copy it each time. */
+interface Paragraph {
+  pieces: string[];
+  size: number;
+}
 
 export function createMarkdownWriter(): MarkdownWriter {
   const out: string[] = [];
   const containers: Container[] = [];
   let ignored = 0;
   let size = 0;
-  let paragraph = "";
+  let paragraph: Paragraph = { pieces: [], size: 0 };
   /** Paragraphs that wait while cells are read. */
-  const outer: string[] = [];
-  let tight = false;
+  const outer: Paragraph[] = [];
+  /** How deep the last line was, and whether it was one of a list. */
+  let last = { depth: 0, inList: false };
 
+  const add = (text: string) => {
+    if (text === "") return;
+    paragraph.pieces.push(text);
+    paragraph.size += text.length;
+  };
+  const take = (): string => {
+    const text = paragraph.pieces.join("");
+    paragraph = { pieces: [], size: 0 };
+    return text;
+  };
+  const endsInSpace = () => {
+    const piece = paragraph.pieces.at(-1) ?? " ";
+    return " \n".includes(piece.at(-1) ?? " ");
+  };
   const put = (line: string) => {
     out.push(line);
     size += line.length + 1;
   };
-  const indent = (first: boolean): string =>
+  const indent = (first: boolean, depth = containers.length): string =>
     containers
+      .slice(0, depth)
       .map((one) => {
         if (one.kind === "quote") return "> ";
         const sign = one.ordered ? `${one.count}. ` : "- ";
@@ -57,24 +81,30 @@ export function createMarkdownWriter(): MarkdownWriter {
       })
       .join("");
   const write = (lines: readonly string[]) => {
+    if (lines.length === 0) return;
     const isItem = containers.some((one) => one.kind === "list" && one.fresh);
-    if (out.length > 0 && !(isItem && tight)) put(indent(false).trimEnd());
-    tight = containers.some((one) => one.kind === "list");
+    if (out.length > 0 && !(isItem && last.inList))
+      put(indent(false, Math.min(last.depth, containers.length)).trimEnd());
+    last = { depth: containers.length, inList: containers.some((one) => one.kind === "list") };
     for (const [index, line] of lines.entries()) put(`${indent(index === 0)}${line}`.trimEnd());
   };
   const endBlock = (prefix = "") => {
     if (outer.length > 0) {
-      if (paragraph !== "" && !paragraph.endsWith(" ")) paragraph += " ";
+      if (!endsInSpace()) add(" ");
       return;
     }
-    const text = paragraph.trim();
-    paragraph = "";
-    if (text !== "") write(text.split("\n").map((line, index) => (index === 0 ? `${prefix}${line.trim()}` : line.trim())));
+    if (paragraph.size === 0) return;
+    const lines = take()
+      .split("\n")
+      .map((line) => line.trim())
+      .filter((line) => line !== "");
+    write(lines.map((line, index) => (index === 0 ? `${prefix}${line}` : line)));
   };
   const close = (kind: Container["kind"]) => {
     endBlock();
     if (ignored > 0) ignored -= 1;
     else if (containers.at(-1)?.kind === kind) containers.pop();
+    if (containers.length === 0) last = { depth: 0, inList: false };
   };
   const open = (container: Container) => {
     endBlock();
@@ -85,24 +115,30 @@ export function createMarkdownWriter(): MarkdownWriter {
   return {
     text(text) {
       const folded = text.replace(/\s+/g, " ");
-      const atStart = paragraph === "" || /\s$/.test(paragraph);
-      paragraph += atStart ? folded.trimStart() : folded;
+      add(endsInSpace() ? folded.trimStart() : folded);
     },
-    mark: (text) => void (paragraph += text),
-    position: () => paragraph.length,
+    position: () => paragraph.pieces.length,
     wrap(from, around) {
-      const inner = paragraph.slice(from);
+      const { pieces } = paragraph;
+      let length = 0;
+      for (let index = from; index < pieces.length; index++) {
+        length += pieces[index]?.length ?? 0;
+        if (length > MAX_WRAPPED_CHARS) return;
+      }
+      const inner = pieces.slice(from).join("");
       const bare = inner.trim();
       if (bare === "") return;
       const before = inner.slice(0, inner.indexOf(bare));
       const after = inner.slice(before.length + bare.length);
-      paragraph = `${paragraph.slice(0, from)}${before}${around(bare)}${after}`;
+      pieces.length = from;
+      paragraph.size -= length;
+      for (const piece of [before, around(bare), after]) add(piece);
     },
-    lineBreak: () => void (paragraph = `${paragraph.trimEnd()}${outer.length > 0 ? " " : "\n"}`),
+    lineBreak: () => add(outer.length > 0 ? " " : "\n"),
     endBlock,
     lines(lines) {
       endBlock();
-      if (outer.length > 0) paragraph += `${lines.join(" ")} `;
+      if (outer.length > 0) add(`${lines.join(" ")} `);
       else write(lines);
     },
     openList: (ordered) => open({ kind: "list", ordered, count: 0, fresh: false }),
@@ -119,17 +155,17 @@ export function createMarkdownWriter(): MarkdownWriter {
     startCell() {
       if (outer.length === 0) endBlock();
       outer.push(paragraph);
-      paragraph = "";
+      paragraph = { pieces: [], size: 0 };
     },
     endCell() {
-      const text = paragraph.replace(/\s+/g, " ").trim();
-      paragraph = outer.pop() ?? "";
+      const text = take().replace(/\s+/g, " ").trim();
+      paragraph = outer.pop() ?? paragraph;
       return text;
     },
-    isFull: () => size + paragraph.length > MAX_CHARS,
+    isFull: () => size + paragraph.size > MAX_CHARS,
     result() {
       endBlock();
-      return out.join("\n").replace(/\n{3,}/g, "\n\n").trim();
+      return out.join("\n").trim();
     },
   };
 }

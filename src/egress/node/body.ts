@@ -51,7 +51,10 @@ export async function readBody(message: IncomingMessage, maxBytes: number, hasBo
 }
 
 function decoderOf(encoding: string | undefined): Transform | undefined {
-  const names = (encoding ?? "").toLowerCase().split(",").map((name) => name.trim());
+  const names = (encoding ?? "")
+    .toLowerCase()
+    .split(",")
+    .map((name) => name.trim());
   // Packed several times is how bombs are built.
   if (names.length > 1) throw new PerdureError("call_failed", "The response is compressed more than once.");
   if (names[0] === "gzip" || names[0] === "x-gzip") return createGunzip();

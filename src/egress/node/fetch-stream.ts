@@ -34,7 +34,8 @@ export async function fetchStream(
     const cut = () => message.destroy(signal.reason instanceof Error ? signal.reason : undefined);
     signal.addEventListener("abort", cut, { once: true });
     message.once("close", () => signal.removeEventListener("abort", cut));
-    const source = unpack === undefined ? message : message.once("error", (error) => unpack.destroy(error)).pipe(unpack);
+    const source =
+      unpack === undefined ? message : message.once("error", (error) => unpack.destroy(error)).pipe(unpack);
     const body = empty ? null : (Readable.toWeb(source) as unknown as BodyInit);
     const response = new Response(body, { status, statusText: message.statusMessage ?? "", headers });
     Object.defineProperty(response, "url", { value: hop.target.url.href });

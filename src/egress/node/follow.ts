@@ -41,7 +41,12 @@ export async function follow(
     } catch (thrown) {
       message.destroy();
       const reason = thrown instanceof Error ? thrown.message : "";
-      tell(engine.onDecision, { ...about(hop, count + 1), url: shownUrl(message.headers.location ?? ""), allowed: false, reason });
+      tell(engine.onDecision, {
+        ...about(hop, count + 1),
+        url: shownUrl(message.headers.location ?? ""),
+        allowed: false,
+        reason,
+      });
       throw thrown;
     }
     if (next === undefined) return { message, hop };
@@ -71,7 +76,12 @@ async function send(
   const pinned = await pin(engine, target.host, target.port, signal);
   if (typeof pinned === "string") throw refuse(pinned);
   const [address] = pinned.addresses;
-  tell(engine.onDecision, { ...about(hop, count), allowed: true, rule: verdict.rule, ...(address !== undefined && { address }) });
+  tell(engine.onDecision, {
+    ...about(hop, count),
+    allowed: true,
+    rule: verdict.rule,
+    ...(address !== undefined && { address }),
+  });
   const own = encodings === undefined ? hop.headers : { ...hop.headers, "accept-encoding": encodings };
   const headers = await engine.inject(target, own);
   return exchange({ target, pinned, method, headers, body: hop.body, idleMs, signal, ca: engine.ca });

@@ -42,12 +42,18 @@ export function holdTo(socket: Socket, { addresses }: Pinned): void {
   const allowed = new Set(addresses.map(canonicalAddress));
   socket.once("connect", () => {
     if (!allowed.has(canonicalAddress(socket.remoteAddress ?? ""))) {
-      socket.destroy(new PerdureError("not_allowed", "The connection went to another address than the one that was checked."));
+      socket.destroy(
+        new PerdureError("not_allowed", "The connection went to another address than the one that was checked."),
+      );
     }
   });
 }
 
-async function resolveAll(engine: Pick<Engine, "resolve">, host: string, signal: AbortSignal): Promise<readonly string[]> {
+async function resolveAll(
+  engine: Pick<Engine, "resolve">,
+  host: string,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
   signal.throwIfAborted();
   let stop = () => {};
   const aborted = new Promise<never>((_resolve, reject) => {

@@ -24,7 +24,10 @@ const MAX_SOCKET_PATH = 107;
  */
 export async function listen(engine: Engine, socketPath: string): Promise<{ close(): Promise<void> }> {
   if (Buffer.byteLength(socketPath) > MAX_SOCKET_PATH) {
-    throw new PerdureError("bad_config", `The path of a socket can have ${MAX_SOCKET_PATH} bytes. Use a shorter folder.`);
+    throw new PerdureError(
+      "bad_config",
+      `The path of a socket can have ${MAX_SOCKET_PATH} bytes. Use a shorter folder.`,
+    );
   }
   const sockets = new Set<Socket>();
   const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES, insecureHTTPParser: false });
@@ -34,7 +37,10 @@ export async function listen(engine: Engine, socketPath: string): Promise<{ clos
     socket.once("close", () => sockets.delete(socket));
   });
   server.on("request", (request, response) => void forward(engine, request, response));
-  server.on("connect", (request: IncomingMessage, socket: Socket, head: Buffer) => void openTunnel(engine, request, socket, head));
+  server.on(
+    "connect",
+    (request: IncomingMessage, socket: Socket, head: Buffer) => void openTunnel(engine, request, socket, head),
+  );
   // A plain request that wants to become something else. Programs that speak WebSocket through a proxy use CONNECT.
   server.on("upgrade", (_request, socket: Socket) => answerPlainly(socket, 403, "Upgrades go through CONNECT."));
   server.on("clientError", (_error, socket: Socket) => answerPlainly(socket, 400, "This is no request to a proxy."));

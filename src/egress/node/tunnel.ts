@@ -18,7 +18,12 @@ interface Place {
  * Answers a CONNECT. What goes through a tunnel is not seen: the host and port are decided, the address is pinned, and
  * bytes and time are counted. Never throws.
  */
-export async function openTunnel(engine: Engine, request: IncomingMessage, client: Socket, head: Buffer): Promise<void> {
+export async function openTunnel(
+  engine: Engine,
+  request: IncomingMessage,
+  client: Socket,
+  head: Buffer,
+): Promise<void> {
   const { limits } = engine;
   const left = new AbortController();
   client.once("close", () => left.abort(new PerdureError("disconnected", "The client of the proxy left.")));
@@ -41,7 +46,11 @@ export async function openTunnel(engine: Engine, request: IncomingMessage, clien
   }
 }
 
-async function decide(engine: Engine, authority: string, signal: AbortSignal): Promise<{ place: Place; pinned: Pinned }> {
+async function decide(
+  engine: Engine,
+  authority: string,
+  signal: AbortSignal,
+): Promise<{ place: Place; pinned: Pinned }> {
   const refuse = (reason: string) => {
     tell(engine.onDecision, { ...shown(authority.slice(0, 300)), allowed: false, reason });
     return new PerdureError("not_allowed", reason);

@@ -40,7 +40,8 @@ export function serverFetch(record: McpServerRecord, rules: FetchRules): McpFetc
         if (!headers.has(name)) headers.set(name, value);
       }
     }
-    return boundBody(await rules.reach(url, { ...init, headers }, [...allowed, ...local]), MAX_ANSWER_BYTES);
+    const response = boundBody(await rules.reach(url, { ...init, headers }, [...allowed, ...local]), MAX_ANSWER_BYTES);
+    return response.ok ? response : readAtOnce(response);
   };
   return async (input, init) => {
     const url = new URL(input);
@@ -56,6 +57,15 @@ export function serverFetch(record: McpServerRecord, rules: FetchRules): McpFetc
       refreshes.delete(key);
     }
   };
+}
+
+/** Nobody may ever read why something was refused, and an answer that is not read keeps its connection. */
+async function readAtOnce(response: Response): Promise<Response> {
+  const { status, statusText, headers, url } = response;
+  if (response.body === null) return response;
+  const read = new Response(await response.arrayBuffer(), { status, statusText, headers });
+  Object.defineProperty(read, "url", { value: url });
+  return read;
 }
 
 /** Whether a URL names this machine. */

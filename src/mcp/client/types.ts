@@ -27,6 +27,8 @@ export interface McpTransportOptions {
 export interface McpOAuthClient {
   readonly clientId?: string;
   readonly clientSecret?: string;
+  /** The authorization server that may see the secret. Default: the first one that the MCP server names. */
+  readonly issuer?: string;
   readonly scope?: string;
   /** What people read when they are asked. Default: the name of the manager. */
   readonly clientName?: string;

@@ -109,9 +109,15 @@ export class CellOAuthProvider implements OAuthClientProvider {
   clientInformation(context?: OAuthClientInformationContext) {
     const { own, record } = this.#options;
     if (own?.clientInformation !== undefined) return own.clientInformation(context);
-    const { clientId, clientSecret } = record.options.oauth ?? {};
-    if (clientId === undefined) return this.#read().client;
-    return { client_id: clientId, ...(clientSecret !== undefined && { client_secret: clientSecret }) };
+    const { clientId, clientSecret, issuer } = record.options.oauth ?? {};
+    const stored = this.#read().client;
+    // The first server that it was shown to is the only one that ever sees it.
+    if (clientId === undefined || (stored?.client_id === clientId && issuer === undefined)) return stored;
+    return {
+      client_id: clientId,
+      ...(clientSecret !== undefined && { client_secret: clientSecret }),
+      ...(issuer !== undefined && { issuer }),
+    };
   }
 
   saveClientInformation(client: StoredOAuthClientInformation, context?: OAuthClientInformationContext) {

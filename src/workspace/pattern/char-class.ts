@@ -1,6 +1,6 @@
 import { readCharEscape } from "./escape.ts";
 import { type Cursor, refuse } from "./cursor.ts";
-import { type CharTest, isWordChar } from "./syntax.ts";
+import { type CharTest, foldCase, isWordChar } from "./syntax.ts";
 
 const BACKSPACE = 8;
 
@@ -23,7 +23,7 @@ const upper = inRange(65, 90);
 const digit = inRange(48, 57);
 
 /** What `[[:name:]]` means to grep. */
-const named: Readonly<Record<string, CharTest>> = {
+const posixClasses: Readonly<Record<string, CharTest>> = {
   alpha: either(lower, upper),
   digit,
   alnum: either(lower, upper, digit),
@@ -36,8 +36,8 @@ const named: Readonly<Record<string, CharTest>> = {
   word: isWordChar,
 };
 
-/** Reads `[…]`. @throws PerdureError `bad_input` */
-export function readClass(cursor: Cursor): CharTest {
+/** Reads `[…]`. @param fold case does not matter: to what is named, not to what is left over. @throws PerdureError `bad_input` */
+export function readClass(cursor: Cursor, fold = false): CharTest {
   const start = cursor.at;
   cursor.at++;
   const isNegated = cursor.source[cursor.at] === "^";
@@ -54,16 +54,17 @@ export function readClass(cursor: Cursor): CharTest {
     tests.push(readItem(cursor));
   }
   cursor.at++;
-  const test = either(...tests);
+  const named = either(...tests);
+  const test = fold ? foldCase(named) : named;
   return isNegated ? (char) => !test(char) : test;
 }
 
 function readItem(cursor: Cursor): CharTest {
   const posix = /^\[:(\w+):\]/.exec(cursor.source.slice(cursor.at, cursor.at + 20));
   if (posix?.[1] !== undefined) {
-    const test = named[posix[1]];
+    const test = posixClasses[posix[1]];
     if (test === undefined)
-      throw refuse(cursor, `${posix[0]} is not known; there are ${Object.keys(named).join(", ")}`);
+      throw refuse(cursor, `${posix[0]} is not known; there are ${Object.keys(posixClasses).join(", ")}`);
     cursor.at += posix[0].length;
     return test;
   }

@@ -57,7 +57,7 @@ function readOne(cursor: Cursor, fold: boolean, depth: number): Pattern {
   const letter = String.fromCodePoint(char);
   const one = (test: CharTest): Pattern => ({ type: "char", test: fold ? foldCase(test) : test });
   if (letter === "(") return readGroup(cursor, fold, depth);
-  if (letter === "[") return one(readClass(cursor));
+  if (letter === "[") return { type: "char", test: readClass(cursor, fold) };
   if (letter === "*" || letter === "+" || letter === "?")
     throw refuse(cursor, `there is nothing before ${letter} to repeat`);
   if (letter === "\\") {

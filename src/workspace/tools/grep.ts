@@ -117,7 +117,9 @@ async function grep(options: GrepToolOptions, input: ToolInput, signal?: AbortSi
   const notes = [
     ...(hits.isFull ? [`There are more matches. Use a narrower pattern, path or include.`] : []),
     ...(chars > MAX_TOTAL_CHARS ? ["Not all files were looked at. Use a narrower path or include."] : []),
-    ...(left > 0 ? [`${left} files above 1 MB were left out.`] : []),
+    ...(left > 0
+      ? [`${left === 1 ? "1 file" : `${left} files`} above 1 MB ${left === 1 ? "was" : "were"} left out.`]
+      : []),
   ];
   return {
     matches: hits.count,

@@ -25,6 +25,7 @@ const START_MS = 30_000;
 /**
  * Runs first in the worker, and in the threads that the shell starts for Python and SQLite: these threads inherit it.
  * V8's own bound for WebAssembly is one for the whole process, and the heap limit of a thread does not cover it.
+ * Python's sockets are those of the package `ws`, if it can be loaded: here it cannot, and nothing else opens one.
  * The engine takes its first argument for its own path, and tells it to scripts.
  */
 function firstWords(pythonMemoryMB: number): string {
@@ -33,6 +34,14 @@ WebAssembly.Memory.prototype.grow = function (pages) {
   if (this.buffer.byteLength / 65536 + pages > ${pythonMemoryMB * PAGES_PER_MB}) throw new RangeError("out of memory");
   return grow.call(this, pages);
 };
+const no = () => { throw new Error("there is no network here"); };
+const builtin = (name) => process.getBuiltinModule(name);
+const modules = builtin("node:module");
+const load = modules._load;
+modules._load = function (name, ...rest) { return name === "ws" ? no() : load.call(this, name, ...rest); };
+builtin("node:net").Socket.prototype.connect = builtin("node:net").Server.prototype.listen = no;
+const datagram = builtin("node:dgram").Socket.prototype;
+datagram.bind = datagram.connect = datagram.send = no;
 process.argv[1] = "/usr/bin/python3";`;
   return `data:text/javascript,${encodeURIComponent(source)}`;
 }
@@ -51,7 +60,8 @@ export class ShellLane {
     this.size = size;
     const file = import.meta.url.endsWith(".ts") ? "./worker.ts" : "./worker.js";
     this.#worker = new Worker(new URL(file, import.meta.url), {
-      // Nothing of the host's environment, arguments or output reaches the shell.
+      // Nothing of the host's environment or arguments reaches the shell, and nothing prints on the host. (Reading these
+      // two streams would keep the process alive, also while the lane rests.)
       env: {},
       argv: [],
       execArgv: ["--import", firstWords(size.pythonMemoryMB)],
@@ -59,8 +69,6 @@ export class ShellLane {
       stderr: true,
       resourceLimits: { maxOldGenerationSizeMb: size.memoryMB, maxYoungGenerationSizeMb: 32, stackSizeMb: 4 },
     });
-    this.#worker.stdout.resume();
-    this.#worker.stderr.resume();
     this.#ready = new Promise((resolve, reject) => {
       const timer = setTimeout(() => this.#die({ kind: "crashed", message: "the shell did not start" }), START_MS);
       this.#settleReady = (error) => {

@@ -234,7 +234,7 @@ async function readResult(path: string, size: number): Promise<Uint8Array> {
   try {
     const content = await file.readFile();
     if (content.byteLength !== size) throw new Error("It changed while it was read.");
-    return content;
+    return new Uint8Array(content);
   } finally {
     await file.close();
   }

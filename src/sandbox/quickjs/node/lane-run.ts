@@ -186,7 +186,7 @@ class LaneRun {
       .then(() => run(parsed, { signal: this.#ended.signal, call }))
       .then(
         (value) => this.#answered(open, value),
-        (thrown: unknown) => this.#answer({ call, error: errorText(thrown).slice(0, LONGEST_ERROR) }),
+        (thrown: unknown) => this.#answer({ call, error: messageOf(thrown) }),
       );
   }
 
@@ -280,6 +280,15 @@ class LaneRun {
   #giveBack(fate: "reuse" | "replace"): void {
     this.#keeping = undefined;
     this.#pool.release(this.#lent, fate);
+  }
+}
+
+/** What a tool threw can be anything, also something that throws when it is looked at. */
+function messageOf(thrown: unknown): string {
+  try {
+    return errorText(thrown).slice(0, LONGEST_ERROR);
+  } catch {
+    return "Unknown error occurred";
   }
 }
 

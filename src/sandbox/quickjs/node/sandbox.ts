@@ -96,7 +96,13 @@ export class QuickJsSandbox {
     const limits = this.limitsOf(request.limits);
     const end = await this.start(request, true);
     const result = await this.#resultOf(end, began, limits);
-    const session = new QuickJsSession(this, request, limits, result.status === "ok" ? end.stays : undefined);
+    const session = new QuickJsSession(
+      this,
+      request,
+      limits,
+      result.status === "ok" ? end.stays : undefined,
+      end.nextCall,
+    );
     return { session, result };
   }
 

@@ -13,6 +13,8 @@ export class QuickJsSession implements SandboxSession {
   readonly #request: RunRequest;
   readonly #limits: Limits;
   #image: Promise<Image | undefined>;
+  /** The number of the next host call of the image: the guest counts on from call to call. */
+  #nextCall: number;
   #last: Promise<unknown> = Promise.resolve();
   #closed = false;
 
@@ -21,11 +23,13 @@ export class QuickJsSession implements SandboxSession {
     request: RunRequest,
     limits: Limits,
     image: Promise<Image | undefined> | undefined,
+    nextCall: number,
   ) {
     this.#sandbox = sandbox;
     this.#request = request;
     this.#limits = limits;
     this.#image = image ?? Promise.resolve(undefined);
+    this.#nextCall = nextCall;
   }
 
   async call(
@@ -63,12 +67,17 @@ export class QuickJsSession implements SandboxSession {
       functions: hostFunctions(this.#request.can).functions,
       limits,
       used: { cpuMs: 0, toolCalls: 0, outputBytes: 0 },
-      nextCall: 0,
+      nextCall: this.#nextCall,
       parked: new Map(),
       signal: options.signal,
       onLog: this.#request.onLog,
     });
-    if (end.stays !== undefined) this.#image = end.stays.then((next) => next ?? image);
+    if (end.stays !== undefined) {
+      this.#image = end.stays.then((next) => {
+        if (next !== undefined) this.#nextCall = end.nextCall;
+        return next ?? image;
+      });
+    }
     return toResult(end, began, async () => new Uint8Array());
   }
 }
