@@ -61,6 +61,17 @@ export interface AgentEvents {
   "mcp:sign_in_needed": { serverId: string; server: string };
   /** An MCP server could not be reached, or is gone. */
   "mcp:failed": { serverId: string; server: string; error: string };
+  /** A request to the network was let through or refused. The URL has no query. */
+  "network:decided": {
+    allowed: boolean;
+    via: "fetch" | "proxy" | "tunnel";
+    method: string;
+    url: string;
+    hop: number;
+    rule?: string;
+    address?: string;
+    reason?: string;
+  };
   /** Work was given to a child. */
   "agent_tool:started": { runId: string; className: string };
   "agent_tool:ended": { runId: string; className: string; status: string };

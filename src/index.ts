@@ -70,7 +70,7 @@ export {
   type NestedCall,
   type NestedOutcome,
   park,
-  type ParkedCall,
+  ParkedCall,
   type ParkedQuestion,
   type ResumedCall,
   type ToolTurn,
@@ -185,6 +185,19 @@ export {
   type FetchToolsOptions,
 } from "./egress/fetch-tool/fetch-tools.ts";
 export type { FetchInput } from "./egress/fetch-tool/fetch-input.ts";
+export {
+  type BundledCode,
+  type BundleLimits,
+  createPackageBundler,
+  type PackageBundler,
+  type PackageBundlerOptions,
+} from "./sandbox/npm/package-bundler.ts";
+export {
+  type InstalledPackages,
+  installPackages,
+  type InstallPackagesOptions,
+} from "./sandbox/npm/install-packages.ts";
+export type { PackageList } from "./sandbox/npm/package-names.ts";
 
 // Agents together
 export { agentTool, type AgentToolOptions, type AgentToolReceipt } from "./agent/run/agent-tool.ts";
@@ -288,6 +301,47 @@ export {
   type SandboxFiles,
   type SandboxSession,
 } from "./sandbox/sandbox.ts";
+
+// Shells
+export {
+  createBashSandbox,
+  type BashRunRequest,
+  type BashSandbox,
+  type BashSandboxOptions,
+} from "./sandbox/bash/bash-sandbox.ts";
+export type { BashMount } from "./sandbox/bash/file-calls.ts";
+export { MemoryFiles, type MemoryFilesOptions } from "./sandbox/memory-files.ts";
+export {
+  bashToolMissing,
+  createBashTool,
+  type BashToolInput,
+  type BashToolOptions,
+  type BashToolOutput,
+} from "./workspace/bash-tool.ts";
+
+// Skills
+export { skills } from "./skill/skills.ts";
+export { SkillRegistry, type SkillRegistryOptions } from "./skill/registry.ts";
+export { skillsForTurn, type TurnSkills } from "./skill/for-turn.ts";
+export { createSkillTools, type ActivatedSkill, type ReadSkillResource } from "./skill/tools.ts";
+export type { RunScriptInput } from "./skill/run-tool.ts";
+export type { BucketObject, SkillBucket } from "./skill/bucket-source.ts";
+export type { ManifestFile, SkillManifest } from "./skill/manifest-source.ts";
+export type { SkillRunnerOptions } from "./skill/runner.ts";
+export type { ScriptTool } from "./skill/script-tools.ts";
+export type {
+  Skill,
+  SkillArtifact,
+  SkillResource,
+  SkillRunContext,
+  SkillScriptCall,
+  SkillScriptResult,
+  SkillScriptRunner,
+  SkillSet,
+  SkillSource,
+  SkillWarning,
+  SkillWorkspace,
+} from "./skill/types.ts";
 
 // Workspace
 export { Workspace, type WorkspaceOptions } from "./workspace/workspace.ts";

@@ -158,6 +158,11 @@ export interface HostedAgent {
   drain(): void;
   /** This life ends now (destroyed, aborted): stop everything, write nothing more. */
   halt(reason: unknown): void;
+  /**
+   * This life has ended because nothing needed it. Lets go of what is kept outside of the host, such as connections to other
+   * servers and processes. Writes nothing, and must not throw.
+   */
+  left?(): void;
 }
 
 /** Where a host finds the {@link HostedAgent} of an instance. */

@@ -59,6 +59,10 @@ export class AgentMcp implements Feature {
     this.#manager?.halt();
   }
 
+  left(): void {
+    this.#manager?.halt();
+  }
+
   #tell(): void {
     if (this.#own.halted) return;
     const { greeting } = this;

@@ -24,4 +24,6 @@ export interface Feature {
   drain?(): void;
   /** This life ends now. */
   halt?(reason: unknown): void;
+  /** This life has ended in order, with nothing under way: what is kept outside of the host is let go. Writes nothing. */
+  left?(): void;
 }

@@ -96,6 +96,10 @@ export class Hosting implements HostedAgent {
     this.#own.halt(reason);
   }
 
+  left(): void {
+    for (const feature of this.#own.features) feature.left?.();
+  }
+
   async #connect(connection: Connection, socket: Socket, request: Request): Promise<void> {
     const agent = this.#agent;
     const context = { request };

@@ -17,18 +17,7 @@ import type { ApprovalDecision, ChatTurnOptions, Origin } from "../turn/chat-typ
 import { type ChatErrorClassification, classifyProviderError, describeProviderError } from "../turn/provider-error.ts";
 import type { Budgets } from "../session/budget.ts";
 import type { PriceTable } from "../session/prices.ts";
-import type {
-  ChatErrorContext,
-  ChunkContext,
-  PrepareStepContext,
-  StepConfig,
-  StepContext,
-  ToolCallContext,
-  ToolCallDecision,
-  ToolCallResultContext,
-  TurnConfig,
-  TurnContext,
-} from "../turn/step/config.ts";
+import type { ChatErrorContext, TurnConfig, TurnContext } from "../turn/step/config.ts";
 import { contextOf } from "../turn/step/context-path.ts";
 import { readSessionLine } from "../store/session.ts";
 import type { PreparedTurn, StepPlan } from "../turn/step/plan.ts";
@@ -36,6 +25,8 @@ import { isToldLater } from "./run/book-calls.ts";
 import { payersOf } from "./run/run-payers.ts";
 import { type ActionRules, ThinkActions } from "./think-actions.ts";
 import { blocksOf } from "./think-blocks.ts";
+import { type StepHooks, tellHooks } from "./think-hooks.ts";
+import { toolKit } from "./tool-kit.ts";
 import { type ContextSettings, type NextRequest, ThinkContext } from "./think-context.ts";
 import { type EquippedAgent, equip, type Equipper } from "./turn-equipment.ts";
 
@@ -50,14 +41,8 @@ const KEPT_CALLS = 500;
 type Maybe<T> = T | void | Promise<T | void>;
 
 /** What a plan is made from: the part of a `Think` that users write. */
-export interface ThinkHooks {
+export interface ThinkHooks extends StepHooks {
   beforeTurn(context: TurnContext): Maybe<TurnConfig>;
-  beforeStep(context: PrepareStepContext): Maybe<StepConfig>;
-  beforeToolCall(context: ToolCallContext): Maybe<ToolCallDecision>;
-  afterToolCall(context: ToolCallResultContext): Maybe<undefined>;
-  onStepFinish(context: StepContext): Maybe<undefined>;
-  onStepEnd(context: StepContext): Maybe<undefined>;
-  onChunk(context: ChunkContext): Maybe<undefined>;
   onChatError(error: unknown, context: ChatErrorContext): unknown;
   classifyChatError(error: unknown): Maybe<ChatErrorClassification>;
   authorizeTurn(context: TurnContext): ActionAuthorization | Promise<ActionAuthorization>;
@@ -219,10 +204,13 @@ export class ThinkPlan {
 
   #make(as: As): StepPlan {
     const agent = this.#agent;
-    const base = this.#base;
-    const steps = (["onStepFinish", "onStepEnd"] as const).filter((name) => agent[name] !== base[name]);
     const turn = () => this.#chat().running?.row.id;
-    return {
+    const hooks = tellHooks({
+      ...{ agent, base: this.#base },
+      extensions: () => this.#extensions,
+      as: (work) => as(work, turn()),
+    });
+    return Object.assign(hooks, {
       ledger: this.ledger,
       book: this.book,
       context: this.context,
@@ -230,27 +218,18 @@ export class ThinkPlan {
       assemble: (messages, tools) =>
         as(async () => agent.assembleContext({ messages: await this.#media.of(messages), tools }), turn()),
       convert: (message, tools) => this.#messages.once(message, tools),
-      beforeStep: (context) => as(() => agent.beforeStep(context), turn()),
-      beforeToolCall: (context) => as(() => agent.beforeToolCall(context), turn()),
       runTool: (work) => as(work, turn()),
-      afterToolCall:
-        agent.afterToolCall === base.afterToolCall
-          ? undefined
-          : (context) => as(() => agent.afterToolCall(context), turn()),
-      stepFinished:
-        steps.length === 0
-          ? undefined
-          : async (context) => {
-              for (const name of steps) await as(() => agent[name](context), turn());
-            },
-      chunk: agent.onChunk === base.onChunk ? undefined : (context) => as(() => agent.onChunk(context), turn()),
       classify: async (error) =>
         (await as(() => agent.classifyChatError(error), turn())) ?? classifyProviderError(error),
       explain: (error, context) => as(() => this.#explain(error, context), turn()),
       fileLost: (url, error) => this.#fileLost(url, error),
       keep: (text) => this.#keep(text),
       payers: (turn) => payersOf(this.#host, turn),
-    };
+    } satisfies Omit<StepPlan, keyof typeof hooks>);
+  }
+
+  get #extensions() {
+    return this.#agent[toolKit].extensions?.hooks;
   }
 
   async #prepare(turn: ChatTurnOptions & { readonly recovering: boolean }): Promise<PreparedTurn> {
@@ -265,7 +244,8 @@ export class ThinkPlan {
     if (config.model === undefined) models = asList(await agent.getModel());
     const authorizes = agent.authorizeTurn !== this.#base.authorizeTurn;
     if (!authorizes) this.actions.grants = true;
-    if (authorizes || agent.beforeTurn !== this.#base.beforeTurn) {
+    const others = this.#extensions?.listens("beforeTurn") === true ? this.#extensions : undefined;
+    if (authorizes || others !== undefined || agent.beforeTurn !== this.#base.beforeTurn) {
       const system = prompt + capabilityBlock(tools);
       const [model] = models.length > 0 ? models : asList(config.model ?? []);
       const shown = contextOf(this.#chat(), this.context.reader, session, 0, this.context.enough(model)).base;
@@ -276,7 +256,9 @@ export class ThinkPlan {
         model: model as LanguageModel,
       };
       if (authorizes) this.actions.grants = await agent.authorizeTurn(context);
-      config = { ...config, ...(await agent.beforeTurn(context)) };
+      const own = await agent.beforeTurn(context);
+      // The class has the last word on what it sets.
+      config = { ...config, ...(await others?.beforeTurn(context)), ...own };
     }
     const given = bindActions(config.tools ?? {}, this.actions.binding);
     const all = { ...tools, ...given };

@@ -1,4 +1,10 @@
+import { PerdureError } from "../error.ts";
+import type { ExtensionBridge } from "../extension/host-functions.ts";
+import type { ExtensionManager, ExtensionManagerOptions } from "../extension/manager.ts";
+import type { ExtensionDeclaration } from "../extension/manifest.ts";
+import { newId } from "../id.ts";
 import type { AgentHost } from "../port.ts";
+import type { SkillScriptRunner, SkillSource } from "../skill/types.ts";
 import type { ActionAuthorization, ActionAuthorizationContext } from "../tool/action-authorize.ts";
 import { type ActionRecord, RECLAIM_AFTER_MS } from "../tool/action-ledger.ts";
 import type { AnyAction } from "../tool/action.ts";
@@ -8,9 +14,11 @@ import type { WorkspaceToolsOptions } from "../workspace/tools/create-workspace-
 import type { WorkspaceFiles, WorkspaceLike } from "../workspace/types.ts";
 import { Workspace, type WorkspaceOptions } from "../workspace/workspace.ts";
 import { mcpOf } from "./agent-mcp.ts";
+import { chatRoom } from "./chat-agent.ts";
 import { InboxAgent } from "./inbox-agent.ts";
 import type { ActionRules, ThinkActions } from "./think-actions.ts";
 import { parts } from "./parts.ts";
+import { sessionOf } from "./session-agent.ts";
 import { type KitSettings, ToolKit, toolKit } from "./tool-kit.ts";
 
 /** Where actions are kept. Under a symbol: every plain name belongs to the user. */
@@ -38,7 +46,13 @@ export abstract class ToolAgent<State = unknown, Props = unknown>
   constructor(host: AgentHost) {
     super(host);
     this.workspace = new Workspace({ host });
-    this[toolKit] = new ToolKit(this, () => this[mcpOf].used);
+    this[toolKit] = new ToolKit(this, {
+      host,
+      mcp: () => this[mcpOf].used,
+      bridge: () => this.#bridge,
+      failed: (error) => this[chatRoom].chat.hooks.failed(error),
+    });
+    this[parts].features.push({ halt: () => this[toolKit].halt() });
   }
 
   // Files
@@ -61,6 +75,53 @@ export abstract class ToolAgent<State = unknown, Props = unknown>
   /** A workspace in this agent's store with settings of your own: `override workspace = this.createWorkspace({ … })`. */
   protected createWorkspace(options: Omit<WorkspaceOptions, "host"> = {}): Workspace {
     return new Workspace({ ...options, host: this[parts].host });
+  }
+
+  // Skills
+
+  /**
+   * Where the agent's skills come from; of two skills of one name the first counts. Asked for every turn. A source that
+   * fails is passed over, and `onError` is told.
+   */
+  getSkills(): Maybe<readonly SkillSource[]> {
+    return [];
+  }
+
+  /** What runs the scripts of skills (`skills.runner({ … })`); `null`: skills are instructions and files only. */
+  getSkillScriptRunner(): Maybe<SkillScriptRunner | null> {
+    return null;
+  }
+
+  // Extensions
+
+  /** What extensions run in; `true`: the sandbox that all agents of the process share. Without it there are none. */
+  extensionLoader: ExtensionManagerOptions["loader"] | undefined = undefined;
+
+  /** Extensions that the app brings, in the order in which their hooks are told. Asked for every turn. */
+  getExtensions(): Maybe<readonly ExtensionDeclaration[]> {
+    return [];
+  }
+
+  /** The agent's extensions. @throws PerdureError `bad_config` without {@link ToolAgent.extensionLoader} */
+  get extensions(): ExtensionManager {
+    const { extensions } = this[toolKit];
+    if (extensions !== undefined) return extensions;
+    throw new PerdureError("bad_config", `${this.constructor.name} loads no extensions. Set extensionLoader = true.`);
+  }
+
+  get #bridge(): ExtensionBridge {
+    const blocks = async () => (await this[sessionOf](this.session.id)).blocks;
+    return {
+      workspace: this.getWorkspace() ?? undefined,
+      getContext: async (label) => (await blocks()).getContextBlock(label)?.content ?? null,
+      setContext: async (label, content) => void (await (await blocks()).replaceContextBlock(label, content)),
+      getMessages: (limit) => this.messages.slice(-limit),
+      sendMessage: async (text) => {
+        const parts = [{ type: "text", text }] as const;
+        await this.submitMessages([{ id: newId("msg"), role: "user", parts: [...parts] }]);
+      },
+      getSessionInfo: () => ({ id: this.session.id, messages: this.messages.length }),
+    };
   }
 
   // MCP servers

@@ -1,5 +1,13 @@
 import type { ToolSet } from "ai";
+import { ExtensionManager, type ExtensionManagerOptions } from "../extension/manager.ts";
+import type { ExtensionBridge } from "../extension/host-functions.ts";
+import type { ExtensionDeclaration } from "../extension/manifest.ts";
 import type { McpClientManager } from "../mcp/client/manager.ts";
+import type { AgentHost } from "../port.ts";
+import type { ContextBlocks } from "../session/context-blocks.ts";
+import { skillsForTurn, type TurnSkills } from "../skill/for-turn.ts";
+import { SkillRegistry } from "../skill/registry.ts";
+import type { SkillScriptRunner, SkillSource } from "../skill/types.ts";
 import { type BashToolOptions, bashToolMissing } from "../workspace/bash-tool.ts";
 import { createWorkspaceTools, type WorkspaceToolsOptions } from "../workspace/tools/create-workspace-tools.ts";
 import type { WorkspaceLike } from "../workspace/types.ts";
@@ -9,6 +17,11 @@ export const toolKit: unique symbol = Symbol("perdure.tool-kit");
 
 /** How long a turn waits for MCP servers that are being connected, where the class only says that it does. */
 const MCP_WAIT_MS = 10_000;
+
+/** Tools that a session may have. */
+const CONTEXT_TOOLS = ["set_context", "load_context", "unload_context", "search_context", "session_search"];
+
+type Maybe<T> = T | Promise<T>;
 
 /** What the kit adds to a turn. */
 export interface TurnKit {
@@ -23,24 +36,65 @@ export interface KitSettings {
   readonly workspaceBash: boolean | BashToolOptions;
   readonly includeMcpTools: boolean;
   readonly waitForMcpConnections: boolean | { readonly timeout?: number };
+  readonly extensionLoader: ExtensionManagerOptions["loader"] | undefined;
   getWorkspace(): WorkspaceLike | null;
+  getSkills(): Maybe<readonly SkillSource[]>;
+  getSkillScriptRunner(): Maybe<SkillScriptRunner | null>;
+  getExtensions(): Maybe<readonly ExtensionDeclaration[]>;
 }
 
-/** Gathers what is built in and what others bring: files, MCP servers. */
+/** What the kit needs of the agent besides. */
+export interface KitDesk {
+  readonly host: AgentHost;
+  /** Undefined when the agent has no MCP servers. */
+  mcp(): McpClientManager | undefined;
+  /** What the agent does for extensions. */
+  bridge(): ExtensionBridge;
+  /** Something failed that no caller waits for. Must not throw. */
+  failed(error: unknown): void;
+}
+
+/** Gathers what is built in and what others bring: files, skills, extensions, MCP servers. */
 export class ToolKit {
   readonly #settings: KitSettings;
-  readonly #mcp: () => McpClientManager | undefined;
+  readonly #desk: KitDesk;
   /** Made once for as long as the settings stay the same: a tool is the same object from turn to turn. */
   #files: { readonly of: readonly unknown[]; readonly tools: ToolSet } | undefined;
+  #skills: { readonly of: readonly SkillSource[]; readonly registry: SkillRegistry } | undefined;
+  #extensions: ExtensionManager | undefined;
 
-  /** @param mcp undefined when the agent has no MCP servers. */
-  constructor(settings: KitSettings, mcp: () => McpClientManager | undefined) {
+  constructor(settings: KitSettings, desk: KitDesk) {
     this.#settings = settings;
-    this.#mcp = mcp;
+    this.#desk = desk;
   }
 
-  async ofTurn(): Promise<TurnKit> {
-    return { prompt: "", tools: { ...(await this.#fileTools()), ...(await this.#mcpTools()) } };
+  /** Undefined where the class does not load extensions. */
+  get extensions(): ExtensionManager | undefined {
+    const { extensionLoader: loader } = this.#settings;
+    if (loader === undefined) return undefined;
+    const { host } = this.#desk;
+    return (this.#extensions ??= new ExtensionManager({
+      ...{ loader, host },
+      bridge: () => this.#desk.bridge(),
+      reserved: () => this.#reserved,
+      failed: (error) => this.#desk.failed(error),
+    }));
+  }
+
+  /** The names of the other tools of the last turn: no extension may take one of them. */
+  #reserved: readonly string[] = [];
+
+  /** @param others names of tools that the turn has besides. @param blocks of its session: extensions may bring more. */
+  async ofTurn(others: readonly string[], blocks: ContextBlocks | undefined): Promise<TurnKit> {
+    const files = await this.#fileTools();
+    const skills = await this.#skillTools();
+    const mcp = await this.#mcpTools();
+    this.#reserved = [...others, ...CONTEXT_TOOLS, ...Object.keys({ ...files, ...skills.tools, ...mcp })];
+    return { prompt: skills.prompt, tools: { ...files, ...skills.tools, ...(await this.#extended(blocks)), ...mcp } };
+  }
+
+  halt(): void {
+    void this.#extensions?.dispose();
   }
 
   async #fileTools(): Promise<ToolSet> {
@@ -56,9 +110,36 @@ export class ToolKit {
     return this.#files.tools;
   }
 
+  async #skillTools(): Promise<TurnSkills> {
+    const sources = await this.#settings.getSkills();
+    if (sources.length === 0) return { prompt: "", tools: {} };
+    const known = this.#skills;
+    // A class may make its sources anew each time: they are the same if they say so.
+    const isSame = known?.of.length === sources.length && known.of.every(({ id }, i) => id === sources[i]?.id);
+    const onWarning = ({ message }: { readonly message: string }) => this.#desk.failed(new Error(message));
+    const skills = isSame ? known : { of: sources, registry: new SkillRegistry(sources, { onWarning }) };
+    this.#skills = skills;
+    return skillsForTurn(skills.registry, (await this.#settings.getSkillScriptRunner()) ?? undefined);
+  }
+
+  async #extended(blocks: ContextBlocks | undefined): Promise<ToolSet> {
+    const { extensions } = this;
+    if (extensions === undefined) return {};
+    await extensions.declare(await this.#settings.getExtensions());
+    for (const { label, description, maxTokens } of extensions.contextBlocks()) {
+      if (blocks === undefined || blocks.getContextBlock(label) !== undefined) continue;
+      const options = {
+        ...(description !== undefined && { description }),
+        ...(maxTokens !== undefined && { maxTokens }),
+      };
+      await blocks.addContext(label, options);
+    }
+    return extensions.getTools();
+  }
+
   async #mcpTools(): Promise<ToolSet> {
     const { includeMcpTools, waitForMcpConnections: wait } = this.#settings;
-    const manager = includeMcpTools ? this.#mcp() : undefined;
+    const manager = includeMcpTools ? this.#desk.mcp() : undefined;
     if (manager === undefined) return {};
     await waitForMcp(manager, wait);
     return manager.getAITools();

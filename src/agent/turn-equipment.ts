@@ -59,8 +59,9 @@ export interface BroughtAlong {
 export async function equip(from: Equipper, session: string, brought: BroughtAlong = {}): Promise<Equipment> {
   const { agent, host, search, actions } = from;
   const own = bindActions({ ...(await agent.getTools()), ...(await agent.getActions()) }, actions);
-  const blocks = await joinBlocks(await agent[blocksOf](session), await agent.getSystemPrompt());
-  const kit = await agent[toolKit].ofTurn();
+  const sessionBlocks = await agent[blocksOf](session);
+  const kit = await agent[toolKit].ofTurn(Object.keys({ ...own, ...brought.tools }), sessionBlocks);
+  const blocks = await joinBlocks(sessionBlocks, await agent.getSystemPrompt());
   const withKit = (prompt: string) => [prompt, kit.prompt].filter((text) => text !== "").join("\n\n");
   return {
     prompt: withKit(blocks.prompt),

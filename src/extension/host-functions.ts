@@ -32,8 +32,8 @@ export interface ExtensionBridge {
   getMessages?(limit: number): Promise<readonly unknown[]> | readonly unknown[];
   /** Sends a message as the user. Must not wait for its answer. */
   sendMessage?(text: string): Promise<void> | void;
-  /** Which session it is and how long. */
-  getSessionInfo?(): Promise<unknown> | unknown;
+  /** Which session it is and how long; may be a promise. */
+  getSessionInfo?(): unknown;
 }
 
 /** The names of the functions, as guests call them. */
@@ -86,11 +86,16 @@ export function bridgeFunctions(
 ): Record<string, HostFunction> {
   const sends: number[] = [];
   const work: Record<BridgeFunction, (args: readonly Json[], at: Standing) => Promise<Json | undefined>> = {
-    readFile: async ([path], { files }) => withinBounds(await files().readFile(pathIn(path))),
-    listFiles: async ([path = "/"], { files }) => listing(await files().readDir(pathIn(path), { limit: MAX_ENTRIES })),
-    writeFile: async ([path, content], { files }) =>
-      void (await files().writeFile(pathIn(path), textIn(content, "content"))),
-    deleteFile: async ([path], { files }) => void (await files().rm(pathIn(path))),
+    readFile: async ([path], at) => withinBounds(await at.files().readFile(pathIn(path))),
+    listFiles: async ([path = "/"], at) => listing(await at.files().readDir(pathIn(path), { limit: MAX_ENTRIES })),
+    async writeFile([path, content], at) {
+      await at.files().writeFile(pathIn(path), textIn(content, "content"));
+      return undefined;
+    },
+    async deleteFile([path], at) {
+      await at.files().rm(pathIn(path));
+      return undefined;
+    },
     getContext: async ([label], { manifest, bridge }) => {
       const { permissions = {} } = manifest;
       const whole = labelIn(manifest, label);

@@ -304,12 +304,12 @@ export class ExtensionManager {
   }
 
   #network(hosts: readonly string[], name: string, allowed: () => boolean): Egress {
-    const { egress = (allow) => createEgress({ allow }) } = this.#options;
+    const make = () => this.#options.egress?.(hosts, name) ?? createEgress({ allow: hosts });
     let made: Egress | undefined;
     return {
       fetch: async (url, request) => {
         if (!allowed()) throw new PerdureError("not_allowed", "This extension may not use the network now.");
-        made ??= egress(hosts, name);
+        made ??= make();
         return made.fetch(url, request);
       },
       listen: async () => {

@@ -14,7 +14,7 @@ export interface ExtensionTurnConfig {
   readonly presencePenalty?: number;
   readonly frequencyPenalty?: number;
   readonly seed?: number;
-  readonly stopSequences?: readonly string[];
+  readonly stopSequences?: string[];
   readonly maxRetries?: number;
 }
 

@@ -190,7 +190,8 @@ export class Life implements AgentHost {
         "agent_gone",
         `${this.id} had left memory when this ran. Work that outlives its caller belongs in keepAliveWhile(), a fiber, a schedule or the queue.`,
       );
-    if (reason !== undefined) {
+    if (reason === undefined) this.agent?.left?.();
+    else {
       this.agent?.halt(reason);
       if (grace === undefined) this.#tell();
       else void grace.then(() => setTimeout(() => this.#tell(), 0));

@@ -26,7 +26,7 @@ export function resolveLimits(...given: readonly (Partial<Limits> | undefined)[]
       if (typeof value !== "number" || !(value >= 1 && value <= CEILING[name])) {
         throw new PerdureError(
           "bad_input",
-          `The limit ${name} must be a number from 1 to ${CEILING[name]}, not ${String(value)}.`,
+          `The limit ${name} must be a number from 1 to ${CEILING[name]}, not ${typeof value === "number" ? value : JSON.stringify(value)}.`,
         );
       }
       limits[name] = Math.floor(value);

@@ -26,7 +26,11 @@ export function skillOf(registry: SkillRegistry, name: unknown): Skill | Failed 
 }
 
 /** Which file of which skill is meant: `name` and `path`, or a path that begins with the name. */
-export function placeOf(registry: SkillRegistry, name: unknown, path: unknown): { skill: Skill; path: string } | Failed {
+export function placeOf(
+  registry: SkillRegistry,
+  name: unknown,
+  path: unknown,
+): { skill: Skill; path: string } | Failed {
   const clean = typeof path === "string" ? resourcePath(path) : undefined;
   if (clean === undefined) {
     return { error: "`path` must be a path below the skill's directory, such as references/style.md, without `..`." };
@@ -35,7 +39,10 @@ export function placeOf(registry: SkillRegistry, name: unknown, path: unknown): 
   const qualified = name === undefined || name === "";
   const skill = skillOf(registry, qualified ? first : name);
   if ("error" in skill) return skill;
-  if (qualified) return rest.length === 0 ? { error: `Which file of "${first}"? Give \`path\` too.` } : { skill, path: rest.join("/") };
+  if (qualified)
+    return rest.length === 0
+      ? { error: `Which file of "${first}"? Give \`path\` too.` }
+      : { skill, path: rest.join("/") };
   // Some give both: the name, and a path that begins with it.
   const known = skill.resources.some((one) => one.path === clean);
   return { skill, path: !known && first === skill.name && rest.length > 0 ? rest.join("/") : clean };

@@ -4,10 +4,12 @@ import { parseFrontMatter } from "./front-matter.ts";
 const fieldsOf = (yaml: string): unknown => parseFrontMatter(`---\n${yaml}\n---\nbody`).fields;
 
 test("names, texts, quotes and comments", () => {
-  const fields = fieldsOf(`# a comment
+  const fields = fieldsOf(
+    `# a comment
 name: release-notes
 plain: it's plain, with "quotes" and a # that is none: no
-`.replace(" a # that is none: no", " a#b"));
+`.replace(" a # that is none: no", " a#b"),
+  );
   expect(fields).toEqual({ name: "release-notes", plain: `it's plain, with "quotes" and a#b` });
   expect(fieldsOf(`a: "x: \\"y\\" \\n\\u00e9" # why\nb: 'it''s # fine'\nc: 1.0 # text\nd:\ne: true`)).toEqual({
     a: 'x: "y" \né',

@@ -33,12 +33,18 @@ export function parseFrontMatter(text: string): FrontMatter {
   if (end === -1) throw new PerdureError("bad_input", "Its front matter has no closing line `---`.");
   if (end > MAX_LINES) throw new PerdureError("bad_input", `Its front matter has more than ${MAX_LINES} lines.`);
   const fields = readFields(lines.slice(1, end));
-  return { fields, body: lines.slice(end + 1).join("\n").trim() };
+  return {
+    fields,
+    body: lines
+      .slice(end + 1)
+      .join("\n")
+      .trim(),
+  };
 }
 
 function readFields(raw: readonly string[]): Record<string, FrontValue> {
   const fields = new Map<string, FrontValue>();
-  for (let at = 0; at < raw.length; ) {
+  for (let at = 0; at < raw.length;) {
     const line = lineAt(raw, at);
     if (isBlank(line)) {
       at++;
@@ -70,7 +76,8 @@ function readValue(line: Line, rest: string, inner: readonly Line[]): FrontValue
   if (stripComment(rest) !== "") {
     if (rest.startsWith("[")) return readFlowList(line, [rest, ...filled.map((one) => one.text)].join(" "));
     // A plain text may go on in the lines below it.
-    if (filled.length > 0 && /^["']/.test(rest)) throw wrong(line, "a quoted text must end on its line; use `>` or `|`");
+    if (filled.length > 0 && /^["']/.test(rest))
+      throw wrong(line, "a quoted text must end on its line; use `>` or `|`");
     const more = filled.map((one) => one.text);
     return [readScalar(line, rest, true), ...more].join(" ");
   }
@@ -118,7 +125,15 @@ function readFlowList(line: Line, text: string): string[] {
   return [...items].map(([, item = ""]) => readScalar(line, item, false));
 }
 
-const escapes: Readonly<Record<string, string>> = { n: "\n", t: "\t", r: "\r", '"': '"', "\\": "\\", "/": "/", "0": "\0" };
+const escapes: Readonly<Record<string, string>> = {
+  n: "\n",
+  t: "\t",
+  r: "\r",
+  '"': '"',
+  "\\": "\\",
+  "/": "/",
+  "0": "\0",
+};
 
 function readScalar(line: Line, raw: string, comments: boolean): string {
   const text = (comments ? stripComment(raw) : raw).trim();

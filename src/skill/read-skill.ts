@@ -74,7 +74,8 @@ function resourcesOf(files: readonly ListedFile[]): SkillResource[] {
         throw new PerdureError("limit", `${path} has ${size} bytes; ${MAX_RESOURCE_BYTES} are allowed.`);
       }
       total += size;
-      if (total > MAX_SKILL_BYTES) throw new PerdureError("limit", `Its files have more than ${MAX_SKILL_BYTES} bytes.`);
+      if (total > MAX_SKILL_BYTES)
+        throw new PerdureError("limit", `Its files have more than ${MAX_SKILL_BYTES} bytes.`);
       return { path, size, mediaType: mediaTypeOf(path, text), text };
     })
     .sort((a, b) => (a.path < b.path ? -1 : 1));

@@ -163,5 +163,10 @@ function printedOf(result: RunResult, level: "stdout" | "stderr"): string {
     .filter((line) => line.level === level)
     .map((line) => line.text)
     .join("");
-  return cutMiddle(text, MANY_LINES, MAX_PRINTED, (chars, lines) => `[... ${chars} characters, ${lines} lines left out ...]`);
+  return cutMiddle(
+    text,
+    MANY_LINES,
+    MAX_PRINTED,
+    (chars, lines) => `[... ${chars} characters, ${lines} lines left out ...]`,
+  );
 }

@@ -39,12 +39,15 @@ export function runSkillScriptTool(
       const { skill, path } = place;
       const scripts = scriptsOf(skill, runner);
       if (!scripts.includes(path)) {
-        const there = scripts.length === 0 ? "It has none that can be run." : `It has: ${nearest(path, scripts).join(", ")}.`;
+        const there =
+          scripts.length === 0 ? "It has none that can be run." : `It has: ${nearest(path, scripts).join(", ")}.`;
         return { error: `The skill "${skill.name}" has no script "${path}". ${there}` };
       }
       const input: unknown = given.input ?? null;
       if (JSON.stringify(input).length > MAX_INPUT) {
-        return { error: `\`input\` is longer than ${MAX_INPUT} characters as JSON. Put large data into a file of the workspace.` };
+        return {
+          error: `\`input\` is longer than ${MAX_INPUT} characters as JSON. Put large data into a file of the workspace.`,
+        };
       }
       return runner.run({ skill, script: path, input, ...(abortSignal !== undefined && { signal: abortSignal }) });
     },

@@ -2,7 +2,7 @@ import { PerdureError } from "../error.ts";
 import type { BashSandbox } from "../sandbox/bash/bash-sandbox.ts";
 import { sharedBashSandbox } from "../sandbox/bash/shared.ts";
 import { createQuickJsSandbox } from "../sandbox/quickjs/create.ts";
-import type { Egress, Sandbox } from "../sandbox/sandbox.ts";
+import type { Egress, Sandbox, SandboxFiles } from "../sandbox/sandbox.ts";
 import { type MinimalFiles, toSandboxFiles } from "../workspace/sandbox-files.ts";
 import { extensionOf } from "./resource-path.ts";
 import { functionExtensions, runFunction, type ScriptRights } from "./run-function.ts";
@@ -17,7 +17,7 @@ export interface SkillRunnerOptions {
   /** Runs Bash and Python. Default: a `createBashSandbox()` that the whole process shares. `false`: neither runs. */
   readonly bash?: BashSandbox | false;
   /** The files of the agent. Without it scripts see none. */
-  readonly workspaceInstance?: MinimalFiles;
+  readonly workspaceInstance?: SandboxFiles | MinimalFiles;
   /** What scripts may do with them. Default: `read`. */
   readonly workspace?: "read" | "read-write" | "none";
   /** What scripts may call. Default: nothing. */
@@ -38,7 +38,10 @@ let shared: Sandbox | undefined;
 export function createSkillRunner(options: SkillRunnerOptions = {}): SkillScriptRunner {
   const { timeout = DEFAULT_TIMEOUT_MS, workspace = "read", workspaceInstance, network, tools = {} } = options;
   if (!(Number.isFinite(timeout) && timeout >= 1)) {
-    throw new PerdureError("bad_config", `skills.runner: timeout must be a number of milliseconds, not ${String(timeout)}.`);
+    throw new PerdureError(
+      "bad_config",
+      `skills.runner: timeout must be a number of milliseconds, not ${String(timeout)}.`,
+    );
   }
   if (!["read", "read-write", "none"].includes(workspace)) {
     throw new PerdureError("bad_config", `skills.runner: workspace must be "read", "read-write" or "none".`);
@@ -48,7 +51,7 @@ export function createSkillRunner(options: SkillRunnerOptions = {}): SkillScript
     tools,
     timeoutMs: timeout,
     ...(network !== undefined && { network }),
-    ...(sees && { files: { fs: toSandboxFiles(workspaceInstance), mode: workspace } }),
+    ...(sees && { files: { fs: filesOf(workspaceInstance), mode: workspace } }),
   };
   const extensions = [...functionExtensions, ...(options.bash === false ? [] : shellExtensions)];
   return {
@@ -64,4 +67,8 @@ export function createSkillRunner(options: SkillRunnerOptions = {}): SkillScript
       return { ok: false, error: `Scripts must end in ${extensions.join(", ")}.`, artifacts: [] };
     },
   };
+}
+
+function filesOf(instance: SandboxFiles | MinimalFiles): SandboxFiles {
+  return "appendFileBytes" in instance ? instance : toSandboxFiles(instance);
 }

@@ -13,7 +13,8 @@ export class ScriptOutput {
   /** @throws PerdureError `bad_input` or `limit`, for the script to read */
   add(name: unknown, bytes: Uint8Array): void {
     const clean = typeof name === "string" ? resourcePath(name) : undefined;
-    if (clean === undefined) throw new PerdureError("bad_input", "An output needs a name such as notes.md, without `..`.");
+    if (clean === undefined)
+      throw new PerdureError("bad_input", "An output needs a name such as notes.md, without `..`.");
     if (bytes.length > MAX_ARTIFACT_BYTES) {
       throw new PerdureError("limit", `${clean} has ${bytes.length} bytes; an output may have ${MAX_ARTIFACT_BYTES}.`);
     }

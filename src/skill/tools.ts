@@ -45,7 +45,10 @@ export function createSkillTools(registry: SkillRegistry, runner?: SkillScriptRu
   };
 }
 
-function activateTool(registry: SkillRegistry, runner: SkillScriptRunner | undefined): Tool<{ name: string }, ActivatedSkill> {
+function activateTool(
+  registry: SkillRegistry,
+  runner: SkillScriptRunner | undefined,
+): Tool<{ name: string }, ActivatedSkill> {
   return {
     description: "Fetches the instructions of a skill, and the list of its files. Follow them for the task at hand.",
     inputSchema: jsonSchema<{ name: string }>({
@@ -105,7 +108,9 @@ function readTool(registry: SkillRegistry): Tool<ReadInput, ReadSkillResource> {
       const about = { path: found.path, mediaType: found.mediaType };
       if (text !== undefined) return { ...about, ...pageOf(text, typeof offset === "number" ? offset : 0) };
       if (bytes.length > MAX_BINARY) {
-        return { error: `${found.path} is no text and has ${bytes.length} bytes; ${MAX_BINARY} can be read. A script can use it.` };
+        return {
+          error: `${found.path} is no text and has ${bytes.length} bytes; ${MAX_BINARY} can be read. A script can use it.`,
+        };
       }
       return { ...about, base64: toBase64(bytes) };
     },

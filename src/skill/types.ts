@@ -106,7 +106,11 @@ export interface SkillWorkspace {
 
 /** The second argument of a script's function: `export default async function run(input, ctx) { … }`. */
 export interface SkillRunContext {
-  readonly skill: { readonly name: string; readonly description: string; readonly metadata: Readonly<Record<string, string>> };
+  readonly skill: {
+    readonly name: string;
+    readonly description: string;
+    readonly metadata: Readonly<Record<string, string>>;
+  };
   /** The text resources of the skill, by path. */
   readonly files: Readonly<Record<string, string>>;
   /** Absent when the runner gives no access. */

@@ -90,12 +90,14 @@ export function countFilesIn(db: Sql, ns: string, parent: string): number {
 
 /** What is below a directory now, at any depth: each directory's entries together. */
 export function filesBelow(db: Sql, ns: string, { dir, after, limit }: Below): FileMeta[] {
-  const [first, last] = subtree(dir);
+  const [first, end] = subtree(dir);
+  // No name is empty: the first of them is behind this.
+  const from = after ?? { parent: dir, name: "" };
   return db.sql<FileMeta>(
-    `SELECT ${META} FROM perdure_file WHERE ${IS_LIVE} AND parent >= ? AND parent < ?
-       AND (parent = ? OR parent >= ?) AND (parent, name) > (?, ?)
+    `SELECT ${META} FROM perdure_file WHERE ${IS_LIVE} AND (parent, name) > (?, ?) AND parent < ?
+       AND (parent = ? OR parent >= ?)
      ORDER BY parent, name LIMIT ?`,
-    ...[ns, dir, last, dir, first, after?.parent ?? "", after?.name ?? "", limit],
+    ...[ns, from.parent, from.name, end, dir, first, limit],
   );
 }
 

@@ -134,7 +134,7 @@ function faultOf(options: object): string | undefined {
   if (typeof given.execute !== "function") return "execute must be a function.";
   const { timeoutMs, idempotencyKey, permissions, approval, durablePause } = given;
   if (timeoutMs !== undefined && !(typeof timeoutMs === "number" && Number.isFinite(timeoutMs) && timeoutMs >= 1)) {
-    return `timeoutMs must be a number of at least 1, not ${String(timeoutMs)}.`;
+    return "timeoutMs must be a number of at least 1.";
   }
   if (idempotencyKey !== undefined && !["string", "function"].includes(typeof idempotencyKey)) {
     return "idempotencyKey must be a text or a function that returns one.";

@@ -105,6 +105,7 @@ export class Bodies {
   release(hashes: readonly (string | null)[]): void {
     for (const hash of hashes) {
       if (hash === null || !dropBodyRef(this.#host, this.#ns, hash)) continue;
+      writeCell(this.#host, this.#doubt + hash, "");
       this.#host.afterTx((committed) => {
         if (committed) this.#deleteSoon(hash);
       });

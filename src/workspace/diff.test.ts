@@ -22,7 +22,7 @@ function patch(text: string, diff: string): string {
     const isLast = lines[index + 1]?.startsWith("\\") === true;
     if (line.startsWith("+")) after.push(line.slice(1) + (isLast ? "\0" : ""));
     else {
-      expect(before[at]).toBe(line.slice(1));
+      if (before[at] !== line.slice(1)) throw new Error(`Line ${at + 1} is no ${JSON.stringify(line)}.`);
       at++;
       if (line.startsWith(" ")) after.push(line.slice(1) + (isLast ? "\0" : ""));
     }
@@ -40,9 +40,10 @@ test("a diff leads from one text to the other", () => {
   for (let round = 0; round < 500; round++) {
     const [a, b] = [text(), text()];
     const diff = unifiedDiff(a, b, names);
-    if (a === b) expect(diff).toBe("");
-    else if (a.endsWith("\n") && b.endsWith("\n")) expect([a, b, patch(a, diff)]).toEqual([a, b, b]);
-    else expect(diff).toContain("@@");
+    // Without the end of the last line, the marks for it would have to be read, too.
+    const canPatch = a !== b && a.endsWith("\n") && b.endsWith("\n");
+    expect([a, b, canPatch ? patch(a, diff) : b]).toEqual([a, b, b]);
+    expect([a, b, diff.includes("@@")]).toEqual([a, b, a !== b]);
   }
 });
 

@@ -187,7 +187,7 @@ test("changes side by side all count, whatever the sizes", async () => {
   expect(log).toHaveLength(40_000);
   expect(new Set(log)).toEqual(new Set("0123456789"));
   await Promise.all(["a", "b"].map((letter) => workspace.updateFile("/log", (text) => letter + (text ?? ""))));
-  expect([...((await workspace.readFile("/log")) ?? "").slice(0, 2)].sort()).toEqual(["a", "b"]);
+  expect(await workspace.readFile("/log")).toMatch(/^(ab|ba)/);
   await expect(
     workspace.updateFile("/log", () => {
       throw new Error("no");

@@ -153,16 +153,17 @@ export class Workspace implements WorkspaceFiles {
   async glob(pattern: string, options: { readonly limit?: number } = {}): Promise<WorkspaceEntry[]> {
     const { host, ns, tree } = this.#realm;
     const { limit = Number.POSITIVE_INFINITY } = options;
-    const { base, test } = compileGlob(pattern);
+    const wanted = compileGlob(pattern);
+    const { base } = wanted;
     const found: WorkspaceEntry[] = [];
     const top = tree.lookup(base);
-    if (top !== undefined && base !== ROOT && test(base)) found.push(toEntry(base, top));
+    if (top !== undefined && base !== ROOT && wanted.test(base)) found.push(toEntry(base, top));
     let after: { parent: string; name: string } | undefined;
     while (found.length < limit) {
       const page = filesBelow(host, ns, { dir: base, limit: GLOB_PAGE, ...(after !== undefined && { after }) });
       for (const row of page) {
         const path = joinPath(row.parent, row.name);
-        if (test(path)) found.push(toEntry(path, row));
+        if (wanted.test(path)) found.push(toEntry(path, row));
       }
       after = page.at(-1);
       if (page.length < GLOB_PAGE) break;

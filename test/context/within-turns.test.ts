@@ -158,6 +158,7 @@ test("an agent without a class has the same settings", async () => {
   const model = scriptedModel((call) => (isSummary(call) ? "Short." : "Yes."));
   const live: LiveState = { plan: "First the hull." };
   const Declared = declare({
+    workspaceTools: false,
     model,
     instructions: "You help.",
     modelLimits: { "scripted/*": { window: 100_000, input: 3_000 } },

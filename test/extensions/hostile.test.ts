@@ -175,16 +175,15 @@ test("the default way out lets nobody through to other hosts or private addresse
 test("while its source runs an extension can define things, and touch nothing", async () => {
   const kit = openKit();
   const permissions = { workspace: "read-write" as const, network: ["api.example.com"] };
-  const source = `(() => {
-    const early = [__bridge.writeFile(["/early", "x"]), fetch("https://api.example.com/early")].map((one) => one.then(() => "done", (e) => "!" + e.message));
-    return { tools: { run: { description: "R.", execute: async () => Promise.all(early) } } };
-  })()`;
-  // Either the source is refused, or its calls are.
-  const out = await kit.manager.load({ name: "early", version: "1", permissions }, source).then(
-    () => callTool(kit.manager, "early_run").catch(() => "failed"),
-    () => "refused",
-  );
-  if (Array.isArray(out)) expect(out).toEqual([refused, refused]);
+  const tool = (call: string) =>
+    `{ description: await ${call}.then(() => "did it", (e) => "!" + e.message), execute: () => 1 }`;
+  const source = `({ tools: {
+    write: ${tool(`__bridge.writeFile(["/early", "x"])`)},
+    fetch: ${tool(`fetch("https://api.example.com/early")`)},
+  } })`;
+  await kit.manager.load({ name: "early", version: "1", permissions }, source);
+  const texts = Object.values(kit.manager.getTools()).map(({ description }) => String(description));
+  expect(texts).toEqual([expect.stringMatching(/ !.*may not/), expect.stringMatching(/ !.*may not/)]);
   expect(kit.asked.files.has("/early")).toBe(false);
   expect(kit.asked.fetched).toEqual([]);
 });

@@ -32,6 +32,7 @@ export async function openMcp(
         started: () => made.started(),
         request: (request, rest) => made.request(request, rest),
         halt: () => made.halt(),
+        left: () => made.halt(),
       });
     }
     ping() {

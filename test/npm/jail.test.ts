@@ -92,18 +92,19 @@ async function expectRefused(code: string, codes: readonly string[] = ["not_allo
   const { code: found, message } = await refusal(bundler.bundle(code));
   expect(codes, message).toContain(found);
   expect(message).not.toContain(SECRET);
-  expect(message).not.toContain(made.root);
+  // What the code has written itself it may read again.
+  expect(code.includes(made.root) ? "" : message).not.toContain(made.root);
   return message;
 }
 
 test("what is allowed comes as a module, with what it needs", async () => {
-  const modules = await bundler.bundle('import { one, dep } from "fine"; return one;');
+  const { modules } = await bundler.bundle('import { one, dep } from "fine"; return one;');
   expect(Object.keys(modules)).toEqual(["fine"]);
   expect(modules["fine"]).toContain('"dep"');
   // The same again is not made again.
-  expect(await bundler.bundle('import { one, dep } from "fine"; return one;')).toEqual(modules);
-  expect(await bundler.bundle("return 1")).toEqual({});
-  expect(await bundler.bundle("// import nothing\nreturn 'import x'")).toEqual({});
+  expect((await bundler.bundle('import { one, dep } from "fine"; return one;')).modules).toEqual(modules);
+  expect(await bundler.bundle("return 1")).toEqual({ code: "return 1", modules: {} });
+  expect((await bundler.bundle("// import nothing\nreturn 'import x'")).modules).toEqual({});
 });
 
 test.each([
@@ -141,16 +142,19 @@ test.each([
   ["a text", 'return await import("/etc/passwd", { with: { type: "text" } });'],
   ["an import in the middle", 'const a = 1;\nconst b = await import("../secret.json"); return b;'],
 ])("code cannot import %s", async (_what, code) => {
-  await expectRefused(code.replaceAll("ROOT", made.root));
+  await expectRefused(code.replaceAll("ROOT", made.root), code.includes('""') ? ["bad_input"] : ["not_allowed"]);
 });
 
 test.each([...Object.keys(hostile), ...links.map(([name]) => name)])("a package that is hostile: %s", async (name) => {
-  await expectRefused(`import x from "${name}"; return x;`, ["not_allowed", "bad_input"]);
-  await expectRefused(`return await import("${name}");`, ["not_allowed", "bad_input"]);
+  const codes = ["tsconfig-paths", "main-outside", "exports-outside"].includes(name)
+    ? ["bad_input", "not_allowed"]
+    : ["not_allowed"];
+  await expectRefused(`import x from "${name}"; return x;`, codes);
+  await expectRefused(`return await import("${name}");`, codes);
 });
 
 test("a package that only tries to load a module of Node finds none", async () => {
-  const modules = await bundler.bundle('import * as t from "tries"; return t.failed;');
+  const { modules } = await bundler.bundle('import * as t from "tries"; return t.failed;');
   expect(modules["tries"]).toContain("failed");
 });
 
@@ -190,5 +194,5 @@ test("bundling that takes too long is ended, and the next one works", async () =
   const slow = createPackageBundler({ packages: { fine: true }, store: made.store, limits: { timeoutMs: 1 } });
   expect((await refusal(slow.bundle('import { one } from "fine"; return one;'))).code).toBe("timeout");
   await slow.close();
-  expect(Object.keys(await bundler.bundle('import { one } from "fine"; return one;'))).toEqual(["fine"]);
+  expect(Object.keys((await bundler.bundle('import { one } from "fine"; return one;')).modules)).toEqual(["fine"]);
 });

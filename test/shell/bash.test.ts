@@ -11,7 +11,10 @@ const run = (code: string, more: Partial<BashRunRequest> = {}): Promise<RunResul
   sandbox.run({ language: "bash", code, limits: { wallMs: 20_000 }, ...more });
 
 function printed(result: RunResult, level = "stdout"): string {
-  return result.logs.filter((line) => line.level === level).map((line) => line.text).join("");
+  return result.logs
+    .filter((line) => line.level === level)
+    .map((line) => line.text)
+    .join("");
 }
 
 test("the package is there, and it says what it runs", async () => {
@@ -111,7 +114,7 @@ test("host functions are a command, and what they throw is the script's to read"
   expect(printed(result, "stderr")).toContain('There is no tool "math.constructor". There are: math.add, math.fail.');
   expect(printed(result, "stderr")).toContain("are no JSON");
   expect(result.stats.toolCalls).toBe(5);
-  const few = await run("for i in 1 2 3; do tool math.add '{\"a\":1,\"b\":1}'; done", {
+  const few = await run('for i in 1 2 3; do tool math.add \'{"a":1,"b":1}\'; done', {
     can: { tools },
     limits: { toolCalls: 2 },
   });

@@ -1,5 +1,7 @@
 /** Watches how long the event loop of this process stood still, and how much memory it took, while something ran. */
-export async function watchHost<T>(work: () => Promise<T>): Promise<{ value: T; lagMs: number; grownMB: number; ms: number }> {
+export async function watchHost<T>(
+  work: () => Promise<T>,
+): Promise<{ value: T; lagMs: number; grownMB: number; ms: number }> {
   const STEP_MS = 20;
   const began = performance.now();
   const before = process.memoryUsage.rss();

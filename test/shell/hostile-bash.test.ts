@@ -45,10 +45,10 @@ const bombs: Record<string, string> = {
   recursion: "f() { f; }; f",
   "mutual recursion": "f() { g; }; g() { f; }; f",
   "fork bomb": "f() { f | f & }; f",
-  "recursion by eval": "f='eval \"$f\"'; eval \"$f\"",
+  "recursion by eval": 'f=\'eval "$f"\'; eval "$f"',
   "recursion by source": "echo 'source /tmp/self' > /tmp/self; source /tmp/self",
-  "substitution nesting": 'f() { echo $(f); }; f',
-  "string doubling": 'x=a; for i in {1..40}; do x=$x$x; done; echo ${#x}',
+  "substitution nesting": "f() { echo $(f); }; f",
+  "string doubling": "x=a; for i in {1..40}; do x=$x$x; done; echo ${#x}",
   "array growth": 'a=(1 2 3 4 5 6 7 8); for i in {1..30}; do a+=("${a[@]}"); done; echo ${#a[@]}',
   "brace product": "echo {1..100}{1..100}{1..100}{1..100}",
   "brace range": "echo {1..100000000}",
@@ -61,7 +61,7 @@ const bombs: Record<string, string> = {
   "printf repeat": "printf '%.0sxxxxxxxxxx' {1..9999}{1..9999}",
   seq: "seq 1 1000000000",
   "output flood": 'x=$(printf "%1000s" x); for i in {1..5000}; do echo "$x"; done',
-  "arithmetic depth": 'x=x; echo $((x))',
+  "arithmetic depth": "x=x; echo $((x))",
   "deep parentheses": 'echo $(printf "(%.0s" {1..9000})',
   "deep JSON": 'printf "[%.0s" {1..9000} | jq .',
   "file bomb": 'for i in {1..4000}; do head -c 100000 /dev/zero; printf "%100000s" x > /tmp/f$i; done',
@@ -86,24 +86,29 @@ const bigFile: Record<string, string> = {
   tr: "tr a-z A-Z < /big.txt | tr A-Z a-z | wc -c",
 };
 
-test.each(Object.entries(bigFile))("a big file does not hold up the host, and ends at the deadline: %s", async (_n, script) => {
-  const line = "the quick brown fox abcdabcd jumps over 12345 lazy dogs\n";
-  const big = new MemoryFiles({ files: { "/big.txt": line.repeat(Math.ceil(9.4e6 / line.length)) } });
-  const { value, lagMs, ms, grownMB } = await watchHost(() =>
-    run(script, { can: { files: { fs: big, mode: "read" } }, limits: { wallMs: 1_500 } }),
-  );
-  // Some are quick enough, or too much for a limit, on some machines: what counts is that the host does not wait.
-  expect(["ok", "limit"]).toContain(value.status);
-  expect(lagMs).toBeLessThan(MAX_LAG_MS);
-  expect(grownMB).toBeLessThan(MAX_GROWN_MB);
-  expect(ms).toBeLessThan(10_000);
-  await stillWorks();
-});
+test.each(Object.entries(bigFile))(
+  "a big file does not hold up the host, and ends at the deadline: %s",
+  async (_n, script) => {
+    const line = "the quick brown fox abcdabcd jumps over 12345 lazy dogs\n";
+    const big = new MemoryFiles({ files: { "/big.txt": line.repeat(Math.ceil(9.4e6 / line.length)) } });
+    const { value, lagMs, ms, grownMB } = await watchHost(() =>
+      run(script, { can: { files: { fs: big, mode: "read" } }, limits: { wallMs: 1_500 } }),
+    );
+    // Some are quick enough, or too much for a limit, on some machines: what counts is that the host does not wait.
+    expect(["ok", "limit"]).toContain(value.status);
+    expect(lagMs).toBeLessThan(MAX_LAG_MS);
+    expect(grownMB).toBeLessThan(MAX_GROWN_MB);
+    expect(ms).toBeLessThan(10_000);
+    await stillWorks();
+  },
+);
 
 test("a heap that fills up ends the run, not the host", async () => {
   const small = createBashSandbox({ workers: 1, memoryMB: 64 });
   const script = 'a=(); x=$(printf "%9000000s" x); for i in {1..200}; do a[$i]="$x$i"; done; echo ${#a[@]}';
-  const { value, lagMs } = await watchHost(() => small.run({ language: "bash", code: script, limits: { wallMs: 8_000 } }));
+  const { value, lagMs } = await watchHost(() =>
+    small.run({ language: "bash", code: script, limits: { wallMs: 8_000 } }),
+  );
   expect(value).toMatchObject({ status: "limit" });
   expect(lagMs).toBeLessThan(MAX_LAG_MS);
   expect(all(await small.run({ language: "bash", code: "echo 42" }))).toBe("42\n");
@@ -158,8 +163,11 @@ test.each(Object.entries(reads))("finds nothing of the host: %s", async (_name, 
 });
 
 test("nothing that it prints names a place of the host", async () => {
-  const result = await run("python3 -c 'import os, sys; print(os.environ, sys.path, sys.argv, sys.executable)'; env; which ls; cat /nope; ls /proc");
-  for (const place of [process.cwd(), "node_modules", folder, process.execPath]) expect(all(result)).not.toContain(place);
+  const result = await run(
+    "python3 -c 'import os, sys; print(os.environ, sys.path, sys.argv, sys.executable)'; env; which ls; cat /nope; ls /proc",
+  );
+  for (const place of [process.cwd(), "node_modules", folder, process.execPath])
+    expect(all(result)).not.toContain(place);
 });
 
 const writes: Record<string, string> = {
@@ -263,7 +271,9 @@ test("with a network every request is asked of it, and its refusals are the scri
   const can = { network };
   const good = await run("curl -s -X POST -d a=1 https://api.example.com/x | jq .ok", { can });
   expect(all(good)).toBe("true\n");
-  const bad = await run("curl -sS http://169.254.169.254/latest; curl -sS file:///etc/passwd; curl -sS ftp://x/y", { can });
+  const bad = await run("curl -sS http://169.254.169.254/latest; curl -sS file:///etc/passwd; curl -sS ftp://x/y", {
+    can,
+  });
   expect(bad).toMatchObject({ status: "ok" });
   expect(all(bad)).not.toContain(folder);
   expect(asked[0]).toBe("POST https://api.example.com/x a=1");

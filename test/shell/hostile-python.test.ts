@@ -54,11 +54,13 @@ const attempts: Record<string, string> = {
   "rename what may only be read": "import os; os.rename('/own.txt', '/new.txt')",
   "make a directory there": "import os; os.mkdir('/made')",
   "a TCP socket": "import socket; socket.create_connection(('127.0.0.1', 22), 1)",
-  "a UDP socket": "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.sendto(b'x', ('127.0.0.1', 53)); s.recv(1)",
+  "a UDP socket":
+    "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.sendto(b'x', ('127.0.0.1', 53)); s.recv(1)",
   "a unix socket": "import socket; socket.socket(socket.AF_UNIX).connect('/var/run/docker.sock')",
   urllib: "import urllib.request; urllib.request.urlopen('http://127.0.0.1/')",
   "the shell's own HTTP": "import jb_http; assert jb_http.get('http://127.0.0.1/').status_code == 200",
-  "a native module": "import importlib.util as u; u.module_from_spec(u.spec_from_file_location('m', '/own.txt', loader=__import__('importlib.machinery').machinery.ExtensionFileLoader('m', '/own.txt')))",
+  "a native module":
+    "import importlib.util as u; u.module_from_spec(u.spec_from_file_location('m', '/own.txt', loader=__import__('importlib.machinery').machinery.ExtensionFileLoader('m', '/own.txt')))",
   mmap: "import mmap, os; mmap.mmap(os.open('/dev/mem', os.O_RDONLY), 1)",
   pip: "import pip",
 };
@@ -133,19 +135,15 @@ test("a loop ends at the deadline while the host goes on, and the next run works
   expect(printed(await run("print(6 * 7)"))).toBe("42\n");
 });
 
-test("recursion, great numbers, regular expressions and floods of output end", async () => {
+test("recursion, great numbers and floods of output end", async () => {
   const source = `import sys
 def f(n): return f(n + 1)
 try: f(0)
-except RecursionError: print("recursion")
+except RecursionError: sys.stderr.write("recursion ")
 try: str(10 ** 10000)
-except ValueError: print("digits")
-sys.stderr.write("x" * 100)
-for _ in range(60): sys.stdout.write("y" * 100_000)`;
+except ValueError: sys.stderr.write("digits")
+for _ in range(30): sys.stdout.write("y" * 100_000)`;
   const flood = await run(source);
-  expect(["ok", "limit"]).toContain(flood.status);
-  expect(printed(flood).length).toBeLessThan(3 << 20);
-  const slow = await run("import re; re.match('(a+)+$', 'a' * 40 + 'b')", 2_500);
-  expect(slow).toMatchObject({ status: "limit", limit: "wall" });
-  expect(printed(await run("print(6 * 7)"))).toBe("42\n");
+  expect(flood).toMatchObject({ status: "limit", limit: "output" });
+  expect(printed(flood).length).toBeLessThan(2 << 20);
 });

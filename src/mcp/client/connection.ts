@@ -26,6 +26,12 @@ export interface ConnectionOptions {
   readonly hold: <T>(work: Promise<T>) => Promise<T>;
 }
 
+/** A link and the requests on it. One that has been replaced is closed when the last of them has ended. */
+interface UsedLink extends Link {
+  users: number;
+  retired: boolean;
+}
+
 /** One server: its state, its catalogue, and the link to it while there is one. */
 export class McpConnection {
   record: McpServerRecord;
@@ -41,7 +47,7 @@ export class McpConnection {
   /** Until the try under way has ended; never rejects. */
   pending: Promise<void> | undefined;
   readonly #options: ConnectionOptions;
-  #link: Link | undefined;
+  #link: UsedLink | undefined;
   #stop = new AbortController();
   #readyAt = 0;
 
@@ -61,7 +67,9 @@ export class McpConnection {
   connect(): Promise<void> {
     const { pending } = this;
     if (pending !== undefined) return pending;
-    const work = this.#options.hold(this.#connect(this.#stop.signal));
+    const { signal } = this.#stop;
+    const stopped = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+    const work = this.#options.hold(Promise.race([this.#connect(signal), stopped]));
     const settled = work
       .catch((thrown: unknown) => this.fail(thrown))
       .finally(() => {
@@ -78,21 +86,24 @@ export class McpConnection {
     this.#stop = new AbortController();
     this.pending = undefined;
     this.#set(state);
-    await this.#drop();
+    const link = this.#link;
+    this.#link = undefined;
+    if (link !== undefined) await closeLink(link);
   }
 
   /** Runs one request on the link, which is made first if there is none. @throws PerdureError `not_allowed`, `disconnected` */
   async use<T>(work: (client: Client, sdk: ClientSdk) => Promise<T>, options: { safe: boolean }): Promise<T> {
     const sdk = await this.#options.load();
-    await this.#ready();
+    const link = await this.#ready();
+    const { signal } = this.#stop;
     try {
-      return await this.#run(work, sdk);
+      return await this.#run(link, work, sdk);
     } catch (thrown) {
       const failure = failureOf(sdk, thrown);
-      if (failure === "answered" || failure === "refused") throw thrown;
+      if (failure === "answered" || failure === "refused" || signal.aborted) throw thrown;
       if (failure === "unauthorized") throw this.#unauthorized();
-      if (this.#stop.signal.aborted) throw thrown;
-      await this.#again();
+      // Several calls may find out at the same time: one of them is enough.
+      if (this.#link === link) void this.connect();
       if (failure === "lost" && !options.safe) {
         throw new PerdureError(
           "disconnected",
@@ -100,8 +111,7 @@ export class McpConnection {
           { cause: thrown },
         );
       }
-      await this.#ready();
-      return this.#run(work, sdk);
+      return this.#run(await this.#ready(), work, sdk);
     }
   }
 
@@ -119,30 +129,26 @@ export class McpConnection {
     this.#set("authenticating");
   }
 
-  #run<T>(work: (client: Client, sdk: ClientSdk) => Promise<T>, sdk: ClientSdk): Promise<T> {
-    const link = this.#link;
-    if (link === undefined) throw this.#unusable();
-    return this.#options.hold(work(link.client, sdk));
+  async #run<T>(link: UsedLink, work: (client: Client, sdk: ClientSdk) => Promise<T>, sdk: ClientSdk): Promise<T> {
+    link.users++;
+    try {
+      return await this.#options.hold(work(link.client, sdk));
+    } finally {
+      link.users--;
+      if (link.retired && link.users === 0) void closeLink(link);
+    }
   }
 
-  async #ready(): Promise<void> {
+  async #ready(): Promise<UsedLink> {
     if (this.pending !== undefined) await this.pending;
     if (this.#link === undefined && this.state !== "authenticating") await this.connect();
     if (this.state === "authenticating") throw this.#unauthorized();
     if (this.#link === undefined) throw this.#unusable();
-  }
-
-  async #again(): Promise<void> {
-    // Several calls may find out at the same time.
-    if (this.pending === undefined) {
-      await this.#drop();
-      void this.connect();
-    }
-    await this.pending;
+    return this.#link;
   }
 
   async #connect(signal: AbortSignal): Promise<void> {
-    await this.#drop();
+    this.#retire();
     this.error = null;
     this.authUrl = null;
     this.failure = undefined;
@@ -162,14 +168,14 @@ export class McpConnection {
         shouldRetry: (thrown) => !signal.aborted && mayPass(sdk, thrown),
       });
       if (signal.aborted) return await closeLink(link);
-      this.#link = link;
+      this.#link = { ...link, users: 0, retired: false };
       this.#set("connected");
       await this.#discover(link.client, signal);
       this.#readyAt = this.#options.clock.now();
       this.#watch(link.client);
     } catch (thrown) {
       if (signal.aborted) return;
-      await this.#drop();
+      this.#retire();
       if (failureOf(sdk, thrown) !== "unauthorized") throw thrown;
       // The provider has said where to; without one there is nowhere.
       if (this.authUrl === null) throw this.#unauthorized();
@@ -271,10 +277,13 @@ export class McpConnection {
     if (this.#isSteady()) void this.connect();
   }
 
-  async #drop(): Promise<void> {
+  /** Closes the link, but not before what runs on it has ended: another call's trouble is not its own. */
+  #retire(): void {
     const link = this.#link;
     this.#link = undefined;
-    if (link !== undefined) await closeLink(link);
+    if (link === undefined) return;
+    link.retired = true;
+    if (link.users === 0) void closeLink(link);
   }
 
   #unauthorized(): PerdureError {

@@ -83,6 +83,9 @@ async function connect(options: LinkOptions, { transport, lastWords }: OpenTrans
   // Out of band, and of no use to anybody: what matters fails a request.
   client.onerror = () => {};
   options.prepare(client);
+  // The package does not hear the signal at every moment.
+  const stop = () => void transport.close().catch(() => {});
+  signal.addEventListener("abort", stop, { once: true });
   try {
     await client.connect(transport, { timeout: record.options.connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS, signal });
     return { client, transport, lastWords };
@@ -92,6 +95,8 @@ async function connect(options: LinkOptions, { transport, lastWords }: OpenTrans
     const words = lastWords();
     if (words !== "" && thrown instanceof Error) thrown.message += ` It wrote: ${words}`;
     throw thrown;
+  } finally {
+    signal.removeEventListener("abort", stop);
   }
 }
 

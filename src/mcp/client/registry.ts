@@ -102,9 +102,10 @@ export class McpRegistry {
     record: Omit<McpServerRecord, "id">,
     moved: boolean,
   ): Promise<AddMcpServerResult> {
-    const { id, callbackUrl: before } = connection.record;
+    const { id, target, callbackUrl: before } = connection.record;
     const callbackUrl = moved ? record.callbackUrl : (before ?? record.callbackUrl);
-    const next: McpServerRecord = { ...record, id, ...(callbackUrl !== undefined && { callbackUrl }) };
+    // Another spelling of the same URL is no change.
+    const next: McpServerRecord = { ...record, target, id, ...(callbackUrl !== undefined && { callbackUrl }) };
     if (textOf(next) !== textOf(connection.record)) {
       writeServer(this.#host, next);
       // What was registered leads back to the old place.

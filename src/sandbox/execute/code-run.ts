@@ -136,7 +136,10 @@ export class CodeRun {
     const functions: Record<string, HostFunction> = {};
     if (!complete) {
       functions.search = (query) =>
-        searchCatalog(catalog, String(query)).map(({ name, summary }) => ({ name, description: summary }));
+        searchCatalog(catalog, typeof query === "string" ? query : "").map(({ name, summary }) => ({
+          name,
+          description: summary,
+        }));
       functions.describe = (name) => {
         const found = catalog.find((entry) => entry.name === name);
         if (found === undefined) throw new PerdureError("not_found", `There is no tool ${JSON.stringify(name)}.`);

@@ -21,18 +21,24 @@ export interface PackageBundlerOptions {
   readonly limits?: Partial<BundleLimits>;
 }
 
+/** Code, and what it imports. */
+export interface BundledCode {
+  readonly code: string;
+  readonly modules: Readonly<Record<string, string>>;
+}
+
 /** Makes modules for the sandbox of packages. */
 export interface PackageBundler {
   /** What can be imported. */
   readonly names: readonly string[];
   /**
-   * The source of each package that `code` imports, as one ES module, by the name it is imported by: for
-   * `RunRequest.modules`. `modules` are sources that the run has besides; what they import is bundled too. Nothing of a
-   * package is run here.
+   * The code as it is, and the source of each package that it imports, as one ES module, by the name it is imported by:
+   * both for a `RunRequest`. `own` are modules that the run has besides; they are among the result, with what they import.
+   * Nothing of a package is run here.
    * @throws PerdureError `not_allowed` for an import that is refused (for the model to read), `limit`, `timeout`,
    * `bad_input` for code that cannot be read, `bad_config` when esbuild or a package is missing
    */
-  bundle(code: string, modules?: Readonly<Record<string, string>>): Promise<Readonly<Record<string, string>>>;
+  bundle(code: string, language?: "js" | "ts", own?: Readonly<Record<string, string>>): Promise<BundledCode>;
   /** Ends its process. It starts again when it is needed. */
   close(): Promise<void>;
 }
@@ -57,13 +63,13 @@ export function createPackageBundler(options: PackageBundlerOptions): PackageBun
   let bench: PackageBench | undefined;
   return {
     names: Object.keys(packages),
-    async bundle(code, modules = {}) {
-      const sources = [code, ...Object.values(modules)];
+    async bundle(code, _language, own = {}) {
+      const sources = [code, ...Object.values(own)];
       // Without one of these words nothing can be imported, and no process is needed.
-      if (!sources.some((source) => /\b(?:import|require|export)\b/.test(source))) return {};
+      if (!sources.some((source) => /\b(?:import|require|export)\b/.test(source))) return { code, modules: own };
       const { createBench } = await import("./node/bench.ts");
       bench ??= createBench({ packages, store, limits });
-      return bench.bundle(code, modules);
+      return { code, modules: { ...own, ...(await bench.bundle(code, own)) } };
     },
     async close() {
       await bench?.close();

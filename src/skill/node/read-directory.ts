@@ -52,7 +52,8 @@ async function walk(base: string, below: string, depth: number, found: Found[]):
     }
     if (found.length > MAX_RESOURCES) throw new PerdureError("limit", `It has more than ${MAX_RESOURCES} files.`);
     const target = await insideOf(base, path);
-    if (target === undefined) throw new PerdureError("bad_input", `${path} is a link that leads out of it, or nowhere.`);
+    if (target === undefined)
+      throw new PerdureError("bad_input", `${path} is a link that leads out of it, or nowhere.`);
     const stat = await lstat(target);
     if (!stat.isFile()) throw new PerdureError("bad_input", `${path} is no plain file.`);
     found.push({ path, size: stat.size, mtimeMs: stat.mtimeMs });

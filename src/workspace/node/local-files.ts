@@ -116,14 +116,14 @@ class LocalFiles implements WorkspaceFiles {
   glob(pattern: string, options: { readonly limit?: number } = {}): Promise<WorkspaceEntry[]> {
     return guard(pattern, async () => {
       const { limit = Number.POSITIVE_INFINITY } = options;
-      const { base, test } = compileGlob(pattern);
+      const wanted = compileGlob(pattern);
       const found: WorkspaceEntry[] = [];
-      const waiting = [base];
+      const waiting = [wanted.base];
       for (let walked = 0; waiting.length > 0 && walked < MAX_WALKED && found.length < limit; walked++) {
         const path = waiting.pop() ?? ROOT;
         const entry = await this.lstat(path);
         if (entry === null) continue;
-        if (path !== ROOT && test(path)) found.push(entry);
+        if (path !== ROOT && wanted.test(path)) found.push(entry);
         if (entry.type !== "directory") continue;
         const names = await fs.readdir(await this.#jail.entry(path)).catch(() => []);
         waiting.push(...names.map((name) => joinPath(path, name)));

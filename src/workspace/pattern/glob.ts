@@ -39,10 +39,10 @@ export function compileGlob(glob: string): Glob {
   const cursor = { source, at: 0 };
   const pattern = readParts(cursor, 0);
   if (cursor.at < source.length) throw refuse(glob, "there is a } without a {");
-  const { test } = createMatcher(whole(pattern));
+  const matcher = createMatcher(whole(pattern));
   const plain = /^[^*?[{\\]*/.exec(source)?.[0] ?? "/";
   const base = plain === source ? plain : plain.slice(0, plain.lastIndexOf("/"));
-  return { test, base: base === "" ? "/" : base.replace(/(?<=.)\/$/, "") };
+  return { test: (path) => matcher.test(path), base: base === "" ? "/" : base.replace(/(?<=.)\/$/, "") };
 }
 
 function readParts(cursor: Cursor, depth: number): Pattern {

@@ -7,6 +7,8 @@ export const MAX_STATES = 2_000;
 const MAX_REMEMBERED = 1_000;
 const MAX_STEPS_REMEMBERED = 50_000;
 const ASCII = 128;
+const FIRST_SURROGATE = 0xd800;
+const LAST_SURROGATE = 0xdfff;
 
 /** Finds a pattern in texts, in time that grows with their length alone, whatever the pattern. */
 export interface Matcher {
@@ -42,6 +44,8 @@ export function createMatcher(pattern: Pattern): Matcher {
   const states = compile(pattern);
   let known = new Map<string, Place>();
   let steps = 0;
+  /** Where every text begins. */
+  let begin: Place | undefined;
 
   /** Every state that is reached without reading; true when the pattern is found. */
   function close(from: readonly number[], before: Side, after: Side): number[] | typeof FOUND {
@@ -66,6 +70,9 @@ export function createMatcher(pattern: Pattern): Matcher {
       if (known.size >= MAX_REMEMBERED || steps >= MAX_STEPS_REMEMBERED) {
         known = new Map();
         steps = 0;
+        // All the others hang on this one.
+        begin?.more.clear();
+        if (begin !== undefined) begin.ascii.length = 0;
       }
       place = { states: sorted, before, ascii: [], more: new Map() };
       known.set(key, place);
@@ -87,10 +94,13 @@ export function createMatcher(pattern: Pattern): Matcher {
 
   return {
     test(text) {
-      let place = placeOf([], "edge");
+      let place: Place = (begin ??= placeOf([], "edge"));
       for (let at = 0; at < text.length; at++) {
-        const char = text.codePointAt(at) ?? 0;
-        if (char > 0xffff) at++;
+        let char = text.charCodeAt(at);
+        if (char >= FIRST_SURROGATE && char <= LAST_SURROGATE) {
+          char = text.codePointAt(at) ?? char;
+          if (char > 0xffff) at++;
+        }
         let next = char < ASCII ? place.ascii[char] : place.more.get(char);
         if (next === undefined) {
           next = step(place, char);

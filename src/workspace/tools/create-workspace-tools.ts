@@ -16,14 +16,12 @@ import type {
   GrepOperations,
   ListOperations,
   ReadOperations,
-  WriteOperations,
 } from "./operations.ts";
 import { createReadTool } from "./read.ts";
 import { createWriteTool } from "./write.ts";
 
 /** All that the tools, but for `bash`, need of a storage. */
 export type WorkspaceOperations = ReadOperations &
-  WriteOperations &
   EditOperations &
   ListOperations &
   FindOperations &

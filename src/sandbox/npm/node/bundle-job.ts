@@ -1,10 +1,11 @@
+import type * as EsbuildModule from "esbuild";
 import type { BuildOptions, Message } from "esbuild";
 import { errorText } from "../../../error.ts";
 import { rewriteImports } from "../../quickjs/rewrite-imports.ts";
-import { ENTRY, jailPlugin } from "./jail-plugin.ts";
+import { ENTRY, jailPlugin, REFUSED, refuse } from "./jail-plugin.ts";
 import type { BundleAnswer, BundleFault, BundleJob } from "./protocol.ts";
 
-type Esbuild = typeof import("esbuild");
+type Esbuild = typeof EsbuildModule;
 
 const MAX_SHOWN = 3;
 
@@ -35,7 +36,7 @@ async function importsOf(
       // The first one is run as the body of a function.
       stdin: {
         contents: index === 0 ? `export default async () => {\n${rewriteImports(source)}\n}` : source,
-        loader: "tsx",
+        loader: "ts",
       },
       // What is imported by a name that is not written there cannot be looked at.
       logOverride: {
@@ -50,8 +51,7 @@ async function importsOf(
             build.onResolve({ filter: /.*/ }, ({ path, kind }) => {
               if (kind === "entry-point") return undefined;
               if (kind.startsWith("require")) {
-                const text = `There is no require. Write import x from ${JSON.stringify(path.slice(0, 100))}.`;
-                return { errors: [{ text, id: "perdure-refused" }] };
+                return refuse(`There is no require. Write import x from ${JSON.stringify(path.slice(0, 100))}.`);
               }
               if (!own.includes(path)) found.add(path);
               return { path, external: true };
@@ -116,7 +116,7 @@ function faultOf(thrown: unknown, kind: BundleJob["kind"]): BundleFault {
     typeof thrown === "object" && thrown !== null && "errors" in thrown ? (thrown.errors as Message[]) : [];
   if (messages.length === 0)
     return { code: "call_failed", message: `The packages could not be bundled: ${errorText(thrown)}` };
-  const refused = messages.find(({ id }) => id === "perdure-refused");
+  const refused = messages.find(({ detail }) => detail === REFUSED);
   if (refused !== undefined) return { code: "not_allowed", message: refused.text };
   const unknown = messages.find(({ id }) => id !== "" && id !== undefined);
   if (kind === "imports" && unknown !== undefined) {

@@ -74,8 +74,12 @@ export function jailPlugin({ store, allowed, entry }: Jail): Plugin {
   };
 }
 
-function refuse(text: string) {
-  return { errors: [{ text, id: "perdure-refused" }] };
+/** Marks a message as ours: of others, only some words are told. */
+export const REFUSED = "perdure-refused";
+
+/** How a plugin refuses. */
+export function refuse(text: string) {
+  return { errors: [{ text, detail: REFUSED }] };
 }
 
 /** The store, and what the operator has linked into it: packages that are used where they are. */

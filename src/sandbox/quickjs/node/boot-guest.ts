@@ -40,7 +40,7 @@ export function bootGuest(
 ): GuestSide {
   const { parse, stringify } = JSON;
   const { apply, ownKeys } = Reflect;
-  const { create, defineProperty, freeze, hasOwn, getPrototypeOf } = Object;
+  const { create, defineProperty, freeze, hasOwn, getOwnPropertyDescriptor, getPrototypeOf } = Object;
   const { isArray } = Array;
   const text = String;
   const number = Number;
@@ -50,15 +50,22 @@ export function bootGuest(
   const MakeProxy = Proxy;
   const MakeHeaders = Headers;
   const MakeEncoder = TextEncoder;
-  const MakeBytes = Uint8Array as unknown as Uint8ArrayConstructor & { fromBase64(text: string): Uint8Array };
-  const fromBase64 = MakeBytes.fromBase64;
-  const toBase64 = (Uint8Array.prototype as unknown as { toBase64(): string }).toBase64;
-  const bytesBuffer = Object.getOwnPropertyDescriptor(getPrototypeOf(Uint8Array.prototype) as object, "buffer")?.get;
-  const encodeText = TextEncoder.prototype.encode;
-  const decodeText = TextDecoder.prototype.decode;
-  const headerEntries = Headers.prototype.forEach;
-  const split = String.prototype.split;
-  const join = Array.prototype.join;
+  const MakeBytes = Uint8Array;
+  // As they are now: looked up by name, because they are given their object with each call.
+  const method = (owner: object, name: string): ((...args: never[]) => unknown) =>
+    (owner as Record<string, (...args: never[]) => unknown>)[name] as (...args: never[]) => unknown;
+  const fromBase64 = method(MakeBytes, "fromBase64") as (text: string) => Uint8Array;
+  const toBase64 = method(MakeBytes.prototype, "toBase64") as () => string;
+  const bufferOf = (
+    getOwnPropertyDescriptor(getPrototypeOf(MakeBytes.prototype) as object, "buffer") as
+      | { get?: () => unknown }
+      | undefined
+  )?.get;
+  const encodeText = method(TextEncoder.prototype, "encode") as (text: string) => Uint8Array;
+  const decodeText = method(TextDecoder.prototype, "decode") as (bytes: Uint8Array) => string;
+  const eachHeader = method(Headers.prototype, "forEach") as (visit: (value: string, name: string) => void) => void;
+  const split = method(String.prototype, "split") as (by: string) => string[];
+  const join = method(Array.prototype, "join") as (by: string) => string;
   const isError = (value: unknown): boolean => value instanceof MakeError;
   const encoder = new MakeEncoder();
   const decoder = new TextDecoder();
@@ -142,7 +149,7 @@ export function bootGuest(
     publish("fetch", async (url: unknown, init?: Record<string, unknown>) => {
       const headers = create(null) as Record<string, string>;
       if (init?.headers !== undefined) {
-        apply(headerEntries, new MakeHeaders(init.headers as HeadersInit), [
+        apply(eachHeader, new MakeHeaders(init.headers as HeadersInit), [
           (value: string, name: string) => {
             headers[name] = value;
           },
@@ -166,7 +173,7 @@ export function bootGuest(
         text: async () => bodyText(),
         json: async () => parse(bodyText()) as unknown,
         bytes: async () => bytes,
-        arrayBuffer: async () => (bytesBuffer === undefined ? undefined : apply(bytesBuffer, bytes, [])),
+        arrayBuffer: async () => (bufferOf === undefined ? undefined : apply(bufferOf, bytes, [])),
       };
     });
   }
@@ -245,7 +252,7 @@ export function bootGuest(
   let kept: unknown;
   const describe = (_key: string, value: unknown): unknown => (typeof value === "function" ? "function" : value);
   const invoke = (path: string, args: string): unknown => {
-    const names = apply(split, path, ["."]) as string[];
+    const names = apply(split, path, ["."]);
     let owner: unknown = undefined;
     let found: unknown = kept;
     for (let index = 0; index < names.length; index += 1) {

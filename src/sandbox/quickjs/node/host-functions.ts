@@ -59,13 +59,18 @@ function fileFunctions(fs: SandboxFiles, mode: "read" | "read-write"): Record<st
   if (mode === "read") return read;
   return {
     ...read,
-    writeFile: async (args) => void (await fs.writeFileBytes(pathOf(args), fromBase64(field(args, "bytes")))),
-    appendFile: async (args) => void (await fs.appendFileBytes(pathOf(args), fromBase64(field(args, "bytes")))),
-    mkdir: async (args) => void (await fs.mkdir(pathOf(args), { recursive: flag(args, "recursive") })),
+    writeFile: async (args) => nothing(fs.writeFileBytes(pathOf(args), fromBase64(field(args, "bytes")))),
+    appendFile: async (args) => nothing(fs.appendFileBytes(pathOf(args), fromBase64(field(args, "bytes")))),
+    mkdir: async (args) => nothing(fs.mkdir(pathOf(args), { recursive: flag(args, "recursive") })),
     rm: async (args) =>
-      void (await fs.rm(pathOf(args), { recursive: flag(args, "recursive"), force: flag(args, "force") })),
-    rename: async (args) => void (await fs.rename(pathOf(args, "from"), pathOf(args, "to"))),
+      nothing(fs.rm(pathOf(args), { recursive: flag(args, "recursive"), force: flag(args, "force") })),
+    rename: async (args) => nothing(fs.rename(pathOf(args, "from"), pathOf(args, "to"))),
   };
+}
+
+async function nothing(done: Promise<void>): Promise<undefined> {
+  await done;
+  return undefined;
 }
 
 function fetchFunction(network: Egress): HostFunction {
@@ -76,8 +81,8 @@ function fetchFunction(network: Egress): HostFunction {
       throw new PerdureError("bad_input", "method must be a text.");
     const headers: Record<string, string> = {};
     const given = field(args, "headers");
-    for (const [name, value] of Object.entries(isObject(given) ? given : {})) headers[name] = String(value);
-    const response = await network.fetch(String(field(args, "url")), {
+    for (const [name, value] of Object.entries(isObject(given) ? given : {})) headers[name] = textOf(value);
+    const response = await network.fetch(textOf(field(args, "url")), {
       ...(method === undefined ? {} : { method }),
       headers,
       ...(body === undefined ? {} : { body: fromBase64(body) }),
@@ -98,6 +103,10 @@ function isObject(value: Json | undefined): value is { readonly [key: string]: J
 
 function field(args: Json | undefined, name: string): Json | undefined {
   return isObject(args) && Object.hasOwn(args, name) ? args[name] : undefined;
+}
+
+function textOf(value: Json | undefined): string {
+  return typeof value === "string" ? value : JSON.stringify(value ?? null);
 }
 
 function pathOf(args: Json, name = "path"): string {

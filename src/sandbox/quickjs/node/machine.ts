@@ -248,7 +248,16 @@ export class Machine {
     );
     if (text !== undefined && Buffer.byteLength(text) > this.#output.left) this.#tooMuch();
     if (this.#over !== undefined) return this.#end({ status: "limit", ...this.#over });
+    this.#warnOfOpenCalls();
     this.#end({ status: "ok", value: text });
+  }
+
+  /** A forgotten `await` is the likeliest mistake, and nothing else would show it. */
+  #warnOfOpenCalls(): void {
+    const { size } = this.#open;
+    if (size === 0) return;
+    const what = size === 1 ? "1 call was" : `${size} calls were`;
+    this.#output.add("warn", `${what} not finished when the code ended, and went on for nothing. Await each call.`);
   }
 
   #suspend(guest: GuestVm): void {

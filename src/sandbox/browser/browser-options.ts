@@ -1,0 +1,107 @@
+import type { Egress, SandboxFiles } from "../sandbox.ts";
+
+/** The one way out of the browser. `createEgress` makes one; with `check` a wrong address is refused before it is opened. */
+export type BrowserEgress = Egress & {
+  check?(url: string): { readonly allowed: boolean; readonly reason?: string };
+};
+
+/** What {@link createBrowserTools} is given. */
+export interface BrowserToolsOptions {
+  /** Every request of every page goes through it, and nothing else gets out. */
+  readonly egress: BrowserEgress;
+  /** Tools that are made with the same name use the same pages and cookies, also in later turns. Default: a name of its own. */
+  readonly session?: string;
+  /** Where screenshots and PDFs are saved. Without it those two tools are not there. */
+  readonly workspace?: SandboxFiles;
+  /** The folder in the workspace for them. Default `/browser`. */
+  readonly folder?: string;
+  /** Chromium's program. Default: `CHROME_PATH`, or where the system and Playwright put it. */
+  readonly executablePath?: string;
+  /**
+   * `bubblewrap` (the default): the browser runs in a jail without files and without a network of its own. `none`: it
+   * runs as a process of this user; file addresses are refused and requests go through the egress, but a page that
+   * breaks out of Chromium is on the machine.
+   */
+  readonly jail?: "bubblewrap" | "none";
+  /** A browser that no other session shares. Default false. */
+  readonly ownBrowser?: boolean;
+  /** Milliseconds without a call after which the session is closed. Default 5 minutes. */
+  readonly idleMs?: number;
+  /** Default 3. */
+  readonly maxPages?: number;
+  /** Milliseconds for one navigation. Default 60 seconds. */
+  readonly navigationMs?: number;
+  /** Bytes of one response. Default 20 MB. */
+  readonly responseBytes?: number;
+  /** Characters of a page that the model reads at a time. Default 20,000. */
+  readonly maxChars?: number;
+  /** Megabytes of the whole browser. Default 2,048. */
+  readonly memoryMB?: number;
+}
+
+/** The options with their defaults. */
+export interface BrowserSettings {
+  readonly session: string;
+  readonly executablePath: string | undefined;
+  readonly jail: "bubblewrap" | "none";
+  readonly ownBrowser: boolean;
+  readonly idleMs: number;
+  readonly maxPages: number;
+  readonly navigationMs: number;
+  readonly responseBytes: number;
+  readonly maxChars: number;
+  readonly memoryMB: number;
+}
+
+let unnamed = 0;
+
+export function browserSettings(options: Omit<BrowserToolsOptions, "egress">): BrowserSettings {
+  return {
+    session: options.session ?? `unnamed ${++unnamed}`,
+    executablePath: options.executablePath,
+    jail: options.jail ?? "bubblewrap",
+    ownBrowser: options.ownBrowser ?? false,
+    idleMs: options.idleMs ?? 5 * 60_000,
+    maxPages: options.maxPages ?? 3,
+    navigationMs: options.navigationMs ?? 60_000,
+    responseBytes: options.responseBytes ?? 20 << 20,
+    maxChars: options.maxChars ?? 20_000,
+    memoryMB: options.memoryMB ?? 2_048,
+  };
+}
+
+/** What a tool shows of a page. All of it but `page` and `notes` was written by the page. */
+export interface PageView {
+  readonly page: number;
+  readonly url: string;
+  readonly title: string;
+  readonly content: string;
+  /** What is true of the content and not in it: that it was cut, that a dialog was dismissed. */
+  readonly notes: readonly string[];
+}
+
+export type PageAction = "click" | "fill" | "press" | "select" | "hover";
+export type ReadFormat = "markdown" | "links" | "text";
+
+/** The pages of one session. Every method rejects with a `PerdureError` whose message is for the model. */
+export interface BrowserSession {
+  open(url: string, options: CallOptions & { readonly newPage: boolean }): Promise<PageView>;
+  snapshot(options: CallOptions): Promise<PageView>;
+  act(ref: string, action: PageAction, value: string | undefined, options: CallOptions): Promise<PageView>;
+  read(format: ReadFormat, options: CallOptions): Promise<PageView>;
+  screenshot(full: boolean, options: CallOptions): Promise<PageFile>;
+  pdf(options: CallOptions): Promise<PageFile>;
+  /** Closes one page, or all and the session. */
+  close(page: number | undefined): Promise<string>;
+}
+
+export interface CallOptions {
+  readonly page: number | undefined;
+  readonly signal: AbortSignal | undefined;
+}
+
+export interface PageFile {
+  readonly page: number;
+  readonly url: string;
+  readonly bytes: Uint8Array;
+}

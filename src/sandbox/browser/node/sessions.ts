@@ -1,0 +1,89 @@
+import type { Probe } from "../../sandbox.ts";
+import type { BrowserEgress, BrowserSession, BrowserSettings } from "../browser-options.ts";
+import { PagesOfSession } from "./browser-session.ts";
+import { probeChromium, type SharedBrowser, startBrowser } from "./shared-browser.ts";
+
+/** A browser that nobody uses waits this long for the next session. */
+const LINGER_MS = 30_000;
+
+const sessions = new Map<string, Promise<PagesOfSession>>();
+const browsers = new Map<string, Promise<SharedBrowser>[]>();
+const probes = new Map<string, Promise<Probe>>();
+
+/** Whether a browser can be started here. A yes is kept; a no is looked at again. Never throws. */
+export async function probe(settings: BrowserSettings): Promise<Probe> {
+  const key = `${settings.jail} ${settings.executablePath ?? ""} ${process.env.CHROME_PATH ?? ""}`;
+  const found = probes.get(key) ?? probeChromium(settings);
+  probes.set(key, found);
+  const result = await found;
+  if (!result.ok) probes.delete(key);
+  return result;
+}
+
+/** The session of that name: the one that is there, or a new one. @throws PerdureError when no browser can be started */
+export async function sessionOf(settings: BrowserSettings, egress: BrowserEgress): Promise<BrowserSession> {
+  for (;;) {
+    const opening = sessions.get(settings.session) ?? openSession(settings, egress);
+    sessions.set(settings.session, opening);
+    let session: PagesOfSession;
+    try {
+      session = await opening;
+    } catch (thrown) {
+      if (sessions.get(settings.session) === opening) sessions.delete(settings.session);
+      throw thrown;
+    }
+    if (session.closed) {
+      if (sessions.get(settings.session) === opening) sessions.delete(settings.session);
+      continue;
+    }
+    await session.use(egress);
+    return session;
+  }
+}
+
+/** Closes a session, if it is there. */
+export async function closeSession(name: string): Promise<void> {
+  const session = await sessions.get(name)?.catch(() => undefined);
+  await session?.close(undefined);
+}
+
+async function openSession(settings: BrowserSettings, egress: BrowserEgress): Promise<PagesOfSession> {
+  const { session: name } = settings;
+  const browser = await browserFor(settings);
+  const place = await browser.enter(egress);
+  const session = new PagesOfSession(place, egress, settings, () => {
+    sessions.delete(name);
+    const timer = setTimeout(
+      () => {
+        if (browser.isEmpty()) void browser.close();
+      },
+      settings.ownBrowser ? 0 : LINGER_MS,
+    );
+    timer.unref();
+  });
+  void browser.ended.then(async () => await session.close(undefined));
+  return session;
+}
+
+/** One browser for all sessions that want the same; another one when it is full. */
+async function browserFor(settings: BrowserSettings): Promise<SharedBrowser> {
+  if (settings.ownBrowser) return await startBrowser(settings);
+  const key = `${settings.jail} ${settings.executablePath ?? ""} ${settings.memoryMB}`;
+  const list = browsers.get(key) ?? [];
+  browsers.set(key, list);
+  for (const starting of list) {
+    const browser = await starting.catch(() => undefined);
+    if (browser?.hasRoom() === true) return browser;
+  }
+  const starting = startBrowser(settings);
+  list.push(starting);
+  const drop = () => void list.splice(list.indexOf(starting) >>> 0, 1);
+  try {
+    const browser = await starting;
+    void browser.ended.then(drop);
+    return browser;
+  } catch (thrown) {
+    drop();
+    throw thrown;
+  }
+}
