@@ -232,6 +232,52 @@ export type {
   RunAgentToolResult,
 } from "./agent/run/types.ts";
 
+// MCP
+export {
+  McpClientManager,
+  McpClientManager as MCPClientManager,
+  type McpClientManagerOptions,
+} from "./mcp/client/manager.ts";
+export type {
+  ElicitationHandler,
+  ElicitationHandlers,
+  McpClientFeatures,
+  McpElicitation,
+  McpElicitationAnswer,
+} from "./mcp/client/elicitation.ts";
+export type { McpFetch } from "./mcp/client/http-fetch.ts";
+export type {
+  AddMcpServerOptions,
+  AddMcpServerResult,
+  McpCallOptions,
+  McpCallResult,
+  McpConnectionState,
+  McpHost,
+  McpOAuthClient,
+  McpPrompt,
+  McpResource,
+  McpResourceTemplate,
+  McpServerFilter,
+  McpServerInfo,
+  McpServerOptions,
+  McpStdioServer,
+  McpTool,
+  McpTransportOptions,
+} from "./mcp/client/types.ts";
+export type { McpOAuthCallbackOptions, McpOAuthResult } from "./mcp/oauth/callback.ts";
+export type { McpOAuthProvider } from "./mcp/oauth/provider.ts";
+export { agentMcpServer, type AgentMcpServerOptions, type McpMethod } from "./mcp/server/agent-server.ts";
+export type { McpAccessOptions } from "./mcp/server/access.ts";
+export {
+  createMcpHandler,
+  type McpAuthenticate,
+  type McpHandler,
+  type McpHandlerOptions,
+  type McpNotify,
+  type McpServerFactory,
+} from "./mcp/server/handler.ts";
+export type { McpSessionOptions } from "./mcp/server/sessions.ts";
+
 // Work
 export type { RetryCallOptions, RetryOptions } from "./fiber/retry.ts";
 export type { Schedule, ScheduleCriteria, ScheduleOptions, ScheduleRun } from "./fiber/schedule-view.ts";

@@ -81,7 +81,7 @@ export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<
   }
 
   /** @internal */
-  abstract [answering](as: <T>(work: () => T, turn?: string) => T): Pick<ChatHooks, "respond" | "plan">;
+  abstract [answering](as: <T>(work: () => T, turn?: string) => T): Pick<ChatHooks, "respond" | "plan" | "begun">;
 
   /** @internal */
   get [sessionServant](): SessionServant | undefined {
@@ -143,17 +143,15 @@ export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<
 
   #hooks(): ChatHooks {
     const { context } = this[parts].host;
+    const nobody = { agent: this, connection: undefined, request: undefined };
     const as = <T>(work: () => T, turn?: string): T =>
-      runAs(
-        context,
-        { agent: this, connection: undefined, request: undefined, ...(turn !== undefined && { turn }) },
-        work,
-      );
+      runAs(context, { ...nobody, ...(turn !== undefined && { turn }) }, work);
+    const own = this[answering](as);
     return {
-      ...this[answering](as),
+      ...own,
       // Only a child works for somebody else.
       ...(this.selfPath.length > 1 && {
-        begun: (turn: TurnRow) => this[childRuns].begun(turn),
+        begun: (turn: TurnRow) => (own.begun?.(turn), this[childRuns].begun(turn)),
         wanted: async (turn: TurnRow) => {
           if (turn.attempts > 0) await payersOf(this[parts].host, turn.seq)?.recovered(this[turnKeeper].ledger);
           return this[childRuns].wanted(turn);

@@ -52,7 +52,7 @@ import type {
   WaitTurnOptions,
   WithOutput,
 } from "./think-turns.ts";
-import { actionsOf, ToolAgent } from "./tool-agent.ts";
+import { actionsOf, filePoints, ToolAgent } from "./tool-agent.ts";
 
 type Maybe<T> = T | void | Promise<T | void>;
 
@@ -91,7 +91,7 @@ export class Think<State = unknown, Props = unknown> extends ToolAgent<State, Pr
     as: <T>(work: () => T, turn?: string) => T,
   ): Pick<
     ChatHooks,
-    "respond" | "plan" | "approver" | "answerable" | "expiry" | "decided" | "settled" | "removed" | "cleared"
+    "respond" | "plan" | "approver" | "answerable" | "expiry" | "decided" | "begun" | "settled" | "removed" | "cleared"
   > {
     const own = this.onChatMessage !== Think.prototype.onChatMessage;
     return {
@@ -103,7 +103,11 @@ export class Think<State = unknown, Props = unknown> extends ToolAgent<State, Pr
       approver: (origin) => this.getApprover(origin && this[parts].connections.of(origin)),
       expiry: (messageId, toolCallId) => this.#plan.expiry(messageId, toolCallId),
       decided: (decision) => this.#plan.decided(decision),
-      settled: (message) => this.#plan.settled(message),
+      begun: (turn) => this[filePoints].begun(turn),
+      settled: (message) => {
+        this.#plan.settled(message);
+        this[filePoints].settled(message);
+      },
       removed: (messageId) => this.#plan.book.forget(messageId),
       cleared: (session, running) => this.#plan.cleared(session, running),
     };

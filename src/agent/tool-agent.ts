@@ -11,15 +11,19 @@ import type { AnyAction } from "../tool/action.ts";
 import type { TurnContext } from "../turn/step/config.ts";
 import type { BashToolOptions } from "../workspace/bash-tool.ts";
 import type { WorkspaceToolsOptions } from "../workspace/tools/create-workspace-tools.ts";
-import type { WorkspaceFiles, WorkspaceLike } from "../workspace/types.ts";
+import type { PointChange, RestoreResult, WorkspaceFiles, WorkspaceLike } from "../workspace/types.ts";
 import { Workspace, type WorkspaceOptions } from "../workspace/workspace.ts";
 import { mcpOf } from "./agent-mcp.ts";
 import { chatRoom } from "./chat-agent.ts";
+import { FilePoints } from "./file-points.ts";
 import { InboxAgent } from "./inbox-agent.ts";
 import type { ActionRules, ThinkActions } from "./think-actions.ts";
 import { parts } from "./parts.ts";
 import { sessionOf } from "./session-agent.ts";
 import { type KitSettings, ToolKit, toolKit } from "./tool-kit.ts";
+
+/** What ties files to messages. Under a symbol: every plain name belongs to the user. */
+export const filePoints: unique symbol = Symbol("perdure.file-points");
 
 /** Where actions are kept. Under a symbol: every plain name belongs to the user. */
 export const actionsOf: unique symbol = Symbol("perdure.actions-of");
@@ -41,11 +45,14 @@ export abstract class ToolAgent<State = unknown, Props = unknown>
   /** @internal */
   readonly [toolKit]: ToolKit;
   /** @internal */
+  readonly [filePoints]: FilePoints;
+  /** @internal */
   abstract get [actionsOf](): ThinkActions;
 
   constructor(host: AgentHost) {
     super(host);
     this.workspace = new Workspace({ host });
+    this[filePoints] = new FilePoints(host, () => this.getWorkspace());
     this[toolKit] = new ToolKit(this, {
       host,
       mcp: () => this[mcpOf].used,
@@ -75,6 +82,37 @@ export abstract class ToolAgent<State = unknown, Props = unknown>
   /** A workspace in this agent's store with settings of your own: `override workspace = this.createWorkspace({ … })`. */
   protected createWorkspace(options: Omit<WorkspaceOptions, "host"> = {}): Workspace {
     return new Workspace({ ...options, host: this[parts].host });
+  }
+
+  /**
+   * Makes all files what they were at a message: before a question was answered, after an answer. It can be taken back:
+   * `workspace.restore(undo)`. @throws PerdureError `not_found`; `bad_state` when the files are not in the agent's own store
+   */
+  async restoreFiles(messageId: string): Promise<RestoreResult> {
+    const result = this[filePoints].restore(messageId);
+    await this[parts].host.durable();
+    return result;
+  }
+
+  /** What changed in the files between two messages, or since one. @throws as {@link ToolAgent.restoreFiles} */
+  diffFiles(from: string, to?: string): Promise<PointChange[]> {
+    return this[filePoints].diff(from, to);
+  }
+
+  /** With `restoreFiles`, the files are made what they were there. Without, they stay what they are. */
+  override switchBranch(
+    messageId: string,
+    { session, restoreFiles = false }: { readonly session?: string; readonly restoreFiles?: boolean } = {},
+  ): string {
+    const { host } = this[parts];
+    const go = () => super.switchBranch(messageId, session === undefined ? {} : { session });
+    if (!restoreFiles) return go();
+    // Together or not at all.
+    return host.tx(() => {
+      const leaf = go();
+      this[filePoints].restore(leaf);
+      return leaf;
+    });
   }
 
   // Skills

@@ -21,7 +21,7 @@ import type { ExtensionVm } from "./vm.ts";
 /** An extension that fails so often in a row is not told of anything any more. */
 export const MAX_FAILURES = 3;
 /** How long the turn waits for one extension, waiting behind its own tool calls included. */
-const PATIENCE_MS = 3_000;
+const PATIENCE_MS = 5_000;
 /** Chunks are told together, when so many are there or so much time has passed. */
 const BATCH_CHUNKS = 64;
 const BATCH_MS = 250;

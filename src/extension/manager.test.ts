@@ -137,6 +137,18 @@ test("names of tools are taken once", async () => {
   expect(Object.keys(kit.open({ reserved: () => ["a_b_c"] }).getTools())).toEqual([]);
 });
 
+test("tools that are merged into those of the agent are not taken for others", async () => {
+  const kit = await open();
+  let merged: string[] = [];
+  const manager = kit.open({ reserved: () => merged });
+  await manager.load(manifest("a"), one("return 1;"));
+  merged = Object.keys(manager.getTools());
+  expect(merged).toEqual(["a_run"]);
+  expect(Object.keys(manager.getTools())).toEqual(merged);
+  await manager.load(manifest("a", { version: "2" }), one("return 2;"));
+  expect(await call(manager, "a_run")).toBe(2);
+});
+
 test("what the app declares comes first, is not stored as loaded, and cannot be replaced", async () => {
   const kit = await open();
   const declared = [
@@ -272,7 +284,8 @@ test("a hook has 250 ms to compute, and an endless one does not hold the turn", 
     `({ hooks: { beforeTurn: () => { while (true) {} } } })`,
   );
   for (let i = 0; i < 3; i++) expect(await manager.hooks.beforeTurn(facts)).toEqual({});
-  expect(kit.failures[0]).toContain("250 ms");
+  // By its computing; where the machine has no time to compute, by the clock.
+  expect(kit.failures[0]).toMatch(/250 ms|4000 ms|longer/);
   expect(manager.hooks.listens("beforeTurn")).toBe(false);
 });
 

@@ -91,6 +91,8 @@ const RESERVED = ["load_extension", "list_extensions", "unload_extension"];
 export class ExtensionManager {
   readonly #options: ExtensionManagerOptions;
   readonly #entries = new Map<string, Entry>();
+  /** Names under which tools were handed out: who merges them into others lists them as taken, and means these. */
+  readonly #given = new Set<string>();
   #restored = false;
   /** Loads are one after the other: each looks at the names that the others took. */
   #last: Promise<unknown> = Promise.resolve();
@@ -213,6 +215,7 @@ export class ExtensionManager {
         const called = toolNameOf(name, tool.name);
         if (taken.has(called)) continue;
         taken.add(called);
+        this.#given.add(called);
         tools[called] = extensionTool(name, tool, () => this.#entries.get(name)?.vm);
       }
     }
@@ -343,7 +346,8 @@ export class ExtensionManager {
   }
 
   #reserved(): string[] {
-    return [...RESERVED, ...(this.#options.reserved?.() ?? [])];
+    const others = [...(this.#options.reserved?.() ?? [])];
+    return [...RESERVED, ...others.filter((name) => !this.#given.has(name))];
   }
 
   #bridge(): ExtensionBridge {

@@ -14,7 +14,7 @@ export const TOOL_LIMITS: Partial<Limits> = {
 };
 /** One call of a hook, the host's answers included. */
 export const HOOK_LIMITS: Partial<Limits> = {
-  ...{ cpuMs: 250, wallMs: 2_000, memoryMB: MEMORY_MB, toolCalls: 20, outputBytes: 1 << 17 },
+  ...{ cpuMs: 250, wallMs: 4_000, memoryMB: MEMORY_MB, toolCalls: 20, outputBytes: 1 << 17 },
 };
 
 /** The guest of one extension: made when it is first needed, and made anew when it was lost. */

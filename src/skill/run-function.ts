@@ -1,4 +1,4 @@
-import { errorText } from "../error.ts";
+import { errorText, PerdureError } from "../error.ts";
 import type { Capabilities, HostFunction, Json, Limits, RunResult, Sandbox, SandboxFiles } from "../sandbox/sandbox.ts";
 import { extensionOf, fromBase64, textOfBytes } from "./resource-path.ts";
 import { ScriptOutput } from "./script-output.ts";
@@ -53,13 +53,14 @@ export async function runFunction(
   const names = Object.keys(rights.tools);
   const about = { name: skill.name, description: skill.description, metadata: skill.metadata };
   const call: HostFunction = async (args, host) => {
-    const { name, args: given } = args as { name?: Json; args?: Json };
+    const { name, args: given } = recordOf(args);
     const value = await callScriptTool(rights.tools, name, given ?? null, host);
     return value === undefined ? undefined : (JSON.parse(JSON.stringify(value)) as Json);
   };
   const keep: HostFunction = (args) => {
-    const { name, base64 } = args as { name?: Json; base64?: Json };
-    output.add(name, fromBase64(String(base64)));
+    const { name, base64 } = recordOf(args);
+    if (typeof base64 !== "string") throw new PerdureError("bad_input", "An output needs a content.");
+    output.add(name, fromBase64(base64));
     return undefined;
   };
   const can: Capabilities = {
@@ -82,6 +83,11 @@ export async function runFunction(
     ...(signal !== undefined && { signal }),
   });
   return resultOf(result, output, rights.timeoutMs);
+}
+
+/** The glue sends records, but a script may call what the glue calls. */
+function recordOf(args: Json): Readonly<Record<string, Json | undefined>> {
+  return typeof args === "object" && args !== null && !Array.isArray(args) ? (args as Record<string, Json>) : {};
 }
 
 function asJson(input: unknown): Json {

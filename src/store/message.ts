@@ -57,6 +57,10 @@ export function readMessage(db: Sql, id: string): MessageRow | undefined {
   return db.sql<MessageRow>(`SELECT ${COLUMNS} FROM perdure_message WHERE id = ?`, id)[0];
 }
 
+export function seqOfMessage(db: Sql, id: string): number | undefined {
+  return db.sql<{ seq: number }>("SELECT seq FROM perdure_message WHERE id = ?", id)[0]?.seq;
+}
+
 export function readMessageAt(db: Sql, seq: number): MessageRow | undefined {
   return db.sql<MessageRow>(`SELECT ${COLUMNS} FROM perdure_message WHERE seq = ?`, seq)[0];
 }

@@ -33,7 +33,6 @@ export class Bodies {
   readonly #host: BodyHost;
   readonly #ns: string;
   readonly #large: LargeFiles;
-  readonly #inlineLimit: number;
   readonly #doubt: string;
   /** Large ones that are stored and not yet referred to, and how often. */
   readonly #underway = new Map<string, number>();
@@ -41,27 +40,27 @@ export class Bodies {
   #last: Promise<unknown> = Promise.resolve();
   #scope: Promise<string> | undefined;
 
-  constructor(host: BodyHost, ns: string, large: LargeFiles, inlineLimit: number) {
+  constructor(host: BodyHost, ns: string, large: LargeFiles) {
     this.#host = host;
     this.#ns = ns;
     this.#large = large;
-    this.#inlineLimit = inlineLimit;
     this.#doubt = `workspace-large:${ns}:`;
   }
 
   /**
    * Makes bytes ready. Small ones at once: so a small write is committed before its method returns. Whoever has prepared
    * says afterwards that it is {@link Bodies.done}.
+   * @param inlineLimit larger ones go outside of the database
    */
-  prepare(bytes: Uint8Array): Content | Promise<Content> {
+  prepare(bytes: Uint8Array, inlineLimit: number): Content | Promise<Content> {
     if (bytes.length <= ROW_BYTES) return { kind: "inline", bytes };
     // The caller may change its array while this waits.
-    return this.#prepareLong(new Uint8Array(bytes));
+    return this.#prepareLong(new Uint8Array(bytes), inlineLimit);
   }
 
-  async #prepareLong(bytes: Uint8Array): Promise<Content> {
+  async #prepareLong(bytes: Uint8Array, inlineLimit: number): Promise<Content> {
     const hash = await hashOf(bytes);
-    if (bytes.length <= this.#inlineLimit) return { kind: "chunks", hash, bytes };
+    if (bytes.length <= inlineLimit) return { kind: "chunks", hash, bytes };
     this.#underway.set(hash, (this.#underway.get(hash) ?? 0) + 1);
     try {
       await this.#inTurn(async () => {

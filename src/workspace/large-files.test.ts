@@ -61,6 +61,19 @@ test("two namespaces with the same bytes do not take them from each other", asyn
   expect(await b?.readFile("/f")).toBe(text);
 });
 
+test("a workspace that is replaced before it is used says nothing about where large files are; two that are used must agree", async () => {
+  const { host } = await probeHost();
+  const unused = new Workspace({ host });
+  const bucket = fakeBucket();
+  const replaced = new Workspace({ host, inlineLimit: 10_000, largeFiles: bucketFiles(bucket) });
+  await replaced.writeFile("/f", "x".repeat(20_000));
+  expect(bucket.objects.size).toBe(1);
+  // One that does not care finds it all the same.
+  expect(await unused.readFile("/f")).toHaveLength(20_000);
+  const other = new Workspace({ host, largeFiles: bucketFiles(fakeBucket()) });
+  await expect(other.readFile("/f")).rejects.toThrow(expect.objectContaining({ code: "bad_config" }));
+});
+
 test("two agents in the same bucket have names of their own", async () => {
   const bucket = fakeBucket();
   const { host } = await probeHost();

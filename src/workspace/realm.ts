@@ -21,43 +21,50 @@ export type WorkspaceListener = (change: WorkspaceChange) => void;
 /** One namespace of an agent: the same object for all who work on it, because some of what it knows is in memory. */
 export interface SharedRealm extends Realm {
   readonly host: WorkspaceHost;
-  readonly listeners: Set<WorkspaceListener>;
+  readonly largeFiles: LargeFiles;
   /** Deletes what a crash left, the first time that this is called. */
   sweepOnce(): void;
 }
 
-const known = new WeakMap<WorkspaceHost, Map<string, SharedRealm>>();
-
-/** How a namespace keeps what is large. Those who open it first say so. */
-export interface RealmOptions {
-  readonly largeFiles: LargeFiles | undefined;
-  readonly inlineLimit: number;
-}
+const realms = new WeakMap<WorkspaceHost, Map<string, SharedRealm>>();
+const listeners = new WeakMap<WorkspaceHost, Map<string, Set<WorkspaceListener>>>();
 
 /** @throws PerdureError `bad_config` for a name that cannot be one */
-export function realmOf(host: WorkspaceHost, ns: string, options: RealmOptions): SharedRealm {
-  if (typeof ns !== "string" || !NAMESPACE.test(ns))
-    throw new PerdureError(
-      "bad_config",
-      `A namespace is 1 to 64 letters, digits, "_", "." and "-", not ${JSON.stringify(ns)}.`,
-    );
-  let realms = known.get(host);
-  if (realms === undefined) known.set(host, (realms = new Map<string, SharedRealm>()));
-  let realm = realms.get(ns);
-  if (realm === undefined) realms.set(ns, (realm = openRealm(host, ns, options)));
-  return realm;
+export function checkNamespace(ns: string): string {
+  if (typeof ns === "string" && NAMESPACE.test(ns)) return ns;
+  throw new PerdureError(
+    "bad_config",
+    `A namespace is 1 to 64 letters, digits, "_", "." and "-", not ${JSON.stringify(ns)}.`,
+  );
 }
 
-function openRealm(host: WorkspaceHost, ns: string, { largeFiles, inlineLimit }: RealmOptions): SharedRealm {
+/** Those who hear of changes in a namespace, whoever makes them. */
+export function listenersOf(host: WorkspaceHost, ns: string): Set<WorkspaceListener> {
+  return entryOf(listeners, host, ns, () => new Set<WorkspaceListener>());
+}
+
+/**
+ * Opens a namespace. Whoever is first says where large files are.
+ * @throws PerdureError `bad_config` when somebody else said another place
+ */
+export function realmOf(host: WorkspaceHost, ns: string, largeFiles: LargeFiles | undefined): SharedRealm {
+  const realm = entryOf(realms, host, ns, () => openRealm(host, ns, largeFiles));
+  if (largeFiles === undefined || realm.largeFiles === largeFiles) return realm;
+  throw new PerdureError(
+    "bad_config",
+    `The namespace "${ns}" is in use with another place for large files. Make one Workspace of it, and use that.`,
+  );
+}
+
+function openRealm(host: WorkspaceHost, ns: string, largeFiles = blobFiles(host)): SharedRealm {
   const versions = new Versions(host, ns);
-  const bodies = new Bodies(host, ns, largeFiles ?? blobFiles(host), inlineLimit);
-  const listeners = new Set<WorkspaceListener>();
+  const bodies = new Bodies(host, ns, largeFiles);
   const tree = new Tree(host, ns, versions, bodies, (change) => {
-    for (const listener of listeners) listener(change);
+    for (const listener of listenersOf(host, ns)) listener(change);
   });
   let isSwept = false;
   return {
-    ...{ host, ns, versions, bodies, tree, listeners },
+    ...{ host, ns, versions, bodies, tree, largeFiles },
     sweepOnce() {
       if (isSwept) return;
       isSwept = true;
@@ -67,4 +74,12 @@ function openRealm(host: WorkspaceHost, ns: string, { largeFiles, inlineLimit }:
       host.keepAwake(swept).catch(() => {});
     },
   };
+}
+
+function entryOf<T>(all: WeakMap<WorkspaceHost, Map<string, T>>, host: WorkspaceHost, ns: string, make: () => T): T {
+  let own = all.get(host);
+  if (own === undefined) all.set(host, (own = new Map<string, T>()));
+  let entry = own.get(ns);
+  if (entry === undefined) own.set(ns, (entry = make()));
+  return entry;
 }

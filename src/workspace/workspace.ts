@@ -8,7 +8,7 @@ import type { LargeFiles } from "./large-files.ts";
 import { joinPath, nameOf, normalizePath, parentOf, ROOT } from "./path.ts";
 import { compileGlob } from "./pattern/glob.ts";
 import { posixError, posixNameOf } from "./posix-error.ts";
-import { realmOf, type SharedRealm, type WorkspaceListener } from "./realm.ts";
+import { checkNamespace, listenersOf, realmOf, type SharedRealm, type WorkspaceListener } from "./realm.ts";
 import { diffVersions, restoreTo, sameBytes, versionOf } from "./restore.ts";
 import { collectStream, concat, encodeText, streamOf, textOf, tooLarge } from "./text.ts";
 import type {
@@ -54,30 +54,44 @@ export interface WorkspaceOptions {
  * resolves; small writes before it returns.
  */
 export class Workspace implements WorkspaceFiles {
-  readonly #realm: SharedRealm;
+  readonly #host: AgentHost;
+  readonly #ns: string;
+  readonly #largeFiles: LargeFiles | undefined;
+  readonly #inlineLimit: number;
   readonly #maxFileBytes: number;
   readonly #maxPoints: number;
-  /** Pictures and documents that a model has seen, which must outlive their files. */
-  readonly kept: KeptFiles;
+  #opened: SharedRealm | undefined;
 
   /** @throws PerdureError `bad_config` for options that cannot work */
   constructor(options: WorkspaceOptions) {
-    const { host, namespace = "main", largeFiles, onChange } = options;
-    const inlineLimit = positive("inlineLimit", options.inlineLimit ?? INLINE_LIMIT);
+    this.#host = options.host;
+    this.#ns = checkNamespace(options.namespace ?? "main");
+    this.#largeFiles = options.largeFiles;
+    this.#inlineLimit = positive("inlineLimit", options.inlineLimit ?? INLINE_LIMIT);
     this.#maxFileBytes = positive("maxFileBytes", options.maxFileBytes ?? MAX_FILE_BYTES);
     this.#maxPoints = positive("maxPoints", options.maxPoints ?? MAX_POINTS);
-    this.#realm = realmOf(host, namespace, { largeFiles, inlineLimit });
-    if (onChange !== undefined) this.#realm.listeners.add(onChange);
-    this.kept = {
-      put: async (bytes, mediaType) => (await filesOf(host).put(bytes, mediaType)).name,
-      get: async (name) => (await filesOf(host).read(name))?.bytes,
+    if (options.onChange !== undefined) this.watch(options.onChange);
+  }
+
+  // At first use: most agents never have a file, and a workspace that is replaced by another says nothing about it.
+  get #realm(): SharedRealm {
+    return (this.#opened ??= realmOf(this.#host, this.#ns, this.#largeFiles));
+  }
+
+  /** Pictures and documents that a model has seen, which must outlive their files. */
+  get kept(): KeptFiles {
+    const files = filesOf(this.#host);
+    return {
+      put: async (bytes, mediaType) => (await files.put(bytes, mediaType)).name,
+      get: async (name) => (await files.read(name))?.bytes,
     };
   }
 
   /** Calls `listener` after each change, until the function that it returns is called. */
   watch(listener: WorkspaceListener): () => void {
-    this.#realm.listeners.add(listener);
-    return () => void this.#realm.listeners.delete(listener);
+    const listeners = listenersOf(this.#host, this.#ns);
+    listeners.add(listener);
+    return () => void listeners.delete(listener);
   }
 
   async readFile(path: string): Promise<string | null> {
@@ -333,7 +347,7 @@ export class Workspace implements WorkspaceFiles {
     if (bytes.length > this.#maxFileBytes) throw tooLarge(path, this.#maxFileBytes);
     const { bodies, tree } = this.#realm;
     this.#realm.sweepOnce();
-    const prepared = bodies.prepare(bytes);
+    const prepared = bodies.prepare(bytes, this.#inlineLimit);
     const content = prepared instanceof Promise ? await prepared : prepared;
     try {
       return tree.putFile(path, content, unless);

@@ -2,6 +2,7 @@
 import { Agent, type AgentHost } from "perdure";
 import { memoryStorage, serve, type ServedHost } from "perdure/node";
 import { onTestFinished } from "vitest";
+import { AgentMcp } from "../../src/agent/agent-mcp.ts";
 import { parts } from "../../src/agent/parts.ts";
 import { McpClientManager, type McpClientManagerOptions } from "../../src/mcp/client/manager.ts";
 
@@ -28,7 +29,10 @@ export async function openMcp(
       super(host);
       const made = new McpClientManager({ ...options, host, changed: () => told++ });
       [manager, port] = [made, host];
-      this[parts].features.push({
+      // In the place of the agent's own, so that it can be made with other options.
+      const { features } = this[parts];
+      features.splice(0, features.length, ...features.filter((one) => !(one instanceof AgentMcp)));
+      features.push({
         started: () => made.started(),
         request: (request, rest) => made.request(request, rest),
         halt: () => made.halt(),

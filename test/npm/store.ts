@@ -33,6 +33,11 @@ export function makeStore(copied: readonly string[], linked: readonly string[] =
   write(join(root, "node_modules/outside/package.json"), '{"name":"outside","version":"1.0.0","main":"index.js"}');
   write(join(root, "node_modules/outside/index.js"), `module.exports = "${SECRET}";`);
   write(join(store, "package.json"), "{}");
+  // Must not be read.
+  write(
+    join(store, "tsconfig.json"),
+    '{"compilerOptions":{"baseUrl":".","paths":{"fine":["../secret.js"],"ms":["../secret.js"]}}}',
+  );
   for (const name of copied) cpSync(join(own, name), join(store, "node_modules", name), { recursive: true });
   for (const name of linked) symlinkSync(join(own, name), join(store, "node_modules", name), "dir");
   const at = (name: string, file: string) => join(store, "node_modules", name, file);

@@ -292,10 +292,11 @@ export class McpConnection {
       if (this.state !== "authenticating") this.#set("authenticating");
       return new PerdureError("not_allowed", `The MCP server "${name}" wants a person to sign in first.`);
     }
-    return new PerdureError(
-      "not_allowed",
-      `The MCP server "${name}" wants a sign-in, but it is not known where people come back to. Give callbackHost (such as https://app.example.com), or a token in transport.headers.`,
-    );
+    const why =
+      this.record.callbackUrl === undefined
+        ? "wants a sign-in, but it is not known where people come back to. Give callbackHost (such as https://app.example.com), or a token in transport.headers."
+        : "does not take the token that it was given.";
+    return new PerdureError("not_allowed", `The MCP server "${name}" ${why}`);
   }
 
   #unusable(): PerdureError {

@@ -36,8 +36,9 @@ export function failureOf(sdk: ClientSdk, thrown: unknown): Failure {
   return thrown instanceof TypeError || PerdureError.is(thrown, "call_failed") ? "lost" : "answered";
 }
 
-/** A session that a server does not know any more: it was restarted, or has forgotten us. */
+/** 404: a session that a server does not know any more, because it was restarted or has forgotten us. */
 function httpFailure(status: number | undefined, message: string): Failure {
+  if (status === 401) return "unauthorized";
   if (status === 404 || (status === 400 && /session/i.test(message))) return "unreached";
   return status !== undefined && status >= 502 && status <= 504 ? "unreached" : "answered";
 }

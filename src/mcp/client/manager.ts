@@ -281,7 +281,8 @@ export class McpClientManager {
     if (!this.#signIns.isReturn(request, rest, this.#registry.all)) return undefined;
     const signedIn = (connection: McpConnection) => {
       if (this.#halted) return;
-      void connection.close().then(() => connection.connect());
+      void connection.close();
+      void connection.connect();
     };
     const back = this.#signIns.comeBack(new URL(request.url), (id) => this.#registry.get(id), signedIn);
     return this.#host.keepAwake(back);

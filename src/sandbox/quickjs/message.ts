@@ -21,15 +21,25 @@ export interface Used {
   readonly outputBytes: number;
 }
 
-/** A guest that lies still: its memory, compressed, and what the lane has to know to wake it. */
+/** A guest that lies still: its memory, and what the lane has to know to wake it. */
 export interface Image {
   readonly bytes: Uint8Array;
+  /** Whether the bytes are compressed. */
+  readonly packed: boolean;
   /** JSON that only lanes read. */
   readonly meta: string;
 }
 
+/** The engine, compiled for one memory limit. */
+export interface CompiledEngine {
+  readonly wasm: WebAssembly.Module;
+  readonly extensions: readonly { readonly name: string; readonly wasm: WebAssembly.Module }[];
+}
+
 interface Task {
   readonly run: number;
+  /** Threads share what was compiled once; a process compiles for itself. */
+  readonly engine: CompiledEngine | undefined;
   readonly limits: Limits;
   readonly used: Used;
   /** More source by import name. */
@@ -120,7 +130,7 @@ export function readFromLane(value: unknown): FromLane | undefined {
     case "image": {
       const image = value.image;
       if (!isRecord(image) || !(image.bytes instanceof Uint8Array) || !isText(image.meta)) return undefined;
-      return { type: "image", run, image: { bytes: image.bytes, meta: image.meta } };
+      return { type: "image", run, image: { bytes: image.bytes, meta: image.meta, packed: image.packed === true } };
     }
     case "done": {
       const outcome = readOutcome(value.outcome);

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname } from "node:path";
-import type { ExtensionDescriptor } from "quickjs-wasi";
+import type { CompiledEngine } from "../message.ts";
 import { capMemory } from "./cap-memory.ts";
 
 /** The engine's own files, in the order in which they are loaded: images depend on it. */
@@ -20,15 +20,9 @@ const PAGE = 65_536;
 const OVERHEAD_MB = 12;
 const KEPT_MODULES = 4;
 
-/** The engine, compiled for one memory limit. */
-export interface Engine {
-  readonly wasm: WebAssembly.Module;
-  readonly extensions: ExtensionDescriptor[];
-}
-
 const require = createRequire(import.meta.url);
 let files: Promise<readonly Buffer<ArrayBuffer>[]> | undefined;
-let extensions: Promise<ExtensionDescriptor[]> | undefined;
+let extensions: Promise<CompiledEngine["extensions"]> | undefined;
 const modules = new Map<number, Promise<WebAssembly.Module>>();
 
 /** Where the engine is installed. @throws when it is not */
@@ -63,7 +57,7 @@ export async function engineHash(): Promise<string> {
 }
 
 /** The engine whose memory cannot grow over `memoryMB`, whatever happens inside. */
-export async function loadEngine(memoryMB: number): Promise<Engine> {
+export async function loadEngine(memoryMB: number): Promise<CompiledEngine> {
   const [main, ...others] = await engineFiles();
   if (main === undefined) throw new Error("The engine has no main file.");
   extensions ??= Promise.all(

@@ -1,6 +1,6 @@
 import { EvalFlags, JSException, JSValueHandle, QuickJS, type QuickJSOptions } from "quickjs-wasi";
 import { deflateRawSync, inflateRawSync } from "node:zlib";
-import type { Image } from "../message.ts";
+import type { CompiledEngine, Image } from "../message.ts";
 import { bootGuest, guestSideNames, type HostSide } from "./boot-guest.ts";
 import { loadEngine } from "./engine.ts";
 import { CODE_FILE, type Shape } from "./source.ts";
@@ -22,6 +22,7 @@ interface Tokens {
 }
 
 export interface GuestVmOptions {
+  readonly engine: CompiledEngine | undefined;
   readonly memoryMB: number;
   readonly host: HostSide;
   readonly modules: ModuleSource;
@@ -48,8 +49,7 @@ export class GuestVm {
 
   /** A fresh guest. `config` is what `bootGuest` reads. */
   static async create(options: GuestVmOptions, config: string): Promise<GuestVm> {
-    const engine = await loadEngine(options.memoryMB);
-    const vm = await QuickJS.create({ ...engineOptions(options), ...engine });
+    const vm = await QuickJS.create(await engineOptions(options));
     const host = hostFunctions(vm, options.host);
     const boot = vm.evalCode(`(${bootGuest.toString()})`, "bridge.js", EvalFlags.STRICT);
     const args = Object.entries(host).map(([name, run]) => vm.newFunction(name, run));
@@ -60,10 +60,14 @@ export class GuestVm {
   }
 
   /** The guest that was put to rest in an image. */
-  static async restore(options: GuestVmOptions, image: Pick<Image, "bytes">, tokens: Tokens): Promise<GuestVm> {
-    const engine = await loadEngine(options.memoryMB);
-    const raw = inflateRawSync(image.bytes, { maxOutputLength: (options.memoryMB + IMAGE_SLACK_MB) << 20 });
-    const vm = await QuickJS.restore(QuickJS.deserializeSnapshot(raw), { ...engineOptions(options), ...engine });
+  static async restore(
+    options: GuestVmOptions,
+    image: Pick<Image, "bytes" | "packed">,
+    tokens: Tokens,
+  ): Promise<GuestVm> {
+    const most = (options.memoryMB + IMAGE_SLACK_MB) << 20;
+    const raw = image.packed ? inflateRawSync(image.bytes, { maxOutputLength: most }) : image.bytes;
+    const vm = await QuickJS.restore(QuickJS.deserializeSnapshot(raw), await engineOptions(options));
     for (const [name, run] of Object.entries(hostFunctions(vm, options.host))) vm.registerHostCallback(name, run);
     const side = new Map(guestSideNames.map((name, index) => [name, vm.importHandle(tokens.side[index] ?? 0)]));
     return new GuestVm(vm, side, tokens.main === null ? undefined : vm.importHandle(tokens.main));
@@ -142,15 +146,16 @@ export class GuestVm {
     return this.#vm._getMemory().buffer.byteLength;
   }
 
-  /** Only between calls. */
-  image(): { readonly bytes: Uint8Array; readonly tokens: Tokens } {
+  /** Only between calls. Packing takes longer than all the rest, and makes a fifth of it. */
+  image(packed: boolean): { readonly image: Omit<Image, "meta">; readonly tokens: Tokens } {
     const tokens: Tokens = {
       side: guestSideNames.map((name) => this.#vm.exportHandle(this.#of(name))),
       main: this.#main === undefined ? null : this.#vm.exportHandle(this.#main),
     };
     const raw = QuickJS.serializeSnapshot(this.#vm.snapshot());
     // A plain array: a Buffer would take its whole pool along.
-    return { bytes: new Uint8Array(deflateRawSync(raw, { level: IMAGE_LEVEL })), tokens };
+    const bytes = packed ? new Uint8Array(deflateRawSync(raw, { level: IMAGE_LEVEL })) : raw;
+    return { image: { bytes, packed }, tokens };
   }
 
   /** Forgets what the guest was here for. */
@@ -185,8 +190,11 @@ export class GuestVm {
   }
 }
 
-function engineOptions(options: GuestVmOptions): Omit<QuickJSOptions, "wasm"> {
+async function engineOptions(options: GuestVmOptions): Promise<QuickJSOptions> {
+  const { wasm, extensions } = options.engine ?? (await loadEngine(options.memoryMB));
   return {
+    wasm,
+    extensions: [...extensions],
     memoryLimit: options.memoryMB << 20,
     maxStackSize: GUEST_STACK_BYTES,
     timezoneOffset: 0,

@@ -37,7 +37,11 @@ if (parentPort === null) {
   post({ type: "ready" });
 } else {
   const port = parentPort;
-  const post = (message: FromLane): void => port.postMessage(message);
+  const post = (message: FromLane): void => {
+    // An image is megabytes that this side has no more use for.
+    const given = message.type === "image" ? [message.image.bytes.buffer as ArrayBuffer] : [];
+    port.postMessage(message, given);
+  };
   port.on("message", (message: ToLane) => receive(message, post));
   post({ type: "ready" });
 }

@@ -1,6 +1,14 @@
 import { errorText, PerdureError } from "../../../error.ts";
 import { SUSPEND, type Json, type Limits, type LogLine, type OpenCall } from "../../sandbox.ts";
-import { readFromLane, type FromLane, type Image, type LaneOutcome, type ToLane, type Used } from "../message.ts";
+import {
+  readFromLane,
+  type CompiledEngine,
+  type FromLane,
+  type Image,
+  type LaneOutcome,
+  type ToLane,
+  type Used,
+} from "../message.ts";
 import type { HostFunctions } from "./host-functions.ts";
 import type { LanePool, LentLane } from "./lane-pool.ts";
 
@@ -15,12 +23,17 @@ const LOG_LINE_BYTES = 16;
 
 type Job = Extract<ToLane, { type: "start" | "resume" | "invoke" }>;
 /** What is to be done, without what the run adds itself. */
-export type JobBody = Job extends infer J ? (J extends Job ? Omit<J, "run" | "limits" | "used"> : never) : never;
+export type JobBody = Job extends infer J
+  ? J extends Job
+    ? Omit<J, "run" | "limits" | "used" | "engine">
+    : never
+  : never;
 
 export interface LaneRunOptions {
   readonly job: JobBody;
   readonly functions: HostFunctions;
   readonly limits: Limits;
+  readonly engine?: CompiledEngine | undefined;
   readonly used: Used;
   /** The number of the next call. */
   readonly nextCall: number;
@@ -85,14 +98,14 @@ class LaneRun {
   }
 
   begin(): void {
-    const { job, limits, used, signal } = this.#options;
+    const { job, limits, used, signal, engine } = this.#options;
     this.#lent.events = {
       message: (value) => this.#receive(value),
       exited: (reason) => this.#exited(reason),
     };
     this.#startClock(limits.wallMs + SET_UP_MS);
     signal?.addEventListener("abort", this.#onAbort, { once: true });
-    this.#post({ ...job, run: this.#run, limits, used });
+    this.#post({ ...job, run: this.#run, limits, used, engine });
     if (signal?.aborted === true) this.#onAbort();
   }
 

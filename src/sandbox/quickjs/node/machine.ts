@@ -133,8 +133,9 @@ export class Machine {
   }
 
   #vmOptions(): GuestVmOptions {
-    const { limits, modules } = this.#task;
+    const { limits, modules, engine } = this.#task;
     return {
+      engine,
       memoryMB: limits.memoryMB,
       host: this.#hostSide(),
       modules: moduleSource(modules),
@@ -262,9 +263,9 @@ export class Machine {
 
   #suspend(guest: GuestVm): void {
     this.#output.flush();
-    const { bytes, tokens } = guest.image();
+    const { image, tokens } = guest.image(true);
     const meta: Meta = { tokens, timers: this.#timers.list(), parked: [...this.#open.keys()] };
-    this.#postImage({ bytes, meta: JSON.stringify(meta) });
+    this.#postImage({ ...image, meta: JSON.stringify(meta) });
     this.#end({ status: "suspended" });
   }
 
@@ -319,9 +320,10 @@ export class Machine {
     if (engine === "throw away" || guest === undefined) return;
     if (stays) {
       guest.rest();
-      const { bytes, tokens } = guest.image();
+      // A thread hands its memory over as it is; through a pipe less is more.
+      const { image, tokens } = guest.image(this.#task.engine === undefined);
       const meta: Meta = { tokens, timers: [], parked: [] };
-      this.#postImage({ bytes, meta: JSON.stringify(meta) });
+      this.#postImage({ ...image, meta: JSON.stringify(meta) });
     }
     guest.dispose();
   }

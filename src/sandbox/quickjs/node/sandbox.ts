@@ -4,7 +4,7 @@ import { resolveLimits } from "../../limits.ts";
 import type { CallAnswerInSandbox, Limits, Probe, RunRequest, RunResult, SandboxSession } from "../../sandbox.ts";
 import type { QuickJsOptions } from "../create.ts";
 import type { LaneAnswer, Used } from "../message.ts";
-import { engineHash } from "./engine.ts";
+import { engineHash, loadEngine } from "./engine.ts";
 import { hostFunctions } from "./host-functions.ts";
 import { processLane, threadLane } from "./lane.ts";
 import { LanePool } from "./lane-pool.ts";
@@ -166,8 +166,9 @@ export class QuickJsSandbox {
     if (this.#disposed) return { ...nothing, outcome: { status: "crashed", message: "The sandbox was disposed of." } };
     if (isAborted(plan.signal)) return { ...nothing, outcome: { status: "aborted" } };
     try {
+      const engine = this.#options.host === "process" ? undefined : await loadEngine(plan.limits.memoryMB);
       const lane = await this.#pool.acquire(plan.signal);
-      return await runInLane(this.#pool, lane, { mayPark: false, ...plan });
+      return await runInLane(this.#pool, lane, { mayPark: false, ...plan, engine });
     } catch (thrown) {
       if (isAborted(plan.signal)) return { ...nothing, outcome: { status: "aborted" } };
       const message = thrown instanceof Error ? thrown.message : String(thrown);

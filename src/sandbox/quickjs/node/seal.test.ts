@@ -9,7 +9,7 @@ const sealed: Sealed = {
   used: { cpuMs: 1, toolCalls: 2, outputBytes: 3 },
   nextCall: 2,
   parked: [{ call: 1, namespace: "tools", name: "ask", args: { a: 1 } }],
-  image: { bytes: new Uint8Array([1, 2, 3]), meta: "{}" },
+  image: { bytes: new Uint8Array([1, 2, 3]), meta: "{}", packed: true },
 };
 
 test("what was sealed is what is opened", () => {

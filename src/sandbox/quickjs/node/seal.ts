@@ -62,7 +62,7 @@ export function unseal(key: Uint8Array, engine: string, snapshot: Uint8Array): S
   if (head.engine !== engine) {
     throw bad("The snapshot was made by another build of the engine. Run the code again.");
   }
-  return { ...head, image: { bytes: new Uint8Array(whole.subarray(end)), meta } };
+  return { ...head, image: { bytes: new Uint8Array(whole.subarray(end)), meta, packed: true } };
 }
 
 function macOf(key: Uint8Array, whole: Buffer): Buffer {

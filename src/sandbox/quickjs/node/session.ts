@@ -1,8 +1,14 @@
+import { promisify } from "node:util";
+import { deflateRaw } from "node:zlib";
 import type { Json, Limits, RunRequest, RunResult, SandboxSession } from "../../sandbox.ts";
 import type { Image } from "../message.ts";
 import { hostFunctions } from "./host-functions.ts";
 import { toResult } from "./run-result.ts";
 import type { QuickJsSandbox } from "./sandbox.ts";
+
+/** An image is packed, in the background, when nobody has called for so long. */
+const PACK_AFTER_MS = 2_000;
+const pack = promisify(deflateRaw);
 
 /**
  * A guest that stays. Between calls it is an image in memory: it holds no lane, and a call that is cut changes nothing.
@@ -17,6 +23,7 @@ export class QuickJsSession implements SandboxSession {
   #nextCall: number;
   #last: Promise<unknown> = Promise.resolve();
   #closed = false;
+  #packing: NodeJS.Timeout | undefined;
 
   constructor(
     sandbox: QuickJsSandbox,
@@ -45,6 +52,7 @@ export class QuickJsSession implements SandboxSession {
 
   async close(): Promise<void> {
     this.#closed = true;
+    clearTimeout(this.#packing);
     await this.#last;
     this.#image = Promise.resolve(undefined);
   }
@@ -55,6 +63,7 @@ export class QuickJsSession implements SandboxSession {
     options: { readonly limits?: Partial<Limits>; readonly signal?: AbortSignal },
   ): Promise<RunResult> {
     const began = performance.now();
+    clearTimeout(this.#packing);
     const image = await this.#image;
     if (this.#closed || image === undefined) {
       const message = this.#closed ? "The session is closed." : "The source did not load, so it has no functions.";
@@ -79,5 +88,18 @@ export class QuickJsSession implements SandboxSession {
       });
     }
     return toResult(end, began, async () => new Uint8Array());
+  }
+
+  #packLater(): void {
+    if (this.#closed) return;
+    this.#packing = setTimeout(() => void this.#pack(this.#image), PACK_AFTER_MS).unref();
+  }
+
+  /** Makes an idle session small. A call that has come meanwhile wins. */
+  async #pack(held: Promise<Image | undefined>): Promise<void> {
+    const image = await held;
+    if (image === undefined || image.packed) return;
+    const bytes = new Uint8Array(await pack(image.bytes, { level: 1 }));
+    if (this.#image === held) this.#image = Promise.resolve({ ...image, bytes, packed: true });
   }
 }

@@ -1,0 +1,80 @@
+import { PerdureError } from "../error.ts";
+import type { UIMessage } from "../message/types.ts";
+import type { AgentHost } from "../port.ts";
+import { placesUp, seqOfMessage } from "../store/message.ts";
+import type { TurnRow } from "../store/turn.ts";
+import type { PointChange, RestoreResult } from "../workspace/types.ts";
+import { Workspace } from "../workspace/workspace.ts";
+
+/** How far up a message is looked for whose files are known. */
+const MAX_WAY = 2_000;
+
+/**
+ * Ties the files of an agent to its messages: how they were when a message was about to be answered, and when an answer
+ * was complete. Points have the number of their message, because ids move from one version of an answer to the next.
+ */
+export class FilePoints {
+  readonly #host: AgentHost;
+  readonly #workspace: () => unknown;
+
+  /** @param workspace only a {@link Workspace} has points; with anything else there are none. */
+  constructor(host: AgentHost, workspace: () => unknown) {
+    this.#host = host;
+    this.#workspace = workspace;
+  }
+
+  /** A turn begins for the first time, in the transaction that starts it. */
+  begun({ messageIds }: Pick<TurnRow, "messageIds">): void {
+    const workspace = this.#kept;
+    const id = (JSON.parse(messageIds) as string[]).at(-1);
+    if (workspace === undefined || id === undefined) return;
+    const point = this.#pointOf(id);
+    // Another version of an answer begins where the first began.
+    if (point !== undefined && !workspace.hasPoint(point)) workspace.mark(point);
+  }
+
+  /** An answer is stored, in the transaction that does it. */
+  settled({ id }: UIMessage): void {
+    const point = this.#pointOf(id);
+    if (point !== undefined) this.#kept?.mark(point);
+  }
+
+  /** Makes all files what they were at a message. @throws PerdureError `not_found`, `bad_state` */
+  restore(messageId: string): RestoreResult {
+    return this.#needed.restore(this.#nearest(messageId));
+  }
+
+  /** What changed between two messages, or since one. @throws PerdureError `not_found`, `bad_state` */
+  async diff(from: string, to?: string): Promise<PointChange[]> {
+    return this.#needed.diffPoints(this.#nearest(from), ...(to === undefined ? [] : [this.#nearest(to)]));
+  }
+
+  /** The point of a message, or of the nearest one above that has one: in between nothing was done. */
+  #nearest(messageId: string): string {
+    const seq = seqOfMessage(this.#host, messageId);
+    if (seq === undefined) throw new PerdureError("not_found", `There is no message "${messageId}".`);
+    const workspace = this.#needed;
+    const found = placesUp(this.#host, seq, MAX_WAY).find((place) => workspace.hasPoint(String(place.seq)));
+    if (found !== undefined) return String(found.seq);
+    throw new PerdureError(
+      "not_found",
+      `What the files were at the message "${messageId}" is not known any more: only the newest points are kept (maxPoints).`,
+    );
+  }
+
+  #pointOf(messageId: string): string | undefined {
+    const seq = seqOfMessage(this.#host, messageId);
+    return seq === undefined ? undefined : String(seq);
+  }
+
+  get #kept(): Workspace | undefined {
+    const workspace = this.#workspace();
+    return workspace instanceof Workspace ? workspace : undefined;
+  }
+
+  get #needed(): Workspace {
+    const workspace = this.#kept;
+    if (workspace !== undefined) return workspace;
+    throw new PerdureError("bad_state", "These files have no history: they are not in the agent's own Workspace.");
+  }
+}

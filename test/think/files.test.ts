@@ -1,0 +1,91 @@
+// The files of an agent and its conversation: what the model does to them, and going back to how they were.
+import type { Think } from "perdure";
+import { type Script, scriptedModel } from "perdure/testing";
+import { expect, test } from "vitest";
+import { openThink, outputsSent } from "./harness.ts";
+
+/** Writes what the user says into a file, and says what it has written. */
+const clerk: Script = ({ step, prompt }) => {
+  if (step > 0) return "Written.";
+  const last = prompt.findLast(({ role }) => role === "user");
+  const text =
+    last?.role === "user" ? last.content.map((part) => (part.type === "text" ? part.text : "")).join("") : "";
+  return { toolCalls: [{ toolName: "write", input: { path: "/note.txt", content: `${text}\n` }, toolCallId: "w" }] };
+};
+
+async function writing() {
+  const model = scriptedModel(clerk);
+  const kit = await openThink(
+    (Base) =>
+      class extends (Base as unknown as typeof Think) {
+        override getModel() {
+          return model;
+        }
+        constructor(...args: ConstructorParameters<typeof Think>) {
+          super(...args);
+          Object.assign(this, { workspaceTools: {} });
+        }
+      },
+  );
+  return Object.assign(kit, { model });
+}
+
+const answers = async (kit: Awaited<ReturnType<typeof writing>>) =>
+  (await kit.stored()).filter(({ role }) => role === "assistant").map(({ id }) => id);
+
+test("what the model writes is there after a restart, and for the app", async () => {
+  const kit = await writing();
+  await kit.ask("one");
+  expect(outputsSent(kit.model, 1).w).toBeDefined();
+  await kit.restart();
+  expect(await (await kit.agent()).workspace.readFile("/note.txt")).toBe("one\n");
+});
+
+test("files go back to how they were at an answer, and forth again; what changed can be read", async () => {
+  const kit = await writing();
+  await kit.ask("one");
+  await kit.ask("two");
+  await kit.restart();
+  const agent = await kit.agent();
+  const [first, second] = await answers(kit);
+  expect(await agent.diffFiles(first ?? "", second)).toMatchObject([{ path: "/note.txt", change: "changed" }]);
+  const { undo, updated } = await agent.restoreFiles(first ?? "");
+  expect(updated).toEqual(["/note.txt"]);
+  expect(await agent.workspace.readFile("/note.txt")).toBe("one\n");
+  expect(undo).not.toBe("");
+  await agent.restoreFiles(second ?? "");
+  expect(await agent.workspace.readFile("/note.txt")).toBe("two\n");
+  const [question] = await kit.stored();
+  expect((await agent.restoreFiles(question?.id ?? "")).deleted).toEqual(["/note.txt"]);
+  expect(await agent.workspace.readFile("/note.txt")).toBeNull();
+  await expect(agent.restoreFiles("nobody")).rejects.toMatchObject({ code: "not_found" });
+});
+
+test("a branch is switched to together with its files, if that is asked for", async () => {
+  const kit = await writing();
+  const client = await kit.connect();
+  await kit.ask("one");
+  const [question] = await kit.stored();
+  // The same question put otherwise: a second branch, whose answer writes something else.
+  client.request("r2", [{ ...question, id: question?.id ?? "", role: "user", parts: [{ type: "text", text: "uno" }] }]);
+  await client.done("r2");
+  const agent = await kit.agent();
+  expect(await agent.workspace.readFile("/note.txt")).toBe("uno\n");
+  const ids = await kit.rows<{ id: string }>("SELECT id FROM perdure_message WHERE role = 'user' AND parent IS NULL");
+  const other = ids.find(({ id }) => id !== question?.id)?.id ?? "";
+  agent.switchBranch(other);
+  expect(await agent.workspace.readFile("/note.txt")).toBe("uno\n");
+  agent.switchBranch(question?.id ?? "", { restoreFiles: true });
+  expect(await agent.workspace.readFile("/note.txt")).toBe("uno\n");
+  agent.switchBranch(other, { restoreFiles: true });
+  expect(await agent.workspace.readFile("/note.txt")).toBe("one\n");
+});
+
+test("files that are not in the agent's own store have no history", async () => {
+  const kit = await writing();
+  const agent = await kit.agent();
+  await kit.ask("one");
+  const [first] = await answers(kit);
+  Object.assign(agent, { getWorkspace: () => null });
+  await expect(agent.restoreFiles(first ?? "")).rejects.toMatchObject({ code: "bad_state" });
+});
