@@ -150,12 +150,7 @@ export type { TitleOptions } from "./agent/title-keeper.ts";
 export type { SessionOp } from "./wire/session-frames.ts";
 
 // Extensions
-export {
-  type ExtensionInfo,
-  ExtensionManager,
-  type ExtensionManagerOptions,
-  type LoadOptions,
-} from "./extension/manager.ts";
+export { type ExtensionInfo, ExtensionManager, type ExtensionManagerOptions } from "./extension/manager.ts";
 export { createExtensionTools, type ExtensionTools } from "./extension/extension-tools.ts";
 export type { ExtensionBridge } from "./extension/host-functions.ts";
 export type {

@@ -75,12 +75,6 @@ interface Entry extends Listener {
   readonly order: number;
 }
 
-/** Who loads an extension. */
-export interface LoadOptions {
-  /** The permissions and hooks that somebody has agreed to. Default: those of the manifest. */
-  readonly agreed?: readonly string[];
-}
-
 const RESERVED = ["load_extension", "list_extensions", "unload_extension"];
 
 /**
@@ -115,7 +109,7 @@ export class ExtensionManager {
    * fails, what was there stays.
    * @throws PerdureError `bad_input` (what is wrong with manifest or source), `conflict` (a name is taken), `limit`
    */
-  async load(manifest: ExtensionManifest, source: string, options: LoadOptions = {}): Promise<ExtensionInfo> {
+  async load(manifest: ExtensionManifest, source: string): Promise<ExtensionInfo> {
     return this.#inOrder(async () => {
       const checked = checkManifest(manifest);
       checkSource(source);
@@ -129,7 +123,7 @@ export class ExtensionManager {
       this.#checkPrefix(checked);
       const hash = await hashOf(checked, source);
       const { vm, described } = await this.#try(checked, source);
-      const agreed = options.agreed ?? wishesOf(checked);
+      const agreed = wishesOf(checked);
       const order = known?.order ?? Math.max(0, ...[...this.#entries.values()].map((entry) => entry.order)) + 1;
       const { host } = this.#options;
       if (host !== undefined) {

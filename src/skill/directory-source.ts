@@ -6,12 +6,7 @@ import type { SkillSource } from "./types.ts";
  * lead out of a skill are refused. Needs Node. A directory that is not there makes the source fail, with a warning.
  */
 export function directorySource(path: string): SkillSource {
-  const name =
-    path
-      .split(/[\\/]/)
-      .filter((part) => part !== "")
-      .at(-1) ?? path;
-  const id = `directory ${name}`;
+  const id = `directory ${path}`;
   const list = async () => (await import("./node/read-directory.ts")).listDirectory(path);
   return {
     id,

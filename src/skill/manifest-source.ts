@@ -21,13 +21,25 @@ export interface SkillManifest {
  * Skills that came with the program. `files` holds `SKILL.md` and the resources, each with its encoding.
  * A file of another encoding, or whose base64 is none, makes its skill malformed, as all else that is wrong with it.
  */
-export function manifestSource(manifest: SkillManifest, id = "manifest"): SkillSource {
+export function manifestSource(manifest: SkillManifest): SkillSource {
+  const id = idOf(manifest);
   return {
     id,
     // What is part of the program does not change.
     fingerprint: async () => "1",
     load: () => loadAll(id, listOf(manifest).map(folderOf)),
   };
+}
+
+/** Tells manifests apart, and the same one made twice not. */
+function idOf(manifest: SkillManifest): string {
+  const list: unknown = (manifest as { skills?: unknown } | undefined)?.skills;
+  if (!Array.isArray(list)) return "manifest";
+  const entries = list as Partial<SkillManifest["skills"][number]>[];
+  const chars = entries
+    .flatMap((entry) => (Array.isArray(entry?.files) ? entry.files : []))
+    .reduce((sum, file) => sum + (typeof file?.content === "string" ? file.content.length : 0), 0);
+  return `manifest of ${entries.map((entry) => String(entry?.name)).join(", ")} (${chars})`;
 }
 
 function listOf(manifest: SkillManifest): SkillManifest["skills"] {

@@ -1,9 +1,8 @@
 import { PerdureError } from "../error.ts";
-import { filesOf } from "../session/files.ts";
 import { countFiles, deleteFilesIn, type FileMeta, type FileRow, filesBelow, filesIn, LIVE } from "../store/file.ts";
 import type { AgentHost } from "../port.ts";
 import { unifiedDiff } from "./diff.ts";
-import type { KeptFiles } from "./kept-files.ts";
+import { keptIn, type KeptFiles } from "./kept-files.ts";
 import type { LargeFiles } from "./large-files.ts";
 import { joinPath, nameOf, normalizePath, parentOf, ROOT } from "./path.ts";
 import { compileGlob } from "./pattern/glob.ts";
@@ -80,11 +79,7 @@ export class Workspace implements WorkspaceFiles {
 
   /** Pictures and documents that a model has seen, which must outlive their files. */
   get kept(): KeptFiles {
-    const files = filesOf(this.#host);
-    return {
-      put: async (bytes, mediaType) => (await files.put(bytes, mediaType)).name,
-      get: async (name) => (await files.read(name))?.bytes,
-    };
+    return keptIn(this.#host);
   }
 
   /** Calls `listener` after each change, until the function that it returns is called. */

@@ -168,7 +168,7 @@ test("what is too large, never ends or crashes costs a page and no more", async 
   expect(await open("/big")).toMatch(/more than 2097152 bytes/);
   expect(await open("/long")).toContain("The content was cut");
   const hung = await callerFor(site, { executablePath, jail, session: "suite", ...small });
-  const quick = await callerFor(site, { executablePath, jail, session: "second", ...small, navigationMs: 2_000 });
+  const quick = await callerFor(site, { executablePath, jail, session: "second", ...small, navigationMs: 1_000 });
   expect(await quick.call("browser_open", { url: site.url("/hang") })).toMatch(/Timeout|could not be opened/);
   expect(await hung.call("browser_open", { url: site.url("/") })).toContain("Title: Home");
 });

@@ -1,10 +1,9 @@
 // Extensions in an agent on a real host, over restarts.
-import type { ToolSet } from "ai";
-import { type AgentHost, createExtensionTools, ExtensionManager } from "perdure";
+import { createExtensionTools } from "perdure";
 import { type Script, scriptedModel } from "perdure/testing";
 import { expect, test } from "vitest";
 import { toolName, toolParts } from "../../src/message/types.ts";
-import { openThink } from "../think/harness.ts";
+import { openThink, serverTool, systemOf } from "../think/harness.ts";
 import { sandbox } from "./kit.ts";
 
 const source = `({ tools: { shout: {
@@ -28,23 +27,18 @@ const script: Script = ({ userText, step }) => {
 
 test("the model writes an extension, a person agrees, and it is there in every later life", async () => {
   const model = scriptedModel(script);
-  const kit = await openThink((Base) => {
-    class Writer extends Base {
-      readonly manager: ExtensionManager;
-      constructor(host: AgentHost) {
-        super(host);
-        const bridge = () => ({ getMessages: () => this.messages });
-        this.manager = new ExtensionManager({ loader: sandbox, host, bridge });
-      }
-      override getModel() {
-        return model;
-      }
-      override getTools(): ToolSet {
-        return { ...createExtensionTools({ manager: this.manager }), ...this.manager.getTools() };
-      }
-    }
-    return Writer;
-  });
+  const kit = await openThink(
+    (Base) =>
+      class extends Base {
+        override extensionLoader = sandbox;
+        override getModel() {
+          return model;
+        }
+        override getTools() {
+          return createExtensionTools({ manager: this.extensions });
+        }
+      },
+  );
   const outputs = async () =>
     Object.fromEntries(
       (await kit.stored())
@@ -53,7 +47,7 @@ test("the model writes an extension, a person agrees, and it is there in every l
     );
   await kit.ask("load");
   const agent = await kit.agent();
-  expect(agent.manager.list()).toEqual([]);
+  expect(agent.extensions.list()).toEqual([]);
   expect(agent.pendingApprovals()).toMatchObject([
     { tool: "load_extension", input: { permissions: { messages: "read" } } },
   ]);
@@ -71,13 +65,72 @@ test("the model writes an extension, a person agrees, and it is there in every l
   expect(uses.map(({ output }) => String(output).slice(0, 5))).toEqual(["HELLO", "HELLO"]);
   // The same permissions were agreed to; others were not.
   await kit.ask("reload");
-  expect((await kit.agent()).manager.list()).toMatchObject([{ name: "voice", version: "2" }]);
+  expect((await kit.agent()).extensions.list()).toMatchObject([{ name: "voice", version: "2" }]);
   await kit.ask("more");
   expect((await kit.agent()).pendingApprovals()).toHaveLength(1);
-  expect((await kit.agent()).manager.list()).toMatchObject([{ version: "2" }]);
+  expect((await kit.agent()).extensions.list()).toMatchObject([{ version: "2" }]);
   (await kit.agent()).answerApproval("call-more", false);
   await kit.stable();
   await kit.ask("unload");
   await kit.restart();
-  expect((await kit.agent()).manager.list()).toEqual([]);
+  expect((await kit.agent()).extensions.list()).toEqual([]);
+});
+
+const watching = {
+  manifest: {
+    name: "watch",
+    version: "1",
+    permissions: { workspace: "read-write" as const, context: { write: "own" as const } },
+    context: [{ label: "seen", description: "What it saw" }],
+    hooks: ["beforeTurn", "beforeToolCall", "afterToolCall", "onStepFinish", "onChunk"] as const,
+  },
+  source: `(() => { let text = ""; return { hooks: {
+    beforeTurn: (snapshot) => ({ system: snapshot.system + " Be brief.", maxSteps: 2 }),
+    beforeToolCall: async (snapshot, host) => { await host.writeFile("before.json", JSON.stringify(snapshot)); },
+    afterToolCall: async (snapshot, host) => { await host.writeFile("after.json", JSON.stringify(snapshot)); },
+    onChunk: (snapshot) => { text += snapshot.text ?? ""; },
+    onStepFinish: async (snapshot, host) => {
+      await host.setContext("seen", snapshot.finishReason);
+      await host.writeFile("step-" + snapshot.stepNumber + ".txt", text);
+    },
+  } }; })()`,
+};
+
+test("an extension that the app declares is told of a turn, and has its say before it", async () => {
+  const model = scriptedModel(({ step }) =>
+    step === 0
+      ? { text: "Let me see. ", toolCalls: [{ toolName: "look", input: { at: 1 }, toolCallId: "c1" }] }
+      : "Done.",
+  );
+  const broken = {
+    manifest: { name: "broken", version: "1", hooks: ["beforeToolCall"] as const },
+    source: `({ hooks: { beforeToolCall: () => { throw new Error("no"); } } })`,
+  };
+  const kit = await openThink(
+    (Base) =>
+      class extends Base {
+        override extensionLoader = sandbox;
+        override getModel() {
+          return model;
+        }
+        override getTools() {
+          return { look: serverTool(() => "looked") };
+        }
+        override getExtensions() {
+          return [watching, broken];
+        }
+      },
+  );
+  // What an extension does wrong is reported, and costs the turn nothing.
+  expect(await kit.ask("Look.")).toMatchObject({ status: "completed" });
+  expect(kit.takeErrors()).toEqual([expect.stringContaining('"broken" failed: Error: no')]);
+  const agent = await kit.agent();
+  await agent.extensions.hooks.idle();
+  expect(systemOf(model)).toContain("Be brief.");
+  const file = async (name: string) => JSON.parse((await agent.workspace.readFile(name)) ?? "null") as unknown;
+  expect(await file("/before.json")).toMatchObject({ toolName: "look", toolCallId: "c1", input: { at: 1 } });
+  expect(await file("/after.json")).toMatchObject({ toolName: "look", success: true, output: "looked" });
+  expect(await agent.workspace.readFile("/step-1.txt")).toMatch(/^Let me see\./);
+  expect(agent.extensions.contextBlocks()).toMatchObject([{ label: "watch_seen", extension: "watch" }]);
+  expect(agent.extensions.list()).toMatchObject([{ name: "watch", from: "code" }, { name: "broken" }]);
 });

@@ -116,6 +116,8 @@ test("the tools of servers are the model's", async () => {
   onTestFinished(() => host.stop());
   const bot = host.getAgentByName(Bot, "one");
   await bot.join(server.url);
-  const { message } = await bot.runTurn({ input: "What is 20 + 22?" });
-  expect(JSON.stringify(message)).toContain('"text":"42"');
+  await bot.runTurn({ input: "What is 20 + 22?" });
+  // What the second call was given is what the tool said.
+  expect(JSON.stringify(model.calls[1]?.prompt)).toContain('{"type":"text","value":"42"}');
+  expect(model.calls[0]?.tools.map(({ name }) => name)).toContain("tool_calc_add");
 });

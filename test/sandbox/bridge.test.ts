@@ -207,7 +207,7 @@ test("a tool that is not there is named with those that are", async () => {
   );
 });
 
-test.each(["a-b", "1a", "", "files", "fetch", "$net", "$files", "console", "globalThis"])(
+test.each(["__proto__", "a-b", "1a", "", "files", "fetch", "$net", "$files", "console", "globalThis"])(
   "%j cannot be a namespace",
   async (name) => {
     await expect(run("return 1", { can: { tools: { [name]: {} } } })).rejects.toMatchObject({ code: "bad_input" });

@@ -181,3 +181,17 @@ test.each([
 ])("a limit that is none is refused: %j", async (limits) => {
   await expect(run("return 1", { limits })).rejects.toMatchObject({ code: "bad_input" });
 });
+
+test.each([
+  ["deep brackets", "(".repeat(1e5)],
+  ["deep types", `let x: ${"Array<".repeat(5e4)}`],
+  ["deep objects", `return ${'{"a":'.repeat(5e4)}`],
+  ["an enum and deep brackets", `enum A { B } return ${"[".repeat(1e4)}`],
+  ["type arguments without end", "a<".repeat(1e5)],
+  ["an import without end", `import { ${"a, ".repeat(5e4)}`],
+])("source that is made to break a compiler: %s", async (_name, code) => {
+  await unharmed(async () => {
+    const result = await run(code, { language: "ts", limits: { ...LIMITS, wallMs: 2_000 } });
+    expect(["error", "limit"]).toContain(result.status);
+  });
+});

@@ -1,3 +1,5 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import { afterAll, expect, test } from "vitest";
 import { PerdureError } from "../../src/error.ts";
 import { type BashRunRequest, createBashSandbox } from "../../src/sandbox/bash/bash-sandbox.ts";
@@ -183,4 +185,15 @@ test("a sandbox that was disposed of runs nothing", async () => {
   expect(printed(await gone.run({ language: "bash", code: "echo 1" }))).toBe("1\n");
   await gone.dispose();
   expect(await gone.run({ language: "bash", code: "echo 1" })).toMatchObject({ status: "crashed" });
+});
+
+test("a process that used a shell ends by itself", async () => {
+  const module = new URL("../../src/sandbox/bash/bash-sandbox.ts", import.meta.url).href;
+  const program = `import { createBashSandbox } from ${JSON.stringify(module)};
+const { logs } = await createBashSandbox().run({ language: "bash", code: "echo done" });
+process.stdout.write(logs[0].text);`;
+  const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "-e", program], {
+    timeout: 25_000,
+  });
+  expect(stdout).toBe("done\n");
 });

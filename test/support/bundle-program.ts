@@ -8,6 +8,8 @@ const traces = fileURLToPath(new URL("./source-traces.ts", import.meta.url));
 /** The first line of every program. */
 const start = `import { traceSources } from ${JSON.stringify(traces)};traceSources();`;
 const FILE = "program.js";
+/** What starts workers and processes finds them beside its own file: it stays where it is. */
+const WORKERS = /^\.\/node\//;
 
 /**
  * A program as one file, for matrices that start it hundreds of times: otherwise it is hundreds of modules, and takes
@@ -40,6 +42,14 @@ async function bundle(path: string, outDir: string): Promise<void> {
       rolldownOptions: { output: { entryFileNames: FILE, codeSplitting: false } },
     },
     plugins: [
+      {
+        name: "workers",
+        enforce: "pre",
+        async resolveId(id, importer) {
+          const found = WORKERS.test(id) ? await this.resolve(id, importer, { skipSelf: true }) : null;
+          return found && { id: pathToFileURL(found.id).href, external: true };
+        },
+      },
       { name: "traces", transform: (code, id) => (id === path ? { code: start + code, map: null } : undefined) },
     ],
   });

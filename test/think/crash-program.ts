@@ -5,7 +5,14 @@ import { flushCompileCache } from "node:module";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { APICallError, jsonSchema, tool, type ToolSet } from "ai";
-import { type AgentHost, durableTool, type DurableToolOptions, type LedgerEntry, Think } from "perdure";
+import {
+  type AgentHost,
+  createExecuteTool,
+  durableTool,
+  type DurableToolOptions,
+  type LedgerEntry,
+  Think,
+} from "perdure";
 import { serve, subscribe } from "perdure/node";
 import { countCalls, crashPoint, onCommand, programDir, report, scriptedModel } from "perdure/testing";
 import type { ScriptedReply } from "perdure/testing";
@@ -74,6 +81,11 @@ const tools: ToolSet = {
   fetch: noted("fetch", (_, runs) => (runs < 2 ? forever() : "fetch result"), safe),
   stuck: noted("stuck", forever, safe),
 };
+/** Code that calls a tool, then one that needs a yes, then the first again. */
+const code = `const first = await tools.once({});
+const sent = await tools.send({ first });
+return [first, sent, await tools.once({ sent })];`;
+tools.execute = createExecuteTool({ tools: { once: tools.once, send: tools.send } as ToolSet });
 
 // Models
 
@@ -92,6 +104,7 @@ const SCRIPTS: Readonly<Record<string, readonly ScriptedReply[]>> = {
   note: [{ text: ["Looking. "], toolCalls: [call("read")] }, { text: ["Noted ", "it."] }],
   limited: [{ text: ["Here ", "it is."] }],
   cut: [{ text: "Both. ", toolCalls: [call("burn"), call("fetch")] }, { text: "One failed." }],
+  compute: [{ text: "Computing. ", toolCalls: [call("execute", { code })] }, { text: ["It is ", "done."] }],
   "hang on": [{ text: ["Well, ", "let me"], hang: true }],
   "get stuck": [{ text: "Trying. ", toolCalls: [call("stuck")] }, { text: "It worked." }],
   busy: [{ text: "Never said." }],

@@ -107,6 +107,8 @@ export type FromLane =
       readonly keeps: boolean;
     };
 
+const LONGEST_NAME = 100;
+const LONGEST_MESSAGE = 10_000;
 const levels = new Set<unknown>(["debug", "log", "info", "warn", "error"]);
 const limitNames = new Set<unknown>(["wall", "cpu", "memory", "output", "toolCalls", "toolBytes", "stack"]);
 
@@ -160,13 +162,18 @@ function readOutcome(value: unknown): LaneOutcome | undefined {
       return value.value === undefined || isText(value.value) ? { status: "ok", value: value.value } : undefined;
     case "error":
       if (!isText(value.name) || !isText(value.message)) return undefined;
-      return { status: "error", name: value.name, message: value.message };
+      return {
+        status: "error",
+        name: value.name.slice(0, LONGEST_NAME),
+        message: value.message.slice(0, LONGEST_MESSAGE),
+      };
     case "limit":
       if (!limitNames.has(value.limit) || !isText(value.message)) return undefined;
-      return { status: "limit", limit: value.limit as LimitName, message: value.message };
+      return { status: "limit", limit: value.limit as LimitName, message: value.message.slice(0, LONGEST_MESSAGE) };
     case "untyped":
     case "crashed":
-      return isText(value.message) ? { status: value.status, message: value.message } : undefined;
+      if (!isText(value.message)) return undefined;
+      return { status: value.status, message: value.message.slice(0, LONGEST_MESSAGE) };
     case "aborted":
     case "suspended":
       return { status: value.status };

@@ -26,3 +26,12 @@ test("lines stay where they are", () => {
   const code = 'import {\n a\n} from "m";\nimport b from "n"\nthird';
   expect(rewriteImports(code).split("\n").indexOf("third")).toBe(code.split("\n").indexOf("third"));
 });
+
+test.each([
+  ["spaces", `import ${" ".repeat(200_000)}x`],
+  ["names", `import { ${"a, ".repeat(60_000)} } x`],
+  ["comments", `${"/* ".repeat(60_000)}`],
+  ["words", "import from ".repeat(15_000)],
+])("what is made to take forever does not: %s", (_name, code) => {
+  expect(rewriteImports(code)).toBe(code);
+});

@@ -1,5 +1,7 @@
 const LEAD = /^(?:\s+|\/\/[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/|"use strict";?|'use strict';?)/;
-const IMPORT = /^import\s+(?:(type\s+)?([^"';]*?)\s*from\s*)?(["'])([^"'\n]+)\3[ \t]*;?/;
+/** Bounded everywhere: the code is hostile, and a pattern that tries everything takes forever. */
+const IMPORT =
+  /^import\s{1,50}(?:(type\s{1,50})?([^"';]{0,2000}?)\s{0,50}from\s{0,50})?(["'])([^"'\n]{1,500})\3[ \t]{0,50};?/;
 
 /**
  * The code with the `import` statements at its beginning turned into `await import()`, line by line: code is run as the

@@ -6,9 +6,13 @@ import { readPage } from "./read-page.ts";
 import type { Place } from "./shared-browser.ts";
 
 const ACTION_MS = 10_000;
-const SNAPSHOT_MS = 15_000;
+/** Pages with frames that never load use all of it. */
+const SNAPSHOT_MS = 5_000;
+const PICTURE_MS = 15_000;
 /** How long a page may go on loading after it can be read. */
 const SETTLE_MS = 3_000;
+/** A window that is not ready by then is closed. */
+const ADOPT_MS = 5_000;
 const MAX_URL = 4_000;
 const MAX_PICTURE_HEIGHT = 8_000;
 const PICTURE_WIDTH = 1_280;
@@ -24,6 +28,8 @@ export class PagesOfSession implements BrowserSession {
   readonly #ended: () => void;
   egress: BrowserEgress;
   #last = 0;
+  /** Pages that are being guarded. */
+  #arriving = 0;
   #current: number | undefined;
   #closed = false;
   #opening: Promise<unknown> = Promise.resolve();
@@ -36,10 +42,7 @@ export class PagesOfSession implements BrowserSession {
     this.#ended = ended;
     // Windows that pages open by themselves.
     place.context.on("page", (page) => {
-      this.#opening = this.#opening.then(
-        () => this.#adopt(page),
-        () => this.#adopt(page),
-      );
+      this.#opening = Promise.allSettled([this.#opening, within(ADOPT_MS, this.#adopt(page), page)]);
     });
     place.context.setDefaultTimeout(ACTION_MS);
     this.#touch();
@@ -132,7 +135,7 @@ export class PagesOfSession implements BrowserSession {
       // A page can claim any height.
       const clip = { x: 0, y: 0, width: PICTURE_WIDTH, height: MAX_PICTURE_HEIGHT };
       return await page.screenshot({
-        ...{ type: "png", timeout: SNAPSHOT_MS, fullPage: full },
+        ...{ type: "png", timeout: PICTURE_MS, fullPage: full },
         ...(Number(height) > MAX_PICTURE_HEIGHT && { clip }),
       });
     });
@@ -176,9 +179,15 @@ export class PagesOfSession implements BrowserSession {
   }
 
   async #tree(id: number): Promise<string> {
-    const { page } = this.#pageOf(id);
+    const { page, cdp } = this.#pageOf(id);
     await page.waitForLoadState("load", { timeout: SETTLE_MS }).catch(() => undefined);
-    return await page.ariaSnapshot({ mode: "ai", timeout: SNAPSHOT_MS });
+    try {
+      return await page.ariaSnapshot({ mode: "ai", timeout: SNAPSHOT_MS });
+    } catch (thrown) {
+      if (!this.#pages.has(id)) throw thrown;
+      this.#news.push("The page is too large, or too busy, for a tree of its elements: this is its text.");
+      return (await readPage(cdp, "text", this.#settings.maxChars)).text;
+    }
   }
 
   async #view(id: number, content: string, notes: readonly string[] = []): Promise<PageView> {
@@ -215,7 +224,7 @@ export class PagesOfSession implements BrowserSession {
   async #adopt(page: Page): Promise<void> {
     if (page.isClosed()) return;
     const refusal =
-      this.#pages.size >= this.#settings.maxPages
+      this.#pages.size + this.#arriving >= this.#settings.maxPages
         ? "A window that the page opened was closed: there are too many."
         : isWebAddress(page.url())
           ? undefined
@@ -226,8 +235,12 @@ export class PagesOfSession implements BrowserSession {
       return;
     }
     const id = ++this.#last;
-    await page.setViewportSize({ width: PICTURE_WIDTH, height: 800 });
-    this.#pages.set(id, await guardPage(page, this.#settings.responseBytes, (note) => this.#news.push(note)));
+    this.#arriving += 1;
+    try {
+      this.#pages.set(id, await guardPage(page, this.#settings.responseBytes, (note) => this.#news.push(note)));
+    } finally {
+      this.#arriving -= 1;
+    }
     this.#current ??= id;
     page.once("close", () => {
       this.#pages.delete(id);
@@ -298,6 +311,17 @@ export class PagesOfSession implements BrowserSession {
     if (this.#closed) return;
     this.#idle = setTimeout(() => void this.close(undefined), this.#settings.idleMs);
     this.#idle.unref();
+  }
+}
+
+async function within(ms: number, work: Promise<void>, page: Page): Promise<void> {
+  const timer = setTimeout(() => void page.close().catch(() => undefined), ms);
+  try {
+    await work;
+  } catch {
+    // It was closed while it opened.
+  } finally {
+    clearTimeout(timer);
   }
 }
 

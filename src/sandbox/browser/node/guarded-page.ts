@@ -53,5 +53,6 @@ export async function guardPage(page: Page, responseBytes: number, tell: (note: 
   cdp.on("Network.loadingFailed", forget);
   // No buffers: nobody asks for the bodies.
   await cdp.send("Network.enable", { maxTotalBufferSize: 0, maxResourceBufferSize: 0 });
+  await cdp.send("Network.setBypassServiceWorker", { bypass: true });
   return { page, cdp, takeNotes: () => notes.splice(0) };
 }

@@ -161,7 +161,12 @@ function shareBrowser(
         const bridge = jail === undefined ? await bridgeTo(path) : undefined;
         const context = await browser.newContext({
           proxy: { server: bridge?.url ?? jailProxy(slot), bypass: "<-loopback>" },
-          ...{ serviceWorkers: "block", acceptDownloads: false, permissions: [], strictSelectors: true },
+          ...{
+            serviceWorkers: "block",
+            acceptDownloads: false,
+            permissions: [],
+            viewport: { width: 1_280, height: 800 },
+          },
         });
         return {
           context,

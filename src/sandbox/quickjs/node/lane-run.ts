@@ -16,6 +16,8 @@ import type { LanePool, LentLane } from "./lane-pool.ts";
 const GRACE_MS = 150;
 /** What a lane may take to set up an engine, on a busy machine. */
 const SET_UP_MS = 10_000;
+/** What a lane may take to hand over the image of a guest that stays. */
+const IMAGE_MS = 20_000;
 const LONGEST_ERROR = 4_000;
 /** A guest that grew so much leaves with its lane: its memory is given back at once, not when somebody collects it. */
 const LARGE_GUEST_BYTES = 48 << 20;
@@ -246,6 +248,12 @@ class LaneRun {
     this.#giveBack("reuse");
   }
 
+  /** A lane that does not hand the guest over keeps nobody waiting: the session goes on from the image before. */
+  #loseImage(): void {
+    this.#keeping?.(undefined);
+    this.#giveBack("replace");
+  }
+
   #takeDone(message: Extract<FromLane, { type: "done" }>): void {
     const { outcome, memoryBytes } = message;
     const cpuMs = Math.max(message.cpuMs, this.#options.used.cpuMs);
@@ -265,6 +273,7 @@ class LaneRun {
   }
 
   #exited(reason: string): void {
+    clearTimeout(this.#grace);
     this.#keeping?.(undefined);
     this.#finish(this.#stopped ?? { status: "crashed", message: reason }, "replace");
   }
@@ -277,8 +286,12 @@ class LaneRun {
     this.#options.signal?.removeEventListener("abort", this.#onAbort);
     this.#ended.abort();
     let stays: Promise<Image | undefined> | undefined;
-    if (keeps) stays = new Promise((resolve) => (this.#keeping = resolve));
-    else this.#giveBack(fate);
+    if (keeps) {
+      stays = new Promise((resolve) => (this.#keeping = resolve));
+      this.#grace = setTimeout(() => this.#loseImage(), IMAGE_MS);
+    } else {
+      this.#giveBack(fate);
+    }
     this.#resolve({
       outcome,
       logs: this.#logs,
@@ -291,6 +304,7 @@ class LaneRun {
   }
 
   #giveBack(fate: "reuse" | "replace"): void {
+    clearTimeout(this.#grace);
     this.#keeping = undefined;
     this.#pool.release(this.#lent, fate);
   }

@@ -33,7 +33,7 @@ export function shapesOf(code: string): { readonly expression: Shape; readonly b
 export type Plain = { readonly ok: true; readonly code: string } | { readonly ok: false; readonly message: string };
 
 /** A call with type arguments reads as two comparisons in JavaScript: such code must not be tried as it is. */
-const TYPE_ARGUMENTS = /[\w$]\s*<[^;=()]*>\s*\(/;
+const TYPE_ARGUMENTS = /[\w$]\s?<[^;=()]{0,300}>\s?\(/;
 
 /** Whether code that may have types can be tried as JavaScript first. */
 export function mayBePlain(code: string): boolean {
