@@ -11,7 +11,8 @@ import { MediaRestore } from "../session/media-restore.ts";
 import { SessionSearch } from "../session/search.ts";
 import { CallBook } from "../tool/call-book.ts";
 import type { ActionAuthorization } from "../tool/action-authorize.ts";
-import { bindActions } from "../tool/action-bind.ts";
+import { bindAction, bindActions } from "../tool/action-bind.ts";
+import { isAction } from "../tool/action.ts";
 import type { Chat } from "../turn/chat.ts";
 import type { ApprovalDecision, ChatTurnOptions, Origin } from "../turn/chat-types.ts";
 import { type ChatErrorClassification, classifyProviderError, describeProviderError } from "../turn/provider-error.ts";
@@ -218,6 +219,7 @@ export class ThinkPlan {
       assemble: (messages, tools) =>
         as(async () => agent.assembleContext({ messages: await this.#media.of(messages), tools }), turn()),
       convert: (message, tools) => this.#messages.once(message, tools),
+      bind: (name, tool) => (isAction(tool) ? bindAction(name, tool, this.actions.binding) : tool),
       runTool: (work) => as(work, turn()),
       classify: async (error) =>
         (await as(() => agent.classifyChatError(error), turn())) ?? classifyProviderError(error),

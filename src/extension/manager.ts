@@ -1,20 +1,11 @@
 import type { ToolSet } from "ai";
-import { createEgress } from "../egress/egress.ts";
 import { errorText, PerdureError } from "../error.ts";
 import type { AgentHost } from "../port.ts";
-import type { Capabilities, Egress, Limits, Sandbox } from "../sandbox/sandbox.ts";
 import { extensionTool } from "./extension-tool.ts";
-import {
-  BRIDGE,
-  type Described,
-  guestProgram,
-  MAX_SOURCE_CHARS,
-  prefixOf,
-  readDescription,
-  toolNameOf,
-} from "./guest.ts";
+import { type Described, MAX_SOURCE_CHARS, prefixOf, readDescription, toolNameOf } from "./guest.ts";
 import { ExtensionHooks, type Listener } from "./hooks.ts";
-import { bridgeFunctions, type ExtensionBridge, functionsFor, ownLabels } from "./host-functions.ts";
+import { ownLabels } from "./host-functions.ts";
+import { makeVm, plainClock, type VmOptions } from "./make-vm.ts";
 import {
   checkManifest,
   type ExtensionContext,
@@ -24,26 +15,17 @@ import {
 } from "./manifest.ts";
 import { newWishes, wishesOf } from "./permissions.ts";
 import { deleteRecord, hashOf, readDeclared, readRecords, writeDeclared, writeRecord } from "./records.ts";
-import { sharedSandbox } from "./shared-sandbox.ts";
-import { ExtensionVm, TOOL_LIMITS } from "./vm.ts";
+import type { ExtensionVm } from "./vm.ts";
 
 /** Each brings tools into every prompt. */
 export const MAX_EXTENSIONS = 32;
 
 /** What an {@link ExtensionManager} is made of. */
-export interface ExtensionManagerOptions {
-  /** What extensions run in; `true`: the QuickJS sandbox that all agents of the process share. */
-  readonly loader: Sandbox | true | (() => Sandbox | Promise<Sandbox>);
+export interface ExtensionManagerOptions extends VmOptions {
   /** Where loaded extensions are kept. Without it they are gone with the manager. */
   readonly host?: Pick<AgentHost, "sql" | "tx" | "clock" | "durable" | "keepAwake" | "blank">;
-  /** What the agent does for extensions. Asked whenever it is needed. */
-  bridge?(): ExtensionBridge;
-  /** The way out for an extension that may use these hosts. Default: `createEgress({ allow: hosts })`. */
-  egress?(hosts: readonly string[], extension: string): Egress;
   /** Names of tools that extensions may not take. */
   reserved?(): Iterable<string>;
-  /** What one call of a tool may use. Default: 5 s of computing, 30 s in all, 200 host calls, 1 MB of output. */
-  readonly limits?: Partial<Omit<Limits, "memoryMB">>;
   /** Something failed that no caller is told of: a hook, a stored extension. Must not throw. */
   failed?(error: unknown): void;
 }
@@ -277,42 +259,8 @@ export class ExtensionManager {
   }
 
   #vm(manifest: ExtensionManifest, source: string): ExtensionVm {
-    const { loader, host, limits } = this.#options;
-    const sandbox = async (): Promise<Sandbox> =>
-      loader === true ? sharedSandbox() : typeof loader === "function" ? loader() : loader;
-    // Only of an extension that is loaded, and whose source has run.
-    const standing = () => (vm.ready && this.#entries.get(manifest.name)?.vm === vm ? manifest : undefined);
-    const functions = functionsFor(manifest, this.#bridge());
-    const network = manifest.permissions?.network ?? [];
-    const bridge = () => this.#bridge();
-    const can: Capabilities = {
-      ...(functions.length > 0 && {
-        tools: {
-          [BRIDGE]: bridgeFunctions(functions, { manifest: standing, bridge, clock: host?.clock ?? plainClock }),
-        },
-      }),
-      ...(network.length > 0 && { network: this.#network(network, manifest.name, () => standing() !== undefined) }),
-    };
-    const vm: ExtensionVm = new ExtensionVm(sandbox, guestProgram(source, functions), can, {
-      ...TOOL_LIMITS,
-      ...limits,
-    });
-    return vm;
-  }
-
-  #network(hosts: readonly string[], name: string, allowed: () => boolean): Egress {
-    const make = () => this.#options.egress?.(hosts, name) ?? createEgress({ allow: hosts });
-    let made: Egress | undefined;
-    return {
-      fetch: async (url, request) => {
-        if (!allowed()) throw new PerdureError("not_allowed", "This extension may not use the network now.");
-        made ??= make();
-        return made.fetch(url, request);
-      },
-      listen: async () => {
-        throw new PerdureError("not_allowed", "Extensions have no sockets.");
-      },
-    };
+    const isCurrent = (vm: ExtensionVm) => this.#entries.get(manifest.name)?.vm === vm;
+    return makeVm(this.#options, manifest, source, isCurrent);
   }
 
   #add(entry: Omit<Entry, "name" | "hooks" | "failures" | "off">): Entry {
@@ -344,10 +292,6 @@ export class ExtensionManager {
     return [...RESERVED, ...others.filter((name) => !this.#given.has(name))];
   }
 
-  #bridge(): ExtensionBridge {
-    return this.#options.bridge?.() ?? {};
-  }
-
   #sorted(): Entry[] {
     return [...this.#entries.values()].toSorted((a, b) => a.order - b.order);
   }
@@ -362,14 +306,6 @@ export class ExtensionManager {
     return next;
   }
 }
-
-const plainClock = {
-  now: () => Date.now(),
-  after: (ms: number, work: () => void) => {
-    const timer = setTimeout(work, ms);
-    return () => clearTimeout(timer);
-  },
-};
 
 function checkSource(source: unknown): void {
   if (typeof source !== "string" || source.trim() === "") {

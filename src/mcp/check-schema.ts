@@ -78,8 +78,8 @@ function checkBounds(schema: Record<string, unknown>, value: unknown, at: string
         ]
       : typeof value === "string"
         ? [
-            ["minLength", value.length, "have a length of at least"],
-            ["maxLength", [...value.slice(0, 2 * numberOf(schema.maxLength) + 2)].length, "have a length of at most"],
+            ["minLength", lengthOf(value), "have a length of at least"],
+            ["maxLength", lengthOf(value), "have a length of at most"],
           ]
         : Array.isArray(value)
           ? [
@@ -95,8 +95,11 @@ function checkBounds(schema: Record<string, unknown>, value: unknown, at: string
   return undefined;
 }
 
-function numberOf(value: unknown): number {
-  return typeof value === "number" ? value : 0;
+/** In code points, as schemas count. */
+function lengthOf(text: string): number {
+  let length = text.length;
+  for (let at = 0; at < text.length - 1; at++) if ((text.codePointAt(at) ?? 0) > 0xffff) length--;
+  return length;
 }
 
 function checkFields(

@@ -1,11 +1,14 @@
+import type * as client from "@modelcontextprotocol/client";
+import type * as stdio from "@modelcontextprotocol/client/stdio";
+import type * as server from "@modelcontextprotocol/server";
 import { PerdureError } from "../error.ts";
 
 /** What the official client package exports. */
-export type ClientSdk = typeof import("@modelcontextprotocol/client");
+export type ClientSdk = typeof client;
 /** What the official server package exports. */
-export type ServerSdk = typeof import("@modelcontextprotocol/server");
+export type ServerSdk = typeof server;
 /** The part of the client package that starts processes. */
-export type StdioSdk = typeof import("@modelcontextprotocol/client/stdio");
+export type StdioSdk = typeof stdio;
 
 /** Loads the client package. @throws PerdureError `bad_config` when it is not installed */
 export function loadClientSdk(): Promise<ClientSdk> {

@@ -33,7 +33,7 @@ export function judge(required: readonly string[], grants: ActionAuthorization):
   return { allowed: false, reason: reason ?? `This turn was not granted ${missing.map(quoted).join(", ")}.` };
 }
 
-/** What `authorizeAction` has said, laid over what the turn was granted: it may allow what the turn does not, and deny what it does. */
+/** The permissions that are granted; undefined: all. */
 export function grantedBy(grants: ActionAuthorization): readonly string[] | undefined {
   if (grants === true) return undefined;
   if (grants === false) return [];

@@ -165,7 +165,9 @@ function argumentsOf(list: readonly unknown[]): Described[] {
 
 /** Texts of a server go before models and people: no control characters, no end of words in the middle of a pair. */
 function plain(text: string, max: number): string {
-  const clean = text.toWellFormed().replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f\u2028-\u202e\u2066-\u2069]/g, " ");
+  const clean = text
+    .toWellFormed()
+    .replaceAll(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, (one) => (one === "\n" || one === "\t" ? one : " "));
   return clean.length <= max ? clean : `${clean.slice(0, max - 1).toWellFormed()}…`;
 }
 

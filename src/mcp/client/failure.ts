@@ -23,7 +23,8 @@ export function failureOf(sdk: ClientSdk, thrown: unknown): Failure {
   for (let at: unknown = thrown, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++) {
     if (PerdureError.is(at, "not_allowed") || PerdureError.is(at, "bad_config")) return "refused";
     if (PerdureError.is(at, "limit") || PerdureError.is(at, "timeout")) return "answered";
-    if (UNREACHED.test(`${at.message} ${(at as { code?: unknown }).code ?? ""}`)) return "unreached";
+    const { code }: { code?: unknown } = at;
+    if (UNREACHED.test(at.message) || (typeof code === "string" && UNREACHED.test(code))) return "unreached";
   }
   if (sdk.SdkHttpError.isInstance(thrown)) return httpFailure(thrown.status, thrown.message);
   if (sdk.SdkError.isInstance(thrown)) {
@@ -49,14 +50,14 @@ export function mayPass(sdk: ClientSdk, thrown: unknown): boolean {
   const failure = failureOf(sdk, thrown);
   if (failure === "unauthorized" || failure === "refused") return false;
   if (!sdk.SdkHttpError.isInstance(thrown)) return true;
-  const { status = 0 } = thrown;
+  const { status } = thrown;
   return status === 408 || status === 429 || status >= 500;
 }
 
 /** Whether a server that did not take streamable HTTP may be one of the older kind. */
 export function maySpeakSse(sdk: ClientSdk, thrown: unknown): boolean {
   if (sdk.SdkHttpError.isInstance(thrown)) {
-    const { status = 0 } = thrown;
+    const { status } = thrown;
     return status >= 400 && status < 500 && ![401, 403, 408, 429].includes(status);
   }
   return sdk.SdkError.isInstance(thrown) && thrown.code === sdk.SdkErrorCode.ClientHttpUnexpectedContent;

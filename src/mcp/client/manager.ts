@@ -64,7 +64,7 @@ export interface McpClientManagerOptions {
 export class McpClientManager {
   readonly #options: McpClientManagerOptions;
   readonly #host: McpHost;
-  readonly #registry: McpRegistry;
+  readonly #servers: McpRegistry;
   readonly #signIns: SignIns;
   readonly #rules: FetchRules;
   #features: McpClientFeatures = {};
@@ -79,7 +79,7 @@ export class McpClientManager {
       reach: fetch === undefined ? guardedReach() : (url, init) => fetch(url, init),
       loopback: options.refuseLoopback !== true,
     };
-    this.#registry = new McpRegistry(this.#host, (record) => this.#open(record));
+    this.#servers = new McpRegistry(this.#host, (record) => this.#open(record));
     this.#signIns = new SignIns({
       host: this.#host,
       rules: this.#rules,
@@ -104,7 +104,7 @@ export class McpClientManager {
     const callbackUrl = this.#callbackUrl(rest);
     const moved = rest.callbackHost !== undefined || rest.callbackPath !== undefined;
     const known = callbackUrl === undefined ? {} : { callbackUrl };
-    return this.#registry.add({ name: checkName(name), target, options: rest, ...known, moved }, id);
+    return this.#servers.add({ name: checkName(name), target, options: rest, ...known, moved }, id);
   }
 
   /**
@@ -119,24 +119,24 @@ export class McpClientManager {
   ): Promise<AddMcpServerResult> {
     const { id, ...rest } = options;
     const target: McpTarget = { kind: "stdio", ...checkCommand(server) };
-    return this.#registry.add({ name: checkName(name), target, options: rest }, id);
+    return this.#servers.add({ name: checkName(name), target, options: rest }, id);
   }
 
   /** Ends the connection and forgets the server with its tokens. One that is not there is no error. */
   async removeServer(id: string): Promise<void> {
-    await this.#registry.remove(id);
+    await this.#servers.remove(id);
     this.#changed();
   }
 
   /** Connects anew, also if the server is connected. @throws as {@link McpClientManager.addServer} */
   async reconnect(id: string): Promise<AddMcpServerResult> {
-    const connection = this.#registry.find(id);
+    const connection = this.#servers.find(id);
     await connection.close();
     return settle(connection, connection.connect());
   }
 
   listServers(filter?: McpServerFilter): McpServerInfo[] {
-    return this.#registry.chosen(filter).map(({ info }) => info);
+    return this.#servers.chosen(filter).map(({ info }) => info);
   }
 
   /**
@@ -144,7 +144,7 @@ export class McpClientManager {
    * Never rejects.
    */
   async waitForConnections({ timeout }: { readonly timeout?: number } = {}): Promise<void> {
-    const pending = this.#registry.all.flatMap((one) => one.pending ?? []);
+    const pending = this.#servers.all.flatMap((one) => one.pending ?? []);
     if (pending.length === 0 || timeout === 0) return;
     const all = Promise.all(pending).then(() => {});
     if (timeout === undefined) return all;
@@ -177,7 +177,7 @@ export class McpClientManager {
    * is one of the call; a call that a crash cut runs again only if the server says that this does no harm.
    */
   getAITools(filter?: McpServerFilter): Record<string, Tool> {
-    const sources = this.#registry.chosen(filter).flatMap((connection): ToolSource[] => {
+    const sources = this.#servers.chosen(filter).flatMap((connection): ToolSource[] => {
       if (!isUsable(connection)) return [];
       const { record, catalogue } = connection;
       const run: ToolSource["run"] = (tool, input, options) =>
@@ -198,7 +198,7 @@ export class McpClientManager {
     call: { readonly serverId: string; readonly name: string; readonly arguments?: Readonly<Record<string, unknown>> },
     options: McpCallOptions = {},
   ): Promise<McpCallResult> {
-    const connection = this.#registry.find(call.serverId);
+    const connection = this.#servers.find(call.serverId);
     const known = connection.catalogue.tools.find((tool) => tool.name === call.name);
     return callTool(
       connection,
@@ -213,7 +213,7 @@ export class McpClientManager {
     { serverId, uri }: { readonly serverId: string; readonly uri: string },
     options: McpCallOptions = {},
   ): Promise<{ readonly contents: readonly Readonly<Record<string, unknown>>[] }> {
-    const connection = this.#registry.find(serverId);
+    const connection = this.#servers.find(serverId);
     return connection.use((client) => client.readResource({ uri }, requestOptions(connection, options)), {
       safe: true,
     });
@@ -228,7 +228,7 @@ export class McpClientManager {
     readonly description?: string | undefined;
   }> {
     const { serverId, name, arguments: given } = prompt;
-    const connection = this.#registry.find(serverId);
+    const connection = this.#servers.find(serverId);
     const params = { name, ...(given !== undefined && { arguments: { ...given } }) };
     return connection.use((client) => client.getPrompt(params, requestOptions(connection, options)), {
       safe: true,
@@ -261,7 +261,7 @@ export class McpClientManager {
 
   /** What clients are told. */
   state(): McpState {
-    return mcpState(this.#registry.all);
+    return mcpState(this.#servers.all);
   }
 
   /** The same as a frame. */
@@ -271,27 +271,27 @@ export class McpClientManager {
 
   /** Connects what was stored, in the background. */
   started(): void {
-    for (const connection of this.#registry.all) {
+    for (const connection of this.#servers.all) {
       if (connection.state === "not-connected") void connection.connect();
     }
   }
 
   /** Answers people who come back from signing in. @returns undefined for any other request */
   request(request: Request, rest: string): Promise<Response> | undefined {
-    if (!this.#signIns.isReturn(request, rest, this.#registry.all)) return undefined;
+    if (!this.#signIns.isReturn(request, rest, this.#servers.all)) return undefined;
     const signedIn = (connection: McpConnection) => {
       if (this.#halted) return;
       void connection.close();
       void connection.connect();
     };
-    const back = this.#signIns.comeBack(new URL(request.url), (id) => this.#registry.get(id), signedIn);
+    const back = this.#signIns.comeBack(new URL(request.url), (id) => this.#servers.get(id), signedIn);
     return this.#host.keepAwake(back);
   }
 
   /** Ends all connections. Nothing is written. */
   halt(): void {
     this.#halted = true;
-    for (const connection of this.#registry.made) void connection.close();
+    for (const connection of this.#servers.made) void connection.close();
   }
 
   // Inside
@@ -351,7 +351,7 @@ export class McpClientManager {
   }
 
   #listed(filter: McpServerFilter | undefined, list: (one: McpConnection) => readonly object[]): object[] {
-    return this.#registry
+    return this.#servers
       .chosen(filter)
       .flatMap((one) => list(one).map((item) => ({ serverId: one.record.id, ...item })));
   }

@@ -25,7 +25,7 @@ export async function callTool(
   const result = await connection.use((client) => client.callTool({ name, arguments: { ...input } }, request), {
     safe: isRepeatable(tool),
   });
-  const { content = [], structuredContent, isError } = result;
+  const { content, structuredContent, isError } = result;
   return {
     content,
     ...(structuredContent !== undefined && { structuredContent }),

@@ -41,7 +41,13 @@ export function createQuickJsSandbox(options: QuickJsOptions = {}): ParkingSandb
   checkOptions(options);
   let loaded: Promise<QuickJsSandbox> | undefined;
   const load = async (): Promise<QuickJsSandbox> => {
-    loaded ??= import("./node/sandbox.ts").then((module) => new module.QuickJsSandbox(options));
+    loaded ??= import("./node/sandbox.ts").then(
+      (module) => new module.QuickJsSandbox(options),
+      (cause: unknown) => {
+        // The reason names files of this machine, and models read what runs reject with.
+        throw new PerdureError("bad_config", "The sandbox cannot be loaded here: it needs Node.", { cause });
+      },
+    );
     return loaded;
   };
   return {

@@ -32,7 +32,8 @@ async function runNested(
   call: NestedCall,
   messages: readonly ModelMessage[],
 ): Promise<NestedOutcome> {
-  const { tool, toolName: name } = call;
+  const { toolName: name } = call;
+  const tool = run.plan.bind(name, call.tool);
   if (tool.execute === undefined) {
     return failed(
       `The tool "${name}" runs on the user's device and cannot be called from inside "${toolName(outer)}".`,

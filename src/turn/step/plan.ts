@@ -1,4 +1,4 @@
-import type { LanguageModel, ModelMessage, StopCondition, ToolSet } from "ai";
+import type { LanguageModel, ModelMessage, StopCondition, Tool, ToolSet } from "ai";
 import type { UIMessage } from "../../message/types.ts";
 import type { Ledger } from "../../session/ledger.ts";
 import type { Payers } from "../../session/payers.ts";
@@ -56,6 +56,8 @@ export interface StepPlan {
   convert(message: UIMessage, tools: ToolSet): Promise<ModelMessage[]>;
   beforeStep(context: PrepareStepContext): Maybe<StepConfig>;
   beforeToolCall(context: ToolCallContext): Maybe<ToolCallDecision>;
+  /** Gives a tool that another one calls its agent, where it needs one. */
+  bind(name: string, tool: Tool): Tool;
   /** Runs a tool as the agent. */
   runTool<T>(work: () => T): T;
   /** Undefined where the class does not listen: then nothing is spent on it. */

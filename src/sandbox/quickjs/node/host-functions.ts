@@ -4,6 +4,7 @@ import type { World } from "../message.ts";
 
 /** Names that would hide what the guest needs, or what the bridge puts there. */
 const reserved = new Set([
+  "__proto__",
   "files",
   "fetch",
   "env",
