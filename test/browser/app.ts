@@ -4,9 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { AssistantMessage } from "../../examples/start/contract.ts";
-import { pageFolder } from "./page-folder.ts";
+import { bundleProgram } from "../support/bundle-program.ts";
+import { type PageKind, pageFolder } from "./page-folder.ts";
 
-const main = fileURLToPath(new URL("../../examples/start/main.ts", import.meta.url));
+const main = new URL("../../examples/start/main.ts", import.meta.url);
 
 /** What `npm start` runs, as a process of its own in a folder of its own. */
 export interface App {
@@ -29,6 +30,8 @@ export interface App {
 export interface AppOptions {
   /** Pause between two words of the built-in guide. */
   readonly delayMs?: number;
+  /** How the page is built. Default: so that React warns of mistakes, which fails the test. */
+  readonly page?: PageKind;
   /** A folder that has data in it already; it is removed at the end. */
   readonly dir?: string;
 }
@@ -36,7 +39,9 @@ export interface AppOptions {
 /** Starts the app and waits until it says where it is. @throws with its output when it ends instead */
 export async function startApp(options: AppOptions = {}): Promise<App> {
   const dir = options.dir ?? (await mkdtemp(join(tmpdir(), "perdure-browser-")));
-  const page = await pageFolder();
+  const page = await pageFolder(options.page ?? "development");
+  // As one file, because it starts again and again; `test/start` runs it as it is.
+  const program = fileURLToPath(await bundleProgram(main));
   let output = "";
   let complaints = "";
   let life = start(0);
@@ -47,7 +52,7 @@ export async function startApp(options: AppOptions = {}): Promise<App> {
   const port = Number(new URL(url).port);
 
   function start(atPort: number): ChildProcess {
-    const child = spawn(process.execPath, ["--conditions=perdure-source", main], {
+    const child = spawn(process.execPath, [program], {
       cwd: dir,
       env: {
         ...process.env,

@@ -1,13 +1,14 @@
+import { setTimeout } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { longAnswer } from "../../examples/start/model/guide-text.ts";
 import { watchAnswer } from "./answer-watch.ts";
 import { useStage } from "./setup.ts";
 import { soon } from "./soon.ts";
-import type { Tab } from "./tab.ts";
+import { LOOK_EVERY_MS, type Tab } from "./tab.ts";
 import { begins, textOf, words } from "./words.ts";
 
 /** A long answer takes some seconds, so that much can happen in the middle of it. */
-const stage = useStage({ delayMs: 3 });
+const stage = useStage({ delayMs: 3, page: "production" });
 const LONG = words(longAnswer());
 
 const said = async (tab: Tab) => words(await tab.answerText());
@@ -25,6 +26,7 @@ async function speaks(tab: Tab, least = 40): Promise<number> {
 async function onlyGrows(tab: Tab, sizes: () => Promise<number[]>, least = 0): Promise<void> {
   for (let now = await said(tab); now.length < LONG.length; now = await said(tab)) {
     expect(begins(LONG, now), now.join(" ")).toBe(true);
+    await setTimeout(LOOK_EVERY_MS);
   }
   const seen = await sizes();
   expect(seen[0]).toBeGreaterThanOrEqual(least);

@@ -7,7 +7,7 @@ import type { Tab } from "./tab.ts";
 import { begins, words } from "./words.ts";
 
 /** Slow enough for helpers to be seen at work. */
-const stage = useStage({ delayMs: 14 });
+const stage = useStage({ delayMs: 14, page: "production" });
 
 const MILESTONES = ["Planned", "Sources read"];
 

@@ -23,7 +23,7 @@ const ELEMENTS_PER_MESSAGE = 40;
 /** A hundred and more pages on a busy machine. */
 const SLOW_MS = 120_000;
 
-const stage = useStage(async () => ({ dir: await seedConversation(ID, messages) }));
+const stage = useStage(async () => ({ dir: await seedConversation(ID, messages), page: "production" }));
 
 /** The places in the whole conversation of the seeded messages that are shown. */
 const places = async (tab: Tab) =>

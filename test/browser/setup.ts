@@ -66,7 +66,10 @@ export function useStage(options: AppOptions | (() => Promise<AppOptions>) = {})
       return there(browser);
     },
     async openTab({ beside, path = "/", waitsFor, through, context: extra } = {}) {
-      const context = beside?.page.context() ?? (await there(browser).newContext({ viewport: DESKTOP, ...extra }));
+      // Without animations: drawing them takes more of the machine than all else that a page does.
+      const context =
+        beside?.page.context() ??
+        (await there(browser).newContext({ viewport: DESKTOP, reducedMotion: "reduce", ...extra }));
       if (!contexts.includes(context)) contexts.push(context);
       const page = await context.newPage();
       const origin = through?.url ?? beside?.origin ?? there(app).url;

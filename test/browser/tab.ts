@@ -5,7 +5,7 @@ import { LOST_CONNECTION, type Trouble } from "./trouble.ts";
 
 /** How long a condition may take on a busy machine before a test gives up. Nothing waits longer than it must. */
 export const PATIENCE_MS = 20_000;
-export const LOOK_EVERY_MS = 25;
+export const LOOK_EVERY_MS = 50;
 
 /** A message as the page shows it. */
 export interface ShownMessage {

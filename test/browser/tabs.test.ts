@@ -5,7 +5,7 @@ import { soon } from "./soon.ts";
 import type { Tab } from "./tab.ts";
 import { begins, words } from "./words.ts";
 
-const stage = useStage({ delayMs: 3 });
+const stage = useStage({ delayMs: 3, page: "production" });
 const LONG = words(longAnswer());
 const said = async (tab: Tab) => words(await tab.answerText());
 

@@ -6,7 +6,7 @@ import type { Tab } from "./tab.ts";
 import { begins, textOf, words } from "./words.ts";
 
 /** Slow enough to do something in the middle of an answer. */
-const stage = useStage({ delayMs: 5 });
+const stage = useStage({ delayMs: 5, page: "production" });
 const LONG = words(longAnswer());
 
 /** Waits until some of a long answer is there. */

@@ -2,9 +2,10 @@ import { Agent } from "perdure";
 import { killPrograms, startProgram } from "perdure/testing";
 import type { Program } from "perdure/testing";
 import { afterEach, expect, test } from "vitest";
+import { bundleProgram } from "../support/bundle-program.ts";
 import { connect, eventually, openHost, quiet, tempDir } from "./open-host.ts";
 
-const file = new URL("./stop-program.ts", import.meta.url);
+const file = await bundleProgram(new URL("./stop-program.ts", import.meta.url));
 
 afterEach(killPrograms);
 

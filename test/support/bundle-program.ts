@@ -31,7 +31,7 @@ async function bundle(path: string, outDir: string): Promise<void> {
     configFile: false,
     logLevel: "warn",
     resolve: { conditions },
-    ssr: { noExternal: true, external: ["better-sqlite3"], resolve: { conditions } },
+    ssr: { noExternal: true, external: ["better-sqlite3", "vite"], resolve: { conditions } },
     build: {
       ssr: path,
       outDir,

@@ -4,9 +4,10 @@ import { killPrograms, startProgram } from "perdure/testing";
 import { expect, test } from "vitest";
 import { readyTab } from "../chat-client/harness.tsx";
 import { atEnd, eventually, tempDir } from "../clients/harness.ts";
+import { bundleProgram } from "../support/bundle-program.ts";
 import { openPage, type RunsPage, same } from "./public-page.tsx";
 
-const file = new URL("./public-program.ts", import.meta.url);
+const file = await bundleProgram(new URL("./public-program.ts", import.meta.url));
 
 /** A host in a process of its own. `restart` kills it with SIGKILL and starts it on the same folder and port. */
 async function startServer() {
