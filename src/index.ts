@@ -352,6 +352,31 @@ export {
 } from "./sandbox/bash/bash-sandbox.ts";
 export type { BashMount } from "./sandbox/bash/file-calls.ts";
 export { MemoryFiles, type MemoryFilesOptions } from "./sandbox/memory-files.ts";
+
+// Processes in a jail, and a browser
+export {
+  createProcessSandbox,
+  type ProcessPrograms,
+  type ProcessRunResult,
+  type ProcessSandbox,
+  type ProcessSandboxOptions,
+} from "./sandbox/process/process-sandbox.ts";
+export type { CheckoutBounds, FilesReport } from "./sandbox/process/files-report.ts";
+export {
+  createSandboxTools,
+  RUN_PROCESS_TOOL,
+  type RunProcessInput,
+  type RunProcessOutput,
+  type SandboxToolsOptions,
+} from "./sandbox/process/sandbox-tools.ts";
+export {
+  type BrowserTools,
+  closeBrowserSession,
+  createBrowserTools,
+  probeBrowser,
+} from "./sandbox/browser/browser-tools.ts";
+export type { BrowserEgress, BrowserToolsOptions } from "./sandbox/browser/browser-options.ts";
+export type { BrowserErrorOutput, BrowserFileOutput, BrowserPageOutput } from "./sandbox/browser/page-output.ts";
 export {
   bashToolMissing,
   createBashTool,

@@ -1,4 +1,5 @@
 import type { ToolSet } from "ai";
+import { createEgress } from "../egress/egress.ts";
 import { ExtensionManager, type ExtensionManagerOptions } from "../extension/manager.ts";
 import type { ExtensionBridge } from "../extension/host-functions.ts";
 import type { ExtensionDeclaration } from "../extension/manifest.ts";
@@ -75,6 +76,8 @@ export class ToolKit {
     const { host } = this.#desk;
     return (this.#extensions ??= new ExtensionManager({
       ...{ loader, host },
+      egress: (allow) =>
+        createEgress({ allow, onDecision: (decision) => host.emit("network:decided", { ...decision }) }),
       bridge: () => this.#desk.bridge(),
       reserved: () => this.#reserved,
       failed: (error) => this.#desk.failed(error),

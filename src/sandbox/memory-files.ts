@@ -112,9 +112,8 @@ export class MemoryFiles implements SandboxFiles {
   async rename(from: string, to: string): Promise<void> {
     const node = this.#at(from, false);
     const [source, oldName] = this.#parent(from, false);
-    if (cleanPath(to).slice(0, cleanPath(from).length).join("/") === cleanPath(from).join("/") && from !== to) {
-      throw fault("EINVAL", "a directory cannot be moved into itself", to);
-    }
+    const inside = `/${cleanPath(to).join("/")}`.startsWith(`/${cleanPath(from).join("/")}/`);
+    if (inside) throw fault("EINVAL", "a directory cannot be moved into itself", to);
     const there = this.#find(to, false);
     if (there === node) return;
     if (there?.type === "directory") {

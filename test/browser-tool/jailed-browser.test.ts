@@ -220,7 +220,9 @@ test("the browser is in a jail with its own sandbox on, or the probe says why it
   for (const { filters } of renderers) expect(filters).toBeGreaterThanOrEqual(jail === "bubblewrap" ? 2 : 0);
   for (const one of processes) expect(one.environment).not.toContain("hunter2");
   // With a jail it says how it is built, without one what to install.
-  expect(JSON.stringify(probe)).toMatch(jail === "bubblewrap" ? /Chromium in a jail/ : /bubblewrap|socat|User namespaces|Linux/);
+  expect(JSON.stringify(probe)).toMatch(
+    jail === "bubblewrap" ? /Chromium in a jail/ : /bubblewrap|socat|User namespaces|Linux/,
+  );
 });
 
 interface Chromium {

@@ -205,7 +205,7 @@ test("sources that never end, or eat memory, do not load, and take nothing with 
 });
 
 test("tools that never end are cut; the extension and its neighbours go on", async () => {
-  const kit = openKit({ limits: { cpuMs: 200, wallMs: 1_500, toolCalls: 5 } });
+  const kit = openKit({ limits: { cpuMs: 200, wallMs: 4_000, toolCalls: 5 } });
   const source = `(() => { let n = 0; return { tools: {
     spin: { description: "S.", execute: () => { n = 100; for (;;) {} } },
     wait: { description: "W.", execute: () => new Promise(() => {}) },

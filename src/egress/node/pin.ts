@@ -71,7 +71,6 @@ async function resolveAll(
 }
 
 async function systemResolve(host: string): Promise<readonly string[]> {
-  // With a dot at the end no search domain is tried.
-  const answers = await lookup(`${host}.`, { all: true }).catch(() => lookup(host, { all: true }));
+  const answers = await lookup(host, { all: true });
   return answers.map(({ address }) => address);
 }

@@ -14,6 +14,8 @@ import { answerPlainly, refusalOf } from "./proxy-answer.ts";
 import { openTunnel } from "./tunnel.ts";
 
 const MAX_HEADER_BYTES = 32_768;
+/** Open at once, with or without a request. */
+const MAX_CONNECTIONS = 512;
 /** What a unix socket can be called; the system cuts longer names off and listens elsewhere. */
 const MAX_SOCKET_PATH = 107;
 
@@ -31,6 +33,7 @@ export async function listen(engine: Engine, socketPath: string): Promise<{ clos
   }
   const sockets = new Set<Socket>();
   const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES, insecureHTTPParser: false });
+  server.maxConnections = MAX_CONNECTIONS;
   server.on("connection", (socket) => {
     sockets.add(socket);
     socket.on("error", () => socket.destroy());

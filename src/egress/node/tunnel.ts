@@ -33,6 +33,11 @@ export async function openTunnel(
     leave = await engine.admission.enter(deadline.signal);
     const { place, pinned } = await decide(engine, request.url ?? "", deadline.signal);
     const server = await dial(place, pinned, deadline.signal);
+    if (client.destroyed) {
+      server.destroy();
+      leave();
+      return;
+    }
     client.once("close", leave);
     client.write("HTTP/1.1 200 Connection Established\r\n\r\n");
     if (head.byteLength > 0) server.write(head);

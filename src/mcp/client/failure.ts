@@ -23,7 +23,7 @@ export function failureOf(sdk: ClientSdk, thrown: unknown): Failure {
   for (let at: unknown = thrown, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++) {
     if (PerdureError.is(at, "not_allowed") || PerdureError.is(at, "bad_config")) return "refused";
     if (PerdureError.is(at, "limit") || PerdureError.is(at, "timeout")) return "answered";
-    const { code }: { code?: unknown } = at;
+    const code: unknown = "code" in at ? at.code : undefined;
     if (UNREACHED.test(at.message) || (typeof code === "string" && UNREACHED.test(code))) return "unreached";
   }
   if (sdk.SdkHttpError.isInstance(thrown)) return httpFailure(thrown.status, thrown.message);

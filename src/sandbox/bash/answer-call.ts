@@ -1,6 +1,6 @@
 import { PerdureError } from "../../error.ts";
 import { type Capabilities, type HostFunction, type Json, type Limits, SUSPEND } from "../sandbox.ts";
-import { answerFileCall, type BashMount } from "./file-calls.ts";
+import { answerFileCall, type BashMount, exactBytes } from "./file-calls.ts";
 import type { Call, FetchCall, ToolCall } from "./protocol.ts";
 
 /** What the calls of one run are checked against. */
@@ -29,7 +29,7 @@ async function fetchFor(call: FetchCall, { can, signal }: CallScope): Promise<un
   if (can.network === undefined) throw new PerdureError("not_allowed", "There is no network here.");
   const { url, method, headers, body } = call;
   const got = await can.network.fetch(url, { method, headers, signal, ...(body !== undefined && { body }) });
-  return { status: got.status, headers: { ...got.headers }, url: got.url, body: got.body };
+  return { status: got.status, headers: { ...got.headers }, url: got.url, body: exactBytes(got.body) };
 }
 
 async function callTool(call: ToolCall, scope: CallScope, number: number): Promise<unknown> {

@@ -36,7 +36,7 @@ export async function answerFileCall(
     case "read": {
       const stat = await fs.stat(path);
       if (stat !== null && stat.size > maxFileBytes) throw tooLarge(path, maxFileBytes);
-      return fs.readFileBytes(path);
+      return exactBytes(await fs.readFileBytes(path));
     }
     case "write":
       return fs.writeFileBytes(path, bytes);
@@ -66,6 +66,14 @@ export async function answerFileCall(
     case "utimes":
       return fs.utimes(path, call.number ?? 0);
   }
+}
+
+/**
+ * Bytes with nothing around them. What is sent to a thread is sent with the whole memory that it is a view of, and
+ * small buffers of Node are views of one that they share.
+ */
+export function exactBytes(bytes: Uint8Array): Uint8Array {
+  return bytes.byteLength === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
 }
 
 function plainStat(stat: Awaited<ReturnType<SandboxFiles["stat"]>>): unknown {

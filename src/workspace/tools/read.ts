@@ -1,5 +1,6 @@
 import { jsonSchema, type Tool } from "ai";
 import { isRecord } from "../../message/json.ts";
+import { dataUrlOf } from "../../message/media-ref.ts";
 import { durableTool } from "../../tool/define.ts";
 import type { KeptFiles } from "../kept-files.ts";
 import { viewableType } from "../media-type.ts";
@@ -166,7 +167,8 @@ async function show(options: ReadToolOptions, output: unknown): Promise<Shown> {
     type: "content",
     value: [
       { type: "text", text: about },
-      { type: "file", data: { type: "data", data: bytes }, mediaType, filename: shortName(path) },
+      // As letters: whoever writes requests down as JSON would write bytes as a list of numbers.
+      { type: "file", data: { type: "data", data: base64Of(bytes) }, mediaType, filename: shortName(path) },
     ],
   };
 }
@@ -181,4 +183,9 @@ async function bytesOf({ ops, keep }: ReadToolOptions, path: string, hash: strin
     if (posixNameOf(thrown) !== undefined) return undefined;
     throw thrown;
   }
+}
+
+function base64Of(bytes: Uint8Array): string {
+  const url = dataUrlOf(bytes, "");
+  return url.slice(url.indexOf(",") + 1);
 }

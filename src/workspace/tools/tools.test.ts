@@ -131,7 +131,12 @@ test("pictures are shown to the model by their content, while the stored output 
     type: "content",
     value: [
       { type: "text", text: "/p.png (image/png, 9 bytes)" },
-      { type: "file", data: { type: "data", data: PNG }, mediaType: "image/png", filename: "p.png" },
+      {
+        type: "file",
+        data: { type: "data", data: Buffer.from(PNG).toString("base64") },
+        mediaType: "image/png",
+        filename: "p.png",
+      },
     ],
   });
   const gone = { kind: "image", path: "/p.png", mediaType: "image/png", size: 9, hash: "0".repeat(64) };

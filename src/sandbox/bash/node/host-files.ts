@@ -1,5 +1,6 @@
 import { type BufferEncoding, type FileContent, type FsStat, type IFileSystem, unsafeBytesFromLatin1 } from "just-bash";
 import type { FileEntry, FileStat } from "../../sandbox.ts";
+import { exactBytes } from "../file-calls.ts";
 import type { FileCall } from "../protocol.ts";
 
 type Ask = (call: FileCall) => Promise<unknown>;
@@ -26,7 +27,7 @@ export function hostFiles(mount: number, ask: Ask): IFileSystem {
   const copy = async (from: string, to: string, recursive: boolean): Promise<void> => {
     const { isDirectory } = await stat("stat", from);
     if (!isDirectory) {
-      await call("write", to, { bytes: await read(from) });
+      await call("write", to, { bytes: exactBytes(await read(from)) });
       return;
     }
     if (!recursive) throw new Error(`EISDIR: is a directory, cp '${from}'`);
@@ -85,7 +86,7 @@ function encodingOf(options: Encoded | undefined): BufferEncoding {
 }
 
 function bytesOf(content: FileContent, options: Encoded | undefined): Uint8Array {
-  return typeof content === "string" ? new Uint8Array(Buffer.from(content, encodingOf(options))) : content;
+  return exactBytes(typeof content === "string" ? Buffer.from(content, encodingOf(options)) : content);
 }
 
 function join(folder: string, name: string): string {

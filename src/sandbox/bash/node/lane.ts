@@ -170,5 +170,6 @@ function endOf(error: Error & { code?: string }, size: LaneSize): LaneEnd {
   if (error.code === "ERR_WORKER_OUT_OF_MEMORY") {
     return { kind: "limit", limit: "memory", message: `it used more than ${size.memoryMB} MB` };
   }
-  return { kind: "crashed", message: error.message };
+  // The text of such errors names places of the host.
+  return { kind: "crashed", message: `the shell's thread failed (${error.code ?? error.name})` };
 }

@@ -18,7 +18,9 @@ port.on("message", (message: RunMessage | AnswerMessage) => {
     (end) => port.postMessage({ type: "done", run, ...end }),
     (thrown: unknown) => {
       const text = thrown instanceof Error ? thrown.message : String(thrown);
-      port.postMessage({ type: "failed", run, message: text });
+      // Scripts and models read this; where the packages of the host are is not theirs to know.
+      const message = text.replaceAll(/(file:\/\/)?\/\S*node_modules\S*|file:\/\/\S+/g, "<path>");
+      port.postMessage({ type: "failed", run, message });
     },
   );
 });

@@ -37,6 +37,7 @@ export class QuickJsSession implements SandboxSession {
     this.#limits = limits;
     this.#image = image ?? Promise.resolve(undefined);
     this.#nextCall = nextCall;
+    this.#packLater();
   }
 
   async call(
@@ -87,6 +88,7 @@ export class QuickJsSession implements SandboxSession {
         return next ?? image;
       });
     }
+    this.#packLater();
     return toResult(end, began, async () => new Uint8Array());
   }
 
