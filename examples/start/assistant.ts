@@ -1,42 +1,77 @@
-import { type AgentStep, callable, defaultModelLimits, PerdureError, Think, type TurnConfig } from "perdure";
-import type { InferUITools } from "ai";
+import type { InferUITools, ToolSet, UIMessage } from "ai";
+import { type AgentStep, callable, defaultModelLimits, PerdureError, skills, Think, type TurnConfig } from "perdure";
 import type { AgentStub } from "perdure/node";
 import { type AssistantApi, type AssistantTools, UNTITLED } from "./contract.ts";
 import { Conversations } from "./conversations.ts";
 import { toModelInput } from "./model-input.ts";
 import { chooseModel } from "./model/choose.ts";
 import { explainFailure } from "./model/failure.ts";
-import { GUIDE_LIMITS, GuideError, guidePace } from "./model/guide.ts";
+import { isAboutTools } from "./model/guide-tools.ts";
+import { GUIDE_LIMITS, GuideError, guidePace, guideWithTools } from "./model/guide.ts";
 import { helperTools } from "./helpers.ts";
+import { actions, makeToolbox, skillFolder } from "./toolbox.ts";
 import { assistantTools } from "./tools.ts";
 
 const INSTRUCTIONS = `You are the assistant of a demonstration of Perdure, a framework for durable agents. Answer briefly, in
 markdown. Use the tool weather for questions about the weather, timeZone for the user's time zone or local time, and
 deleteFiles when you are asked to delete files or to show an approval; it only pretends, so make up file names. Helpers
 are agents that work for you: research for questions about a topic, researchLater when the user does not want to wait,
-tidyUp to tidy a folder. Call several at once when they are asked for together.`;
+tidyUp to tidy a folder. Call several at once when they are asked for together. You have files of your own (read, write,
+edit and so on), execute for code, and can gain more tools: load_extension for those that you write yourself,
+connect_library for those of the library.`;
 
 /** One more try for what may pass, like a rate limit; the user should not wait long to be told. */
 const MAX_RETRIES = 1;
+
+/** A tour of all tools takes more than one might think. */
+const MAX_STEPS = 60;
 
 /** One conversation: a child of {@link Conversations}. */
 export class Assistant extends Think implements AssistantApi {
   static {
     callable(this, "stopRun");
   }
-  override maxSteps = 8;
+  override maxSteps = MAX_STEPS;
+  override extensionLoader = true as const;
+  override waitForMcpConnections = true;
   override modelLimits = { ...defaultModelLimits, ...GUIDE_LIMITS };
 
+  readonly #own = ownTools();
+
   override getModel() {
-    return chooseModel(process.env).model;
+    const { builtIn, model } = chooseModel(process.env);
+    return builtIn && this.#usesToolbox() ? guideWithTools(guidePace(process.env)) : model;
   }
 
   override getSystemPrompt(): string {
     return INSTRUCTIONS;
   }
 
-  override getTools() {
-    return { ...assistantTools(guidePace(process.env)), ...helperTools() };
+  override async getTools(): Promise<ReturnType<typeof ownTools> & ToolSet> {
+    if (!this.#usesToolbox()) return this.#own;
+    const { weather, deleteFiles } = this.#own;
+    return { ...this.#own, ...(await makeToolbox(this, { weather, deleteFiles })) };
+  }
+
+  override getActions() {
+    return this.#usesToolbox() ? actions : {};
+  }
+
+  override getWorkspace() {
+    return this.#usesToolbox() ? this.workspace : null;
+  }
+
+  override getSkills() {
+    return this.#usesToolbox() ? [skills.fromDirectory(skillFolder())] : [];
+  }
+
+  override getSkillScriptRunner() {
+    return skills.runner({ workspaceInstance: this.workspace });
+  }
+
+  /** A model has all there is. The guide reads little, so it has more tools only where it was asked about them. */
+  #usesToolbox(): boolean {
+    return !chooseModel(process.env).builtIn || this.messages.some(asksForTools);
   }
 
   async stopRun(runId: string): Promise<void> {
@@ -100,6 +135,14 @@ export class Assistant extends Think implements AssistantApi {
   }
 }
 
+function ownTools() {
+  return { ...assistantTools(guidePace(process.env)), ...helperTools() };
+}
+
+function asksForTools({ role, parts }: UIMessage): boolean {
+  return role === "user" && parts.some((part) => part.type === "text" && isAboutTools(part.text));
+}
+
 /** Fails to compile when the tools are not those that the page knows. */
 export type ToolsAgree =
-  InferUITools<ReturnType<Assistant["getTools"]>> extends { [Name in keyof AssistantTools]: unknown } ? true : never;
+  InferUITools<Awaited<ReturnType<Assistant["getTools"]>>> extends { [Name in keyof AssistantTools]: unknown } ? true : never;

@@ -6,7 +6,10 @@ import { Assistant } from "./assistant.ts";
 import type { Info } from "./contract.ts";
 import { Conversations } from "./conversations.ts";
 import { helpers } from "./helpers.ts";
+import { Library } from "./library.ts";
 import { chooseModel, type ModelChoice, SettingsError } from "./model/choose.ts";
+import { answerRequest } from "./requests.ts";
+import { servedAt } from "./toolbox.ts";
 
 const DEFAULT_PORT = 8787;
 const MAX_PORT = 65_535;
@@ -19,6 +22,7 @@ try {
   const dir = process.env.PERDURE_DIR ?? DEFAULT_DIR;
   const assets = await builtPage();
   const { url } = await open(port, dir, assets, choice);
+  servedAt(url);
   console.log(`
 Perdure is running at ${url}
 
@@ -34,12 +38,12 @@ Perdure is running at ${url}
 function open(port: number, dir: string, assets: string, choice: ModelChoice): Promise<ServedHost> {
   const info: Info = { model: choice.name, builtIn: choice.builtIn };
   return serve({
-    agents: { Conversations },
+    agents: { Conversations, Library },
     subAgents: { Assistant, ...helpers },
     dir,
     port,
     assets,
-    fetch: (request) => (new URL(request.url).pathname === "/info" ? Response.json(info) : undefined),
+    fetch: (request) => answerRequest(request, info),
   });
 }
 

@@ -8,6 +8,7 @@ import { bundleProgram } from "../support/bundle-program.ts";
 import { type PageKind, pageFolder } from "./page-folder.ts";
 
 const main = new URL("../../examples/start/main.ts", import.meta.url);
+const skills = fileURLToPath(new URL("../../examples/skills", import.meta.url));
 
 /** What `npm start` runs, as a process of its own in a folder of its own. */
 export interface App {
@@ -66,6 +67,7 @@ export async function startApp(options: AppOptions = {}): Promise<App> {
         PERDURE_GUIDE_DELAY: String(options.delayMs ?? 0),
         PERDURE_DIR: ".perdure",
         PERDURE_PAGE: page,
+        PERDURE_SKILLS: skills,
         PORT: String(atPort),
       },
       stdio: ["ignore", "pipe", "pipe"],

@@ -47,6 +47,7 @@ test("after a restart servers are connected again without anybody asking, and re
   const gone = await mcp.addServer("gone", server.url);
   expect(kept.id).toBe("kept-server");
   await mcp.removeServer(gone.id);
+  expect(server.requests.at(-1)).toMatchObject({ method: "DELETE" });
   await mcp.removeServer("never-there");
   server.requests.length = 0;
   await agent.restart();

@@ -95,3 +95,15 @@ test.each(["sessions", "sse"] as const)("a catalogue that changes is read again 
   await vi.waitFor(() => expect(Object.keys(mcp.getAITools())).toEqual(["tool_one_first", "tool_one_second"]), 5_000);
   expect(agent.told()).toBeGreaterThan(before);
 });
+
+test("a catalogue of the newest generation that changes is read again", async () => {
+  const names = ["first"];
+  const server = await startMcp("modern", (mcp) => {
+    for (const name of names) mcp.registerTool(name, {}, () => ({ content: [] }));
+  });
+  const mcp = await (await openMcp()).mcp();
+  await mcp.addServer("one", server.url);
+  names.push("second");
+  server.changed();
+  await vi.waitFor(() => expect(mcp.listTools().map(({ name }) => name)).toEqual(names), 5_000);
+});

@@ -19,6 +19,8 @@ export interface TestServer {
   readonly requests: { readonly method: string; readonly path: string; readonly headers: Headers }[];
   /** The servers that are connected now. */
   readonly live: McpServer[];
+  /** Says that the tools have changed, in the way of the newest generation. */
+  changed(): void;
   stop(): Promise<void>;
   /** Goes away with everything that it knows, and comes back at the same place. */
   restart(): Promise<void>;
@@ -40,7 +42,7 @@ export async function startMcp(generation: Generation, build: Build, gate?: Gate
   };
   const fresh = () =>
     generation === "modern" ? modern(make) : generation === "sessions" ? withSessions(make) : withSse(make);
-  let answer = fresh();
+  let answer: Answer = fresh();
   const handle = async (request: Request) => {
     const url = new URL(request.url);
     requests.push({ method: request.method, path: url.pathname, headers: request.headers });
@@ -54,6 +56,7 @@ export async function startMcp(generation: Generation, build: Build, gate?: Gate
     origin: web.origin,
     requests,
     live,
+    changed: () => answer.changed?.(),
     stop: () => web.stop(),
     restart: async () => {
       const { port } = web;
@@ -65,11 +68,11 @@ export async function startMcp(generation: Generation, build: Build, gate?: Gate
   };
 }
 
-type Answer = (request: Request) => Promise<Response>;
+type Answer = ((request: Request) => Promise<Response>) & { changed?: () => void };
 
 function modern(make: () => McpServer): Answer {
   const handler = createMcpHandler(make);
-  return (request) => handler.fetch(request);
+  return Object.assign((request: Request) => handler.fetch(request), { changed: () => handler.notify.toolsChanged() });
 }
 
 /** Each session has a server and a transport of its own, as the 2025 revisions have it. */

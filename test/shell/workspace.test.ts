@@ -31,7 +31,7 @@ test("the shell and the other tools see the same files", async () => {
     mv /copy/sorted.txt /moved.txt
     chmod 600 /moved.txt
     rm -r /copy
-    printf '\\x00\\xff' > bytes.bin
+    echo AP8= | base64 -d > bytes.bin
     python3 -c "open('/src/py.txt', 'w').write('from python')"
     find /src | sort`;
   expect(await bash(script, "/src")).toEqual({

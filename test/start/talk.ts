@@ -6,6 +6,9 @@ import { Assistant } from "../../examples/start/assistant.ts";
 import type { ConversationsState } from "../../examples/start/contract.ts";
 import { Conversations } from "../../examples/start/conversations.ts";
 import { helpers } from "../../examples/start/helpers.ts";
+import { Library } from "../../examples/start/library.ts";
+import { answerRequest } from "../../examples/start/requests.ts";
+import { servedAt } from "../../examples/start/toolbox.ts";
 import { type ChatClient, connectTo, textIn, user } from "../chat/client.ts";
 import { connect, eventually, openHost, type Client } from "../host/open-host.ts";
 
@@ -24,12 +27,15 @@ export function watchLog(): string[] {
   return lines;
 }
 
-export function startAgents(dir?: string): Promise<ServedHost> {
-  return openHost({
-    agents: { Conversations },
+export async function startAgents(dir?: string): Promise<ServedHost> {
+  const host = await openHost({
+    agents: { Conversations, Library },
     subAgents: { Assistant, ...helpers },
+    fetch: (request) => answerRequest(request, { model: "test", builtIn: true }),
     ...(dir !== undefined && { dir }),
   });
+  servedAt(host.url);
+  return host;
 }
 
 /** One conversation with its client. */

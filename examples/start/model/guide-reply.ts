@@ -35,6 +35,11 @@ export function replyWith(
   return withoutSaid(whole, since.slice(lastTool + 1));
 }
 
+/** What the user said last. */
+export function lastAsked(prompt: ModelPrompt): string {
+  return textOf(prompt.findLast((message) => message.role === "user" && !asksToGoOn(message)));
+}
+
 /** After a crash the engine asks to go on with what was said, as it would ask any model. */
 function asksToGoOn({ content }: Extract<ModelPrompt[number], { role: "user" }>): boolean {
   return content.some((part) => part.type === "text" && part.text === CONTINUE_PROMPT);

@@ -1,5 +1,6 @@
 import { generateId } from "ai";
 import { replyTo, type GuideReply } from "./guide-reply.ts";
+import { replyWithTools } from "./guide-tools.ts";
 import type { Model, ModelCall, ModelPrompt, ModelStreamPart } from "./model-types.ts";
 
 /** Milliseconds per word: readable, and slow enough to see it stream. */
@@ -15,26 +16,38 @@ export function guidePace(env: Readonly<Record<string, string | undefined>>): nu
 const CHARACTERS_PER_TOKEN = 4;
 
 /** The guide could read anything. It is said to have a small window, so that one can see it fill up. */
-export const GUIDE_LIMITS = { "perdure/guide": { window: 8_000, input: 6_000 } };
+export const GUIDE_LIMITS = {
+  "perdure/guide": { window: 8_000, input: 6_000 },
+  // All the tools alone would fill it.
+  "perdure/guide-with-tools": { window: 64_000, input: 48_000 },
+};
 
 /** What the guide fails with when it is asked for a failure. The message is meant for the user. */
 export class GuideError extends Error {
   override readonly name = "GuideError";
 }
 
+/** What is said to a prompt, by one who may call these tools. */
+type GuideScript = (prompt: ModelPrompt, tools: readonly string[]) => GuideReply;
+
+/** The guide in a conversation in which it was asked about its tools. */
+export function guideWithTools(paceMs: number): Model {
+  return guide(paceMs, replyWithTools, "guide-with-tools");
+}
+
 /**
  * The built-in script in the shape of a language model: it streams its reply word by word and needs no network.
  * `reply` is what it says; its helpers say other things.
  */
-export function guide(paceMs: number, reply: (prompt: ModelPrompt) => GuideReply = replyTo): Model {
+export function guide(paceMs: number, reply: GuideScript = replyTo, modelId = "guide"): Model {
   return {
     specificationVersion: "v4",
     provider: "perdure",
-    modelId: "guide",
+    modelId,
     // It only tells what was sent, so nothing has to be downloaded for it.
     supportedUrls: { "*/*": [/.*/] },
     doGenerate: () => Promise.reject(new Error("The built-in guide only streams.")),
-    doStream: (call) => Promise.resolve({ stream: toStream(speak(reply(call.prompt), call, paceMs)) }),
+    doStream: (call) => Promise.resolve({ stream: toStream(speak(reply(call.prompt, (call.tools ?? []).map(({ name }) => name)), call, paceMs)) }),
   };
 }
 

@@ -1,7 +1,7 @@
-import type { Client } from "@modelcontextprotocol/client";
+import type { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { PerdureError } from "../../error.ts";
 import { retry } from "../../fiber/retry.ts";
-import type { Clock } from "../../id.ts";
+import { type Clock, sleep } from "../../id.ts";
 import type { ClientSdk } from "../load-sdk.ts";
 import { boundInstructions, boundOthers, boundTools, type Catalogue, EMPTY_CATALOGUE } from "./catalogue.ts";
 import { failureOf, mayPass, reasonOf } from "./failure.ts";
@@ -11,6 +11,8 @@ import type { McpConnectionState, McpServerInfo } from "./types.ts";
 
 /** A connection that breaks sooner than this after it was made is not made again by itself: it would go on for ever. */
 const STEADY_MS = 10_000;
+/** How long a server may take to hear that it is not needed any more. */
+const GOOD_BYE_MS = 1_000;
 
 /** What a connection asks of its manager. */
 export interface ConnectionOptions {
@@ -89,6 +91,16 @@ export class McpConnection {
     const link = this.#link;
     this.#link = undefined;
     if (link !== undefined) await closeLink(link);
+  }
+
+  /** Ends the server's session as well, if it is there to hear it; and then {@link close}. */
+  async leave(): Promise<void> {
+    const transport = this.#link?.transport;
+    if (transport !== undefined && "terminateSession" in transport) {
+      const said = (transport as StreamableHTTPClientTransport).terminateSession().catch(() => {});
+      await Promise.race([said, sleep(this.#options.clock, GOOD_BYE_MS)]);
+    }
+    await this.close();
   }
 
   /** Runs one request on the link, which is made first if there is none. @throws PerdureError `not_allowed`, `disconnected` */

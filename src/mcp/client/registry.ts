@@ -94,7 +94,7 @@ export class McpRegistry {
     const connection = this.get(id);
     this.#connections.delete(id);
     deleteServer(this.#host, id);
-    await connection?.close();
+    await connection?.leave();
   }
 
   async #again(
