@@ -1,9 +1,9 @@
-import { execFile } from "node:child_process";
+import { spawn } from "node:child_process";
 import { chmod, chown, copyFile, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 import { build } from "esbuild";
 import { afterAll, expect, test } from "vitest";
 import type { Probe, RunResult } from "../../src/sandbox/sandbox.ts";
@@ -15,7 +15,6 @@ import { inspectCode } from "./inspect-code.ts";
 import { expectJail } from "./inspect-jail.ts";
 import { jailed, printed, sandbox } from "./jailed.ts";
 
-const run = promisify(execFile);
 const program = fileURLToPath(new URL("as-nobody.ts", import.meta.url));
 const NOBODY = 65_534;
 afterAll(async () => await sandbox.dispose());
@@ -59,12 +58,14 @@ test(
       const node = (await isOpenToAll(process.execPath)) ? process.execPath : join(folder, "node");
       if (node !== process.execPath) await copyFile(process.execPath, node);
       if (isRoot) await chown(folder, NOBODY, NOBODY);
-      const running = run(node, ["--no-warnings", script, folder], {
+      const running = spawn(node, ["--no-warnings", script, folder], {
         ...(isRoot && { uid: NOBODY, gid: NOBODY }),
         ...{ env: {}, cwd: "/" },
+        // It inherits one more descriptor, and must not pass it on.
+        stdio: [...(["pipe", "pipe", "inherit"] as const), ...Array<"ignore">(9).fill("ignore"), "pipe"],
       });
-      running.child.stdin?.end(inspectCode);
-      const { stdout } = await running;
+      running.stdin?.end(inspectCode);
+      const stdout = running.stdout === null ? "" : await text(running.stdout);
       const said = JSON.parse(stdout) as { probe: Probe; uid: number; result: RunResult; fork: RunResult };
       expect(said).toMatchObject({
         uid: NOBODY,

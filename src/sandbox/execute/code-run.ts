@@ -226,8 +226,10 @@ export class CodeRun {
       logs: this.#logs,
       snapshot,
     });
-    const text = `The code wants to call "${asked.name}"${reason === undefined ? "." : `: ${reason}`}`;
-    return park({ tool: asked.name, input: asked.args ?? {}, summary: text.slice(0, LONGEST_SUMMARY), state });
+    const input = asked.args ?? {};
+    // Who is asked sees the code, but not what its variables hold.
+    const text = `The code wants to call "${asked.name}"${reason === undefined ? ` with ${JSON.stringify(input)}` : `: ${reason}`}`;
+    return park({ tool: asked.name, input, summary: text.slice(0, LONGEST_SUMMARY), state });
   }
 
   #output(output: ExecuteOutput): ExecuteOutput {
