@@ -7,13 +7,14 @@ import { replaceSection, toMarkdown } from "./foundation/section.ts";
 import { longChat, longThink } from "./history/history.ts";
 import { manyTurns } from "./history/turns.ts";
 import { children } from "./together/children.ts";
+import { tools } from "./tools/tools.ts";
 
 const results = new URL("./RESULTS.md", import.meta.url);
 const head = "# Results\n\nMeasured by `npm run bench -- --write`. Ratios travel between machines, rates do not.\n";
 
 const only = process.argv.find((one) => one.startsWith("--only="))?.slice("--only=".length);
 
-for (const section of [foundation, callPaths, children, longThink, longChat, manyTurns]) {
+for (const section of [foundation, callPaths, children, longThink, longChat, manyTurns, tools]) {
   if (only !== undefined && !section.title.toLowerCase().includes(only)) continue;
   const measured = await section.run((line) => process.stderr.write(`  ${line}\n`));
   const text = toMarkdown(section, measured, machine());

@@ -145,4 +145,6 @@ function asksForTools({ role, parts }: UIMessage): boolean {
 
 /** Fails to compile when the tools are not those that the page knows. */
 export type ToolsAgree =
-  InferUITools<Awaited<ReturnType<Assistant["getTools"]>>> extends { [Name in keyof AssistantTools]: unknown } ? true : never;
+  InferUITools<Awaited<ReturnType<Assistant["getTools"]>>> extends { [Name in keyof AssistantTools]: unknown }
+    ? true
+    : never;

@@ -108,6 +108,8 @@ export interface Info {
 export const SUGGESTIONS = [
   { label: "What can you do?", text: "What can you do?" },
   { label: "Call a tool", text: "What is the weather in Lisbon?" },
+  { label: "Use every tool", text: "Show me every tool" },
+  { label: "Run code", text: "Show me code that calls tools" },
   { label: "Watch helpers at work", text: "Show me helpers" },
   { label: "Ask for approval", text: "Show me an approval" },
   { label: "Work in the background", text: "Research tea in the background" },

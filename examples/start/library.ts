@@ -23,7 +23,10 @@ export class Library extends Agent {
           execute: ({ about }) => {
             const found = BOOKS.filter((book) => book.about.includes(about.toLowerCase().trim()));
             if (found.length > 0) return { books: found };
-            return { books: [], hint: `Nothing is about that. There is: ${BOOKS.map((book) => book.about).join("; ")}.` };
+            return {
+              books: [],
+              hint: `Nothing is about that. There is: ${BOOKS.map((book) => book.about).join("; ")}.`,
+            };
           },
         }),
       },

@@ -6,6 +6,8 @@ import type { TurnRow } from "../store/turn.ts";
 import type { PointChange, RestoreResult } from "../workspace/types.ts";
 import { Workspace } from "../workspace/workspace.ts";
 
+/** The version of a workspace without files. */
+const NO_FILES = 0;
 /** How far up a message is looked for whose files are known. */
 const MAX_WAY = 2_000;
 
@@ -50,12 +52,14 @@ export class FilePoints {
   }
 
   /** The point of a message, or of the nearest one above that has one: in between nothing was done. */
-  #nearest(messageId: string): string {
+  #nearest(messageId: string): string | number {
     const seq = seqOfMessage(this.#host, messageId);
     if (seq === undefined) throw new PerdureError("not_found", `There is no message "${messageId}".`);
     const workspace = this.#needed;
     const found = placesUp(this.#host, seq, MAX_WAY).find((place) => workspace.hasPoint(String(place.seq)));
     if (found !== undefined) return String(found.seq);
+    // Where the first point knows of no file, there was none before it.
+    if (workspace.points()[0]?.version === 0) return NO_FILES;
     throw new PerdureError(
       "not_found",
       `What the files were at the message "${messageId}" is not known any more: only the newest points are kept (maxPoints).`,

@@ -238,7 +238,9 @@ export class ThinkPlan {
     const agent = this.#agent;
     const { requestId, continuation, recovering, body, clientTools, abortSignal } = turn;
     const { session } = this.#chat();
-    const equipment = await equip(this.#equipper, session, { clientTools, tools: this.extraTools.get(requestId) });
+    const equipment = await equip(this.#equipper, session, {
+      ...{ clientTools, recovering, tools: this.extraTools.get(requestId) },
+    });
     const tools = equipment.tools();
     const { prompt } = equipment;
     let models: readonly LanguageModel[] = [];

@@ -3,13 +3,15 @@ import type { ExtensionBridge } from "../extension/host-functions.ts";
 import type { ExtensionManager, ExtensionManagerOptions } from "../extension/manager.ts";
 import type { ExtensionDeclaration } from "../extension/manifest.ts";
 import { newId } from "../id.ts";
-import type { AgentHost } from "../port.ts";
+import type { AgentHost, HostedAgentClass } from "../port.ts";
 import type { SkillScriptRunner, SkillSource } from "../skill/types.ts";
 import type { ActionAuthorization, ActionAuthorizationContext } from "../tool/action-authorize.ts";
 import { type ActionRecord, RECLAIM_AFTER_MS } from "../tool/action-ledger.ts";
 import type { AnyAction } from "../tool/action.ts";
 import type { TurnContext } from "../turn/step/config.ts";
 import type { BashToolOptions } from "../workspace/bash-tool.ts";
+import { sharedWorkspace } from "../workspace/remote.ts";
+import { callWorkspace, type WorkspaceAccess } from "../workspace/serve.ts";
 import type { WorkspaceToolsOptions } from "../workspace/tools/create-workspace-tools.ts";
 import type { PointChange, RestoreResult, WorkspaceFiles, WorkspaceLike } from "../workspace/types.ts";
 import { Workspace, type WorkspaceOptions } from "../workspace/workspace.ts";
@@ -59,7 +61,7 @@ export abstract class ToolAgent<State = unknown, Props = unknown>
       bridge: () => this.#bridge,
       failed: (error) => this[chatRoom].chat.hooks.failed(error),
     });
-    this[parts].features.push({ halt: () => this[toolKit].halt() });
+    this[parts].features.push({ halt: () => this[toolKit].halt(), left: () => this[toolKit].halt() });
   }
 
   // Files
@@ -82,6 +84,25 @@ export abstract class ToolAgent<State = unknown, Props = unknown>
   /** A workspace in this agent's store with settings of your own: `override workspace = this.createWorkspace({ … })`. */
   protected createWorkspace(options: Omit<WorkspaceOptions, "host"> = {}): Workspace {
     return new Workspace({ ...options, host: this[parts].host });
+  }
+
+  /** What children may do with this agent's files; `false`: nothing. See {@link ToolAgent.parentWorkspace}. */
+  shareWorkspace: WorkspaceAccess | false = false;
+
+  /** Does on the files what a child asks for. @throws PerdureError `not_allowed`, `read_only`, and as the workspace does */
+  async callWorkspace(operation: string, args: readonly unknown[]): Promise<unknown> {
+    const workspace = this.getWorkspace();
+    if (this.shareWorkspace !== false && workspace !== null)
+      return callWorkspace(workspace, operation, args, this.shareWorkspace);
+    throw new PerdureError(
+      "not_allowed",
+      `${this.constructor.name} shares no files. Set shareWorkspace = "read-write".`,
+    );
+  }
+
+  /** The files of the parent, for a child that works on them: `override workspace = this.parentWorkspace(Parent)`. */
+  protected parentWorkspace(cls: HostedAgentClass<ToolAgent>): WorkspaceFiles {
+    return sharedWorkspace((operation, args) => this.parentAgent(cls).callWorkspace(operation, args));
   }
 
   /**

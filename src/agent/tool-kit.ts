@@ -10,6 +10,7 @@ import { skillsForTurn, type TurnSkills } from "../skill/for-turn.ts";
 import { SkillRegistry } from "../skill/registry.ts";
 import type { SkillScriptRunner, SkillSource } from "../skill/types.ts";
 import { type BashToolOptions, bashToolMissing } from "../workspace/bash-tool.ts";
+import { keptIn } from "../workspace/kept-files.ts";
 import { createWorkspaceTools, type WorkspaceToolsOptions } from "../workspace/tools/create-workspace-tools.ts";
 import type { WorkspaceLike } from "../workspace/types.ts";
 
@@ -88,10 +89,11 @@ export class ToolKit {
   #reserved: readonly string[] = [];
 
   /** @param others names of tools that the turn has besides. @param blocks of its session: extensions may bring more. */
-  async ofTurn(others: readonly string[], blocks: ContextBlocks | undefined): Promise<TurnKit> {
+  async ofTurn(others: readonly string[], blocks: ContextBlocks | undefined, recovering = false): Promise<TurnKit> {
     const files = await this.#fileTools();
     const skills = await this.#skillTools();
-    const mcp = await this.#mcpTools();
+    // A call that was cut off may be of a tool that is connected only in a moment.
+    const mcp = await this.#mcpTools(recovering);
     this.#reserved = [...others, ...CONTEXT_TOOLS, ...Object.keys({ ...files, ...skills.tools, ...mcp })];
     return { prompt: skills.prompt, tools: { ...files, ...skills.tools, ...(await this.#extended(blocks)), ...mcp } };
   }
@@ -109,8 +111,14 @@ export class ToolKit {
     const bash = workspaceBash !== false && (await bashToolMissing(sandbox)) === undefined ? workspaceBash : false;
     const of = [workspace, workspaceTools, bash];
     if (this.#files === undefined || this.#files.of.some((item, i) => item !== of[i]))
-      this.#files = { of, tools: createWorkspaceTools(workspace, { ...workspaceTools, bash }) };
+      this.#files = { of, tools: createWorkspaceTools(workspace, { ...this.#usual, ...workspaceTools, bash }) };
     return this.#files.tools;
+  }
+
+  /** What a model has seen of a picture stays, whatever becomes of the file. */
+  get #usual() {
+    const { host } = this.#desk;
+    return { keep: keptIn(host), breathe: () => host.breathe() };
   }
 
   async #skillTools(): Promise<TurnSkills> {
@@ -140,11 +148,11 @@ export class ToolKit {
     return extensions.getTools();
   }
 
-  async #mcpTools(): Promise<ToolSet> {
+  async #mcpTools(recovering: boolean): Promise<ToolSet> {
     const { includeMcpTools, waitForMcpConnections: wait } = this.#settings;
     const manager = includeMcpTools ? this.#desk.mcp() : undefined;
     if (manager === undefined) return {};
-    await waitForMcp(manager, wait);
+    await waitForMcp(manager, wait === false ? recovering : wait);
     return manager.getAITools();
   }
 }

@@ -50,6 +50,8 @@ export interface BroughtAlong {
   readonly clientTools?: readonly ClientTool[] | undefined;
   /** Tools that server code gave to the turn. */
   readonly tools?: ToolSet | undefined;
+  /** It was cut off and is being carried on. */
+  readonly recovering?: boolean;
 }
 
 /**
@@ -60,7 +62,8 @@ export async function equip(from: Equipper, session: string, brought: BroughtAlo
   const { agent, host, search, actions } = from;
   const own = bindActions({ ...(await agent.getTools()), ...(await agent.getActions()) }, actions);
   const sessionBlocks = await agent[blocksOf](session);
-  const kit = await agent[toolKit].ofTurn(Object.keys({ ...own, ...brought.tools }), sessionBlocks);
+  const others = Object.keys({ ...own, ...brought.tools });
+  const kit = await agent[toolKit].ofTurn(others, sessionBlocks, brought.recovering);
   const blocks = await joinBlocks(sessionBlocks, await agent.getSystemPrompt());
   const withKit = (prompt: string) => [prompt, kit.prompt].filter((text) => text !== "").join("\n\n");
   return {

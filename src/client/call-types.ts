@@ -52,7 +52,13 @@ type FrameworkMethod =
   | `eraseReceipts`
   | `withMedia`
   | `${string}McpServer${string}`
-  | `createMcp${string}`;
+  | `createMcp${string}`
+  | `callWorkspace`
+  | `${"restore" | "diff"}Files`
+  | `${"approve" | "reject"}Execution`
+  | `${"list" | "forget"}Action${string}`
+  | `authorize${"Turn" | "Action"}`
+  | `get${"Workspace" | "Skills" | "SkillScriptRunner" | "Extensions" | "Actions"}`;
 
 type Method = (...args: never[]) => unknown;
 

@@ -2,6 +2,7 @@ import type { ToolPart, UIMessage } from "../message/types.ts";
 import type { Socket } from "../port.ts";
 import type { SessionChange } from "../session/session-desk.ts";
 import type { TurnRow } from "../store/turn.ts";
+import type { ReplyAttachment } from "../tool/action-attachment.ts";
 import type { ClientTool } from "../wire/frames.ts";
 import type { ChatAnswer } from "./chunk-source.ts";
 import type { MessageConcurrency } from "./overlap.ts";
@@ -37,6 +38,8 @@ export interface ChatResponseResult {
   /** The answer as it is stored; undefined when there was none. */
   readonly message: UIMessage | undefined;
   readonly error?: string;
+  /** What actions have delivered beside the answer, for whoever passes it on. */
+  readonly attachments: readonly ReplyAttachment[];
   /** What came of the turn's structured `output`. */
   readonly output?: unknown;
 }

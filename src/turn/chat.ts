@@ -16,6 +16,7 @@ import {
   startTurn,
   type TurnRow,
 } from "../store/turn.ts";
+import { attachmentsOf } from "../tool/action-attachment.ts";
 import { ActiveTurn } from "./active-turn.ts";
 import type { ChatHooks, ChatOutput, Origin, TurnEnd, TurnOutcome } from "./chat-types.ts";
 import type { Desk } from "./desk.ts";
@@ -361,9 +362,8 @@ export class Chat implements Desk, Work {
     const message = this.transcripts.of(row.session).get(active.builder.id);
     const result = {
       ...{ requestId: row.id, sessionId: row.session, status: end.status },
-      continuation: active.continuation,
-      message,
-      error: end.error,
+      ...{ continuation: active.continuation, message, error: end.error },
+      attachments: message === undefined ? [] : attachmentsOf(message),
       ...(output !== undefined && { output }),
     };
     this.#responses = this.#responses

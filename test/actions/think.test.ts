@@ -83,7 +83,7 @@ test("a durable pause waits for weeks and restarts, and goes on from anywhere", 
   await kit.ask("one");
   expect(kit.paid).toEqual([]);
   const [question] = (await kit.agent()).pendingApprovals();
-  expect(question).toMatchObject({ toolCallId: "call-one", tool: "pay", summary: "Pay ada 500 cents" });
+  expect(question).toMatchObject({ toolCallId: "call-one", tool: "pay", summary: "Pay ada 500 cents (risk: high)" });
   expect(JSON.stringify((await kit.last())?.parts.at(-1))).toContain("(risk: high)");
   const days = ((question?.expiresAt ?? 0) - (question?.askedAt ?? 0)) / (24 * 3_600_000);
   expect(Math.round(days)).toBe(30);

@@ -2,6 +2,8 @@ import type { UIMessage } from "ai";
 import { expect, test } from "vitest";
 import { SUGGESTIONS } from "../../examples/start/contract.ts";
 import { replyTo } from "../../examples/start/model/guide-reply.ts";
+import { replyWithTools } from "../../examples/start/model/guide-tools.ts";
+import { TOUR } from "../../examples/start/model/guide-tour.ts";
 import { longAnswer } from "../../examples/start/model/guide-text.ts";
 import { guide, guidePace, toWords } from "../../examples/start/model/guide.ts";
 import type { ModelPrompt } from "../../examples/start/model/model-types.ts";
@@ -39,7 +41,8 @@ test("it says what it is and what it can show", async () => {
 });
 
 test("every suggestion of the page shows something of its own", () => {
-  const replies = SUGGESTIONS.map(({ text }) => JSON.stringify(replyTo(prompt(text))));
+  const tools = TOUR.flatMap((step) => step.tools);
+  const replies = SUGGESTIONS.map(({ text }) => JSON.stringify(replyWithTools(prompt(text), tools)));
   expect(new Set(replies).size).toBe(SUGGESTIONS.length);
   for (const reply of replies) expect(reply).not.toContain("no real answer");
 });

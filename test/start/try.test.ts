@@ -11,6 +11,6 @@ test("try", async () => {
   console.log(questions, a.error);
   for (const p of a.message!.parts as any[]) {
     if (p.type === "text") console.log("SAYS", p.text);
-    else if (p.toolCallId) console.log(p.type, p.state, JSON.stringify(p.output ?? p.errorText)?.slice(0, 500));
+    else if (p.toolCallId) console.log(p.type, p.state, JSON.stringify(p.output ?? p.errorText)?.slice(0, 1500));
   }
 }, 120_000);

@@ -1,7 +1,8 @@
 // The files of an agent and its conversation: what the model does to them, and going back to how they were.
-import type { Think } from "perdure";
+import { Think } from "perdure";
+import { createHost, memoryStorage } from "perdure/node";
 import { type Script, scriptedModel } from "perdure/testing";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { openThink, outputsSent } from "./harness.ts";
 
 /** Writes what the user says into a file, and says what it has written. */
@@ -88,4 +89,36 @@ test("files that are not in the agent's own store have no history", async () => 
   const [first] = await answers(kit);
   Object.assign(agent, { getWorkspace: () => null });
   await expect(agent.restoreFiles(first ?? "")).rejects.toMatchObject({ code: "bad_state" });
+});
+
+test("children work on the files of their parent, as far as it lets them", async () => {
+  class Parent extends Think {
+    override shareWorkspace: "read" | "read-write" | false = "read-write";
+    allow(access: "read" | "read-write" | false) {
+      this.shareWorkspace = access;
+    }
+    async ask(op: "write" | "read") {
+      const child = await this.subAgent(Child, "one");
+      return op === "write" ? child.put() : child.look();
+    }
+  }
+  class Child extends Think {
+    override workspace = this.parentWorkspace(Parent);
+    put() {
+      return this.workspace.writeFile("/shared/a.txt", "from the child");
+    }
+    look() {
+      return this.workspace.readFile("/shared/a.txt");
+    }
+  }
+  const host = createHost({ agents: { Parent, Child }, storage: memoryStorage() });
+  onTestFinished(() => host.stop());
+  const parent = host.getAgentByName(Parent, "p");
+  await parent.ask("write");
+  expect(await parent.callWorkspace("readFile", ["/shared/a.txt"])).toBe("from the child");
+  await parent.allow("read");
+  expect(await parent.ask("read")).toBe("from the child");
+  await expect(parent.ask("write")).rejects.toThrow("EROFS");
+  await parent.allow(false);
+  await expect(parent.ask("read")).rejects.toThrow("shares no files");
 });

@@ -1,6 +1,8 @@
 // What the built-in guide says. Plain text and markdown, nothing else.
 
 const MENU = `- **Call a tool**: "What is the weather in Lisbon?"
+- **Use every tool** that I have, one after the other: "Show me every tool"
+- **Work with files**, **run code**, **use a skill**, **write a tool for myself**: "Show me files", "Show me code", "Show me skills", "Show me an extension"
 - **Helpers**, agents that work for me side by side: "Show me helpers"
 - **Work in the background** that I tell you about later: "Research tea in the background"
 - **Ask for approval**: "Show me an approval"

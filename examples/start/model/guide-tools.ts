@@ -84,7 +84,9 @@ function isWhole(steps: readonly TourStep[]): boolean {
 
 /** The names of a step's tools; none when one of them is not there. `…_x` is the tool whose name ends like that. */
 function namesOf({ tools }: TourStep, known: readonly string[]): string[] {
-  const names = tools.flatMap((name) => known.find((one) => (name[0] === "*" ? one.endsWith(name.slice(1)) : one === name)) ?? []);
+  const names = tools.flatMap(
+    (name) => known.find((one) => (name[0] === "*" ? one.endsWith(name.slice(1)) : one === name)) ?? [],
+  );
   return names.length === tools.length ? names : [];
 }
 
@@ -96,7 +98,9 @@ function roundsOf(since: ModelPrompt): Round[] {
       const calls = content.flatMap((part) => (part.type === "tool-call" ? [part.toolName] : []));
       if (calls.length > 0) rounds.push({ calls, said: [] });
     } else if (role === "tool") {
-      const said = content.flatMap((part) => (part.type === "tool-result" ? [readOutput(part.toolName, part.output)] : []));
+      const said = content.flatMap((part) =>
+        part.type === "tool-result" ? [readOutput(part.toolName, part.output)] : [],
+      );
       const round = rounds.pop();
       if (round !== undefined) rounds.push({ ...round, said: [...round.said, ...said] });
     }

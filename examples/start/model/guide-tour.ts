@@ -3,7 +3,17 @@
 import type { Said } from "./said.ts";
 
 /** Steps that can be asked for by themselves. */
-export type Group = "files" | "skill" | "extension" | "library" | "code" | "counting" | "web" | "page" | "machine" | "end";
+export type Group =
+  | "files"
+  | "skill"
+  | "extension"
+  | "library"
+  | "code"
+  | "counting"
+  | "web"
+  | "page"
+  | "machine"
+  | "end";
 
 /** Something to do with one tool, or with several side by side. */
 export interface TourStep {
@@ -61,11 +71,12 @@ function told(good: string | ((said: Said) => string)): TourStep["after"] {
 
 /** Twice a tool is called in a wrong way, so that one can see what it says. */
 function mistake(good: string): TourStep["after"] {
-  return ([said]) => (said?.isBad === true ? `That was a mistake, on purpose. The tool told me: ${quote(said.text)}` : good);
+  return ([said]) =>
+    said?.isBad === true ? `That was a mistake, on purpose. The tool told me: ${quote(said.text)}` : good;
 }
 
 function quote(text: string): string {
-  const flat = text.replaceAll(/\s+/g, " ").replaceAll(MARKUP, "").replaceAll(/[\`*_]/g, "").trim();
+  const flat = text.replaceAll(/\s+/g, " ").replaceAll(MARKUP, "").replaceAll(/[\`*]/g, "").trim();
   return `“${flat.length > QUOTE_CHARS ? `${flat.slice(0, QUOTE_CHARS)}…` : flat}”`;
 }
 
@@ -74,9 +85,10 @@ function last(past: readonly Said[], toolName: string): Said | undefined {
   return past.findLast((said) => said.toolName === toolName);
 }
 
-/** The address of this app, as a tool that may reach it says. */
+/** The address of this app: a tool that was not allowed to reach another one has said it. */
 function origin(past: readonly Said[]): string {
-  return past.map(({ text }) => /https?:\/\/[\w.:[\]-]+/.exec(text)?.[0]).findLast((url) => url !== undefined) ?? "http://localhost";
+  const told = past.map(({ text }) => /Allowed: (https?:\/\/[\w.-]+(?::\d+)?)/.exec(text)?.[1]);
+  return told.findLast((url) => url !== undefined) ?? "http://localhost";
 }
 
 export const TOUR: readonly TourStep[] = [
@@ -140,9 +152,7 @@ export const TOUR: readonly TourStep[] = [
     group: "skill",
     tools: ["run_skill_script"],
     before: "And with scripts, which run in a sandbox. One of them measures a text.",
-    inputs: () => [
-      { name: "plain-writing", script: "scripts/measure.js", input: { text: `${TEXT.slice(2)}` } },
-    ],
+    inputs: () => [{ name: "plain-writing", script: "scripts/measure.js", input: { text: `${TEXT.slice(2)}` } }],
     after: told("It counted the words and found “utilize”, for which there is a lighter one."),
   },
   {
@@ -150,12 +160,15 @@ export const TOUR: readonly TourStep[] = [
     tools: ["connect_library"],
     before: "Tools can come from MCP servers. This app has a small one, a library: I **connect** to it.",
     inputs: () => [{}],
-    after: told((said) => `Connected. From the next turn on it brings ${quote(said.field("tools").replaceAll(/["[\]]/g, ""))}.`),
+    after: told(
+      (said) => `Connected. From the next turn on it brings ${quote(said.field("tools").replaceAll(/["[\]]/g, ""))}.`,
+    ),
   },
   {
     group: "extension",
     tools: ["load_extension"],
-    before: "I can also write tools for myself. This **extension** counts words, and wants to read my files, so you are asked.",
+    before:
+      "I can also write tools for myself. This **extension** counts words, and wants to read my files, so you are asked.",
     inputs: () => [
       {
         ...{ name: "words", version: "1.0.0", description: "Counts words." },
@@ -181,7 +194,8 @@ export const TOUR: readonly TourStep[] = [
   {
     group: "code",
     tools: ["execute"],
-    before: "Now without it. The code deletes two drafts, which needs your yes each time: it waits in the middle, with all of its variables.",
+    before:
+      "Now without it. The code deletes two drafts, which needs your yes each time: it waits in the middle, with all of its variables.",
     inputs: () => [{ code: RIGHT_CODE }],
     after: told((said) => `The code is through, and returned ${quote(said.field("result") || said.text)}.`),
   },
@@ -225,7 +239,9 @@ export const TOUR: readonly TourStep[] = [
     tools: ["book_table"],
     before: "Some things must not happen twice: they are **actions**. I would like to book a table.",
     inputs: () => [{ restaurant: "The Kettle", date: "2031-05-04", people: 2 }],
-    after: told((said) => `Booked: table ${said.field("table")}. If I asked again, nothing would be booked a second time.`),
+    after: told(
+      (said) => `Booked: table ${said.field("table")}. If I asked again, nothing would be booked a second time.`,
+    ),
   },
   {
     group: "page",
@@ -271,6 +287,13 @@ export const TOUR: readonly TourStep[] = [
   },
   {
     group: "machine",
+    tools: ["read"],
+    before: "I look at the picture: models that see are shown it, and you are, too.",
+    inputs: (past) => [{ path: last(past, "browser_screenshot")?.field("path") ?? PLAN }],
+    after: told("There it is."),
+  },
+  {
+    group: "machine",
     tools: ["browser_snapshot"],
     before: "A **snapshot** names what can be clicked.",
     inputs: () => [{}],
@@ -281,7 +304,10 @@ export const TOUR: readonly TourStep[] = [
     tools: ["browser_act"],
     before: "I **click** on the link.",
     inputs: (past) => [
-      { ref: /link[^\n]*?\[ref=(\w+)\]/.exec(last(past, "browser_snapshot")?.text ?? "")?.[1] ?? "e1", action: "click" },
+      {
+        ref: /link[^\n]*?\[ref=(\w+)\]/.exec(last(past, "browser_snapshot")?.text ?? "")?.[1] ?? "e1",
+        action: "click",
+      },
     ],
     after: told("That led to another page."),
   },
@@ -297,12 +323,13 @@ export const TOUR: readonly TourStep[] = [
     tools: ["delete"],
     before: "I tidy up behind me and **delete** my notes.",
     inputs: () => [{ path: "/notes", recursive: true }],
-    after: told("They are gone. The version before this answer still has them."),
+    after: told("They are gone."),
   },
   {
     group: "end",
     tools: ["research", "tidyUp"],
-    before: "At last, two **helpers**, agents that work for me. The second one asks before it deletes: open it to answer.",
+    before:
+      "At last, two **helpers**, agents that work for me. The second one asks before it deletes: open it to answer.",
     inputs: () => [{ topic: "tools" }, { folder: "drafts" }],
     after: told("They are back."),
   },

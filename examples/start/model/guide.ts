@@ -47,7 +47,19 @@ export function guide(paceMs: number, reply: GuideScript = replyTo, modelId = "g
     // It only tells what was sent, so nothing has to be downloaded for it.
     supportedUrls: { "*/*": [/.*/] },
     doGenerate: () => Promise.reject(new Error("The built-in guide only streams.")),
-    doStream: (call) => Promise.resolve({ stream: toStream(speak(reply(call.prompt, (call.tools ?? []).map(({ name }) => name)), call, paceMs)) }),
+    doStream: (call) =>
+      Promise.resolve({
+        stream: toStream(
+          speak(
+            reply(
+              call.prompt,
+              (call.tools ?? []).map(({ name }) => name),
+            ),
+            call,
+            paceMs,
+          ),
+        ),
+      }),
   };
 }
 

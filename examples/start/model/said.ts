@@ -24,13 +24,17 @@ export function readOutput(toolName: string, output: PromptToolOutput): Said {
     toolName,
     text: error !== "" ? error : output.type === "content" ? output.value.map(asText).join("\n") : asText(value ?? ""),
     isBad: output.type.startsWith("error") || error !== "",
-    isDenied: output.type === "execution-denied" || (output.type === "error-text" && /declin|denied|said no/i.test(output.value)),
+    isDenied:
+      output.type === "execution-denied" ||
+      (output.type === "error-text" && /declin|denied|said no/i.test(output.value)),
     field,
   };
 }
 
 function asText(value: unknown): string {
   if (typeof value === "string") return value;
-  if (typeof value === "object" && value !== null && "text" in value) return String(value.text);
+  if (typeof value === "object" && value !== null) {
+    for (const name of ["text", "message"]) if (name in value) return String(Reflect.get(value, name));
+  }
   return JSON.stringify(value);
 }

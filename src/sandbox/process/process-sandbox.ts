@@ -81,6 +81,19 @@ export function createProcessSandbox(options: ProcessSandboxOptions = {}): Proce
   const open = (): Promise<Jailer> =>
     (jailer ??= import("./node/jailer.ts").then(({ createJailer }) => createJailer(settings)));
 
+  const probe = async (): Promise<Probe> => {
+    if (disposed) return { ok: false, missing: "This sandbox was disposed." };
+    try {
+      const found = await (await open()).probe();
+      if (found.ok) languages = found.languages;
+      return found.ok ? { ok: true, detail: found.detail } : { ok: false, missing: found.missing };
+    } catch {
+      // The import itself: a platform without these modules.
+      jailer = undefined;
+      return { ok: false, missing: "The process sandbox needs Node.js on Linux." };
+    }
+  };
+
   return {
     kind: "bubblewrap",
     supports: {
@@ -89,18 +102,7 @@ export function createProcessSandbox(options: ProcessSandboxOptions = {}): Proce
       },
       ...{ network: true, files: true, suspend: false },
     },
-    async probe(): Promise<Probe> {
-      if (disposed) return { ok: false, missing: "This sandbox was disposed." };
-      try {
-        const found = await (await open()).probe();
-        if (found.ok) languages = found.languages;
-        return found.ok ? { ok: true, detail: found.detail } : { ok: false, missing: found.missing };
-      } catch {
-        // The import itself: a platform without these modules.
-        jailer = undefined;
-        return { ok: false, missing: "The process sandbox needs Node.js on Linux." };
-      }
-    },
+    probe,
     async run(request) {
       if (request.can?.tools !== undefined && Object.keys(request.can.tools).length > 0) {
         throw new PerdureError("bad_input", "The process sandbox has no host functions: leave out `can.tools`.");
@@ -111,7 +113,7 @@ export function createProcessSandbox(options: ProcessSandboxOptions = {}): Proce
           `The process sandbox runs ${LANGUAGES.join(", ")}, not "${request.language}".`,
         );
       }
-      const usable = await this.probe();
+      const usable = await probe();
       const ended = { logs: [], stats: { ms: 0, toolCalls: 0 } };
       if (!usable.ok) return { status: "crashed", message: usable.missing, ...ended };
       if (!languages.includes(request.language)) {

@@ -45,10 +45,11 @@ export async function needsApproval(
   const need = readNeed(needed);
   if (need.kind === "free") return "free";
   if (need.kind === "answer") return { known: need.output };
-  const { summary, expiresInMs: waitMs } = need;
+  const { expiresInMs: waitMs } = need;
+  const summary = approvalText(need);
   return {
     denied: false,
-    reason: approvalText(need),
+    reason: summary,
     ...(summary !== undefined && { summary }),
     ...(waitMs !== undefined && { waitMs }),
   };

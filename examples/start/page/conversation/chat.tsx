@@ -8,6 +8,7 @@ import { IconButton } from "../control/icon-button.tsx";
 import { type FilePart, filesOf } from "../message/parts.ts";
 import { MarksContext } from "../message/marks.ts";
 import type { MessageHandlers } from "../message/message.tsx";
+import { FilesAddress } from "../message/files.ts";
 import { Speaker } from "../message/speaker.ts";
 import { goTo, pathOf, type Step } from "../route/route.ts";
 import { UnboundRuns } from "../run/run-calls.tsx";
@@ -23,6 +24,7 @@ import { ModelNote } from "./model-note.tsx";
 import { Older } from "./older.tsx";
 import { answerHere } from "./page-tools.ts";
 import { tabStorage } from "./tab-storage.ts";
+import { filesOfConversation } from "./files-address.ts";
 import { type BarProps, Topbar } from "./topbar.tsx";
 import { useCopies } from "./use-copies.ts";
 import { useEscape } from "./use-escape.ts";
@@ -100,7 +102,9 @@ export function Chat({ id, chain, agent, bar }: Props): ReactNode {
             {isLoaded && messages.length === 0 && !isHelper && <EmptyState onSend={send} />}
             <MarksContext value={marks}>
               <SummariesContext value={summaries}>
-                <MessageList messages={messages} view={view} handlers={handlers} found={found} />
+                <FilesAddress value={isHelper ? undefined : filesOfConversation(id)}>
+                  <MessageList messages={messages} view={view} handlers={handlers} found={found} />
+                </FilesAddress>
               </SummariesContext>
             </MarksContext>
             <UnboundRuns />

@@ -14,22 +14,24 @@ export function Approval({ part, onAnswer }: Props): ReactNode {
   const id = useId();
   const speaker = use(Speaker);
   const asked = useRef(part.state === "approval-requested");
-  const answered = useRef(false);
+  /** A call may ask again in the middle: each question has an id of its own. */
+  const answered = useRef<string>(undefined);
   const { approval } = part;
   if (approval === undefined) return null;
   if (part.state !== "approval-requested") {
-    const elsewhere = asked.current && !answered.current;
+    const elsewhere = asked.current && answered.current !== approval.id;
     return <p className="approval-answer">{answerOf(approval.approved, elsewhere)}</p>;
   }
   const answer = (approved: boolean) => {
-    answered.current = true;
+    answered.current = approval.id;
     onAnswer(approval.id, approved);
   };
   return (
     <div className="approval" data-testid="approval" role="group" aria-labelledby={id}>
       <p id={id} className="approval-question">
-        {speaker} wants to <strong>{inWords(toolNameOf(part))}</strong>. Allow it?
+        {speaker} wants to <strong>{wishOf(toolNameOf(part))}</strong>. Allow it?
       </p>
+      {approval.requestReason !== undefined && <p className="approval-reason">{approval.requestReason}</p>}
       <dl className="approval-arguments">
         {Object.entries(argumentsOf(part.input)).map(([name, value]) => (
           <div key={name}>
@@ -52,6 +54,11 @@ export function Approval({ part, onAnswer }: Props): ReactNode {
       </div>
     </div>
   );
+}
+
+/** Code asks in its middle, for one of the tools that it calls. */
+function wishOf(toolName: string): string {
+  return toolName === "execute" ? "go on with its code" : inWords(toolName);
 }
 
 function answerOf(approved: boolean | undefined, elsewhere: boolean): string {

@@ -1,8 +1,9 @@
 import "./tool-card.css";
-import { memo, type ReactNode, useId, useState } from "react";
+import { memo, type ReactNode, use, useId, useState } from "react";
 import { Icon } from "../control/icon.tsx";
 import { Approval } from "./approval.tsx";
-import { brief, pretty } from "./pretty.ts";
+import { type Section, viewOfToolCall } from "./call-view.ts";
+import { FilesAddress } from "./files.ts";
 import { type CallState, callStateOf, toolNameOf, type ToolLike } from "./parts.ts";
 
 const words: Record<CallState, string> = {
@@ -27,6 +28,8 @@ export const ToolCard = memo(function ToolCard({ part, live, onAnswer }: Props):
   const id = useId();
   const name = toolNameOf(part);
   const state = callStateOf(part, live);
+  const view = viewOfToolCall(name, part.input, part.state === "output-available" ? part.output : undefined);
+  const files = use(FilesAddress);
   return (
     <div className="tool-card" data-testid="tool-card" data-tool={name} data-state={state}>
       <button
@@ -37,28 +40,34 @@ export const ToolCard = memo(function ToolCard({ part, live, onAnswer }: Props):
         onClick={() => setOpen(!open)}
       >
         <span className="tool-name">{name}</span>
-        <span className="tool-brief">{state === "waiting" ? "" : brief(part.input)}</span>
+        <span className="tool-brief">{state === "waiting" ? "" : view.brief}</span>
+        {view.result !== "" && <span className="tool-result">{view.result}</span>}
         <span className="tool-state">{words[state]}</span>
         <Icon name="chevron" />
       </button>
       {part.approval !== undefined && <Approval part={part} onAnswer={onAnswer} />}
       {part.state === "output-error" && <p className="tool-error">{part.errorText}</p>}
+      {view.problem !== undefined && <p className="tool-error">{view.problem}</p>}
+      {view.picture !== undefined && files !== undefined && (
+        <img className="tool-picture" src={files + view.picture.hash} alt={view.picture.path} loading="lazy" />
+      )}
       {open && (
         <div id={id} className="tool-detail">
-          <Value name="Input" value={part.input} />
-          {part.state === "output-available" && <Value name="Output" value={part.output} />}
+          {view.sections.map((section) => (
+            <Value key={section.name} {...section} />
+          ))}
         </div>
       )}
     </div>
   );
 });
 
-function Value({ name, value }: { readonly name: string; readonly value: unknown }): ReactNode {
+function Value({ name, text }: Section): ReactNode {
   return (
     <section className="tool-value">
       <h3>{name}</h3>
       <pre tabIndex={0} role="region" aria-label={name}>
-        {pretty(value)}
+        {text}
       </pre>
     </section>
   );
