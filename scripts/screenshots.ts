@@ -15,6 +15,8 @@ const SIZES = [
 const SCHEMES = ["light", "dark"] as const;
 /** Slow enough to be seen while it streams. */
 const DELAY_MS = 20;
+/** An answer that comes sooner is taken for one to the question before. */
+const SECOND_QUESTION_MS = 500;
 const folder = join(import.meta.dirname, "..", "screenshots");
 
 interface Shot {
@@ -255,6 +257,71 @@ const CONTEXT_SHOTS: readonly Shot[] = [
   },
 ];
 
+/** A tour of all tools, in a conversation of its own. */
+const TOOL_SHOTS: readonly Shot[] = [
+  {
+    name: "tools-extension-asked",
+    play: async (tab) => {
+      await tab.send("Show me every tool");
+      await tab.at("approval").waitFor();
+      await tab.settles();
+    },
+  },
+  {
+    name: "tools-files",
+    play: async (tab) => {
+      await tab.page.locator('[data-tool="edit"]').first().getByRole("button").click();
+      await tab.page.locator('[data-tool="bash"]').getByRole("button").click();
+      await tab.page
+        .locator('[data-tool="edit"]')
+        .first()
+        .evaluate((at) => at.scrollIntoView({ block: "start" }));
+    },
+  },
+  {
+    name: "tools-code-asked",
+    play: async (tab) => {
+      await tab.at("approve").click();
+      await tab.page.locator('[data-tool="execute"] [data-testid="approval"]').waitFor();
+      await tab.settles();
+      await tab.at("approval").evaluate((at) => at.scrollIntoView({ block: "center" }));
+    },
+  },
+  {
+    name: "tools-code-done",
+    play: async (tab) => {
+      for (let question = 1; question <= 2; question++) {
+        await tab.page.getByText(`draft-${question}.md`, { exact: false }).last().waitFor();
+        await tab.page.waitForTimeout(SECOND_QUESTION_MS);
+        await tab.at("approve").click();
+      }
+      await tab.page.locator('[data-tool="book_table"] [data-testid="approval"]').waitFor();
+      await tab.settles();
+      await tab.page.locator('[data-tool="execute"]').last().getByRole("button").click();
+      await tab.page
+        .locator('[data-tool="execute"]')
+        .last()
+        .evaluate((at) => at.scrollIntoView({ block: "start" }));
+    },
+  },
+  {
+    name: "tools-action-asked",
+    play: (tab) => tab.at("approval").evaluate((at) => at.scrollIntoView({ block: "center" })),
+  },
+  {
+    name: "tools-end",
+    play: async (tab) => {
+      await tab.at("approve").click();
+      await tab.page.locator('[data-tool="deleteFiles"] [data-testid="approval"]').waitFor();
+      await tab.settles();
+      await tab.at("approve").click();
+      await tab.page.locator('[data-testid="run"][data-state="waiting"]').waitFor();
+      const picture = tab.page.locator(".tool-picture");
+      if ((await picture.count()) > 0) await picture.evaluate((at) => at.scrollIntoView({ block: "center" }));
+    },
+  },
+];
+
 const PICTURE = `<svg xmlns="http://www.w3.org/2000/svg" width="320" height="180"><rect width="320" height="180" fill="teal"/><circle cx="160" cy="90" r="60" fill="gold"/></svg>`;
 
 async function play(
@@ -288,8 +355,9 @@ async function play(
   await context.close();
 }
 
-/** `npm run screenshots -- helpers` takes those of helpers only, `-- context` those of versions and the window. */
-const parts = { chat: SHOTS, helpers: HELPER_SHOTS, context: CONTEXT_SHOTS };
+/** `npm run screenshots -- helpers` takes those of helpers only, `-- context` those of versions and the window, `-- tools`
+ * those of the tour of all tools. */
+const parts = { chat: SHOTS, helpers: HELPER_SHOTS, context: CONTEXT_SHOTS, tools: TOOL_SHOTS };
 const named = Object.entries(parts).filter(([name]) => process.argv.includes(name));
 const chosen = (named.length > 0 ? named : Object.entries(parts)).map(([, shots]) => shots);
 if (named.length === 0) await rm(folder, { recursive: true, force: true });

@@ -372,6 +372,7 @@ export {
 export {
   type BrowserTools,
   closeBrowserSession,
+  closeBrowsers,
   createBrowserTools,
   probeBrowser,
 } from "./sandbox/browser/browser-tools.ts";

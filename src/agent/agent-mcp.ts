@@ -9,6 +9,9 @@ import type { AgentParts } from "./parts.ts";
 /** The MCP servers of an agent. Under a symbol: every plain name belongs to those who extend the class. */
 export const mcpOf: unique symbol = Symbol("perdure.mcp-of");
 
+/** How long a turn waits for servers that are being connected, where the class only says that it does. */
+const MCP_WAIT_MS = 10_000;
+
 /** What agents without servers tell their clients, who wait for this frame. */
 const NO_SERVERS = mcpFrame({ servers: {}, tools: [], prompts: [], resources: [] });
 
@@ -75,4 +78,12 @@ function currentOrigin(): string | undefined {
   const { request, connection } = getCurrentAgent();
   const url = URL.parse(request?.url ?? connection?.uri ?? "");
   return url === null ? undefined : url.origin.replace(/^ws/, "http");
+}
+
+/** Waits for connections as a class has asked for. */
+export async function waitForMcp(
+  manager: McpClientManager,
+  wait: boolean | { readonly timeout?: number },
+): Promise<void> {
+  if (wait !== false) await manager.waitForConnections({ timeout: MCP_WAIT_MS, ...(wait === true ? {} : wait) });
 }

@@ -1,6 +1,7 @@
 import type { GenerateTextOnFinishCallback, ToolSet } from "ai";
 import type { ChatHooks, ChatTurnOptions } from "../turn/chat-types.ts";
 import type { ChatAnswer } from "../turn/chunk-source.ts";
+import { mcpOf, waitForMcp } from "./agent-mcp.ts";
 import { answering } from "./chat-agent.ts";
 import { SessionAgent } from "./session-agent.ts";
 
@@ -13,8 +14,17 @@ const noop: GenerateTextOnFinishCallback<ToolSet> = () => {};
 export class AIChatAgent<State = unknown, Props = unknown> extends SessionAgent<State, Props> {
   /** @internal */
   [answering](as: <T>(work: () => T, turn?: string) => T): Pick<ChatHooks, "respond"> {
-    return { respond: async (options) => as(() => this.onChatMessage(noop, options), options.requestId) };
+    return {
+      respond: async (options) => {
+        const { used } = this[mcpOf];
+        if (used !== undefined) await waitForMcp(used, this.waitForMcpConnections);
+        return as(() => this.onChatMessage(noop, options), options.requestId);
+      },
+    };
   }
+
+  /** Whether turns wait for MCP servers that are being connected, and for how long (default 10 s). */
+  waitForMcpConnections: boolean | { readonly timeout?: number } = true;
 
   /**
    * Answers the conversation in `this.messages`: return a streaming Response (`toUIMessageStreamResponse()`), a

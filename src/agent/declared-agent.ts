@@ -39,6 +39,7 @@ const settings = [
   "workspaceBash",
   "includeMcpTools",
   "waitForMcpConnections",
+  "extensionLoader",
   "actionLedgerPendingRetryLeaseMs",
 ] as const;
 
@@ -66,6 +67,9 @@ const plainHooks = [
   "getCompactionModel",
   "getLiveState",
   "getWorkspace",
+  "getSkills",
+  "getSkillScriptRunner",
+  "getExtensions",
   "authorizeTurn",
   "authorizeAction",
 ] as const;

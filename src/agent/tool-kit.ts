@@ -13,12 +13,10 @@ import { type BashToolOptions, bashToolMissing } from "../workspace/bash-tool.ts
 import { keptIn } from "../workspace/kept-files.ts";
 import { createWorkspaceTools, type WorkspaceToolsOptions } from "../workspace/tools/create-workspace-tools.ts";
 import type { WorkspaceLike } from "../workspace/types.ts";
+import { waitForMcp } from "./agent-mcp.ts";
 
 /** The tools that an agent has without writing them. Under a symbol: every plain name belongs to the user. */
 export const toolKit: unique symbol = Symbol("perdure.tool-kit");
-
-/** How long a turn waits for MCP servers that are being connected, where the class only says that it does. */
-const MCP_WAIT_MS = 10_000;
 
 /** Tools that a session may have. */
 const CONTEXT_TOOLS = ["set_context", "load_context", "unload_context", "search_context", "session_search"];
@@ -155,12 +153,4 @@ export class ToolKit {
     await waitForMcp(manager, wait === false ? recovering : wait);
     return manager.getAITools();
   }
-}
-
-/** Waits for connections as a class has asked for. */
-export async function waitForMcp(
-  manager: McpClientManager,
-  wait: boolean | { readonly timeout?: number },
-): Promise<void> {
-  if (wait !== false) await manager.waitForConnections({ timeout: MCP_WAIT_MS, ...(wait === true ? {} : wait) });
 }

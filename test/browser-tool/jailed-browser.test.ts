@@ -1,7 +1,12 @@
 import { readdir, readFile, readlink } from "node:fs/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { MemoryFiles } from "../../src/sandbox/memory-files.ts";
-import { closeBrowserSession, createBrowserTools, probeBrowser } from "../../src/sandbox/browser/browser-tools.ts";
+import {
+  closeBrowsers,
+  closeBrowserSession,
+  createBrowserTools,
+  probeBrowser,
+} from "../../src/sandbox/browser/browser-tools.ts";
 import { createEgress } from "../../src/egress/egress.ts";
 import type { Probe } from "../../src/sandbox/sandbox.ts";
 import { type Caller, callerFor, openChromium, refOf, resultOf } from "./browser-suite.ts";
@@ -25,8 +30,8 @@ beforeAll(async () => {
   caller = await callerFor(site, { executablePath, jail, workspace, session: "suite", ...small });
 });
 afterAll(async () => {
-  await closeBrowserSession("suite");
   await closeBrowserSession("second");
+  await closeBrowsers();
   site.close();
 });
 

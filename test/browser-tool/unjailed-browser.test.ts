@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { closeBrowserSession, createBrowserTools, probeBrowser } from "../../src/sandbox/browser/browser-tools.ts";
+import { closeBrowsers, createBrowserTools, probeBrowser } from "../../src/sandbox/browser/browser-tools.ts";
 import { createEgress } from "../../src/egress/egress.ts";
 import { callerFor, openChromium, refOf, resultOf } from "./browser-suite.ts";
 import { type Site, startSite } from "./site.ts";
@@ -9,7 +9,7 @@ beforeAll(async () => {
   site = await startSite();
 });
 afterAll(async () => {
-  await closeBrowserSession("unjailed");
+  await closeBrowsers();
   site.close();
 });
 

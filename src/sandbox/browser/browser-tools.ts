@@ -41,6 +41,12 @@ export async function closeBrowserSession(session: string): Promise<void> {
   await closeSession(session);
 }
 
+/** Closes all sessions and ends all browsers of this process: for its end. */
+export async function closeBrowsers(): Promise<void> {
+  const { closeAll } = await loadSessions();
+  await closeAll();
+}
+
 /**
  * Tools by which the model looks at pages: it opens addresses, reads, and acts on elements by their refs. There is one
  * browser for the process and one set of pages and cookies for each session. Chromium starts with the first call and

@@ -4,6 +4,8 @@ import { inWords, pretty } from "./pretty.ts";
 import { toolNameOf } from "./parts.ts";
 import { Speaker } from "./speaker.ts";
 
+const SHORT_LINES = 4;
+
 interface Props {
   readonly part: ToolLike;
   readonly onAnswer: (id: string, approved: boolean) => void;
@@ -38,7 +40,7 @@ export function Approval({ part, onAnswer }: Props): ReactNode {
             <dt>{inWords(name)}</dt>
             <dd>
               {(Array.isArray(value) ? value : [value]).map((one, index) => (
-                <span key={index}>{pretty(one)}</span>
+                <Argument key={index} name={inWords(name)} text={pretty(one)} />
               ))}
             </dd>
           </div>
@@ -53,6 +55,16 @@ export function Approval({ part, onAnswer }: Props): ReactNode {
         </button>
       </div>
     </div>
+  );
+}
+
+/** What is long, like code, scrolls in a box of its own. */
+function Argument({ name, text }: { readonly name: string; readonly text: string }): ReactNode {
+  if (text.split("\n").length <= SHORT_LINES) return <span>{text}</span>;
+  return (
+    <pre tabIndex={0} role="region" aria-label={name}>
+      {text}
+    </pre>
   );
 }
 

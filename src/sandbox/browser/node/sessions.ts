@@ -47,6 +47,13 @@ export async function closeSession(name: string): Promise<void> {
   await session?.close(undefined);
 }
 
+/** Closes all sessions and ends all browsers of this process. Never throws. */
+export async function closeAll(): Promise<void> {
+  await Promise.all([...sessions.keys()].map(closeSession));
+  const all = [...browsers.values()].flat();
+  await Promise.allSettled(all.map(async (starting) => await (await starting).close()));
+}
+
 async function openSession(settings: BrowserSettings, egress: BrowserEgress): Promise<PagesOfSession> {
   const { session: name } = settings;
   const browser = await browserFor(settings);

@@ -1,3 +1,4 @@
+import { rmSync } from "node:fs";
 import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -36,6 +37,12 @@ const TRIAL_MEMORY_MB = 64;
 /** Where a path is needed that every system has. */
 const SMALL = 1 << 20;
 
+/** Folders of jails, for a process that ends without disposing of them. */
+const leftovers = new Set<string>();
+process.once("exit", () => {
+  for (const folder of leftovers) rmSync(folder, { recursive: true, force: true });
+});
+
 /** Looks for everything that a jail needs and builds one, to see that it works. @returns the machine, or what is missing */
 export async function prepareMachine(needs: MachineNeeds): Promise<Machine | { readonly missing: string }> {
   if (process.platform !== "linux") {
@@ -61,7 +68,11 @@ export async function prepareMachine(needs: MachineNeeds): Promise<Machine | { r
     };
   }
   const folder = await mkdtemp(join(temporary, "perdure-jail-"));
-  const remove = async () => await rm(folder, { recursive: true, force: true });
+  leftovers.add(folder);
+  const remove = async () => {
+    await rm(folder, { recursive: true, force: true });
+    leftovers.delete(folder);
+  };
   try {
     // The jail's user goes through, and sees no names.
     await chmod(folder, 0o711);
