@@ -362,6 +362,9 @@ const named = Object.entries(parts).filter(([name]) => process.argv.includes(nam
 const chosen = (named.length > 0 ? named : Object.entries(parts)).map(([, shots]) => shots);
 if (named.length === 0) await rm(folder, { recursive: true, force: true });
 await mkdir(folder, { recursive: true });
+// The app is bundled as it is for tests, into a folder that finds the packages.
+const bundles = join(import.meta.dirname, "..", "node_modules", ".cache", `perdure-screenshots-${process.pid}`);
+process.env.PERDURE_RUN_FOLDER = bundles;
 const [app, browser] = await Promise.all([startApp({ delayMs: DELAY_MS }), launchBrowser()]);
 try {
   for (const size of SIZES) {
@@ -370,4 +373,5 @@ try {
 } finally {
   await browser.close();
   await app.close();
+  await rm(bundles, { recursive: true, force: true });
 }

@@ -179,9 +179,11 @@ export class ThinkPlan {
     ledger.closeOpen((call) => isToldLater(this.#host, call));
   }
 
-  /** A person has answered, in the transaction that stores the answer. */
-  decided({ toolCallId, ...decision }: ApprovalDecision): void {
-    this.book.decide(toolCallId, { ...decision, now: this.#host.clock.now() });
+  /** A person has answered, or nobody in time, in the transaction that stores the answer. */
+  decided({ toolCallId, expired, ...decision }: ApprovalDecision): void {
+    const now = this.#host.clock.now();
+    if (expired) this.book.expire({ messageId: decision.messageId, toolCallId }, now);
+    else this.book.decide(toolCallId, { ...decision, now });
   }
 
   /** Calls of this answer that have an end get no other. In the transaction that stores it. */

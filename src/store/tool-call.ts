@@ -246,12 +246,18 @@ export function restartToolCall(db: Sql, seq: number, turnId: string, step: numb
   );
 }
 
-/** The call has its result. A question's last word stays what it was. @returns whether it had none before. */
+/**
+ * The call has its result. A question's last word stays what it was; one that nobody answered has none, whatever was said
+ * to an earlier one. @returns whether it had no result before.
+ */
 export function settleToolCall(db: Sql, messageId: string, toolCallId: string, now: number): boolean {
   const rows = db.sql(
     `UPDATE perdure_tool_call SET settled_at = ?, state = NULL,
        status = CASE WHEN status IN ('denied', 'expired') THEN status ELSE 'settled' END,
-       input = CASE WHEN decided_at IS NULL THEN NULL ELSE input END
+       input = CASE WHEN decided_at IS NULL OR status = 'asked' THEN NULL ELSE input END,
+       decided_at = CASE WHEN status <> 'asked' THEN decided_at END,
+       approver = CASE WHEN status <> 'asked' THEN approver END,
+       reason = CASE WHEN status <> 'asked' THEN reason END
      WHERE message_id = ? AND tool_call_id = ? AND settled_at IS NULL RETURNING seq`,
     now,
     messageId,

@@ -62,6 +62,8 @@ export interface CallQuestion extends CallIntent {
 
 /** What a person says. */
 export interface CallAnswer {
+  /** The message that the call is in, where that is known: ids of calls may come again in another one. */
+  readonly messageId?: string;
   readonly approved: boolean;
   readonly approver?: string;
   readonly reason?: string;
@@ -124,9 +126,15 @@ export class CallBook {
     return this.#read(messageId, toolCallId);
   }
 
-  /** Takes the answer to an open question. The first one counts. Where ids repeat, the newest open question is meant. */
+  /**
+   * Takes the answer to an open question. The first one counts. Where ids repeat and the answer names no message, the
+   * newest open question is meant.
+   */
   decide(toolCallId: string, answer: CallAnswer): Decided {
-    const rows = questionsOf(this.#host, toolCallId);
+    const { messageId } = answer;
+    const rows = questionsOf(this.#host, toolCallId).filter(
+      (row) => messageId === undefined || row.messageId === messageId,
+    );
     const [newest] = rows;
     if (newest === undefined) return { kind: "unknown" };
     // One whose time is over waits only for the alarm that closes it.

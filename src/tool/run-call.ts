@@ -1,5 +1,6 @@
 import { asSchema, type FlexibleSchema, type ModelMessage, type Tool } from "ai";
 import { errorText, PerdureError } from "../error.ts";
+import { encodeJson } from "../fiber/json.ts";
 import type { Clock } from "../id.ts";
 import { cutText } from "../message/cut-value.ts";
 import { isRecord } from "../message/json.ts";
@@ -13,6 +14,9 @@ export const MAX_ERROR_BYTES = 6_000;
 
 /** What a parked call may leave. It is stored in the agent's file until the person has answered. */
 export const MAX_PARKED_BYTES = 16 * 1024 * 1024;
+
+/** As long as what is stored beside the input of a question. */
+const LONGEST_DIGEST = "-".repeat(200);
 
 /** One call that a model asked for. */
 export interface ToolCallInput {
@@ -179,8 +183,10 @@ function failed(text: string): CallOutcome {
 }
 
 function parked({ question }: ParkedCall): CallOutcome {
-  if (question.state.byteLength <= MAX_PARKED_BYTES) return { kind: "parked", question };
-  const { tool, state } = question;
+  const { tool, input, state } = question;
+  // What no row can hold is the model's to change, and must not end the turn. The stored text is a little longer.
+  encodeJson([input ?? null, tool, LONGEST_DIGEST], `The input of "${tool}"`);
+  if (state.byteLength <= MAX_PARKED_BYTES) return { kind: "parked", question };
   return failed(
     `The call needs a person's approval of "${tool}", but what it would have to keep until then is too large ` +
       `(${state.byteLength} bytes; at most ${MAX_PARKED_BYTES}). Call "${tool}" earlier, or with less data in variables.`,

@@ -97,8 +97,12 @@ export interface ChatRecoveryConfig {
 
 /** A person's answer to a question for approval. */
 export interface ApprovalDecision {
+  /** The message that the call is in: providers may use the id of a call again in another one. */
+  readonly messageId: string;
   readonly toolCallId: string;
   readonly approved: boolean;
+  /** Nobody has answered in time: this is a no that nobody said. */
+  readonly expired: boolean;
   readonly approver?: string;
   readonly reason?: string;
 }

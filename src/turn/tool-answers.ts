@@ -47,6 +47,8 @@ export interface ToolAnswer {
   readonly approver?: string;
   /** The conversation that it is about. Default: wherever the call waits. */
   readonly session?: string;
+  /** Nobody has answered in time. */
+  readonly expired?: boolean;
   /** The turn goes on by itself once all calls are answered. */
   readonly autoContinue: boolean;
   readonly clientTools?: readonly ClientTool[];
@@ -89,7 +91,7 @@ export function expireApprovals(desk: Desk): void {
   const { host } = desk;
   for (const toolCallId of expiredApprovals(host, host.clock.now())) {
     const answer = { kind: "approval", approved: false, reason: "The approval has expired." } as const;
-    if (!answerTool(desk, { toolCallId, answer, autoContinue: true }, undefined))
+    if (!answerTool(desk, { toolCallId, answer, expired: true, autoContinue: true }, undefined))
       desk.commit(() => settleApproval(host, toolCallId));
   }
 }
@@ -107,7 +109,7 @@ function answerLive(desk: Desk, given: ToolAnswer, origin: Origin): UIMessage | 
   if (!changed) return undefined;
   desk.commit(() => {
     active.note(toChunks(given, asked.approval));
-    settle(desk, active.row.session, given, origin);
+    settle(desk, active.row.session, active.builder.id, given, origin);
   });
   return active.message;
 }
@@ -126,7 +128,7 @@ function answerStored(desk: Desk, session: string, given: ToolAnswer, origin: Or
   if (!changed) return undefined;
   return desk.commit(() => {
     const written = transcript.put(message);
-    settle(desk, session, given, origin);
+    settle(desk, session, message.id, given, origin);
     return written;
   });
 }
@@ -146,14 +148,14 @@ function isAnswerable(
 }
 
 /** What is stored beside the answer: new client tools, the end of its deadline, and the turn that is to follow. */
-function settle(desk: Desk, session: string, given: ToolAnswer, origin: Origin): void {
+function settle(desk: Desk, session: string, messageId: string, given: ToolAnswer, origin: Origin): void {
   const { host } = desk;
   settleApproval(host, given.toolCallId);
-  const { toolCallId, answer, approver = desk.hooks.approver?.(origin) } = given;
+  const { toolCallId, answer, expired = false, approver = desk.hooks.approver?.(origin) } = given;
   if (answer.kind === "approval") {
     const { approved, reason } = answer;
     desk.hooks.decided?.({
-      ...{ toolCallId, approved },
+      ...{ messageId, toolCallId, approved, expired },
       ...(approver !== undefined && { approver }),
       ...(reason !== undefined && { reason }),
     });

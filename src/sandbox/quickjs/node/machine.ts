@@ -12,6 +12,8 @@ import { mayBePlain, plainBody, shapesOf, withImports } from "./source.ts";
 
 type Task = Extract<ToLane, { type: "start" | "resume" | "invoke" }>;
 
+const JOBS_PER_LOOK = 32;
+
 interface Meta {
   readonly tokens: { readonly side: readonly number[]; readonly main: number | null };
   readonly timers: readonly [number, number][];
@@ -33,6 +35,7 @@ export class Machine {
   #over: { readonly limit: LimitName; readonly message: string } | undefined;
   #cpuMs: number;
   #calls: number;
+  #jobs = 0;
   /** Never, while the guest does not compute: what the engine does by itself is on nobody's account. */
   #enteredAt = Infinity;
 
@@ -194,6 +197,13 @@ export class Machine {
     return this.#over !== undefined;
   }
 
+  /** Asked between jobs. To look at the clocks takes longer than most jobs do; a long job is asked by the engine. */
+  #isOverAfterJob(): boolean {
+    if (this.#over !== undefined) return true;
+    this.#jobs += 1;
+    return this.#jobs % JOBS_PER_LOOK === 0 && this.#isOver();
+  }
+
   /** Runs something inside of the guest, on the guest's account. */
   #enter<T>(inside: () => T): T {
     this.#enteredAt = cpuNow();
@@ -211,7 +221,7 @@ export class Machine {
     try {
       this.#enter(() => {
         first();
-        this.#guest?.drain(() => this.#isOver());
+        this.#guest?.drain(() => this.#isOverAfterJob());
       });
       this.#look();
     } catch (thrown) {
@@ -223,18 +233,23 @@ export class Machine {
     const guest = this.#guest;
     if (guest === undefined || this.#ended) return;
     if (this.#over !== undefined) return this.#end({ status: "limit", ...this.#over });
-    const outcome = this.#enter(() => guest.outcome());
+    const outcome = guest.outcome();
     if (outcome?.ok === false) return this.#end(this.#enter(() => explainThrown(guest.explain(outcome.value))));
     if (outcome !== undefined) return this.#succeed(outcome.value);
-    const waiting = [...this.#open.values()];
-    if (waiting.some((call) => !call.parked) || this.#timers.pending) return this.#rest();
-    if (waiting.length > 0) return this.#suspend(guest);
+    if (this.#awaitsAnswer() || this.#timers.pending) return this.#rest();
+    if (this.#open.size > 0) return this.#suspend(guest);
     if (this.#timers.repeating) return this.#rest();
     this.#end({
       status: "error",
       name: "Error",
       message: "The code waits for a promise that nothing can settle any more.",
     });
+  }
+
+  /** Whether a call is open that is not parked. Asked after each answer, so it must not look at all of them. */
+  #awaitsAnswer(): boolean {
+    for (const call of this.#open.values()) if (!call.parked) return true;
+    return false;
   }
 
   #succeed(value: Parameters<GuestVm["encode"]>[1]): void {

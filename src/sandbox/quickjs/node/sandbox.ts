@@ -7,7 +7,7 @@ import type { LaneAnswer, Used } from "../message.ts";
 import { engineHash, loadEngine } from "./engine.ts";
 import { hostFunctions } from "./host-functions.ts";
 import { processLane, threadLane } from "./lane.ts";
-import { LanePool } from "./lane-pool.ts";
+import { LanePool, type LentLane } from "./lane-pool.ts";
 import { checkAnswers, runInLane, type LaneRunEnd, type LaneRunOptions } from "./lane-run.ts";
 import { toResult } from "./run-result.ts";
 import { seal, unseal } from "./seal.ts";
@@ -166,13 +166,25 @@ export class QuickJsSandbox {
     if (this.#disposed) return { ...nothing, outcome: { status: "crashed", message: "The sandbox was disposed of." } };
     if (isAborted(plan.signal)) return { ...nothing, outcome: { status: "aborted" } };
     try {
-      const engine = this.#options.host === "process" ? undefined : await loadEngine(plan.limits.memoryMB);
+      // The first time, the engine is compiled while the lane starts.
+      const loading = this.#options.host === "process" ? undefined : loadEngine(plan.limits.memoryMB);
+      loading?.catch(() => undefined);
       const lane = await this.#pool.acquire(plan.signal);
+      const engine = await this.#orGiveBack(lane, loading);
       return await runInLane(this.#pool, lane, { mayPark: false, ...plan, engine });
     } catch (thrown) {
       if (isAborted(plan.signal)) return { ...nothing, outcome: { status: "aborted" } };
       const message = thrown instanceof Error ? thrown.message : String(thrown);
       return { ...nothing, outcome: { status: "crashed", message } };
+    }
+  }
+
+  async #orGiveBack<T>(lane: LentLane, awaited: Promise<T> | undefined): Promise<T | undefined> {
+    try {
+      return await awaited;
+    } catch (thrown) {
+      this.#pool.release(lane, "reuse");
+      throw thrown;
     }
   }
 
