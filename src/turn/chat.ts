@@ -319,9 +319,9 @@ export class Chat implements Desk, Work {
       if (found.attempts === 0) {
         if (takePlace(this, found)) cut();
         if (found.continuation === 0) repairLast(this, found.session);
-        this.hooks.begun?.(readTurn(this.host, found.id) ?? found);
       }
       const row = readTurn(this.host, found.id) ?? found;
+      this.hooks.begun?.(row, found.attempts > 0);
       startTurn(this.host, found.seq, this.host.clock.now());
       return row;
     });

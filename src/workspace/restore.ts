@@ -7,7 +7,7 @@ import { joinPath } from "./path.ts";
 import { decodeText } from "./text.ts";
 import type { Tree } from "./tree.ts";
 import type { PointChange, RestoreResult } from "./types.ts";
-import type { Versions } from "./versions.ts";
+import type { Counter, Versions } from "./versions.ts";
 
 /** Larger files are only said to differ. */
 const MAX_DIFF_BYTES = 1_000_000;
@@ -45,15 +45,16 @@ export function restoreTo(realm: Realm, version: number): RestoreResult {
   const later = new Map(filesSince(host, ns, version).map((row) => [pathOf(row), row]));
   const created: string[] = [];
   const updated: string[] = [];
+  let counter: Counter | undefined;
   for (const row of filesEnded(host, ns, version)) {
     const path = pathOf(row);
     const now = later.get(path);
     (now === undefined ? created : updated).push(path);
     later.delete(path);
     bodies.referAgain(row);
-    tree.put(path, now, row);
+    tree.put(path, now, row, (counter ??= versions.open()));
   }
-  for (const row of later.values()) tree.drop(row);
+  tree.dropAll(later.values());
   const sorted = (paths: Iterable<string>) => [...paths].sort();
   return { version, undo, created: sorted(created), updated: sorted(updated), deleted: sorted(later.keys()) };
 }

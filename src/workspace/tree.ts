@@ -15,7 +15,7 @@ import type { Bodies, Content } from "./bodies.ts";
 import { isWithin, joinPath, linkTarget, MAX_HOPS, MAX_PATH, nameOf, parentOf, partsOf, ROOT } from "./path.ts";
 import { posixError } from "./posix-error.ts";
 import type { WorkspaceChange } from "./types.ts";
-import type { Versions } from "./versions.ts";
+import type { Counter, Versions } from "./versions.ts";
 
 const DIRECTORY_MODE = 0o755;
 const FILE_MODE = 0o644;
@@ -154,7 +154,7 @@ export class Tree {
         throw posixError("ENOENT", `There is no file or directory ${path}.`);
       }
       if (row.kind === "directory") {
-        if (recursive) for (const below of this.below(at)) this.drop(below);
+        if (recursive) this.dropAll(this.below(at));
         else if (at !== ROOT && countFilesIn(this.#host, this.#ns, at) > 0)
           throw posixError("ENOTEMPTY", `${path} is a directory that is not empty. Delete it with recursive.`);
       }
@@ -177,8 +177,7 @@ export class Tree {
       const rows = row.kind === "directory" ? this.below(source) : [];
       this.#copyRow(row, target, old);
       for (const below of rows) this.#copyRow(below, moved(below, source, target), undefined);
-      for (const below of rows) this.drop(below);
-      this.drop(row);
+      this.dropAll([...rows, row]);
       this.tell("delete", source, row.kind);
       this.tell(old === undefined ? "create" : "update", target, row.kind);
     });
@@ -265,14 +264,17 @@ export class Tree {
     });
   }
 
-  /** Writes an entry over `old`, in the caller's transaction. What it refers to was counted for it before. */
+  /**
+   * Writes an entry over `old`, in the caller's transaction. What it refers to was counted for it before. Whoever writes
+   * many gives the counter that he has opened for them.
+   */
   put(
     path: string,
     old: Pick<FileRow, "since" | "hash"> | undefined,
     row: Omit<FileRow, "parent" | "name" | "since">,
+    { version, newest }: Counter = this.#versions.open(),
   ): void {
     if (path.length > MAX_PATH) throw posixError("ENAMETOOLONG", `A path would have more than ${MAX_PATH} characters.`);
-    const { version, newest } = this.#versions.open();
     const place = { parent: parentOf(path), name: nameOf(path) };
     const isKept = old !== undefined && old.since <= newest;
     if (isKept) closeFileRow(this.#host, this.#ns, place.parent, place.name, version);
@@ -280,9 +282,14 @@ export class Tree {
     if (old !== undefined && !isKept) this.#bodies.release([old.hash]);
   }
 
+  /** Deletes entries, in the caller's transaction. */
+  dropAll(rows: Iterable<FileMeta>): void {
+    let counter: Counter | undefined;
+    for (const row of rows) this.drop(row, (counter ??= this.#versions.open()));
+  }
+
   /** Deletes an entry, in the caller's transaction. */
-  drop(row: FileMeta): void {
-    const { version, newest } = this.#versions.open();
+  drop(row: FileMeta, { version, newest }: Counter = this.#versions.open()): void {
     if (row.since <= newest) return closeFileRow(this.#host, this.#ns, row.parent, row.name, version);
     deleteFileRow(this.#host, this.#ns, row.parent, row.name);
     this.#bodies.release([row.hash]);

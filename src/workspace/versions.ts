@@ -78,20 +78,24 @@ export class Versions {
   mark(messageId: string, at: number): string[] {
     if (typeof messageId !== "string" || messageId === "" || messageId.length > MAX_ID)
       throw new PerdureError("bad_input", `A point needs the id of a message: a text of 1 to ${MAX_ID} characters.`);
-    const { version } = this.counter();
+    const counter = this.counter();
+    const { version } = counter;
     if (version === 0) {
       const others = this.#early.filter((point) => point.messageId !== messageId);
       this.#early = [...others, { messageId, version, at }].slice(-MAX_EARLY);
       return [];
     }
     this.#early = [];
+    if (this.find(messageId) === undefined) {
+      this.#put(messageId, at, version, counter);
+      return [];
+    }
     const freed = this.forget(messageId);
     this.#put(messageId, at, version);
     return freed;
   }
 
-  #put(messageId: string, at: number, point: number): void {
-    const { version, newest, points } = this.counter();
+  #put(messageId: string, at: number, point: number, { version, newest, points } = this.counter()): void {
     writeCell(this.#db, this.#prefix + messageId, JSON.stringify([point, at]));
     this.#write({ version, newest: Math.max(newest, point), points: points + 1 });
   }
@@ -113,10 +117,20 @@ export class Versions {
 
   /** Forgets the oldest points when there are more than `max`. @returns as {@link Versions.forget} */
   trim(max: number): string[] {
-    if (this.counter().points <= max) return [];
+    const counter = this.counter();
+    if (counter.points <= max) return [];
     const points = this.list();
     const left = max - Math.floor(max / TRIMMED_PART);
-    return points.slice(0, points.length - left).flatMap(({ messageId }) => this.forget(messageId));
+    const gone = points.slice(0, Math.max(points.length - left, 0));
+    const freed: string[] = [];
+    for (const [at, { messageId, version }] of gone.entries()) {
+      deleteCell(this.#db, this.#prefix + messageId);
+      // Those before it are gone already.
+      const after = points[at + 1]?.version ?? LIVE;
+      if (after !== version) freed.push(...deleteFilesOf(this.#db, this.#ns, { before: 0, point: version, after }));
+    }
+    this.#write({ ...counter, points: points.length - gone.length });
+    return freed;
   }
 
   /** Everything is forgotten; the rows are the caller's business. */

@@ -262,6 +262,11 @@ export class Workspace implements WorkspaceFiles {
     return this.#realm.versions.list();
   }
 
+  /** There never was a file. Points are not stored until there is one: they go with the agent's memory. */
+  get isUnused(): boolean {
+    return this.#realm.versions.counter().version === 0;
+  }
+
   hasPoint(messageId: string): boolean {
     return this.#realm.versions.find(messageId) !== undefined;
   }

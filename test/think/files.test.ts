@@ -62,6 +62,34 @@ test("files go back to how they were at an answer, and forth again; what changed
   await expect(agent.restoreFiles("nobody")).rejects.toMatchObject({ code: "not_found" });
 });
 
+test("how the files were before the first one is known, also when the turn that wrote it was cut before", async () => {
+  let calls = 0;
+  const never = Promise.withResolvers<never>();
+  const model = scriptedModel((call) => (++calls === 1 ? never.promise : clerk(call)));
+  const kit = await openThink(
+    (Base) =>
+      class extends (Base as unknown as typeof Think) {
+        override getModel() {
+          return model;
+        }
+        constructor(...args: ConstructorParameters<typeof Think>) {
+          super(...args);
+          Object.assign(this, { workspaceTools: {} });
+        }
+      },
+  );
+  const cut = kit.ask("one").catch(() => {});
+  await expect.poll(() => calls).toBe(1);
+  await kit.nextLife();
+  await cut;
+  await expect.poll(() => calls).toBe(3);
+  await kit.stable();
+  const agent = await kit.agent();
+  expect(await agent.workspace.readFile("/note.txt")).toBe("one\n");
+  const [question] = await kit.stored();
+  expect((await agent.restoreFiles(question?.id ?? "")).deleted).toEqual(["/note.txt"]);
+});
+
 test("a branch is switched to together with its files, if that is asked for", async () => {
   const kit = await writing();
   const client = await kit.connect();
