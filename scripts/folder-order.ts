@@ -12,6 +12,7 @@ export interface Place {
 export const folderOrder: readonly Place[] = [
   { name: "error.ts" },
   { name: "id.ts" },
+  { name: "hash.ts" },
   { name: "defer.ts" },
   { name: "event.ts" },
   { name: "port.ts" },

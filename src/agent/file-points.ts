@@ -25,13 +25,13 @@ export class FilePoints {
     this.#workspace = workspace;
   }
 
-  /** An attempt of a turn begins, in the transaction that starts it. @param again it is not the first */
-  begun({ messageIds }: Pick<TurnRow, "messageIds">, again = false): void {
+  /** An attempt of a turn begins, in the transaction that starts it. */
+  begun({ messageIds, attempts }: Pick<TurnRow, "messageIds" | "attempts">): void {
     const workspace = this.#kept;
     const id = (JSON.parse(messageIds) as string[]).at(-1);
     if (workspace === undefined || id === undefined) return;
     // An earlier attempt may have changed files by now. Where there never was one, it cannot; and its mark is lost with it.
-    if (again && !workspace.isUnused) return;
+    if (attempts > 0 && !workspace.isUnused) return;
     const point = this.#pointOf(id);
     // Another version of an answer begins where the first began.
     if (point !== undefined && !workspace.hasPoint(point)) workspace.mark(point);

@@ -103,7 +103,7 @@ export class Think<State = unknown, Props = unknown> extends ToolAgent<State, Pr
       approver: (origin) => this.getApprover(origin && this[parts].connections.of(origin)),
       expiry: (messageId, toolCallId) => this.#plan.expiry(messageId, toolCallId),
       decided: (decision) => this.#plan.decided(decision),
-      begun: (turn, again) => this[filePoints].begun(turn, again),
+      begun: (turn) => this[filePoints].begun(turn),
       settled: (message) => {
         this.#plan.settled(message);
         this[filePoints].settled(message);

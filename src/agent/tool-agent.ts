@@ -174,6 +174,7 @@ export abstract class ToolAgent<State = unknown, Props = unknown>
       workspace: this.getWorkspace() ?? undefined,
       getContext: async (label) => (await blocks()).getContextBlock(label)?.content ?? null,
       setContext: async (label, content) => void (await (await blocks()).replaceContextBlock(label, content)),
+      isOfApp: async (label) => (await blocks()).isOfCode(label),
       getMessages: (limit) => this.messages.slice(-limit),
       sendMessage: async (text) => {
         const parts = [{ type: "text", text }] as const;

@@ -124,7 +124,10 @@ export function createExtensionTools({ manager }: { readonly manager: ExtensionM
     }),
     async execute({ name }) {
       try {
-        return { unloaded: await manager.unload(name) };
+        if (await manager.unload(name)) return { unloaded: true };
+        const loaded = manager.list().map((one) => one.name);
+        const others = loaded.length === 0 ? "None is loaded." : `Loaded are: ${loaded.join(", ")}.`;
+        return { error: `There is no extension "${String(name).slice(0, 100)}". ${others}` };
       } catch (thrown) {
         if (isMendable(thrown)) return { error: thrown.message };
         throw thrown;

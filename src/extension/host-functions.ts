@@ -28,6 +28,8 @@ export interface ExtensionBridge {
   /** The text of a context block; null when there is none of that label. */
   getContext?(label: string): Promise<string | null> | string | null;
   setContext?(label: string, content: string): Promise<void> | void;
+  /** Whether a block is the app's: it is no extension's own then, whatever its label is. Default: none is. */
+  isOfApp?(label: string): Promise<boolean> | boolean;
   /** The newest messages of the conversation, oldest first. */
   getMessages?(limit: number): Promise<readonly unknown[]> | readonly unknown[];
   /** Sends a message as the user. Must not wait for its answer. */
@@ -99,13 +101,13 @@ export function bridgeFunctions(
     getContext: async ([label], { manifest, bridge }) => {
       const { permissions = {} } = manifest;
       const whole = labelIn(manifest, label);
-      if (!mayRead(permissions, ownLabels(manifest), whole))
+      if (!mayRead(permissions, await ownAmong(manifest, bridge, whole), whole))
         throw denied(`read the context block ${JSON.stringify(whole)}`);
       return withinBounds((await bridge.getContext?.(whole)) ?? null);
     },
     setContext: async ([label, content], { manifest, bridge }) => {
       const whole = labelIn(manifest, label);
-      if (!mayWrite(manifest.permissions ?? {}, ownLabels(manifest), whole)) {
+      if (!mayWrite(manifest.permissions ?? {}, await ownAmong(manifest, bridge, whole), whole)) {
         throw denied(`write the context block ${JSON.stringify(whole)}`);
       }
       await bridge.setContext?.(whole, textIn(content, "content"));
@@ -156,6 +158,12 @@ interface Standing {
 /** The whole labels of the blocks that a manifest declares. */
 export function ownLabels({ name, context = [] }: ExtensionManifest): string[] {
   return context.map(({ label }) => `${prefixOf(name)}_${label}`);
+}
+
+/** Its own labels, without one that happens to be the label of a block of the app. */
+async function ownAmong(manifest: ExtensionManifest, bridge: ExtensionBridge, whole: string): Promise<string[]> {
+  const own = ownLabels(manifest);
+  return own.includes(whole) && (await bridge.isOfApp?.(whole)) === true ? [] : own;
 }
 
 /** A block of its own may be called as the manifest calls it. */

@@ -5,7 +5,7 @@ import type { Capabilities, Egress, Limits, Sandbox } from "../sandbox/sandbox.t
 import { BRIDGE, guestProgram } from "./guest.ts";
 import { bridgeFunctions, type ExtensionBridge, functionsFor } from "./host-functions.ts";
 import type { ExtensionManifest } from "./manifest.ts";
-import { sharedSandbox } from "./shared-sandbox.ts";
+import { sharedQuickJsSandbox } from "../sandbox/quickjs/shared.ts";
 import { ExtensionVm, TOOL_LIMITS } from "./vm.ts";
 
 /** What the guests of an agent are made of. */
@@ -33,7 +33,7 @@ export function makeVm(
 ): ExtensionVm {
   const { loader, limits } = options;
   const sandbox = async (): Promise<Sandbox> => {
-    if (loader === true) return sharedSandbox();
+    if (loader === true) return sharedQuickJsSandbox();
     return typeof loader === "function" ? loader() : loader;
   };
   const bridge = () => options.bridge?.() ?? {};

@@ -67,8 +67,12 @@ test("more is asked for when more is wanted, and not for the same or less", () =
   expect(more({ workspace: "read-write", network: ["a.com", "b.com"] })).toEqual(["network b.com"]);
   expect(more({ messages: "read", session: { metadata: true } })).toEqual(["messages read", "session metadata"]);
   expect(more({}, ["beforeTurn"])).toEqual(["hook beforeTurn"]);
-  expect(newWishes(["context read a"], ["context read all"])).toEqual([]);
-  expect(newWishes(["context read all"], ["context read a"])).toEqual(["context read all"]);
+  const context = (access: object) => wishesOf({ permissions: { context: access } });
+  expect(newWishes(context({ read: ["a"] }), context({ read: "all" }))).toEqual([]);
+  expect(newWishes(context({ read: "all" }), context({ read: ["a"] }))).toEqual(["context read (all)"]);
+  // A block that has such a name is one block.
+  expect(newWishes(context({ read: "all" }), context({ read: ["all"] }))).toEqual(["context read (all)"]);
+  expect(newWishes(context({ write: "own" }), context({ write: ["own"] }))).toEqual(["context write (own)"]);
 });
 
 test("context blocks are read and written by label", () => {

@@ -1,5 +1,8 @@
 import type { ExtensionManifest, ExtensionPermissions } from "./manifest.ts";
 
+const EVERY = "(all)";
+const OWN = "(own)";
+
 /**
  * What is asked for in a manifest, one line for each thing. Somebody who has agreed to these lines has agreed to every
  * manifest that asks for none but these. Hooks are among them: they see what others' tools get, and `beforeTurn` has
@@ -7,8 +10,9 @@ import type { ExtensionManifest, ExtensionPermissions } from "./manifest.ts";
  */
 export function wishesOf({ permissions = {}, hooks = [] }: Pick<ExtensionManifest, "permissions" | "hooks">): string[] {
   const { network = [], workspace, context = {}, messages, session = {} } = permissions;
-  const readable = context.read === "all" ? ["all"] : (context.read ?? []);
-  const writable = context.write === "own" ? ["own"] : (context.write ?? []);
+  // No label looks like these: a block that is called "all" is not all of them.
+  const readable = context.read === "all" ? [EVERY] : (context.read ?? []);
+  const writable = context.write === "own" ? [OWN] : (context.write ?? []);
   return [
     ...network.map((host) => `network ${host}`),
     ...(workspace === "read" || workspace === "read-write" ? ["workspace read"] : []),
@@ -24,7 +28,7 @@ export function wishesOf({ permissions = {}, hooks = [] }: Pick<ExtensionManifes
 
 /** What is asked for and was not agreed to. */
 export function newWishes(wishes: readonly string[], agreed: readonly string[]): string[] {
-  const readsAll = agreed.includes("context read all");
+  const readsAll = agreed.includes(`context read ${EVERY}`);
   return wishes.filter((wish) => !agreed.includes(wish) && !(readsAll && wish.startsWith("context read ")));
 }
 

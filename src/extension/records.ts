@@ -1,3 +1,4 @@
+import { sha256 } from "../hash.ts";
 import type { Sql } from "../port.ts";
 import { deleteCell, listCells, readCell, writeCell } from "../store/cell.ts";
 import type { Described } from "./guest.ts";
@@ -57,8 +58,6 @@ export function writeDeclared(db: Sql, name: string, hash: string, described: De
 }
 
 /** The fingerprint of an extension. */
-export async function hashOf(manifest: ExtensionManifest, source: string): Promise<string> {
-  const bytes = new TextEncoder().encode(JSON.stringify([manifest, source]));
-  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
-  return Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join("");
+export function hashOf(manifest: ExtensionManifest, source: string): Promise<string> {
+  return sha256(JSON.stringify([manifest, source]));
 }

@@ -69,3 +69,17 @@ test("a schema that branches without end is given up", () => {
     ),
   ).toBe(undefined);
 });
+
+test.each<[string, object, unknown]>([
+  ["an object as JSON", { const: 1 }, { text: "x".repeat(1_000_000) }],
+  ["the length of a text", { minLength: 2_000_000 }, "x".repeat(1_000_000)],
+  [
+    "many fields",
+    { additionalProperties: false },
+    Object.fromEntries(Array.from({ length: 50_000 }, (_, i) => [i, 1])),
+  ],
+  ["a long reference", { $ref: `#/${"a/".repeat(10_000)}`, not: {} }, 1],
+])("thousands of choices that each look at %s cost no more than one", (_what, choice, value) => {
+  const anyOf = Array.from({ length: 10_000 }, () => choice);
+  expect(() => checkSchema({ anyOf }, value)).not.toThrow();
+});

@@ -2,10 +2,17 @@ import { isRecord } from "../message/json.ts";
 
 /** Schemas come from servers: one that refers to itself, or nests without end, must not either. */
 const MAX_DEPTH = 64;
-/** A list of a million items is looked at this far. What is behind is the server's to check. */
-const MAX_CHECKS = 20_000;
+/**
+ * How much is looked at: schemas, fields, items, choices, and texts by their length. What is behind is the server's to
+ * check. Whoever writes both the schema and the value must not make this take long.
+ */
+const MAX_WORK = 50_000;
+/** Characters of a text that cost as much as one field. */
+const CHARS_PER_UNIT = 64;
 /** More would not help a model to correct itself. */
 const MAX_CHOICES_SHOWN = 20;
+/** There are seven. */
+const MAX_TYPES = 16;
 
 /**
  * Looks whether a JSON value fits a JSON schema of a stranger, and says in one sentence what is wrong. It knows types,
@@ -15,23 +22,39 @@ const MAX_CHOICES_SHOWN = 20;
  * @returns what is wrong, or undefined
  */
 export function checkSchema(schema: unknown, value: unknown, what = "the input"): string | undefined {
-  return check(schema, value, what, { root: schema, left: MAX_CHECKS }, 0);
+  return check(schema, value, what, { root: schema, left: MAX_WORK, keys: new WeakMap() }, 0);
 }
 
 interface Run {
   readonly root: unknown;
   left: number;
+  /** Listing the fields of a large object takes long: it is done once, however many schemas look at it. */
+  readonly keys: WeakMap<object, readonly string[]>;
+}
+
+function keysOf(value: object, run: Run): readonly string[] {
+  const known = run.keys.get(value);
+  if (known !== undefined) return known;
+  const keys = Object.keys(value);
+  run.keys.set(value, keys);
+  return keys;
+}
+
+/** Whether there is still time for so much work. */
+function affords(run: Run, work: number): boolean {
+  run.left -= work;
+  return run.left >= 0;
 }
 
 function check(schema: unknown, value: unknown, at: string, run: Run, depth: number): string | undefined {
   if (schema === false) return `${at} is not allowed`;
-  if (!isRecord(schema) || depth > MAX_DEPTH || --run.left < 0) return undefined;
-  const target = typeof schema.$ref === "string" ? follow(run.root, schema.$ref) : undefined;
+  if (!isRecord(schema) || depth > MAX_DEPTH || !affords(run, 1)) return undefined;
+  const target = typeof schema.$ref === "string" ? follow(run, schema.$ref) : undefined;
   return (
     (target === undefined ? undefined : check(target, value, at, run, depth + 1)) ??
     checkType(schema, value, at) ??
-    checkChoice(schema, value, at) ??
-    checkBounds(schema, value, at) ??
+    checkChoice(schema, value, at, run) ??
+    checkBounds(schema, value, at, run) ??
     checkFields(schema, value, at, run, depth) ??
     checkItems(schema, value, at, run, depth) ??
     checkCombined(schema, value, at, run, depth)
@@ -39,7 +62,9 @@ function check(schema: unknown, value: unknown, at: string, run: Run, depth: num
 }
 
 function checkType(schema: Record<string, unknown>, value: unknown, at: string): string | undefined {
-  const types = (Array.isArray(schema.type) ? schema.type : [schema.type]).filter((type) => typeof type === "string");
+  const types = (Array.isArray(schema.type) ? schema.type.slice(0, MAX_TYPES) : [schema.type]).filter(
+    (type) => typeof type === "string",
+  );
   if (types.length === 0 || types.some((type) => isOfType(value, type))) return undefined;
   return `${at} must be ${types.map(withArticle).join(" or ")}, not ${withArticle(typeOf(value))}`;
 }
@@ -60,16 +85,43 @@ function withArticle(type: string): string {
   return `${/^[aeio]/.test(type) ? "an" : "a"} ${type}`;
 }
 
-function checkChoice(schema: Record<string, unknown>, value: unknown, at: string): string | undefined {
+function checkChoice(schema: Record<string, unknown>, value: unknown, at: string, run: Run): string | undefined {
   const choices = Array.isArray(schema.enum) ? schema.enum : "const" in schema ? [schema.const] : undefined;
-  if (choices === undefined) return undefined;
-  const own = JSON.stringify(value);
-  if (choices.some((choice) => JSON.stringify(choice) === own)) return undefined;
+  if (choices === undefined || !affords(run, choices.length)) return undefined;
+  const own = jsonOf(value, run);
+  if (own === undefined) return undefined;
+  for (const choice of choices) {
+    const text = jsonOf(choice, run);
+    if (text === undefined || text === own) return undefined;
+  }
   const shown = choices.slice(0, MAX_CHOICES_SHOWN).map((choice) => JSON.stringify(choice));
   return `${at} must be ${choices.length === 1 ? "" : "one of "}${shown.join(", ")}${choices.length > shown.length ? ", …" : ""}`;
 }
 
-function checkBounds(schema: Record<string, unknown>, value: unknown, at: string): string | undefined {
+/** A value as JSON, or undefined when that would be too much work. */
+function jsonOf(value: unknown, run: Run): string | undefined {
+  if (!affords(run, sizeOf(value, run, run.left, 0))) return undefined;
+  return JSON.stringify(value);
+}
+
+/** What writing a value costs, or more than `most`. */
+function sizeOf(value: unknown, run: Run, most: number, depth: number): number {
+  if (typeof value === "string") return Math.ceil(value.length / CHARS_PER_UNIT);
+  if (typeof value !== "object" || value === null) return 1;
+  if (depth > MAX_DEPTH) return most + 1;
+  let size = 1;
+  for (const key of keysOf(value, run)) {
+    size += 1 + Math.ceil(key.length / CHARS_PER_UNIT);
+    if (size > most) return size;
+    size += sizeOf((value as Record<string, unknown>)[key], run, most - size, depth + 1);
+    if (size > most) return size;
+  }
+  return size;
+}
+
+function checkBounds(schema: Record<string, unknown>, value: unknown, at: string, run: Run): string | undefined {
+  const measured = typeof value === "string" && ("minLength" in schema || "maxLength" in schema);
+  if (measured && !affords(run, Math.ceil(value.length / CHARS_PER_UNIT))) return undefined;
   const bounds: readonly [string, number | undefined, string][] =
     typeof value === "number"
       ? [
@@ -78,8 +130,8 @@ function checkBounds(schema: Record<string, unknown>, value: unknown, at: string
         ]
       : typeof value === "string"
         ? [
-            ["minLength", lengthOf(value), "have a length of at least"],
-            ["maxLength", lengthOf(value), "have a length of at most"],
+            ["minLength", measured ? lengthOf(value) : undefined, "have a length of at least"],
+            ["maxLength", measured ? lengthOf(value) : undefined, "have a length of at most"],
           ]
         : Array.isArray(value)
           ? [
@@ -113,10 +165,14 @@ function checkFields(
   const properties = isRecord(schema.properties) ? schema.properties : {};
   const required = Array.isArray(schema.required) ? schema.required : [];
   for (const name of required) {
+    if (!affords(run, 1)) return undefined;
     if (typeof name === "string" && !Object.hasOwn(value, name)) return `${at} needs the field "${name}"`;
   }
   const others = schema.additionalProperties;
-  for (const [name, item] of Object.entries(value)) {
+  if (!isRecord(schema.properties) && others !== false && !isRecord(others)) return undefined;
+  for (const name of keysOf(value, run)) {
+    if (!affords(run, 1)) return undefined;
+    const item = value[name];
     const field = `${at === "the input" ? "" : `${at}.`}${name}`;
     if (Object.hasOwn(properties, name)) {
       const fault = check(properties[name], item, field, run, depth + 1);
@@ -147,7 +203,7 @@ function checkItems(
       : [];
   const rest = Array.isArray(schema.items) ? schema.additionalItems : schema.items;
   for (const [index, item] of value.entries()) {
-    if (run.left < 0) return undefined;
+    if (!affords(run, 1)) return undefined;
     const fault = check(index < first.length ? first[index] : rest, item, `${at}[${index}]`, run, depth + 1);
     if (fault !== undefined) return fault;
   }
@@ -175,9 +231,9 @@ function checkCombined(
 }
 
 /** What a reference within the same schema points at. Others are not followed: nothing is loaded. */
-function follow(root: unknown, ref: string): unknown {
-  if (!ref.startsWith("#")) return undefined;
-  let at: unknown = root;
+function follow(run: Run, ref: string): unknown {
+  if (!ref.startsWith("#") || !affords(run, Math.ceil(ref.length / CHARS_PER_UNIT))) return undefined;
+  let at: unknown = run.root;
   for (const part of ref.slice(1).split("/").slice(1)) {
     const name = decode(part).replaceAll("~1", "/").replaceAll("~0", "~");
     if (typeof at !== "object" || at === null || !Object.hasOwn(at, name)) return undefined;

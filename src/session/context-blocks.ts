@@ -163,6 +163,11 @@ export class ContextBlocks {
     return definition && this.#blockOf(definition);
   }
 
+  /** Whether code has declared a block, or added it with a provider. Others were added with nothing but a label. */
+  isOfCode(label: string): boolean {
+    return this.#declared.has(label) || this.#added.has(label);
+  }
+
   /** All blocks, those of the code first. */
   getContextBlocks(): ContextBlock[] {
     return this.#definitions().map((definition) => this.#blockOf(definition));

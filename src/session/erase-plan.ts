@@ -1,3 +1,4 @@
+import { sha256 } from "../hash.ts";
 import { PerdureError } from "../error.ts";
 import type { AgentHost } from "../port.ts";
 import { compactionPlaces } from "../store/compaction.ts";
@@ -61,7 +62,7 @@ export async function planErase(host: AgentHost, scope: EraseScope): Promise<Era
   const traces = await readTraces(host, [...own, ...single]);
   return {
     ...{ sessions, own, single, shared, newest, ...traces },
-    scope: "session" in scope ? { session: scope.session } : { subjectDigest: await digestOf(scope.subject) },
+    scope: "session" in scope ? { session: scope.session } : { subjectDigest: await sha256(scope.subject) },
     compactions: await compactionsOver(host, single),
   };
 }
@@ -113,9 +114,4 @@ function ownerOf(host: AgentHost, id: string): string {
   const row = host.blank ? undefined : readSession(host, id);
   if (row === undefined) throw new PerdureError("not_found", `There is no session "${id}" to erase.`);
   return row.viewOf ?? row.id;
-}
-
-async function digestOf(subject: string): Promise<string> {
-  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(subject)));
-  return Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

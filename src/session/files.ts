@@ -1,3 +1,4 @@
+import { sha256 } from "../hash.ts";
 import { isRecord, tryParseJson } from "../message/json.ts";
 import type { AgentHost } from "../port.ts";
 import { deleteCell, listCells, readCell, writeCell } from "../store/cell.ts";
@@ -44,7 +45,7 @@ export class Files {
   /** Stores bytes. Rejects when they cannot be stored. @param pending until a message refers to it. */
   put(bytes: Uint8Array, mediaType: string, pending = false): Promise<FileInfo> {
     return this.#inTurn(async () => {
-      const name = await nameOf(bytes);
+      const name = await sha256(bytes);
       const known = this.info(name);
       const info: FileInfo = {
         ...{ name, mediaType, size: bytes.length, at: this.#host.clock.now(), of: known?.of ?? [], expired: false },
@@ -158,9 +159,4 @@ function parseInfo(name: string, json: string): FileInfo {
     pending: fields.pending === true,
     expired: fields.expired === true,
   };
-}
-
-async function nameOf(bytes: Uint8Array): Promise<string> {
-  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes.slice()));
-  return Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -76,3 +76,10 @@ test.each([
 test("front matter has an end", () => {
   expect(() => parseFrontMatter(`---\n${"# x\n".repeat(600)}---`)).toThrow(/more than 500 lines/);
 });
+
+test("a line has an end too: what it takes grows with the square of its length", () => {
+  const blanks = " ".repeat(90_000);
+  expect(() => parseFrontMatter(`---\na:\n  b${blanks}c\n---`)).toThrow(/Line 3 has more than 4000 characters/);
+  expect(() => parseFrontMatter(`---\na: [b,${blanks},c]\n---`)).toThrow(/Line 2 has more than 4000 characters/);
+  expect(parseFrontMatter(`---\na: b\n---\n${"c".repeat(5_000)}`).body).toHaveLength(5_000);
+});

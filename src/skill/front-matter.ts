@@ -13,6 +13,8 @@ export interface FrontMatter {
 const KEY = /^([A-Za-z_][A-Za-z0-9_.-]*)\s*:(?:\s+(.*))?$/;
 const BLOCK = /^([|>])([+-]?)$/;
 const MAX_LINES = 500;
+/** The patterns here take time with the square of a line's length. */
+const MAX_LINE_CHARS = 4_000;
 
 interface Line {
   readonly number: number;
@@ -32,6 +34,13 @@ export function parseFrontMatter(text: string): FrontMatter {
   const end = lines.findIndex((line, index) => index > 0 && line.trimEnd() === "---");
   if (end === -1) throw new PerdureError("bad_input", "Its front matter has no closing line `---`.");
   if (end > MAX_LINES) throw new PerdureError("bad_input", `Its front matter has more than ${MAX_LINES} lines.`);
+  const long = lines.findIndex((line, index) => index < end && line.length > MAX_LINE_CHARS);
+  if (long !== -1) {
+    throw new PerdureError(
+      "bad_input",
+      `Line ${long + 1} has more than ${MAX_LINE_CHARS} characters. Use \`>\` or \`|\`.`,
+    );
+  }
   const fields = readFields(lines.slice(1, end));
   return {
     fields,

@@ -1,9 +1,9 @@
+import { printedText } from "../sandbox/printed.ts";
 import type { BashMount } from "../sandbox/bash/file-calls.ts";
 import type { BashRunRequest, BashSandbox } from "../sandbox/bash/bash-sandbox.ts";
 import { MemoryFiles } from "../sandbox/memory-files.ts";
 import type { RunResult } from "../sandbox/sandbox.ts";
 import { PerdureError } from "../error.ts";
-import { cutMiddle } from "../message/cut-middle.ts";
 import { extensionOf, textOfBytes } from "./resource-path.ts";
 import { failureText, type ScriptRights } from "./run-function.ts";
 import { MAX_ARTIFACT_BYTES, MAX_ARTIFACTS, ScriptOutput } from "./script-output.ts";
@@ -14,7 +14,6 @@ export const shellExtensions = [".sh", ".bash", ".py"] as const;
 
 const MAX_PRINTED = 64_000;
 const MAX_SKILL_FILES = 64 << 20;
-const MANY_LINES = 1_000_000;
 
 /**
  * Runs a script in Bash or Python, which finds `/input.json`, `/context.json`, the skill in `/skill` and a place for its
@@ -141,7 +140,10 @@ async function resultOf(
       left.push(PerdureError.is(thrown) ? thrown.message : path);
     }
   }
-  const printed = { stdout: printedOf(result, "stdout"), stderr: printedOf(result, "stderr") };
+  const printed = {
+    stdout: printedText(result, "stdout", MAX_PRINTED),
+    stderr: printedText(result, "stderr", MAX_PRINTED),
+  };
   const rest = { ...printed, ...(left.length > 0 && { logs: left }), artifacts: kept.list() };
   if (result.status !== "ok") return { ok: false, error: failureText(result, timeoutMs), ...rest };
   const exitCode = result.exitCode ?? 0;
@@ -156,17 +158,4 @@ async function valueOf(returned: MemoryFiles): Promise<unknown> {
   } catch {
     return undefined;
   }
-}
-
-function printedOf(result: RunResult, level: "stdout" | "stderr"): string {
-  const text = result.logs
-    .filter((line) => line.level === level)
-    .map((line) => line.text)
-    .join("");
-  return cutMiddle(
-    text,
-    MANY_LINES,
-    MAX_PRINTED,
-    (chars, lines) => `[... ${chars} characters, ${lines} lines left out ...]`,
-  );
 }

@@ -1,7 +1,7 @@
 import { PerdureError } from "../error.ts";
 import type { BashSandbox } from "../sandbox/bash/bash-sandbox.ts";
 import { sharedBashSandbox } from "../sandbox/bash/shared.ts";
-import { createQuickJsSandbox } from "../sandbox/quickjs/create.ts";
+import { sharedQuickJsSandbox } from "../sandbox/quickjs/shared.ts";
 import type { Egress, Sandbox, SandboxFiles } from "../sandbox/sandbox.ts";
 import { type MinimalFiles, toSandboxFiles } from "../workspace/sandbox-files.ts";
 import { extensionOf } from "./resource-path.ts";
@@ -29,7 +29,6 @@ export interface SkillRunnerOptions {
 }
 
 const DEFAULT_TIMEOUT_MS = 30_000;
-let shared: Sandbox | undefined;
 
 /**
  * Runs the scripts of skills in sandboxes: JavaScript and TypeScript in QuickJS, Bash and Python in a shell.
@@ -59,7 +58,7 @@ export function createSkillRunner(options: SkillRunnerOptions = {}): SkillScript
     async run(call) {
       const ending = extensionOf(call.script);
       if (functionExtensions.some((one) => one === ending)) {
-        return runFunction(options.sandbox ?? (shared ??= createQuickJsSandbox()), call, rights);
+        return runFunction(options.sandbox ?? sharedQuickJsSandbox(), call, rights);
       }
       if (options.bash !== false && shellExtensions.some((one) => one === ending)) {
         return runScript(options.bash ?? sharedBashSandbox(), call, rights);

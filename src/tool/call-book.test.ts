@@ -142,6 +142,33 @@ test("where ids repeat, the newest open question is meant, or the one with the a
   ]);
 });
 
+test("an answer that names its message is about no other one, however many calls have that id", async () => {
+  const { clock, book } = await open();
+  const now = clock.now();
+  for (const messageId of ["m1", "m2"]) book.ask(question("call_0", { messageId }));
+  expect(book.decide("call_0", { messageId: "m1", approved: true, now })).toMatchObject({ kind: "decided" });
+  expect([...statuses(book, "m1"), ...statuses(book, "m2")]).toEqual(["call_0 approved 0", "call_0 asked 0"]);
+  expect(book.decide("call_0", { messageId: "m3", approved: true, now })).toEqual({ kind: "unknown" });
+});
+
+test("a yes to the first question of a call is none to the second, which nobody has answered", async () => {
+  const { clock, book } = await open();
+  const now = clock.now();
+  const what = (tool: string) => ({ tool, input: {}, digest: tool, expiresAt: null, state: new Uint8Array([1]) });
+  for (const id of ["stopped", "late"]) {
+    book.start(call(id));
+    book.park({ messageId: "m1", toolCallId: id }, what("flight"));
+    book.decide(id, { approved: true, approver: "grace", now });
+    book.start(call(id));
+    book.park({ messageId: "m1", toolCallId: id }, what("hotel"));
+  }
+  book.settle("m1", "stopped", now + 1);
+  book.expire({ messageId: "m1", toolCallId: "late" }, now + 1);
+  book.settle("m1", "late", now + 2);
+  expect(statuses(book)).toEqual(["stopped settled 2", "late expired 2"]);
+  expect(book.approvals(10)).toMatchObject([{ toolCallId: "late", tool: "hotel", decision: "expired", approver: null }]);
+});
+
 test("after its time a question is late to answer, then closed, once", async () => {
   const { clock, book } = await open();
   const now = clock.now();

@@ -1,3 +1,4 @@
+import { sha256 } from "../hash.ts";
 import { writeJson } from "../wire/json.ts";
 
 /**
@@ -23,7 +24,5 @@ function sorted(value: unknown): string {
  * Rejects with PerdureError `bad_input` for an input that JSON cannot hold.
  */
 export async function digestOf(toolName: string, input: unknown): Promise<string> {
-  const bytes = new TextEncoder().encode(canonicalJson([toolName, input]));
-  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
-  return Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return sha256(canonicalJson([toolName, input]));
 }

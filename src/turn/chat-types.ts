@@ -123,8 +123,8 @@ export interface ChatHooks {
   expiry?(messageId: string, toolCallId: string): number | null | undefined;
   /** A question was answered, in the transaction that stores the answer. */
   decided?(decision: ApprovalDecision): void;
-  /** An attempt of a turn begins, in the transaction that starts it. @param again it is not the first */
-  begun?(turn: TurnRow, again: boolean): void;
+  /** An attempt of a turn begins, in the transaction that starts it; `attempts` says how many there were before. */
+  begun?(turn: TurnRow): void;
   /** A turn is over, however it ended. Must not throw. */
   over?(turnId: string): void;
   /** Whether what a turn is for is still wanted by those above the agent, asked before each attempt. */

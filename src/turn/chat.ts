@@ -321,7 +321,7 @@ export class Chat implements Desk, Work {
         if (found.continuation === 0) repairLast(this, found.session);
       }
       const row = readTurn(this.host, found.id) ?? found;
-      this.hooks.begun?.(row, found.attempts > 0);
+      this.hooks.begun?.(row);
       startTurn(this.host, found.seq, this.host.clock.now());
       return row;
     });

@@ -1,6 +1,6 @@
+import { printedText } from "../sandbox/printed.ts";
 import { jsonSchema, type Tool } from "ai";
 import { PerdureError } from "../error.ts";
-import { cutMiddle } from "../message/cut-middle.ts";
 import { sharedBashSandbox } from "../sandbox/bash/shared.ts";
 import { cleanPath } from "../sandbox/memory-files.ts";
 import type { Egress, RunResult, Sandbox, SandboxFiles } from "../sandbox/sandbox.ts";
@@ -139,8 +139,8 @@ async function faultOfPlace(files: SandboxFiles, cwd: string): Promise<string | 
 }
 
 function outputOf(result: RunResult, wallMs: number, maxOutput: number): BashToolOutput {
-  const stdout = textOf(result, "stdout", maxOutput);
-  const stderr = textOf(result, "stderr", maxOutput);
+  const stdout = printedText(result, "stdout", maxOutput);
+  const stderr = printedText(result, "stderr", maxOutput);
   switch (result.status) {
     case "ok":
       return { exitCode: result.exitCode ?? 0, stdout, stderr };
@@ -160,17 +160,4 @@ function outputOf(result: RunResult, wallMs: number, maxOutput: number): BashToo
 
 function joined(text: string, more: string): string {
   return text === "" ? more : `${text.trimEnd()}\n${more}`;
-}
-
-function textOf(result: RunResult, level: "stdout" | "stderr", maxOutput: number): string {
-  const text = result.logs
-    .filter((line) => line.level === level)
-    .map((line) => line.text)
-    .join("");
-  return cutMiddle(
-    text,
-    MANY_LINES,
-    maxOutput,
-    (chars, lines) => `[... ${chars} characters, ${lines} lines left out ...]`,
-  );
 }

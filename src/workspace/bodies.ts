@@ -1,10 +1,11 @@
+import { sha256 } from "../hash.ts";
 import type { AgentHost } from "../port.ts";
 import { deleteCell, listCells, readCell, writeCell } from "../store/cell.ts";
 import { addBodyRef, dropBodyRef, insertBody, readBodyChunks, readBodyHead } from "../store/file-body.ts";
 import type { FileMeta, FileRow } from "../store/file.ts";
 import type { LargeFiles } from "./large-files.ts";
 import { posixError } from "./posix-error.ts";
-import { concat, encodeText, hashOf } from "./text.ts";
+import { concat } from "./text.ts";
 
 /** Files of up to this many bytes stand in their own row. */
 export const ROW_BYTES = 8 * 1024;
@@ -20,8 +21,11 @@ export type Content =
 
 export type BodyHost = Pick<AgentHost, "id" | "sql" | "tx" | "blobs" | "durable" | "afterTx">;
 
+/** What a file row says about where its content is. */
+type Place = Pick<FileRow, "hash" | "content">;
+
 /** What a file row says about its content. */
-type Held = Pick<FileRow, "hash" | "content">;
+type Held = Place & Pick<FileRow, "size">;
 
 /**
  * What files hold. Small ones stand in the row; others are stored once by their SHA-256 and counted, in the same
@@ -59,7 +63,7 @@ export class Bodies {
   }
 
   async #prepareLong(bytes: Uint8Array, inlineLimit: number): Promise<Content> {
-    const hash = await hashOf(bytes);
+    const hash = await sha256(bytes);
     if (bytes.length <= inlineLimit) return { kind: "chunks", hash, bytes };
     this.#underway.set(hash, (this.#underway.get(hash) ?? 0) + 1);
     try {
@@ -86,7 +90,7 @@ export class Bodies {
   }
 
   /** Refers to prepared bytes in the caller's transaction. @returns what the row has to say */
-  refer(content: Content): Held {
+  refer(content: Content): Place {
     if (content.kind === "inline") return { hash: null, content: content.bytes };
     const { hash } = content;
     if (!addBodyRef(this.#host, this.#ns, hash))
@@ -111,20 +115,23 @@ export class Bodies {
     }
   }
 
-  /** The bytes of a row, at once; undefined when they are outside of the database. Not to be changed. */
-  readNow({ hash, content }: Held): Uint8Array | undefined {
-    if (hash === null) return plain(content ?? new Uint8Array());
+  /**
+   * The bytes of a row, at once; undefined when they are outside of the database. Not to be changed.
+   * @throws PerdureError `EIO` when a part of them is gone
+   */
+  readNow({ hash, content, size }: Held): Uint8Array | undefined {
+    if (hash === null) return whole(plain(content ?? new Uint8Array()), size);
     const chunks = readBodyChunks(this.#host, this.#ns, hash);
-    return chunks.length === 0 ? undefined : plain(concat(chunks));
+    return chunks.length === 0 ? undefined : whole(plain(concat(chunks)), size);
   }
 
-  /** The bytes of a row. Rejects with `EIO` when they are gone. */
+  /** The bytes of a row. Rejects with `EIO` when they, or a part of them, are gone. */
   async read(held: Held): Promise<Uint8Array> {
     const now = this.readNow(held);
     if (now !== undefined) return now;
     const bytes = await this.#large.get(await this.#nameOf(held.hash ?? ""));
     if (bytes === undefined) throw posixError("EIO", "The bytes of this file are not where they were stored.");
-    return bytes;
+    return whole(bytes, held.size);
   }
 
   /** Deletes large bytes that no row refers to: what a crash left. Rejects when they cannot be deleted. @returns how many */
@@ -160,7 +167,7 @@ export class Bodies {
 
   /** A store may be shared by agents: each has names of its own. */
   async #nameOf(hash: string): Promise<string> {
-    this.#scope ??= hashOf(encodeText(this.#host.id)).then((id) => id.slice(0, SCOPE_CHARS));
+    this.#scope ??= sha256(this.#host.id).then((id) => id.slice(0, SCOPE_CHARS));
     return `${await this.#scope}/${this.#ns}/${hash}`;
   }
 
@@ -174,6 +181,12 @@ export class Bodies {
 /** The same bytes as what they are for everybody: a `Buffer` is a Uint8Array whose `slice` does not copy. */
 function plain(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length);
+}
+
+/** A part must not be taken for the file: whoever appends to it would make that so. */
+function whole(bytes: Uint8Array, size: number): Uint8Array {
+  if (bytes.length === size) return bytes;
+  throw posixError("EIO", `Of the ${size} bytes of this file, ${bytes.length} are there. Write it anew.`);
 }
 
 function chunksOf(bytes: Uint8Array): Uint8Array[] {

@@ -1,6 +1,7 @@
+import { sha256 } from "../hash.ts";
 import type { AgentHost } from "../port.ts";
 import { deleteCell, readCell, writeCell } from "../store/cell.ts";
-import { concat, encodeText, hashOf } from "./text.ts";
+import { concat, encodeText } from "./text.ts";
 
 /**
  * Where files go that are too large for the agent's database. Names are given by the workspace, begin with what is
@@ -64,7 +65,7 @@ export function blobFiles(host: Pick<AgentHost, "sql" | "tx" | "blobs">): LargeF
       const whole = concat([headOf(name), bytes]);
       const note = (blob: string) => host.tx(() => writeCell(host, PREFIX + name, blob), "commit");
       // Before the bytes: so none are ever forgotten.
-      const expected = await hashOf(whole);
+      const expected = await sha256(whole);
       note(expected);
       const stored = await host.blobs.put(whole);
       if (stored !== expected) note(stored);

@@ -24,6 +24,8 @@ export interface SharedRealm extends Realm {
   readonly largeFiles: LargeFiles;
   /** Deletes what a crash left, the first time that this is called. */
   sweepOnce(): void;
+  /** Does `work` when all are done that came before it for the same path. */
+  inTurn<T>(path: string, work: () => Promise<T>): Promise<T>;
 }
 
 const realms = new WeakMap<WorkspaceHost, Map<string, SharedRealm>>();
@@ -63,6 +65,7 @@ function openRealm(host: WorkspaceHost, ns: string, largeFiles = blobFiles(host)
     for (const listener of listenersOf(host, ns)) listener(change);
   });
   let isSwept = false;
+  const turns = new Map<string, Promise<unknown>>();
   return {
     ...{ host, ns, versions, bodies, tree, largeFiles },
     sweepOnce() {
@@ -72,6 +75,16 @@ function openRealm(host: WorkspaceHost, ns: string, largeFiles = blobFiles(host)
       // What cannot be deleted now is found again in the next life.
       swept.catch(() => {});
       host.keepAwake(swept).catch(() => {});
+    },
+    inTurn<T>(path: string, work: () => Promise<T>): Promise<T> {
+      const mine = (turns.get(path) ?? Promise.resolve()).then(work);
+      const ended = mine
+        .catch(() => {})
+        .then(() => {
+          if (turns.get(path) === ended) turns.delete(path);
+        });
+      turns.set(path, ended);
+      return mine;
     },
   };
 }

@@ -29,12 +29,6 @@ export function textOf(path: string, bytes: Uint8Array): string {
   return text;
 }
 
-/** The SHA-256 of bytes, in hex. */
-export async function hashOf(bytes: Uint8Array): Promise<string> {
-  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes as Uint8Array<ArrayBuffer>));
-  return Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
 /** Everything that a stream brings. @throws PerdureError `EFBIG`, after which the stream is cancelled */
 export async function collectStream(stream: ReadableStream<Uint8Array>, max: number): Promise<Uint8Array> {
   const reader = stream.getReader();

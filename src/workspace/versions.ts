@@ -42,11 +42,20 @@ export class Versions {
     this.#prefix = `workspace-point:${ns}:`;
   }
 
+  /** @throws PerdureError `bad_state` when what is stored is no counter: what went on from zero would mix up all versions */
   counter(): Counter {
-    const value = tryParseJson(readCell(this.#db, this.#key) ?? "");
-    if (!isRecord(value)) return UNUSED;
-    const number = (field: unknown) => (typeof field === "number" ? field : 0);
-    return { version: number(value.version), newest: number(value.newest), points: number(value.points) };
+    const stored = readCell(this.#db, this.#key);
+    if (stored === undefined) return UNUSED;
+    const value = tryParseJson(stored);
+    if (isRecord(value)) {
+      const { version, newest, points } = value;
+      if (isCount(version) && isCount(newest) && isCount(points)) return { version, newest, points };
+    }
+    throw new PerdureError(
+      "bad_state",
+      `The history of the files in "${this.#ns}" cannot be read: the cell ${JSON.stringify(this.#key)} is damaged. ` +
+        "Files can be read; restore a backup to write again.",
+    );
   }
 
   /** The counter for a change in the caller's transaction: one that begins a new version if a point stands at the last. */
@@ -62,7 +71,7 @@ export class Versions {
   list(): WorkspacePoint[] {
     if (this.counter().version === 0) return [...this.#early];
     return listCells(this.#db, this.#prefix)
-      .map(({ key, value }) => toPoint(key.slice(this.#prefix.length), value))
+      .flatMap(({ key, value }) => toPoint(key.slice(this.#prefix.length), value) ?? [])
       .sort((a, b) => a.version - b.version || a.at - b.at || (a.messageId < b.messageId ? -1 : 1));
   }
 
@@ -145,7 +154,14 @@ export class Versions {
   }
 }
 
-function toPoint(messageId: string, value: string): WorkspacePoint {
-  const [version, at] = tryParseJson(value) as [number, number];
-  return { messageId, version, at };
+/** Undefined for what is damaged: such a point is none. */
+function toPoint(messageId: string, value: string): WorkspacePoint | undefined {
+  const stored = tryParseJson(value);
+  if (!Array.isArray(stored)) return undefined;
+  const [version, at] = stored as unknown[];
+  return isCount(version) && isCount(at) ? { messageId, version, at } : undefined;
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 }

@@ -338,3 +338,28 @@ test.each(["inlineLimit", "maxFileBytes", "maxPoints"])("%s must be a whole numb
   const { host } = await probeHost();
   expect(() => new Workspace({ host, [name]: 0 })).toThrow(expect.objectContaining({ code: "bad_config" }));
 });
+
+test("of many who append to one file at the same time, all count, also where it is not small", async () => {
+  const { workspace } = await newWorkspace();
+  await workspace.writeFile("/log", "-".repeat(10_000));
+  await Promise.all(Array.from({ length: 50 }, () => workspace.appendFile("/log", "x")));
+  expect((await workspace.stat("/log"))?.size).toBe(10_050);
+});
+
+test("what is damaged is said, and nothing else changes", async () => {
+  const { workspace, host } = await newWorkspace();
+  await workspace.writeFile("/long", "a".repeat(600_000));
+  await workspace.writeFile("/short", "b");
+  for (const id of ["m1", "m2"]) workspace.mark(id);
+  host.sql("DELETE FROM perdure_file_body WHERE n = 1");
+  await expect(workspace.readFile("/long")).rejects.toThrow("EIO: Of the 600000 bytes");
+  await expect(workspace.appendFile("/long", "c")).rejects.toThrow("EIO: ");
+  expect(await workspace.stat("/long")).toMatchObject({ size: 600_000 });
+  host.sql("UPDATE perdure_cell SET value = 'x' WHERE key = 'workspace-point:main:m1'");
+  expect(workspace.points()).toMatchObject([{ messageId: "m2" }]);
+  expect(() => workspace.restore("m1")).toThrow("There is no point");
+  host.sql("UPDATE perdure_cell SET value = 'x' WHERE key = 'workspace:main'");
+  await expect(workspace.writeFile("/short", "c")).rejects.toMatchObject({ code: "bad_state" });
+  expect(() => workspace.mark("m3")).toThrow("cannot be read");
+  expect(await workspace.readFile("/short")).toBe("b");
+});

@@ -356,17 +356,22 @@ export class Workspace implements WorkspaceFiles {
     }
   }
 
+  /** At once where nobody else changes it; those whom others were quicker than go one after the other. */
   async #update(path: string, change: (old: Uint8Array | undefined) => Uint8Array | undefined): Promise<void> {
     const at = normalizePath(path);
-    for (let tries = 0; tries < MAX_TRIES; tries++) {
-      const row = this.#file(path);
-      const old = row && (this.#realm.bodies.readNow(row) ?? (await this.#realm.bodies.read(row)));
-      const next = change(old);
-      if (next === undefined) return;
-      const isOther = (now: FileRow | undefined) => !isSameContent(row, now);
-      if (await this.#write(at, next, isOther)) return;
-    }
-    throw new PerdureError("conflict", `${path} was changed by others again and again. Try again later.`);
+    if (await this.#tryUpdate(at, change)) return;
+    await this.#realm.inTurn(at, async () => {
+      for (let tries = 1; tries < MAX_TRIES; tries++) if (await this.#tryUpdate(at, change)) return;
+      throw new PerdureError("conflict", `${path} was changed by others again and again. Try again later.`);
+    });
+  }
+
+  async #tryUpdate(at: string, change: (old: Uint8Array | undefined) => Uint8Array | undefined): Promise<boolean> {
+    const row = this.#file(at);
+    const old = row && (this.#realm.bodies.readNow(row) ?? (await this.#realm.bodies.read(row)));
+    const next = change(old);
+    if (next === undefined) return true;
+    return this.#write(at, next, (now) => !isSameContent(row, now));
   }
 }
 

@@ -174,7 +174,7 @@ export class ChildRuns {
 
   /** A turn begins, in the transaction that starts it: one that goes on with a run's answer, or redoes it, is of that run. */
   begun(turn: TurnRow): void {
-    if (this.#none || (turn.continuation === 0 && turn.trigger !== "regenerate")) return;
+    if (turn.attempts > 0 || this.#none || (turn.continuation === 0 && turn.trigger !== "regenerate")) return;
     for (const run of openRuns(this.#host)) {
       const last = lastTurnOf(run);
       if (last === undefined || !this.#goesOn(run, last, turn)) continue;

@@ -1,6 +1,7 @@
 import type { Tool } from "ai";
 import { errorText, PerdureError } from "../../error.ts";
 import { cutMiddle } from "../../message/cut-middle.ts";
+import { cutText, cutValue } from "../../message/cut-value.ts";
 import type { DurableExecutionOptions } from "../../tool/define.ts";
 import { park, type NestedOutcome, type ParkedCall } from "../../tool/park.ts";
 import {
@@ -32,7 +33,8 @@ export interface ExecuteOutput {
 
 const LOG_LINES = 200;
 const LOG_CHARS = 8_000;
-const LONGEST_SUMMARY = 400;
+const LONGEST_INPUT = 1_200;
+const LONGEST_REASON = 400;
 const LONGEST_RESULT = 2_000;
 
 interface CodeRunOptions {
@@ -227,9 +229,16 @@ export class CodeRun {
       snapshot,
     });
     const input = asked.args ?? {};
-    // Who is asked sees the code, but not what its variables hold.
-    const text = `The code wants to call "${asked.name}"${reason === undefined ? ` with ${JSON.stringify(input)}` : `: ${reason}`}`;
-    return park({ tool: asked.name, input, summary: text.slice(0, LONGEST_SUMMARY), state });
+    // Who is asked sees the code, but not what its variables hold: a reason alone would be a yes to anything.
+    // Long texts in it are cut, each with a note, so that none of them hides what comes behind.
+    const shown = JSON.stringify(cutValue(input, LONGEST_INPUT));
+    const why = reason === undefined ? "" : ` (${cutText(reason, LONGEST_REASON)})`;
+    return park({
+      tool: asked.name,
+      input,
+      summary: `The code wants to call "${asked.name}"${why} with ${shown}`,
+      state,
+    });
   }
 
   #output(output: ExecuteOutput): ExecuteOutput {

@@ -4,7 +4,7 @@ import { isRecord } from "../../message/json.ts";
 import { durableTool, type DurableExecutionOptions } from "../../tool/define.ts";
 import type { ParkedCall } from "../../tool/park.ts";
 import { resolveLimits } from "../limits.ts";
-import { createQuickJsSandbox } from "../quickjs/create.ts";
+import { sharedQuickJsSandbox } from "../quickjs/shared.ts";
 import type { Egress, Limits, Sandbox, SandboxFiles } from "../sandbox.ts";
 import { describeExecute } from "./describe.ts";
 import { CodeRun, type ExecuteOutput } from "./code-run.ts";
@@ -53,8 +53,6 @@ export interface ExecuteInput {
 const DEFAULT_DECLARATION_CHARS = 12_000;
 const LONGEST_CODE = 200_000;
 
-let shared: Sandbox | undefined;
-
 /**
  * A tool that runs code which the model writes, in a sandbox, with other tools as functions. Each call that the code
  * makes is judged like a call of the model itself: when a person has to be asked, the code is parked where it stands,
@@ -84,7 +82,7 @@ export function createExecuteTool(options: ExecuteToolOptions): Tool<ExecuteInpu
       { validate: readInput },
     ),
     execute: async (input: ExecuteInput, handed: DurableExecutionOptions) => {
-      const sandbox = options.sandbox ?? (shared ??= createQuickJsSandbox());
+      const sandbox = options.sandbox ?? sharedQuickJsSandbox();
       const tools = toolsOf();
       return new CodeRun({
         options,

@@ -68,3 +68,12 @@ test("a description cannot leave its comment", () => {
   expect(commentText("x".repeat(1_000)).length).toBe(160);
   expect(commentText(undefined)).toBe("");
 });
+
+test.each(["anyOf", "allOf", "prefixItems"])(
+  "a short schema that is large when its references are followed: %s",
+  (key) => {
+    const level = (ref: string) => ({ type: "array", [key]: Array.from({ length: 700 }, () => ({ $ref: ref })) });
+    const schema = { ...level("#/a"), a: level("#/b"), b: level("#/c"), c: { type: "string" } };
+    expect(typeText(schema).length).toBeLessThan(50_000);
+  },
+);

@@ -4,6 +4,8 @@ const DEEPEST = 5;
 const MOST_FIELDS = 40;
 const MOST_CHOICES = 24;
 const LONGEST_COMMENT = 160;
+/** Schemas that are read for one type. References make a short schema a large one: each level multiplies. */
+const MOST_SCHEMAS = 2_000;
 const IDENTIFIER = /^[A-Za-z_$][\w$]*$/;
 
 /**
@@ -11,7 +13,7 @@ const IDENTIFIER = /^[A-Za-z_$][\w$]*$/;
  * it says nothing or goes too deep. Never throws, whatever it is given.
  */
 export function typeText(schema: unknown): string {
-  return typeOf(schema, { root: schema, depth: 0, refs: [] });
+  return typeOf(schema, { root: schema, depth: 0, refs: [], left: { schemas: MOST_SCHEMAS } });
 }
 
 /** A text that can stand in a comment: one line, not too long, and unable to end the comment. */
@@ -31,11 +33,13 @@ interface Place {
   readonly depth: number;
   /** The references that led here. */
   readonly refs: readonly string[];
+  /** Shared by all places of one schema. */
+  readonly left: { schemas: number };
 }
 
 function typeOf(schema: unknown, place: Place): string {
   if (!isRecord(schema)) return schema === false ? "never" : "unknown";
-  if (place.depth > DEEPEST) return "unknown";
+  if (place.depth > DEEPEST || --place.left.schemas < 0) return "unknown";
   const inside: Place = { ...place, depth: place.depth + 1 };
   if (typeof schema.$ref === "string") return referred(schema.$ref, inside);
   if ("const" in schema) return literal(schema.const);

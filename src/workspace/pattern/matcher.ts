@@ -31,6 +31,8 @@ interface Place {
   readonly before: Side;
   readonly ascii: (Place | typeof FOUND | undefined)[];
   readonly more: Map<number, Place | typeof FOUND>;
+  /** Whether the pattern is found when the text ends here, once it was asked. */
+  atEnd: boolean | undefined;
 }
 
 const FOUND = Symbol("found");
@@ -74,7 +76,7 @@ export function createMatcher(pattern: Pattern): Matcher {
         begin?.more.clear();
         if (begin !== undefined) begin.ascii.length = 0;
       }
-      place = { states: sorted, before, ascii: [], more: new Map() };
+      place = { states: sorted, before, ascii: [], more: new Map(), atEnd: undefined };
       known.set(key, place);
     }
     return place;
@@ -111,7 +113,7 @@ export function createMatcher(pattern: Pattern): Matcher {
         if (next === FOUND) return true;
         place = next;
       }
-      return close(place.states, place.before, "edge") === FOUND;
+      return (place.atEnd ??= close(place.states, place.before, "edge") === FOUND);
     },
   };
 }

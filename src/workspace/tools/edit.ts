@@ -59,7 +59,9 @@ export function createEditTool({ ops }: { readonly ops: EditOperations }): Tool<
     execute: async (given) => {
       const input = new ToolInput(given);
       const path = input.path("path");
-      const [old, now, all] = [input.needText("old_string"), input.needText("new_string"), input.flag("replace_all")];
+      const old = input.needText("old_string", "Give the text to replace, exactly as it is in the file.");
+      const now = input.needText("new_string", "Give what is to stand there afterwards; it may be empty.");
+      const all = input.flag("replace_all");
       if (old === now && old !== "")
         throw new PerdureError("bad_input", "old_string and new_string are the same, so there is nothing to change.");
       let output: EditOutput | undefined;

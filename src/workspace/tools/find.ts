@@ -39,7 +39,9 @@ export function createFindTool({ ops }: { readonly ops: FindOperations }): Tool<
     inputSchema,
     execute: async (given) => {
       const input = new ToolInput(given);
-      const found = await ops.glob(globBelow(input.path("path", "/"), input.needText("pattern")));
+      const found = await ops.glob(
+        globBelow(input.path("path", "/"), input.needText("pattern", 'Give a glob, such as "*.md".')),
+      );
       const paths = found
         .slice(0, MAX_FOUND)
         .map(({ path, type }) => (type === "directory" && path !== "/" ? `${path}/` : path));

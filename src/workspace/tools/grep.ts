@@ -88,7 +88,7 @@ export function createGrepTool(options: GrepToolOptions): Tool<GrepInput, GrepOu
 
 async function grep(options: GrepToolOptions, input: ToolInput, signal?: AbortSignal): Promise<GrepOutput> {
   const { ops, breathe = rest } = options;
-  const source = input.needText("pattern");
+  const source = input.needText("pattern", "Give a regular expression, such as TODO.*.");
   if (source === "") throw posixError("EINVAL", "The pattern is empty, which is everywhere. Give what to look for.");
   const how = { ignoreCase: input.flag("ignore_case") };
   const matcher = input.flag("literal") ? compileText(source, how) : compilePattern(source, how);
@@ -104,7 +104,9 @@ async function grep(options: GrepToolOptions, input: ToolInput, signal?: AbortSi
     if (text === undefined) continue;
     searched++;
     const lines = text.split("\n");
-    for (const [at, line] of lines.entries()) {
+    // Not by entries(): that makes an array of each line.
+    for (let at = 0; at < lines.length; at++) {
+      const line = lines[at] ?? "";
       if (matcher.test(cut(line)) && !hits.add(path, lines, at)) break;
       chars += line.length + 1;
       breath += line.length + 1;

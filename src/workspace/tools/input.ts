@@ -19,9 +19,10 @@ export class ToolInput {
     throw new PerdureError("bad_input", `"${name}" must be a text, not ${JSON.stringify(value)?.slice(0, 50)}.`);
   }
 
-  needText(name: string): string {
+  /** @param hint what to give */
+  needText(name: string, hint: string): string {
     const value = this.text(name);
-    if (value === undefined) throw new PerdureError("bad_input", `"${name}" is missing.`);
+    if (value === undefined) throw new PerdureError("bad_input", `"${name}" is missing. ${hint}`);
     return value;
   }
 

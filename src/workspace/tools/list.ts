@@ -1,3 +1,4 @@
+import { PerdureError } from "../../error.ts";
 import { jsonSchema, type Tool } from "ai";
 import { durableTool } from "../../tool/define.ts";
 import { posixError } from "../posix-error.ts";
@@ -38,7 +39,7 @@ export function createListTool({ ops }: { readonly ops: ListOperations }): Tool<
       const input = new ToolInput(given);
       const path = input.path("path", "/");
       const offset = input.count("offset", 0, 1e9) ?? 0;
-      const found = await ops.readDir(path, { limit: LIST_PAGE + 1, offset });
+      const found = await entriesOf(ops, path, offset);
       if (found.length === 0 && offset > 0) throw posixError("EINVAL", `${path} has no more than ${offset} entries.`);
       const entries = found.slice(0, LIST_PAGE).map(({ name, type, size, target }) => ({
         ...{ name, type },
@@ -50,6 +51,16 @@ export function createListTool({ ops }: { readonly ops: ListOperations }): Tool<
     toModelOutput: ({ output }) => ({ type: "text", value: typeof output === "string" ? output : textOf(output) }),
   };
   return durableTool(made, { replay: "safe" });
+}
+
+/** What is not there is said with what to do about it. */
+async function entriesOf(ops: ListOperations, path: string, offset: number) {
+  try {
+    return await ops.readDir(path, { limit: LIST_PAGE + 1, offset });
+  } catch (error) {
+    if (!PerdureError.is(error, "not_found")) throw error;
+    throw new PerdureError("not_found", `${error.message} List the directory above it, or find it by a pattern.`);
+  }
 }
 
 function textOf({ path, entries, next }: ListOutput): string {

@@ -1,3 +1,4 @@
+import { sha256 } from "../../hash.ts";
 import { jsonSchema, type Tool } from "ai";
 import { isRecord } from "../../message/json.ts";
 import { dataUrlOf } from "../../message/media-ref.ts";
@@ -5,7 +6,7 @@ import { durableTool } from "../../tool/define.ts";
 import type { KeptFiles } from "../kept-files.ts";
 import { viewableType } from "../media-type.ts";
 import { posixError, posixNameOf } from "../posix-error.ts";
-import { decodeText, hashOf } from "../text.ts";
+import { decodeText } from "../text.ts";
 import { ToolInput, shortName, sizeText } from "./input.ts";
 import type { ReadOperations } from "./operations.ts";
 
@@ -98,7 +99,7 @@ async function read({ ops, keep }: ReadToolOptions, input: ToolInput): Promise<R
   const mediaType = viewableType(bytes);
   const size = bytes.length;
   if (mediaType !== undefined && size <= MAX_VIEWED_BYTES) {
-    const hash = keep === undefined ? await hashOf(bytes) : await keep.put(bytes, mediaType);
+    const hash = keep === undefined ? await sha256(bytes) : await keep.put(bytes, mediaType);
     return { kind: mediaType.startsWith("image/") ? "image" : "file", path, mediaType, size, hash };
   }
   if (mediaType !== undefined) {
@@ -108,7 +109,7 @@ async function read({ ops, keep }: ReadToolOptions, input: ToolInput): Promise<R
   const text = decodeText(bytes);
   if (text === undefined)
     return { kind: "binary", path, size, note: "It is no UTF-8 text, so its content cannot be shown." };
-  const hash = (await hashOf(bytes)).slice(0, HASH_CHARS);
+  const hash = (await sha256(bytes)).slice(0, HASH_CHARS);
   return {
     kind: "text",
     path,
@@ -178,7 +179,7 @@ async function bytesOf({ ops, keep }: ReadToolOptions, path: string, hash: strin
   if (keep !== undefined) return keep.get(hash);
   try {
     const bytes = await ops.readFileBytes(path);
-    return bytes !== null && (await hashOf(bytes)) === hash ? bytes : undefined;
+    return bytes !== null && (await sha256(bytes)) === hash ? bytes : undefined;
   } catch (thrown) {
     if (posixNameOf(thrown) !== undefined) return undefined;
     throw thrown;

@@ -44,3 +44,11 @@ test("what is not there is answered with what comes near", () => {
   expect(() => replace(text, "   ", "x")).toThrow("old_string is not in /f.");
   expect(() => replace("", "something", "x")).toThrow("old_string is not in /f.");
 });
+
+test("a text with very many places, and a line with very many words", () => {
+  const { lines } = replaceText("a\n".repeat(100_000), { path: "/f", old: "a", now: "b\nc", all: true });
+  expect(lines.at(-1)).toBe(2 * 99_999 + 1);
+  const text = Array.from({ length: 30_000 }, (_, at) => `w${at}`).join("\n");
+  const old = Array.from({ length: 30_000 }, (_, at) => `v${at}`).join(" ");
+  expect(() => replace(text, old, "x")).toThrow("old_string is not in /f.");
+});

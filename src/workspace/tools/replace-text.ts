@@ -4,6 +4,7 @@ import { PerdureError } from "../../error.ts";
 const MAX_NAMED = 10;
 const MAX_CANDIDATES = 3;
 const MAX_SHOWN = 120;
+const MAX_WORDS = 50;
 /** Longer texts are not looked through for what was perhaps meant. */
 const MAX_GUESSED_CHARS = 2_000_000;
 
@@ -42,16 +43,20 @@ export function replaceText(text: string, replacement: Replacement): Replaced {
   const spans = loosely ? looseSpansOf(text, old) : exact;
   if (spans.length === 0) throw notFound(text, replacement);
   if (spans.length > 1 && !all) throw ambiguous(text, spans, replacement);
-  let result = "";
+  const pieces: string[] = [];
   let end = 0;
+  let line = 1;
   const lines: number[] = [];
   for (const { from, to } of spans) {
-    result += text.slice(end, from);
-    lines.push(countLines(result));
-    result += loosely ? fitted(text, from, old, now) : now;
+    const before = text.slice(end, from);
+    const given = loosely ? fitted(text, from, old, now) : now;
+    line += countLines(before) - 1;
+    lines.push(line);
+    line += countLines(given) - 1;
+    pieces.push(before, given);
     end = to;
   }
-  return { text: result + text.slice(end), lines, loosely };
+  return { text: pieces.join("") + text.slice(end), lines, loosely };
 }
 
 function spansOf(text: string, piece: string): Span[] {
@@ -132,10 +137,12 @@ function notFound(text: string, { path, old }: Replacement): PerdureError {
 
 /** The lines that share most words with the first line that is looked for. */
 function nearestLines(text: string, old: string): string[] {
-  const wanted = new Set(wordsOf(old.split("\n").find((line) => wordsOf(line).length > 0) ?? ""));
+  const first = old.split("\n").find((line) => line.trim() !== "") ?? "";
+  // Each line is compared with all of them: of a line that goes on and on, the beginning is enough.
+  const wanted = new Set(wordsOf(first).slice(0, MAX_WORDS));
   if (wanted.size === 0) return [];
   const scored = text.split("\n").map((line, at) => {
-    const words = new Set(wordsOf(line));
+    const words = new Set(wordsOf(line).slice(0, MAX_WORDS));
     const shared = [...wanted].filter((word) => words.has(word)).length;
     return { line, at, score: shared / Math.max(wanted.size, words.size, 1) };
   });

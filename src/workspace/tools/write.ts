@@ -1,9 +1,10 @@
+import { sha256 } from "../../hash.ts";
 import { jsonSchema, type Tool } from "ai";
 import { PerdureError } from "../../error.ts";
 import { durableTool } from "../../tool/define.ts";
 import { parentOf, ROOT } from "../path.ts";
 import { posixError, posixNameOf } from "../posix-error.ts";
-import { encodeText, hashOf } from "../text.ts";
+import { encodeText } from "../text.ts";
 import { ToolInput, sizeText } from "./input.ts";
 import type { WriteOperations } from "./operations.ts";
 
@@ -51,7 +52,7 @@ export function createWriteTool({ ops }: { readonly ops: WriteOperations }): Too
     execute: async (given) => {
       const input = new ToolInput(given);
       const path = input.path("path");
-      const content = input.needText("content");
+      const content = input.needText("content", "Give all that the file is to hold, as a text.");
       const before = await textBefore(ops, path);
       // A call that runs again after a crash finds its own content: then the work is done.
       if (before !== content) await write(ops, path, content, before, input.text("expected_hash"));
@@ -92,7 +93,7 @@ async function write(
   if (expected === undefined || expected === "") return put(ops, path, content);
   if (expected.length < MIN_HASH_CHARS)
     throw posixError("EINVAL", "`expected_hash` must be the hash that reading the file gave.");
-  const hash = typeof before === "string" ? await hashOf(encodeText(before)) : "";
+  const hash = typeof before === "string" ? await sha256(before) : "";
   if (!hash.startsWith(expected.toLowerCase())) throw changed(path);
   if (ops.updateFile === undefined) return put(ops, path, content);
   await ops.updateFile(path, (now) => {
