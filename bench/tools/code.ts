@@ -1,3 +1,4 @@
+import { Worker } from "node:worker_threads";
 import { jsonSchema, tool } from "ai";
 import {
   createExecuteTool,
@@ -7,8 +8,8 @@ import {
   type ParkingSandbox,
   type RunResult,
 } from "perdure";
-import { inTurns } from "../foundation/measure.ts";
 import type { Figure } from "../foundation/section.ts";
+import { bestInTurns } from "./best.ts";
 import { callBare, CODE, compileEngine, evaluateBare } from "./guest.ts";
 
 const ROUNDS = 9;
@@ -41,8 +42,13 @@ export async function measureCode(): Promise<Figure[]> {
 async function warmRuns(sandbox: ParkingSandbox, wasm: WebAssembly.Module): Promise<Figure[]> {
   const execute = executeWith(sandbox);
   const bare = () => each(RUNS, () => evaluateBare(wasm));
-  const plain = await inTurns(ROUNDS, () => each(RUNS, () => sandbox.run({ language: "ts", code: CODE })), bare);
-  const tools = await inTurns(ROUNDS, () => each(RUNS, () => execute(CODE)), bare);
+  const plain = await bestInTurns(
+    "lowest",
+    ROUNDS,
+    () => each(RUNS, () => sandbox.run({ language: "ts", code: CODE })),
+    bare,
+  );
+  const tools = await bestInTurns("lowest", ROUNDS, () => each(RUNS, () => execute(CODE)), bare);
   const against = "quickjs-wasi on the main thread, a fresh engine per run";
   return [
     { what: "`sandbox.run`, warm", unit: "ms", ...plain, against },
@@ -72,18 +78,22 @@ async function toolCalls(sandbox: ParkingSandbox, wasm: WebAssembly.Module): Pro
   };
   const engine = "quickjs-wasi on the main thread, JSON both ways";
   const unit = "calls/s";
+  const thread = new Worker(new URL("./echo-thread.ts", import.meta.url));
+  const there = await bestInTurns("highest", ROUNDS, run(inSequence), () => messages(thread));
+  await thread.terminate();
   return [
+    { what: "tool calls, each awaited", unit, against: "a message to a thread and back", ...there },
     {
-      ...{ what: "tool calls, each awaited", unit, against: engine },
-      ...(await inTurns(ROUNDS, run(inSequence), bare)),
+      ...{ what: "the same", unit, against: engine },
+      ...(await bestInTurns("highest", ROUNDS, run(inSequence), bare)),
     },
     {
       ...{ what: "tool calls, all at once", unit, against: engine },
-      ...(await inTurns(ROUNDS, run(inParallel), bare)),
+      ...(await bestInTurns("highest", ROUNDS, run(inParallel), bare)),
     },
     {
       ...{ what: "tools of `execute`, each awaited", unit, against: engine },
-      ...(await inTurns(ROUNDS, nested, bare)),
+      ...(await bestInTurns("highest", ROUNDS, nested, bare)),
     },
     {
       ...{ what: "the function itself, called and awaited, for scale", unit, ours: await direct() },
@@ -108,13 +118,13 @@ async function parkedRuns(sandbox: ParkingSandbox): Promise<Figure[]> {
     {
       what: "a run until it is parked",
       unit: "ms",
-      ...(await inTurns(ROUNDS, () => each(PARKS, park), warm)),
+      ...(await bestInTurns("lowest", ROUNDS, () => each(PARKS, park), warm)),
       against,
     },
     {
       what: "the rest of it, from its snapshot",
       unit: "ms",
-      ...(await inTurns(ROUNDS, () => each(PARKS, resume), warm)),
+      ...(await bestInTurns("lowest", ROUNDS, () => each(PARKS, resume), warm)),
       against,
     },
     { what: "snapshot of a parked run", unit: "KiB", ours: (snapshots[0]?.snapshot.length ?? 0) / 1024 },
@@ -142,6 +152,18 @@ function executeWith(sandbox: ParkingSandbox): (code: string) => Promise<unknown
     if (JSON.stringify(output).includes('"error"')) throw new Error(JSON.stringify(output));
     return output;
   };
+}
+
+/** The way there and back, as often, with nothing at the other end. */
+async function messages(thread: Worker): Promise<number> {
+  const begun = performance.now();
+  for (let call = 0; call < CALLS; call++) {
+    await new Promise((resolve) => {
+      thread.once("message", resolve);
+      thread.postMessage({ type: "call", call, args: '{"a":1,"b":1}' });
+    });
+  }
+  return perSecond(begun);
 }
 
 /** Milliseconds of one of so many. */

@@ -3,8 +3,9 @@ import Database from "better-sqlite3";
 import { Agent, type AgentHost, createWorkspaceTools, Workspace } from "perdure";
 import { createHost } from "perdure/node";
 import { withFolder } from "../foundation/agent.ts";
-import { inTurns, rate } from "../foundation/measure.ts";
+import { rate } from "../foundation/measure.ts";
 import type { Figure } from "../foundation/section.ts";
+import { bestInTurns } from "./best.ts";
 import { FILES, HITS, sampleFile, WANTED } from "./sample.ts";
 import { searchInShell } from "./shell.ts";
 
@@ -35,7 +36,7 @@ export function measureFiles(): Promise<Figure[]> {
     try {
       return [
         ...(await smallFiles(new Workspace({ host: given, namespace: "small" }), raw)),
-        ...(await search(new Workspace({ host: given, namespace: "search" }), raw)),
+        ...(await search(new Workspace({ host: given, namespace: "search" }), raw, given)),
         ...(await points(new Workspace({ host: given, namespace: "points" }), raw)),
       ];
     } finally {
@@ -47,7 +48,8 @@ export function measureFiles(): Promise<Figure[]> {
 
 async function smallFiles(workspace: Workspace, raw: Raw): Promise<Figure[]> {
   let written = 0;
-  const write = await inTurns(
+  const write = await bestInTurns(
+    "highest",
     ROUNDS,
     () =>
       rate(WRITES, async () => {
@@ -60,7 +62,8 @@ async function smallFiles(workspace: Workspace, raw: Raw): Promise<Figure[]> {
   );
   raw.put.run("/raw", "read.md", Buffer.from(TEXT));
   await workspace.writeFile("/notes/read.md", TEXT);
-  const read = await inTurns(
+  const read = await bestInTurns(
+    "highest",
     ROUNDS,
     () =>
       rate(READS, async () => {
@@ -77,13 +80,13 @@ async function smallFiles(workspace: Workspace, raw: Raw): Promise<Figure[]> {
   ];
 }
 
-async function search(workspace: Workspace, raw: Raw): Promise<Figure[]> {
+async function search(workspace: Workspace, raw: Raw, host: AgentHost): Promise<Figure[]> {
   for (let n = 0; n < FILES; n++) {
     const { path, text } = sampleFile(n);
     await workspace.writeFile(path, text);
     raw.put.run("/search", path, Buffer.from(text));
   }
-  const { grep } = createWorkspaceTools(workspace, { bash: false });
+  const { grep } = createWorkspaceTools(workspace, { bash: false, breathe: () => host.breathe() });
   const ours = async () => {
     const begun = performance.now();
     const output: unknown = await grep?.execute?.(
@@ -103,7 +106,7 @@ async function search(workspace: Workspace, raw: Raw): Promise<Figure[]> {
     if (hits !== HITS) throw new Error(`The bare search found ${hits}.`);
     return performance.now() - begun;
   };
-  const tool = await inTurns(ROUNDS, ours, bare);
+  const tool = await bestInTurns("lowest", ROUNDS, ours, bare);
   const shell = await searchInShell(workspace);
   const what = `\`grep -r\` of the shell over the workspace, ${FILES.toLocaleString("en-US")} files`;
   const rows = "better-sqlite3, RegExp on each line";
@@ -126,7 +129,8 @@ async function points(workspace: Workspace, raw: Raw): Promise<Figure[]> {
     for (let n = 0; n < FILES; n++) raw.put.run("/points", String(n), Buffer.from(TEXT));
   })();
   let marks = 0;
-  const mark = await inTurns(
+  const mark = await bestInTurns(
+    "highest",
     ROUNDS,
     () =>
       rate(MARKS, () => {
@@ -151,12 +155,14 @@ async function points(workspace: Workspace, raw: Raw): Promise<Figure[]> {
     workspace.restore("before");
     return performance.now() - begun;
   };
-  const all = await inTurns(
+  const all = await bestInTurns(
+    "lowest",
     ROUNDS,
     restoreAfter(() => fill("changed")),
     bare,
   );
-  const few = await inTurns(
+  const few = await bestInTurns(
+    "lowest",
     ROUNDS,
     restoreAfter(() => workspace.writeFile("/points/1.md", "changed")),
     bare,

@@ -4,6 +4,7 @@ import { CODE, compileEngine, evaluateBare } from "./guest.ts";
 
 const LANES = 8;
 const WARM_UP = 100;
+const SETTLED = 1_000;
 const RUNS = 200;
 const SHELL_RUNS = 60;
 
@@ -33,7 +34,7 @@ const tasks = {
       }),
     ];
   },
-  /** Bytes of a lane that rests, of a parked run in memory, and of a shell that rests. */
+  /** Bytes of a lane that rests, and of a shell that rests. */
   async memory(perdure: typeof Perdure): Promise<number[]> {
     const sandbox = perdure.createQuickJsSandbox({ lanes: { warm: LANES, max: LANES } });
     await runTogether(sandbox, 1);
@@ -59,7 +60,9 @@ const tasks = {
       for (let i = 0; i < count; i++) await sandbox.run({ language: "ts", code, can });
     };
     await some(WARM_UP);
-    const before = { heap: heap(), rss: await resident() };
+    const early = await resident();
+    await some(SETTLED - WARM_UP);
+    const before = { rss: await resident(), heap: heap() };
     await some(RUNS);
     const after = { rss: await resident(), heap: heap() };
     await sandbox.dispose();
@@ -68,12 +71,13 @@ const tasks = {
       for (let i = 0; i < SHELL_RUNS; i++) await shells.run({ language: "bash", code: COMMAND });
     };
     await scripts();
-    const shellBefore = { heap: heap(), rss: await resident() };
+    const shellBefore = { rss: await resident(), heap: heap() };
     await scripts();
     const shellAfter = { rss: await resident(), heap: heap() };
     await shells.dispose();
     return [
       (after.heap - before.heap) / RUNS,
+      before.rss - early,
       after.rss - before.rss,
       (shellAfter.heap - shellBefore.heap) / SHELL_RUNS,
       shellAfter.rss - shellBefore.rss,

@@ -82,7 +82,7 @@ export const actions = {
     description: "Books a table in a restaurant for the user, who is asked first. It only pretends.",
     inputSchema: z.object({
       restaurant: z.string().min(1).max(MAX_NAME),
-      date: z.iso.date(),
+      date: z.iso.date("Give the date as year, month and day, such as 2031-05-04."),
       people: z.number().int().min(1).max(MOST_PEOPLE),
     }),
     idempotencyKey: ({ restaurant, date }) => `${restaurant}, ${date}`,

@@ -49,6 +49,9 @@ export interface FileRow extends FileMeta {
   readonly content: Uint8Array | null;
 }
 
+/** Where an entry is, and what it refers to. */
+export type FilePlace = Pick<FileMeta, "parent" | "name" | "hash">;
+
 /** Where in the tree: everything below `dir`, or a piece of it. */
 export interface Below {
   readonly dir: string;
@@ -123,16 +126,21 @@ export function deleteFileRow(db: Sql, ns: string, parent: string, name: string)
   db.sql(`DELETE FROM perdure_file WHERE ${IS_LIVE} AND parent = ? AND name = ?`, ns, parent, name);
 }
 
-/** Entries of now that were not as they are at `point`. */
-export function filesSince(db: Sql, ns: string, point: number): FileMeta[] {
-  return db.sql<FileMeta>(`SELECT ${META} FROM perdure_file WHERE ${IS_LIVE} AND since > ?`, ns, point);
+/** Entries of now that were not as they are at `point` become entries of the past, which ended with version `until`. */
+export function closeFilesSince(db: Sql, ns: string, point: number, until: number): FilePlace[] {
+  return db.sql<FilePlace>(
+    `UPDATE perdure_file SET until = ? WHERE ${IS_LIVE} AND since > ? RETURNING parent, name, hash`,
+    ...[until, ns, point],
+  );
 }
 
-/** Entries of `point` that were replaced or deleted since. */
-export function filesEnded(db: Sql, ns: string, point: number): FileRow[] {
-  return db.sql<FileRow>(
-    `SELECT ${ROW} FROM perdure_file WHERE ns = ? AND until > ? AND until < ${LIVE} AND since <= ?`,
-    ...[ns, point, point],
+/** Entries of `point` that were replaced or deleted since are entries of now again, from version `since` on. */
+export function reviveFiles(db: Sql, ns: string, point: number, since: number): FilePlace[] {
+  return db.sql<FilePlace>(
+    `INSERT INTO perdure_file (ns, until, ${ROW})
+     SELECT ns, ${LIVE}, parent, name, ?, kind, mode, size, mtime, target, hash, content FROM perdure_file
+     WHERE ns = ? AND until > ? AND until < ${LIVE} AND since <= ? RETURNING parent, name, hash`,
+    ...[since, ns, point, point],
   );
 }
 

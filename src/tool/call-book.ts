@@ -31,6 +31,8 @@ interface Parked {
   readonly input: unknown;
   /** Of tool and input: what an answer may be bound to. */
   readonly digest: string;
+  /** What the call itself was given, where a hook has changed what the model wrote. */
+  readonly given?: unknown;
 }
 
 /** One call, with its input as a value; `undefined` once that is forgotten. */
@@ -184,11 +186,12 @@ export class CallBook {
    */
   park(
     { messageId, toolCallId }: Pick<CallRow, "messageId" | "toolCallId">,
-    question: ParkedQuestion & { readonly digest: string; readonly expiresAt: number | null },
+    question: ParkedQuestion & Pick<Parked, "digest" | "given"> & { readonly expiresAt: number | null },
   ): void {
-    const { tool, input, digest, expiresAt, summary = null, state } = question;
+    const { tool, input, digest, given, expiresAt, summary = null, state } = question;
     const row = readToolCall(this.#host, messageId, toolCallId);
-    const parked = encodeJson({ tool, input: input ?? null, digest } satisfies Parked, `The input of "${tool}"`);
+    const asked: Parked = { tool, input: input ?? null, digest, ...(given !== undefined && { given }) };
+    const parked = encodeJson(asked, `The input of "${tool}"`);
     const askedAt = this.#host.clock.now();
     if (row && parkToolCall(this.#host, row.seq, { askedAt, expiresAt, summary, parked: parked ?? "null", state }))
       return;

@@ -139,7 +139,7 @@ async function execute(
     const output: unknown = isAsyncIterable(result) ? result : await result;
     const show = (item: unknown) => showProgress(item, context, limits);
     const last = isAsyncIterable(output) ? await lastOf(output, signal, show) : output;
-    if (last instanceof ParkedCall) return parked(last);
+    if (last instanceof ParkedCall) return parked(last, input);
     return { kind: "output", output: toPlainJson(last, `The output of "${toolName}"`) };
   } catch (thrown) {
     return failed(messageOf(thrown));
@@ -182,10 +182,10 @@ function failed(text: string): CallOutcome {
   return { kind: "error", errorText: cutText(text, MAX_ERROR_BYTES) };
 }
 
-function parked({ question }: ParkedCall): CallOutcome {
+function parked({ question }: ParkedCall, given: unknown): CallOutcome {
   const { tool, input, state } = question;
   // What no row can hold is the model's to change, and must not end the turn. The stored text is a little longer.
-  encodeJson([input ?? null, tool, LONGEST_DIGEST], `The input of "${tool}"`);
+  encodeJson([input ?? null, tool, LONGEST_DIGEST, given ?? null], `The input of "${tool}"`);
   if (state.byteLength <= MAX_PARKED_BYTES) return { kind: "parked", question };
   return failed(
     `The call needs a person's approval of "${tool}", but what it would have to keep until then is too large ` +

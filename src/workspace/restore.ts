@@ -1,13 +1,13 @@
 import { PerdureError } from "../error.ts";
 import type { AgentHost } from "../port.ts";
-import { type FileMeta, type FileRow, filesEnded, filesOnlyAt, filesSince, LIVE } from "../store/file.ts";
+import { closeFilesSince, type FilePlace, type FileRow, filesOnlyAt, LIVE, reviveFiles } from "../store/file.ts";
 import type { Bodies } from "./bodies.ts";
 import { unifiedDiff } from "./diff.ts";
 import { joinPath } from "./path.ts";
 import { decodeText } from "./text.ts";
 import type { Tree } from "./tree.ts";
 import type { PointChange, RestoreResult } from "./types.ts";
-import type { Counter, Versions } from "./versions.ts";
+import type { Versions } from "./versions.ts";
 
 /** Larger files are only said to differ. */
 const MAX_DIFF_BYTES = 1_000_000;
@@ -37,26 +37,27 @@ export function versionOf({ versions }: Realm, point: string | number): number {
   );
 }
 
-/** Makes the tree what it was at a point, in the caller's transaction. What it was before becomes a point first. */
+/**
+ * Makes the tree what it was at a point, in the caller's transaction. What it was before becomes a point first: so no row
+ * of now is lost, and all rows change their places in two statements, however many there are.
+ */
 export function restoreTo(realm: Realm, version: number): RestoreResult {
-  const { host, ns, versions, bodies, tree } = realm;
-  const undo = `undo:${versions.counter().version}`;
+  const { host, ns, versions, bodies } = realm;
+  const before = versions.counter().version;
+  const undo = `undo:${before}`;
   bodies.release(versions.mark(undo, host.clock.now()));
-  const later = new Map(filesSince(host, ns, version).map((row) => [pathOf(row), row]));
+  const now = before + 1;
+  const closed = new Set(closeFilesSince(host, ns, version, now).map(pathOf));
   const created: string[] = [];
   const updated: string[] = [];
-  let counter: Counter | undefined;
-  for (const row of filesEnded(host, ns, version)) {
+  for (const row of reviveFiles(host, ns, version, now)) {
     const path = pathOf(row);
-    const now = later.get(path);
-    (now === undefined ? created : updated).push(path);
-    later.delete(path);
+    (closed.delete(path) ? updated : created).push(path);
     bodies.referAgain(row);
-    tree.put(path, now, row, (counter ??= versions.open()));
   }
-  tree.dropAll(later.values());
-  const sorted = (paths: Iterable<string>) => [...paths].sort();
-  return { version, undo, created: sorted(created), updated: sorted(updated), deleted: sorted(later.keys()) };
+  const deleted = [...closed];
+  if (created.length + updated.length + deleted.length > 0) versions.open();
+  return { version, undo, created: created.sort(), updated: updated.sort(), deleted: deleted.sort() };
 }
 
 /** What differs between two versions; `undefined` is now. */
@@ -109,6 +110,6 @@ export function sameBytes(a: Uint8Array | null, b: Uint8Array | null): boolean {
   return a.length === b.length && a.every((byte, at) => byte === b[at]);
 }
 
-function pathOf({ parent, name }: FileMeta): string {
+function pathOf({ parent, name }: FilePlace): string {
   return joinPath(parent, name);
 }

@@ -264,17 +264,14 @@ export class Tree {
     });
   }
 
-  /**
-   * Writes an entry over `old`, in the caller's transaction. What it refers to was counted for it before. Whoever writes
-   * many gives the counter that he has opened for them.
-   */
+  /** Writes an entry over `old`, in the caller's transaction. What it refers to was counted for it before. */
   put(
     path: string,
     old: Pick<FileRow, "since" | "hash"> | undefined,
     row: Omit<FileRow, "parent" | "name" | "since">,
-    { version, newest }: Counter = this.#versions.open(),
   ): void {
     if (path.length > MAX_PATH) throw posixError("ENAMETOOLONG", `A path would have more than ${MAX_PATH} characters.`);
+    const { version, newest } = this.#versions.open();
     const place = { parent: parentOf(path), name: nameOf(path) };
     const isKept = old !== undefined && old.since <= newest;
     if (isKept) closeFileRow(this.#host, this.#ns, place.parent, place.name, version);

@@ -26,6 +26,8 @@ export const MAX_FILE_BYTES = 100_000_000;
 export const MAX_POINTS = 200;
 /** How many entries are looked at before others have their turn. */
 const GLOB_PAGE = 500;
+/** States of a pattern that are looked at before others have their turn. */
+const GLOB_BREATH = 100_000;
 /** How often a change is tried again that others were quicker than. */
 const MAX_TRIES = 20;
 
@@ -168,11 +170,15 @@ export class Workspace implements WorkspaceFiles {
     const top = tree.lookup(base);
     if (top !== undefined && base !== ROOT && wanted.test(base)) found.push(toEntry(base, top));
     let after: { parent: string; name: string } | undefined;
+    let breath = GLOB_BREATH;
     while (found.length < limit) {
       const page = filesBelow(host, ns, { dir: base, limit: GLOB_PAGE, ...(after !== undefined && { after }) });
       for (const row of page) {
         const path = joinPath(row.parent, row.name);
         if (wanted.test(path)) found.push(toEntry(path, row));
+        if (wanted.work < breath) continue;
+        breath = wanted.work + GLOB_BREATH;
+        await host.breathe();
       }
       after = page.at(-1);
       if (page.length < GLOB_PAGE) break;

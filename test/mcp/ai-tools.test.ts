@@ -59,6 +59,20 @@ test("a model gets texts and pictures; what it cannot read is named", async () =
   });
 });
 
+test("tools are in the same order after a restart, whichever server was added first", async () => {
+  const server = await startMcp("modern", (mcp) => {
+    for (const name of ["two", "one"]) mcp.registerTool(name, {}, () => ({ content: [] }));
+  });
+  const agent = await openMcp();
+  for (const id of ["z", "a"]) await (await agent.mcp()).addServer(`server ${id}`, server.url, { id });
+  const names = async () => Object.keys((await agent.mcp()).getAITools());
+  const before = await names();
+  expect(before).toHaveLength(4);
+  expect(before).toEqual(before.toSorted());
+  await agent.restart();
+  await expect.poll(names).toEqual(before);
+});
+
 test("what the tool says of its failure is the error of the call", async () => {
   const { made } = await tools();
   await expect(run(made.tool_w_fail, {})).rejects.toThrow("no such word");

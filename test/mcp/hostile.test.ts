@@ -1,6 +1,7 @@
 // Catalogues of servers that mean no good, or know no measure.
 import { expect, test } from "vitest";
-import { boundOthers, boundTools } from "../../src/mcp/client/catalogue.ts";
+import { boundCapabilities, boundOthers, boundTools, EMPTY_CATALOGUE } from "../../src/mcp/client/catalogue.ts";
+import { mcpState } from "../../src/mcp/client/state.ts";
 import { nameTool } from "../../src/mcp/client/tool-name.ts";
 
 const object = { type: "object" };
@@ -83,4 +84,26 @@ test("every tool has a name of its own that providers take", () => {
   expect(new Set(names).size).toBe(names.length);
   const again = new Set<string>();
   expect(hard.map((tool) => nameTool("a-b", tool, again))).toEqual(names.slice(0, -1));
+});
+
+test("what every client is sent is bounded: all prompts together, and what a server says that it can do", () => {
+  const prompts = Array.from({ length: 500 }, (_, n) => ({
+    name: `p${n}`,
+    arguments: Array.from({ length: 100 }, (_, m) => ({ name: `a${m}`, description: "x".repeat(4_000) })),
+  }));
+  const { items, warnings } = boundOthers(prompts, "name");
+  expect(JSON.stringify(items).length).toBeLessThan(600_000);
+  expect(warnings).toEqual([expect.stringContaining("too large together")]);
+  const small = { tools: { listChanged: true }, experimental: { a: {} } };
+  expect(boundCapabilities(small)).toEqual(small);
+  expect(boundCapabilities({ ...small, experimental: { a: { text: "x".repeat(100_000) } } })).toEqual({ tools: {} });
+});
+
+test("the last words of a program are not for clients", () => {
+  const info = {
+    ...{ id: "s", name: "files", url: "stdio:node", state: "failed" as const, authUrl: null, instructions: null },
+    ...{ capabilities: null, protocolVersion: null, warnings: [] },
+    error: "The server closed the connection. It wrote: Error: no such file /home/someone/.secret",
+  };
+  expect(mcpState([{ info, catalogue: EMPTY_CATALOGUE }]).servers.s?.error).toBe("The server closed the connection.");
 });

@@ -142,6 +142,15 @@ test("with a turn each call goes through it, under its number", async () => {
   ]);
 });
 
+test("who is asked sees what would be sent, also behind a long text", async () => {
+  const { turn } = fakeTurn();
+  const code = "return tools.send({ to: 'a@b.example', text: 'z'.repeat(50_000), copy: 'mallory@c.example' })";
+  const { summary = "" } = parkedOf(await call(make(), code, { turn })).question;
+  expect(summary).toContain('"to":"a@b.example"');
+  expect(summary).toContain('"copy":"mallory@c.example"');
+  expect(summary.length).toBeLessThan(2_000);
+});
+
 test("a call that has to be asked about parks the code, and it goes on after the yes", async () => {
   sent.length = 0;
   const { turn, calls } = fakeTurn();
@@ -151,7 +160,7 @@ test("a call that has to be asked about parks the code, and it goes on after the
   expect(question).toMatchObject({
     tool: "send",
     input: { to: "a@b.example" },
-    summary: 'The code wants to call "send": It leaves the house.',
+    summary: 'The code wants to call "send" (It leaves the house.) with {"to":"a@b.example"}',
   });
   expect(sent).toEqual([]);
   // Another copy of the tool, as after a restart.

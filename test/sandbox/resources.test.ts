@@ -195,3 +195,19 @@ test.each([
     expect(["error", "limit"]).toContain(result.status);
   });
 });
+
+test("code that breaks what takes its types off breaks it for nobody else", async () => {
+  const typed = "const six: number = 6; return (six as number) * 7";
+  const deep = `const x: number = 1; return ${"(".repeat(150_000)}`;
+  // As often as there are lanes, and once more.
+  for (let n = 0; n < 3; n++) {
+    expect(await run(deep, { language: "ts" })).toMatchObject({
+      ...{ status: "limit", limit: "stack" },
+      message: expect.stringContaining("nested too deeply") as string,
+    });
+    expect(await run(typed, { language: "ts" })).toMatchObject({ status: "ok", value: 42 });
+  }
+  const modules = { "deep.ts": deep };
+  await run('try { await import("deep.ts") } catch {} return 1', { modules });
+  expect(await run(typed, { language: "ts" })).toMatchObject({ status: "ok", value: 42 });
+});

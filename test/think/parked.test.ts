@@ -141,6 +141,93 @@ test("what is too large to keep fails the call, and says so", async () => {
   expect(JSON.stringify(outputsSent(model, 1))).toContain("too large");
 });
 
+test("it goes on with the input that it began with, also where a hook had changed that", async () => {
+  const model = scriptedModel(travel);
+  const given: unknown[] = [];
+  const kit = await openThink(
+    (Base) =>
+      class extends Base {
+        override getModel() {
+          return model;
+        }
+        override getTools() {
+          const travel = serverTool((input, { resumed }: DurableExecutionOptions) => {
+            given.push(input);
+            return given.length < 3 ? park({ tool: "book", input: {}, state: resumed?.state ?? stateOf(1) }) : "ok";
+          });
+          return { travel };
+        }
+        override beforeToolCall({ input }: { input: unknown }) {
+          return { action: "allow", input: { ...(input as object), tenant: "acme" } } as const;
+        }
+      },
+  );
+  await kit.ask("Rome.");
+  for (const runs of [2, 3]) {
+    await kit.restart();
+    (await kit.agent()).answerApproval("c1", true);
+    await expect.poll(() => given.length).toBe(runs);
+    await kit.stable();
+  }
+  expect(given).toEqual(Array.from({ length: 3 }, () => ({ to: "Rome", tenant: "acme" })));
+});
+
+test("what is asked about and no row can hold fails the call, not the turn", async () => {
+  const model = scriptedModel(travel);
+  const kit = await openThink(
+    (Base) =>
+      class extends Base {
+        override getModel() {
+          return model;
+        }
+        override getTools() {
+          const input = { text: "x".repeat(2_000_000) };
+          return { travel: serverTool(() => park({ tool: "book", input, state: new Uint8Array() })) };
+        }
+      },
+  );
+  expect(await kit.ask("Rome.")).toMatchObject({ status: "completed" });
+  expect(JSON.stringify(outputsSent(model, 1))).toContain('The input of \\"book\\" is larger than');
+});
+
+test("two conversations whose calls have the same id: an answer is for its own", async () => {
+  const model = scriptedModel(({ prompt }) =>
+    prompt.at(-1)?.role === "user"
+      ? { toolCalls: [{ toolName: "travel", input: { to: "Rome" }, toolCallId: "call_0" }] }
+      : "Done.",
+  );
+  const resumed: unknown[] = [];
+  const kit = await openThink(
+    (Base) =>
+      class extends Base {
+        override getModel() {
+          return model;
+        }
+        override getTools() {
+          const session = this.getCurrentSessionId();
+          const travel = serverTool((_input, options: DurableExecutionOptions) => {
+            if (options.resumed === undefined) return park({ tool: "book", input: {}, state: stateOf(session) });
+            return resumed.push(readState(options.resumed.state));
+          });
+          return { travel };
+        }
+      },
+  );
+  const agent = await kit.agent();
+  await kit.ask("Rome.");
+  const first = agent.getCurrentSessionId();
+  agent.switchSession(agent.createSession("Other").id);
+  await kit.ask("Rome.");
+  expect(agent.answerApproval("call_0", true, { session: first })).toBe(true);
+  await expect.poll(() => resumed).toEqual([first]);
+  await kit.stable();
+  expect(agent.pendingApprovals()).toHaveLength(1);
+  expect(await kit.rows("SELECT status FROM perdure_tool_call ORDER BY seq")).toEqual([
+    { status: "settled" },
+    { status: "asked" },
+  ]);
+});
+
 /** An agent whose tool `both` calls `inner` as given, and keeps what became of each call. */
 async function nesting(
   inner: ToolSet,

@@ -39,7 +39,11 @@ const COUNTER = `({
       description: "Counts the words of a file.",
       parameters: { path: { type: "string" } },
       required: ["path"],
-      execute: async ({ path }, host) => ({ words: (await host.readFile(path)).split(/\\s+/).filter(Boolean).length }),
+      execute: async ({ path }, host) => {
+        const text = await host.readFile(path);
+        if (text === null) throw new Error("There is no file " + path + ".");
+        return { words: text.split(/\\s+/).filter(Boolean).length };
+      },
     },
   },
 })`;
@@ -76,7 +80,7 @@ function mistake(good: string): TourStep["after"] {
 }
 
 function quote(text: string): string {
-  const flat = text.replaceAll(/\s+/g, " ").replaceAll(MARKUP, "").replaceAll(/[\`*]/g, "").trim();
+  const flat = text.replaceAll(/\s+/g, " ").replaceAll(MARKUP, "").replaceAll(/[`*]/g, "").trim();
   return `“${flat.length > QUOTE_CHARS ? `${flat.slice(0, QUOTE_CHARS)}…` : flat}”`;
 }
 
@@ -289,7 +293,7 @@ export const TOUR: readonly TourStep[] = [
     group: "machine",
     tools: ["read"],
     before: "I look at the picture: models that see are shown it, and you are, too.",
-    inputs: (past) => [{ path: last(past, "browser_screenshot")?.field("path") ?? PLAN }],
+    inputs: (past) => [{ path: /\/browser\/\S+\.png/.exec(last(past, "browser_screenshot")?.text ?? "")?.[0] ?? PLAN }],
     after: told("There it is."),
   },
   {

@@ -21,14 +21,21 @@ export interface ToolSource {
 /** A catalogue that stays the same is not converted again. */
 const converted = new WeakMap<CatalogueTool, Schema<Record<string, unknown>>>();
 
-/** AI SDK tools for the tools of servers. New objects each time; the schemas are kept as long as the catalogue is. */
+/**
+ * AI SDK tools for the tools of servers. New objects each time; the schemas are kept as long as the catalogue is. Always in
+ * the same order, whichever server was added or answered first: a request that begins otherwise is read anew by its model.
+ */
 export function aiToolsOf(sources: readonly ToolSource[]): Record<string, Tool> {
   const tools: Record<string, Tool> = {};
   const taken = new Set<string>();
-  for (const { serverId, serverName, tools: list, run } of sources) {
-    for (const tool of list) tools[nameTool(serverId, tool.name, taken)] = aiTool(tool, serverName, run);
+  for (const { serverId, serverName, tools: list, run } of sorted(sources, (source) => source.serverId)) {
+    for (const tool of sorted(list, (one) => one.name)) tools[nameTool(serverId, tool.name, taken)] = aiTool(tool, serverName, run);
   }
   return tools;
+}
+
+function sorted<T>(items: readonly T[], by: (item: T) => string): T[] {
+  return items.toSorted((a, b) => (by(a) < by(b) ? -1 : 1));
 }
 
 /** Whether the server says that running a tool twice does what running it once does. */

@@ -10,6 +10,9 @@ const MAX_SCHEMA_CHARS = 32_000;
 const MAX_SCHEMA_DEPTH = 32;
 /** All tools of a server together. */
 const MAX_CATALOGUE_CHARS = 1_000_000;
+/** All prompts, or resources, or templates of a server together: every client is sent them. */
+const MAX_OTHERS_CHARS = 500_000;
+const MAX_CAPABILITIES_CHARS = 8_000;
 const MAX_WARNINGS = 20;
 const MAX_INSTRUCTIONS = 8_000;
 
@@ -96,6 +99,7 @@ export function boundTools(tools: readonly unknown[]): Listed<CatalogueTool> {
 export function boundOthers(items: readonly unknown[], key: "name" | "uri" | "uriTemplate"): Listed<Described> {
   const found = new Map<string, Described>();
   const warnings = new Warnings();
+  let room = MAX_OTHERS_CHARS;
   for (const item of items) {
     const id = isRecord(item) ? item[key] : undefined;
     const base = describe(isRecord(item) && typeof item.name !== "string" ? { ...item, name: id } : item);
@@ -107,14 +111,29 @@ export function boundOthers(items: readonly unknown[], key: "name" | "uri" | "ur
       warnings.add(`Only the first ${MAX_OTHERS} of what has a ${key} are kept.`);
       break;
     }
-    found.set(id, {
+    const bounded = {
       ...base,
       [key]: id,
       ...(typeof item.mimeType === "string" && { mimeType: item.mimeType.slice(0, MAX_NAME) }),
       ...(Array.isArray(item.arguments) && { arguments: argumentsOf(item.arguments) }),
-    });
+    };
+    room -= JSON.stringify(bounded).length;
+    if (room < 0) {
+      warnings.add(`What follows "${base.name}" was left out: what has a ${key} is too large together.`);
+      break;
+    }
+    found.set(id, bounded);
   }
   return { items: [...found.values()], warnings: warnings.list };
+}
+
+/** What a server says that it can do: as it is, or only the names when it says too much. */
+export function boundCapabilities(given: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  if (JSON.stringify(given).length <= MAX_CAPABILITIES_CHARS) return { ...given };
+  const names = ["tools", "prompts", "resources", "logging", "completions", "tasks"].filter((name) =>
+    Object.hasOwn(given, name),
+  );
+  return Object.fromEntries(names.map((name) => [name, {}]));
 }
 
 /** The server's own words on how it is used. */

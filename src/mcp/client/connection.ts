@@ -3,8 +3,15 @@ import { PerdureError } from "../../error.ts";
 import { retry } from "../../fiber/retry.ts";
 import { type Clock, sleep } from "../../id.ts";
 import type { ClientSdk } from "../load-sdk.ts";
-import { boundInstructions, boundOthers, boundTools, type Catalogue, EMPTY_CATALOGUE } from "./catalogue.ts";
-import { failureOf, mayPass, reasonOf } from "./failure.ts";
+import {
+  boundCapabilities,
+  boundInstructions,
+  boundOthers,
+  boundTools,
+  type Catalogue,
+  EMPTY_CATALOGUE,
+} from "./catalogue.ts";
+import { failureOf, mayPass, reasonOf, WROTE } from "./failure.ts";
 import { type Link, type LinkOptions, makeLink } from "./link.ts";
 import { type McpServerRecord, retryOf, shownUrl } from "./server-record.ts";
 import type { McpConnectionState, McpServerInfo } from "./types.ts";
@@ -235,7 +242,7 @@ export class McpConnection {
       warnings: [...warnings, ...bounded.warnings, ...others.flatMap((one) => one.warnings)],
     };
     this.instructions = boundInstructions(client.getInstructions());
-    this.capabilities = { ...capabilities };
+    this.capabilities = boundCapabilities(capabilities);
     this.protocolVersion = client.getNegotiatedProtocolVersion() ?? null;
     this.#set("ready");
   }
@@ -284,7 +291,7 @@ export class McpConnection {
     this.#link = undefined;
     const words = link.lastWords();
     this.fail(
-      new PerdureError("disconnected", `The server closed the connection.${words === "" ? "" : ` It wrote: ${words}`}`),
+      new PerdureError("disconnected", `The server closed the connection.${words === "" ? "" : `${WROTE}${words}`}`),
     );
     if (this.#isSteady()) void this.connect();
   }

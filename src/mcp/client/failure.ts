@@ -63,6 +63,15 @@ export function maySpeakSse(sdk: ClientSdk, thrown: unknown): boolean {
   return sdk.SdkError.isInstance(thrown) && thrown.code === sdk.SdkErrorCode.ClientHttpUnexpectedContent;
 }
 
+/** Stands before the last words of a program. */
+export const WROTE = " It wrote: ";
+
+/** A reason without the last words of a program: those are for the log, since they may hold paths and secrets. */
+export function withoutWords(reason: string): string {
+  const at = reason.indexOf(WROTE);
+  return at === -1 ? reason : reason.slice(0, at);
+}
+
 /** What was thrown, in one line for people, with the cause that fetch hides. Never a stack. */
 export function reasonOf(thrown: unknown): string {
   const cause = thrown instanceof Error && thrown.cause instanceof Error ? ` (${errorText(thrown.cause)})` : "";

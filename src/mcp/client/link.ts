@@ -2,7 +2,7 @@ import type { Client, ClientOptions, Transport } from "@modelcontextprotocol/cli
 import { type ClientSdk, loadStdioSdk } from "../load-sdk.ts";
 import type { CellOAuthProvider } from "../oauth/provider.ts";
 import { checkSchema } from "../check-schema.ts";
-import { maySpeakSse } from "./failure.ts";
+import { maySpeakSse, WROTE } from "./failure.ts";
 import type { McpFetch } from "./http-fetch.ts";
 import { failLostStreams } from "./lost-streams.ts";
 import type { McpServerRecord } from "./server-record.ts";
@@ -93,7 +93,7 @@ async function connect(options: LinkOptions, { transport, lastWords }: OpenTrans
     await client.close().catch(() => {});
     await transport.close().catch(() => {});
     const words = lastWords();
-    if (words !== "" && thrown instanceof Error) thrown.message += ` It wrote: ${words}`;
+    if (words !== "" && thrown instanceof Error) thrown.message += `${WROTE}${words}`;
     throw thrown;
   } finally {
     signal.removeEventListener("abort", stop);

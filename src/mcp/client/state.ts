@@ -1,6 +1,7 @@
 import { encodeFrame } from "../../wire/encode.ts";
 import type { McpServerState, McpState } from "../../wire/frames.ts";
 import type { McpConnection } from "./connection.ts";
+import { withoutWords } from "./failure.ts";
 
 /** What clients are told of an agent's servers. Pure: no secrets are in it but `auth_url`, which people need. */
 export function mcpState(connections: Iterable<Pick<McpConnection, "info" | "catalogue">>): McpState {
@@ -9,7 +10,8 @@ export function mcpState(connections: Iterable<Pick<McpConnection, "info" | "cat
   const prompts: unknown[] = [];
   const resources: unknown[] = [];
   for (const { info, catalogue } of connections) {
-    const { id: serverId, name, url, authUrl, state, error, instructions, capabilities } = info;
+    const { id: serverId, name, url, authUrl, state, instructions, capabilities } = info;
+    const error = info.error === null ? null : withoutWords(info.error);
     servers[serverId] = { name, server_url: url, auth_url: authUrl, state, error, instructions, capabilities };
     // What cannot be used now is not offered.
     if (state !== "ready" && state !== "connecting" && state !== "discovering" && state !== "connected") continue;

@@ -18,8 +18,8 @@ export function question(part: ToolPart, reason: string | undefined, approvalId 
   };
 }
 
-/** The call waits for a person from now on, and nothing of it stays in memory. */
-export async function parkCall(run: StepRun, part: ToolPart, asked: ParkedQuestion): Promise<void> {
+/** The call waits for a person from now on, and nothing of it stays in memory. @param input what the tool was given */
+export async function parkCall(run: StepRun, part: ToolPart, input: unknown, asked: ParkedQuestion): Promise<void> {
   const { desk, active, plan } = run;
   const { toolCallId } = part;
   const messageId = active.builder.id;
@@ -32,8 +32,10 @@ export async function parkCall(run: StepRun, part: ToolPart, asked: ParkedQuesti
   const reason = asked.summary ?? `${asked.tool} ${JSON.stringify(asked.input ?? {})}`;
   // Each question has its own name: an answer to an earlier one is none to this.
   const approvalId = `${toolCallId}:${row?.attempts ?? 1}`;
+  // It goes on with what it began with.
+  const parked = { ...asked, digest, expiresAt, ...(input !== part.input && { given: input }) };
   desk.commit(() => {
     active.take({ chunk: question(part, cutText(reason, MAX_REASON_BYTES), approvalId) });
-    active.log.flush("sync", () => plan.book.park({ messageId, toolCallId }, { ...asked, digest, expiresAt }));
+    active.log.flush("sync", () => plan.book.park({ messageId, toolCallId }, parked));
   });
 }

@@ -114,7 +114,7 @@ async function decide(
     }
   }
   // It was let through when it began.
-  if (row?.parked !== undefined) return { kind: "run", tool, input: part.input, digest };
+  if (row?.parked !== undefined) return { kind: "run", tool, input: row.parked.given ?? part.input, digest };
   const decision = (await run.plan.beforeToolCall(callContext(run, part, messages))) ?? { action: "allow" };
   if (decision.action === "block") return say(decision.reason ?? BLOCKED_TEXT);
   if (decision.action === "substitute") return say(decision.output);
@@ -168,7 +168,7 @@ async function runOne(
   const called = callContext(run, { ...part, input }, messages);
   const outcome = await (run.telemetry?.tool(called, run.context, work) ?? work());
   if (outcome.kind === "aborted" || run.signal.aborted) return;
-  if (outcome.kind === "parked") return parkCall(run, part, outcome.question);
+  if (outcome.kind === "parked") return parkCall(run, part, input, outcome.question);
   const chunk: UIMessageChunk =
     outcome.kind === "output"
       ? { type: "tool-output-available", toolCallId, output: outcome.output }

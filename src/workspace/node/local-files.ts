@@ -126,7 +126,8 @@ class LocalFiles implements WorkspaceFiles {
         if (path !== ROOT && wanted.test(path)) found.push(entry);
         if (entry.type !== "directory") continue;
         const names = await fs.readdir(await this.#jail.entry(path)).catch(() => []);
-        waiting.push(...names.map((name) => joinPath(path, name)));
+        // Not all at once: a call takes no more arguments than the stack has room for.
+        for (const name of names) waiting.push(joinPath(path, name));
       }
       return found.sort((a, b) => (a.path < b.path ? -1 : 1));
     });

@@ -22,6 +22,7 @@ const directories: Pattern = {
 
 /** A glob that is ready to be used. */
 export interface Glob extends Matcher {
+  readonly work: number;
   /** The directory that all matches are in: as far as the pattern has no wildcard. */
   readonly base: string;
 }
@@ -42,7 +43,13 @@ export function compileGlob(glob: string): Glob {
   const matcher = createMatcher(whole(pattern));
   const plain = /^[^*?[{\\]*/.exec(source)?.[0] ?? "/";
   const base = plain === source ? plain : plain.slice(0, plain.lastIndexOf("/"));
-  return { test: (path) => matcher.test(path), base: base === "" ? "/" : base.replace(/(?<=.)\/$/, "") };
+  return {
+    get work() {
+      return matcher.work ?? 0;
+    },
+    test: (path) => matcher.test(path),
+    base: base === "" ? "/" : base.replace(/(?<=.)\/$/, ""),
+  };
 }
 
 function readParts(cursor: Cursor, depth: number): Pattern {

@@ -2,7 +2,6 @@ import { jsonSchema, type Tool } from "ai";
 import { durableTool } from "../../tool/define.ts";
 import { compilePattern, compileText } from "../pattern/compile.ts";
 import { compileGlob } from "../pattern/glob.ts";
-import type { Matcher } from "../pattern/matcher.ts";
 import { posixError, posixNameOf } from "../posix-error.ts";
 import { globBelow, ToolInput } from "./input.ts";
 import type { GrepOperations } from "./operations.ts";
@@ -17,6 +16,8 @@ const MAX_SHOWN_CHARS = 500;
 const BREATH_CHARS = 250_000;
 /** All of it. What comes behind is not looked at. */
 const MAX_TOTAL_CHARS = 100_000_000;
+/** A state of the pattern that is looked at takes as long as so many characters of a text that holds no surprises. */
+const CHARS_PER_STATE = 4;
 const MAX_CONTENT_CHARS = 45_000;
 
 /** What the model says. */
@@ -88,11 +89,11 @@ export function createGrepTool(options: GrepToolOptions): Tool<GrepInput, GrepOu
 
 async function grep(options: GrepToolOptions, input: ToolInput, signal?: AbortSignal): Promise<GrepOutput> {
   const { ops, breathe = rest } = options;
-  const source = input.needText("pattern", "Give a regular expression, such as TODO.*.");
+  const source = input.needText("pattern", "Give a regular expression, such as error|warning.");
   if (source === "") throw posixError("EINVAL", "The pattern is empty, which is everywhere. Give what to look for.");
   const how = { ignoreCase: input.flag("ignore_case") };
   const matcher = input.flag("literal") ? compileText(source, how) : compilePattern(source, how);
-  const { files, left } = await filesOf(ops, input);
+  const { files, left } = await filesOf(ops, input, breathe);
   const hits = new Hits(input.count("context", 0, MAX_CONTEXT) ?? 0);
   let chars = 0;
   let breath = 0;
@@ -107,18 +108,23 @@ async function grep(options: GrepToolOptions, input: ToolInput, signal?: AbortSi
     // Not by entries(): that makes an array of each line.
     for (let at = 0; at < lines.length; at++) {
       const line = lines[at] ?? "";
+      const before = matcher.work ?? 0;
       if (matcher.test(cut(line)) && !hits.add(path, lines, at)) break;
-      chars += line.length + 1;
-      breath += line.length + 1;
+      const looked = line.length + 1 + ((matcher.work ?? 0) - before) * CHARS_PER_STATE;
+      chars += looked;
+      breath += looked;
       if (breath < BREATH_CHARS) continue;
       breath = 0;
       await breathe();
       signal?.throwIfAborted();
+      if (chars > MAX_TOTAL_CHARS) break;
     }
   }
   const notes = [
     ...(hits.isFull ? [`There are more matches. Use a narrower pattern, path or include.`] : []),
-    ...(chars > MAX_TOTAL_CHARS ? ["Not all files were looked at. Use a narrower path or include."] : []),
+    ...(chars > MAX_TOTAL_CHARS
+      ? ["Not all files were looked at. Use a simpler pattern, or a narrower path or include."]
+      : []),
     ...(left > 0
       ? [`${left === 1 ? "1 file" : `${left} files`} above 1 MB ${left === 1 ? "was" : "were"} left out.`]
       : []),
@@ -131,15 +137,26 @@ async function grep(options: GrepToolOptions, input: ToolInput, signal?: AbortSi
   };
 }
 
-async function filesOf(ops: GrepOperations, input: ToolInput): Promise<{ files: string[]; left: number }> {
+async function filesOf(
+  ops: GrepOperations,
+  input: ToolInput,
+  breathe: () => Promise<void>,
+): Promise<{ files: string[]; left: number }> {
   const path = input.path("path", "/");
   const include = input.text("include");
   const stat = await ops.stat(path);
   if (stat === null) throw posixError("ENOENT", `There is no file or directory ${path}.`);
   if (stat.type === "file") return stat.size > MAX_GREP_BYTES ? { files: [], left: 1 } : { files: [path], left: 0 };
-  const glob: Matcher | undefined = include ? compileGlob(globBelow(path, include)) : undefined;
+  const glob = include ? compileGlob(globBelow(path, include)) : undefined;
   const found = (await ops.glob(globBelow(path, "**/*"))).filter((entry) => entry.type === "file");
-  const meant = found.filter((entry) => glob === undefined || glob.test(entry.path));
+  const meant: typeof found = [];
+  let breath = BREATH_CHARS;
+  for (const entry of found) {
+    if (glob === undefined || glob.test(entry.path)) meant.push(entry);
+    if (glob === undefined || glob.work * CHARS_PER_STATE < breath) continue;
+    breath = glob.work * CHARS_PER_STATE + BREATH_CHARS;
+    await breathe();
+  }
   const files = meant.filter(({ size }) => size === undefined || size <= MAX_GREP_BYTES).map((entry) => entry.path);
   return { files, left: meant.length - files.length };
 }

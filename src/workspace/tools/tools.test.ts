@@ -287,6 +287,19 @@ test("a grep with a terrible pattern lets others work, and can be stopped", asyn
   await expect(toolOf(tools, "grep").execute?.({ pattern: "a" }, options)).rejects.toThrow("stopped");
 });
 
+test("a pattern that takes long lets others have their turn more often, and ends", async () => {
+  let breaths = 0;
+  const { tools, workspace } = await setUp({ breathe: async () => void breaths++ });
+  let seed = 1;
+  const letters = Array.from({ length: 20_000 }, () =>
+    (seed = (seed * 48_271) % 2_147_483_647) % 2 === 0 ? "a" : "b",
+  );
+  const lines = Array.from({ length: 100 }, (_, at) => letters.slice(at * 200, at * 200 + 200).join(""));
+  await workspace.writeFile("/ab.txt", lines.join("\n"));
+  expect(await call(tools, "grep", { pattern: "[ab]*a[ab]{100}c" })).toMatchObject({ matches: 0, files: 1 });
+  expect(breaths).toBeGreaterThan(2);
+});
+
 test("delete takes files, and directories only when it is said", async () => {
   const { tools, workspace } = await setUp();
   await workspace.writeFile("/d/a", "");

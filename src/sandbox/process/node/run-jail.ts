@@ -8,7 +8,7 @@ import { entryScript, proxyEnvironment, STARTED } from "./entry.ts";
 import { JAIL_CODE, JAIL_EGRESS, JAIL_NODE, JAIL_WORKSPACE } from "./jail-paths.ts";
 import type { Machine } from "./machine.ts";
 import { Output } from "./output.ts";
-import { FIRST_FREE_FD, pipeOf, type RunningJail, startJail } from "./start-jail.ts";
+import { type RunningJail, startJail } from "./start-jail.ts";
 import { watchJail } from "./watch.ts";
 
 /** One run, with everything prepared but the jail. */
@@ -162,13 +162,14 @@ async function follow(
   });
   try {
     const { child } = jail;
+    const [pipe] = jail.pipes;
     // It may end without reading.
     child.stdin?.on("error", () => undefined);
     child.stdin?.end(stdinOf(request));
     const [, , said] = await Promise.all([
       output.lines(jail.stdout, "stdout"),
       output.lines(jail.stderr, "stderr"),
-      output.whole(pipeOf(child, FIRST_FREE_FD)),
+      pipe === undefined ? "" : output.whole(pipe),
     ]);
     const { code } = await jail.ended;
     await jail.gone();

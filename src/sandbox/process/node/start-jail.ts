@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { open, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { Readable } from "node:stream";
+import { PassThrough, type Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { bubblewrapArguments, type JailProfile } from "../profile.ts";
 import { makeOutputPipes } from "./output-pipes.ts";
@@ -33,6 +33,8 @@ export interface RunningJail {
   readonly child: ChildProcess;
   readonly stdout: Readable;
   readonly stderr: Readable;
+  /** What comes through {@link JailStart.pipes}. */
+  readonly pipes: readonly Readable[];
   /** What `bwrap` said about the first process inside; `undefined` when it did not get that far. */
   readonly firstProcess: Promise<number | undefined>;
   /** Settles when the outer process has ended and its pipes are drained. */
@@ -83,7 +85,8 @@ export async function startJail(builder: Builder, start: JailStart): Promise<Run
         nothing.fd,
       ),
     });
-    return watchChild(child, outputs.streams);
+    const pipes = Array.from({ length: start.pipes ?? 0 }, (_, at) => keep(pipeOf(child, FIRST_FREE_FD + at)));
+    return watchChild(child, outputs.streams, pipes);
   } finally {
     outputs.closeEnds();
     await argumentFile.close();
@@ -131,7 +134,19 @@ function joinWords(files: readonly string[]): string[] {
   return ["/bin/sh", "-c", script, "sh", ...files, "--"];
 }
 
-function watchChild(child: ChildProcess, [stdout, stderr]: readonly [Readable, Readable]): RunningJail {
+/** Node throws away what nobody has begun to read when the process ends, and on a busy machine it may end first. */
+function keep(pipe: Readable): Readable {
+  const kept = new PassThrough();
+  const end = () => kept.end();
+  pipe.once("error", end).once("close", end);
+  return pipe.pipe(kept);
+}
+
+function watchChild(
+  child: ChildProcess,
+  [stdout, stderr]: readonly [Readable, Readable],
+  pipes: readonly Readable[],
+): RunningJail {
   const ended = new Promise<{ code: number | null; signal: string | null }>((resolve) => {
     child.once("close", (code, signal) => resolve({ code, signal }));
     child.once("error", () => resolve({ code: null, signal: null }));
@@ -158,6 +173,7 @@ function watchChild(child: ChildProcess, [stdout, stderr]: readonly [Readable, R
     child,
     stdout,
     stderr,
+    pipes,
     firstProcess,
     ended,
     kill,
@@ -176,7 +192,7 @@ function watchChild(child: ChildProcess, [stdout, stderr]: readonly [Readable, R
 }
 
 /** What the child writes to one of its pipes. The types of Node know the first five only. */
-export function pipeOf(child: ChildProcess, fd: number): Readable {
+function pipeOf(child: ChildProcess, fd: number): Readable {
   const pipes: readonly unknown[] = child.stdio;
   return pipes[fd] as Readable;
 }

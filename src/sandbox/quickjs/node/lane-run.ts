@@ -263,7 +263,9 @@ class LaneRun {
     }
     const parked = outcome.status === "suspended";
     if (parked && (this.#image === undefined || this.#parked.size === 0)) return this.#forged();
-    const spent = outcome.status === "crashed" || memoryBytes > LARGE_GUEST_BYTES;
+    // What has overflowed may be the stack of something that all runs of a lane share.
+    const overflowed = outcome.status === "limit" && outcome.limit === "stack";
+    const spent = outcome.status === "crashed" || overflowed || memoryBytes > LARGE_GUEST_BYTES;
     this.#finish(
       this.#stopped ?? outcome,
       spent ? "replace" : "reuse",

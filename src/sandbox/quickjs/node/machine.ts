@@ -8,6 +8,7 @@ import { GuestOutput } from "./guest-output.ts";
 import { GuestTimers } from "./timers.ts";
 import { GuestMemoryError, GuestVm, type GuestVmOptions } from "./guest-vm.ts";
 import { moduleSource } from "./module-source.ts";
+import { isStripperBroken, TOO_DEEP } from "./strip-types.ts";
 import { mayBePlain, plainBody, shapesOf, withImports } from "./source.ts";
 
 type Task = Extract<ToLane, { type: "start" | "resume" | "invoke" }>;
@@ -330,8 +331,10 @@ export class Machine {
     this.#end({ status: "crashed", message: `The engine failed: ${message}` }, "throw away");
   }
 
-  #end(outcome: LaneOutcome, engine: "reuse" | "throw away" = "reuse"): void {
+  #end(reached: LaneOutcome, engine: "reuse" | "throw away" = "reuse"): void {
     if (this.#ended) return;
+    // A lane that ends like this is ended too: nobody else gets this stripper.
+    const outcome: LaneOutcome = isStripperBroken() ? { status: "limit", limit: "stack", message: TOO_DEEP } : reached;
     this.#ended = true;
     clearTimeout(this.#resting);
     this.#timers.clearAll();

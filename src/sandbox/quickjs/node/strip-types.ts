@@ -10,13 +10,33 @@ export type Stripped =
       readonly column: number | undefined;
     };
 
+/** What the stripper says to code that is wrong. Anything else comes from the stripper itself. */
+const OWN_CODE = /TYPESCRIPT_SYNTAX/;
+/** What is said of code that breaks it. */
+export const TOO_DEEP = "The code is nested too deeply for its types to be taken off. Write it flatter.";
+
+let isBroken = false;
+
+/**
+ * Whether the stripper has failed in this thread. It is one program with one memory for all code that comes here: after
+ * an overflow of its stack it takes nothing any more, and what it holds is anybody's guess. The thread has to end.
+ */
+export function isStripperBroken(): boolean {
+  return isBroken;
+}
+
 const PLACE = /^[^\n]*:(\d+)\n([\s\S]*?)\n\n/;
 
 /** Takes the types off a module. Every line and column stays where it is. Never throws. */
 export function stripTypes(code: string): Stripped {
+  if (isBroken) return { ok: false, message: TOO_DEEP, line: undefined, column: undefined };
   try {
     return { ok: true, code: stripTypeScriptTypes(code) };
   } catch (thrown) {
+    if (!OWN_CODE.test(String((thrown as { code?: unknown } | null)?.code))) {
+      isBroken = true;
+      return { ok: false, message: TOO_DEEP, line: undefined, column: undefined };
+    }
     const message = thrown instanceof Error ? thrown.message : String(thrown);
     const place = thrown instanceof Error ? PLACE.exec(thrown.stack ?? "") : null;
     const marker = place?.[2]?.split("\n").find((line) => /^\s*\^+$/.test(line));
