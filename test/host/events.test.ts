@@ -102,6 +102,7 @@ test("the life of an agent, its connections, calls, state, work and children are
   await eventually(() => of("fiber:settled").length === 1 && of("queue:ran").length === 1, "the work is done");
   await eventually(() => of("schedule:ran").length === 1, "the schedule ran");
   client.ws.close();
+  await eventually(() => of("connection:closed").length > 0, "the connection is closed");
   await eventually(() => of("agent:evicted").length > 0, "it leaves memory");
 
   expect(of("agent:started")[0]?.payload).toEqual({ durationMs: expect.any(Number) });

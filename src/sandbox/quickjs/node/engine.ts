@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import type { CompiledEngine } from "../message.ts";
 import { capMemory } from "./cap-memory.ts";
 
@@ -22,12 +23,19 @@ const KEPT_MODULES = 4;
 
 const require = createRequire(import.meta.url);
 let files: Promise<readonly Buffer<ArrayBuffer>[]> | undefined;
+let hash: Promise<string> | undefined;
 let extensions: Promise<CompiledEngine["extensions"]> | undefined;
 const modules = new Map<number, Promise<WebAssembly.Module>>();
 
 /** Where the engine is installed. @throws when it is not */
-export function engineFolder(): string {
+function engineFolder(): string {
   return dirname(require.resolve("quickjs-wasi/package.json"));
+}
+
+/** Where the engine is installed, by every name that leads to it: some package managers link packages, and a link is read before what it leads to. */
+export function engineFolders(): string[] {
+  const links = (require.resolve.paths("quickjs-wasi") ?? []).map((folder) => join(folder, "quickjs-wasi"));
+  return [...new Set([engineFolder(), ...links.filter((link) => existsSync(link))])];
 }
 
 async function engineFiles(): Promise<readonly Buffer<ArrayBuffer>[]> {
@@ -50,10 +58,13 @@ export async function engineHashes(): Promise<Readonly<Record<string, string>>> 
 
 /** One hash for the whole engine: a memory image fits exactly one build. */
 export async function engineHash(): Promise<string> {
-  const all = await engineFiles();
-  const hash = createHash("sha256");
-  for (const file of all) hash.update(file);
-  return hash.digest("hex");
+  // Megabytes, which stay what they are: once is enough.
+  hash ??= engineFiles().then((all) => {
+    const sum = createHash("sha256");
+    for (const file of all) sum.update(file);
+    return sum.digest("hex");
+  });
+  return hash;
 }
 
 /** The engine whose memory cannot grow over `memoryMB`, whatever happens inside. */

@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 import type { ToLane } from "../message.ts";
-import { engineFolder } from "./engine.ts";
+import { engineFolders } from "./engine.ts";
 import { decodeFrame, encodeFrame, splitFrames } from "./frames.ts";
 
 /** Where one guest at a time runs. Nothing of it is believed: what it says is checked by whoever listens. */
@@ -69,7 +69,7 @@ export function processLane(
     "--permission",
     // The lane's own files, those beside its folder that it imports, and the engine.
     `--allow-fs-read=${dirname(dirname(own))}`,
-    `--allow-fs-read=${engineFolder()}`,
+    ...engineFolders().map((folder) => `--allow-fs-read=${folder}`),
     "--disable-warning=ExperimentalWarning",
     `--stack-size=${PROCESS_STACK_KB}`,
     `--max-old-space-size=${THREAD_HEAP_MB}`,
