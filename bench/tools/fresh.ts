@@ -4,7 +4,7 @@ import { CODE, compileEngine, evaluateBare } from "./guest.ts";
 
 const LANES = 8;
 const WARM_UP = 100;
-const SETTLED = 1_000;
+const SETTLED = 1_500;
 const RUNS = 200;
 const SHELL_RUNS = 60;
 

@@ -23,6 +23,9 @@ connect_library for those of the library.`;
 /** One more try for what may pass, like a rate limit; the user should not wait long to be told. */
 const MAX_RETRIES = 1;
 
+/** The library is in this process: it is there soon, or not at all. */
+const MCP_WAIT_MS = 2_000;
+
 /** A tour of all tools takes more than one might think. */
 const MAX_STEPS = 60;
 
@@ -33,7 +36,7 @@ export class Assistant extends Think implements AssistantApi {
   }
   override maxSteps = MAX_STEPS;
   override extensionLoader = true as const;
-  override waitForMcpConnections = true;
+  override waitForMcpConnections = { timeout: MCP_WAIT_MS };
   override modelLimits = { ...defaultModelLimits, ...GUIDE_LIMITS };
 
   readonly #own = ownTools();

@@ -3,6 +3,9 @@ import type { Info } from "./contract.ts";
 const ABOUT = `<!doctype html>
 <html lang="en">
 <title>About this app</title>
+<style>
+  body { max-width: 40rem; margin: 4rem auto; padding: 0 1rem; font: 1.5rem/1.5 sans-serif; }
+</style>
 <h1>About this app</h1>
 <p>It is the demonstration of Perdure: durable agents, in one process. This page is here to be read by its tools.</p>
 <p><a href="/info">Who answers</a></p>

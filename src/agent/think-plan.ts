@@ -263,8 +263,8 @@ export class ThinkPlan {
       };
       if (authorizes) this.actions.grants = await agent.authorizeTurn(context);
       const own = await agent.beforeTurn(context);
-      // The class has the last word on what it sets.
-      config = { ...config, ...(await others?.beforeTurn(context)), ...own };
+      // The class has the last word on what it sets; what the turn was given is the app's too.
+      config = { ...(await others?.beforeTurn(context)), ...config, ...own };
     }
     const given = bindActions(config.tools ?? {}, this.actions.binding);
     const all = { ...tools, ...given };

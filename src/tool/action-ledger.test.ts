@@ -176,6 +176,7 @@ test("results are kept for 30 days, unknown ends for 90", async () => {
       sql: (query, ...args) => host.sql(query, ...args),
       tx: (work) => host.tx(work),
       durable: () => host.durable(),
+      keepAwake: (work) => work,
       clock: { now: () => start + ms, after: () => () => {} },
     });
   };
@@ -194,4 +195,16 @@ test("results are kept for 30 days, unknown ends for 90", async () => {
   expect(left).not.toContain("action:refund:done");
   expect(left).toContain("call:refund:m:stuck");
   expect(await keysAfter(PENDING_KEPT_MS + 1, "3")).not.toContain("call:refund:m:stuck");
+});
+
+test("an action that is done is done, also if no row can hold what it returned", async () => {
+  const kit = await openAction();
+  let runs = 0;
+  const execute = () => ({ run: ++runs, text: "x".repeat(2_000_000) });
+  const tool = kit.bind({ execute, idempotencyKey: byId, maxOutputChars: 3_000_000 });
+  const note = expect.stringContaining("The action was done.") as string;
+  expect(await kit.call(tool, { id: "o1" })).toEqual({ note });
+  await kit.clock.advance(RECLAIM_AFTER_MS + 1);
+  expect(await kit.call(tool, { id: "o1" })).toEqual({ note });
+  expect(runs).toBe(1);
 });

@@ -73,12 +73,12 @@ interface Running {
  * same key gives the same result and not the same work again.
  */
 export class ActionLedger {
-  readonly host: Pick<AgentHost, "sql" | "tx" | "clock" | "durable">;
+  readonly host: Pick<AgentHost, "sql" | "tx" | "clock" | "durable" | "keepAwake">;
   /** By key: what runs now. A second call of the same key waits for the first. */
   readonly running = new Map<string, Running>();
   #begun = 0;
 
-  constructor(host: Pick<AgentHost, "sql" | "tx" | "clock" | "durable">) {
+  constructor(host: Pick<AgentHost, "sql" | "tx" | "clock" | "durable" | "keepAwake">) {
     this.host = host;
   }
 

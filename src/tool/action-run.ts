@@ -1,10 +1,17 @@
 import { errorText, PerdureError } from "../error.ts";
+import { encodeJson } from "../fiber/json.ts";
 import { newId } from "../id.ts";
 import { cutText } from "../message/cut-value.ts";
 import { ACTION_TIMEOUT_MS, type ActionContext, type ActionOptions } from "./action.ts";
 import { checkAttachment, MAX_ATTACHMENTS, type ReplyAttachment } from "./action-attachment.ts";
 import { type ActionAuthorization, type ActionAuthorizationContext, grantedBy, judge } from "./action-authorize.ts";
-import type { ActionEnd, ActionEntry, ActionLedger, ActionStanding } from "./action-ledger.ts";
+import {
+  type ActionEnd,
+  type ActionEntry,
+  type ActionLedger,
+  type ActionStanding,
+  RECLAIM_AFTER_MS,
+} from "./action-ledger.ts";
 import { boundOutput, type KeepText, type OutputLimits } from "./bound-output.ts";
 import type { DurableExecutionOptions } from "./define.ts";
 import { digestOf } from "./digest.ts";
@@ -78,6 +85,10 @@ export async function runAction(bound: BoundAction, input: unknown, handed: Dura
     handed.abortSignal?.removeEventListener("abort", follow);
   });
   ledger.running.set(entry.key, { digest: entry.digest, ended });
+  // It may outlive its turn, and an agent that leaves memory before it ends would never write down that it was done. One
+  // that never ends must not keep the agent for good.
+  const { host } = ledger;
+  host.keepAwake(within(host.clock, ended, RECLAIM_AFTER_MS)).catch(() => {});
   return inTime(bound, entry, ended, timeoutMs, () => stop.abort(new PerdureError("timeout", "The action timed out.")));
 }
 
@@ -127,7 +138,8 @@ async function perform(
     open = false;
   }
   // From here on it is done, whatever becomes of what it returned.
-  const stored = await boundOutput(asJson(output, name), limits, binding.keep ?? (async () => undefined));
+  const keep: KeepText = binding.keep ?? (async () => undefined);
+  const stored = storable(await boundOutput(asJson(output, name), limits, keep), name);
   const settle = () => ledger.settle(key, startedAt, stored);
   // One that took longer than its turn has no answer to go beside.
   const inTurn = (binding.turn?.()?.requestId ?? "") === context.requestId;
@@ -255,6 +267,20 @@ function asJson(output: unknown, name: string): unknown {
   try {
     return toPlainJson(output, `The output of "${name}"`);
   } catch (thrown) {
-    return { note: `The action was done. What it returned cannot be shown: ${errorText(thrown)}` };
+    return unshown(thrown);
   }
+}
+
+/** Limits of the action may let through more than a row can hold. Without a row it would be done again. */
+function storable(output: unknown, name: string): unknown {
+  try {
+    encodeJson(output ?? null, `The output of "${name}"`);
+    return output;
+  } catch (thrown) {
+    return unshown(thrown);
+  }
+}
+
+function unshown(thrown: unknown): { readonly note: string } {
+  return { note: `The action was done. What it returned cannot be shown: ${errorText(thrown)}` };
 }

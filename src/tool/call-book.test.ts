@@ -166,7 +166,9 @@ test("a yes to the first question of a call is none to the second, which nobody 
   book.expire({ messageId: "m1", toolCallId: "late" }, now + 1);
   book.settle("m1", "late", now + 2);
   expect(statuses(book)).toEqual(["stopped settled 2", "late expired 2"]);
-  expect(book.approvals(10)).toMatchObject([{ toolCallId: "late", tool: "hotel", decision: "expired", approver: null }]);
+  expect(book.approvals(10)).toMatchObject([
+    { toolCallId: "late", tool: "hotel", decision: "expired", approver: null },
+  ]);
 });
 
 test("after its time a question is late to answer, then closed, once", async () => {

@@ -22,9 +22,10 @@ interface Setup {
   readonly script?: Script;
   readonly options?: Partial<Parameters<typeof action<Payment, unknown>>[0]>;
   readonly grants?: ActionAuthorization;
+  readonly idleMs?: number;
 }
 
-async function paying({ script = pay(), options = {}, grants = true }: Setup = {}) {
+async function paying({ script = pay(), options = {}, grants = true, idleMs = 1e9 }: Setup = {}) {
   const model = scriptedModel(script);
   const paid: string[] = [];
   const kit = await openThink(
@@ -50,6 +51,7 @@ async function paying({ script = pay(), options = {}, grants = true }: Setup = {
           return grants;
         }
       },
+    { host: { idleMs } },
   );
   const outputs = async () =>
     (await kit.stored())
@@ -129,4 +131,22 @@ test("a failed action is a result that the model reads, and may be tried again i
   closed = false;
   await kit.ask("two");
   expect(await kit.outputs()).toEqual([{ error: { name: "Error", message: "The bank is closed." } }, { paid: "ada" }]);
+});
+
+test("an action that goes on after its turn was stopped is written down when it ends: its agent waits for it", async () => {
+  const begun = Promise.withResolvers<void>();
+  const work = Promise.withResolvers<string>();
+  const execute = () => (begun.resolve(), work.promise);
+  const kit = await paying({ options: { execute, idempotencyKey: ({ to }) => to }, idleMs: 20 });
+  const stop = new AbortController();
+  const asked = kit.ask("one", { signal: stop.signal });
+  await begun.promise;
+  stop.abort();
+  expect(await asked).toMatchObject({ status: "aborted" });
+  // Longer than an agent stays that nobody uses.
+  await new Promise((resolve) => setTimeout(resolve, 400));
+  work.resolve("paid late");
+  await expect.poll(async () => (await kit.agent()).listActions()).toMatchObject([{ settledAt: expect.any(Number) }]);
+  await kit.ask("two");
+  expect(await kit.outputs()).toContain("paid late");
 });

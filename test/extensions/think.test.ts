@@ -1,5 +1,5 @@
 // Extensions in an agent on a real host, over restarts.
-import { createExtensionTools } from "perdure";
+import { createExtensionTools, type Session } from "perdure";
 import { type Script, scriptedModel } from "perdure/testing";
 import { expect, test } from "vitest";
 import { toolName, toolParts } from "../../src/message/types.ts";
@@ -133,4 +133,36 @@ test("an extension that the app declares is told of a turn, and has its say befo
   expect(await agent.workspace.readFile("/step-1.txt")).toMatch(/^Let me see\./);
   expect(agent.extensions.contextBlocks()).toMatchObject([{ label: "watch_seen", extension: "watch" }]);
   expect(agent.extensions.list()).toMatchObject([{ name: "watch", from: "code" }, { name: "broken" }]);
+});
+
+test("a block of the app is nobody's own, whatever an extension calls itself", async () => {
+  const model = scriptedModel(({ step }) =>
+    step === 0 ? { toolCalls: [{ toolName: "user_write", input: {}, toolCallId: "c1" }] } : "Done.",
+  );
+  const kit = await openThink(
+    (Base) =>
+      class extends Base {
+        override extensionLoader = sandbox;
+        override getModel() {
+          return model;
+        }
+        override configureSession(session: Session) {
+          return session.withContext("user_profile", { initial: "what the app knows" });
+        }
+        override getExtensions() {
+          const permissions = { context: { write: "own" as const } };
+          const write =
+            'try { await host.setContext(label, "forged"); return "written"; } catch (e) { return e.message; }';
+          const source = `({ tools: { write: { description: "W.", execute: async (_, host) => {
+            const attempt = async (label) => { ${write} };
+            return [await attempt("profile"), await attempt("pad")];
+          } } } })`;
+          const context = [{ label: "profile" }, { label: "pad" }];
+          return [{ manifest: { name: "user", version: "1", permissions, context }, source }];
+        }
+      },
+  );
+  await kit.ask("write");
+  const [part] = toolParts((await kit.last()) as never);
+  expect(part?.output).toEqual([expect.stringContaining("may not write"), "written"]);
 });

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { boundCapabilities, boundOthers, boundTools, EMPTY_CATALOGUE } from "../../src/mcp/client/catalogue.ts";
 import { mcpState } from "../../src/mcp/client/state.ts";
 import { nameTool } from "../../src/mcp/client/tool-name.ts";
+import { toModelOutput } from "../../src/mcp/client/tool-output.ts";
 
 const object = { type: "object" };
 
@@ -106,4 +107,26 @@ test("the last words of a program are not for clients", () => {
     error: "The server closed the connection. It wrote: Error: no such file /home/someone/.secret",
   };
   expect(mcpState([{ info, catalogue: EMPTY_CATALOGUE }]).servers.s?.error).toBe("The server closed the connection.");
+});
+
+test("a server cannot call a tool so that it looks like one of another server", () => {
+  const ids = ["hub", "hub_admin"];
+  const taken = new Set<string>();
+  const forged = nameTool("hub", "admin_drop", taken, ids);
+  expect(forged).not.toContain("hub_admin");
+  expect(nameTool("hub", "drop", taken, ids)).toBe("tool_hub_drop");
+  expect(nameTool("hub_admin", "drop", taken, ids)).toBe("tool_hub_admin_drop");
+});
+
+test("a picture that no model takes is named, and does not spoil the conversation", () => {
+  const shown = (mimeType: string, data: string) => toModelOutput({ content: [{ type: "image", mimeType, data }] });
+  expect(shown("image/png", "AAAA")).toMatchObject({ type: "content", value: [{ type: "file" }] });
+  for (const [mimeType, data] of [
+    ["image/svg+xml", "AAAA"],
+    ["image/png", "not base64!"],
+    ["image/png", "AAAA… [cut]"],
+    ["image/evil\r\nx: y", "AAAA"],
+  ] as const) {
+    expect(shown(mimeType, data)).toMatchObject({ type: "text", value: expect.stringContaining("[image") as string });
+  }
 });

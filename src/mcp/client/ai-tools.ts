@@ -24,12 +24,14 @@ const converted = new WeakMap<CatalogueTool, Schema<Record<string, unknown>>>();
 /**
  * AI SDK tools for the tools of servers. New objects each time; the schemas are kept as long as the catalogue is. Always in
  * the same order, whichever server was added or answered first: a request that begins otherwise is read anew by its model.
+ * @param ids of all servers that the agent has, also of those that cannot be used now
  */
-export function aiToolsOf(sources: readonly ToolSource[]): Record<string, Tool> {
+export function aiToolsOf(sources: readonly ToolSource[], ids: readonly string[] = []): Record<string, Tool> {
   const tools: Record<string, Tool> = {};
   const taken = new Set<string>();
   for (const { serverId, serverName, tools: list, run } of sorted(sources, (source) => source.serverId)) {
-    for (const tool of sorted(list, (one) => one.name)) tools[nameTool(serverId, tool.name, taken)] = aiTool(tool, serverName, run);
+    for (const tool of sorted(list, (one) => one.name))
+      tools[nameTool(serverId, tool.name, taken, ids)] = aiTool(tool, serverName, run);
   }
   return tools;
 }

@@ -184,7 +184,8 @@ export class McpClientManager {
         callTool(connection, tool, isRecord(input) ? input : {}, options);
       return [{ serverId: record.id, serverName: record.name, tools: catalogue.tools, run }];
     });
-    return aiToolsOf(sources);
+    const ids = this.#servers.all.map(({ record }) => record.id);
+    return aiToolsOf(sources, ids);
   }
 
   // Calls

@@ -6,14 +6,22 @@ const HASH_LENGTH = 6;
  * A name for a tool that every provider takes: `tool_<id>_<name>`, and a hash behind it where letters had to be replaced or
  * left out. The same tools, asked for in the same order, have the same names each time.
  * @param taken the names given so far; the new one is added.
+ * @param others ids of the agent's other servers: a server cannot call a tool so that it looks like one of theirs
  */
-export function nameTool(serverId: string, tool: string, taken: Set<string>): string {
-  const whole = `tool_${serverId.replaceAll("-", "")}_${tool}`;
+export function nameTool(serverId: string, tool: string, taken: Set<string>, others: readonly string[] = []): string {
+  const prefix = prefixOf(serverId);
+  const whole = prefix + tool;
   const plain = whole.replaceAll(/[^A-Za-z0-9_-]/g, "_");
-  let name = plain === whole && plain.length <= MAX_TOOL_NAME ? plain : withHash(plain, `${serverId} ${tool}`);
+  const isTheirs = others.map(prefixOf).some((one) => one.length > prefix.length && plain.startsWith(one));
+  const fits = plain === whole && plain.length <= MAX_TOOL_NAME && !isTheirs;
+  let name = fits ? plain : withHash(isTheirs ? prefix : plain, `${serverId} ${tool}`);
   for (let n = 2; taken.has(name); n++) name = withHash(plain, `${serverId} ${tool} ${n}`);
   taken.add(name);
   return name;
+}
+
+function prefixOf(serverId: string): string {
+  return `tool_${serverId.replaceAll("-", "")}_`;
 }
 
 function withHash(plain: string, text: string): string {

@@ -2,6 +2,9 @@ import type { Tool } from "ai";
 import { isRecord } from "../../message/json.ts";
 import type { McpCallResult } from "./types.ts";
 
+/** What models take. A request with anything else fails, and so would every later one of the conversation. */
+const IMAGE = /^image\/(?:png|jpeg|gif|webp)$/;
+
 type ModelOutput = Awaited<ReturnType<NonNullable<Tool["toModelOutput"]>>>;
 type ModelPart = Extract<ModelOutput, { type: "content" }>["value"][number];
 
@@ -37,7 +40,7 @@ function partOf(part: unknown): ModelPart {
   }
   const data = typeof holder.data === "string" ? holder.data : holder.blob;
   const { mimeType } = holder;
-  if (typeof data === "string" && typeof mimeType === "string" && mimeType.startsWith("image/")) {
+  if (typeof data === "string" && typeof mimeType === "string" && IMAGE.test(mimeType) && isBase64(data)) {
     return { type: "file", mediaType: mimeType, data: { type: "data", data } };
   }
   return text(nameOf(part));
@@ -47,6 +50,10 @@ function nameOf(part: Readonly<Record<string, unknown>>): string {
   const holder = isRecord(part.resource) ? part.resource : part;
   const facts = [part.type, holder.name, holder.title, holder.uri, holder.mimeType, holder.description];
   return `[${facts.filter((fact) => typeof fact === "string" && fact !== "").join(", ")}]`;
+}
+
+function isBase64(data: string): boolean {
+  return data !== "" && data.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(data);
 }
 
 function text(value: string): ModelPart {

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { constants, type Stats } from "node:fs";
 import * as fs from "node:fs/promises";
-import { dirname, join, relative, resolve } from "node:path";
+import { basename, dirname, join, relative, resolve } from "node:path";
 import { PerdureError } from "../../error.ts";
 import { unifiedDiff } from "../diff.ts";
 import { isWithin, joinPath, linkTarget, nameOf, normalizePath, parentOf, partsOf, ROOT } from "../path.ts";
@@ -15,6 +15,8 @@ const MAX_FILE_BYTES = 100_000_000;
 /** A search in a directory with more entries ends there. */
 const MAX_WALKED = 100_000;
 const FILE_MODE = 0o644;
+/** Opening a pipe waits for whoever writes to it. */
+const NO_WAITING = constants.O_NONBLOCK ?? 0;
 const MODE_BITS = 0o7777;
 
 /** The files below a directory. */
@@ -36,15 +38,16 @@ class LocalFiles implements WorkspaceFiles {
   }
 
   readFileBytes(path: string): Promise<Uint8Array> {
-    return guard(path, async () => {
-      const place = await this.#jail.reading(path);
-      const found = await fs.stat(place);
-      if (found.isDirectory()) throw posixError("EISDIR", `${path} is a directory.`);
-      // Pipes and devices may never end.
-      if (!found.isFile()) throw posixError("EINVAL", `${path} is no file.`);
-      if (found.size > MAX_FILE_BYTES) throw tooLarge(path, MAX_FILE_BYTES);
-      return new Uint8Array(await fs.readFile(place));
-    });
+    return guard(path, () =>
+      this.#opened(path, async (handle) => {
+        const found = await handle.stat();
+        if (found.isDirectory()) throw posixError("EISDIR", `${path} is a directory.`);
+        // Pipes and devices may never end.
+        if (!found.isFile()) throw posixError("EINVAL", `${path} is no file.`);
+        if (found.size > MAX_FILE_BYTES) throw tooLarge(path, MAX_FILE_BYTES);
+        return new Uint8Array(await handle.readFile());
+      }),
+    );
   }
 
   async readFileStream(path: string): Promise<ReadableStream<Uint8Array> | null> {
@@ -71,7 +74,12 @@ class LocalFiles implements WorkspaceFiles {
     return this.#inTurn(path, async () => {
       const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | NO_FOLLOW;
       const handle = await fs.open(await this.#jail.writing(path), flags, FILE_MODE);
-      await handle.appendFile(bytes).finally(() => handle.close());
+      try {
+        await isStill(handle, await this.#jail.entry(path), path);
+        await handle.appendFile(bytes);
+      } finally {
+        await handle.close();
+      }
     });
   }
 
@@ -103,7 +111,9 @@ class LocalFiles implements WorkspaceFiles {
   readDir(path: string, options: PageOptions = {}): Promise<WorkspaceEntry[]> {
     return guard(path, async () => {
       const { offset = 0, limit = Number.POSITIVE_INFINITY } = options;
-      const names = (await fs.readdir(await this.#jail.reading(path))).sort();
+      const place = await this.#jail.reading(path);
+      const names = (await fs.readdir(place)).sort();
+      if ((await this.#jail.reading(path)) !== place) throw changed(path);
       const entries: WorkspaceEntry[] = [];
       for (const name of names.slice(offset, offset + limit)) {
         const entry = await this.lstat(joinPath(normalizePath(path), name));
@@ -209,14 +219,12 @@ class LocalFiles implements WorkspaceFiles {
   }
 
   chmod(path: string, mode: number): Promise<void> {
-    return guard(path, async () => fs.chmod(await this.#jail.reading(path), mode & MODE_BITS));
+    return guard(path, () => this.#opened(path, (handle) => handle.chmod(mode & MODE_BITS)));
   }
 
   utimes(path: string, mtimeMs: number): Promise<void> {
-    return guard(path, async () => {
-      const time = new Date(mtimeMs);
-      await fs.utimes(await this.#jail.reading(path), time, time);
-    });
+    const time = new Date(mtimeMs);
+    return guard(path, () => this.#opened(path, (handle) => handle.utimes(time, time)));
   }
 
   async diff(pathA: string, pathB: string): Promise<string> {
@@ -227,6 +235,20 @@ class LocalFiles implements WorkspaceFiles {
   async diffContent(path: string, content: string): Promise<string> {
     const at = normalizePath(path);
     return unifiedDiff((await this.readFile(path)) ?? "", content, { a: at, b: at });
+  }
+
+  /**
+   * Opens what a path leads to. Between the look at a path and its use a symlink may have taken the place of anything in
+   * it, so that what was opened is compared with what the path leads to then.
+   */
+  async #opened<T>(path: string, work: (handle: fs.FileHandle) => Promise<T>): Promise<T> {
+    const handle = await fs.open(await this.#jail.reading(path), constants.O_RDONLY | NO_FOLLOW | NO_WAITING);
+    try {
+      await isStill(handle, await this.#jail.reading(path), path);
+      return await work(handle);
+    } finally {
+      await handle.close();
+    }
   }
 
   async #makeParents(path: string): Promise<void> {
@@ -245,6 +267,7 @@ class LocalFiles implements WorkspaceFiles {
     const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | NO_FOLLOW;
     const handle = await fs.open(draft, flags, mode & MODE_BITS);
     try {
+      await isStill(handle, join(dirname(await this.#jail.entry(path)), basename(draft)), path);
       await handle.writeFile(bytes).finally(() => handle.close());
       await fs.rename(draft, place);
     } catch (thrown) {
@@ -271,6 +294,17 @@ class LocalFiles implements WorkspaceFiles {
     this.#last = mine.catch(() => {});
     return mine;
   }
+}
+
+/** @throws PerdureError `EPERM` when what was opened is not what is at `place` */
+async function isStill(handle: fs.FileHandle, place: string, path: string): Promise<void> {
+  const opened = await handle.stat({ bigint: true });
+  const there = await fs.lstat(place, { bigint: true });
+  if (opened.ino !== there.ino || opened.dev !== there.dev) throw changed(path);
+}
+
+function changed(path: string): PerdureError {
+  return posixError("EPERM", `${path} was changed while it was being opened. Try again.`);
 }
 
 async function guard<T>(path: string, work: () => Promise<T>): Promise<T> {
