@@ -241,7 +241,7 @@ export class ThinkPlan {
     const { requestId, continuation, recovering, body, clientTools, abortSignal } = turn;
     const { session } = this.#chat();
     const equipment = await equip(this.#equipper, session, {
-      ...{ clientTools, recovering, tools: this.extraTools.get(requestId) },
+      ...{ clientTools, resumes: recovering || continuation, tools: this.extraTools.get(requestId) },
     });
     const tools = equipment.tools();
     const { prompt } = equipment;

@@ -87,11 +87,11 @@ export class ToolKit {
   #reserved: readonly string[] = [];
 
   /** @param others names of tools that the turn has besides. @param blocks of its session: extensions may bring more. */
-  async ofTurn(others: readonly string[], blocks: ContextBlocks | undefined, recovering = false): Promise<TurnKit> {
+  async ofTurn(others: readonly string[], blocks: ContextBlocks | undefined, resumes = false): Promise<TurnKit> {
     const files = await this.#fileTools();
     const skills = await this.#skillTools();
-    // A call that was cut off may be of a tool that is connected only in a moment.
-    const mcp = await this.#mcpTools(recovering);
+    // A call that was cut off, or approved long after it was asked for, may be of a tool that is connected only in a moment.
+    const mcp = await this.#mcpTools(resumes);
     this.#reserved = [...others, ...CONTEXT_TOOLS, ...Object.keys({ ...files, ...skills.tools, ...mcp })];
     return { prompt: skills.prompt, tools: { ...files, ...skills.tools, ...(await this.#extended(blocks)), ...mcp } };
   }
@@ -146,11 +146,11 @@ export class ToolKit {
     return extensions.getTools();
   }
 
-  async #mcpTools(recovering: boolean): Promise<ToolSet> {
+  async #mcpTools(resumes: boolean): Promise<ToolSet> {
     const { includeMcpTools, waitForMcpConnections: wait } = this.#settings;
     const manager = includeMcpTools ? this.#desk.mcp() : undefined;
     if (manager === undefined) return {};
-    await waitForMcp(manager, wait === false ? recovering : wait);
+    await waitForMcp(manager, wait === false ? resumes : wait);
     return manager.getAITools();
   }
 }

@@ -50,8 +50,8 @@ export interface BroughtAlong {
   readonly clientTools?: readonly ClientTool[] | undefined;
   /** Tools that server code gave to the turn. */
   readonly tools?: ToolSet | undefined;
-  /** It was cut off and is being carried on. */
-  readonly recovering?: boolean;
+  /** It goes on with calls of earlier: it was cut off, or somebody has answered them. */
+  readonly resumes?: boolean;
 }
 
 /**
@@ -63,7 +63,7 @@ export async function equip(from: Equipper, session: string, brought: BroughtAlo
   const own = bindActions({ ...(await agent.getTools()), ...(await agent.getActions()) }, actions);
   const sessionBlocks = await agent[blocksOf](session);
   const others = Object.keys({ ...own, ...brought.tools });
-  const kit = await agent[toolKit].ofTurn(others, sessionBlocks, brought.recovering);
+  const kit = await agent[toolKit].ofTurn(others, sessionBlocks, brought.resumes);
   const blocks = await joinBlocks(sessionBlocks, await agent.getSystemPrompt());
   const withKit = (prompt: string) => [prompt, kit.prompt].filter((text) => text !== "").join("\n\n");
   return {

@@ -5,8 +5,14 @@ export const approvalSchema: readonly string[] = [
   "CREATE TABLE perdure_approval (tool_call_id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL) STRICT, WITHOUT ROWID",
 ];
 
+/** Notes when a question is over. Of several about calls of one id, in different sessions, the first counts. */
 export function askApproval(db: Sql, toolCallId: string, expiresAt: number): void {
-  db.sql("INSERT OR REPLACE INTO perdure_approval (tool_call_id, expires_at) VALUES (?, ?)", toolCallId, expiresAt);
+  db.sql(
+    `INSERT INTO perdure_approval (tool_call_id, expires_at) VALUES (?, ?)
+     ON CONFLICT (tool_call_id) DO UPDATE SET expires_at = min(expires_at, excluded.expires_at)`,
+    toolCallId,
+    expiresAt,
+  );
 }
 
 /** The question is answered, or moot. */

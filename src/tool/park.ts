@@ -45,6 +45,8 @@ export interface NestedCall {
   readonly index: number;
   /** A person has said yes to exactly this call. */
   readonly approved?: boolean;
+  /** Aborts when nobody waits for the call any more. The stop of the turn ends it in any case. */
+  readonly signal?: AbortSignal;
 }
 
 /** What became of it. Never an exception. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { MAX_OUTPUT_DEPTH, toPlainJson } from "./plain-json.ts";
+import { isDeeperThan, MAX_OUTPUT_DEPTH, toPlainJson } from "./plain-json.ts";
 
 const bytes = Uint8Array.from({ length: 100_000 }, (_, n) => n % 251);
 const base64 = Buffer.from(bytes).toString("base64");
@@ -52,4 +52,14 @@ test("what JSON cannot hold is refused with words", () => {
       expect.objectContaining({ code: "bad_input", message: expect.stringContaining('The output of "t"') as string }),
     );
   }
+});
+
+test("how deep JSON is", () => {
+  let deep: unknown = 1;
+  for (let level = 0; level < 5; level++) deep = level % 2 === 0 ? [deep] : { deep };
+  expect([isDeeperThan(deep, 4), isDeeperThan(deep, 5), isDeeperThan("text", 0), isDeeperThan({}, 0)]).toEqual([
+    ...[true, false, false, true],
+  ]);
+  const deepest: unknown = JSON.parse("[".repeat(100_000) + "]".repeat(100_000));
+  expect(isDeeperThan(deepest, 256)).toBe(true);
 });

@@ -2,6 +2,8 @@ import { readJson, writeJson } from "../wire/json.ts";
 
 /** Outputs travel inside messages, and nothing that stores or sends those follows deeper nesting. */
 export const MAX_OUTPUT_DEPTH = 64;
+/** Arguments that are nested deeper are refused: whoever compares, stores or shows them goes down level by level. */
+export const MAX_INPUT_DEPTH = 256;
 /** As many bytes as a call may have arguments, safely; divisible by 3, so that the pieces join. */
 const BASE64_CHUNK = 24_576;
 
@@ -16,6 +18,12 @@ export function toPlainJson(value: unknown, what: string): unknown {
   const text = writeJson(value, what, plain);
   const read = readJson(text, MAX_OUTPUT_DEPTH);
   return read.ok ? read.value : text;
+}
+
+/** Whether JSON is nested deeper than so many levels. */
+export function isDeeperThan(value: unknown, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return levels === 0 || Object.values(value).some((item) => isDeeperThan(item, levels - 1));
 }
 
 function plain(this: unknown, key: string, value: unknown): unknown {

@@ -17,7 +17,7 @@ import {
   type UIMessageChunk,
 } from "../message/types.ts";
 import { newId } from "../id.ts";
-import { expiredApprovals, settleApproval } from "../store/approval.ts";
+import { askApproval, expiredApprovals, settleApproval } from "../store/approval.ts";
 import { readChatContext, sessionsEndingWith, writeChatContext } from "../store/session.ts";
 import { insertTurn, openTurns, postponeTurn, type TurnRow } from "../store/turn.ts";
 import type { ClientTool } from "../wire/frames.ts";
@@ -76,23 +76,43 @@ export function answerTool(desk: Desk, given: ToolAnswer, origin: Origin): boole
 }
 
 /** Where a call waits that code answers without saying where: in the session of now, or at the end of any other. */
-function sessionWaiting({ host, session, transcripts }: Desk, toolCallId: string): string {
-  const waits = (id: string) => {
-    const message = transcripts.of(id).withCall(toolCallId);
-    const part = message && toolParts(message).findLast((one) => one.toolCallId === toolCallId);
-    return part !== undefined && !isTerminal(part);
-  };
+function sessionWaiting(desk: Desk, toolCallId: string): string {
+  const { host, session } = desk;
+  const waits = (id: string) => waitingCall(desk, id, toolCallId) !== undefined;
   if (waits(session)) return session;
   return sessionsEndingWith(host, toolCallId).find(waits) ?? session;
 }
 
-/** Denies what nobody has approved in time. */
+/** The message in which a call of this id waits in a session. */
+function waitingCall({ transcripts }: Desk, session: string, toolCallId: string): UIMessage | undefined {
+  const message = transcripts.of(session).withCall(toolCallId);
+  const part = message && toolParts(message).findLast((one) => one.toolCallId === toolCallId);
+  return part !== undefined && !isTerminal(part) ? message : undefined;
+}
+
+/** Denies what nobody has approved in time. Calls of one id may wait in several sessions, each for its own time. */
 export function expireApprovals(desk: Desk): void {
-  const { host } = desk;
-  for (const toolCallId of expiredApprovals(host, host.clock.now())) {
+  const { host, hooks, session } = desk;
+  const now = host.clock.now();
+  for (const toolCallId of expiredApprovals(host, now)) {
     const answer = { kind: "approval", approved: false, reason: "The approval has expired." } as const;
-    if (!answerTool(desk, { toolCallId, answer, expired: true, autoContinue: true }, undefined))
-      desk.commit(() => settleApproval(host, toolCallId));
+    for (const one of new Set([session, ...sessionsEndingWith(host, toolCallId)])) {
+      const message = waitingCall(desk, one, toolCallId);
+      if (message === undefined || (hooks.expiry?.(message.id, toolCallId) ?? now) > now) continue;
+      answerTool(desk, { toolCallId, answer, session: one, expired: true, autoContinue: true }, undefined);
+    }
+    desk.commit(() => settleDeadline(desk, toolCallId));
+  }
+}
+
+/** One question about calls of this id is over. Others may be open for a time. */
+function settleDeadline(desk: Desk, toolCallId: string): void {
+  const { host, hooks } = desk;
+  settleApproval(host, toolCallId);
+  for (const session of hooks.expiry === undefined ? [] : sessionsEndingWith(host, toolCallId)) {
+    const message = waitingCall(desk, session, toolCallId);
+    const at = message && hooks.expiry?.(message.id, toolCallId);
+    if (typeof at === "number" && at > host.clock.now()) askApproval(host, toolCallId, at);
   }
 }
 
@@ -150,7 +170,7 @@ function isAnswerable(
 /** What is stored beside the answer: new client tools, the end of its deadline, and the turn that is to follow. */
 function settle(desk: Desk, session: string, messageId: string, given: ToolAnswer, origin: Origin): void {
   const { host } = desk;
-  settleApproval(host, given.toolCallId);
+  settleDeadline(desk, given.toolCallId);
   const { toolCallId, answer, expired = false, approver = desk.hooks.approver?.(origin) } = given;
   if (answer.kind === "approval") {
     const { approved, reason } = answer;

@@ -104,7 +104,7 @@ test("the last words of a program are not for clients", () => {
   const info = {
     ...{ id: "s", name: "files", url: "stdio:node", state: "failed" as const, authUrl: null, instructions: null },
     ...{ capabilities: null, protocolVersion: null, warnings: [] },
-    error: "The server closed the connection. It wrote: Error: no such file /home/someone/.secret",
+    error: "The server closed the connection. It wrote: Error: no such file .secret",
   };
   expect(mcpState([{ info, catalogue: EMPTY_CATALOGUE }]).servers.s?.error).toBe("The server closed the connection.");
 });

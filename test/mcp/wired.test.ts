@@ -9,6 +9,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { WebSocket } from "ws";
 import { z } from "zod";
 import type { McpState } from "../../src/wire/frames.ts";
+import { openThink, outputsSent } from "../think/harness.ts";
 import { startMcp } from "./mcp-servers.ts";
 
 function adder(server: McpServer): void {
@@ -120,4 +121,38 @@ test("the tools of servers are the model's", async () => {
   // What the second call was given is what the tool said.
   expect(JSON.stringify(model.calls[1]?.prompt)).toContain('{"type":"text","value":"42"}');
   expect(model.calls[0]?.tools.map(({ name }) => name)).toContain("tool_calc_add");
+});
+
+test("a tool of a server that was approved while the agent was away runs as soon as the server is there again", async () => {
+  let paid = 0;
+  const slow = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    return undefined;
+  };
+  const build = (server: McpServer) => {
+    server.registerTool("pay", {}, () => ({ content: [{ type: "text", text: `paid ${++paid}` }] }));
+  };
+  const server = await startMcp("modern", build, slow);
+  const model = scriptedModel(({ step }) =>
+    step === 0 ? { toolCalls: [{ toolName: "tool_bank_pay", input: {}, toolCallId: "c1" }] } : "Done.",
+  );
+  const kit = await openThink(
+    (Base) =>
+      class extends Base {
+        override getModel() {
+          return model;
+        }
+        override beforeTurn() {
+          return { toolApproval: { tool_bank_pay: "user-approval" } as never };
+        }
+      },
+  );
+  await (await kit.agent()).addMcpServer("bank", server.url, { id: "bank" });
+  await kit.ask("Pay.");
+  await kit.restart();
+  expect((await kit.agent()).approveExecution("c1")).toBe(true);
+  await expect.poll(() => model.calls.length).toBe(2);
+  await kit.stable();
+  expect(paid).toBe(1);
+  expect(JSON.stringify(outputsSent(model, 1))).toContain("paid 1");
 });

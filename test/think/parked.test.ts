@@ -355,3 +355,30 @@ test("a tool of the client, a tool that parks, and a rule that throws are errors
     { kind: "error", errorText: "cannot tell" },
   ]);
 });
+
+test("arguments that are nested too deeply are an error of the call, not the end of the turn", async () => {
+  let ran = 0;
+  const model = scriptedModel(({ step }) =>
+    step === 0
+      ? {
+          toolCalls: [
+            { toolName: "any", input: JSON.parse(`{"a":${"[".repeat(3_000)}${"]".repeat(3_000)}}`), toolCallId: "c1" },
+          ],
+        }
+      : "Done.",
+  );
+  const kit = await openThink(
+    (Base) =>
+      class extends Base {
+        override getModel() {
+          return model;
+        }
+        override getTools() {
+          return { any: serverTool(() => ++ran) };
+        }
+      },
+  );
+  expect(await kit.ask("Go.")).toMatchObject({ status: "completed" });
+  expect(JSON.stringify(outputsSent(model, 1))).toContain("nested deeper than 256 levels");
+  expect(ran).toBe(0);
+});

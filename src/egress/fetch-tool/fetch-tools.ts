@@ -34,7 +34,6 @@ export type FetchOutput =
       readonly url: string;
       readonly status: number;
       readonly contentType: string;
-      readonly title?: string;
       /** Between tags that say that it is not to be trusted. */
       readonly content: string;
       /** Characters in all. */
@@ -135,7 +134,7 @@ async function present(
 ): Promise<FetchOutput> {
   const { status, url, headers, body } = response;
   const contentType = headers["content-type"] ?? "";
-  const base = { url, status, contentType: contentType.slice(0, 100) };
+  const base = { url, status, contentType: /^[\w.+-]{1,60}\/[\w.+-]{1,60}/.exec(contentType)?.[0] ?? "" };
   if (asked.method === "HEAD") {
     const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
     const text = lines.join("\n").slice(0, FETCH_CHARS);
@@ -145,7 +144,7 @@ async function present(
   if (readable === undefined) {
     return failure(
       "not_text",
-      `It is no text but ${contentType.slice(0, 100)}, ${body.byteLength} bytes. Only texts can be read.`,
+      `It is no text but ${base.contentType || "of no known type"}, ${body.byteLength} bytes. Only texts can be read.`,
     );
   }
   const { text, title } = readable;
@@ -162,8 +161,8 @@ async function present(
   }
   return {
     ...base,
-    ...(title !== undefined && { title }),
-    content: markUntrusted(part, url),
+    // The title is the page's too, and belongs between the marks.
+    content: markUntrusted(title === undefined || from > 0 ? part : `Title: ${title}\n\n${part}`, url),
     length: text.length,
     ...(file !== undefined && { file }),
     note: notes.join(" "),

@@ -3,6 +3,7 @@ import type { Clock } from "../../id.ts";
 import { readNeed } from "../../tool/action-bind.ts";
 import type { DurableExecutionOptions } from "../../tool/define.ts";
 import type { NestedOutcome } from "../../tool/park.ts";
+import { isDeeperThan, MAX_INPUT_DEPTH } from "../../tool/plain-json.ts";
 import { runCall } from "../../tool/run-call.ts";
 
 /** One call of a tool from inside of code. */
@@ -30,9 +31,12 @@ const systemClock: Clock = {
  * the same, and a tool that needs a person's approval fails, because nobody can be asked.
  */
 export async function runNestedTool(call: NestedToolCall, options: DurableExecutionOptions): Promise<NestedOutcome> {
-  const { name, tool, input, index, approved } = call;
+  const { name, tool, input, index, approved, signal } = call;
+  if (isDeeperThan(input, MAX_INPUT_DEPTH)) {
+    return failed(`The arguments of "${name}" are nested deeper than ${MAX_INPUT_DEPTH} levels.`);
+  }
   if (options.turn !== undefined) {
-    return options.turn.runNested({ toolName: name, tool, input, index, ...(approved && { approved }) });
+    return options.turn.runNested({ toolName: name, tool, input, index, signal, ...(approved && { approved }) });
   }
   const need = readNeed(await approvalOf(call, options));
   if (need.kind === "answer") return { kind: "output", output: need.output };

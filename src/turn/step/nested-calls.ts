@@ -58,12 +58,13 @@ async function runNested(
   if (decision.action === "substitute") return { kind: "output", output: decision.output };
   const given: ToolPart = { ...part, input: decision.input ?? input };
   const began = clock.now();
+  const abortSignal = call.signal === undefined ? run.signal : AbortSignal.any([run.signal, call.signal]);
   const outcome = await plan.runTool(() =>
     runCall(
       tool,
       { toolCallId, toolName: name, input: given.input },
       {
-        ...{ messages: [...messages], abortSignal: run.signal, clock, runtimeContext: run.context },
+        ...{ messages: [...messages], abortSignal, clock, runtimeContext: run.context },
         idempotencyKey: `${active.builder.id}:${toolCallId}`,
         progress: () => {},
         keep: (text) => plan.keep(text),

@@ -5,6 +5,7 @@ import type { CallRow } from "../../tool/call-book.ts";
 import { toolOptionsOf } from "../../tool/define.ts";
 import { digestOf } from "../../tool/digest.ts";
 import { mayRun } from "../../tool/may-run.ts";
+import { isDeeperThan, MAX_INPUT_DEPTH } from "../../tool/plain-json.ts";
 import { runCall } from "../../tool/run-call.ts";
 import { BUDGET_TOOL } from "./budget-question.ts";
 import { callContext, toolTimeout } from "./call-context.ts";
@@ -18,6 +19,7 @@ import type { StepRun } from "./step-run.ts";
 
 const CHANGED_TEXT = "The call was changed after it was approved. It did not run.";
 const BLOCKED_TEXT = "The call was blocked.";
+const DEEP_TEXT = `The input is nested deeper than ${MAX_INPUT_DEPTH} levels. Call the tool with a flatter one.`;
 const LATE_TEXT = "The approval came too late. The call did not run.";
 
 /** Where a call of the last step stands. */
@@ -98,6 +100,7 @@ async function decide(
   if (name === BUDGET_TOOL) return say(grant(run, part));
   const tool = run.turn.tools[name];
   if (tool?.execute === undefined) return fail(`There is no tool ${JSON.stringify(name)} any more.`);
+  if (isDeeperThan(part.input, MAX_INPUT_DEPTH)) return fail(DEEP_TEXT);
   const digest = await digestOf(name, part.input);
   const verdict = row === undefined ? "new" : mayRun(row, digest);
   if (verdict === "changed") return fail(CHANGED_TEXT);

@@ -141,3 +141,28 @@ test("the tools work on it, and edits side by side all count", async () => {
   expect(await workspace.readFile("/f")).toBe("A B C D");
   expect(await grep?.execute?.({ pattern: "[A-D] [A-D]" }, options)).toMatchObject({ matches: 1 });
 });
+
+test("a file that becomes a link to the outside while it is read is not followed", async () => {
+  const { workspace } = folder();
+  await workspace.mkdir("/d");
+  let done = false;
+  const flip = async () => {
+    for (let n = 0; n < 150; n++) {
+      // Leads to a file of the workspace, until it is moved up.
+      await workspace.symlink("/secret", "/d/way");
+      await workspace.writeFile("/f", "ours");
+      await workspace.rename("/d/way", "/f");
+      await workspace.rm("/f");
+    }
+    done = true;
+  };
+  const seen = new Set<string>();
+  const read = async () => {
+    while (!done) {
+      const bytes = await workspace.readFileBytes("/f").catch(() => undefined);
+      if (bytes !== undefined) seen.add(new TextDecoder().decode(bytes));
+    }
+  };
+  await Promise.all([flip(), read(), read(), read(), read()]);
+  expect([...seen]).toEqual(["ours"]);
+});

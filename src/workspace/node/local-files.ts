@@ -219,7 +219,16 @@ class LocalFiles implements WorkspaceFiles {
   }
 
   chmod(path: string, mode: number): Promise<void> {
-    return guard(path, () => this.#opened(path, (handle) => handle.chmod(mode & MODE_BITS)));
+    return this.#inTurn(path, async () => {
+      const bits = mode & MODE_BITS;
+      try {
+        await this.#opened(path, (handle) => handle.chmod(bits));
+      } catch (thrown) {
+        // One that nobody may read cannot be opened, but its mode can be changed.
+        if (!(thrown instanceof Error && "code" in thrown && thrown.code === "EACCES")) throw thrown;
+        await fs.chmod(await this.#jail.reading(path), bits);
+      }
+    });
   }
 
   utimes(path: string, mtimeMs: number): Promise<void> {

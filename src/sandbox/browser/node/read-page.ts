@@ -70,7 +70,7 @@ const READER = String.raw`(format, most) => {
     if (name === "CODE") { out += "\u0060"; children(); out += "\u0060"; return; }
     if (name === "BLOCKQUOTE") { out += "\n\n> "; children(); out += "\n\n"; return; }
     if (name === "TR") { out += "\n| "; for (const cell of node.cells) { write(cell, list); out += " | "; } return; }
-    if (name === "INPUT" || name === "TEXTAREA" || name === "SELECT") { if (node.type !== "hidden" && node.type !== "password") out += "[" + (node.value ?? "") + "]"; return; }
+    if (["input", "textarea", "select"].includes(name.toLowerCase())) { if (node.type !== "hidden" && node.type !== "password") out += "[" + (node.value ?? "") + "]"; return; }
     if (blocks.has(name)) { out += "\n\n"; children(); out += "\n\n"; return; }
     children();
   };
