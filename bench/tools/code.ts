@@ -12,10 +12,10 @@ import type { Figure } from "../foundation/section.ts";
 import { bestInTurns } from "./best.ts";
 import { callBare, CODE, compileEngine, evaluateBare } from "./guest.ts";
 
-const ROUNDS = 30;
-const RUNS = 5;
-const CALLS = 1_000;
-const PARKS = 3;
+const ROUNDS = 9;
+const RUNS = 20;
+const CALLS = 2_000;
+const PARKS = 10;
 const limits = { toolCalls: CALLS + 1, cpuMs: 60_000 };
 const SECOND = 1_000;
 

@@ -9,10 +9,10 @@ import { bestInTurns } from "./best.ts";
 import { FILES, HITS, sampleFile, WANTED } from "./sample.ts";
 import { searchInShell } from "./shell.ts";
 
-const ROUNDS = 20;
-const WRITES = 200;
-const READS = 1_000;
-const MARKS = 50;
+const ROUNDS = 9;
+const WRITES = 500;
+const READS = 2_000;
+const MARKS = 100;
 const LONG_MS = 1e9;
 const TEXT = "x".repeat(200);
 

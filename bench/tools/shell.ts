@@ -5,9 +5,9 @@ import { bestInTurns } from "./best.ts";
 import type { BareShellTask } from "./bare-shell.ts";
 import { HITS, WANTED } from "./sample.ts";
 
-const ROUNDS = 20;
-const COMMANDS = 8;
-const SEARCHES = 1;
+const ROUNDS = 9;
+const COMMANDS = 20;
+const SEARCHES = 2;
 const SCRIPT = "echo hello | tr a-z A-Z";
 const SEARCH = `grep -rE '${WANTED}' /`;
 

@@ -78,27 +78,38 @@ export function answerTool(desk: Desk, given: ToolAnswer, origin: Origin): boole
 /** Where a call waits that code answers without saying where: in the session of now, or at the end of any other. */
 function sessionWaiting(desk: Desk, toolCallId: string): string {
   const { host, session } = desk;
-  const waits = (id: string) => waitingCall(desk, id, toolCallId) !== undefined;
+  const waits = (id: string) => messageWith(desk, id, toolCallId, (part) => !isTerminal(part)) !== undefined;
   if (waits(session)) return session;
   return sessionsEndingWith(host, toolCallId).find(waits) ?? session;
 }
 
-/** The message in which a call of this id waits in a session. */
-function waitingCall({ transcripts }: Desk, session: string, toolCallId: string): UIMessage | undefined {
+/** The message of a session that has a call of this id which is so. */
+function messageWith(
+  { transcripts }: Desk,
+  session: string,
+  toolCallId: string,
+  isSo: (part: ToolPart) => boolean,
+): UIMessage | undefined {
   const message = transcripts.of(session).withCall(toolCallId);
   const part = message && toolParts(message).findLast((one) => one.toolCallId === toolCallId);
-  return part !== undefined && !isTerminal(part) ? message : undefined;
+  return part !== undefined && isSo(part) ? message : undefined;
+}
+
+/** When the question about a call is over in a session; null: never; undefined: there is none, or nobody knows. */
+function deadlineIn(desk: Desk, session: string, toolCallId: string): number | null | undefined {
+  const message = messageWith(desk, session, toolCallId, ({ state }) => state === "approval-requested");
+  return message && desk.hooks.expiry?.(message.id, toolCallId);
 }
 
 /** Denies what nobody has approved in time. Calls of one id may wait in several sessions, each for its own time. */
 export function expireApprovals(desk: Desk): void {
-  const { host, hooks, session } = desk;
+  const { host, session } = desk;
   const now = host.clock.now();
   for (const toolCallId of expiredApprovals(host, now)) {
     const answer = { kind: "approval", approved: false, reason: "The approval has expired." } as const;
     for (const one of new Set([session, ...sessionsEndingWith(host, toolCallId)])) {
-      const message = waitingCall(desk, one, toolCallId);
-      if (message === undefined || (hooks.expiry?.(message.id, toolCallId) ?? now) > now) continue;
+      const at = deadlineIn(desk, one, toolCallId);
+      if (at === null || (at !== undefined && at > now)) continue;
       answerTool(desk, { toolCallId, answer, session: one, expired: true, autoContinue: true }, undefined);
     }
     desk.commit(() => settleDeadline(desk, toolCallId));
@@ -110,8 +121,7 @@ function settleDeadline(desk: Desk, toolCallId: string): void {
   const { host, hooks } = desk;
   settleApproval(host, toolCallId);
   for (const session of hooks.expiry === undefined ? [] : sessionsEndingWith(host, toolCallId)) {
-    const message = waitingCall(desk, session, toolCallId);
-    const at = message && hooks.expiry?.(message.id, toolCallId);
+    const at = deadlineIn(desk, session, toolCallId);
     if (typeof at === "number" && at > host.clock.now()) askApproval(host, toolCallId, at);
   }
 }

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile, chmod } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, writeFile, chmod } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { MemoryFiles } from "../../src/sandbox/memory-files.ts";
@@ -177,5 +177,25 @@ test(
     } finally {
       await Promise.all([reading.dispose(), writing.dispose(), rm(path, { recursive: true })]);
     }
+  }),
+);
+
+test(
+  "nothing stays on the disk, however deep, locked or strangely named it is",
+  jailed(async () => {
+    const folder = await mkdtemp(join(diskFolder(), "leftovers-"));
+    await chmod(folder, 0o755);
+    const own = createProcessSandbox({ temporary: folder });
+    try {
+      const code = `n=$(printf 'a%.0s' $(seq 200)); for i in $(seq 60); do mkdir $n && cd $n; done
+        cd /workspace; printf x > "$(printf 'bad\\377name')"; mkdir -p locked/inner; chmod 000 locked/inner locked`;
+      await own.run({ language: "bash", code, can: { files: { fs: new MemoryFiles(), mode: "read-write" } } });
+      const [home = ""] = await readdir(folder);
+      expect((await readdir(join(folder, home))).filter((name) => name.includes("-"))).toEqual([]);
+    } finally {
+      await own.dispose();
+    }
+    expect(await readdir(folder)).toEqual([]);
+    await rm(folder, { recursive: true });
   }),
 );

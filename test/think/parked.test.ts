@@ -190,44 +190,6 @@ test("what is asked about and no row can hold fails the call, not the turn", asy
   expect(JSON.stringify(outputsSent(model, 1))).toContain('The input of \\"book\\" is larger than');
 });
 
-test("two conversations whose calls have the same id: an answer is for its own", async () => {
-  const model = scriptedModel(({ prompt }) =>
-    prompt.at(-1)?.role === "user"
-      ? { toolCalls: [{ toolName: "travel", input: { to: "Rome" }, toolCallId: "call_0" }] }
-      : "Done.",
-  );
-  const resumed: unknown[] = [];
-  const kit = await openThink(
-    (Base) =>
-      class extends Base {
-        override getModel() {
-          return model;
-        }
-        override getTools() {
-          const session = this.getCurrentSessionId();
-          const travel = serverTool((_input, options: DurableExecutionOptions) => {
-            if (options.resumed === undefined) return park({ tool: "book", input: {}, state: stateOf(session) });
-            return resumed.push(readState(options.resumed.state));
-          });
-          return { travel };
-        }
-      },
-  );
-  const agent = await kit.agent();
-  await kit.ask("Rome.");
-  const first = agent.getCurrentSessionId();
-  agent.switchSession(agent.createSession("Other").id);
-  await kit.ask("Rome.");
-  expect(agent.answerApproval("call_0", true, { session: first })).toBe(true);
-  await expect.poll(() => resumed).toEqual([first]);
-  await kit.stable();
-  expect(agent.pendingApprovals()).toHaveLength(1);
-  expect(await kit.rows("SELECT status FROM perdure_tool_call ORDER BY seq")).toEqual([
-    { status: "settled" },
-    { status: "asked" },
-  ]);
-});
-
 /** An agent whose tool `both` calls `inner` as given, and keeps what became of each call. */
 async function nesting(
   inner: ToolSet,

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { chmod, chown, mkdir, rm, writeFile } from "node:fs/promises";
+import { chmod, chown, mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { errorText, PerdureError } from "../../../error.ts";
 import { resolveLimits } from "../../limits.ts";
@@ -10,6 +10,7 @@ import { checkIn } from "./checkin.ts";
 import { checkOut, type Original } from "./checkout.ts";
 import { jailFolder, programOf } from "./entry.ts";
 import { type Machine, prepareMachine } from "./machine.ts";
+import { removeTree } from "./remove-tree.ts";
 import { runJail } from "./run-jail.ts";
 
 /** What a probe found. */
@@ -123,7 +124,7 @@ async function runInJail(
     }
     return finish({ status: "crashed", message: errorText(thrown) }, []);
   } finally {
-    await rm(folder, { recursive: true, force: true, maxRetries: 2 }).catch(() => undefined);
+    await removeTree(folder);
   }
 }
 

@@ -1,5 +1,4 @@
-import { rmSync } from "node:fs";
-import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -10,6 +9,7 @@ import { buildSeccompFilter, type FilterOptions, type Processor } from "../secco
 import { type CgroupRoot, createCgroup, findCgroupRoot } from "./cgroup.ts";
 import { findInside, findOutside, isOpenToAll, isWayOpenToAll, madeUpFiles, systemView } from "./programs.ts";
 import { type Builder, startJail } from "./start-jail.ts";
+import { removeTree, removeTreeNow } from "./remove-tree.ts";
 
 /** What a jail is built with on this machine. */
 export interface Machine {
@@ -40,7 +40,7 @@ const SMALL = 1 << 20;
 /** Folders of jails, for a process that ends without disposing of them. */
 const leftovers = new Set<string>();
 process.once("exit", () => {
-  for (const folder of leftovers) rmSync(folder, { recursive: true, force: true });
+  for (const folder of leftovers) removeTreeNow(folder);
 });
 
 /** Looks for everything that a jail needs and builds one, to see that it works. @returns the machine, or what is missing */
@@ -70,7 +70,7 @@ export async function prepareMachine(needs: MachineNeeds): Promise<Machine | { r
   const folder = await mkdtemp(join(temporary, "perdure-jail-"));
   leftovers.add(folder);
   const remove = async () => {
-    await rm(folder, { recursive: true, force: true });
+    await removeTree(folder);
     leftovers.delete(folder);
   };
   try {
