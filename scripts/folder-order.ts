@@ -42,6 +42,8 @@ export const folderOrder: readonly Place[] = [
   { name: "cli" },
   { name: "studio" },
   { name: "testing" },
+  // What tools are made of, for apps that make their own.
+  { name: "tools.ts" },
   // The public face. Last, so that nothing inside imports it: that is how barrels make cycles.
   { name: "index.ts" },
 ];

@@ -7,7 +7,7 @@ import {
   type Json,
   type ParkingSandbox,
   type RunResult,
-} from "perdure";
+} from "perdure/tools";
 import type { Figure } from "../foundation/section.ts";
 import { bestInTurns } from "./best.ts";
 import { callBare, CODE, compileEngine, evaluateBare } from "./guest.ts";

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import Database from "better-sqlite3";
-import { Agent, type AgentHost, createWorkspaceTools, Workspace } from "perdure";
+import { Agent, type AgentHost } from "perdure";
+import { createWorkspaceTools, Workspace } from "perdure/tools";
 import { createHost } from "perdure/node";
 import { withFolder } from "../foundation/agent.ts";
 import { rate } from "../foundation/measure.ts";

@@ -1,5 +1,5 @@
 // Runs in a process of its own: what only a fresh one can tell. Prints figures as JSON.
-import type * as Perdure from "perdure";
+import type * as Perdure from "perdure/tools";
 import { CODE, compileEngine, evaluateBare } from "./guest.ts";
 
 const LANES = 8;

@@ -1,5 +1,5 @@
 import { Worker } from "node:worker_threads";
-import { createBashSandbox, MemoryFiles, type SandboxFiles } from "perdure";
+import { createBashSandbox, MemoryFiles, type SandboxFiles } from "perdure/tools";
 import type { Figure } from "../foundation/section.ts";
 import { bestInTurns } from "./best.ts";
 import type { BareShellTask } from "./bare-shell.ts";

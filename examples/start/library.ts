@@ -1,5 +1,6 @@
 import { tool } from "ai";
-import { Agent, agentMcpServer, createMcpHandler } from "perdure";
+import { Agent } from "perdure";
+import { agentMcpServer, createMcpHandler } from "perdure/mcp";
 import { z } from "zod";
 
 const MAX_WORDS = 100;

@@ -1,19 +1,17 @@
 // What the assistant can do beside the tools that were written for it: run code, read pages, gain tools.
 import { join } from "node:path";
 import { tool, type Tool, type ToolSet } from "ai";
+import { action, createExtensionTools, type Think } from "perdure";
 import {
-  action,
   createBrowserTools,
   createEgress,
   createExecuteTool,
-  createExtensionTools,
   createFetchTools,
   createProcessSandbox,
   createSandboxTools,
   createWorkspaceTools,
   probeBrowser,
-  type Think,
-} from "perdure";
+} from "perdure/tools";
 import { z } from "zod";
 
 const MAX_NAME = 100;

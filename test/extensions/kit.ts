@@ -1,6 +1,7 @@
 // For tests of extensions: a manager in a real sandbox, and an agent's side that notes what it was asked to do.
 import type { Tool } from "ai";
-import type { Egress, ExtensionBridge, ExtensionManagerOptions, ExtensionPermissions } from "perdure";
+import type { ExtensionBridge, ExtensionManagerOptions, ExtensionPermissions } from "perdure";
+import type { Egress } from "perdure/tools";
 import { ExtensionManager } from "perdure";
 import { afterAll } from "vitest";
 import { errorText } from "../../src/error.ts";

@@ -2,7 +2,8 @@
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { McpServer } from "@modelcontextprotocol/server";
 import { tool } from "ai";
-import { agentMcpServer, createMcpHandler, durableTool, type McpHandlerOptions } from "perdure";
+import { durableTool } from "perdure";
+import { agentMcpServer, createMcpHandler, type McpHandlerOptions } from "perdure/mcp";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import { listen } from "./web-server.ts";

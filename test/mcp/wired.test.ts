@@ -1,7 +1,8 @@
 // MCP on agents as apps have them: their own servers, what clients are told, and agents that are servers themselves.
 import type { McpServer } from "@modelcontextprotocol/server";
 import { tool } from "ai";
-import { Agent, agentMcpServer, type AgentHost, callable, createMcpHandler, Think } from "perdure";
+import { Agent, type AgentHost, callable, Think } from "perdure";
+import { agentMcpServer, createMcpHandler } from "perdure/mcp";
 import { AgentClient } from "perdure/client";
 import { memoryStorage, serve } from "perdure/node";
 import { scriptedModel } from "perdure/testing";

@@ -1,15 +1,8 @@
 import { jsonSchema, tool, type Tool } from "ai";
 import { afterAll, expect, test } from "vitest";
 import { z } from "zod";
-import {
-  createExecuteTool,
-  createQuickJsSandbox,
-  type ParkedCall,
-  type DurableExecutionOptions,
-  type ExecuteToolOptions,
-  type NestedCall,
-  type NestedOutcome,
-} from "perdure";
+import type { ParkedCall, DurableExecutionOptions, NestedCall, NestedOutcome } from "perdure";
+import { createExecuteTool, createQuickJsSandbox, type ExecuteToolOptions } from "perdure/tools";
 
 const sandbox = createQuickJsSandbox();
 afterAll(async () => sandbox.dispose());

@@ -1,6 +1,6 @@
 // Run in a process of its own: goes on with a run that another process has parked. Prints the result as JSON.
 import { readFileSync } from "node:fs";
-import { createQuickJsSandbox } from "perdure";
+import { createQuickJsSandbox } from "perdure/tools";
 
 const [file = "", key = ""] = process.argv.slice(2);
 const sandbox = createQuickJsSandbox({ snapshotKey: key });

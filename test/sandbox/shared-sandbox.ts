@@ -1,5 +1,5 @@
 import { afterAll, expect } from "vitest";
-import { createQuickJsSandbox, type Capabilities, type Json, type QuickJsOptions, type RunResult } from "perdure";
+import { createQuickJsSandbox, type Capabilities, type Json, type QuickJsOptions, type RunResult } from "perdure/tools";
 
 /** One sandbox for a file of tests. */
 export function sharedSandbox(options: QuickJsOptions = {}) {

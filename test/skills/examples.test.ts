@@ -1,14 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import {
-  createBashSandbox,
-  createQuickJsSandbox,
-  MemoryFiles,
-  SkillRegistry,
-  type SkillScriptResult,
-  type SkillWarning,
-  skills,
-} from "../../src/index.ts";
+import { SkillRegistry, type SkillScriptResult, type SkillWarning, skills } from "perdure";
+import { createBashSandbox, createQuickJsSandbox, MemoryFiles } from "perdure/tools";
 
 const folder = fileURLToPath(new URL("../../examples/skills", import.meta.url));
 const warnings: SkillWarning[] = [];

@@ -1,7 +1,7 @@
 import { renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { SkillRegistry, type SkillBucket, type SkillSource, skills, skillsForTurn } from "../../src/index.ts";
+import { SkillRegistry, type SkillBucket, type SkillSource, skills, skillsForTurn } from "perdure";
 import { manifestOf, skillFolder, skillText } from "./skill-folder.ts";
 
 const folders: string[] = [];

@@ -1,14 +1,7 @@
 import { jsonSchema, tool } from "ai";
 import { afterAll, expect, test } from "vitest";
-import {
-  createBashSandbox,
-  createQuickJsSandbox,
-  MemoryFiles,
-  SkillRegistry,
-  type SkillRunnerOptions,
-  type SkillScriptResult,
-  skills,
-} from "../../src/index.ts";
+import { SkillRegistry, type SkillRunnerOptions, type SkillScriptResult, skills } from "perdure";
+import { createBashSandbox, createQuickJsSandbox, MemoryFiles } from "perdure/tools";
 import { manifestOf, skillText } from "./skill-folder.ts";
 
 const sandbox = createQuickJsSandbox();

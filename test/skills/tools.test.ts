@@ -1,6 +1,7 @@
 import type { ToolSet } from "ai";
 import { afterAll, expect, test } from "vitest";
-import { SkillRegistry, createQuickJsSandbox, skills, skillsForTurn } from "../../src/index.ts";
+import { SkillRegistry, skills, skillsForTurn } from "perdure";
+import { createQuickJsSandbox } from "perdure/tools";
 import { manifestOf, skillText } from "./skill-folder.ts";
 
 const sandbox = createQuickJsSandbox();

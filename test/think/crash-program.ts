@@ -5,14 +5,8 @@ import { flushCompileCache } from "node:module";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { APICallError, jsonSchema, tool, type ToolSet } from "ai";
-import {
-  type AgentHost,
-  createExecuteTool,
-  durableTool,
-  type DurableToolOptions,
-  type LedgerEntry,
-  Think,
-} from "perdure";
+import { type AgentHost, durableTool, type DurableToolOptions, type LedgerEntry, Think } from "perdure";
+import { createExecuteTool } from "perdure/tools";
 import { serve, subscribe } from "perdure/node";
 import { countCalls, crashPoint, onCommand, programDir, report, scriptedModel } from "perdure/testing";
 import type { ScriptedReply } from "perdure/testing";
