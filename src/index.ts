@@ -69,6 +69,7 @@ export {
 export {
   type NestedCall,
   type NestedOutcome,
+  type NestedQuestion,
   park,
   ParkedCall,
   type ParkedQuestion,

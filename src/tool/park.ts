@@ -7,6 +7,8 @@ export interface ParkedQuestion {
   readonly input: unknown;
   /** One sentence on what a yes does. */
   readonly summary?: string;
+  /** How long the question may wait; without it, as the agent's settings say. */
+  readonly waitMs?: number;
   /** What {@link ResumedCall} gets back. Stored with the question; at most a few megabytes. */
   readonly state: Uint8Array;
 }
@@ -49,12 +51,18 @@ export interface NestedCall {
   readonly signal?: AbortSignal;
 }
 
+/** Why a person has to be asked about a call, and for how long the question may wait where the tool says so. */
+export interface NestedQuestion {
+  readonly reason: string | undefined;
+  readonly waitMs?: number;
+}
+
 /** What became of it. Never an exception. */
 export type NestedOutcome =
   | { readonly kind: "output"; readonly output: unknown }
   | { readonly kind: "error"; readonly errorText: string }
   /** A person has to be asked first: {@link park}, and call it again with `approved`. */
-  | { readonly kind: "ask"; readonly reason: string | undefined }
+  | ({ readonly kind: "ask" } & NestedQuestion)
   | { readonly kind: "aborted" };
 
 /** What the turn does for a tool that calls other tools: the same rules hold for them as for the model's own calls. */

@@ -1,6 +1,6 @@
 // Tools that wait for a person in the middle of their work, and tools that call others.
-import type { ToolSet } from "ai";
-import { type DurableExecutionOptions, type NestedOutcome, park, type TurnConfig } from "perdure";
+import { jsonSchema, type ToolSet } from "ai";
+import { action, type DurableExecutionOptions, type NestedOutcome, park, type TurnConfig } from "perdure";
 import { type Script, scriptedModel } from "perdure/testing";
 import { expect, test } from "vitest";
 import { textIn, user } from "../chat/client.ts";
@@ -343,4 +343,33 @@ test("arguments that are nested too deeply are an error of the call, not the end
   expect(await kit.ask("Go.")).toMatchObject({ status: "completed" });
   expect(JSON.stringify(outputsSent(model, 1))).toContain("nested deeper than 256 levels");
   expect(ran).toBe(0);
+});
+
+test("a question waits as long as the tool says, whatever the agent's settings are", async () => {
+  const waitMs = 30 * 24 * 3_600_000;
+  const model = scriptedModel(travel);
+  const kit = await openThink(
+    (Base) =>
+      class extends Base {
+        override approvalTimeoutMs = 60_000;
+        override getModel() {
+          return model;
+        }
+        override getTools() {
+          return { travel: serverTool(() => park({ tool: "book", input: {}, waitMs, state: new Uint8Array([1]) })) };
+        }
+      },
+  );
+  await kit.ask("Rome.");
+  const [question] = (await kit.agent()).pendingApprovals();
+  expect((question?.expiresAt ?? 0) - (question?.askedAt ?? 0)).toBe(waitMs);
+
+  const pay = action({
+    description: "Pays.",
+    inputSchema: jsonSchema<object>({ type: "object" }),
+    durablePause: true,
+    execute: () => "paid",
+  });
+  const { outcomes } = await nesting({ pay } as unknown as ToolSet, [{ name: "pay", input: {} }]);
+  expect(outcomes).toMatchObject([{ kind: "ask", waitMs }]);
 });

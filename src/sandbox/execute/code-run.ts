@@ -3,7 +3,7 @@ import { errorText, PerdureError } from "../../error.ts";
 import { cutMiddle } from "../../message/cut-middle.ts";
 import { cutText, cutValue } from "../../message/cut-value.ts";
 import type { DurableExecutionOptions } from "../../tool/define.ts";
-import { park, type NestedOutcome, type ParkedCall } from "../../tool/park.ts";
+import { park, type NestedOutcome, type NestedQuestion, type ParkedCall } from "../../tool/park.ts";
 import {
   SUSPEND,
   type CallAnswerInSandbox,
@@ -51,7 +51,7 @@ interface CodeRunOptions {
 export class CodeRun {
   readonly #given: CodeRunOptions;
   /** Why calls have to be asked about, by number. */
-  readonly #reasons = new Map<string, string>();
+  readonly #questions = new Map<string, NestedQuestion>();
   #logs: LogLine[] = [];
 
   constructor(given: CodeRunOptions) {
@@ -90,10 +90,10 @@ export class CodeRun {
     }
     const state = readParkedState(bytes);
     this.#logs = [...state.logs];
-    for (const [call, reason] of Object.entries(state.reasons)) this.#reasons.set(call, reason);
+    for (const [call, question] of Object.entries(state.questions)) this.#questions.set(call, question);
     const { asked } = state;
     const outcome = await this.#callTool(asked.name, asked.args, asked.call, true, this.#signal());
-    if (outcome.kind === "ask") return this.#question(asked, state.snapshot, outcome.reason);
+    if (outcome.kind === "ask") return this.#question(asked, state.snapshot, outcome);
     const answer = this.#answerOf(asked.call, outcome);
     let result: RunResult;
     try {
@@ -151,7 +151,7 @@ export class CodeRun {
     for (const { name } of catalog) {
       functions[name] = async (args, { call, signal }) => {
         const outcome = await this.#callTool(name, args, call, false, signal);
-        if (outcome.kind === "ask") return this.#suspend(name, call, outcome.reason);
+        if (outcome.kind === "ask") return this.#suspend(name, call, outcome);
         const answer = this.#answerOf(call, outcome);
         if (answer.error !== undefined) throw new PerdureError("call_failed", answer.error);
         return answer.value;
@@ -174,7 +174,7 @@ export class CodeRun {
     return runNestedTool({ name, tool, input: args ?? {}, index, approved, signal }, handed);
   }
 
-  #suspend(name: string, call: number, reason: string | undefined): typeof SUSPEND {
+  #suspend(name: string, call: number, { reason, waitMs }: NestedQuestion): typeof SUSPEND {
     const { sandbox } = this.#given;
     if (!sandbox.supports.suspend || sandbox.resume === undefined) {
       throw new PerdureError(
@@ -182,7 +182,7 @@ export class CodeRun {
         `"${name}" needs a person's approval, and this sandbox cannot wait for one. Call it directly, as a tool of its own.`,
       );
     }
-    if (reason !== undefined) this.#reasons.set(String(call), reason);
+    this.#questions.set(String(call), { reason, ...(waitMs !== undefined && { waitMs }) });
     return SUSPEND;
   }
 
@@ -210,7 +210,7 @@ export class CodeRun {
       case "suspended": {
         const [asked] = result.calls;
         if (asked === undefined) throw new PerdureError("call_failed", "The sandbox parked the code without a reason.");
-        return this.#question(asked, result.snapshot, this.#reasons.get(String(asked.call)));
+        return this.#question(asked, result.snapshot, this.#questions.get(String(asked.call)) ?? { reason: undefined });
       }
       case "aborted":
         this.#given.handed.abortSignal?.throwIfAborted();
@@ -220,11 +220,11 @@ export class CodeRun {
     }
   }
 
-  #question(asked: OpenCall, snapshot: Uint8Array, reason: string | undefined): ParkedCall {
-    this.#reasons.delete(String(asked.call));
+  #question(asked: OpenCall, snapshot: Uint8Array, { reason, waitMs }: NestedQuestion): ParkedCall {
+    this.#questions.delete(String(asked.call));
     const state = writeParkedState({
       asked,
-      reasons: Object.fromEntries(this.#reasons),
+      questions: Object.fromEntries(this.#questions),
       logs: this.#logs,
       snapshot,
     });
@@ -237,6 +237,7 @@ export class CodeRun {
       tool: asked.name,
       input,
       summary: `The code wants to call "${asked.name}"${why} with ${shown}`,
+      ...(waitMs !== undefined && { waitMs }),
       state,
     });
   }

@@ -1,5 +1,6 @@
 import { PerdureError } from "../../error.ts";
 import { isRecord } from "../../message/json.ts";
+import type { NestedQuestion } from "../../tool/park.ts";
 import type { LogLine, OpenCall } from "../sandbox.ts";
 
 /** What `execute` leaves when a person has to be asked in the middle of its code. */
@@ -7,7 +8,7 @@ export interface ParkedState {
   /** The call that the question is about. */
   readonly asked: OpenCall;
   /** Why other parked calls have to be asked about, by their number. */
-  readonly reasons: Readonly<Record<string, string>>;
+  readonly questions: Readonly<Record<string, NestedQuestion>>;
   readonly logs: readonly LogLine[];
   readonly snapshot: Uint8Array;
 }
@@ -32,8 +33,8 @@ export function readParkedState(bytes: Uint8Array): ParkedState {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes.subarray(LENGTH_BYTES, LENGTH_BYTES + length));
     const head: unknown = JSON.parse(text);
     if (!isRecord(head) || head.version !== VERSION || !isRecord(head.asked)) throw new Error("another shape");
-    const { asked, reasons, logs } = head as unknown as Omit<ParkedState, "snapshot">;
-    return { asked, reasons, logs, snapshot: bytes.slice(LENGTH_BYTES + length) };
+    const { asked, questions, logs } = head as unknown as Omit<ParkedState, "snapshot">;
+    return { asked, questions, logs, snapshot: bytes.slice(LENGTH_BYTES + length) };
   } catch (thrown) {
     throw new PerdureError("bad_input", "What the call left when it was parked cannot be read. Run the code again.", {
       cause: thrown,

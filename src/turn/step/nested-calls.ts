@@ -48,7 +48,7 @@ async function runNested(
       if ("known" in need) return { kind: "output", output: need.known };
       return need.denied
         ? failed(need.reason ?? `The call of "${name}" was denied.`)
-        : { kind: "ask", reason: need.reason };
+        : { kind: "ask", reason: need.reason, ...(need.waitMs !== undefined && { waitMs: need.waitMs }) };
     }
   }
   const { plan, desk, active } = run;

@@ -25,9 +25,8 @@ export async function parkCall(run: StepRun, part: ToolPart, input: unknown, ask
   const messageId = active.builder.id;
   const digest = await digestOf(asked.tool, asked.input);
   if (run.signal.aborted) return;
-  const { approvalTimeoutMs } = desk.hooks.settings();
-  const now = desk.host.clock.now();
-  const expiresAt = approvalTimeoutMs > 0 ? now + approvalTimeoutMs : null;
+  const { waitMs = desk.hooks.settings().approvalTimeoutMs } = asked;
+  const expiresAt = waitMs > 0 ? desk.host.clock.now() + waitMs : null;
   const row = plan.book.of(messageId).find((one) => one.toolCallId === toolCallId);
   const reason = asked.summary ?? `${asked.tool} ${JSON.stringify(asked.input ?? {})}`;
   // Each question has its own name: an answer to an earlier one is none to this.
