@@ -19,7 +19,7 @@ export default defineConfig({
     pool: "forks",
     execArgv: [`--conditions=${condition}`],
     // More than there are processors: many tests wait for processes, sockets and pages most of their time.
-    maxWorkers: 4,
+    maxWorkers: 5,
     // A fifth of the points of most crash matrices: no number of commits that belong together is a divisor of it.
     // PERDURE_CRASH=all leaves none out.
     env: { PERDURE_CRASH_STEP: process.env.PERDURE_CRASH === "all" ? "1" : "5" },

@@ -4,7 +4,7 @@ import { jailed, sandbox } from "./jailed.ts";
 afterAll(async () => await sandbox.dispose());
 
 /** Longer than a short program takes: it has ended before the host looks again. */
-const BUSY_MS = 150;
+const BUSY_MS = 100;
 
 test(
   "a host that is too busy to look at once still learns how a short run went",

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { INTERRUPTED_TEXT } from "../../src/message/repair.ts";
 import { toolParts } from "../../src/message/types.ts";
 import { textIn } from "../chat/client.ts";
-import { allFacts, expectCovered, expectNoFailure, MATRIX_MS } from "../crash/drive.ts";
+import { allFacts, expectCovered, expectNoFailure, MATRIX_MS, thinned } from "../crash/drive.ts";
 import { oneMessage, type StoredCall, type ThinkResult } from "./crash-drive.ts";
 
 /** Whether a life found the call waiting for a person, or for its turn after a yes. */
@@ -47,9 +47,10 @@ test(
         outcomes.push(outcome);
         check(outcome);
       },
+      points: thinned(3),
       slack: 6,
     });
-    expectCovered(matrix, 10);
+    expectCovered(matrix, 10, 3);
     expect(textIn(matrix.reference.result.messages[1])).toBe("Computing. It is done.");
     expect(outcomes.some(wasParked), "killed while it was parked").toBe(true);
   },
