@@ -12,6 +12,14 @@ const ownHooks = fileURLToPath(new URL("src/client/react.ts", import.meta.url));
 /** Tests with React. */
 const pages = "test/**/*.test.tsx";
 
+/** What is asked of the public hooks about both kinds of agent; in quick runs, what differs most between them. */
+const publicSuite =
+  process.env.PERDURE_SEEDS === "all"
+    ? ["test/chat-client/**/*.test.tsx"]
+    : [
+        "test/chat-client/{approval,client-tools,history,overlap,reconnect,recovering,reload,stop,stream,tabs}.test.tsx",
+      ];
+
 export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions, externalConditions: [condition] } },
@@ -19,10 +27,10 @@ export default defineConfig({
     pool: "forks",
     execArgv: [`--conditions=${condition}`],
     // More than there are processors: many tests wait for processes, sockets and pages most of their time.
-    maxWorkers: 5,
-    // A fifth of the points of most crash matrices: no number of commits that belong together is a divisor of it.
+    maxWorkers: 4,
+    // An eighth of the points of most crash matrices: no number of commits that belong together is a divisor of it.
     // PERDURE_CRASH=all leaves none out.
-    env: { PERDURE_CRASH_STEP: process.env.PERDURE_CRASH === "all" ? "1" : "5" },
+    env: { PERDURE_CRASH_STEP: process.env.PERDURE_CRASH === "all" ? "1" : "8" },
     testTimeout: 30_000,
     hookTimeout: 30_000,
     globalSetup: ["./test/support/run-folder.ts"],
@@ -49,7 +57,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "public-suite-think",
-          include: ["test/chat-client/**/*.test.tsx"],
+          include: publicSuite,
           env: { PERDURE_TALK: "think" },
         },
       },

@@ -5,7 +5,7 @@ import { seedCount } from "../support/seed-count.ts";
 import { play, report } from "./interleave-run.ts";
 
 /** All runs of the suite, both files together. */
-const RUNS = seedCount(10_000, 1_200);
+const RUNS = seedCount(10_000, 800);
 const RUNS_PER_TEST = 250;
 /** A machine that does much else at the same time needs long. */
 export const TIMEOUT_MS = 600_000;
