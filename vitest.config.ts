@@ -28,9 +28,9 @@ export default defineConfig({
     execArgv: [`--conditions=${condition}`],
     // More than there are processors: many tests wait for processes, sockets and pages most of their time.
     maxWorkers: 4,
-    // An eighth of the points of most crash matrices: no number of commits that belong together is a divisor of it.
+    // A seventh of the points of most crash matrices: no number of commits that belong together is a divisor of it.
     // PERDURE_CRASH=all leaves none out.
-    env: { PERDURE_CRASH_STEP: process.env.PERDURE_CRASH === "all" ? "1" : "8" },
+    env: { PERDURE_CRASH_STEP: process.env.PERDURE_CRASH === "all" ? "1" : "7" },
     testTimeout: 30_000,
     hookTimeout: 30_000,
     globalSetup: ["./test/support/run-folder.ts"],
