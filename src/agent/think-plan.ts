@@ -150,12 +150,12 @@ export class ThinkPlan {
     const { running } = this.#chat();
     const live = running?.builder.id === messageId;
     const runsHere = live && this.#tools[toolName(part)]?.execute !== undefined;
-    return !runsHere && !this.book.of(messageId).some(({ toolCallId }) => toolCallId === part.toolCallId);
+    return !runsHere && this.book.find(messageId, part.toolCallId) === undefined;
   }
 
   /** When the question of a call is over. */
   expiry(messageId: string, toolCallId: string): number | null | undefined {
-    return this.book.of(messageId).find((row) => row.toolCallId === toolCallId)?.expiresAt;
+    return this.book.find(messageId, toolCallId)?.expiresAt;
   }
 
   /**
@@ -163,7 +163,7 @@ export class ThinkPlan {
    * that one which comes now is the answer of another tab, or a second click, to what was asked before.
    */
   #isJustAsked({ toolCallId }: ToolPart, messageId: string): boolean {
-    const row = this.book.of(messageId).find((one) => one.toolCallId === toolCallId);
+    const row = this.book.find(messageId, toolCallId);
     if (row === undefined || row.askedAt === null || row.decidedAt === null) return false;
     return this.#host.clock.now() - row.askedAt < SECOND_QUESTION_MS;
   }

@@ -214,6 +214,12 @@ export class CallBook {
     return settleToolCall(this.#host, messageId, toolCallId, now);
   }
 
+  /** One call of a message. */
+  find(messageId: string, toolCallId: string): CallRow | undefined {
+    const row = readToolCall(this.#host, messageId, toolCallId);
+    return row && toRow(row);
+  }
+
   /** The calls of a message, in the order in which they came. */
   of(messageId: string): CallRow[] {
     return toolCallsOf(this.#host, messageId).map(toRow);

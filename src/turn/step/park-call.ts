@@ -27,7 +27,7 @@ export async function parkCall(run: StepRun, part: ToolPart, input: unknown, ask
   if (run.signal.aborted) return;
   const { waitMs = desk.hooks.settings().approvalTimeoutMs } = asked;
   const expiresAt = waitMs > 0 ? desk.host.clock.now() + waitMs : null;
-  const row = plan.book.of(messageId).find((one) => one.toolCallId === toolCallId);
+  const row = plan.book.find(messageId, toolCallId);
   const reason = asked.summary ?? `${asked.tool} ${JSON.stringify(asked.input ?? {})}`;
   // Each question has its own name: an answer to an earlier one is none to this.
   const approvalId = `${toolCallId}:${row?.attempts ?? 1}`;
