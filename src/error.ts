@@ -47,6 +47,8 @@ export type PerdureErrorCode =
   | "call_failed"
   /** A context block's provider failed, or gave what is no text; its own error is the cause. */
   | "provider_failed"
+  /** A writer or a runner whose work another one has taken over. */
+  | "fenced"
   /** Called at a moment when it cannot work; the message says when it can. */
   | "bad_state"
   /** An option or a declaration that cannot work. */

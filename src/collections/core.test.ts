@@ -1,0 +1,94 @@
+import { createCollection, createTransaction, eq } from "@tanstack/db";
+import { expect, expectTypeOf, test } from "vitest";
+import { z } from "zod";
+import { logCollectionOptions, openLocalLog, rowsOf, writeMutations } from "./index.ts";
+import { createPump } from "./pump.ts";
+import { watchQuery } from "./watch.ts";
+
+const Item = z.object({ id: z.string(), status: z.string().default("pending"), seq: z.number().optional() });
+
+function items(log = openLocalLog()) {
+  const collection = createCollection(
+    logCollectionOptions({ log, name: "items", schema: Item, getKey: (row) => row.id, orderAs: "seq" }),
+  );
+  return { log, collection, rows: rowsOf(collection) };
+}
+
+test("a row is typed by its schema, filled by its defaults, and confirmed under a version", async () => {
+  const { collection, rows } = items();
+  expectTypeOf(rows.all()).toEqualTypeOf<z.infer<typeof Item>[]>();
+  const transaction = collection.insert({ id: "a" });
+  expect(rows.get("a")).toBeUndefined();
+  await transaction.isPersisted.promise;
+  expect(rows.get("a")).toEqual({ id: "a", status: "pending", seq: 1 });
+  expect(collection.get("a")).toMatchObject({ status: "pending", $hasPendingWrites: false, seq: 1 });
+  expect(rows.unchanged("a")).toEqual({ table: "items", key: "a", version: 1 });
+});
+
+test("of two that want the same version one gets it, and updates lose nothing", async () => {
+  const { rows } = items();
+  await rows.insert({ id: "a", status: "0" });
+  const when = [rows.unchanged("a")!];
+  const won = await Promise.all([1, 2].map((n) => rows.update("a", (row) => void (row.status = `${n}`), { when })));
+  expect(won).toEqual([true, false]);
+  await Promise.all(
+    Array.from({ length: 10 }, () => rows.update("a", (row) => void (row.status = String(Number(row.status) + 1)))),
+  );
+  expect(rows.get("a")?.status).toBe("11");
+});
+
+test("a refused write is rolled back, and says why", async () => {
+  const { collection, rows } = items();
+  await rows.insert({ id: "a", status: "x" });
+  const other = rows.delete("a");
+  const deleted = collection.delete("a");
+  expect(await other).toBe(true);
+  await expect(deleted.isPersisted.promise).rejects.toMatchObject({ code: "conflict" });
+});
+
+test("a transaction over two collections of a log is one write", async () => {
+  const { log, collection } = items();
+  const notes = createCollection(
+    logCollectionOptions<{ id: string; text: string }>({ log, name: "notes", getKey: (row) => row.id }),
+  );
+  await notes.preload();
+  const transaction = createTransaction({
+    mutationFn: ({ transaction }) => writeMutations(log, transaction.mutations),
+  });
+  transaction.mutate(() => {
+    collection.insert({ id: "a" });
+    notes.insert({ id: "n", text: "hi" });
+  });
+  await transaction.isPersisted.promise;
+  expect(log.position).toBe("1".padStart(16, "0"));
+  expect(notes.get("n")?.text).toBe("hi");
+});
+
+test("a pump runs each row once, whatever leaves and comes back", async () => {
+  const { collection, rows } = items();
+  const ran: string[] = [];
+  let wake = () => {};
+  const watch = watchQuery(
+    (q) => q.from({ i: collection }).where(({ i }) => eq(i.$hasPendingWrites, false)),
+    () => wake(),
+  );
+  const pump = createPump({
+    read: () => watch.rows(),
+    idOf: (row) => row.id,
+    isGone: (id) => rows.get(id) === undefined,
+    run: async (row) => {
+      ran.push(row.id);
+      return "done";
+    },
+    giveUp: () => {},
+  });
+  wake = () => pump.wake();
+  await watch.ready;
+  await collection.insert({ id: "a" }).isPersisted.promise;
+  await pump.idle();
+  await collection.update("a", (row) => void (row.status = "edited")).isPersisted.promise;
+  await pump.idle();
+  expect(ran).toEqual(["a"]);
+  await pump.dispose();
+  await watch.dispose();
+});

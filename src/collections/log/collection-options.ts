@@ -1,0 +1,184 @@
+import type { CollectionConfig, InferSchemaOutput, PendingMutation, UtilsRecord } from "@tanstack/db";
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { PerdureError } from "../../error.ts";
+import type { AppliedChange, RowChange, RowLog, RowProducer, RowTable, RowValue } from "./row-log.ts";
+import { newId } from "../../id.ts";
+
+/** What a collection on a log adds to a collection of TanStack DB. */
+export interface LogUtils extends UtilsRecord {
+  readonly log: RowLog;
+  /** The collection's name in the log. */
+  readonly tableName: string;
+  /** The rows as everybody has them, without this process's optimistic writes. */
+  readonly confirmed: RowTable;
+  /** A row of the log as this collection shows it. */
+  readonly show: (row: { readonly value: RowValue; readonly order: number }) => RowValue;
+  /** A row of this collection as the log keeps it. */
+  readonly keep: (row: object) => RowValue;
+  /** The writer that this collection's optimistic writes are stamped with. */
+  readonly producer?: RowProducer;
+}
+
+/** What every backend's options have in common. */
+export interface LogCollectionConfig<TRow extends object> {
+  /** The collection's name in the log. All who use the same name of the same log see the same rows. */
+  readonly name: string;
+  readonly getKey: (row: TRow) => string;
+  /**
+   * A field that shows the row's place in the log (a number): order by it instead of by clocks. It is filled in by
+   * the log, and not written back.
+   */
+  readonly orderAs?: keyof TRow & string;
+  /** TanStack DB's id of the collection. */
+  readonly id?: string;
+}
+
+type LogOptions<TRow extends object, TSchema extends StandardSchemaV1> = CollectionConfig<
+  TRow,
+  string,
+  TSchema,
+  LogUtils
+> & { utils: LogUtils };
+
+/**
+ * Options for `createCollection`: a collection whose rows live in a log. Writes are optimistic, one write for each
+ * transaction, and stay pending until they have come back through the log; a refused one is rolled back, and its
+ * `isPersisted.promise` rejects with PerdureError `conflict`.
+ */
+export function logCollectionOptions<TSchema extends StandardSchemaV1>(
+  config: LogCollectionConfig<InferSchemaOutput<TSchema> & object> & {
+    readonly log: RowLog;
+    readonly schema: TSchema;
+    readonly producer?: RowProducer;
+  },
+): LogOptions<InferSchemaOutput<TSchema> & object, TSchema> & { schema: TSchema };
+export function logCollectionOptions<TRow extends object>(
+  config: LogCollectionConfig<TRow> & {
+    readonly log: RowLog;
+    readonly schema?: never;
+    readonly producer?: RowProducer;
+  },
+): LogOptions<TRow, never> & { schema?: never };
+export function logCollectionOptions(
+  config: LogCollectionConfig<RowValue> & {
+    readonly log: RowLog;
+    readonly schema?: StandardSchemaV1;
+    readonly producer?: RowProducer;
+  },
+): object {
+  const { log, name, orderAs } = config;
+  const table = log.table(name);
+  const show: LogUtils["show"] = ({ value, order }) => (orderAs === undefined ? value : { ...value, [orderAs]: order });
+  const keep: LogUtils["keep"] = (row) => stored(row, orderAs);
+  const write = async ({ transaction }: { transaction: { mutations: readonly PendingMutation[] } }) => {
+    await writeMutations(log, transaction.mutations, config.producer);
+  };
+  return {
+    id: config.id ?? `${log.source}#${name}#${newId()}`,
+    getKey: config.getKey,
+    ...(config.schema === undefined ? {} : { schema: config.schema }),
+    startSync: true,
+    // Rows are in memory for the log anyway; a collection that forgot them would only lose its readers.
+    gcTime: 0,
+    sync: { rowUpdateMode: "full", sync: (sink: SyncSink) => syncTable(log, table, show, sink) },
+    onInsert: write,
+    onUpdate: write,
+    onDelete: write,
+    utils: {
+      log,
+      tableName: name,
+      confirmed: table,
+      show,
+      keep,
+      ...(config.producer === undefined ? {} : { producer: config.producer }),
+    } satisfies LogUtils,
+  };
+}
+
+/** The part of TanStack DB's sync parameters that is used here. */
+interface SyncSink {
+  begin(): void;
+  write(message: { type: "insert" | "update" | "delete"; key: string; value: RowValue }): void;
+  commit(): unknown;
+  markReady(): void;
+  markError(error?: unknown): void;
+  truncate(): void;
+}
+
+/**
+ * The first state arrives in one commit, so that nobody sees a row as pending that a later change of the same replay
+ * has completed.
+ */
+function syncTable(log: RowLog, table: RowTable, show: LogUtils["show"], sink: SyncSink): () => void {
+  let stop: (() => void) | undefined;
+  let closed = false;
+  const start = () => {
+    if (closed) return;
+    sink.begin();
+    for (const row of table.rows()) sink.write({ type: "insert", key: row.key, value: show(row) });
+    sink.commit();
+    sink.markReady();
+    stop = table.subscribe((changes, reset) => follow(changes, reset));
+  };
+  const follow = (changes: readonly AppliedChange[], reset: boolean) => {
+    sink.begin();
+    if (reset) sink.truncate();
+    for (const change of changes) sink.write({ type: change.operation, key: change.key, value: show(change) });
+    sink.commit();
+  };
+  log.ready.then(start, (error: unknown) => {
+    if (!closed) sink.markError(error);
+  });
+  return () => {
+    closed = true;
+    stop?.();
+  };
+}
+
+/** TanStack DB's computed fields are never stored. */
+function stored(row: object, orderAs: string | undefined): RowValue {
+  const value: Record<string, unknown> = {};
+  for (const [field, content] of Object.entries(row)) {
+    if (content !== undefined && !field.startsWith("$") && field !== orderAs) value[field] = content;
+  }
+  return value;
+}
+
+/** What {@link writeMutations} needs of a pending mutation. */
+interface Mutation {
+  readonly type: "insert" | "update" | "delete";
+  readonly key: unknown;
+  readonly modified: object;
+  readonly collection: { readonly id: string; readonly utils: UtilsRecord };
+}
+
+/**
+ * Writes the mutations of a TanStack DB transaction as one write of the log: for the `mutationFn` of a transaction
+ * over several collections of the same log. Resolves when they have come back.
+ * @throws PerdureError `conflict` when the write was refused, `bad_config` when a collection is of another log.
+ */
+export async function writeMutations(
+  log: RowLog,
+  mutations: readonly Mutation[],
+  producer?: RowProducer,
+): Promise<void> {
+  const changes = mutations.map((mutation): RowChange => {
+    const utils = logUtilsOf(mutation.collection);
+    if (utils?.log !== log) {
+      throw new PerdureError(
+        "bad_config",
+        `The collection "${mutation.collection.id}" is not one of the log "${log.source}": it cannot be written with it.`,
+      );
+    }
+    const change = { table: utils.tableName, key: String(mutation.key), operation: mutation.type };
+    return mutation.type === "delete" ? change : { ...change, value: utils.keep(mutation.modified) };
+  });
+  const receipt = await log.write({ changes, ...(producer === undefined ? {} : { producer }) });
+  if (!receipt.applied) throw new PerdureError("conflict", `The write was refused: ${receipt.refused}.`);
+}
+
+/** The additions of a collection that lives on a log, or undefined for any other collection. */
+export function logUtilsOf(collection: { readonly utils: UtilsRecord }): LogUtils | undefined {
+  const utils = collection.utils as Partial<LogUtils>;
+  return utils.log !== undefined && utils.confirmed !== undefined ? (utils as LogUtils) : undefined;
+}

@@ -1,0 +1,92 @@
+import { PerdureError } from "../../error.ts";
+import { newId } from "../../id.ts";
+import type { QuarantinedMessage, RowLog, RowProducer, RowTable, RowWrite, WriteReceipt } from "./row-log.ts";
+import { RowState } from "./row-state.ts";
+import { requireWrite } from "./row-write.ts";
+
+/** How many names of writes a log in memory knows again. */
+const REMEMBERED_WRITES = 10_000;
+
+/**
+ * A log in this process's memory: for one process, for tests, for drafts. Everything the others promise holds,
+ * except that it ends with the process.
+ */
+export function openLocalLog(
+  options: { readonly name?: string; readonly onError?: (error: unknown) => void } = {},
+): RowLog {
+  return new LocalLog(options.name ?? newId("local"), options.onError ?? ((error) => console.error(error)));
+}
+
+class LocalLog implements RowLog {
+  readonly kind = "local";
+  readonly source: string;
+  readonly ready = Promise.resolve();
+  readonly quarantined: readonly QuarantinedMessage[] = [];
+  private readonly state: RowState;
+  private readonly epochs = new Map<string, number>();
+  private readonly receipts = new Map<string, WriteReceipt>();
+  private count = 0;
+  private closed = false;
+
+  constructor(source: string, onError: (error: unknown) => void) {
+    this.source = source;
+    this.state = new RowState(onError);
+  }
+
+  get position(): string {
+    return String(this.count).padStart(16, "0");
+  }
+
+  table(name: string): RowTable {
+    return this.state.table(name);
+  }
+
+  async write(write: RowWrite): Promise<WriteReceipt> {
+    requireWrite(write);
+    // As everywhere else, the outcome comes later than the call: code that only works at once shall fail here too.
+    await Promise.resolve();
+    if (this.closed) throw new PerdureError("disconnected", `The log "${this.source}" is closed.`);
+    const known = write.txid === undefined ? undefined : this.receipts.get(write.txid);
+    if (known !== undefined) return known;
+    if (write.producer !== undefined) this.admit(write.producer);
+    // A copy, so that nobody changes a row by changing what it was made from.
+    const applied = this.state.apply(structuredClone(write));
+    this.count++;
+    const receipt: WriteReceipt = {
+      applied: applied.refused === undefined,
+      position: this.position,
+      ...(applied.refused === undefined ? {} : { refused: applied.refused }),
+    };
+    if (write.txid !== undefined) this.remember(write.txid, receipt);
+    this.state.emit(applied.changes);
+    return receipt;
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+  }
+
+  private admit({ id, epoch }: RowProducer): void {
+    const latest = this.epochs.get(id) ?? epoch;
+    if (epoch < latest) throw fenced(id, epoch, latest);
+    this.epochs.set(id, epoch);
+  }
+
+  private remember(txid: string, receipt: WriteReceipt): void {
+    this.receipts.set(txid, receipt);
+    if (this.receipts.size <= REMEMBERED_WRITES) return;
+    for (const oldest of this.receipts.keys()) {
+      this.receipts.delete(oldest);
+      return;
+    }
+  }
+}
+
+/** The error of a writer that was overtaken. */
+export function fenced(id: string, epoch: number, latest?: number): PerdureError {
+  const later = latest === undefined ? "a later one" : `epoch ${latest}`;
+  return new PerdureError(
+    "fenced",
+    `The writer "${id}" of epoch ${epoch} was overtaken by ${later}: another runner has its work now. Stop this one.`,
+  );
+}

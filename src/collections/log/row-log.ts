@@ -1,0 +1,121 @@
+/**
+ * One ordered log of changes of rows that many processes share: what a backend is to this module. A Durable Stream,
+ * a Perdure agent and this process's memory are each one, and everything else is built on this port alone.
+ *
+ * What every implementation promises, and `describeRowLog` of the tests asks of it:
+ * - All readers apply the same changes in the same order, and give each row the same versions.
+ * - A write is applied whole or not at all. Its conditions are judged at its place in the order, so of two
+ *   writers that want the same version one gets it, whoever they are.
+ * - `write` resolves after this reader has applied it: who awaits it can read what it wrote.
+ * - A message that cannot be understood is set aside and harms nothing behind it.
+ */
+
+/** A JSON object. */
+export type RowValue = { readonly [field: string]: unknown };
+
+/** A change of one row. An update replaces the whole row. */
+export interface RowChange {
+  /** The collection. */
+  readonly table: string;
+  readonly key: string;
+  /** `insert` of a row that is there, and `update` or `delete` of one that is not, are refused with the write. */
+  readonly operation: "insert" | "update" | "upsert" | "delete";
+  /** The whole row; absent for `delete`. */
+  readonly value?: RowValue;
+}
+
+/** Holds only if the row is at this version. 0: the row was never there. */
+export interface RowCondition {
+  readonly table: string;
+  readonly key: string;
+  readonly version: number;
+}
+
+/** Who writes. A later epoch of the same id shuts out the earlier ones for good. */
+export interface RowProducer {
+  readonly id: string;
+  readonly epoch: number;
+}
+
+/** Changes that are applied together, or not at all. */
+export interface RowWrite {
+  readonly changes: readonly RowChange[];
+  /** What must hold at the write's place in the order. */
+  readonly when?: readonly RowCondition[];
+  readonly producer?: RowProducer;
+  /** Names the write: sent again under the same name, it counts once. A new one by default. */
+  readonly txid?: string;
+}
+
+/** What became of a write. */
+export interface WriteReceipt {
+  /** False: a condition did not hold, and nothing was changed. */
+  readonly applied: boolean;
+  /** Why it was refused, for people. */
+  readonly refused?: string;
+  /** Where the log stands behind it. */
+  readonly position: string;
+}
+
+/** A row as everybody has it. */
+export interface ConfirmedRow {
+  readonly key: string;
+  readonly value: RowValue;
+  /** 1 with its first insert, one more with each change, also across a delete and a new insert. */
+  readonly version: number;
+  /** Grows over the log: rows sorted by it are in the order of their first insert. */
+  readonly order: number;
+}
+
+/** A change as it was applied. */
+export interface AppliedChange extends ConfirmedRow {
+  readonly table: string;
+  readonly operation: "insert" | "update" | "delete";
+  /** The write that it came with. */
+  readonly txid?: string;
+}
+
+/** A message of the log that nobody can apply. */
+export interface QuarantinedMessage {
+  readonly position: string;
+  readonly message: unknown;
+  readonly reason: string;
+}
+
+/** The confirmed rows of one collection. */
+export interface RowTable {
+  get(key: string): ConfirmedRow | undefined;
+  /** In no order that means anything. */
+  rows(): Iterable<ConfirmedRow>;
+  readonly size: number;
+  /** The row's version; of a deleted row its last one; 0 of one that never was. */
+  version(key: string): number;
+  /**
+   * Called with the changes of each applied write, after `get` shows them. What it throws is reported by
+   * `onError` of the log and stops no other listener. `reset`: forget all rows, these are all there are.
+   */
+  subscribe(listener: (changes: readonly AppliedChange[], reset: boolean) => void): () => void;
+}
+
+/** See the top of this file. */
+export interface RowLog {
+  /** `local`, `durable-streams` or `perdure`. */
+  readonly kind: string;
+  /** Names the log in errors and checkpoints: a URL, a path. */
+  readonly source: string;
+  /** Resolves when everything that was in the log at the start is applied; rejects when it cannot be read. */
+  readonly ready: Promise<void>;
+  /** How far it was read: a cursor that a checkpoint may carry. Never goes back. */
+  readonly position: string;
+  /** The last messages that were set aside, newest last; bounded. */
+  readonly quarantined: readonly QuarantinedMessage[];
+  table(name: string): RowTable;
+  /**
+   * Resolves when the write is durable and applied here.
+   * @throws PerdureError `fenced` when a later epoch of its producer was seen: stop, another runner has taken over;
+   *   `disconnected` when the log was closed before the outcome was known (write again under the same `txid`).
+   */
+  write(write: RowWrite): Promise<WriteReceipt>;
+  /** Stops reading and writing. Writes under way fail. */
+  close(): Promise<void>;
+}

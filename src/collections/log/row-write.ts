@@ -1,0 +1,33 @@
+import { PerdureError } from "../../error.ts";
+import type { RowWrite } from "./row-log.ts";
+
+/**
+ * Refuses a write that no log could apply, before anything is sent.
+ * @throws PerdureError `bad_input`, with what is wrong.
+ */
+export function requireWrite(write: RowWrite): void {
+  if (write.changes.length === 0) throw bad("it changes nothing");
+  for (const { table, key, operation, value } of write.changes) {
+    if (typeof table !== "string" || table === "") throw bad("a change names no collection");
+    if (typeof key !== "string" || key === "") {
+      throw bad(`a change of "${table}" has no key; keys of durable collections are strings that are not empty`);
+    }
+    if (operation === "delete") continue;
+    if (value === null || typeof value !== "object" || Array.isArray(value)) {
+      throw bad(`the row "${key}" of "${table}" is no object`);
+    }
+  }
+  for (const { table, key, version } of write.when ?? []) {
+    if (!Number.isInteger(version) || version < 0) {
+      throw bad(`the condition on "${key}" of "${table}" asks for version ${version}; versions are 0, 1, 2, …`);
+    }
+  }
+  const { producer } = write;
+  if (producer !== undefined && (producer.id === "" || !Number.isInteger(producer.epoch) || producer.epoch < 0)) {
+    throw bad("its producer needs an id, and an epoch that is 0, 1, 2, …");
+  }
+}
+
+function bad(what: string): PerdureError {
+  return new PerdureError("bad_input", `This write cannot be applied: ${what}.`);
+}

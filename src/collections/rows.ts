@@ -1,0 +1,158 @@
+import { PerdureError } from "../error.ts";
+import { logUtilsOf } from "./log/collection-options.ts";
+import type { RowChange, RowCondition, RowLog, RowProducer, RowValue } from "./log/row-log.ts";
+
+/** What a write to any collection of TanStack DB returns. */
+interface Persisting {
+  readonly isPersisted: { readonly promise: Promise<unknown> };
+}
+
+/**
+ * Any collection of TanStack DB with such rows, as far as this module uses it. Collections on a log
+ * (`durableStreamCollectionOptions`, `perdureCollectionOptions`, `localCollectionOptions`) are more: writes to them
+ * can be conditional.
+ */
+export interface RowCollection<TRow extends object> {
+  readonly id: string;
+  readonly utils: { [name: string]: unknown };
+  /** What the row's type is read from: here it has none of the fields that TanStack DB adds or leaves open. */
+  readonly config: { readonly getKey: (row: TRow) => string | number };
+  readonly toArray: NoInfer<TRow>[];
+  get(key: string): NoInfer<TRow> | undefined;
+  insert(row: NoInfer<TRow>): Persisting;
+  /** `(key, change)`; collections differ in how they type the draft that `change` is given. It is the row. */
+  update(...args: never[]): Persisting;
+  delete(key: string): Persisting;
+  preload(): Promise<void>;
+  subscribeChanges(listener: () => void): { unsubscribe(): void };
+}
+
+/** How a write is to be made. Ignored by collections that are not on a log: those have one writer. */
+export interface RowOptions {
+  readonly when?: readonly RowCondition[];
+  readonly producer?: RowProducer;
+  readonly txid?: string;
+}
+
+/** Rows as they were confirmed, and writes that are awaited: what everything in this module reads and writes with. */
+export interface Rows<TRow extends object> {
+  /** The log behind the collection; undefined: writes cannot be conditional. */
+  readonly log: RowLog | undefined;
+  /** The row as it was confirmed; on a log, local optimistic edits do not show. */
+  get(key: string): TRow | undefined;
+  all(): TRow[];
+  /** A condition that holds as long as the row stays as it is now. Undefined without a log. */
+  unchanged(key: string): RowCondition | undefined;
+  /** Resolves when the row is durable and can be read. False: refused (it is there already, or a condition failed). */
+  insert(row: TRow, options?: RowOptions): Promise<boolean>;
+  /** Many rows in one write. */
+  insertAll(rows: readonly TRow[], options?: RowOptions): Promise<boolean>;
+  /**
+   * Reads, changes, writes: on a log again from the start if somebody else wrote in between, so no change is lost.
+   * `change` may run more than once; return false in it to leave the row as it is.
+   * @returns false when there is no such row, a condition failed, or `change` said no.
+   */
+  update(key: string, change: (draft: TRow) => unknown, options?: RowOptions): Promise<boolean>;
+  delete(key: string, options?: RowOptions): Promise<boolean>;
+  /** Called after rows have changed. Returns its end. */
+  subscribe(listener: () => void): () => void;
+  /** Resolves when the rows that were there are here. */
+  ready(): Promise<void>;
+}
+
+/** How often an update starts again because somebody else was quicker. */
+const UPDATE_TRIES = 50;
+
+/** The rows of a collection. On a log it reads confirmed rows and writes past TanStack DB's optimism, which would
+ * hold back everybody else's rows while it waits; elsewhere it writes optimistically and waits. */
+export function rowsOf<TRow extends object>(collection: RowCollection<TRow>): Rows<TRow> {
+  const utils = logUtilsOf(collection);
+  return utils === undefined ? plainRows(collection) : logRows(collection, utils);
+}
+
+function logRows<TRow extends object>(
+  collection: RowCollection<TRow>,
+  { log, tableName: table, confirmed, show, keep }: NonNullable<ReturnType<typeof logUtilsOf>>,
+): Rows<TRow> {
+  // The collection's schema is what says that the rows of the log are its rows.
+  const shown = (row: { value: RowValue; order: number }) => show(row) as TRow;
+  const keyOf = keyReader(collection);
+  const write = async (changes: RowChange[], options: RowOptions = {}) =>
+    (await log.write({ changes, ...options })).applied;
+  const unchanged = (key: string): RowCondition => ({ table, key, version: confirmed.version(key) });
+  return {
+    log,
+    get: (key) => {
+      const row = confirmed.get(key);
+      return row === undefined ? undefined : shown(row);
+    },
+    all: () => [...confirmed.rows()].toSorted((a, b) => a.order - b.order).map(shown),
+    unchanged,
+    insert: (row, options) => write([{ table, key: keyOf(row), operation: "insert", value: keep(row) }], options),
+    insertAll: async (rows, options) =>
+      rows.length === 0 ||
+      write(
+        rows.map((row) => ({ table, key: keyOf(row), operation: "insert", value: keep(row) })),
+        options,
+      ),
+    update: async (key, change, options = {}) => {
+      for (let tries = 0; tries < UPDATE_TRIES; tries++) {
+        const row = confirmed.get(key);
+        if (row === undefined) return false;
+        const mine = unchanged(key);
+        const draft = structuredClone(shown(row));
+        if (change(draft) === false) return false;
+        const changes: RowChange[] = [{ table, key, operation: "update", value: keep(draft) }];
+        const receipt = await log.write({ changes, ...options, when: [...(options.when ?? []), mine] });
+        if (receipt.applied) return true;
+        // Only its own condition is worth another try.
+        if (confirmed.version(key) === mine.version) return false;
+        if (options.when?.some((one) => log.table(one.table).version(one.key) !== one.version) === true) return false;
+      }
+      throw new PerdureError("conflict", `The row "${key}" of "${table}" changes too often to be updated.`);
+    },
+    delete: (key, options) => write([{ table, key, operation: "delete" }], options),
+    subscribe: (listener) => confirmed.subscribe(() => listener()),
+    ready: () => log.ready,
+  };
+}
+
+function plainRows<TRow extends object>(collection: RowCollection<TRow>): Rows<TRow> {
+  const persist = async (transaction: Persisting) => {
+    await transaction.isPersisted.promise;
+    return true;
+  };
+  const keyOf = keyReader(collection);
+  const updateRow = collection.update.bind(collection) as (key: string, change: (draft: TRow) => void) => Persisting;
+  return {
+    log: undefined,
+    get: (key) => collection.get(key),
+    all: () => collection.toArray,
+    unchanged: () => undefined,
+    insert: async (row) => (collection.get(keyOf(row)) === undefined ? persist(collection.insert(row)) : false),
+    insertAll: async (rows) => {
+      for (const row of rows) await persist(collection.insert(row));
+      return true;
+    },
+    update: async (key, change) => {
+      if (collection.get(key) === undefined) return false;
+      let wanted = true;
+      const transaction = updateRow(key, (draft) => {
+        wanted = change(draft) !== false;
+      });
+      await persist(transaction);
+      return wanted;
+    },
+    delete: async (key) => (collection.get(key) === undefined ? false : persist(collection.delete(key))),
+    subscribe: (listener) => {
+      const subscription = collection.subscribeChanges(listener);
+      return () => subscription.unsubscribe();
+    },
+    ready: () => collection.preload(),
+  };
+}
+
+/** How a collection finds the key of a row. */
+function keyReader<TRow extends object>(collection: RowCollection<TRow>): (row: TRow) => string {
+  return (row) => String(collection.config.getKey(row));
+}
