@@ -35,8 +35,8 @@ export const folderOrder: readonly Place[] = [
   { name: "agent" },
   { name: "host" },
   { name: "messenger" },
-  // Stands alone: it must be usable without an agent.
-  { name: "collections", only: ["error.ts", "id.ts"] },
+  // Stands alone, and runs in browsers: usable without an agent. Of agents it knows the frames.
+  { name: "collections", only: ["error.ts", "id.ts", "message", "wire"] },
   // Runs in browsers: nothing that an agent needs may come along.
   { name: "client", only: ["error.ts", "id.ts", "message", "wire"] },
   { name: "cli" },
