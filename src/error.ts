@@ -49,6 +49,8 @@ export type PerdureErrorCode =
   | "provider_failed"
   /** A writer or a runner whose work another one has taken over. */
   | "fenced"
+  /** Somebody asked for the work to be given up. */
+  | "cancelled"
   /** Called at a moment when it cannot work; the message says when it can. */
   | "bad_state"
   /** An option or a declaration that cannot work. */

@@ -155,6 +155,10 @@ export interface AgentMessage {
   /** Of an assistant that called tools: its calls. Of a tool: the call that `content` is the result of. */
   toolCalls?: AgentToolCall[];
   toolCallId?: string;
+  /** How often an answer to it was begun; counted by its agent. */
+  attempts?: number;
+  /** Of a request of an agent: the agents that wait for its answer, the first caller first. */
+  callers?: string[];
   /** Why the agent gave it up, after its last try. */
   error?: string;
 }
@@ -171,25 +175,41 @@ export interface ApprovalEvent {
   seq?: number;
 }
 
+/** A row of a collection of claims: who works on a thing, or a sign of life of who does. */
+export type ClaimRecord = ClaimRow | ClaimBeat;
+
 /**
- * Who works on what. `id` names the thing (`tool:<row id>`, `runner:<agent>`); the row's version in its log is the
- * fence: it grows with each claim and each heartbeat, and a write that names an older one is refused.
+ * Who works on what. The row is there while somebody does, and after that only when a try has failed. Its version in
+ * the log is the fence: it grows with each change of hands and with nothing else, so a write of a result that names
+ * it is refused once somebody else has taken over.
  */
-export interface ClaimRecord {
+export interface ClaimRow {
+  /** The thing: `tool:<row id>`, `runner:<agent>`. */
   id: string;
+  kind: "claim";
   /** The worker, under a name that outlives its process. */
   owner: string;
   /** This life of the worker. */
   incarnation: string;
-  /** Grows by one with each change of hands. */
-  fence: number;
-  state: "held" | "released" | "dead";
+  /** `free`: a try has failed, and the next may begin. `dead`: given up; see `error`. */
+  state: "held" | "free" | "dead";
+  /** How long others must see no sign of life before they take over. */
   leaseMs: number;
-  /** How often the thing was begun. */
+  /** Which try this is, from 1. */
   attempt: number;
-  /** Grows with each heartbeat, so that others see life without comparing clocks. */
-  beat: number;
-  /** Why it is dead: its last failure. */
+  /** The last failure. */
   error?: string;
+  /** To be shown to people; nothing is decided by it. */
   updatedAt: string;
+}
+
+/** A sign of life of who holds a claim. In a row of its own, because the version of the claim's row is its fence. */
+export interface ClaimBeat {
+  /** `beat:` and the id of the claim. There as long as the claim is held. */
+  id: string;
+  kind: "beat";
+  /** Grows with each heartbeat: others see life without comparing clocks. */
+  beat: number;
+  /** Somebody asked the holder to stop, and why. */
+  cancel?: string;
 }

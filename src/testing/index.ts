@@ -16,6 +16,18 @@ export { fakeOpenAI } from "./fake-openai.ts";
 export type { FakeAnswer, FakeOpenAI, FakeOpenAIBody, FakeOpenAIRequest, FakeOpenAIScript } from "./fake-openai.ts";
 export type { FakeError, FakeReply, FakeToolCall } from "./fake-openai-reply.ts";
 
+// A model of TanStack AI that plays a script
+export { scriptedText } from "./text-adapter.ts";
+export type {
+  ScriptedText,
+  ScriptedTextOptions,
+  TextCall,
+  TextPiece,
+  TextScript,
+  TextToolCall,
+  TextTurn,
+} from "./text-adapter.ts";
+
 // A clock in the hands of the test
 export { manualClock } from "./manual-clock.ts";
 export type { ManualClock } from "./manual-clock.ts";

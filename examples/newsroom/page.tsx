@@ -1,0 +1,170 @@
+import { eq, inArray, not } from "@tanstack/db";
+import { useLiveQuery } from "@tanstack/react-db";
+import type { AgentMessage, GenerationRecord, ToolCallRecord } from "perdure/collections";
+import { useState } from "react";
+import { createRoot } from "react-dom/client";
+import { openLog } from "./log.ts";
+import { agentNames, openSession } from "./session.ts";
+
+// All that the page has: collections. What others write shows up in them, whoever and wherever they are.
+const { messages, generations, chunks, toolCalls, approvals, people } = openSession(openLog(sessionUrl()));
+
+/** Who sits at this page; another name in each tab. */
+const me = (sessionStorage.name ??= `${pick(["Ada", "Grace", "Katherine", "Hedy"])}-${pick([..."23456789"])}`) as string;
+
+function Newsroom() {
+  return (
+    <>
+      <header>
+        <h1>Newsroom</h1>
+        <Team />
+      </header>
+      <main>
+        <Room />
+        <Approvals />
+        <Composer />
+      </main>
+      <aside aria-label="Desk">
+        <DeadLetters />
+        <Tools />
+      </aside>
+    </>
+  );
+}
+
+/** The conversation, and behind it the answers that are being written. */
+function Room() {
+  const { data: said } = useLiveQuery((q) =>
+    q
+      .from({ m: messages })
+      .where(({ m }) => inArray(m.role, ["user", "assistant"]))
+      .orderBy(({ m }) => m.seq, { direction: "asc", nulls: "last" }),
+  );
+  const { data: live } = useLiveQuery((q) =>
+    q.from({ g: generations }).where(({ g }) => inArray(g.status, ["generating", "suspended"])),
+  );
+  return (
+    <div className="room">
+      <ol aria-label="Messages" aria-live="polite">
+        {said.map((message) => (
+          <Said key={message.id} message={message} />
+        ))}
+        {live.map((generation) => (
+          <Live key={generation.id} generation={generation} />
+        ))}
+      </ol>
+    </div>
+  );
+}
+
+function Said({ message: { actorId, targetAgent, content } }: { readonly message: AgentMessage }) {
+  if (content === "") return null;
+  const between = isAgent(actorId) && isAgent(targetAgent);
+  return (
+    <li className={between ? "between" : ""}>
+      <Who name={actorId} to={targetAgent} />
+      <p>{content}</p>
+    </li>
+  );
+}
+
+/** An answer as far as it is written: its chunks in order. */
+function Live({ generation }: { readonly generation: GenerationRecord }) {
+  const { data: text } = useLiveQuery((q) =>
+    q
+      .from({ c: chunks })
+      .where(({ c }) => eq(c.generationId, generation.id))
+      .where(({ c }) => eq(c.type, "text"))
+      .orderBy(({ c }) => c.index),
+  );
+  if (text.length === 0) return null;
+  return (
+    <li className="live">
+      <Who name={generation.agentName} />
+      <p>{text.map(({ content }) => content).join("")}</p>
+    </li>
+  );
+}
+
+function Who({ name, to }: { readonly name: string; readonly to?: string }) {
+  return (
+    <div className="who">
+      <b data-agent={isAgent(name) || undefined}>{name === me ? "you" : name}</b>
+      {to !== undefined && <span>to {to === me ? "you" : to}</span>}
+    </div>
+  );
+}
+
+/** Who is here, and what each of them does. */
+function Team() {
+  const { data: working } = useLiveQuery((q) =>
+    q.from({ g: generations }).where(({ g }) => inArray(g.status, ["generating", "suspended"])),
+  );
+  const { data: typing } = useLiveQuery((q) => q.from({ p: people }).where(({ p }) => eq(p.typing, true)));
+  return (
+    <ul className="team" aria-label="Who is here" aria-live="polite">
+      {agentNames.map((name) => (
+        <li key={name}>
+          {name} <span className="doing">{working.some((one) => one.agentName === name) ? "is at work …" : "rests"}</span>
+        </li>
+      ))}
+      {typing.map(({ id }) => (
+        <li key={id}>
+          {id === me ? "you" : id} <span className="doing">typing …</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Composer() {
+  const [typing, setTyping] = useState(false);
+  const type = (now: boolean) => {
+    if (now === typing) return;
+    setTyping(now);
+    if (people.has(me)) people.update(me, (draft) => void (draft.typing = now));
+    else people.insert({ id: me, typing: now });
+  };
+  const send = (form: FormData) => {
+    type(false);
+    messages.insert({
+      id: crypto.randomUUID(),
+      role: "user",
+      actorId: me,
+      targetAgent: String(form.get("to")),
+      content: String(form.get("text")),
+      createdAt: new Date().toISOString(),
+      processed: false,
+    });
+  };
+  return (
+    <form action={send}>
+      <select name="to" aria-label="To">
+        {agentNames.map((name) => (
+          <option key={name}>{name}</option>
+        ))}
+      </select>
+      <input
+        name="text"
+        aria-label="Message"
+        placeholder="A story about tides"
+        autoComplete="off"
+        required
+        onInput={({ currentTarget }) => type(currentTarget.value !== "")}
+        onBlur={() => type(false)}
+      />
+      <button className="go">Send</button>
+    </form>
+  );
+}
+
+function isAgent(name: string): boolean {
+  return (agentNames as readonly string[]).includes(name);
+}
+
+function pick<T>(list: readonly T[]): T {
+  return list[Math.floor(Math.random() * list.length)] as T;
+}
+
+const root = document.querySelector("#page");
+if (root) createRoot(root).render(<Newsroom />);

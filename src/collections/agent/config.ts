@@ -1,0 +1,186 @@
+import type { AnyTextAdapter, AnyTool, ModelMessage, SchemaInput } from "@tanstack/ai";
+import type { Context } from "@tanstack/db";
+import type { Claims } from "../claim/claims.ts";
+import type { AgentMessage, CheckpointContract } from "../contract.ts";
+import type { RetryPolicy } from "../retry.ts";
+import type { RowCollection, RowOptions } from "../rows.ts";
+import type { RunnerLifecycleAdapter } from "../runner/lifecycle.ts";
+import type { QueryRow, RowQuery } from "../watch.ts";
+
+/** The collections of an agent: its messages at least. */
+export interface AgentCollectionsBase {
+  readonly messages: RowCollection<AgentMessage>;
+}
+
+/** What the callbacks of an agent know about the answer that they are part of. */
+export interface AgentContext {
+  readonly agentName: string;
+  /** Of an agent on collections: those. */
+  readonly collections?: AgentCollectionsBase;
+  /** Aborts when the answer is not wanted any more: the agent is disposed, or another runner has taken over. */
+  readonly signal: AbortSignal;
+  /** This try at the answer. */
+  readonly generationId: string;
+  /** What all tries at this answer have in common: name by it what a later try should find again. */
+  readonly turnId: string;
+  /** Which try it is, from 1. */
+  readonly attempt: number;
+  /** The agents that wait for this answer, the first caller first. */
+  readonly callers: readonly string[];
+  /** For own writes: refused when another runner has taken over. Empty where nothing can be conditional. */
+  readonly fence: RowOptions;
+}
+
+/** An answer, told in full. A bare string is one that is complete. */
+export interface AgentReply {
+  readonly content: string;
+  /**
+   * `completed` (default): to be stored. `suspended`: its tools run elsewhere; it is generated again when they are
+   * done. Everything else is a failed try.
+   */
+  readonly outcome?: string;
+  /** Why it is not complete. */
+  readonly error?: unknown;
+}
+
+/** What a generate function is given. */
+export interface AgentGenerateInput<TRow extends object> {
+  /** The rows that are to be answered, oldest first. */
+  pending: TRow[];
+  /** What `buildMessages` has built. */
+  messages: ModelMessage[];
+  adapter: AnyTextAdapter;
+  /** The agent's tools, and one for each agent that it may ask. */
+  tools: AnyTool[];
+  instructions: string;
+  signal: AbortSignal;
+  context: AgentContext;
+}
+
+/**
+ * Generates an answer. May be slow; what it throws is a failed try. An empty string is one too: `chat` returns it
+ * when it stops for an approval (return `{ content: "", outcome: "completed" }` to store an empty answer). What it
+ * returns after `signal` has aborted is not stored.
+ */
+export type AgentGenerate<TRow extends object> = (input: AgentGenerateInput<TRow>) => Promise<string | AgentReply>;
+
+/** An agent that another agent may ask, wherever it runs. */
+export interface AgentPeer {
+  readonly name: string;
+  readonly collections?: AgentCollectionsBase | undefined;
+  watchForResponse(requestId: string, options?: WatchForResponseOptions): Promise<{ content: string }>;
+}
+
+/** How long to wait for whose answer. */
+export interface WatchForResponseOptions {
+  /** In milliseconds; 120 s by default. */
+  readonly timeout?: number;
+  /** Who asked: only an answer to it counts. */
+  readonly callerName?: string;
+  readonly signal?: AbortSignal;
+}
+
+/** A request of an agent to another, as `insertMessage` is given it. */
+export interface AgentRequest {
+  readonly content: string;
+  readonly actorId: string;
+  readonly requestId: string;
+  readonly callers: string[];
+}
+
+/** Another agent as a tool: a call becomes a message in its inbox, its reply the tool's result. */
+export interface AgentReference {
+  readonly agent: AgentPeer;
+  /** Tells the model when to ask it. */
+  readonly description: string;
+  /** What the model must give. `{ message: string }` by default; other inputs arrive as JSON text. */
+  readonly inputSchema?: SchemaInput;
+  /** What the model gets: `{ response: string }` by default; with a schema of your own the reply is read as JSON. */
+  readonly outputSchema?: SchemaInput;
+  /** The longest wait for the reply in milliseconds; then the model is told so. 120 s by default. */
+  readonly timeout?: number;
+  /**
+   * Puts a request into the agent's inbox; needed for agents without `collections`. May be called again with the
+   * same `requestId` after a crash: a request that is there already must not be doubled.
+   */
+  readonly insertMessage?: (message: AgentRequest) => Promise<void>;
+}
+
+/** Limits of {@link Agent.drainUntilIdle}, and how it reports. */
+export interface AgentDrainOptions {
+  readonly maxIterations?: number;
+  readonly maxDurationMs?: number;
+  readonly lifecycle?: {
+    readonly heartbeat?: () => Promise<void>;
+    readonly checkpoint?: (checkpoints: CheckpointContract[]) => Promise<void>;
+  };
+  readonly buildCheckpoint?: () => Promise<CheckpointContract[]>;
+  readonly signal?: AbortSignal;
+}
+
+/** How an agent is woken by a transport: see `handleWake` of {@link Agent}. */
+export interface AgentRuntime<TWake> {
+  readonly wakeAdapter: RunnerLifecycleAdapter<TWake>;
+  readonly drain?: { readonly maxIterations?: number; readonly maxDurationMs?: number };
+}
+
+/** What both kinds of agents have in common. */
+interface AgentBase<TRow extends object> {
+  /** Its address: messages to it carry it as `targetAgent`. Unique among the agents that share messages. */
+  readonly name: string;
+  readonly description?: string;
+  readonly instructions: string;
+  readonly adapter: AnyTextAdapter;
+  readonly tools?: readonly AnyTool[];
+  readonly agents?: readonly AgentReference[];
+  readonly generate: AgentGenerate<TRow>;
+  /**
+   * Called when a row was given up after its last try. On collections the row is marked `processed` with `error`
+   * afterwards, so that nothing loops; an agent with queries must take it out of `pendingWork` itself, else it is
+   * left alone until the agent is created again. May throw: that is reported and changes nothing.
+   */
+  readonly onError?: (error: Error, pending: TRow[], context: AgentContext) => Promise<void> | void;
+  /** When a try that failed is made again. By default three tries. */
+  readonly retry?: RetryPolicy;
+  /** With claims only one runner of this agent works, wherever it was created; another one takes over when it dies. */
+  readonly claims?: Claims;
+  /** False: works only when told to (`runGenerationCycle`, `drainUntilIdle`, `handleWake`). True by default. */
+  readonly live?: boolean;
+  /** Failures of tries, of callbacks, of the backend. Must not throw. `console.error` by default. */
+  readonly onFailure?: (error: Error) => void;
+}
+
+/** An agent whose messages are in a collection of {@link AgentMessage}. */
+export interface CollectionAgentConfig<TCollections extends AgentCollectionsBase = AgentCollectionsBase, TWake = never>
+  extends AgentBase<AgentMessage> {
+  readonly collections: TCollections;
+  /**
+   * Which messages are work; by default those to this agent that are not processed. The query's rows must have the
+   * `id` of the message.
+   */
+  readonly pendingWork?: RowQuery<Context>;
+  /** What the model is shown; by default the conversation so far, as {@link getContextMessages} tells it. */
+  readonly buildMessages?: (pending: AgentMessage[], context: AgentContext) => Promise<ModelMessage[]>;
+  /**
+   * Stores the answer; by default the reply and the marks of the pending messages are one conditional write. What
+   * it leaves unprocessed is marked processed afterwards. May run again after a crash.
+   */
+  readonly onResponse?: (response: string, pending: AgentMessage[], context: AgentContext) => Promise<void>;
+  readonly runtime?: AgentRuntime<TWake>;
+  /** What else belongs to an answer; `durableAgent` fills it in. */
+  readonly hooks?: AgentHooks;
+}
+
+/** An agent that reads and writes rows of any shape by functions of yours. */
+export interface QueryAgentConfig<TContext extends Context = Context> extends AgentBase<QueryRow<TContext>> {
+  readonly collections?: undefined;
+  /** Which rows are work. All of its rows are answered together, in the order of the query. */
+  readonly pendingWork: RowQuery<TContext>;
+  readonly buildMessages: (pending: QueryRow<TContext>[], context: AgentContext) => Promise<ModelMessage[]>;
+  /** Stores the answer and takes the rows out of `pendingWork`. What it throws is a failed try. */
+  readonly onResponse: (response: string, pending: QueryRow<TContext>[], context: AgentContext) => Promise<void>;
+  /** Waits for the reply to a request; needed to be asked by other agents. */
+  readonly watchForResponse?: (requestId: string, options: WatchForResponseOptions) => Promise<{ content: string }>;
+  /** Names a row; by default its `id`, else its key. */
+  readonly idOf?: (row: QueryRow<TContext>) => string;
+}

@@ -1,0 +1,67 @@
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { newId } from "../../id.ts";
+import type { AgentMessage } from "../contract.ts";
+
+/** A message to be inserted: who writes to whom, and what. The rest has defaults. */
+export type NewAgentMessage = Pick<AgentMessage, "actorId" | "targetAgent" | "content"> & Partial<AgentMessage>;
+
+const ROLES: readonly unknown[] = ["user", "assistant", "system", "tool"] satisfies AgentMessage["role"][];
+
+/**
+ * The schema of {@link AgentMessage}. Fills in `id`, `role` ("user"), `createdAt` and `processed` (false); fields
+ * that it does not know stay.
+ */
+export const agentMessageSchema: StandardSchemaV1<NewAgentMessage, AgentMessage> = {
+  "~standard": {
+    version: 1,
+    vendor: "perdure",
+    validate: (value) => {
+      if (!isNewMessage(value)) return { issues: [{ message: messageProblem(value) }] };
+      const { id = newId(), role = "user", createdAt = new Date().toISOString(), processed = false } = value;
+      return { value: { ...value, id, role, createdAt, processed } };
+    },
+  },
+};
+
+function isNewMessage(value: unknown): value is NewAgentMessage {
+  return messageProblem(value) === "";
+}
+
+/** What is wrong with a message, or nothing. */
+function messageProblem(value: unknown): string {
+  if (typeof value !== "object" || value === null) return "A message must be an object.";
+  const row = value as Record<string, unknown>;
+  for (const field of ["actorId", "targetAgent", "content"]) {
+    if (typeof row[field] !== "string") return `A message needs "${field}", a string.`;
+  }
+  for (const field of ["id", "createdAt", "generationId", "requestId", "inReplyTo", "toolCallId", "error"]) {
+    if (row[field] !== undefined && typeof row[field] !== "string") return `"${field}" of a message must be a string.`;
+  }
+  if (row["role"] !== undefined && !ROLES.includes(row["role"])) return `"role" of a message must be one of ${ROLES.join(", ")}.`;
+  if (row["processed"] !== undefined && typeof row["processed"] !== "boolean") return `"processed" must be a boolean.`;
+  return "";
+}
+
+/** The order of messages: by their place in the log where they have one, else by time and, at the same time, by id. */
+export function byPlace(a: AgentMessage, b: AgentMessage): number {
+  if (a.seq !== undefined && b.seq !== undefined) return a.seq - b.seq;
+  return compareTexts(a.createdAt, b.createdAt) || compareTexts(a.id, b.id);
+}
+
+function compareTexts(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** Parts a generation's id from the number of its try. */
+const TRY_MARK = "~";
+
+/** The id of the `attempt`th try at an answer: chunks of two tries must not mix. */
+export function generationIdOf(turnId: string, attempt: number): string {
+  return attempt === 1 ? turnId : `${turnId}${TRY_MARK}${attempt}`;
+}
+
+/** What all tries at one answer have in common: calls of tools are named by it, so that a later try finds them. */
+export function turnIdOf(generationId: string): string {
+  const mark = generationId.lastIndexOf(TRY_MARK);
+  return mark === -1 ? generationId : generationId.slice(0, mark);
+}

@@ -1,0 +1,128 @@
+import type { AppliedChange, QuarantinedMessage, RowChange, RowTable, RowWrite, WriteReceipt } from "../row-log.ts";
+import { RowState } from "../row-state.ts";
+import { EventReader } from "./state-events.ts";
+import type { StreamEvent } from "./state-events.ts";
+
+/**
+ * How many names of writes are known again. Counted in writes of the stream, so that all readers forget the same
+ * ones at the same place.
+ */
+const REMEMBERED_WRITES = 10_000;
+
+/** How many messages that cannot be applied are kept. */
+const KEPT_QUARANTINED = 100;
+
+/** Where a reader starts. */
+export const START = "-1";
+
+/** Who wants to know. None of these may throw. */
+export interface StreamStateEvents {
+  onError(error: unknown): void;
+  onQuarantine(message: QuarantinedMessage): void;
+  /** A write was applied or refused, and the listeners of its tables were told. */
+  onOutcome(txid: string, receipt: WriteReceipt): void;
+}
+
+/** What a stream adds up to, as far as it was read. */
+export class StreamState {
+  /** Behind the last batch that was read whole, with no write left open. */
+  position = START;
+  readonly quarantined: QuarantinedMessage[] = [];
+  private readonly rows: RowState;
+  private readonly reader = new EventReader();
+  private readonly tables = new Set<string>();
+  private readonly receipts = new Map<string, WriteReceipt>();
+  private readonly events: StreamStateEvents;
+  private live = false;
+
+  constructor(events: StreamStateEvents) {
+    this.events = events;
+    this.rows = new RowState((error) => events.onError(error));
+  }
+
+  table(name: string): RowTable {
+    this.tables.add(name);
+    return this.rows.table(name);
+  }
+
+  /** What became of the write of this name, if it was read and is not forgotten. */
+  receipt(txid: string): WriteReceipt | undefined {
+    return this.receipts.get(txid);
+  }
+
+  /** Applies a batch of messages; `next` is where the stream goes on behind it. */
+  read(messages: readonly unknown[], next: string): void {
+    const events = messages.flatMap((message) => this.reader.read(message));
+    if (!this.reader.incomplete) this.position = next;
+    for (const event of events) this.take(event);
+  }
+
+  /** The first state is complete: from now on listeners hear of each write. */
+  goLive(): void {
+    this.live = true;
+    for (const name of this.tables) this.rows.emitTable(name, this.allRows(name), true);
+  }
+
+  private take(event: StreamEvent): void {
+    switch (event.kind) {
+      case "write":
+        return this.judge(event.write);
+      case "plain":
+        return this.tolerate(event.change, event.txid);
+      case "reset":
+        // Deleted and not forgotten: a condition of before must not hold again.
+        return this.emit(this.rows.apply({ changes: this.deletions() }).changes);
+      case "bad":
+        return this.setAside({ position: this.position, message: event.message, reason: event.reason });
+    }
+  }
+
+  private judge(write: RowWrite & { readonly txid: string }): void {
+    const { txid } = write;
+    if (this.receipts.has(txid)) return;
+    const { changes, refused } = this.rows.apply(write);
+    const receipt: WriteReceipt = {
+      applied: refused === undefined,
+      position: this.position,
+      ...(refused === undefined ? {} : { refused }),
+    };
+    this.receipts.set(txid, receipt);
+    if (this.receipts.size > REMEMBERED_WRITES) forgetFirst(this.receipts);
+    this.emit(changes);
+    this.events.onOutcome(txid, receipt);
+  }
+
+  private tolerate(change: RowChange, txid: string | undefined): void {
+    if (change.operation === "delete" && this.rows.table(change.table).get(change.key) === undefined) return;
+    this.emit(this.rows.apply({ changes: [change], ...(txid === undefined ? {} : { txid }) }).changes);
+  }
+
+  private deletions(): RowChange[] {
+    return this.rows
+      .names()
+      .flatMap((table) =>
+        [...this.rows.table(table).rows()].map(({ key }): RowChange => ({ table, key, operation: "delete" })),
+      );
+  }
+
+  private emit(changes: readonly AppliedChange[]): void {
+    if (this.live) this.rows.emit(changes);
+  }
+
+  private setAside(message: QuarantinedMessage): void {
+    this.quarantined.push(message);
+    if (this.quarantined.length > KEPT_QUARANTINED) this.quarantined.shift();
+    this.events.onQuarantine(message);
+  }
+
+  private allRows(table: string): AppliedChange[] {
+    return [...this.rows.table(table).rows()].map((row) => ({ ...row, table, operation: "insert" }));
+  }
+}
+
+function forgetFirst(map: Map<string, unknown>): void {
+  for (const key of map.keys()) {
+    map.delete(key);
+    return;
+  }
+}
