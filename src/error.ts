@@ -47,6 +47,8 @@ export type PerdureErrorCode =
   | "call_failed"
   /** A context block's provider failed, or gave what is no text; its own error is the cause. */
   | "provider_failed"
+  /** The model's server reported an error, or its stream ended before the answer did. */
+  | "model_failed"
   /** A writer or a runner whose work another one has taken over. */
   | "fenced"
   /** Somebody asked for the work to be given up. */

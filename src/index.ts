@@ -11,6 +11,10 @@ export type { SqlParameter } from "./agent/user-sql.ts";
 export type { ChildClass } from "./agent/sub-agents.ts";
 export type { ChildRow } from "./store/child.ts";
 export { getCurrentAgent, type CurrentAgent } from "./agent/context.ts";
+export type { AgentCollection, RowEntry } from "./agent/collection-access.ts";
+export type { RowOutcome, RowSource } from "./agent/collection-keeper.ts";
+export type { CollectionRules, Collections } from "./agent/collection-rules.ts";
+export type { AppliedRowChange, RowChange, RowCondition, RowProducer, RowWrite } from "./wire/row-frames.ts";
 export type { AgentStub } from "./stub.ts";
 
 // Chat

@@ -1,6 +1,7 @@
-import { eq, inArray, not } from "@tanstack/db";
+import { eq, inArray, isUndefined, not } from "@tanstack/db";
 import { useLiveQuery } from "@tanstack/react-db";
-import type { AgentMessage, GenerationRecord, ToolCallRecord } from "perdure/collections";
+import { createApprovals } from "perdure/collections";
+import type { AgentMessage, GenerationRecord } from "perdure/collections";
 import { useState } from "react";
 import { createRoot } from "react-dom/client";
 import { openLog } from "./log.ts";
@@ -8,6 +9,7 @@ import { agentNames, openSession } from "./session.ts";
 
 // All that the page has: collections. What others write shows up in them, whoever and wherever they are.
 const { messages, generations, chunks, toolCalls, approvals, people } = openSession(openLog(sessionUrl()));
+const decisions = createApprovals({ events: approvals });
 
 /** Who sits at this page; another name in each tab. */
 const me = (sessionStorage.name ??= `${pick(["Ada", "Grace", "Katherine", "Hedy"])}-${pick([..."23456789"])}`) as string;
@@ -156,6 +158,75 @@ function Composer() {
       <button className="go">Send</button>
     </form>
   );
+}
+
+/** Tools that a person must allow. The tool runs in another process; what is written here releases it. */
+function Approvals() {
+  const { data: waiting } = useLiveQuery((q) =>
+    q
+      .from({ t: toolCalls })
+      .where(({ t }) => eq(t.status, "pending"))
+      .where(({ t }) => eq(t.needsApproval, true)),
+  );
+  return waiting.map((call) => (
+    <section key={call.id} className="card approval" aria-label={`May ${call.name} run?`}>
+      May <b>{call.name}</b> run? <Given args={call.args} />
+      <div className="buttons">
+        <button className="go" onClick={() => void decisions.approve(call.id, { actorId: me })}>
+          Approve
+        </button>
+        <button onClick={() => void decisions.deny(call.id, { actorId: me })}>Deny</button>
+      </div>
+    </section>
+  ));
+}
+
+function Tools() {
+  const { data: calls } = useLiveQuery((q) => q.from({ t: toolCalls }).orderBy(({ t }) => t.createdAt, "desc"));
+  return (
+    <section>
+      <h2>Tools</h2>
+      {calls.length === 0 && <p className="doing">Nobody has used one yet.</p>}
+      {calls.map(({ id, name, args, status, error }) => (
+        <div key={id} className="card">
+          <b>{name}</b> <small>{error ?? status}</small>
+          <Given args={args} />
+        </div>
+      ))}
+    </section>
+  );
+}
+
+/** Messages that an agent has given up, and a way to give them back. */
+function DeadLetters() {
+  const { data: dead } = useLiveQuery((q) => q.from({ m: messages }).where(({ m }) => not(isUndefined(m.error))));
+  if (dead.length === 0) return null;
+  const again = (id: string) =>
+    messages.update(id, (draft) => {
+      draft.processed = false;
+      delete draft.error;
+    });
+  return (
+    <section>
+      <h2>Dead letters</h2>
+      {dead.map(({ id, targetAgent, content, error }) => (
+        <div key={id} className="card">
+          “{content}” <small>to {targetAgent}: {error}</small>
+          <div className="buttons">
+            <button onClick={() => again(id)}>Try again</button>
+          </div>
+        </div>
+      ))}
+    </section>
+  );
+}
+
+function Given({ args }: { readonly args: unknown }) {
+  return <code>{Object.values(args ?? {}).join(" / ")}</code>;
+}
+
+function sessionUrl(): string {
+  return new URLSearchParams(location.search).get("session") ?? `${location.origin}/agents/newsroom/today`;
 }
 
 function isAgent(name: string): boolean {

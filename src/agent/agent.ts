@@ -5,7 +5,13 @@ import type { McpOAuthProvider } from "../mcp/oauth/provider.ts";
 import type { ChildRow } from "../store/child.ts";
 import type { AgentStub } from "../stub.ts";
 import type { McpState } from "../wire/frames.ts";
+import type { JsonObject } from "../wire/json.ts";
+import type { AppliedRowChange, RowWrite } from "../wire/row-frames.ts";
 import { AgentMcp, mcpOf } from "./agent-mcp.ts";
+import type { AgentCollection } from "./collection-access.ts";
+import { CollectionFeature } from "./collection-feature.ts";
+import type { RowOutcome, RowSource } from "./collection-keeper.ts";
+import type { Collections } from "./collection-rules.ts";
 import { Hosting } from "./hosted.ts";
 import { type AgentParts, parts } from "./parts.ts";
 import { AgentRuns } from "./run/agent-runs.ts";
@@ -46,6 +52,7 @@ export class Agent<State = unknown, Props = unknown> extends WorkingAgent<State,
   /** @internal */
   static readonly [hostable] = true;
   readonly #runs: AgentRuns;
+  readonly #rows: CollectionFeature;
   /** @internal */
   readonly [hosted]: HostedAgent;
   /** @internal */
@@ -56,7 +63,8 @@ export class Agent<State = unknown, Props = unknown> extends WorkingAgent<State,
     this[hosted] = new Hosting(this);
     this.#runs = new AgentRuns(this[parts] as AgentParts<never>, runHooksOf(this));
     this[mcpOf] = new AgentMcp(this[parts] as AgentParts<unknown>, this);
-    this[parts].features.push(this.#runs, this[mcpOf]);
+    this.#rows = new CollectionFeature(this[parts] as AgentParts<unknown>, this);
+    this[parts].features.push(this.#runs, this[mcpOf], this.#rows);
   }
 
   // Children
@@ -103,6 +111,32 @@ export class Agent<State = unknown, Props = unknown> extends WorkingAgent<State,
     _request: Request,
     _child: AgentStep,
   ): Request | Response | undefined | void | Promise<Request | Response | undefined | void> {}
+
+  // Collections
+
+  /**
+   * The collections that clients of `perdure/collections` may use, with the rules of each; `"*"` stands for all that are
+   * not named. Asked once per life. Default: none.
+   */
+  getCollections(): Collections {
+    return {};
+  }
+
+  /** One of the collections, to be read and written here. @throws PerdureError `not_found` when it is not declared. */
+  collection<TRow extends object = JsonObject>(name: string): AgentCollection<TRow> {
+    return this.#rows.open<TRow>(name);
+  }
+
+  /**
+   * Writes rows of several collections: all, or none when a condition does not hold. Synchronous, and told to clients.
+   * @throws PerdureError `not_found`, `bad_input`, `too_large`, `limit`, `read_only`, `fenced`. Nothing has changed then.
+   */
+  writeRows(write: RowWrite): RowOutcome {
+    return this.#rows.write(write);
+  }
+
+  /** Rows have changed, and that is committed. Only watches: what it throws goes to {@link Agent.onError}. */
+  onCollectionChange(_changes: readonly AppliedRowChange[], _source: RowSource): void | Promise<void> {}
 
   // MCP servers
 

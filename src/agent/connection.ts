@@ -10,7 +10,18 @@ interface Attachment {
   readonly?: boolean;
   /** No identity, state or MCP frames. */
   quiet?: boolean;
+  /** Whose rows it is told. */
+  rows?: Following;
 }
+
+/** The collections that a connection is told of. */
+export interface Following {
+  readonly names: readonly string[];
+  /** And all others that it may read. */
+  readonly all: boolean;
+}
+
+const NO_ROWS: Following = { names: [], all: false };
 
 /**
  * One client's socket on this agent. What is kept with it survives the agent's leaving memory, and ends with
@@ -97,6 +108,15 @@ export class Connection<State = unknown> {
 
   set isQuiet(value: boolean) {
     this.#attach({ quiet: value });
+  }
+
+  /** @internal The collections that it is told of. Kept with the socket: it is told also by later lives of the agent. */
+  get following(): Following {
+    return this.#attached.rows ?? NO_ROWS;
+  }
+
+  set following(value: Following) {
+    this.#attach({ rows: value });
   }
 
   get #attached(): Attachment {

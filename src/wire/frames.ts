@@ -1,5 +1,6 @@
 import type { AgentToolEventFrame } from "./agent-tool-frames.ts";
 import type { JsonObject } from "./json.ts";
+import type { RowErrorFrame, RowReceiptFrame } from "./row-frames.ts";
 import type {
   SessionRequestFrame,
   SessionResultFrame,
@@ -297,4 +298,6 @@ export type ServerFrame =
   | StreamResumeNoneFrame
   | StreamPendingFrame
   | ChatRecoveringFrame
-  | AgentToolEventFrame;
+  | AgentToolEventFrame
+  | RowReceiptFrame
+  | RowErrorFrame;

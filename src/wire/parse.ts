@@ -2,6 +2,7 @@ import { type ChatBody, parseChatBody } from "./chat-body.ts";
 import { parseClientTools } from "./client-tools.ts";
 import type { ClientTool } from "./frames.ts";
 import { isJsonObject, type JsonObject, readJson } from "./json.ts";
+import { type ParsedRowFrame, parseRowFrame } from "./row-frames.ts";
 import { type ParsedSessionFrame, parseSessionFrame } from "./session-frames.ts";
 
 /** The longest id, method or tool name that a client may send, in UTF-16 units. */
@@ -52,6 +53,7 @@ export type ParsedFrame =
     }
   | { readonly kind: "chat-older"; readonly before: number }
   | ParsedSessionFrame
+  | ParsedRowFrame
   /** Not ours: hand the raw data to app code. `reason` is set when its `type` was ours and the rest was not. */
   | { readonly kind: "other"; readonly reason?: string }
   /** Must not reach app code either. The connection stays open. */
@@ -107,6 +109,10 @@ export function parseFrame(data: string | Uint8Array, limits: FrameLimits = {}):
         : malformed(frame, "before");
     case "perdure_session":
       return parseSessionFrame(frame, idLength) ?? malformed(frame, "id");
+    case "perdure_rows_subscribe":
+    case "perdure_rows_unsubscribe":
+    case "perdure_rows_write":
+      return parseRowFrame(frame, idLength) ?? { kind: "other" };
     default:
       return { kind: "other" };
   }

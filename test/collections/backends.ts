@@ -1,4 +1,5 @@
-import { openLocalLog } from "perdure/collections";
+import { DurableStreamTestServer } from "@durable-streams/server";
+import { openLocalLog, openStreamLog } from "perdure/collections";
 import type { RowLog } from "perdure/collections";
 
 /** One place that keeps rows, while it runs. */
@@ -23,5 +24,29 @@ const local: TestBackend = {
   },
 };
 
+/** The published Durable Streams server, in memory. */
+const durableStreams: TestBackend = {
+  name: "durable streams",
+  start: async () => {
+    const server = new DurableStreamTestServer({ port: 0 });
+    const url = `${await server.start()}/v1/stream/rows`;
+    const logs: RowLog[] = [];
+    return {
+      open: async () => {
+        // Listeners that throw are part of the tests.
+        const log = openStreamLog({ url, onError: () => {} });
+        logs.push(log);
+        await log.ready;
+        return log;
+      },
+      stop: async () => {
+        // The server waits for its readers when it stops.
+        await Promise.all(logs.map((log) => log.close()));
+        await server.stop();
+      },
+    };
+  },
+};
+
 /** Every kind of place there is; what is promised of collections is asked of each of them. */
-export const backends: readonly TestBackend[] = [local];
+export const backends: readonly TestBackend[] = [local, durableStreams];

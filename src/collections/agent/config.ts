@@ -2,10 +2,11 @@ import type { AnyTextAdapter, AnyTool, ModelMessage, SchemaInput } from "@tansta
 import type { Context } from "@tanstack/db";
 import type { Claims } from "../claim/claims.ts";
 import type { AgentMessage, CheckpointContract } from "../contract.ts";
+import type { RowChange } from "../log/row-log.ts";
 import type { RetryPolicy } from "../retry.ts";
 import type { RowCollection, RowOptions } from "../rows.ts";
 import type { RunnerLifecycleAdapter } from "../runner/lifecycle.ts";
-import type { QueryRow, RowQuery } from "../watch.ts";
+import type { RowQuery } from "../watch.ts";
 
 /** The collections of an agent: its messages at least. */
 export interface AgentCollectionsBase {
@@ -19,10 +20,8 @@ export interface AgentContext {
   readonly collections?: AgentCollectionsBase;
   /** Aborts when the answer is not wanted any more: the agent is disposed, or another runner has taken over. */
   readonly signal: AbortSignal;
-  /** This try at the answer. */
+  /** The answer. All tries at it have the same: name by it what a later try should find again. */
   readonly generationId: string;
-  /** What all tries at this answer have in common: name by it what a later try should find again. */
-  readonly turnId: string;
   /** Which try it is, from 1. */
   readonly attempt: number;
   /** The agents that wait for this answer, the first caller first. */
@@ -39,8 +38,8 @@ export interface AgentReply {
    * done. Everything else is a failed try.
    */
   readonly outcome?: string;
-  /** Why it is not complete. */
-  readonly error?: unknown;
+  /** What the model said and what its tools returned on the way; kept in the history. The answer itself may be last. */
+  readonly messages?: readonly ModelMessage[];
 }
 
 /** What a generate function is given. */
@@ -151,8 +150,10 @@ interface AgentBase<TRow extends object> {
 }
 
 /** An agent whose messages are in a collection of {@link AgentMessage}. */
-export interface CollectionAgentConfig<TCollections extends AgentCollectionsBase = AgentCollectionsBase, TWake = never>
-  extends AgentBase<AgentMessage> {
+export interface CollectionAgentConfig<
+  TCollections extends AgentCollectionsBase = AgentCollectionsBase,
+  TWake = never,
+> extends AgentBase<AgentMessage> {
   readonly collections: TCollections;
   /**
    * Which messages are work; by default those to this agent that are not processed. The query's rows must have the
@@ -172,15 +173,87 @@ export interface CollectionAgentConfig<TCollections extends AgentCollectionsBase
 }
 
 /** An agent that reads and writes rows of any shape by functions of yours. */
-export interface QueryAgentConfig<TContext extends Context = Context> extends AgentBase<QueryRow<TContext>> {
+export interface QueryAgentConfig<
+  TRow extends object = Record<string, unknown>,
+  TQuery = RowQuery<Context>,
+> extends AgentBase<TRow> {
   readonly collections?: undefined;
   /** Which rows are work. All of its rows are answered together, in the order of the query. */
-  readonly pendingWork: RowQuery<TContext>;
-  readonly buildMessages: (pending: QueryRow<TContext>[], context: AgentContext) => Promise<ModelMessage[]>;
+  readonly pendingWork: TQuery;
+  readonly buildMessages: (pending: TRow[], context: AgentContext) => Promise<ModelMessage[]>;
   /** Stores the answer and takes the rows out of `pendingWork`. What it throws is a failed try. */
-  readonly onResponse: (response: string, pending: QueryRow<TContext>[], context: AgentContext) => Promise<void>;
+  readonly onResponse: (response: string, pending: TRow[], context: AgentContext) => Promise<void>;
   /** Waits for the reply to a request; needed to be asked by other agents. */
   readonly watchForResponse?: (requestId: string, options: WatchForResponseOptions) => Promise<{ content: string }>;
   /** Names a row; by default its `id`, else its key. */
-  readonly idOf?: (row: QueryRow<TContext>) => string;
+  readonly idOf?: (row: TRow) => string;
+}
+
+/** Any agent. */
+export type AgentConfig<TRow extends object = Record<string, unknown>> = CollectionAgentConfig | QueryAgentConfig<TRow>;
+
+/** An answer under way, as {@link AgentHooks} see it. */
+export interface AgentTurn {
+  readonly agentName: string;
+  readonly generationId: string;
+  readonly attempt: number;
+}
+
+/** Where a turn is: `pending` is between two tries. */
+export type AgentTurnStatus = "generating" | "suspended" | "pending" | "completed" | "failed" | "cancelled";
+
+/**
+ * What is written and watched besides the messages. The changes become part of the agent's own writes, so they must
+ * be of the log of its messages; on collections without a log they are not used.
+ */
+export interface AgentHooks {
+  /** Changes that belong to a turn's step. Must not throw. */
+  readonly changes?: (turn: AgentTurn, status: AgentTurnStatus, error?: Error) => readonly RowChange[];
+  /** Whether a suspended answer still waits for its tools. */
+  readonly isSuspended?: (generationId: string) => boolean;
+  /** Whether somebody has asked to stop this answer. */
+  readonly isCancelled?: (generationId: string) => boolean;
+  /** Calls `wake` when one of the two may have changed. Returns its end. */
+  readonly subscribe?: (wake: () => void) => () => void;
+  /** After an answer was stored. May be slow: the next one waits for it. What it throws is reported. */
+  readonly afterTurn?: (context: AgentContext) => Promise<void>;
+  /** Before the first look at the rows. */
+  readonly ready?: () => Promise<void>;
+  /** When the agent is disposed. */
+  readonly dispose?: () => Promise<void>;
+}
+
+/** Where an agent is. `standby`: another runner of it works. */
+export type AgentState = "starting" | "standby" | "idle" | "working" | "disposed";
+
+/** A living agent. */
+export interface Agent<
+  TCollections extends AgentCollectionsBase | undefined = AgentCollectionsBase | undefined,
+  TWake = never,
+> extends AgentPeer {
+  /** Resolves when it has seen the rows that were there; rejects when they cannot be read. */
+  readonly ready: Promise<void>;
+  readonly state: AgentState;
+  readonly collections: TCollections;
+  /** Whether something is to be answered; what waits for its tools is not. */
+  hasPendingWork(): Promise<boolean>;
+  /**
+   * Answers what is due, as one turn, and resolves when that is stored or has failed; at once when nothing is
+   * pending. Waits for the turn under way, for the wait before another try, and for a runner elsewhere.
+   */
+  runGenerationCycle(options?: { readonly signal?: AbortSignal }): Promise<void>;
+  /** Runs cycles until nothing is pending, or a limit is reached. */
+  drainUntilIdle(options?: AgentDrainOptions): Promise<{ completed: boolean; cycles: number }>;
+  /**
+   * Waits for this agent's reply to a request.
+   * @throws PerdureError `timeout`, `call_failed` when the agent has given the request up, `bad_config` on an agent
+   *   with queries that was not told how.
+   */
+  watchForResponse(requestId: string, options?: WatchForResponseOptions): Promise<{ content: string }>;
+  /** Works off one wake of its transport. @throws PerdureError `bad_config` without `runtime`; what the adapter throws. */
+  runWake(wake: TWake, options?: { readonly signal?: AbortSignal }): Promise<{ completed: boolean; cycles: number }>;
+  /** The same for a request of a webhook: checks it and answers it. Never throws for what it was sent. */
+  handleWake(request: Request, options?: { waitUntil?: (work: Promise<unknown>) => void }): Promise<Response>;
+  /** Stops working, and gives back what it was working on. Its rows stay; create it again anywhere. */
+  dispose(): Promise<void>;
 }

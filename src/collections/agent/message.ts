@@ -37,7 +37,8 @@ function messageProblem(value: unknown): string {
   for (const field of ["id", "createdAt", "generationId", "requestId", "inReplyTo", "toolCallId", "error"]) {
     if (row[field] !== undefined && typeof row[field] !== "string") return `"${field}" of a message must be a string.`;
   }
-  if (row["role"] !== undefined && !ROLES.includes(row["role"])) return `"role" of a message must be one of ${ROLES.join(", ")}.`;
+  if (row["role"] !== undefined && !ROLES.includes(row["role"]))
+    return `"role" of a message must be one of ${ROLES.join(", ")}.`;
   if (row["processed"] !== undefined && typeof row["processed"] !== "boolean") return `"processed" must be a boolean.`;
   return "";
 }
@@ -50,18 +51,4 @@ export function byPlace(a: AgentMessage, b: AgentMessage): number {
 
 function compareTexts(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
-}
-
-/** Parts a generation's id from the number of its try. */
-const TRY_MARK = "~";
-
-/** The id of the `attempt`th try at an answer: chunks of two tries must not mix. */
-export function generationIdOf(turnId: string, attempt: number): string {
-  return attempt === 1 ? turnId : `${turnId}${TRY_MARK}${attempt}`;
-}
-
-/** What all tries at one answer have in common: calls of tools are named by it, so that a later try finds them. */
-export function turnIdOf(generationId: string): string {
-  const mark = generationId.lastIndexOf(TRY_MARK);
-  return mark === -1 ? generationId : generationId.slice(0, mark);
 }

@@ -33,7 +33,8 @@ export interface LogCollectionConfig<TRow extends object> {
   readonly id?: string;
 }
 
-type LogOptions<TRow extends object, TSchema extends StandardSchemaV1> = CollectionConfig<
+/** What {@link logCollectionOptions} gives to `createCollection`. */
+export type LogOptions<TRow extends object, TSchema extends StandardSchemaV1> = CollectionConfig<
   TRow,
   string,
   TSchema,
@@ -59,13 +60,21 @@ export function logCollectionOptions<TRow extends object>(
     readonly producer?: RowProducer;
   },
 ): LogOptions<TRow, never> & { schema?: never };
-export function logCollectionOptions(
-  config: LogCollectionConfig<RowValue> & {
-    readonly log: RowLog;
-    readonly schema?: StandardSchemaV1;
-    readonly producer?: RowProducer;
-  },
-): object {
+export function logCollectionOptions(config: UntypedLogConfig): object {
+  return untypedLogOptions(config);
+}
+
+/** The configuration of a collection on a log, whatever its rows are. */
+export interface UntypedLogConfig extends LogCollectionConfig<RowValue> {
+  readonly log: RowLog;
+  readonly schema?: StandardSchemaV1;
+  readonly producer?: RowProducer;
+  /** Called when the collection stops to use the log. */
+  readonly onCleanup?: () => void;
+}
+
+/** For the options of a backend, which are typed as {@link logCollectionOptions} is. */
+export function untypedLogOptions(config: UntypedLogConfig): object {
   const { log, name, orderAs } = config;
   const table = log.table(name);
   const show: LogUtils["show"] = ({ value, order }) => (orderAs === undefined ? value : { ...value, [orderAs]: order });
@@ -80,7 +89,16 @@ export function logCollectionOptions(
     startSync: true,
     // Rows are in memory for the log anyway; a collection that forgot them would only lose its readers.
     gcTime: 0,
-    sync: { rowUpdateMode: "full", sync: (sink: SyncSink) => syncTable(log, table, show, sink) },
+    sync: {
+      rowUpdateMode: "full",
+      sync: (sink: SyncSink) => {
+        const stop = syncTable(log, table, show, sink);
+        return () => {
+          stop();
+          config.onCleanup?.();
+        };
+      },
+    },
     onInsert: write,
     onUpdate: write,
     onDelete: write,

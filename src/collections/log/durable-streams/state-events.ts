@@ -22,6 +22,8 @@ export type StreamEvent =
   | { readonly kind: "plain"; readonly change: RowChange; readonly txid?: string }
   /** All rows are gone. */
   | { readonly kind: "reset" }
+  /** Snapshots begin and end: for readers that do not want the whole stream. */
+  | { readonly kind: "hint" }
   | { readonly kind: "bad"; readonly message: unknown; readonly reason: string };
 
 /**
@@ -77,7 +79,12 @@ export class EventReader {
     if (parsed.kind !== "part") return [...this.abandon(), parsed];
     const { header, txid, change } = parsed;
     const { group } = this;
-    if (group !== undefined && group.txid === txid && header.of === group.of && header.part === group.parts.length + 1) {
+    if (
+      group !== undefined &&
+      group.txid === txid &&
+      header.of === group.of &&
+      header.part === group.parts.length + 1
+    ) {
       group.parts.push({ message, change });
       return this.completed();
     }
@@ -137,13 +144,9 @@ function parse(message: unknown): Parsed {
 
 function parseControl(message: unknown, control: unknown): Parsed {
   if (control === "reset") return { kind: "reset" };
-  // Snapshots are hints for readers that do not want the whole stream.
-  if (control === "snapshot-start" || control === "snapshot-end") return { kind: "plain", change: NO_CHANGE };
+  if (control === "snapshot-start" || control === "snapshot-end") return { kind: "hint" };
   return bad(message, "its control is unknown");
 }
-
-/** A change that changes nothing: deleting what cannot be there. */
-const NO_CHANGE: RowChange = { table: "", key: "", operation: "delete" };
 
 function isHeader(value: unknown): value is PerdureHeader {
   if (!isObject(value)) return false;

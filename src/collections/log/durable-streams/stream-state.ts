@@ -30,6 +30,7 @@ export class StreamState {
   readonly quarantined: QuarantinedMessage[] = [];
   private readonly rows: RowState;
   private readonly reader = new EventReader();
+  /** Asked for, or with a row at some time. */
   private readonly tables = new Set<string>();
   private readonly receipts = new Map<string, WriteReceipt>();
   private readonly events: StreamStateEvents;
@@ -69,6 +70,8 @@ export class StreamState {
         return this.judge(event.write);
       case "plain":
         return this.tolerate(event.change, event.txid);
+      case "hint":
+        return;
       case "reset":
         // Deleted and not forgotten: a condition of before must not hold again.
         return this.emit(this.rows.apply({ changes: this.deletions() }).changes);
@@ -98,14 +101,13 @@ export class StreamState {
   }
 
   private deletions(): RowChange[] {
-    return this.rows
-      .names()
-      .flatMap((table) =>
-        [...this.rows.table(table).rows()].map(({ key }): RowChange => ({ table, key, operation: "delete" })),
-      );
+    return [...this.tables].flatMap((table) =>
+      [...this.rows.table(table).rows()].map(({ key }): RowChange => ({ table, key, operation: "delete" })),
+    );
   }
 
   private emit(changes: readonly AppliedChange[]): void {
+    for (const { table } of changes) this.tables.add(table);
     if (this.live) this.rows.emit(changes);
   }
 

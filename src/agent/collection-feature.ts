@@ -1,0 +1,99 @@
+import { errorText, PerdureError } from "../error.ts";
+import { encodeFrame } from "../wire/encode.ts";
+import type { ParsedFrame } from "../wire/parse.ts";
+import type { AppliedRowChange, RowWrite } from "../wire/row-frames.ts";
+import { AgentCollection } from "./collection-access.ts";
+import { CollectionKeeper, type RowOutcome, type RowSource } from "./collection-keeper.ts";
+import { rowError, sendPage, unfollow } from "./collection-pages.ts";
+import type { Collections } from "./collection-rules.ts";
+import type { Connection } from "./connection.ts";
+import type { Feature } from "./feature.ts";
+import type { AgentParts } from "./parts.ts";
+
+/** What the collections ask of the class. */
+export interface CollectionHooks {
+  getCollections(): Collections;
+  onCollectionChange(changes: readonly AppliedRowChange[], source: RowSource): void | Promise<void>;
+  onError(error: unknown, connection?: Connection): void | Promise<void>;
+}
+
+/** Joins the collections to their agent: frames in, and what server code does with them. */
+export class CollectionFeature implements Feature {
+  readonly #own: AgentParts<unknown>;
+  readonly #hooks: CollectionHooks;
+  #keeper: CollectionKeeper | undefined;
+  #collections: Collections | undefined;
+
+  constructor(own: AgentParts<unknown>, hooks: CollectionHooks) {
+    this.#own = own;
+    this.#hooks = hooks;
+  }
+
+  open<TRow extends object>(name: string): AgentCollection<TRow> {
+    return new AgentCollection<TRow>(this.#rows, name);
+  }
+
+  write(write: RowWrite): RowOutcome {
+    return this.#rows.write(write, "server");
+  }
+
+  frame(connection: Connection, frame: ParsedFrame): boolean {
+    switch (frame.kind) {
+      case "rows-subscribe":
+        sendPage(this.#rows, connection, frame);
+        return true;
+      case "rows-unsubscribe":
+        unfollow(connection, frame.collections);
+        return true;
+      case "rows-write":
+        this.#answer(connection, frame.txid, frame.write);
+        return true;
+      case "rows-refused": {
+        const { id, txid, reason } = frame;
+        this.#own.host.emit("frame:refused", { connectionId: connection.id, reason });
+        const about = { ...(id !== undefined && { id }), ...(txid !== undefined && { txid }) };
+        const error = { code: "bad_input", message: reason };
+        connection.send(encodeFrame({ type: "perdure_rows_error", ...about, error }));
+        return true;
+      }
+      default:
+        return false;
+    }
+  }
+
+  /** The receipt leaves when the write is durable, and behind its changes: both wait in the same line. */
+  #answer(connection: Connection, txid: string, write: RowWrite): void {
+    try {
+      const outcome = this.#rows.write(write, connection);
+      connection.send(encodeFrame({ type: "perdure_rows_receipt", txid, ...outcome }));
+    } catch (thrown) {
+      connection.send(encodeFrame({ type: "perdure_rows_error", txid, error: rowError(thrown) }));
+      // Whatever a client may cause is no failure of the agent.
+      if (!PerdureError.is(thrown) || UNEXPECTED.has(thrown.code)) throw thrown;
+    }
+  }
+
+  get #rows(): CollectionKeeper {
+    return (this.#keeper ??= new CollectionKeeper(this.#own.host, {
+      collections: () => (this.#collections ??= this.#hooks.getCollections()),
+      changed: (changes, source) => this.#changed(changes, source),
+      connections: () => this.#connections(),
+      current: () => this.#own.current(),
+    }));
+  }
+
+  *#connections(): Generator<Connection> {
+    for (const socket of this.#own.host.sockets.all()) yield this.#own.connections.of(socket);
+  }
+
+  /** Best effort: the change stands whatever becomes of this. */
+  #changed(changes: readonly AppliedRowChange[], source: RowSource): void {
+    const hooks = this.#hooks;
+    void (async () => hooks.onCollectionChange(changes, source))()
+      .catch((error: unknown) => hooks.onError(error))
+      .catch((error: unknown) => this.#own.host.emit("agent:failed", { stage: "onError", error: errorText(error) }));
+  }
+}
+
+/** Failures that the app should hear of, although they happened in a client's write. */
+const UNEXPECTED: ReadonlySet<string> = new Set(["bad_config", "sql_failed", "disk_full", "database_corrupt"]);

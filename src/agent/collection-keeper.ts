@@ -1,0 +1,222 @@
+import { PerdureError } from "../error.ts";
+import type { AgentHost } from "../port.ts";
+import {
+  collectionNames,
+  type CollectionRow,
+  prepareRows,
+  producerEpoch,
+  putCollectionRow,
+  readCollectionRow,
+  rowsLife,
+  writeProducerEpoch,
+} from "../store/collection-row.ts";
+import { findCollectionWrite, rememberCollectionWrite, rowCounters } from "../store/collection-write.ts";
+import type { JsonObject } from "../wire/json.ts";
+import {
+  type AppliedRowChange,
+  encodeChangedFrame,
+  encodeRowChange,
+  MAX_ROW_CHANGES,
+  type RowCondition,
+  type RowProducer,
+  type RowWrite,
+} from "../wire/row-frames.ts";
+import {
+  type CheckedChange,
+  checkChange,
+  checkCondition,
+  type Collections,
+  requireReadable,
+  requireWritable,
+} from "./collection-rules.ts";
+import type { Connection } from "./connection.ts";
+
+/** What became of a write to rows. */
+export interface RowOutcome {
+  /** False: a condition did not hold, or a row was there or not there; nothing was changed. */
+  readonly applied: boolean;
+  /** Why it was refused. */
+  readonly refused?: string;
+  /** The number of the write; of one that was refused, that of the last one that was applied. */
+  readonly seq: number;
+}
+
+/** Who writes rows: the client of a connection, or server code. */
+export type RowSource = Connection | "server";
+
+/** The agent that owns the rows. */
+export interface CollectionOwner {
+  collections(): Collections;
+  /** After a write was committed. Must not throw. */
+  changed(changes: readonly AppliedRowChange[], source: RowSource): void;
+  connections(): Iterable<Connection>;
+  /** The connection that is being served, if any. */
+  current(): Connection | undefined;
+}
+
+/** The rows of an agent's collections. Keeps nothing in memory, so there is nothing that a rollback could leave wrong. */
+export class CollectionKeeper {
+  readonly host: AgentHost;
+  readonly #owner: CollectionOwner;
+
+  constructor(host: AgentHost, owner: CollectionOwner) {
+    this.host = host;
+    this.#owner = owner;
+  }
+
+  get collections(): Collections {
+    return this.#owner.collections();
+  }
+
+  /** Names the rows as long as the agent exists; "" before the first of them. */
+  get life(): string {
+    return rowsLife(this.host) ?? "";
+  }
+
+  /** The number of the last write that was applied. */
+  get seq(): number {
+    return this.life === "" ? 0 : rowCounters(this.host).seq;
+  }
+
+  /** The collections that have, or had, rows. */
+  names(): string[] {
+    return this.life === "" ? [] : collectionNames(this.host);
+  }
+
+  /** The row, also one that was deleted. */
+  read(collection: string, key: string): CollectionRow | undefined {
+    return this.life === "" ? undefined : readCollectionRow(this.host, collection, key);
+  }
+
+  /**
+   * Applies a write, whole or not at all, and tells everyone who follows.
+   * @throws PerdureError when it breaks a rule, or `fenced`; nothing was changed then.
+   */
+  write(write: RowWrite, source: RowSource): RowOutcome {
+    const changes = this.#check(write, source);
+    return this.host.tx((): RowOutcome => {
+      const first = this.life === "";
+      const life = prepareRows(this.host);
+      const known = write.txid === undefined ? undefined : findCollectionWrite(this.host, write.txid);
+      if (known !== undefined) return outcomeOf(known.seq, known.refused);
+      if (write.producer !== undefined) this.#admit(write.producer);
+      const refused = this.#refusal(changes, write.when ?? []);
+      const counters = rowCounters(this.host);
+      if (refused !== undefined) {
+        rememberCollectionWrite(this.host, write.txid, counters, refused);
+        return outcomeOf(counters.seq, refused);
+      }
+      const seq = counters.seq + 1;
+      const applied = this.#apply(changes, seq, counters.nextOrder, write.txid);
+      this.#tell(seq, applied, { txid: write.txid, life: first ? life : undefined });
+      this.host.afterTx((committed) => {
+        if (committed) this.#owner.changed(applied.map(({ change }) => change), source);
+      });
+      return outcomeOf(seq, null);
+    });
+  }
+
+  #check(write: RowWrite, source: RowSource): CheckedChange[] {
+    const acting = source === "server" ? this.#owner.current() : source;
+    if (acting?.isReadonly === true) throw new PerdureError("read_only", "Connection is readonly");
+    if (write.changes.length === 0) throw new PerdureError("bad_input", "A write must change something.");
+    if (write.changes.length > MAX_ROW_CHANGES) {
+      throw new PerdureError("limit", `A write may have at most ${MAX_ROW_CHANGES} changes. Make several of it.`);
+    }
+    const { collections } = this;
+    const changes = write.changes.map((change) => checkChange(collections, change));
+    for (const condition of write.when ?? []) {
+      checkCondition(collections, condition);
+      // A refusal tells the version of the row.
+      if (source !== "server") requireReadable(collections, condition.table, source);
+    }
+    if (source !== "server") requireWritable(collections, changes, source);
+    return changes;
+  }
+
+  #admit({ id, epoch }: RowProducer): void {
+    const latest = producerEpoch(this.host, id);
+    if (latest === epoch) return;
+    if (latest !== undefined && epoch < latest) {
+      throw new PerdureError(
+        "fenced",
+        `The writer "${id}" of epoch ${epoch} was overtaken by epoch ${latest}: another runner has its work now. Stop this one.`,
+      );
+    }
+    writeProducerEpoch(this.host, id, epoch);
+  }
+
+  #refusal(changes: readonly CheckedChange[], when: readonly RowCondition[]): string | undefined {
+    for (const { table, key, version } of when) {
+      const found = readCollectionRow(this.host, table, key)?.version ?? 0;
+      if (found !== version) return `the row "${key}" of "${table}" is at version ${found}, not ${version}`;
+    }
+    // Rows of this write count as there or gone for the changes behind them.
+    const within = new Map<string, boolean>();
+    for (const { change } of changes) {
+      const { table, key, operation } = change;
+      const name = JSON.stringify([table, key]);
+      const there = within.get(name) ?? (readCollectionRow(this.host, table, key)?.value ?? null) !== null;
+      if (operation === "insert" && there) return `there is a row "${key}" in "${table}" already`;
+      if ((operation === "update" || operation === "delete") && !there) return `there is no row "${key}" in "${table}"`;
+      within.set(name, operation !== "delete");
+    }
+    return undefined;
+  }
+
+  #apply(changes: readonly CheckedChange[], seq: number, firstOrder: number, txid: string | undefined): Applied[] {
+    let nextOrder = firstOrder;
+    const applied = changes.map(({ change, json }): Applied => {
+      const { table, key } = change;
+      const before = readCollectionRow(this.host, table, key);
+      const old = before?.value ?? null;
+      const version = (before?.version ?? 0) + 1;
+      const order = old === null || before === undefined ? nextOrder++ : before.order;
+      putCollectionRow(this.host, { collection: table, key, version, order, seq, value: json });
+      const operation = json === null ? "delete" : old === null ? "insert" : "update";
+      const value = change.value ?? (old === null ? {} : (JSON.parse(old) as JsonObject));
+      const done: AppliedRowChange = { table, key, operation, version, order, value };
+      return { change: done, text: encodeRowChange(done, json) };
+    });
+    rememberCollectionWrite(this.host, txid, { seq, nextOrder }, null);
+    return applied;
+  }
+
+  /** Each follower gets the changes of the collections that it follows; the same text for all who follow the same. */
+  #tell(seq: number, applied: readonly Applied[], about: { txid: string | undefined; life: string | undefined }): void {
+    const tables = [...new Set(applied.map(({ change }) => change.table))];
+    const frames = new Map<string, string>();
+    for (const connection of this.#owner.connections()) {
+      const mine = tables.filter((table) => this.#follows(connection, table));
+      if (mine.length === 0) continue;
+      const name = JSON.stringify(mine);
+      let frame = frames.get(name);
+      if (frame === undefined) {
+        const texts = applied.filter(({ change }) => mine.includes(change.table)).map(({ text }) => text);
+        frames.set(name, (frame = encodeChangedFrame(seq, texts, about)));
+      }
+      connection.send(frame);
+    }
+  }
+
+  #follows(connection: Connection, table: string): boolean {
+    const { names, all } = connection.following;
+    if (names.includes(table)) return true;
+    if (!all) return false;
+    try {
+      requireReadable(this.collections, table, connection);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+}
+
+interface Applied {
+  readonly change: AppliedRowChange;
+  readonly text: string;
+}
+
+function outcomeOf(seq: number, refused: string | null): RowOutcome {
+  return refused === null ? { applied: true, seq } : { applied: false, refused, seq };
+}

@@ -1,0 +1,254 @@
+import { newId } from "../../id.ts";
+import { PerdureError } from "../../error.ts";
+import type { AgentMessage, SummaryRecord } from "../contract.ts";
+import { logUtilsOf } from "../log/collection-options.ts";
+import type { RowChange, RowCondition } from "../log/row-log.ts";
+import { rowsOf } from "../rows.ts";
+import type { RowCollection, RowOptions, Rows } from "../rows.ts";
+import type { AgentContext, AgentReply, AgentTurnStatus, CollectionAgentConfig } from "./config.ts";
+import type { Desk, Turn } from "./desk.ts";
+import { DEFAULT_WINDOW, contextOf, isWaiting } from "./history.ts";
+import { openInbox } from "./inbox.ts";
+import type { Inbox } from "./inbox.ts";
+import { replyRows } from "./reply.ts";
+
+type MessageTurn = Turn<AgentMessage>;
+
+/** How often a step starts again because somebody has changed one of its messages in between. */
+const STEP_TRIES = 20;
+
+/** The parts of a configuration that the desk needs. */
+type DeskConfig = Pick<
+  CollectionAgentConfig,
+  "name" | "collections" | "pendingWork" | "buildMessages" | "onResponse" | "onError" | "hooks"
+>;
+
+/** An agent on a collection of messages. */
+export class CollectionDesk implements Desk<AgentMessage> {
+  readonly ready: Promise<void>;
+  private readonly config: DeskConfig;
+  private readonly rows: Rows<AgentMessage>;
+  private readonly inbox: Inbox;
+  private readonly unsubscribe: (() => void) | undefined;
+  private readonly table: string | undefined;
+  private readonly keep: (row: object) => { readonly [field: string]: unknown };
+  /** Collections without a log: what this process has begun. */
+  private readonly begun = new Map<string, { generationId: string; attempts: number }>();
+  /** Answered here; for a query that goes on listing what was answered. */
+  private readonly settled = new Set<string>();
+
+  constructor(config: DeskConfig, wake: () => void) {
+    this.config = config;
+    const { messages } = config.collections;
+    this.rows = rowsOf(messages);
+    const utils = logUtilsOf(messages);
+    this.table = utils?.tableName;
+    this.keep = utils?.keep ?? ((row) => ({ ...row }));
+    this.inbox = openInbox(config.name, messages, config.pendingWork, wake);
+    this.unsubscribe = config.hooks?.subscribe?.(wake);
+    this.ready = Promise.all([this.inbox.ready, config.hooks?.ready?.()]).then(wake);
+  }
+
+  pending(): AgentMessage[] {
+    const listed = this.inbox.read();
+    const there = new Set(listed.map((row) => row.id));
+    for (const id of this.settled) if (!there.has(id)) this.settled.delete(id);
+    return listed.map((row) => this.withBegun(row)).filter((row) => !this.settled.has(row.id) && !this.sleeps(row));
+  }
+
+  idOf(row: AgentMessage): string {
+    return row.id;
+  }
+
+  attemptsOf(row: AgentMessage): number {
+    return row.attempts ?? 0;
+  }
+
+  /**
+   * Messages of people are answered together, each request of an agent by itself: it wants its own reply. What was
+   * begun together is tried again together; but the last try is alone, so that one message that no model can answer
+   * does not take the others with it.
+   */
+  batch(due: readonly AgentMessage[], maxAttempts: number): AgentMessage[] {
+    const [first] = due;
+    if (first === undefined) return [];
+    if (first.generationId !== undefined) {
+      const same = due.filter((row) => row.generationId === first.generationId);
+      return this.attemptsOf(first) > 0 && this.attemptsOf(first) + 1 >= maxAttempts ? [first] : same;
+    }
+    if (first.requestId !== undefined) return [first];
+    return due.filter((row) => row.generationId === undefined && row.requestId === undefined);
+  }
+
+  async begin(rows: readonly AgentMessage[], fence: RowOptions): Promise<MessageTurn | undefined> {
+    const together = new Set(rows.map((row) => row.generationId));
+    const [known] = together;
+    const alone = known !== undefined && this.inbox.read().some((row) => row.generationId === known && !has(rows, row));
+    const generationId = together.size === 1 && known !== undefined && !alone ? known : newId("gen");
+    const attempt = Math.max(...rows.map((row) => this.attemptsOf(row))) + 1;
+    const callers = rows.length === 1 ? (rows[0]?.callers ?? []) : [];
+    const current = rows.flatMap((row) => this.rows.get(row.id) ?? []);
+    const taken = current.map((row) => ({ ...row, generationId, attempts: attempt }));
+    const turn: MessageTurn = { rows: taken, generationId, attempt, callers };
+    if (this.table === undefined) {
+      for (const row of rows) this.begun.set(row.id, { generationId, attempts: attempt });
+      return turn;
+    }
+    const same = current.every((row, index) => !row.processed && row.generationId === rows[index]?.generationId);
+    if (current.length !== rows.length || !same) return undefined;
+    // Of two runners that take the same message one gets it.
+    const when = [...(fence.when ?? []), ...rows.map((row) => this.unchanged(row.id))];
+    const changes = [...taken.map((row) => this.update(row)), ...this.changes(turn, "generating")];
+    return (await this.write(changes, { ...fence, when })) ? turn : undefined;
+  }
+
+  lost(turn: MessageTurn): Error | undefined {
+    if (this.config.hooks?.isCancelled?.(turn.generationId) === true) {
+      return new PerdureError("cancelled", `The answer "${turn.generationId}" was cancelled.`);
+    }
+    const rows = turn.rows.map((row) => this.rows.get(row.id));
+    if (rows.every((row) => row === undefined)) {
+      return new PerdureError("cancelled", "The messages that were to be answered were deleted.");
+    }
+    if (this.table === undefined) return undefined;
+    if (rows.some((row) => row !== undefined && (row.processed || row.generationId !== turn.generationId))) {
+      return new PerdureError("fenced", `Another runner of "${this.config.name}" has taken over the answer.`);
+    }
+    return undefined;
+  }
+
+  async build(turn: MessageTurn, context: AgentContext) {
+    const { buildMessages, name, collections } = this.config;
+    if (buildMessages !== undefined) return buildMessages(turn.rows, context);
+    const { summaries } = collections as { summaries?: RowCollection<SummaryRecord> };
+    const kept = summaries === undefined ? [] : rowsOf(summaries).all();
+    return contextOf(name, this.rows.all(), kept, { windowSize: DEFAULT_WINDOW, pending: turn.rows });
+  }
+
+  async store(turn: MessageTurn, reply: AgentReply, context: AgentContext): Promise<boolean> {
+    const { onResponse } = this.config;
+    if (onResponse !== undefined) await onResponse(reply.content, turn.rows, context);
+    const added = onResponse === undefined ? replyRows(this.config.name, turn, reply) : [];
+    const stored = await this.close(turn, (row) => ({ ...row, processed: true }), added, "completed", context.fence);
+    if (stored) for (const row of turn.rows) this.settled.add(row.id);
+    return stored;
+  }
+
+  async handBack(turn: MessageTurn, why: "suspended" | "disposed", fence: RowOptions): Promise<void> {
+    const status = why === "suspended" ? "suspended" : "pending";
+    if (this.table === undefined) {
+      for (const row of turn.rows)
+        this.begun.set(row.id, { generationId: turn.generationId, attempts: turn.attempt - 1 });
+      return;
+    }
+    await this.close(turn, (row) => ({ ...row, attempts: turn.attempt - 1 }), [], status, fence);
+  }
+
+  async failed(turn: MessageTurn, error: Error, fence: RowOptions): Promise<void> {
+    const changes = this.changes(turn, "pending", error);
+    if (changes.length > 0) await this.write(changes, fence);
+  }
+
+  async giveUp(turn: MessageTurn, error: Error, context: AgentContext): Promise<void> {
+    try {
+      await this.config.onError?.(error, turn.rows, context);
+    } finally {
+      const status = PerdureError.is(error, "cancelled") ? "cancelled" : "failed";
+      const mark = (row: AgentMessage): AgentMessage => ({ ...row, processed: true, error: error.message });
+      await this.close(turn, mark, [], status, context.fence, error);
+      for (const row of turn.rows) this.settled.add(row.id);
+    }
+  }
+
+  async dispose(): Promise<void> {
+    this.unsubscribe?.();
+    await this.inbox.dispose();
+  }
+
+  /**
+   * Ends a try: one write, as long as the messages are still this turn's. Somebody's edit of a message in between is
+   * kept; a turn that another runner has begun meanwhile is not touched.
+   */
+  private async close(
+    turn: MessageTurn,
+    mark: (row: AgentMessage) => AgentMessage,
+    added: readonly AgentMessage[],
+    status: AgentTurnStatus,
+    fence: RowOptions,
+    error?: Error,
+  ): Promise<boolean> {
+    for (let tries = 0; tries < STEP_TRIES; tries++) {
+      const current = turn.rows.flatMap((row) => this.rows.get(row.id) ?? []);
+      if (this.table === undefined) return this.closePlain(current, mark, added);
+      const mine = current.filter((row) => !row.processed && row.generationId === turn.generationId);
+      const others = current.filter((row) => row.processed === false && row.generationId !== turn.generationId);
+      // With a callback of one's own the messages may be marked already; else somebody else has answered.
+      if (others.length > 0 || (mine.length < current.length && added.length > 0)) return false;
+      if (current.length === 0 && status !== "failed" && status !== "cancelled") return false;
+      const when = mine.map((row) => this.unchanged(row.id));
+      const changes = [
+        ...mine.map((row) => this.update(mark(row))),
+        ...added.map((row) => this.insert(row)),
+        ...this.changes(turn, status, error),
+      ];
+      if (changes.length === 0) return true;
+      if (await this.write(changes, { ...fence, when: [...(fence.when ?? []), ...when] })) return true;
+      const moved = when.some((one) => this.unchanged(one.key).version !== one.version);
+      if (!moved) return false;
+    }
+    throw new PerdureError(
+      "conflict",
+      `The messages of "${this.config.name}" change too often for an answer to be stored.`,
+    );
+  }
+
+  private async closePlain(
+    current: readonly AgentMessage[],
+    mark: (row: AgentMessage) => AgentMessage,
+    added: readonly AgentMessage[],
+  ): Promise<boolean> {
+    for (const row of added) await this.rows.insert(row);
+    for (const row of current) {
+      if (!row.processed) await this.rows.update(row.id, (draft) => void Object.assign(draft, mark(draft)));
+    }
+    return true;
+  }
+
+  private withBegun(row: AgentMessage): AgentMessage {
+    const begun = this.begun.get(row.id);
+    return begun === undefined ? row : { ...row, ...begun };
+  }
+
+  /** Whether the row's answer waits for its tools. */
+  private sleeps(row: AgentMessage): boolean {
+    return row.generationId !== undefined && this.config.hooks?.isSuspended?.(row.generationId) === true;
+  }
+
+  private changes(turn: MessageTurn, status: AgentTurnStatus, error?: Error): readonly RowChange[] {
+    const { generationId, attempt } = turn;
+    if (this.table === undefined) return [];
+    return this.config.hooks?.changes?.({ agentName: this.config.name, generationId, attempt }, status, error) ?? [];
+  }
+
+  private update(row: AgentMessage): RowChange {
+    return { table: this.table ?? "", key: row.id, operation: "update", value: this.keep(row) };
+  }
+
+  private insert(row: AgentMessage): RowChange {
+    return { table: this.table ?? "", key: row.id, operation: "insert", value: this.keep(row) };
+  }
+
+  private unchanged(key: string): RowCondition {
+    return this.rows.unchanged(key) ?? { table: this.table ?? "", key, version: 0 };
+  }
+
+  private async write(changes: readonly RowChange[], options: RowOptions): Promise<boolean> {
+    const log = this.rows.log;
+    if (log === undefined) return false;
+    return (await log.write({ changes, ...options })).applied;
+  }
+}
+
+function has(rows: readonly AgentMessage[], row: AgentMessage): boolean {
+  return rows.some((one) => one.id === row.id);
+}

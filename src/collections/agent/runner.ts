@@ -1,0 +1,270 @@
+import { PerdureError } from "../../error.ts";
+import type { Claims } from "../claim/claim.ts";
+import { createPump } from "../pump.ts";
+import type { Pump } from "../pump.ts";
+import { asError, maxAttemptsOf, nextDelay } from "../retry.ts";
+import type { RetryPolicy } from "../retry.ts";
+import type { AgentCollectionsBase, AgentContext, AgentReply, AgentState } from "./config.ts";
+import type { Desk, Turn } from "./desk.ts";
+import { readReply } from "./read-reply.ts";
+import { Seat } from "./seat.ts";
+import type { Seated } from "./seat.ts";
+
+/** What a runner needs to know. */
+export interface RunnerOptions<TRow extends object> {
+  readonly name: string;
+  readonly collections: AgentCollectionsBase | undefined;
+  /** Makes the desk; `wake` says that its rows may have changed. */
+  desk(wake: () => void): Desk<TRow>;
+  generate(turn: Turn<TRow>, desk: Desk<TRow>, context: AgentContext): Promise<string | AgentReply>;
+  afterTurn?(context: AgentContext): Promise<void>;
+  readonly retry: RetryPolicy;
+  readonly claims: Claims | undefined;
+  readonly live: boolean;
+  onFailure(error: Error): void;
+}
+
+/** The wait after the backend has failed, doubled up to the second one. */
+const PROBLEM_WAIT_MS = 200;
+const PROBLEM_WAIT_MAX_MS = 10_000;
+
+const DISPOSE_WAIT_MS = 10_000;
+
+/** An agent's loop: one turn behind the other, whoever asks for it. */
+export class AgentRunner<TRow extends object> {
+  readonly ready: Promise<void>;
+  readonly seat: Seat;
+  private readonly options: RunnerOptions<TRow>;
+  private readonly desk: Desk<TRow>;
+  private readonly pump: Pump;
+  private readonly disposal = new AbortController();
+  /** Rows that wait before their next try, and until when. */
+  private readonly waits = new Map<string, number>();
+  private readonly timers = new Set<ReturnType<typeof setTimeout>>();
+  private readonly waiters = new Set<() => void>();
+  /** Nothing is done before: another runner works, or the backend has failed. */
+  private pausedUntil = 0;
+  private problems = 0;
+  private turns = 0;
+  private last: Promise<unknown> = Promise.resolve();
+  private current: { readonly turn: Turn<TRow>; readonly abort: AbortController } | undefined;
+  private isReady = false;
+  private isStandby = false;
+
+  constructor(options: RunnerOptions<TRow>) {
+    this.options = options;
+    this.pump = createPump<string>({
+      read: () => (this.due().length > 0 ? [`turn ${this.turns} ${this.problems}`] : []),
+      idOf: (item) => item,
+      run: async () => {
+        await this.cycle(this.disposal.signal);
+        return "done";
+      },
+      giveUp: () => {},
+      onError: (error) => options.onFailure(error),
+    });
+    this.seat = new Seat(options.name, options.claims, () => this.resume());
+    this.desk = options.desk(() => this.wake());
+    this.ready = Promise.all([this.desk.ready, this.seat.ready]).then(() => {
+      this.isReady = true;
+      this.wake();
+    });
+    // Whoever awaits it learns of it; nobody must.
+    this.ready.catch((error: unknown) => options.onFailure(asError(error)));
+  }
+
+  get state(): AgentState {
+    if (this.disposal.signal.aborted) return "disposed";
+    if (!this.isReady) return "starting";
+    if (this.current !== undefined) return "working";
+    return this.isStandby ? "standby" : "idle";
+  }
+
+  hasPendingWork(): boolean {
+    return this.desk.pending().length > 0;
+  }
+
+  /** Runs one turn, or waits until somebody has. */
+  async runCycle(signal: AbortSignal): Promise<void> {
+    await this.ready;
+    const before = this.turns;
+    while (!signal.aborted && !this.disposal.signal.aborted && this.hasPendingWork()) {
+      const changed = this.changed(signal);
+      await this.cycle(signal);
+      if (this.turns !== before) return;
+      await changed;
+    }
+  }
+
+  async dispose(): Promise<void> {
+    if (this.disposal.signal.aborted) return;
+    this.disposal.abort(new PerdureError("agent_gone", `The agent "${this.options.name}" was disposed.`));
+    for (const timer of this.timers) clearTimeout(timer);
+    this.wakeWaiters();
+    await this.pump.dispose(DISPOSE_WAIT_MS);
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    // Bounded: a callback that awaits this very promise would wait for itself.
+    const over = new Promise<void>((resolve) => (timer = setTimeout(resolve, DISPOSE_WAIT_MS)));
+    await Promise.race([over, this.last]);
+    clearTimeout(timer);
+    for (const step of [() => this.seat.dispose(), () => this.desk.dispose()]) {
+      await step().catch((error: unknown) => this.options.onFailure(asError(error)));
+    }
+  }
+
+  /** Rows or what belongs to them may have changed. */
+  private wake(): void {
+    const { current } = this;
+    if (current !== undefined && !current.abort.signal.aborted) {
+      const lost = this.desk.lost(current.turn);
+      if (lost !== undefined) current.abort.abort(lost);
+    }
+    this.wakeWaiters();
+    if (this.options.live && this.isReady) this.pump.wake();
+  }
+
+  /** The seat may be free: no reason to wait any longer. */
+  private resume(): void {
+    if (this.isStandby) this.pausedUntil = 0;
+    if (this.isReady) this.wake();
+  }
+
+  private wakeWaiters(): void {
+    for (const waiter of this.waiters) waiter();
+    this.waiters.clear();
+  }
+
+  /** Resolves at the next wake. */
+  private changed(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const end = () => {
+        signal.removeEventListener("abort", end);
+        resolve();
+      };
+      this.waiters.add(end);
+      signal.addEventListener("abort", end, { once: true });
+    });
+  }
+
+  private wakeIn(ms: number): void {
+    const timer = setTimeout(() => {
+      this.timers.delete(timer);
+      this.wake();
+    }, ms);
+    this.timers.add(timer);
+  }
+
+  private due(): TRow[] {
+    const now = performance.now();
+    if (!this.isReady || now < this.pausedUntil) return [];
+    const pending = this.desk.pending();
+    if (this.waits.size > 0) {
+      const there = new Set(pending.map((row) => this.desk.idOf(row)));
+      for (const [id, until] of this.waits) if (until <= now || !there.has(id)) this.waits.delete(id);
+    }
+    return pending.filter((row) => !this.waits.has(this.desk.idOf(row)));
+  }
+
+  private cycle(signal: AbortSignal): Promise<void> {
+    const next = this.last.then(() => this.once(signal));
+    this.last = next.catch(() => {});
+    return next;
+  }
+
+  private async once(signal: AbortSignal): Promise<void> {
+    if (signal.aborted || this.disposal.signal.aborted || this.due().length === 0) return;
+    try {
+      const seated = await this.seat.take(AbortSignal.any([signal, this.disposal.signal]));
+      if ("retryInMs" in seated) return this.standBy(seated.retryInMs);
+      this.isStandby = false;
+      const max = maxAttemptsOf(this.options.retry);
+      const turn = await this.begin(max, seated);
+      if (turn !== undefined) await this.run(turn, max, seated, signal);
+      this.problems = 0;
+    } catch (thrown) {
+      if (signal.aborted || this.disposal.signal.aborted) return;
+      this.options.onFailure(asError(thrown));
+      this.pauseFor(Math.min(PROBLEM_WAIT_MS * 2 ** this.problems++, PROBLEM_WAIT_MAX_MS));
+    } finally {
+      if (this.due().length === 0) this.seat.rest();
+    }
+  }
+
+  private async begin(max: number, seated: Seated): Promise<Turn<TRow> | undefined> {
+    const rows = this.desk.batch(this.due(), max);
+    return rows.length === 0 ? undefined : this.desk.begin(rows, seated.fence);
+  }
+
+  private standBy(retryInMs: number): void {
+    this.isStandby = true;
+    this.pauseFor(retryInMs);
+  }
+
+  private pauseFor(ms: number): void {
+    this.pausedUntil = performance.now() + ms;
+    this.wakeIn(ms + 1);
+  }
+
+  private async run(turn: Turn<TRow>, max: number, seated: Seated, asked: AbortSignal): Promise<void> {
+    const { name, collections } = this.options;
+    const abort = new AbortController();
+    const stops = [abort.signal, asked, this.disposal.signal, ...(seated.signal === undefined ? [] : [seated.signal])];
+    const signal = AbortSignal.any(stops);
+    const context: AgentContext = {
+      agentName: name,
+      ...(collections === undefined ? {} : { collections }),
+      signal,
+      generationId: turn.generationId,
+      attempt: turn.attempt,
+      callers: turn.callers,
+      fence: seated.fence,
+    };
+    this.current = { turn, abort };
+    try {
+      if (turn.attempt > max) throw cutOff(name, max);
+      const reply = readReply(name, await this.options.generate(turn, this.desk, context));
+      signal.throwIfAborted();
+      if (reply.outcome === "suspended") await this.desk.handBack(turn, "suspended", seated.fence);
+      else await this.store(turn, reply, context);
+    } catch (thrown) {
+      // What a run that was stopped throws or returns says nothing; why it was stopped does.
+      await this.missed(turn, asError(signal.aborted ? signal.reason : thrown), max, context);
+    } finally {
+      this.current = undefined;
+      this.turns++;
+    }
+  }
+
+  private async store(turn: Turn<TRow>, reply: AgentReply, context: AgentContext): Promise<void> {
+    if (!(await this.desk.store(turn, reply, context))) {
+      throw this.desk.lost(turn) ?? new PerdureError("fenced", `Another runner of "${this.options.name}" has answered.`);
+    }
+    try {
+      await this.options.afterTurn?.(context);
+    } catch (error) {
+      this.options.onFailure(asError(error));
+    }
+  }
+
+  /** A try that has come to nothing. */
+  private async missed(turn: Turn<TRow>, error: Error, max: number, context: AgentContext): Promise<void> {
+    if (PerdureError.is(error, "fenced")) return this.options.onFailure(error);
+    const isStopped = context.signal.aborted && !PerdureError.is(error, "cancelled");
+    if (isStopped) return this.desk.handBack(turn, "disposed", context.fence);
+    if (PerdureError.is(error, "cancelled")) return this.desk.giveUp(turn, error, context);
+    this.options.onFailure(error);
+    const delay = turn.attempt >= max ? undefined : nextDelay(this.options.retry, turn.attempt, error);
+    if (delay === undefined) return this.desk.giveUp(turn, error, context);
+    const until = performance.now() + delay;
+    for (const row of turn.rows) this.waits.set(this.desk.idOf(row), until);
+    this.wakeIn(delay + 1);
+    await this.desk.failed(turn, error, context.fence);
+  }
+}
+
+function cutOff(name: string, max: number): PerdureError {
+  return new PerdureError(
+    "limit",
+    `The agent "${name}" was cut off ${max} times while it answered this message: it is not tried again.`,
+  );
+}

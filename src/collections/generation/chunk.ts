@@ -1,0 +1,110 @@
+import type { StreamChunk } from "@tanstack/ai";
+import type { ChunkContract, ChunkRecord, ChunkType } from "../contract.ts";
+import { rowsOf } from "../rows.ts";
+import type { RowCollection } from "../rows.ts";
+
+/** A chunk that keeps the whole event, so that anything can be rebuilt from it. */
+export interface RawChunkRecord extends ChunkRecord {
+  /** The event as `chat()` gave it. */
+  chunk: StreamChunk;
+}
+
+/** What every kind of event is stored as. All others are `other`: kept, and no part of what people read. */
+const CHUNK_TYPES: ReadonlyMap<string, ChunkType> = new Map<string, ChunkType>([
+  ["TEXT_MESSAGE_CONTENT", "text"],
+  ["REASONING_MESSAGE_CONTENT", "thinking"],
+  ["TOOL_CALL_START", "tool-call-start"],
+  ["TOOL_CALL_ARGS", "tool-call-args"],
+  ["TOOL_CALL_END", "tool-call-end"],
+  ["TOOL_CALL_RESULT", "tool-result"],
+]);
+
+/** What an event of `chat()` is stored as. Events that are not known are `other`, never text. */
+export function mapChunkType(type: string): ChunkType {
+  return CHUNK_TYPES.get(type) ?? "other";
+}
+
+/** The id of a chunk. Two writers of the same answer want the same ids, and the log gives each to one of them. */
+export function chunkRowId(generationId: string, index: number): string {
+  return `${generationId}:${index}`;
+}
+
+/** An event as the default row. Of events that are `other` only the name is kept. */
+export function toChunkRecord(chunk: StreamChunk, index: number, generationId: string): ChunkRecord {
+  const type = mapChunkType(chunk.type);
+  const call = toolOf(chunk);
+  return {
+    id: chunkRowId(generationId, index),
+    generationId,
+    index,
+    type,
+    content: contentOf(chunk),
+    ...(call.id === undefined ? {} : { toolCallId: call.id }),
+    ...(call.name === undefined ? {} : { toolName: call.name }),
+  };
+}
+
+/**
+ * An event as a row that keeps all of it: for `transform` of {@link streamToCollection}. `StreamProcessor` of
+ * TanStack AI rebuilds whole messages from the `chunk`s of an answer, in the order of `index`.
+ */
+export function toRawChunk(chunk: StreamChunk, index: number, generationId: string): RawChunkRecord {
+  return { ...toChunkRecord(chunk, index, generationId), chunk };
+}
+
+/** The chunks of one answer, in order. Looks at every row of the collection. */
+export function readChunks<TRow extends ChunkContract>(collection: RowCollection<TRow>, generationId: string): TRow[] {
+  return rowsOf(collection)
+    .all()
+    .filter((row) => row.generationId === generationId)
+    .toSorted((a, b) => a.index - b.index);
+}
+
+/**
+ * The text of one answer's chunks, whatever order they come in and however often. Whether the answer is complete
+ * tells {@link isCompleteAnswer}.
+ */
+export function assembleText(chunks: Iterable<{ index: number; type: string; content: string }>): string {
+  const texts = new Map<number, string>();
+  for (const { index, type, content } of chunks) if (type === "text") texts.set(index, content);
+  return [...texts]
+    .toSorted(([a], [b]) => a - b)
+    .map(([, text]) => text)
+    .join("");
+}
+
+/** Whether these chunks are all of an answer that was finished: the last one is final, and none is missing. */
+export function isCompleteAnswer(chunks: Iterable<{ index: number; isFinal?: boolean | undefined }>): boolean {
+  const finals = new Map<number, boolean>();
+  for (const { index, isFinal } of chunks) finals.set(index, isFinal === true);
+  return finals.size > 0 && finals.get(finals.size - 1) === true;
+}
+
+function contentOf(chunk: StreamChunk): string {
+  switch (chunk.type) {
+    case "TEXT_MESSAGE_CONTENT":
+    case "REASONING_MESSAGE_CONTENT":
+    case "TOOL_CALL_ARGS":
+      return chunk.delta;
+    case "TOOL_CALL_RESULT":
+      return chunk.content;
+    case "TOOL_CALL_START":
+    case "TOOL_CALL_END":
+      return "";
+    default:
+      return chunk.type;
+  }
+}
+
+function toolOf(chunk: StreamChunk): { id?: string; name?: string } {
+  switch (chunk.type) {
+    case "TOOL_CALL_START":
+      return { id: chunk.toolCallId, name: chunk.toolCallName };
+    case "TOOL_CALL_ARGS":
+    case "TOOL_CALL_END":
+    case "TOOL_CALL_RESULT":
+      return { id: chunk.toolCallId };
+    default:
+      return {};
+  }
+}

@@ -1,0 +1,195 @@
+import { asError } from "../../retry.ts";
+import { PerdureError } from "../../../error.ts";
+import { newId } from "../../../id.ts";
+import type { QuarantinedMessage, RowLog, RowTable, RowWrite, WriteReceipt } from "../row-log.ts";
+import { requireWrite } from "../row-write.ts";
+import { encodeWrite } from "./state-events.ts";
+import { StreamHttp } from "./stream-http.ts";
+import type { StreamHeaders } from "./stream-http.ts";
+import { followStream } from "./stream-reader.ts";
+import { START, StreamState } from "./stream-state.ts";
+import { StreamWriter } from "./stream-writer.ts";
+import type { Outgoing } from "./stream-writer.ts";
+
+/** How a log on a Durable Stream is opened. */
+export interface StreamLogOptions {
+  /** The stream: any server that speaks the Durable Streams protocol, with streams of `application/json`. */
+  readonly url: string | URL;
+  readonly headers?: StreamHeaders;
+  readonly fetch?: typeof fetch;
+  /** Whether a stream that is not there is created. Default true. */
+  readonly create?: boolean;
+  /**
+   * Told when the stream cannot be reached (once for each outage; it goes on by itself), when it is gone for good,
+   * and what listeners throw. May not throw. Default: `console.error`.
+   */
+  readonly onError?: (error: unknown) => void;
+  /** Told of each message that nobody can apply. May not throw. */
+  readonly onQuarantine?: (message: QuarantinedMessage) => void;
+}
+
+/**
+ * Opens a log on a Durable Stream. It reads the stream from its start, then follows it, over lost connections and
+ * restarts of the server, and nothing comes twice or is left out. Writes are sent in their order and again until
+ * the server has answered, and count once.
+ *
+ * The events are those of the State Protocol, so other readers see the rows too; but they do not judge conditions:
+ * what was refused here looks applied there. Plain events of other writers are applied as they are.
+ *
+ * `write` also throws `not_found` when the stream was deleted, `read_only` when it was closed, `not_allowed`,
+ * `too_large` or `call_failed` when the server refuses it. A writer with a producer needs an epoch for each of its
+ * lives: two that share id and epoch are told apart, and the one that came second is `fenced`.
+ */
+export function openStreamLog(options: StreamLogOptions): RowLog {
+  return new StreamLog(options);
+}
+
+interface Pending extends Outgoing {
+  readonly promise: Promise<WriteReceipt>;
+  resolve(receipt: WriteReceipt): void;
+}
+
+class StreamLog implements RowLog {
+  readonly kind = "durable-streams";
+  readonly source: string;
+  readonly ready: Promise<void>;
+  private readonly state: StreamState;
+  private readonly writer: StreamWriter;
+  private readonly stop = new AbortController();
+  private readonly pending = new Map<string, Pending>();
+  private readonly opened = Promise.withResolvers<void>();
+  private readonly caughtUp = Promise.withResolvers<void>();
+  private readonly reading: Promise<void>;
+  private readonly onError: (error: unknown) => void;
+  /** How far it was read, also behind the beginning of a write whose end is not there yet. */
+  private read = START;
+  private waiting: { readonly offset: string; readonly resolve: () => void }[] = [];
+  private live = false;
+  private ended: PerdureError | undefined;
+
+  constructor(options: StreamLogOptions) {
+    this.source = String(options.url);
+    this.onError = options.onError ?? ((error) => console.error(error));
+    this.ready = this.caughtUp.promise;
+    // Both are known to the log itself; who awaits them hears of them too.
+    this.ready.catch(() => {});
+    this.opened.promise.catch(() => {});
+    const { signal } = this.stop;
+    const http = new StreamHttp({ ...options, url: this.source }, signal);
+    this.state = new StreamState({
+      onError: this.onError,
+      onQuarantine: (message) => options.onQuarantine?.(message),
+      onOutcome: (txid, receipt) => this.pending.get(txid)?.resolve(receipt),
+    });
+    this.writer = new StreamWriter({
+      http,
+      signal,
+      opened: this.opened.promise,
+      reached: (offset) => this.reached(offset),
+      onGone: () => this.end(new PerdureError("not_found", `The stream ${this.source} was deleted.`)),
+      onTrouble: this.onError,
+    });
+    const events = {
+      onOpen: () => this.opened.resolve(),
+      onBatch: (messages: readonly unknown[], next: string) => this.take(messages, next),
+      onUpToDate: () => this.goLive(),
+      onTrouble: this.onError,
+    };
+    this.reading = followStream({ http, create: options.create ?? true, signal, events }).catch((error: unknown) =>
+      this.end(error),
+    );
+  }
+
+  get position(): string {
+    return this.state.position;
+  }
+
+  get quarantined(): readonly QuarantinedMessage[] {
+    return this.state.quarantined;
+  }
+
+  table(name: string): RowTable {
+    return this.state.table(name);
+  }
+
+  async write(write: RowWrite): Promise<WriteReceipt> {
+    requireWrite(write);
+    if (this.ended !== undefined) throw this.ended;
+    const txid = write.txid ?? newId();
+    const known = this.state.receipt(txid);
+    if (known !== undefined) return known;
+    const under = this.pending.get(txid);
+    if (under !== undefined) return under.promise;
+    const pending = this.newPending(write, txid);
+    this.pending.set(txid, pending);
+    this.writer.send(pending);
+    return pending.promise;
+  }
+
+  async close(): Promise<void> {
+    this.finish(new PerdureError("disconnected", `The log on the stream ${this.source} is closed.`));
+    await Promise.all([this.reading, this.writer.idle()]);
+  }
+
+  private take(messages: readonly unknown[], next: string): void {
+    this.state.read(messages, next);
+    this.read = next;
+    this.writer.onRead(next);
+    const reached = this.waiting.filter(({ offset }) => offset <= next);
+    if (reached.length === 0) return;
+    this.waiting = this.waiting.filter(({ offset }) => offset > next);
+    for (const { resolve } of reached) resolve();
+  }
+
+  private reached(offset: string): Promise<void> {
+    if (offset <= this.read || this.ended !== undefined) return Promise.resolve();
+    return new Promise((resolve) => this.waiting.push({ offset, resolve }));
+  }
+
+  private goLive(): void {
+    if (this.live) return;
+    this.live = true;
+    this.state.goLive();
+    this.caughtUp.resolve();
+  }
+
+  /** It cannot go on. */
+  private end(thrown: unknown): void {
+    if (this.ended !== undefined) return;
+    const error = asError(thrown);
+    this.finish(PerdureError.is(error) ? error : new PerdureError("bad_state", error.message, { cause: error }));
+    this.onError(error);
+  }
+
+  private finish(error: PerdureError): void {
+    if (this.ended !== undefined) return;
+    this.ended = error;
+    this.opened.reject(error);
+    this.caughtUp.reject(error);
+    for (const pending of this.pending.values()) pending.fail(error);
+    for (const { resolve } of this.waiting) resolve();
+    this.waiting = [];
+    this.stop.abort();
+  }
+
+  private newPending(write: RowWrite, txid: string): Pending {
+    // Written down at once: what the row was made from may change behind it.
+    const events = encodeWrite(write, txid);
+    const { promise, resolve, reject } = Promise.withResolvers<WriteReceipt>();
+    const settle = (work: () => void) => {
+      pending.settled = true;
+      this.pending.delete(txid);
+      work();
+    };
+    const pending: Pending = {
+      txid,
+      events,
+      promise,
+      settled: false,
+      resolve: (receipt) => settle(() => resolve(receipt)),
+      fail: (error) => settle(() => reject(error)),
+      ...(write.producer === undefined ? {} : { producer: write.producer }),
+    };
+    return pending;
+  }
+}

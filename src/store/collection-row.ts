@@ -1,0 +1,133 @@
+import type { Sql } from "../port.ts";
+import { newId } from "../id.ts";
+import { readCell, writeCell } from "./cell.ts";
+import { collectionWriteSchema } from "./collection-write.ts";
+
+/**
+ * `perdure_row`: the rows of an agent's collections. It is no migration: an agent has it from its first row on, and until
+ * then pays nothing for it. A deleted row stays without its value, because its version must never come again. `seq` is
+ * the write that changed the row last, `ord` grows with each insert.
+ */
+const schema: readonly string[] = [
+  `CREATE TABLE perdure_row (
+    collection TEXT NOT NULL,
+    key TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    ord INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    value TEXT,
+    PRIMARY KEY (collection, key)
+  ) STRICT, WITHOUT ROWID`,
+  "CREATE INDEX perdure_row_seq ON perdure_row (collection, seq)",
+];
+
+const LIFE_KEY = "rows:life";
+const EPOCH_PREFIX = "rows:producer:";
+
+/** A row as it is stored. `value` is JSON; null: it was deleted. */
+export interface CollectionRow {
+  readonly collection: string;
+  readonly key: string;
+  readonly version: number;
+  readonly order: number;
+  /** The write that changed it last. */
+  readonly seq: number;
+  readonly value: string | null;
+}
+
+const COLUMNS = "collection, key, version, ord AS 'order', seq, value";
+
+/** Names the rows of this agent, as opposed to those of one that had its address before. Undefined: there never was a row. */
+export function rowsLife(db: Sql): string | undefined {
+  return readCell(db, LIFE_KEY);
+}
+
+/** Makes the tables unless they are there. @returns what {@link rowsLife} does. */
+export function prepareRows(db: Sql): string {
+  const known = rowsLife(db);
+  if (known !== undefined) return known;
+  const life = newId();
+  db.tx(() => {
+    for (const statement of [...schema, ...collectionWriteSchema]) db.sql(statement);
+    writeCell(db, LIFE_KEY, life);
+  });
+  return life;
+}
+
+/** The row, also one that was deleted. The tables must be there, here and below. */
+export function readCollectionRow(db: Sql, collection: string, key: string): CollectionRow | undefined {
+  const query = `SELECT ${COLUMNS} FROM perdure_row WHERE collection = ? AND key = ?`;
+  return db.sql<CollectionRow>(query, collection, key)[0];
+}
+
+export function putCollectionRow(db: Sql, row: CollectionRow): void {
+  db.sql(
+    `INSERT INTO perdure_row (collection, key, version, ord, seq, value) VALUES (?, ?, ?, ?, ?, ?)
+      ON CONFLICT (collection, key) DO UPDATE SET version = excluded.version, ord = excluded.ord, seq = excluded.seq,
+        value = excluded.value`,
+    row.collection,
+    row.key,
+    row.version,
+    row.order,
+    row.seq,
+    row.value,
+  );
+}
+
+/** Rows in the order of their last change, from behind one of them on, deleted ones too. */
+export function rowsChangedAfter(
+  db: Sql,
+  collection: string,
+  after: { readonly seq: number; readonly key: string },
+  limit: number,
+): CollectionRow[] {
+  return db.sql<CollectionRow>(
+    `SELECT ${COLUMNS} FROM perdure_row WHERE collection = ? AND (seq, key) > (?, ?) ORDER BY seq, key LIMIT ?`,
+    collection,
+    after.seq,
+    after.key,
+    limit,
+  );
+}
+
+/** Rows that are there, in the order of their inserts, from behind `after` on. */
+export function listCollectionRows(
+  db: Sql,
+  collection: string,
+  { after = 0, limit = -1 }: { readonly after?: number; readonly limit?: number } = {},
+): CollectionRow[] {
+  return db.sql<CollectionRow>(
+    `SELECT ${COLUMNS} FROM perdure_row WHERE collection = ? AND value IS NOT NULL AND ord > ? ORDER BY ord LIMIT ?`,
+    collection,
+    after,
+    limit,
+  );
+}
+
+/** How many rows are there. */
+export function countCollectionRows(db: Sql, collection: string): number {
+  const query = "SELECT count(*) AS n FROM perdure_row WHERE collection = ? AND value IS NOT NULL";
+  return db.sql<{ n: number }>(query, collection)[0]?.n ?? 0;
+}
+
+/** The collections that have, or had, rows. Looks once per collection, not once per row. */
+export function collectionNames(db: Sql): string[] {
+  const rows = db.sql<{ name: string }>(
+    `WITH RECURSIVE one (name) AS (
+      SELECT min(collection) FROM perdure_row
+      UNION ALL
+      SELECT (SELECT min(collection) FROM perdure_row WHERE collection > name) FROM one WHERE name IS NOT NULL
+    ) SELECT name FROM one WHERE name IS NOT NULL`,
+  );
+  return rows.map(({ name }) => name);
+}
+
+/** The latest epoch of a producer, or undefined. */
+export function producerEpoch(db: Sql, producer: string): number | undefined {
+  const epoch = readCell(db, EPOCH_PREFIX + producer);
+  return epoch === undefined ? undefined : Number(epoch);
+}
+
+export function writeProducerEpoch(db: Sql, producer: string, epoch: number): void {
+  writeCell(db, EPOCH_PREFIX + producer, String(epoch));
+}

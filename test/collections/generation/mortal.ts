@@ -1,0 +1,34 @@
+import { PerdureError } from "perdure";
+import type { RowLog } from "perdure/collections";
+
+/** A log that can die as its process does: what is under way is lost to it, and it writes nothing any more. */
+export interface MortalLog extends RowLog {
+  die(): void;
+}
+
+/** The same log for a process of its own. The log itself lives on: others may have the same one. */
+export function mortal(log: RowLog): MortalLog {
+  let dead = false;
+  return {
+    kind: log.kind,
+    source: log.source,
+    ready: log.ready,
+    get position() {
+      return log.position;
+    },
+    get quarantined() {
+      return log.quarantined;
+    },
+    table: (name) => log.table(name),
+    write: async (write) => {
+      if (dead) throw new PerdureError("disconnected", "The process is dead.");
+      return log.write(write);
+    },
+    close: async () => {
+      dead = true;
+    },
+    die: () => {
+      dead = true;
+    },
+  };
+}
