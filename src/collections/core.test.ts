@@ -73,7 +73,8 @@ test("a pump runs each row once, whatever leaves and comes back", async () => {
     () => wake(),
   );
   const pump = createPump({
-    read: () => watch.rows(),
+    read: () => watch.each(),
+    moves: () => watch.moves(),
     idOf: (row) => row.id,
     isGone: (id) => rows.get(id) === undefined,
     run: async (row) => {

@@ -1,6 +1,10 @@
 /**
  * `perdure/collections`: durable state for AI agents in collections of TanStack DB. Docs: docs/collections.md.
  */
+export { getApprovalStatus } from "./approval/approval-status.ts";
+export type { ApprovalStatus } from "./approval/approval-status.ts";
+export { createApprovals } from "./approval/approvals.ts";
+export type { ApprovalBy, ApprovalDecision, Approvals, ApprovalsOptions } from "./approval/approvals.ts";
 export { generationClaimId, runnerClaimId, toolClaimId } from "./claim/claim.ts";
 export type { Acquired, Claim, Claims, ClaimView, DeadLetter, Hold, HoldOptions } from "./claim/claim.ts";
 export { createClaims } from "./claim/claims.ts";
@@ -51,6 +55,10 @@ export type { StreamHeaders } from "./log/durable-streams/stream-http.ts";
 export { openStreamLog } from "./log/durable-streams/stream-log.ts";
 export type { StreamLogOptions } from "./log/durable-streams/stream-log.ts";
 export { openLocalLog } from "./log/local-log.ts";
+export { perdureCollectionOptions } from "./log/perdure/agent-collection.ts";
+export { openAgentLog } from "./log/perdure/agent-log.ts";
+export type { AgentLogOptions } from "./log/perdure/agent-log.ts";
+export type { AgentSocket } from "./log/perdure/agent-socket.ts";
 export type {
   AppliedChange,
   ConfirmedRow,
@@ -67,4 +75,36 @@ export type {
 export type { RetryPolicy } from "./retry.ts";
 export { rowsOf } from "./rows.ts";
 export type { RowCollection, RowOptions, Rows } from "./rows.ts";
+export type { AckMode } from "./runner/acks.ts";
+export { catchUp } from "./runner/catch-up.ts";
+export { checkpointsOf, producerOf } from "./runner/checkpoint.ts";
+export type { ControlAnswer, ControlOptions, SubscriptionFacts } from "./runner/control.ts";
+export { drainUntilIdle } from "./runner/drain.ts";
+export type { DrainOptions } from "./runner/drain.ts";
+export type { RunnerClaim, RunnerLifecycleAdapter, RunnerSession, RunnerState } from "./runner/lifecycle.ts";
+export { pullWakeAdapter } from "./runner/pull-adapter.ts";
+export type { PullWake, PullWakeOptions } from "./runner/pull-adapter.ts";
+export { runPullWakeWorker } from "./runner/pull-worker.ts";
+export type { PullWakeWorker, PullWakeWorkerOptions } from "./runner/pull-worker.ts";
+export { tableQueueAdapter } from "./runner/queue-adapter.ts";
+export type { QueueWake, TableQueueAdapter, TableQueueOptions } from "./runner/queue-adapter.ts";
+export { newJob } from "./runner/queue-job.ts";
+export type { QueueJob } from "./runner/queue-job.ts";
+export { runQueueWorker } from "./runner/queue-worker.ts";
+export type { QueueWorker, QueueWorkerOptions } from "./runner/queue-worker.ts";
+export { runWithLifecycle } from "./runner/run.ts";
+export { ensureWakeSubscription, keepWakeSubscription, requestWake } from "./runner/subscription.ts";
+export type { KeptSubscription, WakeSubscription } from "./runner/subscription.ts";
+export { parseWakePayload } from "./runner/wake-payload.ts";
+export type { DurableStreamsWakePayload, DurableStreamsWakeStream } from "./runner/wake-payload.ts";
+export type { WakeKey } from "./runner/wake-signature.ts";
+export { durableStreamsWebhookAdapter } from "./runner/webhook-adapter.ts";
+export type {
+  DurableStreamsWebhookAdapter,
+  DurableStreamsWebhookOptions,
+  WakeCallback,
+  WebhookExecutionMode,
+} from "./runner/webhook-adapter.ts";
+export { handleDurableStreamsWake } from "./runner/webhook-handler.ts";
+export type { HandleWakeOptions } from "./runner/webhook-handler.ts";
 export type { QueryRow, RowQuery } from "./watch.ts";

@@ -1,5 +1,6 @@
 import { asError, nextDelay } from "./retry.ts";
 import type { RetryPolicy } from "./retry.ts";
+import type { Move } from "./watch.ts";
 
 /**
  * What became of one piece of work.
@@ -10,8 +11,16 @@ export type PumpOutcome = "done" | { readonly later: true; readonly ms?: number 
 
 /** What a pump needs to know. */
 export interface PumpOptions<TItem> {
-  /** All work there is now, the most urgent first. Read again after each run: never from an event's memory. */
-  read(): readonly TItem[] | Promise<readonly TItem[]>;
+  /**
+   * All work there is now, the most urgent first. Read again after each run: never from an event's memory. Only as
+   * much of it is taken as can run.
+   */
+  read(): Iterable<TItem> | Promise<Iterable<TItem>>;
+  /**
+   * What has come and gone since the last call (`moves` of a watch). With it a look costs as much as has moved;
+   * without it as much as there is.
+   */
+  moves?(): readonly Move<TItem>[];
   /** Names one execution. Work that comes again under the same id is not run again. */
   idOf(item: TItem): string;
   /** Does it. What it throws is retried by policy. */
@@ -63,6 +72,8 @@ class SerialPump<TItem> implements Pump {
   private readonly abort = new AbortController();
   private readonly standing = new Map<string, Standing>();
   private readonly attempts = new Map<string, number>();
+  /** Ids that `read` does not list now. */
+  private readonly absent = new Set<string>();
   private readonly running = new Set<Promise<void>>();
   private readonly timers = new Set<ReturnType<typeof setTimeout>>();
   /** How often somebody has said that there may be work. */
@@ -116,41 +127,63 @@ class SerialPump<TItem> implements Pump {
     await Promise.resolve();
     while (this.dirty && !this.disposed) {
       this.dirty = false;
-      let items: readonly TItem[];
       try {
-        items = await this.options.read();
+        for (const item of this.pick(await this.read())) this.start(item);
       } catch (error) {
         this.options.onError?.(asError(error));
         return;
       }
-      this.forget(items);
-      const next = this.pick(items);
-      for (const item of next) this.start(item);
     }
+  }
+
+  private async read(): Promise<Iterable<TItem>> {
+    const items = await this.options.read();
+    if (this.options.moves !== undefined) {
+      this.follow(this.options.moves());
+      return items;
+    }
+    const all = [...items];
+    this.forget(all);
+    return all;
   }
 
   /** Ids that are seen gone may come back as new work. */
   private forget(items: readonly TItem[]): void {
     if (this.standing.size === 0) return;
     const there = new Set(items.map((item) => this.options.idOf(item)));
-    for (const [id, standing] of this.standing) {
-      if (there.has(id) || standing === "running") continue;
-      if (this.options.isGone?.(id) === false) continue;
-      this.standing.delete(id);
-      this.attempts.delete(id);
+    for (const id of this.standing.keys()) if (!there.has(id)) this.forgetOne(id);
+  }
+
+  /** The same by what has moved. Ids that are only hidden are looked at again each time. */
+  private follow(moves: readonly Move<TItem>[]): void {
+    for (const { to, row } of moves) {
+      const id = this.options.idOf(row);
+      if (to === "in") this.absent.delete(id);
+      else this.absent.add(id);
+    }
+    for (const id of this.absent) {
+      this.forgetOne(id);
+      if (!this.standing.has(id)) this.absent.delete(id);
     }
   }
 
-  private pick(items: readonly TItem[]): TItem[] {
+  private forgetOne(id: string): void {
+    if (this.standing.get(id) === "running" || this.options.isGone?.(id) === false) return;
+    this.standing.delete(id);
+    this.attempts.delete(id);
+  }
+
+  private pick(items: Iterable<TItem>): TItem[] {
     const room = (this.options.concurrency ?? 1) - this.running.size;
     const picked: TItem[] = [];
+    if (room <= 0) return picked;
     const taken = new Set<string>();
     for (const item of items) {
-      if (picked.length >= room) break;
       const id = this.options.idOf(item);
       if (this.standing.has(id) || taken.has(id)) continue;
       taken.add(id);
       picked.push(item);
+      if (picked.length >= room) break;
     }
     return picked;
   }

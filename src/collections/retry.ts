@@ -14,9 +14,14 @@ const DEFAULT_ATTEMPTS = 3;
 const DEFAULT_DELAY_MS = 500;
 const DEFAULT_MAX_DELAY_MS = 30_000;
 
+/** How often work is tried in all. */
+export function maxAttemptsOf(policy: RetryPolicy): number {
+  return policy.maxAttempts ?? DEFAULT_ATTEMPTS;
+}
+
 /** The wait before the next try after `attempt` tries, or undefined when it was the last. */
 export function nextDelay(policy: RetryPolicy, attempt: number, error: Error): number | undefined {
-  if (attempt >= (policy.maxAttempts ?? DEFAULT_ATTEMPTS)) return undefined;
+  if (attempt >= maxAttemptsOf(policy)) return undefined;
   if (policy.retryable?.(error) === false) return undefined;
   const delay = (policy.delayMs ?? DEFAULT_DELAY_MS) * 2 ** (attempt - 1);
   return Math.min(delay, policy.maxDelayMs ?? DEFAULT_MAX_DELAY_MS);

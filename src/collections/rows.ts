@@ -113,7 +113,7 @@ function logRows<TRow extends object>(
     },
     delete: (key, options) => write([{ table, key, operation: "delete" }], options),
     subscribe: (listener) => confirmed.subscribe(() => listener()),
-    ready: () => log.ready,
+    ready: () => confirmed.ready ?? log.ready,
   };
 }
 

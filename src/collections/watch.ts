@@ -9,12 +9,28 @@ export type RowQuery<TContext extends Context> =
 /** The row of a query. */
 export type QueryRow<TContext extends Context> = GetResult<TContext> & object;
 
+/** A row that came into a result or left it. One that was changed has left, as it was, and come, as it is. */
+export interface Move<TRow> {
+  readonly to: "in" | "out";
+  readonly row: TRow;
+}
+
 /** The rows of a query, kept current while it lives. */
 export interface Watch<TRow> {
   /** Resolves when the query's collections have their first state; rejects when one of them cannot have it. */
   readonly ready: Promise<void>;
   rows(): TRow[];
+  /** The same one by one, for those who need the first few of many. Not across an await. */
+  each(): Iterable<TRow>;
+  /** What has moved since the last call, in its order. Kept from the first call on. */
+  moves(): Move<TRow>[];
   dispose(): Promise<void>;
+}
+
+interface RowDelta<TRow> {
+  readonly type: "insert" | "update" | "delete";
+  readonly value: TRow;
+  readonly previousValue?: TRow;
 }
 
 /**
@@ -29,18 +45,38 @@ export function watchQuery<TContext extends Context>(
   const live = createLiveQueryCollection({ query: query as never, startSync: true, gcTime: 0 }) as unknown as {
     preload(): Promise<void>;
     toArray: QueryRow<TContext>[];
-    subscribeChanges(listener: () => void): { unsubscribe(): void };
+    values(): Iterable<QueryRow<TContext>>;
+    subscribeChanges(listener: (deltas: RowDelta<QueryRow<TContext>>[]) => void): { unsubscribe(): void };
     cleanup(): Promise<void>;
   };
-  const subscription = live.subscribeChanges(wake);
+  let kept: Move<QueryRow<TContext>>[] | undefined;
+  const subscription = live.subscribeChanges((deltas) => {
+    if (kept !== undefined) for (const delta of deltas) kept.push(...movesOf(delta));
+    wake();
+  });
   const ready = live.preload().then(wake);
   ready.catch(() => {});
   return {
     ready,
     rows: () => live.toArray,
+    each: () => live.values(),
+    moves: () => {
+      const moves = kept ?? [];
+      kept = [];
+      return moves;
+    },
     dispose: async () => {
       subscription.unsubscribe();
       await live.cleanup();
     },
   };
+}
+
+function movesOf<TRow>({ type, value, previousValue }: RowDelta<TRow>): Move<TRow>[] {
+  if (type === "insert") return [{ to: "in", row: value }];
+  if (type === "delete") return [{ to: "out", row: value }];
+  return [
+    { to: "out", row: previousValue ?? value },
+    { to: "in", row: value },
+  ];
 }

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { MAX_ID_LENGTH, type ParsedFrame, parseFrame } from "./parse.ts";
+import { MAX_FOLLOWED } from "./row-frames.ts";
 
 /** Small and seeded, so that a failure can be run again. */
 function random(seed: number): () => number {
@@ -27,6 +28,15 @@ const seeds: object[] = [
   { type: "perdure_session", id: "q", op: "search", query: "word", session: "all", limit: 5 },
   { type: "perdure_session", id: "q", op: "switchBranch", messageId: "m", own: false },
   { type: "perdure_session", id: "q", op: "applyCompaction", summary: "s", messageId: "m", parts: 2 },
+  { type: "perdure_rows_subscribe", id: "q", life: "l", since: { a: 0, b: [3, "k"] }, all: true },
+  { type: "perdure_rows_unsubscribe", collections: ["a"] },
+  {
+    type: "perdure_rows_write",
+    txid: "t",
+    changes: [{ table: "a", key: "k", operation: "upsert", value: { n: 1 } }],
+    when: [{ table: "a", key: "k", version: 1 }],
+    producer: { id: "p", epoch: 1 },
+  },
   { type: "cf_agent_chat_request_cancel", id: "Y" },
   { type: "cf_agent_stream_resume_request", probeId: "p" },
   { type: "cf_agent_stream_resume_ack", id: "Y" },
@@ -149,6 +159,14 @@ function check(frame: ParsedFrame): boolean {
     case "session":
     case "session-refused":
       return id(frame.id);
+    case "rows-subscribe":
+      return id(frame.id) && frame.since.size <= MAX_FOLLOWED;
+    case "rows-write":
+      return id(frame.txid) && frame.write.changes.length > 0;
+    case "rows-unsubscribe":
+      return frame.collections === undefined || Array.isArray(frame.collections);
+    case "rows-refused":
+      return frame.reason !== "";
     case "chat-older":
       return Number.isSafeInteger(frame.before);
     case "rpc":
@@ -212,7 +230,7 @@ test("no frame, however broken, throws or changes a prototype", () => {
     Reflect.ownKeys(it),
   );
   expect(after).toEqual(before);
-  expect(kinds.size).toBe(15);
+  expect(kinds.size).toBe(19);
 });
 
 test("bytes of every kind are for the app", () => {

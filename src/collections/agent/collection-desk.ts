@@ -36,9 +36,16 @@ export class CollectionDesk implements Desk<AgentMessage> {
   private readonly begun = new Map<string, { generationId: string; attempts: number }>();
   /** Answered here; for a query that goes on listing what was answered. */
   private readonly settled = new Set<string>();
+  /** The answers that this runner may carry on; undefined: all. */
+  private readonly known: Set<string> | undefined;
 
-  constructor(config: DeskConfig, wake: () => void) {
+  /**
+   * `adopts`: whether answers that somebody else has begun are carried on. `at-start`: those that were there when it
+   * began; later ones are another runner's, which may well be alive.
+   */
+  constructor(config: DeskConfig, adopts: "all" | "at-start", wake: () => void) {
     this.config = config;
+    this.known = adopts === "all" ? undefined : new Set();
     const { messages } = config.collections;
     this.rows = rowsOf(messages);
     const utils = logUtilsOf(messages);
@@ -46,14 +53,19 @@ export class CollectionDesk implements Desk<AgentMessage> {
     this.keep = utils?.keep ?? ((row) => ({ ...row }));
     this.inbox = openInbox(config.name, messages, config.pendingWork, wake);
     this.unsubscribe = config.hooks?.subscribe?.(wake);
-    this.ready = Promise.all([this.inbox.ready, config.hooks?.ready?.()]).then(wake);
+    this.ready = Promise.all([this.inbox.ready, config.hooks?.ready?.()]).then(() => {
+      for (const row of this.inbox.read()) if (row.generationId !== undefined) this.known?.add(row.generationId);
+      wake();
+    });
   }
 
   pending(): AgentMessage[] {
     const listed = this.inbox.read();
     const there = new Set(listed.map((row) => row.id));
     for (const id of this.settled) if (!there.has(id)) this.settled.delete(id);
-    return listed.map((row) => this.withBegun(row)).filter((row) => !this.settled.has(row.id) && !this.sleeps(row));
+    return listed
+      .map((row) => this.withBegun(row))
+      .filter((row) => !this.settled.has(row.id) && !this.isForeign(row) && !this.sleeps(row));
   }
 
   idOf(row: AgentMessage): string {
@@ -90,6 +102,7 @@ export class CollectionDesk implements Desk<AgentMessage> {
     const current = rows.flatMap((row) => this.rows.get(row.id) ?? []);
     const taken = current.map((row) => ({ ...row, generationId, attempts: attempt }));
     const turn: MessageTurn = { rows: taken, generationId, attempt, callers };
+    this.known?.add(generationId);
     if (this.table === undefined) {
       for (const row of rows) this.begun.set(row.id, { generationId, attempts: attempt });
       return turn;
@@ -150,10 +163,10 @@ export class CollectionDesk implements Desk<AgentMessage> {
   }
 
   async giveUp(turn: MessageTurn, error: Error, context: AgentContext): Promise<void> {
+    const status = PerdureError.is(error, "cancelled") ? "cancelled" : "failed";
     try {
-      await this.config.onError?.(error, turn.rows, context);
+      if (status === "failed") await this.config.onError?.(error, turn.rows, context);
     } finally {
-      const status = PerdureError.is(error, "cancelled") ? "cancelled" : "failed";
       const mark = (row: AgentMessage): AgentMessage => ({ ...row, processed: true, error: error.message });
       await this.close(turn, mark, [], status, context.fence, error);
       for (const row of turn.rows) this.settled.add(row.id);
@@ -217,6 +230,10 @@ export class CollectionDesk implements Desk<AgentMessage> {
   private withBegun(row: AgentMessage): AgentMessage {
     const begun = this.begun.get(row.id);
     return begun === undefined ? row : { ...row, ...begun };
+  }
+
+  private isForeign(row: AgentMessage): boolean {
+    return this.known !== undefined && row.generationId !== undefined && !this.known.has(row.generationId);
   }
 
   /** Whether the row's answer waits for its tools. */

@@ -1,6 +1,6 @@
 import type { AnyTextAdapter, AnyTool, ModelMessage, SchemaInput } from "@tanstack/ai";
 import type { Context } from "@tanstack/db";
-import type { Claims } from "../claim/claims.ts";
+import type { Claims } from "../claim/claim.ts";
 import type { AgentMessage, CheckpointContract } from "../contract.ts";
 import type { RowChange } from "../log/row-log.ts";
 import type { RetryPolicy } from "../retry.ts";

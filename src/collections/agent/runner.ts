@@ -28,6 +28,9 @@ export interface RunnerOptions<TRow extends object> {
 const PROBLEM_WAIT_MS = 200;
 const PROBLEM_WAIT_MAX_MS = 10_000;
 
+/** The wait after somebody else was quicker: enough for his rows to be seen. */
+const REFUSED_WAIT_MS = 10;
+
 const DISPOSE_WAIT_MS = 10_000;
 
 /** An agent's loop: one turn behind the other, whoever asks for it. */
@@ -46,6 +49,8 @@ export class AgentRunner<TRow extends object> {
   private pausedUntil = 0;
   private problems = 0;
   private turns = 0;
+  /** Names the pump's next run: none is the same work as the one before. */
+  private looks = 0;
   private last: Promise<unknown> = Promise.resolve();
   private current: { readonly turn: Turn<TRow>; readonly abort: AbortController } | undefined;
   private isReady = false;
@@ -54,9 +59,10 @@ export class AgentRunner<TRow extends object> {
   constructor(options: RunnerOptions<TRow>) {
     this.options = options;
     this.pump = createPump<string>({
-      read: () => (this.due().length > 0 ? [`turn ${this.turns} ${this.problems}`] : []),
+      read: () => (this.due().length > 0 ? [`look ${this.looks}`] : []),
       idOf: (item) => item,
       run: async () => {
+        this.looks++;
         await this.cycle(this.disposal.signal);
         return "done";
       },
@@ -179,7 +185,8 @@ export class AgentRunner<TRow extends object> {
       this.isStandby = false;
       const max = maxAttemptsOf(this.options.retry);
       const turn = await this.begin(max, seated);
-      if (turn !== undefined) await this.run(turn, max, seated, signal);
+      if (turn === undefined) this.pauseFor(REFUSED_WAIT_MS);
+      else await this.run(turn, max, seated, signal);
       this.problems = 0;
     } catch (thrown) {
       if (signal.aborted || this.disposal.signal.aborted) return;
@@ -237,7 +244,9 @@ export class AgentRunner<TRow extends object> {
 
   private async store(turn: Turn<TRow>, reply: AgentReply, context: AgentContext): Promise<void> {
     if (!(await this.desk.store(turn, reply, context))) {
-      throw this.desk.lost(turn) ?? new PerdureError("fenced", `Another runner of "${this.options.name}" has answered.`);
+      throw (
+        this.desk.lost(turn) ?? new PerdureError("fenced", `Another runner of "${this.options.name}" has answered.`)
+      );
     }
     try {
       await this.options.afterTurn?.(context);

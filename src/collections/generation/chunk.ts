@@ -1,7 +1,8 @@
 import type { StreamChunk } from "@tanstack/ai";
+import { PerdureError } from "../../error.ts";
 import type { ChunkContract, ChunkRecord, ChunkType } from "../contract.ts";
 import { rowsOf } from "../rows.ts";
-import type { RowCollection } from "../rows.ts";
+import type { RowCollection, RowOptions } from "../rows.ts";
 
 /** A chunk that keeps the whole event, so that anything can be rebuilt from it. */
 export interface RawChunkRecord extends ChunkRecord {
@@ -78,6 +79,43 @@ export function isCompleteAnswer(chunks: Iterable<{ index: number; isFinal?: boo
   const finals = new Map<number, boolean>();
   for (const { index, isFinal } of chunks) finals.set(index, isFinal === true);
   return finals.size > 0 && finals.get(finals.size - 1) === true;
+}
+
+/**
+ * Deletes the chunks of an answer from an index on: what a turn that was cut off has left.
+ * @throws PerdureError `fenced` when that was refused.
+ */
+export async function deleteChunksFrom<TRow extends ChunkContract>(
+  collection: RowCollection<TRow>,
+  generationId: string,
+  index: number,
+  options: RowOptions,
+): Promise<void> {
+  const rows = rowsOf(collection);
+  const left = readChunks(collection, generationId).filter((chunk) => chunk.index >= index);
+  // From the end, so that there is never a gap for readers.
+  for (const chunk of left.toReversed()) {
+    const key = String(collection.config.getKey(chunk));
+    if (await rows.delete(key, options)) continue;
+    if (rows.get(key) === undefined) continue;
+    throw new PerdureError("fenced", `The chunks of "${generationId}" belong to another run now. Stop this one.`);
+  }
+}
+
+/** Marks the last chunk of a complete answer as final if it is not yet. Returns how many chunks there are. */
+export async function finishChunks<TRow extends ChunkContract>(
+  collection: RowCollection<TRow>,
+  generationId: string,
+  options: RowOptions,
+): Promise<number> {
+  const rows = rowsOf(collection);
+  await rows.ready();
+  const chunks = readChunks(collection, generationId);
+  const last = chunks.at(-1);
+  if (last !== undefined && last.isFinal !== true) {
+    await rows.update(String(collection.config.getKey(last)), (draft) => void (draft.isFinal = true), options);
+  }
+  return chunks.length;
 }
 
 function contentOf(chunk: StreamChunk): string {

@@ -1,8 +1,10 @@
 import type { CollectionConfig, InferSchemaOutput, PendingMutation, UtilsRecord } from "@tanstack/db";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { PerdureError } from "../../error.ts";
-import type { AppliedChange, RowChange, RowLog, RowProducer, RowTable, RowValue } from "./row-log.ts";
+import type { RowChange, RowLog, RowProducer, RowTable, RowValue } from "./row-log.ts";
 import { newId } from "../../id.ts";
+import { syncTable } from "./sync-table.ts";
+import type { SyncSink } from "./sync-table.ts";
 
 /** What a collection on a log adds to a collection of TanStack DB. */
 export interface LogUtils extends UtilsRecord {
@@ -110,46 +112,6 @@ export function untypedLogOptions(config: UntypedLogConfig): object {
       keep,
       ...(config.producer === undefined ? {} : { producer: config.producer }),
     } satisfies LogUtils,
-  };
-}
-
-/** The part of TanStack DB's sync parameters that is used here. */
-interface SyncSink {
-  begin(): void;
-  write(message: { type: "insert" | "update" | "delete"; key: string; value: RowValue }): void;
-  commit(): unknown;
-  markReady(): void;
-  markError(error?: unknown): void;
-  truncate(): void;
-}
-
-/**
- * The first state arrives in one commit, so that nobody sees a row as pending that a later change of the same replay
- * has completed.
- */
-function syncTable(log: RowLog, table: RowTable, show: LogUtils["show"], sink: SyncSink): () => void {
-  let stop: (() => void) | undefined;
-  let closed = false;
-  const start = () => {
-    if (closed) return;
-    sink.begin();
-    for (const row of table.rows()) sink.write({ type: "insert", key: row.key, value: show(row) });
-    sink.commit();
-    sink.markReady();
-    stop = table.subscribe((changes, reset) => follow(changes, reset));
-  };
-  const follow = (changes: readonly AppliedChange[], reset: boolean) => {
-    sink.begin();
-    if (reset) sink.truncate();
-    for (const change of changes) sink.write({ type: change.operation, key: change.key, value: show(change) });
-    sink.commit();
-  };
-  log.ready.then(start, (error: unknown) => {
-    if (!closed) sink.markError(error);
-  });
-  return () => {
-    closed = true;
-    stop?.();
   };
 }
 

@@ -84,6 +84,8 @@ export interface QuarantinedMessage {
 
 /** The confirmed rows of one collection. */
 export interface RowTable {
+  /** On logs that read a table from when it is first asked for: when its rows are here, or why they never will be. */
+  readonly ready?: Promise<void>;
   get(key: string): ConfirmedRow | undefined;
   /** In no order that means anything. */
   rows(): Iterable<ConfirmedRow>;

@@ -71,7 +71,9 @@ export class AckLedger {
 
   /** Whether an ack goes beyond where its stream was acked when this wake began. */
   hasMoved(acks: readonly Ack[]): boolean {
-    return acks.some(({ stream, offset }) => offset > (this.streams.find(({ path }) => path === stream)?.acked_offset ?? ""));
+    return acks.some(
+      ({ stream, offset }) => offset > (this.streams.find(({ path }) => path === stream)?.acked_offset ?? ""),
+    );
   }
 }
 

@@ -48,6 +48,8 @@ export interface RunnerSession<TWake = unknown> {
    * that of the signal given to `runWithLifecycle`). Stop then: others may be at it.
    */
   readonly signal: AbortSignal;
+  /** Whether it was completed or failed. */
+  readonly ended: boolean;
   /** How far each source went when this runner was woken. Empty when the transport does not say. */
   readonly tails: readonly CheckpointContract[];
   /** Says now that the runner lives. Rarely needed: it is done on a timer anyway. */

@@ -74,5 +74,8 @@ function url(value: string): string {
 }
 
 function missing(name: string, what: string): PerdureError {
-  return new PerdureError("bad_input", `The wake has no "${name}" that is ${what}. Is this a Durable Streams delivery?`);
+  return new PerdureError(
+    "bad_input",
+    `The wake has no "${name}" that is ${what}. Is this a Durable Streams delivery?`,
+  );
 }

@@ -1,0 +1,169 @@
+import type { Context } from "@tanstack/db";
+import { PerdureError } from "../../error.ts";
+import type { AgentMessage } from "../contract.ts";
+import { drainUntilIdle } from "../runner/drain.ts";
+import type { QueryRow, RowQuery } from "../watch.ts";
+import { CollectionDesk } from "./collection-desk.ts";
+import type {
+  Agent,
+  AgentCollectionsBase,
+  AgentContext,
+  AgentDrainOptions,
+  AgentGenerateInput,
+  CollectionAgentConfig,
+  QueryAgentConfig,
+} from "./config.ts";
+import type { Desk, Turn } from "./desk.ts";
+import { QueryDesk } from "./query-desk.ts";
+import { agentTool } from "./reference.ts";
+import { watchForResponse } from "./response.ts";
+import { AgentRunner } from "./runner.ts";
+import { handleWake, runWake } from "./wake.ts";
+
+/** A signal that never aborts. */
+const NEVER = new AbortController().signal;
+
+/**
+ * Brings an agent to life. It waits for its rows, answers those that are pending, and from then on whatever comes:
+ * one turn behind the other, all that waits in one turn (requests of other agents each in their own). What comes
+ * during a turn is answered next. A try that fails is made again by `retry`; after the last one the message is
+ * marked `processed` with `error`.
+ *
+ * On collections of a log a turn is two writes: one takes the messages, one marks them processed and inserts the
+ * reply, and the second is refused when another runner has taken the messages in between. So there is one reply to
+ * each message, however many runners there are and wherever one dies.
+ * @throws PerdureError `bad_config` when two tools have the same name.
+ */
+export function createAgent<TCollections extends AgentCollectionsBase, TWake = never>(
+  config: CollectionAgentConfig<TCollections, TWake>,
+): Agent<TCollections, TWake>;
+export function createAgent<TContext extends Context>(
+  config: QueryAgentConfig<QueryRow<TContext>, RowQuery<TContext>>,
+): Agent<undefined>;
+export function createAgent(
+  config: CollectionAgentConfig<AgentCollectionsBase, unknown> | QueryAgentConfig<object, unknown>,
+): Agent<AgentCollectionsBase | undefined, unknown> {
+  requireToolNames(config);
+  return config.collections === undefined ? queryAgent(config) : collectionAgent(config);
+}
+
+type AnyAgent = Agent<AgentCollectionsBase | undefined, unknown>;
+
+function collectionAgent(config: CollectionAgentConfig<AgentCollectionsBase, unknown>): AnyAgent {
+  const { collections, hooks, runtime } = config;
+  const runner = new AgentRunner<AgentMessage>({
+    ...runnerBase(config),
+    collections,
+    live: config.live ?? runtime === undefined,
+    desk: (wake) => {
+      // Alone in its process, it must not take what another process has just begun; with a lease it knows better.
+      const adopts = config.claims !== undefined || runtime !== undefined ? "all" : "at-start";
+      return new CollectionDesk(config, adopts, wake);
+    },
+    ...(hooks?.afterTurn === undefined ? {} : { afterTurn: hooks.afterTurn }),
+    generate: (turn, desk, context) => generate(config, turn, desk, context),
+  });
+  return agentOf(config, collections, runner, {
+    watchForResponse: (requestId, options) => watchForResponse(config.name, collections.messages, requestId, options),
+    dispose: hooks?.dispose,
+  });
+}
+
+function queryAgent(config: QueryAgentConfig<object, unknown>): AnyAgent {
+  const runner = new AgentRunner<object>({
+    ...runnerBase(config),
+    collections: undefined,
+    live: config.live ?? true,
+    desk: (wake) => new QueryDesk(config, wake),
+    generate: (turn, desk, context) => generate(config, turn, desk, context),
+  });
+  return agentOf(config, undefined, runner, {
+    watchForResponse: async (requestId, options = {}) => {
+      if (config.watchForResponse !== undefined) return config.watchForResponse(requestId, options);
+      throw new PerdureError(
+        "bad_config",
+        `The agent "${config.name}" has no collections: give it a watchForResponse to let other agents ask it.`,
+      );
+    },
+  });
+}
+
+/** What both kinds of agents give their runner. */
+function runnerBase(config: Pick<CollectionAgentConfig, "name" | "retry" | "claims" | "onFailure">) {
+  return {
+    name: config.name,
+    retry: config.retry ?? {},
+    claims: config.claims,
+    onFailure: config.onFailure ?? ((error: Error) => console.error(`The agent "${config.name}":`, error)),
+  };
+}
+
+/** One try: context, then answer. */
+async function generate<TRow extends object>(
+  config: Pick<QueryAgentConfig<TRow>, "adapter" | "instructions" | "tools" | "agents"> & {
+    generate(input: AgentGenerateInput<TRow>): ReturnType<QueryAgentConfig<TRow>["generate"]>;
+  },
+  turn: Turn<TRow>,
+  desk: Desk<TRow>,
+  context: AgentContext,
+) {
+  const messages = await desk.build(turn, context);
+  context.signal.throwIfAborted();
+  return config.generate({
+    pending: turn.rows,
+    messages,
+    adapter: config.adapter,
+    tools: [...(config.tools ?? []), ...(config.agents ?? []).map((one) => agentTool(one, context))],
+    instructions: config.instructions,
+    signal: context.signal,
+    context,
+  });
+}
+
+function agentOf<TRow extends object>(
+  config: CollectionAgentConfig<AgentCollectionsBase, unknown> | QueryAgentConfig<object, unknown>,
+  collections: AgentCollectionsBase | undefined,
+  runner: AgentRunner<TRow>,
+  rest: Pick<AnyAgent, "watchForResponse"> & { dispose?: (() => Promise<void>) | undefined },
+): AnyAgent {
+  const agent: AnyAgent = {
+    name: config.name,
+    collections,
+    ready: runner.ready,
+    get state() {
+      return runner.state;
+    },
+    hasPendingWork: async () => {
+      await runner.ready;
+      return runner.hasPendingWork();
+    },
+    runGenerationCycle: ({ signal = NEVER } = {}) => runner.runCycle(signal),
+    drainUntilIdle: (options: AgentDrainOptions = {}) =>
+      drainUntilIdle({
+        ...options,
+        hasPendingWork: () => agent.hasPendingWork(),
+        runCycle: () => runner.runCycle(options.signal ?? NEVER),
+      }),
+    watchForResponse: rest.watchForResponse,
+    runWake: (wake, options) => runWake(agent, runner.seat, config, wake, options),
+    handleWake: (request, options) => handleWake(agent, config, request, options),
+    dispose: async () => {
+      await runner.dispose();
+      await rest.dispose?.();
+    },
+  };
+  return agent;
+}
+
+function requireToolNames(config: Pick<CollectionAgentConfig, "name" | "tools" | "agents">): void {
+  const names = [
+    ...(config.tools ?? []).map((tool) => tool.name),
+    ...(config.agents ?? []).map((one) => one.agent.name),
+  ];
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice === undefined) return;
+  throw new PerdureError(
+    "bad_config",
+    `The agent "${config.name}" has two tools named "${twice}": a model could not tell them apart. Rename one.`,
+  );
+}

@@ -1,0 +1,225 @@
+import { newId } from "../../id.ts";
+import type { Clock } from "../../id.ts";
+import { monotonicClock } from "../claim/monotonic-clock.ts";
+import type { ApprovalEvent } from "../contract.ts";
+import { asError } from "../retry.ts";
+import { rowsOf } from "../rows.ts";
+import type { RowCollection, Rows } from "../rows.ts";
+import type { ApprovalStatus } from "./approval-status.ts";
+import { ApprovalTrail } from "./approval-trail.ts";
+
+/** Who says it, and why. */
+export interface ApprovalBy {
+  /** A person's id, or an agent's name. It is what the trail shows: check who it is before you pass it on. */
+  readonly actorId: string;
+  readonly reason?: string;
+}
+
+/** How a question can have been answered. */
+export type ApprovalDecision = "approved" | "denied" | "expired";
+
+/** The actor of events that were made because time ran out. */
+const NOBODY = "perdure:expiry";
+
+/**
+ * Asks people before tools run. Every request and every answer is one more event in a collection, which syncs to all
+ * devices; nothing is ever changed or deleted, so the events are the audit trail. The status follows from the order
+ * of the log and is the same everywhere: the first decision behind the latest request wins, and a decision that
+ * comes later is kept but changes nothing, because the first may have been acted upon already.
+ */
+export interface Approvals {
+  /** Resolves when the events that were there are here; rejects when they cannot be read. */
+  readonly ready: Promise<void>;
+  /**
+   * Asks. Any number of processes may ask for the same call: it is one event, and one that was decided is not opened
+   * again. `again`: opens a new round, for a call that has changed since.
+   * @returns the status that now holds.
+   */
+  request(toolCallId: string, by: ApprovalBy & { readonly again?: boolean }): Promise<ApprovalStatus>;
+  /** Says yes. @returns the status that now holds, which is another one if somebody else was first. */
+  approve(toolCallId: string, by: ApprovalBy): Promise<ApprovalStatus>;
+  /** Says no. @returns as `approve`. */
+  deny(toolCallId: string, by: ApprovalBy): Promise<ApprovalStatus>;
+  /** Says that it is too late for an answer. @returns as `approve`. */
+  expire(toolCallId: string, by?: ApprovalBy): Promise<ApprovalStatus>;
+  /** As confirmed by the log: what this device has not yet sent does not count. */
+  status(toolCallId: string): ApprovalStatus;
+  /** The event that decided the latest request: who it was, and why. */
+  decision(toolCallId: string): ApprovalEvent | undefined;
+  /** Everything that was said about a call, in order. */
+  history(toolCallId: string): ApprovalEvent[];
+  /** The requests that wait for an answer, the oldest first. */
+  pending(): ApprovalEvent[];
+  /** Waits for a decision. Rejects with the reason of `signal`. */
+  decided(toolCallId: string, options?: { readonly signal?: AbortSignal }): Promise<ApprovalDecision>;
+  /** Called after events have come. Must not throw. */
+  subscribe(listener: () => void): () => void;
+  /** Stops listening and expiring. Waits of `decided` go on until their signals end them. */
+  dispose(): void;
+}
+
+/** What {@link createApprovals} needs. */
+export interface ApprovalsOptions {
+  /** Its key is `id`. With `orderAs: "seq"`, `getApprovalStatus` works on what queries select, too. */
+  readonly events: RowCollection<ApprovalEvent>;
+  /**
+   * Requests that this process has seen waiting for that long are expired by it. By its own time: no clocks are
+   * compared, and a process that starts again counts from the beginning. Default: never.
+   */
+  readonly expiresAfterMs?: number;
+  /** Called when an expiry could not be written; it is tried again with the next change. Must not throw. */
+  onError?(error: Error): void;
+  /** For tests. */
+  readonly clock?: Clock;
+}
+
+/** Approvals in a collection of events. On a log several devices may answer at once; see {@link Approvals}. */
+export function createApprovals(options: ApprovalsOptions): Approvals {
+  return new EventApprovals(options);
+}
+
+class EventApprovals implements Approvals {
+  readonly ready: Promise<void>;
+  private readonly options: ApprovalsOptions;
+  private readonly rows: Rows<ApprovalEvent>;
+  private readonly trail: ApprovalTrail;
+  private readonly listeners = new Set<() => void>();
+  /** The timers of requests that wait, by their event. */
+  private readonly expiries = new Map<string, () => void>();
+  private readonly stop: () => void;
+
+  constructor(options: ApprovalsOptions) {
+    this.options = options;
+    this.rows = rowsOf(options.events);
+    this.trail = new ApprovalTrail(this.rows);
+    this.stop = this.rows.subscribe(() => this.changed());
+    this.ready = this.rows.ready().then(() => this.changed());
+    this.ready.catch(() => {});
+  }
+
+  async request(toolCallId: string, by: ApprovalBy & { readonly again?: boolean }): Promise<ApprovalStatus> {
+    await this.ready;
+    const asked = this.trail.of(toolCallId).filter(({ action }) => action === "requested").length;
+    const decided = this.trail.round(toolCallId).decision !== undefined;
+    if (asked > 0 && !(by.again === true && decided)) return this.status(toolCallId);
+    // A name that all who ask for this round have in common: the log takes one of them.
+    await this.add(`${toolCallId}:requested:${asked + 1}`, toolCallId, "requested", by);
+    return this.status(toolCallId);
+  }
+
+  approve(toolCallId: string, by: ApprovalBy): Promise<ApprovalStatus> {
+    return this.decide(toolCallId, "approved", by);
+  }
+
+  deny(toolCallId: string, by: ApprovalBy): Promise<ApprovalStatus> {
+    return this.decide(toolCallId, "denied", by);
+  }
+
+  expire(toolCallId: string, by: ApprovalBy = { actorId: NOBODY }): Promise<ApprovalStatus> {
+    return this.decide(toolCallId, "expired", by);
+  }
+
+  status(toolCallId: string): ApprovalStatus {
+    return this.trail.round(toolCallId).status;
+  }
+
+  decision(toolCallId: string): ApprovalEvent | undefined {
+    return this.trail.round(toolCallId).decision;
+  }
+
+  history(toolCallId: string): ApprovalEvent[] {
+    return [...this.trail.of(toolCallId)];
+  }
+
+  pending(): ApprovalEvent[] {
+    return [...this.trail.pending()];
+  }
+
+  async decided(toolCallId: string, { signal }: { signal?: AbortSignal } = {}): Promise<ApprovalDecision> {
+    signal?.throwIfAborted();
+    await this.ready;
+    return new Promise((resolve, reject) => {
+      const look = () => {
+        const status = this.status(toolCallId);
+        if (status === "none" || status === "pending") return;
+        end();
+        resolve(status);
+      };
+      const stop = () => {
+        end();
+        reject(signal?.reason);
+      };
+      const unsubscribe = this.rows.subscribe(() => {
+        this.trail.changed();
+        look();
+      });
+      const end = () => {
+        unsubscribe();
+        signal?.removeEventListener("abort", stop);
+      };
+      signal?.addEventListener("abort", stop, { once: true });
+      if (signal?.aborted === true) return stop();
+      look();
+    });
+  }
+
+  subscribe(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  dispose(): void {
+    this.stop();
+    for (const cancel of this.expiries.values()) cancel();
+    this.expiries.clear();
+    this.listeners.clear();
+  }
+
+  private async decide(toolCallId: string, action: ApprovalDecision, by: ApprovalBy): Promise<ApprovalStatus> {
+    await this.ready;
+    await this.add(newId(), toolCallId, action, by);
+    return this.status(toolCallId);
+  }
+
+  private async add(id: string, toolCallId: string, action: ApprovalEvent["action"], by: ApprovalBy): Promise<void> {
+    const timestamp = new Date().toISOString();
+    const reason = by.reason === undefined ? {} : { reason: by.reason };
+    await this.rows.insert({ id, toolCallId, action, actorId: by.actorId, timestamp, ...reason });
+    // The listener of another collection of the same log may have been first.
+    this.trail.changed();
+  }
+
+  private changed(): void {
+    this.trail.changed();
+    this.watchExpiries();
+    for (const listener of this.listeners) listener();
+  }
+
+  private watchExpiries(): void {
+    const { expiresAfterMs, clock = monotonicClock } = this.options;
+    if (expiresAfterMs === undefined) return;
+    const open = new Map(this.trail.pending().map((request) => [request.id, request]));
+    for (const [id, cancel] of this.expiries) {
+      if (open.has(id)) continue;
+      cancel();
+      this.expiries.delete(id);
+    }
+    for (const [id, request] of open) {
+      if (this.expiries.has(id)) continue;
+      this.expiries.set(
+        id,
+        clock.after(expiresAfterMs, () => void this.runOut(request)),
+      );
+    }
+  }
+
+  private async runOut({ id, toolCallId }: ApprovalEvent): Promise<void> {
+    try {
+      // All devices that count write the same event, so that the trail has it once.
+      await this.add(`${id}:expired`, toolCallId, "expired", { actorId: NOBODY });
+    } catch (error) {
+      this.expiries.delete(id);
+      this.options.onError?.(asError(error));
+    }
+  }
+}

@@ -1,0 +1,183 @@
+import { PerdureError } from "../../../error.ts";
+import { ROW_FRAME_START, type RowRequestFrame, type RowServerFrame } from "../../../wire/row-frames.ts";
+import type { ConfirmedRow, QuarantinedMessage, RowLog, RowTable, RowWrite, WriteReceipt } from "../row-log.ts";
+import { RowState } from "../row-state.ts";
+import { requireWrite } from "../row-write.ts";
+import { type AgentSocket, isOpen, sourceOf, textOf } from "./agent-socket.ts";
+import { TableFollower } from "./follow-tables.ts";
+import { Outbox } from "./outbox.ts";
+
+const POSITION_DIGITS = 16;
+
+/** Options of {@link openAgentLog}. */
+export interface AgentLogOptions {
+  /** The connection to the agent. It may be used for everything else at the same time: state, calls, chat. */
+  readonly agent: AgentSocket;
+  /**
+   * What to read from the start. Other tables are read from when they are first asked for, so ask before you await
+   * `ready`. `all`: everything that the agent lets this client read.
+   */
+  readonly collections?: readonly string[] | "all";
+  /** Told what listeners throw. Must not throw. Default: the console. */
+  readonly onError?: (error: unknown) => void;
+}
+
+/** Of each connection its log. */
+const logs = new WeakMap<AgentSocket, AgentLog>();
+
+/**
+ * The collections of a Perdure agent as a log. There is one for each connection: opened again, it is the same one. When
+ * the connection is lost, it goes on from where it was with the next one; writes that were not answered are sent again
+ * under their names, and count once. Closing it leaves the connection open.
+ */
+export function openAgentLog(options: AgentLogOptions): RowLog {
+  let log = logs.get(options.agent);
+  if (log === undefined) {
+    const { agent, onError } = options;
+    logs.set(agent, (log = new AgentLog(agent, onError ?? ((error) => console.error(error)))));
+  }
+  if (options.collections === "all") log.followAll();
+  else for (const name of options.collections ?? []) log.table(name);
+  return log;
+}
+
+class AgentLog implements RowLog {
+  readonly kind = "perdure";
+  readonly source: string;
+  /** An agent looks at each write before it stores it. */
+  readonly quarantined: readonly QuarantinedMessage[] = [];
+  private readonly socket: AgentSocket;
+  private readonly state: RowState;
+  private readonly follower: TableFollower;
+  private readonly outbox = new Outbox();
+  private readonly shown = new Map<string, RowTable>();
+  private furthest = 0;
+  private closed = false;
+
+  constructor(socket: AgentSocket, onError: (error: unknown) => void) {
+    this.socket = socket;
+    this.source = sourceOf(socket);
+    this.state = new RowState(onError);
+    this.follower = new TableFollower(this.state, (frame) => this.send(frame));
+    socket.addEventListener("open", this.opened);
+    socket.addEventListener("close", this.lost);
+    socket.addEventListener("message", this.received);
+    if (isOpen(socket)) this.opened();
+  }
+
+  get ready(): Promise<void> {
+    return this.follower.ready;
+  }
+
+  /** Also of another agent that has taken this one's place: never lower than before. */
+  get position(): string {
+    this.furthest = Math.max(this.furthest, this.follower.seq);
+    return positionOf(this.furthest);
+  }
+
+  table(name: string): RowTable {
+    let table = this.shown.get(name);
+    if (table === undefined) {
+      table = new FollowedTable(this.state.table(name), this.follower.want(name));
+      this.shown.set(name, table);
+    }
+    return table;
+  }
+
+  followAll(): void {
+    this.follower.wantAll();
+  }
+
+  async write(write: RowWrite): Promise<WriteReceipt> {
+    requireWrite(write);
+    if (this.closed) throw this.gone();
+    // Who awaits the write can read what it wrote, so it has to be followed.
+    const tables = [...new Set(write.changes.map(({ table }) => table))];
+    for (const name of tables) this.table(name);
+    const { frame, outcome } = this.outbox.add(write);
+    if (frame !== undefined && isOpen(this.socket)) this.socket.send(frame);
+    const { applied, refused, seq } = await outcome;
+    await Promise.all(tables.map((name) => this.follower.whenLive(name)));
+    if (this.closed) throw this.gone();
+    this.furthest = Math.max(this.furthest, seq);
+    return { applied, position: positionOf(seq), ...(refused === undefined ? {} : { refused }) };
+  }
+
+  async close(): Promise<void> {
+    if (this.closed) return;
+    this.closed = true;
+    if (logs.get(this.socket) === this) logs.delete(this.socket);
+    this.socket.removeEventListener("open", this.opened);
+    this.socket.removeEventListener("close", this.lost);
+    this.socket.removeEventListener("message", this.received);
+    if (isOpen(this.socket)) this.send({ type: "perdure_rows_unsubscribe" });
+    this.follower.fail(this.gone());
+    this.outbox.fail(this.gone());
+  }
+
+  private readonly opened = (): void => {
+    // Some sockets come back without having said that they were gone.
+    this.follower.lost();
+    this.follower.opened();
+    for (const frame of this.outbox.frames()) this.socket.send(frame);
+  };
+
+  private readonly lost = (): void => {
+    this.follower.lost();
+  };
+
+  private readonly received = (event: Event): void => {
+    const text = textOf(event);
+    // Most frames of the connection are about something else, and long ones should not be parsed for nothing.
+    if (text?.startsWith(ROW_FRAME_START) !== true) return;
+    // Only the agent sends on this connection, and it sends only what it made itself.
+    const frame = JSON.parse(text) as RowServerFrame;
+    if (frame.type === "perdure_rows_page") this.follower.page(frame);
+    else if (frame.type === "perdure_rows_changed") this.follower.changed(frame);
+    else if (frame.type === "perdure_rows_receipt") this.outbox.receipt(frame);
+    else if (frame.type === "perdure_rows_error") this.outbox.error(frame);
+  };
+
+  private send(frame: RowRequestFrame): void {
+    this.socket.send(JSON.stringify(frame));
+  }
+
+  private gone(): PerdureError {
+    return new PerdureError("disconnected", `The log "${this.source}" is closed.`);
+  }
+}
+
+/** A table with the promise of its rows. */
+class FollowedTable implements RowTable {
+  readonly ready: Promise<void>;
+  private readonly rowsOf: RowTable;
+
+  constructor(rows: RowTable, ready: Promise<void>) {
+    this.rowsOf = rows;
+    this.ready = ready;
+  }
+
+  get size(): number {
+    return this.rowsOf.size;
+  }
+
+  get(key: string): ConfirmedRow | undefined {
+    return this.rowsOf.get(key);
+  }
+
+  rows(): Iterable<ConfirmedRow> {
+    return this.rowsOf.rows();
+  }
+
+  version(key: string): number {
+    return this.rowsOf.version(key);
+  }
+
+  subscribe(listener: Parameters<RowTable["subscribe"]>[0]): () => void {
+    return this.rowsOf.subscribe(listener);
+  }
+}
+
+function positionOf(seq: number): string {
+  return String(seq).padStart(POSITION_DIGITS, "0");
+}

@@ -1,0 +1,54 @@
+import { PerdureError, type PerdureErrorCode } from "../../../error.ts";
+
+/**
+ * A connection to an agent that comes back by itself: the public `AgentClient`, what `useAgent()` returns, and the
+ * `AgentClient` of `perdure/client` are each one.
+ */
+export interface AgentSocket {
+  send(data: string): void;
+  /** 1: it is open. */
+  readonly readyState: number;
+  addEventListener(type: "open" | "close" | "message", listener: (event: Event) => void): void;
+  removeEventListener(type: "open" | "close" | "message", listener: (event: Event) => void): void;
+  /** The class of the agent and its name, for errors. */
+  readonly agent?: string;
+  readonly name?: string;
+}
+
+const OPEN = 1;
+
+/** Whether frames can be sent now. Not while it is coming back: it would send them once more than we do. */
+export function isOpen(socket: AgentSocket): boolean {
+  return socket.readyState === OPEN;
+}
+
+/** Names the agent in errors and checkpoints. */
+export function sourceOf({ agent, name }: AgentSocket): string {
+  return `perdure:${agent ?? "agent"}/${name ?? "default"}`;
+}
+
+const CODES: readonly PerdureErrorCode[] = [
+  "agent_gone",
+  "bad_config",
+  "bad_input",
+  "disk_full",
+  "fenced",
+  "host_stopped",
+  "limit",
+  "not_allowed",
+  "not_found",
+  "read_only",
+  "sql_failed",
+  "too_large",
+];
+
+/** An error that the agent has told. */
+export function toldError({ code, message }: { readonly code: string; readonly message: string }): PerdureError {
+  return new PerdureError(CODES.find((known) => known === code) ?? "call_failed", message);
+}
+
+/** Text of a message event that may be a frame about rows. */
+export function textOf(event: Event): string | undefined {
+  const data: unknown = "data" in event ? event.data : undefined;
+  return typeof data === "string" ? data : undefined;
+}

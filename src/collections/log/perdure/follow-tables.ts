@@ -1,0 +1,226 @@
+import type { PerdureError } from "../../../error.ts";
+import { newId } from "../../../id.ts";
+import type { PageRow, RowCursor, RowPageFrame, RowRequestFrame, RowsChangedFrame } from "../../../wire/row-frames.ts";
+import type { AppliedChange } from "../row-log.ts";
+import type { RowState } from "../row-state.ts";
+import { toldError } from "./agent-socket.ts";
+
+/** One table that is followed, or about to be. */
+interface Followed {
+  readonly name: string;
+  /** The agent tells of every change from here on. */
+  live: boolean;
+  /** How far it was read, the rows in `pages` included. */
+  cursor: RowCursor;
+  /** Rows that wait for the last page: half of them would be a state that never was. */
+  pages: PageRow[];
+  /** What was there before is to be forgotten. */
+  reset: boolean;
+  refused: boolean;
+  /** Settles when its rows are here for the first time. */
+  readonly ready: PromiseWithResolvers<void>;
+  /** Those who wait until it is live. */
+  waiting: (() => void)[];
+}
+
+/**
+ * Follows tables of an agent: asks for their rows page by page, applies them at once with the last page, and then what
+ * the agent tells. After a lost connection it goes on where it was. There is one question under way at a time.
+ */
+export class TableFollower {
+  /** The last write that was seen. */
+  seq = 0;
+  private readonly state: RowState;
+  private readonly send: (frame: RowRequestFrame) => void;
+  private readonly tables = new Map<string, Followed>();
+  private life = "";
+  private connected = false;
+  private asking: string | undefined;
+  private willAsk = false;
+  /** Every table is wanted. */
+  private all: PromiseWithResolvers<void> | undefined;
+  private allLive = false;
+  /** Every name is a table, so that one that is not known has no rows yet. */
+  private isOpen = false;
+
+  constructor(state: RowState, send: (frame: RowRequestFrame) => void) {
+    this.state = state;
+    this.send = send;
+  }
+
+  /** Follows a table from now on. @returns when its rows are here. */
+  want(name: string): Promise<void> {
+    const known = this.tables.get(name);
+    if (known !== undefined) return known.ready.promise;
+    const table = this.add(name);
+    if (this.allLive && this.isOpen) this.goLive(table);
+    else this.askSoon();
+    return table.ready.promise;
+  }
+
+  /** Follows every table that there is and will be. */
+  wantAll(): void {
+    if (this.all !== undefined) return;
+    this.all = withResolvers();
+    this.askSoon();
+  }
+
+  /** Resolves when all that is wanted so far is here. */
+  get ready(): Promise<void> {
+    const all = [...this.tables.values()].map((table) => table.ready.promise);
+    return Promise.all([...all, this.all?.promise]).then(() => undefined);
+  }
+
+  /** Resolves when the table is up to date with the connection, or cannot be followed at all. */
+  async whenLive(name: string): Promise<void> {
+    const table = this.tables.get(name);
+    if (table === undefined || table.live || table.refused) return;
+    await new Promise<void>((resolve) => table.waiting.push(resolve));
+  }
+
+  opened(): void {
+    this.connected = true;
+    this.ask();
+  }
+
+  lost(): void {
+    this.connected = false;
+    this.asking = undefined;
+    this.allLive = false;
+    for (const table of this.tables.values()) {
+      if (table.live) table.cursor = this.seq;
+      table.live = false;
+      // A new agent of this name may allow what the old one did not.
+      table.refused = false;
+    }
+  }
+
+  /** Who waits for rows gets this error. */
+  fail(error: PerdureError): void {
+    this.all?.reject(error);
+    for (const table of this.tables.values()) {
+      table.ready.reject(error);
+      release(table);
+    }
+  }
+
+  page(frame: RowPageFrame): void {
+    if (frame.id !== this.asking) return;
+    this.life = frame.life;
+    this.isOpen = frame.open === true;
+    for (const name of frame.reset ?? []) Object.assign(this.add(name), { pages: [], reset: true });
+    for (const row of frame.rows) this.add(row.table).pages.push(row);
+    for (const [name, cursor] of Object.entries(frame.since)) this.add(name).cursor = cursor;
+    for (const [name, error] of Object.entries(frame.refused ?? {})) {
+      const table = this.add(name);
+      table.refused = true;
+      table.ready.reject(toldError(error));
+      release(table);
+    }
+    if (frame.seq === undefined) return this.sendQuestion(frame.id, Object.keys(frame.since));
+    this.asking = undefined;
+    this.complete(Object.keys(frame.since), frame.reset === undefined ? Math.max(this.seq, frame.seq) : frame.seq);
+    if (this.all !== undefined) this.allLive = true;
+    this.all?.resolve();
+    this.ask();
+  }
+
+  changed(frame: RowsChangedFrame): void {
+    if (frame.life !== undefined) this.life = frame.life;
+    this.seq = Math.max(this.seq, frame.seq);
+    const applied: AppliedChange[] = [];
+    for (const one of frame.changes) {
+      let table = this.tables.get(one.table);
+      if (table === undefined && this.allLive) this.goLive((table = this.add(one.table)));
+      // Of one that is still being read, the next page has it.
+      if (table?.live !== true) continue;
+      const tx = frame.txid === undefined ? {} : { txid: frame.txid };
+      applied.push(...this.adopt({ ...one, value: one.value ?? {}, ...tx }));
+    }
+    this.state.emit(applied);
+  }
+
+  /** A question about everything that is not live, after the code that wants tables has said which. */
+  private askSoon(): void {
+    if (this.willAsk) return;
+    this.willAsk = true;
+    queueMicrotask(() => {
+      this.willAsk = false;
+      this.ask();
+    });
+  }
+
+  private ask(): void {
+    if (!this.connected || this.asking !== undefined) return;
+    const names = [...this.tables.values()].filter(({ live, refused }) => !live && !refused).map(({ name }) => name);
+    if (names.length === 0 && (this.all === undefined || this.allLive)) return;
+    this.asking = newId();
+    this.sendQuestion(this.asking, names);
+  }
+
+  private sendQuestion(id: string, names: readonly string[]): void {
+    this.send({
+      type: "perdure_rows_subscribe",
+      id,
+      ...(this.life === "" ? {} : { life: this.life }),
+      since: Object.fromEntries(names.map((name) => [name, this.tables.get(name)?.cursor ?? 0])),
+      ...(this.all === undefined ? {} : { all: true }),
+    });
+  }
+
+  private complete(names: readonly string[], seq: number): void {
+    this.seq = seq;
+    const told = names.map((name) => {
+      const table = this.add(name);
+      const { pages, reset } = table;
+      Object.assign(table, { pages: [], reset: false, cursor: seq });
+      if (reset) this.state.clear(name);
+      const changes = pages.flatMap((row) =>
+        this.adopt({ ...row, operation: row.value === undefined ? "delete" : "update", value: row.value ?? {} }),
+      );
+      return { table, changes, reset };
+    });
+    // All of them first: who is told of one table may read another.
+    for (const { table, changes, reset } of told) {
+      if (reset || changes.length > 0) this.state.emitTable(table.name, changes, reset);
+      this.goLive(table);
+    }
+  }
+
+  /** Takes a row over. Nothing, when it is known, or was deleted before anybody here had seen it. */
+  private adopt(change: AppliedChange): AppliedChange[] {
+    const table = this.state.table(change.table);
+    if (change.version <= table.version(change.key)) return [];
+    const wasThere = table.get(change.key) !== undefined;
+    const applied = this.state.adopt(change);
+    return change.operation === "delete" && !wasThere ? [] : [applied];
+  }
+
+  private add(name: string): Followed {
+    let table = this.tables.get(name);
+    if (table === undefined) {
+      const state = { live: false, cursor: 0, pages: [], reset: false, refused: false, waiting: [] };
+      this.tables.set(name, (table = { name, ...state, ready: withResolvers() }));
+    }
+    return table;
+  }
+
+  private goLive(table: Followed): void {
+    table.live = true;
+    table.ready.resolve();
+    release(table);
+  }
+}
+
+function release(table: Followed): void {
+  const { waiting } = table;
+  table.waiting = [];
+  for (const go of waiting) go();
+}
+
+/** Whoever needs the outcome awaits it; nobody has to. */
+function withResolvers(): PromiseWithResolvers<void> {
+  const deferred = Promise.withResolvers<void>();
+  deferred.promise.catch(() => undefined);
+  return deferred;
+}

@@ -1,0 +1,148 @@
+import { PerdureError } from "../../error.ts";
+import { newId } from "../../id.ts";
+import type { RowCollection, Rows } from "../rows.ts";
+import { rowsOf } from "../rows.ts";
+import type { RunnerClaim, RunnerLifecycleAdapter, RunnerState } from "./lifecycle.ts";
+import type { QueueJob } from "./queue-job.ts";
+
+/** Which job. */
+export interface QueueWake {
+  readonly id: string;
+}
+
+/** What `tableQueueAdapter` needs to know. */
+export interface TableQueueOptions<TPayload = unknown> {
+  /** The queue. On a log, any number of processes may work on it; any other collection serves one process. */
+  readonly collection: RowCollection<QueueJob<TPayload>>;
+  /** This worker's name. Default: a new one. */
+  readonly owner?: string;
+  /** How long a claim holds without a heartbeat. Default 30 s. */
+  readonly leaseMs?: number;
+  /** How often a job is begun before it is `failed` for good; those that died on the way count. Default 3. */
+  readonly maxAttempts?: number;
+}
+
+/** A queue's adapter. */
+export interface TableQueueAdapter extends RunnerLifecycleAdapter<QueueWake> {
+  readonly owner: string;
+  /** How long until a running job may be taken over, as far as this process has seen; 0: now. Undefined: not running. */
+  expiresInMs(id: string): number | undefined;
+}
+
+const DEFAULT_LEASE_MS = 30_000;
+const DEFAULT_ATTEMPTS = 3;
+const BEATS_PER_LEASE = 3;
+
+/**
+ * The lifecycle of jobs in a collection: no server but the one that keeps the rows. A claim is a write that only holds if
+ * the job is as it was seen, so of two workers one gets it. A job whose heartbeat stands still for its lease, as
+ * this process has seen it, may be taken over; then `fence` is another, and all that the old one writes is `fenced`.
+ */
+export function tableQueueAdapter<TPayload>(options: TableQueueOptions<TPayload>): TableQueueAdapter {
+  return new QueueAdapter(options);
+}
+
+class QueueAdapter<TPayload> implements TableQueueAdapter {
+  readonly owner: string;
+  readonly leaseMs: number;
+  readonly heartbeatIntervalMs: number;
+  private readonly rows: Rows<QueueJob<TPayload>>;
+  private readonly maxAttempts: number;
+  /** When this process saw a claim's heartbeat for the first time. */
+  private readonly seen = new Map<string, { mark: string; at: number }>();
+
+  constructor(options: TableQueueOptions<TPayload>) {
+    this.rows = rowsOf(options.collection);
+    this.owner = options.owner ?? newId("worker");
+    this.leaseMs = options.leaseMs ?? DEFAULT_LEASE_MS;
+    this.heartbeatIntervalMs = this.leaseMs / BEATS_PER_LEASE;
+    this.maxAttempts = options.maxAttempts ?? DEFAULT_ATTEMPTS;
+  }
+
+  expiresInMs(id: string): number | undefined {
+    const job = this.rows.get(id);
+    if (job?.status !== "running") {
+      this.seen.delete(id);
+      return undefined;
+    }
+    const mark = `${job.fence}:${job.beat}`;
+    const now = performance.now();
+    const known = this.seen.get(id);
+    if (known?.mark !== mark) this.seen.set(id, { mark, at: now });
+    const since = known?.mark === mark ? known.at : now;
+    return Math.max(0, since + (job.leaseMs ?? this.leaseMs) - now);
+  }
+
+  async claimWake({ id }: QueueWake): Promise<RunnerClaim> {
+    await this.rows.ready();
+    let fence = 0;
+    const claimed = await this.rows.update(id, (job) => {
+      const isFree = job.status === "queued" || (job.status === "running" && this.expiresInMs(id) === 0);
+      if (!isFree) return false;
+      fence = job.fence + 1;
+      if (job.attempts >= this.maxAttempts) {
+        // It died each time: nobody was left to say so.
+        Object.assign(job, { status: "failed", fence, error: job.error ?? "Its workers died." });
+        return true;
+      }
+      const attempts = job.attempts + 1;
+      Object.assign(job, { status: "running", owner: this.owner, fence, attempts, beat: 0, leaseMs: this.leaseMs });
+      return true;
+    });
+    const job = this.rows.get(id);
+    if (!claimed || job?.status !== "running" || job.fence !== fence) throw this.refused(id, job);
+    this.seen.delete(id);
+    return { fenceToken: String(fence), leaseMs: this.leaseMs };
+  }
+
+  async heartbeat(state: RunnerState<QueueWake>): Promise<void> {
+    await this.change(state, (job) => void (job.beat += 1));
+  }
+
+  async checkpoint(checkpoints: { source: string; cursor: string }[], state: RunnerState<QueueWake>): Promise<void> {
+    await this.change(state, (job) => {
+      const kept = { ...job.checkpoints };
+      for (const { source, cursor } of checkpoints) {
+        const before = kept[source];
+        if (before !== undefined && cursor < before) {
+          throw new PerdureError(
+            "bad_input",
+            `The checkpoint of "${source}" would go back from "${before}" to "${cursor}". Checkpoints only go on.`,
+          );
+        }
+        kept[source] = cursor;
+      }
+      job.checkpoints = kept;
+    });
+  }
+
+  async complete(state: RunnerState<QueueWake>, { done }: { readonly done: boolean }): Promise<void> {
+    await this.change(state, (job) => {
+      job.status = done ? "done" : "queued";
+      // What has come this far without a failure is at no attempt's end.
+      if (!done) job.attempts -= 1;
+      delete job.owner;
+    });
+  }
+
+  async fail(state: RunnerState<QueueWake>, error: Error): Promise<void> {
+    await this.change(state, (job) => {
+      job.status = job.attempts >= this.maxAttempts ? "failed" : "queued";
+      job.error = error.message;
+      delete job.owner;
+    });
+  }
+
+  /** Changes the job if it is still this claim's. */
+  private async change({ wake, fenceToken }: RunnerState<QueueWake>, work: (job: QueueJob<TPayload>) => void) {
+    const isMine = (job: QueueJob<TPayload>) => job.status === "running" && String(job.fence) === fenceToken;
+    const changed = await this.rows.update(wake.id, (job) => (isMine(job) ? work(job) : false));
+    if (!changed) throw this.refused(wake.id, this.rows.get(wake.id));
+  }
+
+  private refused(id: string, job: QueueJob<TPayload> | undefined): PerdureError {
+    if (job === undefined) return new PerdureError("fenced", `There is no job "${id}" (any more).`);
+    const who = job.status === "running" ? `"${job.owner}" works on it` : `it is ${job.status}`;
+    return new PerdureError("fenced", `The job "${id}" is not this worker's: ${who}.`);
+  }
+}

@@ -1,0 +1,81 @@
+import { PerdureError } from "../../error.ts";
+import type { Pump, PumpOutcome } from "../pump.ts";
+import { createPump } from "../pump.ts";
+import { rowsOf } from "../rows.ts";
+import type { RunnerSession } from "./lifecycle.ts";
+import type { QueueWake, TableQueueOptions } from "./queue-adapter.ts";
+import { tableQueueAdapter } from "./queue-adapter.ts";
+import type { QueueJob } from "./queue-job.ts";
+import { runWithLifecycle } from "./run.ts";
+
+/** What `runQueueWorker` needs to know. */
+export interface QueueWorkerOptions<TPayload> extends TableQueueOptions<TPayload> {
+  /**
+   * Does a job. When it returns without `session.complete`, the job is done; when it throws, it is tried again up to
+   * `maxAttempts` times.
+   */
+  readonly run: (session: RunnerSession<QueueWake>, job: QueueJob<TPayload>) => Promise<unknown>;
+  /** How many jobs at once. Default 1. */
+  readonly concurrency?: number;
+  /** Told of each failure. Must not throw. Default: the console. */
+  readonly onError?: (error: unknown) => void;
+}
+
+/** A worker of a queue. */
+export interface QueueWorker {
+  readonly owner: string;
+  /** Resolves when there is nothing that this worker can do now. */
+  idle(): Promise<void>;
+  /** Takes nothing more, tells what runs to stop, waits for it, and puts unfinished jobs back. */
+  stop(): Promise<void>;
+}
+
+/** Works on the jobs of a queue, oldest first, until it is stopped. */
+export function runQueueWorker<TPayload>(options: QueueWorkerOptions<TPayload>): QueueWorker {
+  const rows = rowsOf(options.collection);
+  const adapter = tableQueueAdapter(options);
+  const report = options.onError ?? ((error: unknown) => console.error(error));
+  const mine = new Set<string>();
+
+  const one = async (job: QueueJob<TPayload>, signal: AbortSignal): Promise<PumpOutcome> => {
+    const left = adapter.expiresInMs(job.id);
+    if (left !== undefined && left > 0) return { later: true, ms: left };
+    let began = false;
+    mine.add(job.id);
+    try {
+      await runWithLifecycle({ id: job.id }, adapter, (session) => ((began = true), perform(session, job)), { signal });
+    } catch (error) {
+      if (began && !signal.aborted) report(error);
+      if (!began && !PerdureError.is(error, "fenced")) throw error;
+    } finally {
+      mine.delete(job.id);
+    }
+    return "done";
+  };
+  const perform = async (session: RunnerSession<QueueWake>, job: QueueJob<TPayload>) => {
+    await options.run(session, rows.get(job.id) ?? job);
+    if (!session.ended && !session.signal.aborted) await session.complete({ done: true });
+  };
+  const pump: Pump = createPump({
+    read: () => rows.all().filter(({ id, status }) => (status === "queued" || status === "running") && !mine.has(id)),
+    // Each claim and each state of it is work of its own; a heartbeat is not.
+    idOf: (job) => `${job.id}:${job.fence}:${job.status}`,
+    run: (job, { signal }) => one(job, signal),
+    giveUp: (_job, error) => report(error),
+    concurrency: options.concurrency ?? 1,
+    onError: report,
+  });
+  const unsubscribe = rows.subscribe(() => pump.wake());
+  rows.ready().then(() => pump.wake(), report);
+  return {
+    owner: adapter.owner,
+    idle: async () => {
+      await rows.ready();
+      await pump.idle();
+    },
+    stop: async () => {
+      unsubscribe();
+      await pump.dispose();
+    },
+  };
+}

@@ -1,0 +1,45 @@
+import type { Claims } from "../claim/claim.ts";
+import type { RetryPolicy } from "../retry.ts";
+import type { Rows } from "../rows.ts";
+import type { LateResults, ToolExecutionCallbacks } from "./execution-options.ts";
+import type { ParentWatch } from "./parent-watch.ts";
+import type { CallRow } from "./tool-row.ts";
+import type { ToolLike, ToolRun } from "./tool-types.ts";
+
+/** An executor's options as its parts use them: the types of the single tools are checked at the door. */
+export interface CallParts<TRow extends object> {
+  readonly tools: ReadonlyMap<string, ToolLike>;
+  readonly implementations: { readonly [name: string]: (args: unknown, run: ToolRun<TRow>) => unknown };
+  /** Undefined: callbacks write. */
+  readonly writer: Rows<CallRow> | undefined;
+  readonly reader: Rows<CallRow> | undefined;
+  readonly claims: Claims | undefined;
+  readonly parent: ParentWatch<TRow>;
+  readonly lateResults: LateResults<TRow, unknown>;
+  readonly retry: RetryPolicy | undefined;
+  readonly callbacks: ToolExecutionCallbacks<TRow, unknown>;
+  /** Tells somebody; must not throw. */
+  report(error: unknown, row?: TRow): void;
+}
+
+/** A row that is to be executed. */
+export interface CallItem<TRow extends object> {
+  /** Names one execution: the row's id and how often it was begun before. */
+  readonly key: string;
+  readonly id: string;
+  readonly row: TRow & CallRow;
+  readonly attempt: number;
+}
+
+/** Tells a callback what is already written; what it throws is only reported. */
+export async function tell<TRow extends object>(
+  parts: CallParts<TRow>,
+  row: TRow,
+  callback: () => void | Promise<void> | undefined,
+): Promise<void> {
+  try {
+    await callback();
+  } catch (error) {
+    parts.report(error, row);
+  }
+}

@@ -1,0 +1,256 @@
+import type { Context } from "@tanstack/db";
+import { PerdureError, errorText } from "../../error.ts";
+import type { GenerationContract, ToolCallContract } from "../contract.ts";
+import { createPump } from "../pump.ts";
+import type { Pump, PumpOutcome } from "../pump.ts";
+import { asError } from "../retry.ts";
+import { rowsOf } from "../rows.ts";
+import type { RowCollection, Rows } from "../rows.ts";
+import { watchQuery } from "../watch.ts";
+import type { QueryRow, Watch } from "../watch.ts";
+import { approvalGate } from "./approval-gate.ts";
+import type { ApprovalGate } from "./approval-gate.ts";
+import type { CallItem, CallParts } from "./call-parts.ts";
+import { unknownTool } from "./call-run.ts";
+import type { CallRun } from "./call-run.ts";
+import type { ToolExecutionEffect, ToolExecutionOptions } from "./execution-options.ts";
+import { parentWatch } from "./parent-watch.ts";
+import { rootCollection } from "./query-root.ts";
+import { mayBegin, refuse, takeCall } from "./take-call.ts";
+import type { CallRow } from "./tool-row.ts";
+import type { ToolLike } from "./tool-types.ts";
+
+const CONCURRENCY = 8;
+const DISPOSE_WAIT_MS = 10_000;
+/** A claim that could not be written is tried for again as long as there is the call. */
+const CLAIM_RETRY = { maxAttempts: Number.POSITIVE_INFINITY, delayMs: 200, maxDelayMs: 30_000 };
+
+/** Says what is wrong with a query whose rows are no tool calls. */
+type RowsAreCalls<TRow> = TRow extends ToolCallContract
+  ? unknown
+  : { readonly query: "Its rows must have id, name, args and status (select them)." };
+
+/**
+ * Executes tool calls that are rows: watches a query, claims each call, runs its tool, and writes what came of it.
+ *
+ * - A call is begun by one executor at a time. On a log the claim is a conditional write, so two executors that do not
+ *   know of each other never both begin a call; on other collections there may be one executor.
+ * - A call that is over is not executed again. One whose executor died between the tool's work and the write of its
+ *   result is, once `claims` or recovery have seen that: work is done at least once. Use `run.idempotencyKey`.
+ * - What the tool throws is the call's failure. A result that could not be written is written again; the tool is not
+ *   run again for it.
+ *
+ * @throws PerdureError `bad_config` for options that cannot work together.
+ */
+export function createToolExecutionEffect<
+  const TTools extends readonly ToolLike[],
+  TContext extends Context,
+  TStored extends ToolCallContract = never,
+  TGeneration extends GenerationContract = never,
+>(
+  options: ToolExecutionOptions<TTools, TContext, TStored, TGeneration> & RowsAreCalls<QueryRow<TContext>>,
+): ToolExecutionEffect {
+  const { query, collection, claims, callbacks } = { ...options, callbacks: options };
+  // The rows of the collection are calls by `TStored`; from here on only what calls have in common matters.
+  const writer = collection === undefined ? undefined : rowsOf(collection as unknown as RowCollection<CallRow>);
+  const root = rootCollection(query);
+  const reader = writer ?? (root === undefined ? undefined : rowsOf(root));
+  requireWorkable(options, writer);
+  const generations =
+    options.generations === undefined
+      ? undefined
+      : rowsOf(options.generations as unknown as RowCollection<GenerationContract>);
+  const parts: CallParts<QueryRow<TContext>> = {
+    tools: new Map(options.tools.map((tool) => [tool.name, tool])),
+    implementations: options.implementations as unknown as CallParts<QueryRow<TContext>>["implementations"],
+    writer,
+    reader,
+    claims,
+    parent: parentWatch(generations, options.isCancelled?.bind(options), writer?.log),
+    lateResults: (options.lateResults ?? "discard") as CallParts<QueryRow<TContext>>["lateResults"],
+    retry: options.retry,
+    callbacks: callbacks as CallParts<QueryRow<TContext>>["callbacks"],
+    report: (error, row) => {
+      if (options.onProblem === undefined) console.error(errorText(error), error);
+      else options.onProblem(asError(error), row);
+    },
+  };
+  return new Executor({
+    parts,
+    watch: (wake) => watchQuery(query, wake),
+    gate: approvalGate(options.approvals, claims?.owner ?? "executor"),
+    strict: options.strict ?? false,
+    concurrency: options.concurrency ?? CONCURRENCY,
+    disposeWaitMs: options.disposeWaitMs ?? DISPOSE_WAIT_MS,
+    others: generations === undefined ? [] : [generations],
+  });
+}
+
+interface Checked {
+  readonly tools: readonly ToolLike[];
+  readonly implementations: object;
+  readonly onComplete?: unknown;
+  readonly claims?: { readonly log: unknown };
+}
+
+function requireWorkable(options: Checked, writer: Rows<CallRow> | undefined): void {
+  const bad = (text: string) => new PerdureError("bad_config", text);
+  if (writer === undefined && options.onComplete === undefined) {
+    throw bad(`Nobody would write the results: give "collection", or write them yourself in "onComplete".`);
+  }
+  if (options.claims !== undefined && options.claims.log !== writer?.log) {
+    throw bad(`"claims" must be in the same log as "collection": their conditions are judged there.`);
+  }
+  for (const { name } of options.tools) {
+    if (typeof (options.implementations as { [name: string]: unknown })[name] === "function") continue;
+    throw bad(`The tool "${name}" has no implementation.`);
+  }
+}
+
+interface ExecutorOptions<TRow extends object> {
+  readonly parts: CallParts<TRow>;
+  readonly watch: (wake: () => void) => Watch<TRow>;
+  readonly gate: ApprovalGate;
+  readonly strict: boolean;
+  readonly concurrency: number;
+  readonly disposeWaitMs: number;
+  /** Collections that must be there, too, before the first call is judged. */
+  readonly others: readonly { ready(): Promise<void> }[];
+}
+
+class Executor<TRow extends object> implements ToolExecutionEffect {
+  readonly ready: Promise<void>;
+  private readonly options: ExecutorOptions<TRow>;
+  private readonly watch: Watch<TRow>;
+  private readonly pump: Pump;
+  /** Calls that are held here, those between two tries among them. */
+  private readonly held = new Map<string, { readonly item: CallItem<TRow>; readonly run: CallRun<TRow> }>();
+  private readonly ends: (() => void)[] = [];
+  private open = false;
+  private disposal: Promise<void> | undefined;
+
+  constructor(options: ExecutorOptions<TRow>) {
+    this.options = options;
+    const { parts, gate } = options;
+    this.pump = createPump<CallItem<TRow>>({
+      read: () => this.items(),
+      idOf: (item) => item.key,
+      run: (item, { signal }) => this.run(item, signal),
+      giveUp: () => {},
+      isGone: (key) => this.isGone(key),
+      retry: CLAIM_RETRY,
+      concurrency: options.concurrency,
+      onError: (error) => parts.report(error),
+    });
+    const wake = () => this.pump.wake();
+    this.watch = options.watch(wake);
+    this.ends.push(gate.subscribe(wake));
+    if (parts.claims !== undefined) this.ends.push(parts.claims.subscribe(wake));
+    const sources = [parts.reader?.ready(), parts.claims?.ready, gate.ready, ...options.others.map((one) => one.ready())];
+    this.ready = Promise.all([this.watch.ready, ...sources]).then(() => {
+      this.open = true;
+      wake();
+    });
+    this.ready.catch(() => {});
+  }
+
+  get disposed(): boolean {
+    return this.disposal !== undefined;
+  }
+
+  async idle(): Promise<void> {
+    await this.ready;
+    await this.pump.idle();
+  }
+
+  dispose(): Promise<void> {
+    this.disposal ??= this.end();
+    return this.disposal;
+  }
+
+  private async end(): Promise<void> {
+    for (const end of this.ends) end();
+    await this.pump.dispose(this.options.disposeWaitMs);
+    // What is between two tries runs nowhere: somebody else may have it.
+    const waiting = [...this.held.entries()].filter(([key]) => !this.running.has(key));
+    await Promise.all(waiting.map(([, { run }]) => run.giveBack()));
+    await this.watch.dispose();
+  }
+
+  private readonly running = new Set<string>();
+
+  /** What is to be done now. */
+  private items(): CallItem<TRow>[] {
+    // Before everything that was there is here, a call that is over may look as if it were not.
+    if (!this.open) return [];
+    const items = [...this.held.values()].map(({ item }) => item);
+    for (const row of this.watch.rows()) {
+      const item = this.itemOf(row as TRow & CallRow & { readonly $hasPendingWrites?: boolean });
+      if (item !== undefined && !this.held.has(item.key)) items.push(item);
+    }
+    return items;
+  }
+
+  private itemOf(row: TRow & CallRow & { readonly $hasPendingWrites?: boolean }): CallItem<TRow> | undefined {
+    const { parts, strict, gate } = this.options;
+    if (!strict && !parts.tools.has(row.name)) return undefined;
+    // An optimistic row may be refused yet; an optimistic edit is not what the others see.
+    if (row.$hasPendingWrites === true) return undefined;
+    const stored = parts.reader?.get(row.id);
+    if (stored === undefined && parts.writer !== undefined) return undefined;
+    const known = stored ?? row;
+    if (!mayBegin(known, parts.claims !== undefined)) return undefined;
+    if ((known.needsApproval ?? row.needsApproval) === true && gate.waits(row.id)) return undefined;
+    const attempt = known.attempt ?? 0;
+    return { key: `${row.id}:${attempt}`, id: row.id, row, attempt };
+  }
+
+  /** Whether the confirmed row has left the state in which it was executed: only then may it be begun again. */
+  private isGone(key: string): boolean {
+    if (this.held.has(key)) return false;
+    const { parts } = this.options;
+    // Nobody to ask: rather never twice than never.
+    if (parts.reader === undefined) return false;
+    const end = key.lastIndexOf(":");
+    const row = parts.reader.get(key.slice(0, end));
+    if (row === undefined || !mayBegin(row, parts.claims !== undefined)) return true;
+    return String(row.attempt ?? 0) !== key.slice(end + 1);
+  }
+
+  private async run(item: CallItem<TRow>, disposing: AbortSignal): Promise<PumpOutcome> {
+    this.running.add(item.key);
+    try {
+      const run = this.held.get(item.key)?.run ?? (await this.begin(item));
+      if (!("try" in Object(run))) return run as PumpOutcome;
+      const call = run as CallRun<TRow>;
+      this.held.set(item.key, { item, run: call });
+      const outcome = await call.try(disposing);
+      const again = outcome !== "done" && outcome.ms !== undefined;
+      if (!again) this.held.delete(item.key);
+      return outcome;
+    } finally {
+      this.running.delete(item.key);
+    }
+  }
+
+  private async begin(item: CallItem<TRow>): Promise<CallRun<TRow> | PumpOutcome> {
+    const { parts, gate } = this.options;
+    const { row, id } = item;
+    if (!parts.tools.has(row.name)) return refuse(parts, item, "failed", unknownTool(row.name));
+    const stored = parts.reader?.get(id);
+    if ((stored?.needsApproval ?? row.needsApproval) === true) {
+      const answer = await gate.ask(id, row.name);
+      if (answer === "wait") return { later: true };
+      if (answer !== "go") return refuse(parts, item, "failed", answer);
+    }
+    const { retry } = parts;
+    if (retry?.maxAttempts !== undefined && item.attempt >= retry.maxAttempts) {
+      const text = `The tool call "${id}" was given up after ${item.attempt} tries.`;
+      return refuse(parts, item, "failed", new PerdureError("limit", text));
+    }
+    if (await parts.parent.isCancelled(row)) {
+      return refuse(parts, item, "cancelled", new PerdureError("cancelled", "Its answer was cancelled."));
+    }
+    return takeCall(parts, item);
+  }
+}

@@ -1,0 +1,40 @@
+import { PerdureError } from "../../error.ts";
+import { asError, nextDelay } from "../retry.ts";
+
+/** How often the outcome of a call is written again before it is left to recovery: minutes, not for ever. */
+const WRITES = { maxAttempts: 20, delayMs: 200, maxDelayMs: 30_000 };
+
+/**
+ * Repeats a write until it has gone through. `report` is told of each failure.
+ * @returns undefined when it was given up: after many tries, at `disposing`, or because the writer was shut out.
+ */
+export async function persist<T>(
+  write: () => Promise<T>,
+  disposing: AbortSignal,
+  report: (error: Error) => void,
+): Promise<T | undefined> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await write();
+    } catch (thrown) {
+      const error = asError(thrown);
+      report(error);
+      const delay = nextDelay(WRITES, attempt, error);
+      if (delay === undefined || disposing.aborted || PerdureError.is(error, "fenced")) return undefined;
+      await pause(delay, disposing);
+    }
+  }
+}
+
+/** Waits, but not beyond `signal`. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener("abort", end);
+  });
+}

@@ -1,0 +1,99 @@
+import { createCollection, createLiveQueryCollection } from "@tanstack/db";
+import { durableStreamCollectionOptions, rowsOf } from "perdure/collections";
+import type { RowLog } from "perdure/collections";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startStreamServer, until } from "./stream-server.ts";
+import type { StreamServer } from "./stream-server.ts";
+
+interface Item {
+  id: string;
+  by: string;
+}
+
+let server: StreamServer;
+beforeAll(async () => {
+  server = await startStreamServer();
+});
+afterAll(() => server.stop());
+
+const itemsOf = (log: RowLog) =>
+  createCollection(durableStreamCollectionOptions<Item>({ log, name: "items", getKey: (row) => row.id }));
+
+async function two() {
+  const url = server.fresh();
+  const [here, there] = [itemsOf(server.open(url)), itemsOf(server.open(url))];
+  await Promise.all([here.preload(), there.preload()]);
+  return { here, there };
+}
+
+test("trap: rows of others show while this process appends without a break", async () => {
+  const { here, there } = await two();
+  let going = true;
+  let written = 0;
+  const lanes = [0, 1].map(async (lane) => {
+    for (let n = 0; going; n++) {
+      await rowsOf(here).insert({ id: `here-${lane}-${n}`, by: "here" });
+      written++;
+    }
+  });
+  await until(() => written > 10);
+  await rowsOf(there).insert({ id: "there", by: "there" });
+  await until(() => here.get("there") !== undefined);
+  const before = written;
+  await until(() => written > before + 10);
+  going = false;
+  await Promise.all(lanes);
+  expect(here.get("there")).toMatchObject({ by: "there", $hasPendingWrites: false });
+});
+
+test("trap: rows of others show while optimistic writes overlap without a break, and no row goes meanwhile", async () => {
+  const { here, there } = await two();
+  const live = createLiveQueryCollection({
+    query: (q) =>
+      q
+        .from({ i: here })
+        .orderBy(({ i }) => i.id)
+        .select(({ i }) => ({ id: i.id, by: i.by })),
+    startSync: true,
+  });
+  await live.preload();
+  const seen = new Set<string>();
+  const vanished: string[] = [];
+  const look = () => {
+    const now = new Set(live.toArray.map(({ id }) => id));
+    for (const id of seen) if (!now.has(id)) vanished.push(id);
+    for (const id of now) seen.add(id);
+  };
+  const subscription = live.subscribeChanges(look);
+  let going = true;
+  let persisted = 0;
+  // At each moment one of them is being persisted.
+  const lanes = [0, 1, 2].map(async (lane) => {
+    for (let n = 0; going; n++) {
+      await here.insert({ id: `here-${lane}-${n}`, by: "here" }).isPersisted.promise;
+      persisted++;
+      look();
+    }
+  });
+  await until(() => persisted > 10);
+  await rowsOf(there).insert({ id: "there", by: "there" });
+  await until(() => {
+    look();
+    return live.toArray.some(({ id }) => id === "there");
+  });
+  expect(going).toBe(true);
+  const before = persisted;
+  await until(() => persisted > before + 10);
+  await rowsOf(there).update("there", (row) => void (row.by = "changed"));
+  await until(() => {
+    look();
+    return live.get("there" as never) !== undefined && here.get("there")?.by === "changed";
+  });
+  going = false;
+  await Promise.all(lanes);
+  look();
+  expect(vanished).toEqual([]);
+  expect(live.toArray.length).toBe(persisted + 1);
+  for (const row of here.toArray) expect(row.$hasPendingWrites).toBe(false);
+  subscription.unsubscribe();
+});
