@@ -20,6 +20,9 @@ const publicSuite =
         "test/chat-client/{approval,client-tools,history,overlap,reconnect,recovering,reload,stop,stream,tabs}.test.tsx",
       ];
 
+/** A worker runs many files: to start one for each takes longer than most tests. */
+const sharedWorkers = { isolate: false, setupFiles: ["./test/support/fresh-file.ts"] };
+
 export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions, externalConditions: [condition] } },
@@ -43,14 +46,14 @@ export default defineConfig({
           name: "main",
           include: ["{src,test,examples}/**/*.test.{ts,tsx}", "scripts/**/*.test.ts"],
           exclude: [...configDefaults.exclude, pages],
-          isolate: false,
-          setupFiles: ["./test/support/fresh-file.ts"],
+          ...sharedWorkers,
         },
       },
       {
-        // A worker for each file: the public hooks keep what they have fetched, and React the window it was loaded with.
+        // The public hooks keep what they have fetched, by address (each test has its own), and React the window that it
+        // was loaded with (see test/clients/dom.ts).
         extends: true,
-        test: { name: "pages", include: [pages] },
+        test: { name: "pages", include: [pages], ...sharedWorkers },
       },
       {
         // What clients see of an agent that streams by itself (pages), they see of one that runs step by step.
@@ -58,6 +61,7 @@ export default defineConfig({
         test: {
           name: "public-suite-think",
           include: publicSuite,
+          ...sharedWorkers,
           env: { PERDURE_TALK: "think" },
         },
       },
@@ -72,6 +76,7 @@ export default defineConfig({
             "test/client/{history,use-agent-chat}.test.tsx",
             "test/together/public-*.test.tsx",
           ],
+          ...sharedWorkers,
           env: { PERDURE_TALK: "think" },
         },
       },

@@ -110,7 +110,11 @@ export class CollectionKeeper {
       const applied = this.#apply(changes, seq, counters.nextOrder, write.txid);
       this.#tell(seq, applied, { txid: write.txid, life: first ? life : undefined });
       this.host.afterTx((committed) => {
-        if (committed) this.#owner.changed(applied.map(({ change }) => change), source);
+        if (committed)
+          this.#owner.changed(
+            applied.map(({ change }) => change),
+            source,
+          );
       });
       return outcomeOf(seq, null);
     });

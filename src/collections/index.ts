@@ -6,7 +6,7 @@ export type { ApprovalStatus } from "./approval/approval-status.ts";
 export { createApprovals } from "./approval/approvals.ts";
 export type { ApprovalBy, ApprovalDecision, Approvals, ApprovalsOptions } from "./approval/approvals.ts";
 export { generationClaimId, runnerClaimId, toolClaimId } from "./claim/claim.ts";
-export type { Acquired, Claim, Claims, ClaimView, DeadLetter, Hold, HoldOptions } from "./claim/claim.ts";
+export type { Acquired, AcquireOptions, Claim, Claims, ClaimView, DeadLetter, Hold, HoldOptions } from "./claim/claim.ts";
 export { createClaims } from "./claim/claims.ts";
 export type { ClaimsOptions } from "./claim/claims.ts";
 export type {
@@ -41,12 +41,21 @@ export {
 export type { RawChunkRecord } from "./generation/chunk.ts";
 export type { ChunkSinkOptions, ChunkTransform, TransformOption } from "./generation/chunk-sink.ts";
 export type { ChunkBatch, Conditions } from "./generation/chunk-writer.ts";
+export { durableChat } from "./generation/durable-chat.ts";
+export type {
+  ChatSettings,
+  CompletedChat,
+  DurableChatOptions,
+  DurableChatResult,
+  SuspendedChat,
+} from "./generation/durable-chat-types.ts";
 export { GenerationError } from "./generation/error.ts";
 export type { PartialAnswer } from "./generation/error.ts";
 export type { CollectStreamOptions, StreamResult } from "./generation/read-stream.ts";
 export { collectStream, streamToCollection } from "./generation/stream-to-collection.ts";
 export type { StreamToCollectionOptions } from "./generation/stream-to-collection.ts";
 export type { StreamEnd } from "./generation/tally.ts";
+export type { TurnRecord } from "./generation/turn-log.ts";
 export { logCollectionOptions, writeMutations } from "./log/collection-options.ts";
 export type { LogCollectionConfig, LogOptions, LogUtils } from "./log/collection-options.ts";
 export { durableStreamCollectionOptions } from "./log/durable-streams/stream-collection.ts";
@@ -107,4 +116,37 @@ export type {
 } from "./runner/webhook-adapter.ts";
 export { handleDurableStreamsWake } from "./runner/webhook-handler.ts";
 export type { HandleWakeOptions } from "./runner/webhook-handler.ts";
+export { durableToolOf, makeAsyncTool, makeDurableTool, makeDurableTools } from "./tool/durable-tool.ts";
+export { createToolExecutionEffect } from "./tool/execution-effect.ts";
+export type {
+  LateResults,
+  ToolExecutionCallbacks,
+  ToolExecutionEffect,
+  ToolExecutionOptions,
+} from "./tool/execution-options.ts";
+export {
+  cancelToolCalls,
+  openToolCalls,
+  toolCallResults,
+  waitForToolCalls,
+  watchToolCalls,
+} from "./tool/suspended-calls.ts";
+export type { CallsOf } from "./tool/suspended-calls.ts";
+export { toolCallRowId } from "./tool/tool-row.ts";
+export type {
+  AsyncToolOptions,
+  DurableTool,
+  DurableToolMode,
+  DurableToolOptions,
+  DurableTools,
+  ToolCallData,
+  ToolCallDataOf,
+  ToolCallTransform,
+  ToolImplementations,
+  ToolLike,
+  ToolResultMessage,
+  ToolRun,
+} from "./tool/tool-types.ts";
+export { waitForToolResult } from "./tool/wait-for-result.ts";
+export type { WaitOptions } from "./tool/wait-for-result.ts";
 export type { QueryRow, RowQuery } from "./watch.ts";

@@ -111,7 +111,7 @@ export class CollectionDesk implements Desk<AgentMessage> {
     if (current.length !== rows.length || !same) return undefined;
     // Of two runners that take the same message one gets it.
     const when = [...(fence.when ?? []), ...rows.map((row) => this.unchanged(row.id))];
-    const changes = [...taken.map((row) => this.update(row)), ...this.changes(turn, "generating")];
+    const changes = [...taken.map((row) => this.update(row)), ...this.changes(turn, "generating", fence)];
     return (await this.write(changes, { ...fence, when })) ? turn : undefined;
   }
 
@@ -158,7 +158,7 @@ export class CollectionDesk implements Desk<AgentMessage> {
   }
 
   async failed(turn: MessageTurn, error: Error, fence: RowOptions): Promise<void> {
-    const changes = this.changes(turn, "pending", error);
+    const changes = this.changes(turn, "pending", fence, error);
     if (changes.length > 0) await this.write(changes, fence);
   }
 
@@ -198,16 +198,18 @@ export class CollectionDesk implements Desk<AgentMessage> {
       // With a callback of one's own the messages may be marked already; else somebody else has answered.
       if (others.length > 0 || (mine.length < current.length && added.length > 0)) return false;
       if (current.length === 0 && status !== "failed" && status !== "cancelled") return false;
-      const when = mine.map((row) => this.unchanged(row.id));
+      if (added.length > 0 && this.lost(turn) !== undefined) return false;
+      const conditions = this.config.hooks?.conditions?.(turn.generationId) ?? [];
+      const when = [...mine.map((row) => this.unchanged(row.id)), ...conditions];
       const changes = [
         ...mine.map((row) => this.update(mark(row))),
         ...added.map((row) => this.insert(row)),
-        ...this.changes(turn, status, error),
+        ...this.changes(turn, status, fence, error),
       ];
       if (changes.length === 0) return true;
       if (await this.write(changes, { ...fence, when: [...(fence.when ?? []), ...when] })) return true;
-      const moved = when.some((one) => this.unchanged(one.key).version !== one.version);
-      if (!moved) return false;
+      const { log } = this.rows;
+      if (!when.some((one) => log?.table(one.table).version(one.key) !== one.version)) return false;
     }
     throw new PerdureError(
       "conflict",
@@ -241,10 +243,12 @@ export class CollectionDesk implements Desk<AgentMessage> {
     return row.generationId !== undefined && this.config.hooks?.isSuspended?.(row.generationId) === true;
   }
 
-  private changes(turn: MessageTurn, status: AgentTurnStatus, error?: Error): readonly RowChange[] {
+  private changes(turn: MessageTurn, status: AgentTurnStatus, fence: RowOptions, error?: Error): readonly RowChange[] {
     const { generationId, attempt } = turn;
     if (this.table === undefined) return [];
-    return this.config.hooks?.changes?.({ agentName: this.config.name, generationId, attempt }, status, error) ?? [];
+    const writer = fence.producer === undefined ? {} : { writer: fence.producer };
+    const step = { agentName: this.config.name, generationId, attempt, ...writer };
+    return this.config.hooks?.changes?.(step, status, error) ?? [];
   }
 
   private update(row: AgentMessage): RowChange {

@@ -2,7 +2,7 @@ import type { AnyTextAdapter, AnyTool, ModelMessage, SchemaInput } from "@tansta
 import type { Context } from "@tanstack/db";
 import type { Claims } from "../claim/claim.ts";
 import type { AgentMessage, CheckpointContract } from "../contract.ts";
-import type { RowChange } from "../log/row-log.ts";
+import type { RowChange, RowCondition, RowProducer } from "../log/row-log.ts";
 import type { RetryPolicy } from "../retry.ts";
 import type { RowCollection, RowOptions } from "../rows.ts";
 import type { RunnerLifecycleAdapter } from "../runner/lifecycle.ts";
@@ -197,6 +197,8 @@ export interface AgentTurn {
   readonly agentName: string;
   readonly generationId: string;
   readonly attempt: number;
+  /** Who works on it, where runners are told apart. */
+  readonly writer?: RowProducer;
 }
 
 /** Where a turn is: `pending` is between two tries. */
@@ -209,6 +211,8 @@ export type AgentTurnStatus = "generating" | "suspended" | "pending" | "complete
 export interface AgentHooks {
   /** Changes that belong to a turn's step. Must not throw. */
   readonly changes?: (turn: AgentTurn, status: AgentTurnStatus, error?: Error) => readonly RowChange[];
+  /** What must hold for an answer to be stored. Called right before the write. */
+  readonly conditions?: (generationId: string) => readonly RowCondition[];
   /** Whether a suspended answer still waits for its tools. */
   readonly isSuspended?: (generationId: string) => boolean;
   /** Whether somebody has asked to stop this answer. */

@@ -85,7 +85,7 @@ function runtimeOf(config: WakeConfig): AgentRuntime<unknown> {
 function sessionProducer(name: string, fenceToken: string | undefined): RowProducer | undefined {
   const epoch = Number(fenceToken);
   if (fenceToken === undefined || !Number.isSafeInteger(epoch) || epoch < 0) return undefined;
-  return producerOf(`runner:${name}`, { fenceToken });
+  return producerOf(`wake:${name}`, { fenceToken });
 }
 
 function isWebhook(

@@ -56,6 +56,16 @@ export interface DeadLetter {
   readonly updatedAt: string;
 }
 
+/** How a claim is asked for. */
+export interface AcquireOptions {
+  /** An abort before the claim is given takes the question back; one after it aborts the claim's signal. */
+  readonly signal?: AbortSignal;
+  /** Instead of the one of `createClaims`. */
+  readonly maxAttempts?: number;
+  /** False: tries are not counted, and so it is never given up: for locks that are held, not for work that ends. */
+  readonly counted?: boolean;
+}
+
 /** What `acquire` found: a claim, or who else has it, or that the work was given up. */
 export type Acquired =
   | { readonly claim: Claim; readonly heldBy?: undefined; readonly dead?: undefined }
@@ -120,9 +130,9 @@ export interface Claims {
    * read again what the work is before doing it.
    * @throws PerdureError `fenced` when another life of this owner has begun, `bad_state` after `dispose`,
    *   `disconnected` when the log is closed, `bad_input` for an id that is empty or begins with `beat:`; or the
-   *   reason of `signal`. An abort after the claim was given aborts its signal.
+   *   reason of `signal`.
    */
-  acquire(id: string, options?: { readonly signal?: AbortSignal; readonly maxAttempts?: number }): Promise<Acquired>;
+  acquire(id: string, options?: AcquireOptions): Promise<Acquired>;
   /** Keeps trying to get the claim, and keeps it: for the one runner of an agent. Tries of a hold are not counted. */
   hold(id: string, options: HoldOptions): Hold;
   inspect(id: string): ClaimView;

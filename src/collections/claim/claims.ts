@@ -1,24 +1,21 @@
 import { PerdureError } from "../../error.ts";
-import { newId, sleep } from "../../id.ts";
+import { newId } from "../../id.ts";
 import type { Clock } from "../../id.ts";
-import type { ClaimRecord, ClaimRow } from "../contract.ts";
+import type { ClaimRecord } from "../contract.ts";
 import type { RowCollection } from "../rows.ts";
-import type { Acquired, Claim, Claims, ClaimView, DeadLetter, Hold, HoldOptions } from "./claim.ts";
+import type { Acquired, AcquireOptions, Claim, Claims, ClaimView, DeadLetter, Hold, HoldOptions } from "./claim.ts";
 import { beatKey, openClaimTable, requireClaimId } from "./claim-table.ts";
 import type { ClaimTable } from "./claim-table.ts";
-import { HeldClaim } from "./held-claim.ts";
+import type { HeldClaim } from "./held-claim.ts";
 import { monotonicClock, within } from "./monotonic-clock.ts";
 import { Sightings } from "./sightings.ts";
 import { Standby } from "./standby.ts";
+import { letterOf, Taker } from "./taker.ts";
 
 const DEFAULT_LEASE_MS = 30_000;
 const DEFAULT_ATTEMPTS = 5;
 /** Beats in a lease, so that one that is late or lost does no harm. */
 const BEATS_PER_LEASE = 3;
-/** How often taking starts again because the rows were not as they were seen. */
-const TAKE_TRIES = 20;
-/** Wait between such tries, times their number: what refused the write is on its way to this reader. */
-const TAKE_PAUSE_MS = 5;
 const DISPOSE_WAIT_MS = 5_000;
 
 /** What {@link createClaims} needs. */
@@ -61,6 +58,7 @@ class LogClaims implements Claims {
   private readonly maxAttempts: number;
   private readonly onLost: ((claim: Claim, reason: PerdureError) => void) | undefined;
   private readonly sightings: Sightings;
+  private readonly taker: Taker;
   private readonly held = new Map<string, HeldClaim>();
   private readonly taking = new Set<string>();
   private readonly standbys = new Set<Standby>();
@@ -79,6 +77,16 @@ class LogClaims implements Claims {
     this.onLost = options.onLost?.bind(options);
     requireTimes(this.leaseMs, this.heartbeatMs, this.maxAttempts);
     this.sightings = new Sightings(this.table, this.clock);
+    this.taker = new Taker({
+      table: this.table,
+      clock: this.clock,
+      sightings: this.sightings,
+      owner: this.owner,
+      incarnation: this.incarnation,
+      leaseMs: this.leaseMs,
+      heartbeatMs: this.heartbeatMs,
+      onOver: (claim, lost) => this.over(claim, lost),
+    });
     this.stopWatching = this.table.watch((ids, rowsChanged) => this.changed(ids, rowsChanged));
     this.ready = this.table.rows.ready().then(() => this.sightings.lookAtAll());
     this.ready.catch(() => {});
@@ -88,7 +96,7 @@ class LogClaims implements Claims {
     return this.table.log;
   }
 
-  async acquire(id: string, options: { signal?: AbortSignal; maxAttempts?: number } = {}): Promise<Acquired> {
+  async acquire(id: string, options: AcquireOptions = {}): Promise<Acquired> {
     requireClaimId(id);
     const { signal } = options;
     signal?.throwIfAborted();
@@ -97,8 +105,11 @@ class LogClaims implements Claims {
     if (this.held.has(id) || this.taking.has(id)) return { heldBy: this.owner, retryInMs: this.leaseMs };
     this.taking.add(id);
     try {
-      const got = await this.take(id, options.maxAttempts ?? this.maxAttempts);
+      const maxAttempts =
+        options.counted === false ? Number.POSITIVE_INFINITY : (options.maxAttempts ?? this.maxAttempts);
+      const got = await this.taker.take(id, { counted: options.counted ?? true, maxAttempts });
       if (got.claim === undefined) return got;
+      this.held.set(id, got.claim);
       if (this.disposed || signal?.aborted === true) {
         await got.claim.giveBack();
         signal?.throwIfAborted();
@@ -180,83 +191,6 @@ class LogClaims implements Claims {
     this.stopWatching();
   }
 
-  /** Looks, judges and writes, again from the start as long as the rows were not as they were seen. */
-  private async take(
-    id: string,
-    maxAttempts: number,
-  ): Promise<{ claim: HeldClaim } | Exclude<Acquired, { claim: Claim }>> {
-    for (let tries = 0; tries < TAKE_TRIES; tries++) {
-      if (tries > 1) await sleep(this.clock, tries * TAKE_PAUSE_MS);
-      const row = this.table.claim(id);
-      if (row?.state === "dead") return { dead: letterOf(row) };
-      if (row?.state === "held" && row.owner !== this.owner) {
-        const retryInMs = this.sightings.look(id);
-        if (retryInMs > 0) return { heldBy: row.owner, retryInMs };
-      }
-      const attempt = (row?.attempt ?? 0) + 1;
-      if (row !== undefined && attempt > maxAttempts) {
-        await this.bury(row);
-        continue;
-      }
-      const claim = await this.tryTake(id, row, attempt, maxAttempts);
-      if (claim !== undefined) return { claim };
-    }
-    return { heldBy: this.table.claim(id)?.owner ?? "", retryInMs: this.heartbeatMs };
-  }
-
-  private async tryTake(
-    id: string,
-    before: ClaimRow | undefined,
-    attempt: number,
-    maxAttempts: number,
-  ): Promise<HeldClaim | undefined> {
-    const { table, owner, incarnation, leaseMs } = this;
-    const error = before?.error === undefined ? {} : { error: before.error };
-    const updatedAt = new Date().toISOString();
-    const row: ClaimRow = {
-      id,
-      kind: "claim",
-      owner,
-      incarnation,
-      state: "held",
-      leaseMs,
-      attempt,
-      ...error,
-      updatedAt,
-    };
-    const takenAt = this.clock.now();
-    const changes = [
-      table.put(before === undefined ? "insert" : "update", row),
-      table.put("upsert", { id: beatKey(id), kind: "beat", beat: 0 }),
-    ];
-    // The silence is part of the condition: who cannot hear a holder that lives must not take over from it.
-    const when = before === undefined ? [] : [table.unchanged(id), table.silent(id)];
-    if (!(await table.write(changes, when))) return undefined;
-    // What is behind the write in the log may be here already.
-    if (table.claim(id)?.incarnation !== incarnation) return undefined;
-    const claim = new HeldClaim({
-      table,
-      clock: this.clock,
-      row,
-      fence: table.unchanged(id).version,
-      heartbeatMs: this.heartbeatMs,
-      maxAttempts,
-      takenAt,
-      onOver: (over, lost) => this.over(over, lost),
-    });
-    this.held.set(id, claim);
-    return claim;
-  }
-
-  /** Gives up work whose last try has ended without a word. */
-  private async bury(row: ClaimRow): Promise<void> {
-    const { table } = this;
-    const error = row.error ?? `"${row.owner}" stopped without a result, and it was the last of ${row.attempt} tries.`;
-    const dead: ClaimRow = { ...row, state: "dead", error, updatedAt: new Date().toISOString() };
-    const when = [table.unchanged(row.id), table.silent(row.id)];
-    await table.write([...table.withoutBeat(row.id), table.put("update", dead)], when);
-  }
-
   private changed(ids: readonly string[] | undefined, rowsChanged: boolean): void {
     if (ids === undefined) this.sightings.lookAtAll();
     for (const id of ids ?? this.held.keys()) {
@@ -284,10 +218,6 @@ class LogClaims implements Claims {
       `Another process works as "${this.owner}" now: stop this one, or give each its own \`owner\`.`,
     );
   }
-}
-
-function letterOf({ id, error, attempt, owner, updatedAt }: ClaimRow): DeadLetter {
-  return { id, error: error ?? "", attempt, owner, updatedAt };
 }
 
 function requireTimes(leaseMs: number, heartbeatMs: number, maxAttempts: number): void {

@@ -56,7 +56,7 @@ export class Standby implements Hold {
     while (!this.stopped) {
       const { changes } = this;
       try {
-        const got = await claims.acquire(this.id, { signal: this.stop.signal, maxAttempts: Number.POSITIVE_INFINITY });
+        const got = await claims.acquire(this.id, { signal: this.stop.signal, counted: false });
         if (got.claim !== undefined) await this.serve(got.claim);
         else await this.pause(changes, got.dead === undefined ? got.retryInMs : undefined);
       } catch (error) {

@@ -93,6 +93,7 @@ class DurableRun<TAdapter extends AnyTextAdapter, TToolRow extends ToolCallContr
 
   /** Calls the model with what there is. */
   private async goOn(): Promise<DurableChatResult> {
+    const before = textOf(this.turns.messages);
     const sink = await this.openSink();
     const runId = this.options.runId ?? newId("run");
     const recorder = recordTurns(this.turns, async () => {
@@ -110,10 +111,10 @@ class DurableRun<TAdapter extends AnyTextAdapter, TToolRow extends ToolCallContr
     });
     if (result.outcome === "completed") {
       await this.turns.end("completed", result.nextIndex, result.finishReason);
-      return this.completed(result);
+      return this.completed({ ...result, content: before + result.content });
     }
     await recorder.save();
-    return this.interrupted(result, runId);
+    return this.interrupted({ ...result, content: before + result.content }, runId);
   }
 
   private async interrupted(result: StreamResult, runId: string): Promise<SuspendedChat> {
@@ -126,9 +127,10 @@ class DurableRun<TAdapter extends AnyTextAdapter, TToolRow extends ToolCallContr
     const pending = await openToolCalls(this.tools, waiting, { generationId, write: this.fence(undefined) });
     await this.turns.end("suspended", result.nextIndex, result.finishReason);
     const mine = new Set(waiting.map(({ id }) => id));
-    const { usage, nextIndex: chunks, finishReason } = result;
+    const { content, usage, nextIndex: chunks, finishReason } = result;
     return {
       ...this.suspended(pending),
+      content,
       chunks,
       finishReason,
       runId,
@@ -153,13 +155,13 @@ class DurableRun<TAdapter extends AnyTextAdapter, TToolRow extends ToolCallContr
     };
   }
 
-  private completed({ lastText, nextIndex: chunks, finishReason, usage }: StreamResult): CompletedChat {
+  private completed({ content, lastText, nextIndex: chunks, finishReason, usage }: StreamResult): CompletedChat {
     const { generationId, turns } = this;
     const { messages } = turns;
     return {
       outcome: "completed",
       generationId,
-      content: textOf(messages),
+      content,
       lastText,
       chunks,
       messages,

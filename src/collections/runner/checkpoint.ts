@@ -1,6 +1,7 @@
 import { PerdureError } from "../../error.ts";
 import type { CheckpointContract } from "../contract.ts";
 import type { RowLog, RowProducer } from "../log/row-log.ts";
+import { streamPath } from "./control.ts";
 
 /** Where a log stands that was not read yet. */
 const BEFORE_FIRST = "-1";
@@ -63,14 +64,7 @@ export function producerOf(name: string, session: { readonly fenceToken?: string
   return { id: name, epoch };
 }
 
-/** Whether a path of a transport and the name of a log mean the same source: `chat/1` and `http://…/chat/1`. */
+/** Whether a path of a transport and the name of a log mean the same source: `chat/1` and `http://…/v1/stream/chat/1`. */
 export function sameSource(path: string, source: string): boolean {
-  if (path === source) return true;
-  const bare = path.replace(/^\/+|\/+$/g, "");
-  if (bare === source) return true;
-  try {
-    return decodeURI(new URL(source).pathname).endsWith(`/${bare}`);
-  } catch {
-    return false;
-  }
+  return path === source || streamPath(path) === streamPath(source);
 }

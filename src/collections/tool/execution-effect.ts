@@ -11,8 +11,7 @@ import type { QueryRow, Watch } from "../watch.ts";
 import { approvalGate } from "./approval-gate.ts";
 import type { ApprovalGate } from "./approval-gate.ts";
 import type { CallItem, CallParts } from "./call-parts.ts";
-import { unknownTool } from "./call-run.ts";
-import type { CallRun } from "./call-run.ts";
+import { CallRun, unknownTool } from "./call-run.ts";
 import type { ToolExecutionEffect, ToolExecutionOptions } from "./execution-options.ts";
 import { parentWatch } from "./parent-watch.ts";
 import { rootCollection } from "./query-root.ts";
@@ -125,6 +124,7 @@ class Executor<TRow extends object> implements ToolExecutionEffect {
   private readonly pump: Pump;
   /** Calls that are held here, those between two tries among them. */
   private readonly held = new Map<string, { readonly item: CallItem<TRow>; readonly run: CallRun<TRow> }>();
+  private readonly running = new Set<string>();
   private readonly ends: (() => void)[] = [];
   private open = false;
   private disposal: Promise<void> | undefined;
@@ -177,8 +177,6 @@ class Executor<TRow extends object> implements ToolExecutionEffect {
     await this.watch.dispose();
   }
 
-  private readonly running = new Set<string>();
-
   /** What is to be done now. */
   private items(): CallItem<TRow>[] {
     // Before everything that was there is here, a call that is over may look as if it were not.
@@ -221,10 +219,9 @@ class Executor<TRow extends object> implements ToolExecutionEffect {
     this.running.add(item.key);
     try {
       const run = this.held.get(item.key)?.run ?? (await this.begin(item));
-      if (!("try" in Object(run))) return run as PumpOutcome;
-      const call = run as CallRun<TRow>;
-      this.held.set(item.key, { item, run: call });
-      const outcome = await call.try(disposing);
+      if (!(run instanceof CallRun)) return run;
+      this.held.set(item.key, { item, run });
+      const outcome = await run.try(disposing);
       const again = outcome !== "done" && outcome.ms !== undefined;
       if (!again) this.held.delete(item.key);
       return outcome;

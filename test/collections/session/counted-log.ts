@@ -1,11 +1,11 @@
 // For programs of these tests: a log whose writes are the points at which the harness can kill the process.
 import type { RowLog } from "perdure/collections";
-import { openLog } from "../../../examples/newsroom/log.ts";
 import { crashPoint } from "../../../src/testing/crash/child.ts";
+import { openSessionLog } from "./open-log.ts";
 
 /** The log of the session that the driver named. Each write counts when it is durable, before its writer hears of it. */
 export function openCountedLog(): RowLog {
-  const log = openLog(process.env.SESSION ?? "");
+  const { log } = openSessionLog(process.env.SESSION ?? "");
   const commit = crashPoint();
   const write = log.write.bind(log);
   log.write = async (one) => {

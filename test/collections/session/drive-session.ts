@@ -7,11 +7,11 @@ import { agentCollections, createApprovals, rowsOf } from "perdure/collections";
 import type { AgentMessage, ChunkRecord, GenerationRecord, RowLog, ToolCallRecord } from "perdure/collections";
 import { startProgram } from "perdure/testing";
 import type { Program } from "perdure/testing";
-import { openLog } from "../../../examples/newsroom/log.ts";
 import { env } from "../../crash/drive.ts";
 import { eventually } from "../../host/open-host.ts";
 import { bundleProgram } from "../../support/bundle-program.ts";
 import { AGENT } from "./desk.ts";
+import { openSessionLog } from "./open-log.ts";
 import type { Place } from "./place.ts";
 
 export type Role = "agent" | "tools" | "server";
@@ -59,47 +59,37 @@ let sessions = 0;
 
 /** Runs one session there. */
 export async function runSession(place: Place, plan: Plan): Promise<Outcome> {
-  const url = place.session(`session-${++sessions}`);
+  const { kill } = plan;
   const dir = mkdtempSync(join(tmpdir(), "perdure-session-"));
   const file = join(dir, "executions");
-  const extra = { ...env, SESSION: url, EXECUTIONS: file, TOOL_MODE: plan.toolMode };
-  if (plan.kill?.role === "server") await place.restart(plan.kill.at);
-  const before = place.program.commits;
-  const workers = await Promise.all(
-    (["agent", "tools"] as const).map(async (role) =>
-      keepAlive(await bundleProgram(programs[role]), dir, extra, plan.kill?.role === role ? plan.kill.at : undefined),
-    ),
-  );
+  await place.restart(kill?.role === "server" ? kill.at : undefined);
+  const url = place.session(`session-${++sessions}`);
+  const given = { ...env, SESSION: url, EXECUTIONS: file, TOOL_MODE: plan.toolMode };
+  const start = async (role: "agent" | "tools") =>
+    keepAlive(await bundleProgram(programs[role]), dir, given, kill?.role === role ? kill.at : undefined);
+  const [agent, tools] = await Promise.all([start("agent"), start("tools")]);
   const server = place.program;
-  const again = server.exited.then(({ signal }) =>
-    plan.kill?.role === "server" && signal === "SIGKILL" ? place.restart() : undefined,
-  );
-  const log = quietLog(url);
+  const back = server.exited.then(() => (stopping || kill?.role !== "server" ? undefined : place.restart()));
+  let stopping = false;
+  const mine = openSessionLog(url);
   try {
-    const live = await askAndAllow(log);
-    const commits = {
-      agent: workers[0]?.commits() ?? 0,
-      tools: workers[1]?.commits() ?? 0,
-      server: place.program.commits - before,
-    };
-    const killed = plan.kill?.role === "server" ? server !== place.program : workers.some(({ lives }) => lives() > 1);
-    await Promise.all(workers.map((worker) => worker.stop()));
-    // It may be that the last commit was the one: then the server is on its way back.
-    if (killed && plan.kill?.role === "server") await again;
-    const late = quietLog(url);
-    const outcome = await readOutcome(late);
-    const result = { ...outcome, executions: readExecutions(file), seen: snapshot(log), found: snapshot(late) };
+    const live = await askAndAllow(mine.log);
+    const commits = { agent: agent.commits(), tools: tools.commits(), server: place.program.commits };
+    await Promise.all([agent.stop(), tools.stop()]);
+    const killed = { agent: agent.lives() > 1, tools: tools.lives() > 1, server: server !== place.program };
+    const late = openSessionLog(url);
+    const rows = await readRows(late.log);
+    const found = snapshot(late.log);
     await late.close();
-    return { ...result, live, commits, killed };
+    const seen = snapshot(mine.log);
+    return { ...rows, executions: readExecutions(file), seen, found, live, commits, killed: Object.values(killed).includes(true) };
   } finally {
-    await Promise.all(workers.map((worker) => worker.stop()));
-    await log.close();
+    stopping = true;
+    await Promise.all([agent.stop(), tools.stop()]);
+    await mine.close();
+    if (server !== place.program) await back;
     rmSync(dir, { recursive: true, force: true });
   }
-}
-
-function quietLog(url: string): RowLog {
-  return openLog(url);
 }
 
 /** Asks, allows what is asked for, and waits for the answer. @returns how many chunks were there before it */
@@ -109,13 +99,12 @@ async function askAndAllow(log: RowLog): Promise<number> {
   const said = rowsOf(messages);
   const pieces = rowsOf(chunks);
   let live = 0;
-  const answered = () => said.all().some(({ actorId, role, content }) => actorId === AGENT && role === "assistant" && content !== "");
   const stop = pieces.subscribe(() => {
-    if (!said.all().some((row) => isAnswer(row))) live = pieces.all().length;
+    if (!said.all().some(isAnswer)) live = pieces.all().length;
   });
   await said.ready();
-  await messages.insert({ id: QUESTION, actorId: "Ada", targetAgent: AGENT, content: "What is a tide?" }).isPersisted.promise;
-  void answered;
+  const question = { id: QUESTION, actorId: "Ada", targetAgent: AGENT, content: "What is a tide?" };
+  await messages.insert(question).isPersisted.promise;
   const allow = async () => {
     for (const { toolCallId } of decisions.pending()) await decisions.approve(toolCallId, { actorId: "Ada" });
   };
@@ -141,7 +130,7 @@ export function isAnswer({ actorId, role, toolCalls }: AgentMessage): boolean {
   return actorId === AGENT && role === "assistant" && (toolCalls ?? []).length === 0;
 }
 
-async function readOutcome(log: RowLog) {
+async function readRows(log: RowLog) {
   const { messages, chunks, generations, toolCalls } = agentCollections(log);
   await Promise.all([messages, chunks, generations, toolCalls].map((one) => one.preload()));
   return {

@@ -1,5 +1,5 @@
-import { createCollection, createLiveQueryCollection } from "@tanstack/db";
-import { durableStreamCollectionOptions, rowsOf } from "perdure/collections";
+import { createCollection, createEffect, createLiveQueryCollection, createTransaction, eq } from "@tanstack/db";
+import { durableStreamCollectionOptions, rowsOf, writeMutations } from "perdure/collections";
 import type { RowLog } from "perdure/collections";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startStreamServer, until } from "./stream-server.ts";
@@ -65,10 +65,30 @@ test("trap: rows of others show while optimistic writes overlap without a break,
     for (const id of now) seen.add(id);
   };
   const subscription = live.subscribeChanges(look);
+  const entered: string[] = [];
+  const left: string[] = [];
+  const effects = [true, false].map((confirmed) =>
+    createEffect<Item>({
+      query: (q) => {
+        const items = q.from({ i: here });
+        return confirmed ? items.where(({ i }) => eq(i.$hasPendingWrites, false)) : items;
+      },
+      onEnter: ({ value }) => void entered.push(`${value.id} ${String(confirmed)}`),
+      onExit: ({ value }) => void left.push(`${value.id} ${String(confirmed)}`),
+    }),
+  );
   let going = true;
   let persisted = 0;
-  // At each moment one of them is being persisted.
-  const lanes = [0, 1, 2].map(async (lane) => {
+  // At each moment a write is being persisted: this one, from before the others to behind them.
+  const gate = Promise.withResolvers<void>();
+  const slow = createTransaction({
+    mutationFn: async ({ transaction }) => {
+      await gate.promise;
+      await writeMutations(here.utils.log, transaction.mutations);
+    },
+  });
+  slow.mutate(() => here.insert({ id: "slow", by: "here" }));
+  const lanes = [0, 1].map(async (lane) => {
     for (let n = 0; going; n++) {
       await here.insert({ id: `here-${lane}-${n}`, by: "here" }).isPersisted.promise;
       persisted++;
@@ -81,19 +101,24 @@ test("trap: rows of others show while optimistic writes overlap without a break,
     look();
     return live.toArray.some(({ id }) => id === "there");
   });
-  expect(going).toBe(true);
-  const before = persisted;
-  await until(() => persisted > before + 10);
   await rowsOf(there).update("there", (row) => void (row.by = "changed"));
   await until(() => {
     look();
-    return live.get("there" as never) !== undefined && here.get("there")?.by === "changed";
+    return live.toArray.some(({ by }) => by === "changed");
   });
   going = false;
   await Promise.all(lanes);
+  expect(slow.state).toBe("persisting");
+  expect(here.get("slow")).toMatchObject({ $hasPendingWrites: true });
+  gate.resolve();
+  await slow.isPersisted.promise;
   look();
   expect(vanished).toEqual([]);
-  expect(live.toArray.length).toBe(persisted + 1);
+  expect(live.toArray.length).toBe(persisted + 2);
   for (const row of here.toArray) expect(row.$hasPendingWrites).toBe(false);
+  expect(left).toEqual([]);
+  expect(new Set(entered).size).toBe(entered.length);
+  expect(entered.length).toBe(2 * (persisted + 2));
+  await Promise.all(effects.map((effect) => effect.dispose()));
   subscription.unsubscribe();
 });

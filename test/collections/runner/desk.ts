@@ -1,0 +1,137 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { DurableStreamTestServer } from "@durable-streams/server";
+import type { RowLog, RowProducer } from "perdure/collections";
+import { openStreamLog } from "perdure/collections";
+
+/** Waits until `look` is true. */
+export async function until(look: () => boolean, what = "it"): Promise<void> {
+  for (let waited = 0; !look(); waited += 5) {
+    if (waited > 20_000) throw new Error(`${what} did not come`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+export const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+
+/** Resolves when the signal aborts. */
+export const aborted = (signal: AbortSignal) =>
+  new Promise<void>((resolve) => {
+    if (signal.aborted) return resolve();
+    signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+
+/** A Durable Streams server of the tests, which can be started again on its port. */
+export class StreamServer {
+  private server: DurableStreamTestServer | undefined;
+  private readonly dataDir: string | undefined;
+  private readonly logs = new Set<RowLog>();
+  url = "";
+
+  constructor(dataDir?: string) {
+    this.dataDir = dataDir;
+  }
+
+  async start(): Promise<this> {
+    const port = this.url === "" ? 0 : Number(new URL(this.url).port);
+    const dataDir = this.dataDir === undefined ? {} : { dataDir: this.dataDir };
+    this.server = new DurableStreamTestServer({
+      port,
+      host: "127.0.0.1",
+      webhooks: true,
+      longPollTimeout: 2_000,
+      ...dataDir,
+    });
+    this.url = await this.server.start();
+    return this;
+  }
+
+  /** A log on a stream of this server, as another process would open it. */
+  async open(path: string): Promise<RowLog> {
+    const log = openStreamLog({ url: `${this.url}/v1/stream/${path}`, onError: () => {} });
+    this.logs.add(log);
+    await log.ready;
+    return log;
+  }
+
+  /** The server goes; who has a log open stays and comes back. */
+  async crash(): Promise<void> {
+    await this.server?.stop();
+  }
+
+  async stop(): Promise<void> {
+    for (const log of this.logs) await log.close();
+    await this.server?.stop();
+  }
+}
+
+/** Where wakes are delivered to. */
+export interface Hook {
+  readonly url: string;
+  /** Every delivery's wake id, with the answer's status once there is one. */
+  readonly deliveries: { readonly wakeId: string; readonly generation: number; status?: number }[];
+  /** What answers. */
+  handle: (request: Request) => Promise<Response>;
+  stop(): Promise<void>;
+}
+
+/** A server for webhooks: what a framework makes of node's requests. */
+export async function startHook(): Promise<Hook> {
+  const server = createServer((incoming, outgoing) => {
+    const chunks: Buffer[] = [];
+    incoming.on("data", (chunk: Buffer) => chunks.push(chunk));
+    incoming.on("end", () => {
+      const body = Buffer.concat(chunks).toString();
+      const { wake_id: wakeId, generation } = JSON.parse(body) as { wake_id: string; generation: number };
+      const delivery: Hook["deliveries"][number] = { wakeId, generation };
+      hook.deliveries.push(delivery);
+      const signature = String(incoming.headers["webhook-signature"]);
+      const request = new Request(hook.url, { method: "POST", body, headers: { "webhook-signature": signature } });
+      void hook.handle(request).then(async (response) => {
+        delivery.status = response.status;
+        outgoing.writeHead(response.status, { "content-type": "application/json" });
+        outgoing.end(await response.text());
+      });
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const hook: Hook = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/wake`,
+    deliveries: [],
+    handle: async () => new Response("{}"),
+    stop: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+  return hook;
+}
+
+/** Messages of a log, and an agent that answers them. */
+export function inbox(log: RowLog) {
+  const table = log.table("messages");
+  const rows = () => [...table.rows()].toSorted((a, b) => a.order - b.order);
+  const pending = () => rows().filter(({ value }) => value["processed"] === false);
+  return {
+    hasPendingWork: async () => pending().length > 0,
+    texts: () => rows().map(({ value }) => String(value["content"])),
+    send: (content: string) =>
+      log.write({
+        changes: [{ table: "messages", key: content, operation: "insert", value: { content, processed: false } }],
+      }),
+    /** Answers the oldest message. */
+    answer: async (producer?: RowProducer) => {
+      const [row] = pending();
+      if (row === undefined) return;
+      const reply = `re ${row.key}`;
+      await log.write({
+        changes: [
+          { table: "messages", key: row.key, operation: "update", value: { ...row.value, processed: true } },
+          { table: "messages", key: reply, operation: "insert", value: { content: reply, processed: true } },
+        ],
+        when: [{ table: "messages", key: row.key, version: row.version }],
+        ...(producer === undefined ? {} : { producer }),
+      });
+    },
+  };
+}

@@ -1,0 +1,422 @@
+import type {
+  DurableStreamsWakePayload,
+  DurableStreamsWebhookAdapter,
+  RowLog,
+  RunnerSession,
+  WebhookExecutionMode,
+} from "perdure/collections";
+import {
+  catchUp,
+  checkpointsOf,
+  drainUntilIdle,
+  durableStreamsWebhookAdapter,
+  ensureWakeSubscription,
+  handleDurableStreamsWake,
+  producerOf,
+  requestWake,
+  runWithLifecycle,
+} from "perdure/collections";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { StreamServer, aborted, inbox, pause, startHook, until } from "./desk.ts";
+import type { Hook } from "./desk.ts";
+
+const server = new StreamServer();
+const hooks: Hook[] = [];
+beforeAll(() => server.start());
+afterAll(async () => {
+  for (const hook of hooks) await hook.stop();
+  await server.stop();
+});
+
+type Session = RunnerSession<DurableStreamsWakePayload>;
+type Handler = (session: Session) => Promise<unknown>;
+
+/** A stream with a subscription of its own, delivered to a hook of its own. */
+async function desk(id: string, leaseTtlMs = 30_000) {
+  const hook = await startHook();
+  hooks.push(hook);
+  const log = await server.open(id);
+  const errors: unknown[] = [];
+  const adapterOf = (more: object = {}) =>
+    durableStreamsWebhookAdapter({ jwksUrl: `${server.url}/v1/stream/__ds/jwks.json`, ...more });
+  return {
+    hook,
+    log,
+    errors,
+    adapterOf,
+    messages: inbox(log),
+    subscribe: () =>
+      ensureWakeSubscription({ baseUrl: server.url, id, streams: [log.source], webhook: hook.url, leaseTtlMs }),
+    /** Has wakes handled so. */
+    serve(mode: WebhookExecutionMode, handler: Handler, adapter: DurableStreamsWebhookAdapter = adapterOf()) {
+      hook.handle = (request) =>
+        handleDurableStreamsWake({
+          request,
+          adapter,
+          mode,
+          run: (wake, { signal }) => runWithLifecycle(wake, adapter, handler, { signal }),
+          onError: (error) => errors.push(error),
+        });
+    },
+  };
+}
+
+/** The agent of these tests: answers all messages of the log. */
+const agentOn =
+  (log: RowLog, name = "agent"): Handler =>
+  async (session) => {
+    await catchUp(session, [log]);
+    const messages = inbox(log);
+    const drained = await drainUntilIdle({
+      ...messages,
+      runCycle: () => messages.answer(producerOf(name, session)),
+      lifecycle: session,
+      buildCheckpoint: () => checkpointsOf(log),
+      signal: session.signal,
+    });
+    await session.complete({ done: drained.completed });
+  };
+
+const modes: WebhookExecutionMode[] = [{ type: "request-bound" }, { type: "ack-immediate", status: 202 }];
+
+describe.each(modes)("webhooks, $type", (mode) => {
+  test("requirement: Webhook runtime modes: a message wakes the agent, its own writes do not wake it for ever", async () => {
+    const { hook, log, messages, subscribe, serve, errors } = await desk(`mode-${mode.type}`);
+    const sessions: Session[] = [];
+    serve(mode, async (session) => {
+      sessions.push(session);
+      await agentOn(log)(session);
+    });
+    // Written before there is a subscription: the wake of its creation is for that.
+    await messages.send("early");
+    expect(await subscribe()).toEqual({ created: true });
+    expect(await subscribe()).toEqual({ created: false });
+    await until(() => messages.texts().includes("re early"), "the first answer");
+    await until(() => sessions.every(({ ended }) => ended), "its end");
+    const before = hook.deliveries.length;
+    await messages.send("hello");
+    await until(() => messages.texts().includes("re hello"), "the second answer");
+    await pause(100);
+    expect(messages.texts()).toEqual(["early", "re early", "hello", "re hello"]);
+    expect(hook.deliveries.length - before).toBe(1);
+    expect(hook.deliveries[0]?.status).toBe(mode.type === "ack-immediate" ? 202 : 200);
+    const tokens = sessions.map(({ fenceToken }) => Number(fenceToken));
+    expect(tokens).toEqual(tokens.toSorted((a, b) => a - b));
+    expect(new Set(tokens).size).toBe(tokens.length);
+    expect(errors).toEqual([]);
+  });
+
+  test("messages that come while it works are answered too, in one wake or another, each once", async () => {
+    const { hook, log, messages, subscribe, serve } = await desk(`busy-${mode.type}`);
+    serve(mode, agentOn(log));
+    await subscribe();
+    for (let n = 0; n < 10; n++) await messages.send(`m${n}`);
+    await until(() => messages.texts().filter((text) => text.startsWith("re")).length === 10, "all answers");
+    await pause(100);
+    expect(messages.texts().filter((text) => text.startsWith("re"))).toHaveLength(10);
+    expect(hook.deliveries.length).toBeLessThanOrEqual(21);
+  });
+});
+
+describe("next wakes", () => {
+  test("invariant 9: `done: false` has the work woken again at once, whatever was checkpointed", async () => {
+    const { hook, log, messages, subscribe, serve } = await desk("not-done");
+    const seen: string[][] = [];
+    serve({ type: "ack-immediate" }, async (session) => {
+      await catchUp(session, [log]);
+      seen.push(messages.texts());
+      await session.checkpoint(await checkpointsOf(log));
+      await session.complete({ done: seen.length >= 3 });
+    });
+    await messages.send("a");
+    await subscribe();
+    await until(() => seen.length === 3, "the third wake");
+    await pause(50);
+    expect(hook.deliveries.map(({ generation }) => generation)).toEqual([1, 2, 3]);
+  });
+
+  test("what was written behind the checkpoint wakes again, and `requestWake` does without a write", async () => {
+    const { hook, log, messages, subscribe, serve } = await desk("behind");
+    serve({ type: "ack-immediate" }, async (session) => {
+      await catchUp(session, [log]);
+      const checkpoints = await checkpointsOf(log);
+      if (session.wake.generation === 1) await messages.send("late");
+      await session.checkpoint(checkpoints);
+      await session.complete({ done: true });
+    });
+    await subscribe();
+    await until(() => hook.deliveries.length === 2, "the second wake");
+    await pause(50);
+    expect(hook.deliveries).toHaveLength(2);
+    await requestWake({ baseUrl: server.url, id: "behind" });
+    await until(() => hook.deliveries.length === 3, "the wake that was asked for");
+    await pause(50);
+    expect(hook.deliveries).toHaveLength(3);
+  });
+
+  test("trap: acks that never advance: wakes are counted, and put off to the lease", async () => {
+    const { hook, subscribe, serve } = await desk("stuck");
+    serve({ type: "request-bound" }, async (session) => {
+      // What the wake said at its start is no progress.
+      const checkpoints = session.wake.streams.map((s) => ({ source: s.path, cursor: s.acked_offset }));
+      await session.checkpoint(checkpoints);
+      await session.complete({ done: true });
+    });
+    await subscribe();
+    await until(() => hook.deliveries.length >= 21, "wakes");
+    await pause(200);
+    expect(hook.deliveries).toHaveLength(21);
+  });
+
+  test("a run without any checkpoint that says done acks what it was woken for", async () => {
+    const { hook, messages, subscribe, serve } = await desk("plain-done");
+    serve({ type: "request-bound" }, (session) => session.complete({ done: true }));
+    await messages.send("a");
+    await subscribe();
+    await until(() => hook.deliveries.length === 1);
+    await pause(100);
+    expect(hook.deliveries).toHaveLength(1);
+  });
+
+  test("invariant 8: a checkpoint behind what was acked, or of a stranger's stream, is refused", async () => {
+    const { log, messages, subscribe, serve } = await desk("regress");
+    const codes: unknown[] = [];
+    const refused = (work: Promise<unknown>) => work.catch((error: { code?: string }) => codes.push(error.code));
+    serve({ type: "ack-immediate" }, async (session) => {
+      if (session.wake.generation === 1) return agentOn(log)(session);
+      const stream = session.wake.streams.find(({ path }) => path === "regress");
+      await refused(session.checkpoint([{ source: "regress", cursor: "0000000000000000_0000000000000000" }]));
+      await refused(session.checkpoint([{ source: "other", cursor: stream?.tail_offset ?? "" }]));
+      await session.checkpoint(await checkpointsOf(log));
+      await refused(session.checkpoint([{ source: log.source, cursor: stream?.acked_offset ?? "" }]));
+      codes.push("end");
+      await session.complete({ done: true });
+    });
+    await messages.send("a");
+    await subscribe();
+    await until(() => messages.texts().includes("re a"));
+    await messages.send("b");
+    await until(() => codes.includes("end"));
+    expect(codes).toEqual(["bad_input", "bad_input", "bad_input", "end"]);
+  });
+
+  test("a checkpoint beyond the end of the stream is refused by the server, at the end of the wake", async () => {
+    const { log, errors, subscribe, serve } = await desk("beyond");
+    serve({ type: "ack-immediate" }, async (session) => {
+      await session.checkpoint([{ source: log.source, cursor: "9999999999999999_9999999999999999" }]);
+      await session.complete({ done: true });
+    });
+    await subscribe();
+    await until(() => errors.length > 0);
+    expect(errors).toMatchObject([{ code: "bad_input", message: expect.stringContaining("INVALID_OFFSET") }]);
+  });
+});
+
+describe("one run of one wake", () => {
+  test("invariant 7: the same delivery twice is run once; a wake that is over is not run", async () => {
+    const { hook, subscribe, adapterOf } = await desk("twice");
+    const adapter = adapterOf();
+    let runs = 0;
+    const bodies: string[] = [];
+    const handle = (request: Request) =>
+      handleDurableStreamsWake({
+        request,
+        adapter,
+        mode: { type: "request-bound" },
+        run: (wake) =>
+          runWithLifecycle(wake, adapter, async (session) => {
+            runs++;
+            await pause(20);
+            await session.complete({ done: true });
+          }),
+      });
+    hook.handle = async (request) => {
+      const copies = [request.clone(), request.clone(), request];
+      const answers = await Promise.all(copies.slice(0, 2).map(handle));
+      answers.push(await handle(copies[2]!));
+      for (const answer of answers) bodies.push(await answer.clone().text());
+      return answers[0]!;
+    };
+    await subscribe();
+    await until(() => bodies.length === 3);
+    expect(runs).toBe(1);
+    expect(bodies.filter((body) => body.includes("duplicate"))).toHaveLength(2);
+  });
+
+  test("invariant 7: a stale wake is refused by the server before anything runs", async () => {
+    const { hook, subscribe, serve, adapterOf } = await desk("stale");
+    const wakes: DurableStreamsWakePayload[] = [];
+    serve({ type: "request-bound" }, async (session) => {
+      wakes.push(session.wake);
+      await session.complete({ done: true });
+    });
+    await subscribe();
+    await until(() => wakes.length === 1 && hook.deliveries[0]?.status === 200);
+    let ran = false;
+    // Another process, which knows nothing of this wake.
+    const run = runWithLifecycle(wakes[0]!, adapterOf(), async () => {
+      ran = true;
+    });
+    await expect(run).rejects.toMatchObject({ code: "fenced" });
+    expect(ran).toBe(false);
+  });
+
+  test("invariant 7: of two processes that are given the same wake, the one that writes second is fenced", async () => {
+    const { hook, messages, subscribe, adapterOf } = await desk("two-processes");
+    const outcomes: unknown[] = [];
+    hook.handle = async (request) => {
+      const [first, second] = [request.clone(), request];
+      const logs = [await server.open("two-processes"), await server.open("two-processes")];
+      const started: (() => void)[] = [];
+      const both = Promise.all(logs.map((_, n) => new Promise<void>((resolve) => (started[n] = resolve))));
+      await Promise.all(
+        [first, second].map(async (copy, n) => {
+          const adapter = adapterOf();
+          const wake = await adapter.verify(copy);
+          const run = runWithLifecycle(wake, adapter, async (session) => {
+            started[n]!();
+            await both;
+            await agentOn(logs[n]!)(session);
+            return "done";
+          });
+          outcomes.push(await run.catch((error: { code?: string }) => error.code));
+        }),
+      );
+      return new Response("{}");
+    };
+    await messages.send("a");
+    await subscribe();
+    await until(() => outcomes.length === 2);
+    expect(outcomes.toSorted()).toEqual(["done", "fenced"]);
+    expect(messages.texts()).toEqual(["a", "re a"]);
+  });
+});
+
+describe.concurrent("deliveries and leases that fail", () => {
+  test("a handler that throws is answered with 500, and the same wake is delivered and run again", async () => {
+    const { hook, log, messages, errors, subscribe, serve } = await desk("retry");
+    let tries = 0;
+    serve({ type: "request-bound" }, async (session) => {
+      await log.write({
+        changes: [{ table: "tries", key: String(++tries), operation: "insert", value: {} }],
+        producer: producerOf("retry", session),
+      });
+      if (tries === 1) throw new Error("the model is down");
+      await agentOn(await server.open("retry"), "retry")(session);
+    });
+    await messages.send("a");
+    await subscribe();
+    await until(() => messages.texts().includes("re a"), "the answer of the second try");
+    const [first, second] = hook.deliveries;
+    expect(first?.status).toBe(500);
+    expect(second?.wakeId).toBe(first?.wakeId);
+    expect(errors).toMatchObject([{ message: "the model is down" }]);
+  });
+
+  test("requirement: Webhook runtime modes: a request whose time is over is answered as not done, and woken again", async () => {
+    const { hook, log, messages, errors, subscribe, serve } = await desk("budget");
+    const answers: string[] = [];
+    serve({ type: "request-bound", maxRequestMs: 200 }, async (session) => {
+      if (session.wake.generation === 1) await aborted(session.signal);
+      else await agentOn(log)(session);
+    });
+    const handle = hook.handle;
+    hook.handle = async (request) => {
+      const response = await handle(request);
+      answers.push(await response.clone().text());
+      return response;
+    };
+    await messages.send("a");
+    await subscribe();
+    await until(() => messages.texts().includes("re a"), "the answer of the second wake");
+    await until(() => answers.length === 2);
+    expect(answers).toEqual(['{"done":false}', '{"ok":true}']);
+    expect(hook.deliveries.map(({ generation }) => generation)).toEqual([1, 2]);
+    expect(errors).toEqual([]);
+  });
+
+  test("a handler that does not stop when its time is over: the answer comes all the same", async () => {
+    const { hook, subscribe, serve } = await desk("deaf");
+    let release = () => {};
+    const released = new Promise<void>((resolve) => (release = resolve));
+    serve({ type: "request-bound", maxRequestMs: 50 }, async (session) => {
+      await released;
+      await session.complete({ done: true });
+    });
+    await subscribe();
+    await until(() => hook.deliveries[0]?.status === 200);
+    release();
+    await pause(50);
+    expect(hook.deliveries).toHaveLength(1);
+  });
+
+  test("invariant 10: with heartbeats a run outlives its lease, in one wake", async () => {
+    const { hook, log, messages, subscribe, serve } = await desk("long", 1_000);
+    serve({ type: "ack-immediate" }, async (session) => {
+      await pause(1_300);
+      await agentOn(log)(session);
+    });
+    await messages.send("a");
+    await subscribe();
+    await until(() => messages.texts().includes("re a"));
+    expect(hook.deliveries).toHaveLength(1);
+  });
+
+  test("invariant 10: without heartbeats the wake goes to another run, and the old one is stopped and cannot write", async () => {
+    const { hook, log, messages, errors, subscribe, serve, adapterOf } = await desk("lost", 1_000);
+    const late: unknown[] = [];
+    let cut = false;
+    const adapter = adapterOf({
+      postCallback: async (wake: DurableStreamsWakePayload, body: object, token: string) => {
+        if (cut && wake.generation === 1) throw new Error("no network");
+        const headers = { authorization: `Bearer ${token}` };
+        const response = await fetch(wake.callback_url, { method: "POST", body: JSON.stringify(body), headers });
+        return { status: response.status, body: await response.json() };
+      },
+    });
+    serve(
+      { type: "ack-immediate" },
+      async (session) => {
+        if (session.wake.generation > 1) return agentOn(log)(session);
+        const own = await server.open("lost");
+        await own.write({
+          changes: [{ table: "notes", key: "begun", operation: "insert", value: {} }],
+          producer: producerOf("agent", session),
+        });
+        cut = true;
+        await aborted(session.signal);
+        late.push(session.signal.reason);
+        await until(() => messages.texts().includes("re a"));
+        // A zombie that goes on all the same.
+        await inbox(own).send("b");
+        const write = own.write({
+          changes: [{ table: "notes", key: "zombie", operation: "insert", value: {} }],
+          producer: producerOf("agent", session),
+        });
+        late.push(await write.catch((error: unknown) => error));
+      },
+      adapter,
+    );
+    await messages.send("a");
+    await subscribe();
+    await until(() => late.length === 2, "the end of the old run");
+    expect(late).toMatchObject([{ code: "fenced" }, { code: "fenced" }]);
+    expect(messages.texts().slice(0, 2)).toEqual(["a", "re a"]);
+    expect(log.table("notes").get("zombie")).toBeUndefined();
+    expect(hook.deliveries[1]?.generation).toBe(2);
+    expect(errors).toEqual([]);
+  });
+
+  test("a run that died is woken again when its lease is over, whatever it had checkpointed", async () => {
+    const { log, messages, subscribe, serve, hook } = await desk("died", 1_000);
+    serve({ type: "ack-immediate" }, async (session) => {
+      if (session.wake.generation > 1) return agentOn(log)(session);
+      await session.checkpoint(await checkpointsOf(log));
+      throw new Error("out of memory");
+    });
+    await messages.send("a");
+    await subscribe();
+    await until(() => messages.texts().includes("re a"), "the answer of the second wake");
+    expect(hook.deliveries.map(({ generation }) => generation)).toEqual([1, 2]);
+  });
+});
