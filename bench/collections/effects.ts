@@ -40,7 +40,12 @@ const inserts = (from: number, count: number): RowChange[] =>
 /** Effects beside those of TanStack DB alone. */
 export async function measureEffects(): Promise<Figure[]> {
   const unit = "rows/s";
-  const one = await bestInTurns("highest", ROUNDS, () => oneEffect(execute), () => oneEffect(bareEffect));
+  const one = await bestInTurns(
+    "highest",
+    ROUNDS,
+    () => oneEffect(execute),
+    () => oneEffect(bareEffect),
+  );
   const made: number[] = [];
   const bareMade: number[] = [];
   const many = await bestInTurns(
@@ -85,7 +90,9 @@ function bareEffect(log: RowLog): Running {
   const calls = openCalls(log);
   const set = (row: ToolCallRecord, change: Partial<ToolCallRecord>) =>
     log.write({
-      changes: [{ table: "calls", key: row.id, operation: "update", value: { ...calls.get(row.id), ...row, ...change } }],
+      changes: [
+        { table: "calls", key: row.id, operation: "update", value: { ...calls.get(row.id), ...row, ...change } },
+      ],
     });
   const effect = createEffect<ToolCallRecord>({
     query: (q) => q.from({ c: calls }).where(({ c }) => eq(c.status, "pending")),

@@ -73,7 +73,11 @@ async function chunks(place: BenchPlace, servers: Servers): Promise<Figure[]> {
   const { chunks: collection } = agentCollections(log);
   await collection.preload();
   const bare = await openBareStream(streamUrl(servers));
-  const rows = Array.from({ length: CHUNKS }, (_, n) => ({ type: "chunks", key: `g:${n}`, value: { content: "word " } }));
+  const rows = Array.from({ length: CHUNKS }, (_, n) => ({
+    type: "chunks",
+    key: `g:${n}`,
+    value: { content: "word " },
+  }));
   let answers = 0;
   const ours: number[] = [];
   const floor: number[] = [];

@@ -12,7 +12,8 @@ const { messages, generations, chunks, toolCalls, approvals, people } = openSess
 const decisions = createApprovals({ events: approvals });
 
 /** Who sits at this page; another name in each tab. */
-const me = (sessionStorage.name ??= `${pick(["Ada", "Grace", "Katherine", "Hedy"])}-${pick([..."23456789"])}`) as string;
+const me =
+  (sessionStorage.name ??= `${pick(["Ada", "Grace", "Katherine", "Hedy"])}-${pick([..."23456789"])}`) as string;
 
 function Newsroom() {
   return (
@@ -48,8 +49,8 @@ function Room() {
   return (
     <div className="room">
       <ol aria-label="Messages" aria-live="polite">
-        {said.map((message) => (
-          <Said key={message.id} message={message} />
+        {said.map((message, at) => (
+          <Said key={message.id} message={message} before={said[at - 1]} />
         ))}
         {live.map((generation) => (
           <Live key={generation.id} generation={generation} />
@@ -59,12 +60,13 @@ function Room() {
   );
 }
 
-function Said({ message: { actorId, targetAgent, content } }: { readonly message: AgentMessage }) {
+function Said({ message, before }: { readonly message: AgentMessage; readonly before: AgentMessage | undefined }) {
+  const { actorId, targetAgent, content } = message;
   if (content === "") return null;
-  const between = isAgent(actorId) && isAgent(targetAgent);
+  const goesOn = before?.actorId === actorId && before.targetAgent === targetAgent;
   return (
-    <li className={between ? "between" : ""}>
-      <Who name={actorId} to={targetAgent} />
+    <li className={isAgent(actorId) && isAgent(targetAgent) ? "between" : ""}>
+      {!goesOn && <Who name={actorId} to={targetAgent} />}
       <p>{content}</p>
     </li>
   );
@@ -107,7 +109,8 @@ function Team() {
     <ul className="team" aria-label="Who is here" aria-live="polite">
       {agentNames.map((name) => (
         <li key={name}>
-          {name} <span className="doing">{working.some((one) => one.agentName === name) ? "is at work …" : "rests"}</span>
+          {name}{" "}
+          <span className="doing">{working.some((one) => one.agentName === name) ? "is at work …" : "rests"}</span>
         </li>
       ))}
       {typing.map(({ id }) => (
@@ -211,7 +214,10 @@ function DeadLetters() {
       <h2>Dead letters</h2>
       {dead.map(({ id, targetAgent, content, error }) => (
         <div key={id} className="card">
-          “{content}” <small>to {targetAgent}: {error}</small>
+          “{content}”{" "}
+          <small>
+            to {targetAgent}: {error}
+          </small>
           <div className="buttons">
             <button onClick={() => again(id)}>Try again</button>
           </div>

@@ -15,6 +15,9 @@ export const DEFAULT_MAX_ROW_BYTES = 1024 * 1024;
 /** Under this name stand the rules for every collection that is not declared. */
 export const ANY_COLLECTION = "*";
 
+/** Frames are cleaned of keys of this name, so nobody could follow such a collection. */
+const UNSENDABLE = "__proto__";
+
 /**
  * What an agent says of one of its collections. All of it is asked in the middle of a write, so nothing here may be
  * asynchronous: what returns a promise refuses everything.
@@ -52,10 +55,10 @@ export interface CheckedChange {
  * @throws PerdureError `not_found` when nothing is declared for the name.
  */
 export function rulesFor(collections: Collections, name: string): CollectionRules {
-  const rules = Object.hasOwn(collections, name) ? collections[name] : undefined;
-  const any = Object.hasOwn(collections, ANY_COLLECTION) ? collections[ANY_COLLECTION] : undefined;
-  const found = rules ?? (name === ANY_COLLECTION ? undefined : any);
-  if (found !== undefined) return found;
+  const isName = name !== ANY_COLLECTION && name !== UNSENDABLE;
+  const key = Object.hasOwn(collections, name) ? name : ANY_COLLECTION;
+  const rules = isName && Object.hasOwn(collections, key) ? collections[key] : undefined;
+  if (rules !== undefined) return rules;
   throw new PerdureError(
     "not_found",
     `This agent has no collection "${name}". Declare it: getCollections() { return { ${JSON.stringify(name)}: {} }; }`,

@@ -1,12 +1,62 @@
 /**
  * `perdure/collections`: durable state for AI agents in collections of TanStack DB. Docs: docs/collections.md.
  */
+export { agentCollections } from "./agent/agent-collections.ts";
+export type { AgentCollections, LogCollection } from "./agent/agent-collections.ts";
+export type {
+  Agent,
+  AgentCollectionsBase,
+  AgentConfig,
+  AgentContext,
+  AgentDrainOptions,
+  AgentGenerate,
+  AgentGenerateInput,
+  AgentHooks,
+  AgentPeer,
+  AgentReference,
+  AgentReply,
+  AgentRequest,
+  AgentRuntime,
+  AgentState,
+  AgentTurn,
+  AgentTurnStatus,
+  CollectionAgentConfig,
+  QueryAgentConfig,
+  WatchForResponseOptions,
+} from "./agent/config.ts";
+export { createAgent } from "./agent/create-agent.ts";
+export { durableAgent } from "./agent/durable-agent.ts";
+export type { AutoSummarizeOptions, DurableAgentOptions } from "./agent/durable-agent.ts";
+export { getContextMessages } from "./agent/history.ts";
+export type { HistoryCollections } from "./agent/history.ts";
+export { agentMessageSchema } from "./agent/message.ts";
+export type { NewAgentMessage } from "./agent/message.ts";
+export { agentPeer } from "./agent/response.ts";
+export { summarizeOldMessages } from "./agent/summary.ts";
+export type { SummarizeOptions } from "./agent/summary.ts";
+export { createWorkerAgent } from "./agent/worker.ts";
+export type {
+  SchemaInputValue,
+  SchemaOutput,
+  WorkerAgent,
+  WorkerAgentOptions,
+  WorkerRunOptions,
+} from "./agent/worker.ts";
 export { getApprovalStatus } from "./approval/approval-status.ts";
 export type { ApprovalStatus } from "./approval/approval-status.ts";
 export { createApprovals } from "./approval/approvals.ts";
 export type { ApprovalBy, ApprovalDecision, Approvals, ApprovalsOptions } from "./approval/approvals.ts";
 export { generationClaimId, runnerClaimId, toolClaimId } from "./claim/claim.ts";
-export type { Acquired, AcquireOptions, Claim, Claims, ClaimView, DeadLetter, Hold, HoldOptions } from "./claim/claim.ts";
+export type {
+  Acquired,
+  AcquireOptions,
+  Claim,
+  Claims,
+  ClaimView,
+  DeadLetter,
+  Hold,
+  HoldOptions,
+} from "./claim/claim.ts";
 export { createClaims } from "./claim/claims.ts";
 export type { ClaimsOptions } from "./claim/claims.ts";
 export type {
@@ -49,8 +99,16 @@ export type {
   DurableChatResult,
   SuspendedChat,
 } from "./generation/durable-chat-types.ts";
+export type {
+  CompletedResult,
+  GenerationEffect,
+  GenerationEffectOptions,
+  GenerationResult,
+  GenerationRun,
+} from "./generation/effect-types.ts";
 export { GenerationError } from "./generation/error.ts";
 export type { PartialAnswer } from "./generation/error.ts";
+export { createGenerationEffect } from "./generation/generation-effect.ts";
 export type { CollectStreamOptions, StreamResult } from "./generation/read-stream.ts";
 export { collectStream, streamToCollection } from "./generation/stream-to-collection.ts";
 export type { StreamToCollectionOptions } from "./generation/stream-to-collection.ts";
@@ -81,6 +139,20 @@ export type {
   RowWrite,
   WriteReceipt,
 } from "./log/row-log.ts";
+export { classifyGeneration, classifyToolCall } from "./recovery/classify.ts";
+export type { Classification } from "./recovery/classify.ts";
+export type { RecoverableRow } from "./recovery/orphan.ts";
+export { getLastPersistedChunkIndex, getPartialContent } from "./recovery/partial.ts";
+export { recoverOrphanedOperations } from "./recovery/recover.ts";
+export type {
+  GenerationPolicy,
+  RecoverableGeneration,
+  Recovered,
+  RecoveryOptions,
+  RecoveryReport,
+} from "./recovery/recover.ts";
+export { resumeToolChain } from "./recovery/tool-chain.ts";
+export type { ChainedToolCall, ResumableGeneration, ResumedToolChain } from "./recovery/tool-chain.ts";
 export type { RetryPolicy } from "./retry.ts";
 export { rowsOf } from "./rows.ts";
 export type { RowCollection, RowOptions, Rows } from "./rows.ts";

@@ -113,7 +113,8 @@ export class GenerationRows {
     const { generationId = key.slice(0, key.lastIndexOf(":")), status } = value;
     if (typeof generationId !== "string") return;
     const calls = this.open.get(generationId) ?? new Set();
-    if (typeof status === "string" && !isSettled({ status }) && value["isAsync"] !== true) calls.add(key);
+    const isOpen = typeof status === "string" && !isSettled({ id: key, name: "", args: undefined, status });
+    if (isOpen && value["isAsync"] !== true) calls.add(key);
     else calls.delete(key);
     if (calls.size > 0) this.open.set(generationId, calls);
     else this.open.delete(generationId);

@@ -110,6 +110,8 @@ class LogClaims implements Claims {
       const got = await this.taker.take(id, { counted: options.counted ?? true, maxAttempts });
       if (got.claim === undefined) return got;
       this.held.set(id, got.claim);
+      // What came between the write and here.
+      got.claim.look();
       if (this.disposed || signal?.aborted === true) {
         await got.claim.giveBack();
         signal?.throwIfAborted();

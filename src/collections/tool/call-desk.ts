@@ -135,15 +135,17 @@ function rowOfCall<TRow extends ToolCallContract>({ tool, transform }: DeskOptio
 }
 
 /** Inserts the rows that are missing, in one write. */
-async function openRows(
-  rows: Rows<ToolCallContract>,
-  openings: readonly Opening[],
-  fence: RowOptions,
-): Promise<void> {
+async function openRows(rows: Rows<ToolCallContract>, openings: readonly Opening[], fence: RowOptions): Promise<void> {
   for (let tries = 0; tries < OPEN_TRIES; tries++) {
     const missing = openings.filter(({ id, row }) => !isThere(rows.get(id), row, id));
     if (missing.length === 0) return;
-    if (await rows.insertAll(missing.map(({ row }) => row), fence)) return;
+    if (
+      await rows.insertAll(
+        missing.map(({ row }) => row),
+        fence,
+      )
+    )
+      return;
     // Refused and nothing new: it was the caller's own condition.
     if (missing.every(({ id }) => rows.get(id) === undefined)) break;
   }

@@ -70,7 +70,11 @@ export class CallRun<TRow extends object> {
     const news = new LatestValue((value) => this.storeProgress(value));
     let fatal = true;
     try {
-      const args = await checkValue(tool.inputSchema, row.args, `The arguments of the tool "${row.name}" are not valid`);
+      const args = await checkValue(
+        tool.inputSchema,
+        row.args,
+        `The arguments of the tool "${row.name}" are not valid`,
+      );
       fatal = false;
       const run: ToolRun<TRow> = {
         signal,

@@ -133,7 +133,8 @@ async function executeCall(
     toolCallId: context?.toolCallId ?? newId("call"),
     args,
   };
-  if (call.generationId === "") throw new PerdureError("bad_input", "The generation id of a tool call may not be empty.");
+  if (call.generationId === "")
+    throw new PerdureError("bad_input", "The generation id of a tool call may not be empty.");
   const signal = context?.abortSignal;
   if (signal?.aborted === true) throw waitAborted(made.rowId(call), signal);
   await made.open([made.opening(call)]);

@@ -24,11 +24,6 @@ const DISPOSE_WAIT_MS = 10_000;
 /** A claim that could not be written is tried for again as long as there is the call. */
 const CLAIM_RETRY = { maxAttempts: Number.POSITIVE_INFINITY, delayMs: 200, maxDelayMs: 30_000 };
 
-/** Says what is wrong with a query whose rows are no tool calls. */
-type RowsAreCalls<TRow> = TRow extends ToolCallContract
-  ? unknown
-  : { readonly query: "Its rows must have id, name, args and status (select them)." };
-
 /**
  * Executes tool calls that are rows: watches a query, claims each call, runs its tool, and writes what came of it.
  *
@@ -46,9 +41,7 @@ export function createToolExecutionEffect<
   TContext extends Context,
   TStored extends ToolCallContract = never,
   TGeneration extends GenerationContract = never,
->(
-  options: ToolExecutionOptions<TTools, TContext, TStored, TGeneration> & RowsAreCalls<QueryRow<TContext>>,
-): ToolExecutionEffect {
+>(options: ToolExecutionOptions<TTools, TContext, TStored, TGeneration>): ToolExecutionEffect {
   const { query, collection, claims, callbacks } = { ...options, callbacks: options };
   // The rows of the collection are calls by `TStored`; from here on only what calls have in common matters.
   const writer = collection === undefined ? undefined : rowsOf(collection as unknown as RowCollection<CallRow>);
@@ -117,6 +110,16 @@ interface ExecutorOptions<TRow extends object> {
   readonly others: readonly { ready(): Promise<void> }[];
 }
 
+/** A call as a query lists it. */
+type ListedCall = CallRow & { readonly $hasPendingWrites?: boolean };
+
+const NO_CALLS = `The rows of the query of a tool executor must have "id", "name" and "args": select them.`;
+
+function isCall<TRow extends object>(row: TRow): row is TRow & ListedCall {
+  const { id, name } = row as { id?: unknown; name?: unknown };
+  return typeof id === "string" && typeof name === "string" && "args" in row;
+}
+
 class Executor<TRow extends object> implements ToolExecutionEffect {
   readonly ready: Promise<void>;
   private readonly options: ExecutorOptions<TRow>;
@@ -146,7 +149,12 @@ class Executor<TRow extends object> implements ToolExecutionEffect {
     this.watch = options.watch(wake);
     this.ends.push(gate.subscribe(wake));
     if (parts.claims !== undefined) this.ends.push(parts.claims.subscribe(wake));
-    const sources = [parts.reader?.ready(), parts.claims?.ready, gate.ready, ...options.others.map((one) => one.ready())];
+    const sources = [
+      parts.reader?.ready(),
+      parts.claims?.ready,
+      gate.ready,
+      ...options.others.map((one) => one.ready()),
+    ];
     this.ready = Promise.all([this.watch.ready, ...sources]).then(() => {
       this.open = true;
       wake();
@@ -183,13 +191,14 @@ class Executor<TRow extends object> implements ToolExecutionEffect {
     if (!this.open) return [];
     const items = [...this.held.values()].map(({ item }) => item);
     for (const row of this.watch.rows()) {
-      const item = this.itemOf(row as TRow & CallRow & { readonly $hasPendingWrites?: boolean });
+      if (!isCall(row)) throw new PerdureError("bad_config", NO_CALLS);
+      const item = this.itemOf(row);
       if (item !== undefined && !this.held.has(item.key)) items.push(item);
     }
     return items;
   }
 
-  private itemOf(row: TRow & CallRow & { readonly $hasPendingWrites?: boolean }): CallItem<TRow> | undefined {
+  private itemOf(row: TRow & ListedCall): CallItem<TRow> | undefined {
     const { parts, strict, gate } = this.options;
     if (!strict && !parts.tools.has(row.name)) return undefined;
     // An optimistic row may be refused yet; an optimistic edit is not what the others see.

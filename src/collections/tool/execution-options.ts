@@ -47,7 +47,7 @@ export interface ToolExecutionOptions<
 > extends ToolExecutionCallbacks<QueryRow<TContext>, InferToolOutput<TTools[number]>> {
   /**
    * The calls to be executed: usually those that are `pending`. Rows that are over, that were not confirmed yet or
-   * that are of other tools may be in it; they are left alone.
+   * that are of other tools may be in it; they are left alone. What it selects must have `id`, `name` and `args`.
    */
   readonly query: RowQuery<TContext>;
   readonly tools: TTools;

@@ -13,7 +13,9 @@ interface KeptQuery {
  * The collection that a query reads its rows from, or undefined when there is no single one. It is only looked at, so
  * that a row which is hidden by an optimistic edit can be told from one that is gone.
  */
-export function rootCollection<TContext extends Context>(query: RowQuery<TContext>): RowCollection<CallRow> | undefined {
+export function rootCollection<TContext extends Context>(
+  query: RowQuery<TContext>,
+): RowCollection<CallRow> | undefined {
   // TanStack DB has no public way to ask a query what it reads.
   const built = (typeof query === "function" ? query(new Query() as never) : query) as unknown as {
     _getQuery?: () => KeptQuery;

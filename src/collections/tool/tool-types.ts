@@ -26,7 +26,9 @@ export interface ToolCallData<TName extends string = string, TArgs = unknown> {
 }
 
 /** {@link ToolCallData} of one of these tools: `name` tells which. */
-export type ToolCallDataOf<T extends ToolLike> = T extends ToolLike ? ToolCallData<T["name"], InferToolInput<T>> : never;
+export type ToolCallDataOf<T extends ToolLike> = T extends ToolLike
+  ? ToolCallData<T["name"], InferToolInput<T>>
+  : never;
 
 /**
  * How a call waits. `hold`: the tool's `execute` waits for the row's result, and the run with it. `suspend`: the tool
@@ -46,7 +48,7 @@ interface DurableToolBasics {
 export type ToolCallTransform<T extends ToolLike, TRow extends object> = (
   toolCall: ToolCallDataOf<T>,
   generationId: string,
-) => TRow;
+) => NoInfer<TRow>;
 
 /** Rows that {@link ToolCallRecord} fits need no `transform`. */
 type TransformOption<T extends ToolLike, TRow extends object> = ToolCallRecord extends TRow

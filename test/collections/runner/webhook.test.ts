@@ -294,15 +294,17 @@ describe("one run of one wake", () => {
 
 describe.concurrent("deliveries and leases that fail", () => {
   test("a handler that throws is answered with 500, and the same wake is delivered and run again", async () => {
-    const { hook, log, messages, errors, subscribe, serve } = await desk("retry");
+    const { hook, messages, errors, subscribe, serve } = await desk("retry");
     let tries = 0;
     serve({ type: "request-bound" }, async (session) => {
-      await log.write({
+      // Each try opens the log anew, as a new process would, and must not be taken for the one before.
+      const own = await server.open("retry");
+      await own.write({
         changes: [{ table: "tries", key: String(++tries), operation: "insert", value: {} }],
-        producer: producerOf("retry", session),
+        producer: producerOf("agent", session),
       });
       if (tries === 1) throw new Error("the model is down");
-      await agentOn(await server.open("retry"), "retry")(session);
+      await agentOn(own)(session);
     });
     await messages.send("a");
     await subscribe();

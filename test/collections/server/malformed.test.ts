@@ -123,7 +123,7 @@ test("rows with names that reach around are rows like any other", async () => {
   }
   const answers = await Promise.all(names.map((name) => client.frame(({ txid }) => txid === name)));
   expect(answers.map(({ type }) => type)).toEqual([
-    ...["perdure_rows_receipt", "perdure_rows_receipt", "perdure_rows_receipt", "perdure_rows_error"],
+    ...["perdure_rows_error", "perdure_rows_receipt", "perdure_rows_receipt", "perdure_rows_error"],
   ]);
   expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
 });

@@ -82,7 +82,15 @@ export async function runSession(place: Place, plan: Plan): Promise<Outcome> {
     const found = snapshot(late.log);
     await late.close();
     const seen = snapshot(mine.log);
-    return { ...rows, executions: readExecutions(file), seen, found, live, commits, killed: Object.values(killed).includes(true) };
+    return {
+      ...rows,
+      executions: readExecutions(file),
+      seen,
+      found,
+      live,
+      commits,
+      killed: Object.values(killed).includes(true),
+    };
   } finally {
     stopping = true;
     await Promise.all([agent.stop(), tools.stop()]);
@@ -112,11 +120,17 @@ async function askAndAllow(log: RowLog): Promise<number> {
   await allow();
   await eventually(() => said.all().some(isAnswer), "the answer");
   await eventually(
-    () => rowsOf(generations).all().every(({ status }) => status !== "generating" && status !== "pending"),
+    () =>
+      rowsOf(generations)
+        .all()
+        .every(({ status }) => status !== "generating" && status !== "pending"),
     "no generation is under way",
   );
   await eventually(
-    () => rowsOf(toolCalls).all().every(({ status }) => status !== "executing"),
+    () =>
+      rowsOf(toolCalls)
+        .all()
+        .every(({ status }) => status !== "executing"),
     "no tool is under way",
   );
   listening();

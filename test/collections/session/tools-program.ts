@@ -2,7 +2,13 @@
 import { appendFileSync } from "node:fs";
 import { setTimeout } from "node:timers/promises";
 import { inArray } from "@tanstack/db";
-import { agentCollections, createApprovals, createClaims, createToolExecutionEffect, rowsOf } from "perdure/collections";
+import {
+  agentCollections,
+  createApprovals,
+  createClaims,
+  createToolExecutionEffect,
+  rowsOf,
+} from "perdure/collections";
 import { report } from "../../../src/testing/crash/child.ts";
 import { LEASE_MS, openCountedLog } from "./counted-log.ts";
 import { lookUp, print } from "./desk.ts";

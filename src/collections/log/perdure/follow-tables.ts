@@ -1,4 +1,4 @@
-import type { PerdureError } from "../../../error.ts";
+import { PerdureError } from "../../../error.ts";
 import { newId } from "../../../id.ts";
 import type { PageRow, RowCursor, RowPageFrame, RowRequestFrame, RowsChangedFrame } from "../../../wire/row-frames.ts";
 import type { AppliedChange } from "../row-log.ts";
@@ -36,6 +36,7 @@ export class TableFollower {
   private life = "";
   private connected = false;
   private asking: string | undefined;
+  private asked: readonly string[] = [];
   private willAsk = false;
   /** Every table is wanted. */
   private all: PromiseWithResolvers<void> | undefined;
@@ -111,14 +112,13 @@ export class TableFollower {
     for (const name of frame.reset ?? []) Object.assign(this.add(name), { pages: [], reset: true });
     for (const row of frame.rows) this.add(row.table).pages.push(row);
     for (const [name, cursor] of Object.entries(frame.since)) this.add(name).cursor = cursor;
-    for (const [name, error] of Object.entries(frame.refused ?? {})) {
-      const table = this.add(name);
-      table.refused = true;
-      table.ready.reject(toldError(error));
-      release(table);
-    }
+    for (const [name, error] of Object.entries(frame.refused ?? {})) refuse(this.add(name), toldError(error));
     if (frame.seq === undefined) return this.sendQuestion(frame.id, Object.keys(frame.since));
     this.asking = undefined;
+    for (const name of this.asked) {
+      const isAnswered = Object.hasOwn(frame.since, name) || this.tables.get(name)?.refused === true;
+      if (!isAnswered) refuse(this.add(name), new PerdureError("not_found", `There is no collection "${name}".`));
+    }
     this.complete(Object.keys(frame.since), frame.reset === undefined ? Math.max(this.seq, frame.seq) : frame.seq);
     if (this.all !== undefined) this.allLive = true;
     this.all?.resolve();
@@ -155,6 +155,7 @@ export class TableFollower {
     const names = [...this.tables.values()].filter(({ live, refused }) => !live && !refused).map(({ name }) => name);
     if (names.length === 0 && (this.all === undefined || this.allLive)) return;
     this.asking = newId();
+    this.asked = names;
     this.sendQuestion(this.asking, names);
   }
 
@@ -210,6 +211,12 @@ export class TableFollower {
     table.ready.resolve();
     release(table);
   }
+}
+
+function refuse(table: Followed, error: PerdureError): void {
+  table.refused = true;
+  table.ready.reject(error);
+  release(table);
 }
 
 function release(table: Followed): void {

@@ -1,0 +1,70 @@
+import type { PumpOutcome } from "../pump.ts";
+import type { ToolCallRecord } from "../contract.ts";
+import { rowsOf } from "../rows.ts";
+import type { RowCollection, Rows } from "../rows.ts";
+import { isSettledStatus } from "./generation-rows.ts";
+
+interface CallSource {
+  readonly collection: RowCollection<ToolCallRecord>;
+  readonly isComplete?: (row: ToolCallRecord) => boolean;
+}
+
+/** How often a row may be ready again at once before it is made to wait. */
+const QUICK_ROUNDS = 3;
+const WAIT_MS = 500;
+const MAX_WAIT_MS = 30_000;
+
+/** Knows which suspended answers may go on. */
+export class Suspensions {
+  private readonly calls: Rows<ToolCallRecord> | undefined;
+  private readonly isComplete: (row: ToolCallRecord) => boolean;
+  private readonly judge: ((row: never) => boolean) | undefined;
+  /** Answers that were suspended here, and how often they were ready again at once. */
+  private readonly known = new Map<string, { readonly generationId: string; rounds: number }>();
+
+  constructor(source: CallSource | undefined, isReady: ((row: never) => boolean) | undefined) {
+    this.calls = source === undefined ? undefined : rowsOf(source.collection);
+    this.isComplete = source?.isComplete?.bind(source) ?? ((row) => isSettledStatus(row.status));
+    this.judge = isReady;
+  }
+
+  ready(): Promise<void> | undefined {
+    return this.calls?.ready();
+  }
+
+  subscribe(wake: () => void): () => void {
+    return this.calls?.subscribe(wake) ?? (() => {});
+  }
+
+  /** A judge of this moment: looks at the calls once, however many rows it is asked about. */
+  look(): (row: object, generationId: string | undefined) => boolean {
+    let open: Set<string> | undefined;
+    return (row, generationId) => {
+      if (this.judge !== undefined) return this.judge(row as never);
+      if (this.calls === undefined) return true;
+      open ??= new Set(this.calls.all().flatMap((call) => (this.isComplete(call) ? [] : [call.generationId])));
+      return generationId === undefined || !open.has(generationId);
+    };
+  }
+
+  /** The answer that a row was suspended with here. */
+  generationOf(id: string): string | undefined {
+    return this.known.get(id)?.generationId;
+  }
+
+  forget(id: string): void {
+    this.known.delete(id);
+  }
+
+  /** What the pump is to do with a row that was suspended: one that is always ready must not run without a break. */
+  suspended(row: { readonly id: string }, generationId: string): PumpOutcome {
+    const rounds = (this.known.get(row.id)?.rounds ?? 0) + 1;
+    const isReady = this.look()(row, generationId);
+    this.known.set(row.id, { generationId, rounds: isReady ? rounds : 0 });
+    if (!isReady) return { later: true };
+    return {
+      later: true,
+      ms: rounds <= QUICK_ROUNDS ? 0 : Math.min(WAIT_MS * 2 ** (rounds - QUICK_ROUNDS), MAX_WAIT_MS),
+    };
+  }
+}
