@@ -3,7 +3,7 @@ import type { TextCall, TextTurn } from "perdure/testing";
 
 // Models that play a script, so that this runs without a provider. Any text adapter of TanStack AI can take their place.
 
-const WORD_MS = 60;
+const WORD_MS = Number(process.env.WORD_MS ?? 60);
 
 export const plannerModel = scriptedText((call) => {
   const subject = call.userText.replace(/^a story about /i, "");

@@ -27,7 +27,7 @@ function Newsroom() {
         <Approvals />
         <Composer />
       </main>
-      <aside aria-label="Desk">
+      <aside aria-label="Desk" tabIndex={0}>
         <DeadLetters />
         <Tools />
       </aside>
@@ -47,7 +47,7 @@ function Room() {
     q.from({ g: generations }).where(({ g }) => inArray(g.status, ["generating", "suspended"])),
   );
   return (
-    <div className="room">
+    <div className="room" role="region" aria-label="Conversation" tabIndex={0}>
       <ol aria-label="Messages" aria-live="polite">
         {said.map((message, at) => (
           <Said key={message.id} message={message} before={said[at - 1]} />

@@ -7,7 +7,7 @@ import { openSession } from "./session.ts";
 import { publish, searchArchive } from "./tools.ts";
 
 const LEASE_MS = 5_000;
-const WORK_MS = 1_500;
+const WORK_MS = Number(process.env.WORK_MS ?? 1_500);
 
 const { toolCalls, approvals, claims } = openSession(openLog(process.argv[2] ?? ""));
 

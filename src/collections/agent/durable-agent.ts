@@ -86,6 +86,11 @@ export type DurableAgentOptions<TWake = never> = Pick<CollectionAgentConfig<Agen
     readonly exclusive?: boolean;
     /** How long a runner may be silent before another one takes over; 30 s by default. */
     readonly leaseMs?: number;
+    /**
+     * The runner's name, for a process that is started again after a crash: under the same name it goes on at once,
+     * and does not wait for the lease of its former life. Never for two that run at the same time.
+     */
+    readonly owner?: string;
   };
 
 const DEFAULT_MODEL_CALLS = 20;
@@ -101,7 +106,8 @@ export function durableAgent<TWake = never>(
   const { collections } = source;
   const exclusive = options.exclusive ?? options.runtime === undefined;
   const { claims: collection } = collections;
-  const lease = options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs };
+  const { leaseMs, owner } = options;
+  const lease = { ...(leaseMs === undefined ? {} : { leaseMs }), ...(owner === undefined ? {} : { owner }) };
   const claims = exclusive ? createClaims({ collection, ...lease }) : undefined;
   const approvals = approvalTools(options.name, options.tools ?? [], collections, claims, options.onFailure);
   const generations = new GenerationRows(options.name, options.adapter, collections, approvals.tools);

@@ -1,8 +1,11 @@
 import type { AnyTool, JSONSchema } from "@tanstack/ai";
 import { PerdureError } from "../../error.ts";
 import { newId } from "../../id.ts";
+import type { AgentMessage } from "../contract.ts";
 import { rowsOf } from "../rows.ts";
+import type { Rows } from "../rows.ts";
 import type { AgentContext, AgentReference, AgentRequest } from "./config.ts";
+import { byPlace } from "./message.ts";
 import { RESPONSE_TIMEOUT_MS } from "./response.ts";
 
 const MESSAGE_INPUT: JSONSchema = {
@@ -34,25 +37,78 @@ export function agentTool(reference: AgentReference, context: AgentContext): Any
       const requestId = `${context.generationId}:${call?.toolCallId ?? newId()}`;
       await ask(reference, { content: contentOf(args), actorId: context.agentName, requestId, callers }, context);
       const signals = call?.abortSignal === undefined ? [context.signal] : [context.signal, call.abortSignal];
-      const { content } = await agent.watchForResponse(requestId, {
-        timeout: reference.timeout ?? RESPONSE_TIMEOUT_MS,
-        callerName: context.agentName,
-        signal: AbortSignal.any(signals),
-      });
+      const content = await responseOf(reference, requestId, context.agentName, AbortSignal.any(signals));
       return outputSchema === undefined ? { response: content } : parseReply(agent.name, content);
     },
   };
 }
 
+async function responseOf(
+  { agent, timeout = RESPONSE_TIMEOUT_MS }: AgentReference,
+  requestId: string,
+  callerName: string,
+  signal: AbortSignal,
+): Promise<string> {
+  try {
+    return (await agent.watchForResponse(requestId, { timeout, callerName, signal })).content;
+  } catch (error) {
+    // Nobody waits for it any more, so it stands in nobody's way. That cannot be told: so be it.
+    const messages = agent.collections?.messages;
+    if (PerdureError.is(error, "timeout") && messages !== undefined) {
+      await rowsOf(messages)
+        .update(requestRowId(requestId), (row) => void (row.callers = []))
+        .catch(() => {});
+    }
+    throw error;
+  }
+}
+
 /** An agent answers one thing after the other: who is waited for cannot be asked. */
 function refuseCircle(callers: readonly string[], target: string): void {
-  if (!callers.includes(target)) return;
-  const circle = [...callers.slice(callers.indexOf(target)), target].join(" -> ");
-  throw new PerdureError(
+  if (callers.includes(target)) throw circleError(target, [...callers.slice(callers.indexOf(target)), target]);
+}
+
+function circleError(target: string, circle: readonly string[]): PerdureError {
+  return new PerdureError(
     "conflict",
-    `The agent "${target}" cannot be asked now: it waits for this very answer (${circle}). Answer with what you ` +
-      `know, or ask another agent.`,
+    `The agent "${target}" cannot be asked now: it waits for this very answer (${circle.join(" -> ")}). Answer with ` +
+      `what you know, or ask another agent.`,
   );
+}
+
+function requestRowId(requestId: string): string {
+  return `${requestId}:ask`;
+}
+
+/**
+ * Agents may also come to wait for each other by requests that have nothing to do with one another. Of such a circle
+ * the request that closed it, the last one in the log, is taken back.
+ */
+async function withdrawIfCircle(rows: Rows<AgentMessage>, id: string): Promise<void> {
+  const mine = rows.get(id);
+  if (mine === undefined) return;
+  const waits = rows
+    .all()
+    .filter((row) => row.requestId !== undefined && !row.processed && (row.callers?.length ?? 0) > 0 && row.id !== id)
+    .filter((row) => byPlace(row, mine) < 0);
+  const path = pathBetween(waits, mine.targetAgent, mine.actorId);
+  if (path === undefined) return;
+  const error = circleError(mine.targetAgent, [mine.actorId, ...path]);
+  await rows.update(id, (row) => void Object.assign(row, { processed: true, error: error.message }));
+  throw error;
+}
+
+/** From who waits to whom it waits for, step by step; undefined when there is no way. */
+function pathBetween(waits: readonly AgentMessage[], from: string, to: string): string[] | undefined {
+  const paths = new Map([[from, [from]]]);
+  for (const [name, path] of paths) {
+    if (name === to) return path;
+    for (const wait of waits) {
+      if (wait.actorId === name && !paths.has(wait.targetAgent))
+        paths.set(wait.targetAgent, [...path, wait.targetAgent]);
+    }
+  }
+  return undefined;
 }
 
 async function ask(reference: AgentReference, request: AgentRequest, context: AgentContext): Promise<void> {
@@ -67,7 +123,7 @@ async function ask(reference: AgentReference, request: AgentRequest, context: Ag
   }
   const rows = rowsOf(messages);
   const own = context.collections === undefined ? undefined : rowsOf(context.collections.messages).log;
-  const id = `${request.requestId}:ask`;
+  const id = requestRowId(request.requestId);
   const inserted = await rows.insert(
     {
       id,
@@ -83,6 +139,7 @@ async function ask(reference: AgentReference, request: AgentRequest, context: Ag
   if (!inserted && rows.get(id) === undefined) {
     throw new PerdureError("fenced", `Another runner of "${context.agentName}" has taken over the answer.`);
   }
+  await withdrawIfCircle(rows, id);
 }
 
 function contentOf(args: unknown): string {

@@ -1,6 +1,7 @@
 import { PerdureError } from "../../error.ts";
 import { rowsOf } from "../rows.ts";
 import type { RowProducer } from "../log/row-log.ts";
+import { catchUp } from "../runner/catch-up.ts";
 import { checkpointsOf, producerOf } from "../runner/checkpoint.ts";
 import type { RunnerLifecycleAdapter } from "../runner/lifecycle.ts";
 import { runWithLifecycle } from "../runner/run.ts";
@@ -32,6 +33,7 @@ export async function runWake(
     wakeAdapter,
     async (session) => {
       await agent.ready;
+      if (log !== undefined) await catchUp(session, [log]);
       const producer = log === undefined ? undefined : sessionProducer(config.name, session.fenceToken);
       const leave = seat.enter({ fence: producer === undefined ? {} : { producer }, signal: session.signal });
       try {

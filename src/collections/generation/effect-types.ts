@@ -78,11 +78,11 @@ export interface GenerationEffectOptions<
   /** Whether a row is cancelled. Default: its status is `cancelled`. May not throw. */
   readonly isCancelled?: (row: TStored) => boolean;
   /** Puts the answer into its row, in the same write that completes it. May run more than once. */
-  readonly keepResult?: (draft: TStored, result: CompletedResult<TResult>) => void;
+  readonly keepResult?: (draft: TStored, result: CompletedResult<NoInfer<TResult>>) => void;
   /** The answer is there. When it throws it is called again by `retry`; the answer is not made again. */
-  readonly onComplete?: (row: QueryRow<TContext>, result: CompletedResult<TResult>) => Promise<void> | void;
+  readonly onComplete?: (row: QueryRow<TContext>, result: CompletedResult<NoInfer<TResult>>) => Promise<void> | void;
   /** The answer waits. */
-  readonly onSuspended?: (row: QueryRow<TContext>, result: TResult) => Promise<void> | void;
+  readonly onSuspended?: (row: QueryRow<TContext>, result: NoInfer<TResult>) => Promise<void> | void;
   /** The try was aborted: its row was `cancelled` or deleted, or the effect was `disposed`. */
   readonly onCancelled?: (row: QueryRow<TContext>, why: "cancelled" | "disposed") => Promise<void> | void;
   /** The last try has failed. */

@@ -24,11 +24,6 @@ const DISPOSE_WAIT_MS = 10_000;
 /** What cannot be reached is tried again for as long as the effect lives. */
 const UNREACHED = { maxAttempts: Number.POSITIVE_INFINITY, delayMs: 200, maxDelayMs: 30_000 };
 
-/** Says what is wrong with a query whose rows have no id. */
-type RowsHaveIds<TRow> = TRow extends { readonly id: string }
-  ? unknown
-  : { readonly query: "Its rows must have an id (select it)." };
-
 /**
  * Makes answers for rows: watches a query, takes each row, calls `generate`, and writes what came of it.
  *
@@ -45,9 +40,7 @@ export function createGenerationEffect<
   TResult extends GenerationResult,
   TStored extends GenerationContract = never,
   TToolRow extends { readonly generationId: string; readonly status: string } = ToolCallRecord,
->(
-  options: GenerationEffectOptions<TContext, TResult, TStored, TToolRow> & RowsHaveIds<QueryRow<TContext>>,
-): GenerationEffect {
+>(options: GenerationEffectOptions<TContext, TResult, TStored, TToolRow>): GenerationEffect {
   // The rows are known by their id, and the stored ones by what the effect keeps in them; the rest is the caller's.
   return new Generations(options as unknown as LooseOptions);
 }

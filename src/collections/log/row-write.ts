@@ -22,6 +22,7 @@ export function requireWrite(write: RowWrite): void {
       throw bad(`the condition on "${key}" of "${table}" asks for version ${version}; versions are 0, 1, 2, …`);
     }
   }
+  if (write.txid === "") throw bad("its txid is empty");
   const { producer } = write;
   if (producer !== undefined && (producer.id === "" || !Number.isInteger(producer.epoch) || producer.epoch < 0)) {
     throw bad("its producer needs an id, and an epoch that is 0, 1, 2, …");

@@ -117,7 +117,7 @@ const NO_CALLS = `The rows of the query of a tool executor must have "id", "name
 
 function isCall<TRow extends object>(row: TRow): row is TRow & ListedCall {
   const { id, name } = row as { id?: unknown; name?: unknown };
-  return typeof id === "string" && typeof name === "string" && "args" in row;
+  return typeof id === "string" && typeof name === "string";
 }
 
 class Executor<TRow extends object> implements ToolExecutionEffect {

@@ -72,3 +72,35 @@ export function gate(): { readonly opened: Promise<void>; open(): void } {
   const { promise, resolve } = Promise.withResolvers<void>();
   return { opened: promise, open: resolve };
 }
+
+/** A log as a process has it that can be stopped, and later go on as if nothing had happened. */
+export interface StoppableLog extends RowLog {
+  stop(): void;
+  goOn(): void;
+}
+
+export function stoppable(log: RowLog): StoppableLog {
+  let stopped = gate();
+  stopped.open();
+  return {
+    kind: log.kind,
+    source: log.source,
+    ready: log.ready,
+    get position() {
+      return log.position;
+    },
+    get quarantined() {
+      return log.quarantined;
+    },
+    table: (name) => log.table(name),
+    write: async (write) => {
+      await stopped.opened;
+      return log.write(write);
+    },
+    close: async () => {},
+    stop: () => {
+      stopped = gate();
+    },
+    goOn: () => stopped.open(),
+  };
+}

@@ -14,7 +14,7 @@ import { scriptedText } from "perdure/testing";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { backends } from "../backends.ts";
-import { gate, replies, say, seen, startPlace } from "./agent-session.ts";
+import { gate, replies, say, seen, startPlace, stoppable } from "./agent-session.ts";
 import type { Place } from "./agent-session.ts";
 
 const search = toolDefinition({
@@ -214,6 +214,30 @@ describe.each(backends)("durableAgent on $name", (backend) => {
     expect(found.map((row) => row.content)).not.toContain("never stored");
     await second.agent.drainUntilIdle();
     expect(adapter.calls.length).toBeGreaterThan(0);
+  });
+
+  test("invariant 6: a runner that is dead for its lease is replaced, and what it writes later is refused", async () => {
+    const name = newName();
+    const began = gate();
+    const held = gate();
+    const process = stoppable((await place.open()).log);
+    const adapter = scriptedText([{ text: [() => began.open(), held.opened.then(() => undefined), "from the dead"] }]);
+    const failures: Error[] = [];
+    const config = { name, instructions: "Be brief.", leaseMs: 200, retry: { maxAttempts: 9 } };
+    const onFailure = (error: Error) => failures.push(error);
+    const zombie = createAgent(durableAgent({ ...config, adapter, log: process, onFailure }));
+    onTestFinished(() => zombie.dispose());
+    const { collections } = await place.open();
+    await say(collections, name, "one");
+    await began.opened;
+    process.stop();
+    held.open();
+    const second = await open({ ...config, adapter: scriptedText((call) => `re: ${call.userText}`) });
+    expect((await replies(second.collections, name, 1))[0]?.content).toBe("re: one");
+    process.goOn();
+    // Behind everything that the dead one had in flight.
+    await say(collections, name, "two");
+    expect((await replies(second.collections, name, 2)).map((row) => row.content)).toEqual(["re: one", "re: two"]);
   });
 
   test("requirement: Cancellation: an answer is stopped by its row, from anywhere", async () => {

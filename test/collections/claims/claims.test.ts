@@ -203,6 +203,40 @@ describe.each(backends)("claims: $name", ({ start }) => {
     await claim.release();
   });
 
+  test("of two that see a lease run out, or a try fail, one gets the next", async () => {
+    const { ann, bob, clock, prefix } = pair();
+    const ids = Array.from({ length: 20 }, (_, n) => `job ${n}`);
+    const dead = openWorker(one, { prefix, owner: "dan", clock: manualClock(), leaseMs: 30_000 });
+    for (const id of ids) {
+      const claim = await take(dead.claims, id);
+      if (id.endsWith("5")) await claim.fail("no luck");
+    }
+    const seen = ({ claims }: typeof ann) => claims.inspect("job 19").state === "held";
+    await until(() => seen(ann) && seen(bob));
+    await clock.advance(30_000);
+    const got = await Promise.all(ids.flatMap((id) => [ann.claims.acquire(id), bob.claims.acquire(id)]));
+    const taken = got.flatMap(({ claim }) => (claim === undefined ? [] : [claim]));
+    expect(taken.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
+    expect(new Set(taken.map(({ attempt }) => attempt))).toEqual(new Set([2]));
+    await Promise.all([ann.claims.dispose(), bob.claims.dispose()]);
+  });
+
+  test("who does not know yet that it was taken over from cannot release what is another's", async () => {
+    const { bob, clock, prefix } = pair();
+    const deaf = hardOfHearing(one, `${prefix}claims`);
+    const late = openWorker(deaf.log, { prefix, owner: "late", clock: manualClock(), leaseMs: 30_000 });
+    const before = await take(late.claims, "a");
+    await until(() => bob.claims.inspect("a").state === "held");
+    deaf.stop();
+    await clock.advance(30_000);
+    const claim = await take(bob.claims, "a");
+    expect(before.signal.aborted).toBe(false);
+    expect(await before.release()).toBe(false);
+    expect(before.signal.reason).toMatchObject({ code: "fenced" });
+    expect(bob.claims.inspect("a")).toMatchObject({ state: "held", owner: "bob", mine: true });
+    expect(await claim.release()).toBe(true);
+  });
+
   test("somebody else can ask the holder to stop; what it then writes still counts", async () => {
     const { ann, bob, clock } = pair();
     expect(await bob.claims.requestCancel("a")).toBe(false);

@@ -86,7 +86,7 @@ describe.each(backends)("claims in any order: $name", ({ name, start }) => {
   });
   afterAll(() => place.stop());
 
-  const seeds = Array.from({ length: name === "local" ? 40 : 4 }, (_, n) => n + 1);
+  const seeds = Array.from({ length: name === "local" ? 20 : 2 }, (_, n) => n + 1);
   test.each(seeds)(
     "three that stop, come back and start again: one holder at a time, no settled job again (%i)",
     async (seed) => {

@@ -64,7 +64,7 @@ const settled = (row: Ask | undefined) =>
   row !== undefined && ["completed", "failed", "cancelled"].includes(row.status);
 const is = (status: string) => (row: Ask | undefined) => row?.status === status;
 
-describe.each(backends)("generation effects on $name", (backend) => {
+describe.each(backends.filter((b) => b.name === (process.env.B ?? b.name)))("generation effects on $name", (backend) => {
   let place: TestPlace;
   const effects: { dispose(): Promise<void> }[] = [];
   beforeEach(async () => {

@@ -1,8 +1,8 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { DurableStreamTestServer } from "@durable-streams/server";
-import type { RowLog, RowProducer } from "perdure/collections";
-import { openStreamLog } from "perdure/collections";
+import type { RowLog, RowProducer, RunnerSession } from "perdure/collections";
+import { catchUp, checkpointsOf, drainUntilIdle, openStreamLog, producerOf } from "perdure/collections";
 
 /** Waits until `look` is true. */
 export async function until(look: () => boolean, what = "it"): Promise<void> {
@@ -21,29 +21,14 @@ export const aborted = (signal: AbortSignal) =>
     signal.addEventListener("abort", () => resolve(), { once: true });
   });
 
-/** A Durable Streams server of the tests, which can be started again on its port. */
+/** The Durable Streams server of a test file. */
 export class StreamServer {
-  private server: DurableStreamTestServer | undefined;
-  private readonly dataDir: string | undefined;
+  private readonly server = new DurableStreamTestServer({ port: 0, host: "127.0.0.1", webhooks: true });
   private readonly logs = new Set<RowLog>();
   url = "";
 
-  constructor(dataDir?: string) {
-    this.dataDir = dataDir;
-  }
-
-  async start(): Promise<this> {
-    const port = this.url === "" ? 0 : Number(new URL(this.url).port);
-    const dataDir = this.dataDir === undefined ? {} : { dataDir: this.dataDir };
-    this.server = new DurableStreamTestServer({
-      port,
-      host: "127.0.0.1",
-      webhooks: true,
-      longPollTimeout: 2_000,
-      ...dataDir,
-    });
+  async start(): Promise<void> {
     this.url = await this.server.start();
-    return this;
   }
 
   /** A log on a stream of this server, as another process would open it. */
@@ -54,14 +39,10 @@ export class StreamServer {
     return log;
   }
 
-  /** The server goes; who has a log open stays and comes back. */
-  async crash(): Promise<void> {
-    await this.server?.stop();
-  }
-
   async stop(): Promise<void> {
+    // The server waits for its readers when it stops.
     for (const log of this.logs) await log.close();
-    await this.server?.stop();
+    await this.server.stop();
   }
 }
 
@@ -134,4 +115,18 @@ export function inbox(log: RowLog) {
       });
     },
   };
+}
+
+/** The agent of these tests: answers all messages of the log. */
+export async function answerAll(session: RunnerSession, log: RowLog): Promise<void> {
+  await catchUp(session, [log]);
+  const messages = inbox(log);
+  const { completed } = await drainUntilIdle({
+    ...messages,
+    runCycle: () => messages.answer(producerOf("agent", session)),
+    lifecycle: session,
+    buildCheckpoint: () => checkpointsOf(log),
+    signal: session.signal,
+  });
+  await session.complete({ done: completed });
 }

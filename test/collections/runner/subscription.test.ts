@@ -1,34 +1,7 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import type { RowLog, RunnerSession } from "perdure/collections";
-import {
-  catchUp,
-  checkpointsOf,
-  drainUntilIdle,
-  durableStreamsWebhookAdapter,
-  ensureWakeSubscription,
-  handleDurableStreamsWake,
-  keepWakeSubscription,
-  producerOf,
-  runPullWakeWorker,
-  runWithLifecycle,
-} from "perdure/collections";
+import type { RunnerSession } from "perdure/collections";
+import { ensureWakeSubscription, runPullWakeWorker } from "perdure/collections";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { StreamServer, aborted, inbox, pause, startHook, until } from "./desk.ts";
-
-/** Answers all messages of a log. */
-async function answerAll(session: RunnerSession, log: RowLog): Promise<void> {
-  await catchUp(session, [log]);
-  const messages = inbox(log);
-  const { completed } = await drainUntilIdle({
-    ...messages,
-    runCycle: () => messages.answer(producerOf("agent", session)),
-    lifecycle: session,
-    buildCheckpoint: () => checkpointsOf(log),
-  });
-  await session.complete({ done: completed });
-}
+import { StreamServer, aborted, answerAll, inbox, pause, until } from "./desk.ts";
 
 describe("what a subscription may be", () => {
   const server = new StreamServer();
@@ -55,100 +28,6 @@ describe("what a subscription may be", () => {
   ])("%s is refused", async (_what, more, code) => {
     const options = { baseUrl: server.url, id: "bad", streams: ["a"], ...more };
     await expect(ensureWakeSubscription(options)).rejects.toMatchObject({ code });
-  });
-});
-
-describe.each([["memory"], ["file"]])("a server that starts again, %s", (kind) => {
-  let dataDir: string | undefined;
-  let server: StreamServer;
-  beforeAll(async () => {
-    if (kind === "file") dataDir = await mkdtemp(join(tmpdir(), "perdure-runner-"));
-    server = await new StreamServer(dataDir).start();
-  });
-  afterAll(async () => {
-    await server.stop();
-    if (dataDir !== undefined) await rm(dataDir, { recursive: true, force: true });
-  });
-
-  test("webhooks: the subscription is made again, a run under way is fenced, and nothing is lost", async () => {
-    const hook = await startHook();
-    const adapter = durableStreamsWebhookAdapter({
-      jwksUrl: `${server.url}/v1/stream/__ds/jwks.json`,
-      heartbeatIntervalMs: 20,
-    });
-    let log = await server.open("inbox");
-    const ends: unknown[] = [];
-    const tokens: number[] = [];
-    let isHeld = false;
-    hook.handle = (request) =>
-      handleDurableStreamsWake({
-        request,
-        adapter,
-        run: async (wake) => {
-          const run = runWithLifecycle(wake, adapter, async (session) => {
-            tokens.push(Number(session.fenceToken));
-            if (isHeld) return aborted(session.signal);
-            await answerAll(session, log);
-          });
-          ends.push(await run.then(() => "done").catch((error: { code?: string }) => error.code));
-        },
-      });
-    const kept = keepWakeSubscription({
-      baseUrl: server.url,
-      id: "agent",
-      streams: ["inbox"],
-      webhook: hook.url,
-      everyMs: 50,
-      onError: () => {},
-    });
-    await kept.ready;
-    await until(() => ends.length > 0, "the first wake");
-    await inbox(log).send("a");
-    await until(() => inbox(log).texts().includes("re a"), "an answer");
-    isHeld = true;
-    await inbox(log).send("b");
-    await until(() => tokens.length > ends.length, "the wake of b");
-    const before = ends.length;
-    await server.crash();
-    isHeld = false;
-    await server.start();
-    if (kind === "memory") {
-      // All is gone, what was said too: somebody says it again.
-      await log.close();
-      log = await server.open("inbox");
-      await inbox(log).send("b");
-    }
-    await until(() => inbox(log).texts().includes("re b"), "the answer behind the restart");
-    await until(() => ends.length > before, "the end of the run that was cut");
-    expect(ends).toContain("fenced");
-    // The server counts its wakes from 1 again; fences go on.
-    expect(tokens).toEqual(tokens.toSorted((x, y) => x - y));
-    expect(new Set(tokens).size).toBe(tokens.length);
-    kept.stop();
-    await hook.stop();
-  });
-
-  test("pull-wake: the worker makes its subscription again and goes on", async () => {
-    const path = "pulled";
-    let log = await server.open(path);
-    const worker = runPullWakeWorker({
-      baseUrl: server.url,
-      subscriptionId: "puller",
-      streams: [path],
-      run: (session) => answerAll(session, log),
-      onError: () => {},
-    });
-    await inbox(log).send("a");
-    await until(() => inbox(log).texts().includes("re a"), "an answer");
-    await server.crash();
-    await server.start();
-    if (kind === "memory") {
-      await log.close();
-      log = await server.open(path);
-    }
-    await inbox(log).send("b");
-    await until(() => inbox(log).texts().includes("re b"), "the answer behind the restart");
-    await worker.stop();
   });
 });
 

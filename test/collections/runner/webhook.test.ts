@@ -1,14 +1,12 @@
 import type {
   DurableStreamsWakePayload,
   DurableStreamsWebhookAdapter,
-  RowLog,
   RunnerSession,
   WebhookExecutionMode,
 } from "perdure/collections";
 import {
   catchUp,
   checkpointsOf,
-  drainUntilIdle,
   durableStreamsWebhookAdapter,
   ensureWakeSubscription,
   handleDurableStreamsWake,
@@ -17,7 +15,7 @@ import {
   runWithLifecycle,
 } from "perdure/collections";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { StreamServer, aborted, inbox, pause, startHook, until } from "./desk.ts";
+import { StreamServer, aborted, answerAll, inbox, pause, startHook, until } from "./desk.ts";
 import type { Hook } from "./desk.ts";
 
 const server = new StreamServer();
@@ -61,22 +59,6 @@ async function desk(id: string, leaseTtlMs = 30_000) {
   };
 }
 
-/** The agent of these tests: answers all messages of the log. */
-const agentOn =
-  (log: RowLog, name = "agent"): Handler =>
-  async (session) => {
-    await catchUp(session, [log]);
-    const messages = inbox(log);
-    const drained = await drainUntilIdle({
-      ...messages,
-      runCycle: () => messages.answer(producerOf(name, session)),
-      lifecycle: session,
-      buildCheckpoint: () => checkpointsOf(log),
-      signal: session.signal,
-    });
-    await session.complete({ done: drained.completed });
-  };
-
 const modes: WebhookExecutionMode[] = [{ type: "request-bound" }, { type: "ack-immediate", status: 202 }];
 
 describe.each(modes)("webhooks, $type", (mode) => {
@@ -85,7 +67,7 @@ describe.each(modes)("webhooks, $type", (mode) => {
     const sessions: Session[] = [];
     serve(mode, async (session) => {
       sessions.push(session);
-      await agentOn(log)(session);
+      await answerAll(session, log);
     });
     // Written before there is a subscription: the wake of its creation is for that.
     await messages.send("early");
@@ -108,7 +90,7 @@ describe.each(modes)("webhooks, $type", (mode) => {
 
   test("messages that come while it works are answered too, in one wake or another, each once", async () => {
     const { hook, log, messages, subscribe, serve } = await desk(`busy-${mode.type}`);
-    serve(mode, agentOn(log));
+    serve(mode, (session) => answerAll(session, log));
     await subscribe();
     for (let n = 0; n < 10; n++) await messages.send(`m${n}`);
     await until(() => messages.texts().filter((text) => text.startsWith("re")).length === 10, "all answers");
@@ -183,7 +165,7 @@ describe("next wakes", () => {
     const codes: unknown[] = [];
     const refused = (work: Promise<unknown>) => work.catch((error: { code?: string }) => codes.push(error.code));
     serve({ type: "ack-immediate" }, async (session) => {
-      if (session.wake.generation === 1) return agentOn(log)(session);
+      if (session.wake.generation === 1) return answerAll(session, log);
       const stream = session.wake.streams.find(({ path }) => path === "regress");
       await refused(session.checkpoint([{ source: "regress", cursor: "0000000000000000_0000000000000000" }]));
       await refused(session.checkpoint([{ source: "other", cursor: stream?.tail_offset ?? "" }]));
@@ -276,7 +258,7 @@ describe("one run of one wake", () => {
           const run = runWithLifecycle(wake, adapter, async (session) => {
             started[n]!();
             await both;
-            await agentOn(logs[n]!)(session);
+            await answerAll(session, logs[n]!);
             return "done";
           });
           outcomes.push(await run.catch((error: { code?: string }) => error.code));
@@ -304,7 +286,7 @@ describe.concurrent("deliveries and leases that fail", () => {
         producer: producerOf("agent", session),
       });
       if (tries === 1) throw new Error("the model is down");
-      await agentOn(own)(session);
+      await answerAll(session, own);
     });
     await messages.send("a");
     await subscribe();
@@ -320,7 +302,7 @@ describe.concurrent("deliveries and leases that fail", () => {
     const answers: string[] = [];
     serve({ type: "request-bound", maxRequestMs: 200 }, async (session) => {
       if (session.wake.generation === 1) await aborted(session.signal);
-      else await agentOn(log)(session);
+      else await answerAll(session, log);
     });
     const handle = hook.handle;
     hook.handle = async (request) => {
@@ -356,7 +338,7 @@ describe.concurrent("deliveries and leases that fail", () => {
     const { hook, log, messages, subscribe, serve } = await desk("long", 1_000);
     serve({ type: "ack-immediate" }, async (session) => {
       await pause(1_300);
-      await agentOn(log)(session);
+      await answerAll(session, log);
     });
     await messages.send("a");
     await subscribe();
@@ -379,7 +361,7 @@ describe.concurrent("deliveries and leases that fail", () => {
     serve(
       { type: "ack-immediate" },
       async (session) => {
-        if (session.wake.generation > 1) return agentOn(log)(session);
+        if (session.wake.generation > 1) return answerAll(session, log);
         const own = await server.open("lost");
         await own.write({
           changes: [{ table: "notes", key: "begun", operation: "insert", value: {} }],
@@ -412,7 +394,7 @@ describe.concurrent("deliveries and leases that fail", () => {
   test("a run that died is woken again when its lease is over, whatever it had checkpointed", async () => {
     const { log, messages, subscribe, serve, hook } = await desk("died", 1_000);
     serve({ type: "ack-immediate" }, async (session) => {
-      if (session.wake.generation > 1) return agentOn(log)(session);
+      if (session.wake.generation > 1) return answerAll(session, log);
       await session.checkpoint(await checkpointsOf(log));
       throw new Error("out of memory");
     });

@@ -21,6 +21,7 @@ const agent = createAgent(
     tools: [lookUp, print],
     log: openCountedLog(),
     leaseMs: LEASE_MS,
+    owner: "agent process",
     toolMode: process.env.TOOL_MODE === "suspend" ? "suspend" : "hold",
     onFailure: (error) => report({ type: "problem", message: error.message }),
   }),

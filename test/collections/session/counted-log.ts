@@ -16,5 +16,5 @@ export function openCountedLog(): RowLog {
   return log;
 }
 
-/** How long a worker that is gone keeps what it has claimed. */
-export const LEASE_MS = 600;
+/** How long a worker that is gone keeps what it has claimed. Its next life does not wait for it. */
+export const LEASE_MS = Number(process.env.LEASE_MS ?? 10_000);

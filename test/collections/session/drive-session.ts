@@ -91,6 +91,10 @@ export async function runSession(place: Place, plan: Plan): Promise<Outcome> {
       commits,
       killed: Object.values(killed).includes(true),
     };
+  } catch (error) {
+    // What it came to instead, for whoever reads the report.
+    const facts = { agent: agent.facts(), tools: tools.facts() };
+    throw new Error(`${JSON.stringify({ plan, facts, rows: snapshot(mine.log) }, null, 1)}`, { cause: error });
   } finally {
     stopping = true;
     await Promise.all([agent.stop(), tools.stop()]);
@@ -157,7 +161,7 @@ async function readRows(log: RowLog) {
 
 /** All rows with their versions. */
 function snapshot(log: RowLog): unknown {
-  const tables = ["messages", "chunks", "generations", "toolCalls", "approvals"];
+  const tables = ["messages", "chunks", "generations", "turns", "toolCalls", "approvals"];
   return Object.fromEntries(
     tables.map((name) => [name, [...log.table(name).rows()].toSorted((a, b) => a.order - b.order)]),
   );

@@ -62,6 +62,35 @@ test("answers that are lost after the server took the write: each write counts o
   await proxy.stop();
 });
 
+test("answers that are errors, cut off or garbled are asked for again", async () => {
+  const url = server.fresh();
+  const log = server.open(url);
+  await log.ready;
+  const harms: Parameters<StreamServer["harm"]>[1][] = [
+    { method: "POST", status: 503, retryAfter: 0 },
+    { method: "POST", status: 500, count: 2 },
+    { method: "POST", dropConnection: true },
+    { method: "GET", status: 500 },
+    { method: "GET", status: 429 },
+    { method: "GET", dropConnection: true },
+    { method: "GET", truncateBodyBytes: 20 },
+    { method: "GET", corruptBody: true },
+  ];
+  const keys: string[] = [];
+  for (const harm of [...harms, ...harms]) {
+    server.harm(url, harm);
+    for (const n of [1, 2]) {
+      keys.push(`k${keys.length}`);
+      await log.write({ changes: [insert("t", keys.at(-1)!, { n })] });
+    }
+  }
+  expect(Object.keys(rows(log, "t"))).toEqual(keys);
+  expect(log.quarantined).toEqual([]);
+  const late = server.open(url);
+  await late.ready;
+  expect(rows(late, "t")).toEqual(rows(log, "t"));
+});
+
 test("a claim whose answer was lost knows that it was won, or lost", async () => {
   const direct = server.fresh();
   const proxy = await startProxy(direct, (method, count) => method === "POST" && count % 2 === 1);

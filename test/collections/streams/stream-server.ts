@@ -9,6 +9,8 @@ export interface StreamServer {
   /** The URL of a stream that no other test has. */
   fresh(): string;
   open(url: string, options?: Partial<StreamLogOptions>): RowLog;
+  /** Lets the next request to the stream go wrong. */
+  harm(url: string, fault: Parameters<DurableStreamTestServer["injectFault"]>[1]): void;
   stop(): Promise<void>;
 }
 
@@ -24,6 +26,7 @@ export async function startStreamServer(): Promise<StreamServer> {
       logs.push(log);
       return log;
     },
+    harm: (url, fault) => server.injectFault(new URL(url).pathname, fault),
     stop: async () => {
       await Promise.all(logs.map((log) => log.close()));
       await server.stop();

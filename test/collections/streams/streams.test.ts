@@ -44,6 +44,33 @@ test("a change of one row is one plain event of the State Protocol; a write of s
   ]);
 });
 
+test("what waits goes together into one request, in its order, and each write is judged by itself", async () => {
+  const url = server.fresh();
+  let posts = 0;
+  const counting: typeof fetch = (input, init) => {
+    if (init?.method === "POST") posts++;
+    return fetch(input, init);
+  };
+  const log = server.open(url, { fetch: counting });
+  await log.ready;
+  const keys = ["a", "b", "b", "c", "a", "d"];
+  const receipts = await Promise.all(keys.map((key) => log.write({ changes: [insert("t", key)] })));
+  expect(receipts.map(({ applied }) => applied)).toEqual([true, true, false, true, false, true]);
+  expect(receipts[2]?.refused).toContain('"b"');
+  expect((await messagesOf(url)).map(({ key }) => key)).toEqual(keys);
+  expect(posts).toBeLessThan(keys.length);
+  await expect(log.write({ changes: [insert("t", "e")], txid: "" })).rejects.toMatchObject({ code: "bad_input" });
+});
+
+test("a write that no reader would understand is not waited for for ever", async () => {
+  const log = server.open(server.fresh());
+  const value = Object.assign(Object.create({ toJSON: () => "a text" }) as object, { n: 1 });
+  await expect(log.write({ changes: [insert("t", "a", { ...value })] })).resolves.toMatchObject({ applied: true });
+  const odd = { table: "t", key: "b", operation: "insert" as const, value: value as { n: number } };
+  await expect(log.write({ changes: [odd] })).rejects.toMatchObject({ code: "disconnected" });
+  expect(log.quarantined).toHaveLength(1);
+});
+
 test("plain events of other writers are applied as far as they go: an update replaces, a reset empties", async () => {
   const url = server.fresh();
   const log = server.open(url);

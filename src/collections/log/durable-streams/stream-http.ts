@@ -166,12 +166,16 @@ export class StreamHttp {
     answer: (response: Response) => Promise<T>,
   ): Promise<T> {
     const { headers, fetch: send = fetch } = this.address;
-    const signal = AbortSignal.any([this.signal, AbortSignal.timeout(timeoutMs)]);
+    this.signal.throwIfAborted();
+    const cut = new AbortController();
+    const abort = () => cut.abort(this.signal.reason);
+    this.signal.addEventListener("abort", abort);
+    const timer = setTimeout(() => cut.abort(new Trouble(`${this.url} did not answer in time.`)), timeoutMs);
     try {
       const own = typeof headers === "function" ? await headers() : headers;
+      const request = { ...init, headers: { ...own, ...init.headers }, signal: cut.signal };
       // What a cache gives could be older than what was read already.
-      const request: RequestInit = { ...init, headers: { ...own, ...init.headers }, signal, cache: "no-store" };
-      const response = await send(url, request);
+      const response = await send(url, { ...request, cache: "no-store" });
       try {
         return await answer(response);
       } finally {
@@ -180,6 +184,9 @@ export class StreamHttp {
     } catch (error) {
       if (error instanceof Trouble || PerdureError.is(error) || this.signal.aborted) throw error;
       throw new Trouble(`${this.url} cannot be reached: ${errorText(error)}`, { cause: error });
+    } finally {
+      clearTimeout(timer);
+      this.signal.removeEventListener("abort", abort);
     }
   }
 

@@ -24,7 +24,7 @@ export interface StreamLogOptions {
    * and what listeners throw. May not throw. Default: `console.error`.
    */
   readonly onError?: (error: unknown) => void;
-  /** Told of each message that nobody can apply. May not throw. */
+  /** Told of each message that nobody can apply. What it throws goes to `onError`. */
   readonly onQuarantine?: (message: QuarantinedMessage) => void;
 }
 
@@ -78,7 +78,7 @@ class StreamLog implements RowLog {
     const http = new StreamHttp({ ...options, url: this.source }, signal);
     this.state = new StreamState({
       onError: this.onError,
-      onQuarantine: (message) => options.onQuarantine?.(message),
+      onQuarantine: (message) => this.quarantine(message, options.onQuarantine),
       onOutcome: (txid, receipt) => this.pending.get(txid)?.resolve(receipt),
     });
     this.writer = new StreamWriter({
@@ -139,6 +139,14 @@ class StreamLog implements RowLog {
     if (reached.length === 0) return;
     this.waiting = this.waiting.filter(({ offset }) => offset > next);
     for (const { resolve } of reached) resolve();
+  }
+
+  private quarantine(message: QuarantinedMessage, tell: StreamLogOptions["onQuarantine"]): void {
+    try {
+      tell?.(message);
+    } catch (error) {
+      this.onError(error);
+    }
   }
 
   private reached(offset: string): Promise<void> {
