@@ -207,6 +207,7 @@ function DeadLetters() {
   const again = (id: string) =>
     messages.update(id, (draft) => {
       draft.processed = false;
+      draft.attempts = 0;
       delete draft.error;
     });
   return (

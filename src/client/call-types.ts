@@ -58,7 +58,9 @@ type FrameworkMethod =
   | `${"approve" | "reject"}Execution`
   | `${"list" | "forget"}Action${string}`
   | `authorize${"Turn" | "Action"}`
-  | `get${"Workspace" | "Skills" | "SkillScriptRunner" | "Extensions" | "Actions"}`;
+  | `get${"Workspace" | "Skills" | "SkillScriptRunner" | "Extensions" | "Actions" | "Collections"}`
+  | `collection`
+  | `writeRows`;
 
 type Method = (...args: never[]) => unknown;
 

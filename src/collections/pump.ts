@@ -97,7 +97,8 @@ class SerialPump<TItem> implements Pump {
 
   async idle(): Promise<void> {
     while (!this.disposed && (this.turn !== undefined || this.running.size > 0)) {
-      await Promise.race([this.turn, ...this.running]);
+      // Only what is under way: a race with "nothing" is won at once, and would let nothing else happen.
+      await Promise.race(this.turn === undefined ? this.running : [this.turn, ...this.running]);
       await Promise.resolve();
     }
   }

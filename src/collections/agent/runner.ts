@@ -52,7 +52,8 @@ export class AgentRunner<TRow extends object> {
   /** Names the pump's next run: none is the same work as the one before. */
   private looks = 0;
   private last: Promise<unknown> = Promise.resolve();
-  private current: { readonly turn: Turn<TRow>; readonly abort: AbortController } | undefined;
+  /** `isAnswered`: it is being stored; that its rows are over by now is its own doing. */
+  private current: { readonly turn: Turn<TRow>; readonly abort: AbortController; isAnswered: boolean } | undefined;
   private isReady = false;
   private isStandby = false;
 
@@ -121,7 +122,7 @@ export class AgentRunner<TRow extends object> {
   /** Rows or what belongs to them may have changed. */
   private wake(): void {
     const { current } = this;
-    if (current !== undefined && !current.abort.signal.aborted) {
+    if (current !== undefined && !current.isAnswered && !current.abort.signal.aborted) {
       const lost = this.desk.lost(current.turn);
       if (lost !== undefined) current.abort.abort(lost);
     }
@@ -226,11 +227,13 @@ export class AgentRunner<TRow extends object> {
       callers: turn.callers,
       fence: seated.fence,
     };
-    this.current = { turn, abort };
+    const current = { turn, abort, isAnswered: false };
+    this.current = current;
     try {
       if (turn.attempt > max) throw cutOff(name, max);
       const reply = readReply(name, await this.options.generate(turn, this.desk, context));
       signal.throwIfAborted();
+      current.isAnswered = true;
       if (reply.outcome === "suspended") await this.desk.handBack(turn, "suspended", seated.fence);
       else await this.store(turn, reply, context);
     } catch (thrown) {

@@ -156,11 +156,11 @@ async function work<TInput extends SchemaInput, TOutput extends SchemaInput>(
       context: { ...task.context, generationId: task.generationId, workerDepth: task.depth },
     }) as AsyncIterable<StreamChunk>;
     const result = await readAll(stream, options, task);
-    if (result.outcome !== "completed" || result.object === undefined) {
-      throw new PerdureError(
-        "limit",
-        `The worker "${name}" came to no result: its model was stopped while it called tools.`,
-      );
+    if (result.outcome !== "completed") {
+      throw new PerdureError("limit", `The worker "${name}" was stopped while its model still called tools.`);
+    }
+    if (result.object === undefined) {
+      throw new PerdureError("call_failed", `The model of the worker "${name}" gave no object.`);
     }
     const object = await checkValue(outputSchema, result.object, `The output of the worker "${name}"`);
     return object as SchemaOutput<TOutput>;

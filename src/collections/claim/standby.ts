@@ -70,11 +70,11 @@ export class Standby implements Hold {
   }
 
   private async serve(claim: Claim): Promise<void> {
-    const { onGained, onLost, pauseMs } = this.options;
+    const { options } = this;
     this.claim = claim;
     let failed = false;
     try {
-      await onGained(claim);
+      await options.onGained(claim);
       await aborted(claim.signal);
     } catch (error) {
       failed = true;
@@ -83,7 +83,7 @@ export class Standby implements Hold {
     this.claim = undefined;
     const lost = claim.signal.reason ?? new PerdureError("bad_state", `Work with "${this.id}" could not begin.`);
     try {
-      await onLost?.(
+      await options.onLost?.(
         claim,
         PerdureError.is(lost) ? lost : new PerdureError("bad_state", String(lost), { cause: lost }),
       );
@@ -92,7 +92,7 @@ export class Standby implements Hold {
     }
     const had = await claim.release().catch(() => false);
     // It was given up, not lost: the others go first.
-    if (had || failed) await this.pause(undefined, pauseMs);
+    if (had || failed) await this.pause(undefined, options.pauseMs);
   }
 
   /** Until a claim changes (`since`: from that count on; undefined: not then), `ms` have passed, or it is disposed. */

@@ -70,7 +70,7 @@ export class Taker {
     attempt: number,
     maxAttempts: number,
   ): Promise<HeldClaim | undefined> {
-    const { table, clock, owner, incarnation, leaseMs, heartbeatMs, onOver } = this.options;
+    const { table, clock, owner, incarnation, leaseMs, heartbeatMs } = this.options;
     const error = before?.error === undefined ? {} : { error: before.error };
     const row: ClaimRow = {
       ...{ id, kind: "claim", owner, incarnation, state: "held", leaseMs, attempt, ...error },
@@ -87,6 +87,7 @@ export class Taker {
     // What is behind the write in the log may be here already.
     if (table.claim(id)?.incarnation !== incarnation) return undefined;
     const fence = table.unchanged(id).version;
+    const onOver: TakerOptions["onOver"] = (claim, lost) => this.options.onOver(claim, lost);
     return new HeldClaim({ table, clock, row, fence, heartbeatMs, maxAttempts, takenAt, onOver });
   }
 

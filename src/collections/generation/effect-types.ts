@@ -37,7 +37,7 @@ export type CompletedResult<TResult> = Exclude<TResult, { readonly outcome: "sus
 /** Options of `createGenerationEffect`. Callbacks are awaited; those of one row never run at the same time. */
 export interface GenerationEffectOptions<
   TContext extends Context,
-  TResult extends GenerationResult,
+  TResult,
   TStored extends GenerationContract,
   TToolRow extends { readonly generationId: string; readonly status: string },
 > {
@@ -50,7 +50,7 @@ export interface GenerationEffectOptions<
    * Makes the answer. What it throws is tried again by `retry`. A result with the outcome `suspended` or `interrupted`
    * is no answer yet. An empty text is a failure: it is what `chat({ stream: false })` gives when it has none.
    */
-  generate(row: QueryRow<TContext>, run: GenerationRun): Promise<TResult>;
+  generate(row: QueryRow<TContext>, run: GenerationRun): Promise<TResult & GenerationResult>;
   /**
    * Where the rows live, by the same `id`. With it the effect writes their state itself, after the callbacks and only
    * where those have not: `generating`, then `completed`, `failed`, `cancelled` or `suspended`, with `generationId`,
@@ -66,7 +66,7 @@ export interface GenerationEffectOptions<
     readonly isComplete?: (row: TToolRow) => boolean;
   };
   /** Whether a suspended row may go on. Instead of looking at `toolCalls`. Must be quick; may not throw. */
-  readonly ready?: (row: QueryRow<TContext>) => boolean;
+  ready?(row: QueryRow<TContext>): boolean;
   readonly retry?: RetryPolicy;
   /** How many rows are worked on at once. Default 8. */
   readonly concurrency?: number;
@@ -76,19 +76,19 @@ export interface GenerationEffectOptions<
    */
   readonly resumable?: boolean;
   /** Whether a row is cancelled. Default: its status is `cancelled`. May not throw. */
-  readonly isCancelled?: (row: TStored) => boolean;
+  isCancelled?(row: TStored): boolean;
   /** Puts the answer into its row, in the same write that completes it. May run more than once. */
-  readonly keepResult?: (draft: TStored, result: CompletedResult<NoInfer<TResult>>) => void;
+  keepResult?(draft: TStored, result: CompletedResult<TResult>): void;
   /** The answer is there. When it throws it is called again by `retry`; the answer is not made again. */
-  readonly onComplete?: (row: QueryRow<TContext>, result: CompletedResult<NoInfer<TResult>>) => Promise<void> | void;
+  onComplete?(row: QueryRow<TContext>, result: CompletedResult<TResult>): Promise<void> | void;
   /** The answer waits. */
-  readonly onSuspended?: (row: QueryRow<TContext>, result: NoInfer<TResult>) => Promise<void> | void;
+  onSuspended?(row: QueryRow<TContext>, result: TResult): Promise<void> | void;
   /** The try was aborted: its row was `cancelled` or deleted, or the effect was `disposed`. */
-  readonly onCancelled?: (row: QueryRow<TContext>, why: "cancelled" | "disposed") => Promise<void> | void;
+  onCancelled?(row: QueryRow<TContext>, why: "cancelled" | "disposed"): Promise<void> | void;
   /** The last try has failed. */
-  readonly onError?: (row: QueryRow<TContext>, error: Error) => Promise<void> | void;
+  onError?(row: QueryRow<TContext>, error: Error): Promise<void> | void;
   /** Each failed try, and what else goes wrong. Must not throw. Default: the console. */
-  readonly onProblem?: (error: Error, row?: QueryRow<TContext>) => void;
+  onProblem?(error: Error, row?: QueryRow<TContext>): void;
   /** How long `dispose` waits for what runs. Default 10 s. */
   readonly disposeWaitMs?: number;
 }

@@ -37,7 +37,7 @@ const UNREACHED = { maxAttempts: Number.POSITIVE_INFINITY, delayMs: 200, maxDela
  */
 export function createGenerationEffect<
   TContext extends Context,
-  TResult extends GenerationResult,
+  TResult,
   TStored extends GenerationContract = never,
   TToolRow extends { readonly generationId: string; readonly status: string } = ToolCallRecord,
 >(options: GenerationEffectOptions<TContext, TResult, TStored, TToolRow>): GenerationEffect {

@@ -66,9 +66,9 @@ async function takeAndWrite(
   }
 }
 
-function isOld(row: RecoverableRow, { timeoutMs, now }: OrphanTest): boolean {
-  const changed = Date.parse(row.updatedAt ?? "");
-  return now() - changed > timeoutMs;
+function isOld(row: RecoverableRow, test: OrphanTest): boolean {
+  // Without a time it is never old: nothing tells that it was left.
+  return test.now() - Date.parse(row.updatedAt ?? "") > test.timeoutMs;
 }
 
 /** Whether a row is still the run that was looked at: somebody else may have recovered or finished it. */

@@ -1,10 +1,11 @@
 import { agentCollections, rowsOf } from "perdure/collections";
 import type { AgentCollections, AgentMessage, NewAgentMessage, RowCollection, RowLog } from "perdure/collections";
+import { onTestFinished } from "vitest";
 import type { TestBackend, TestPlace } from "../backends.ts";
 
 /** A running backend, for all tests of a file; each test has rows of its own by the names of its agents. */
 export interface Place {
-  /** What one process has: its own log and collections. */
+  /** What one process has: its own log and collections. It ends with the test. */
   open(): Promise<{ log: RowLog; collections: AgentCollections }>;
   stop(): Promise<void>;
 }
@@ -16,6 +17,11 @@ export async function startPlace(backend: TestBackend): Promise<Place> {
       const log = await place.open();
       const collections = agentCollections(log);
       await Promise.all(Object.values(collections).map((one: { preload(): Promise<void> }) => one.preload()));
+      onTestFinished(async () => {
+        await Promise.all(Object.values(collections).map((one: { cleanup(): Promise<void> }) => one.cleanup()));
+        // The one of this process's memory is everybody's.
+        if (log.kind !== "local") await log.close();
+      });
       return { log, collections };
     },
     stop: () => place.stop(),

@@ -113,6 +113,7 @@ describe.each(backends)("claims: $name", ({ start }) => {
     const claim = await take(bob.claims, "a");
     expect(claim.attempt).toBe(2);
     expect(await bob.rows.insert({ id: "a", status: "bob's" }, { when: [claim.condition()] })).toBe(true);
+    await until(() => dead.rows.get("a") !== undefined);
     expect(await dead.rows.update("a", (row) => void (row.status = "dan's"), { when: [late.condition()] })).toBe(false);
     await until(() => late.signal.aborted);
     expect(late.signal.reason).toMatchObject({ code: "fenced" });
@@ -321,6 +322,23 @@ describe.each(backends)("claims: $name", ({ start }) => {
     await clock.advance(10_000);
     await Promise.all([second.dispose(), third.dispose()]);
     await until(() => bob.claims.inspect("runner:x").state === "free");
+  });
+
+  test("a standby misses no moment at which the claim becomes free", async () => {
+    const { ann, bob } = pair();
+    for (let ticks = 0; ticks < 12; ticks++) {
+      const id = `runner:${ticks}`;
+      const claim = await take(ann.claims, id);
+      await until(() => bob.claims.inspect(id).state === "held");
+      let gained = false;
+      const hold = bob.claims.hold(id, { onGained: () => void (gained = true) });
+      for (let tick = 0; tick < ticks; tick++) await Promise.resolve();
+      await claim.release();
+      // Its time stands still: nothing but the change itself can wake it.
+      await until(() => gained);
+      expect(hold.claim).toMatchObject({ id, owner: "bob" });
+      await hold.dispose();
+    }
   });
 
   test("a standby takes over from a runner that crashed, as often as it takes", async () => {

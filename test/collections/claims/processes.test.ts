@@ -53,7 +53,7 @@ test("a process that stood still and wakes up behind a takeover is refused, and 
   const claim = await gained;
   await here.rows.update("job", (row) => void (row.status = "done here"), { when: [claim.condition()] });
   process.kill(pid, "SIGCONT");
-  program.send("finish");
+  await program.send("finish");
   expect(await program.waitFor("finished")).toMatchObject({ counted: false, released: false });
   await program.waitFor("aborted");
   expect(here.rows.get("job")?.status).toBe("done here");

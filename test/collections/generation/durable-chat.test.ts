@@ -5,6 +5,7 @@ import {
   durableChat,
   isCompleteAnswer,
   logCollectionOptions,
+  openLocalLog,
   readChunks,
   rowsOf,
 } from "perdure/collections";
@@ -206,7 +207,6 @@ describe.each(backends)("durableChat on $name", (backend) => {
 
 describe("durableChat", () => {
   test("an abort is never an answer, and cancels the calls that it waited for", async () => {
-    const { openLocalLog } = await import("perdure/collections");
     const here = desk(openLocalLog());
     const abortController = new AbortController();
     const rows = rowsOf(here.toolCalls);
@@ -222,7 +222,6 @@ describe("durableChat", () => {
   });
 
   test("approvals of TanStack AI end it as suspended, and are answered with resume", async () => {
-    const { openLocalLog } = await import("perdure/collections");
     const here = desk(openLocalLog());
     let ran = 0;
     const risky = toolDefinition({ name: "risky", description: "Asks.", needsApproval: true }).server(
@@ -243,7 +242,6 @@ describe("durableChat", () => {
   });
 
   test("the limit of the agent loop is an error, and so is suspend without turns", async () => {
-    const { openLocalLog } = await import("perdure/collections");
     const here = desk(openLocalLog());
     const local = toolDefinition({ name: "local", description: "Runs here." }).server(async () => 1);
     const adapter = scriptedText(() => ({ toolCalls: [{ name: "local" }] }));

@@ -8,13 +8,14 @@ import {
   durableChat,
   isCompleteAnswer,
   logCollectionOptions,
+  openLocalLog,
   readChunks,
   rowsOf,
   streamToCollection,
 } from "perdure/collections";
 import type { ChunkRecord, ClaimRecord, GenerationRun, RowLog, ToolCallRecord, TurnRecord } from "perdure/collections";
 import { scriptedText } from "perdure/testing";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { backends } from "../backends.ts";
 import type { TestPlace } from "../backends.ts";
@@ -64,7 +65,7 @@ const settled = (row: Ask | undefined) =>
   row !== undefined && ["completed", "failed", "cancelled"].includes(row.status);
 const is = (status: string) => (row: Ask | undefined) => row?.status === status;
 
-describe.each(backends.filter((b) => b.name === (process.env.B ?? b.name)))("generation effects on $name", (backend) => {
+describe.each(backends)("generation effects on $name", (backend) => {
   let place: TestPlace;
   const effects: { dispose(): Promise<void> }[] = [];
   beforeEach(async () => {
@@ -204,7 +205,7 @@ describe.each(backends.filter((b) => b.name === (process.env.B ?? b.name)))("gen
       createGenerationEffect({
         ...pending(here),
         generate: (_row, { signal }) =>
-          new Promise((_, reject) => {
+          new Promise<string>((_, reject) => {
             signal.addEventListener("abort", () => {
               stopped.resolve(signal.reason);
               reject(new Error("stopped"));
@@ -305,6 +306,57 @@ describe.each(backends.filter((b) => b.name === (process.env.B ?? b.name)))("gen
     expect(script.calls).toHaveLength(2);
   });
 
+  test("a try that a crash has left behind is tried again, under the same id if it can go on, and not for ever", async () => {
+    const here = await open();
+    const left = { prompt: "hi", status: "generating", generationId: "old" };
+    await here.rows.insert({ id: "a", ...left, attempt: 1 });
+    await here.rows.insert({ id: "b", ...left, attempt: 3 });
+    const runs: string[] = [];
+    const generate = async (row: Ask, { generationId, attempt }: GenerationRun) => {
+      runs.push(`${row.id} ${attempt} ${generationId === "old"}`);
+      return "whole";
+    };
+    const effect = keep(
+      createGenerationEffect({ ...pending(here, ["pending", "generating"]), resumable: true, generate }),
+    );
+    expect(await until(here, "a", settled)).toMatchObject({ status: "completed", answer: "whole", attempt: 2 });
+    expect(await until(here, "b", settled)).toMatchObject({ status: "failed" });
+    await effect.dispose();
+    await here.rows.insert({ id: "c", ...left });
+    keep(createGenerationEffect({ ...pending(here, ["pending", "generating"]), generate }));
+    expect(await until(here, "c", settled)).toMatchObject({ status: "completed" });
+    expect(runs).toEqual(["a 2 true", "c 1 false"]);
+  });
+
+  test("a runner whose row was taken over writes nothing any more", async () => {
+    const [here, there] = [await open(), await open()];
+    const stored = rowsOf(there.chunks);
+    const first = new Promise<void>((resolve) => {
+      stored.subscribe(() => void (stored.all().some(({ content }) => content === "old ") && resolve()));
+    });
+    const takeOver = () => there.rows.update("a", (draft) => void (draft.generationId = "other"));
+    const adapter = scriptedText([{ text: ["old ", () => first, takeOver, "never"] }]);
+    const problems: Error[] = [];
+    const effect = keep(
+      createGenerationEffect({
+        ...pending(here),
+        onProblem: (error) => void problems.push(error),
+        generate: (row, { generationId, when }) =>
+          streamToCollection(chat({ adapter, messages: user(row.prompt) }), {
+            collection: here.chunks,
+            generationId,
+            when,
+          }),
+      }),
+    );
+    await here.rows.insert({ id: "a", prompt: "hi", status: "pending" });
+    await until(here, "a", (row) => row?.generationId === "other");
+    await effect.idle();
+    expect(problems).toMatchObject([{ code: "fenced" }]);
+    expect(here.rows.get("a")).toMatchObject({ status: "generating", generationId: "other" });
+    expect(assembleText(stored.all())).toBe("old ");
+  });
+
   test("with claims many runners share the rows, and each is answered once", async () => {
     const places = [await open(), await open(), await open()];
     const calls: string[] = [];
@@ -328,6 +380,67 @@ describe.each(backends.filter((b) => b.name === (process.env.B ?? b.name)))("gen
     for (const id of ids) await places[0]!.rows.insert({ id, prompt: id, status: "pending" });
     for (const id of ids) expect(await until(places[2]!, id, settled)).toMatchObject({ answer: `answer to ${id}` });
     expect(calls.toSorted()).toEqual(ids.toSorted());
+  });
+});
+
+describe("a generation effect", () => {
+  test("without a collection the callbacks write, under any names; one that fails is called again", async () => {
+    const log = openLocalLog();
+    const asks = createCollection(
+      logCollectionOptions<{ id: string; state: string; response?: string }>({
+        log,
+        name: "x",
+        getKey: (row) => row.id,
+      }),
+    );
+    const rows = rowsOf(asks);
+    let [made, written] = [0, 0];
+    const effect = createGenerationEffect({
+      query: (q) => q.from({ ask: asks }).where(({ ask }) => eq(ask.state, "open")),
+      generate: async () => `answer ${++made}`,
+      onComplete: async (row, result) => {
+        if (++written === 1) throw new Error("not yet");
+        await rows.update(row.id, (draft) => Object.assign(draft, { state: "done", response: result }));
+      },
+      retry: { delayMs: 1 },
+      onProblem: () => {},
+    });
+    await rows.insert({ id: "a", state: "open" });
+    await effect.idle();
+    expect(rows.get("a")).toMatchObject({ state: "done", response: "answer 1" });
+    expect([made, written]).toEqual([1, 2]);
+    await effect.dispose();
+  });
+
+  test('trap: an empty text is a failure, as chat({ stream: false }) gives "" when it waits for an approval', async () => {
+    const here = desk(openLocalLog());
+    const risky = toolDefinition({ name: "risky", description: "Asks.", needsApproval: true }).server(async () => 1);
+    const adapter = scriptedText([{ toolCalls: [{ name: "risky" }] }]);
+    const effect = createGenerationEffect({
+      query: (q) => q.from({ ask: here.asks }).where(({ ask }) => eq(ask.status, "pending")),
+      collection: here.asks,
+      generate: (row) => chat({ adapter, messages: user(row.prompt), tools: [risky], stream: false }),
+      retry: { maxAttempts: 1 },
+      onProblem: () => {},
+    });
+    await here.rows.insert({ id: "a", prompt: "hi", status: "pending" });
+    expect(await until(here, "a", settled)).toMatchObject({ status: "failed" });
+    await effect.dispose();
+  });
+
+  test("a suspended row that is always ready does not run without a break", async () => {
+    const here = desk(openLocalLog());
+    let made = 0;
+    const effect = createGenerationEffect({
+      query: (q) => q.from({ ask: here.asks }).where(({ ask }) => inArray(ask.status, ["pending", "suspended"])),
+      collection: here.asks,
+      generate: async () => ({ outcome: "suspended" as const, made: ++made }),
+    });
+    await here.rows.insert({ id: "a", prompt: "hi", status: "pending" });
+    await vi.waitFor(() => expect(made).toBe(4));
+    await effect.idle();
+    expect(made).toBe(4);
+    await effect.dispose();
   });
 });
 

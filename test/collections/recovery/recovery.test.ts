@@ -172,6 +172,8 @@ describe.each(backends)("recovery: $name", ({ start }) => {
     ]);
     const late = here.calls.update("slow", (row) => void (row.status = "completed"), { when: [claim!.condition()] });
     expect(await late).toBe(false);
+    // The recovery was no try of the work.
+    expect(there.claims.inspect(toolClaimId("slow"))).toMatchObject({ state: "free", attempt: 1 });
     expect(there.calls.get("slow")?.status).toBe("pending");
   });
 

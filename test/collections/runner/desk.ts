@@ -24,7 +24,7 @@ export const aborted = (signal: AbortSignal) =>
 /** The Durable Streams server of a test file. */
 export class StreamServer {
   private readonly server = new DurableStreamTestServer({ port: 0, host: "127.0.0.1", webhooks: true });
-  private readonly logs = new Set<RowLog>();
+  private readonly ends: (() => Promise<void>)[] = [];
   url = "";
 
   async start(): Promise<void> {
@@ -34,14 +34,19 @@ export class StreamServer {
   /** A log on a stream of this server, as another process would open it. */
   async open(path: string): Promise<RowLog> {
     const log = openStreamLog({ url: `${this.url}/v1/stream/${path}`, onError: () => {} });
-    this.logs.add(log);
+    this.onStop(() => log.close());
     await log.ready;
     return log;
   }
 
+  /** Something that ends with the server. */
+  onStop(end: () => Promise<void>): void {
+    this.ends.push(end);
+  }
+
   async stop(): Promise<void> {
     // The server waits for its readers when it stops.
-    for (const log of this.logs) await log.close();
+    for (const end of this.ends) await end();
     await this.server.stop();
   }
 }

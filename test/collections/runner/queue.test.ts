@@ -86,11 +86,15 @@ describe.each(backends)("a queue in a collection: $name", ({ start }) => {
   test("a job that says there is more goes on from its checkpoint, and counts as one attempt", async () => {
     const { one, status, rows } = await queue();
     const seen: unknown[] = [];
+    const codes: unknown[] = [];
     await rows.insert(newJob({ text: "long" }, "long"));
     const worker = runQueueWorker({
       collection: one,
       run: async (session, job) => {
         seen.push(job.checkpoints ?? {});
+        // Not behind what the run before has kept, either.
+        const back = session.checkpoint([{ source: "file", cursor: "0" }]);
+        codes.push(await back.then(() => "kept").catch((error: { code?: string }) => error.code));
         await session.checkpoint([{ source: "file", cursor: String(seen.length) }]);
         await session.complete({ done: seen.length === 3 });
       },
@@ -98,6 +102,7 @@ describe.each(backends)("a queue in a collection: $name", ({ start }) => {
     await until(() => status()["long"] === "done", "the job");
     await worker.stop();
     expect(seen).toEqual([{}, { file: "1" }, { file: "2" }]);
+    expect(codes).toEqual(["kept", "bad_input", "bad_input"]);
     expect(rows.get("long")).toMatchObject({ attempts: 1, fence: 3 });
   });
 

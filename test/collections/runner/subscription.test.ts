@@ -87,6 +87,7 @@ describe("workers that come for their work", () => {
     await first.stop();
     await until(() => messages.texts().includes("re a"), "the second worker's answer");
     await second.stop();
+    expect(messages.texts()).toEqual(["a", "re a"]);
   });
 
   test("a failure is told, and the work comes back when the lease is over", async () => {

@@ -3,12 +3,12 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { agentCollections, createApprovals, rowsOf } from "perdure/collections";
 import type { AgentMessage, ChunkRecord, GenerationRecord, RowLog, ToolCallRecord } from "perdure/collections";
 import { startProgram } from "perdure/testing";
 import type { Program } from "perdure/testing";
 import { env } from "../../crash/drive.ts";
-import { eventually } from "../../host/open-host.ts";
 import { bundleProgram } from "../../support/bundle-program.ts";
 import { AGENT } from "./desk.ts";
 import { openSessionLog } from "./open-log.ts";
@@ -50,7 +50,7 @@ export interface Outcome {
   readonly killed: boolean;
 }
 
-const programs = {
+export const programs = {
   agent: new URL("./agent-program.ts", import.meta.url),
   tools: new URL("./tools-program.ts", import.meta.url),
 };
@@ -62,7 +62,8 @@ export async function runSession(place: Place, plan: Plan): Promise<Outcome> {
   const { kill } = plan;
   const dir = mkdtempSync(join(tmpdir(), "perdure-session-"));
   const file = join(dir, "executions");
-  await place.restart(kill?.role === "server" ? kill.at : undefined);
+  if (kill?.role === "server") await place.restart(kill.at);
+  const before = place.program.commits;
   const url = place.session(`session-${++sessions}`);
   const given = { ...env, SESSION: url, EXECUTIONS: file, TOOL_MODE: plan.toolMode };
   const start = async (role: "agent" | "tools") =>
@@ -74,14 +75,15 @@ export async function runSession(place: Place, plan: Plan): Promise<Outcome> {
   const mine = openSessionLog(url);
   try {
     const live = await askAndAllow(mine.log);
-    const commits = { agent: agent.commits(), tools: tools.commits(), server: place.program.commits };
+    const commits = { agent: agent.commits(), tools: tools.commits(), server: place.program.commits - before };
     await Promise.all([agent.stop(), tools.stop()]);
     const killed = { agent: agent.lives() > 1, tools: tools.lives() > 1, server: server !== place.program };
     const late = openSessionLog(url);
     const rows = await readRows(late.log);
+    await until(() => mine.log.position >= late.log.position, "everybody has seen everything");
     const found = snapshot(late.log);
-    await late.close();
     const seen = snapshot(mine.log);
+    await late.close();
     return {
       ...rows,
       executions: readExecutions(file),
@@ -105,7 +107,7 @@ export async function runSession(place: Place, plan: Plan): Promise<Outcome> {
 }
 
 /** Asks, allows what is asked for, and waits for the answer. @returns how many chunks were there before it */
-async function askAndAllow(log: RowLog): Promise<number> {
+export async function askAndAllow(log: RowLog): Promise<number> {
   const { messages, chunks, approvals, generations, toolCalls } = agentCollections(log);
   const decisions = createApprovals({ events: approvals });
   const said = rowsOf(messages);
@@ -122,15 +124,15 @@ async function askAndAllow(log: RowLog): Promise<number> {
   };
   const listening = decisions.subscribe(() => void allow());
   await allow();
-  await eventually(() => said.all().some(isAnswer), "the answer");
-  await eventually(
+  await until(() => said.all().some(isAnswer), "the answer");
+  await until(
     () =>
       rowsOf(generations)
         .all()
         .every(({ status }) => status !== "generating" && status !== "pending"),
     "no generation is under way",
   );
-  await eventually(
+  await until(
     () =>
       rowsOf(toolCalls)
         .all()
@@ -141,6 +143,17 @@ async function askAndAllow(log: RowLog): Promise<number> {
   stop();
   await decisions.dispose();
   return live;
+}
+
+const PATIENCE_MS = 60_000;
+const LOOK_AGAIN_MS = 5;
+
+export async function until(look: () => boolean, what: string): Promise<void> {
+  const end = Date.now() + PATIENCE_MS;
+  while (!look()) {
+    if (Date.now() > end) throw new Error(`Never happened: ${what}`);
+    await setTimeout(LOOK_AGAIN_MS);
+  }
 }
 
 /** The last message of a turn: it calls no tools. */
@@ -167,7 +180,7 @@ function snapshot(log: RowLog): unknown {
   );
 }
 
-function readExecutions(file: string): Execution[] {
+export function readExecutions(file: string): Execution[] {
   try {
     return readFileSync(file, "utf8")
       .trim()

@@ -23,6 +23,7 @@ async function execute(name: string, id: string): Promise<void> {
   appendFileSync(process.env.EXECUTIONS ?? "", `${JSON.stringify(line)}\n`);
   report({ type: "executing", name, id });
   await setTimeout(workMs);
+  report({ type: "worked", name, id });
 }
 
 const decisions = createApprovals({ events: approvals });
