@@ -55,7 +55,8 @@ export class Seat {
   async take(signal: AbortSignal): Promise<Seated | { readonly retryInMs: number }> {
     clearTimeout(this.timer);
     if (this.claims === undefined) return this.session ?? { fence: {} };
-    if (this.claim === undefined || this.claim.signal.aborted) {
+    if (this.claim?.signal.aborted === true) await this.leave();
+    if (this.claim === undefined) {
       const got = await this.claims.acquire(this.id, { signal, maxAttempts: NO_LIMIT });
       if (got.claim === undefined) return { retryInMs: got.dead === undefined ? got.retryInMs : LINGER_MS };
       this.claim = got.claim;
@@ -77,7 +78,8 @@ export class Seat {
     clearTimeout(this.timer);
     const claim = this.claim;
     this.claim = undefined;
-    if (claim !== undefined && !claim.signal.aborted) await claim.release();
+    // Also one whose signal has aborted: it may still be held, and then it would beat on. One that was lost says no.
+    await claim?.release();
   }
 
   async dispose(): Promise<void> {

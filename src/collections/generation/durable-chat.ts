@@ -190,7 +190,7 @@ class DurableRun<TAdapter extends AnyTextAdapter, TToolRow extends ToolCallContr
     const { log } = rowsOf(collection);
     await rowsOf(collection).ready();
     const startIndex = turns.chunkIndex;
-    if (options.turns !== undefined) await deleteChunksFrom(collection, generationId, startIndex, this.fence(log));
+    if (turns.hasPast) await deleteChunksFrom(collection, generationId, startIndex, this.fence(log));
     const { producer } = options;
     const when = () => this.fence(log).when ?? [];
     return chunkSink<TChunkRow>({ ...options.chunks, generationId, startIndex, when, producer });

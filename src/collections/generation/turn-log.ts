@@ -31,6 +31,8 @@ export class TurnLog {
   readonly messages: ModelMessage[] = [];
   /** How many chunks belong to them. */
   chunkIndex = 0;
+  /** Whether an earlier run has left anything. */
+  hasPast = false;
   /** Set when the answer is complete: nothing is left to do. */
   completed: { readonly finishReason: string | null } | undefined;
   private readonly rows: Rows<TurnRecord> | undefined;
@@ -55,6 +57,7 @@ export class TurnLog {
     const head = this.rows.get(this.headId);
     this.head = this.rows.unchanged(this.headId);
     this.isNew = head === undefined;
+    this.hasPast = !this.isNew;
     for (let row = this.rowAt(0); row?.message !== undefined; row = this.rowAt(this.messages.length)) {
       this.remember(row.message);
       this.chunkIndex = row.chunkIndex;

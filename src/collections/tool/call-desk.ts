@@ -1,4 +1,4 @@
-import { PerdureError } from "../../error.ts";
+import { PerdureError, errorText } from "../../error.ts";
 import type { ToolCallContract } from "../contract.ts";
 import { rowsOf } from "../rows.ts";
 import type { RowCollection, RowOptions, Rows } from "../rows.ts";
@@ -106,7 +106,7 @@ export function callDesk<TRow extends ToolCallContract>(options: DeskOptions<TRo
         return await waitForToolResult(collection, idOf(call), isComplete, options.getResult, limits);
       } catch (error) {
         const late = PerdureError.is(error, "timeout") && options.cancelOnTimeout;
-        if (late || signal?.aborted === true) await cancel(call);
+        if (late || signal?.aborted === true) await cancel(call).catch((failure) => withFailure(error, failure));
         throw error;
       }
     },
@@ -114,6 +114,13 @@ export function callDesk<TRow extends ToolCallContract>(options: DeskOptions<TRo
     cancel,
     subscribe: (wake) => rows.subscribe(wake),
   };
+}
+
+/** Both things that went wrong, under the code of the first. */
+function withFailure(error: unknown, failure: unknown): never {
+  const code = PerdureError.is(error) ? error.code : "cancelled";
+  const text = `${errorText(error)} Its row could not be marked as cancelled: ${errorText(failure)}`;
+  throw new PerdureError(code, text, { cause: failure });
 }
 
 function rowOfCall<TRow extends ToolCallContract>({ tool, transform }: DeskOptions<TRow>, call: CallName): TRow {

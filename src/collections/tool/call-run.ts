@@ -7,6 +7,7 @@ import type { Holding } from "./holding.ts";
 import { LatestValue } from "./progress.ts";
 import { persist } from "./persist.ts";
 import { checkValue } from "./tool-schema.ts";
+import { sameJson } from "./tool-row.ts";
 import type { CallRow } from "./tool-row.ts";
 import type { ToolRun } from "./tool-types.ts";
 
@@ -131,8 +132,8 @@ export class CallRun<TRow extends object> {
         await tell(parts, row, () => callbacks.onComplete?.(row, result));
         return "done";
       }
-      // Not written though it is ours: its answer has changed just now, which may have been its end.
-      if (holding.ours && holding.stopped === undefined && conditions.length === 0) return this.dropped();
+      // Not written: the answer has changed just now, which may have been its end; or the call is not ours any more.
+      if (holding.stopped === undefined && sameJson(conditions, parts.parent.conditions(row))) return this.dropped();
     }
   }
 

@@ -7,7 +7,7 @@ import { asError } from "../retry.ts";
 import { rowsOf } from "../rows.ts";
 import type { RowCollection, Rows } from "../rows.ts";
 import { watchQuery } from "../watch.ts";
-import type { QueryRow, Watch } from "../watch.ts";
+import type { Move, QueryRow, Watch } from "../watch.ts";
 import { approvalGate } from "./approval-gate.ts";
 import type { ApprovalGate } from "./approval-gate.ts";
 import type { CallItem, CallParts } from "./call-parts.ts";
@@ -137,6 +137,7 @@ class Executor<TRow extends object> implements ToolExecutionEffect {
     const { parts, gate } = options;
     this.pump = createPump<CallItem<TRow>>({
       read: () => this.items(),
+      moves: () => this.moves(),
       idOf: (item) => item.key,
       run: (item, { signal }) => this.run(item, signal),
       giveUp: () => {},
@@ -186,16 +187,24 @@ class Executor<TRow extends object> implements ToolExecutionEffect {
   }
 
   /** What is to be done now. */
-  private items(): CallItem<TRow>[] {
+  private *items(): Iterable<CallItem<TRow>> {
     // Before everything that was there is here, a call that is over may look as if it were not.
-    if (!this.open) return [];
-    const items = [...this.held.values()].map(({ item }) => item);
-    for (const row of this.watch.rows()) {
+    if (!this.open) return;
+    for (const { item } of this.held.values()) yield item;
+    for (const row of this.watch.each()) {
       if (!isCall(row)) throw new PerdureError("bad_config", NO_CALLS);
       const item = this.itemOf(row);
-      if (item !== undefined && !this.held.has(item.key)) items.push(item);
+      if (item !== undefined && !this.held.has(item.key)) yield item;
     }
-    return items;
+  }
+
+  /** What has come and gone, under the names that executions have. */
+  private moves(): Move<CallItem<TRow>>[] {
+    return this.watch.moves().flatMap(({ to, row }) => {
+      if (!isCall(row)) return [];
+      const attempt = row.attempt ?? this.options.parts.reader?.get(row.id)?.attempt ?? 0;
+      return [{ to, row: { key: `${row.id}:${attempt}`, id: row.id, row, attempt } }];
+    });
   }
 
   private itemOf(row: TRow & ListedCall): CallItem<TRow> | undefined {

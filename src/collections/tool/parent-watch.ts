@@ -35,9 +35,11 @@ export function parentWatch<TRow extends object>(
     },
     follow(row, cancelled) {
       if (generations === undefined) return () => {};
-      return generations.subscribe(() => {
+      const look = () => {
         if (gone(row)) cancelled();
-      });
+      };
+      look();
+      return generations.subscribe(look);
     },
   };
 }

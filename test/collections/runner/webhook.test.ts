@@ -1,22 +1,9 @@
-import type {
-  DurableStreamsWakePayload,
-  DurableStreamsWebhookAdapter,
-  RunnerSession,
-  WebhookExecutionMode,
-} from "perdure/collections";
-import {
-  catchUp,
-  checkpointsOf,
-  durableStreamsWebhookAdapter,
-  ensureWakeSubscription,
-  handleDurableStreamsWake,
-  producerOf,
-  requestWake,
-  runWithLifecycle,
-} from "perdure/collections";
+import type { DurableStreamsWakePayload, WebhookExecutionMode } from "perdure/collections";
+import { catchUp, checkpointsOf, handleDurableStreamsWake, requestWake, runWithLifecycle } from "perdure/collections";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { StreamServer, aborted, answerAll, inbox, pause, startHook, until } from "./desk.ts";
-import type { Hook } from "./desk.ts";
+import { StreamServer, answerAll, pause, until } from "./desk.ts";
+import { webhookDesks } from "./webhook-desk.ts";
+import type { Session } from "./webhook-desk.ts";
 
 const server = new StreamServer();
 const desk = webhookDesks(server);

@@ -7,6 +7,12 @@ import type { Batch, ReadPlace, StreamHttp } from "./stream-http.ts";
 /** A server that has nothing new holds the request at least that long. */
 const SHORTEST_WAIT_MS = 10;
 
+/**
+ * How long a server may say that its stream ends before what it has already handed out. The published one does so for
+ * a moment: it hands out messages before it has noted where its file ends.
+ */
+const BEHIND_PATIENCE_MS = 2_000;
+
 /** Who is told what was read. None of these may throw. */
 export interface ReaderEvents {
   /** The stream is there. */
@@ -38,6 +44,7 @@ export async function followStream({ http, create, signal, events }: ReaderOptio
   let place: ReadPlace = { offset: START, live: false, cursor: undefined };
   let opened = false;
   let created = false;
+  let behindSince: number | undefined;
   while (!signal.aborted) {
     try {
       const asked = Date.now();
@@ -56,7 +63,15 @@ export async function followStream({ http, create, signal, events }: ReaderOptio
         if (!opened || answer.error.code !== "not_allowed") throw answer.error;
         throw new Trouble(answer.error.message, { cause: answer.error });
       }
-      requireGoingOn(http.url, place, answer);
+      // Offsets of the protocol are in the order of their text.
+      if (place.offset !== START && answer.next < place.offset) {
+        behindSince ??= asked;
+        if (Date.now() - behindSince > BEHIND_PATIENCE_MS) throw replaced(http.url, place, answer);
+        place = { ...place, live: false };
+        await backoff.wait(signal);
+        continue;
+      }
+      behindSince = undefined;
       const idle = place.live && answer.messages.length === 0;
       // Who is asked to wait for news and does not is not to be asked all the time.
       if (idle && Date.now() - asked < SHORTEST_WAIT_MS) await backoff.wait(signal);
@@ -82,10 +97,8 @@ export async function followStream({ http, create, signal, events }: ReaderOptio
   }
 }
 
-function requireGoingOn(url: string, { offset }: ReadPlace, { next }: Batch): void {
-  // Offsets of the protocol are in the order of their text.
-  if (offset === START || next >= offset) return;
-  throw new PerdureError(
+function replaced(url: string, { offset }: ReadPlace, { next }: Batch): PerdureError {
+  return new PerdureError(
     "conflict",
     `The stream ${url} ends at ${next}, before ${offset} up to which it was read: it was replaced, or has lost data. Open a new log.`,
   );
