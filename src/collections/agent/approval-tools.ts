@@ -55,7 +55,7 @@ export function approvalTools(
     tools: made,
     dispose: async () => {
       await effect.dispose();
-      await approvals.dispose();
+      approvals.dispose();
     },
   };
 }

@@ -7,7 +7,7 @@ import { rowsOf } from "../rows.ts";
 import type { RowCollection, RowOptions, Rows } from "../rows.ts";
 import type { AgentContext, AgentReply, AgentTurnStatus, CollectionAgentConfig } from "./config.ts";
 import type { Desk, Turn } from "./desk.ts";
-import { DEFAULT_WINDOW, contextOf, isWaiting } from "./history.ts";
+import { DEFAULT_WINDOW, contextOf } from "./history.ts";
 import { openInbox } from "./inbox.ts";
 import type { Inbox } from "./inbox.ts";
 import { replyRows } from "./reply.ts";

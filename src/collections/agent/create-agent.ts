@@ -40,6 +40,7 @@ export function createAgent<TCollections extends AgentCollectionsBase, TWake = n
 export function createAgent<TContext extends Context>(
   config: QueryAgentConfig<QueryRow<TContext>, RowQuery<TContext>>,
 ): Agent<undefined>;
+export function createAgent<TRow extends object>(config: QueryAgentConfig<TRow>): Agent<undefined>;
 export function createAgent(
   config: CollectionAgentConfig<AgentCollectionsBase, unknown> | QueryAgentConfig<object, unknown>,
 ): Agent<AgentCollectionsBase | undefined, unknown> {

@@ -93,8 +93,8 @@ class Generations implements GenerationEffect {
     this.ends.push(this.suspensions.subscribe(wake));
     if (claims !== undefined) this.ends.push(claims.subscribe(wake));
     if (this.reader !== undefined) this.ends.push(this.reader.subscribe(() => this.stopCancelled()));
-    const sources = [this.watch.ready, this.reader?.ready(), claims?.ready, this.suspensions.ready()];
-    this.ready = Promise.all(sources).then(() => {
+    const others = [this.reader?.ready(), claims?.ready, this.suspensions.ready()].filter((one) => one !== undefined);
+    this.ready = Promise.all([this.watch.ready, ...others]).then(() => {
       this.open = true;
       this.pump.wake();
     });

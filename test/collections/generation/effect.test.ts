@@ -1,5 +1,5 @@
 import { chat, toolDefinition } from "@tanstack/ai";
-import { createCollection, eq, inArray } from "@tanstack/db";
+import { eq } from "@tanstack/db";
 import {
   assembleText,
   createClaims,
@@ -7,63 +7,20 @@ import {
   createToolExecutionEffect,
   durableChat,
   isCompleteAnswer,
-  logCollectionOptions,
-  openLocalLog,
   readChunks,
   rowsOf,
   streamToCollection,
 } from "perdure/collections";
-import type { ChunkRecord, ClaimRecord, GenerationRun, RowLog, ToolCallRecord, TurnRecord } from "perdure/collections";
+import type { GenerationRun } from "perdure/collections";
 import { scriptedText } from "perdure/testing";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { backends } from "../backends.ts";
 import type { TestPlace } from "../backends.ts";
+import { desk, is, pending, settled, until, user } from "./asks.ts";
+import type { Ask, Desk } from "./asks.ts";
 
-interface Ask {
-  id: string;
-  prompt: string;
-  status: string;
-  answer?: string;
-  generationId?: string;
-  attempt?: number;
-  error?: string;
-}
-
-const user = (content: string) => [{ role: "user" as const, content }];
 const echo = toolDefinition({ name: "echo", description: "Echoes.", inputSchema: z.object({ text: z.string() }) });
-
-function desk(log: RowLog) {
-  const table = <TRow extends { id: string }>(name: string) =>
-    createCollection(logCollectionOptions<TRow>({ log, name, getKey: (row) => row.id }));
-  const asks = table<Ask>("asks");
-  return {
-    log,
-    asks,
-    rows: rowsOf(asks),
-    chunks: table<ChunkRecord>("chunks"),
-    turns: table<TurnRecord>("turns"),
-    toolCalls: table<ToolCallRecord>("toolCalls"),
-    claims: table<ClaimRecord>("claims"),
-  };
-}
-type Desk = ReturnType<typeof desk>;
-
-/** Resolves when the row is as wanted. */
-function until({ rows }: Desk, id: string, wanted: (row: Ask | undefined) => boolean): Promise<Ask | undefined> {
-  return new Promise((resolve) => {
-    const look = () => {
-      if (!wanted(rows.get(id))) return;
-      stop();
-      resolve(rows.get(id));
-    };
-    const stop = rows.subscribe(look);
-    queueMicrotask(look);
-  });
-}
-const settled = (row: Ask | undefined) =>
-  row !== undefined && ["completed", "failed", "cancelled"].includes(row.status);
-const is = (status: string) => (row: Ask | undefined) => row?.status === status;
 
 describe.each(backends)("generation effects on $name", (backend) => {
   let place: TestPlace;
@@ -80,15 +37,6 @@ describe.each(backends)("generation effects on $name", (backend) => {
     effects.push(effect);
     return effect;
   };
-  const pending = ({ asks }: Desk, statuses = ["pending"]) => ({
-    query: (q: Parameters<typeof queryOf>[0]) => queryOf(q, asks, statuses),
-    collection: asks,
-    keepResult: (draft: Ask, result: { content: string } | string) => {
-      draft.answer = typeof result === "string" ? result : result.content;
-    },
-    retry: { maxAttempts: 3, delayMs: 1 },
-    onProblem: () => {},
-  });
 
   test("requirement: Generation effects: the effect fires on query match, calls the user's generate function", async () => {
     const [here, there] = [await open(), await open()];
@@ -382,72 +330,3 @@ describe.each(backends)("generation effects on $name", (backend) => {
     expect(calls.toSorted()).toEqual(ids.toSorted());
   });
 });
-
-describe("a generation effect", () => {
-  test("without a collection the callbacks write, under any names; one that fails is called again", async () => {
-    const log = openLocalLog();
-    const asks = createCollection(
-      logCollectionOptions<{ id: string; state: string; response?: string }>({
-        log,
-        name: "x",
-        getKey: (row) => row.id,
-      }),
-    );
-    const rows = rowsOf(asks);
-    let [made, written] = [0, 0];
-    const effect = createGenerationEffect({
-      query: (q) => q.from({ ask: asks }).where(({ ask }) => eq(ask.state, "open")),
-      generate: async () => `answer ${++made}`,
-      onComplete: async (row, result) => {
-        if (++written === 1) throw new Error("not yet");
-        await rows.update(row.id, (draft) => Object.assign(draft, { state: "done", response: result }));
-      },
-      retry: { delayMs: 1 },
-      onProblem: () => {},
-    });
-    await rows.insert({ id: "a", state: "open" });
-    await effect.idle();
-    expect(rows.get("a")).toMatchObject({ state: "done", response: "answer 1" });
-    expect([made, written]).toEqual([1, 2]);
-    await effect.dispose();
-  });
-
-  test('trap: an empty text is a failure, as chat({ stream: false }) gives "" when it waits for an approval', async () => {
-    const here = desk(openLocalLog());
-    const risky = toolDefinition({ name: "risky", description: "Asks.", needsApproval: true }).server(async () => 1);
-    const adapter = scriptedText([{ toolCalls: [{ name: "risky" }] }]);
-    const effect = createGenerationEffect({
-      query: (q) => q.from({ ask: here.asks }).where(({ ask }) => eq(ask.status, "pending")),
-      collection: here.asks,
-      generate: (row) => chat({ adapter, messages: user(row.prompt), tools: [risky], stream: false }),
-      retry: { maxAttempts: 1 },
-      onProblem: () => {},
-    });
-    await here.rows.insert({ id: "a", prompt: "hi", status: "pending" });
-    expect(await until(here, "a", settled)).toMatchObject({ status: "failed" });
-    await effect.dispose();
-  });
-
-  test("a suspended row that is always ready does not run without a break", async () => {
-    const here = desk(openLocalLog());
-    let made = 0;
-    const effect = createGenerationEffect({
-      query: (q) => q.from({ ask: here.asks }).where(({ ask }) => inArray(ask.status, ["pending", "suspended"])),
-      collection: here.asks,
-      generate: async () => ({ outcome: "suspended" as const, made: ++made }),
-    });
-    await here.rows.insert({ id: "a", prompt: "hi", status: "pending" });
-    await vi.waitFor(() => expect(made).toBe(4));
-    await effect.idle();
-    expect(made).toBe(4);
-    await effect.dispose();
-  });
-});
-
-function queryOf(
-  q: Parameters<Extract<Parameters<typeof createGenerationEffect>[0]["query"], (...args: never[]) => unknown>>[0],
-  asks: Desk["asks"],
-  statuses: string[],
-) {
-  return q.from({ ask: asks }).where(({ ask }) => inArray(ask.status, statuses));
-}

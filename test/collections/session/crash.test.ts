@@ -43,16 +43,31 @@ function expectWhole(outcome: Outcome, kills: number, when = "nobody killed"): v
   const { messages, chunks, toolCalls, executions } = outcome;
   // The answer is there once, and the question is answered.
   const answers = messages.filter(isAnswer);
-  expect(answers.map(({ content }) => content), when).toEqual([ANSWER]);
-  expect(messages.filter(({ processed }) => !processed), when).toEqual([]);
+  expect(
+    answers.map(({ content }) => content),
+    when,
+  ).toEqual([ANSWER]);
+  expect(
+    messages.filter(({ processed }) => !processed),
+    when,
+  ).toEqual([]);
   // Its chunks are complete and in order.
   const mine = chunks.filter(({ generationId }) => generationId === answers[0]?.generationId);
   const inOrder = mine.toSorted((a, b) => a.index - b.index);
-  expect(inOrder.map(({ index }) => index), when).toEqual(mine.map((_, index) => index));
+  expect(
+    inOrder.map(({ index }) => index),
+    when,
+  ).toEqual(mine.map((_, index) => index));
   expect(textOf(inOrder).endsWith(END.join("")), `${when}: ${textOf(inOrder)}`).toBe(true);
-  expect(inOrder.filter(({ isFinal }) => isFinal === true).map(({ index }) => index), when).toEqual([mine.length - 1]);
+  expect(
+    inOrder.filter(({ isFinal }) => isFinal === true).map(({ index }) => index),
+    when,
+  ).toEqual([mine.length - 1]);
   // Every call has its result. One that had it was not begun again, and one was begun twice only if it was cut.
-  expect(toolCalls.map(({ status }) => status).filter((status) => status !== "completed" && status !== "cancelled"), when).toEqual([]);
+  expect(
+    toolCalls.map(({ status }) => status).filter((status) => status !== "completed" && status !== "cancelled"),
+    when,
+  ).toEqual([]);
   for (const { id, name, status, approved } of executions) {
     expect(["pending", "executing"], when).toContain(status);
     if (name === "print") expect(approved, when).toBe("approved");

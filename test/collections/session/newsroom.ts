@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { Browser, Locator, Page } from "playwright-core";
-import { onTestFinished } from "vitest";
+import { onTestFailed, onTestFinished } from "vitest";
 import { PATIENCE_MS } from "../../browser/tab.ts";
 import { type Trouble, watchTrouble } from "../../browser/trouble.ts";
 import { type Run, runScript } from "../../examples/run-example.ts";
@@ -30,6 +30,7 @@ async function builtPage(): Promise<string> {
 export async function startNewsroom(dir: string, args: readonly string[]): Promise<Run & { readonly url: string }> {
   const env = { PERDURE_PAGES: await builtPage(), WORD_MS: "25", WORK_MS: "50" };
   const example = runScript(dir, ["newsroom", ...args], env);
+  onTestFailed(() => console.error(example.output()));
   const url = await eventually(() => {
     if (example.child.exitCode !== null) throw new Error(example.output());
     return /Open (\S+)/.exec(example.output())?.[1];
