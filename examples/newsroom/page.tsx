@@ -13,7 +13,7 @@ const decisions = createApprovals({ events: approvals });
 
 /** Who sits at this page; another name in each tab. */
 const me =
-  (sessionStorage.name ??= `${pick(["Ada", "Grace", "Katherine", "Hedy"])}-${pick([..."23456789"])}`) as string;
+  (sessionStorage.name ??= `${pick(["Ada", "Grace", "Katherine", "Hedy"])}-${Math.ceil(Math.random() * 99)}`) as string;
 
 function Newsroom() {
   return (
@@ -136,8 +136,8 @@ function Composer() {
       id: crypto.randomUUID(),
       role: "user",
       actorId: me,
-      targetAgent: String(form.get("to")),
-      content: String(form.get("text")),
+      targetAgent: textOf(form, "to"),
+      content: textOf(form, "text"),
       createdAt: new Date().toISOString(),
       processed: false,
     });
@@ -238,6 +238,11 @@ function sessionUrl(): string {
 
 function isAgent(name: string): boolean {
   return (agentNames as readonly string[]).includes(name);
+}
+
+function textOf(form: FormData, name: string): string {
+  const text = form.get(name);
+  return typeof text === "string" ? text : "";
 }
 
 function pick<T>(list: readonly T[]): T {

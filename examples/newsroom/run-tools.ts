@@ -11,6 +11,9 @@ const WORK_MS = Number(process.env.WORK_MS ?? 1_500);
 
 const { toolCalls, approvals, claims } = openSession(openLog(process.argv[2] ?? ""));
 
+/** The printer's own books. */
+const printed = new Map<string, number>();
+
 createToolExecutionEffect({
   // Those that are being executed too: if their worker died, somebody must go on.
   query: (q) => q.from({ call: toolCalls }).where(({ call }) => inArray(call.status, ["pending", "executing"])),
@@ -23,10 +26,12 @@ createToolExecutionEffect({
       await setTimeout(WORK_MS);
       return { found: [`"All about ${subject}", page 3`, `A letter on ${subject}, 1921`] };
     },
-    // Whoever it is given to can tell by the key that it is the same story, should a crash give it to them twice.
     publish: async (_story, { idempotencyKey }) => {
       await setTimeout(WORK_MS);
-      return { edition: [...idempotencyKey].reduce((sum, letter) => sum + letter.charCodeAt(0), 0) };
+      // After a crash the same call may come again. Its key is the same, so it is not printed twice.
+      const edition = printed.get(idempotencyKey) ?? printed.size + 1;
+      printed.set(idempotencyKey, edition);
+      return { edition };
     },
   },
 });

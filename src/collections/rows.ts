@@ -107,6 +107,8 @@ function logRows<TRow extends object>(
         if (receipt.applied) return true;
         // Only its own condition is worth another try.
         if (confirmed.version(key) === mine.version) return false;
+        // A table that nobody here has read yet would seem to have no rows.
+        for (const one of options.when ?? []) await log.table(one.table).ready?.catch(() => undefined);
         if (options.when?.some((one) => log.table(one.table).version(one.key) !== one.version) === true) return false;
       }
       throw new PerdureError("conflict", `The row "${key}" of "${table}" changes too often to be updated.`);

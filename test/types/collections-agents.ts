@@ -86,7 +86,7 @@ const asked = createAgent({
   buildMessages: async (pending) => {
     expectTypeOf(pending[0]!.body).toEqualTypeOf<string>();
     // @ts-expect-error: it was not selected.
-    pending[0]?.handled;
+    void pending[0]?.handled;
     return [];
   },
   generate: async ({ pending }) => pending.map((note) => note.body).join(),

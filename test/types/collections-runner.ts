@@ -5,6 +5,7 @@ import type {
   RowProducer,
   RunnerLifecycleAdapter,
   RunnerSession,
+  WebhookExecutionMode,
 } from "perdure/collections";
 import {
   drainUntilIdle,
@@ -60,12 +61,7 @@ void handleDurableStreamsWake({
 // @ts-expect-error: not a webhook's adapter.
 void handleDurableStreamsWake({ request, adapter: alarms, run: async () => {} });
 // @ts-expect-error: no such status.
-void handleDurableStreamsWake({
-  request,
-  adapter: webhooks,
-  mode: { type: "ack-immediate", status: 500 },
-  run: async () => {},
-});
+export const badMode: WebhookExecutionMode = { type: "ack-immediate", status: 500 };
 
 // A job's payload is typed.
 const jobs = createCollection(

@@ -17,6 +17,9 @@ type MessageTurn = Turn<AgentMessage>;
 /** How often a step starts again because somebody has changed one of its messages in between. */
 const STEP_TRIES = 20;
 
+/** After how many answers those that are over are forgotten. */
+const KNOWN_GENERATIONS = 1_000;
+
 /** The parts of a configuration that the desk needs. */
 type DeskConfig = Pick<
   CollectionAgentConfig,
@@ -102,7 +105,7 @@ export class CollectionDesk implements Desk<AgentMessage> {
     const current = rows.flatMap((row) => this.rows.get(row.id) ?? []);
     const taken = current.map((row) => ({ ...row, generationId, attempts: attempt }));
     const turn: MessageTurn = { rows: taken, generationId, attempt, callers };
-    this.known?.add(generationId);
+    this.know(generationId);
     if (this.table === undefined) {
       for (const row of rows) this.begun.set(row.id, { generationId, attempts: attempt });
       return turn;
@@ -224,6 +227,7 @@ export class CollectionDesk implements Desk<AgentMessage> {
   ): Promise<boolean> {
     for (const row of added) await this.rows.insert(row);
     for (const row of current) {
+      this.begun.delete(row.id);
       if (!row.processed) await this.rows.update(row.id, (draft) => void Object.assign(draft, mark(draft)));
     }
     return true;
@@ -232,6 +236,15 @@ export class CollectionDesk implements Desk<AgentMessage> {
   private withBegun(row: AgentMessage): AgentMessage {
     const begun = this.begun.get(row.id);
     return begun === undefined ? row : { ...row, ...begun };
+  }
+
+  private know(generationId: string): void {
+    if (this.known === undefined) return;
+    if (this.known.size >= KNOWN_GENERATIONS) {
+      const pending = new Set(this.inbox.read().map((row) => row.generationId));
+      for (const id of this.known) if (!pending.has(id)) this.known.delete(id);
+    }
+    this.known.add(generationId);
   }
 
   private isForeign(row: AgentMessage): boolean {

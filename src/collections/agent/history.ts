@@ -72,7 +72,7 @@ export function conversation(agentName: string, rows: readonly AgentMessage[]): 
   const anchors = new Map<string, AgentMessage>();
   const answered = new Set<string>();
   for (const row of mine) {
-    if (row.actorId !== agentName || row.generationId === undefined) continue;
+    if (!isOwn(agentName, row) || row.generationId === undefined) continue;
     const turn = row.generationId;
     if (!anchors.has(turn)) anchors.set(turn, row);
     if (isAnswer(row)) answered.add(turn);
@@ -81,13 +81,13 @@ export function conversation(agentName: string, rows: readonly AgentMessage[]): 
   for (const message of mine) {
     if (isWaiting(agentName, message)) continue;
     const turn = message.generationId;
-    if (message.actorId === agentName && turn !== undefined && !answered.has(turn)) continue;
+    if (isOwn(agentName, message) && turn !== undefined && !answered.has(turn)) continue;
     placed.push({ message, anchor: (turn === undefined ? undefined : anchors.get(turn)) ?? message });
   }
   return placed.toSorted(
     (a, b) =>
       byPlace(a.anchor, b.anchor) ||
-      Number(a.message.actorId === agentName) - Number(b.message.actorId === agentName) ||
+      Number(isOwn(agentName, a.message)) - Number(isOwn(agentName, b.message)) ||
       byPlace(a.message, b.message),
   );
 }
@@ -131,13 +131,18 @@ function belongs(agentName: string, row: AgentMessage): boolean {
   return row.targetAgent === agentName && row.inReplyTo === undefined;
 }
 
+/** Whether the agent's model, or one of its tools, said it. */
+function isOwn(agentName: string, row: AgentMessage): boolean {
+  return row.actorId === agentName && (row.role === "assistant" || row.role === "tool");
+}
+
 function isAnswer(row: AgentMessage): boolean {
   return row.role === "assistant" && (row.toolCalls?.length ?? 0) === 0;
 }
 
 /** A message as the agent's model sees it: all that others wrote is from the user. */
 export function modelMessage(agentName: string, row: AgentMessage): ModelMessage {
-  if (row.actorId !== agentName) return userMessage(row.role === "system" ? `[System] ${row.content}` : row.content);
+  if (!isOwn(agentName, row)) return userMessage(row.role === "system" ? `[System] ${row.content}` : row.content);
   if (row.role === "tool") return { role: "tool", content: row.content, toolCallId: row.toolCallId ?? "" };
   const calls = (row.toolCalls ?? []).map((call) => ({
     id: call.id,

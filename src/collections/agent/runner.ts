@@ -45,6 +45,8 @@ export class AgentRunner<TRow extends object> {
   private readonly waits = new Map<string, number>();
   private readonly timers = new Set<ReturnType<typeof setTimeout>>();
   private readonly waiters = new Set<() => void>();
+  /** How often an answer was suspended and due again at once. */
+  private readonly suspensions = new Map<string, number>();
   /** Nothing is done before: another runner works, or the backend has failed. */
   private pausedUntil = 0;
   private problems = 0;
@@ -230,11 +232,13 @@ export class AgentRunner<TRow extends object> {
     const current = { turn, abort, isAnswered: false };
     this.current = current;
     try {
+      const lost = this.desk.lost(turn);
+      if (lost !== undefined) throw lost;
       if (turn.attempt > max) throw cutOff(name, max);
       const reply = readReply(name, await this.options.generate(turn, this.desk, context));
       signal.throwIfAborted();
       current.isAnswered = true;
-      if (reply.outcome === "suspended") await this.desk.handBack(turn, "suspended", seated.fence);
+      if (reply.outcome === "suspended") await this.suspend(turn, seated);
       else await this.store(turn, reply, context);
     } catch (thrown) {
       // What a run that was stopped throws or returns says nothing; why it was stopped does.
@@ -245,7 +249,24 @@ export class AgentRunner<TRow extends object> {
     }
   }
 
+  /** An answer that is suspended again and again, and still due, is asked for ever more rarely. */
+  private async suspend(turn: Turn<TRow>, seated: Seated): Promise<void> {
+    await this.desk.handBack(turn, "suspended", seated.fence);
+    const times = this.suspensions.get(turn.generationId) ?? 0;
+    const due = new Set(this.desk.pending().map((row) => this.desk.idOf(row)));
+    if (!turn.rows.some((row) => due.has(this.desk.idOf(row)))) return void this.suspensions.delete(turn.generationId);
+    this.suspensions.set(turn.generationId, times + 1);
+    if (times > 0) this.wait(turn, Math.min(PROBLEM_WAIT_MS * 2 ** times, PROBLEM_WAIT_MAX_MS));
+  }
+
+  private wait(turn: Turn<TRow>, ms: number): void {
+    const until = performance.now() + ms;
+    for (const row of turn.rows) this.waits.set(this.desk.idOf(row), until);
+    this.wakeIn(ms + 1);
+  }
+
   private async store(turn: Turn<TRow>, reply: AgentReply, context: AgentContext): Promise<void> {
+    this.suspensions.delete(turn.generationId);
     if (!(await this.desk.store(turn, reply, context))) {
       throw (
         this.desk.lost(turn) ?? new PerdureError("fenced", `Another runner of "${this.options.name}" has answered.`)
@@ -254,7 +275,7 @@ export class AgentRunner<TRow extends object> {
     try {
       await this.options.afterTurn?.(context);
     } catch (error) {
-      this.options.onFailure(asError(error));
+      if (!context.signal.aborted) this.options.onFailure(asError(error));
     }
   }
 
@@ -267,9 +288,7 @@ export class AgentRunner<TRow extends object> {
     this.options.onFailure(error);
     const delay = turn.attempt >= max ? undefined : nextDelay(this.options.retry, turn.attempt, error);
     if (delay === undefined) return this.desk.giveUp(turn, error, context);
-    const until = performance.now() + delay;
-    for (const row of turn.rows) this.waits.set(this.desk.idOf(row), until);
-    this.wakeIn(delay + 1);
+    this.wait(turn, delay);
     await this.desk.failed(turn, error, context.fence);
   }
 }

@@ -29,7 +29,7 @@ export interface GenerationRun {
 }
 
 /** What `generate` may give: a text, or something that tells its outcome, as `durableChat` does. */
-export type GenerationResult = string | { readonly outcome?: string };
+export type GenerationResult = string | (object & { readonly outcome?: string });
 
 /** A result that is an answer. */
 export type CompletedResult<TResult> = Exclude<TResult, { readonly outcome: "suspended" | "interrupted" }>;

@@ -1,5 +1,6 @@
 import { createCollection, inArray } from "@tanstack/db";
-import { createGenerationEffect, logCollectionOptions, rowsOf } from "perdure/collections";
+import type { InitialQueryBuilder } from "@tanstack/db";
+import { logCollectionOptions, rowsOf } from "perdure/collections";
 import type { ChunkRecord, ClaimRecord, RowLog, ToolCallRecord, TurnRecord } from "perdure/collections";
 
 /** A row that wants an answer. */
@@ -48,17 +49,13 @@ export const settled = (row: Ask | undefined) =>
   row !== undefined && ["completed", "failed", "cancelled"].includes(row.status);
 export const is = (status: string) => (row: Ask | undefined) => row?.status === status;
 
-export function queryOf(
-  q: Parameters<Extract<Parameters<typeof createGenerationEffect>[0]["query"], (...args: never[]) => unknown>>[0],
-  asks: Desk["asks"],
-  statuses: string[],
-) {
+export function queryOf(q: InitialQueryBuilder, asks: Desk["asks"], statuses: string[]) {
   return q.from({ ask: asks }).where(({ ask }) => inArray(ask.status, statuses));
 }
 
 /** The options that most effects of these tests have. */
 export const pending = ({ asks }: Desk, statuses = ["pending"]) => ({
-  query: (q: Parameters<typeof queryOf>[0]) => queryOf(q, asks, statuses),
+  query: (q: InitialQueryBuilder) => queryOf(q, asks, statuses),
   collection: asks,
   keepResult: (draft: Ask, result: { content: string } | string) => {
     draft.answer = typeof result === "string" ? result : result.content;

@@ -141,7 +141,7 @@ export async function askAndAllow(log: RowLog): Promise<number> {
   );
   listening();
   stop();
-  await decisions.dispose();
+  decisions.dispose();
   return live;
 }
 

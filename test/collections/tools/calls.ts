@@ -1,4 +1,5 @@
 import { createCollection, eq } from "@tanstack/db";
+import type { InitialQueryBuilder } from "@tanstack/db";
 import { logCollectionOptions, rowsOf } from "perdure/collections";
 import type { GenerationRecord, RowLog, ToolCallRecord } from "perdure/collections";
 import { toolDefinition } from "@tanstack/ai";
@@ -47,8 +48,7 @@ export function pending(id: string, more: Partial<ToolCallRecord> = {}): ToolCal
 
 /** The calls of a collection that wait. */
 export function waiting(calls: ReturnType<typeof openCalls>["calls"]) {
-  return (q: import("@tanstack/db").InitialQueryBuilder) =>
-    q.from({ c: calls }).where(({ c }) => eq(c.status, "pending"));
+  return (q: InitialQueryBuilder) => q.from({ c: calls }).where(({ c }) => eq(c.status, "pending"));
 }
 
 /** A promise in the hands of a test. */
