@@ -37,6 +37,14 @@ test("of two that want the same version one gets it, and updates lose nothing", 
   expect(rows.get("a")?.status).toBe("11");
 });
 
+test("updates under a name of their own go on after a refusal too", async () => {
+  const { rows } = items();
+  await rows.insert({ id: "a", status: "0" });
+  const add = (row: { status: string }) => void (row.status = String(Number(row.status) + 1));
+  await Promise.all([1, 2, 3].map((n) => rows.update("a", add, { txid: `add-${n}` })));
+  expect(rows.get("a")?.status).toBe("3");
+});
+
 test("a refused write is rolled back, and says why", async () => {
   const { collection, rows } = items();
   await rows.insert({ id: "a", status: "x" });

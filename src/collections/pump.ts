@@ -58,6 +58,9 @@ type Standing = "running" | "parked" | "waiting" | "over";
 
 const DISPOSE_WAIT_MS = 10_000;
 
+/** Timers that are set for longer fire at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
 /**
  * A serial pump. Whoever sees a change wakes it; it re-reads what is to be done, and runs what it has not run. So a
  * row that leaves and re-enters a query (a local edit, a refused claim, a re-sync) is not run twice, one whose run
@@ -74,11 +77,14 @@ class SerialPump<TItem> implements Pump {
   private readonly attempts = new Map<string, number>();
   /** Ids that `read` does not list now. */
   private readonly absent = new Set<string>();
+  /** Running, and seen gone meanwhile: if they are listed when they are done, they are new work. */
+  private readonly left = new Set<string>();
   private readonly running = new Set<Promise<void>>();
   private readonly timers = new Set<ReturnType<typeof setTimeout>>();
   /** How often somebody has said that there may be work. */
   private wakes = 0;
   private dirty = false;
+  private failedLooks = 0;
   private turn: Promise<void> | undefined;
 
   constructor(options: PumpOptions<TItem>) {
@@ -129,9 +135,16 @@ class SerialPump<TItem> implements Pump {
     while (this.dirty && !this.disposed) {
       this.dirty = false;
       try {
-        for (const item of this.pick(await this.read())) this.start(item);
-      } catch (error) {
-        this.options.onError?.(asError(error));
+        const items = await this.read();
+        if (this.disposed) return;
+        for (const item of this.pick(items)) this.start(item);
+        this.failedLooks = 0;
+      } catch (thrown) {
+        const error = asError(thrown);
+        this.options.onError?.(error);
+        // Nobody else may wake it.
+        const delay = nextDelay({ ...this.options.retry, maxAttempts: Infinity }, ++this.failedLooks, error);
+        if (delay !== undefined) this.after(delay, () => this.look());
         return;
       }
     }
@@ -169,7 +182,11 @@ class SerialPump<TItem> implements Pump {
   }
 
   private forgetOne(id: string): void {
-    if (this.standing.get(id) === "running" || this.options.isGone?.(id) === false) return;
+    if (this.options.isGone?.(id) === false) return;
+    if (this.standing.get(id) === "running") {
+      this.left.add(id);
+      return;
+    }
     this.standing.delete(id);
     this.attempts.delete(id);
   }
@@ -192,6 +209,7 @@ class SerialPump<TItem> implements Pump {
   private start(item: TItem): void {
     const id = this.options.idOf(item);
     this.standing.set(id, "running");
+    this.left.delete(id);
     const run = this.one(item, id).finally(() => {
       this.running.delete(run);
       this.look();
@@ -204,7 +222,7 @@ class SerialPump<TItem> implements Pump {
     const wakes = this.wakes;
     try {
       const outcome = await this.options.run(item, { signal: this.abort.signal, attempt });
-      if (outcome === "done") this.standing.set(id, "over");
+      if (outcome === "done") this.finish(id);
       else if (outcome.ms !== undefined) this.wait(id, outcome.ms);
       // What woke the pump during the run may be just what it has missed.
       else if (this.wakes !== wakes) this.standing.delete(id);
@@ -229,13 +247,29 @@ class SerialPump<TItem> implements Pump {
     }
   }
 
+  private finish(id: string): void {
+    this.attempts.delete(id);
+    if (this.left.delete(id)) this.standing.delete(id);
+    else this.standing.set(id, "over");
+  }
+
   private wait(id: string, ms: number): void {
     this.standing.set(id, "waiting");
-    const timer = setTimeout(() => {
-      this.timers.delete(timer);
+    this.after(ms, () => {
       if (this.standing.get(id) === "waiting") this.standing.delete(id);
       this.look();
-    }, ms);
+    });
+  }
+
+  private after(ms: number, work: () => void): void {
+    if (this.disposed) return;
+    const timer = setTimeout(
+      () => {
+        this.timers.delete(timer);
+        work();
+      },
+      Math.min(ms, LONGEST_TIMER_MS),
+    );
     this.timers.add(timer);
   }
 }

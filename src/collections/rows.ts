@@ -103,7 +103,13 @@ function logRows<TRow extends object>(
         const draft = structuredClone(shown(row));
         if (change(draft) === false) return false;
         const changes: RowChange[] = [{ table, key, operation: "update", value: keep(draft) }];
-        const receipt = await log.write({ changes, ...options, when: [...(options.when ?? []), mine] });
+        const receipt = await log.write({
+          changes,
+          ...options,
+          // Each try is a write of its own: under the name of a refused one it would be refused again, unread.
+          ...(options.txid === undefined || tries === 0 ? {} : { txid: `${options.txid}~${tries}` }),
+          when: [...(options.when ?? []), mine],
+        });
         if (receipt.applied) return true;
         // Only its own condition is worth another try.
         if (confirmed.version(key) === mine.version) return false;

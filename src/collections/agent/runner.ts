@@ -110,15 +110,15 @@ export class AgentRunner<TRow extends object> {
     this.disposal.abort(new PerdureError("agent_gone", `The agent "${this.options.name}" was disposed.`));
     for (const timer of this.timers) clearTimeout(timer);
     this.wakeWaiters();
-    await this.pump.dispose(DISPOSE_WAIT_MS);
     let timer: ReturnType<typeof setTimeout> | undefined;
-    // Bounded: a callback that awaits this very promise would wait for itself.
+    // Bounded as a whole: a callback that awaits this very promise would wait for itself, a lost backend for ever.
     const over = new Promise<void>((resolve) => (timer = setTimeout(resolve, DISPOSE_WAIT_MS)));
-    await Promise.race([over, this.last]);
-    clearTimeout(timer);
-    for (const step of [() => this.seat.dispose(), () => this.desk.dispose()]) {
-      await step().catch((error: unknown) => this.options.onFailure(asError(error)));
+    const steps = [() => this.pump.dispose(), () => this.last, () => this.seat.dispose(), () => this.desk.dispose()];
+    for (const step of steps) {
+      const done = step().catch((error: unknown) => this.options.onFailure(asError(error)));
+      await Promise.race([over, done]);
     }
+    clearTimeout(timer);
   }
 
   /** Rows or what belongs to them may have changed. */

@@ -39,7 +39,7 @@ export interface GenerationEffectOptions<
   TContext extends Context,
   TResult,
   TStored extends GenerationContract,
-  TToolRow extends { readonly generationId: string; readonly status: string },
+  TToolRow extends { readonly id: string; readonly generationId: string; readonly status: string },
 > {
   /**
    * The rows that want an answer: `pending` ones; `suspended` ones too if `generate` suspends, and `generating` ones if
@@ -59,11 +59,16 @@ export interface GenerationEffectOptions<
   readonly collection?: RowCollection<TStored>;
   /** Lets many runners share the rows: each is worked on by one at a time. Of the same log as `collection`. */
   readonly claims?: Claims;
-  /** The calls that suspended answers wait for: when all of an answer are over, it is taken up again, by any runner. */
+  /**
+   * The calls that suspended answers wait for: when all of an answer are over, it is taken up again, by any runner; when
+   * it is cancelled or deleted instead, so are its calls that are not over.
+   */
   readonly toolCalls?: {
     readonly collection: RowCollection<TToolRow>;
     /** Default: `completed`, `failed` or `cancelled`. May not throw. */
     readonly isComplete?: (row: TToolRow) => boolean;
+    /** Marks a call as cancelled. Default: `status = "cancelled"`. */
+    readonly cancel?: (draft: TToolRow) => void;
   };
   /** Whether a suspended row may go on. Instead of looking at `toolCalls`. Must be quick; may not throw. */
   ready?(row: QueryRow<TContext>): boolean;

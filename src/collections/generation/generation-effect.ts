@@ -39,7 +39,7 @@ export function createGenerationEffect<
   TContext extends Context,
   TResult,
   TStored extends GenerationContract = never,
-  TToolRow extends { readonly generationId: string; readonly status: string } = ToolCallRecord,
+  TToolRow extends { readonly id: string; readonly generationId: string; readonly status: string } = ToolCallRecord,
 >(options: GenerationEffectOptions<TContext, TResult, TStored, TToolRow>): GenerationEffect {
   // The rows are known by their id, and the stored ones by what the effect keeps in them; the rest is the caller's.
   return new Generations(options as unknown as LooseOptions);
@@ -129,7 +129,9 @@ class Generations implements GenerationEffect {
     return this.watch.rows().filter((row) => {
       const { status, generationId } = this.stored(row);
       if (this.keeper !== undefined && isSettledStatus(status)) return false;
-      return status !== "suspended" || isReady(row, generationId);
+      if (status !== "suspended") return true;
+      this.suspensions.meet(row.id, generationId);
+      return isReady(row, generationId);
     });
   }
 
@@ -184,7 +186,9 @@ class Generations implements GenerationEffect {
     this.stopCancelled();
     try {
       const { outcome, state } = await new GenerationTry(this.parts, row, begun, controller.signal).run();
-      if (state !== "suspended") this.suspensions.forget(row.id);
+      // A try that was cancelled may have left calls behind that it had suspended itself for.
+      if (state === "cancelled") await this.suspensions.cancelCalls(row.id);
+      else if (state !== "suspended") this.suspensions.forget(row.id);
       if (state === "completed" || state === "failed" || state === "cancelled") this.attempts.delete(row.id);
       return state === "suspended" ? this.suspensions.suspended(row, begun.generationId) : outcome;
     } finally {
@@ -221,15 +225,20 @@ class Generations implements GenerationEffect {
   }
 
   private stopCancelled(): void {
+    if (this.reader === undefined) return;
     for (const [id, controller] of this.running) {
-      const row = this.reader?.get(id);
-      if (this.reader === undefined || (row !== undefined && !this.isCancelled(row))) continue;
+      if (!this.isUnwanted(id)) continue;
       controller.abort(new PerdureError("cancelled", `The answer "${id}" was cancelled.`));
+    }
+    for (const id of this.suspensions.waiting()) {
+      if (this.running.has(id) || !this.isUnwanted(id)) continue;
+      this.suspensions.cancelCalls(id).catch((error: unknown) => this.report(error));
     }
   }
 
-  private isCancelled(row: StoredGeneration): boolean {
-    return this.options.isCancelled?.(row) ?? row.status === "cancelled";
+  private isUnwanted(id: string): boolean {
+    const row = this.reader?.get(id);
+    return row === undefined || (this.options.isCancelled?.(row) ?? row.status === "cancelled");
   }
 
   /** Hidden rows, by an optimistic edit for instance, are not gone. */

@@ -7,6 +7,7 @@ import { isSettledStatus } from "./generation-rows.ts";
 interface CallSource {
   readonly collection: RowCollection<ToolCallRecord>;
   readonly isComplete?: (row: ToolCallRecord) => boolean;
+  readonly cancel?: (draft: ToolCallRecord) => void;
 }
 
 /** How often a row may be ready again at once before it is made to wait. */
@@ -18,6 +19,7 @@ const MAX_WAIT_MS = 30_000;
 export class Suspensions {
   private readonly calls: Rows<ToolCallRecord> | undefined;
   private readonly isComplete: (row: ToolCallRecord) => boolean;
+  private readonly cancel: (draft: ToolCallRecord) => void;
   private readonly judge: ((row: never) => boolean) | undefined;
   /** Answers that were suspended here, and how often they were ready again at once. */
   private readonly known = new Map<string, { readonly generationId: string; rounds: number }>();
@@ -25,6 +27,7 @@ export class Suspensions {
   constructor(source: CallSource | undefined, isReady: ((row: never) => boolean) | undefined) {
     this.calls = source === undefined ? undefined : rowsOf(source.collection);
     this.isComplete = source?.isComplete?.bind(source) ?? ((row) => isSettledStatus(row.status));
+    this.cancel = source?.cancel?.bind(source) ?? ((draft) => void (draft.status = "cancelled"));
     this.judge = isReady;
   }
 
@@ -50,6 +53,27 @@ export class Suspensions {
   /** The answer that a row was suspended with here. */
   generationOf(id: string): string | undefined {
     return this.known.get(id)?.generationId;
+  }
+
+  /** Rows that wait, for all that this process knows. */
+  waiting(): Iterable<string> {
+    return this.known.keys();
+  }
+
+  /** Remembers a row that was found suspended. */
+  meet(id: string, generationId: string | undefined): void {
+    if (generationId === undefined || this.known.get(id)?.generationId === generationId) return;
+    this.known.set(id, { generationId, rounds: 0 });
+  }
+
+  /** The answer is not wanted any more: who executes its calls is told to stop. */
+  async cancelCalls(id: string): Promise<void> {
+    const generationId = this.generationOf(id);
+    this.forget(id);
+    for (const call of this.calls?.all() ?? []) {
+      if (call.generationId !== generationId || this.isComplete(call)) continue;
+      await this.calls?.update(call.id, (draft) => (this.isComplete(draft) ? false : void this.cancel(draft)));
+    }
   }
 
   forget(id: string): void {

@@ -8,11 +8,11 @@ interface Fake extends RunnerLifecycleAdapter<string> {
 }
 
 /** An adapter that writes down what it is called for; `on` may throw in a call's place. */
-function fake(claim: RunnerClaim = {}, on: (call: string) => void = () => {}): Fake {
+function fake(claim: RunnerClaim = {}, on: (call: string) => unknown = () => {}): Fake {
   const calls: string[] = [];
   const note = async (call: string) => {
+    await on(call);
     calls.push(call);
-    on(call);
   };
   return {
     calls,
@@ -91,7 +91,8 @@ test("invariant 8: a checkpoint that goes back is refused before it is sent, eac
 });
 
 test("checkpoints and the end arrive in the order of the calls, also when nobody waits", async () => {
-  const adapter = fake();
+  // The earlier, the slower.
+  const adapter = fake({}, (call) => new Promise((resolve) => setTimeout(resolve, call.endsWith("1") ? 20 : 0)));
   await runWithLifecycle("w", adapter, async (session) => {
     const all = [1, 2, 3].map((n) => session.checkpoint([{ source: "a", cursor: String(n) }]));
     await Promise.all([...all, session.complete({ done: true })]);

@@ -32,7 +32,6 @@ export async function runWithLifecycle<TWake, TResult>(
   try {
     stop?.throwIfAborted();
     const result = await handler(run);
-    if (run.lost !== undefined) throw run.lost;
     if (!run.ended) await run.leave(stop?.aborted === true);
     return result;
   } catch (thrown) {

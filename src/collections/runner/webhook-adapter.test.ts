@@ -98,6 +98,14 @@ test.each([
   expect(adapter.isKnown(wakeOf(1))).toBe(true);
 });
 
+test("invariant 7: a wake that the server calls stale is over: delivered again, nobody is asked again", async () => {
+  const { adapter, sent } = adapterOf(() => ({ status: 409, code: "FENCED" }));
+  for (let time = 0; time < 2; time++) {
+    await expect(runWithLifecycle(wakeOf(1), adapter, async () => {})).rejects.toMatchObject({ code: "fenced" });
+  }
+  expect(sent).toHaveLength(1);
+});
+
 test("a server that fails for a while loses nobody their work", async () => {
   let calls = 0;
   const { adapter } = adapterOf(() => (++calls === 2 ? { status: 500, code: "X" } : { status: 200 }), {

@@ -137,6 +137,47 @@ describe.each(backends)("createAgent on $name", (backend) => {
     expect((await replies(collections, name, 1))[0]?.content).toBe("");
   });
 
+  test("a message that has cut off the agent again and again is given up without another try", async () => {
+    const { collections } = await place.open();
+    const name = newName();
+    const id = await say(collections, name, "crash", { attempts: 3, generationId: `${name}-before` });
+    const adapter = scriptedText(["never"]);
+    await open({ name, adapter });
+    const row = await seen<AgentMessage, AgentMessage>(collections.messages, (rows) =>
+      rows.find((one) => one.id === id && one.processed),
+    );
+    expect(row.error).toContain("cut off 3 times");
+    expect(adapter.calls).toHaveLength(0);
+  });
+
+  test("an answer that says it is suspended is asked for again, and its tries do not count", async () => {
+    let calls = 0;
+    const { name, collections } = await open({
+      generate: async ({ context }) =>
+        ++calls < 4 ? { content: "half", outcome: "suspended" } : `after ${calls}, try ${context.attempt}`,
+    });
+    await say(collections, name, "one");
+    expect((await replies(collections, name, 1)).map((row) => row.content)).toEqual(["after 4, try 1"]);
+  });
+
+  test("a message may be changed while it is answered: the change is kept, and the answer is stored", async () => {
+    const began = gate();
+    const hold = gate();
+    const { name, collections } = await open({
+      generate: async () => {
+        began.open();
+        await hold.opened;
+        return "answer";
+      },
+    });
+    const id = await say(collections, name, "helo");
+    await began.opened;
+    await collections.messages.update(id, (row) => void (row.content = "hello")).isPersisted.promise;
+    hold.open();
+    await replies(collections, name, 1);
+    expect(rowsOf(collections.messages).get(id)).toMatchObject({ content: "hello", processed: true });
+  });
+
   test("disposed during a turn it stores nothing, gives the message back, and another one answers it", async () => {
     const began = gate();
     const adapter = scriptedText([{ text: ["half", () => began.open(), new Promise(() => {})] }]);

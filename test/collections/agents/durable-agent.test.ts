@@ -150,6 +150,21 @@ describe.each(backends)("durableAgent on $name", (backend) => {
     expect((await replies(collections, name, 2))[1]?.content).toBe("re: slow 2");
   });
 
+  test("a suspended answer that is cancelled is not carried on", async () => {
+    const adapter = scriptedText([searching("x")]);
+    const { name, collections } = await open({ adapter, tools: [search], toolMode: "suspend" });
+    const id = await say(collections, name, "slow");
+    const suspended = await seen<GenerationRecord, GenerationRecord>(collections.generations, (rows) =>
+      rows.find((row) => row.agentName === name && row.status === "suspended"),
+    );
+    await rowsOf(collections.generations).update(suspended.id, (row) => void (row.status = "cancelled"));
+    const row = await seen<AgentMessage, AgentMessage>(collections.messages, (rows) =>
+      rows.find((one) => one.id === id && one.processed),
+    );
+    expect(row.error).toContain("cancelled");
+    expect(adapter.calls).toHaveLength(1);
+  });
+
   test("a tool that needs approval waits for a person, and is then executed by the agent", async () => {
     const runs: string[] = [];
     const erase = toolDefinition({

@@ -17,6 +17,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { backends } from "../backends.ts";
 import type { TestPlace } from "../backends.ts";
+import { mortal } from "./mortal.ts";
 import { desk, is, pending, settled, until, user } from "./asks.ts";
 import type { Ask, Desk } from "./asks.ts";
 
@@ -303,6 +304,66 @@ describe.each(backends)("generation effects on $name", (backend) => {
     expect(problems).toMatchObject([{ code: "fenced" }]);
     expect(here.rows.get("a")).toMatchObject({ status: "generating", generationId: "other" });
     expect(assembleText(stored.all())).toBe("old ");
+  });
+
+  test("a suspended answer that is cancelled takes its calls with it", async () => {
+    const [here, there] = [await open(), await open()];
+    const calls = rowsOf(there.toolCalls);
+    keep(
+      createGenerationEffect({
+        ...pending(here, ["pending", "suspended"]),
+        toolCalls: { collection: here.toolCalls },
+        generate: (row, { signal, generationId }) =>
+          durableChat({
+            adapter: scriptedText([{ toolCalls: [{ id: "c1", name: "echo", input: { text: "x" } }] }]),
+            messages: user(row.prompt),
+            tools: [echo],
+            toolCalls: { collection: here.toolCalls },
+            turns: here.turns,
+            mode: "suspend",
+            signal,
+            generationId,
+          }),
+      }),
+    );
+    await there.rows.insert({ id: "a", prompt: "hi", status: "pending" });
+    await until(there, "a", is("suspended"));
+    await there.rows.update("a", (draft) => void (draft.status = "cancelled"));
+    await new Promise<void>((resolve) => {
+      const look = () => void (calls.all().every(({ status }) => status === "cancelled") && resolve());
+      calls.subscribe(look);
+      look();
+    });
+    expect(calls.all()).toHaveLength(1);
+  });
+
+  test("a runner that dies is succeeded by another, and what it still does is refused", async () => {
+    const dying = mortal(await place.open());
+    const [old, next] = [desk(dying), await open()];
+    const lease = { leaseMs: 200 };
+    const begun = Promise.withResolvers<GenerationRun>();
+    const runner = (at: Desk, owner: string, generate: (run: GenerationRun) => Promise<string>) => {
+      const claims = createClaims({ collection: at.claims, owner, ...lease });
+      keep({ dispose: () => claims.dispose() });
+      const options = pending(at, ["pending", "generating"]);
+      keep(createGenerationEffect({ ...options, claims, generate: (_row, run) => generate(run) }));
+    };
+    runner(old, "old", (run) => {
+      begun.resolve(run);
+      return new Promise<string>(() => {});
+    });
+    await next.rows.insert({ id: "a", prompt: "hi", status: "pending" });
+    const { generationId, when } = await begun.promise;
+    const conditions = when();
+    dying.die();
+    runner(next, "next", async (run) => `try ${run.attempt}`);
+    expect(await until(next, "a", settled)).toMatchObject({ status: "completed", answer: "try 2" });
+    const late = streamToCollection(chat({ adapter: scriptedText(["late"]), messages: user("x") }), {
+      collection: next.chunks,
+      generationId,
+      when: conditions,
+    });
+    await expect(late).rejects.toMatchObject({ code: "fenced" });
   });
 
   test("with claims many runners share the rows, and each is answered once", async () => {

@@ -72,6 +72,27 @@ describe("workers that come for their work", () => {
     expect(errors).toEqual([]);
   });
 
+  test("a wake that comes just behind a look that found nothing is heard", async () => {
+    const log = await server.open("between");
+    const messages = inbox(log);
+    let looks = 0;
+    const worker = runPullWakeWorker({
+      baseUrl: server.url,
+      subscriptionId: "between",
+      streams: ["between"],
+      run: (session) => answerAll(session, log),
+      fetch: async (input, init) => {
+        const response = await fetch(input, init);
+        if (!String(input).endsWith("/claim") || response.status !== 409) return response;
+        if (++looks === 1) await messages.send("a");
+        return response;
+      },
+    });
+    await until(() => messages.texts().includes("re a"), "the answer");
+    await worker.stop();
+    expect(messages.texts()).toEqual(["a", "re a"]);
+  });
+
   test("a worker that is stopped gives its wake back, and another one has it at once", async () => {
     const log = await server.open("handover");
     const messages = inbox(log);
