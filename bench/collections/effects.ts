@@ -81,7 +81,6 @@ function execute(log: RowLog): Running {
     collection: calls,
     tools: [add],
     implementations: { add: ({ n }) => n + 1 },
-    concurrency: CALLS,
   });
 }
 

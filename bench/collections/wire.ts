@@ -16,9 +16,9 @@ import { add } from "./effects.ts";
 import { type BenchPlace, placesOf, type Servers, withServers } from "./places.ts";
 
 const ROUNDS = 3;
-const TRIPS = 100;
-const CHUNKS = 2_000;
-const CLAIMS = 200;
+const TRIPS = 40;
+const CHUNKS = 1_000;
+const CLAIMS = 50;
 const SECOND = 1_000;
 
 const trips = "2 appends, each read by a tail (stream client)";

@@ -193,6 +193,8 @@ class Generations implements GenerationEffect {
       return state === "suspended" ? this.suspensions.suspended(row, begun.generationId) : outcome;
     } finally {
       this.running.delete(row.id);
+      // Cancelled while it was being suspended.
+      this.stopCancelled();
       signal.removeEventListener("abort", disposed);
       begun.claim?.signal.removeEventListener("abort", lost);
     }

@@ -35,6 +35,7 @@ export class CallRun<TRow extends object> {
   async try(disposing: AbortSignal): Promise<PumpOutcome> {
     const { parts, holding } = this;
     const { row } = this.item;
+    if (holding.stopped === "taken" && holding.ours) return this.giveBack();
     if (holding.stopped !== undefined) return this.settle(() => this.stopped(), disposing);
     const unfollow = parts.parent.follow(row, () => holding.cancel());
     const tried = await this.execute(AbortSignal.any([holding.signal, disposing]));
@@ -133,7 +134,7 @@ export class CallRun<TRow extends object> {
         return "done";
       }
       // Not written: the answer has changed just now, which may have been its end; or the call is not ours any more.
-      if (holding.stopped === undefined && sameJson(conditions, parts.parent.conditions(row))) return this.dropped();
+      if (holding.stopped !== "cancelled" && sameJson(conditions, parts.parent.conditions(row))) return this.dropped();
     }
   }
 

@@ -350,7 +350,7 @@ describe.each(backends)("generation effects on $name", (backend) => {
     };
     runner(old, "old", (run) => {
       begun.resolve(run);
-      return new Promise<string>(() => {});
+      return new Promise<string>((_, reject) => run.signal.addEventListener("abort", () => reject(new Error("dead"))));
     });
     await next.rows.insert({ id: "a", prompt: "hi", status: "pending" });
     const { generationId, when } = await begun.promise;
