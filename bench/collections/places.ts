@@ -20,7 +20,9 @@ export interface BenchPlace {
 /** Runs a work with both servers in another process. */
 export async function withServers<T>(work: (servers: Servers) => Promise<T>): Promise<T> {
   // The server of Durable Streams tells of each slow write.
-  const child = fork(fileURLToPath(new URL("./server.ts", import.meta.url)), { stdio: ["ignore", "ignore", "inherit", "ipc"] });
+  const child = fork(fileURLToPath(new URL("./server.ts", import.meta.url)), {
+    stdio: ["ignore", "ignore", "inherit", "ipc"],
+  });
   try {
     const servers = await new Promise<Servers>((resolve, reject) => {
       child.once("message", (message) => resolve(message as Servers));

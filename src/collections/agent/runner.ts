@@ -41,14 +41,15 @@ export class AgentRunner<TRow extends object> {
   private readonly desk: Desk<TRow>;
   private readonly pump: Pump;
   private readonly disposal = new AbortController();
-  /** Rows that wait before their next try, and until when. */
-  private readonly waits = new Map<string, number>();
+  /** Rows that wait before their next try, each for its timer. Timers end waits, never a look at a clock: those two
+   * may differ by a part of a millisecond, and nobody would look again. */
+  private readonly waits = new Map<string, object>();
   private readonly timers = new Set<ReturnType<typeof setTimeout>>();
   private readonly waiters = new Set<() => void>();
   /** How often an answer was suspended and due again at once. */
   private readonly suspensions = new Map<string, number>();
-  /** Nothing is done before: another runner works, or the backend has failed. */
-  private pausedUntil = 0;
+  /** Nothing is done before its timer: another runner works, or the backend has failed. */
+  private pause: object | undefined;
   private problems = 0;
   private turns = 0;
   /** Names the pump's next run: none is the same work as the one before. */
@@ -134,7 +135,7 @@ export class AgentRunner<TRow extends object> {
 
   /** The seat may be free: no reason to wait any longer. */
   private resume(): void {
-    if (this.isStandby) this.pausedUntil = 0;
+    if (this.isStandby) this.pause = undefined;
     if (this.isReady) this.wake();
   }
 
@@ -155,21 +156,22 @@ export class AgentRunner<TRow extends object> {
     });
   }
 
-  private wakeIn(ms: number): void {
+  /** Calls `end`, then wakes. */
+  private wakeIn(ms: number, end: () => void): void {
     const timer = setTimeout(() => {
       this.timers.delete(timer);
+      end();
       this.wake();
     }, ms);
     this.timers.add(timer);
   }
 
   private due(): TRow[] {
-    const now = performance.now();
-    if (!this.isReady || now < this.pausedUntil) return [];
+    if (!this.isReady || this.pause !== undefined) return [];
     const pending = this.desk.pending();
     if (this.waits.size > 0) {
       const there = new Set(pending.map((row) => this.desk.idOf(row)));
-      for (const [id, until] of this.waits) if (until <= now || !there.has(id)) this.waits.delete(id);
+      for (const id of this.waits.keys()) if (!there.has(id)) this.waits.delete(id);
     }
     return pending.filter((row) => !this.waits.has(this.desk.idOf(row)));
   }
@@ -211,8 +213,11 @@ export class AgentRunner<TRow extends object> {
   }
 
   private pauseFor(ms: number): void {
-    this.pausedUntil = performance.now() + ms;
-    this.wakeIn(ms + 1);
+    const pause = {};
+    this.pause = pause;
+    this.wakeIn(ms, () => {
+      if (this.pause === pause) this.pause = undefined;
+    });
   }
 
   private async run(turn: Turn<TRow>, max: number, seated: Seated, asked: AbortSignal): Promise<void> {
@@ -260,9 +265,12 @@ export class AgentRunner<TRow extends object> {
   }
 
   private wait(turn: Turn<TRow>, ms: number): void {
-    const until = performance.now() + ms;
-    for (const row of turn.rows) this.waits.set(this.desk.idOf(row), until);
-    this.wakeIn(ms + 1);
+    const wait = {};
+    const ids = turn.rows.map((row) => this.desk.idOf(row));
+    for (const id of ids) this.waits.set(id, wait);
+    this.wakeIn(ms, () => {
+      for (const id of ids) if (this.waits.get(id) === wait) this.waits.delete(id);
+    });
   }
 
   private async store(turn: Turn<TRow>, reply: AgentReply, context: AgentContext): Promise<void> {

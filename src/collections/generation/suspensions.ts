@@ -72,7 +72,7 @@ export class Suspensions {
     this.forget(id);
     for (const call of this.calls?.all() ?? []) {
       if (call.generationId !== generationId || this.isComplete(call)) continue;
-      await this.calls?.update(call.id, (draft) => (this.isComplete(draft) ? false : void this.cancel(draft)));
+      await this.calls?.update(call.id, (draft) => (this.isComplete(draft) ? false : this.cancel(draft)));
     }
   }
 

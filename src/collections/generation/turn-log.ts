@@ -69,7 +69,10 @@ export class TurnLog {
     if (head?.state === "completed" || hasAnswer) this.completed = { finishReason: head?.finishReason ?? null };
   }
 
-  /** Takes the answer up: from here on all earlier runs of it are shut out. @throws PerdureError `fenced`. */
+  /**
+   * Takes the answer up as it was loaded: from here on all earlier runs of it are shut out.
+   * @throws PerdureError `fenced` when another run has begun since then: of two that start at once, one goes on.
+   */
   async begin(): Promise<void> {
     if (this.rows === undefined) return;
     const { headId: id, generationId, chunkIndex } = this;

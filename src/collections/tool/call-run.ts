@@ -134,7 +134,7 @@ export class CallRun<TRow extends object> {
         return "done";
       }
       // Not written: the answer has changed just now, which may have been its end; or the call is not ours any more.
-      if (holding.stopped !== "cancelled" && sameJson(conditions, parts.parent.conditions(row))) return this.dropped();
+      if (!holding.cancelled && sameJson(conditions, parts.parent.conditions(row))) return this.dropped();
     }
   }
 

@@ -55,6 +55,11 @@ export class Holding {
     return this.stop?.why;
   }
 
+  /** Whether it is to stop because nobody wants it any more. */
+  get cancelled(): boolean {
+    return this.stop?.why === "cancelled";
+  }
+
   /** Whether what becomes of the call is still this process's to write. */
   get ours(): boolean {
     return this.stop?.ours ?? true;

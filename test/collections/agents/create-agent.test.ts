@@ -214,6 +214,25 @@ describe.each(backends)("createAgent on $name", (backend) => {
     expect(first.failures.every((error) => "code" in error && error.code === "fenced")).toBe(true);
   });
 
+  test("two runners that know nothing of each other share the messages: each has one reply", async () => {
+    const name = newName();
+    const runners = [await open({ name }), await open({ name })];
+    const { collections } = await place.open();
+    await Promise.all(runners.map(({ agent }) => agent.ready));
+    const ids: string[] = [];
+    for (let n = 0; n < 8; n++) ids.push(await say(collections, name, `m${n}`));
+    const asked = await seen<AgentMessage, AgentMessage[]>(collections.messages, (rows) => {
+      const mine = rows.filter((row) => ids.includes(row.id));
+      return mine.every((row) => row.processed) && mine;
+    });
+    const answered = rowsOf(collections.messages)
+      .all()
+      .filter((row) => row.actorId === name)
+      .map((row) => row.generationId);
+    expect(answered.toSorted()).toEqual([...new Set(asked.map((row) => row.generationId))].toSorted());
+    expect(asked.map((row) => row.error)).toEqual(ids.map(() => undefined));
+  });
+
   test("runGenerationCycle and drainUntilIdle share the work with the loop", async () => {
     const adapter = scriptedText((call) => `re: ${call.userText}`);
     const { agent, name, collections } = await open({ live: false, adapter });

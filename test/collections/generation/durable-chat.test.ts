@@ -9,7 +9,7 @@ import {
   readChunks,
   rowsOf,
 } from "perdure/collections";
-import type { ChunkRecord, GenerationError, RowLog, ToolCallRecord, TurnRecord } from "perdure/collections";
+import type { ChunkRecord, RowLog, ToolCallRecord, TurnRecord } from "perdure/collections";
 import { scriptedText } from "perdure/testing";
 import type { TextScript } from "perdure/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -192,16 +192,42 @@ describe.each(backends)("durableChat on $name", (backend) => {
     expect(isCompleteAnswer(chunks)).toBe(true);
   });
 
-  test("an earlier run that still lives is shut out by the next one", async () => {
+  test("an earlier run that still lives is shut out by the next one, at once", async () => {
     const [old, next] = [await open(), await open()];
     const settings = { messages, generationId: "g1" };
-    const newer = () => durableChat({ adapter: scriptedText(["new"]), ...settings, ...next.stores });
-    const seen = rowsOf(next.chunks);
-    const stored = arrived(() => seen.all().some(({ content }) => content === "old "), seen.subscribe);
-    const adapter = scriptedText([{ text: ["old ", () => stored, newer, "zombie"] }]);
-    const error = await durableChat({ adapter, ...settings, ...old.stores }).then(String, (e: GenerationError) => e);
-    expect(error).toMatchObject({ code: "fenced" });
+    const [chunks, turns] = [rowsOf(next.chunks), rowsOf(next.turns)];
+    const oldDone = Promise.withResolvers<void>();
+    const newer = scriptedText([{ text: [oldDone.promise, "new"] }]);
+    let result: Promise<unknown> | undefined;
+    const takeOver = async () => {
+      result = durableChat({ adapter: newer, ...settings, ...next.stores });
+      await arrived(() => turns.get("g1:head")?.run === 2, turns.subscribe);
+      await arrived(() => chunks.all().every(({ content }) => content !== "old "), chunks.subscribe);
+    };
+    const stored = arrived(() => chunks.all().some(({ content }) => content === "old "), chunks.subscribe);
+    const adapter = scriptedText([{ text: ["old ", () => stored, takeOver, "zombie"] }]);
+    await expect(durableChat({ adapter, ...settings, ...old.stores })).rejects.toMatchObject({ code: "fenced" });
+    oldDone.resolve();
+    expect(await result).toMatchObject({ outcome: "completed", content: "new" });
     expect(assembleText(readChunks(old.chunks, "g1"))).toBe("new");
+  });
+
+  test("of two runs that store no chunks only the later one has the answer", async () => {
+    const [old, next] = [await open(), await open()];
+    const settings = { messages, generationId: "g1" };
+    const oldDone = Promise.withResolvers<void>();
+    const rows = rowsOf(next.turns);
+    let result: Promise<unknown> | undefined;
+    const takeOver = async () => {
+      await arrived(() => rows.get("g1:head")?.run === 1, rows.subscribe);
+      const adapter = scriptedText([{ text: [oldDone.promise, "new"] }]);
+      result = durableChat({ adapter, ...settings, turns: next.turns });
+      await arrived(() => rows.get("g1:head")?.run === 2, rows.subscribe);
+    };
+    const adapter = scriptedText([{ text: ["old", takeOver] }]);
+    await expect(durableChat({ adapter, ...settings, turns: old.turns })).rejects.toMatchObject({ code: "fenced" });
+    oldDone.resolve();
+    expect(await result).toMatchObject({ outcome: "completed", content: "new" });
   });
 });
 

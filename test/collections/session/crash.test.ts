@@ -1,38 +1,40 @@
 import { expect, test } from "vitest";
-import { thinned } from "../../crash/drive.ts";
+import { isWhole, thinned } from "../../crash/drive.ts";
 import { ANSWER, BEGINNING, END } from "./desk.ts";
 import { isAnswer, type Outcome, type Plan, type Role, runSession } from "./drive-session.ts";
 import { type Kind, startPlace } from "./place.ts";
 
-/** All points of one of them, on a busy machine. */
-const MATRIX_MS = 900_000;
+/** All points of a backend, on a busy machine. */
+const MATRIX_MS = 1_200_000;
 
-const roles: readonly Role[] = ["agent", "tools", "server"];
+/** Of how many writes one is taken in quick runs. */
+const steps: Readonly<Record<Role, number>> = { agent: 13, tools: 5, server: 17 };
 
 /** Each backend with one of the ways in which an answer can wait for its tools. */
-const matrix = (
-  [
-    ["perdure", "hold"],
-    ["durable-streams", "suspend"],
-  ] as const
-).flatMap(([kind, toolMode]) => roles.map((role) => [kind, role, toolMode] as const));
+const matrix: readonly (readonly [Kind, Plan["toolMode"]])[] = [
+  ["perdure", "hold"],
+  ["durable-streams", "suspend"],
+];
 
 test.each(matrix)(
-  "%s: the %s is killed after each of its writes, and the session comes to its end all the same (tools: %s)",
-  async (kind: Kind, role: Role, toolMode: Plan["toolMode"]) => {
+  "%s: whoever is killed after whichever of its writes, the session comes to its end (tools: %s)",
+  async (kind, toolMode) => {
     const place = await startPlace(kind);
     try {
       const reference = await runSession(place, { toolMode });
-      expectWhole(reference, 0);
-      const points = thinned(7, roles.indexOf(role) + 1)(reference.commits[role]);
-      expect(points.length).toBeGreaterThan(0);
-      let killed = 0;
-      for (const at of points) {
-        const outcome = await runSession(place, { toolMode, kill: { role, at } });
-        killed += Number(outcome.killed);
-        expectWhole(outcome, outcome.killed ? 1 : 0, `killed after ${at}`);
+      expectWhole(reference, 0, "nobody killed");
+      for (const role of ["agent", "tools", "server"] as const) {
+        const points = thinned(steps[role], 3)(reference.commits[role]);
+        let killed = 0;
+        for (const at of points) {
+          const outcome = await runSession(place, { toolMode, kill: { role, at } });
+          killed += Number(outcome.killed);
+          expectWhole(outcome, Number(outcome.killed), `the ${role} killed after ${at}`);
+        }
+        // Some runs need fewer writes than the first one did: their last points are never reached.
+        expect(killed, `${role}: ${points.join(", ")}`).toBeGreaterThanOrEqual(Math.ceil(points.length / 2));
+        if (isWhole) console.log(`${kind}: the ${role} was killed at ${killed} of ${points.length} points`);
       }
-      expect(killed).toBeGreaterThan(0);
     } finally {
       await place.stop();
     }
@@ -41,7 +43,7 @@ test.each(matrix)(
 );
 
 /** What must hold however often somebody was killed. */
-function expectWhole(outcome: Outcome, kills: number, when = "nobody killed"): void {
+function expectWhole(outcome: Outcome, kills: number, when: string): void {
   const { messages, chunks, toolCalls, executions } = outcome;
   // The answer is there once, and the question is answered.
   const answers = messages.filter(isAnswer);
