@@ -86,7 +86,7 @@ function admitted(
   for (const name of since.keys()) {
     try {
       requireReadable(collections, name, connection);
-      if (!followed.has(name) && followed.size >= MAX_FOLLOWED) {
+      if (!all && !followed.has(name) && followed.size >= MAX_FOLLOWED) {
         throw new PerdureError("limit", `A connection follows at most ${MAX_FOLLOWED} collections by name.`);
       }
       followed.add(name);

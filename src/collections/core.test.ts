@@ -1,4 +1,4 @@
-import { createCollection, createTransaction, eq } from "@tanstack/db";
+import { createCollection, createTransaction, eq, localOnlyCollectionOptions } from "@tanstack/db";
 import { expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
 import { logCollectionOptions, openLocalLog, rowsOf, writeMutations } from "./index.ts";
@@ -100,4 +100,43 @@ test("a pump runs each row once, whatever leaves and comes back", async () => {
   expect(ran).toEqual(["a"]);
   await pump.dispose();
   await watch.dispose();
+});
+
+test("an update that says no leaves the row as it was, on a log and elsewhere", async () => {
+  const plain = createCollection(
+    localOnlyCollectionOptions({ id: "plain", schema: Item, getKey: (row) => row.id, initialData: [] }),
+  );
+  for (const rows of [items().rows, rowsOf(plain)]) {
+    await rows.insert({ id: "a", status: "pending" });
+    const change = (row: { status: string }) => {
+      row.status = "half done";
+      return false;
+    };
+    expect(await rows.update("a", change)).toBe(false);
+    expect(rows.get("a")?.status).toBe("pending");
+  }
+});
+
+test("an update under a name that was refused once goes on where it was, also in a later life", async () => {
+  const { log, rows } = items();
+  await rows.insert({ id: "a", status: "0" });
+  const seen: string[] = [];
+  const raise = () =>
+    rows.update(
+      "a",
+      (row) => {
+        // Somebody else is quicker, once.
+        if (seen.length === 0)
+          void log.write({
+            changes: [{ table: "items", key: "a", operation: "upsert", value: { id: "a", status: "7" } }],
+          });
+        seen.push(row.status);
+        row.status += "!";
+      },
+      { txid: "raise" },
+    );
+  expect(await raise()).toBe(true);
+  expect(await raise()).toBe(true);
+  expect(seen.slice(0, 2)).toEqual(["0", "7"]);
+  expect(rows.get("a")?.status).toBe("7!");
 });

@@ -177,3 +177,71 @@ test("dispose aborts, waits for what runs, and does not wait for itself", async 
   await pump.dispose();
   expect(pump.disposed).toBe(true);
 });
+
+test("dispose while it reads: nothing is started", async () => {
+  const gate = Promise.withResolvers<void>();
+  let runs = 0;
+  const read = async () => {
+    await gate.promise;
+    return ["a"];
+  };
+  const pump = createPump<string>({ read, idOf: (id) => id, run: async () => (runs++, "done"), giveUp: () => {} });
+  pump.wake();
+  await settled();
+  const over = pump.dispose();
+  gate.resolve();
+  await over;
+  await settled();
+  expect(runs).toBe(0);
+});
+
+test("a run that ends after dispose leaves no timer behind", async () => {
+  vi.useFakeTimers();
+  try {
+    const gate = Promise.withResolvers<PumpOutcome>();
+    const pump = createPump<string>({ read: () => ["a"], idOf: (id) => id, run: () => gate.promise, giveUp: () => {} });
+    pump.wake();
+    await vi.advanceTimersByTimeAsync(0);
+    const over = pump.dispose(0);
+    await vi.advanceTimersByTimeAsync(0);
+    await over;
+    gate.resolve({ later: true, ms: 1_000_000 });
+    await vi.advanceTimersByTimeAsync(0);
+    expect(vi.getTimerCount()).toBe(0);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test("work for a year from now is not for now", async () => {
+  let runs = 0;
+  const later: PumpOutcome = { later: true, ms: 365 * 86_400_000 };
+  const run = async () => (runs++, later);
+  const pump = createPump<string>({ read: () => ["a"], idOf: (id) => id, run, giveUp: () => {} });
+  pump.wake();
+  await settled();
+  await pump.dispose();
+  expect(runs).toBe(1);
+});
+
+test("a look that failed is taken again, although nobody wakes it", async () => {
+  const errors: string[] = [];
+  const ran = Promise.withResolvers<void>();
+  const pump = createPump<string>({
+    read: () => {
+      if (errors.length < 2) throw new Error("not now");
+      return ["a"];
+    },
+    idOf: (id) => id,
+    run: async () => (ran.resolve(), "done"),
+    giveUp: () => {},
+    retry: { delayMs: 1, maxAttempts: 1 },
+    onError: (error) => errors.push(error.message),
+  });
+  pump.wake();
+  await ran.promise;
+  expect(errors).toEqual(["not now", "not now"]);
+  await pump.dispose();
+});
+
+const settled = () => new Promise((resolve) => setTimeout(resolve, 10));

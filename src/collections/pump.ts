@@ -77,8 +77,6 @@ class SerialPump<TItem> implements Pump {
   private readonly attempts = new Map<string, number>();
   /** Ids that `read` does not list now. */
   private readonly absent = new Set<string>();
-  /** Running, and seen gone meanwhile: if they are listed when they are done, they are new work. */
-  private readonly left = new Set<string>();
   private readonly running = new Set<Promise<void>>();
   private readonly timers = new Set<ReturnType<typeof setTimeout>>();
   /** How often somebody has said that there may be work. */
@@ -182,11 +180,7 @@ class SerialPump<TItem> implements Pump {
   }
 
   private forgetOne(id: string): void {
-    if (this.options.isGone?.(id) === false) return;
-    if (this.standing.get(id) === "running") {
-      this.left.add(id);
-      return;
-    }
+    if (this.standing.get(id) === "running" || this.options.isGone?.(id) === false) return;
     this.standing.delete(id);
     this.attempts.delete(id);
   }
@@ -209,7 +203,6 @@ class SerialPump<TItem> implements Pump {
   private start(item: TItem): void {
     const id = this.options.idOf(item);
     this.standing.set(id, "running");
-    this.left.delete(id);
     const run = this.one(item, id).finally(() => {
       this.running.delete(run);
       this.look();
@@ -222,7 +215,7 @@ class SerialPump<TItem> implements Pump {
     const wakes = this.wakes;
     try {
       const outcome = await this.options.run(item, { signal: this.abort.signal, attempt });
-      if (outcome === "done") this.finish(id);
+      if (outcome === "done") this.standing.set(id, "over");
       else if (outcome.ms !== undefined) this.wait(id, outcome.ms);
       // What woke the pump during the run may be just what it has missed.
       else if (this.wakes !== wakes) this.standing.delete(id);
@@ -245,12 +238,6 @@ class SerialPump<TItem> implements Pump {
     } catch (failure) {
       this.options.onError?.(asError(failure));
     }
-  }
-
-  private finish(id: string): void {
-    this.attempts.delete(id);
-    if (this.left.delete(id)) this.standing.delete(id);
-    else this.standing.set(id, "over");
   }
 
   private wait(id: string, ms: number): void {

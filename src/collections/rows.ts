@@ -95,7 +95,7 @@ function logRows<TRow extends object>(
         rows.map((row) => ({ table, key: keyOf(row), operation: "insert", value: keep(row) })),
         options,
       ),
-    update: async (key, change, options = {}) => {
+    update: inTurn(log, table, async (key, change, options = {}) => {
       for (let tries = 0; tries < UPDATE_TRIES; tries++) {
         const row = confirmed.get(key);
         if (row === undefined) return false;
@@ -111,19 +111,50 @@ function logRows<TRow extends object>(
           when: [...(options.when ?? []), mine],
         });
         if (receipt.applied) return true;
-        // Only its own condition is worth another try.
-        if (confirmed.version(key) === mine.version) return false;
+        // Only its own condition is worth another try; or the refusal of a former life under the same name.
+        if (confirmed.version(key) === mine.version && options.txid === undefined) return false;
         // A table that nobody here has read yet would seem to have no rows.
         for (const one of options.when ?? []) await log.table(one.table).ready?.catch(() => undefined);
         if (options.when?.some((one) => log.table(one.table).version(one.key) !== one.version) === true) return false;
       }
       throw new PerdureError("conflict", `The row "${key}" of "${table}" changes too often to be updated.`);
-    },
+    }),
     delete: (key, options) => write([{ table, key, operation: "delete" }], options),
     subscribe: (listener) => confirmed.subscribe(() => listener()),
     ready: () => confirmed.ready ?? log.ready,
   };
 }
+
+type Update<TRow extends object> = Rows<TRow>["update"];
+
+/** The last update of each row that is under way here. */
+const underWay = new WeakMap<RowLog, Map<string, Promise<unknown>>>();
+
+/** Updates of one row wait for each other in this process: they could only refuse each other. */
+function inTurn<TRow extends object>(log: RowLog, table: string, update: Update<TRow>): Update<TRow> {
+  let turns = underWay.get(log);
+  if (turns === undefined) underWay.set(log, (turns = new Map()));
+  const last = turns;
+  return async (key, change, options) => {
+    const name = JSON.stringify([table, key]);
+    const before = last.get(name);
+    const turn = before === undefined ? update(key, change, options) : before.then(() => update(key, change, options));
+    // Whoever is next waits for the end, whatever it is.
+    const over = turn.then(
+      () => undefined,
+      () => undefined,
+    );
+    last.set(name, over);
+    try {
+      return await turn;
+    } finally {
+      if (last.get(name) === over) last.delete(name);
+    }
+  };
+}
+
+/** Leaves an update before anything is written. */
+const UNWANTED = new Error("The row is to stay as it is.");
 
 function plainRows<TRow extends object>(collection: RowCollection<TRow>): Rows<TRow> {
   const persist = async (transaction: Persisting) => {
@@ -144,12 +175,17 @@ function plainRows<TRow extends object>(collection: RowCollection<TRow>): Rows<T
     },
     update: async (key, change) => {
       if (collection.get(key) === undefined) return false;
-      let wanted = true;
-      const transaction = updateRow(key, (draft) => {
-        wanted = change(draft) !== false;
-      });
-      await persist(transaction);
-      return wanted;
+      let transaction: Persisting;
+      try {
+        transaction = updateRow(key, (draft) => {
+          // What it did to the draft before it said no must not stay.
+          if (change(draft) === false) throw UNWANTED;
+        });
+      } catch (error) {
+        if (error === UNWANTED) return false;
+        throw error;
+      }
+      return persist(transaction);
     },
     delete: async (key) => (collection.get(key) === undefined ? false : persist(collection.delete(key))),
     subscribe: (listener) => {

@@ -24,6 +24,8 @@ export const MAX_ROW_CHANGES = 1_000;
 export const MAX_ROW_WRITE_LENGTH = 4 * 1024 * 1024;
 /** The most collections that one connection follows by name. */
 export const MAX_FOLLOWED = 500;
+/** The most collections that a client that follows all of them may already know. */
+export const MAX_KNOWN = 10_000;
 /** All frames of this file begin like this, whoever sends them. */
 export const ROW_FRAME_START = '{"type":"perdure_rows_';
 
@@ -209,7 +211,8 @@ function parseSubscribe(frame: JsonObject, idLength: number): ParsedRowFrame {
     if (!isText(name) || read === undefined) return bad(frame, "since", told);
     since.set(name, read);
   }
-  if (since.size > MAX_FOLLOWED) return bad(frame, "since", told, `names more than ${MAX_FOLLOWED} collections`);
+  const most = all ? MAX_KNOWN : MAX_FOLLOWED;
+  if (since.size > most) return bad(frame, "since", told, `names more than ${most} collections`);
   return { kind: "rows-subscribe", id, life, since, all };
 }
 

@@ -1,11 +1,15 @@
+import { createCollection } from "@tanstack/db";
 import { PerdureError } from "perdure";
+import { logCollectionOptions, rowsOf } from "perdure/collections";
 import type { AppliedChange, RowChange, RowLog, RowWrite } from "perdure/collections";
 import { describe, expect, test } from "vitest";
+import { seedCount } from "../support/seed-count.ts";
 import { backends } from "./backends.ts";
 
 const TABLES = ["a", "b"];
 const KEYS = ["x", "y", "constructor", "ключ 🔑", "beat:x"];
 const WRITES = 150;
+const SEEDS = Array.from({ length: seedCount(30, 2) }, (_, n) => n + 1);
 
 /** Numbers that come again for the same seed. */
 function seeded(seed: number): (below: number) => number {
@@ -59,7 +63,9 @@ function randomWrite(log: RowLog, n: number, below: (n: number) => number): RowW
   const changes = Array.from({ length: 1 + below(3) }, (_, part): RowChange => {
     const [table, key] = [pick(TABLES), pick(KEYS)];
     const operation = pick(["insert", "update", "upsert", "upsert", "delete"] as const);
-    return operation === "delete" ? { table, key, operation } : { table, key, operation, value: { n, part, "": [null] } };
+    return operation === "delete"
+      ? { table, key, operation }
+      : { table, key, operation, value: { n, part, "": [null] } };
   });
   const when = Array.from({ length: below(3) }, () => {
     const [table, key] = [pick(TABLES), pick(KEYS)];
@@ -71,7 +77,7 @@ function randomWrite(log: RowLog, n: number, below: (n: number) => number): RowW
 }
 
 describe.each(backends)("many writers, by chance: $name", ({ name, start }) => {
-  test.each([1, 2, 3])("all readers agree, and each write counts once or not at all (seed %i)", async (seed) => {
+  test.each(SEEDS)("all readers agree, and each write counts once or not at all (seed %i)", async (seed) => {
     const below = seeded(seed);
     const place = await start();
     try {
@@ -107,10 +113,12 @@ describe.each(backends)("many writers, by chance: $name", ({ name, start }) => {
       const told = await Promise.all(outcomes);
       // Behind everything that is under way: each log has read what was before its own last write.
       const last = [...logs, observer];
-      for (const log of last) await log.write({ changes: [{ table: "end", key: "k", operation: "upsert", value: {} }] });
+      for (const log of last)
+        await log.write({ changes: [{ table: "end", key: "k", operation: "upsert", value: {} }] });
       const late = await place.open();
       last.push(late);
-      for (const log of last) await log.write({ changes: [{ table: "end", key: "k", operation: "upsert", value: {} }] });
+      for (const log of last)
+        await log.write({ changes: [{ table: "end", key: "k", operation: "upsert", value: {} }] });
       await late.write({ changes: [{ table: "end", key: "k", operation: "upsert", value: {} }] });
 
       const counts = new Map<string, number>();
@@ -131,10 +139,63 @@ describe.each(backends)("many writers, by chance: $name", ({ name, start }) => {
       for (const txid of order) model.apply(writes.find((write) => write.txid === txid)!);
       expect(told.filter((one) => one === "applied").length).toBeGreaterThan(20);
       for (const log of last) expect(picture(log)).toEqual(model.picture());
-      const orders = (log: RowLog) => TABLES.map((t) => [...log.table(t).rows()].map(({ key, order: o }) => [key, o]).toSorted());
+      const orders = (log: RowLog) =>
+        TABLES.map((t) => [...log.table(t).rows()].map(({ key, order: o }) => [key, o]).toSorted());
       if (name !== "local") for (const log of last) expect(orders(log)).toEqual(orders(observer));
     } finally {
       await place.stop();
     }
   });
+
+  test("keys and values of all kinds are the same for everybody, and what cannot be JSON changes nothing", async () => {
+    const place = await start();
+    try {
+      const log = await place.open();
+      const other = await place.open();
+      const rows = rowsOf(open(log));
+      const shown = open(other);
+      await shown.preload();
+      const odd = { date: new Date(0), nan: NaN, none: undefined, list: [undefined, 1], $x: 5, constructor: 1 };
+      const stored = { date: "1970-01-01T00:00:00.000Z", nan: null, list: [null, 1], $x: 5, constructor: 1 };
+      const keys = ["__proto__", "toString", "a b/c?d#e%25", "\u0000x", "x".repeat(500), "'\"`;--", "🔑"];
+      for (const id of keys) {
+        expect(await rows.insert({ id, ...odd })).toBe(true);
+        expect(rows.get(id)).toEqual({ id, ...stored });
+      }
+      await eventually(() => keys.every((id) => shown.has(id)));
+      expect(keys.map((id) => other.table("odd").get(id)?.value)).toEqual(keys.map((id) => ({ id, ...stored })));
+      await expect(rows.insert({ id: "bad", big: 1n })).rejects.toMatchObject({ code: "bad_input" });
+      const optimistic = shown.insert({ id: "bad", big: 1n });
+      await expect(optimistic.isPersisted.promise).rejects.toMatchObject({ code: "bad_input" });
+      expect([shown.has("bad"), log.table("odd").version("bad")]).toEqual([false, 0]);
+    } finally {
+      await place.stop();
+    }
+  });
+
+  test("sixty updates of one row at once from three processes lose nothing", async () => {
+    const place = await start();
+    try {
+      const all = await Promise.all([1, 2, 3].map(async () => open(await place.open())));
+      await rowsOf(all[0]!).insert({ id: "k", n: 0 });
+      await Promise.all(all.map((one) => eventually(() => one.has("k"))));
+      const raise = (n: number) => rowsOf(all[n % 3]!).update("k", (row) => void (row.n = Number(row.n) + 1));
+      expect(await Promise.all(Array.from({ length: 60 }, (_, n) => raise(n)))).not.toContain(false);
+      await eventually(() => all.every((one) => one.get("k")?.n === 60));
+    } finally {
+      await place.stop();
+    }
+  });
 });
+
+const open = (log: RowLog) =>
+  createCollection(
+    logCollectionOptions<{ id: string; [field: string]: unknown }>({ log, name: "odd", getKey: (row) => row.id }),
+  );
+
+async function eventually(look: () => boolean): Promise<void> {
+  for (let waited = 0; !look(); waited += 5) {
+    if (waited > 20_000) throw new Error("it did not come");
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}

@@ -116,10 +116,14 @@ export function untypedLogOptions(config: UntypedLogConfig): object {
 }
 
 /** TanStack DB's computed fields are never stored. */
+const COMPUTED: ReadonlySet<string> = new Set(["$hasPendingWrites", "$synced", "$origin", "$key", "$collectionId"]);
+
 function stored(row: object, orderAs: string | undefined): RowValue {
   const value: Record<string, unknown> = {};
   for (const [field, content] of Object.entries(row)) {
-    if (content !== undefined && !field.startsWith("$") && field !== orderAs) value[field] = content;
+    // Assigning a "__proto__" would give the row another prototype; no backend keeps such a field.
+    if (content === undefined || COMPUTED.has(field) || field === orderAs || field === "__proto__") continue;
+    value[field] = content;
   }
   return value;
 }

@@ -43,14 +43,15 @@ class LocalLog implements RowLog {
 
   async write(write: RowWrite): Promise<WriteReceipt> {
     requireWrite(write);
+    // A copy, so that nobody changes a row by changing what it was made from; and what other logs would make of it.
+    const copy = asJson(write);
     // As everywhere else, the outcome comes later than the call: code that only works at once shall fail here too.
     await Promise.resolve();
     if (this.closed) throw new PerdureError("disconnected", `The log "${this.source}" is closed.`);
     const known = write.txid === undefined ? undefined : this.receipts.get(write.txid);
     if (known !== undefined) return known;
     if (write.producer !== undefined) this.admit(write.producer);
-    // A copy, so that nobody changes a row by changing what it was made from.
-    const applied = this.state.apply(structuredClone(write));
+    const applied = this.state.apply(copy);
     this.count++;
     const receipt: WriteReceipt = {
       applied: applied.refused === undefined,
@@ -79,6 +80,17 @@ class LocalLog implements RowLog {
       this.receipts.delete(oldest);
       return;
     }
+  }
+}
+
+/** @throws PerdureError `bad_input` when a row cannot be JSON. */
+function asJson(write: RowWrite): RowWrite {
+  try {
+    return JSON.parse(JSON.stringify(write)) as RowWrite;
+  } catch (cause) {
+    throw new PerdureError("bad_input", "This write cannot be applied: a row is nothing that JSON can hold.", {
+      cause,
+    });
   }
 }
 

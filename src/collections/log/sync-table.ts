@@ -74,7 +74,8 @@ export function syncTable(
     for (const change of changes) sink.write({ type: change.operation, key: change.key, value: show(change) });
     commit();
   };
-  log.ready.then(start, (error: unknown) => {
+  // Its own, where there is one: another table that cannot be read is no reason to show nothing of this one.
+  (table.ready ?? log.ready).then(start, (error: unknown) => {
     if (!closed) sink.markError(error);
   });
   return () => {

@@ -228,7 +228,9 @@ class Executor<TRow extends object> implements ToolExecutionEffect {
     // Nobody to ask: rather never twice than never.
     if (parts.reader === undefined) return false;
     const end = key.lastIndexOf(":");
-    const row = parts.reader.get(key.slice(0, end));
+    const row: ListedCall | undefined = parts.reader.get(key.slice(0, end));
+    // On no log, rows show what was not confirmed yet, and may be taken back.
+    if (row?.$hasPendingWrites === true) return false;
     if (row === undefined || !mayBegin(row, parts.claims !== undefined)) return true;
     return String(row.attempt ?? 0) !== key.slice(end + 1);
   }

@@ -135,6 +135,25 @@ test("trap: a claim that fails after the tool has begun does not begin it again 
   await effect.dispose();
 });
 
+test("trap: a call that the backend refuses is never executed, though it shows for a moment", async () => {
+  const { calls, refuseWhen, remote } = customCollection();
+  refuseWhen((row) => row.id === "refused");
+  const ran: string[] = [];
+  const effect = createToolExecutionEffect({
+    query: (q) => q.from({ c: calls }).where(({ c }) => eq(c.status, "pending")),
+    tools: [add],
+    implementations: { add: ({ a, b }, run) => (ran.push(run.row.id), { sum: a + b }) },
+    onComplete: () => {},
+  });
+  await effect.ready;
+  await expect(calls.insert(pending("refused")).isPersisted.promise).rejects.toThrow("refused by the backend");
+  remote(pending("1"));
+  await until(() => ran.length > 0);
+  await effect.idle();
+  expect(ran).toEqual(["1"]);
+  await effect.dispose();
+});
+
 test("trap: a re-sync of a collection executes nothing again", async () => {
   const { calls, remote, resync, stored } = customCollection();
   const ran: string[] = [];

@@ -135,7 +135,10 @@ class AgentLog implements RowLog {
     if (frame.type === "perdure_rows_page") this.follower.page(frame);
     else if (frame.type === "perdure_rows_changed") this.follower.changed(frame);
     else if (frame.type === "perdure_rows_receipt") this.outbox.receipt(frame);
-    else if (frame.type === "perdure_rows_error") this.outbox.error(frame);
+    else if (frame.type === "perdure_rows_error") {
+      this.outbox.error(frame);
+      if (frame.id !== undefined) this.follower.refused(frame.id, frame.error);
+    }
   };
 
   private send(frame: RowRequestFrame): void {

@@ -1,6 +1,14 @@
 import { PerdureError } from "../../../error.ts";
 import { newId } from "../../../id.ts";
-import type { PageRow, RowCursor, RowPageFrame, RowRequestFrame, RowsChangedFrame } from "../../../wire/row-frames.ts";
+import { MAX_FOLLOWED, rowNameProblem } from "../../../wire/row-frames.ts";
+import type {
+  PageRow,
+  RowCursor,
+  RowError,
+  RowPageFrame,
+  RowRequestFrame,
+  RowsChangedFrame,
+} from "../../../wire/row-frames.ts";
 import type { AppliedChange } from "../row-log.ts";
 import type { RowState } from "../row-state.ts";
 import { toldError } from "./agent-socket.ts";
@@ -37,6 +45,8 @@ export class TableFollower {
   private connected = false;
   private asking: string | undefined;
   private asked: readonly string[] = [];
+  /** Whether the last question was about every table. */
+  private askedAll = false;
   private willAsk = false;
   /** Every table is wanted. */
   private all: PromiseWithResolvers<void> | undefined;
@@ -53,6 +63,9 @@ export class TableFollower {
   want(name: string): Promise<void> {
     const known = this.tables.get(name);
     if (known !== undefined) return known.ready.promise;
+    const problem = rowNameProblem(name);
+    // It is not even asked for: the whole question would be refused.
+    if (problem !== undefined) return failed(new PerdureError("bad_input", `The name of a collection ${problem}.`));
     const table = this.add(name);
     if (this.allLive && this.isOpen) this.goLive(table);
     else this.askSoon();
@@ -109,6 +122,8 @@ export class TableFollower {
     if (frame.id !== this.asking) return;
     this.life = frame.life;
     this.isOpen = frame.open === true;
+    // What was numbered by an agent that is no more says nothing.
+    if (frame.reset !== undefined) this.seq = 0;
     for (const name of frame.reset ?? []) Object.assign(this.add(name), { pages: [], reset: true });
     for (const row of frame.rows) this.add(row.table).pages.push(row);
     for (const [name, cursor] of Object.entries(frame.since)) this.add(name).cursor = cursor;
@@ -119,9 +134,24 @@ export class TableFollower {
       const isAnswered = Object.hasOwn(frame.since, name) || this.tables.get(name)?.refused === true;
       if (!isAnswered) refuse(this.add(name), new PerdureError("not_found", `There is no collection "${name}".`));
     }
-    this.complete(Object.keys(frame.since), frame.reset === undefined ? Math.max(this.seq, frame.seq) : frame.seq);
-    if (this.all !== undefined) this.allLive = true;
-    this.all?.resolve();
+    this.complete(Object.keys(frame.since), Math.max(this.seq, frame.seq));
+    if (this.askedAll) {
+      this.allLive = true;
+      this.all?.resolve();
+    }
+    this.ask();
+  }
+
+  /** The agent did not understand a question. */
+  refused(id: string, told: RowError): void {
+    if (id !== this.asking) return;
+    this.asking = undefined;
+    const error = toldError(told);
+    for (const name of this.asked) refuse(this.add(name), error);
+    if (this.askedAll) {
+      this.all?.reject(error);
+      this.all = undefined;
+    }
     this.ask();
   }
 
@@ -155,17 +185,18 @@ export class TableFollower {
     const names = [...this.tables.values()].filter(({ live, refused }) => !live && !refused).map(({ name }) => name);
     if (names.length === 0 && (this.all === undefined || this.allLive)) return;
     this.asking = newId();
-    this.asked = names;
-    this.sendQuestion(this.asking, names);
+    this.asked = this.all === undefined ? names.slice(0, MAX_FOLLOWED) : names;
+    this.sendQuestion(this.asking, this.asked);
   }
 
   private sendQuestion(id: string, names: readonly string[]): void {
+    this.askedAll = this.all !== undefined;
     this.send({
       type: "perdure_rows_subscribe",
       id,
       ...(this.life === "" ? {} : { life: this.life }),
       since: Object.fromEntries(names.map((name) => [name, this.tables.get(name)?.cursor ?? 0])),
-      ...(this.all === undefined ? {} : { all: true }),
+      ...(this.askedAll ? { all: true } : {}),
     });
   }
 
@@ -223,6 +254,12 @@ function release(table: Followed): void {
   const { waiting } = table;
   table.waiting = [];
   for (const go of waiting) go();
+}
+
+function failed(error: PerdureError): Promise<void> {
+  const { promise, reject } = withResolvers();
+  reject(error);
+  return promise;
 }
 
 /** Whoever needs the outcome awaits it; nobody has to. */
