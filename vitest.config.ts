@@ -31,9 +31,9 @@ export default defineConfig({
     execArgv: [`--conditions=${condition}`],
     // More than there are processors: many tests wait for processes, sockets and pages most of their time.
     maxWorkers: 4,
-    // A seventh of the points of most crash matrices: no number of commits that belong together is a divisor of it.
+    // An eleventh of the points of most crash matrices: no number of commits that belong together is a divisor of it.
     // PERDURE_CRASH=all leaves none out.
-    env: { PERDURE_CRASH_STEP: process.env.PERDURE_CRASH === "all" ? "1" : "7" },
+    env: { PERDURE_CRASH_STEP: process.env.PERDURE_CRASH === "all" ? "1" : "11" },
     testTimeout: 30_000,
     hookTimeout: 30_000,
     globalSetup: ["./test/support/run-folder.ts"],

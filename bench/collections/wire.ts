@@ -21,14 +21,14 @@ const CHUNKS = 1_000;
 const CLAIMS = 50;
 const SECOND = 1_000;
 
-const trips = "2 appends, each read by a tail (stream client)";
+const trips = "stream client: 2 appends, each read by a tail";
 
 /** What the backends cost beside the bare client of Durable Streams, on the same server. */
 export function measureWire(): Promise<Figure[]> {
   return withServers(async (servers) => {
     const figures: Figure[] = [];
-    for (const place of placesOf(servers)) {
-      figures.push(await roundTrips(place, servers), ...(await chunks(place, servers)), await claims(place, servers));
+    for (const measure of [roundTrips, chunks, claims]) {
+      for (const place of placesOf(servers)) figures.push(await measure(place, servers));
     }
     return figures;
   });
@@ -64,11 +64,11 @@ async function roundTrips(place: BenchPlace, servers: Servers): Promise<Figure> 
   await bare.close();
   await effect.dispose();
   await closeAll([caller, executor]);
-  return { what: `durable tool call and its result, ${place.name}`, unit: "ms, p50", ...best, against: trips };
+  return { what: `durable tool call and its result, p50, ${place.name}`, unit: "ms", ...best, against: trips };
 }
 
 /** An answer of many chunks, as they come from a model that never waits. */
-async function chunks(place: BenchPlace, servers: Servers): Promise<Figure[]> {
+async function chunks(place: BenchPlace, servers: Servers): Promise<Figure> {
   const [log] = (await place.open(1)) as [RowLog];
   const { chunks: collection } = agentCollections(log);
   await collection.preload();
@@ -88,9 +88,9 @@ async function chunks(place: BenchPlace, servers: Servers): Promise<Figure[]> {
   }
   await bare.close();
   await closeAll([log]);
-  const against = "the client's batching producer";
+  const against = "stream client: its batching producer";
   const what = `\`streamToCollection\`, ${place.name}`;
-  return [{ what, unit: "chunks/s", ours: Math.max(...ours), bare: Math.max(...floor), against }];
+  return { what, unit: "chunks/s", ours: Math.max(...ours), bare: Math.max(...floor), against };
 }
 
 async function* words(): AsyncGenerator<StreamChunk> {
@@ -117,7 +117,7 @@ async function claims(place: BenchPlace, servers: Servers): Promise<Figure> {
       await perSecond(CLAIMS, () =>
         repeat(CLAIMS, async () => {
           const { claim } = await held.acquire(`thing:${++count}`);
-          await claim?.release();
+          if ((await claim?.release()) !== true) throw new Error("A claim that nobody else wants was not had.");
         }),
       ),
     );

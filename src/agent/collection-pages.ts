@@ -38,7 +38,11 @@ export function sendPage(keeper: CollectionKeeper, connection: Connection, frame
     cursors.set(name, isStrange ? 0 : asked);
   }
   const page = new Page(keeper);
-  const isLast = life === "" || [...cursors].every(([name, cursor]) => page.fill(name, cursor, cursors));
+  // A client may name many that never had a row.
+  const filled = frame.all ? new Set(keeper.names()) : undefined;
+  const isLast =
+    life === "" ||
+    [...cursors].every(([name, cursor]) => filled?.has(name) === false || page.fill(name, cursor, cursors));
   const isOpen = frame.all && Object.hasOwn(keeper.collections, ANY_COLLECTION);
   if (isLast) {
     for (const name of names) cursors.set(name, seq);

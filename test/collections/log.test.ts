@@ -207,6 +207,8 @@ describe.each(backends)("a log of rows: $name", ({ start }) => {
         when: [{ table: "t", key: "a", version: -1 }],
       },
     ],
+    ["an operation that is none", { changes: [{ table: "t", key: "a", operation: "put" as "insert", value: {} }] }],
+    ["a name that is none", { txid: "", changes: [{ table: "t", key: "a", operation: "upsert" as const, value: {} }] }],
   ])("a write with %s is refused before it is sent", async (_what, write) => {
     await expect(one.write(write)).rejects.toMatchObject({ code: "bad_input" });
   });

@@ -1,6 +1,8 @@
 import { PerdureError } from "../../error.ts";
 import type { RowWrite } from "./row-log.ts";
 
+const OPERATIONS: ReadonlySet<unknown> = new Set(["insert", "update", "upsert", "delete"]);
+
 /**
  * Refuses a write that no log could apply, before anything is sent.
  * @throws PerdureError `bad_input`, with what is wrong.
@@ -12,19 +14,22 @@ export function requireWrite(write: RowWrite): void {
     if (typeof key !== "string" || key === "") {
       throw bad(`a change of "${table}" has no key; keys of durable collections are strings that are not empty`);
     }
+    if (!OPERATIONS.has(operation)) throw bad(`"${operation}" of the row "${key}" of "${table}" is no operation`);
     if (operation === "delete") continue;
     if (value === null || typeof value !== "object" || Array.isArray(value)) {
       throw bad(`the row "${key}" of "${table}" is no object`);
     }
   }
   for (const { table, key, version } of write.when ?? []) {
-    if (!Number.isInteger(version) || version < 0) {
+    if (typeof table !== "string" || typeof key !== "string") throw bad("a condition names no row");
+    if (!Number.isSafeInteger(version) || version < 0) {
       throw bad(`the condition on "${key}" of "${table}" asks for version ${version}; versions are 0, 1, 2, …`);
     }
   }
-  if (write.txid === "") throw bad("its txid is empty");
+  if (write.txid !== undefined && (typeof write.txid !== "string" || write.txid === ""))
+    throw bad("its txid is no text");
   const { producer } = write;
-  if (producer !== undefined && (producer.id === "" || !Number.isInteger(producer.epoch) || producer.epoch < 0)) {
+  if (producer !== undefined && (producer.id === "" || !Number.isSafeInteger(producer.epoch) || producer.epoch < 0)) {
     throw bad("its producer needs an id, and an epoch that is 0, 1, 2, …");
   }
 }

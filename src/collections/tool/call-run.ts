@@ -36,8 +36,12 @@ export class CallRun<TRow extends object> {
     const { parts, holding } = this;
     const { row } = this.item;
     if (holding.stopped === "taken" && holding.ours) return this.giveBack();
-    if (holding.stopped !== undefined) return this.settle(() => this.stopped(), disposing);
     const unfollow = parts.parent.follow(row, () => holding.cancel());
+    if (holding.stopped !== undefined || disposing.aborted) {
+      // Nothing is begun that nobody waits for any more.
+      unfollow();
+      return holding.stopped === undefined ? this.giveBack() : this.settle(() => this.stopped(), disposing);
+    }
     const tried = await this.execute(AbortSignal.any([holding.signal, disposing]));
     unfollow();
     if ("result" in tried) return this.settle(() => this.complete(tried.result), disposing);
@@ -124,11 +128,18 @@ export class CallRun<TRow extends object> {
         await callbacks.onComplete?.(row, result);
         return "done";
       }
-      const written = await holding.write((draft) => {
-        draft.status = "completed";
-        draft.result = result;
-        draft.error = undefined;
-      }, conditions);
+      let written: boolean;
+      try {
+        written = await holding.write((draft) => {
+          draft.status = "completed";
+          draft.result = result;
+          draft.error = undefined;
+        }, conditions);
+      } catch (error) {
+        // Another try would come to the same, and whoever waits for the result would wait for ever.
+        if (isUnwritable(error)) return this.fail(error);
+        throw error;
+      }
       if (written) {
         await tell(parts, row, () => callbacks.onComplete?.(row, result));
         return "done";
@@ -224,6 +235,11 @@ export class CallRun<TRow extends object> {
 /** The error of a call that nobody here can execute. */
 export function unknownTool(name: string): PerdureError {
   return new PerdureError("not_found", `There is no tool "${name}" here.`);
+}
+
+/** Whether a log refuses a row for what it is, and will do so each time. */
+function isUnwritable(error: unknown): error is PerdureError {
+  return PerdureError.is(error) && ["too_large", "bad_input", "limit"].includes(error.code);
 }
 
 /** What every backend would make of it. */

@@ -6,7 +6,7 @@ import type { RowCollection } from "../rows.ts";
 import { callDesk } from "./call-desk.ts";
 import type { CallDesk, CallName, DeskOptions } from "./call-desk.ts";
 import { defaultCancel, defaultResult, defaultRow, isSettled } from "./tool-row.ts";
-import { checkOnly } from "./tool-schema.ts";
+import { checkOnly, unchecked } from "./tool-schema.ts";
 import type {
   AsyncToolOptions,
   DurableTool,
@@ -107,6 +107,8 @@ function durable<TRow extends ToolCallContract>(
   // What would make `chat()` ask by itself before there is a row goes; the row says it instead.
   const { execute: _execute, needsApproval: _asks, approvalSchema: _schema, ...rest } = tool as Copied;
   const copy: Copied = { ...rest, inputSchema: checkOnly(tool.inputSchema), [desk]: made };
+  // Who executes the call has checked its result, and let the schema change it: that is not done twice.
+  if (copy.outputSchema !== undefined) copy.outputSchema = unchecked(copy.outputSchema);
   if (mode === "async") delete copy.outputSchema;
   if (mode === "suspend") return copy;
   copy.execute = (args, context) => executeCall(made, args, context, options.generationId);

@@ -15,7 +15,7 @@ import { CallRun, unknownTool } from "./call-run.ts";
 import type { ToolExecutionEffect, ToolExecutionOptions } from "./execution-options.ts";
 import { parentWatch } from "./parent-watch.ts";
 import { rootCollection } from "./query-root.ts";
-import { mayBegin, refuse, takeCall } from "./take-call.ts";
+import { mayBegin, refuse, takeCall, wornOut } from "./take-call.ts";
 import type { CallRow } from "./tool-row.ts";
 import type { ToolLike } from "./tool-types.ts";
 
@@ -130,6 +130,7 @@ class Executor<TRow extends object> implements ToolExecutionEffect {
   private readonly running = new Set<string>();
   private readonly ends: (() => void)[] = [];
   private open = false;
+  private sawNoCall = false;
   private disposal: Promise<void> | undefined;
 
   constructor(options: ExecutorOptions<TRow>) {
@@ -192,10 +193,20 @@ class Executor<TRow extends object> implements ToolExecutionEffect {
     if (!this.open) return;
     for (const { item } of this.held.values()) yield item;
     for (const row of this.watch.each()) {
-      if (!isCall(row)) throw new PerdureError("bad_config", NO_CALLS);
+      if (!isCall(row)) {
+        this.reportNoCall(row);
+        continue;
+      }
       const item = this.itemOf(row);
       if (item !== undefined && !this.held.has(item.key)) yield item;
     }
+  }
+
+  /** Once for all of them: it may be the query that does not select what a call is, or one row of many. */
+  private reportNoCall(row: TRow): void {
+    if (this.sawNoCall) return;
+    this.sawNoCall = true;
+    this.options.parts.report(new PerdureError("bad_config", NO_CALLS), row);
   }
 
   /** What has come and gone, under the names that executions have. */
@@ -235,19 +246,32 @@ class Executor<TRow extends object> implements ToolExecutionEffect {
     return String(row.attempt ?? 0) !== key.slice(end + 1);
   }
 
+  /** Whether somebody has asked for a call again before its last execution had come to its end. */
+  private wasPutBack(id: string): boolean {
+    const { writer } = this.options.parts;
+    // Elsewhere rows may lag behind what was written: rather never twice than never.
+    const row = writer?.log === undefined ? undefined : writer.get(id);
+    return row !== undefined && mayBegin(row, false);
+  }
+
   private async run(item: CallItem<TRow>, disposing: AbortSignal): Promise<PumpOutcome> {
     this.running.add(item.key);
     try {
-      const run = this.held.get(item.key)?.run ?? (await this.begin(item));
-      if (!(run instanceof CallRun)) return run;
-      this.held.set(item.key, { item, run });
-      const outcome = await run.try(disposing);
-      const again = outcome !== "done" && outcome.ms !== undefined;
-      if (!again) this.held.delete(item.key);
-      return outcome;
+      const outcome = await this.work(item, disposing);
+      return outcome === "done" && this.wasPutBack(item.id) ? { later: true } : outcome;
     } finally {
       this.running.delete(item.key);
     }
+  }
+
+  private async work(item: CallItem<TRow>, disposing: AbortSignal): Promise<PumpOutcome> {
+    const run = this.held.get(item.key)?.run ?? (await this.begin(item));
+    if (!(run instanceof CallRun)) return run;
+    this.held.set(item.key, { item, run });
+    const outcome = await run.try(disposing);
+    const again = outcome !== "done" && outcome.ms !== undefined;
+    if (!again) this.held.delete(item.key);
+    return outcome;
   }
 
   private async begin(item: CallItem<TRow>): Promise<CallRun<TRow> | PumpOutcome> {
@@ -262,8 +286,7 @@ class Executor<TRow extends object> implements ToolExecutionEffect {
     }
     const { retry } = parts;
     if (retry?.maxAttempts !== undefined && item.attempt >= retry.maxAttempts) {
-      const text = `The tool call "${id}" was given up after ${item.attempt} tries.`;
-      return refuse(parts, item, "failed", new PerdureError("limit", text));
+      return refuse(parts, item, "failed", wornOut(id, item.attempt));
     }
     if (await parts.parent.isCancelled(row)) {
       return refuse(parts, item, "cancelled", new PerdureError("cancelled", "Its answer was cancelled."));

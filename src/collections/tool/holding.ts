@@ -96,9 +96,12 @@ export class Holding {
 
   /** Somebody else may begin it again, as if this process had not. */
   async giveBack(): Promise<void> {
-    await this.write((draft) => void (draft.status = "pending"));
-    this.unfollow();
-    await this.options.claim?.giveBack();
+    try {
+      await this.write((draft) => void (draft.status = "pending"));
+    } finally {
+      this.unfollow();
+      await this.options.claim?.giveBack();
+    }
   }
 
   private unfollow(): void {

@@ -1,4 +1,4 @@
-import { errorText } from "../../error.ts";
+import { errorText, PerdureError } from "../../error.ts";
 import { toolClaimId } from "../claim/claim.ts";
 import type { PumpOutcome } from "../pump.ts";
 import { tell } from "./call-parts.ts";
@@ -58,7 +58,7 @@ async function acquire<TRow extends object>(
   parts: CallParts<TRow>,
   item: CallItem<TRow>,
 ): Promise<CallRun<TRow> | PumpOutcome> {
-  const { writer, reader, claims } = parts;
+  const { writer, reader, claims, retry } = parts;
   const { id } = item;
   const got = await claims?.acquire(toolClaimId(id));
   if (got === undefined) return { later: true };
@@ -67,20 +67,32 @@ async function acquire<TRow extends object>(
   const { claim } = got;
   // Tries whose worker has died are counted by the claim, others by the row.
   const attempt = Math.max(item.attempt, claim.attempt - 1);
-  const begun = await writer?.update(
-    id,
-    (draft) => {
-      if (!mayBegin(draft, true)) return false;
-      begin(draft, attempt);
-      return true;
-    },
-    { when: [claim.condition()] },
-  );
-  if (begun !== true) {
-    await claim.giveBack();
-    return { later: true };
+  if (retry?.maxAttempts !== undefined && attempt >= retry.maxAttempts) {
+    await claim.release();
+    return refuse(parts, item, "failed", wornOut(id, attempt));
   }
+  let begun: boolean | undefined = false;
+  try {
+    begun = await writer?.update(
+      id,
+      (draft) => {
+        if (!mayBegin(draft, true)) return false;
+        begin(draft, attempt);
+        return true;
+      },
+      { when: [claim.condition()] },
+    );
+  } finally {
+    // Also when the write has failed: a claim that nobody works under would keep everybody else out.
+    if (begun !== true) await claim.giveBack();
+  }
+  if (begun !== true) return { later: true };
   return new CallRun(parts, item, new Holding({ id, writer, reader, claim }), attempt + 1);
+}
+
+/** The error of a call that was tried as often as is allowed. */
+export function wornOut(id: string, tries: number): PerdureError {
+  return new PerdureError("limit", `The tool call "${id}" was given up after ${tries} tries.`);
 }
 
 function begin(draft: CallRow, attempt: number): void {

@@ -42,3 +42,10 @@ export function checkOnly(schema: unknown): unknown {
   };
   return { "~standard": { ...own, validate } };
 }
+
+/** The same schema to the model, but every value passes it as it is. Other schemas are given back as they are. */
+export function unchecked(schema: unknown): unknown {
+  const standard = standardSchema(schema);
+  if (standard === undefined) return schema;
+  return { "~standard": { ...standard["~standard"], validate: (value: unknown) => ({ value }) } };
+}

@@ -1,5 +1,6 @@
 import { createCollection } from "@tanstack/db";
 import { openAgentLog, perdureCollectionOptions } from "perdure/collections";
+import type { RowLog } from "perdure/collections";
 import { expect, test } from "vitest";
 import { eventually, openHost } from "../../host/open-host.ts";
 import { followed, insert, keysOf, ownClient, publicClient, Room } from "./room.ts";
@@ -83,4 +84,43 @@ test("a collection that may not be read does not keep its neighbour from being s
   await notes!.insert({ id: "a" }).isPersisted.promise;
   expect(notes!.has("a")).toBe(true);
   await expect(secret!.preload()).rejects.toBeDefined();
+});
+
+test("connections that are lost while pages come and rows change: nothing is missed, nothing comes twice", async () => {
+  const host = await openHost({ agents });
+  const stub = host.getAgentByName(Room, "default");
+  await stub.fill("notes", 2500);
+  const logs = (["all", ["notes"], ["notes"]] as const).map((collections) =>
+    openAgentLog({ agent: ownClient(host), collections }),
+  );
+  const problems: string[] = [];
+  for (const log of logs) {
+    const seen = new Map<string, number>();
+    log.table("notes").subscribe((changes) => {
+      for (const { key, operation, version } of changes) {
+        const fits =
+          (operation === "insert") !== seen.has(key) && (operation === "delete" || version > (seen.get(key) ?? 0));
+        if (!fits) problems.push(`${operation} of ${key} at ${version}`);
+        if (operation === "delete") seen.delete(key);
+        else seen.set(key, version);
+      }
+    });
+  }
+  const writes: Promise<unknown>[] = [];
+  for (let n = 0; n < 150; n++) {
+    const key = `k${String((n * 37) % 2500).padStart(6, "0")}`;
+    const row = { table: "notes", key };
+    const change =
+      n % 4 === 0
+        ? { ...row, operation: "delete" as const }
+        : { ...insert("notes", key, { n }), operation: "upsert" as const };
+    writes.push(logs[n % 3]!.write({ changes: [change] }));
+    if (n % 25 === 1) await stub.shake();
+    if (n % 5 === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  await Promise.all(writes);
+  const late = await followed(ownClient(host), "notes");
+  const picture = (log: RowLog) => JSON.stringify([...log.table("notes").rows()].toSorted((a, b) => a.order - b.order));
+  for (const log of logs) await eventually(() => picture(log) === picture(late), "the same rows");
+  expect(problems).toEqual([]);
 });

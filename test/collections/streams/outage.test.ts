@@ -109,6 +109,31 @@ test("a claim whose answer was lost knows that it was won, or lost", async () =>
   await proxy.stop();
 });
 
+test("a write that was taken is not told to be fenced because its answer was lost and a later epoch came", async () => {
+  const url = server.fresh();
+  const next = server.open(url);
+  await next.ready;
+  const release = Promise.withResolvers<void>();
+  let posts = 0;
+  const log = server.open(url, {
+    fetch: async (input, init) => {
+      const answer = await fetch(input, init);
+      // What it has written is not read before it is asked for it.
+      if (init?.method === "GET" && posts > 0) await release.promise;
+      if (init?.method === "HEAD") release.resolve();
+      if (init?.method !== "POST" || ++posts > 1) return answer;
+      await next.write({ changes: [insert("t", "b")], producer: { id: "runner", epoch: 2 } });
+      throw new Error("the answer was lost");
+    },
+  });
+  await log.ready;
+  const producer = { id: "runner", epoch: 1 };
+  expect(await log.write({ changes: [insert("t", "a")], producer })).toMatchObject({ applied: true });
+  await expect(log.write({ changes: [insert("t", "c")], producer })).rejects.toMatchObject({ code: "fenced" });
+  expect(Object.keys(rows(log, "t")).toSorted()).toEqual(["a", "b"]);
+  await log.close();
+});
+
 test("a server that is killed and started again during writes: nothing is lost, nothing comes twice", async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "perdure-streams-"));
   const port = await freePort();

@@ -126,6 +126,8 @@ export class StreamWriter {
             break;
           case "stale":
             lane.fenced = fenced(lane.id, lane.epoch, answer.latest);
+            // It may have been taken before that, and only the answer was lost.
+            if (!backoff.fresh) writes = await this.missingOf(writes);
             break;
           case "gap":
             // The server has forgotten this writer. What it has taken before is known by its txid.
