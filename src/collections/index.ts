@@ -115,7 +115,15 @@ export type { StreamToCollectionOptions } from "./generation/stream-to-collectio
 export type { StreamEnd } from "./generation/tally.ts";
 export type { TurnRecord } from "./generation/turn-log.ts";
 export { logCollectionOptions, writeMutations } from "./log/collection-options.ts";
-export type { LogCollectionConfig, LogOptions, LogUtils } from "./log/collection-options.ts";
+export type {
+  LogCollectionConfig,
+  LogOptions,
+  LogUtils,
+  PlainConfig,
+  PlainOptions,
+  SchemaConfig,
+  SchemaOptions,
+} from "./log/collection-options.ts";
 export { durableStreamCollectionOptions } from "./log/durable-streams/stream-collection.ts";
 export type { StreamCollectionSource } from "./log/durable-streams/stream-collection.ts";
 export type { StreamHeaders } from "./log/durable-streams/stream-http.ts";

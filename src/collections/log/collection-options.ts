@@ -33,7 +33,26 @@ export interface LogCollectionConfig<TRow extends object> {
   readonly orderAs?: keyof TRow & string;
   /** TanStack DB's id of the collection. */
   readonly id?: string;
+  /** The writer that its optimistic writes are stamped with. */
+  readonly producer?: RowProducer;
 }
+
+/** The configuration of a collection whose rows are what a schema gives. */
+export type SchemaConfig<TSchema extends StandardSchemaV1> = LogCollectionConfig<
+  InferSchemaOutput<TSchema> & object
+> & { readonly schema: TSchema };
+
+/** The configuration of a collection whose rows have a type and no schema. */
+export type PlainConfig<TRow extends object> = LogCollectionConfig<TRow> & { readonly schema?: never };
+
+/** What {@link SchemaConfig} comes to. */
+export type SchemaOptions<TSchema extends StandardSchemaV1> = LogOptions<
+  InferSchemaOutput<TSchema> & object,
+  TSchema
+> & { schema: TSchema };
+
+/** What {@link PlainConfig} comes to. */
+export type PlainOptions<TRow extends object> = LogOptions<TRow, never> & { schema?: never };
 
 /** What {@link logCollectionOptions} gives to `createCollection`. */
 export type LogOptions<TRow extends object, TSchema extends StandardSchemaV1> = CollectionConfig<
@@ -49,19 +68,11 @@ export type LogOptions<TRow extends object, TSchema extends StandardSchemaV1> = 
  * `isPersisted.promise` rejects with PerdureError `conflict`.
  */
 export function logCollectionOptions<TSchema extends StandardSchemaV1>(
-  config: LogCollectionConfig<InferSchemaOutput<TSchema> & object> & {
-    readonly log: RowLog;
-    readonly schema: TSchema;
-    readonly producer?: RowProducer;
-  },
-): LogOptions<InferSchemaOutput<TSchema> & object, TSchema> & { schema: TSchema };
+  config: SchemaConfig<TSchema> & { readonly log: RowLog },
+): SchemaOptions<TSchema>;
 export function logCollectionOptions<TRow extends object>(
-  config: LogCollectionConfig<TRow> & {
-    readonly log: RowLog;
-    readonly schema?: never;
-    readonly producer?: RowProducer;
-  },
-): LogOptions<TRow, never> & { schema?: never };
+  config: PlainConfig<TRow> & { readonly log: RowLog },
+): PlainOptions<TRow>;
 export function logCollectionOptions(config: UntypedLogConfig): object {
   return untypedLogOptions(config);
 }
@@ -70,7 +81,6 @@ export function logCollectionOptions(config: UntypedLogConfig): object {
 export interface UntypedLogConfig extends LogCollectionConfig<RowValue> {
   readonly log: RowLog;
   readonly schema?: StandardSchemaV1;
-  readonly producer?: RowProducer;
   /** Called when the collection stops to use the log. */
   readonly onCleanup?: () => void;
 }

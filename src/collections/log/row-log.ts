@@ -1,3 +1,5 @@
+import type { RowWrite } from "../../wire/row-frames.ts";
+
 /**
  * One ordered log of changes of rows that many processes share: what a backend is to this module. A Durable Stream,
  * a Perdure agent and this process's memory are each one, and everything else is built on this port alone.
@@ -13,39 +15,7 @@
 /** A JSON object. */
 export type RowValue = { readonly [field: string]: unknown };
 
-/** A change of one row. An update replaces the whole row. */
-export interface RowChange {
-  /** The collection. */
-  readonly table: string;
-  readonly key: string;
-  /** `insert` of a row that is there, and `update` or `delete` of one that is not, are refused with the write. */
-  readonly operation: "insert" | "update" | "upsert" | "delete";
-  /** The whole row; absent for `delete`. */
-  readonly value?: RowValue;
-}
-
-/** Holds only if the row is at this version. 0: the row was never there. */
-export interface RowCondition {
-  readonly table: string;
-  readonly key: string;
-  readonly version: number;
-}
-
-/** Who writes. A later epoch of the same id shuts out the earlier ones for good. */
-export interface RowProducer {
-  readonly id: string;
-  readonly epoch: number;
-}
-
-/** Changes that are applied together, or not at all. */
-export interface RowWrite {
-  readonly changes: readonly RowChange[];
-  /** What must hold at the write's place in the order. */
-  readonly when?: readonly RowCondition[];
-  readonly producer?: RowProducer;
-  /** Names the write: sent again under the same name, it counts once. A new one by default. */
-  readonly txid?: string;
-}
+export type { RowChange, RowCondition, RowProducer, RowWrite } from "../../wire/row-frames.ts";
 
 /** What became of a write. */
 export interface WriteReceipt {

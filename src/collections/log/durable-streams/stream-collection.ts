@@ -1,8 +1,13 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import type { InferSchemaOutput } from "@tanstack/db";
 import { untypedLogOptions } from "../collection-options.ts";
-import type { LogCollectionConfig, LogOptions } from "../collection-options.ts";
-import type { RowLog, RowProducer, RowValue } from "../row-log.ts";
+import type {
+  PlainConfig,
+  PlainOptions,
+  SchemaConfig,
+  SchemaOptions,
+  UntypedLogConfig,
+} from "../collection-options.ts";
+import type { RowLog } from "../row-log.ts";
 import { openStreamLog } from "./stream-log.ts";
 
 /** Where the rows of a collection on a Durable Stream are. */
@@ -22,19 +27,17 @@ export type StreamCollectionSource =
  * the same stream. See `logCollectionOptions` for what its writes promise.
  */
 export function durableStreamCollectionOptions<TSchema extends StandardSchemaV1>(
-  config: LogCollectionConfig<InferSchemaOutput<TSchema> & object> &
-    StreamCollectionSource & { readonly schema: TSchema; readonly producer?: RowProducer },
-): LogOptions<InferSchemaOutput<TSchema> & object, TSchema> & { schema: TSchema };
+  config: SchemaConfig<TSchema> & StreamCollectionSource,
+): SchemaOptions<TSchema>;
 export function durableStreamCollectionOptions<TRow extends object>(
-  config: LogCollectionConfig<TRow> &
-    StreamCollectionSource & { readonly schema?: never; readonly producer?: RowProducer },
-): LogOptions<TRow, never> & { schema?: never };
-export function durableStreamCollectionOptions(
-  config: LogCollectionConfig<RowValue> &
-    StreamCollectionSource & { readonly schema?: StandardSchemaV1; readonly producer?: RowProducer },
-): object {
-  const { url, log, ...rest } = config;
-  return untypedLogOptions(log === undefined ? { ...rest, ...borrow(String(url)) } : { ...rest, log });
+  config: PlainConfig<TRow> & StreamCollectionSource,
+): PlainOptions<TRow>;
+export function durableStreamCollectionOptions({
+  url,
+  log,
+  ...config
+}: Omit<UntypedLogConfig, "log"> & StreamCollectionSource): object {
+  return untypedLogOptions(log === undefined ? { ...config, ...borrow(String(url)) } : { ...config, log });
 }
 
 /** The logs that were opened by their URL. */
