@@ -13,8 +13,8 @@ export interface Servers {
 /** A kind of backend. */
 export interface BenchPlace {
   readonly name: string;
-  /** `count` logs of the same new session, as so many processes would have them. */
-  open(count: number): Promise<RowLog[]>;
+  /** Two logs of the same new session, as two processes would have them, for as long as the work takes. */
+  use<T>(work: (one: RowLog, other: RowLog) => Promise<T>): Promise<T>;
 }
 
 /** Runs a work with both servers in another process. */
@@ -38,26 +38,39 @@ let sessions = 0;
 
 /** The three backends. */
 export function placesOf({ perdure, streams }: Servers): BenchPlace[] {
-  const place = (name: string, open: (session: string) => RowLog): BenchPlace => ({
-    name,
-    open: async (count) => {
-      const session = `bench-${++sessions}`;
-      const logs = Array.from({ length: count }, () => open(session));
-      await Promise.all(logs.map((log) => log.ready));
-      return logs;
-    },
-  });
   return [
-    {
-      name: "memory",
-      open: async (count) => {
-        const log = openLocalLog();
-        return Array.from({ length: count }, () => log);
-      },
-    },
-    place("a Perdure agent", (name) =>
-      openAgentLog({ agent: new AgentClient({ host: perdure, agent: "room", name }), collections: "all" }),
-    ),
-    place("Durable Streams", (name) => openStreamLog({ url: `${streams}/v1/stream/${name}` })),
+    place("memory", () => {
+      const log = openLocalLog();
+      return () => ({ log, close: () => log.close() });
+    }),
+    place("a Perdure agent", (name) => () => {
+      const agent = new AgentClient({ host: perdure, agent: "room", name });
+      return { log: openAgentLog({ agent, collections: "all" }), close: async () => agent.close() };
+    }),
+    place("Durable Streams", (name) => () => {
+      const log = openStreamLog({ url: `${streams}/v1/stream/${name}` });
+      return { log, close: () => log.close() };
+    }),
   ];
+}
+
+interface Opened {
+  readonly log: RowLog;
+  close(): Promise<void>;
+}
+
+function place(name: string, openSession: (session: string) => () => Opened): BenchPlace {
+  return {
+    name,
+    use: async (work) => {
+      const open = openSession(`bench-${++sessions}`);
+      const [one, other] = [open(), open()];
+      await Promise.all([one.log.ready, other.log.ready]);
+      try {
+        return await work(one.log, other.log);
+      } finally {
+        await Promise.all([one.close(), other.close()]);
+      }
+    },
+  };
 }

@@ -13,7 +13,7 @@ import type { Figure } from "../foundation/section.ts";
 import { percentile } from "../foundation/measure.ts";
 import { openBareStream } from "./bare-stream.ts";
 import { add } from "./effects.ts";
-import { type BenchPlace, placesOf, type Servers, withServers } from "./places.ts";
+import { placesOf, type Servers, withServers } from "./places.ts";
 
 const ROUNDS = 3;
 const TRIPS = 40;
@@ -28,15 +28,17 @@ export function measureWire(): Promise<Figure[]> {
   return withServers(async (servers) => {
     const figures: Figure[] = [];
     for (const measure of [roundTrips, chunks, claims]) {
-      for (const place of placesOf(servers)) figures.push(await measure(place, servers));
+      for (const place of placesOf(servers)) {
+        const { name } = place;
+        figures.push(await place.use((one, other) => measure(name, servers, one, other)));
+      }
     }
     return figures;
   });
 }
 
 /** A tool call that another reader of the session executes: from the call to its result. */
-async function roundTrips(place: BenchPlace, servers: Servers): Promise<Figure> {
-  const [caller, executor] = (await place.open(2)) as [RowLog, RowLog];
+async function roundTrips(place: string, servers: Servers, caller: RowLog, executor: RowLog): Promise<Figure> {
   const of = (log: RowLog) =>
     createCollection(logCollectionOptions<ToolCallRecord>({ log, name: "calls", getKey: (row) => row.id }));
   const done = of(executor);
@@ -63,13 +65,11 @@ async function roundTrips(place: BenchPlace, servers: Servers): Promise<Figure> 
   const best = await bestMedian(ours, floor);
   await bare.close();
   await effect.dispose();
-  await closeAll([caller, executor]);
-  return { what: `durable tool call and its result, p50, ${place.name}`, unit: "ms", ...best, against: trips };
+  return { what: `durable tool call and its result, p50, ${place}`, unit: "ms", ...best, against: trips };
 }
 
 /** An answer of many chunks, as they come from a model that never waits. */
-async function chunks(place: BenchPlace, servers: Servers): Promise<Figure> {
-  const [log] = (await place.open(1)) as [RowLog];
+async function chunks(place: string, servers: Servers, log: RowLog): Promise<Figure> {
   const { chunks: collection } = agentCollections(log);
   await collection.preload();
   const bare = await openBareStream(streamUrl(servers));
@@ -87,9 +87,8 @@ async function chunks(place: BenchPlace, servers: Servers): Promise<Figure> {
     ours.push(await perSecond(CHUNKS, () => streamToCollection(words(), { collection, generationId })));
   }
   await bare.close();
-  await closeAll([log]);
   const against = "stream client: its batching producer";
-  const what = `\`streamToCollection\`, ${place.name}`;
+  const what = `\`streamToCollection\`, ${place}`;
   return { what, unit: "chunks/s", ours: Math.max(...ours), bare: Math.max(...floor), against };
 }
 
@@ -100,8 +99,7 @@ async function* words(): AsyncGenerator<StreamChunk> {
 }
 
 /** Claims that are taken and given back, one after the other. */
-async function claims(place: BenchPlace, servers: Servers): Promise<Figure> {
-  const [log] = (await place.open(1)) as [RowLog];
+async function claims(place: string, servers: Servers, log: RowLog): Promise<Figure> {
   const collection = createCollection(
     logCollectionOptions<ClaimRecord>({ log, name: "claims", getKey: (row) => row.id }),
   );
@@ -124,18 +122,13 @@ async function claims(place: BenchPlace, servers: Servers): Promise<Figure> {
   }
   await bare.close();
   await held.dispose();
-  await closeAll([log]);
-  const what = `claims taken and released, ${place.name}`;
+  const what = `claims taken and released, ${place}`;
   return { what, unit: "claims/s", ours: Math.max(...ours), bare: Math.max(...floor), against: trips };
 }
 
 let streams = 0;
 function streamUrl(servers: Servers): string {
   return `${servers.streams}/v1/stream/bare-${++streams}`;
-}
-
-async function closeAll(logs: readonly RowLog[]): Promise<void> {
-  await Promise.all([...new Set(logs)].map((log) => log.close()));
 }
 
 /** The lowest median of some rounds that are measured in turns. */

@@ -10,12 +10,16 @@ import type { Desk, Turn } from "./desk.ts";
 import { DEFAULT_WINDOW, contextOf } from "./history.ts";
 import { openInbox } from "./inbox.ts";
 import type { Inbox } from "./inbox.ts";
-import { replyRows } from "./reply.ts";
+import { replyRowId, replyRows } from "./reply.ts";
 
 type MessageTurn = Turn<AgentMessage>;
 
 /** How often a step starts again because somebody has changed one of its messages in between. */
 const STEP_TRIES = 20;
+
+/** The most messages that are answered together, and how long they may be in all: they are written together too. */
+const TURN_MESSAGES = 400;
+const TURN_CHARACTERS = 1_000_000;
 
 /** After how many answers those that are over are forgotten. */
 const KNOWN_GENERATIONS = 1_000;
@@ -92,14 +96,16 @@ export class CollectionDesk implements Desk<AgentMessage> {
       return this.attemptsOf(first) > 0 && this.attemptsOf(first) + 1 >= maxAttempts ? [first] : same;
     }
     if (first.requestId !== undefined) return [first];
-    return due.filter((row) => row.generationId === undefined && row.requestId === undefined);
+    return oneWrite(due.filter((row) => row.generationId === undefined && row.requestId === undefined));
   }
 
   async begin(rows: readonly AgentMessage[], fence: RowOptions): Promise<MessageTurn | undefined> {
     const together = new Set(rows.map((row) => row.generationId));
     const [known] = together;
     const alone = known !== undefined && this.inbox.read().some((row) => row.generationId === known && !has(rows, row));
-    const generationId = together.size === 1 && known !== undefined && !alone ? known : newId("gen");
+    // An answer that has its reply is over: who asks for a message again wants another one.
+    const isOver = known !== undefined && this.rows.get(replyRowId(known)) !== undefined;
+    const generationId = together.size === 1 && known !== undefined && !alone && !isOver ? known : newId("gen");
     const attempt = Math.max(...rows.map((row) => this.attemptsOf(row))) + 1;
     const callers = rows.length === 1 ? (rows[0]?.callers ?? []) : [];
     const current = rows.flatMap((row) => this.rows.get(row.id) ?? []);
@@ -281,6 +287,16 @@ export class CollectionDesk implements Desk<AgentMessage> {
     if (log === undefined) return false;
     return (await log.write({ changes, ...options })).applied;
   }
+}
+
+/** As many of the messages, from the first on, as every backend takes in one write. */
+function oneWrite(rows: readonly AgentMessage[]): AgentMessage[] {
+  let characters = 0;
+  const end = rows.findIndex((row, index) => {
+    characters += String(row.content).length;
+    return index >= TURN_MESSAGES || (index > 0 && characters > TURN_CHARACTERS);
+  });
+  return rows.slice(0, end === -1 ? rows.length : end);
 }
 
 function has(rows: readonly AgentMessage[], row: AgentMessage): boolean {

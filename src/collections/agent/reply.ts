@@ -3,6 +3,11 @@ import type { AgentMessage } from "../contract.ts";
 import type { AgentReply } from "./config.ts";
 import type { Turn } from "./desk.ts";
 
+/** The id of the reply of an answer. */
+export function replyRowId(generationId: string): string {
+  return `${generationId}:reply`;
+}
+
 /**
  * The rows of an answer: what the model said and was told on the way, then the reply. Their ids come from the
  * generation's, so the same answer cannot be stored twice; the reply carries the request that it answers.
@@ -22,7 +27,7 @@ export function replyRows(agentName: string, turn: Turn<AgentMessage>, reply: Ag
     id: `${generationId}:${index}`,
     ...stepFields(message),
   }));
-  const answer: AgentMessage = { ...base, id: `${generationId}:reply`, role: "assistant", content: reply.content };
+  const answer: AgentMessage = { ...base, id: replyRowId(generationId), role: "assistant", content: reply.content };
   return [...steps, last?.requestId === undefined ? answer : { ...answer, inReplyTo: last.requestId }];
 }
 

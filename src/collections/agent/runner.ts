@@ -223,8 +223,12 @@ export class AgentRunner<TRow extends object> {
   private async run(turn: Turn<TRow>, max: number, seated: Seated, asked: AbortSignal): Promise<void> {
     const { name, collections } = this.options;
     const abort = new AbortController();
-    const stops = [abort.signal, asked, this.disposal.signal, ...(seated.signal === undefined ? [] : [seated.signal])];
-    const signal = AbortSignal.any(stops);
+    const stops = [asked, this.disposal.signal, ...(seated.signal === undefined ? [] : [seated.signal])];
+    const stopped = AbortSignal.any(stops);
+    const stop = () => abort.abort(stopReason(name, stopped.reason));
+    if (stopped.aborted) stop();
+    stopped.addEventListener("abort", stop, { once: true });
+    const { signal } = abort;
     const context: AgentContext = {
       agentName: name,
       ...(collections === undefined ? {} : { collections }),
@@ -249,6 +253,7 @@ export class AgentRunner<TRow extends object> {
       // What a run that was stopped throws or returns says nothing; why it was stopped does.
       await this.missed(turn, asError(signal.aborted ? signal.reason : thrown), max, context);
     } finally {
+      stopped.removeEventListener("abort", stop);
       this.current = undefined;
       this.turns++;
     }
@@ -299,6 +304,12 @@ export class AgentRunner<TRow extends object> {
     this.wait(turn, delay);
     await this.desk.failed(turn, error, context.fence);
   }
+}
+
+/** A run that is only told to stop here goes on later: its calls of tools must not be taken for unwanted. */
+function stopReason(name: string, reason: unknown): PerdureError {
+  if (PerdureError.is(reason)) return reason;
+  return new PerdureError("bad_state", `The agent "${name}" was told to stop; it goes on later.`, { cause: reason });
 }
 
 function cutOff(name: string, max: number): PerdureError {

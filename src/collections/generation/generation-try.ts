@@ -4,6 +4,7 @@ import type { RowCondition } from "../log/row-log.ts";
 import type { PumpOutcome } from "../pump.ts";
 import { asError, nextDelay } from "../retry.ts";
 import type { RetryPolicy } from "../retry.ts";
+import { isUnwritable, persist } from "../tool/persist.ts";
 import type { GenerationResult, GenerationRun } from "./effect-types.ts";
 import type { BegunTry, GenerationRows, StoredGeneration } from "./generation-rows.ts";
 
@@ -53,6 +54,16 @@ export class GenerationTry<TRow, TResult extends GenerationResult> {
   }
 
   async run(): Promise<TryEnd> {
+    try {
+      return await this.once();
+    } catch (error) {
+      // A claim that nobody works under would keep everybody out for as long as this process lives.
+      await this.claim?.giveBack().catch(() => {});
+      throw error;
+    }
+  }
+
+  private async once(): Promise<TryEnd> {
     let made: { readonly result: TResult } | { readonly error: Error };
     try {
       made = { result: await this.parts.generate(this.row, this.context()) };
@@ -81,10 +92,16 @@ export class GenerationTry<TRow, TResult extends GenerationResult> {
     const error = await this.insist(() => this.parts.onComplete(this.row, result));
     if (this.signal.aborted) return this.stopped();
     if (error !== undefined) return this.givenUp(error);
-    const mine = await this.settle((draft) => {
-      this.parts.keepResult(draft, result);
-      draft.status = "completed";
-    });
+    let mine: boolean;
+    try {
+      mine = await this.settle((draft) => {
+        this.parts.keepResult(draft, result);
+        draft.status = "completed";
+      });
+    } catch (thrown) {
+      this.parts.report(asError(thrown), this.row);
+      return this.givenUp(asError(thrown));
+    }
     if (!mine && this.signal.aborted) return this.stopped();
     await this.claim?.release();
     return { outcome: DONE, state: "completed" };
@@ -150,8 +167,34 @@ export class GenerationTry<TRow, TResult extends GenerationResult> {
     return { outcome: LATER, state: "lost" };
   }
 
+  /**
+   * Writes what became of the try, again if that fails: a row that nobody writes stays as it is for good.
+   * @returns false when it is not this try's any more. @throws what is wrong with the row itself.
+   */
   private async settle(change: (draft: StoredGeneration) => void): Promise<boolean> {
-    return (await this.parts.keeper?.settle(this.begun, change)) ?? true;
+    const { keeper } = this.parts;
+    if (keeper === undefined) return true;
+    let unfit: { readonly error: unknown } | undefined;
+    const apply = (draft: StoredGeneration) => {
+      try {
+        change(draft);
+      } catch (error) {
+        unfit = { error };
+        throw error;
+      }
+    };
+    const write = async () => {
+      try {
+        return await keeper.settle(this.begun, apply);
+      } catch (error) {
+        if (isUnwritable(error)) unfit ??= { error };
+        if (unfit !== undefined) return false;
+        throw error;
+      }
+    };
+    const written = await persist(write, this.signal, (error) => this.parts.report(error, this.row));
+    if (unfit !== undefined) throw unfit.error;
+    return written ?? false;
   }
 
   /** Calls a callback until it works, as often as the policy allows. Returns its last failure. */

@@ -30,6 +30,9 @@ export interface QueueWorker {
   stop(): Promise<void>;
 }
 
+/** A claim that could not be written is tried for again as long as there is the job: nobody else may be there. */
+const UNREACHED = { maxAttempts: Number.POSITIVE_INFINITY, delayMs: 200, maxDelayMs: 30_000 };
+
 /** Works on the jobs of a queue, oldest first, until it is stopped. */
 export function runQueueWorker<TPayload>(options: QueueWorkerOptions<TPayload>): QueueWorker {
   const rows = rowsOf(options.collection);
@@ -62,6 +65,7 @@ export function runQueueWorker<TPayload>(options: QueueWorkerOptions<TPayload>):
     idOf: (job) => `${job.id}:${job.fence}:${job.status}`,
     run: (job, { signal }) => one(job, signal),
     giveUp: (_job, error) => report(error),
+    retry: UNREACHED,
     concurrency: options.concurrency ?? 1,
     onError: report,
   });

@@ -5,7 +5,7 @@ import { tell } from "./call-parts.ts";
 import type { CallItem, CallParts } from "./call-parts.ts";
 import type { Holding } from "./holding.ts";
 import { LatestValue } from "./progress.ts";
-import { persist } from "./persist.ts";
+import { isUnwritable, persist } from "./persist.ts";
 import { checkValue } from "./tool-schema.ts";
 import { sameJson } from "./tool-row.ts";
 import type { CallRow } from "./tool-row.ts";
@@ -235,11 +235,6 @@ export class CallRun<TRow extends object> {
 /** The error of a call that nobody here can execute. */
 export function unknownTool(name: string): PerdureError {
   return new PerdureError("not_found", `There is no tool "${name}" here.`);
-}
-
-/** Whether a log refuses a row for what it is, and will do so each time. */
-function isUnwritable(error: unknown): error is PerdureError {
-  return PerdureError.is(error) && ["too_large", "bad_input", "limit"].includes(error.code);
 }
 
 /** What every backend would make of it. */

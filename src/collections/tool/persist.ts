@@ -4,6 +4,8 @@ import { asError, nextDelay } from "../retry.ts";
 /** How often the outcome of a call is written again before it is left to recovery: minutes, not for ever. */
 const WRITES = { maxAttempts: 20, delayMs: 200, maxDelayMs: 30_000 };
 
+const UNWRITABLE: ReadonlySet<string> = new Set(["too_large", "bad_input", "limit"]);
+
 /**
  * Repeats a write until it has gone through. `report` is told of each failure.
  * @returns undefined when it was given up: after many tries, at `disposing`, or because the writer was shut out.
@@ -24,6 +26,11 @@ export async function persist<T>(
       await pause(delay, disposing);
     }
   }
+}
+
+/** Whether a log refuses a row for what it is, and will do so each time. */
+export function isUnwritable(error: unknown): error is PerdureError {
+  return PerdureError.is(error) && UNWRITABLE.has(error.code);
 }
 
 /** Waits, but not beyond `signal`. */
