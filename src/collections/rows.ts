@@ -54,6 +54,8 @@ export interface Rows<TRow extends object> {
    */
   update(key: string, change: (draft: TRow) => unknown, options?: RowOptions): Promise<boolean>;
   delete(key: string, options?: RowOptions): Promise<boolean>;
+  /** Many rows in one write. False: refused, because one of them is not there or a condition failed. */
+  deleteAll(keys: readonly string[], options?: RowOptions): Promise<boolean>;
   /** Called after rows have changed. Returns its end. */
   subscribe(listener: () => void): () => void;
   /** Resolves when the rows that were there are here. */
@@ -120,6 +122,12 @@ function logRows<TRow extends object>(
       throw new PerdureError("conflict", `The row "${key}" of "${table}" changes too often to be updated.`);
     }),
     delete: (key, options) => write([{ table, key, operation: "delete" }], options),
+    deleteAll: async (keys, options) =>
+      keys.length === 0 ||
+      write(
+        keys.map((key) => ({ table, key, operation: "delete" })),
+        options,
+      ),
     subscribe: (listener) => confirmed.subscribe(() => listener()),
     ready: () => confirmed.ready ?? log.ready,
   };
@@ -188,6 +196,11 @@ function plainRows<TRow extends object>(collection: RowCollection<TRow>): Rows<T
       return persist(transaction);
     },
     delete: async (key) => (collection.get(key) === undefined ? false : persist(collection.delete(key))),
+    deleteAll: async (keys) => {
+      if (keys.some((key) => collection.get(key) === undefined)) return false;
+      for (const key of keys) await persist(collection.delete(key));
+      return true;
+    },
     subscribe: (listener) => {
       const subscription = collection.subscribeChanges(listener);
       return () => subscription.unsubscribe();

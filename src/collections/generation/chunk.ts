@@ -81,6 +81,9 @@ export function isCompleteAnswer(chunks: Iterable<{ index: number; isFinal?: boo
   return finals.size > 0 && finals.get(finals.size - 1) === true;
 }
 
+/** How many chunks are deleted in one write. */
+const DELETED_TOGETHER = 500;
+
 /**
  * Deletes the chunks of an answer from an index on: what a turn that was cut off has left.
  * @throws PerdureError `fenced` when that was refused.
@@ -92,12 +95,14 @@ export async function deleteChunksFrom<TRow extends ChunkContract>(
   options: RowOptions,
 ): Promise<void> {
   const rows = rowsOf(collection);
-  const left = readChunks(collection, generationId).filter((chunk) => chunk.index >= index);
-  // From the end, so that there is never a gap for readers.
-  for (const chunk of left.toReversed()) {
-    const key = String(collection.config.getKey(chunk));
-    if (await rows.delete(key, options)) continue;
-    if (rows.get(key) === undefined) continue;
+  for (;;) {
+    const left = readChunks(collection, generationId).filter((chunk) => chunk.index >= index);
+    if (left.length === 0) return;
+    // From the end, so that there is never a gap for readers.
+    const keys = left.slice(-DELETED_TOGETHER).map((chunk) => String(collection.config.getKey(chunk)));
+    if (await rows.deleteAll(keys, options)) continue;
+    // Somebody else may have deleted some of them.
+    if (keys.some((key) => rows.get(key) === undefined)) continue;
     throw new PerdureError("fenced", `The chunks of "${generationId}" belong to another run now. Stop this one.`);
   }
 }

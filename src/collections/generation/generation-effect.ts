@@ -81,7 +81,10 @@ class Generations implements GenerationEffect {
     this.pump = createPump<Row>({
       read: () => this.items(),
       idOf: (row) => row.id,
-      run: (row, { signal }) => this.run(row, signal),
+      run: async (row, { signal }) => {
+        const outcome = await this.run(row, signal);
+        return outcome === "done" && this.wasPutBack(row.id) ? { later: true } : outcome;
+      },
       giveUp: () => {},
       isGone: (id) => this.isGone(id),
       retry: UNREACHED,
@@ -153,6 +156,13 @@ class Generations implements GenerationEffect {
     if (begun === undefined) return { later: true };
     if (claim === undefined && this.isWornOut(row, begun)) return this.bury(row, "it was cut off too often.");
     return this.attempt(row, begun, signal);
+  }
+
+  /** Whether somebody has asked for an answer again before the last one had come to its end. */
+  private wasPutBack(id: string): boolean {
+    // On no log, rows may lag behind what was written: rather never twice than never.
+    const status = this.keeper?.rows.log === undefined ? undefined : this.keeper.rows.get(id)?.status;
+    return status !== undefined && status !== "generating" && !isSettledStatus(status);
   }
 
   /** Marks the row as worked on. Undefined: it is not ours to begin. */

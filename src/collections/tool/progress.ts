@@ -15,7 +15,7 @@ export class LatestValue {
   /** Resolves when this value, or a later one, is stored. */
   put(value: unknown): Promise<void> {
     this.next = { value };
-    this.working ??= this.work().finally(() => (this.working = undefined));
+    this.working ??= this.work();
     return this.working;
   }
 
@@ -27,6 +27,8 @@ export class LatestValue {
 
   private async work(): Promise<void> {
     for (let value = this.take(); value !== undefined; value = this.take()) await this.store(value.value);
+    // In the same breath as the last look: what came in between would be forgotten.
+    this.working = undefined;
   }
 
   private take(): { value: unknown } | undefined {

@@ -159,3 +159,48 @@ test.each([
     outcome === "completed" ? [rows.length - 1] : [],
   );
 });
+
+test.each([true, false])("a row that is asked for again while its answer comes to an end is answered again (claims: %s)", async (withClaims) => {
+  const here = desk(openLocalLog());
+  const claims = withClaims ? { claims: createClaims({ collection: here.claims }) } : {};
+  const deaf = Promise.withResolvers<string>();
+  let times = 0;
+  const effect = createGenerationEffect({
+    ...pending(here),
+    ...claims,
+    generate: async () => (++times === 1 ? deaf.promise : `answer ${times}`),
+  });
+  await here.rows.insert({ id: "1", prompt: "?", status: "pending" });
+  await until(here, "1", (row) => row?.status === "generating");
+  await here.rows.update("1", (row) => void (row.status = "cancelled"));
+  await here.rows.update("1", (row) => void (row.status = "pending"));
+  deaf.resolve("late");
+  expect(await until(here, "1", settled)).toMatchObject({ status: "completed", answer: "answer 2" });
+  await here.rows.update("1", (row) => void (row.status = "pending"));
+  expect(await until(here, "1", settled)).toMatchObject({ status: "completed", answer: "answer 3" });
+  await effect.dispose();
+});
+
+test("what a turn that was cut off has left is deleted in a few writes, and no write is too long", async () => {
+  let writes = 0;
+  let longest = 0;
+  const log = failing(openLocalLog(), (write) => {
+    writes++;
+    longest = Math.max(longest, JSON.stringify(write).length);
+    return undefined;
+  });
+  const here = desk(log);
+  const piece = "x".repeat(50_000);
+  const adapter = scriptedText([
+    { text: [...Array.from({ length: 1_500 }, () => "y"), ...Array.from({ length: 200 }, () => piece)], cut: true },
+    "whole",
+  ]);
+  const step = () =>
+    durableChat({ adapter, messages: user("?"), chunks: { collection: here.chunks }, turns: here.turns, generationId: "g" });
+  await expect(step()).rejects.toMatchObject({ code: "model_failed" });
+  expect(rowsOf(here.chunks).all().length).toBeGreaterThan(1_500);
+  expect(longest).toBeLessThan(4 * 1024 * 1024);
+  writes = 0;
+  expect(await step()).toMatchObject({ content: "whole" });
+  expect(writes).toBeLessThan(20);
+});
