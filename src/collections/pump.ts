@@ -5,9 +5,10 @@ import type { Move } from "./watch.ts";
 /**
  * What became of one piece of work.
  * - `done`: never again under this id, until it was seen gone.
- * - `later`: nobody's now (another worker holds it, a condition is open); look again at the next wake, or after `ms`.
+ * - `later`: nobody's now (another worker holds it, a condition is open); look again at the next wake, or, with `ms`,
+ *   after that time and not before; with `orWake` whatever comes first.
  */
-export type PumpOutcome = "done" | { readonly later: true; readonly ms?: number };
+export type PumpOutcome = "done" | { readonly later: true; readonly ms?: number; readonly orWake?: true };
 
 /** What a pump needs to know. */
 export interface PumpOptions<TItem> {
@@ -79,6 +80,8 @@ class SerialPump<TItem> implements Pump {
   private readonly absent = new Set<string>();
   private readonly running = new Set<Promise<void>>();
   private readonly timers = new Set<ReturnType<typeof setTimeout>>();
+  /** The timers of parked ids. */
+  private readonly alarms = new Map<string, ReturnType<typeof setTimeout>>();
   /** How often somebody has said that there may be work. */
   private wakes = 0;
   private dirty = false;
@@ -202,6 +205,12 @@ class SerialPump<TItem> implements Pump {
 
   private start(item: TItem): void {
     const id = this.options.idOf(item);
+    const alarm = this.alarms.get(id);
+    if (alarm !== undefined) {
+      clearTimeout(alarm);
+      this.timers.delete(alarm);
+      this.alarms.delete(id);
+    }
     this.standing.set(id, "running");
     const run = this.one(item, id).finally(() => {
       this.running.delete(run);
@@ -216,10 +225,10 @@ class SerialPump<TItem> implements Pump {
     try {
       const outcome = await this.options.run(item, { signal: this.abort.signal, attempt });
       if (outcome === "done") this.standing.set(id, "over");
-      else if (outcome.ms !== undefined) this.wait(id, outcome.ms);
+      else if (outcome.ms !== undefined && outcome.orWake !== true) this.wait(id, outcome.ms);
       // What woke the pump during the run may be just what it has missed.
       else if (this.wakes !== wakes) this.standing.delete(id);
-      else this.standing.set(id, "parked");
+      else this.park(id, outcome.ms);
     } catch (thrown) {
       if (this.disposed) return;
       const error = asError(thrown);
@@ -240,6 +249,17 @@ class SerialPump<TItem> implements Pump {
     }
   }
 
+  private park(id: string, ms: number | undefined): void {
+    this.standing.set(id, "parked");
+    if (ms === undefined) return;
+    const timer = this.after(ms, () => {
+      this.alarms.delete(id);
+      if (this.standing.get(id) === "parked") this.standing.delete(id);
+      this.look();
+    });
+    if (timer !== undefined) this.alarms.set(id, timer);
+  }
+
   private wait(id: string, ms: number): void {
     this.standing.set(id, "waiting");
     this.after(ms, () => {
@@ -248,8 +268,8 @@ class SerialPump<TItem> implements Pump {
     });
   }
 
-  private after(ms: number, work: () => void): void {
-    if (this.disposed) return;
+  private after(ms: number, work: () => void): ReturnType<typeof setTimeout> | undefined {
+    if (this.disposed) return undefined;
     const timer = setTimeout(
       () => {
         this.timers.delete(timer);
@@ -258,5 +278,6 @@ class SerialPump<TItem> implements Pump {
       Math.min(ms, LONGEST_TIMER_MS),
     );
     this.timers.add(timer);
+    return timer;
   }
 }

@@ -1,20 +1,11 @@
 import type { RowLog, RowWrite } from "perdure/collections";
+import { ownLog } from "./own-log.ts";
 
 /** The log of a process that dies with its `at`th write: before it is written, or before it hears of it. */
 export function dying(log: RowLog, at: number, moment: "before" | "after") {
   let writes = 0;
   const death = Promise.withResolvers<void>();
-  const mine: RowLog = {
-    kind: log.kind,
-    source: log.source,
-    ready: log.ready,
-    get position() {
-      return log.position;
-    },
-    get quarantined() {
-      return log.quarantined;
-    },
-    table: (name) => log.table(name),
+  const mine = ownLog(log, {
     write: async (write: RowWrite) => {
       const isLast = ++writes === at;
       if (writes < at) return log.write(write);
@@ -24,7 +15,7 @@ export function dying(log: RowLog, at: number, moment: "before" | "after") {
       return new Promise(() => {});
     },
     close: async () => {},
-  };
+  });
   return { log: mine, died: death.promise };
 }
 

@@ -144,7 +144,8 @@ class Generations implements GenerationEffect {
       signal,
       ...(retry?.maxAttempts === undefined ? {} : { maxAttempts: retry.maxAttempts }),
     });
-    if (got?.heldBy !== undefined) return { later: true, ms: got.retryInMs };
+    // It may be given back long before it could be taken over.
+    if (got?.heldBy !== undefined) return { later: true, ms: got.retryInMs, orWake: true };
     if (got?.dead !== undefined) return this.bury(row, got.dead.error);
     const claim = got?.claim;
     let begun: BegunTry | undefined;

@@ -62,7 +62,8 @@ async function acquire<TRow extends object>(
   const { id } = item;
   const got = await claims?.acquire(toolClaimId(id));
   if (got === undefined) return { later: true };
-  if (got.heldBy !== undefined) return { later: true, ms: got.retryInMs };
+  // It may be given back long before it could be taken over.
+  if (got.heldBy !== undefined) return { later: true, ms: got.retryInMs, orWake: true };
   if (got.dead !== undefined) return refuse(parts, item, "failed", new Error(got.dead.error));
   const { claim } = got;
   // Tries whose worker has died are counted by the claim, others by the row.

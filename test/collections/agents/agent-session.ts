@@ -2,6 +2,7 @@ import { agentCollections, rowsOf } from "perdure/collections";
 import type { AgentCollections, AgentMessage, NewAgentMessage, RowCollection, RowLog } from "perdure/collections";
 import { onTestFinished } from "vitest";
 import type { TestBackend, TestPlace } from "../backends.ts";
+import { ownLog } from "../own-log.ts";
 
 /** A running backend, for all tests of a file; each test has rows of its own by the names of its agents. */
 export interface Place {
@@ -88,25 +89,17 @@ export interface StoppableLog extends RowLog {
 export function stoppable(log: RowLog): StoppableLog {
   let stopped = gate();
   stopped.open();
-  return {
-    kind: log.kind,
-    source: log.source,
-    ready: log.ready,
-    get position() {
-      return log.position;
-    },
-    get quarantined() {
-      return log.quarantined;
-    },
-    table: (name) => log.table(name),
+  const own = ownLog(log, {
     write: async (write) => {
       await stopped.opened;
       return log.write(write);
     },
     close: async () => {},
+  });
+  return Object.assign(own, {
     stop: () => {
       stopped = gate();
     },
     goOn: () => stopped.open(),
-  };
+  });
 }

@@ -13,6 +13,7 @@ import { scriptedText } from "perdure/testing";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { replies, say } from "./agent-session.ts";
+import { dying, moments } from "../dying.ts";
 
 const lookUp = toolDefinition({
   name: "lookUp",
@@ -20,36 +21,6 @@ const lookUp = toolDefinition({
   inputSchema: z.object({ word: z.string() }),
   outputSchema: z.object({ meaning: z.string() }),
 });
-
-/** The log of a process that dies with its `at`th write: before it is written, or before it hears of it. */
-function dying(log: RowLog, at: number, moment: "before" | "after") {
-  let writes = 0;
-  const death = Promise.withResolvers<void>();
-  const mine: RowLog = {
-    kind: log.kind,
-    source: log.source,
-    ready: log.ready,
-    get position() {
-      return log.position;
-    },
-    get quarantined() {
-      return log.quarantined;
-    },
-    table: (name) => log.table(name),
-    write: async (write) => {
-      const isLast = ++writes === at;
-      if (writes < at) return log.write(write);
-      if (isLast && moment === "after") await log.write(write);
-      death.resolve();
-      // A dead process is never told anything.
-      return new Promise(() => {});
-    },
-    close: async () => {},
-  };
-  return { log: mine, died: death.promise };
-}
-
-const moments = ["before", "after"] as const;
 
 test.each(moments)(
   "wherever a runner dies, another one stores one reply to each message (%s the write)",

@@ -63,7 +63,10 @@ test("a drain that runs out of time keeps the call that it waited for", async ()
   time.abort();
   await drained;
   expect(rowsOf(collections.toolCalls).get(call.id)?.status).toBe("pending");
-  await rowsOf(collections.toolCalls).update(call.id, (row) => void Object.assign(row, { status: "completed", result: 1 }));
+  await rowsOf(collections.toolCalls).update(
+    call.id,
+    (row) => void Object.assign(row, { status: "completed", result: 1 }),
+  );
   await slow.drainUntilIdle();
   expect((await replies(collections, "slow", 1)).map((row) => row.content)).toEqual(["done"]);
   expect(adapter.calls).toHaveLength(2);
@@ -151,89 +154,120 @@ test("a summary that fails is no reason not to answer", async () => {
   await one.dispose();
 });
 
-test.each(moments)("wherever a runner dies (%s a write), another answers all that wait; suspended, each tool runs once", async (moment) => {
-  let survived = false;
-  for (let at = 1; !survived; at++) {
-    const what = `death at write ${at}`;
-    const log = openLocalLog();
-    const collections = agentCollections(log);
-    const executed: string[] = [];
-    const tools = createToolExecutionEffect({
-      query: (q) => q.from({ c: collections.toolCalls }).where(({ c }) => eq(c.status, "pending")),
-      tools: [wait],
-      collection: collections.toolCalls,
-      implementations: { wait: async (_args, { idempotencyKey }) => (executed.push(idempotencyKey), "ok") },
-    });
-    const run = (on: AgentCollections) => {
-      const adapter = scriptedText((call) =>
-        call.step === 0 ? { text: "Hm. ", toolCalls: [{ name: "wait" }] } : `re ${call.userText}`,
-      );
-      return agent("sleepy", on, { adapter, tools: [wait], toolMode: "suspend", owner: "sleepy" });
-    };
-    const victim = dying(log, at, moment);
-    await say(collections, "sleepy", "one");
-    await say(collections, "sleepy", "two");
-    await say(collections, "sleepy", "three", { requestId: "own" });
-    run(agentCollections(victim.log));
-    const over = () =>
-      seen(collections.messages, (rows) => {
-        const answers = rows.filter((row) => row.actorId === "sleepy" && row.role === "assistant" && row.toolCalls === undefined);
-        return answers.length >= 2 && rows.every((row) => row.processed) && answers;
+test.each(moments)(
+  "wherever a runner dies (%s a write), another answers all that wait; suspended, each tool runs once",
+  async (moment) => {
+    let survived = false;
+    for (let at = 1; !survived; at++) {
+      const what = `death at write ${at}`;
+      const log = openLocalLog();
+      const collections = agentCollections(log);
+      const executed: string[] = [];
+      const tools = createToolExecutionEffect({
+        query: (q) => q.from({ c: collections.toolCalls }).where(({ c }) => eq(c.status, "pending")),
+        tools: [wait],
+        collection: collections.toolCalls,
+        implementations: { wait: async (_args, { idempotencyKey }) => (executed.push(idempotencyKey), "ok") },
       });
-    survived = await Promise.race([victim.died.then(() => false), over().then(() => true)]);
-    const second = survived ? undefined : run(collections);
-    const answers = await over();
-    expect(answers.map((row) => `${row.content} ${row.inReplyTo}`).toSorted(), what).toEqual(["re three own", "re two undefined"]);
-    expect(rowsOf(collections.messages).all().filter((row) => row.error !== undefined), what).toEqual([]);
-    expect(executed.length, what).toBe(2);
-    await second?.drainUntilIdle();
-    for (const { generationId = "" } of answers) {
-      const chunks = readChunks(collections.chunks, generationId);
-      expect(chunks.map((row) => row.index), what).toEqual(chunks.map((_, index) => index));
-      expect(chunks.filter((row) => row.isFinal === true), what).toHaveLength(1);
-      expect(rowsOf(collections.generations).get(generationId)?.status, what).toBe("completed");
+      const run = (on: AgentCollections) => {
+        const adapter = scriptedText((call) =>
+          call.step === 0 ? { text: "Hm. ", toolCalls: [{ name: "wait" }] } : `re ${call.userText}`,
+        );
+        return agent("sleepy", on, { adapter, tools: [wait], toolMode: "suspend", owner: "sleepy" });
+      };
+      const victim = dying(log, at, moment);
+      await say(collections, "sleepy", "one");
+      await say(collections, "sleepy", "two");
+      await say(collections, "sleepy", "three", { requestId: "own" });
+      run(agentCollections(victim.log));
+      const over = () =>
+        seen(collections.messages, (rows) => {
+          const answers = rows.filter(
+            (row) => row.actorId === "sleepy" && row.role === "assistant" && row.toolCalls === undefined,
+          );
+          return answers.length >= 2 && rows.every((row) => row.processed) && answers;
+        });
+      survived = await Promise.race([victim.died.then(() => false), over().then(() => true)]);
+      const second = survived ? undefined : run(collections);
+      const answers = await over();
+      expect(answers.map((row) => `${row.content} ${row.inReplyTo}`).toSorted(), what).toEqual([
+        "re three own",
+        "re two undefined",
+      ]);
+      expect(
+        rowsOf(collections.messages)
+          .all()
+          .filter((row) => row.error !== undefined),
+        what,
+      ).toEqual([]);
+      expect(executed.length, what).toBe(2);
+      await second?.drainUntilIdle();
+      for (const { generationId = "" } of answers) {
+        const chunks = readChunks(collections.chunks, generationId);
+        expect(
+          chunks.map((row) => row.index),
+          what,
+        ).toEqual(chunks.map((_, index) => index));
+        expect(
+          chunks.filter((row) => row.isFinal === true),
+          what,
+        ).toHaveLength(1);
+        expect(rowsOf(collections.generations).get(generationId)?.status, what).toBe("completed");
+      }
+      await Promise.all([tools.dispose(), second?.dispose()]);
     }
-    await Promise.all([tools.dispose(), second?.dispose()]);
-  }
-});
+  },
+);
 
-test.each(moments)("wherever the middle one of three agents dies (%s a write), each request has one reply", async (moment) => {
-  let survived = false;
-  for (let at = 1; !survived; at++) {
-    const what = `death at write ${at}`;
-    const log = openLocalLog();
-    const collections = agentCollections(log);
-    const asks = (other: string) =>
-      scriptedText((call) => {
-        if (call.step === 0) return { toolCalls: [{ name: other, input: { message: `${call.userText}>${other}` } }] };
-        return `via ${other}: ${String(call.messages.at(-1)?.content)}`;
+test.each(moments)(
+  "wherever the middle one of three agents dies (%s a write), each request has one reply",
+  async (moment) => {
+    let survived = false;
+    for (let at = 1; !survived; at++) {
+      const what = `death at write ${at}`;
+      const log = openLocalLog();
+      const collections = agentCollections(log);
+      const asks = (other: string) =>
+        scriptedText((call) => {
+          if (call.step === 0) return { toolCalls: [{ name: other, input: { message: `${call.userText}>${other}` } }] };
+          return `via ${other}: ${String(call.messages.at(-1)?.content)}`;
+        });
+      const middle = (on: AgentCollections) =>
+        agent("b", on, { adapter: asks("c"), agents: [{ agent: agentPeer("c", on), description: "C" }], owner: "b" });
+      const a = agent("a", collections, {
+        adapter: asks("b"),
+        agents: [{ agent: agentPeer("b", collections), description: "B" }],
+        exclusive: false,
       });
-    const middle = (on: AgentCollections) =>
-      agent("b", on, { adapter: asks("c"), agents: [{ agent: agentPeer("c", on), description: "C" }], owner: "b" });
-    const a = agent("a", collections, {
-      adapter: asks("b"),
-      agents: [{ agent: agentPeer("b", collections), description: "B" }],
-      exclusive: false,
-    });
-    const c = agent("c", collections, { exclusive: false });
-    const victim = dying(log, at, moment);
-    middle(agentCollections(victim.log));
-    await Promise.all([
-      say(collections, "a", "one"),
-      say(collections, "b", "two"),
-      say(collections, "b", "three", { requestId: "own", actorId: "ann" }),
-    ]);
-    const over = () =>
-      seen(collections.messages, (rows) => rows.length >= 9 && rows.every((row) => row.processed) && rows);
-    survived = (await Promise.race([victim.died.then(() => false), over().then(() => true)]));
-    const second = survived ? undefined : middle(collections);
-    const rows = await over();
-    const asked = rows.filter((row) => row.requestId !== undefined);
-    for (const { requestId } of asked) {
-      expect(rows.filter((row) => row.inReplyTo === requestId), `${what} ${requestId}`).toHaveLength(1);
+      const c = agent("c", collections, { exclusive: false });
+      const victim = dying(log, at, moment);
+      middle(agentCollections(victim.log));
+      await Promise.all([
+        say(collections, "a", "one"),
+        say(collections, "b", "two"),
+        say(collections, "b", "three", { requestId: "own", actorId: "ann" }),
+      ]);
+      const over = () =>
+        seen(collections.messages, (rows) => rows.length >= 9 && rows.every((row) => row.processed) && rows);
+      survived = await Promise.race([victim.died.then(() => false), over().then(() => true)]);
+      const second = survived ? undefined : middle(collections);
+      const rows = await over();
+      const asked = rows.filter((row) => row.requestId !== undefined);
+      for (const { requestId } of asked) {
+        expect(
+          rows.filter((row) => row.inReplyTo === requestId),
+          `${what} ${requestId}`,
+        ).toHaveLength(1);
+      }
+      expect(
+        rows.filter((row) => row.error !== undefined),
+        what,
+      ).toEqual([]);
+      expect(
+        rows.filter((row) => row.actorId === "a" && row.role === "assistant" && row.toolCalls === undefined),
+        what,
+      ).toHaveLength(1);
+      await Promise.all([a.dispose(), c.dispose(), second?.dispose()]);
     }
-    expect(rows.filter((row) => row.error !== undefined), what).toEqual([]);
-    expect(rows.filter((row) => row.actorId === "a" && row.role === "assistant" && row.toolCalls === undefined), what).toHaveLength(1);
-    await Promise.all([a.dispose(), c.dispose(), second?.dispose()]);
-  }
-});
+  },
+);

@@ -1,5 +1,6 @@
 import { PerdureError } from "perdure";
 import type { AppliedChange, ConfirmedRow, RowLog, RowTable } from "perdure/collections";
+import { ownLog } from "../own-log.ts";
 
 type Listener = (changes: readonly AppliedChange[], reset: boolean) => void;
 
@@ -30,15 +31,14 @@ export function hardOfHearing(log: RowLog, name: string): { readonly log: RowLog
     for (const listener of listeners) listener(all, true);
   };
   return {
-    log: {
-      ...passing(log),
+    log: ownLog(log, {
       table: (asked) => (asked === name ? table : log.table(asked)),
       write: async (write) => {
         const receipt = await log.write(write);
         hear();
         return receipt;
       },
-    },
+    }),
     stop: () => {
       const rows = [...inner.rows()];
       frozen = {
@@ -53,28 +53,10 @@ export function hardOfHearing(log: RowLog, name: string): { readonly log: RowLog
 export function cutOff(log: RowLog): { readonly log: RowLog; close(): void } {
   let closed = false;
   return {
-    log: {
-      ...passing(log),
+    log: ownLog(log, {
       write: (write) =>
         closed ? Promise.reject(new PerdureError("disconnected", "The log is closed.")) : log.write(write),
-    },
+    }),
     close: () => void (closed = true),
-  };
-}
-
-function passing(log: RowLog): RowLog {
-  return {
-    kind: log.kind,
-    source: log.source,
-    ready: log.ready,
-    get position() {
-      return log.position;
-    },
-    get quarantined() {
-      return log.quarantined;
-    },
-    table: (name) => log.table(name),
-    write: (write) => log.write(write),
-    close: () => log.close(),
   };
 }

@@ -30,84 +30,99 @@ const cases = backends.flatMap((backend) => {
 });
 
 describe("crashes of runners", () => {
-  test.each(cases)("$name, $mode: wherever a runner dies ($moment a write), another stores one answer, and asks for no stored turn", async ({ backend, mode, moment, stride }) => {
-    const place = await backend.start();
-    let survived = false;
-    for (let at = 1; !survived; at += stride) {
-      const what = `death at write ${at}`;
-      const id = `ask ${at}`;
-      const log = await place.open();
-      const here = desk(log);
-      await Promise.all([here.asks, here.chunks, here.turns, here.toolCalls, here.claims].map((one) => one.preload()));
-      let executed = 0;
-      const tools = createToolExecutionEffect({
-        query: (q) => q.from({ c: here.toolCalls }).where(({ c }) => eq(c.status, "pending")),
-        tools: [search],
-        collection: here.toolCalls,
-        implementations: { search: async ({ q }) => `${++executed} about ${q}` },
-      });
-      const run = (on: RowLog) => {
-        const mine = on === log ? here : desk(on);
-        const adapter = scriptedText((call) =>
-          call.step === 0
-            ? { text: ["Let me ", "look. "], toolCalls: [{ name: "search", input: { q: call.userText } }] }
-            : { text: ["It is ", String(call.messages.at(-1)?.content)] },
+  test.each(cases)(
+    "$name, $mode: wherever a runner dies ($moment a write), another stores one answer, and asks for no stored turn",
+    async ({ backend, mode, moment, stride }) => {
+      const place = await backend.start();
+      let survived = false;
+      for (let at = 1; !survived; at += stride) {
+        const what = `death at write ${at}`;
+        const id = `ask ${at}`;
+        const log = await place.open();
+        const here = desk(log);
+        await Promise.all(
+          [here.asks, here.chunks, here.turns, here.toolCalls, here.claims].map((one) => one.preload()),
         );
-        const claims = createClaims({ collection: mine.claims, owner: "runner" });
-        const effect = createGenerationEffect({
-          ...pending(mine),
-          query: (q) =>
-            q
-              .from({ ask: mine.asks })
-              .where(({ ask }) => inArray(ask.status, ["pending", "generating", "suspended"])),
-          claims,
-          toolCalls: { collection: mine.toolCalls },
-          resumable: true,
-          disposeWaitMs: 0,
-          retry: { maxAttempts: 5, delayMs: 1 },
-          generate: (row, { generationId, signal, when }) =>
-            durableChat({
-              adapter,
-              messages: user(row.prompt),
-              tools: [search],
-              toolCalls: { collection: mine.toolCalls },
-              chunks: { collection: mine.chunks },
-              turns: mine.turns,
-              mode,
-              generationId,
-              signal,
-              when,
-            }),
+        let executed = 0;
+        const tools = createToolExecutionEffect({
+          query: (q) => q.from({ c: here.toolCalls }).where(({ c }) => eq(c.status, "pending")),
+          tools: [search],
+          collection: here.toolCalls,
+          implementations: { search: async ({ q }) => `${++executed} about ${q}` },
         });
-        return { adapter, effect, claims };
-      };
-      const victim = dying(log, at, moment);
-      const first = run(victim.log);
-      await here.rows.insert({ id, prompt: "owls", status: "pending" });
-      survived = (await Promise.race([victim.died.then(() => "died"), until(here, id, settled)])) !== "died";
-      const begun = here.rows.get(id)?.generationId;
-      const turns = rowsOf(here.turns).all().filter((row) => row.generationId === begun);
-      const stored = (index: number) => turns.some((row) => row.index === index);
-      // Whatever of it may still run here: it cannot write.
-      await first.effect.dispose();
-      const second = run(log);
-      const row = await until(here, id, settled);
-      const expected = "Let me look. It is 1 about owls";
-      expect(row, what).toMatchObject({ status: "completed", answer: expected });
-      expect(executed, what).toBe(1);
-      const mine = rowsOf(here.toolCalls).all().filter((call) => call.generationId === row?.generationId);
-      expect(mine, what).toHaveLength(1);
-      const steps = second.adapter.calls.map((call) => call.step);
-      expect(new Set(steps).size, what).toBe(steps.length);
-      if (stored(0)) expect(steps, what).not.toContain(0);
-      if (stored(2)) expect(steps, what).toEqual([]);
-      const chunks = readChunks(here.chunks, row?.generationId ?? "");
-      expect(chunks.map((chunk) => chunk.index), what).toEqual(chunks.map((_, index) => index));
-      expect(chunks.filter((chunk) => chunk.isFinal === true).map((chunk) => chunk.index), what).toEqual([chunks.length - 1]);
-      expect(assembleText(chunks), what).toBe(expected);
-      await Promise.all([second.effect.dispose(), tools.dispose()]);
-      await second.claims.dispose();
-    }
-    await place.stop();
-  });
+        const run = (on: RowLog) => {
+          const mine = on === log ? here : desk(on);
+          const adapter = scriptedText((call) =>
+            call.step === 0
+              ? { text: ["Let me ", "look. "], toolCalls: [{ name: "search", input: { q: call.userText } }] }
+              : { text: ["It is ", String(call.messages.at(-1)?.content)] },
+          );
+          const claims = createClaims({ collection: mine.claims, owner: "runner" });
+          const effect = createGenerationEffect({
+            ...pending(mine),
+            query: (q) =>
+              q
+                .from({ ask: mine.asks })
+                .where(({ ask }) => inArray(ask.status, ["pending", "generating", "suspended"])),
+            claims,
+            toolCalls: { collection: mine.toolCalls },
+            resumable: true,
+            disposeWaitMs: 0,
+            retry: { maxAttempts: 5, delayMs: 1 },
+            generate: (row, { generationId, signal, when }) =>
+              durableChat({
+                adapter,
+                messages: user(row.prompt),
+                tools: [search],
+                toolCalls: { collection: mine.toolCalls },
+                chunks: { collection: mine.chunks },
+                turns: mine.turns,
+                mode,
+                generationId,
+                signal,
+                when,
+              }),
+          });
+          return { adapter, effect, claims };
+        };
+        const victim = dying(log, at, moment);
+        const first = run(victim.log);
+        await here.rows.insert({ id, prompt: "owls", status: "pending" });
+        survived = (await Promise.race([victim.died.then(() => "died"), until(here, id, settled)])) !== "died";
+        const begun = here.rows.get(id)?.generationId;
+        const turns = rowsOf(here.turns)
+          .all()
+          .filter((row) => row.generationId === begun);
+        const stored = (index: number) => turns.some((row) => row.index === index);
+        // Whatever of it may still run here: it cannot write.
+        await first.effect.dispose();
+        const second = run(log);
+        const row = await until(here, id, settled);
+        const expected = "Let me look. It is 1 about owls";
+        expect(row, what).toMatchObject({ status: "completed", answer: expected });
+        expect(executed, what).toBe(1);
+        const mine = rowsOf(here.toolCalls)
+          .all()
+          .filter((call) => call.generationId === row?.generationId);
+        expect(mine, what).toHaveLength(1);
+        const steps = second.adapter.calls.map((call) => call.step);
+        expect(new Set(steps).size, what).toBe(steps.length);
+        if (stored(0)) expect(steps, what).not.toContain(0);
+        if (stored(2)) expect(steps, what).toEqual([]);
+        const chunks = readChunks(here.chunks, row?.generationId ?? "");
+        expect(
+          chunks.map((chunk) => chunk.index),
+          what,
+        ).toEqual(chunks.map((_, index) => index));
+        expect(
+          chunks.filter((chunk) => chunk.isFinal === true).map((chunk) => chunk.index),
+          what,
+        ).toEqual([chunks.length - 1]);
+        expect(assembleText(chunks), what).toBe(expected);
+        await Promise.all([second.effect.dispose(), tools.dispose()]);
+        await second.claims.dispose();
+      }
+      await place.stop();
+    },
+  );
 });

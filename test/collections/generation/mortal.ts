@@ -1,5 +1,6 @@
 import { PerdureError } from "perdure";
 import type { RowLog } from "perdure/collections";
+import { ownLog } from "../own-log.ts";
 
 /** A log that can die as its process does: what is under way is lost to it, and it writes nothing any more. */
 export interface MortalLog extends RowLog {
@@ -9,17 +10,7 @@ export interface MortalLog extends RowLog {
 /** The same log for a process of its own. The log itself lives on: others may have the same one. */
 export function mortal(log: RowLog): MortalLog {
   let dead = false;
-  return {
-    kind: log.kind,
-    source: log.source,
-    ready: log.ready,
-    get position() {
-      return log.position;
-    },
-    get quarantined() {
-      return log.quarantined;
-    },
-    table: (name) => log.table(name),
+  const own = ownLog(log, {
     write: async (write) => {
       if (dead) throw new PerdureError("disconnected", "The process is dead.");
       return log.write(write);
@@ -27,8 +18,10 @@ export function mortal(log: RowLog): MortalLog {
     close: async () => {
       dead = true;
     },
+  });
+  return Object.assign(own, {
     die: () => {
       dead = true;
     },
-  };
+  });
 }

@@ -1,36 +1,23 @@
 import { EventType, toolDefinition } from "@tanstack/ai";
 import type { StreamChunk } from "@tanstack/ai";
-import { createClaims, createGenerationEffect, durableChat, openLocalLog, rowsOf, streamToCollection } from "perdure/collections";
-import type { RowLog, RowWrite } from "perdure/collections";
+import {
+  createClaims,
+  createGenerationEffect,
+  durableChat,
+  openLocalLog,
+  rowsOf,
+  streamToCollection,
+} from "perdure/collections";
+import type { RowWrite } from "perdure/collections";
 import { PerdureError } from "perdure";
 import { scriptedText } from "perdure/testing";
 import { expect, test } from "vitest";
 import { z } from "zod";
+import { failing } from "../own-log.ts";
 import { desk, pending, settled, until, user } from "./asks.ts";
 
 const search = toolDefinition({ name: "search", description: "Searches.", inputSchema: z.object({ q: z.string() }) });
 
-/** The same log, but for the writes that `fails` says something about. */
-function failing(log: RowLog, fails: (write: RowWrite) => PerdureError | undefined): RowLog {
-  return {
-    kind: log.kind,
-    source: log.source,
-    ready: log.ready,
-    get position() {
-      return log.position;
-    },
-    get quarantined() {
-      return log.quarantined;
-    },
-    table: (name) => log.table(name),
-    write: async (write) => {
-      const error = fails(write);
-      if (error !== undefined) throw error;
-      return log.write(write);
-    },
-    close: () => log.close(),
-  };
-}
 const setsStatus = (write: RowWrite, status: string) =>
   write.changes.some(({ table, value }) => table === "asks" && value?.["status"] === status);
 
@@ -51,29 +38,34 @@ test.each([true, false])("an answer that its row cannot hold fails the row (clai
   await effect.dispose();
 });
 
-test.each(["completed", "pending", "suspended", "failed"])("a write to %s that fails once is made good", async (status) => {
-  let failures = 1;
-  const log = failing(openLocalLog(), (write) =>
-    setsStatus(write, status) && write.changes[0]?.operation === "update" && failures-- > 0 ? new PerdureError("call_failed", "no") : undefined,
-  );
-  const here = desk(log);
-  const claims = createClaims({ collection: here.claims });
-  let times = 0;
-  const effect = createGenerationEffect({
-    ...pending(here, ["pending", "generating", "suspended"]),
-    claims,
-    retry: { maxAttempts: status === "failed" ? 1 : 3, delayMs: 1 },
-    generate: async () => {
-      times++;
-      if (status === "failed" || (status === "pending" && times === 1)) throw new Error("not yet");
-      return { outcome: status === "suspended" && times === 1 ? "suspended" : "completed", content: "x" };
-    },
-  });
-  await here.rows.insert({ id: "1", prompt: "?", status: "pending" });
-  expect((await until(here, "1", settled))?.status).toBe(status === "failed" ? "failed" : "completed");
-  await effect.dispose();
-  await claims.dispose();
-});
+test.each(["completed", "pending", "suspended", "failed"])(
+  "a write to %s that fails once is made good",
+  async (status) => {
+    let failures = 1;
+    const log = failing(openLocalLog(), (write) =>
+      setsStatus(write, status) && write.changes[0]?.operation === "update" && failures-- > 0
+        ? new PerdureError("call_failed", "no")
+        : undefined,
+    );
+    const here = desk(log);
+    const claims = createClaims({ collection: here.claims });
+    let times = 0;
+    const effect = createGenerationEffect({
+      ...pending(here, ["pending", "generating", "suspended"]),
+      claims,
+      retry: { maxAttempts: status === "failed" ? 1 : 3, delayMs: 1 },
+      generate: async () => {
+        times++;
+        if (status === "failed" || (status === "pending" && times === 1)) throw new Error("not yet");
+        return { outcome: status === "suspended" && times === 1 ? "suspended" : "completed", content: "x" };
+      },
+    });
+    await here.rows.insert({ id: "1", prompt: "?", status: "pending" });
+    expect((await until(here, "1", settled))?.status).toBe(status === "failed" ? "failed" : "completed");
+    await effect.dispose();
+    await claims.dispose();
+  },
+);
 
 test("an answer behind a history of messages without ids is stored, and given again as it was", async () => {
   const here = desk(openLocalLog());
@@ -111,7 +103,9 @@ test("of two that take the same answer up at once one asks the model", async () 
     });
   const outcomes = async () => {
     const all = await Promise.allSettled([step(), step(), step()]);
-    return all.map((one) => (one.status === "fulfilled" ? one.value.outcome : String((one.reason as PerdureError).code))).toSorted();
+    return all
+      .map((one) => (one.status === "fulfilled" ? one.value.outcome : String((one.reason as PerdureError).code)))
+      .toSorted();
   };
   expect(await outcomes()).toEqual(["fenced", "fenced", "suspended"]);
   expect(adapter.calls).toHaveLength(1);
@@ -121,7 +115,11 @@ test("of two that take the same answer up at once one asks the model", async () 
   expect(adapter.calls).toHaveLength(2);
   expect(adapter.calls[1]?.messages.at(-1)?.content).toContain("broken");
   expect(await outcomes()).toEqual(["completed", "completed", "completed"]);
-  expect(rowsOf(here.chunks).all().filter((row) => row.isFinal === true)).toHaveLength(1);
+  expect(
+    rowsOf(here.chunks)
+      .all()
+      .filter((row) => row.isFinal === true),
+  ).toHaveLength(1);
 });
 
 const base = { threadId: "t", runId: "r" };
@@ -160,26 +158,29 @@ test.each([
   );
 });
 
-test.each([true, false])("a row that is asked for again while its answer comes to an end is answered again (claims: %s)", async (withClaims) => {
-  const here = desk(openLocalLog());
-  const claims = withClaims ? { claims: createClaims({ collection: here.claims }) } : {};
-  const deaf = Promise.withResolvers<string>();
-  let times = 0;
-  const effect = createGenerationEffect({
-    ...pending(here),
-    ...claims,
-    generate: async () => (++times === 1 ? deaf.promise : `answer ${times}`),
-  });
-  await here.rows.insert({ id: "1", prompt: "?", status: "pending" });
-  await until(here, "1", (row) => row?.status === "generating");
-  await here.rows.update("1", (row) => void (row.status = "cancelled"));
-  await here.rows.update("1", (row) => void (row.status = "pending"));
-  deaf.resolve("late");
-  expect(await until(here, "1", settled)).toMatchObject({ status: "completed", answer: "answer 2" });
-  await here.rows.update("1", (row) => void (row.status = "pending"));
-  expect(await until(here, "1", settled)).toMatchObject({ status: "completed", answer: "answer 3" });
-  await effect.dispose();
-});
+test.each([true, false])(
+  "a row that is asked for again while its answer comes to an end is answered again (claims: %s)",
+  async (withClaims) => {
+    const here = desk(openLocalLog());
+    const claims = withClaims ? { claims: createClaims({ collection: here.claims }) } : {};
+    const deaf = Promise.withResolvers<string>();
+    let times = 0;
+    const effect = createGenerationEffect({
+      ...pending(here),
+      ...claims,
+      generate: async () => (++times === 1 ? deaf.promise : `answer ${times}`),
+    });
+    await here.rows.insert({ id: "1", prompt: "?", status: "pending" });
+    await until(here, "1", (row) => row?.status === "generating");
+    await here.rows.update("1", (row) => void (row.status = "cancelled"));
+    await here.rows.update("1", (row) => void (row.status = "pending"));
+    deaf.resolve("late");
+    expect(await until(here, "1", settled)).toMatchObject({ status: "completed", answer: "answer 2" });
+    await here.rows.update("1", (row) => void (row.status = "pending"));
+    expect(await until(here, "1", settled)).toMatchObject({ status: "completed", answer: "answer 3" });
+    await effect.dispose();
+  },
+);
 
 test("what a turn that was cut off has left is deleted in a few writes, and no write is too long", async () => {
   let writes = 0;
@@ -196,11 +197,37 @@ test("what a turn that was cut off has left is deleted in a few writes, and no w
     "whole",
   ]);
   const step = () =>
-    durableChat({ adapter, messages: user("?"), chunks: { collection: here.chunks }, turns: here.turns, generationId: "g" });
+    durableChat({
+      adapter,
+      messages: user("?"),
+      chunks: { collection: here.chunks },
+      turns: here.turns,
+      generationId: "g",
+    });
   await expect(step()).rejects.toMatchObject({ code: "model_failed" });
   expect(rowsOf(here.chunks).all().length).toBeGreaterThan(1_500);
   expect(longest).toBeLessThan(4 * 1024 * 1024);
   writes = 0;
   expect(await step()).toMatchObject({ content: "whole" });
   expect(writes).toBeLessThan(20);
+});
+
+test("a runner that is disposed gives its row to another one at once, not when its lease is over", async () => {
+  const log = openLocalLog();
+  const run = (generate: () => Promise<string>) => {
+    const mine = desk(log);
+    const claims = createClaims({ collection: mine.claims });
+    const effect = createGenerationEffect({ ...pending(mine, ["pending", "generating"]), claims, generate });
+    return { effect, claims };
+  };
+  const here = desk(log);
+  const first = run(() => new Promise(() => {}));
+  await here.rows.insert({ id: "1", prompt: "?", status: "pending" });
+  await until(here, "1", (row) => row?.status === "generating");
+  const second = run(async () => "second");
+  await second.effect.idle();
+  void first.effect.dispose();
+  await first.claims.dispose();
+  expect(await until(here, "1", settled)).toMatchObject({ answer: "second" });
+  await second.effect.dispose();
 });

@@ -1,6 +1,13 @@
 import { createCollection } from "@tanstack/db";
 import { PerdureError } from "perdure";
-import { logCollectionOptions, newJob, openLocalLog, rowsOf, runQueueWorker, runWithLifecycle } from "perdure/collections";
+import {
+  logCollectionOptions,
+  newJob,
+  openLocalLog,
+  rowsOf,
+  runQueueWorker,
+  runWithLifecycle,
+} from "perdure/collections";
 import type { QueueJob, RunnerLifecycleAdapter, RunnerSession } from "perdure/collections";
 import { expect, test } from "vitest";
 import { aborted, until } from "./desk.ts";
@@ -18,7 +25,11 @@ function told(more: Partial<RunnerLifecycleAdapter<string>> = {}) {
   };
   return { adapter, calls };
 }
-const codeOf = (work: Promise<unknown>) => work.then(() => "ok", (error: PerdureError) => error.code);
+const codeOf = (work: Promise<unknown>) =>
+  work.then(
+    () => "ok",
+    (error: PerdureError) => error.code,
+  );
 
 test("a wake that is over takes nothing more, and is ended once", async () => {
   const { adapter, calls } = told();
@@ -82,7 +93,10 @@ test("a queue with poison in it: the good jobs are done, the bad ones failed", a
   });
   await until(() => rows.get("fine")?.status === "done" && rows.get("throws")?.status === "failed");
   await until(() => rows.get("dead")?.status === "failed");
-  await until(() => rows.get("bare")?.status === "done" && rows.get("text")?.status === "done", JSON.stringify(rows.all()));
+  await until(
+    () => rows.get("bare")?.status === "done" && rows.get("text")?.status === "done",
+    JSON.stringify(rows.all()),
+  );
   await worker.stop();
   expect(rows.get("stuck")).toMatchObject({ status: "queued", attempts: 0 });
 });

@@ -43,13 +43,14 @@ test.each(moments)("wherever a worker dies (%s a write), another one completes e
     const victim = dying(log, at, moment);
     run(victim.log);
     await rows.insertAll(ids.map((id) => pending(id)));
-    survived = (await Promise.race([victim.died.then(() => false), until(done).then(() => true)]));
+    survived = await Promise.race([victim.died.then(() => false), until(done).then(() => true)]);
     const stored = ids.filter((id) => rows.get(id)?.status === "completed");
     const before = executed.length;
     const second = run(log);
     await until(done, `${what}: the end`);
     for (const id of stored) expect(executed.slice(before), what).not.toContain(id);
-    for (const id of ids) expect(executed.filter((one) => one === id).length, what).toBeLessThanOrEqual(id === "2" ? 3 : 2);
+    for (const id of ids)
+      expect(executed.filter((one) => one === id).length, what).toBeLessThanOrEqual(id === "2" ? 3 : 2);
     await second.effect.dispose();
     await second.claims.dispose();
   }

@@ -12,29 +12,8 @@ import type { ClaimRecord, RowLog, RowWrite } from "perdure/collections";
 import { scriptedText } from "perdure/testing";
 import { expect, test } from "vitest";
 import { z } from "zod";
+import { failing } from "../own-log.ts";
 import { add, gate, openCalls, openGenerations, pending, until, waiting } from "./calls.ts";
-
-/** The same log, but for the writes that `fails` says something about. */
-function failing(log: RowLog, fails: (write: RowWrite) => PerdureError | undefined): RowLog {
-  return {
-    kind: log.kind,
-    source: log.source,
-    ready: log.ready,
-    get position() {
-      return log.position;
-    },
-    get quarantined() {
-      return log.quarantined;
-    },
-    table: (name) => log.table(name),
-    write: async (write) => {
-      const error = fails(write);
-      if (error !== undefined) throw error;
-      return log.write(write);
-    },
-    close: () => log.close(),
-  };
-}
 
 const claimsOf = (log: RowLog, owner: string, more: { leaseMs?: number; maxAttempts?: number } = {}) =>
   createClaims({
@@ -43,9 +22,8 @@ const claimsOf = (log: RowLog, owner: string, more: { leaseMs?: number; maxAttem
     ...more,
   });
 
-const open = (calls: ReturnType<typeof openCalls>["calls"]) =>
-  (q: Parameters<ReturnType<typeof waiting>>[0]) =>
-    q.from({ c: calls }).where(({ c }) => inArray(c.status, ["pending", "executing"]));
+const open = (calls: ReturnType<typeof openCalls>["calls"]) => (q: Parameters<ReturnType<typeof waiting>>[0]) =>
+  q.from({ c: calls }).where(({ c }) => inArray(c.status, ["pending", "executing"]));
 
 const setsStatus = (write: RowWrite, status: string) =>
   write.changes.some(({ table, value }) => table === "calls" && value?.["status"] === status);
@@ -91,36 +69,39 @@ test("a result that the log will never take fails the call, once", async () => {
   await effect.dispose();
 });
 
-test.each([true, false])("a call that is cancelled and asked for again while its tool still runs is executed again (claims: %s)", async (withClaims) => {
-  const log = openLocalLog();
-  const { calls, rows } = openCalls(log);
-  const first = gate();
-  let times = 0;
-  const claims = withClaims ? claimsOf(log, "w") : undefined;
-  const effect = createToolExecutionEffect({
-    query: withClaims ? open(calls) : waiting(calls),
-    tools: [add],
-    collection: calls,
-    ...(claims === undefined ? {} : { claims }),
-    implementations: {
-      add: async () => {
-        // Does not listen to its signal.
-        if (++times === 1) await first.promise;
-        return { sum: times };
+test.each([true, false])(
+  "a call that is cancelled and asked for again while its tool still runs is executed again (claims: %s)",
+  async (withClaims) => {
+    const log = openLocalLog();
+    const { calls, rows } = openCalls(log);
+    const first = gate();
+    let times = 0;
+    const claims = withClaims ? claimsOf(log, "w") : undefined;
+    const effect = createToolExecutionEffect({
+      query: withClaims ? open(calls) : waiting(calls),
+      tools: [add],
+      collection: calls,
+      ...(claims === undefined ? {} : { claims }),
+      implementations: {
+        add: async () => {
+          // Does not listen to its signal.
+          if (++times === 1) await first.promise;
+          return { sum: times };
+        },
       },
-    },
-    onProblem: () => {},
-  });
-  await rows.insert(pending("1"));
-  await until(() => times === 1);
-  await rows.update("1", (row) => void (row.status = "cancelled"));
-  await rows.update("1", (row) => void (row.status = "pending"));
-  first.resolve();
-  await until(() => rows.get("1")?.status === "completed");
-  expect(rows.get("1")?.result).toEqual({ sum: 2 });
-  await effect.dispose();
-  await claims?.dispose();
-});
+      onProblem: () => {},
+    });
+    await rows.insert(pending("1"));
+    await until(() => times === 1);
+    await rows.update("1", (row) => void (row.status = "cancelled"));
+    await rows.update("1", (row) => void (row.status = "pending"));
+    first.resolve();
+    await until(() => rows.get("1")?.status === "completed");
+    expect(rows.get("1")?.result).toEqual({ sum: 2 });
+    await effect.dispose();
+    await claims?.dispose();
+  },
+);
 
 test("a call that is put back by the callback of its result is executed again", async () => {
   const log = openLocalLog();
@@ -207,7 +188,9 @@ test("a row that is no call does not stop the others", async () => {
     implementations: { add: ({ a, b }) => ({ sum: a + b }) },
     onProblem: (error) => void told.push(error.message),
   });
-  await log.write({ changes: [{ table: "calls", key: "0", operation: "insert", value: { id: "0", status: "pending" } }] });
+  await log.write({
+    changes: [{ table: "calls", key: "0", operation: "insert", value: { id: "0", status: "pending" } }],
+  });
   await rows.insert(pending("1"));
   await rows.insert(pending("2"));
   await until(() => rows.get("1")?.status === "completed" && rows.get("2")?.status === "completed");
@@ -263,7 +246,40 @@ test("an output schema that changes its value changes it once", async () => {
     adapter,
     messages: [{ role: "user", content: "?" }],
     tools: [makeDurableTool(when, calls, { generationId: "g" })],
-  })) void _;
+  }))
+    void _;
   expect(adapter.calls[1]?.messages.at(-1)?.content).toBe('{"day":5}');
   await effect.dispose();
+});
+
+test("a worker that is disposed gives its call to another one at once, not when its lease is over", async () => {
+  const log = openLocalLog();
+  const run = (name: string) => {
+    const { calls } = openCalls(log);
+    const claims = claimsOf(log, name);
+    const effect = createToolExecutionEffect({
+      query: open(calls),
+      tools: [add],
+      collection: calls,
+      claims,
+      implementations: {
+        add: async (_args, { signal }) => {
+          if (name === "first") await new Promise((_, reject) => signal.addEventListener("abort", reject));
+          return { sum: 1 };
+        },
+      },
+      onProblem: () => {},
+    });
+    return { effect, claims };
+  };
+  const { rows } = openCalls(log);
+  const first = run("first");
+  await rows.insert(pending("1"));
+  await until(() => rows.get("1")?.status === "executing");
+  const second = run("second");
+  await second.effect.idle();
+  await first.effect.dispose();
+  await until(() => rows.get("1")?.status === "completed");
+  await second.effect.dispose();
+  await Promise.all([first.claims.dispose(), second.claims.dispose()]);
 });
