@@ -1,6 +1,6 @@
 import { eq, inArray, isUndefined, not } from "@tanstack/db";
 import { useLiveQuery } from "@tanstack/react-db";
-import { createApprovals } from "perdure/collections";
+import { createApprovals, reviveMessage } from "perdure/collections";
 import { me, session } from "./here.ts";
 import { agentNames } from "./session.ts";
 
@@ -71,12 +71,6 @@ export function Tools() {
 export function DeadLetters() {
   const { data: dead } = useLiveQuery((q) => q.from({ m: messages }).where(({ m }) => not(isUndefined(m.error))));
   if (dead.length === 0) return null;
-  const again = (id: string) =>
-    messages.update(id, (draft) => {
-      draft.processed = false;
-      draft.attempts = 0;
-      delete draft.error;
-    });
   return (
     <section>
       <h2>Dead letters</h2>
@@ -87,7 +81,7 @@ export function DeadLetters() {
             to {targetAgent}: {error}
           </small>
           <div className="buttons">
-            <button onClick={() => again(id)}>Try again</button>
+            <button onClick={() => void reviveMessage(messages, id)}>Try again</button>
           </div>
         </div>
       ))}

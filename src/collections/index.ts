@@ -32,6 +32,7 @@ export type { HistoryCollections } from "./agent/history.ts";
 export { agentMessageSchema } from "./agent/message.ts";
 export type { NewAgentMessage } from "./agent/message.ts";
 export { agentPeer } from "./agent/response.ts";
+export { reviveMessage } from "./agent/revive-message.ts";
 export { summarizeOldMessages } from "./agent/summary.ts";
 export type { SummarizeOptions } from "./agent/summary.ts";
 export { createWorkerAgent } from "./agent/worker.ts";

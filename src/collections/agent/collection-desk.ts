@@ -41,8 +41,6 @@ export class CollectionDesk implements Desk<AgentMessage> {
   private readonly keep: (row: object) => { readonly [field: string]: unknown };
   /** Collections without a log: what this process has begun. */
   private readonly begun = new Map<string, { generationId: string; attempts: number }>();
-  /** Answered here; for a query that goes on listing what was answered. */
-  private readonly settled = new Set<string>();
   /** The answers that this runner may carry on; undefined: all. */
   private readonly known: Set<string> | undefined;
 
@@ -67,12 +65,15 @@ export class CollectionDesk implements Desk<AgentMessage> {
   }
 
   pending(): AgentMessage[] {
-    const listed = this.inbox.read();
-    const there = new Set(listed.map((row) => row.id));
-    for (const id of this.settled) if (!there.has(id)) this.settled.delete(id);
-    return listed
+    return this.inbox
+      .read()
       .map((row) => this.withBegun(row))
-      .filter((row) => !this.settled.has(row.id) && !this.isForeign(row) && !this.sleeps(row));
+      .filter((row) => !this.isSettled(row) && !this.isForeign(row) && !this.sleeps(row));
+  }
+
+  /** By the row as it was confirmed: a query may be behind, or go on listing what was answered. */
+  private isSettled(row: AgentMessage): boolean {
+    return this.rows.get(row.id)?.processed === true;
   }
 
   idOf(row: AgentMessage): string {
@@ -152,7 +153,6 @@ export class CollectionDesk implements Desk<AgentMessage> {
     if (onResponse !== undefined) await onResponse(reply.content, turn.rows, context);
     const added = onResponse === undefined ? replyRows(this.config.name, turn, reply) : [];
     const stored = await this.close(turn, (row) => ({ ...row, processed: true }), added, "completed", context.fence);
-    if (stored) for (const row of turn.rows) this.settled.add(row.id);
     return stored;
   }
 
@@ -178,7 +178,7 @@ export class CollectionDesk implements Desk<AgentMessage> {
     } finally {
       const mark = (row: AgentMessage): AgentMessage => ({ ...row, processed: true, error: error.message });
       await this.close(turn, mark, [], status, context.fence, error);
-      for (const row of turn.rows) this.settled.add(row.id);
+      for (const row of turn.rows) this.begun.delete(row.id);
     }
   }
 

@@ -5,6 +5,7 @@ import type { ToolCallRecord } from "../contract.ts";
 import { rowsOf } from "../rows.ts";
 import type { RowCollection } from "../rows.ts";
 import { durableToolOf, makeDurableTool } from "../tool/durable-tool.ts";
+import { isUnwritable } from "../tool/persist.ts";
 import { defaultResult, defaultRow, isSettled, toolCallRowId } from "../tool/tool-row.ts";
 import type { ToolLike } from "../tool/tool-types.ts";
 
@@ -58,7 +59,15 @@ async function execute(
     if (context?.abortSignal?.aborted !== true) await settle({ status: "failed", error: errorText(error) });
     throw error;
   }
-  if (!(await settle({ status: "completed", ...(result === undefined ? {} : { result }) }))) {
+  let kept: boolean;
+  try {
+    kept = await settle({ status: "completed", ...(result === undefined ? {} : { result }) });
+  } catch (error) {
+    // What no row can hold is no result; said in the row too, or it would look as if the tool still worked.
+    if (isUnwritable(error)) await settle({ status: "failed", error: errorText(error) });
+    throw error;
+  }
+  if (!kept) {
     throw new PerdureError(
       "conflict",
       `The row "${id}" of the call of "${tool.name}" is gone, or was settled elsewhere.`,

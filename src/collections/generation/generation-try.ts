@@ -163,7 +163,9 @@ export class GenerationTry<TRow, TResult extends GenerationResult> {
     return { outcome: DONE, state: "cancelled" };
   }
 
-  private lost(): TryEnd {
+  private async lost(): Promise<TryEnd> {
+    // The row may have gone another way while the claim is still ours: then somebody, or this process, begins again.
+    if (this.claim?.signal.aborted === false) await this.claim.giveBack();
     return { outcome: LATER, state: "lost" };
   }
 

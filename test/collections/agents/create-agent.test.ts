@@ -1,5 +1,5 @@
 import { chat } from "@tanstack/ai";
-import { createAgent, rowsOf } from "perdure/collections";
+import { createAgent, reviveMessage, rowsOf } from "perdure/collections";
 import type { AgentMessage, CollectionAgentConfig } from "perdure/collections";
 import { scriptedText } from "perdure/testing";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
@@ -109,6 +109,21 @@ describe.each(backends)("createAgent on $name", (backend) => {
     expect(adapter.calls.at(-1)?.messages).toHaveLength(1);
     expect((await agent.drainUntilIdle()).completed).toBe(true);
     expect(adapter.calls).toHaveLength(4);
+  });
+
+  test("a message that was given up can be given back, with all its tries", async () => {
+    let isDown = true;
+    const { collections } = await place.open();
+    const name = newName();
+    const id = await say(collections, name, "try");
+    await open({ name, adapter: scriptedText(() => (isDown ? { error: "down" } : "done")) });
+    await seen<AgentMessage, AgentMessage>(collections.messages, (rows) =>
+      rows.find((one) => one.id === id && one.error !== undefined),
+    );
+    isDown = false;
+    expect(await Promise.all([1, 2].map(() => reviveMessage(collections.messages, id)))).toEqual([true, false]);
+    expect((await replies(collections, name, 1))[0]?.content).toBe("done");
+    expect(await reviveMessage(collections.messages, id)).toBe(false);
   });
 
   test("a message that no model can answer does not take the others with it", async () => {

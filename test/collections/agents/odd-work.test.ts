@@ -5,6 +5,7 @@ import {
   agentPeer,
   createAgent,
   createToolExecutionEffect,
+  createWorkerAgent,
   durableAgent,
   openLocalLog,
   readChunks,
@@ -271,3 +272,18 @@ test.each(moments)(
     }
   },
 );
+
+test("a worker's tool that gives what no row can hold has failed, in its row too", async () => {
+  const { toolCalls } = agentCollections(openLocalLog());
+  const worker = createWorkerAgent({
+    ...{ name: "clerk", description: "Works.", instructions: "" },
+    adapter: scriptedText([{ toolCalls: [{ name: "wait", id: "c" }] }, "so", { structured: { ok: true } }]),
+    tools: [wait.server(() => ({ big: 1n }))],
+    inputSchema: z.object({}),
+    outputSchema: z.object({ ok: z.boolean() }),
+    buildMessages: () => [{ role: "user", content: "go" }],
+    durable: { toolCalls },
+  });
+  await worker.run({}, { id: "w" });
+  expect(rowsOf(toolCalls).get("w:c")).toMatchObject({ status: "failed" });
+});

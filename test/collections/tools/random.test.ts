@@ -2,24 +2,13 @@ import { createCollection, inArray } from "@tanstack/db";
 import { createClaims, createToolExecutionEffect, logCollectionOptions, openLocalLog } from "perdure/collections";
 import type { ClaimRecord } from "perdure/collections";
 import { expect, test } from "vitest";
+import { numbers, pause } from "../random.ts";
 import { add, openCalls, pending, until } from "./calls.ts";
-
-/** Numbers that are the same each time. */
-function numbers(seed: number) {
-  let state = seed;
-  return (below: number) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((state / 2 ** 32) * below);
-  };
-}
-
-const pause = (turns: number) =>
-  new Promise<void>((resolve) => (turns > 6 ? setTimeout(resolve, 1) : queueMicrotask(resolve)));
 
 test.each([true, false])(
   "whatever order calls are cancelled, put back and deleted in, none is left behind (claims: %s)",
   async (withClaims) => {
-    for (let seed = 1; seed <= 40; seed++) {
+    for (let seed = 1; seed <= 6; seed++) {
       const random = numbers(seed * 7919);
       const log = openLocalLog();
       const { rows } = openCalls(log);
