@@ -14,25 +14,24 @@ import { scriptedText } from "perdure/testing";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { backends } from "../backends.ts";
-import { dying, moments } from "../dying.ts";
+import { dying } from "../dying.ts";
 import { desk, pending, settled, until, user } from "./asks.ts";
 
 const search = toolDefinition({ name: "search", description: "Searches.", inputSchema: z.object({ q: z.string() }) });
-/** Every write in memory; over the network every few of them, with the harder of the two deaths. */
+/**
+ * Every write in memory, every few of them over the network. Always behind the write: to die before the next one is the
+ * same to everybody else.
+ */
 const cases = backends.flatMap((backend) => {
   const isLocal = backend.name === "local";
-  return (isLocal ? moments : moments.slice(1)).flatMap((moment) =>
-    (isLocal ? (["suspend", "hold"] as const) : (["suspend"] as const)).map((mode) => ({
-      ...{ backend, name: backend.name, moment, mode },
-      stride: isLocal ? 1 : 6,
-    })),
-  );
+  const modes = isLocal ? (["suspend", "hold"] as const) : (["suspend"] as const);
+  return modes.map((mode) => ({ backend, name: backend.name, mode, stride: !isLocal ? 8 : mode === "hold" ? 4 : 1 }));
 });
 
 describe("crashes of runners", () => {
   test.each(cases)(
-    "$name, $mode: wherever a runner dies ($moment a write), another stores one answer, and asks for no stored turn",
-    async ({ backend, mode, moment, stride }) => {
+    "$name, $mode: wherever a runner dies, another stores one answer, and asks for no stored turn",
+    async ({ backend, mode, stride }) => {
       const place = await backend.start();
       let survived = false;
       for (let at = 1; !survived; at += stride) {
@@ -85,7 +84,7 @@ describe("crashes of runners", () => {
           });
           return { adapter, effect, claims };
         };
-        const victim = dying(log, at, moment);
+        const victim = dying(log, at, "after");
         const first = run(victim.log);
         await here.rows.insert({ id, prompt: "owls", status: "pending" });
         survived = (await Promise.race([victim.died.then(() => "died"), until(here, id, settled)])) !== "died";
@@ -107,8 +106,9 @@ describe("crashes of runners", () => {
         expect(mine, what).toHaveLength(1);
         const steps = second.adapter.calls.map((call) => call.step);
         expect(new Set(steps).size, what).toBe(steps.length);
-        if (stored(0)) expect(steps, what).not.toContain(0);
-        if (stored(2)) expect(steps, what).toEqual([]);
+        // Behind a stored turn of the model it goes on; behind the stored answer there is nothing to ask for.
+        expect(stored(0) && steps.includes(0), what).toBe(false);
+        expect(stored(2) && steps.length > 0, what).toBe(false);
         const chunks = readChunks(here.chunks, row?.generationId ?? "");
         expect(
           chunks.map((chunk) => chunk.index),

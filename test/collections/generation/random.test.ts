@@ -15,7 +15,7 @@ import { z } from "zod";
 import { numbers, pause } from "../random.ts";
 import { desk, pending, queryOf, user } from "./asks.ts";
 
-const SEEDS = 5;
+const SEEDS = 3;
 const wait = toolDefinition({ name: "wait", description: "Waits.", inputSchema: z.object({}) });
 
 test.each(["hold", "suspend"] as const)(
