@@ -12,7 +12,7 @@ const ownHooks = fileURLToPath(new URL("src/client/react.ts", import.meta.url));
 /** Tests with React. */
 const pages = "test/**/*.test.tsx";
 
-/** What is asked of the public hooks about both kinds of agent; in quick runs, what differs most between them. */
+/** What is asked of public and own hooks about both kinds of agent; in quick runs, what differs most between them. */
 const publicSuite =
   process.env.PERDURE_SEEDS === "all"
     ? ["test/chat-client/**/*.test.tsx"]
@@ -72,7 +72,8 @@ export default defineConfig({
         test: {
           name: "own-hook-think",
           include: [
-            "test/chat-client/**/*.test.tsx",
+            ...publicSuite,
+            "test/chat-client/{clear,errors}.test.tsx",
             "test/client/{history,use-agent-chat}.test.tsx",
             "test/together/public-*.test.tsx",
           ],

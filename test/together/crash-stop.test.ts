@@ -35,12 +35,12 @@ const MOMENTS: readonly Moment[] = [
     layer: "Talk",
     reach: (_, driver) => driver.frame(({ body }) => body?.includes('"let me"') === true),
     ends: [],
-    step: 4,
+    step: 7,
   },
-  { text: "hang below", layer: "Helper", reach: asked("Helper"), ends: ["aborted"], step: 4 },
-  { text: "hang at the end", layer: "Digger", reach: asked("Digger"), ends: ["aborted", "aborted"], step: 4 },
-  { text: "get stuck", layer: "Digger", reach: (child) => child.waitFor("ran"), ends: ["aborted", "aborted"], step: 4 },
-  { text: "hang after", layer: "Talk", reach: asked("Talk", 1), ends: ["completed"], step: 4 },
+  { text: "hang below", layer: "Helper", reach: asked("Helper"), ends: ["aborted"], step: 7 },
+  { text: "hang at the end", layer: "Digger", reach: asked("Digger"), ends: ["aborted", "aborted"], step: 7 },
+  { text: "get stuck", layer: "Digger", reach: (child) => child.waitFor("ran"), ends: ["aborted", "aborted"], step: 7 },
+  { text: "hang after", layer: "Talk", reach: asked("Talk", 1), ends: ["completed"], step: 7 },
 ];
 
 /** More than follow any stop. */

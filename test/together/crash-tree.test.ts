@@ -11,8 +11,8 @@ const PAIRS = seedCount(10, 4);
 const asks = unwatched({ type: "submit", text: "dig" });
 
 test("a run of two layers, watched, killed after every commit of any agent", { timeout: TREE_MS }, async () => {
-  const matrix = await crashMatrix<TreeResult>({ ...watched("dig"), points: thinned(4), check: expectKept, slack: 12 });
-  expectCovered(matrix, 30, 4);
+  const matrix = await crashMatrix<TreeResult>({ ...watched("dig"), points: thinned(8), check: expectKept, slack: 12 });
+  expectCovered(matrix, 30, 8);
   const { agents, calls, ran } = matrix.reference.result;
   expect(agents.map(({ messages }) => messages.map((message) => textIn(message)))).toEqual([
     ["dig", "On it. It is done."],

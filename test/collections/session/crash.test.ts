@@ -8,7 +8,7 @@ import { type Kind, startPlace } from "./place.ts";
 const MATRIX_MS = 1_200_000;
 
 /** Of how many writes one is taken in quick runs. */
-const steps: Readonly<Record<Role, number>> = { agent: 13, tools: 5, server: 17 };
+const steps: Readonly<Record<Role, number>> = { agent: 13, tools: 7, server: 29 };
 
 /** Each backend with one of the ways in which an answer can wait for its tools. */
 const matrix: readonly (readonly [Kind, Plan["toolMode"]])[] = [

@@ -16,6 +16,9 @@ export function EditForm({ text, onSave, onCancel }: Props): ReactNode {
   useEffect(() => {
     area.current?.focus();
     area.current?.setSelectionRange(text.length, text.length);
+    // The conversation makes room for the form, which may push its beginning out of sight.
+    const frame = requestAnimationFrame(() => area.current?.scrollIntoView({ block: "nearest" }));
+    return () => cancelAnimationFrame(frame);
   }, [text]);
   const canSave = value.trim() !== "";
   const save = () => {
