@@ -1,17 +1,20 @@
 import { expect, test } from "vitest";
+import { gateFrames } from "./frame-gate.ts";
 import { useStage } from "./setup.ts";
 import { soon } from "./soon.ts";
 
-/** Slow enough for a tool to be seen running. */
-const stage = useStage({ delayMs: 8 });
+const stage = useStage({ delayMs: 1 });
 
 test("a tool of the server: seen running, then done, with what went in and what came out", async () => {
   const tab = await stage.openTab();
+  const gate = await gateFrames(tab.page, (frame) => frame.includes("tool-input-available"));
+  await tab.reload();
   await tab.send("What is the weather in Lisbon?");
   const card = tab.at("tool-card");
   await tab.page.locator('[data-testid="tool-card"][data-state="running"]').waitFor();
   expect(await card.getAttribute("data-tool")).toBe("weather");
   expect(await card.textContent()).toContain("Lisbon");
+  gate.open();
   await tab.page.locator('[data-testid="tool-card"][data-state="done"]').waitFor();
   await tab.settles();
   await card.getByRole("button").click();

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { isWhole, thinned } from "../../crash/drive.ts";
 import { ANSWER, BEGINNING, END } from "./desk.ts";
 import { isAnswer, type Outcome, type Plan, type Role, runSession } from "./drive-session.ts";
-import { type Kind, startPlace } from "./place.ts";
+import { type Kind, kinds, startPlace } from "./place.ts";
 
 /** All points of a backend, on a busy machine. */
 const MATRIX_MS = 1_200_000;
@@ -10,11 +10,13 @@ const MATRIX_MS = 1_200_000;
 /** Of how many writes one is taken in quick runs. */
 const steps: Readonly<Record<Role, number>> = { agent: 13, tools: 7, server: 29 };
 
-/** Each backend with one of the ways in which an answer can wait for its tools. */
-const matrix: readonly (readonly [Kind, Plan["toolMode"]])[] = [
-  ["perdure", "hold"],
-  ["durable-streams", "suspend"],
-];
+/** Each backend with the ways in which an answer can wait for its tools; in quick runs with one of them. */
+const matrix: readonly (readonly [Kind, Plan["toolMode"]])[] = isWhole
+  ? kinds.flatMap((kind) => [[kind, "hold"] as const, [kind, "suspend"] as const])
+  : [
+      ["perdure", "hold"],
+      ["durable-streams", "suspend"],
+    ];
 
 test.each(matrix)(
   "%s: whoever is killed after whichever of its writes, the session comes to its end (tools: %s)",
