@@ -1,6 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { defaultServerConditions } from "vite";
 import { configDefaults, defineConfig } from "vitest/config";
+import { PATIENCE_MS } from "./test/support/until.ts";
 
 /** `import … from "perdure"` means `src` in tests, not what was last built. */
 const condition = "perdure-source";
@@ -34,8 +35,10 @@ export default defineConfig({
     // An eleventh of the points of most crash matrices: no number of commits that belong together is a divisor of it.
     // PERDURE_CRASH=all leaves none out.
     env: { PERDURE_CRASH_STEP: process.env.PERDURE_CRASH === "all" ? "1" : "11" },
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    // Generous, for busy machines: nothing waits longer than it must.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    expect: { poll: { timeout: PATIENCE_MS, interval: 20 } },
     globalSetup: ["./test/support/run-folder.ts"],
     allowOnly: false,
     reporters: ["default", "./scripts/count-reporter.ts"],

@@ -1,5 +1,6 @@
 import { expect } from "vitest";
-import { LOOK_EVERY_MS, PATIENCE_MS } from "./tab.ts";
+import { PATIENCE_MS } from "../support/until.ts";
+import { LOOK_EVERY_MS } from "./tab.ts";
 
 /** `expect` on something that is looked at again until it holds. */
 export function soon<T>(look: () => T | Promise<T>) {

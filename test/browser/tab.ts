@@ -1,10 +1,9 @@
 import { setTimeout } from "node:timers/promises";
 import { inspect, isDeepStrictEqual } from "node:util";
 import type { Locator, Page } from "playwright-core";
+import { PATIENCE_MS } from "../support/until.ts";
 import { LOST_CONNECTION, type Trouble } from "./trouble.ts";
 
-/** How long a condition may take on a busy machine before a test gives up. Nothing waits longer than it must. */
-export const PATIENCE_MS = 20_000;
 export const LOOK_EVERY_MS = 50;
 
 /** A message as the page shows it. */

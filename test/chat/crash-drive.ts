@@ -7,6 +7,7 @@ import { expect } from "vitest";
 import { WebSocket } from "ws";
 import { isToolPart, toolParts } from "../../src/message/types.ts";
 import { RESPONSE, RESUMING, textIn, TRANSCRIPT, type Frame } from "./client.ts";
+import { PATIENCE_MS } from "../support/until.ts";
 
 export type Command = { readonly type: "look"; readonly id: number } | { readonly type: "release" };
 
@@ -43,8 +44,6 @@ export interface Driver {
   readonly frames: readonly Frame[];
   close(): void;
 }
-
-const PATIENCE_MS = 20_000;
 
 /** Connects, and notes every chunk that comes as a fact of this life. */
 export async function connect(child: Program): Promise<Driver> {

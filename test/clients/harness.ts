@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { AgentClient, type AgentClientOptions } from "agents/client";
 import { type ServedHost, type ServeOptions, serve, subscribe } from "perdure/node";
 import { afterEach, expect, vi } from "vitest";
+import { PATIENCE_MS } from "../support/until.ts";
 
 /*
  * A real host on a free port, the unmodified public clients, and an end of each test that fails when a socket
  * or an agent is left over, or when an agent failed and the test did not say so.
  */
 
-const WAIT_MS = 10_000;
 const LOOK_EVERY_MS = 5;
 /** How soon clients come back in tests; their default is 3 s. */
 export const QUICK = { minReconnectionDelay: 10, maxReconnectionDelay: 50 } as const;
@@ -27,7 +27,7 @@ export function atEnd(cleanup: () => unknown): void {
 
 /** Waits until `check` does not throw, and returns what it returns. */
 export function eventually<T>(check: () => T | Promise<T>): Promise<T> {
-  return vi.waitFor(check, { timeout: WAIT_MS, interval: LOOK_EVERY_MS });
+  return vi.waitFor(check, { timeout: PATIENCE_MS, interval: LOOK_EVERY_MS });
 }
 
 /** What agents failed with since the last call. A test that expects failures must take them. */

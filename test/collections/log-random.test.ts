@@ -5,6 +5,7 @@ import type { AppliedChange, RowChange, RowLog, RowWrite } from "perdure/collect
 import { describe, expect, test } from "vitest";
 import { seedCount } from "../support/seed-count.ts";
 import { backends } from "./backends.ts";
+import { until } from "../support/until.ts";
 
 const TABLES = ["a", "b"];
 const KEYS = ["x", "y", "constructor", "ключ 🔑", "beat:x"];
@@ -164,7 +165,7 @@ describe.each(backends)("many writers, by chance: $name", ({ name, start }) => {
         expect(await rows.insert({ id, ...odd })).toBe(true);
         expect(rows.get(id)).toEqual({ id, ...stored });
       }
-      await eventually(() => keys.every((id) => shown.has(id)));
+      await until(() => keys.every((id) => shown.has(id)));
       expect(keys.map((id) => other.table("odd").get(id)?.value)).toEqual(keys.map((id) => ({ id, ...stored })));
       await expect(rows.insert({ id: "bad", big: 1n })).rejects.toMatchObject({ code: "bad_input" });
       const optimistic = shown.insert({ id: "bad", big: 1n });
@@ -180,10 +181,10 @@ describe.each(backends)("many writers, by chance: $name", ({ name, start }) => {
     try {
       const all = await Promise.all([1, 2, 3].map(async () => open(await place.open())));
       await rowsOf(all[0]!).insert({ id: "k", n: 0 });
-      await Promise.all(all.map((one) => eventually(() => one.has("k"))));
+      await Promise.all(all.map((one) => until(() => one.has("k"))));
       const raise = (n: number) => rowsOf(all[n % 3]!).update("k", (row) => void (row.n = Number(row.n) + 1));
       expect(await Promise.all(Array.from({ length: 60 }, (_, n) => raise(n)))).not.toContain(false);
-      await eventually(() => all.every((one) => one.get("k")?.n === 60));
+      await until(() => all.every((one) => one.get("k")?.n === 60));
     } finally {
       await place.stop();
     }
@@ -194,10 +195,3 @@ const open = (log: RowLog) =>
   createCollection(
     logCollectionOptions<{ id: string; [field: string]: unknown }>({ log, name: "odd", getKey: (row) => row.id }),
   );
-
-async function eventually(look: () => boolean): Promise<void> {
-  for (let waited = 0; !look(); waited += 5) {
-    if (waited > 20_000) throw new Error("it did not come");
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}

@@ -2,16 +2,9 @@ import type { AppliedChange, RowLog } from "perdure/collections";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { backends } from "./backends.ts";
 import type { TestPlace } from "./backends.ts";
+import { until } from "../support/until.ts";
 
 const row = (table: string, key: string, value: object = { id: key }) => ({ table, key, value: { ...value } });
-
-/** Waits until `look` is true: other logs hear of a write when they hear of it. */
-async function until(look: () => boolean): Promise<void> {
-  for (let waited = 0; !look(); waited += 5) {
-    if (waited > 20_000) throw new Error("it did not come");
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
 
 /** The rows of a table, in their order. */
 const listed = (log: RowLog, table: string) =>

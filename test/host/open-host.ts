@@ -6,6 +6,9 @@ import type { ServedHost, ServeOptions } from "perdure/node";
 import { onTestFinished } from "vitest";
 import { WebSocket } from "ws";
 import type { ClientOptions } from "ws";
+import { until as eventually } from "../support/until.ts";
+
+export { eventually };
 
 /** A folder for one test. */
 export function tempDir(): string {
@@ -20,20 +23,6 @@ export async function openHost(options: ServeOptions): Promise<ServedHost> {
   const host = await serve({ port: 0, signals: false, graceMs: 1000, ...place, ...options });
   onTestFinished(() => host.stop());
   return host;
-}
-
-const PATIENCE_MS = 15_000;
-const LOOK_AGAIN_MS = 5;
-
-/** Waits until `look` returns something other than false or undefined, and returns that. */
-export async function eventually<T>(look: () => T | false | undefined, what: string): Promise<T> {
-  const end = Date.now() + PATIENCE_MS;
-  for (;;) {
-    const found = look();
-    if (found !== undefined && found !== false) return found;
-    if (Date.now() > end) throw new Error(`Never happened: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
-  }
 }
 
 /** Lets everything that is on its way on this machine arrive: several rounds through the event loop and the disk. */

@@ -6,6 +6,7 @@ import { sayingsInPrompt, valuesIn } from "./facts.ts";
 import { openLong, tokensOf } from "./long-agent.ts";
 import { decent, readAssignment, valuesInSummary } from "./summariser.ts";
 import { type Conversation, Talk } from "./talk.ts";
+import { PATIENCE_MS } from "../support/until.ts";
 
 const STEPS = 60;
 const USABLE = 6_000;
@@ -56,7 +57,7 @@ test("one answer that is longer than the window: it is cut between steps, and no
   const agent = await kit.agent();
   // Said while the answer is being written, to be answered after it.
   const turn = kit.play(round);
-  await vi.waitUntil(() => opened.length > 2, { timeout: 20_000 });
+  await vi.waitUntil(() => opened.length > 2, { timeout: PATIENCE_MS });
   const queued = agent.saveMessages([user("later", "Something else: how many boats?")]);
   expect((await turn).status).toBe("completed");
   expect((await queued).status).toBe("completed");

@@ -7,6 +7,7 @@ import { expectFacts, expectPairs, expectPinned, expectTail, readSent } from "./
 import { type LongAgent, openLong, tokensOf, tooLong, usableFor } from "./long-agent.ts";
 import { decent, type Summarises, useless } from "./summariser.ts";
 import type { Conversation } from "./talk.ts";
+import { PATIENCE_MS } from "../support/until.ts";
 
 /** The provider really refuses what does not fit. */
 function openStrict(conversation: Conversation, summarises: Summarises): Promise<LongAgent> {
@@ -161,10 +162,10 @@ test("never ends: the turn can be stopped, and nothing has changed", async () =>
   const kit = await openStrict(conversation, useless.hangs);
   const agent = await kit.agent();
   const turn = playFirst(kit, conversation);
-  await vi.waitUntil(() => kit.summaries().length === 1, { timeout: 20_000 });
+  await vi.waitUntil(() => kit.summaries().length === 1, { timeout: PATIENCE_MS });
   agent.cancelAllChats();
   expect((await turn).status).toBe("aborted");
-  await vi.waitUntil(() => agent.listCompactions()[0]?.status === "failed", { timeout: 20_000 });
+  await vi.waitUntil(() => agent.listCompactions()[0]?.status === "failed", { timeout: PATIENCE_MS });
   expect(agent.listCompactions()).toMatchObject([{ status: "failed", error: "It was stopped." }]);
   expect(kit.answers()).toEqual([]);
   await expectUntouched(kit, conversation);

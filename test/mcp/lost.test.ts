@@ -4,6 +4,7 @@ import { expect, test, vi } from "vitest";
 import { z } from "zod";
 import { openMcp } from "./agent.ts";
 import { startMcp } from "./mcp-servers.ts";
+import { PATIENCE_MS } from "../support/until.ts";
 
 test("a server that has forgotten its sessions is connected again, and the call is made", async () => {
   const server = await startMcp("sessions", (mcp) => {
@@ -92,7 +93,10 @@ test.each(["sessions", "sse"] as const)("a catalogue that changes is read again 
   const before = agent.told();
   const schema = z.object({ a: z.string() });
   server.live.at(-1)?.registerTool("second", { inputSchema: schema }, () => ({ content: [] }));
-  await vi.waitFor(() => expect(Object.keys(mcp.getAITools())).toEqual(["tool_one_first", "tool_one_second"]), 5_000);
+  await vi.waitFor(
+    () => expect(Object.keys(mcp.getAITools())).toEqual(["tool_one_first", "tool_one_second"]),
+    PATIENCE_MS,
+  );
   expect(agent.told()).toBeGreaterThan(before);
 });
 
@@ -105,5 +109,5 @@ test("a catalogue of the newest generation that changes is read again", async ()
   await mcp.addServer("one", server.url);
   names.push("second");
   server.changed();
-  await vi.waitFor(() => expect(mcp.listTools().map(({ name }) => name)).toEqual(names), 5_000);
+  await vi.waitFor(() => expect(mcp.listTools().map(({ name }) => name)).toEqual(names), PATIENCE_MS);
 });

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { openMcp } from "./agent.ts";
+import { PATIENCE_MS } from "../support/until.ts";
 
 const program = join(import.meta.dirname, "stdio-program.ts");
 const once = { retry: { maxAttempts: 1 }, protocol: "legacy" } as const;
@@ -24,7 +25,7 @@ test("a program is started, used, started again when it died, and ended with its
   const second = Number(await read("pid"));
   expect(second).not.toBe(first);
   await agent.restart();
-  await vi.waitFor(() => expect(() => process.kill(second, 0)).toThrow("ESRCH"), 5_000);
+  await vi.waitFor(() => expect(() => process.kill(second, 0)).toThrow("ESRCH"), PATIENCE_MS);
   const next = await agent.mcp();
   await next.waitForConnections();
   expect(next.listServers()).toMatchObject([{ id: serverId, state: "ready" }]);

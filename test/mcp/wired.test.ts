@@ -12,6 +12,7 @@ import { z } from "zod";
 import type { McpState } from "../../src/wire/frames.ts";
 import { openThink, outputsSent } from "../think/harness.ts";
 import { startMcp } from "./mcp-servers.ts";
+import { PATIENCE_MS } from "../support/until.ts";
 
 function adder(server: McpServer): void {
   const inputSchema = z.object({ a: z.number(), b: z.number() });
@@ -68,8 +69,8 @@ test("clients are told of servers as they come, and an agent uses another one ov
   const server = await startMcp("sessions", adder);
   expect(await client.call("join", ["calc", server.url])).toBe("calc");
   expect(await client.call("join", ["oracle", `${host.url}/agents/oracle/delphi`])).toBe("oracle");
-  await vi.waitFor(() => expect(Object.keys(seen.at(-1)?.servers ?? {})).toEqual(["calc", "oracle"]));
-  await vi.waitFor(() => expect(seen.at(-1)?.tools).toHaveLength(3));
+  await vi.waitFor(() => expect(Object.keys(seen.at(-1)?.servers ?? {})).toEqual(["calc", "oracle"]), PATIENCE_MS);
+  await vi.waitFor(() => expect(seen.at(-1)?.tools).toHaveLength(3), PATIENCE_MS);
   expect(seen[0]).toEqual({ servers: {}, tools: [], prompts: [], resources: [] });
   expect(await client.call("ask", ["calc", "add", { a: 2, b: 3 }])).toEqual([{ type: "text", text: "5" }]);
   expect(await client.call("ask", ["oracle", "fortune", { args: ["bees"] }])).toEqual([
@@ -94,7 +95,7 @@ test("an agent that leaves memory lets its connections go, and has them again in
   onTestFinished(() => host.stop());
   const idle = host.getAgentByName(Idle, "one");
   await idle.join("calc", server.url);
-  await vi.waitFor(() => expect(lives[0]?.mcp.listServers()).toMatchObject([{ state: "not-connected" }]), 10_000);
+  await vi.waitFor(() => expect(lives[0]?.mcp.listServers()).toMatchObject([{ state: "not-connected" }]), PATIENCE_MS);
   expect(await idle.ask("calc", "add", { a: 1, b: 1 })).toEqual([{ type: "text", text: "2" }]);
   expect(lives.length).toBeGreaterThan(1);
 });

@@ -5,6 +5,7 @@ import { researcherReply, tidierReply } from "../../examples/start/model/helper-
 import { connectTo } from "../chat/client.ts";
 import { connect } from "../host/open-host.ts";
 import { openTalk, settings, startAgents, type Talk } from "./talk.ts";
+import { PATIENCE_MS } from "../support/until.ts";
 
 const TALK = "/agents/conversations/main/sub/assistant/first";
 
@@ -21,7 +22,7 @@ async function start(env: Readonly<Record<string, string>> = {}) {
 }
 
 /** Looks again until it does not fail. */
-const soon = <T>(look: () => T | Promise<T>) => vi.waitFor(look, { timeout: 15_000, interval: 10 });
+const soon = <T>(look: () => T | Promise<T>) => vi.waitFor(look, { timeout: PATIENCE_MS, interval: 10 });
 
 const events = (talk: Talk) => (talk.ofType("agent-tool-event") as unknown as RunFrame[]).map(({ event }) => event);
 

@@ -203,7 +203,7 @@ test("programs die with the process that started them, however it dies", async (
   await using parent = startProgram(new URL("./parent-program.ts", import.meta.url), { dir });
   const { pid } = await parent.waitFor("started");
   await parent.kill();
-  await expect.poll(() => isAlive(Number(pid)), { timeout: 10_000 }).toBe(false);
+  await expect.poll(() => isAlive(Number(pid))).toBe(false);
 });
 
 function isAlive(pid: number): boolean {

@@ -3,6 +3,7 @@ import type { UIMessage } from "ai";
 import { scriptedModel } from "perdure/testing";
 import { expect, test, vi } from "vitest";
 import { openThink, sent, serverTool } from "./harness.ts";
+import { PATIENCE_MS } from "../support/until.ts";
 
 const bytes = (seed: number) => Buffer.from(Uint8Array.from({ length: 60_000 }, (_, n) => (n * seed) % 251));
 const dataUrl = (seed: number) => `data:image/png;base64,${bytes(seed).toString("base64")}`;
@@ -40,7 +41,7 @@ async function open(keepInMessages = 2) {
 }
 
 async function moved(kit: Awaited<ReturnType<typeof open>>): Promise<UIMessage[]> {
-  await vi.waitFor(async () => expect(urlOf((await kit.stored())[0])).toContain("/files/"));
+  await vi.waitFor(async () => expect(urlOf((await kit.stored())[0])).toContain("/files/"), PATIENCE_MS);
   return kit.stored();
 }
 
@@ -72,7 +73,10 @@ test("long outputs of tools are moved too, and a restart changes nothing", async
   const kit = await open();
   await kit.ask("Look.");
   await kit.ask("And now?");
-  await vi.waitFor(async () => expect(JSON.stringify((await kit.stored())[1])).toContain("the whole text is at"));
+  await vi.waitFor(
+    async () => expect(JSON.stringify((await kit.stored())[1])).toContain("the whole text is at"),
+    PATIENCE_MS,
+  );
   const stored = JSON.stringify((await kit.stored())[1]);
   expect(stored.length).toBeLessThan(10_000);
   const name = /\/files\/([0-9a-f]{64})\]/.exec(stored)?.[1] ?? "";
@@ -132,8 +136,11 @@ test("a page that still shows a file whose time is over sees a picture that says
   const url = new URL(urlOf((await moved(kit))[0]), kit.host.url);
   agent.mediaRetention = { keepInMessages: 2, days: 0 };
   await kit.ask("Later");
-  await vi.waitFor(async () => expect(JSON.stringify((await kit.stored())[0])).toContain("was deleted after 0 days"));
-  await vi.waitFor(async () => expect((await fetch(url)).status).toBe(410));
+  await vi.waitFor(
+    async () => expect(JSON.stringify((await kit.stored())[0])).toContain("was deleted after 0 days"),
+    PATIENCE_MS,
+  );
+  await vi.waitFor(async () => expect((await fetch(url)).status).toBe(410), PATIENCE_MS);
   const answer = await fetch(url);
   expect(answer.headers.get("content-type")).toBe("image/svg+xml");
   expect(await answer.text()).toContain("This file was deleted.");

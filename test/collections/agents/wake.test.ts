@@ -14,7 +14,8 @@ import type { DurableStreamsWakePayload, QueueJob, WebhookExecutionMode } from "
 import { createCollection } from "@tanstack/db";
 import { scriptedText } from "perdure/testing";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { StreamServer, pause, startHook, until } from "../runner/desk.ts";
+import { StreamServer, pause, startHook } from "../runner/desk.ts";
+import { until } from "../../support/until.ts";
 import { backends } from "../backends.ts";
 import { replies, say, startPlace } from "./agent-session.ts";
 import type { Place } from "./agent-session.ts";

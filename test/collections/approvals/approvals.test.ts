@@ -5,7 +5,7 @@ import { manualClock } from "perdure/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { backends } from "../backends.ts";
 import type { TestPlace } from "../backends.ts";
-import { until } from "../claims/desk.ts";
+import { until } from "../../support/until.ts";
 
 const AGENT = { actorId: "agent" };
 const ANN = { actorId: "ann" };

@@ -6,7 +6,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { backends } from "../backends.ts";
 import type { TestPlace } from "../backends.ts";
 import { cutOff, hardOfHearing } from "./bad-lines.ts";
-import { openWorker, until } from "./desk.ts";
+import { openWorker } from "./desk.ts";
+import { until } from "../../support/until.ts";
 
 /** The claim, or what stood in the way as an error. */
 async function take(claims: Claims, id: string): Promise<Claim> {

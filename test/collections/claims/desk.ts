@@ -32,11 +32,3 @@ export function openWorker(log: RowLog, options: Omit<ClaimsOptions, "collection
   };
   return { ...desk, claims, beats };
 }
-
-/** Waits until `look` says yes. */
-export async function until(look: () => boolean): Promise<void> {
-  for (let waited = 0; !look(); waited += 5) {
-    if (waited > 20_000) throw new Error("it did not come");
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}

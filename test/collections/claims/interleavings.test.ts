@@ -3,7 +3,8 @@ import { manualClock } from "perdure/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { backends } from "../backends.ts";
 import type { TestPlace } from "../backends.ts";
-import { openWorker, until } from "./desk.ts";
+import { openWorker } from "./desk.ts";
+import { until } from "../../support/until.ts";
 
 /** Small, fast and good enough to make up interleavings that come again with their seed. */
 function random(seed: number) {

@@ -4,6 +4,7 @@ import { createGenerationEffect, logCollectionOptions, openLocalLog, rowsOf } fr
 import { scriptedText } from "perdure/testing";
 import { describe, expect, test, vi } from "vitest";
 import { desk, settled, until, user } from "./asks.ts";
+import { PATIENCE_MS } from "../../support/until.ts";
 
 describe("a generation effect", () => {
   test("without a collection the callbacks write, under any names; one that fails is called again", async () => {
@@ -59,7 +60,7 @@ describe("a generation effect", () => {
       generate: async () => ({ outcome: "suspended" as const, made: ++made }),
     });
     await here.rows.insert({ id: "a", prompt: "hi", status: "pending" });
-    await vi.waitFor(() => expect(made).toBe(4));
+    await vi.waitFor(() => expect(made).toBe(4), PATIENCE_MS);
     await effect.idle();
     expect(made).toBe(4);
     await effect.dispose();

@@ -17,7 +17,7 @@ import { manualClock } from "perdure/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { backends } from "../backends.ts";
 import type { TestPlace } from "../backends.ts";
-import { until } from "../claims/desk.ts";
+import { until } from "../../support/until.ts";
 
 const NOW = Date.parse("2026-01-01T12:00:00Z");
 const LONG_AGO = "2026-01-01T11:00:00.000Z";

@@ -12,7 +12,8 @@ import {
 } from "perdure/collections";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { backends } from "../backends.ts";
-import { StreamServer, aborted, startHook, until } from "./desk.ts";
+import { StreamServer, aborted, startHook } from "./desk.ts";
+import { until } from "../../support/until.ts";
 
 /** Work that a transport has woken somebody for. */
 interface Work<TWake> {

@@ -4,14 +4,6 @@ import { DurableStreamTestServer } from "@durable-streams/server";
 import type { RowLog, RowProducer, RunnerSession } from "perdure/collections";
 import { catchUp, checkpointsOf, drainUntilIdle, openStreamLog, producerOf } from "perdure/collections";
 
-/** Waits until `look` is true. */
-export async function until(look: () => boolean, what = "it"): Promise<void> {
-  for (let waited = 0; !look(); waited += 5) {
-    if (waited > 20_000) throw new Error(`${what} did not come`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
-
 export const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
 /** Resolves when the signal aborts. */

@@ -1,7 +1,8 @@
 import type { DurableStreamsWakePayload } from "perdure/collections";
 import { checkpointsOf, producerOf } from "perdure/collections";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { StreamServer, aborted, answerAll, inbox, pause, until } from "./desk.ts";
+import { StreamServer, aborted, answerAll, inbox, pause } from "./desk.ts";
+import { until } from "../../support/until.ts";
 import { webhookDesks } from "./webhook-desk.ts";
 
 const server = new StreamServer();

@@ -10,7 +10,8 @@ import {
 } from "perdure/collections";
 import type { QueueJob, RunnerLifecycleAdapter, RunnerSession } from "perdure/collections";
 import { expect, test } from "vitest";
-import { aborted, until } from "./desk.ts";
+import { aborted } from "./desk.ts";
+import { until } from "../../support/until.ts";
 
 /** An adapter that keeps what it was told. */
 function told(more: Partial<RunnerLifecycleAdapter<string>> = {}) {

@@ -4,7 +4,8 @@ import { logCollectionOptions, newJob, producerOf, rowsOf, runQueueWorker } from
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { backends } from "../backends.ts";
 import type { TestPlace } from "../backends.ts";
-import { aborted, pause, until } from "./desk.ts";
+import { aborted, pause } from "./desk.ts";
+import { until } from "../../support/until.ts";
 
 type Job = QueueJob<{ text: string }>;
 

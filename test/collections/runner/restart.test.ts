@@ -12,7 +12,8 @@ import {
 } from "perdure/collections";
 import { startProgram } from "perdure/testing";
 import { expect, test } from "vitest";
-import { aborted, answerAll, inbox, startHook, until } from "./desk.ts";
+import { aborted, answerAll, inbox, startHook } from "./desk.ts";
+import { until } from "../../support/until.ts";
 
 const program = new URL("server-program.ts", import.meta.url);
 

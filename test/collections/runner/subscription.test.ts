@@ -1,7 +1,8 @@
 import type { RunnerSession } from "perdure/collections";
 import { ensureWakeSubscription, runPullWakeWorker } from "perdure/collections";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { StreamServer, aborted, answerAll, inbox, pause, until } from "./desk.ts";
+import { StreamServer, aborted, answerAll, inbox, pause } from "./desk.ts";
+import { until } from "../../support/until.ts";
 
 describe("what a subscription may be", () => {
   const server = new StreamServer();

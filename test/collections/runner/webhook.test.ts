@@ -1,7 +1,8 @@
 import type { DurableStreamsWakePayload, WebhookExecutionMode } from "perdure/collections";
 import { catchUp, checkpointsOf, handleDurableStreamsWake, requestWake, runWithLifecycle } from "perdure/collections";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { StreamServer, answerAll, pause, until } from "./desk.ts";
+import { StreamServer, answerAll, pause } from "./desk.ts";
+import { until } from "../../support/until.ts";
 import { webhookDesks } from "./webhook-desk.ts";
 import type { Session } from "./webhook-desk.ts";
 

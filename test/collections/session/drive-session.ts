@@ -3,7 +3,6 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout } from "node:timers/promises";
 import { agentCollections, createApprovals, rowsOf } from "perdure/collections";
 import type { AgentMessage, ChunkRecord, GenerationRecord, RowLog, ToolCallRecord } from "perdure/collections";
 import { startProgram } from "perdure/testing";
@@ -13,6 +12,7 @@ import { bundleProgram } from "../../support/bundle-program.ts";
 import { AGENT } from "./desk.ts";
 import { openSessionLog } from "./open-log.ts";
 import type { Place } from "./place.ts";
+import { until } from "../../support/until.ts";
 
 export type Role = "agent" | "tools" | "server";
 
@@ -143,17 +143,6 @@ export async function askAndAllow(log: RowLog): Promise<number> {
   stop();
   decisions.dispose();
   return live;
-}
-
-const PATIENCE_MS = 60_000;
-const LOOK_AGAIN_MS = 5;
-
-export async function until(look: () => boolean, what: string): Promise<void> {
-  const end = Date.now() + PATIENCE_MS;
-  while (!look()) {
-    if (Date.now() > end) throw new Error(`Never happened: ${what}`);
-    await setTimeout(LOOK_AGAIN_MS);
-  }
 }
 
 /** The last message of a turn: it calls no tools. */

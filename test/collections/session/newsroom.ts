@@ -5,12 +5,12 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { Browser, Locator, Page } from "playwright-core";
 import { onTestFailed, onTestFinished } from "vitest";
-import { PATIENCE_MS } from "../../browser/tab.ts";
 import { type Trouble, watchTrouble } from "../../browser/trouble.ts";
 import { type Run, runScript } from "../../examples/run-example.ts";
 import { eventually } from "../../host/open-host.ts";
 import { makeOnce } from "../../support/make-once.ts";
 import { runFolder } from "../../support/run-folder.ts";
+import { PATIENCE_MS } from "../../support/until.ts";
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL("../../..", import.meta.url));

@@ -3,7 +3,8 @@ import { createStateSchema, createStreamDB } from "@durable-streams/state/db";
 import { durableStreamCollectionOptions, rowsOf } from "perdure/collections";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
-import { append, rows, startStreamServer, until } from "./stream-server.ts";
+import { append, rows, startStreamServer } from "./stream-server.ts";
+import { until } from "../../support/until.ts";
 import type { StreamServer } from "./stream-server.ts";
 
 const Note = z.object({ id: z.string(), text: z.string() });

@@ -5,7 +5,8 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { freePort, insert, messagesOf, rows, startStreamServer, until } from "./stream-server.ts";
+import { freePort, insert, messagesOf, rows, startStreamServer } from "./stream-server.ts";
+import { until } from "../../support/until.ts";
 import type { StreamServer } from "./stream-server.ts";
 
 let server: StreamServer;

@@ -2,7 +2,8 @@ import { createCollection, createEffect, createLiveQueryCollection, createTransa
 import { durableStreamCollectionOptions, rowsOf, writeMutations } from "perdure/collections";
 import type { RowLog } from "perdure/collections";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startStreamServer, until } from "./stream-server.ts";
+import { startStreamServer } from "./stream-server.ts";
+import { until } from "../../support/until.ts";
 import type { StreamServer } from "./stream-server.ts";
 
 interface Item {

@@ -64,13 +64,6 @@ export function rows(log: RowLog, table: string): Record<string, { value: RowVal
   return Object.fromEntries([...log.table(table).rows()].map(({ key, value, version }) => [key, { value, version }]));
 }
 
-export async function until(look: () => boolean): Promise<void> {
-  for (let waited = 0; !look(); waited += 5) {
-    if (waited > 20_000) throw new Error("it did not come");
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
-
 /** A free port of this machine. */
 export async function freePort(): Promise<number> {
   const server = createServer();

@@ -1,6 +1,7 @@
 import type { QuarantinedMessage } from "perdure/collections";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { append, insert, messagesOf, rows, startStreamServer, until } from "./stream-server.ts";
+import { append, insert, messagesOf, rows, startStreamServer } from "./stream-server.ts";
+import { until } from "../../support/until.ts";
 import type { StreamServer } from "./stream-server.ts";
 
 let server: StreamServer;

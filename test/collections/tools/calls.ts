@@ -55,12 +55,3 @@ export function waiting(calls: ReturnType<typeof openCalls>["calls"]) {
 export function gate<T = void>() {
   return Promise.withResolvers<T>();
 }
-
-/** Waits until `holds`, for a bounded time. */
-export async function until(holds: () => boolean, what = "what was waited for"): Promise<void> {
-  const end = Date.now() + 5000;
-  while (!holds()) {
-    if (Date.now() > end) throw new Error(`${what} did not come`);
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
-}

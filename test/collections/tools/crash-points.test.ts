@@ -3,7 +3,8 @@ import { createClaims, createToolExecutionEffect, logCollectionOptions, openLoca
 import type { ClaimRecord, RowLog } from "perdure/collections";
 import { expect, test } from "vitest";
 import { dying, moments } from "../dying.ts";
-import { add, openCalls, pending, until } from "./calls.ts";
+import { add, openCalls, pending } from "./calls.ts";
+import { until } from "../../support/until.ts";
 
 test.each(moments)("wherever a worker dies (%s a write), another one completes each call", async (moment) => {
   let survived = false;

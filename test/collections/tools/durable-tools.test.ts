@@ -19,7 +19,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { backends } from "../backends.ts";
 import type { TestPlace } from "../backends.ts";
-import { add, gate, note, openCalls, pending, until, waiting } from "./calls.ts";
+import { add, gate, note, openCalls, pending, waiting } from "./calls.ts";
+import { until } from "../../support/until.ts";
 
 const user: ModelMessage[] = [{ role: "user", content: "1 + 2?" }];
 const asks = (id = "c1") => ({ toolCalls: [{ name: "add", input: { a: 1, b: 2 }, id }] });

@@ -3,7 +3,8 @@ import type { RowLog } from "perdure/collections";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { backends } from "../backends.ts";
 import type { TestPlace } from "../backends.ts";
-import { add, gate, note, openCalls, openGenerations, pending, until, waiting } from "./calls.ts";
+import { add, gate, note, openCalls, openGenerations, pending, waiting } from "./calls.ts";
+import { until } from "../../support/until.ts";
 
 describe.each(backends)("tool execution on $name", (backend) => {
   let place: TestPlace;

@@ -13,7 +13,8 @@ import { scriptedText } from "perdure/testing";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { failing } from "../own-log.ts";
-import { add, gate, openCalls, openGenerations, pending, until, waiting } from "./calls.ts";
+import { add, gate, openCalls, openGenerations, pending, waiting } from "./calls.ts";
+import { until } from "../../support/until.ts";
 
 const claimsOf = (log: RowLog, owner: string, more: { leaseMs?: number; maxAttempts?: number } = {}) =>
   createClaims({

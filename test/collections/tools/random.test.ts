@@ -3,7 +3,8 @@ import { createClaims, createToolExecutionEffect, logCollectionOptions, openLoca
 import type { ClaimRecord } from "perdure/collections";
 import { expect, test } from "vitest";
 import { numbers, pause } from "../random.ts";
-import { add, openCalls, pending, until } from "./calls.ts";
+import { add, openCalls, pending } from "./calls.ts";
+import { until } from "../../support/until.ts";
 
 test.each([true, false])(
   "whatever order calls are cancelled, put back and deleted in, none is left behind (claims: %s)",

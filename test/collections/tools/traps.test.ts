@@ -2,7 +2,8 @@ import { and, createCollection, eq, localOnlyCollectionOptions } from "@tanstack
 import { createToolExecutionEffect, makeDurableTool, openLocalLog } from "perdure/collections";
 import type { RowLog, RowWrite, ToolCallRecord } from "perdure/collections";
 import { expect, test } from "vitest";
-import { add, gate, openCalls, pending, until, waiting } from "./calls.ts";
+import { add, gate, openCalls, pending, waiting } from "./calls.ts";
+import { until } from "../../support/until.ts";
 
 /** A collection with a backend of its own, that can hold a write back or refuse it. */
 function customCollection() {

@@ -3,7 +3,8 @@ import type { RowLog } from "perdure/collections";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { backends } from "../backends.ts";
 import type { TestPlace } from "../backends.ts";
-import { add, note, openCalls, pending, until, waiting } from "./calls.ts";
+import { add, note, openCalls, pending, waiting } from "./calls.ts";
+import { until } from "../../support/until.ts";
 
 describe.each(backends)("tries of tools on $name", (backend) => {
   let place: TestPlace;

@@ -4,7 +4,8 @@ import type { ApprovalEvent, Claims, ClaimRecord, RowLog, ToolCallRecord } from 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { backends } from "../backends.ts";
 import type { TestPlace } from "../backends.ts";
-import { add, gate, openCalls, pending, until, waiting } from "./calls.ts";
+import { add, gate, openCalls, pending, waiting } from "./calls.ts";
+import { until } from "../../support/until.ts";
 
 describe.each(backends)("workers and approvals on $name", (backend) => {
   let place: TestPlace;
