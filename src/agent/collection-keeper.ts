@@ -134,7 +134,7 @@ export class CollectionKeeper {
       // A refusal tells the version of the row.
       if (source !== "server") requireReadable(collections, condition.table, source);
     }
-    if (source !== "server") requireWritable(collections, changes, source);
+    if (source !== "server") requireWritable(collections, changes, source, write.producer);
     return changes;
   }
 

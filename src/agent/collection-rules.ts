@@ -7,6 +7,7 @@ import {
   type RowChange,
   type RowCondition,
   rowNameProblem,
+  type RowProducer,
 } from "../wire/row-frames.ts";
 import type { Connection } from "./connection.ts";
 
@@ -33,10 +34,15 @@ export interface CollectionRules {
   /** Whether a client may follow the collection. Asked when it subscribes. What it throws refuses. Default: yes. */
   readonly readable?: (connection: Connection) => boolean;
   /**
-   * Whether a client may make these changes of this collection. False or a throw refuses the whole write; what was
-   * thrown is told. Connections that may only read are never asked. Default: yes.
+   * Whether a client may make these changes of this collection, as this producer if it says that it is one: a later epoch
+   * shuts out whoever wrote under that id before. False or a throw refuses the whole write; what was thrown is told.
+   * Connections that may only read are never asked. Default: yes.
    */
-  readonly writable?: (connection: Connection, changes: readonly RowChange[]) => boolean;
+  readonly writable?: (
+    connection: Connection,
+    changes: readonly RowChange[],
+    producer: RowProducer | undefined,
+  ) => boolean;
   /** The longest row as JSON, in bytes. Default 1 MiB. */
   readonly maxRowBytes?: number;
 }
@@ -79,6 +85,7 @@ export function requireWritable(
   collections: Collections,
   changes: readonly CheckedChange[],
   connection: Connection,
+  producer: RowProducer | undefined,
 ): void {
   const byName = new Map<string, RowChange[]>();
   for (const { change } of changes) {
@@ -88,7 +95,7 @@ export function requireWritable(
   }
   for (const [name, list] of byName) {
     const { writable } = rulesFor(collections, name);
-    if (writable !== undefined && !permits(() => writable(connection, list), "writable", name)) {
+    if (writable !== undefined && !permits(() => writable(connection, list, producer), "writable", name)) {
       throw new PerdureError("not_allowed", `This change of the collection "${name}" is not allowed here.`);
     }
   }

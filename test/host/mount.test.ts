@@ -1,6 +1,6 @@
 import { once } from "node:events";
-import { createServer } from "node:http";
-import type { RequestListener, Server } from "node:http";
+import { createServer, get, Agent as HttpAgent } from "node:http";
+import type { IncomingMessage, RequestListener, Server } from "node:http";
 import net from "node:net";
 import type { AddressInfo } from "node:net";
 import express from "express";
@@ -177,6 +177,18 @@ test("serve: health, the app's own pages, and 404 for the rest", async () => {
   const other = await openHost({ agents: { Counter }, healthPath: "/up" });
   expect((await fetch(`${other.url}/up`)).status).toBe(200);
   expect((await fetch(`${other.url}/health`)).status).toBe(404);
+});
+
+test("a proxy in front closes idle connections before the server does, so that it loses no request in one", async () => {
+  const host = await openHost({ agents: { Counter } });
+  const agent = new HttpAgent({ keepAlive: true });
+  onTestFinished(() => agent.destroy());
+  const { headers } = await new Promise<IncomingMessage>((resolve, reject) => {
+    get(`${host.url}/health`, { agent }, (answer) => resolve(answer.resume())).on("error", reject);
+  });
+  const seconds = Number(/timeout=(\d+)/.exec(String(headers["keep-alive"]))?.[1]);
+  // What nginx, HAProxy and the load balancers of clouds do unless they are told otherwise.
+  expect(seconds).toBeGreaterThan(60);
 });
 
 test("an app may choose the agent itself, for requests and for sockets", async () => {

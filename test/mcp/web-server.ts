@@ -12,6 +12,8 @@ export interface WebServer {
 /** @param port the one of a server that was stopped before, to come back where it was. */
 export async function listen(answer: (request: Request) => Response | Promise<Response>, port = 0): Promise<WebServer> {
   const server: Server = createServer(getRequestListener(answer, { overrideGlobalObjects: false }));
+  // Node would close idle connections after 5 s, and a request that is sent at that moment is lost.
+  server.keepAliveTimeout = 75_000;
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(port, "127.0.0.1", resolve);

@@ -8,6 +8,11 @@ import { createHost, type Host } from "./create-host.ts";
 import type { HostOptions } from "./options.ts";
 
 const DEFAULT_PORT = 8787;
+/**
+ * How long a connection may be idle before it is closed. Longer than proxies and clients keep theirs (mostly a minute):
+ * who closes first must be the one who sends, else a request is lost in a connection that is being closed.
+ */
+const KEEP_ALIVE_MS = 75_000;
 
 /** What {@link serve} adds to the options of a host. */
 export interface ServeOptions extends Omit<HostOptions, "agents"> {
@@ -56,6 +61,7 @@ export async function serve(options: ServeOptions): Promise<ServedHost> {
   const host = createFor(agents, options);
   const hostname = options.hostname ?? "127.0.0.1";
   const server = createServer(getRequestListener(answers(host, options, assets), { overrideGlobalObjects: false }));
+  server.keepAliveTimeout = KEEP_ALIVE_MS;
   server.on("upgrade", (request, socket, head) => {
     host.upgrade(request, socket, head).then(
       (ours) => {

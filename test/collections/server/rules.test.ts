@@ -28,8 +28,9 @@ class Shop extends Agent {
       },
       secrets: { readable: ({ uri }) => uri.includes("admin") },
       prices: {
-        writable: ({ uri }, changes) => {
+        writable: ({ uri }, changes, producer) => {
           Shop.asked.push([...changes]);
+          if (producer !== undefined && !uri.includes(producer.id)) throw new Error(`you are not ${producer.id}`);
           if (uri.includes("guest")) throw new Error("guests pay what is asked");
           return uri.includes("admin");
         },
@@ -181,6 +182,19 @@ test("writable is asked with the changes, and refuses the whole write", async ()
   expect(await allowed(insert("prices", "p"))).toMatchObject({ applied: true });
   expect(Shop.errors).toEqual([]);
   expect(log.table("prices").size).toBe(0);
+});
+
+test("writable is told who the writer says that it is: nobody shuts out another's producer", async () => {
+  const { host, log: own } = await shop("admin-ada");
+  const thief = await followed(ownClient(host, { agent: "Shop", query: { who: "admin-bob" } }), "prices");
+  const price = (key: string, epoch: number) => ({
+    changes: [insert("prices", key)],
+    producer: { id: "ada", epoch },
+  });
+  expect(await own.write(price("a", 1))).toMatchObject({ applied: true });
+  const stolen = thief.write(price("b", 2));
+  await expect(stolen).rejects.toMatchObject({ code: "not_allowed", message: "you are not ada" });
+  expect(await own.write(price("c", 1))).toMatchObject({ applied: true });
 });
 
 test("a rule that answers with a promise refuses everything, and the app hears of it", async () => {
