@@ -8,6 +8,7 @@ import type {
 } from "@modelcontextprotocol/server";
 import type { ServerSdk } from "../load-sdk.ts";
 import { refusal } from "./access.ts";
+import { keepUntilHeard } from "./early-messages.ts";
 import { RecentEvents } from "./event-store.ts";
 
 const DEFAULT_MAX = 256;
@@ -30,6 +31,8 @@ export interface McpSessionOptions {
 interface Session {
   readonly transport: WebStandardStreamableHTTPServerTransport;
   readonly server: McpServer | Server;
+  /** To be called when the client has opened a stream for what it did not ask for. */
+  readonly heard: () => Promise<void>;
   /** Who began it. Nobody else may go on with it. */
   readonly owner: string;
   /** Answers that are under way. */
@@ -79,7 +82,9 @@ export class McpSessions {
       session.usedAt = this.#now();
     };
     try {
-      return whenEnded(await session.transport.handleRequest(request, options), ended);
+      const response = await session.transport.handleRequest(request, options);
+      if (request.method === "GET" && response.ok) await session.heard();
+      return whenEnded(response, ended);
     } catch (thrown) {
       ended();
       throw thrown;
@@ -105,11 +110,12 @@ export class McpSessions {
       eventStore: eventStore?.(id) ?? new RecentEvents(),
       ...(retryMs !== undefined && { retryInterval: retryMs }),
       onsessioninitialized: () => {
-        this.#sessions.set(id, { transport, server, owner: ownerOf(auth), open: 0, usedAt: this.#now() });
+        this.#sessions.set(id, { transport, server, heard, owner: ownerOf(auth), open: 0, usedAt: this.#now() });
         this.#sweep();
       },
       onsessionclosed: () => void this.#sessions.delete(id),
     });
+    const heard = keepUntilHeard(transport);
     await server.connect(transport);
     return transport;
   }
