@@ -150,6 +150,8 @@ export type {
 } from "./log/row-log.ts";
 export { classifyGeneration, classifyToolCall } from "./recovery/classify.ts";
 export type { Classification } from "./recovery/classify.ts";
+export { forgetGenerations } from "./recovery/forget.ts";
+export type { Forgotten, GenerationTraces } from "./recovery/forget.ts";
 export type { RecoverableRow } from "./recovery/orphan.ts";
 export { getLastPersistedChunkIndex, getPartialContent } from "./recovery/partial.ts";
 export { recoverOrphanedOperations } from "./recovery/recover.ts";

@@ -1,6 +1,7 @@
 import type { StreamChunk } from "@tanstack/ai";
 import { PerdureError } from "../../error.ts";
 import type { ChunkContract, ChunkRecord, ChunkType } from "../contract.ts";
+import { deleteRows } from "../delete-rows.ts";
 import { rowsOf } from "../rows.ts";
 import type { RowCollection, RowOptions } from "../rows.ts";
 
@@ -81,9 +82,6 @@ export function isCompleteAnswer(chunks: Iterable<{ index: number; isFinal?: boo
   return finals.size > 0 && finals.get(finals.size - 1) === true;
 }
 
-/** How many chunks are deleted in one write. */
-const DELETED_TOGETHER = 500;
-
 /**
  * Deletes the chunks of an answer from an index on: what a turn that was cut off has left.
  * @throws PerdureError `fenced` when that was refused.
@@ -99,10 +97,8 @@ export async function deleteChunksFrom<TRow extends ChunkContract>(
     const left = readChunks(collection, generationId).filter((chunk) => chunk.index >= index);
     if (left.length === 0) return;
     // From the end, so that there is never a gap for readers.
-    const keys = left.slice(-DELETED_TOGETHER).map((chunk) => String(collection.config.getKey(chunk)));
-    if (await rows.deleteAll(keys, options)) continue;
-    // Somebody else may have deleted some of them.
-    if (keys.some((key) => rows.get(key) === undefined)) continue;
+    const keys = left.toReversed().map((chunk) => String(collection.config.getKey(chunk)));
+    if (await deleteRows(rows, keys, options)) continue;
     throw new PerdureError("fenced", `The chunks of "${generationId}" belong to another run now. Stop this one.`);
   }
 }

@@ -34,7 +34,7 @@ test.each(moments)(
         executed.push(word);
         return { meaning: `of ${word}` };
       });
-      const run = (on: RowLog) => {
+      const run = (on: RowLog, leaseMs: number) => {
         const shared = on === log ? collections : agentCollections(on);
         return createAgent(
           durableAgent({
@@ -48,7 +48,7 @@ test.each(moments)(
             tools: [tool],
             agents: [{ agent: agentPeer("helper", shared), description: "Helps." }],
             collections: shared,
-            leaseMs: 40,
+            leaseMs,
             onFailure: () => {},
           }),
         );
@@ -63,10 +63,11 @@ test.each(moments)(
         }),
       );
       const victim = dying(log, at, moment);
-      run(victim.log);
+      // Not so short that a busy machine lets it lose its own lease.
+      run(victim.log, 150);
       await say(collections, "planner", "word");
       survived = (await Promise.race([victim.died.then(() => "died"), replies(collections, "planner", 1)])) !== "died";
-      const second = run(log);
+      const second = run(log, 30_000);
       const answers = await replies(collections, "planner", 1);
       await second.drainUntilIdle();
       const what = `death at write ${at}`;

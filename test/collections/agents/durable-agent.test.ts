@@ -238,9 +238,9 @@ describe.each(backends)("durableAgent on $name", (backend) => {
     const process = stoppable((await place.open()).log);
     const adapter = scriptedText([{ text: [() => began.open(), held.opened.then(() => undefined), "from the dead"] }]);
     const failures: Error[] = [];
-    const config = { name, instructions: "Be brief.", leaseMs: 200, retry: { maxAttempts: 9 } };
+    const config = { name, instructions: "Be brief.", retry: { maxAttempts: 9 } };
     const onFailure = (error: Error) => failures.push(error);
-    const zombie = createAgent(durableAgent({ ...config, adapter, log: process, onFailure }));
+    const zombie = createAgent(durableAgent({ ...config, leaseMs: 200, adapter, log: process, onFailure }));
     onTestFinished(() => zombie.dispose());
     const { collections } = await place.open();
     await say(collections, name, "one");

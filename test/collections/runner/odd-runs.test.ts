@@ -17,7 +17,7 @@ import { until } from "../../support/until.ts";
 function told(more: Partial<RunnerLifecycleAdapter<string>> = {}) {
   const calls: string[] = [];
   const adapter: RunnerLifecycleAdapter<string> = {
-    claimWake: async () => (calls.push("claim"), { leaseMs: 200, heartbeatIntervalMs: 5 }),
+    claimWake: async () => (calls.push("claim"), { leaseMs: 30_000, heartbeatIntervalMs: 5 }),
     heartbeat: async () => void calls.push("beat"),
     checkpoint: async () => void calls.push("checkpoint"),
     complete: async (_state, { done }) => void calls.push(`complete ${done}`),
@@ -84,7 +84,7 @@ test("a queue with poison in it: the good jobs are done, the bad ones failed", a
   for (const text of ["throws", "fine", "stuck"]) await rows.insert(newJob(text, text));
   const worker = runQueueWorker({
     collection,
-    leaseMs: 60,
+    leaseMs: 30_000,
     concurrency: 2,
     run: async (session, { payload }) => {
       if (payload === "throws") throw new Error("poison");
