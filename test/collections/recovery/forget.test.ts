@@ -105,6 +105,7 @@ describe.each(backends)("what finished answers leave: $name", ({ start }) => {
     await until(() => rowsOf(there.chunks).all().length === MANY);
     await Promise.all([forgetGenerations(here), forgetGenerations(there)]);
     await until(() => [here, there].every(({ chunks }) => rowsOf(chunks).all().length === 0));
+    expect(left(there)).toMatchObject({ generations: ["long"], chunks: [] });
   });
 
   test("an answer that is taken up again meanwhile keeps its rows", async () => {
