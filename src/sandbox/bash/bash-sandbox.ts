@@ -1,7 +1,7 @@
 import { PerdureError } from "../../error.ts";
 import { resolveLimits } from "../limits.ts";
 import { cleanPath } from "../memory-files.ts";
-import type { Capabilities, Limits, Outcome, Probe, RunRequest, RunResult, Sandbox } from "../sandbox.ts";
+import type { Capabilities, LimitName, Limits, Outcome, Probe, RunRequest, RunResult, Sandbox } from "../sandbox.ts";
 import { answerCall, callErrorText, type CallScope, toolNames } from "./answer-call.ts";
 import type { BashMount } from "./file-calls.ts";
 import type { LaneEnd, LaneSize, ShellLane } from "./node/lane.ts";
@@ -44,6 +44,8 @@ const DEFAULT_MEMORY_MB = 256;
 const DEFAULT_PYTHON_MB = 128;
 const DEFAULT_IDLE_MS = 60_000;
 const DEFAULT_FILE_BYTES = 32 << 20;
+/** After a script that went beyond one of these its shell is not used again. */
+const SPENDING: ReadonlySet<LimitName> = new Set(["memory", "wall"]);
 /** Taken by the shell itself. */
 const OWN_MOUNTS = ["/tmp", "/dev"];
 const MOUNT = /^\/[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/;
@@ -96,8 +98,11 @@ export function createBashSandbox(options: BashSandboxOptions = {}): BashSandbox
     const lane = await (await pool()).take(size, request.signal);
     const end = await runLane(lane, message, scope, request.signal);
     ended.abort();
+    const outcome = outcomeOfLane(end);
+    // What the script had taken may be held for a while, and some of it may still run: the next one must not pay for it.
+    if (outcome.status === "limit" && SPENDING.has(outcome.limit)) await lane.close();
     await (await pool()).giveBack(lane);
-    return [outcomeOfLane(end), end, scope.toolCalls];
+    return [outcome, end, scope.toolCalls];
   };
 
   return {
