@@ -10,6 +10,8 @@ import type { Registry } from "./registry.ts";
 import type { Runtime } from "./runtime.ts";
 
 const MAX_ORIGIN_LENGTH = 200;
+/** Told to sockets, whose clients have nothing else to go by. Which classes there are is nobody's business. */
+const UNKNOWN_CLASS = "no agent class of this name: see the option `agents` of the host";
 
 /** Refuses (a Response), replaces (a Request) or lets pass (nothing). May be slow; throwing answers 500. */
 export type BeforeHook = (
@@ -123,7 +125,7 @@ export class Router {
       root === undefined
         ? parseAddress(pathname, { ...this.#options, ...this.#classes() })
         : parseChildAddress(root, pathname, this.#registry.isClass);
-    if (address.kind === "unknown-class") throw new Refusal(400, "Invalid request");
+    if (address.kind === "unknown-class") throw new Refusal(400, "Invalid request", UNKNOWN_CLASS);
     if (address.kind === "refused") throw new Refusal(400, "Bad Request");
     return address;
   }

@@ -181,6 +181,7 @@ test("a log that is closed lets go: its writes fail, its connection is told no m
   expect(await stub.isFollowed()).toBe(1);
   await log.close();
   await expect(log.write({ changes: [insert("notes", "a")] })).rejects.toMatchObject({ code: "disconnected" });
+  await expect(log.table("others").ready).rejects.toMatchObject({ code: "disconnected" });
   await client.call("fill", ["notes", 1]);
   expect(await stub.isFollowed()).toBe(0);
   const again = await followed(client, "notes");

@@ -3,7 +3,7 @@ import { ROW_FRAME_START, type RowRequestFrame, type RowServerFrame } from "../.
 import type { ConfirmedRow, QuarantinedMessage, RowLog, RowTable, RowWrite, WriteReceipt } from "../row-log.ts";
 import { RowState } from "../row-state.ts";
 import { requireWrite } from "../row-write.ts";
-import { type AgentSocket, isOpen, sourceOf, textOf } from "./agent-socket.ts";
+import { type AgentSocket, isOpen, sourceOf, textOf, whyGone } from "./agent-socket.ts";
 import { TableFollower } from "./follow-tables.ts";
 import { Outbox } from "./outbox.ts";
 
@@ -31,13 +31,19 @@ const logs = new WeakMap<AgentSocket, AgentLog>();
  * under their names, and count once. Closing it leaves the connection open.
  */
 export function openAgentLog(options: AgentLogOptions): RowLog {
-  let log = logs.get(options.agent);
+  const { agent, onError } = options;
+  if (typeof agent?.addEventListener !== "function") {
+    throw new PerdureError(
+      "bad_config",
+      "`agent` must be a client: new AgentClient({ … }), or what useAgent() returns.",
+    );
+  }
+  let log = logs.get(agent);
   if (log === undefined) {
-    const { agent, onError } = options;
     logs.set(agent, (log = new AgentLog(agent, onError ?? ((error) => console.error(error)))));
   }
   if (options.collections === "all") log.followAll();
-  else for (const name of options.collections ?? []) log.table(name);
+  else for (const name of options.collections ?? []) log.follow(name);
   return log;
 }
 
@@ -53,6 +59,8 @@ class AgentLog implements RowLog {
   private readonly shown = new Map<string, RowTable>();
   private furthest = 0;
   private closed = false;
+  /** Why nothing comes or goes: it is closed, or its connection does not come back by itself. */
+  private over: PerdureError | undefined;
 
   constructor(socket: AgentSocket, onError: (error: unknown) => void) {
     this.socket = socket;
@@ -63,6 +71,7 @@ class AgentLog implements RowLog {
     socket.addEventListener("close", this.lost);
     socket.addEventListener("message", this.received);
     if (isOpen(socket)) this.opened();
+    else this.giveUpIf(whyGone(socket));
   }
 
   get ready(): Promise<void> {
@@ -75,12 +84,18 @@ class AgentLog implements RowLog {
     return positionOf(this.furthest);
   }
 
-  table(name: string): RowTable {
+  /** Reads a table whose rows `ready` has to wait for. */
+  follow(name: string): void {
+    this.table(name, true);
+  }
+
+  table(name: string, named = false): RowTable {
     let table = this.shown.get(name);
     if (table === undefined) {
-      table = new FollowedTable(this.state.table(name), this.follower.want(name));
+      table = new FollowedTable(this.state.table(name), this.follower.want(name, named));
       this.shown.set(name, table);
-    }
+      if (this.over !== undefined) this.follower.fail(this.over);
+    } else if (named) void this.follower.want(name, named);
     return table;
   }
 
@@ -90,7 +105,7 @@ class AgentLog implements RowLog {
 
   async write(write: RowWrite): Promise<WriteReceipt> {
     requireWrite(write);
-    if (this.closed) throw this.gone();
+    if (this.over !== undefined) throw this.over;
     // Who awaits the write can read what it wrote, so it has to be followed.
     const tables = [...new Set(write.changes.map(({ table }) => table))];
     for (const name of tables) this.table(name);
@@ -98,7 +113,7 @@ class AgentLog implements RowLog {
     if (frame !== undefined && isOpen(this.socket)) this.socket.send(frame);
     const { applied, refused, seq } = await outcome;
     await Promise.all(tables.map((name) => this.follower.whenLive(name)));
-    if (this.closed) throw this.gone();
+    if (this.over !== undefined) throw this.over;
     this.furthest = Math.max(this.furthest, seq);
     return { applied, position: positionOf(seq), ...(refused === undefined ? {} : { refused }) };
   }
@@ -111,20 +126,32 @@ class AgentLog implements RowLog {
     this.socket.removeEventListener("close", this.lost);
     this.socket.removeEventListener("message", this.received);
     if (isOpen(this.socket)) this.send({ type: "perdure_rows_unsubscribe" });
-    this.follower.fail(this.gone());
-    this.outbox.fail(this.gone());
+    this.giveUp(`The log "${this.source}" is closed.`);
   }
 
   private readonly opened = (): void => {
+    this.over = undefined;
     // Some sockets come back without having said that they were gone.
     this.follower.lost();
     this.follower.opened();
     for (const frame of this.outbox.frames()) this.socket.send(frame);
   };
 
-  private readonly lost = (): void => {
+  private readonly lost = (event: Event): void => {
     this.follower.lost();
+    this.giveUpIf(whyGone(this.socket, event));
   };
+
+  /** Who waits is told, instead of waiting for ever. If the app connects again, it goes on all the same. */
+  private giveUpIf(why: string | undefined): void {
+    if (why !== undefined) this.giveUp(`"${this.source}" cannot be reached any more. ${why}`);
+  }
+
+  private giveUp(why: string): void {
+    this.over = new PerdureError("disconnected", why);
+    this.follower.fail(this.over);
+    this.outbox.fail(this.over);
+  }
 
   private readonly received = (event: Event): void => {
     const text = textOf(event);
@@ -143,10 +170,6 @@ class AgentLog implements RowLog {
 
   private send(frame: RowRequestFrame): void {
     this.socket.send(JSON.stringify(frame));
-  }
-
-  private gone(): PerdureError {
-    return new PerdureError("disconnected", `The log "${this.source}" is closed.`);
   }
 }
 

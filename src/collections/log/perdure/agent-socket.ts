@@ -1,4 +1,5 @@
 import { PerdureError, type PerdureErrorCode } from "../../../error.ts";
+import { isTerminalCloseCode } from "../../../wire/close-code.ts";
 
 /**
  * A connection to an agent that comes back by itself: the public `AgentClient`, what `useAgent()` returns, and the
@@ -10,6 +11,8 @@ export interface AgentSocket {
   readonly readyState: number;
   addEventListener(type: "open" | "close" | "message", listener: (event: Event) => void): void;
   removeEventListener(type: "open" | "close" | "message", listener: (event: Event) => void): void;
+  /** Why it does not come back by itself any more, where the client tells. */
+  readonly connectionError?: Error | null;
   /** The class of the agent and its name, for errors. */
   readonly agent?: string;
   readonly name?: string;
@@ -20,6 +23,17 @@ const OPEN = 1;
 /** Whether frames can be sent now. Not while it is coming back: it would send them once more than we do. */
 export function isOpen(socket: AgentSocket): boolean {
   return socket.readyState === OPEN;
+}
+
+/**
+ * Why the connection is lost for good; undefined: it comes back by itself. Public clients tell it by the code alone.
+ * @param event how it was closed just now
+ */
+export function whyGone({ connectionError }: AgentSocket, event?: Event): string | undefined {
+  if (connectionError !== undefined && connectionError !== null) return connectionError.message;
+  if (event === undefined || !("code" in event) || typeof event.code !== "number") return undefined;
+  if (!isTerminalCloseCode(event.code)) return undefined;
+  return `It was closed with ${event.code}${"reason" in event && event.reason !== "" ? `: ${String(event.reason)}` : ""}.`;
 }
 
 /** Names the agent in errors and checkpoints. */

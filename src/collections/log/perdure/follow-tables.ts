@@ -25,6 +25,8 @@ interface Followed {
   /** What was there before is to be forgotten. */
   reset: boolean;
   refused: boolean;
+  /** It was named when the log was opened. */
+  named: boolean;
   /** Settles when its rows are here for the first time. */
   readonly ready: PromiseWithResolvers<void>;
   /** Those who wait until it is live. */
@@ -53,21 +55,28 @@ export class TableFollower {
   private allLive = false;
   /** Every name is a table, so that one that is not known has no rows yet. */
   private isOpen = false;
+  /** Why nothing is followed, from `fail` until a connection is there again. */
+  private failure: PerdureError | undefined;
 
   constructor(state: RowState, send: (frame: RowRequestFrame) => void) {
     this.state = state;
     this.send = send;
   }
 
-  /** Follows a table from now on. @returns when its rows are here. */
-  want(name: string): Promise<void> {
+  /** Follows a table from now on. `named`: {@link TableFollower.ready} depends on it. @returns when its rows are here. */
+  want(name: string, named = false): Promise<void> {
     const known = this.tables.get(name);
-    if (known !== undefined) return known.ready.promise;
+    if (known !== undefined) {
+      known.named ||= named;
+      return known.ready.promise;
+    }
     const problem = rowNameProblem(name);
     // It is not even asked for: the whole question would be refused.
     if (problem !== undefined) return failed(new PerdureError("bad_input", `The name of a collection ${problem}.`));
     const table = this.add(name);
-    if (this.allLive && this.isOpen) this.goLive(table);
+    table.named = named;
+    if (this.failure !== undefined) table.ready.reject(this.failure);
+    else if (this.allLive && this.isOpen) this.goLive(table);
     else this.askSoon();
     return table.ready.promise;
   }
@@ -79,21 +88,26 @@ export class TableFollower {
     this.askSoon();
   }
 
-  /** Resolves when all that is wanted so far is here. */
+  /** Resolves when all that is wanted so far is here. A table that one user of the log got wrong is no other's problem. */
   get ready(): Promise<void> {
-    const all = [...this.tables.values()].map((table) => table.ready.promise);
+    const all = [...this.tables.values()].map((table) =>
+      table.ready.promise.catch((error: unknown) => {
+        if (table.named || !table.refused) throw error;
+      }),
+    );
     return Promise.all([...all, this.all?.promise]).then(() => undefined);
   }
 
   /** Resolves when the table is up to date with the connection, or cannot be followed at all. */
   async whenLive(name: string): Promise<void> {
     const table = this.tables.get(name);
-    if (table === undefined || table.live || table.refused) return;
+    if (table === undefined || table.live || table.refused || this.failure !== undefined) return;
     await new Promise<void>((resolve) => table.waiting.push(resolve));
   }
 
   opened(): void {
     this.connected = true;
+    this.failure = undefined;
     this.ask();
   }
 
@@ -109,8 +123,10 @@ export class TableFollower {
     }
   }
 
-  /** Who waits for rows gets this error. */
+  /** Nothing is asked before the next connection; who waits for rows, also of further tables, gets this error. */
   fail(error: PerdureError): void {
+    this.failure = error;
+    this.connected = false;
     this.all?.reject(error);
     for (const table of this.tables.values()) {
       table.ready.reject(error);
@@ -231,7 +247,7 @@ export class TableFollower {
   private add(name: string): Followed {
     let table = this.tables.get(name);
     if (table === undefined) {
-      const state = { live: false, cursor: 0, pages: [], reset: false, refused: false, waiting: [] };
+      const state = { live: false, cursor: 0, pages: [], reset: false, refused: false, named: false, waiting: [] };
       this.tables.set(name, (table = { name, ...state, ready: withResolvers() }));
     }
     return table;

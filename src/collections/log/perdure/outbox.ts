@@ -7,6 +7,7 @@ import {
   type RowReceiptFrame,
 } from "../../../wire/row-frames.ts";
 import type { RowWrite } from "../row-log.ts";
+import { asJson } from "../row-write.ts";
 import { toldError } from "./agent-socket.ts";
 
 interface Unanswered {
@@ -30,7 +31,7 @@ export class Outbox {
     if (changes.length > MAX_ROW_CHANGES || (when?.length ?? 0) > MAX_ROW_CHANGES) {
       throw new PerdureError("limit", `A write may have at most ${MAX_ROW_CHANGES} changes. Make several of it.`);
     }
-    const frame = encode({ type: "perdure_rows_write", txid, changes, when, producer });
+    const frame = asJson({ type: "perdure_rows_write", txid, changes, when, producer });
     if (frame.length > MAX_ROW_WRITE_LENGTH) {
       throw new PerdureError(
         "too_large",
@@ -64,15 +65,5 @@ export class Outbox {
     const one = this.unanswered.get(txid);
     this.unanswered.delete(txid);
     return one;
-  }
-}
-
-function encode(frame: object): string {
-  try {
-    return JSON.stringify(frame);
-  } catch (cause) {
-    throw new PerdureError("bad_input", "This write cannot be applied: a row is nothing that JSON can hold.", {
-      cause,
-    });
   }
 }
