@@ -47,6 +47,13 @@ export type ToolCallStatus = "pending" | "executing" | "completed" | "failed" | 
 /** Where an answer is. `suspended`: its run has ended and goes on when its tools have their results. */
 export type GenerationStatus = "pending" | "generating" | "suspended" | "completed" | "failed" | "cancelled";
 
+const SETTLED: ReadonlySet<string> = new Set<ToolCallStatus & GenerationStatus>(["completed", "failed", "cancelled"]);
+
+/** Whether a tool call or an answer in this state is over. */
+export function isSettledStatus(status: string): boolean {
+  return SETTLED.has(status);
+}
+
 /** The default row of a tool call. */
 export interface ToolCallRecord extends ToolCallContract {
   generationId: string;
@@ -85,6 +92,8 @@ export interface ChunkRecord extends ChunkContract {
   content: string;
   toolCallId?: string;
   toolName?: string;
+  /** The answer that called the worker whose piece this is. */
+  parentGenerationId?: string;
 }
 
 /** The default row of an answer. */

@@ -108,13 +108,25 @@ test("an update that says no leaves the row as it was, on a log and elsewhere", 
   );
   for (const rows of [items().rows, rowsOf(plain)]) {
     await rows.insert({ id: "a", status: "pending" });
-    const change = (row: { status: string }) => {
+    expect(await rows.update("a", () => false)).toBe(false);
+    // An arrow without a body says false when it sets false: nothing is lost in silence.
+    const done = rows.update("a", (row) => {
       row.status = "half done";
       return false;
-    };
-    expect(await rows.update("a", change)).toBe(false);
+    });
+    await expect(done).rejects.toMatchObject({ code: "bad_input" });
     expect(rows.get("a")?.status).toBe("pending");
   }
+});
+
+test("a row without a key, and one that is no JSON, are refused by name", async () => {
+  const plain = createCollection(localOnlyCollectionOptions({ id: "keys", schema: Item, getKey: (row) => row.id }));
+  for (const rows of [items().rows, rowsOf(plain)]) {
+    const keyless = rows.insert({ status: "pending" } as never);
+    await expect(keyless).rejects.toMatchObject({ code: "bad_input", message: expect.stringContaining("no key") });
+  }
+  const big = items().rows.insert({ id: "a", status: 1n } as never);
+  await expect(big).rejects.toMatchObject({ code: "bad_input", message: expect.stringContaining('"a" of "items"') });
 });
 
 test("an update under a name that was refused once goes on where it was, also in a later life", async () => {

@@ -1,5 +1,6 @@
 import { asError, nextDelay } from "./retry.ts";
 import type { RetryPolicy } from "./retry.ts";
+import { pause, startTimer } from "./timer.ts";
 import type { Move } from "./watch.ts";
 
 /**
@@ -59,9 +60,6 @@ type Standing = "running" | "parked" | "waiting" | "over";
 
 const DISPOSE_WAIT_MS = 10_000;
 
-/** Timers that are set for longer fire at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
-
 /**
  * A serial pump. Whoever sees a change wakes it; it re-reads what is to be done, and runs what it has not run. So a
  * row that leaves and re-enters a query (a local edit, a refused claim, a re-sync) is not run twice, one whose run
@@ -79,9 +77,10 @@ class SerialPump<TItem> implements Pump {
   /** Ids that `read` does not list now. */
   private readonly absent = new Set<string>();
   private readonly running = new Set<Promise<void>>();
-  private readonly timers = new Set<ReturnType<typeof setTimeout>>();
-  /** The timers of parked ids. */
-  private readonly alarms = new Map<string, ReturnType<typeof setTimeout>>();
+  /** What cancels each timer. */
+  private readonly timers = new Set<() => void>();
+  /** The same for the timers of parked ids. */
+  private readonly alarms = new Map<string, () => void>();
   /** How often somebody has said that there may be work. */
   private wakes = 0;
   private dirty = false;
@@ -112,13 +111,12 @@ class SerialPump<TItem> implements Pump {
 
   async dispose(waitMs = DISPOSE_WAIT_MS): Promise<void> {
     this.abort.abort();
-    for (const timer of this.timers) clearTimeout(timer);
-    this.timers.clear();
+    for (const cancel of this.timers) cancel();
     // Bounded, because a run that waits for this very promise would wait for itself.
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const over = new Promise<void>((resolve) => (timer = setTimeout(resolve, waitMs)));
-    await Promise.race([over, Promise.allSettled([this.turn, ...this.running])]);
-    clearTimeout(timer);
+    const over = new AbortController();
+    const ends = Promise.allSettled([this.turn, ...this.running]);
+    await Promise.race([pause(waitMs, over.signal), ends]);
+    over.abort();
   }
 
   private look(): void {
@@ -205,12 +203,8 @@ class SerialPump<TItem> implements Pump {
 
   private start(item: TItem): void {
     const id = this.options.idOf(item);
-    const alarm = this.alarms.get(id);
-    if (alarm !== undefined) {
-      clearTimeout(alarm);
-      this.timers.delete(alarm);
-      this.alarms.delete(id);
-    }
+    this.alarms.get(id)?.();
+    this.alarms.delete(id);
     this.standing.set(id, "running");
     const run = this.one(item, id).finally(() => {
       this.running.delete(run);
@@ -252,12 +246,12 @@ class SerialPump<TItem> implements Pump {
   private park(id: string, ms: number | undefined): void {
     this.standing.set(id, "parked");
     if (ms === undefined) return;
-    const timer = this.after(ms, () => {
+    const cancel = this.after(ms, () => {
       this.alarms.delete(id);
       if (this.standing.get(id) === "parked") this.standing.delete(id);
       this.look();
     });
-    if (timer !== undefined) this.alarms.set(id, timer);
+    this.alarms.set(id, cancel);
   }
 
   private wait(id: string, ms: number): void {
@@ -268,16 +262,18 @@ class SerialPump<TItem> implements Pump {
     });
   }
 
-  private after(ms: number, work: () => void): ReturnType<typeof setTimeout> | undefined {
-    if (this.disposed) return undefined;
-    const timer = setTimeout(
-      () => {
-        this.timers.delete(timer);
-        work();
-      },
-      Math.min(ms, LONGEST_TIMER_MS),
-    );
-    this.timers.add(timer);
-    return timer;
+  /** @returns what cancels it. */
+  private after(ms: number, work: () => void): () => void {
+    if (this.disposed) return () => {};
+    const cancel = () => {
+      stop();
+      this.timers.delete(cancel);
+    };
+    const stop = startTimer(ms, () => {
+      this.timers.delete(cancel);
+      work();
+    });
+    this.timers.add(cancel);
+    return cancel;
   }
 }

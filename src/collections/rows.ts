@@ -9,8 +9,8 @@ interface Persisting {
 
 /**
  * Any collection of TanStack DB with such rows, as far as this module uses it. Collections on a log
- * (`durableStreamCollectionOptions`, `perdureCollectionOptions`, `localCollectionOptions`) are more: writes to them
- * can be conditional.
+ * (`logCollectionOptions`, `durableStreamCollectionOptions`, `perdureCollectionOptions`) are more: writes to them can
+ * be conditional.
  */
 export interface RowCollection<TRow extends object> {
   readonly id: string;
@@ -49,7 +49,7 @@ export interface Rows<TRow extends object> {
   insertAll(rows: readonly TRow[], options?: RowOptions): Promise<boolean>;
   /**
    * Reads, changes, writes: on a log again from the start if somebody else wrote in between, so no change is lost.
-   * `change` may run more than once; return false in it to leave the row as it is.
+   * `change` may run more than once; return false in it, with nothing changed, to leave the row as it is.
    * @returns false when there is no such row, a condition failed, or `change` said no.
    */
   update(key: string, change: (draft: TRow) => unknown, options?: RowOptions): Promise<boolean>;
@@ -78,9 +78,18 @@ function logRows<TRow extends object>(
 ): Rows<TRow> {
   // The collection's schema is what says that the rows of the log are its rows.
   const shown = (row: { value: RowValue; order: number }) => show(row) as TRow;
-  const keyOf = keyReader(collection);
   const write = async (changes: RowChange[], options: RowOptions = {}) =>
-    (await log.write({ changes, ...options })).applied;
+    changes.length === 0 || (await log.write({ changes, ...options })).applied;
+  const insertAll: Rows<TRow>["insertAll"] = async (rows, options) => {
+    const insertion = (row: TRow): RowChange => {
+      return { table, key: keyOf(collection, row), operation: "insert", value: keep(row) };
+    };
+    return write(rows.map(insertion), options);
+  };
+  const deleteAll: Rows<TRow>["deleteAll"] = (keys, options) => {
+    const deletions = keys.map((key): RowChange => ({ table, key, operation: "delete" }));
+    return write(deletions, options);
+  };
   const unchanged = (key: string): RowCondition => ({ table, key, version: confirmed.version(key) });
   return {
     log,
@@ -90,20 +99,18 @@ function logRows<TRow extends object>(
     },
     all: () => [...confirmed.rows()].toSorted((a, b) => a.order - b.order).map(shown),
     unchanged,
-    insert: (row, options) => write([{ table, key: keyOf(row), operation: "insert", value: keep(row) }], options),
-    insertAll: async (rows, options) =>
-      rows.length === 0 ||
-      write(
-        rows.map((row) => ({ table, key: keyOf(row), operation: "insert", value: keep(row) })),
-        options,
-      ),
+    insert: (row, options) => insertAll([row], options),
+    insertAll,
     update: inTurn(log, table, async (key, change, options = {}) => {
       for (let tries = 0; tries < UPDATE_TRIES; tries++) {
         const row = confirmed.get(key);
         if (row === undefined) return false;
         const mine = unchanged(key);
         const draft = structuredClone(shown(row));
-        if (change(draft) === false) return false;
+        if (change(draft) === false) {
+          requireUntouched(textOf(shown(row)), draft);
+          return false;
+        }
         const changes: RowChange[] = [{ table, key, operation: "update", value: keep(draft) }];
         const receipt = await log.write({
           changes,
@@ -121,13 +128,8 @@ function logRows<TRow extends object>(
       }
       throw new PerdureError("conflict", `The row "${key}" of "${table}" changes too often to be updated.`);
     }),
-    delete: (key, options) => write([{ table, key, operation: "delete" }], options),
-    deleteAll: async (keys, options) =>
-      keys.length === 0 ||
-      write(
-        keys.map((key) => ({ table, key, operation: "delete" })),
-        options,
-      ),
+    delete: (key, options) => deleteAll([key], options),
+    deleteAll,
     subscribe: (listener) => confirmed.subscribe(() => listener()),
     ready: () => confirmed.ready ?? log.ready,
   };
@@ -169,14 +171,14 @@ function plainRows<TRow extends object>(collection: RowCollection<TRow>): Rows<T
     await transaction.isPersisted.promise;
     return true;
   };
-  const keyOf = keyReader(collection);
   const updateRow = collection.update.bind(collection) as (key: string, change: (draft: TRow) => void) => Persisting;
   return {
     log: undefined,
     get: (key) => collection.get(key),
     all: () => collection.toArray,
     unchanged: () => undefined,
-    insert: async (row) => (collection.get(keyOf(row)) === undefined ? persist(collection.insert(row)) : false),
+    insert: async (row) =>
+      collection.get(keyOf(collection, row)) === undefined ? persist(collection.insert(row)) : false,
     insertAll: async (rows) => {
       for (const row of rows) await persist(collection.insert(row));
       return true;
@@ -186,8 +188,10 @@ function plainRows<TRow extends object>(collection: RowCollection<TRow>): Rows<T
       let transaction: Persisting;
       try {
         transaction = updateRow(key, (draft) => {
-          // What it did to the draft before it said no must not stay.
-          if (change(draft) === false) throw UNWANTED;
+          const before = textOf(draft);
+          if (change(draft) !== false) return;
+          requireUntouched(before, draft);
+          throw UNWANTED;
         });
       } catch (error) {
         if (error === UNWANTED) return false;
@@ -209,7 +213,32 @@ function plainRows<TRow extends object>(collection: RowCollection<TRow>): Rows<T
   };
 }
 
-/** How a collection finds the key of a row. */
-function keyReader<TRow extends object>(collection: RowCollection<TRow>): (row: TRow) => string {
-  return (row) => String(collection.config.getKey(row));
+/** The key of a row of a collection. @throws PerdureError `bad_input` when it has none. */
+export function keyOf<TRow extends object>(collection: Pick<RowCollection<TRow>, "config">, row: TRow): string {
+  const key: unknown = collection.config.getKey(row);
+  if (typeof key === "string" || typeof key === "number") return String(key);
+  throw new PerdureError("bad_input", `A row has no key: "getKey" gave ${String(key)} for ${shortened(row)}.`);
+}
+
+const SHOWN_CHARS = 120;
+
+function shortened(row: object): string {
+  return textOf(row)?.slice(0, SHOWN_CHARS) ?? "a row that is no JSON";
+}
+
+function textOf(row: object): string | undefined {
+  try {
+    return JSON.stringify(row);
+  } catch {
+    return undefined;
+  }
+}
+
+/** An arrow such as `(row) => (row.on = false)` says false without meaning it. @throws PerdureError `bad_input` */
+function requireUntouched(before: string | undefined, draft: object): void {
+  if (before === textOf(draft)) return;
+  throw new PerdureError(
+    "bad_input",
+    "The change of a row returned false, which leaves the row as it is, but it had changed the row before. If the change is meant, return nothing: (row) => { row.on = false; }",
+  );
 }

@@ -32,7 +32,7 @@ const NEVER = new AbortController().signal;
  * On collections of a log a turn is two writes: one takes the messages, one marks them processed and inserts the
  * reply, and the second is refused when another runner has taken the messages in between. So there is one reply to
  * each message, however many runners there are and wherever one dies.
- * @throws PerdureError `bad_config` when two tools have the same name.
+ * @throws PerdureError `bad_config` when two tools have the same name, or it is not said where its messages are.
  */
 export function createAgent<TCollections extends AgentCollectionsBase, TWake = never>(
   config: CollectionAgentConfig<TCollections, TWake>,
@@ -45,6 +45,7 @@ export function createAgent(
   config: CollectionAgentConfig<AgentCollectionsBase, unknown> | QueryAgentConfig<object, unknown>,
 ): Agent<AgentCollectionsBase | undefined, unknown> {
   requireToolNames(config);
+  requireRows(config);
   return config.collections === undefined ? queryAgent(config) : collectionAgent(config);
 }
 
@@ -154,6 +155,19 @@ function agentOf<TRow extends object>(
     },
   };
   return agent;
+}
+
+/** Options of `durableAgent` that were given to `createAgent` itself have neither. */
+function requireRows(config: {
+  readonly name: string;
+  readonly collections?: unknown;
+  readonly pendingWork?: unknown;
+}): void {
+  if (config.collections !== undefined || config.pendingWork !== undefined) return;
+  throw new PerdureError(
+    "bad_config",
+    `The agent "${config.name}" has no messages: give "collections" or "pendingWork", or wrap its options: createAgent(durableAgent({ … })).`,
+  );
 }
 
 function requireToolNames(config: Pick<CollectionAgentConfig, "name" | "tools" | "agents">): void {

@@ -1,10 +1,10 @@
 import type { AnyTextAdapter } from "@tanstack/ai";
+import { isSettledStatus } from "../contract.ts";
 import type { GenerationRecord } from "../contract.ts";
 import type { RowChange, RowCondition } from "../log/row-log.ts";
 import { rowsOf } from "../rows.ts";
 import type { Rows } from "../rows.ts";
 import { callDeskOf } from "../tool/durable-tool.ts";
-import { isSettled } from "../tool/tool-row.ts";
 import type { AgentCollections } from "./agent-collections.ts";
 import type { AgentHooks, AgentTurn, AgentTurnStatus } from "./config.ts";
 
@@ -62,14 +62,13 @@ export class GenerationRows {
     if (known?.status === "cancelled" && status !== "cancelled") return [];
     const now = new Date().toISOString();
     const { completedAt: _completedAt, error: _error, ...before } = known ?? this.fresh(turn, now);
-    const isOver = status === "completed" || status === "failed" || status === "cancelled";
     const value: GenerationRecord = {
       ...before,
       status,
       attempt: turn.attempt,
       updatedAt: now,
       ...(turn.writer === undefined ? {} : { runner: turn.writer.id, fence: turn.writer.epoch }),
-      ...(isOver ? { completedAt: now } : {}),
+      ...(isSettledStatus(status) ? { completedAt: now } : {}),
       ...(error === undefined ? {} : { error: error.message }),
     };
     const { tableName: table, keep } = this.collections.generations.utils;
@@ -113,7 +112,7 @@ export class GenerationRows {
     const { generationId = key.slice(0, key.lastIndexOf(":")), status } = value;
     if (typeof generationId !== "string") return;
     const calls = this.open.get(generationId) ?? new Set();
-    const isOpen = typeof status === "string" && !isSettled({ id: key, name: "", args: undefined, status });
+    const isOpen = typeof status === "string" && !isSettledStatus(status);
     if (isOpen && value["isAsync"] !== true) calls.add(key);
     else calls.delete(key);
     if (calls.size > 0) this.open.set(generationId, calls);

@@ -141,7 +141,7 @@ function isAnswer(row: AgentMessage): boolean {
 }
 
 /** A message as the agent's model sees it: all that others wrote is from the user. */
-export function modelMessage(agentName: string, row: AgentMessage): ModelMessage {
+function modelMessage(agentName: string, row: AgentMessage): ModelMessage {
   if (!isOwn(agentName, row)) return userMessage(row.role === "system" ? `[System] ${row.content}` : row.content);
   if (row.role === "tool") return { role: "tool", content: row.content, toolCallId: row.toolCallId ?? "" };
   const calls = (row.toolCalls ?? []).map((call) => ({

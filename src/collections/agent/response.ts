@@ -3,6 +3,7 @@ import type { AgentMessage } from "../contract.ts";
 import { logUtilsOf } from "../log/collection-options.ts";
 import { rowsOf } from "../rows.ts";
 import type { RowCollection } from "../rows.ts";
+import { startTimer } from "../timer.ts";
 import type { AgentCollectionsBase, AgentPeer, WatchForResponseOptions } from "./config.ts";
 
 /** How long a reply is waited for unless told otherwise. */
@@ -32,13 +33,13 @@ export async function watchForResponse(
   await rowsOf(messages).ready();
   return new Promise((resolve, reject) => {
     const end = (settle: () => void) => {
-      clearTimeout(timer);
+      stopTimer();
       stop();
       signal?.removeEventListener("abort", aborted);
       settle();
     };
     const aborted = () => end(() => reject(signal?.reason as Error));
-    const timer = setTimeout(() => end(() => reject(noResponse(agentName, requestId, timeout))), timeout);
+    const stopTimer = startTimer(timeout, () => end(() => reject(noResponse(agentName, requestId, timeout))));
     const stop = visitMessages(messages, (row) => {
       const isReply = row.actorId === agentName && row.inReplyTo === requestId;
       if (isReply && (callerName === undefined || row.targetAgent === callerName)) {
@@ -62,7 +63,7 @@ function visitMessages(messages: RowCollection<AgentMessage>, visit: (row: Agent
       ? rows.subscribe(all)
       : table.subscribe((changes, reset) => {
           if (reset) return all();
-          // In a copy of the list: a visit may end the subscription.
+          // A visit may end the subscription.
           for (const { key } of changes) {
             const row = rows.get(key);
             if (row !== undefined && !stopped) visit(row);

@@ -158,6 +158,8 @@ export class AgentRunner<TRow extends object> {
 
   /** Calls `end`, then wakes. */
   private wakeIn(ms: number, end: () => void): void {
+    // What ends while it is being disposed must not keep the process alive.
+    if (this.disposal.signal.aborted) return;
     const timer = setTimeout(() => {
       this.timers.delete(timer);
       end();
@@ -297,12 +299,17 @@ export class AgentRunner<TRow extends object> {
     if (PerdureError.is(error, "fenced")) return this.options.onFailure(error);
     const isStopped = context.signal.aborted && !PerdureError.is(error, "cancelled");
     if (isStopped) return this.desk.handBack(turn, "disposed", context.fence);
-    if (PerdureError.is(error, "cancelled")) return this.desk.giveUp(turn, error, context);
+    if (PerdureError.is(error, "cancelled")) return this.giveUp(turn, error, context);
     this.options.onFailure(error);
     const delay = turn.attempt >= max ? undefined : nextDelay(this.options.retry, turn.attempt, error);
-    if (delay === undefined) return this.desk.giveUp(turn, error, context);
+    if (delay === undefined) return this.giveUp(turn, error, context);
     this.wait(turn, delay);
     await this.desk.failed(turn, error, context.fence);
+  }
+
+  private giveUp(turn: Turn<TRow>, error: Error, context: AgentContext): Promise<void> {
+    this.suspensions.delete(turn.generationId);
+    return this.desk.giveUp(turn, error, context);
   }
 }
 

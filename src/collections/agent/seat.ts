@@ -1,5 +1,6 @@
 import { runnerClaimId } from "../claim/claim.ts";
-import type { Claim, Claims } from "../claim/claim.ts";
+import type { Acquired, Claim, Claims } from "../claim/claim.ts";
+import { linkSignals } from "../link-signals.ts";
 import type { RowOptions } from "../rows.ts";
 
 /** The right to work, while it lasts. */
@@ -57,7 +58,7 @@ export class Seat {
     if (this.claims === undefined) return this.session ?? { fence: {} };
     if (this.claim?.signal.aborted === true) await this.leave();
     if (this.claim === undefined) {
-      const got = await this.claims.acquire(this.id, { signal, maxAttempts: NO_LIMIT });
+      const got = await this.ask(this.claims, signal);
       if (got.claim === undefined) return { retryInMs: got.dead === undefined ? got.retryInMs : LINGER_MS };
       this.claim = got.claim;
     }
@@ -65,6 +66,17 @@ export class Seat {
     const when = [...(session?.fence.when ?? []), claim.condition()];
     const signals = session?.signal === undefined ? [claim.signal] : [claim.signal, session.signal];
     return { fence: { when, producer: session?.fence.producer ?? claim.producer }, signal: AbortSignal.any(signals) };
+  }
+
+  /** The signal ends only the question: what is got outlives who has asked for it. */
+  private async ask(claims: Claims, signal: AbortSignal): Promise<Acquired> {
+    const asking = new AbortController();
+    const unlink = linkSignals([signal], asking);
+    try {
+      return await claims.acquire(this.id, { signal: asking.signal, maxAttempts: NO_LIMIT });
+    } finally {
+      unlink();
+    }
   }
 
   /** There is no work now. */

@@ -4,8 +4,10 @@ import type { AnyTextAdapter, AnyTool, ModelMessage, SchemaInput, StreamChunk } 
 import { PerdureError } from "../../error.ts";
 import { newId } from "../../id.ts";
 import type { ChunkRecord, ToolCallRecord } from "../contract.ts";
-import { deleteChunksFrom } from "../generation/chunk.ts";
+import { deleteChunksFrom, toChunkRecord } from "../generation/chunk.ts";
+import type { ChunkTransform } from "../generation/chunk-sink.ts";
 import { collectStream, streamToCollection } from "../generation/stream-to-collection.ts";
+import { linkSignals } from "../link-signals.ts";
 import { rowsOf } from "../rows.ts";
 import type { RowCollection } from "../rows.ts";
 import { checkValue } from "../tool/tool-schema.ts";
@@ -141,8 +143,7 @@ async function work<TInput extends SchemaInput, TOutput extends SchemaInput>(
   if (durable !== undefined) await rowsOf(durable.toolCalls).ready();
   if (durable?.chunks !== undefined) await rowsOf(durable.chunks).ready();
   const abortController = new AbortController();
-  const stop = () => abortController.abort(task.signal?.reason);
-  task.signal?.addEventListener("abort", stop, { once: true });
+  const unlink = linkSignals([task.signal], abortController);
   try {
     const stream = chat({
       adapter: options.adapter,
@@ -165,7 +166,7 @@ async function work<TInput extends SchemaInput, TOutput extends SchemaInput>(
     const object = await checkValue(outputSchema, result.object, `The output of the worker "${name}"`);
     return object as SchemaOutput<TOutput>;
   } finally {
-    task.signal?.removeEventListener("abort", stop);
+    unlink();
   }
 }
 
@@ -182,12 +183,14 @@ function toolsOf(
 async function readAll(
   stream: AsyncIterable<StreamChunk>,
   { durable }: Pick<WorkerAgentOptions<SchemaInput, SchemaInput>, "durable">,
-  { generationId, signal }: Task,
+  { generationId, parentGenerationId, signal }: Task,
 ) {
   const reading = signal === undefined ? {} : { signal };
   const collection = durable?.chunks;
   if (collection === undefined) return collectStream(stream, reading);
   // Those of a run that was cut off.
   await deleteChunksFrom(collection, generationId, 0, {});
-  return streamToCollection(stream, { ...reading, collection, generationId });
+  const parent = parentGenerationId === undefined ? {} : { parentGenerationId };
+  const transform: ChunkTransform<ChunkRecord> = (...event) => ({ ...toChunkRecord(...event), ...parent });
+  return streamToCollection(stream, { ...reading, collection, generationId, transform });
 }

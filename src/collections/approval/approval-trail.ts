@@ -5,11 +5,17 @@ import type { ApprovalRound } from "./approval-status.ts";
 
 const NO_EVENTS: readonly ApprovalEvent[] = [];
 
-/** The events by the call that they are about, in their order. Read again only when something has changed. */
+/** All events in their order, and the same by the call that they are about. */
+interface ReadTrail {
+  readonly events: readonly ApprovalEvent[];
+  readonly byCall: ReadonlyMap<string, readonly ApprovalEvent[]>;
+}
+
+/** The events as they are asked for. Read again only when something has changed. */
 export class ApprovalTrail {
   private readonly rows: Rows<ApprovalEvent>;
-  private byCall: Map<string, ApprovalEvent[]> | undefined;
-  private open: ApprovalEvent[] | undefined;
+  private known: ReadTrail | undefined;
+  private open: readonly ApprovalEvent[] | undefined;
 
   constructor(rows: Rows<ApprovalEvent>) {
     this.rows = rows;
@@ -17,12 +23,12 @@ export class ApprovalTrail {
 
   /** The rows have changed. */
   changed(): void {
-    this.byCall = undefined;
+    this.known = undefined;
     this.open = undefined;
   }
 
   of(toolCallId: string): readonly ApprovalEvent[] {
-    return this.calls().get(toolCallId) ?? NO_EVENTS;
+    return this.read().byCall.get(toolCallId) ?? NO_EVENTS;
   }
 
   round(toolCallId: string): ApprovalRound {
@@ -31,28 +37,24 @@ export class ApprovalTrail {
 
   /** The requests that nobody has decided, the oldest first. */
   pending(): readonly ApprovalEvent[] {
-    if (this.open !== undefined) return this.open;
-    const open: ApprovalEvent[] = [];
-    for (const events of this.calls().values()) {
-      const { status, request } = roundOf(events);
-      if (status === "pending" && request !== undefined) open.push(request);
-    }
-    return (this.open = this.ordered(open));
+    return (this.open ??= this.read().events.filter((event) => {
+      if (event.action !== "requested") return false;
+      const { status, request } = this.round(event.toolCallId);
+      return status === "pending" && request === event;
+    }));
   }
 
-  private calls(): Map<string, ApprovalEvent[]> {
-    if (this.byCall !== undefined) return this.byCall;
-    const calls = new Map<string, ApprovalEvent[]>();
-    for (const event of this.ordered(this.rows.all())) {
-      const events = calls.get(event.toolCallId);
-      if (events === undefined) calls.set(event.toolCallId, [event]);
-      else events.push(event);
+  private read(): ReadTrail {
+    if (this.known !== undefined) return this.known;
+    const rows = this.rows.all();
+    // Rows of a log come in its order, whether or not a field of them shows it.
+    const events = this.rows.log === undefined ? inOrder(rows) : rows;
+    const byCall = new Map<string, ApprovalEvent[]>();
+    for (const event of events) {
+      const own = byCall.get(event.toolCallId);
+      if (own === undefined) byCall.set(event.toolCallId, [event]);
+      else own.push(event);
     }
-    return (this.byCall = calls);
-  }
-
-  /** Rows of a log come in its order, whether or not a field of them shows it. */
-  private ordered(events: ApprovalEvent[]): ApprovalEvent[] {
-    return this.rows.log === undefined || events.every(({ seq }) => seq !== undefined) ? inOrder(events) : events;
+    return (this.known = { events, byCall });
   }
 }

@@ -25,7 +25,8 @@ const NOBODY = "perdure:expiry";
  * Asks people before tools run. Every request and every answer is one more event in a collection, which syncs to all
  * devices; nothing is ever changed or deleted, so the events are the audit trail. The status follows from the order
  * of the log and is the same everywhere: the first decision behind the latest request wins, and a decision that
- * comes later is kept but changes nothing, because the first may have been acted upon already.
+ * comes later is kept but changes nothing, because the first may have been acted upon already. On a log, a decision is
+ * about the request that its device has seen: if there is a later one by then, it is not written.
  */
 export interface Approvals {
   /** Resolves when the events that were there are here; rejects when they cannot be read. */
@@ -87,6 +88,7 @@ class EventApprovals implements Approvals {
   /** The timers of requests that wait, by their event. */
   private readonly expiries = new Map<string, () => void>();
   private readonly stop: () => void;
+  private disposed = false;
 
   constructor(options: ApprovalsOptions) {
     this.options = options;
@@ -99,11 +101,11 @@ class EventApprovals implements Approvals {
 
   async request(toolCallId: string, by: ApprovalBy & { readonly again?: boolean }): Promise<ApprovalStatus> {
     await this.ready;
-    const asked = this.trail.of(toolCallId).filter(({ action }) => action === "requested").length;
+    const asked = this.rounds(toolCallId);
     const decided = this.trail.round(toolCallId).decision !== undefined;
     if (asked > 0 && !(by.again === true && decided)) return this.status(toolCallId);
-    // A name that all who ask for this round have in common: the log takes one of them.
-    await this.add(`${toolCallId}:requested:${asked + 1}`, toolCallId, "requested", by);
+    // Of all who ask in this round the log takes one.
+    await this.add(requestId(toolCallId, asked + 1), toolCallId, "requested", by);
     return this.status(toolCallId);
   }
 
@@ -169,6 +171,7 @@ class EventApprovals implements Approvals {
   }
 
   dispose(): void {
+    this.disposed = true;
     this.stop();
     for (const cancel of this.expiries.values()) cancel();
     this.expiries.clear();
@@ -182,11 +185,28 @@ class EventApprovals implements Approvals {
   }
 
   private async add(id: string, toolCallId: string, action: ApprovalEvent["action"], by: ApprovalBy): Promise<void> {
-    const timestamp = new Date().toISOString();
+    const timestamp = this.timestamp(toolCallId);
     const reason = by.reason === undefined ? {} : { reason: by.reason };
-    await this.rows.insert({ id, toolCallId, action, actorId: by.actorId, timestamp, ...reason });
+    const event = { id, toolCallId, action, actorId: by.actorId, timestamp, ...reason };
+    const rounds = this.rounds(toolCallId);
+    // Behind a request that was not seen, a decision would allow what nobody has looked at. The first one may be
+    // unseen: whoever decides by the call alone means it.
+    const next = rounds === 0 ? undefined : this.rows.unchanged(requestId(toolCallId, rounds + 1));
+    await this.rows.insert(event, next === undefined ? {} : { when: [next] });
     // The listener of another collection of the same log may have been first.
     this.trail.changed();
+  }
+
+  /** Now; but where nothing else tells the order of events, later than those of the call before it. */
+  private timestamp(toolCallId: string): string {
+    const last = this.rows.log === undefined ? this.trail.of(toolCallId).at(-1) : undefined;
+    const after = last === undefined ? 0 : Date.parse(last.timestamp) + 1;
+    return new Date(Math.max(Date.now(), Number.isNaN(after) ? 0 : after)).toISOString();
+  }
+
+  /** How often it was asked for. */
+  private rounds(toolCallId: string): number {
+    return this.trail.of(toolCallId).filter(({ action }) => action === "requested").length;
   }
 
   private changed(): void {
@@ -197,7 +217,7 @@ class EventApprovals implements Approvals {
 
   private watchExpiries(): void {
     const { expiresAfterMs, clock = monotonicClock } = this.options;
-    if (expiresAfterMs === undefined) return;
+    if (expiresAfterMs === undefined || this.disposed) return;
     const open = new Map(this.trail.pending().map((request) => [request.id, request]));
     for (const [id, cancel] of this.expiries) {
       if (open.has(id)) continue;
@@ -222,4 +242,9 @@ class EventApprovals implements Approvals {
       this.options.onError?.(asError(error));
     }
   }
+}
+
+/** A name that all who ask in the same round have in common. */
+function requestId(toolCallId: string, round: number): string {
+  return `${toolCallId}:requested:${round}`;
 }

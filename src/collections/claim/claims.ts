@@ -199,17 +199,23 @@ class LogClaims implements Claims {
       this.sightings.look(id);
       this.held.get(id)?.look();
     }
-    if (!rowsChanged) return;
+    if (rowsChanged) this.tell();
+  }
+
+  private tell(): void {
     for (const listener of this.listeners) listener();
   }
 
   private over(claim: HeldClaim, lost: PerdureError | undefined): void {
     this.held.delete(claim.id);
-    if (lost === undefined) return;
-    const row = this.table.claim(claim.id);
-    // Only a later life of this owner takes a claim from this one.
-    if (row?.owner === this.owner && row.incarnation !== this.incarnation) this.superseded = true;
-    this.onLost?.(claim, lost);
+    if (lost !== undefined) {
+      const row = this.table.claim(claim.id);
+      // Only a later life of this owner takes a claim from this one.
+      if (row?.owner === this.owner && row.incarnation !== this.incarnation) this.superseded = true;
+      this.onLost?.(claim, lost);
+    }
+    // Who was told of its rows and asked at once was refused: it still counted as held here.
+    this.tell();
   }
 
   private requireLife(): void {

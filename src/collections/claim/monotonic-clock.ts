@@ -1,16 +1,10 @@
 import type { Clock } from "../../id.ts";
+import { startTimer } from "../timer.ts";
 
 /** Time that only passes: nobody sets it. Its timers never keep a process alive. */
 export const monotonicClock: Clock = {
   now: () => performance.now(),
-  after: (ms, work) => {
-    const timer: unknown = setTimeout(work, ms);
-    // A number in browsers; an object in Node.
-    if (typeof timer === "object" && timer !== null && "unref" in timer && typeof timer.unref === "function") {
-      timer.unref();
-    }
-    return () => clearTimeout(timer as ReturnType<typeof setTimeout>);
-  },
+  after: (ms, work) => startTimer(ms, work, true),
 };
 
 /** Waits for `work`, but not longer than `ms`. Never rejects. */

@@ -1,7 +1,7 @@
 import type { StreamChunk } from "@tanstack/ai";
 import type { ChunkContract, ChunkRecord } from "../contract.ts";
 import type { RowProducer } from "../log/row-log.ts";
-import { rowsOf } from "../rows.ts";
+import { keyOf, rowsOf } from "../rows.ts";
 import type { RowCollection } from "../rows.ts";
 import { toChunkRecord } from "./chunk.ts";
 import { ChunkWriter } from "./chunk-writer.ts";
@@ -46,8 +46,7 @@ export function chunkSink<TRow extends ChunkContract>(
   const transform = options.transform ?? (toChunkRecord as unknown as ChunkTransform<TRow>);
   const { when, producer, batch } = options;
   const rows = rowsOf(collection);
-  const keyOf = (row: TRow) => String(collection.config.getKey(row));
-  const writer = new ChunkWriter<TRow>({ rows, keyOf, when, producer, batch });
+  const writer = new ChunkWriter<TRow>({ rows, keyOf: (row) => keyOf(collection, row), when, producer, batch });
   let index = startIndex;
   // The end of a turn is held back until it is known whether it is the end of the answer.
   let held: TRow | undefined;

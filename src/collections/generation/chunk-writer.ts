@@ -2,6 +2,7 @@ import { PerdureError } from "../../error.ts";
 import type { ChunkContract } from "../contract.ts";
 import type { RowCondition, RowProducer } from "../log/row-log.ts";
 import type { Rows } from "../rows.ts";
+import { pause } from "../timer.ts";
 
 /** Conditions of a write, or how to find them at the moment of each write. May throw: then nothing is written. */
 export type Conditions = readonly RowCondition[] | (() => readonly RowCondition[]);
@@ -10,7 +11,7 @@ export type Conditions = readonly RowCondition[] | (() => readonly RowCondition[
 export interface ChunkBatch {
   /** The most chunks that go into one write. Default 256. */
   readonly maxChunks?: number;
-  /** Wait this long for more before each write: fewer writes, and readers see text that much later. Default 0. */
+  /** Wait this long before each write that is not full: fewer writes, and readers see text that much later. Default 0. */
   readonly waitMs?: number;
 }
 
@@ -76,9 +77,9 @@ export class ChunkWriter<TRow extends ChunkContract> {
   private async drain(): Promise<void> {
     try {
       const { maxChunks = MAX_CHUNKS, waitMs = 0 } = this.options.batch ?? {};
-      // A moment later, so that chunks that come in one go are one write.
-      await (waitMs > 0 ? new Promise((resolve) => setTimeout(resolve, waitMs)) : Promise.resolve());
       while (this.waiting.length > 0) {
+        // A moment later in any case, so that chunks that come in one go are one write.
+        await (waitMs > 0 && this.waiting.length < maxChunks ? pause(waitMs) : Promise.resolve());
         const batch = this.waiting.splice(0, maxChunks);
         await this.insist(() => this.options.rows.insertAll(batch, this.fence()));
         this.written += batch.length;

@@ -2,7 +2,7 @@ import type { StreamChunk } from "@tanstack/ai";
 import { PerdureError } from "../../error.ts";
 import type { ChunkContract, ChunkRecord, ChunkType } from "../contract.ts";
 import { deleteRows } from "../delete-rows.ts";
-import { rowsOf } from "../rows.ts";
+import { keyOf, rowsOf } from "../rows.ts";
 import type { RowCollection, RowOptions } from "../rows.ts";
 
 /** A chunk that keeps the whole event, so that anything can be rebuilt from it. */
@@ -97,7 +97,7 @@ export async function deleteChunksFrom<TRow extends ChunkContract>(
     const left = readChunks(collection, generationId).filter((chunk) => chunk.index >= index);
     if (left.length === 0) return;
     // From the end, so that there is never a gap for readers.
-    const keys = left.toReversed().map((chunk) => String(collection.config.getKey(chunk)));
+    const keys = left.toReversed().map((chunk) => keyOf(collection, chunk));
     if (await deleteRows(rows, keys, options)) continue;
     throw new PerdureError("fenced", `The chunks of "${generationId}" belong to another run now. Stop this one.`);
   }
@@ -114,7 +114,7 @@ export async function finishChunks<TRow extends ChunkContract>(
   const chunks = readChunks(collection, generationId);
   const last = chunks.at(-1);
   if (last !== undefined && last.isFinal !== true) {
-    await rows.update(String(collection.config.getKey(last)), (draft) => void (draft.isFinal = true), options);
+    await rows.update(keyOf(collection, last), (draft) => void (draft.isFinal = true), options);
   }
   return chunks.length;
 }

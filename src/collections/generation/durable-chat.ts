@@ -4,6 +4,7 @@ import { PerdureError } from "../../error.ts";
 import { newId } from "../../id.ts";
 import type { ChunkContract, ChunkRecord, ToolCallContract, ToolCallRecord } from "../contract.ts";
 import type { RowLog } from "../log/row-log.ts";
+import { linkSignals } from "../link-signals.ts";
 import { rowsOf } from "../rows.ts";
 import type { RowOptions } from "../rows.ts";
 import { openToolCalls, toolCallResults } from "../tool/suspended-calls.ts";
@@ -67,7 +68,7 @@ class DurableRun<TAdapter extends AnyTextAdapter, TToolRow extends ToolCallContr
   constructor(options: DurableChatOptions<TAdapter, TToolRow, TChunkRow>) {
     this.options = options;
     this.generationId = options.generationId ?? newId("generation");
-    this.unlink = link([options.signal, options.abortController?.signal], this.abort);
+    this.unlink = linkSignals([options.signal, options.abortController?.signal], this.abort);
     this.turns = new TurnLog(options.turns, this.generationId, () => this.fence(undefined));
     this.tools = durableTools(options, this.generationId, this.abort.signal, (log) => this.fence(log));
   }
@@ -255,15 +256,4 @@ function textOf(messages: readonly ModelMessage[]): string {
 function nowhere(): ChunkSink {
   const nothing = async () => {};
   return { take: nothing, close: nothing, flush: nothing, counts: () => ({ chunks: 0, nextIndex: 0 }) };
-}
-
-/** Aborts `abort` when one of the signals does. Returns its end. */
-function link(signals: readonly (AbortSignal | undefined)[], abort: AbortController): () => void {
-  const ends = signals.map((signal) => {
-    const stop = () => abort.abort(signal?.reason);
-    if (signal?.aborted === true) stop();
-    signal?.addEventListener("abort", stop, { once: true });
-    return () => signal?.removeEventListener("abort", stop);
-  });
-  return () => ends.forEach((end) => end());
 }

@@ -3,6 +3,7 @@ import { errorText, PerdureError } from "../../error.ts";
 import { newId } from "../../id.ts";
 import { generationClaimId } from "../claim/claim.ts";
 import type { Claim } from "../claim/claim.ts";
+import { isSettledStatus } from "../contract.ts";
 import type { GenerationContract, ToolCallRecord } from "../contract.ts";
 import { createPump } from "../pump.ts";
 import type { Pump, PumpOutcome } from "../pump.ts";
@@ -13,7 +14,7 @@ import { rootCollection } from "../tool/query-root.ts";
 import { watchQuery } from "../watch.ts";
 import type { QueryRow, Watch } from "../watch.ts";
 import type { GenerationEffect, GenerationEffectOptions, GenerationResult } from "./effect-types.ts";
-import { GenerationRows, isSettledStatus } from "./generation-rows.ts";
+import { GenerationRows } from "./generation-rows.ts";
 import type { BegunTry, StoredGeneration } from "./generation-rows.ts";
 import { disposedReason, GenerationTry } from "./generation-try.ts";
 import type { TryParts } from "./generation-try.ts";
@@ -180,8 +181,8 @@ class Generations implements GenerationEffect {
     const keeps = seen.generationId !== undefined && (goesOn || this.options.resumable === true);
     const generationId = keeps ? seen.generationId! : newId("generation");
     const begun: BegunTry = { id: row.id, generationId, attempt, claim };
-    this.attempts.set(row.id, attempt);
-    if (this.keeper !== undefined && !(await this.keeper.begin(seen, begun))) return undefined;
+    if (this.keeper === undefined) this.attempts.set(row.id, attempt);
+    else if (!(await this.keeper.begin(seen, begun))) return undefined;
     return begun;
   }
 
@@ -222,6 +223,7 @@ class Generations implements GenerationEffect {
 
   /** Gives a row up that was never to be tried again. */
   private async bury(row: Row, why: string): Promise<PumpOutcome> {
+    this.attempts.delete(row.id);
     const error = new PerdureError("limit", `The answer "${row.id}" was given up: ${why}`);
     try {
       await this.parts.onError(row, error);

@@ -1,4 +1,5 @@
 import { PerdureError } from "../../error.ts";
+import { isSettledStatus } from "../contract.ts";
 import type { GenerationContract } from "../contract.ts";
 import type { Claim } from "../claim/claim.ts";
 import type { RowCondition } from "../log/row-log.ts";
@@ -21,13 +22,6 @@ export interface BegunTry {
   readonly generationId: string;
   readonly attempt: number;
   readonly claim: Claim | undefined;
-}
-
-const SETTLED: ReadonlySet<string> = new Set(["completed", "failed", "cancelled"]);
-
-/** Whether nothing is left to do for a row in this state. */
-export function isSettledStatus(status: string): boolean {
-  return SETTLED.has(status);
 }
 
 /** The state of answers, in their rows. */

@@ -4,6 +4,7 @@ import type { RowCondition } from "../log/row-log.ts";
 import type { PumpOutcome } from "../pump.ts";
 import { asError, nextDelay } from "../retry.ts";
 import type { RetryPolicy } from "../retry.ts";
+import { pause } from "../timer.ts";
 import { isUnwritable, persist } from "../tool/persist.ts";
 import type { GenerationResult, GenerationRun } from "./effect-types.ts";
 import type { BegunTry, GenerationRows, StoredGeneration } from "./generation-rows.ts";
@@ -205,7 +206,7 @@ export class GenerationTry<TRow, TResult extends GenerationResult> {
       const error = await this.call(callback);
       const delay = error === undefined ? undefined : nextDelay(this.parts.retry, attempt, error);
       if (delay === undefined || this.signal.aborted) return error;
-      await new Promise((resolve) => setTimeout(resolve, delay));
+      await pause(delay, this.signal);
     }
   }
 

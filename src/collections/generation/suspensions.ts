@@ -2,7 +2,7 @@ import type { PumpOutcome } from "../pump.ts";
 import type { ToolCallRecord } from "../contract.ts";
 import { rowsOf } from "../rows.ts";
 import type { RowCollection, Rows } from "../rows.ts";
-import { isSettledStatus } from "./generation-rows.ts";
+import { defaultCancel, isSettled } from "../tool/tool-row.ts";
 
 interface CallSource {
   readonly collection: RowCollection<ToolCallRecord>;
@@ -26,8 +26,8 @@ export class Suspensions {
 
   constructor(source: CallSource | undefined, isReady: ((row: never) => boolean) | undefined) {
     this.calls = source === undefined ? undefined : rowsOf(source.collection);
-    this.isComplete = source?.isComplete?.bind(source) ?? ((row) => isSettledStatus(row.status));
-    this.cancel = source?.cancel?.bind(source) ?? ((draft) => void (draft.status = "cancelled"));
+    this.isComplete = source?.isComplete?.bind(source) ?? isSettled;
+    this.cancel = source?.cancel?.bind(source) ?? defaultCancel;
     this.judge = isReady;
   }
 

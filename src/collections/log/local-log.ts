@@ -1,11 +1,9 @@
 import { PerdureError } from "../../error.ts";
 import { newId } from "../../id.ts";
 import type { QuarantinedMessage, RowLog, RowProducer, RowTable, RowWrite, WriteReceipt } from "./row-log.ts";
+import { receiptOf, Receipts } from "./receipts.ts";
 import { RowState } from "./row-state.ts";
-import { requireWrite } from "./row-write.ts";
-
-/** How many names of writes a log in memory knows again. */
-const REMEMBERED_WRITES = 10_000;
+import { asJson, requireWrite } from "./row-write.ts";
 
 /**
  * A log in this process's memory: for one process, for tests, for drafts. Everything the others promise holds,
@@ -24,7 +22,7 @@ class LocalLog implements RowLog {
   readonly quarantined: readonly QuarantinedMessage[] = [];
   private readonly state: RowState;
   private readonly epochs = new Map<string, number>();
-  private readonly receipts = new Map<string, WriteReceipt>();
+  private readonly receipts = new Receipts();
   private count = 0;
   private closed = false;
 
@@ -44,22 +42,18 @@ class LocalLog implements RowLog {
   async write(write: RowWrite): Promise<WriteReceipt> {
     requireWrite(write);
     // A copy, so that nobody changes a row by changing what it was made from; and what other logs would make of it.
-    const copy = asJson(write);
+    const copy = JSON.parse(asJson(write)) as RowWrite;
     // As everywhere else, the outcome comes later than the call: code that only works at once shall fail here too.
     await Promise.resolve();
     if (this.closed) throw new PerdureError("disconnected", `The log "${this.source}" is closed.`);
     const known = write.txid === undefined ? undefined : this.receipts.get(write.txid);
     if (known !== undefined) return known;
     if (write.producer !== undefined) this.admit(write.producer);
-    const applied = this.state.apply(copy);
+    const { changes, refused } = this.state.apply(copy);
     this.count++;
-    const receipt: WriteReceipt = {
-      applied: applied.refused === undefined,
-      position: this.position,
-      ...(applied.refused === undefined ? {} : { refused: applied.refused }),
-    };
-    if (write.txid !== undefined) this.remember(write.txid, receipt);
-    this.state.emit(applied.changes);
+    const receipt = receiptOf(refused, this.position);
+    if (write.txid !== undefined) this.receipts.keep(write.txid, receipt);
+    this.state.emit(changes);
     return receipt;
   }
 
@@ -71,26 +65,6 @@ class LocalLog implements RowLog {
     const latest = this.epochs.get(id) ?? epoch;
     if (epoch < latest) throw fenced(id, epoch, latest);
     this.epochs.set(id, epoch);
-  }
-
-  private remember(txid: string, receipt: WriteReceipt): void {
-    this.receipts.set(txid, receipt);
-    if (this.receipts.size <= REMEMBERED_WRITES) return;
-    for (const oldest of this.receipts.keys()) {
-      this.receipts.delete(oldest);
-      return;
-    }
-  }
-}
-
-/** @throws PerdureError `bad_input` when a row cannot be JSON. */
-function asJson(write: RowWrite): RowWrite {
-  try {
-    return JSON.parse(JSON.stringify(write)) as RowWrite;
-  } catch (cause) {
-    throw new PerdureError("bad_input", "This write cannot be applied: a row is nothing that JSON can hold.", {
-      cause,
-    });
   }
 }
 

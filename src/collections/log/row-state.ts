@@ -77,7 +77,7 @@ export class RowState {
     return { ...change, operation: before === undefined ? "insert" : "update" };
   }
 
-  /** Forgets the rows of a table; its listeners are to be told with `emit(…, true)`. */
+  /** Forgets the rows of a table; its listeners are to be told with `emitTable(…, true)`. */
   clear(name: string): void {
     const table = this.tableOf(name);
     table.kept.clear();

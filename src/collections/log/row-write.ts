@@ -1,4 +1,4 @@
-import { PerdureError } from "../../error.ts";
+import { errorText, PerdureError } from "../../error.ts";
 import type { RowWrite } from "./row-log.ts";
 
 const OPERATIONS: ReadonlySet<unknown> = new Set(["insert", "update", "upsert", "delete"]);
@@ -34,6 +34,27 @@ export function requireWrite(write: RowWrite): void {
   }
 }
 
-function bad(what: string): PerdureError {
-  return new PerdureError("bad_input", `This write cannot be applied: ${what}.`);
+/** A write, or the frame that it is sent in, as JSON. @throws PerdureError `bad_input` when a row cannot be JSON. */
+export function asJson(write: object): string {
+  try {
+    return JSON.stringify(write);
+  } catch (cause) {
+    const { changes = [] } = write as Partial<RowWrite>;
+    const { table, key } = changes.find(({ value }) => !isJson(value)) ?? {};
+    const which = table === undefined ? "it" : `the row "${key}" of "${table}"`;
+    throw bad(`${which} is nothing that JSON can hold: ${errorText(cause)}`, { cause });
+  }
+}
+
+function isJson(value: unknown): boolean {
+  try {
+    JSON.stringify(value);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function bad(what: string, options?: { cause: unknown }): PerdureError {
+  return new PerdureError("bad_input", `This write cannot be applied: ${what}.`, options);
 }

@@ -1,6 +1,6 @@
 import { PerdureError } from "../../error.ts";
 import type { CheckpointContract } from "../contract.ts";
-import { sameSource } from "./checkpoint.ts";
+import { goesBack, sameSource } from "./checkpoint.ts";
 
 /** A stream of a subscription, as a wake tells of it. */
 export interface WakeStream {
@@ -49,12 +49,7 @@ export class AckLedger {
         const known = this.streams.map(({ path }) => `"${path}"`).join(", ");
         throw new PerdureError("bad_input", `"${source}" is no stream of this subscription. It has: ${known}.`);
       }
-      if (cursor < stream.acked_offset) {
-        throw new PerdureError(
-          "bad_input",
-          `The checkpoint of "${source}" would go back from "${stream.acked_offset}" to "${cursor}". Checkpoints only go on.`,
-        );
-      }
+      if (cursor < stream.acked_offset) throw goesBack(source, stream.acked_offset, cursor);
       return { stream: stream.path, offset: cursor };
     });
     for (const { stream, offset } of acks) this.held.set(stream, offset);

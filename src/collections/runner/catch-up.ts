@@ -1,7 +1,7 @@
 import { PerdureError } from "../../error.ts";
 import type { RowLog } from "../log/row-log.ts";
 import { sameSource } from "./checkpoint.ts";
-import { pause } from "./drain.ts";
+import { pause } from "../timer.ts";
 import type { RunnerSession } from "./lifecycle.ts";
 
 const LOOK_MS = 5;

@@ -22,10 +22,7 @@ export class CheckpointGuard {
       }
       const before = grown.get(source) ?? this.latest.get(source);
       if (before !== undefined && cursor < before) {
-        throw new PerdureError(
-          "bad_input",
-          `The checkpoint of "${source}" would go back from "${before}" to "${cursor}". Checkpoints only go on.`,
-        );
+        throw goesBack(source, before, cursor);
       }
       if (before !== cursor) grown.set(source, cursor);
     }
@@ -36,6 +33,14 @@ export class CheckpointGuard {
   keep(checkpoints: readonly CheckpointContract[]): void {
     for (const { source, cursor } of checkpoints) this.latest.set(source, cursor);
   }
+}
+
+/** The error of a checkpoint that sorts before an earlier one of its source. */
+export function goesBack(source: string, from: string, to: string): PerdureError {
+  return new PerdureError(
+    "bad_input",
+    `The checkpoint of "${source}" would go back from "${from}" to "${to}". Checkpoints only go on.`,
+  );
 }
 
 /**

@@ -63,7 +63,7 @@ function parsed(text: string): unknown {
 const LOST = new Set(["FENCED", "ALREADY_CLAIMED", "NO_PENDING_WORK", "TOKEN_EXPIRED", "TOKEN_INVALID"]);
 
 /** The code of an error of the control routes, if the answer is one. */
-export function refusalCode(answer: ControlAnswer): string | undefined {
+function refusalCode(answer: ControlAnswer): string | undefined {
   const code = fieldOf(fieldOf(answer.body, "error"), "code");
   return typeof code === "string" ? code : undefined;
 }

@@ -1,6 +1,7 @@
 import { PerdureError } from "../../error.ts";
 import type { CheckpointContract } from "../contract.ts";
 import { asError, nextDelay } from "../retry.ts";
+import { pause } from "../timer.ts";
 
 /** What `drainUntilIdle` needs to know. */
 export interface DrainOptions {
@@ -86,18 +87,4 @@ async function beat(lifecycle: DrainOptions["lifecycle"]): Promise<void> {
   } catch (error) {
     if (PerdureError.is(error, "fenced")) throw error;
   }
-}
-
-/** Waits, but not longer than until the signal aborts. Never rejects. */
-export function pause(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal?.aborted === true) return resolve();
-    const end = () => {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    signal?.addEventListener("abort", end, { once: true });
-  });
 }

@@ -1,9 +1,10 @@
 import { PerdureError } from "../../error.ts";
 import { newId } from "../../id.ts";
+import { linkSignals } from "../link-signals.ts";
 import type { AckMode } from "./acks.ts";
 import type { ControlOptions } from "./control.ts";
 import { streamPath, streamUrl } from "./control.ts";
-import { pause } from "./drain.ts";
+import { pause } from "../timer.ts";
 import type { RunnerSession } from "./lifecycle.ts";
 import type { PullWake } from "./pull-adapter.ts";
 import { pullWakeAdapter } from "./pull-adapter.ts";
@@ -49,12 +50,8 @@ const LOOK_MS = 35_000;
  */
 export function runPullWakeWorker(options: PullWakeWorkerOptions): PullWakeWorker {
   const end = new AbortController();
-  const onAbort = () => end.abort(options.signal?.reason);
-  if (options.signal?.aborted === true) onAbort();
-  options.signal?.addEventListener("abort", onAbort, { once: true });
-  const done = new PullWorker(options, end.signal).work().finally(() => {
-    options.signal?.removeEventListener("abort", onAbort);
-  });
+  const unlink = linkSignals([options.signal], end);
+  const done = new PullWorker(options, end.signal).work().finally(unlink);
   return {
     done,
     stop: async () => {

@@ -2,6 +2,7 @@ import { PerdureError } from "../../error.ts";
 import { newId } from "../../id.ts";
 import type { RowCollection, Rows } from "../rows.ts";
 import { rowsOf } from "../rows.ts";
+import { goesBack } from "./checkpoint.ts";
 import type { RunnerClaim, RunnerLifecycleAdapter, RunnerState } from "./lifecycle.ts";
 import type { QueueJob } from "./queue-job.ts";
 
@@ -104,12 +105,7 @@ class QueueAdapter<TPayload> implements TableQueueAdapter {
       const kept = { ...job.checkpoints };
       for (const { source, cursor } of checkpoints) {
         const before = kept[source];
-        if (before !== undefined && cursor < before) {
-          throw new PerdureError(
-            "bad_input",
-            `The checkpoint of "${source}" would go back from "${before}" to "${cursor}". Checkpoints only go on.`,
-          );
-        }
+        if (before !== undefined && cursor < before) throw goesBack(source, before, cursor);
         kept[source] = cursor;
       }
       job.checkpoints = kept;

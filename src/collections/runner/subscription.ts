@@ -1,7 +1,7 @@
 import { PerdureError } from "../../error.ts";
 import type { ControlOptions } from "./control.ts";
 import { callControl, refusal, streamPath, streamUrl, subscriptionUrl } from "./control.ts";
-import { pause } from "./drain.ts";
+import { pause } from "../timer.ts";
 
 /** A subscription of a Durable Streams server. Make one for each agent of a session: its lease is one for all streams. */
 export interface WakeSubscription extends ControlOptions {

@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { parseWakePayload } from "./wake-payload.ts";
 import { durableStreamsWebhookAdapter } from "./webhook-adapter.ts";
 import { handleDurableStreamsWake } from "./webhook-handler.ts";
@@ -140,4 +140,20 @@ test("an app's own check is asked with the body as it came", async () => {
   expect(await deliver(requestOf(body, `mine ${body.length}`), adapter)).toMatchObject({ status: 200, ran: 1 });
   expect(await deliver(requestOf(body, "mine 0"), adapter)).toMatchObject({ status: 401, ran: 0 });
   expect(() => durableStreamsWebhookAdapter({})).toThrow("jwksUrl");
+});
+
+test("deliveries that come together, when the keys are too old, ask for them once", async () => {
+  const { key, sign } = await signer("k1");
+  jwks.keys = [key];
+  const adapter = durableStreamsWebhookAdapter({ jwksUrl: jwks.url });
+  const signature = await sign(body);
+  const hours = 3_600_000;
+  const now = vi.spyOn(performance, "now").mockImplementation(() => hours);
+  onTestFinished(() => now.mockRestore());
+  for (const asked of [1, 2]) {
+    const before = jwks.asked;
+    await Promise.all(Array.from({ length: 5 }, () => adapter.verify(requestOf(body, signature))));
+    expect(jwks.asked - before).toBe(1);
+    now.mockImplementation(() => hours * (asked + 1));
+  }
 });

@@ -54,40 +54,41 @@ export function wakeVerifier(source: KeySource, toleranceMs: number): VerifyWake
 
 class KeyRing {
   private readonly source: KeySource;
-  private keys: Promise<Map<string, CryptoKey>> | undefined;
-  private loadedAt = 0;
+  /** Those that need not be asked for. */
+  private readonly given: Promise<Map<string, CryptoKey>> | undefined;
+  private keys: ReadonlyMap<string, CryptoKey> = new Map();
+  private loading: Promise<ReadonlyMap<string, CryptoKey>> | undefined;
+  private loadedAt = Number.NEGATIVE_INFINITY;
   private missedAt = Number.NEGATIVE_INFINITY;
 
   constructor(source: KeySource) {
     this.source = source;
-    if (source.keys !== undefined) this.keys = imported(source.keys);
+    if (source.keys !== undefined) this.given = imported(source.keys);
     // Told to who asks for a key, not to the process.
-    this.keys?.catch(() => {});
+    this.given?.catch(() => {});
   }
 
   async find(kid: string): Promise<CryptoKey | undefined> {
+    if (this.given !== undefined) return (await this.given).get(kid);
     const now = performance.now();
-    const isOld = this.source.keys === undefined && now - this.loadedAt > KEYS_MAX_AGE_MS;
-    const known = this.keys === undefined || isOld ? undefined : (await this.keys).get(kid);
-    if (known !== undefined || this.source.keys !== undefined) return known;
-    if (this.keys !== undefined && !isOld && now - this.missedAt < UNKNOWN_KEY_PAUSE_MS) return undefined;
+    const isOld = now - this.loadedAt > KEYS_MAX_AGE_MS;
+    const known = isOld ? undefined : this.keys.get(kid);
+    if (known !== undefined) return known;
+    if (!isOld && now - this.missedAt < UNKNOWN_KEY_PAUSE_MS) return undefined;
     const found = (await this.load()).get(kid);
     if (found === undefined) this.missedAt = performance.now();
     return found;
   }
 
-  private async load(): Promise<Map<string, CryptoKey>> {
-    const before = this.keys;
-    const loading = this.fetchKeys();
-    this.keys = loading;
-    try {
-      const keys = await loading;
-      this.loadedAt = performance.now();
-      return keys;
-    } catch (error) {
-      if (this.keys === loading) this.keys = before;
-      throw error;
-    }
+  /** Once for all who ask at the same time. */
+  private load(): Promise<ReadonlyMap<string, CryptoKey>> {
+    this.loading ??= this.fetchKeys()
+      .then((keys) => {
+        this.loadedAt = performance.now();
+        return (this.keys = keys);
+      })
+      .finally(() => (this.loading = undefined));
+    return this.loading;
   }
 
   private async fetchKeys(): Promise<Map<string, CryptoKey>> {

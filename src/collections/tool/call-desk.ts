@@ -1,6 +1,6 @@
 import { PerdureError, errorText } from "../../error.ts";
 import type { ToolCallContract } from "../contract.ts";
-import { rowsOf } from "../rows.ts";
+import { keyOf, rowsOf } from "../rows.ts";
 import type { RowCollection, RowOptions, Rows } from "../rows.ts";
 import { sameJson, toolCallRowId } from "./tool-row.ts";
 import type { ToolCallData, ToolLike } from "./tool-types.ts";
@@ -66,7 +66,7 @@ export function callDesk<TRow extends ToolCallContract>(options: DeskOptions<TRo
   const { tool, collection, isComplete } = options;
   const rows = rowsOf(collection);
   const rowFor = (call: CallName) => rowOfCall(options, call);
-  const idOf = (call: CallName) => String(collection.config.getKey(rowFor(call)));
+  const idOf = (call: CallName) => keyOf(collection, rowFor(call));
   const fence = (own: RowOptions | undefined) => ({ ...options.write?.(), ...own });
 
   async function cancel(call: CallName, own?: RowOptions): Promise<void> {
@@ -80,7 +80,7 @@ export function callDesk<TRow extends ToolCallContract>(options: DeskOptions<TRo
     rowId: idOf,
     opening(call) {
       const row = rowFor(call);
-      return { id: String(collection.config.getKey(row)), row };
+      return { id: keyOf(collection, row), row };
     },
     async open(openings, own) {
       await rows.ready();

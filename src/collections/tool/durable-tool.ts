@@ -2,6 +2,7 @@ import type { ToolExecutionContext } from "@tanstack/ai";
 import { PerdureError } from "../../error.ts";
 import { newId } from "../../id.ts";
 import type { ToolCallContract } from "../contract.ts";
+import { keyOf } from "../rows.ts";
 import type { RowCollection } from "../rows.ts";
 import { callDesk } from "./call-desk.ts";
 import type { CallDesk, CallName, DeskOptions } from "./call-desk.ts";
@@ -97,8 +98,7 @@ function durable<TRow extends ToolCallContract>(
     transform: options.transform ?? ((call: ToolCallData) => defaultRow(call, mode === "async") as unknown as TRow),
     isComplete: options.isComplete ?? isSettled,
     getResult: options.getResult ?? defaultResult,
-    getImmediateResult:
-      options.getImmediateResult ?? ((row) => ({ jobId: String(collection.config.getKey(row)), status: "queued" })),
+    getImmediateResult: options.getImmediateResult ?? ((row) => ({ jobId: keyOf(collection, row), status: "queued" })),
     cancel: options.cancel ?? defaultCancel,
     timeout: options.timeout,
     cancelOnTimeout: options.cancelOnTimeout ?? false,

@@ -67,6 +67,11 @@ export function createToolExecutionEffect<
       else options.onProblem(asError(error), row);
     },
   };
+  const asking = options.tools.find((tool) => tool.needsApproval === true);
+  if (asking !== undefined && options.approvals === undefined) {
+    const text = `The tool "${asking.name}" needs approval, and this executor has no "approvals": it never runs here.`;
+    parts.report(new PerdureError("bad_config", `${text} Give "approvals: createApprovals({ … })".`));
+  }
   return new Executor({
     parts,
     watch: (wake) => watchQuery(query, wake),

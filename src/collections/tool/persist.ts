@@ -1,5 +1,6 @@
 import { PerdureError } from "../../error.ts";
 import { asError, nextDelay } from "../retry.ts";
+import { pause } from "../timer.ts";
 
 /** How often the outcome of a call is written again before it is left to recovery: minutes, not for ever. */
 const WRITES = { maxAttempts: 20, delayMs: 200, maxDelayMs: 30_000 };
@@ -31,17 +32,4 @@ export async function persist<T>(
 /** Whether a log refuses a row for what it is, and will do so each time. */
 export function isUnwritable(error: unknown): error is PerdureError {
   return PerdureError.is(error) && UNWRITABLE.has(error.code);
-}
-
-/** Waits, but not beyond `signal`. */
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    signal.addEventListener("abort", end);
-  });
 }

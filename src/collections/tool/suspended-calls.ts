@@ -1,6 +1,7 @@
 import { PerdureError, errorText } from "../../error.ts";
 import type { AgentToolCall } from "../contract.ts";
 import type { RowOptions } from "../rows.ts";
+import { startTimer } from "../timer.ts";
 import type { CallDesk, CallName, Opening } from "./call-desk.ts";
 import { callDeskOf } from "./durable-tool.ts";
 import type { ToolResultMessage } from "./tool-types.ts";
@@ -87,13 +88,11 @@ export async function waitForToolCalls(
   const unwatch = watchToolCalls(tools, calls, options, () => changed());
   signal?.addEventListener("abort", aborted);
   let late = false;
-  const timer =
-    timeout === undefined
-      ? undefined
-      : setTimeout(() => {
-          late = true;
-          changed();
-        }, timeout);
+  const timeIsUp = () => {
+    late = true;
+    changed();
+  };
+  const stopTimer = timeout === undefined ? () => {} : startTimer(timeout, timeIsUp);
   try {
     for (;;) {
       const next = new Promise<void>((resolve) => (changed = resolve));
@@ -106,7 +105,7 @@ export async function waitForToolCalls(
     }
   } finally {
     unwatch();
-    clearTimeout(timer);
+    stopTimer();
     signal?.removeEventListener("abort", aborted);
   }
 }

@@ -1,4 +1,5 @@
 import { PerdureError } from "../../error.ts";
+import { isSettledStatus } from "../contract.ts";
 import type { ToolCallContract, ToolCallRecord } from "../contract.ts";
 import type { ToolCallData } from "./tool-types.ts";
 
@@ -10,11 +11,9 @@ export function toolCallRowId(generationId: string, toolCallId: string): string 
   return `${generationId}:${toolCallId}`;
 }
 
-const SETTLED: ReadonlySet<string> = new Set(["completed", "failed", "cancelled"]);
-
 /** Whether a call is over. */
 export function isSettled(row: ToolCallContract): boolean {
-  return SETTLED.has(row.status);
+  return isSettledStatus(row.status);
 }
 
 /** The row of a call where nobody says otherwise. */

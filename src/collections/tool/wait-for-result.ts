@@ -2,6 +2,7 @@ import { PerdureError } from "../../error.ts";
 import type { ToolCallContract } from "../contract.ts";
 import { rowsOf } from "../rows.ts";
 import type { RowCollection } from "../rows.ts";
+import { startTimer } from "../timer.ts";
 import { defaultResult, isSettled } from "./tool-row.ts";
 
 /** How long to wait, and what ends it early. */
@@ -51,10 +52,10 @@ async function rowThat<TRow extends ToolCallContract>(
       };
       const aborted = () => reject(waitAborted(id, signal));
       const unsubscribe = rows.subscribe(look);
-      const timer = timeout === undefined ? undefined : setTimeout(() => reject(tookTooLong(id, timeout)), timeout);
+      const stopTimer = timeout === undefined ? () => {} : startTimer(timeout, () => reject(tookTooLong(id, timeout)));
       end = () => {
         unsubscribe();
-        clearTimeout(timer);
+        stopTimer();
         signal?.removeEventListener("abort", aborted);
       };
       if (signal?.aborted === true) return aborted();

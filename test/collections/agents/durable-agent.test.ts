@@ -4,6 +4,7 @@ import {
   assembleText,
   createAgent,
   createApprovals,
+  openLocalLog,
   createToolExecutionEffect,
   durableAgent,
   readChunks,
@@ -276,4 +277,9 @@ describe.each(backends)("durableAgent on $name", (backend) => {
     expect((await replies(collections, name, 1)).map((one) => one.content)).toEqual(["next"]);
     expect(rowsOf(collections.generations).get(generationId)?.status).toBe("cancelled");
   });
+});
+
+test("options of durableAgent that were given to createAgent itself: it says what to do", () => {
+  const options = { name: "planner", instructions: "", adapter: scriptedText([]), log: openLocalLog() };
+  expect(() => createAgent(options as never)).toThrow(/createAgent\(durableAgent\(/);
 });

@@ -56,6 +56,28 @@ test.each(backends.filter(({ name }) => name === "perdure agent"))(
   },
 );
 
+test("the signal of a drain that is over does not stop the next one", async () => {
+  const collections = agentCollections(openLocalLog());
+  const signals: AbortSignal[] = [];
+  const go = gate();
+  const generate: DurableAgentOptions["generate"] = async ({ signal }) => {
+    if (signals.push(signal) === 2) await go.opened;
+    return "yes";
+  };
+  const busy = agent("busy", collections, { generate, live: false });
+  const first = new AbortController();
+  await say(collections, "busy", "one");
+  await busy.drainUntilIdle({ signal: first.signal });
+  await say(collections, "busy", "two");
+  const second = busy.drainUntilIdle();
+  await expect.poll(() => signals.length).toBe(2);
+  first.abort();
+  expect(signals[1]?.aborted).toBe(false);
+  go.open();
+  expect(await second).toEqual({ completed: true, cycles: 1 });
+  await busy.dispose();
+});
+
 test("a drain that runs out of time keeps the call that it waited for", async () => {
   const collections = agentCollections(openLocalLog());
   const adapter = scriptedText((call) => (call.step === 0 ? { toolCalls: [{ name: "wait" }] } : "done"));

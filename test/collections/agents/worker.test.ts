@@ -1,5 +1,12 @@
 import { chat, toolDefinition } from "@tanstack/ai";
-import { createAgent, createWorkerAgent, durableAgent, readChunks, rowsOf } from "perdure/collections";
+import {
+  createAgent,
+  createWorkerAgent,
+  forgetGenerations,
+  durableAgent,
+  readChunks,
+  rowsOf,
+} from "perdure/collections";
 import { scriptedText } from "perdure/testing";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
@@ -129,7 +136,7 @@ describe.each(backends)("durable workers on $name", (backend) => {
     expect(readChunks(collections.chunks, "w1").length).toBeGreaterThan(0);
   });
 
-  test("in an agent's tools its calls name the agent's answer", async () => {
+  test("in an agent's tools its calls and chunks name the agent's answer, and can be forgotten with it", async () => {
     const { collections } = await place.open();
     const tool = search.server(async () => ({ results: [] }));
     const worker = createWorkerAgent({
@@ -140,7 +147,7 @@ describe.each(backends)("durable workers on $name", (backend) => {
         { structured: { verified: true } },
       ]),
       tools: [tool],
-      durable: { toolCalls: collections.toolCalls },
+      durable: collections,
     });
     const agent = createAgent(
       durableAgent({
@@ -159,5 +166,12 @@ describe.each(backends)("durable workers on $name", (backend) => {
       .all()
       .filter((row) => row.parentGenerationId === reply?.generationId);
     expect(mine).toMatchObject([{ name: "search", status: "completed" }]);
+    const pieces = () => rowsOf(collections.chunks).all();
+    expect(pieces().filter((row) => row.parentGenerationId === reply?.generationId).length).toBeGreaterThan(0);
+    await agent.drainUntilIdle();
+    // And the one that the test before has run.
+    await forgetGenerations(collections, [reply?.generationId ?? "", "w1"]);
+    expect([pieces(), rowsOf(collections.toolCalls).all(), rowsOf(collections.turns).all()]).toEqual([[], [], []]);
+    expect((await replies(collections, "researcher", 1))[0]?.content).toBe("It is true.");
   });
 });

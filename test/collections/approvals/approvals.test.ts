@@ -1,10 +1,11 @@
 import { createCollection, localOnlyCollectionOptions } from "@tanstack/db";
-import { createApprovals, getApprovalStatus, logCollectionOptions } from "perdure/collections";
+import { createApprovals, getApprovalStatus, logCollectionOptions, openLocalLog } from "perdure/collections";
 import type { ApprovalEvent, Approvals, RowLog } from "perdure/collections";
 import { manualClock } from "perdure/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { backends } from "../backends.ts";
 import type { TestPlace } from "../backends.ts";
+import { hardOfHearing } from "../claims/bad-lines.ts";
 import { until } from "../../support/until.ts";
 
 const AGENT = { actorId: "agent" };
@@ -143,12 +144,56 @@ describe.each(backends)("approvals: $name", ({ start }) => {
   });
 });
 
+test("a decision is about the request that was seen, and not about a later one", async () => {
+  const log = openLocalLog();
+  const phone = hardOfHearing(log, "a");
+  const [here, there] = [log, phone.log].map((own) => {
+    const options = logCollectionOptions<ApprovalEvent>({ log: own, name: "a", getKey: (row) => row.id });
+    return createApprovals({ events: createCollection(options) });
+  });
+  await here!.request("call", AGENT);
+  await there!.ready;
+  phone.stop();
+  await here!.deny("call", BOB);
+  await here!.request("call", { ...AGENT, again: true });
+  expect(there!.pending()).toMatchObject([{ id: "call:requested:1" }]);
+  expect(await there!.approve("call", ANN)).toBe("pending");
+  expect(here!.status("call")).toBe("pending");
+  expect(await there!.approve("call", ANN)).toBe("approved");
+});
+
+test("approvals that are disposed before their events are here expire nothing", async () => {
+  const options = logCollectionOptions<ApprovalEvent>({ log: openLocalLog(), name: "a", getKey: (row) => row.id });
+  const events = createCollection(options);
+  await createApprovals({ events }).request("call", AGENT);
+  const clock = manualClock();
+  const late = createApprovals({ events, clock, expiresAfterMs: 1_000 });
+  late.dispose();
+  await late.ready;
+  expect(clock.pending()).toBe(0);
+});
+
+test("requests wait in the order in which they were made, also where rows do not show their place", async () => {
+  const options = logCollectionOptions<ApprovalEvent>({ log: openLocalLog(), name: "a", getKey: (row) => row.id });
+  const approvals = createApprovals({ events: createCollection(options) });
+  await approvals.request("a", AGENT);
+  await approvals.deny("a", ANN);
+  await approvals.request("b", AGENT);
+  await approvals.request("a", { ...AGENT, again: true });
+  expect(approvals.pending().map(({ toolCallId }) => toolCallId)).toEqual(["b", "a"]);
+});
+
 test("approvals also work in one process, in a collection that is on no log", async () => {
   const events = createCollection(localOnlyCollectionOptions<ApprovalEvent, string>({ getKey: (row) => row.id }));
   const approvals = createApprovals({ events });
-  await approvals.request("call", AGENT);
-  expect(approvals.status("call")).toBe("pending");
-  expect(await approvals.deny("call", ANN)).toBe("denied");
+  // All within a millisecond, again and again: the order is kept.
+  for (let n = 0; n < 20; n++) {
+    await approvals.request(`call ${n}`, AGENT);
+    expect(approvals.status(`call ${n}`)).toBe("pending");
+    expect(await approvals.deny(`call ${n}`, ANN)).toBe("denied");
+    expect(await approvals.request(`call ${n}`, { ...AGENT, again: true })).toBe("pending");
+    expect(await approvals.approve(`call ${n}`, ANN)).toBe("approved");
+  }
 });
 
 test("the status follows from the places of events, not from their times or from the order they are listed in", () => {

@@ -46,6 +46,16 @@ describe.each(backends)("claims: $name", ({ start }) => {
     return { ann: ann!, bob: bob!, clock, lost, prefix };
   };
 
+  test("who asks again each time when told of a change gets what its own process has given back", async () => {
+    const { ann } = pair();
+    const claim = await take(ann.claims, "job");
+    let again: Claim | undefined;
+    ann.claims.subscribe(() => void ann.claims.acquire("job").then((got) => (again ??= got.claim)));
+    await claim.release();
+    await until(() => again !== undefined);
+    expect(again).toMatchObject({ id: "job", attempt: 1 });
+  });
+
   test("two that race for 200 ids: each goes to one of them", async () => {
     const { ann, bob } = pair();
     const ids = Array.from({ length: 200 }, (_, n) => `job:${n}`);

@@ -35,6 +35,27 @@ describe("a generation effect", () => {
     await effect.dispose();
   });
 
+  test("an effect that is disposed does not wait for the next try of a callback", async () => {
+    const here = desk(openLocalLog());
+    let tries = 0;
+    const effect = createGenerationEffect({
+      query: (q) => q.from({ ask: here.asks }).where(({ ask }) => eq(ask.status, "pending")),
+      collection: here.asks,
+      generate: async () => "answer",
+      onComplete: () => {
+        tries++;
+        throw new Error("not yet");
+      },
+      retry: { delayMs: PATIENCE_MS * 2, maxDelayMs: PATIENCE_MS * 2 },
+      disposeWaitMs: PATIENCE_MS * 2,
+      onProblem: () => {},
+    });
+    await here.rows.insert({ id: "a", prompt: "hi", status: "pending" });
+    await vi.waitFor(() => expect(tries).toBe(1), PATIENCE_MS);
+    await effect.dispose();
+    expect(here.rows.get("a")).toMatchObject({ status: "pending" });
+  });
+
   test('trap: an empty text is a failure, as chat({ stream: false }) gives "" when it waits for an approval', async () => {
     const here = desk(openLocalLog());
     const risky = toolDefinition({ name: "risky", description: "Asks.", needsApproval: true }).server(async () => 1);

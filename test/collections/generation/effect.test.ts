@@ -281,6 +281,7 @@ describe.each(backends)("generation effects on $name", (backend) => {
     );
     await there.rows.insert({ id: "a", prompt: "hi", status: "pending" });
     await until(there, "a", is("suspended"));
+    for (const { id } of calls.all()) await calls.update(id, (draft) => void (draft.updatedAt = "long ago"));
     await there.rows.update("a", (draft) => void (draft.status = "cancelled"));
     await new Promise<void>((resolve) => {
       const look = () => void (calls.all().every(({ status }) => status === "cancelled") && resolve());
@@ -288,5 +289,6 @@ describe.each(backends)("generation effects on $name", (backend) => {
       look();
     });
     expect(calls.all()).toHaveLength(1);
+    expect(calls.all()[0]?.updatedAt).not.toBe("long ago");
   });
 });

@@ -69,6 +69,25 @@ const left = (tables: AgentCollections) => ({
     .map(({ id }) => id),
 });
 
+test("what workers leave goes with the answer that they were called for; that of one which you ran, when you say so", async () => {
+  const tables = agentCollections(openLocalLog());
+  const write = async (generationId: string, parentGenerationId?: string) => {
+    const parent = parentGenerationId === undefined ? {} : { parentGenerationId };
+    await rowsOf(tables.chunks).insertAll(chunksOf(generationId, 2).map((row) => ({ ...row, ...parent })));
+    await rowsOf(tables.toolCalls).insert({ ...call(`${generationId}:x`, generationId, "completed"), ...parent });
+  };
+  await rowsOf(tables.generations).insertAll([answer("done", "completed"), answer("busy", "suspended")]);
+  await write("done");
+  await write("done:w", "done");
+  await write("done:w:v", "done:w");
+  await write("busy:w", "busy");
+  await write("mine");
+  expect(await forgetGenerations(tables)).toEqual({ chunks: 6, turns: 0, toolCalls: 3 });
+  expect(left(tables).chunks).toEqual(["busy:w", "mine"]);
+  expect(await forgetGenerations(tables, ["mine", "busy", "nobody"])).toEqual({ chunks: 2, turns: 0, toolCalls: 1 });
+  expect(left(tables).chunks).toEqual(["busy:w"]);
+});
+
 describe.each(backends)("what finished answers leave: $name", ({ start }) => {
   const open = async (): Promise<[RowLog, RowLog]> => {
     const place = await start();

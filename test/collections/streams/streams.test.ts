@@ -1,3 +1,4 @@
+import { openStreamLog } from "perdure/collections";
 import type { QuarantinedMessage } from "perdure/collections";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { append, insert, messagesOf, rows, startStreamServer } from "./stream-server.ts";
@@ -363,3 +364,10 @@ test("two logs race for 200 rows: each has exactly one winner, and both readers 
   );
   for (const log of logs) expect(rows(log, "t")).toEqual(winners);
 });
+
+test.each(["localhost:4437/v1/stream/x", "/v1/stream/x", "", undefined as never])(
+  "what is no address (%j) is refused at once",
+  (url) => {
+    expect(() => openStreamLog({ url })).toThrow(expect.objectContaining({ code: "bad_config" }));
+  },
+);

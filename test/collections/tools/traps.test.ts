@@ -372,15 +372,3 @@ test("dispose inside of a tool ends, also when the tool waits for it", async () 
   expect(effect.disposed).toBe(true);
   await effect.dispose();
 });
-
-test("what cannot work is said at once", () => {
-  const { calls } = openCalls(openLocalLog());
-  const base = { query: waiting(calls), tools: [add] };
-  expect(() => createToolExecutionEffect({ ...base, implementations: { add: () => ({ sum: 1 }) } })).toThrow(
-    /Nobody would write the results/,
-  );
-  expect(() =>
-    // @ts-expect-error the implementation is missing on purpose
-    createToolExecutionEffect({ ...base, collection: calls, implementations: {} }),
-  ).toThrow(/The tool "add" has no implementation/);
-});

@@ -1,3 +1,5 @@
+import { pause } from "../../timer.ts";
+
 const FIRST_DELAY_MS = 50;
 const MAX_DELAY_MS = 5_000;
 
@@ -19,15 +21,6 @@ export class Backoff {
     const full = Math.min(FIRST_DELAY_MS * 2 ** this.failures++, MAX_DELAY_MS);
     // Some of it by chance, so that all who lost a server do not come back at once.
     const delay = Math.max(atLeastMs, full * (0.5 + Math.random() / 2));
-    if (signal.aborted) return;
-    await new Promise<void>((resolve) => {
-      const done = () => {
-        clearTimeout(timer);
-        signal.removeEventListener("abort", done);
-        resolve();
-      };
-      const timer = setTimeout(done, delay);
-      signal.addEventListener("abort", done);
-    });
+    await pause(delay, signal);
   }
 }

@@ -11,6 +11,18 @@ import { START, StreamState } from "./stream-state.ts";
 import { StreamWriter } from "./stream-writer.ts";
 import type { Outgoing } from "./stream-writer.ts";
 
+/** @throws PerdureError `bad_config` for what cannot be fetched. */
+function requireUrl(url: string | URL): string {
+  const text = String(url);
+  // In a page, addresses may be relative to it.
+  const page = "location" in globalThis ? String((globalThis as { location?: unknown }).location) : undefined;
+  if (URL.canParse(text, page) && /^https?:$/.test(new URL(text, page).protocol)) return text;
+  throw new PerdureError(
+    "bad_config",
+    `"${text}" is no address of a stream. It looks like https://host/v1/stream/name.`,
+  );
+}
+
 /** How a log on a Durable Stream is opened. */
 export interface StreamLogOptions {
   /** The stream: any server that speaks the Durable Streams protocol, with streams of `application/json`. */
@@ -39,6 +51,7 @@ export interface StreamLogOptions {
  * `write` also throws `not_found` when the stream was deleted, `read_only` when it was closed, `not_allowed`,
  * `too_large` or `call_failed` when the server refuses it. A writer with a producer needs an epoch for each of its
  * lives: two that share id and epoch are told apart, and the one that came second is `fenced`.
+ * @throws PerdureError `bad_config` when `url` is no address.
  */
 export function openStreamLog(options: StreamLogOptions): RowLog {
   return new StreamLog(options);
@@ -68,7 +81,7 @@ class StreamLog implements RowLog {
   private ended: PerdureError | undefined;
 
   constructor(options: StreamLogOptions) {
-    this.source = String(options.url);
+    this.source = requireUrl(options.url);
     this.onError = options.onError ?? ((error) => console.error(error));
     this.ready = this.caughtUp.promise;
     // Both are known to the log itself; who awaits them hears of them too.

@@ -1,13 +1,8 @@
 import type { AppliedChange, QuarantinedMessage, RowChange, RowTable, RowWrite, WriteReceipt } from "../row-log.ts";
+import { receiptOf, Receipts } from "../receipts.ts";
 import { RowState } from "../row-state.ts";
 import { EventReader } from "./state-events.ts";
 import type { StreamEvent } from "./state-events.ts";
-
-/**
- * How many names of writes are known again. Counted in writes of the stream, so that all readers forget the same
- * ones at the same place.
- */
-const REMEMBERED_WRITES = 10_000;
 
 /** How many messages that cannot be applied are kept. */
 const KEPT_QUARANTINED = 100;
@@ -32,7 +27,7 @@ export class StreamState {
   private readonly reader = new EventReader();
   /** Asked for, or with a row at some time. */
   private readonly tables = new Set<string>();
-  private readonly receipts = new Map<string, WriteReceipt>();
+  private readonly receipts = new Receipts();
   private readonly events: StreamStateEvents;
   private live = false;
 
@@ -82,15 +77,10 @@ export class StreamState {
 
   private judge(write: RowWrite & { readonly txid: string }): void {
     const { txid } = write;
-    if (this.receipts.has(txid)) return;
+    if (this.receipts.get(txid) !== undefined) return;
     const { changes, refused } = this.rows.apply(write);
-    const receipt: WriteReceipt = {
-      applied: refused === undefined,
-      position: this.position,
-      ...(refused === undefined ? {} : { refused }),
-    };
-    this.receipts.set(txid, receipt);
-    if (this.receipts.size > REMEMBERED_WRITES) forgetFirst(this.receipts);
+    const receipt = receiptOf(refused, this.position);
+    this.receipts.keep(txid, receipt);
     this.emit(changes);
     this.events.onOutcome(txid, receipt);
   }
@@ -119,12 +109,5 @@ export class StreamState {
 
   private allRows(table: string): AppliedChange[] {
     return [...this.rows.table(table).rows()].map((row) => ({ ...row, table, operation: "insert" }));
-  }
-}
-
-function forgetFirst(map: Map<string, unknown>): void {
-  for (const key of map.keys()) {
-    map.delete(key);
-    return;
   }
 }
