@@ -17,6 +17,7 @@ test("an agent class that is not there: whoever reads or writes is told, at once
   await expect(log.ready).rejects.toMatchObject(gone);
   await expect(log.write({ changes: [insert("notes", "b")] })).rejects.toMatchObject(gone);
   await expect(log.table("others").ready).rejects.toMatchObject(gone);
+  await expect(openAgentLog({ agent, collections: "all" }).ready).rejects.toMatchObject(gone);
   const notes = createCollection(
     perdureCollectionOptions<{ id: string }>({ agent, name: "more", getKey: (row) => row.id }),
   );

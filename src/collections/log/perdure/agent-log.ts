@@ -94,7 +94,6 @@ class AgentLog implements RowLog {
     if (table === undefined) {
       table = new FollowedTable(this.state.table(name), this.follower.want(name, named));
       this.shown.set(name, table);
-      if (this.over !== undefined) this.follower.fail(this.over);
     } else if (named) void this.follower.want(name, named);
     return table;
   }

@@ -85,7 +85,8 @@ export class TableFollower {
   wantAll(): void {
     if (this.all !== undefined) return;
     this.all = withResolvers();
-    this.askSoon();
+    if (this.failure !== undefined) this.all.reject(this.failure);
+    else this.askSoon();
   }
 
   /** Resolves when all that is wanted so far is here. A table that one user of the log got wrong is no other's problem. */
