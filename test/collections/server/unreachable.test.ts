@@ -53,13 +53,16 @@ test.each(Object.entries(clients))(
     const host = await openHost({ agents: { Room: Lobby } });
     const { agent, again } = connect(host);
     const log = openAgentLog({ agent });
+    const early = log.table("notes");
     const refused = { code: "disconnected", message: expect.stringContaining("not today") as string };
     await expect(log.write({ changes: [insert("notes", "a")] })).rejects.toMatchObject(refused);
+    await expect(early.ready).rejects.toMatchObject(refused);
     Lobby.isClosed = false;
     again();
     await expect.poll(() => agent.readyState).toBe(1);
     expect(await log.write({ changes: [insert("notes", "b")] })).toMatchObject({ applied: true });
-    expect([...log.table("notes").rows()].map(({ key }) => key)).toContain("b");
+    await early.ready;
+    expect([...early.rows()].map(({ key }) => key)).toContain("b");
   },
 );
 

@@ -92,9 +92,10 @@ class AgentLog implements RowLog {
   table(name: string, named = false): RowTable {
     let table = this.shown.get(name);
     if (table === undefined) {
-      table = new FollowedTable(this.state.table(name), this.follower.want(name, named));
+      table = new FollowedTable(this.state.table(name), () => this.follower.want(name));
       this.shown.set(name, table);
-    } else if (named) void this.follower.want(name, named);
+    }
+    void this.follower.want(name, named);
     return table;
   }
 
@@ -174,12 +175,16 @@ class AgentLog implements RowLog {
 
 /** A table with the promise of its rows. */
 class FollowedTable implements RowTable {
-  readonly ready: Promise<void>;
   private readonly rowsOf: RowTable;
+  private readonly whenReady: () => Promise<void>;
 
-  constructor(rows: RowTable, ready: Promise<void>) {
+  constructor(rows: RowTable, whenReady: () => Promise<void>) {
     this.rowsOf = rows;
-    this.ready = ready;
+    this.whenReady = whenReady;
+  }
+
+  get ready(): Promise<void> {
+    return this.whenReady();
   }
 
   get size(): number {

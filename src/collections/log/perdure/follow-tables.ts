@@ -27,8 +27,9 @@ interface Followed {
   refused: boolean;
   /** It was named when the log was opened. */
   named: boolean;
-  /** Settles when its rows are here for the first time. */
-  readonly ready: PromiseWithResolvers<void>;
+  /** Settles when its rows are here for the first time. One that was rejected is another with the next connection. */
+  ready: PromiseWithResolvers<void>;
+  failed: boolean;
   /** Those who wait until it is live. */
   waiting: (() => void)[];
 }
@@ -75,7 +76,7 @@ export class TableFollower {
     if (problem !== undefined) return failed(new PerdureError("bad_input", `The name of a collection ${problem}.`));
     const table = this.add(name);
     table.named = named;
-    if (this.failure !== undefined) table.ready.reject(this.failure);
+    if (this.failure !== undefined) reject(table, this.failure);
     else if (this.allLive && this.isOpen) this.goLive(table);
     else this.askSoon();
     return table.ready.promise;
@@ -108,7 +109,11 @@ export class TableFollower {
 
   opened(): void {
     this.connected = true;
+    if (this.failure !== undefined && this.all !== undefined) this.all = withResolvers();
     this.failure = undefined;
+    for (const table of this.tables.values()) {
+      if (table.failed) Object.assign(table, { failed: false, ready: withResolvers() });
+    }
     this.ask();
   }
 
@@ -129,10 +134,7 @@ export class TableFollower {
     this.failure = error;
     this.connected = false;
     this.all?.reject(error);
-    for (const table of this.tables.values()) {
-      table.ready.reject(error);
-      release(table);
-    }
+    for (const table of this.tables.values()) if (!table.failed) reject(table, error);
   }
 
   page(frame: RowPageFrame): void {
@@ -248,7 +250,16 @@ export class TableFollower {
   private add(name: string): Followed {
     let table = this.tables.get(name);
     if (table === undefined) {
-      const state = { live: false, cursor: 0, pages: [], reset: false, refused: false, named: false, waiting: [] };
+      const state = {
+        live: false,
+        cursor: 0,
+        pages: [],
+        reset: false,
+        refused: false,
+        failed: false,
+        named: false,
+        waiting: [],
+      };
       this.tables.set(name, (table = { name, ...state, ready: withResolvers() }));
     }
     return table;
@@ -263,6 +274,11 @@ export class TableFollower {
 
 function refuse(table: Followed, error: PerdureError): void {
   table.refused = true;
+  reject(table, error);
+}
+
+function reject(table: Followed, error: PerdureError): void {
+  table.failed = true;
   table.ready.reject(error);
   release(table);
 }
