@@ -1,6 +1,7 @@
 // A chat agent whose model follows from its prompt, for the crash matrix. The last message of the user says what
 // happens: "all" is text, a tool that runs here, one that the client runs, one that a person approves, and text;
-// "plain" is a plain text response; anything else is text, of which "hang" gives only the beginning in the first life.
+// "plain" is a plain text response; anything else is text, of which "hang" gives only the beginning in the first life,
+// and "hang always" in every one.
 import { appendFileSync, existsSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { join } from "node:path";
@@ -72,7 +73,7 @@ const model = counter.wrap(
     const { said, results } = readPrompt(call);
     if (call.userText !== "all") {
       const text = words(rest(`You said: ${call.userText}. Well then. Done.`, said));
-      const hangs = call.userText === "hang" && !isLaterLife;
+      const hangs = call.userText === "hang always" || (call.userText === "hang" && !isLaterLife);
       return { text: hangs ? text.slice(0, 3) : text, hang: hangs, delayMs: DELAY_MS };
     }
     const next = PLAN.findIndex((step) => step.call === undefined || !results.has(step.call));

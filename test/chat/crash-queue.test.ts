@@ -93,7 +93,7 @@ test(
     const run = await crashRun<Result & { readonly ended: unknown }>({
       program,
       env: { ...env, MAX_ATTEMPTS: "2" },
-      drive: (child) => send(child, ["first"]),
+      drive: (child) => send(child, ["hang always"]),
       async finish(child) {
         const result = await finish(child);
         const driver = await connect(child);
@@ -111,6 +111,6 @@ test(
     expect(calls).toBe(3);
     expect(ended).toEqual({ body: "Given up.", error: true });
     expect(messages.map(({ role }) => role)).toEqual(messages.length === 1 ? ["user"] : ["user", "assistant"]);
-    expect(answerTo("first").startsWith(textIn(messages[1]))).toBe(true);
+    expect(answerTo("hang always").startsWith(textIn(messages[1]))).toBe(true);
   },
 );
