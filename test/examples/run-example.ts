@@ -23,7 +23,7 @@ export interface Run {
 export function runScript(dir: string, args: readonly string[], env: Record<string, string> = {}): Run {
   const child = spawn(process.execPath, ["--conditions=perdure-source", script, ...args], {
     cwd: dir,
-    env: { PATH: process.env.PATH, PORT: "0", ...env },
+    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, PORT: "0", ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   onTestFinished(() => void child.kill("SIGKILL"));
