@@ -2,6 +2,8 @@ import { and, eq } from "@tanstack/db";
 import type { Collection, Context } from "@tanstack/db";
 import type { AgentMessage } from "../contract.ts";
 import { logUtilsOf } from "../log/collection-options.ts";
+import { indexRows } from "../row-index.ts";
+import type { RowIndex } from "../row-index.ts";
 import { rowsOf } from "../rows.ts";
 import type { RowCollection } from "../rows.ts";
 import { watchQuery } from "../watch.ts";
@@ -30,36 +32,23 @@ export function openInbox(
     : logInbox(agentName, messages, wake);
 }
 
+const WAITING = "waiting";
+
 /** By the log itself: neither held back by this process's own optimistic writes, nor slower with more messages. */
 function logInbox(agentName: string, messages: RowCollection<AgentMessage>, wake: () => void): Inbox {
-  const rows = rowsOf(messages);
-  const table = logUtilsOf(messages)?.confirmed;
-  const waiting = new Set<string>();
-  const note = (key: string, value: object) => {
-    if (isWaiting(agentName, value as AgentMessage)) waiting.add(key);
-    else waiting.delete(key);
-  };
-  let stop: (() => void) | undefined;
+  let index: RowIndex<AgentMessage> | undefined;
   let disposed = false;
   const start = () => {
-    if (disposed || table === undefined) return;
-    stop = table.subscribe((changes, reset) => {
-      if (reset) waiting.clear();
-      for (const change of changes) {
-        if (change.operation === "delete") waiting.delete(change.key);
-        else note(change.key, change.value);
-      }
-      wake();
-    });
-    for (const row of table.rows()) note(row.key, row.value);
+    if (disposed) return;
+    index = indexRows(messages, (row) => (isWaiting(agentName, row) ? WAITING : undefined), wake);
     wake();
   };
   return {
-    ready: rows.ready().then(start),
-    read: () => [...waiting].flatMap((key) => rows.get(key) ?? []).toSorted(byPlace),
+    ready: rowsOf(messages).ready().then(start),
+    read: () => index?.rows(WAITING).toSorted(byPlace) ?? [],
     dispose: async () => {
       disposed = true;
-      stop?.();
+      index?.stop();
     },
   };
 }

@@ -6,7 +6,8 @@ import { asError } from "../retry.ts";
 import { rowsOf } from "../rows.ts";
 import type { RowCollection, Rows } from "../rows.ts";
 import type { ApprovalStatus } from "./approval-status.ts";
-import { ApprovalTrail } from "./approval-trail.ts";
+import { openTrail } from "./approval-trail.ts";
+import type { ApprovalTrail } from "./approval-trail.ts";
 
 /** Who says it, and why. */
 export interface ApprovalBy {
@@ -93,9 +94,12 @@ class EventApprovals implements Approvals {
   constructor(options: ApprovalsOptions) {
     this.options = options;
     this.rows = rowsOf(options.events);
-    this.trail = new ApprovalTrail(this.rows);
-    this.stop = this.rows.subscribe(() => this.changed());
-    this.ready = this.rows.ready().then(() => this.changed());
+    this.trail = openTrail(options.events);
+    this.stop = this.trail.follow(() => this.changed());
+    this.ready = this.rows.ready().then(() => {
+      this.trail.refresh();
+      this.changed();
+    });
     this.ready.catch(() => {});
   }
 
@@ -151,12 +155,10 @@ class EventApprovals implements Approvals {
         end();
         reject(signal?.reason);
       };
-      const unsubscribe = this.rows.subscribe(() => {
-        this.trail.changed();
-        look();
-      });
+      // By itself: it goes on when these approvals are disposed.
+      const unfollow = this.trail.follow(look);
       const end = () => {
-        unsubscribe();
+        unfollow();
         signal?.removeEventListener("abort", stop);
       };
       signal?.addEventListener("abort", stop, { once: true });
@@ -193,8 +195,7 @@ class EventApprovals implements Approvals {
     // unseen: whoever decides by the call alone means it.
     const next = rounds === 0 ? undefined : this.rows.unchanged(requestId(toolCallId, rounds + 1));
     await this.rows.insert(event, next === undefined ? {} : { when: [next] });
-    // The listener of another collection of the same log may have been first.
-    this.trail.changed();
+    this.trail.refresh();
   }
 
   /** Now; but where nothing else tells the order of events, later than those of the call before it. */
@@ -210,7 +211,6 @@ class EventApprovals implements Approvals {
   }
 
   private changed(): void {
-    this.trail.changed();
     this.watchExpiries();
     for (const listener of this.listeners) listener();
   }

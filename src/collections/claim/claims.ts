@@ -11,6 +11,7 @@ import { monotonicClock, within } from "./monotonic-clock.ts";
 import { Sightings } from "./sightings.ts";
 import { Standby } from "./standby.ts";
 import { letterOf, Taker } from "./taker.ts";
+import type { Taken } from "./taker.ts";
 
 const DEFAULT_LEASE_MS = 30_000;
 const DEFAULT_ATTEMPTS = 5;
@@ -103,25 +104,17 @@ class LogClaims implements Claims {
     this.requireLife();
     await this.ready;
     if (this.held.has(id) || this.taking.has(id)) return { heldBy: this.owner, retryInMs: this.leaseMs };
-    this.taking.add(id);
-    try {
-      const maxAttempts =
-        options.counted === false ? Number.POSITIVE_INFINITY : (options.maxAttempts ?? this.maxAttempts);
-      const got = await this.taker.take(id, { counted: options.counted ?? true, maxAttempts });
-      if (got.claim === undefined) return got;
-      this.held.set(id, got.claim);
-      // What came between the write and here.
-      got.claim.look();
-      if (this.disposed || signal?.aborted === true) {
-        await got.claim.giveBack();
-        signal?.throwIfAborted();
-        this.requireLife();
-      }
-      if (signal !== undefined) got.claim.follow(signal);
-      return got;
-    } finally {
-      this.taking.delete(id);
+    const got = await this.take(id, options);
+    if (got.claim === undefined) return got;
+    // What came between the write and here.
+    got.claim.look();
+    if (this.disposed || signal?.aborted === true) {
+      await got.claim.giveBack();
+      signal?.throwIfAborted();
+      this.requireLife();
     }
+    if (signal !== undefined) got.claim.follow(signal);
+    return got;
   }
 
   hold(id: string, options: HoldOptions): Hold {
@@ -191,6 +184,19 @@ class LogClaims implements Claims {
     // Bounded: the log may be out of reach, and then the leases run out.
     await within(this.clock, DISPOSE_WAIT_MS, Promise.all(given));
     this.stopWatching();
+  }
+
+  private async take(id: string, options: AcquireOptions): Promise<Taken> {
+    const limit = options.counted === false ? Number.POSITIVE_INFINITY : (options.maxAttempts ?? this.maxAttempts);
+    this.taking.add(id);
+    try {
+      const got = await this.taker.take(id, { counted: options.counted ?? true, maxAttempts: limit });
+      if (got.claim !== undefined) this.held.set(id, got.claim);
+      return got;
+    } finally {
+      // From here on it is held or free. Who is told that it was given back must not find it as being taken.
+      this.taking.delete(id);
+    }
   }
 
   private changed(ids: readonly string[] | undefined, rowsChanged: boolean): void {

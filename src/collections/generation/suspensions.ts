@@ -1,5 +1,7 @@
 import type { PumpOutcome } from "../pump.ts";
 import type { ToolCallRecord } from "../contract.ts";
+import { indexRows } from "../row-index.ts";
+import type { RowIndex } from "../row-index.ts";
 import { rowsOf } from "../rows.ts";
 import type { RowCollection, Rows } from "../rows.ts";
 import { defaultCancel, isSettled } from "../tool/tool-row.ts";
@@ -17,7 +19,10 @@ const MAX_WAIT_MS = 30_000;
 
 /** Knows which suspended answers may go on. */
 export class Suspensions {
+  private readonly source: CallSource | undefined;
   private readonly calls: Rows<ToolCallRecord> | undefined;
+  /** The calls by their answers, while somebody listens. None of a collection that is not on a log. */
+  private byAnswer: RowIndex<ToolCallRecord> | undefined;
   private readonly isComplete: (row: ToolCallRecord) => boolean;
   private readonly cancel: (draft: ToolCallRecord) => void;
   private readonly judge: ((row: never) => boolean) | undefined;
@@ -25,6 +30,7 @@ export class Suspensions {
   private readonly known = new Map<string, { readonly generationId: string; rounds: number }>();
 
   constructor(source: CallSource | undefined, isReady: ((row: never) => boolean) | undefined) {
+    this.source = source;
     this.calls = source === undefined ? undefined : rowsOf(source.collection);
     this.isComplete = source?.isComplete?.bind(source) ?? isSettled;
     this.cancel = source?.cancel?.bind(source) ?? defaultCancel;
@@ -36,17 +42,25 @@ export class Suspensions {
   }
 
   subscribe(wake: () => void): () => void {
-    return this.calls?.subscribe(wake) ?? (() => {});
+    const { source } = this;
+    const index = source === undefined ? undefined : indexRows(source.collection, (call) => call.generationId, wake);
+    if (index === undefined) return this.calls?.subscribe(wake) ?? (() => {});
+    this.byAnswer = index;
+    return () => {
+      this.byAnswer = undefined;
+      index.stop();
+    };
   }
 
-  /** A judge of this moment: looks at the calls once, however many rows it is asked about. */
+  /** A judge of this moment: on a log it looks at the calls of the rows in question, elsewhere once at all calls. */
   look(): (row: object, generationId: string | undefined) => boolean {
     let open: Set<string> | undefined;
     return (row, generationId) => {
       if (this.judge !== undefined) return this.judge(row as never);
-      if (this.calls === undefined) return true;
+      if (this.calls === undefined || generationId === undefined) return true;
+      if (this.byAnswer !== undefined) return this.byAnswer.rows(generationId).every((call) => this.isComplete(call));
       open ??= new Set(this.calls.all().flatMap((call) => (this.isComplete(call) ? [] : [call.generationId])));
-      return generationId === undefined || !open.has(generationId);
+      return !open.has(generationId);
     };
   }
 
@@ -70,8 +84,9 @@ export class Suspensions {
   async cancelCalls(id: string): Promise<void> {
     const generationId = this.generationOf(id);
     this.forget(id);
-    for (const call of this.calls?.all() ?? []) {
-      if (call.generationId !== generationId || this.isComplete(call)) continue;
+    if (generationId === undefined) return;
+    for (const call of this.callsOf(generationId)) {
+      if (this.isComplete(call)) continue;
       await this.calls?.update(call.id, (draft) => (this.isComplete(draft) ? false : this.cancel(draft)));
     }
   }
@@ -90,5 +105,10 @@ export class Suspensions {
       later: true,
       ms: rounds <= QUICK_ROUNDS ? 0 : Math.min(WAIT_MS * 2 ** (rounds - QUICK_ROUNDS), MAX_WAIT_MS),
     };
+  }
+
+  private callsOf(generationId: string): ToolCallRecord[] {
+    if (this.byAnswer !== undefined) return this.byAnswer.rows(generationId);
+    return this.calls?.all().filter((call) => call.generationId === generationId) ?? [];
   }
 }

@@ -1,7 +1,7 @@
 import { PerdureError } from "../../error.ts";
 import type { AckMode } from "./acks.ts";
 import { AckLedger, WakePace } from "./acks.ts";
-import type { ControlOptions } from "./control.ts";
+import type { ControlOptions, SubscriptionFacts } from "./control.ts";
 import { callControl, fieldOf, readSubscription, refusal, subscriptionUrl, wakeEpoch } from "./control.ts";
 import type { RunnerClaim, RunnerLifecycleAdapter, RunnerState } from "./lifecycle.ts";
 import { readStream } from "./wake-payload.ts";
@@ -24,6 +24,7 @@ export interface PullWakeOptions extends ControlOptions {
 }
 
 interface Claimed {
+  readonly fenceToken: string;
   readonly wake_id: string;
   readonly generation: number;
   readonly token: string;
@@ -45,7 +46,11 @@ export function pullWakeAdapter(options: PullWakeOptions): RunnerLifecycleAdapte
 class PullAdapter implements RunnerLifecycleAdapter<PullWake> {
   private readonly options: PullWakeOptions;
   private readonly url: string;
-  private readonly claims = new Map<string, Claimed>();
+  /**
+   * The latest wake. The server gives the next one only when the one before is over, also when nobody here has said so:
+   * a wake that was lost is forgotten with the next claim.
+   */
+  private current: Claimed | undefined;
   private readonly pace = new WakePace();
 
   constructor(options: PullWakeOptions) {
@@ -59,11 +64,10 @@ class PullAdapter implements RunnerLifecycleAdapter<PullWake> {
     const body = { worker: this.options.worker };
     const answer = await callControl(this.options, `${this.url}/claim`, { method: "POST", body, signal });
     if (answer.status !== 200) throw refusal(answer, `The claim of "${this.options.subscriptionId}"`);
-    const claimed = readClaim(answer.body);
-    const fenceToken = String(wakeEpoch(facts, claimed.generation, 0));
-    this.claims.set(fenceToken, claimed);
+    const claimed = readClaim(answer.body, facts);
+    this.current = claimed;
     return {
-      fenceToken,
+      fenceToken: claimed.fenceToken,
       leaseMs: claimed.leaseMs,
       heartbeatIntervalMs: this.options.heartbeatIntervalMs ?? claimed.leaseMs / BEATS_PER_LEASE,
       tails: claimed.ledger.tails(),
@@ -85,12 +89,12 @@ class PullAdapter implements RunnerLifecycleAdapter<PullWake> {
     const mayGiveBack = this.pace.mayGiveBack(this.options.subscriptionId, ledger.hasMoved(acks), leaseMs);
     if (!done && mayGiveBack) await this.call("release", state, {});
     if (done) await this.call("ack", state, mayGiveBack ? { acks, done: true } : { acks });
-    this.claims.delete(state.fenceToken ?? "");
+    this.forget(state);
   }
 
   /** Nothing is sent: the next wake comes when the lease has run out, so what always fails does not loop. */
   async fail(state: RunnerState<PullWake>): Promise<void> {
-    this.claims.delete(state.fenceToken ?? "");
+    this.forget(state);
   }
 
   private async call(action: "ack" | "release", state: RunnerState<PullWake>, more: object): Promise<void> {
@@ -101,18 +105,22 @@ class PullAdapter implements RunnerLifecycleAdapter<PullWake> {
     const error = refusal(answer, `The ${action} of the wake "${wake_id}"`);
     const isLost = PerdureError.is(error, "fenced") || PerdureError.is(error, "not_found");
     if (!isLost) throw error;
-    this.claims.delete(state.fenceToken ?? "");
+    this.forget(state);
     throw new PerdureError("fenced", error.message);
   }
 
-  private claimed({ fenceToken = "" }: RunnerState<PullWake>): Claimed {
-    const claimed = this.claims.get(fenceToken);
-    if (claimed === undefined) throw new PerdureError("fenced", "The wake is not claimed (any more) by this worker.");
-    return claimed;
+  private claimed({ fenceToken }: RunnerState<PullWake>): Claimed {
+    const { current } = this;
+    if (current !== undefined && current.fenceToken === fenceToken) return current;
+    throw new PerdureError("fenced", "The wake is not claimed (any more) by this worker.");
+  }
+
+  private forget({ fenceToken }: RunnerState<PullWake>): void {
+    if (this.current?.fenceToken === fenceToken) this.current = undefined;
   }
 }
 
-function readClaim(body: unknown): Claimed {
+function readClaim(body: unknown, facts: SubscriptionFacts): Claimed {
   const [wake_id, generation, token, leaseMs, streams] = [
     "wake_id",
     "generation",
@@ -127,5 +135,6 @@ function readClaim(body: unknown): Claimed {
       "The server answered a claim without wake_id, generation, token, lease or streams.",
     );
   }
-  return { wake_id, generation, token, leaseMs, ledger: new AckLedger(streams.map(readStream)) };
+  const fenceToken = String(wakeEpoch(facts, generation, 0));
+  return { fenceToken, wake_id, generation, token, leaseMs, ledger: new AckLedger(streams.map(readStream)) };
 }

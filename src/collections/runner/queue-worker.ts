@@ -3,6 +3,7 @@ import type { Pump, PumpOutcome } from "../pump.ts";
 import { createPump } from "../pump.ts";
 import { rowsOf } from "../rows.ts";
 import type { RunnerSession } from "./lifecycle.ts";
+import { followOpenJobs } from "./open-jobs.ts";
 import type { QueueWake, TableQueueOptions } from "./queue-adapter.ts";
 import { tableQueueAdapter } from "./queue-adapter.ts";
 import type { QueueJob } from "./queue-job.ts";
@@ -60,7 +61,7 @@ export function runQueueWorker<TPayload>(options: QueueWorkerOptions<TPayload>):
     if (!session.ended && !session.signal.aborted) await session.complete({ done: true });
   };
   const pump: Pump = createPump({
-    read: () => rows.all().filter(({ id, status }) => (status === "queued" || status === "running") && !mine.has(id)),
+    read: () => jobs.read().filter(({ id }) => !mine.has(id)),
     // Each claim and each state of it is work of its own; a heartbeat is not.
     idOf: (job) => `${job.id}:${job.fence}:${job.status}`,
     run: (job, { signal }) => one(job, signal),
@@ -69,7 +70,7 @@ export function runQueueWorker<TPayload>(options: QueueWorkerOptions<TPayload>):
     concurrency: options.concurrency ?? 1,
     onError: report,
   });
-  const unsubscribe = rows.subscribe(() => pump.wake());
+  const jobs = followOpenJobs(options.collection, () => pump.wake());
   rows.ready().then(() => pump.wake(), report);
   return {
     owner: adapter.owner,
@@ -78,7 +79,7 @@ export function runQueueWorker<TPayload>(options: QueueWorkerOptions<TPayload>):
       await pump.idle();
     },
     stop: async () => {
-      unsubscribe();
+      jobs.stop();
       await pump.dispose();
     },
   };

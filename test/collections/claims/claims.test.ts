@@ -56,6 +56,19 @@ describe.each(backends)("claims: $name", ({ start }) => {
     expect(again).toMatchObject({ id: "job", attempt: 1 });
   });
 
+  test("nor does it wait for what another of its process had asked for and gave back at once", async () => {
+    const { ann } = pair();
+    const gone = new AbortController();
+    const asked = ann.claims.acquire("job", { signal: gone.signal });
+    gone.abort(new Error("gone"));
+    let again: Claim | undefined;
+    ann.claims.subscribe(() => void ann.claims.acquire("job").then((got) => (again ??= got.claim)));
+    await expect(asked).rejects.toThrow("gone");
+    await until(() => again !== undefined);
+    expect(again).toMatchObject({ id: "job", attempt: 1 });
+    expect(await ann.claims.acquire("job")).toMatchObject({ heldBy: "ann" });
+  });
+
   test("two that race for 200 ids: each goes to one of them", async () => {
     const { ann, bob } = pair();
     const ids = Array.from({ length: 200 }, (_, n) => `job:${n}`);

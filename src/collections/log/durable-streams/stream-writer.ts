@@ -3,6 +3,8 @@ import { newId } from "../../../id.ts";
 import { fenced } from "../local-log.ts";
 import type { RowProducer } from "../row-log.ts";
 import { Backoff } from "./backoff.ts";
+import { ProducerLanes } from "./producer-lanes.ts";
+import type { Lane } from "./producer-lanes.ts";
 import { Trouble } from "./stream-http.ts";
 import type { StreamHttp } from "./stream-http.ts";
 
@@ -18,15 +20,6 @@ export interface Outgoing {
   /** True as soon as its echo was read, or it failed. */
   settled: boolean;
   fail(error: PerdureError): void;
-}
-
-/** One name under which writes are sent, each with the next number. */
-interface Lane {
-  readonly id: string;
-  readonly epoch: number;
-  seq: number;
-  /** Set for good when somebody else has the name. */
-  fenced?: PerdureError;
 }
 
 export interface WriterOptions {
@@ -50,8 +43,8 @@ export interface WriterOptions {
 export class StreamWriter {
   private readonly options: WriterOptions;
   private readonly queue: Outgoing[] = [];
-  /** Writers with a name, by id and epoch. */
-  private readonly lanes = new Map<string, Lane>();
+  /** Of writers with a name. */
+  private readonly lanes = new ProducerLanes();
   /** For writes without a producer: nobody else has this name. */
   private own: Lane = newLane();
   /** Sent, and not read yet. */
@@ -113,11 +106,11 @@ export class StreamWriter {
         const answer = await http.append(`[${writes.flatMap(({ events }) => events).join()}]`, lane);
         switch (answer.kind) {
           case "taken":
-            lane.seq++;
+            this.advance(lane, lane.seq + 1);
             if (answer.next !== undefined) this.sent.push({ writes, next: answer.next });
             return;
           case "duplicate":
-            lane.seq++;
+            this.advance(lane, lane.seq + 1);
             writes = await this.missingOf(writes);
             if (writes.length === 0) return;
             // Somebody else has used this name and number: what was to be written never came.
@@ -126,13 +119,14 @@ export class StreamWriter {
             break;
           case "stale":
             lane.fenced = fenced(lane.id, lane.epoch, answer.latest);
+            if (lane !== this.own) this.lanes.keep(lane, answer.latest);
             // It may have been taken before that, and only the answer was lost.
             if (!backoff.fresh) writes = await this.missingOf(writes);
             break;
           case "gap":
             // The server has forgotten this writer. What it has taken before is known by its txid.
             if (lane === this.own) this.own = newLane();
-            else lane.seq = answer.expected;
+            else this.advance(lane, answer.expected);
             await backoff.wait(signal);
             break;
           case "missing":
@@ -169,11 +163,13 @@ export class StreamWriter {
   }
 
   private laneOf(producer: RowProducer | undefined): Lane {
-    if (producer === undefined) return this.own;
-    const name = JSON.stringify([producer.id, producer.epoch]);
-    let lane = this.lanes.get(name);
-    if (lane === undefined) this.lanes.set(name, (lane = { id: producer.id, epoch: producer.epoch, seq: 0 }));
-    return lane;
+    return producer === undefined ? this.own : this.lanes.of(producer);
+  }
+
+  /** The next number of the lane is another one from now on. */
+  private advance(lane: Lane, seq: number): void {
+    lane.seq = seq;
+    if (lane !== this.own) this.lanes.keep(lane, lane.epoch);
   }
 }
 
