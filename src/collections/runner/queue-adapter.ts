@@ -69,9 +69,15 @@ class QueueAdapter<TPayload> implements TableQueueAdapter {
     const mark = `${job.fence}:${job.beat}`;
     const now = performance.now();
     const known = this.seen.get(id);
+    if (known === undefined) this.forgetEnded();
     if (known?.mark !== mark) this.seen.set(id, { mark, at: now });
     const since = known?.mark === mark ? known.at : now;
     return Math.max(0, since + (job.leaseMs ?? this.leaseMs) - now);
+  }
+
+  /** Nobody asks about jobs again that others have ended: there are never more than run, and one. */
+  private forgetEnded(): void {
+    for (const id of this.seen.keys()) if (this.rows.get(id)?.status !== "running") this.seen.delete(id);
   }
 
   async claimWake({ id }: QueueWake): Promise<RunnerClaim> {
