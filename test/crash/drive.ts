@@ -88,10 +88,11 @@ export function expectNoFailure(outcome: CrashOutcome<unknown>): void {
 }
 
 /**
- * The points of the matrix were all commits of the undisturbed run, or every `step`th, and there were enough of them to
- * mean something: `atLeast` so many when it was all of them.
+ * The points of the matrix were all commits of the undisturbed run, or those of `thinned(step)`, and there were enough of
+ * them to mean something: `atLeast` so many when it was all of them.
  */
-export function expectCovered(matrix: CrashMatrixReport<unknown>, atLeast: number, step = STEP): void {
+export function expectCovered(matrix: CrashMatrixReport<unknown>, atLeast: number, thin?: number): void {
+  const step = thin === undefined ? STEP : 2 * thin;
   const { killed, unreached, reference } = matrix;
   const points = killed.length + unreached.length;
   const { commits } = reference;
@@ -106,9 +107,9 @@ const STEP = Number(process.env.PERDURE_CRASH_STEP ?? 1);
 /** Nothing is to be left out. */
 export const isWhole = STEP === 1;
 
-/** Every `step`th point, others for each `from`; all of them when nothing is to be left out. */
+/** Every `2 * step`th point, others for each `from`; all of them when nothing is to be left out. */
 export function thinned(step: number, from = 1): (commits: number) => number[] {
-  return isWhole ? pointsOf(1, 1) : pointsOf(step, from);
+  return isWhole ? pointsOf(1, 1) : pointsOf(2 * step, from);
 }
 
 /**

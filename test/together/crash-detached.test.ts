@@ -29,7 +29,7 @@ test("the end of a run reaches an asynchronous onFinish until it returns", { tim
     expect(delivered.length).toBeLessThanOrEqual(1 + outcome.before.lives.length);
   };
   // Until its end it is no different from the one above.
-  const points = (commits: number) => thinned(2, 2)(commits).filter((n) => n > commits / 2);
+  const points = (commits: number) => thinned(1, 2)(commits).filter((n) => n > commits / 2);
   const scenario = unwatched({ type: "background", how: "async" });
   const matrix = await crashMatrix<TreeResult>({ ...scenario, check, points, slack: 8 });
   expect(matrix.killed.length).toBeGreaterThan(isWhole ? 5 : 2);
