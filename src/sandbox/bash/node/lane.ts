@@ -1,6 +1,7 @@
 import { Worker } from "node:worker_threads";
 import type { ShellEnd } from "../outcome.ts";
 import { type Call, readWorkerMessage, type RunMessage } from "../protocol.ts";
+import { firstWords } from "./first-words.ts";
 
 /** How a run in a lane ended. */
 export type LaneEnd =
@@ -17,34 +18,9 @@ export interface LaneSize {
   readonly pythonMemoryMB: number;
 }
 
-const PAGES_PER_MB = 16;
 /** The shell ends itself at its deadline, and can say so. One that does not react is ended from outside after this. */
 const GRACE_MS = 250;
 const START_MS = 30_000;
-
-/**
- * Runs first in the worker, and in the threads that the shell starts for Python and SQLite: these threads inherit it.
- * V8's own bound for WebAssembly is one for the whole process, and the heap limit of a thread does not cover it.
- * Python's sockets are those of the package `ws`, if it can be loaded: here it cannot, and nothing else opens one.
- * The engine takes its first argument for its own path, and tells it to scripts.
- */
-function firstWords(pythonMemoryMB: number): string {
-  const source = `const grow = WebAssembly.Memory.prototype.grow;
-WebAssembly.Memory.prototype.grow = function (pages) {
-  if (this.buffer.byteLength / 65536 + pages > ${pythonMemoryMB * PAGES_PER_MB}) throw new RangeError("out of memory");
-  return grow.call(this, pages);
-};
-const no = () => { throw new Error("there is no network here"); };
-const builtin = (name) => process.getBuiltinModule(name);
-const modules = builtin("node:module");
-const load = modules._load;
-modules._load = function (name, ...rest) { return name === "ws" ? no() : load.call(this, name, ...rest); };
-builtin("node:net").Socket.prototype.connect = builtin("node:net").Server.prototype.listen = no;
-const datagram = builtin("node:dgram").Socket.prototype;
-datagram.bind = datagram.connect = datagram.send = no;
-process.argv[1] = "/usr/bin/python3";`;
-  return `data:text/javascript,${encodeURIComponent(source)}`;
-}
 
 /** One worker thread with a shell in it. Runs one script at a time; one that had to be ended takes the thread along. */
 export class ShellLane {
