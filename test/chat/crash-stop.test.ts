@@ -140,10 +140,10 @@ test(
         expectKept(outcome);
         if (checkCleared(outcome)) gone++;
       },
-      points: thinned(2),
+      points: thinned(1),
       slack: 6,
     });
-    expectCovered(matrix, 4, 2);
+    expectCovered(matrix, 4, 1);
     expect(matrix.reference.result.messages.map(({ role }) => role)).toEqual(["user", "assistant"]);
     expect(gone, "points behind the clear").toBeGreaterThan(1);
   },

@@ -47,10 +47,10 @@ test(
         outcomes.push(outcome);
         check(outcome);
       },
-      points: thinned(3),
+      points: thinned(1),
       slack: 6,
     });
-    expectCovered(matrix, 10, 3);
+    expectCovered(matrix, 10, 1);
     expect(textIn(matrix.reference.result.messages[1])).toBe("Computing. It is done.");
     expect(outcomes.some(wasParked), "killed while it was parked").toBe(true);
   },

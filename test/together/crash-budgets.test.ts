@@ -35,8 +35,8 @@ test(
       expectWithin(outcome);
       if (outcome.after.result.agents.some(({ turns }) => turns.some(({ status }) => status === "error"))) refused++;
     };
-    const matrix = await crashMatrix<TreeResult>({ ...asks, check, points: thinned(3), slack: 12 });
-    expectCovered(matrix, 14, 3);
+    const matrix = await crashMatrix<TreeResult>({ ...asks, check, points: thinned(1), slack: 12 });
+    expectCovered(matrix, 14, 1);
     expect(matrix.reference.result.calls).toEqual({ Talk: 2, Helper: 1, Digger: 0 });
     expect(matrix.reference.result.agents[0]?.totals).toMatchObject({ calls: 3, reservedTokens: 0 });
     expect(refused).toBeGreaterThan(0);
