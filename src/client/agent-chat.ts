@@ -1,3 +1,4 @@
+import { PerdureError } from "../error.ts";
 import { newId } from "../id.ts";
 import { applyToolApproval, applyToolResult } from "../message/tool-answer.ts";
 import { toolName, toolParts, type UIMessage } from "../message/types.ts";
@@ -91,13 +92,19 @@ export class AgentChat extends SessionChat {
     this.#answer(toolCallId, frame, goesOn, (message) => applyToolResult(message, output).message);
   }
 
-  /** Answers a question for approval. @param id of the question, or of the call. */
+  /**
+   * Answers a question for approval. @param id of the question, or of the call.
+   * @throws PerdureError `not_found` when no message here has such a call: nothing was answered.
+   */
   addToolApprovalResponse(
     { id, approved }: { readonly id: string; readonly approved: boolean },
     autoContinue = true,
   ): void {
     const part = findCall(this.messages, id);
-    if (part === undefined) return;
+    if (part === undefined) {
+      const text = `No message of this chat has a tool call, or a question for approval, "${id}".`;
+      throw new PerdureError("not_found", `${text} Nothing was answered: load the message first (loadOlder).`);
+    }
     const { toolCallId } = part;
     const frame = { type: "cf_agent_tool_approval", toolCallId, approved, autoContinue } as const;
     const given = { toolCallId, approved };

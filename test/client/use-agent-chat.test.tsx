@@ -66,6 +66,20 @@ test("an answer that was lost on its way is given again, once", async () => {
   await eventually(async () => expect(page.chat().messages).toEqual(await agent.stored()));
 });
 
+test("an answer to a question that this tab does not have is refused with words, and sends nothing", async () => {
+  const { host, agent } = await startTalk({ script: ["Hello."] });
+  const page = await openPage(host);
+  void page.chat().sendMessage({ text: "hi" });
+  await page.shows(["user: hi", "assistant: Hello."]);
+  const before = page.chat().messages;
+  expect(() => page.chat().addToolApprovalResponse({ id: "c9", approved: true })).toThrow(
+    expect.objectContaining({ code: "not_found", message: expect.stringContaining('"c9"') }),
+  );
+  expect(page.chat()).toMatchObject({ status: "ready", error: undefined });
+  expect(page.chat().messages).toEqual(before);
+  expect(before).toEqual(await agent.stored());
+});
+
 test("what follows an answered call grows in the same message, with no other beside it", async () => {
   const { host, agent } = await startTalk({
     script: ({ step }) => (step === 0 ? { toolCalls: [{ toolName: "place", input: {} }] } : "You are here."),
