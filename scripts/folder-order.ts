@@ -15,6 +15,7 @@ export const folderOrder: readonly Place[] = [
   { name: "hash.ts" },
   { name: "defer.ts" },
   { name: "event.ts" },
+  { name: "identity.ts" },
   { name: "port.ts" },
   { name: "stub.ts" },
   { name: "message" },

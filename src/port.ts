@@ -1,5 +1,6 @@
 import type { Emit } from "./event.ts";
 import type { Clock } from "./id.ts";
+import type { Identity } from "./identity.ts";
 
 /** What SQLite can store, on every host. */
 export type SqlValue = string | number | null | Uint8Array;
@@ -43,6 +44,8 @@ export interface Socket {
   readonly id: string;
   /** The URL that it connected with. */
   readonly uri: string;
+  /** Who it belongs to, as the app established it. Absent when it did not. */
+  readonly identity?: Identity;
   readonly tags: readonly string[];
   /** JSON that belongs to the connection. Survives eviction of the agent, not the socket's end. */
   attachment: unknown;
@@ -135,6 +138,16 @@ export interface AgentHost extends Sql {
   remove(path: AgentPath): Promise<void>;
 }
 
+/** What was said of a request before it is let in. Empty: it passes as it is. */
+export interface ReadVerdict {
+  /** It is not let in, and this is the answer. */
+  readonly refusal?: Response;
+  /** Instead of the request that came. */
+  readonly request?: Request;
+  /** Who sent it, instead of what was known. */
+  readonly identity?: Identity;
+}
+
 /**
  * The other direction: what a host asks of an agent. An agent class exposes it under {@link hosted}, so
  * that no name is taken from the methods that users write.
@@ -142,16 +155,19 @@ export interface AgentHost extends Sql {
 export interface HostedAgent {
   /** Before anything else, once per life. A rejection fails what was waiting; the next use tries again. */
   start(props: unknown): Promise<void>;
-  /** @param rest the path behind the agent's own address; starts with `/`. */
-  request(request: Request, rest: string): Promise<Response>;
+  /**
+   * @param rest the path behind the agent's own address; starts with `/`.
+   * @param identity who sent it, as the app established it.
+   */
+  request(request: Request, rest: string, identity?: Identity): Promise<Response>;
   /** Frames of this socket are held back until this settles. */
   connect(socket: Socket, request: Request): Promise<void>;
   message(socket: Socket, data: string | Uint8Array): Promise<void>;
   close(socket: Socket, code: number, reason: string, wasClean: boolean): Promise<void>;
   alarm(): Promise<void>;
   invoke(method: string, args: readonly unknown[]): Promise<unknown>;
-  /** `onBeforeSubAgent`: a Response refuses, a Request replaces, nothing passes. */
-  admitChild(request: Request, child: AgentStep): Promise<Request | Response | undefined>;
+  /** `onBeforeSubAgent`: what it has said. An empty object lets pass. @param identity who sent it, as far as is known. */
+  admitChild(request: Request, child: AgentStep, identity?: Identity): Promise<ReadVerdict>;
   /** A child of this agent was deleted, by whomever. */
   childRemoved?(child: AgentStep): void;
   /** The host is going away: start nothing new; what runs may settle within the host's grace period. */

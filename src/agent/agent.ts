@@ -4,6 +4,7 @@ import type { AddMcpServerOptions, AddMcpServerResult } from "../mcp/client/type
 import type { McpOAuthProvider } from "../mcp/oauth/provider.ts";
 import type { ChildRow } from "../store/child.ts";
 import type { AgentStub } from "../stub.ts";
+import type { Verdict } from "../wire/fetch-object.ts";
 import type { McpState } from "../wire/frames.ts";
 import type { JsonObject } from "../wire/json.ts";
 import type { AppliedRowChange, RowWrite } from "../wire/row-frames.ts";
@@ -104,13 +105,11 @@ export class Agent<State = unknown, Props = unknown> extends WorkingAgent<State,
 
   /**
    * Before a request or a socket from outside reaches a child: return a Response to refuse, a Request to
-   * replace it, nothing to let it pass. Not asked for frames on an open socket. What it throws is answered with 500
-   * (or a close that lets the client try again) and goes to {@link Agent.onError}.
+   * replace it, `{ identity }` to say who it is for the child and all below, nothing to let it pass. Who it is so far is
+   * `getCurrentAgent().identity`. Not asked for frames on an open socket. What it throws is answered with 500 (or a close
+   * that lets the client try again) and goes to {@link Agent.onError}.
    */
-  onBeforeSubAgent(
-    _request: Request,
-    _child: AgentStep,
-  ): Request | Response | undefined | void | Promise<Request | Response | undefined | void> {}
+  onBeforeSubAgent(_request: Request, _child: AgentStep): Verdict | Promise<Verdict> {}
 
   // Collections
 

@@ -1,4 +1,5 @@
 import { PerdureError } from "../error.ts";
+import type { Identity } from "../identity.ts";
 import type { Socket } from "../port.ts";
 import { writeJson } from "../wire/json.ts";
 
@@ -43,6 +44,11 @@ export class Connection<State = unknown> {
   /** The URL that it connected with, query included. */
   get uri(): string {
     return this[socket].uri;
+  }
+
+  /** Who it belongs to, as `onBeforeConnect` of the host, or `onBeforeSubAgent`, has said; undefined when none did. */
+  get identity(): Identity | undefined {
+    return this[socket].identity;
   }
 
   get tags(): readonly string[] {

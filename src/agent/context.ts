@@ -1,4 +1,5 @@
 import type { FiberContext } from "../fiber/fiber-view.ts";
+import type { Identity } from "../identity.ts";
 import type { AsyncContext } from "../port.ts";
 import type { Agent } from "./agent.ts";
 import type { Connection } from "./connection.ts";
@@ -10,6 +11,8 @@ export interface CurrentAgent<T extends Agent = Agent> {
   readonly connection: Connection | undefined;
   /** The request being answered, or the one that opened the connection. */
   readonly request: Request | undefined;
+  /** For whom: who sent the request or the frame; in a turn, who wrote the message that began it. */
+  readonly identity?: Identity;
   /** The fiber that this runs in. */
   readonly fiber?: FiberContext;
   /** The turn that this runs in. */

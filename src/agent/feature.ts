@@ -1,4 +1,5 @@
 import type { Work } from "../fiber/work.ts";
+import type { Identity } from "../identity.ts";
 import type { ParsedFrame } from "../wire/parse.ts";
 import type { Connection } from "./connection.ts";
 
@@ -17,8 +18,15 @@ export interface Feature {
   connecting?(connection: Connection): void;
   /** Takes a frame that the base agent does not handle. @returns false to leave it to `onMessage`. */
   frame?(connection: Connection, frame: ParsedFrame): boolean | Promise<boolean>;
-  /** Answers a request before `onRequest` does, or returns undefined. `rest` is the path behind the agent's address. */
-  request?(request: Request, rest: string): Response | undefined | Promise<Response | undefined>;
+  /**
+   * Answers a request before `onRequest` does, or returns undefined. `rest` is the path behind the agent's address;
+   * `identity` is who sent it, as far as is known.
+   */
+  request?(
+    request: Request,
+    rest: string,
+    identity: Identity | undefined,
+  ): Response | undefined | Promise<Response | undefined>;
   closed?(connection: Connection): void;
   /** The host is about to stop: nothing new is begun, what runs may come to its end. */
   drain?(): void;

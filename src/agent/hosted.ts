@@ -1,7 +1,8 @@
 import { errorText, PerdureError } from "../error.ts";
-import type { AgentStep, HostedAgent, Socket } from "../port.ts";
+import type { Identity } from "../identity.ts";
+import type { AgentStep, HostedAgent, ReadVerdict, Socket } from "../port.ts";
 import { encodeFrame } from "../wire/encode.ts";
-import { checkVerdict, isResponse } from "../wire/fetch-object.ts";
+import { isResponse, readVerdict } from "../wire/fetch-object.ts";
 import { kebabCase } from "../wire/kebab.ts";
 import { parseFrame } from "../wire/parse.ts";
 import type { Agent } from "./agent.ts";
@@ -10,6 +11,13 @@ import type { Connection } from "./connection.ts";
 import { runAs } from "./context.ts";
 import { type AgentParts, parts } from "./parts.ts";
 import { answerCall } from "./rpc.ts";
+
+/** For whom something is done. */
+interface Caller {
+  readonly connection?: Connection;
+  readonly request?: Request;
+  readonly identity?: Identity | undefined;
+}
 
 /** Joins an agent to its host: every way in, each run as that agent, none of them throwing what a user did. */
 export class Hosting implements HostedAgent {
@@ -36,13 +44,13 @@ export class Hosting implements HostedAgent {
     this.#own.rearm();
   }
 
-  request(request: Request, rest: string): Promise<Response> {
-    return this.#reported(() => this.#respond(request, rest), undefined, request);
+  request(request: Request, rest: string, identity?: Identity): Promise<Response> {
+    return this.#reported(() => this.#respond(request, rest, identity), { request, identity });
   }
 
   connect(socket: Socket, request: Request): Promise<void> {
     const connection = this.#own.connections.of(socket);
-    return this.#reported(() => this.#connect(connection, socket, request), connection, request);
+    return this.#reported(() => this.#connect(connection, socket, request), { connection, request });
   }
 
   async message(socket: Socket, data: string | Uint8Array): Promise<void> {
@@ -74,13 +82,13 @@ export class Hosting implements HostedAgent {
     return this.#as(() => Reflect.apply(target, agent, args) as unknown);
   }
 
-  admitChild(request: Request, child: AgentStep): Promise<Request | Response | undefined> {
+  admitChild(request: Request, child: AgentStep, identity?: Identity): Promise<ReadVerdict> {
     const admit = async () => {
-      const answer = checkVerdict(await this.#agent.onBeforeSubAgent(request, child), "onBeforeSubAgent()");
-      if (!isResponse(answer)) this.#own.children.admit(child);
-      return answer;
+      const verdict = readVerdict(await this.#agent.onBeforeSubAgent(request, child), "onBeforeSubAgent()");
+      if (verdict.refusal === undefined) this.#own.children.admit(child);
+      return verdict;
     };
-    return this.#reported(admit, undefined, request);
+    return this.#reported(admit, { request, identity });
   }
 
   childRemoved(child: AgentStep): void {
@@ -151,9 +159,9 @@ export class Hosting implements HostedAgent {
     await this.#agent.onMessage(connection, data);
   }
 
-  async #respond(request: Request, rest: string): Promise<Response> {
+  async #respond(request: Request, rest: string, identity: Identity | undefined): Promise<Response> {
     for (const feature of this.#own.features) {
-      const response = await feature.request?.(request, rest);
+      const response = await feature.request?.(request, rest, identity);
       if (response !== undefined) return response;
     }
     const response: unknown = await this.#agent.onRequest(request);
@@ -161,16 +169,17 @@ export class Hosting implements HostedAgent {
     throw new PerdureError("bad_state", `onRequest() of ${this.#own.host.id} returned no Response.`);
   }
 
-  #as<T>(work: () => T, connection?: Connection, request?: Request): T {
-    return runAs(this.#own.host.context, { agent: this.#agent, connection, request }, work);
+  #as<T>(work: () => T, { connection, request, identity = connection?.identity }: Caller = {}): T {
+    const current = { agent: this.#agent, connection, request, ...(identity !== undefined && { identity }) };
+    return runAs(this.#own.host.context, current, work);
   }
 
   /** What is thrown is told to the agent, and to the caller. */
-  async #reported<T>(work: () => T | Promise<T>, connection?: Connection, request?: Request): Promise<T> {
+  async #reported<T>(work: () => T | Promise<T>, caller: Caller = {}): Promise<T> {
     try {
-      return await this.#as(work, connection, request);
+      return await this.#as(work, caller);
     } catch (thrown) {
-      await this.#report(thrown, connection);
+      await this.#report(thrown, caller.connection);
       throw thrown;
     }
   }
@@ -178,7 +187,7 @@ export class Hosting implements HostedAgent {
   /** What is thrown is told to the agent, and that is all: nobody else waits. */
   async #contained(work: () => void | Promise<void>, connection: Connection): Promise<void> {
     try {
-      await this.#as(work, connection);
+      await this.#as(work, { connection });
     } catch (thrown) {
       await this.#report(thrown, connection);
     }

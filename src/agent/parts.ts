@@ -112,6 +112,7 @@ export class AgentParts<State> implements WorkContext, StateOwner<State> {
         agent: agent as unknown as Agent,
         connection: undefined,
         request: undefined,
+        identity: undefined,
       };
       return runAs(this.host.context, current, () => Reflect.apply(method, agent, args) as unknown);
     };

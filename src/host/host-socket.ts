@@ -1,4 +1,5 @@
 import { PerdureError } from "../error.ts";
+import type { Identity } from "../identity.ts";
 import type { Socket } from "../port.ts";
 import type { Delivery } from "./gate.ts";
 
@@ -23,10 +24,14 @@ export interface SocketOwner {
   dropped(socket: HostSocket, reason: string): void;
 }
 
+/** Whose socket it is. */
+export type SocketClient = Pick<Socket, "id" | "uri" | "identity">;
+
 /** The socket as agents see it, kept by the host while agents come and go. */
 export class HostSocket implements Socket {
   readonly id: string;
   readonly uri: string;
+  readonly identity: Identity | undefined;
   readonly #raw: RawSocket;
   readonly #maxBuffered: number;
   #owner: SocketOwner | undefined;
@@ -42,9 +47,10 @@ export class HostSocket implements Socket {
   /** What one write larger than the limit has put into the buffer, while that is too full. */
   #largeBytes = 0;
 
-  constructor(id: string, uri: string, raw: RawSocket, maxBuffered: number) {
-    this.id = id;
-    this.uri = uri;
+  constructor(client: SocketClient, raw: RawSocket, maxBuffered: number) {
+    this.id = client.id;
+    this.uri = client.uri;
+    this.identity = client.identity;
     this.#raw = raw;
     this.#maxBuffered = maxBuffered;
   }

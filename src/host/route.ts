@@ -1,8 +1,9 @@
 import { errorText, PerdureError } from "../error.ts";
-import type { AgentPath, AgentStep } from "../port.ts";
+import type { Identity } from "../identity.ts";
+import type { AgentPath, AgentStep, ReadVerdict } from "../port.ts";
 import { type AgentAddress, parseAddress, parseChildAddress } from "../wire/address.ts";
 import { agentId } from "../wire/agent-path.ts";
-import { checkVerdict, isRequest, isResponse } from "../wire/fetch-object.ts";
+import { readVerdict, type Verdict } from "../wire/fetch-object.ts";
 import { corsHeaders, type Cors, withHeaders } from "./cors.ts";
 import { boundedRequest, withPath } from "./genuine-request.ts";
 import type { Approach, OriginGate, Origins } from "./origin.ts";
@@ -13,11 +14,11 @@ const MAX_ORIGIN_LENGTH = 200;
 /** Told to sockets, whose clients have nothing else to go by. Which classes there are is nobody's business. */
 const UNKNOWN_CLASS = "no agent class of this name: see the option `agents` of the host";
 
-/** Refuses (a Response), replaces (a Request) or lets pass (nothing). May be slow; throwing answers 500. */
-export type BeforeHook = (
-  request: Request,
-  agent: AgentStep,
-) => Request | Response | undefined | void | Promise<Request | Response | undefined | void>;
+/**
+ * Refuses (a Response), replaces (a Request), says who it is (`{ identity }`, with a `request` to replace it too) or
+ * lets pass (nothing). May be slow; throwing, or returning anything else, answers 500.
+ */
+export type BeforeHook = (request: Request, agent: AgentStep) => Verdict | Promise<Verdict>;
 
 /** How requests find their agent. */
 export interface RouteOptions {
@@ -41,7 +42,14 @@ export interface RouteOptions {
 
 /** Where a request goes, or what it is answered with. */
 export type Destination =
-  | { readonly kind: "agent"; readonly path: AgentPath; readonly rest: string; readonly request: Request }
+  | {
+      readonly kind: "agent";
+      readonly path: AgentPath;
+      readonly rest: string;
+      readonly request: Request;
+      /** Who sent it, if a hook has said so. */
+      readonly identity: Identity | undefined;
+    }
   /** `reason`: what a socket is closed with instead. */
   | { readonly kind: "answer"; readonly response: Response; readonly reason?: string }
   | { readonly kind: "not-ours" };
@@ -139,33 +147,30 @@ export class Router {
     address: AgentAddress,
     hook: "onBeforeRequest" | "onBeforeConnect",
   ): Promise<Exclude<Destination, { kind: "not-ours" }>> {
-    let request = original;
-    const before = await this.#ask(hook, request, address.path[0]);
-    if (isResponse(before)) return { kind: "answer", response: before };
-    if (isRequest(before)) request = before;
+    const before = await this.#ask(hook, original, address.path[0]);
+    if (before.refusal !== undefined) return { kind: "answer", response: before.refusal };
+    let { request = original, identity } = before;
     for (const hop of address.hops) {
       const parent = this.#runtime.cell(hop.parent);
-      const admitted = await parent.use((agent) => agent.admitChild(request, hop.child));
-      if (isResponse(admitted)) return { kind: "answer", response: admitted };
+      const admitted = await parent.use((agent) => agent.admitChild(request, hop.child, identity));
+      if (admitted.refusal !== undefined) return { kind: "answer", response: admitted.refusal };
       // The gate may change everything of a request but where it goes.
-      if (isRequest(admitted)) request = admitted;
+      request = admitted.request ?? request;
+      identity = admitted.identity ?? identity;
     }
     return {
       kind: "agent",
       path: address.path,
       rest: address.rest,
       request: address.hops.length === 0 ? request : withPath(request, address.rest),
+      identity,
     };
   }
 
   /** No agent hears of what a hook throws, and the client must not: so it is said here. */
-  async #ask(
-    hook: "onBeforeRequest" | "onBeforeConnect",
-    request: Request,
-    agent: AgentStep,
-  ): Promise<Request | Response | undefined | void> {
+  async #ask(hook: "onBeforeRequest" | "onBeforeConnect", request: Request, agent: AgentStep): Promise<ReadVerdict> {
     try {
-      return checkVerdict(await this.#options[hook]?.(request, agent), hook);
+      return readVerdict(await this.#options[hook]?.(request, agent), hook);
     } catch (thrown) {
       this.#failed([agent], hook, thrown);
       throw thrown;
@@ -178,9 +183,9 @@ export class Router {
     console.error(`[${id}] ${stage}:`, thrown);
   }
 
-  #deliver({ path, rest, request }: Extract<Destination, { kind: "agent" }>): Promise<Response> {
+  #deliver({ path, rest, request, identity }: Extract<Destination, { kind: "agent" }>): Promise<Response> {
     return this.#runtime.cell(path).use(async (agent, life) => {
-      const response = await agent.request(request, rest);
+      const response = await agent.request(request, rest, identity);
       await life.gate.settled();
       return response;
     });

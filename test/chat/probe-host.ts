@@ -32,7 +32,7 @@ export async function probeHost(): Promise<ProbeHost> {
         close: nothing,
         alarm: nothing,
         invoke: async () => "pong",
-        admitChild: async () => undefined,
+        admitChild: async () => ({}),
         drain: () => {},
         halt: () => {},
       };

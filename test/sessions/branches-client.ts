@@ -60,8 +60,7 @@ export class Client {
     const session = this.named === undefined ? "" : `&_session=${this.named}`;
     const uri = `http://host.test/agents/talk/one?_pk=${this.name}${this.pages ? "&_history=pages" : ""}${session}`;
     const socket: HostSocket = new HostSocket(
-      this.name,
-      uri,
+      { id: this.name, uri },
       {
         buffered: 0,
         send: (data) => this.#receive(socket, data),

@@ -28,7 +28,7 @@ export async function diskProbe(): Promise<DiskProbe> {
         ...{ start: nothing, connect: nothing, message: nothing, close: nothing, alarm: nothing },
         request: async () => new Response(),
         invoke: async () => "pong",
-        admitChild: async () => undefined,
+        admitChild: async () => ({}),
         drain: () => {},
         halt: () => {},
       };

@@ -23,7 +23,7 @@ class Store {
       message: async () => undefined,
       close: async () => undefined,
       alarm: async () => undefined,
-      admitChild: async () => undefined,
+      admitChild: async () => ({}),
       drain: () => undefined,
       halt: () => undefined,
     };

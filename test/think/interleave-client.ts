@@ -40,8 +40,7 @@ export class Client {
   connect(cell: Cell, powered: () => boolean): void {
     const uri = `http://host.test/agents/talk/one?_pk=${this.name}`;
     const socket: HostSocket = new HostSocket(
-      this.name,
-      uri,
+      { id: this.name, uri },
       {
         buffered: 0,
         send: (data) => this.#receive(socket, data),

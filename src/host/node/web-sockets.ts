@@ -6,7 +6,7 @@ import type { AgentStep } from "../../port.ts";
 import { closeCode, refusalCode } from "../../wire/close-code.ts";
 import { parseConnectQuery } from "../../wire/connect-query.ts";
 import type { Cell } from "../cell.ts";
-import { HostSocket, type RawSocket } from "../host-socket.ts";
+import { HostSocket, type RawSocket, type SocketClient } from "../host-socket.ts";
 import type { Router } from "../route.ts";
 import type { Runtime } from "../runtime.ts";
 import type { HostLimits } from "./options.ts";
@@ -71,7 +71,13 @@ export class WebSockets {
       if (cell.connections >= this.#limits.connectionsPerAgent) {
         return ws.close(closeCode.tryAgainLater, "too many connections");
       }
-      this.#attach(ws, socket, cell, query.connectionId ?? newId(), request.url, destination.request);
+      const { identity, request: admitted } = destination;
+      const client = {
+        id: query.connectionId ?? newId(),
+        uri: request.url,
+        ...(identity !== undefined && { identity }),
+      };
+      this.#attach(ws, socket, cell, client, admitted);
     });
     return true;
   }
@@ -82,8 +88,8 @@ export class WebSockets {
     this.#server.close();
   }
 
-  #attach(ws: WebSocket, tcp: Duplex, cell: Cell, id: string, uri: string, request: Request): void {
-    const socket = new HostSocket(id, uri, new WsSocket(ws, tcp), this.#limits.sendBufferBytes);
+  #attach(ws: WebSocket, tcp: Duplex, cell: Cell, client: SocketClient, request: Request): void {
+    const socket = new HostSocket(client, new WsSocket(ws, tcp), this.#limits.sendBufferBytes);
     this.#alive.add(ws);
     ws.on("error", ({ code }: Error & { code?: string }) => {
       if (code === TOO_LONG) cell.refused(socket, `a frame of more than ${this.#limits.frameBytes} bytes`);

@@ -122,7 +122,7 @@ function toHosted(life: ProbeLife, hooks: ProbeHooks): HostedAgent {
       hooks.onAlarm?.(life);
     },
     invoke: (method, args) => invoke(host, method, args),
-    admitChild: () => Promise.resolve(undefined),
+    admitChild: () => Promise.resolve({}),
     drain: () => undefined,
     halt() {
       life.halted = true;
