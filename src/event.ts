@@ -31,11 +31,11 @@ export interface AgentEvents {
   "fiber:settled": { id: string; name: string; status: string; error?: string };
   "fiber:method_missing": { id: string; name: string };
   /** A model call failed; it may be tried again. */
-  "chat:call_failed": { requestId: string; errorClass: string };
-  /** A turn ended with an error. */
-  "chat:request_failed": { requestId: string; stage: string; error: string };
+  "chat:call:failed": { requestId: string; errorClass: string };
+  /** A turn ended with an error. `messagesPersisted`: whether what it was to answer is stored. */
+  "chat:request:failed": { requestId: string; stage: string; error: string; messagesPersisted: boolean };
   /** `agent`: whose budget, when it is that of an agent above. */
-  "chat:budget_reached": { requestId: string; scope: string; limit: number; agent?: string };
+  "chat:budget:reached": { requestId: string; scope: string; limit: number; agent?: string };
   /** From now on the model reads a summary, or fewer outputs of tools, instead of older messages. */
   "chat:context:compacted": {
     compactionId: string;
@@ -47,7 +47,7 @@ export interface AgentEvents {
     requestId?: string;
   };
   /** A compaction came to nothing; the conversation is as it was. */
-  "chat:compaction_failed": { session: string; trigger: string; error: string; requestId?: string };
+  "chat:compaction:failed": { session: string; trigger: string; error: string; requestId?: string };
   /** `parent`: it is a fork of that session. */
   "session:created": { session: string; parent?: string };
   "session:renamed": { session: string; name: string; by: "derived" | "model" | "user" };
@@ -81,6 +81,26 @@ export interface AgentEvents {
 
 /** The name of an event. */
 export type AgentEventType = keyof AgentEvents;
+
+/** The families that a type belongs to: `chat:recovery:*` and `chat:*` for `chat:recovery:attempt`. */
+type FamilyOf<T extends string> = T extends `${infer Head}:${infer Rest}`
+  ? `${Head}:*` | `${Head}:${FamilyOf<Rest>}`
+  : never;
+type Channel<T extends string> = T extends `${infer Head}:${string}` ? Head : never;
+
+/** What can be listened to: a type, a family of types (`"chat:recovery:*"`, `"chat"`), or all (`"*"`). */
+export type AgentEventPattern = AgentEventType | FamilyOf<AgentEventType> | Channel<AgentEventType> | "*";
+
+/** The events that a pattern is for. */
+export type EventOf<P extends AgentEventPattern> = Extract<AgentEvent, { readonly type: TypesOf<P> }>;
+
+type TypesOf<P extends AgentEventPattern> = P extends AgentEventType
+  ? P
+  : P extends "*"
+    ? AgentEventType
+    : P extends `${infer Start}:*`
+      ? Extract<AgentEventType, `${Start}:${string}`>
+      : Extract<AgentEventType, `${P}:${string}`>;
 
 /** One event as subscribers see it. */
 export type AgentEvent = {

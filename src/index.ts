@@ -266,7 +266,7 @@ export type { Admitted, Verdict } from "./wire/fetch-object.ts";
 // Errors, events, and what a host must provide
 export { defer } from "./defer.ts";
 export { PerdureError, type PerdureErrorCode } from "./error.ts";
-export type { AgentEvent, AgentEvents, AgentEventType } from "./event.ts";
+export type { AgentEvent, AgentEventPattern, AgentEvents, AgentEventType, EventOf } from "./event.ts";
 export type { Clock } from "./id.ts";
 export { type Identity, type JsonValue, MAX_IDENTITY_BYTES } from "./identity.ts";
 export type { AgentHost, Blobs, HostedAgentClass, Socket, Sockets, Sql, SqlRow, SqlValue, WriteLevel } from "./port.ts";

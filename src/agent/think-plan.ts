@@ -307,11 +307,8 @@ export class ThinkPlan {
   }
 
   async #explain(error: unknown, context: ChatErrorContext): Promise<string> {
-    this.#host.emit("chat:request_failed", {
-      requestId: context.requestId,
-      stage: context.stage,
-      error: errorText(error),
-    });
+    const { requestId, stage: at, messagesPersisted } = context;
+    this.#host.emit("chat:request:failed", { requestId, stage: at, messagesPersisted, error: errorText(error) });
     let told = error;
     try {
       told = await this.#agent.onChatError(error, context);

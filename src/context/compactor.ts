@@ -290,7 +290,7 @@ export class Compactor {
     const row = readCompactionAt(this.#host, seq);
     if (row !== undefined) this.#told(row);
     const { session, trigger, turn } = job;
-    this.#host.emit("chat:compaction_failed", {
+    this.#host.emit("chat:compaction:failed", {
       ...{ session, trigger, error },
       ...(turn !== undefined && { requestId: turn.id }),
     });

@@ -57,7 +57,7 @@ test("a compaction that does not make it smaller is tried once in a turn, and th
 
 test("a model that cannot summarise leaves the conversation as it was", async () => {
   const failures: unknown[] = [];
-  onTestFinished(subscribe("chat:compaction_failed", ({ payload }) => void failures.push(payload)));
+  onTestFinished(subscribe("chat:compaction:failed", ({ payload }) => void failures.push(payload)));
   const kit = await openSmall({ summary: () => ({ error: refusal(401, "bad key") }) });
   await fill(kit, 4);
   expect(await kit.compactions()).toMatchObject([{ status: "failed", trigger: "before" }]);

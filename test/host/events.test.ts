@@ -1,6 +1,6 @@
 import { channel } from "node:diagnostics_channel";
 import { Agent, callable } from "perdure";
-import type { AgentEvent, AgentEventType } from "perdure";
+import type { AgentEventType, EventOf } from "perdure";
 import { memoryStorage, subscribe } from "perdure/node";
 import { expect, onTestFinished, test } from "vitest";
 import { connect, eventually, openHost } from "./open-host.ts";
@@ -37,10 +37,9 @@ class Reporter extends Agent<{ n: number }> {
 }
 
 /** Collects every event of a list of types. */
-function collect<T extends AgentEventType>(...types: T[]): Extract<AgentEvent, { type: T }>[] {
-  const events: Extract<AgentEvent, { type: T }>[] = [];
-  for (const type of types)
-    onTestFinished(subscribe(type, (event) => events.push(event as Extract<AgentEvent, { type: T }>)));
+function collect<T extends AgentEventType>(...types: T[]): EventOf<T>[] {
+  const events: EventOf<T>[] = [];
+  for (const type of types) onTestFinished(subscribe(type, (event) => events.push(event)));
   return events;
 }
 
@@ -137,4 +136,20 @@ test("after unsubscribing nothing comes any more", async () => {
   stop();
   await host.getAgentByName(Reporter, "a").add();
   expect(seen).toEqual(["a"]);
+});
+
+test("one subscription hears a family of events, or all of them", async () => {
+  const seen = { all: [] as string[], family: [] as string[], short: [] as string[] };
+  const stops = [
+    subscribe("*", ({ type }) => seen.all.push(type)),
+    subscribe("state:*", ({ type }) => seen.family.push(type)),
+    subscribe("state", ({ type }) => seen.short.push(type)),
+  ];
+  const host = await openHost({ agents: { Reporter }, storage: memoryStorage() });
+  await host.getAgentByName(Reporter, "a").add();
+  for (const stop of stops) stop();
+  const told = [...seen.all];
+  await host.getAgentByName(Reporter, "a").add();
+  expect(seen).toEqual({ all: told, family: ["state:changed"], short: ["state:changed"] });
+  expect(told).toEqual(expect.arrayContaining(["agent:started", "state:changed"]));
 });

@@ -77,7 +77,7 @@ test.each<[string, Budgets]>([
 ])("nothing is asked of a model for which the budget of the %s has no room", async (scope, budgets) => {
   const kit = await spending({ budgets });
   const seen: unknown[] = [];
-  onTestFinished(subscribe("chat:budget_reached", ({ payload }) => void seen.push(payload)));
+  onTestFinished(subscribe("chat:budget:reached", ({ payload }) => void seen.push(payload)));
   const end = await kit.ask("Hi.");
   expect(end.status).toBe("error");
   expect(end.error).toContain(`budget of this ${scope}`);

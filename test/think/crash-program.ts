@@ -222,7 +222,7 @@ class Talk extends Think {
 }
 
 subscribe("agent:failed", ({ payload }) => report({ type: "failed", ...payload }));
-subscribe("chat:call_failed", ({ payload }) => report({ type: "call-failed", ...payload }));
+subscribe("chat:call:failed", ({ payload }) => report({ type: "call-failed", ...payload }));
 
 const point = crashPoint();
 let sinceStop = -1;

@@ -208,13 +208,13 @@ test("a classifyChatError that throws ends the turn: an error that nobody can ju
 
 test("failures are told to whoever watches the host", async () => {
   const seen: unknown[] = [];
-  for (const type of ["chat:call_failed", "chat:request_failed"] as const)
+  for (const type of ["chat:call:failed", "chat:request:failed"] as const)
     onTestFinished(subscribe(type, ({ payload }) => void seen.push([type, payload])));
   const kit = await failing({ models: [scriptedModel([{ error: refusal(401, "no such key") }])] });
   const { requestId } = await kit.ask("Hi.");
   expect(seen).toEqual([
-    ["chat:call_failed", { requestId, errorClass: "fatal" }],
-    ["chat:request_failed", { requestId, stage: "stream", error: "no such key" }],
+    ["chat:call:failed", { requestId, errorClass: "fatal" }],
+    ["chat:request:failed", { requestId, stage: "stream", messagesPersisted: true, error: "no such key" }],
   ]);
 });
 

@@ -65,7 +65,7 @@ test.each<[keyof Budgets]>([["turn"], ["session"], ["agent"]])(
     const maxTokens = await roomFor(2);
     const tree = await openTree({ budgets: { Talk: { [scope]: { maxTokens } } } });
     const reached: unknown[] = [];
-    onTestFinished(subscribe("chat:budget_reached", ({ payload }) => void reached.push(payload)));
+    onTestFinished(subscribe("chat:budget:reached", ({ payload }) => void reached.push(payload)));
     const end = await tree.ask("Tea?");
     // The one in the middle cannot go on either, and the first one meets its own limit.
     expect(tree.models.Leaf.calls).toHaveLength(0);

@@ -34,6 +34,14 @@ subscribe("rpc:called", ({ payload }) => {
 });
 // @ts-expect-error no such event
 subscribe("state:forgotten", () => undefined);
+subscribe("state:*", ({ type }) => expectTypeOf(type).toEqualTypeOf<"state:changed" | "state:refused">());
+subscribe("state", (event) => {
+  expectTypeOf(event.type).toEqualTypeOf<"state:changed" | "state:refused">();
+  if (event.type === "state:refused") expectTypeOf(event.payload.reason).toBeString();
+});
+subscribe("*", (event) => expectTypeOf(event).toEqualTypeOf<AgentEvent>());
+// @ts-expect-error no such family
+subscribe("forgotten:*", () => undefined);
 
 /** A switch over the type knows the payload. */
 export function text(event: AgentEvent): string {

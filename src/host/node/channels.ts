@@ -1,35 +1,48 @@
 import { channel, subscribe as subscribeTo, unsubscribe } from "node:diagnostics_channel";
-import type { AgentEvent, AgentEvents, AgentEventType } from "../../event.ts";
+import type { AgentEvent, AgentEventPattern, AgentEventType, EventOf } from "../../event.ts";
 import type { Clock } from "../../id.ts";
 import type { Publish } from "../runtime.ts";
 
 /** One channel per event type: `perdure:state:changed`, `perdure:fiber:settled`, … */
 const nameOf = (type: AgentEventType) => `perdure:${type}`;
+/** Where all events are, for those who want several types. */
+const ALL = "perdure:*";
 
-/** Puts events on `node:diagnostics_channel`. Costs one look-up while nobody listens. */
+/** Puts events on `node:diagnostics_channel`. Costs two look-ups while nobody listens. */
 export function publishTo(clock: Clock): Publish {
   const channels = new Map<AgentEventType, ReturnType<typeof channel>>();
+  const all = channel(ALL);
   return (path, id, type, payload) => {
     let target = channels.get(type);
     if (target === undefined) channels.set(type, (target = channel(nameOf(type))));
-    if (!target.hasSubscribers) return;
+    if (!target.hasSubscribers && !all.hasSubscribers) return;
     const leaf = path[path.length - 1] ?? path[0];
-    target.publish({ type, agent: leaf.className, name: leaf.name, id, payload, timestamp: clock.now() });
+    const event = { type, agent: leaf.className, name: leaf.name, id, payload, timestamp: clock.now() };
+    if (target.hasSubscribers) target.publish(event);
+    if (all.hasSubscribers) all.publish(event);
   };
 }
 
 /**
- * Calls `listener` for every event of `type`, of all agents in this process. It runs synchronously where the
- * event happens, so it should be quick; what it throws is reported by Node as an uncaught exception.
+ * Calls `listener` for every event of a type (`"chat:request:failed"`), of a family (`"chat:recovery:*"`, `"chat:*"` or
+ * `"chat"` for short) or of all (`"*"`), of all agents in this process. It runs synchronously where the event happens, so
+ * it should be quick; what it throws is reported by Node as an uncaught exception.
  * @returns a function that ends the subscription.
  */
-export function subscribe<T extends AgentEventType>(
-  type: T,
-  listener: (event: Extract<AgentEvent, { type: T }> & { payload: AgentEvents[T] }) => void,
-): () => void {
-  const receive = (message: unknown) => listener(message as Parameters<typeof listener>[0]);
-  subscribeTo(nameOf(type), receive);
-  return () => {
-    unsubscribe(nameOf(type), receive);
+export function subscribe<P extends AgentEventPattern>(pattern: P, listener: (event: EventOf<P>) => void): () => void {
+  const start = startOf(pattern);
+  const receive = (message: unknown) => {
+    if (start === undefined || (message as AgentEvent).type.startsWith(start)) listener(message as EventOf<P>);
   };
+  const name = start === undefined ? nameOf(pattern as AgentEventType) : ALL;
+  subscribeTo(name, receive);
+  return () => {
+    unsubscribe(name, receive);
+  };
+}
+
+/** How the types of a family begin; undefined for a type. */
+function startOf(pattern: AgentEventPattern): string | undefined {
+  if (pattern.endsWith("*")) return pattern.slice(0, -1);
+  return pattern.includes(":") ? undefined : `${pattern}:`;
 }

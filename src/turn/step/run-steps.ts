@@ -269,14 +269,14 @@ class StepLoop {
     };
     active.log.flush("commit", () => plan.ledger.settle(callId, result));
     await payers?.settle(callId, result);
-    desk.host.emit("chat:call_failed", { requestId: active.row.id, errorClass });
+    desk.host.emit("chat:call:failed", { requestId: active.row.id, errorClass });
   }
 
   async #overBudget(verdict: OverBudget | OverBudgetAbove): Promise<TurnEnd | undefined> {
     const { active, desk, plan, payers, called, signal } = this.#run;
     const { over: scope, limit } = verdict;
     const above = "agent" in verdict ? verdict.agent : undefined;
-    desk.host.emit("chat:budget_reached", {
+    desk.host.emit("chat:budget:reached", {
       ...{ requestId: active.row.id, scope, limit },
       ...(above !== undefined && { agent: above }),
     });
