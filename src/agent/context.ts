@@ -37,6 +37,12 @@ export function getCurrentAgent<T extends Agent = Agent>(): CurrentAgent<T> {
   return (carrier?.get() ?? NOBODY) as CurrentAgent<T>;
 }
 
+/** Runs `work` as what the caller runs as, but in no turn: for what goes on after the turn that began it. */
+export function runOutsideTurn<T>(context: AsyncContext, work: () => T): T {
+  const { turn: _, ...rest } = getCurrentAgent();
+  return context.run(rest, work);
+}
+
 /** Runs `work` for an agent. */
 export function runAs<T>(context: AsyncContext, current: CurrentAgent, work: () => T): T {
   return context.run(current, work);

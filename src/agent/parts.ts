@@ -101,19 +101,15 @@ export class AgentParts<State> implements WorkContext, StateOwner<State> {
     return (this.#retry ??= resolveRetry(this.options.retry, DEFAULT_RETRY));
   }
 
-  /** The method as scheduled work calls it: as this agent, and for no connection. */
+  /** The method as scheduled work calls it: as this agent, in no turn and for no connection, whoever asked for it. */
   method(name: string): ((...args: unknown[]) => unknown) | undefined {
     const agent = this.#agent;
     const method: unknown = name in Object.prototype ? undefined : Reflect.get(agent, name);
     if (typeof method !== "function") return undefined;
     return (...args) => {
-      const current = {
-        ...getCurrentAgent(),
-        agent: agent as unknown as Agent,
-        connection: undefined,
-        request: undefined,
-        identity: undefined,
-      };
+      const { fiber } = getCurrentAgent();
+      const nobody = { agent: agent as unknown as Agent, connection: undefined, request: undefined };
+      const current = { ...nobody, ...(fiber !== undefined && { fiber }) };
       return runAs(this.host.context, current, () => Reflect.apply(method, agent, args) as unknown);
     };
   }

@@ -15,6 +15,7 @@ import type { QueueItem, QueueOptions } from "../fiber/queue.ts";
 import { retry, type RetryCallOptions } from "../fiber/retry.ts";
 import type { Schedule, ScheduleCriteria, ScheduleOptions } from "../fiber/schedule-view.ts";
 import { AgentBase } from "./agent-base.ts";
+import { runOutsideTurn } from "./context.ts";
 import { parts } from "./parts.ts";
 
 /** Work that outlives its caller: schedules, queue, fibers. See {@link Agent}. */
@@ -133,7 +134,11 @@ export class WorkingAgent<State = unknown, Props = unknown> extends AgentBase<St
     work: (fiber: FiberContext) => unknown,
     options?: StartFiberOptions,
   ): Promise<StartFiberResult> {
-    return this[parts].fibers.startFiber(name, work, options);
+    const { host, fibers } = this[parts];
+    // Who waits for it stays in its turn, and a turn that it ran would wait for that one.
+    const isWaitedFor = options?.waitForCompletion === true;
+    const run = (fiber: FiberContext) => runOutsideTurn(host.context, () => work(fiber));
+    return fibers.startFiber(name, isWaitedFor ? work : run, options);
   }
 
   /** Replaces the checkpoint of the fiber that this runs in. @throws PerdureError `bad_state` outside of one. */

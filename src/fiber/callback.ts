@@ -29,7 +29,8 @@ export function runCallback(context: WorkContext, halted: () => boolean, run: Ca
   let value: unknown;
   try {
     host.tx(() => {
-      value = host.context.run(outsideFiber(host.context.get()), () => run.call());
+      // Whoever happened to start it, their turn, fiber, request and identity are not its own.
+      value = host.context.run({}, () => run.call());
       if (isPromiseLike(value)) pending = Promise.resolve(value);
       else if (!halted()) run.store({ ok: true, value });
     });
@@ -93,12 +94,6 @@ export function reportStoreFailure(context: WorkContext, error: unknown): void {
 /** The values that travel with asynchronous calls: an object with any keys, of which `fiber` is ours. */
 export function contextValues(value: unknown): Record<string, unknown> {
   return typeof value === "object" && value !== null ? { ...value } : {};
-}
-
-/** A callback is no part of the fiber that happened to start it. */
-function outsideFiber(value: unknown): Record<string, unknown> {
-  const { fiber: _, ...rest } = contextValues(value);
-  return rest;
 }
 
 function isPromiseLike(value: unknown): value is PromiseLike<unknown> {

@@ -281,6 +281,8 @@ export class Fibers implements Work {
     const { name, starts: attempt } = started;
     host.emit("fiber:started", { id, name });
     if (moved.move.cut) host.emit("fiber:recovered", { id, name, attempt });
-    void this.#runner.execute(started, (ctx) => method(decodeJson(started.payload), ctx)).then(ended);
+    const run = () => this.#runner.execute(started, (ctx) => method(decodeJson(started.payload), ctx));
+    // Of whoever happened to start it nothing goes along.
+    void host.context.run({}, run).then(ended);
   }
 }
