@@ -22,13 +22,14 @@ import type { ToolOutput } from "./tool-runner.ts";
 export class AgentChat extends SessionChat {
   /**
    * Sends a message, or with none asks the agent to go on. With `messageId`, it replaces that message, and what came
-   * after it is answered anew. Resolves when its turn is over, however it ended.
+   * after it is answered anew. Resolves when its turn is over, however it ended. Rejects with the `connectionError` when
+   * the connection is closed for good; that is the chat's `error` too, so nobody has to catch it.
    */
-  override async sendMessage(
-    input?: ChatInput,
-    options: SendOptions = {},
-    settings: RequestSettings = {},
-  ): Promise<void> {
+  override sendMessage(input?: ChatInput, options: SendOptions = {}, settings: RequestSettings = {}): Promise<void> {
+    return told(this.#sendMessage(input, options, settings));
+  }
+
+  async #sendMessage(input: ChatInput | undefined, options: SendOptions, settings: RequestSettings): Promise<void> {
     const replaces = input?.messageId;
     const made = input === undefined ? undefined : toUserMessage(input, replaces);
     const message = made instanceof Promise ? await made : made;
@@ -40,11 +41,12 @@ export class AgentChat extends SessionChat {
     return this.#submit("submit-message", message?.id, options, settings, replaces);
   }
 
-  /** Answers anew: the last answer, or the one given. What came after it is forgotten. */
-  async regenerate(
-    given: SendOptions & { readonly messageId?: string } = {},
-    settings: RequestSettings = {},
-  ): Promise<void> {
+  /** Answers anew: the last answer, or the one given. What came after it is forgotten. Rejects as `sendMessage` does. */
+  regenerate(given: SendOptions & { readonly messageId?: string } = {}, settings: RequestSettings = {}): Promise<void> {
+    return told(this.#regenerate(given, settings));
+  }
+
+  async #regenerate(given: SendOptions & { readonly messageId?: string }, settings: RequestSettings): Promise<void> {
     if (this.place.moving !== undefined) await this.place.moving;
     const keep = beforeAnswer(this.messages, given.messageId);
     if (keep !== undefined) this.#cutBehind(keep.id);
@@ -137,6 +139,14 @@ export class AgentChat extends SessionChat {
     settings: RequestSettings,
     replaces?: string,
   ): Promise<void> {
+    const { connectionError } = this.connection;
+    if (connectionError !== undefined && connectionError !== null) {
+      if (messageId !== undefined) this.unsent.add(messageId);
+      this.failure = connectionError;
+      this.audience.tell("onError", connectionError);
+      this.changed(true);
+      throw connectionError;
+    }
     this.failure = undefined;
     const { messages } = this.refreshed();
     const id = newId();
@@ -200,4 +210,10 @@ export class AgentChat extends SessionChat {
     this.goOn();
     if (!goesOn) void this.sendAutomatically();
   }
+}
+
+/** Its failure is shown by the chat: a page that does not wait for it need not catch it. */
+function told(sent: Promise<void>): Promise<void> {
+  sent.catch(() => {});
+  return sent;
 }

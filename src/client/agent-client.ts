@@ -5,7 +5,7 @@ import { isJsonObject, type JsonObject, writeJson } from "../wire/json.ts";
 import { agentChain, agentHttpUrl, type AgentLocation, type AgentRef, type Query, withQuery } from "./agent-url.ts";
 import type { CallOf, CallOptions, CallStream, CallStreamOf, ClientStub, StateOf } from "./call-types.ts";
 import { CALL_TIMEOUT_MS, callOptions, Calls, stubOf } from "./calls.ts";
-import { AgentConnectionError, type ConnectionCloseEvent } from "./connection-error.ts";
+import { AgentConnectionError, type ConnectionCloseEvent, disconnected } from "./connection-error.ts";
 import { ReconnectingSocket, type ReconnectOptions } from "./reconnecting-socket.ts";
 import { systemClock } from "./system-clock.ts";
 
@@ -83,7 +83,8 @@ export class AgentClient<AgentT = unknown, State = StateOf<AgentT>> extends Even
   #awaitingState = false;
   /** `close()` was called: nothing is wrong. */
   #leaving = false;
-  #ready = Promise.withResolvers<void>();
+  #ready = newReady();
+  #isRejected = false;
   #unlisten: (() => void) | undefined;
 
   constructor(options: AgentClientOptions<State>) {
@@ -100,7 +101,12 @@ export class AgentClient<AgentT = unknown, State = StateOf<AgentT>> extends Even
       error: () => this.dispatchEvent(new Event("error")),
     });
     const timeout = options.defaultCallTimeout ?? CALL_TIMEOUT_MS;
-    this.#calls = new Calls((data, sent) => this.#socket.send(data, sent), options.clock ?? systemClock, timeout);
+    this.#calls = new Calls(
+      (data, sent) => this.#socket.send(data, sent),
+      () => this.connectionError,
+      options.clock ?? systemClock,
+      timeout,
+    );
     const call = (method: string, args: readonly unknown[] = [], given?: CallOptions): Promise<unknown> =>
       this.#calls.call(method, args, callOptions(given));
     const stream = (method: string, args: readonly unknown[] = []): CallStream<unknown, unknown> =>
@@ -144,7 +150,10 @@ export class AgentClient<AgentT = unknown, State = StateOf<AgentT>> extends Even
   get identified(): boolean {
     return this.#identified;
   }
-  /** Resolves when `identified`; a new promise after each close. Never rejects. */
+  /**
+   * Resolves when `identified`; a new promise after each close. Rejects when the connection is closed for good: with the
+   * `connectionError`, or PerdureError `disconnected` after `close()`.
+   */
   get ready(): Promise<void> {
     return this.#ready.promise;
   }
@@ -154,9 +163,12 @@ export class AgentClient<AgentT = unknown, State = StateOf<AgentT>> extends Even
     return this.#socket.wanted ? 0 : 3;
   }
 
-  /** Connects, if it was closed. */
+  /** Connects, if it was closed. @throws PerdureError `bad_config` when the address cannot be one. */
   open(): void {
     if (this.#socket.wanted) return;
+    agentHttpUrl(this.options);
+    if (this.#isRejected) this.#ready = newReady();
+    this.#isRejected = false;
     this.connectionError = null;
     this.#listenForNetwork();
     this.#socket.open();
@@ -234,14 +246,16 @@ export class AgentClient<AgentT = unknown, State = StateOf<AgentT>> extends Even
   }
 
   #closed(event: ConnectionCloseEvent, final: boolean): void {
+    if (final && !this.#leaving) this.connectionError = new AgentConnectionError(event);
     this.#calls.lost(final);
     // Who waits for the first connection goes on waiting for the next.
-    if (this.#identified) this.#ready = Promise.withResolvers<void>();
+    if (this.#identified) this.#ready = newReady();
     this.#identified = false;
     this.#awaitingState = false;
     if (final) {
       this.#unlisten?.();
-      if (!this.#leaving) this.connectionError = new AgentConnectionError(event);
+      this.#isRejected = true;
+      this.#ready.reject(this.connectionError ?? disconnected("The connection was closed by close()."));
     }
     this.dispatchEvent(event);
     // Who heard of it may have opened it again.
@@ -319,6 +333,13 @@ export class AgentClient<AgentT = unknown, State = StateOf<AgentT>> extends Even
       this.#unlisten = undefined;
     };
   }
+}
+
+/** Nobody has to wait for it. */
+function newReady(): PromiseWithResolvers<void> {
+  const ready = Promise.withResolvers<void>();
+  ready.promise.catch(() => {});
+  return ready;
 }
 
 function parseObject(data: unknown): JsonObject | undefined {

@@ -41,11 +41,13 @@ export class AgentSessions {
     this.#requests = new SessionRequests(connection);
     connection.addEventListener("message", ({ data }) => this.#received(data));
     connection.addEventListener("open", () => this.#refreshSoon());
+    connection.addEventListener("change", () => this.#refused());
   }
 
   /** Calls `listener` after each change. The list is asked for when somebody listens. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener);
+    this.#refused();
     if (!this.#snapshot.isLoaded) this.#refreshSoon();
     return () => void this.#listeners.delete(listener);
   }
@@ -114,6 +116,12 @@ export class AgentSessions {
 
   #refreshSoon(): void {
     if (this.#listeners.size > 0 && this.#connection.readyState === 1) void this.refresh();
+  }
+
+  /** The connection is closed for good. */
+  #refused(): void {
+    const { connectionError } = this.#connection;
+    if (connectionError && connectionError !== this.#snapshot.error) this.#set({ error: connectionError });
   }
 
   #received(data: unknown): void {

@@ -2,6 +2,7 @@ import { PerdureError } from "../error.ts";
 import { type Clock, newId } from "../id.ts";
 import { isJsonObject, type JsonObject, writeJson } from "../wire/json.ts";
 import type { CallOptions, CallStream } from "./call-types.ts";
+import { disconnected } from "./connection-error.ts";
 
 /** How long a call that does not stream may take. */
 export const CALL_TIMEOUT_MS = 30_000;
@@ -32,12 +33,20 @@ interface Pending {
 /** The calls of one client that are not answered yet. */
 export class Calls {
   readonly #send: (data: string, sent: () => void) => void;
+  readonly #refusal: () => Error | null;
   readonly #clock: Clock;
   readonly #timeout: number;
   readonly #pending = new Map<string, Pending>();
 
-  constructor(send: (data: string, sent: () => void) => void, clock: Clock, timeout: number) {
+  /** @param refusal why there will be no connection. */
+  constructor(
+    send: (data: string, sent: () => void) => void,
+    refusal: () => Error | null,
+    clock: Clock,
+    timeout: number,
+  ) {
     this.#send = send;
+    this.#refusal = refusal;
     this.#clock = clock;
     this.#timeout = timeout;
   }
@@ -86,6 +95,10 @@ export class Calls {
     }
     signal?.addEventListener("abort", aborted);
     this.#pending.set(id, call);
+    if (this.#refusal() !== null) {
+      call.fail(disconnected("Connection closed", this.#refusal()));
+      return promise;
+    }
     try {
       const frame = writeJson({ type: "rpc", id, method, args }, `The arguments of ${method}`);
       this.#send(frame, () => (call.sent = true));
@@ -131,7 +144,7 @@ export class Calls {
   /** The connection is lost. @param all also those that were never sent and could have waited. */
   lost(all: boolean): void {
     for (const call of [...this.#pending.values()]) {
-      if (all || call.sent) call.fail(new PerdureError("disconnected", "Connection closed"));
+      if (all || call.sent) call.fail(disconnected("Connection closed", this.#refusal()));
     }
   }
 }

@@ -60,6 +60,8 @@ export abstract class ChatFeed {
   protected readonly unsent = new Set<string>();
   protected list: UIMessage[];
   protected failure: Error | undefined;
+  /** The refusal that was told last. */
+  #refusal: Error | undefined;
   protected recovering = false;
   #started = false;
   #loaded: boolean;
@@ -84,6 +86,8 @@ export abstract class ChatFeed {
     });
     connection.addEventListener("open", () => this.#opened());
     connection.addEventListener("close", (event) => this.#closed(event));
+    // After the close: who hears of that may have opened it again.
+    connection.addEventListener("change", () => this.#refused());
   }
 
   abstract sendMessage(input?: ChatInput, options?: SendOptions, settings?: RequestSettings): Promise<void>;
@@ -248,6 +252,7 @@ export abstract class ChatFeed {
   }
 
   #opened(): void {
+    if (this.failure !== undefined && this.failure === this.#refusal) this.failure = undefined;
     if (this.options.resume !== false && this.#started) this.finder.ask();
     else this.finder.settled = true;
   }
@@ -256,6 +261,23 @@ export abstract class ChatFeed {
     if ("code" in event && event.code === closeCode.tooLarge) this.#refuseLargest();
     this.finder.lost();
     this.history.lost();
+    this.changed(true);
+  }
+
+  /** The connection is closed for good. What was not taken is sent with the next message, if there is one. */
+  #refused(): void {
+    const { connectionError } = this.connection;
+    if (connectionError === undefined || connectionError === null || connectionError === this.#refusal) return;
+    this.#refusal = connectionError;
+    this.failure = connectionError;
+    for (const turn of this.turns.values()) {
+      if (!turn.accepted && turn.asked?.messageId !== undefined) this.unsent.add(turn.asked.messageId);
+      turn.end.reject(connectionError);
+    }
+    this.turns.clear();
+    this.finder.awaiting = false;
+    this.recovering = false;
+    this.audience.tell("onError", connectionError);
     this.changed(true);
   }
 

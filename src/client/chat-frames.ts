@@ -16,6 +16,8 @@ export interface ChatConnection {
    * it has to be asked for on the connection under way too.
    */
   useSession?(session: string | undefined): boolean;
+  /** Why it is closed for good. */
+  readonly connectionError?: Error | null;
   /** What every connection asks for. */
   readonly session?: string | undefined;
   /** Connects again after it was closed for good. */

@@ -54,7 +54,7 @@ export class History {
 
   /** Asks for what was said before the list. Resolves when it is there, or cannot be had now. */
   load(): Promise<void> {
-    if (this.#before === undefined) return Promise.resolve();
+    if (this.#before === undefined || this.#connection.connectionError) return Promise.resolve();
     if (this.#asked === undefined) {
       this.#asked = Promise.withResolvers<void>();
       this.#ask(this.#before);

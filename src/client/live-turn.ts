@@ -44,6 +44,7 @@ export class LiveTurn {
   absent = false;
   /** The answer as the conversation had it, when nothing came after that. */
   snapshot: UIMessage | undefined;
+  /** Rejects when the connection was closed for good before the end was heard. */
   readonly end = Promise.withResolvers<void>();
   #builder: MessageBuilder | undefined;
   #next = 0;
@@ -57,6 +58,8 @@ export class LiveTurn {
     this.id = id;
     this.local = local;
     this.asked = asked;
+    // Not every turn has somebody who waits for its end.
+    this.end.promise.catch(() => {});
   }
 
   /** Under way, as far as the status of the chat is concerned. */

@@ -195,6 +195,8 @@ export class ReconnectingSocket {
       this.#retries < (this.#options.maxRetries ?? Number.POSITIVE_INFINITY) &&
       (this.#options.shouldReconnectOnClose?.(event) ?? true);
     this.#wanted = again;
+    // Whoever waits for it is told that it was not sent.
+    if (!again) this.#waiting.length = 0;
     if (again) this.#cancelTimer = this.#clock.after(this.#delay(this.#retries++), () => void this.#connect());
     this.#events.close(event, !again);
   }

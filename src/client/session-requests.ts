@@ -9,11 +9,13 @@ import type { SessionInfo } from "../wire/session-types.ts";
 import { isJsonObject } from "../wire/json.ts";
 import type { BranchInfo, SessionOp } from "../wire/session-frames.ts";
 import { type ChatConnection, sendFrame } from "./chat-frames.ts";
+import { disconnected } from "./connection-error.ts";
 
 /** How long an answer may take. */
 const TIMEOUT_MS = 30_000;
 /** The same where a model has to write something first. */
 const MODEL_TIMEOUT_MS = 600_000;
+const LOST = "The connection was lost before the answer came.";
 const SLOW_OPS: ReadonlySet<SessionOp["op"]> = new Set(["compact", "title"]);
 
 /** Where a client was put. */
@@ -149,6 +151,10 @@ export class SessionRequests {
       },
     };
     this.#pending.set(id, pending);
+    if (this.#connection.connectionError) {
+      pending.fail(disconnected(LOST, this.#connection.connectionError));
+      return promise;
+    }
     try {
       sendFrame(this.#connection, { type: "perdure_session", id, ...ask }, () => (pending.sent = true));
     } catch (thrown) {
@@ -173,7 +179,7 @@ export class SessionRequests {
   #lost(): void {
     for (const pending of [...this.#pending.values()]) {
       if (pending.sent || this.#connection.readyState === 3)
-        pending.fail(new PerdureError("disconnected", "The connection was lost before the answer came."));
+        pending.fail(disconnected(LOST, this.#connection.connectionError));
     }
   }
 }

@@ -36,6 +36,7 @@ interface Stream {
 interface Probe {
   readonly id: string;
   found(turn: string | undefined): void;
+  refused(error: Error): void;
 }
 
 type SendOptions = Parameters<ChatTransport<UIMessage>["sendMessages"]>[0];
@@ -65,13 +66,17 @@ export class SocketChatTransport<M extends UIMessage = UIMessage> implements Cha
     };
     const open = () => this.#opened();
     const close = () => this.#closed();
+    const change = () => this.#refused();
     agent.addEventListener("message", message);
     agent.addEventListener("open", open);
     agent.addEventListener("close", close);
+    // After the close: who hears of that may have opened it again.
+    agent.addEventListener("change", change);
     this.#listeners = [
       () => agent.removeEventListener("message", message),
       () => agent.removeEventListener("open", open),
       () => agent.removeEventListener("close", close),
+      () => agent.removeEventListener("change", change),
     ];
   }
 
@@ -83,12 +88,16 @@ export class SocketChatTransport<M extends UIMessage = UIMessage> implements Cha
     for (const probe of this.#probes) probe.found(undefined);
   }
 
-  /** @throws PerdureError `bad_input` when JSON cannot hold the message or the data. */
+  /**
+   * @throws PerdureError `bad_input` when JSON cannot hold the message or the data; the `connectionError` of an agent whose
+   *   connection is closed for good.
+   */
   async sendMessages(
     options: Omit<SendOptions, "messages"> & { messages: M[] },
   ): Promise<ReadableStream<UIMessageChunk>> {
     const { agent, tools, body } = this.#options;
     const own = await bodyOf(body);
+    if (agent.connectionError) throw agent.connectionError;
     const request = requestBody(options.messages, options.trigger, clientToolsOf(tools), [own, options.body]);
     const id = newId();
     const init = { method: "POST" as const, body: writeJson(request, "The body of a chat request") };
@@ -146,7 +155,13 @@ export class SocketChatTransport<M extends UIMessage = UIMessage> implements Cha
           end();
           resolve(turn);
         },
+        refused(error) {
+          end();
+          reject(error);
+        },
       };
+      const { connectionError } = this.#options.agent;
+      if (connectionError) return reject(connectionError);
       if (signal?.aborted) return aborted();
       signal?.addEventListener("abort", aborted);
       this.#probes.add(probe);
@@ -161,6 +176,15 @@ export class SocketChatTransport<M extends UIMessage = UIMessage> implements Cha
 
   #closed(): void {
     for (const stream of this.#streams.values()) stream.cut ||= stream.sent;
+  }
+
+  /** The connection is closed for good. */
+  #refused(): void {
+    const { connectionError } = this.#options.agent;
+    if (!connectionError) return;
+    for (const stream of this.#streams.values()) stream.controller.error(connectionError);
+    this.#streams.clear();
+    for (const probe of this.#probes) probe.refused(connectionError);
   }
 
   /** Questions are asked again, and streams that were cut off are looked for. */

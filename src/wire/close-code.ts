@@ -52,3 +52,9 @@ export function refusalCode(status: number): number {
   const clientError = Number.isInteger(status) && status >= 400 && status <= 499;
   return clientError ? FIRST_APPLICATION_CODE + status : closeCode.internalError;
 }
+
+/** The other way: the status that `code` stands for, if it does. */
+export function refusedStatus(code: number): number | undefined {
+  const status = code - FIRST_APPLICATION_CODE;
+  return refusalCode(status) === code ? status : undefined;
+}

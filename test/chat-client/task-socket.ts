@@ -20,7 +20,7 @@ export interface Line {
   /** How often an open socket was lost, or given up. */
   closes: number;
   /** Loses the connection, and all tries fail until {@link Line.mend}. Nothing that is under way arrives any more. */
-  cut(): void;
+  cut(code?: number, reason?: string): void;
   mend(): void;
   /** For the `WebSocket` option of `useAgent`. */
   readonly Socket: new (url: string, protocols?: string | string[]) => EventTarget;
@@ -30,15 +30,15 @@ const GONE = 1006;
 
 export function newLine(): Line {
   let down = false;
-  const live = new Set<{ lose(): void }>();
+  const live = new Set<{ lose(code: number, reason: string): void }>();
   const line: Line = {
     sent: [],
     received: [],
     opens: 0,
     closes: 0,
-    cut() {
+    cut(code = GONE, reason = "") {
       down = true;
-      for (const socket of live) socket.lose();
+      for (const socket of live) socket.lose(code, reason);
     },
     mend() {
       down = false;
@@ -85,9 +85,9 @@ export function newLine(): Line {
         this.#inner.close(code, reason);
       }
 
-      lose(): void {
+      lose(code: number, reason: string): void {
         this.#events.length = 0;
-        this.#soon(new CloseEvent("close", { code: GONE }));
+        this.#soon(new CloseEvent("close", { code, reason }));
         this.#inner.close();
       }
 

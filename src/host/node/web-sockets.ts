@@ -15,6 +15,8 @@ import { toRequest } from "./to-request.ts";
 const PING_INTERVAL_MS = 30_000;
 /** The most that the `ws` package can bound; what is above means no bound to it. */
 const MAX_PAYLOAD = 2 ** 31 - 1;
+/** How many bytes of reason a close frame holds. */
+const CLOSE_WORDS = 123;
 /** How the `ws` package calls a frame that is longer than it may be. */
 const TOO_LONG = "WS_ERR_UNSUPPORTED_MESSAGE_LENGTH";
 
@@ -112,13 +114,13 @@ export class WebSockets {
     socket: Duplex,
     head: Buffer,
     response: Response,
-    reason = "refused",
+    reason?: string,
   ): Promise<void> {
     if (response.status >= 400 && response.status <= 499) {
-      await response.body?.cancel().catch(() => undefined);
+      const said = reason ?? (await closeWords(response));
       this.#server.handleUpgrade(incoming, socket, head, (ws) => {
         ws.on("error", ignore);
-        ws.close(refusalCode(response.status), reason);
+        ws.close(refusalCode(response.status), cutReason(said));
       });
       return;
     }
@@ -188,10 +190,30 @@ class WsSocket implements RawSocket {
   }
 }
 
-/** A close frame has room for 123 bytes. */
+/** What the answer of a hook says, as far as a close frame has room for it. Pages are not made to be read like that. */
+async function closeWords(response: Response): Promise<string> {
+  const nothing = response.statusText === "" ? "refused" : response.statusText;
+  const isPage = response.headers.get("content-type")?.includes("html") === true;
+  const words = new TextDecoder();
+  let text = "";
+  try {
+    const reader = isPage ? undefined : response.body?.getReader();
+    while (reader !== undefined && text.length < CLOSE_WORDS) {
+      const { value, done } = await reader.read();
+      if (done) break;
+      text += words.decode(value, { stream: true });
+    }
+    reader?.releaseLock();
+    await response.body?.cancel();
+  } catch {
+    // It was read already, or fails: what came counts.
+  }
+  return text.trim() === "" ? nothing : text.trim();
+}
+
 function cutReason(reason: string): string {
   let cut = reason;
-  while (Buffer.byteLength(cut) > 123) cut = cut.slice(0, -1);
+  while (Buffer.byteLength(cut) > CLOSE_WORDS) cut = cut.slice(0, -1);
   return cut;
 }
 
