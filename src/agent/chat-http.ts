@@ -5,7 +5,7 @@ import type { LiveChat } from "../live/live-chat.ts";
 import { isRecord } from "../message/json.ts";
 import { readTurn, type TurnRow } from "../store/turn.ts";
 import type { Chat } from "../turn/chat.ts";
-import { checkMessages } from "../turn/submit.ts";
+import { checkMessages, turnThatAnswers } from "../turn/submit.ts";
 import type { ToolAnswer } from "../turn/tool-answers.ts";
 import { parseChatBody } from "../wire/chat-body.ts";
 import { MAX_ID_LENGTH } from "../wire/parse.ts";
@@ -93,10 +93,13 @@ async function post(chat: Chat, live: LiveChat, request: Request): Promise<Respo
     takeAnswers(chat, body.messages.at(-1));
     chat.submit({ ...body, id, trigger }, undefined);
   }
-  const turn = readTurn(chat.host, id);
+  const own = readTurn(chat.host, id);
+  // The same question as that of a turn under way: its answer is the answer.
+  const asked = own?.status === "skipped" ? (JSON.parse(own.messageIds) as string[]).at(-1) : undefined;
+  const turn = (own && asked !== undefined && turnThatAnswers(chat, own.session, asked)) || own;
   if (turn === undefined) return Response.json({ id, status: "skipped" }, { status: 409 });
   if (wantsStream(request, value)) return streamTurn(chat.host, live, turn, 0);
-  return Response.json({ id, status: turn.status }, { status: 202 });
+  return Response.json({ id: turn.id, status: turn.status }, { status: 202 });
 }
 
 /** The AI SDK's transport always reads a stream, and does not say so: it is known by the field that it always sends. */

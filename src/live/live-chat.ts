@@ -34,6 +34,8 @@ export interface Waiting {
   offer(turn: TurnRow, hasBegun: boolean): void;
   /** There will be none in this session. */
   dismiss(session: string): void;
+  /** Offers a client what it has missed of a turn that streams. */
+  join(socket: Socket, turn: TurnRow): void;
   /** Whether a client was offered the stream of the turn, or took it. */
   took(socket: Socket, turn: TurnRow): boolean;
   /** Whether it did so as if it had asked for the turn; others only watch. */
@@ -215,6 +217,12 @@ export class LiveChat implements ChatOutput {
     origin.send(
       encodeFrame({ ...done(requestId, "skipped"), ...(messageIds.length > 0 && { messageIds: [...messageIds] }) }),
     );
+  }
+
+  joined(requestId: string, messageIds: readonly string[], turn: TurnRow, origin: Origin): void {
+    this.turnedAway(requestId, messageIds, origin);
+    // Who asked first hears all of it. Another one may have come too late for the beginning.
+    if (origin !== undefined && this.#chat().origins.get(turn.id) !== origin) this.#waiting().join(origin, turn);
   }
 
   messageUpdated(session: string, message: UIMessage): void {

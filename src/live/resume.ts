@@ -168,6 +168,12 @@ export class Resume implements Waiting {
     this.#remindLater();
   }
 
+  join(socket: Socket, turn: TurnRow): void {
+    const { running } = this.#chat;
+    if (running?.row.seq !== turn.seq || running.log.count === 0 || this.took(socket, turn)) return;
+    this.#offer(socket, turn);
+  }
+
   isOwn(socket: Socket, turn: TurnRow): boolean {
     const { withheld, gaveUp, taken } = this.#audience.of(socket);
     if (withheld === turn.id) return !gaveUp;

@@ -200,6 +200,8 @@ export interface ChatOutput {
   repeated(turn: TurnRow, origin: Origin): void;
   /** A message that was turned away because another turn is under way. Nothing of it was stored. */
   turnedAway(requestId: string, messageIds: readonly string[], origin: Origin): void;
+  /** A question came again that `turn` is about to answer: its sender is given that answer. */
+  joined(requestId: string, messageIds: readonly string[], turn: TurnRow, origin: Origin): void;
   messageUpdated(session: string, message: UIMessage): void;
   /** A message that `session` does not show any more, but others may, has another id. */
   renamed?(session: string, from: string, to: string): void;

@@ -20,6 +20,7 @@ import {
   readTurn,
   settleTurn,
   trimTurns,
+  type TurnRow,
   type TurnTrigger,
 } from "../store/turn.ts";
 import type { ClientTool } from "../wire/frames.ts";
@@ -48,7 +49,8 @@ export interface ChatRequest {
 /**
  * Takes in a request: what is new of its messages and the turn itself are committed together, then the others
  * are told and the turn gets its place. A request that is turned away changes nothing, and its sender is told. The
- * same request again does nothing, but for telling its sender the end if there was one.
+ * same request again does nothing, but for telling its sender the end if there was one. The same question in another
+ * request asks for another answer in the place of the first; while there is none yet, it joins the turn that makes it.
  * @returns the reason when the request is not understood; nothing has changed then.
  */
 export function submit(desk: Desk, request: ChatRequest, origin: Origin): string | undefined {
@@ -66,33 +68,45 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
   const open = openTurns(host).filter((turn) => turn.session === session);
   const running = desk.running?.row.session === session ? desk.running : undefined;
   const now = host.clock.now();
-  const policy = request.trigger === "submit" ? desk.hooks.settings().concurrency : "queue";
+  const stored: StoredMessages = {
+    role: (id) => roles.get(id),
+    get: (id) => transcript.get(id),
+    idsAfter: (id) => transcript.idsAfter(id),
+  };
+  const changeBy = (trigger: ChatRequest["trigger"]) =>
+    reconcile(stored, read, {
+      trigger: trigger === "regenerate" ? "regenerate-message" : "submit-message",
+      inFlightId: running?.continuation === false ? running.builder.id : undefined,
+      compare: "last",
+      wasStored: (id) => isNamed(host, id),
+      asStored: (message) => withStoredMedia(transcript.get(message.id), transcript.clean(message)),
+    });
+  const asGiven = changeBy(request.trigger);
+  const last = read.at(-1);
+  const edits = asGiven.update.some((message) => message.id === last?.id);
+  const repeats =
+    request.trigger === "submit" && last?.role === "user" && asGiven.add.length + asGiven.update.length === 0;
+  if ((edits || repeats) && last !== undefined && !isSaidIn(host, session, last.id)) {
+    // What its sender shows is not so (any more): it is given what is.
+    output.turnedAway(request.id, [last.id], origin);
+    return undefined;
+  }
+  const other = repeats ? turnThatAnswers(desk, session, last.id) : undefined;
+  if (other !== undefined) {
+    join(desk, { ...request, session }, trailingUserIds(read), other, origin);
+    return undefined;
+  }
+  // The same question once more, after an answer or an attempt at one, asks for another answer.
+  const trigger = repeats && wasTried(desk, transcript, last.id) ? "regenerate" : request.trigger;
+  const policy = trigger === "submit" ? desk.hooks.settings().concurrency : "queue";
   const admission = admitMessage(policy, open, now);
   if (admission.kind === "refuse") {
     output.turnedAway(request.id, trailingUserIds(read), origin);
     return undefined;
   }
 
-  const stored: StoredMessages = {
-    role: (id) => roles.get(id),
-    get: (id) => transcript.get(id),
-    idsAfter: (id) => transcript.idsAfter(id),
-  };
-  const change = reconcile(stored, read, {
-    trigger: request.trigger === "regenerate" ? "regenerate-message" : "submit-message",
-    inFlightId: running?.continuation === false ? running.builder.id : undefined,
-    compare: "last",
-    wasStored: (id) => isNamed(host, id),
-    asStored: (message) => withStoredMedia(transcript.get(message.id), transcript.clean(message)),
-  });
-  const last = read.at(-1);
-  const edits = change.update.some((message) => message.id === last?.id);
-  if (edits && last !== undefined && !isSaidIn(host, session, last.id)) {
-    // What its sender shows is not so (any more): it is given what is.
-    output.turnedAway(request.id, [last.id], origin);
-    return undefined;
-  }
-  const asksAgain = edits || request.trigger === "regenerate";
+  const change = trigger === request.trigger ? asGiven : changeBy(trigger);
+  const asksAgain = edits || trigger === "regenerate";
   // An edit that waits with the words of before would be answered twice. A regenerate is asked for on top: the public
   // hook loses its place when a turn that it waits for is passed over while it asks for another.
   const superseded = edits ? orphanedTurns(open, questionOf(read).slice(-1)) : [];
@@ -102,12 +116,12 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
   // The conversation is cut before what is being answered: nobody wants that answer any more.
   const moot = running !== undefined && isCut(running, change.remove) ? running.row : undefined;
   const goesOn =
-    request.trigger === "submit" &&
+    trigger === "submit" &&
     change.add.length + change.update.length + change.remove.length === 0 &&
     last?.role === "assistant";
   desk.commit(() => {
     forgetFailed(desk, session);
-    if (request.trigger === "regenerate" && open.length === 0) goTo(desk, transcript, change.last);
+    if (trigger === "regenerate" && open.length === 0) goTo(desk, transcript, change.last);
     setAside(desk, session, change.remove);
     for (const message of change.update) transcript.edit(message);
     for (const message of change.add) transcript.put(message);
@@ -125,7 +139,7 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
       status: "accepted",
       trigger: (replaces ? "regenerate" : "submit") satisfies TurnTrigger,
       continuation: goesOn ? 1 : 0,
-      messageIds: JSON.stringify(request.trigger === "regenerate" ? questionOf(read) : trailingUserIds(read)),
+      messageIds: JSON.stringify(trigger === "regenerate" ? questionOf(read) : trailingUserIds(read)),
       notBefore: admission.notBefore,
       createdAt: now,
       session,
@@ -149,6 +163,48 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
   if (moot !== undefined) desk.cancel(moot.id);
   else desk.pump();
   return undefined;
+}
+
+/** The turn under way that is to answer this message, unless it was stopped. */
+export function turnThatAnswers({ host }: Pick<Desk, "host">, session: string, messageId: string): TurnRow | undefined {
+  return openTurns(host).find(
+    (turn) => turn.session === session && turn.cancelled === 0 && turn.status !== "held" && names(turn, messageId),
+  );
+}
+
+/**
+ * The same question came again, under another request id, while it waits for its answer or is being answered: it gets that
+ * answer and no second one, which might do twice what its tools do. The request is stored as passed over, so that it too
+ * may be repeated.
+ */
+function join(
+  desk: Desk,
+  { id, session }: ChatRequest & { readonly session: string },
+  messageIds: readonly string[],
+  other: TurnRow,
+  origin: Origin,
+): void {
+  const { host } = desk;
+  const now = host.clock.now();
+  desk.commit(() => {
+    const turn = insertTurn(host, {
+      ...{ id, session, status: "accepted", trigger: "submit", continuation: 0, notBefore: now, createdAt: now },
+      ...{ messageIds: JSON.stringify(messageIds), body: null, clientTools: null },
+    });
+    settleTurn(host, turn.seq, "skipped", null, now);
+    trimTurns(host, KEPT_TURNS);
+  });
+  desk.output.joined(id, messageIds, other, origin);
+}
+
+/** Whether a message was answered, or a turn has begun to. */
+function wasTried({ host }: Desk, transcript: Transcript, messageId: string): boolean {
+  if (begunTurns(host, transcript.session).some((turn) => names(turn, messageId))) return true;
+  return transcript.idsAfter(messageId).some((id) => transcript.role(id) === "assistant");
+}
+
+function names({ messageIds }: TurnRow, messageId: string): boolean {
+  return (JSON.parse(messageIds) as string[]).includes(messageId);
 }
 
 /** What is to be answered anew may stand on a branch that the session has left since: then it goes on there. */

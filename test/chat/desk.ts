@@ -56,6 +56,7 @@ export async function openDesk(settings: Partial<ChatSettings> = {}): Promise<Te
       skipped: ({ id }) => note(`skipped ${id}`),
       repeated: ({ id }) => note(`repeated ${id}`),
       turnedAway: (id) => note(`turned away ${id}`),
+      joined: (id, _messageIds, turn) => note(`${id} joined ${turn.id}`),
       messageUpdated: (_session, { id }) => note(`updated ${id}`),
       recovering: ({ id }, value) => note(`recovering ${id} ${value}`),
       cleared: () => note("cleared"),
