@@ -269,4 +269,15 @@ export { PerdureError, type PerdureErrorCode } from "./error.ts";
 export type { AgentEvent, AgentEventPattern, AgentEvents, AgentEventType, EventOf } from "./event.ts";
 export type { Clock } from "./id.ts";
 export { type Identity, type JsonValue, MAX_IDENTITY_BYTES } from "./identity.ts";
-export type { AgentHost, Blobs, HostedAgentClass, Socket, Sockets, Sql, SqlRow, SqlValue, WriteLevel } from "./port.ts";
+export type {
+  AgentEnv,
+  AgentHost,
+  Blobs,
+  HostedAgentClass,
+  Socket,
+  Sockets,
+  Sql,
+  SqlRow,
+  SqlValue,
+  WriteLevel,
+} from "./port.ts";

@@ -85,6 +85,11 @@ export interface AsyncContext {
   get(): unknown;
 }
 
+/** What agents get as `env` when nobody says otherwise: the variables of the process's environment. */
+export interface AgentEnv {
+  readonly [name: string]: string | undefined;
+}
+
 /**
  * All that an agent may ask of the world. Agent code imports no platform: a host implements this and the
  * same agent runs there. `testing/host-conformance` says what an implementation must do.
@@ -100,6 +105,8 @@ export interface AgentHost extends Sql {
   readonly sockets: Sockets;
   readonly blobs: Blobs;
   readonly context: AsyncContext;
+  /** What the app gives to all of its agents: settings, secrets, clients. The same object for every agent and life. */
+  readonly env: object;
   /** Resolves when everything written so far survives the loss of power. If that fails, this life ends. */
   durable(): Promise<void>;
   /**

@@ -1,11 +1,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Agent, callable } from "perdure";
+import { Agent, type AgentEnv, callable } from "perdure";
 import type { AgentHost } from "perdure";
 
 /** The agent that is measured: a state, a table, a method that does nothing. */
-export class Bench extends Agent<{ n: number }> {
+export class Bench extends Agent<AgentEnv, { n: number }> {
   static {
     callable(this, "ping");
   }

@@ -1,4 +1,4 @@
-import { Agent, callable } from "perdure";
+import { Agent, type AgentEnv, callable } from "perdure";
 
 /** One note as clients see it. */
 export interface Note {
@@ -18,7 +18,7 @@ const MAX_TEXT = 500;
 const MAX_NOTES = 100;
 
 /** A list of notes with reminders. Every name is a list of its own; everyone who has it open sees the same. */
-export class Notes extends Agent<NotesState> {
+export class Notes extends Agent<AgentEnv, NotesState> {
   static {
     callable(this, "add");
     callable(this, "remove");

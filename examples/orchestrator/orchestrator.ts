@@ -1,5 +1,5 @@
 import { createMCPClient, type MCPClient } from "@ai-sdk/mcp";
-import { Agent, callable, type StreamCallback } from "perdure";
+import { Agent, type AgentEnv, callable, type StreamCallback } from "perdure";
 import { startMcpServer } from "./mcp-server.ts";
 import { Session } from "./session.ts";
 
@@ -12,7 +12,7 @@ export interface Entry {
 }
 
 /** Makes children, gives them work, and lends them what it has. */
-export class Orchestrator extends Agent<{ readonly children: readonly Entry[] }> {
+export class Orchestrator extends Agent<AgentEnv, { readonly children: readonly Entry[] }> {
   static {
     callable(this, "create");
     callable(this, "delegate");

@@ -1,4 +1,4 @@
-import { Agent, callable } from "perdure";
+import { Agent, type AgentEnv, callable } from "perdure";
 import type { AgentStep } from "perdure";
 import { MAX_CONVERSATIONS, MAX_TITLE } from "./contract.ts";
 import type { ConversationItem, ConversationsApi, ConversationsState } from "./contract.ts";
@@ -9,7 +9,7 @@ const CHILD = "Assistant";
 const ID = /^[\w-]{1,64}$/;
 
 /** The list of conversations. Each is a child agent; one is listed once something was said in it. */
-export class Conversations extends Agent<ConversationsState> implements ConversationsApi {
+export class Conversations extends Agent<AgentEnv, ConversationsState> implements ConversationsApi {
   static {
     callable(this, "create");
     callable(this, "rename");

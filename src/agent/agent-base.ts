@@ -1,5 +1,5 @@
 import { errorText, PerdureError } from "../error.ts";
-import type { AgentHost, AgentPath, SqlRow } from "../port.ts";
+import type { AgentEnv, AgentHost, AgentPath, SqlRow } from "../port.ts";
 import type { RetryOptions } from "../fiber/retry.ts";
 import { listCallables, type CallableOptions } from "./callable.ts";
 import type { Connection } from "./connection.ts";
@@ -26,7 +26,7 @@ export interface ConnectionContext {
 }
 
 /** Identity, state, SQL, connections and the hooks of an agent. See {@link Agent}. */
-export class AgentBase<State = unknown, Props = unknown> {
+export class AgentBase<Env extends object = AgentEnv, State = unknown, Props extends object = object> {
   /** Settings of the class. */
   static readonly options: AgentOptions = {};
 
@@ -50,6 +50,11 @@ export class AgentBase<State = unknown, Props = unknown> {
   /** The address above this one, root first; empty for an agent that is not a child. */
   get parentPath(): readonly AgentPath[number][] {
     return this.selfPath.slice(0, -1);
+  }
+
+  /** What the host was given as `env`; by default the environment of its process. The same object for all of its agents. */
+  get env(): Env {
+    return this[parts].host.env as Env;
   }
 
   // State

@@ -1,4 +1,5 @@
-import { type AgentHost, type AgentStep, hostable, hosted, type HostedAgent, type HostedAgentClass } from "../port.ts";
+import { hostable, hosted } from "../port.ts";
+import type { AgentEnv, AgentHost, AgentStep, HostedAgent, HostedAgentClass } from "../port.ts";
 import type { McpClientManager } from "../mcp/client/manager.ts";
 import type { AddMcpServerOptions, AddMcpServerResult } from "../mcp/client/types.ts";
 import type { McpOAuthProvider } from "../mcp/oauth/provider.ts";
@@ -39,7 +40,7 @@ const DEFAULT_NO_PROGRESS_MS = 60 * 60 * 1000;
  * its own database, connections, timers and background work.
  *
  * ```ts
- * class Counter extends Agent<{ count: number }> {
+ * class Counter extends Agent<AgentEnv, { count: number }> {
  *   static { callable(this, "add"); }
  *   override initialState = { count: 0 };
  *   add(by: number) {
@@ -49,7 +50,11 @@ const DEFAULT_NO_PROGRESS_MS = 60 * 60 * 1000;
  * }
  * ```
  */
-export class Agent<State = unknown, Props = unknown> extends WorkingAgent<State, Props> {
+export class Agent<Env extends object = AgentEnv, State = unknown, Props extends object = object> extends WorkingAgent<
+  Env,
+  State,
+  Props
+> {
   /** @internal */
   static readonly [hostable] = true;
   readonly #runs: AgentRuns;

@@ -1,6 +1,7 @@
 import type { GenerateTextOnFinishCallback, ToolSet } from "ai";
 import type { ChatHooks, ChatTurnOptions } from "../turn/chat-types.ts";
 import type { ChatAnswer } from "../turn/chunk-source.ts";
+import type { AgentEnv } from "../port.ts";
 import { mcpOf, waitForMcp } from "./agent-mcp.ts";
 import { answering } from "./chat-agent.ts";
 import { SessionAgent } from "./session-agent.ts";
@@ -11,7 +12,11 @@ const noop: GenerateTextOnFinishCallback<ToolSet> = () => {};
  * An agent that holds a conversation. You write {@link AIChatAgent.onChatMessage} and return what your model
  * streams; messages, streams, tool calls and approvals are stored, sent to every client, and survive restarts.
  */
-export class AIChatAgent<State = unknown, Props = unknown> extends SessionAgent<State, Props> {
+export class AIChatAgent<
+  Env extends object = AgentEnv,
+  State = unknown,
+  Props extends object = object,
+> extends SessionAgent<Env, State, Props> {
   /** @internal */
   [answering](as: <T>(work: () => T, turn?: string) => T): Pick<ChatHooks, "respond"> {
     return {

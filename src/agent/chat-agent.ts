@@ -62,7 +62,7 @@ export interface InSession {
 }
 
 /** What every agent that holds a conversation has: its messages, its settings, and turns that server code starts. */
-export abstract class ChatAgent<State = unknown, Props = unknown> extends Agent<State, Props> {
+export abstract class ChatAgent<Env extends object, State, Props extends object> extends Agent<Env, State, Props> {
   readonly #feature: ChatFeature;
   #childRuns: ChildRuns | undefined;
   #media: MediaMover | undefined;

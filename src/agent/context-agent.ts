@@ -5,6 +5,7 @@ import type { ContextReport } from "../context/context-report.ts";
 import { defaultModelLimits } from "../context/default-model-limits.ts";
 import type { ModelLimitsTable } from "../context/model-limits.ts";
 import type { ContextOverflow } from "../context/overflow.ts";
+import type { AgentEnv } from "../port.ts";
 import { sessionServant } from "./chat-agent.ts";
 import type { CompactionInfo } from "./compaction-info.ts";
 import { parts } from "./parts.ts";
@@ -24,8 +25,8 @@ interface OfSession {
 }
 
 /** What an agent has that sends its conversations to a model by itself: they stay within the model's window. */
-export abstract class ContextAgent<State = unknown, Props = unknown>
-  extends SessionAgent<State, Props>
+export abstract class ContextAgent<Env extends object = AgentEnv, State = unknown, Props extends object = object>
+  extends SessionAgent<Env, State, Props>
   implements ContextSettings
 {
   /** @internal */

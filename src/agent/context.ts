@@ -5,7 +5,7 @@ import type { Agent } from "./agent.ts";
 import type { Connection } from "./connection.ts";
 
 /** Who is running now, and for whom. */
-export interface CurrentAgent<T extends Agent = Agent> {
+export interface CurrentAgent<T extends Agent<object> = Agent<object>> {
   readonly agent: T | undefined;
   /** The connection whose frame is being handled. */
   readonly connection: Connection | undefined;
@@ -33,7 +33,7 @@ const NOBODY: CurrentAgent = { agent: undefined, connection: undefined, request:
  * The agent that the calling code runs for, however deep in the call and across awaits, with the connection
  * and request that it serves. All fields are undefined outside of an agent.
  */
-export function getCurrentAgent<T extends Agent = Agent>(): CurrentAgent<T> {
+export function getCurrentAgent<T extends Agent<object> = Agent<object>>(): CurrentAgent<T> {
   return (carrier?.get() ?? NOBODY) as CurrentAgent<T>;
 }
 

@@ -2,7 +2,7 @@ import type { LanguageModel, ToolSet } from "ai";
 import { PerdureError } from "../error.ts";
 import type { AnyAction } from "../tool/action.ts";
 import type { ScheduledTasks } from "../fiber/task-types.ts";
-import type { AgentHost } from "../port.ts";
+import type { AgentEnv, AgentHost } from "../port.ts";
 import type {
   ChunkContext,
   PrepareStepContext,
@@ -87,7 +87,7 @@ const toolHooks = [
 type Settings = { readonly [NAME in (typeof settings)[number]]?: Think[NAME] };
 
 /** Each is the method of {@link Think} of the same name, with the agent in front. */
-type PlainHooks<Self extends Think> = {
+type PlainHooks<Self extends Think<object>> = {
   readonly [NAME in (typeof plainHooks)[number]]?: (
     self: Self,
     ...args: Parameters<Self[NAME]>
@@ -108,23 +108,28 @@ interface ToolHooks<Self, TOOLS extends ToolSet> {
  * What {@link agent} is given: what a class that extends {@link Think} would override. Functions get the agent first, and
  * then what the method of the same name gets.
  */
-export interface AgentDeclaration<State = unknown, Props = unknown, TOOLS extends ToolSet = ToolSet>
-  extends Settings, PlainHooks<Think<State, Props>>, ToolHooks<Think<State, Props>, TOOLS> {
+export interface AgentDeclaration<
+  Env extends object = AgentEnv,
+  State = unknown,
+  Props extends object = object,
+  TOOLS extends ToolSet = ToolSet,
+>
+  extends Settings, PlainHooks<Think<Env, State, Props>>, ToolHooks<Think<Env, State, Props>, TOOLS> {
   /** The name of the class. Without one it is called as it is registered: by a key of `agents`, or after its file. */
   readonly name?: string;
   /** The model, or several that are tried in order. */
-  readonly model: Declared<LanguageModel | readonly LanguageModel[], Think<State, Props>>;
+  readonly model: Declared<LanguageModel | readonly LanguageModel[], Think<Env, State, Props>>;
   /** Who the agent is: its system prompt. */
-  readonly instructions?: Declared<string, Think<State, Props>>;
-  readonly tools?: Declared<TOOLS, Think<State, Props>>;
+  readonly instructions?: Declared<string, Think<Env, State, Props>>;
+  readonly tools?: Declared<TOOLS, Think<Env, State, Props>>;
   /** Tools for work that must not happen twice. */
-  readonly actions?: Declared<Record<string, AnyAction>, Think<State, Props>>;
+  readonly actions?: Declared<Record<string, AnyAction>, Think<Env, State, Props>>;
   /** The most model calls in one turn. Default 10. */
-  readonly maxSteps?: number | ((self: Think<State, Props>) => number);
+  readonly maxSteps?: number | ((self: Think<Env, State, Props>) => number);
   /** Prompts and handlers that come again and again, by their ids. */
-  readonly scheduledTasks?: Declared<ScheduledTasks, Think<State, Props>>;
+  readonly scheduledTasks?: Declared<ScheduledTasks, Think<Env, State, Props>>;
   /** The state before any was set. As a value it is copied for each agent. */
-  readonly initialState?: State | ((self: Think<State, Props>) => State);
+  readonly initialState?: State | ((self: Think<Env, State, Props>) => State);
   /** Settings of the class: `static options`. */
   readonly options?: AgentOptions;
 }
@@ -142,9 +147,12 @@ export interface AgentDeclaration<State = unknown, Props = unknown, TOOLS extend
  * ```
  * @throws PerdureError `bad_config` when there is no model, or the name cannot stand in a URL.
  */
-export function agent<State = unknown, Props = unknown, TOOLS extends ToolSet = ToolSet>(
-  declaration: AgentDeclaration<State, Props, TOOLS>,
-): typeof Think<State, Props> {
+export function agent<
+  Env extends object = AgentEnv,
+  State = unknown,
+  Props extends object = object,
+  TOOLS extends ToolSet = ToolSet,
+>(declaration: AgentDeclaration<Env, State, Props, TOOLS>): typeof Think<Env, State, Props> {
   const { name = "", model, instructions, tools, actions, maxSteps } = declaration;
   const { scheduledTasks, initialState, options } = declaration;
   if ((model as typeof model | undefined) === undefined) {
@@ -155,7 +163,7 @@ export function agent<State = unknown, Props = unknown, TOOLS extends ToolSet = 
   }
   if (name !== "") classTable([name]);
 
-  class DeclaredAgent extends Think<State, Props> {
+  class DeclaredAgent extends Think<Env, State, Props> {
     static override readonly options: AgentOptions = options ?? {};
 
     constructor(host: AgentHost) {

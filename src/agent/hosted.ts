@@ -21,19 +21,19 @@ interface Caller {
 
 /** Joins an agent to its host: every way in, each run as that agent, none of them throwing what a user did. */
 export class Hosting implements HostedAgent {
-  readonly #agent: Agent;
+  readonly #agent: Agent<object>;
   readonly #own: AgentParts<unknown>;
   /** Those that were turned away while they connected: the agent never hears of them. */
   readonly #refused = new WeakSet<Socket>();
 
-  constructor(agent: Agent) {
+  constructor(agent: Agent<object>) {
     this.#agent = agent;
     this.#own = agent[parts];
   }
 
   async start(props: unknown): Promise<void> {
     const { host, features } = this.#own;
-    await this.#reported(() => this.#agent.onStart(props));
+    await this.#reported(() => this.#agent.onStart(props as object | undefined));
     for (const feature of features) {
       // The life may end while one of them waits; then there is nothing left to start.
       if (this.#own.halted) return;

@@ -21,12 +21,17 @@ import {
   type SubmitOptions,
   type SubmitResult,
 } from "../turn/submissions.ts";
+import type { AgentEnv } from "../port.ts";
 import { chatRoom } from "./chat-agent.ts";
 import { ContextAgent } from "./context-agent.ts";
 import { parts } from "./parts.ts";
 
 /** What an agent has whose turns may wait: submissions, and the messages that were accepted and have not started. */
-export abstract class InboxAgent<State = unknown, Props = unknown> extends ContextAgent<State, Props> {
+export abstract class InboxAgent<
+  Env extends object = AgentEnv,
+  State = unknown,
+  Props extends object = object,
+> extends ContextAgent<Env, State, Props> {
   // Submissions
 
   /** Accepts messages for a later turn, once per key, and returns as soon as that is stored. */

@@ -24,7 +24,7 @@ export class AgentParts<State> implements WorkContext, StateOwner<State> {
   readonly host: AgentHost;
   readonly features: Feature[] = [];
   readonly state: StateKeeper<State>;
-  readonly #agent: AgentBase<State>;
+  readonly #agent: AgentBase<object, State>;
   #connections: Connections | undefined;
   #children: SubAgents | undefined;
   #schedules: Schedules | undefined;
@@ -37,7 +37,7 @@ export class AgentParts<State> implements WorkContext, StateOwner<State> {
   halted = false;
 
   /** Fields of subclasses are not set yet when this runs. */
-  constructor(agent: AgentBase<State>, host: AgentHost) {
+  constructor(agent: AgentBase<object, State>, host: AgentHost) {
     carryWith(host.context);
     this.host = host;
     this.#agent = agent;

@@ -1,7 +1,7 @@
 import type { LanguageModel } from "ai";
 import { PerdureError } from "../error.ts";
 import type { UIMessage } from "../message/types.ts";
-import type { AgentHost } from "../port.ts";
+import type { AgentEnv, AgentHost } from "../port.ts";
 import { defaultPrices } from "../session/default-prices.ts";
 import { type EraseReceipt, listReceipts } from "../session/erase.ts";
 import type { EraseScope } from "../session/erase-plan.ts";
@@ -38,7 +38,11 @@ export const classifying: unique symbol = Symbol("perdure.classifying");
  * What every agent that holds conversations has: as many of them as it wants, each with branches. Turns of one agent
  * run one at a time, whatever session they are of.
  */
-export abstract class SessionAgent<State = unknown, Props = unknown> extends ChatAgent<State, Props> {
+export abstract class SessionAgent<
+  Env extends object = AgentEnv,
+  State = unknown,
+  Props extends object = object,
+> extends ChatAgent<Env, State, Props> {
   readonly #titles: TitleKeeper;
   #sessions: SessionManager | undefined;
   #ledger: Ledger | undefined;

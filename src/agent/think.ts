@@ -3,7 +3,7 @@ import { DEFAULT_SYSTEM_PROMPT } from "../context/capabilities.ts";
 import { PerdureError } from "../error.ts";
 import type { ScheduledTasks } from "../fiber/task-types.ts";
 import type { UIMessage } from "../message/types.ts";
-import type { AgentHost } from "../port.ts";
+import type { AgentEnv, AgentHost } from "../port.ts";
 import type { Budgets } from "../session/budget.ts";
 import type { ContextBlocks } from "../session/context-blocks.ts";
 import { defaultPrices } from "../session/default-prices.ts";
@@ -66,7 +66,11 @@ const DEFAULT_MAX_STEPS = 10;
  * Hooks fire on every turn, whatever started it. One that throws ends the turn with that error, unless it says that
  * it only watches: then the error goes to `onError`.
  */
-export class Think<State = unknown, Props = unknown> extends ToolAgent<State, Props> {
+export class Think<Env extends object = AgentEnv, State = unknown, Props extends object = object> extends ToolAgent<
+  Env,
+  State,
+  Props
+> {
   readonly #plan: ThinkPlan;
   readonly #tasks: TaskFeature;
 

@@ -3,7 +3,7 @@ import type { ExtensionBridge } from "../extension/host-functions.ts";
 import type { ExtensionManager, ExtensionManagerOptions } from "../extension/manager.ts";
 import type { ExtensionDeclaration } from "../extension/manifest.ts";
 import { newId } from "../id.ts";
-import type { AgentHost, HostedAgentClass } from "../port.ts";
+import type { AgentEnv, AgentHost, HostedAgentClass } from "../port.ts";
 import type { SkillScriptRunner, SkillSource } from "../skill/types.ts";
 import type { ActionAuthorization, ActionAuthorizationContext } from "../tool/action-authorize.ts";
 import { type ActionRecord, RECLAIM_AFTER_MS } from "../tool/action-ledger.ts";
@@ -40,8 +40,8 @@ interface ExecutionAnswer {
 }
 
 /** What an agent has that runs tools by itself: those that are built in, and the rules for them. */
-export abstract class ToolAgent<State = unknown, Props = unknown>
-  extends InboxAgent<State, Props>
+export abstract class ToolAgent<Env extends object = AgentEnv, State = unknown, Props extends object = object>
+  extends InboxAgent<Env, State, Props>
   implements ActionRules, KitSettings
 {
   /** @internal */
@@ -101,7 +101,7 @@ export abstract class ToolAgent<State = unknown, Props = unknown>
   }
 
   /** The files of the parent, for a child that works on them: `override workspace = this.parentWorkspace(Parent)`. */
-  protected parentWorkspace(cls: HostedAgentClass<ToolAgent>): WorkspaceFiles {
+  protected parentWorkspace(cls: HostedAgentClass<ToolAgent<object>>): WorkspaceFiles {
     return sharedWorkspace((operation, args) => this.parentAgent(cls).callWorkspace(operation, args));
   }
 

@@ -14,12 +14,17 @@ import type {
 import type { QueueItem, QueueOptions } from "../fiber/queue.ts";
 import { retry, type RetryCallOptions } from "../fiber/retry.ts";
 import type { Schedule, ScheduleCriteria, ScheduleOptions } from "../fiber/schedule-view.ts";
+import type { AgentEnv } from "../port.ts";
 import { AgentBase } from "./agent-base.ts";
 import { runOutsideTurn } from "./context.ts";
 import { parts } from "./parts.ts";
 
 /** Work that outlives its caller: schedules, queue, fibers. See {@link Agent}. */
-export class WorkingAgent<State = unknown, Props = unknown> extends AgentBase<State, Props> {
+export class WorkingAgent<
+  Env extends object = AgentEnv,
+  State = unknown,
+  Props extends object = object,
+> extends AgentBase<Env, State, Props> {
   // Schedules
 
   /**

@@ -22,6 +22,7 @@ export interface LifeSurroundings {
   readonly storage: Storage;
   readonly clock: Clock;
   readonly context: AsyncContext;
+  readonly env: object;
   /** For `onStart`, unless the caller who wakes an agent brings its own. */
   readonly props: unknown;
   publish<T extends AgentEventType>(path: AgentPath, id: string, type: T, payload: AgentEvents[T]): void;
@@ -58,6 +59,7 @@ export class Life implements AgentHost {
   readonly path: AgentPath;
   readonly clock: Clock;
   readonly context: AsyncContext;
+  readonly env: object;
   readonly emit: Emit;
   readonly sockets: Sockets;
   readonly gate: Gate;
@@ -79,6 +81,7 @@ export class Life implements AgentHost {
     this.path = cell.path;
     this.clock = around.clock;
     this.context = around.context;
+    this.env = around.env;
     this.startedAt = around.clock.now();
     this.emit = (type, payload) => around.publish(cell.path, cell.id, type, payload);
     // Not to those who are over: what they broadcast would reach clients of the next life.

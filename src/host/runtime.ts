@@ -27,6 +27,8 @@ export interface RuntimeParts {
   readonly context: AsyncContext;
   readonly breathe: () => Promise<void>;
   readonly publish: Publish;
+  /** `this.env` of all agents. */
+  readonly env: object;
   /** For `onStart`, unless the caller who wakes an agent brings its own. */
   readonly props?: unknown;
   /** How long an agent that nothing needs stays in memory. */
@@ -43,6 +45,7 @@ export class Runtime implements LifeSurroundings {
   readonly storage: Storage;
   readonly clock: Clock;
   readonly context: AsyncContext;
+  readonly env: object;
   readonly props: unknown;
   readonly breathe: () => Promise<void>;
   readonly #registry: Registry;
@@ -57,6 +60,7 @@ export class Runtime implements LifeSurroundings {
     this.storage = parts.storage;
     this.clock = parts.clock;
     this.context = parts.context;
+    this.env = parts.env;
     this.props = parts.props;
     this.breathe = parts.breathe;
     this.#registry = parts.registry;

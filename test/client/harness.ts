@@ -1,4 +1,4 @@
-import { Agent, callable, type Connection, type StreamingResponse } from "perdure";
+import { Agent, type AgentEnv, callable, type Connection, type StreamingResponse } from "perdure";
 import { AgentClient, type AgentClientOptions, type StateOf } from "../../src/client/index.ts";
 import { addressOf, atEnd, QUICK } from "../clients/harness.ts";
 import { newLine, type Line } from "../chat-client/task-socket.ts";
@@ -8,7 +8,7 @@ export interface Count {
 }
 
 /** An agent with a state and some methods. */
-export class Counter extends Agent<Count> {
+export class Counter extends Agent<AgentEnv, Count> {
   static override options = { allowClientState: true };
   override initialState: Count = { n: 0 };
 

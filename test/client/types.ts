@@ -1,7 +1,7 @@
 // Checked by the compiler (`npm run check`), never run.
 import { useAgent as usePublicAgent } from "agents/react";
 import { type InferUITools, jsonSchema, tool, type UIMessage } from "ai";
-import { Agent, AIChatAgent, type ChatAnswer, type StreamingResponse } from "perdure";
+import { Agent, type AgentEnv, AIChatAgent, type ChatAnswer, type StreamingResponse } from "perdure";
 import { expectTypeOf } from "vitest";
 import { AgentClient, AgentToolEvents, type CallStream } from "../../src/client/index.ts";
 import {
@@ -17,7 +17,7 @@ interface Count {
   readonly n: number;
 }
 
-class Counter extends Agent<Count> {
+class Counter extends Agent<AgentEnv, Count> {
   readonly label = "counter";
   add(by: number, more?: number): number {
     return by + (more ?? 0);
@@ -104,7 +104,7 @@ const tools = {
 
 type Message = UIMessage<{ at: number }, { sources: { results: string[] } }, InferUITools<typeof tools>>;
 
-class Talk extends AIChatAgent<Count> {
+class Talk extends AIChatAgent<AgentEnv, Count> {
   async rename(title: string): Promise<boolean> {
     return title !== "";
   }

@@ -1,7 +1,7 @@
-import { Agent, callable } from "perdure";
+import { Agent, type AgentEnv, callable } from "perdure";
 
 /** What most tests need of an agent: an answer that proves that every earlier frame has arrived, and a way to hang up. */
-export class Base<State = unknown> extends Agent<State> {
+export class Base<State = unknown> extends Agent<AgentEnv, State> {
   static {
     callable(this, "ping");
   }

@@ -4,7 +4,7 @@
 import { existsSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { join } from "node:path";
-import type { HostedAgentClass } from "perdure";
+import type { AgentEnv, HostedAgentClass } from "perdure";
 import type { Host, HostOptions } from "perdure/node";
 import { Agent } from "../../src/agent/agent.ts";
 import { errorText } from "../../src/error.ts";
@@ -33,7 +33,7 @@ export interface Open {
 export const QUEUED = { in: "queue" } as const;
 
 /** An agent that reports how it finds itself when it wakes. */
-export class Watched<State = unknown> extends Agent<State> {
+export class Watched<State = unknown> extends Agent<AgentEnv, State> {
   override onStart(): void {
     const agent = addressOf(this);
     alive.set(agent, this);

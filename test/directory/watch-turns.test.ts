@@ -42,8 +42,8 @@ function worker(note?: string): string {
       ? "await new Promise(() => undefined);"
       : `writeFileSync(${JSON.stringify(note)}, "attempt " + item.attempt);`;
   return `import { writeFileSync } from "node:fs";
-import { Agent, callable, type QueueRun } from "perdure";
-export class Worker extends Agent<{ began: number }> {
+import { Agent, type AgentEnv, callable, type QueueRun } from "perdure";
+export class Worker extends Agent<AgentEnv, { began: number }> {
   static { callable(this, "begin"); }
   override initialState = { began: 0 };
   async begin(): Promise<void> { await this.queue("work"); }

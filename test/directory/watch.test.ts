@@ -10,8 +10,8 @@ afterAll(killPrograms);
 
 /** An agent that counts in its rows and in memory: how often it was asked, ever and in this life. */
 function counter(name: string, text: string): string {
-  return `import { Agent, callable } from "perdure";
-export class ${name} extends Agent<{ count: number }> {
+  return `import { Agent, type AgentEnv, callable } from "perdure";
+export class ${name} extends Agent<AgentEnv, { count: number }> {
   static { callable(this, "add"); }
   override initialState = { count: 0 };
   life = 0;

@@ -1,4 +1,4 @@
-import { Agent, callable, PerdureError } from "perdure";
+import { Agent, type AgentEnv, callable, PerdureError } from "perdure";
 import { memoryStorage } from "perdure/node";
 import { expect, test } from "vitest";
 import { connect, eventually, openHost } from "./open-host.ts";
@@ -62,7 +62,7 @@ test("a key called __proto__ stays a key", async () => {
   expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
 });
 
-class Parent extends Agent<{ done: number }> {
+class Parent extends Agent<AgentEnv, { done: number }> {
   static {
     callable(this, "cut");
   }
@@ -82,7 +82,7 @@ class Parent extends Agent<{ done: number }> {
   }
 }
 
-class Child extends Agent<{ count: number }> {
+class Child extends Agent<AgentEnv, { count: number }> {
   static {
     callable(this, "hang");
     callable(this, "add");

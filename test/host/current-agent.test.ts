@@ -1,4 +1,4 @@
-import { Agent, callable, getCurrentAgent } from "perdure";
+import { Agent, type AgentEnv, callable, getCurrentAgent } from "perdure";
 import type { Connection, FiberContext } from "perdure";
 import { memoryStorage } from "perdure/node";
 import { expect, test } from "vitest";
@@ -18,7 +18,7 @@ async function look(where: string): Promise<string> {
   });
 }
 
-class Watcher extends Agent<{ n: number }> {
+class Watcher extends Agent<AgentEnv, { n: number }> {
   static {
     for (const name of ["rpc", "plan", "fork", "mind", "other"] as const) callable(this, name);
   }

@@ -1,6 +1,6 @@
 import fs, { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { Agent, callable } from "perdure";
+import { Agent, type AgentEnv, callable } from "perdure";
 import type { AgentHost } from "perdure";
 import { memoryStorage, subscribe } from "perdure/node";
 import { expect, onTestFinished, test } from "vitest";
@@ -9,7 +9,7 @@ import { connect, eventually, openHost, quiet, tempDir } from "./open-host.ts";
 
 let rings: string[] = [];
 
-class Node extends Agent<{ count: number }> {
+class Node extends Agent<AgentEnv, { count: number }> {
   static {
     callable(this, "add");
     callable(this, "destroy");

@@ -1,11 +1,11 @@
 import { channel } from "node:diagnostics_channel";
-import { Agent, callable } from "perdure";
+import { Agent, type AgentEnv, callable } from "perdure";
 import type { AgentEventType, EventOf } from "perdure";
 import { memoryStorage, subscribe } from "perdure/node";
 import { expect, onTestFinished, test } from "vitest";
 import { connect, eventually, openHost } from "./open-host.ts";
 
-class Reporter extends Agent<{ n: number }> {
+class Reporter extends Agent<AgentEnv, { n: number }> {
   static {
     for (const name of ["add", "fail", "plan", "fork", "grow"] as const) callable(this, name);
   }

@@ -1,4 +1,4 @@
-import { Agent, callable } from "perdure";
+import { Agent, type AgentEnv, callable } from "perdure";
 import type { AgentHost, Connection, ConnectionContext } from "perdure";
 import { memoryStorage } from "perdure/node";
 import { expect, test } from "vitest";
@@ -8,7 +8,7 @@ import type { Client } from "./open-host.ts";
 let starts: string[] = [];
 let rings: string[] = [];
 
-class Sleeper extends Agent<{ count: number }> {
+class Sleeper extends Agent<AgentEnv, { count: number }> {
   static {
     callable(this, "add");
     callable(this, "who");

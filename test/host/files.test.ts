@@ -1,12 +1,12 @@
 import { mkdirSync, readdirSync, truncateSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { Agent, callable, PerdureError } from "perdure";
+import { Agent, type AgentEnv, callable, PerdureError } from "perdure";
 import { subscribe } from "perdure/node";
 import { expect, onTestFinished, test } from "vitest";
 import { agentFiles, databaseFile, hashOf, withDatabase } from "./agent-files.ts";
 import { connect, openHost, tempDir } from "./open-host.ts";
 
-class Notes extends Agent<{ count: number }> {
+class Notes extends Agent<AgentEnv, { count: number }> {
   static {
     callable(this, "list");
     callable(this, "count");

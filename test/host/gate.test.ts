@@ -1,4 +1,4 @@
-import { Agent, callable } from "perdure";
+import { Agent, type AgentEnv, callable } from "perdure";
 import type { AgentHost, Connection } from "perdure";
 import { subscribe } from "perdure/node";
 import { expect, onTestFinished, test } from "vitest";
@@ -6,7 +6,7 @@ import { holdSync } from "./hold-sync.ts";
 import { connect, eventually, openHost, quiet } from "./open-host.ts";
 import type { Client } from "./open-host.ts";
 
-class Gated extends Agent<{ count: number }> {
+class Gated extends Agent<AgentEnv, { count: number }> {
   static {
     for (const name of ["add", "say", "undone", "partly", "chunk", "later"] as const) callable(this, name);
   }

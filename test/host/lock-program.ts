@@ -1,9 +1,9 @@
 // A host that stays until it is killed.
-import { Agent } from "perdure";
+import { Agent, type AgentEnv } from "perdure";
 import { createHost } from "perdure/node";
 import { onCommand, programDir, report } from "perdure/testing";
 
-class Note extends Agent<{ text: string }> {
+class Note extends Agent<AgentEnv, { text: string }> {
   write(text: string): void {
     this.setState({ text });
   }

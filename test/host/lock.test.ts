@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Agent, PerdureError } from "perdure";
+import { Agent, type AgentEnv, PerdureError } from "perdure";
 import { createHost, serve } from "perdure/node";
 import { killPrograms, startProgram } from "perdure/testing";
 import { afterEach, expect, test } from "vitest";
@@ -8,7 +8,7 @@ import { openHost, tempDir } from "./open-host.ts";
 
 const program = new URL("./lock-program.ts", import.meta.url);
 
-class Note extends Agent<{ text: string }> {
+class Note extends Agent<AgentEnv, { text: string }> {
   read(): string {
     return this.state?.text ?? "";
   }

@@ -1,4 +1,4 @@
-import { Agent, callable } from "perdure";
+import { Agent, type AgentEnv, callable } from "perdure";
 import type { AgentHost } from "perdure";
 import { subscribe } from "perdure/node";
 import { expect, onTestFinished, test } from "vitest";
@@ -8,7 +8,7 @@ import { connect, eventually, openHost, quiet, tempDir } from "./open-host.ts";
 
 const FRAME_LIMIT = 200_000;
 
-class Target extends Agent<{ count: number }> {
+class Target extends Agent<AgentEnv, { count: number }> {
   static {
     callable(this, "add");
   }

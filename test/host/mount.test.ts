@@ -6,13 +6,13 @@ import type { AddressInfo } from "node:net";
 import express from "express";
 import { Hono } from "hono";
 import { getRequestListener } from "@hono/node-server";
-import { Agent, callable } from "perdure";
+import { Agent, type AgentEnv, callable } from "perdure";
 import { createHost } from "perdure/node";
 import type { Host } from "perdure/node";
 import { expect, onTestFinished, test } from "vitest";
 import { connect, openHost, tempDir } from "./open-host.ts";
 
-class Counter extends Agent<{ count: number }> {
+class Counter extends Agent<AgentEnv, { count: number }> {
   static {
     callable(this, "add");
   }

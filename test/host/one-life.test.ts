@@ -1,4 +1,4 @@
-import { Agent, callable, PerdureError } from "perdure";
+import { Agent, type AgentEnv, callable, PerdureError } from "perdure";
 import type { FiberContext } from "perdure";
 import { memoryStorage } from "perdure/node";
 import { expect, test } from "vitest";
@@ -7,7 +7,7 @@ import { connect, eventually, openHost, quiet } from "./open-host.ts";
 let starts: string[] = [];
 let made = 0;
 
-class Counter extends Agent<{ count: number }> {
+class Counter extends Agent<AgentEnv, { count: number }> {
   static {
     callable(this, "add");
   }
@@ -166,7 +166,7 @@ test("an agent that destroys itself while it starts fails who waited, and is not
 
 test("onStart gets the host's props, or those of the caller that wakes it", async () => {
   const seen: unknown[] = [];
-  class Typed extends Agent<unknown, { key: string }> {
+  class Typed extends Agent<AgentEnv, unknown, { key: string }> {
     override onStart(props?: { key: string }): void {
       seen.push(this.name, props);
     }

@@ -1,10 +1,10 @@
-import { Agent, callable } from "perdure";
+import { Agent, type AgentEnv, callable } from "perdure";
 import { createHost, memoryStorage, subscribe } from "perdure/node";
 import type { ServeOptions } from "perdure/node";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { connect, openHost } from "./open-host.ts";
 
-class Diary extends Agent<{ lines: string[] }> {
+class Diary extends Agent<AgentEnv, { lines: string[] }> {
   static {
     callable(this, "write");
   }

@@ -1,11 +1,11 @@
-import { Agent, callable } from "perdure";
+import { Agent, type AgentEnv, callable } from "perdure";
 import { memoryStorage } from "perdure/node";
 import { expect, test } from "vitest";
 import { connect, eventually, openHost } from "./open-host.ts";
 
 /** A class that says which one it is, with calls that can be kept waiting. */
 function makeDesk(text: string, started: (text: string) => void = () => {}) {
-  return class Desk extends Agent<{ count: number }> {
+  return class Desk extends Agent<AgentEnv, { count: number }> {
     static {
       callable(this, "add");
     }

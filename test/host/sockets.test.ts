@@ -1,11 +1,11 @@
 import net from "node:net";
-import { Agent, callable } from "perdure";
+import { Agent, type AgentEnv, callable } from "perdure";
 import type { Connection } from "perdure";
 import { memoryStorage, subscribe } from "perdure/node";
 import { expect, onTestFinished, test } from "vitest";
 import { connect, eventually, openHost, quiet } from "./open-host.ts";
 
-class Room extends Agent<{ text: string }> {
+class Room extends Agent<AgentEnv, { text: string }> {
   static {
     callable(this, "shout");
     callable(this, "hello");
@@ -53,7 +53,7 @@ test("one frame that is larger than the send buffer reaches everyone who reads",
 });
 
 test("what is neither text nor bytes is refused where it is sent, and harms nobody", async () => {
-  class Careless extends Agent<{ count: number }> {
+  class Careless extends Agent<AgentEnv, { count: number }> {
     static {
       callable(this, "careless");
       callable(this, "count");

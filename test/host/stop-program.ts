@@ -1,10 +1,10 @@
 // A server that is stopped by signals. It says what its agent does.
-import { Agent, callable } from "perdure";
+import { Agent, type AgentEnv, callable } from "perdure";
 import type { FiberContext, ScheduleRun } from "perdure";
 import { serve } from "perdure/node";
 import { onCommand, programDir, report } from "perdure/testing";
 
-class Worker extends Agent<{ done: number }> {
+class Worker extends Agent<AgentEnv, { done: number }> {
   static {
     for (const name of ["begin", "every", "hello"] as const) callable(this, name);
   }

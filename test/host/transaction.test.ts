@@ -1,4 +1,4 @@
-import { Agent } from "perdure";
+import { Agent, type AgentEnv } from "perdure";
 import type { StateSource } from "perdure";
 import { memoryStorage, subscribe } from "perdure/node";
 import { expect, onTestFinished, test } from "vitest";
@@ -6,7 +6,7 @@ import { connect, eventually, openHost, quiet } from "./open-host.ts";
 
 const ROUNDS = 50;
 
-class Ledger extends Agent<{ total: number }> {
+class Ledger extends Agent<AgentEnv, { total: number }> {
   override initialState = { total: 0 };
   told: number[] = [];
 

@@ -1,4 +1,4 @@
-import { Agent, callable } from "perdure";
+import { Agent, type AgentEnv, callable } from "perdure";
 import { memoryStorage, subscribe } from "perdure/node";
 import { expect, onTestFinished, test } from "vitest";
 import { connect, eventually, openHost, quiet } from "./open-host.ts";
@@ -6,7 +6,7 @@ import { connect, eventually, openHost, quiet } from "./open-host.ts";
 // Mistakes in the code of an agent that must stay with that agent. An unhandled rejection fails the run.
 
 test("a validateStateChange that returns a promise refuses every change instead of none", async () => {
-  class Late extends Agent<{ count: number }> {
+  class Late extends Agent<AgentEnv, { count: number }> {
     static override options = { allowClientState: true };
     static {
       callable(this, "set");
@@ -32,7 +32,7 @@ test("a validateStateChange that returns a promise refuses every change instead 
 test("an onError that throws after a failing onStateChanged is reported, and that is all", async () => {
   const failed: unknown[] = [];
   onTestFinished(subscribe("agent:failed", ({ payload }) => failed.push(payload)));
-  class Loud extends Agent<{ count: number }> {
+  class Loud extends Agent<AgentEnv, { count: number }> {
     override onStateChanged(): void {
       throw new Error("cannot tell");
     }

@@ -199,6 +199,7 @@ export class World {
       context: asyncContext,
       breathe: settle,
       publish: () => {},
+      env: {},
       idleMs: IDLE_MS,
       maxLive: 10,
     });

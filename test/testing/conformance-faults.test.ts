@@ -32,7 +32,7 @@ function withFault(fault: Fault): (probe: ConformanceProbe) => Promise<Conforman
 }
 
 function forward(host: AgentHost): AgentHost {
-  const { id, path, clock, emit, sockets, blobs, context } = host;
+  const { id, path, clock, emit, sockets, blobs, context, env } = host;
   return {
     id,
     path,
@@ -44,6 +44,7 @@ function forward(host: AgentHost): AgentHost {
     sockets,
     blobs,
     context,
+    env,
     sql: (query, ...args) => host.sql(query, ...args),
     tx: (work, level) => host.tx(work, level),
     durable: () => host.durable(),

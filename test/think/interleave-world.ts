@@ -218,6 +218,7 @@ export class World implements ModelWorld, ToolWorld {
       context: asyncContext,
       breathe: settle,
       publish: () => {},
+      env: {},
       idleMs: IDLE_MS,
       maxLive: 10,
     });

@@ -1,5 +1,5 @@
 // Checked by the compiler (`npm run check`), never run.
-import { Agent, callable, getCurrentAgent } from "perdure";
+import { Agent, type AgentEnv, callable, getCurrentAgent } from "perdure";
 import type {
   AgentPath,
   Connection,
@@ -22,7 +22,7 @@ interface CounterProps {
   region: string;
 }
 
-class Counter extends Agent<CounterState, CounterProps> {
+class Counter extends Agent<AgentEnv, CounterState, CounterProps> {
   static {
     callable(this, "add");
     callable(this, "stream", { streaming: true, description: "counts" });
@@ -141,7 +141,7 @@ expectTypeOf(getCurrentAgent()).toEqualTypeOf<CurrentAgent>();
 expectTypeOf(getCurrentAgent<Counter>().agent).toEqualTypeOf<Counter | undefined>();
 expectTypeOf(getCurrentAgent().connection).toEqualTypeOf<Connection | undefined>();
 
-class Wrong extends Agent<CounterState> {
+class Wrong extends Agent<AgentEnv, CounterState> {
   // @ts-expect-error the state is what the class says
   override initialState = { total: "none" };
 }

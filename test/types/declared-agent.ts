@@ -1,6 +1,6 @@
 // Checked by the compiler (`npm run check`), never run.
 import { jsonSchema, type LanguageModel, tool } from "ai";
-import { agent, Agent, agentTool, callable, type HostedAgentClass, type Think } from "perdure";
+import { agent, Agent, type AgentEnv, agentTool, callable, type HostedAgentClass, type Think } from "perdure";
 import { createHost, findAgents, type FoundAgents, memoryStorage, serve } from "perdure/node";
 import { expectTypeOf } from "vitest";
 
@@ -18,7 +18,7 @@ const tools = {
 export const Full = agent({
   name: "Full",
   model: async (self) => {
-    expectTypeOf(self).toEqualTypeOf<Think<{ count: number }, unknown>>();
+    expectTypeOf(self).toEqualTypeOf<Think<AgentEnv, { count: number }>>();
     return [model, "openai/gpt-5"];
   },
   initialState: { count: 0 },
@@ -29,7 +29,8 @@ export const Full = agent({
   messageConcurrency: "steer",
   options: { allowClientState: true },
   onStart: (self, props) => {
-    expectTypeOf(props).toEqualTypeOf<unknown>();
+    expectTypeOf(props).toEqualTypeOf<object | undefined>();
+    expectTypeOf(self.env).toEqualTypeOf<AgentEnv>();
     self.setState({ count: 1 });
     // @ts-expect-error not the state
     self.setState({ total: 1 });
@@ -56,7 +57,7 @@ export const Full = agent({
     expectTypeOf(self.messages.length).toBeNumber();
   },
 });
-expectTypeOf<InstanceType<typeof Full>>().toEqualTypeOf<Think<{ count: number }, unknown>>();
+expectTypeOf<InstanceType<typeof Full>>().toEqualTypeOf<Think<AgentEnv, { count: number }>>();
 expectTypeOf(Full).toExtend<HostedAgentClass>();
 
 // Tools as a function are inferred too.
@@ -89,7 +90,7 @@ export const research = agentTool(Full, {
 });
 
 /** What goes to `onStart`, named. */
-export const WithProps = agent<unknown, { region: string }>({
+export const WithProps = agent<AgentEnv, unknown, { region: string }>({
   model,
   onStart: (_self, props) => void expectTypeOf(props).toEqualTypeOf<{ region: string } | undefined>(),
 });
@@ -113,7 +114,7 @@ agent({ model, tools, beforeTurn: () => ({ activeTools: ["subtract"] }) });
 // @ts-expect-error a prompt is a text
 agent({ model, instructions: () => 5 });
 // @ts-expect-error not what the state is
-agent<{ count: number }>({ model, initialState: { count: "none" } });
+agent<AgentEnv, { count: number }>({ model, initialState: { count: "none" } });
 
 /** Where agents come from. */
 export async function hosts(): Promise<void> {

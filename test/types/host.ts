@@ -1,11 +1,11 @@
 // Checked by the compiler (`npm run check`), never run.
-import { Agent, PerdureError } from "perdure";
+import { Agent, type AgentEnv, PerdureError } from "perdure";
 import type { AgentEvent, AgentEvents, PerdureErrorCode } from "perdure";
 import { createHost, memoryStorage, serve, subscribe } from "perdure/node";
 import type { Host, ServedHost, Storage } from "perdure/node";
 import { expectTypeOf } from "vitest";
 
-class Counter extends Agent<{ count: number }> {}
+class Counter extends Agent<AgentEnv, { count: number }> {}
 
 expectTypeOf(createHost({ agents: { Counter }, dir: "data" })).toEqualTypeOf<Host>();
 expectTypeOf(serve({ agents: [Counter], storage: memoryStorage(), port: 0 })).resolves.toEqualTypeOf<ServedHost>();

@@ -1,5 +1,5 @@
 // Checked by the compiler (`npm run check`), never run.
-import { Agent } from "perdure";
+import { Agent, type AgentEnv } from "perdure";
 import type { AgentStub, ChildRow } from "perdure";
 import type { Host } from "perdure/node";
 import { expectTypeOf } from "vitest";
@@ -9,7 +9,7 @@ interface Report {
   readonly lines: string[];
 }
 
-class Child extends Agent<{ n: number }> {
+class Child extends Agent<AgentEnv, { n: number }> {
   readonly label = "child";
   sync(a: number, b?: string): Report {
     return { id: `${a}${b ?? ""}`, lines: [] };

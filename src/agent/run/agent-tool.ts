@@ -69,7 +69,7 @@ export function agentTool<INPUT extends FlexibleSchema, OUTPUT = string>(
       if (detached !== false) {
         const config: object = detached === true ? { notify: true } : detached;
         return receiptOf(
-          await agent.runAgentTool(cls, { ...request, detached: config as DetachedAgentToolConfig<Agent> }),
+          await agent.runAgentTool(cls, { ...request, detached: config as DetachedAgentToolConfig<Agent<object>> }),
         );
       }
       const given = { ...request, ...(abortSignal !== undefined && { signal: abortSignal }) };

@@ -56,7 +56,7 @@ const DEFAULT_BACK_OFF_MS = 1_000;
 
 /** Runs every task, so many at a time. The results are in the order of the tasks, however each ended. */
 export async function fanOut<Output = unknown>(
-  agent: Agent,
+  agent: Agent<object>,
   tasks: readonly TeamTask[],
   { id = newId("team"), signal, concurrency = DEFAULT_CONCURRENCY }: FanOutOptions = {},
 ): Promise<RunAgentToolResult<Output>[]> {
@@ -77,7 +77,7 @@ export async function fanOut<Output = unknown>(
  * have not begun never do. Undefined when none will do.
  */
 export async function firstGood<Output = unknown>(
-  agent: Agent,
+  agent: Agent<object>,
   tasks: readonly TeamTask[],
   options: FirstGoodOptions<Output> = {},
 ): Promise<RunAgentToolResult<Output> | undefined> {
@@ -108,7 +108,7 @@ export async function firstGood<Output = unknown>(
  * stopped is not repeated, nor one that reached a budget. Resolves with the last result.
  */
 export async function supervise<Output = unknown>(
-  agent: Agent,
+  agent: Agent<object>,
   task: TeamTask,
   options: SuperviseOptions<Output> = {},
 ): Promise<RunAgentToolResult<Output>> {
@@ -125,7 +125,7 @@ export async function supervise<Output = unknown>(
 }
 
 function run<Output>(
-  agent: Agent,
+  agent: Agent<object>,
   { agent: cls, ...task }: TeamTask,
   runId: string,
   displayOrder: number,

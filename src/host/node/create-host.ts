@@ -13,7 +13,7 @@ import type { Storage } from "../storage.ts";
 import { asyncContext } from "./async-context.ts";
 import { publishTo } from "./channels.ts";
 import { openDiskStorage } from "./disk-storage.ts";
-import { atLeast, type HostLimits, type HostOptions, resolveLimits } from "./options.ts";
+import { atLeast, type HostLimits, type HostOptions, resolveEnv, resolveLimits } from "./options.ts";
 import { systemClock } from "./system-clock.ts";
 import { WebSockets } from "./web-sockets.ts";
 
@@ -43,7 +43,7 @@ export interface Host {
   getAgentByName<C extends HostedAgentClass>(
     cls: C,
     name: string,
-    options?: { props?: unknown },
+    options?: { props?: object },
   ): AgentStub<InstanceType<C>>;
   /** Ids of agents that have stored something, in pages. */
   listAgents(options?: { after?: string; limit?: number }): string[];
@@ -74,6 +74,7 @@ export function createHost(options: HostOptions): Host {
     admits: originGate(options.origins, options.cors),
     maxBodyBytes: atLeast(1, options.maxBodyBytes ?? DEFAULT_BODY_BYTES, "maxBodyBytes"),
   };
+  const env = resolveEnv(options.env);
   const clock = options.clock ?? systemClock;
   const storage = openStorage(options, limits);
   const runtime = new Runtime({
@@ -83,6 +84,7 @@ export function createHost(options: HostOptions): Host {
     context: asyncContext,
     breathe: () => new Promise((resolve) => setImmediate(resolve)),
     publish: publishTo(clock),
+    env,
     props: options.props,
     idleMs,
     maxLive: limits.agents,

@@ -42,6 +42,12 @@ export function resolveLimits(limits: Partial<HostLimits> = {}): HostLimits {
   return resolved;
 }
 
+/** What agents get as `this.env`. @throws PerdureError `bad_config` */
+export function resolveEnv(env: object = process.env): object {
+  if ((typeof env === "object" && (env as object | null) !== null) || typeof env === "function") return env;
+  throw new PerdureError("bad_config", `env must be an object, not ${typeof env}. Agents get it as this.env.`);
+}
+
 /** @throws PerdureError `bad_config` unless `value` is a number from `least` up. Infinity is one. */
 export function atLeast(least: number, value: number, what: string): number {
   if (typeof value === "number" && value >= least) return value;
@@ -58,8 +64,10 @@ export interface HostOptions extends RouteOptions {
   readonly dir?: string;
   /** Instead of `dir`: `memoryStorage()`, for tests and for agents that may be forgotten. */
   readonly storage?: Storage;
+  /** What agents get as `this.env`: settings, secrets, clients of databases. Default: `process.env`. */
+  readonly env?: object;
   /** Handed to `onStart` of every agent that this host wakes. */
-  readonly props?: unknown;
+  readonly props?: object;
   /** How long an agent that nothing needs stays in memory. Its sockets stay open. Default 30 s. */
   readonly idleMs?: number;
   /** How long `stop()` waits for running work. What does not settle is carried on at the next start. Default 10 s. */

@@ -51,6 +51,13 @@ export const lifeCases: readonly BenchCase[] = [
     },
   },
   {
+    name: "env: one object for every agent",
+    async run(bench) {
+      const [one, two] = [await bench.agent("a"), await bench.agent("b")];
+      ensure(typeof one.env === "object" && one.env === two.env, "env is not the same object for two agents");
+    },
+  },
+  {
     name: "context: follows asynchronous work and nothing else",
     async run(bench) {
       const { context } = await bench.agent();
