@@ -44,6 +44,8 @@ export interface AgentEvents {
     trigger: string;
     tokensBefore: number;
     tokensAfter: number;
+    /** How many of these messages nobody has read for the summary: there were too many. The summary says so too. */
+    leftOut?: number;
     requestId?: string;
   };
   /** A compaction came to nothing; the conversation is as it was. */

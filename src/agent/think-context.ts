@@ -7,7 +7,9 @@ import { contextReport, type ContextReport, type MessageSource } from "../contex
 import { LearnedFactors } from "../context/learned.ts";
 import { measureFor } from "../context/measure.ts";
 import { limitsOf, type ModelLimits, type ModelLimitsTable } from "../context/model-limits.ts";
-import { type ContextOverflow, enoughFor, type OverflowPolicy, overflowPolicy } from "../context/overflow.ts";
+import { type ContextOverflow, type OverflowPolicy, overflowPolicy } from "../context/overflow.ts";
+import { BEGINNING, project } from "../context/project.ts";
+import { type Converted, WEIGHED, weighShown } from "../context/shown-units.ts";
 import { usable } from "../context/token-budget.ts";
 import { unitsOfInstructions, unitsOfMessages, unitsOfTools } from "../context/units.ts";
 import { ContextReader, type ContextView } from "../context/view.ts";
@@ -61,6 +63,8 @@ export interface ContextDesk {
   book(): CallBook;
   next(session: string): Promise<NextRequest>;
   assemble(messages: readonly UIMessage[], tools: ToolSet): Promise<ModelMessage[]>;
+  /** What stored messages become, each apart, whatever the agent makes of them all. */
+  shown(messages: readonly UIMessage[], tools: ToolSet): Promise<readonly Converted[]>;
   /** The stored message that a message of a request was made from. */
   sourceOf(message: ModelMessage): UIMessage | undefined;
   classify(error: unknown): Promise<ChatErrorClassification>;
@@ -73,8 +77,6 @@ export interface ContextDesk {
 /** Whole requests are as long as the windows of models. */
 const KEPT_REQUESTS = 4;
 const KEPT_STATES = 100;
-/** In tokens, where it does not matter which model it is. */
-const LARGEST_WINDOW = 2_000_000;
 
 /** A text to be applied: one that `compact({ preview: true })` returned, changed or not. */
 export type AppliedCompaction = Pick<DraftCompaction, "summary" | "messageId"> & { readonly parts?: number | null };
@@ -111,11 +113,6 @@ export class ThinkContext implements ContextPlan {
 
   limits(model: string): ModelLimits {
     return limitsOf(this.#desk.agent.modelLimits, model);
-  }
-
-  /** How many units of a conversation to read, for a model. */
-  enough(model: LanguageModel | undefined): number {
-    return enoughFor(this.policy(), model === undefined ? LARGEST_WINDOW : usable(this.limits(nameOf(model))));
   }
 
   async summariser(): Promise<LanguageModel | undefined> {
@@ -215,7 +212,8 @@ export class ThinkContext implements ContextPlan {
     const where = session ?? row.session;
     this.#idle(where);
     const { model, instructions, tools } = await this.#desk.next(where);
-    const undone = this.compactor.undo(id, this.#view(where, model), this.#measure(model, instructions, tools));
+    const measure = await this.#measure(where, model, instructions, tools);
+    const undone = this.compactor.undo(id, this.#view(where), measure);
     await this.#desk.renew(where);
     return toInfo(host, undone, false);
   }
@@ -245,14 +243,14 @@ export class ThinkContext implements ContextPlan {
 
   #source(message: ModelMessage, pins: ReadonlySet<string>): MessageSource | undefined {
     const source = this.#desk.sourceOf(message);
-    if (source === undefined) return undefined;
+    if (source === undefined || source === BEGINNING) return undefined;
     if (source.id.startsWith("compaction-")) return { kind: "summary" };
     return { id: source.id, ...(pins.has(source.id) && { kind: "pinned" }) };
   }
 
   async #planned(session: string): Promise<SentRequest> {
     const { model, instructions, tools } = await this.#desk.next(session);
-    const { base } = contextOf(this.#desk.chat(), this.reader, session, 0, this.enough(model));
+    const { base } = contextOf(this.#desk.chat(), this.reader, session, 0);
     const messages = await this.#desk.assemble(base, tools);
     return {
       ...{ session, model: nameOf(model), instructions, tools, messages },
@@ -277,8 +275,8 @@ export class ThinkContext implements ContextPlan {
     return toInfo(this.#desk.host, made.row, true);
   }
 
-  #view(session: string, model?: LanguageModel): ContextView {
-    return this.reader.read(nodesUp(this.#desk.chat(), session, 0), session, this.enough(model));
+  #view(session: string): ContextView {
+    return this.reader.read(nodesUp(this.#desk.chat(), session, 0), session);
   }
 
   /** What a turn has sent must not change while it runs, but by the turn itself. */
@@ -288,12 +286,15 @@ export class ThinkContext implements ContextPlan {
     throw new PerdureError("bad_state", "A turn of this session is running. Ask again when it has ended.");
   }
 
-  #measure(model: LanguageModel, instructions: Instructions | undefined, tools: ToolSet) {
+  async #measure(session: string, model: LanguageModel, instructions: Instructions | undefined, tools: ToolSet) {
     const name = nameOf(model);
     const fixed = unitsOfInstructions(instructions) + unitsOfTools(tools);
     const policy = this.policy();
-    const bound = policy === undefined ? Number.POSITIVE_INFINITY : policy.threshold * policy.maxInputTokens;
-    return measureFor(this.learned.of(name), fixed, Math.min(usable(this.limits(name)), bound));
+    const own = policy === undefined ? Number.POSITIVE_INFINITY : policy.threshold * policy.maxInputTokens;
+    const bound = Math.min(usable(this.limits(name)), own);
+    const convert = (messages: readonly UIMessage[]) => this.#desk.shown(messages, tools);
+    const shown = await weighShown(project(this.#view(session)), convert, WEIGHED * bound);
+    return measureFor(this.learned.of(name), fixed, bound, shown);
   }
 
   async #job(session: string, focus: string | undefined): Promise<CompactionJob> {
@@ -307,8 +308,8 @@ export class ThinkContext implements ContextPlan {
     return {
       ...{ session, trigger: "manual", open: false, focus, own: compact, signal },
       // A turn that has begun meanwhile goes on with what it had read, and the next one has the summary.
-      view: () => this.#view(session, model),
-      measure: this.#measure(model, instructions, tools),
+      view: () => this.#view(session),
+      measure: await this.#measure(session, model, instructions, tools),
       summariser: {
         model: nameOf(summarises),
         room: usable(limits),

@@ -2,6 +2,7 @@ import type { LanguageModel, ModelMessage, ToolSet } from "ai";
 import { BUDGET_TOOL } from "../context/budget-tool.ts";
 import { capabilityBlock } from "../context/capabilities.ts";
 import { ModelMessages } from "../context/model-messages.ts";
+import type { Converted } from "../context/shown-units.ts";
 import { errorText, PerdureError } from "../error.ts";
 import { isTerminal, type ToolPart, toolName, toolParts, type UIMessage } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
@@ -95,6 +96,7 @@ export class ThinkPlan {
       ...{ host, agent, chat, ledger: () => this.ledger, book: () => this.book },
       next: (session) => this.#next(session),
       assemble: async (messages, tools) => agent.assembleContext({ messages: await this.#media.of(messages), tools }),
+      shown: (messages, tools) => this.#shown(messages, tools),
       sourceOf: (message) => this.#messages.sourceOf(message),
       classify: async (error) => (await agent.classifyChatError(error)) ?? classifyProviderError(error),
       renew: async (session) => void (await (await agent[blocksOf](session))?.refreshSystemPrompt()),
@@ -201,6 +203,12 @@ export class ThinkPlan {
     return this.#messages.of(messages, tools);
   }
 
+  async #shown(messages: readonly UIMessage[], tools: ToolSet): Promise<Converted[]> {
+    const whole = await this.#media.of(messages);
+    const converted = await this.#messages.each(whole, tools);
+    return whole.map((message, at) => ({ whole: message, converted: converted[at] ?? [] }));
+  }
+
   runningAs(as: As): StepPlan {
     return (this.#plan ??= this.#make(as));
   }
@@ -221,6 +229,7 @@ export class ThinkPlan {
       assemble: (messages, tools) =>
         as(async () => agent.assembleContext({ messages: await this.#media.of(messages), tools }), turn()),
       convert: (message, tools) => this.#messages.once(message, tools),
+      shown: (messages, tools) => as(() => this.#shown(messages, tools), turn()),
       bind: (name, tool) => (isAction(tool) ? bindAction(name, tool, this.actions.binding) : tool),
       runTool: (work) => as(work, turn()),
       classify: async (error) =>
@@ -254,7 +263,7 @@ export class ThinkPlan {
     if (authorizes || others !== undefined || agent.beforeTurn !== this.#base.beforeTurn) {
       const system = prompt + capabilityBlock(tools);
       const [model] = models.length > 0 ? models : asList(config.model ?? []);
-      const shown = contextOf(this.#chat(), this.context.reader, session, 0, this.context.enough(model)).base;
+      const shown = contextOf(this.#chat(), this.context.reader, session, 0).base;
       const messages = await agent.assembleContext({ messages: await this.#media.of(shown), tools });
       const context: TurnContext = {
         ...{ requestId, system, messages, tools, continuation, recovering, body, clientTools, abortSignal },

@@ -56,6 +56,8 @@ export interface Prepared {
   readonly parts: number | null;
   readonly kind: "summary" | "truncate";
   readonly text: string;
+  /** How many messages nobody has read for it. */
+  readonly leftOut?: number | undefined;
 }
 
 /** A compaction is kept only if the request is this much shorter with it. */

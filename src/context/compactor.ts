@@ -142,7 +142,8 @@ export class Compactor {
         return this.#fail(seq, job, `onCompaction named message ${named ?? ""}, which is not shown to the model.`);
       }
       const { at, parts } = place;
-      return { seq, job, prior: view.compaction?.seq ?? null, at, parts, kind: summary.kind, text: summary.text };
+      const { kind, text, leftOut } = summary;
+      return { seq, job, prior: view.compaction?.seq ?? null, at, parts, kind, text, leftOut };
     } catch (thrown) {
       return this.#fail(seq, job, job.signal.aborted ? STOPPED : errorText(thrown));
     }
@@ -164,7 +165,7 @@ export class Compactor {
       });
       const row = readCompactionAt(this.#host, seq);
       if (row?.status !== "done") return { ok: false, error: row?.error ?? "It is gone.", tried: true };
-      this.#done(row, job);
+      this.#done(row, job, prepared.leftOut);
       return { ok: true, row };
     } catch (thrown) {
       return this.#fail(seq, job, errorText(thrown));
@@ -236,7 +237,6 @@ export class Compactor {
     const share = Math.floor(SUMMARY_SHARE * measure.usable);
     return summarise({
       cut,
-      more: view.more,
       prior: view.compaction?.summary ?? undefined,
       focus,
       instructions: summariser.instructions,
@@ -297,11 +297,12 @@ export class Compactor {
     return { ok: false, error, tried: true };
   }
 
-  #done(row: CompactionRow, { turn }: CompactionJob): void {
+  #done(row: CompactionRow, { turn }: CompactionJob, leftOut?: number): void {
     this.#told(row);
     this.#host.emit("chat:context:compacted", {
       ...{ compactionId: row.id, session: row.session, kind: row.kind, trigger: row.trigger },
       ...{ tokensBefore: row.tokensBefore, tokensAfter: row.tokensAfter ?? 0 },
+      ...(leftOut !== undefined && { leftOut }),
       ...(turn !== undefined && { requestId: turn.id }),
     });
   }

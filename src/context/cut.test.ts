@@ -10,7 +10,7 @@ const words = (tokens: number) => "abc ".repeat(tokens);
 
 function viewOf(...messages: UIMessage[]): ContextView {
   const nodes = messages.map((message, i) => ({ seq: i + 1, message, pinned: false, from: 0, last: i + 1 }));
-  return { compaction: undefined, pinned: [], nodes, cleared: new Set(), unloaded: new Map(), more: false };
+  return { compaction: undefined, pinned: [], nodes, cleared: new Set(), unloaded: new Map() };
 }
 
 const ids = (cut: ReturnType<typeof findCut>) => cut?.covered.map(({ node }) => node.message.id);

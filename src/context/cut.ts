@@ -1,5 +1,6 @@
 import { isTerminal, isToolPart, type Part, type UIMessage } from "../message/types.ts";
 import type { Measure } from "./measure.ts";
+import { shownFrom } from "./project.ts";
 import type { ContextView, PathNode, ShownNode } from "./view.ts";
 
 /** The most that is kept as it is behind a summary, in tokens. */
@@ -51,7 +52,7 @@ export function findCut(
   open = false,
 ): Cut | undefined {
   const { nodes } = view;
-  const pieces = nodes.flatMap((node, index) => toPieces(node, index, measure));
+  const pieces = nodes.flatMap((node, index) => toPieces(view, node, index, measure));
   const sizeFrom = (at: number) => pieces.slice(at).reduce((sum, { tokens }) => sum + tokens, 0);
   const asks = (at: number) => nodes[pieces[at]?.node ?? -1]?.message.role === "user";
   let at = pieces.length;
@@ -118,14 +119,15 @@ export function cutAt(view: ContextView, at: number, parts: number | null): Cut 
   return parts > node.from && parts <= node.message.parts.length ? toCut(view, index, parts, lastUser) : undefined;
 }
 
-function toPieces(node: ShownNode, index: number, measure: Pick<Measure, "message">): Piece[] {
+function toPieces(view: ContextView, node: ShownNode, index: number, measure: Pick<Measure, "message">): Piece[] {
   const { message, from } = node;
   const bounds = message.role === "assistant" ? stepBounds(message).filter((at) => at > from) : [];
-  return [from, ...bounds].map((start, i) => ({
-    node: index,
-    from: start,
-    tokens: measure.message(message, message.parts.slice(start, bounds[i])),
-  }));
+  // Part by part as stored, but for the texts that stand in the places of outputs.
+  const shown = shownFrom(node, view);
+  return [from, ...bounds].map((start, i) => {
+    const parts = shown?.parts.slice(start - from, bounds[i] === undefined ? undefined : bounds[i] - from) ?? [];
+    return { node: index, from: start, tokens: measure.message(message, parts) };
+  });
 }
 
 /** Where the steps of an answer begin, but for the first. What was said to a step stands before it. */

@@ -1,12 +1,15 @@
-import type { Part, UIMessage } from "../message/types.ts";
+import type { Part, ToolPart, UIMessage } from "../message/types.ts";
+import type { ShownUnits } from "./shown-units.ts";
 import { unitsOfText } from "./text-units.ts";
-import { unitsOfUIMessage, unitsOfUIParts } from "./ui-units.ts";
+import { unitsOfOutput, unitsOfUIMessage, unitsOfUIParts } from "./ui-units.ts";
 
 /** How long things are for one model, in tokens. */
 export interface Measure {
   text(text: string): number;
-  /** A message, or some of its parts. */
+  /** A message that is shown, or some of its parts. */
   message(message: UIMessage, parts: readonly Part[]): number;
+  /** The output of a call in a message. */
+  output(message: UIMessage, part: ToolPart): number;
   /** What each request holds besides the conversation: instructions and tools. */
   readonly fixed: number;
   /** The most that a request may hold. */
@@ -21,11 +24,17 @@ export function measureAll(messages: readonly UIMessage[], measure: Pick<Measure
 /**
  * How long things are for a model whose tokens are `factor` units.
  * @param fixedUnits of the instructions and the tools.
+ * @param shown what is known of what the model reads; the rest is measured as it is stored.
  */
-export function measureFor(factor: number, fixedUnits: number, usable: number): Measure {
+export function measureFor(factor: number, fixedUnits: number, usable: number, shown?: ShownUnits): Measure {
+  const units = (message: UIMessage, parts: readonly Part[]) => {
+    if (shown?.has(message) === true) return unitsOfUIParts(parts, (part) => shown.of(message, part));
+    return parts === message.parts ? unitsOfUIMessage(message) : unitsOfUIParts(parts);
+  };
   return {
     text: (text) => factor * unitsOfText(text),
-    message: (message, parts) => factor * (parts === message.parts ? unitsOfUIMessage(message) : unitsOfUIParts(parts)),
+    message: (message, parts) => factor * units(message, parts),
+    output: (message, part) => factor * (shown?.of(message, part) ?? unitsOfOutput(part)),
     fixed: factor * fixedUnits,
     usable,
   };

@@ -24,6 +24,11 @@ export class ModelMessages {
 
   /** @param tools those of the turn: some say themselves how the model reads their output. */
   async of(messages: readonly UIMessage[], tools: ToolSet): Promise<ModelMessage[]> {
+    return (await this.each(messages, tools)).flat();
+  }
+
+  /** The same, for each message apart. */
+  async each(messages: readonly UIMessage[], tools: ToolSet): Promise<ModelMessage[][]> {
     const makeshift = new Map<UIMessage, ModelMessage[]>();
     const convert = async (message: UIMessage) => {
       let whole = true;
@@ -37,7 +42,7 @@ export class ModelMessages {
     };
     // Only what is new is waited for, and all of it together: none is left to fail unheard.
     await Promise.all(messages.filter((message) => !this.#known.has(message)).map(convert));
-    return messages.flatMap((message) => this.#known.get(message) ?? makeshift.get(message) ?? []);
+    return messages.map((message) => this.#known.get(message) ?? makeshift.get(message) ?? []);
   }
 
   /** The message that one of {@link ModelMessages.of} or {@link ModelMessages.once} was made from. */

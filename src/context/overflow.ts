@@ -65,11 +65,3 @@ export function overflowPolicy(setting: ContextOverflow | false): OverflowPolicy
   }
   return policy;
 }
-
-/** So many times what may be sent is read of a conversation that was never compacted: the summary can tell of that much. */
-const READ_AT_MOST = 4;
-
-/** How many units of a conversation to read, for a model that may be sent `usable` tokens. */
-export function enoughFor(policy: OverflowPolicy | undefined, usable: number): number {
-  return policy?.proactive === true ? READ_AT_MOST * usable : Number.POSITIVE_INFINITY;
-}

@@ -19,7 +19,21 @@ export function project(view: ContextView): UIMessage[] {
     const message = shownFrom(node, view);
     if (message !== undefined) messages.push(message);
   }
-  return view.compaction === undefined ? messages : [summaryMessage(view.compaction), ...messages];
+  if (view.compaction !== undefined) return [summaryMessage(view.compaction), ...messages];
+  return messages.find(isSpoken)?.role === "assistant" ? [BEGINNING, ...messages] : messages;
+}
+
+/** What the model reads first where a conversation begins with an answer: providers take none that begins so. */
+export const BEGINNING: UIMessage = {
+  id: "beginning",
+  role: "user",
+  parts: [{ type: "text", text: "[Note of the system, not of the user. The assistant has begun this conversation.]" }],
+};
+
+/** Whether anything of a message is said to the model as a message of its own. */
+function isSpoken({ role, parts }: UIMessage): boolean {
+  if (role !== "user") return role === "assistant";
+  return parts.some((part) => (part.type === "text" ? part.text !== "" : part.type === "file"));
 }
 
 /** The text that the model reads in the place of what is covered. */
@@ -59,8 +73,8 @@ function shownWhole({ message }: PathNode): UIMessage {
 
 const changedMessages = new WeakMap<UIMessage, { readonly key: string; readonly message: UIMessage }>();
 
-/** Undefined when nothing of it is left. */
-function shownFrom(node: ShownNode, view: ContextView): UIMessage | undefined {
+/** One message of a view, from its first part that is not covered on. Undefined when nothing of it is left. */
+export function shownFrom(node: ShownNode, view: ContextView): UIMessage | undefined {
   const { message, from } = node;
   const texts = textsIn(node, view);
   if (from === 0 && texts.size === 0) return message;
@@ -75,15 +89,14 @@ function shownFrom(node: ShownNode, view: ContextView): UIMessage | undefined {
 }
 
 /** What is shown instead of outputs, by the ids of their calls. */
-function textsIn({ seq, message }: ShownNode, { cleared, unloaded }: ContextView): Map<string, string> {
+function textsIn({ seq, message, pinned }: ShownNode, { cleared, unloaded }: ContextView): Map<string, string> {
   const texts = new Map<string, string>();
   if ((cleared.size === 0 && unloaded.size === 0) || message.role !== "assistant") return texts;
   for (const part of toolParts(message)) {
     if (part.state !== "output-available" || !isTerminal(part)) continue;
     const { toolCallId } = part;
-    const text = cleared.has(callKey(seq, toolCallId))
-      ? clearedText(part, message.id)
-      : markerFor(unloaded, message.id, toolCallId);
+    const isClear = !pinned && cleared.has(callKey(seq, toolCallId));
+    const text = isClear ? clearedText(part, message.id) : markerFor(unloaded, message.id, toolCallId);
     if (text !== undefined) texts.set(toolCallId, text);
   }
   return texts;

@@ -10,7 +10,7 @@ const never = () => false;
 
 function viewOf(...messages: UIMessage[]): ContextView {
   const nodes = messages.map((message, i) => ({ seq: i + 1, message, pinned: false, from: 0, last: i + 1 }));
-  return { compaction: undefined, pinned: [], nodes, cleared: new Set(), unloaded: new Map(), more: false };
+  return { compaction: undefined, pinned: [], nodes, cleared: new Set(), unloaded: new Map() };
 }
 
 /** Turns that each read this many tokens, the oldest first. */

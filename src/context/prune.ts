@@ -24,26 +24,27 @@ export interface PrunePlan {
 
 /**
  * Old outputs of tools that could be left out, oldest first. Nothing of the user's last two turns, nor of the newest
- * 40,000 tokens of outputs before them, nor of tools that say `keep: "always"`; and nothing at all for less than 20,000.
+ * 40,000 tokens of outputs before them, nor of pinned messages or tools that say `keep: "always"`; and nothing at all for
+ * less than 20,000. What counts is what the model reads of an output.
  * Stops at a summary, because a view does.
  */
 export function planPrune(
   view: ContextView,
-  measure: Pick<Measure, "message" | "text">,
+  measure: Pick<Measure, "output">,
   keepAlways: (tool: string) => boolean,
 ): PrunePlan | undefined {
   const calls: [number, string][] = [];
   let turns = 0;
   let seen = 0;
   let gain = 0;
-  for (const { seq, message, from } of view.nodes.toReversed()) {
+  for (const { seq, message, from, pinned } of view.nodes.toReversed()) {
     if (message.role === "user") turns++;
-    if (turns < PROTECTED_TURNS || message.role !== "assistant") continue;
+    if (turns < PROTECTED_TURNS || message.role !== "assistant" || pinned) continue;
     for (const part of message.parts.slice(from).toReversed()) {
       if (!isToolPart(part) || part.state !== "output-available" || !isTerminal(part)) continue;
       if (view.cleared.has(callKey(seq, part.toolCallId)) || isCleared(part.output)) continue;
       if (keepAlways(toolName(part))) continue;
-      const tokens = outputTokens(part.output, measure);
+      const tokens = measure.output(message, part);
       seen += tokens;
       if (seen <= PROTECTED_TOKENS || tokens < MIN_OUTPUT_TOKENS) continue;
       calls.push([seq, part.toolCallId]);
@@ -53,8 +54,4 @@ export function planPrune(
   const [newest] = calls;
   if (newest === undefined || gain < MIN_GAIN_TOKENS) return undefined;
   return { at: newest[0], calls: calls.reverse(), tokens: gain };
-}
-
-function outputTokens(output: unknown, measure: Pick<Measure, "text">): number {
-  return measure.text(typeof output === "string" ? output : (JSON.stringify(output) ?? ""));
 }

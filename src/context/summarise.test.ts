@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { answer, called, measureOf, text, user } from "../../test/context/paths.ts";
 import type { UIMessage } from "../message/types.ts";
-import { type AskSummary, summarise, type SummaryAnswer, type SummaryJob } from "./summarise.ts";
+import { type AskSummary, MAX_PIECES, summarise, type SummaryAnswer, type SummaryJob } from "./summarise.ts";
 
 type Asked = Parameters<AskSummary>[0];
 
@@ -16,7 +16,7 @@ function jobOf(
     parts: message.parts,
   }));
   const job: SummaryJob = {
-    ...{ cut: { covered }, more: false, prior: undefined, focus: undefined, instructions: undefined },
+    ...{ cut: { covered }, prior: undefined, focus: undefined, instructions: undefined },
     ...{ measure: measureOf(100_000), room: 100_000, length: 500 },
     ask: (request) => {
       const next = answers[asked.push(request) - 1] ?? "no more";
@@ -27,6 +27,7 @@ function jobOf(
   return { job, asked };
 }
 
+const idsIn = ({ prompt }: Asked) => prompt.match(/(?<=<message id=")[^"]+/g) ?? [];
 const talk = [user("u1", "I moved to Oslo."), answer("a1", text("Noted."))];
 const overflow: SummaryAnswer = { kind: "overflow" };
 
@@ -70,17 +71,17 @@ test("the same messages make the same request", async () => {
   expect(one.asked).toEqual(two.asked);
 });
 
-test("when the model is sent too much: without the oldest, then shorter, then no model at all", async () => {
+test("when the model is sent too much it gets half of that, and then no model has read what is left", async () => {
   const many = Array.from({ length: 10 }, (_, i) => user(`u${i}`, `Word ${i}. ${"long ".repeat(1_000)}`));
+  const halved = jobOf(many, [overflow, "one", "two", "three"], { prior: "Known before." });
+  expect(await summarise(halved.job)).toEqual({ kind: "summary", text: "three" });
+  expect(halved.asked.slice(1).flatMap(idsIn)).toEqual(many.map(({ id }) => id));
   const { job, asked } = jobOf(many, [overflow, overflow, overflow], { prior: "Known before." });
   const found = await summarise(job);
   expect(asked).toHaveLength(3);
-  expect(asked[0]?.prompt).toContain('id="u0"');
-  expect(asked[1]?.prompt).not.toContain('id="u0"');
-  expect(asked[1]?.prompt).toContain("4 older messages are not shown");
-  expect(asked[1]?.prompt).toContain('id="u9"');
-  expect((asked[2]?.prompt.length ?? 0) < (asked[1]?.prompt.length ?? 0) / 2).toBe(true);
-  expect(found).toMatchObject({ kind: "truncate" });
+  for (const one of asked) expect(idsIn(one)[0]).toBe("u0");
+  expect((asked[2]?.prompt.length ?? 0) < (asked[1]?.prompt.length ?? 0)).toBe(true);
+  expect(found).toMatchObject({ kind: "truncate", leftOut: 10 });
   const told = "text" in found ? found.text : "";
   expect(told).toContain("Known before.");
   expect(told).toContain("10 messages, u0 to u9, were left out");
@@ -98,32 +99,55 @@ test("what is too long for one request is read in several, each with the summary
     "two",
     "three",
   ]);
-  const ids = asked.flatMap(({ prompt }) => prompt.match(/(?<=<message id=")[^"]+/g) ?? []);
-  expect(ids).toEqual(many.map(({ id }) => id));
-  expect(asked.some(({ prompt }) => prompt.includes("older messages are not shown"))).toBe(false);
+  expect(asked.flatMap(idsIn)).toEqual(many.map(({ id }) => id));
   for (const { system, prompt } of asked) {
     expect(job.measure.text(system) + job.measure.text(prompt)).toBeLessThanOrEqual(5_000);
   }
 });
 
-test("a piece that fails is a failure; when the model is sent too much, what is left is made shorter", async () => {
+test("a piece that fails is a failure; when the model is sent too much, the pieces are smaller from then on", async () => {
   const many = Array.from({ length: 10 }, (_, i) => user(`u${i}`, `${i} ${"long ".repeat(1_000)}`));
   const failing = jobOf(many, ["one", { kind: "failed", error: "gone" }], { room: 5_000 });
   expect(await summarise(failing.job)).toEqual({ kind: "failed", error: "gone" });
-  const narrow = jobOf(many, ["one", overflow, "rest"], { room: 5_000 });
-  expect(await summarise(narrow.job)).toEqual({ kind: "summary", text: "rest" });
+  const narrow = jobOf(many, ["one", overflow], { room: 6_000 });
+  expect(await summarise(narrow.job)).toEqual({ kind: "summary", text: "no more" });
   expect(narrow.asked[2]?.prompt).toContain("<prior-summary>\none\n");
-  expect(narrow.asked[2]?.prompt).toContain("older messages are not shown here");
+  expect(narrow.asked.filter((_, i) => i !== 1).flatMap(idsIn)).toEqual(many.map(({ id }) => id));
 });
 
-test("what is known to be too long is not sent, and a conversation is not read in ever so many pieces", async () => {
-  const many = Array.from({ length: 30 }, (_, i) => user(`u${i}`, "long ".repeat(1_000)));
+test("a message that is too long for one request is read in parts, and one part of it in a shorter form", async () => {
+  const words = (mark: string) => text(`${mark} ${"long ".repeat(1_000)}`);
+  const parts = Array.from({ length: 8 }, (_, i) => words(`part-${i}`));
+  const divided = jobOf([answer("a1", ...parts)], [], { room: 5_000 });
+  expect(await summarise(divided.job)).toMatchObject({ kind: "summary", text: "no more" });
+  expect(divided.asked.flatMap(({ prompt }) => prompt.match(/part-\d/g) ?? [])).toEqual(
+    parts.map((_, i) => `part-${i}`),
+  );
+  const short = jobOf([answer("a1", words("part-0"))], [], { room: 1_200 });
+  expect(await summarise(short.job)).toMatchObject({ kind: "summary" });
+  expect(short.asked[0]?.prompt).toContain("characters left out");
+});
+
+test("what is known to be too long is not sent; what is too much for so many pieces is left out by name", async () => {
+  const many = Array.from({ length: 20 }, (_, i) => user(`u${i}`, "long ".repeat(1_000)));
   const none = jobOf(many, ["short"], { room: 10 });
-  expect(await summarise(none.job)).toMatchObject({ kind: "truncate" });
+  expect(await summarise(none.job)).toMatchObject({ kind: "truncate", leftOut: 20 });
   expect(none.asked).toEqual([]);
   const lots = jobOf(many, [], { room: 3_000 });
-  expect(await summarise(lots.job)).toMatchObject({ kind: "summary" });
-  expect(lots.asked).toHaveLength(6);
+  expect(await summarise(lots.job)).toEqual({ kind: "summary", text: "no more" });
+  expect(lots.asked.flatMap(idsIn)).toEqual(many.map(({ id }) => id));
+  const ever = Array.from({ length: 2_000 }, (_, i) => user(`u${i}`, "long ".repeat(1_000)));
+  const most = jobOf(ever, [], { room: 3_000 });
+  const found = await summarise(most.job);
+  expect(most.asked.length).toBeLessThanOrEqual(MAX_PIECES);
+  const read = most.asked.flatMap(idsIn);
+  expect(read[0]).toBe("u0");
+  expect(read.at(-1)).toBe("u1999");
+  const left = ever.map(({ id }) => id).filter((id) => !read.includes(id));
+  expect(found).toMatchObject({ kind: "summary", leftOut: left.length });
+  const told = "text" in found ? found.text : "";
+  expect(told).toContain(`${left.length} messages, ${left[0]} to ${left.at(-1)}, were too much to be read`);
+  expect(told).toContain("in a shortened form");
 });
 
 test("a model that cannot be had, or says nothing, is a failure, never a summary", async () => {

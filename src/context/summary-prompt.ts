@@ -4,10 +4,6 @@ import { harmless } from "./serialise.ts";
 export interface SummaryRequest {
   /** Messages as text, oldest first. */
   readonly items: readonly string[];
-  /** How many older ones are not among them, because they did not fit. */
-  readonly dropped: number;
-  /** There are older ones still that nobody has counted. */
-  readonly more?: boolean;
   /** The summary so far. */
   readonly prior: string | undefined;
   /** What the person who asked for it wants to keep above all. */
@@ -79,15 +75,14 @@ const UPDATE =
 
 /** The request for a summary. Depends on what is given alone. */
 export function summaryPrompt(request: SummaryRequest): SummaryPrompt {
-  const { prior, focus, items, dropped, more = false } = request;
-  const missing = more ? "Older messages are" : `${dropped} older messages are`;
+  const { prior, focus, items } = request;
   const instructions = request.instructions?.trim() ?? "";
   const sections = [
     instructions === ""
       ? ""
       : `What the assistant is told about itself, so that you know what matters to it:\n<agent>\n${harmless(instructions.slice(0, MAX_INSTRUCTIONS))}\n</agent>`,
     prior === undefined ? "" : `<prior-summary>\n${harmless(prior)}\n</prior-summary>`,
-    `<conversation>\n${more || dropped > 0 ? `[${missing} not shown here]\n` : ""}${items.join("\n")}\n</conversation>`,
+    `<conversation>\n${items.join("\n")}\n</conversation>`,
     prior === undefined ? "Write a summary of the conversation above." : UPDATE,
     focus === undefined || focus.trim() === ""
       ? ""

@@ -19,8 +19,11 @@ export function unitsOfUIMessage(message: UIMessage): number {
   return units;
 }
 
+/** What is known of a part: what its file, or the result of its call, weighs. Undefined: as much as is stored. */
+export type KnownUnits = (part: Part) => number | undefined;
+
 /** What a run of parts of one message weighs, with what is added around the messages that they become. */
-export function unitsOfUIParts(parts: readonly Part[]): number {
+export function unitsOfUIParts(parts: readonly Part[], shown?: KnownUnits): number {
   let sum = 0;
   // A step becomes one message, and one more when tools have answered in it.
   let said = false;
@@ -32,7 +35,7 @@ export function unitsOfUIParts(parts: readonly Part[]): number {
   };
   for (const part of parts) {
     if (part.type === "step-start" || isSteering(part)) endStep();
-    const units = unitsOfUIPart(part);
+    const units = unitsOfUIPart(part, shown);
     sum += units;
     if (units === 0 || isSteering(part)) continue;
     said = true;
@@ -43,8 +46,10 @@ export function unitsOfUIParts(parts: readonly Part[]): number {
 }
 
 /** What one part weighs, without what is added around its message. What is not sent weighs nothing. */
-export function unitsOfUIPart(part: Part): number {
-  if (isToolPart(part)) return unitsOfToolPart(part);
+export function unitsOfUIPart(part: Part, shown?: KnownUnits): number {
+  if (isToolPart(part)) {
+    return unitsOfCall(toolName(part), part.input ?? part.rawInput) + (shown?.(part) ?? unitsOfOutput(part));
+  }
   if (isSteering(part)) return part.parts.reduce((sum, one) => sum + unitsOfUIPart(one), MESSAGE_UNITS);
   switch (part.type) {
     case "text":
@@ -52,7 +57,7 @@ export function unitsOfUIPart(part: Part): number {
       return unitsOfText(part.text);
     case "file":
     case "reasoning-file":
-      return unitsOfFile(part.mediaType, part.url);
+      return shown?.(part) ?? unitsOfFile(part.mediaType, part.url);
     case "custom":
       return unitsOfJson({ type: part.type, kind: part.kind, providerOptions: part.providerMetadata });
     default:
@@ -60,11 +65,9 @@ export function unitsOfUIPart(part: Part): number {
   }
 }
 
-function unitsOfToolPart(part: ToolPart): number {
-  const name = toolName(part);
-  return (
-    unitsOfCall(name, part.input ?? part.rawInput) + unitsOfResult(name, outputOf(part)) + unitsElsewhere(part.output)
-  );
+/** What the result of a call weighs as it is stored, with what is added around it. */
+export function unitsOfOutput(part: ToolPart): number {
+  return unitsOfResult(toolName(part), outputOf(part)) + unitsElsewhere(part.output);
 }
 
 /** What was taken out of an output is sent with it all the same. It weighs as its beginning does. */

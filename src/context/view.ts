@@ -6,7 +6,6 @@ import { unloadedCalls } from "../session/blocks/loaded.ts";
 import { compactedMessages, type CompactionRow, doneAt } from "../store/compaction.ts";
 import { readMessageAt } from "../store/message.ts";
 import { ownerIdOf } from "../store/session.ts";
-import { unitsOfUIMessage } from "./ui-units.ts";
 
 /** One message of a path through the tree. */
 export interface PathNode {
@@ -36,8 +35,6 @@ export interface ContextView {
   readonly cleared: ReadonlySet<string>;
   /** What is shown instead of texts that were loaded and unloaded again: as `markerFor` reads it. */
   readonly unloaded: ReadonlyMap<string, string>;
-  /** There is more above that was not read, because it would not be sent anyway. */
-  readonly more: boolean;
 }
 
 /** A tool call within an agent: providers use ids again. */
@@ -45,7 +42,10 @@ export function callKey(seq: number, toolCallId: string): string {
   return `${seq} ${toolCallId}`;
 }
 
-/** Reads what the model is shown. Costs what is shown, however long the conversation is. */
+/**
+ * Reads what the model is shown, which is all that no compaction covers. Costs that, however long the conversation is: to
+ * leave out what is too much is not decided here, but by a compaction that says so.
+ */
 export class ContextReader {
   readonly #db: Sql;
   readonly #pinned = new Map<number, { readonly body: string; readonly message: UIMessage }>();
@@ -59,35 +59,26 @@ export class ContextReader {
    * The view of a path. Stops at the first message that a compaction covers, and asks for no more.
    * @param up the path, newest first.
    * @param session whose loaded texts they are.
-   * @param enough how many units to read at most, if no compaction comes before: far more than could be sent.
    */
-  read(up: Iterable<PathNode>, session: string, enough = Number.POSITIVE_INFINITY): ContextView {
+  read(up: Iterable<PathNode>, session: string): ContextView {
     const nodes: PathNode[] = [];
     const prunes: CompactionRow[] = [];
     const marked = new Set(compactedMessages(this.#db));
     let compaction: CompactionRow | undefined;
-    let units = 0;
-    let more = false;
     for (const node of up) {
       nodes.push(node);
-      if (marked.has(node.seq)) {
-        const rows = doneAt(this.#db, [node.seq]);
-        prunes.push(...rows.filter(({ kind }) => kind === "prune"));
-        // A message that was split more than once: the newest covers the most.
-        compaction = rows.findLast(({ kind }) => kind !== "prune");
-        if (compaction !== undefined) break;
-      }
-      if (enough === Number.POSITIVE_INFINITY) continue;
-      units += unitsOfUIMessage(node.message);
-      more = units > enough;
-      if (more) break;
+      if (!marked.has(node.seq)) continue;
+      const rows = doneAt(this.#db, [node.seq]);
+      prunes.push(...rows.filter(({ kind }) => kind === "prune"));
+      // A message that was split more than once: the newest covers the most.
+      compaction = rows.findLast(({ kind }) => kind !== "prune");
+      if (compaction !== undefined) break;
     }
     nodes.reverse();
     const pinned = this.#pins(compaction);
     // An answer that was pinned after it had been split is shown where it stands, whole.
     const whole = pinned.some(({ seq }) => seq === compaction?.at);
     return {
-      more,
       compaction: this.#same(compaction),
       pinned: pinned.filter(({ seq }) => seq !== compaction?.at || compaction.parts === null),
       nodes: shownNodes(nodes, compaction, whole),

@@ -80,6 +80,7 @@ export function measureOf(usable: number, fixed = 0): Measure {
   return {
     text: count,
     message: (_message, parts: UIMessage["parts"]) => parts.reduce((sum, part) => sum + count(JSON.stringify(part)), 0),
+    output: (_message, { output }) => count(typeof output === "string" ? output : JSON.stringify(output)),
     fixed,
     usable,
   };

@@ -50,18 +50,9 @@ export function ownParts({ running, transcripts }: Reading, session: string, cal
   return transcripts.of(session).clean({ id: builder.id, role: "assistant", parts }).parts;
 }
 
-/**
- * What the model is shown of a session, with what the running turn has added apart.
- * @param enough how many units to read at most.
- */
-export function contextOf(
-  desk: Reading,
-  reader: ContextReader,
-  session: string,
-  called: number,
-  enough?: number,
-): TurnContextView {
-  const view = reader.read(nodesUp(desk, session, called), session, enough);
+/** What the model is shown of a session, with what the running turn has added apart. */
+export function contextOf(desk: Reading, reader: ContextReader, session: string, called: number): TurnContextView {
+  const view = reader.read(nodesUp(desk, session, called), session);
   const { running } = desk;
   if (running === undefined || running.row.session !== session) return { view, base: project(view), covered: 0 };
   const { id, inherited } = running.builder;

@@ -1,4 +1,5 @@
 import type { LanguageModel, ModelMessage, StopCondition, Tool, ToolSet } from "ai";
+import type { Converted } from "../../context/shown-units.ts";
 import type { UIMessage } from "../../message/types.ts";
 import type { Ledger } from "../../session/ledger.ts";
 import type { Payers } from "../../session/payers.ts";
@@ -54,6 +55,8 @@ export interface StepPlan {
   assemble(messages: readonly UIMessage[], tools: ToolSet): Promise<ModelMessage[]>;
   /** What this turn has added. */
   convert(message: UIMessage, tools: ToolSet): Promise<ModelMessage[]>;
+  /** What stored messages become, each apart, whatever the agent makes of them all. */
+  shown(messages: readonly UIMessage[], tools: ToolSet): Promise<readonly Converted[]>;
   beforeStep(context: PrepareStepContext): Maybe<StepConfig>;
   beforeToolCall(context: ToolCallContext): Maybe<ToolCallDecision>;
   /** Gives a tool that another one calls its agent, where it needs one. */

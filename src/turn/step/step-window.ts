@@ -1,7 +1,9 @@
 import type { LanguageModel, ModelMessage, ToolSet } from "ai";
 import type { CompactionJob } from "../../context/compaction-job.ts";
-import { measureFor } from "../../context/measure.ts";
-import { enoughFor, type OverflowPolicy } from "../../context/overflow.ts";
+import { type Measure, measureFor } from "../../context/measure.ts";
+import type { OverflowPolicy } from "../../context/overflow.ts";
+import { project } from "../../context/project.ts";
+import { WEIGHED, weighShown } from "../../context/shown-units.ts";
 import {
   BACKGROUND_SHARE,
   callTokens,
@@ -66,13 +68,13 @@ export class StepWindow {
     const policy = context.policy();
     if (policy === undefined || turn.messages !== undefined) return false;
     const { session } = active.row;
-    if (this.#published(model)) return this.#shorter();
+    if (await this.#published(model)) return this.#shorter();
     const tokens = this.#estimate(model, messages);
     const bound = this.#usable(model, policy);
     if (tokens > WAIT_SHARE * bound && context.background.has(session)) {
       await this.#busy(() => context.background.wait(session, signal));
       if (signal.aborted) return false;
-      if (this.#published(model)) return this.#shorter();
+      if (await this.#published(model)) return this.#shorter();
     }
     const trigger = this.#trigger(model, policy, tokens);
     if (trigger !== undefined) {
@@ -123,15 +125,8 @@ export class StepWindow {
 
   #read(): TurnContextView {
     const { desk, active, plan, called } = this.#run;
-    this.#context ??= contextOf(desk, plan.context.reader, active.row.session, called, this.#enough);
+    this.#context ??= contextOf(desk, plan.context.reader, active.row.session, called);
     return this.#context;
-  }
-
-  /** A conversation that was never compacted is not read to its beginning. */
-  get #enough(): number {
-    const { plan, turn } = this.#run;
-    const policy = plan.context.policy();
-    return enoughFor(policy, Math.max(...turn.models.map((model) => usable(plan.context.limits(nameOf(model))))));
   }
 
   get #turn() {
@@ -208,11 +203,11 @@ export class StepWindow {
   }
 
   /** Lets a summary count that was made in the background. */
-  #published(model: LanguageModel): boolean {
+  async #published(model: LanguageModel): Promise<boolean> {
     const { plan, active } = this.#run;
     const ready = plan.context.background.take(active.row.session);
     if (ready === undefined) return false;
-    const measure = this.#measure(model);
+    const measure = await this.#measure(model);
     const job = { ...ready.job, view: () => this.#fresh().view, measure, open: true };
     return plan.context.compactor.publish({ ...ready, job }).ok;
   }
@@ -244,12 +239,19 @@ export class StepWindow {
     return this.#read();
   }
 
-  #measure(model: LanguageModel) {
+  /** By what the model reads now. */
+  async #measure(model: LanguageModel): Promise<Measure> {
     const { plan, turn } = this.#run;
+    const { tools } = turn;
     const policy = plan.context.policy();
     const factor = plan.context.learned.of(nameOf(model));
     const bound = policy === undefined ? Number.POSITIVE_INFINITY : this.#usable(model, policy);
-    return measureFor(factor, fixedUnits(turn.instructions, turn.tools), bound);
+    const shown = await weighShown(
+      project(this.#fresh().view),
+      (messages) => plan.shown(messages, tools),
+      WEIGHED * bound,
+    );
+    return measureFor(factor, fixedUnits(turn.instructions, tools), bound, shown);
   }
 
   async #job(
@@ -264,7 +266,7 @@ export class StepWindow {
     return {
       ...{ session, trigger, turn: this.#turn, open: true, signal, summarises, own: settings.compact },
       view: () => this.#fresh().view,
-      measure: this.#measure(model),
+      measure: await this.#measure(model),
       summariser: {
         model: nameOf(summarises),
         room: usable(limits),
