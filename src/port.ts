@@ -135,7 +135,10 @@ export interface AgentHost extends Sql {
   keepAwake<T>(work: Promise<T>): Promise<T>;
   /** Resolves after other work of the process had its turn. For long loops that never wait by themselves. */
   breathe(): Promise<void>;
-  /** Calls a method of another agent on this host, waking it. Plain data is copied, functions are not. */
+  /**
+   * Calls a method of another agent on this host, waking it. Plain data is copied, with keys that are symbols; functions
+   * are not. What cannot be handed over is refused.
+   */
   call(path: AgentPath, method: string, args: readonly unknown[]): Promise<unknown>;
   /** The name that `cls` was registered under. @throws PerdureError `unknown_agent` */
   classNameOf(cls: HostedAgentClass): string;
@@ -175,6 +178,8 @@ export interface HostedAgent {
   invoke(method: string, args: readonly unknown[]): Promise<unknown>;
   /** `onBeforeSubAgent`: what it has said. An empty object lets pass. @param identity who sent it, as far as is known. */
   admitChild(request: Request, child: AgentStep, identity?: Identity): Promise<ReadVerdict>;
+  /** What is handed to another agent in the place of a plain object of this one's; undefined: a copy of it. Must not throw. */
+  lend?(value: object): object | undefined;
   /** A child of this agent was deleted, by whomever. */
   childRemoved?(child: AgentStep): void;
   /** The host is going away: start nothing new; what runs may settle within the host's grace period. */

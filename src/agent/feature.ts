@@ -28,6 +28,8 @@ export interface Feature {
     identity: Identity | undefined,
   ): Response | undefined | Promise<Response | undefined>;
   closed?(connection: Connection): void;
+  /** What another agent is handed in the place of an object of this one's; undefined: a copy of it. */
+  lend?(value: object): object | undefined;
   /** The host is about to stop: nothing new is begun, what runs may come to its end. */
   drain?(): void;
   /** This life ends now. */

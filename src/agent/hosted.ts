@@ -91,6 +91,14 @@ export class Hosting implements HostedAgent {
     return this.#reported(admit, { request, identity });
   }
 
+  lend(value: object): object | undefined {
+    for (const feature of this.#own.features) {
+      const lent = feature.lend?.(value);
+      if (lent !== undefined) return lent;
+    }
+    return undefined;
+  }
+
   childRemoved(child: AgentStep): void {
     this.#own.children.forget(child.className, child.name);
   }

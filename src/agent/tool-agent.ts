@@ -7,7 +7,8 @@ import type { AgentEnv, AgentHost, HostedAgentClass } from "../port.ts";
 import type { SkillScriptRunner, SkillSource } from "../skill/types.ts";
 import type { ActionAuthorization, ActionAuthorizationContext } from "../tool/action-authorize.ts";
 import { type ActionRecord, RECLAIM_AFTER_MS } from "../tool/action-ledger.ts";
-import type { AnyAction } from "../tool/action.ts";
+import { type AnyAction, isAction } from "../tool/action.ts";
+import { lendAction } from "../tool/action-bind.ts";
 import type { TurnContext } from "../turn/step/config.ts";
 import type { BashToolOptions } from "../workspace/bash-tool.ts";
 import { sharedWorkspace } from "../workspace/remote.ts";
@@ -60,6 +61,9 @@ export abstract class ToolAgent<Env extends object = AgentEnv, State = unknown, 
       mcp: () => this[mcpOf].used,
       bridge: () => this.#bridge,
       failed: (error) => this[chatRoom].chat.hooks.failed(error),
+    });
+    this[parts].features.push({
+      lend: (value) => (isAction(value) ? lendAction(value, this[actionsOf].binding) : undefined),
     });
     this[parts].features.push({ halt: () => this[toolKit].halt(), left: () => this[toolKit].halt() });
   }

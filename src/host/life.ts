@@ -26,7 +26,12 @@ export interface LifeSurroundings {
   /** For `onStart`, unless the caller who wakes an agent brings its own. */
   readonly props: unknown;
   publish<T extends AgentEventType>(path: AgentPath, id: string, type: T, payload: AgentEvents[T]): void;
-  call(path: AgentPath, method: string, args: readonly unknown[]): Promise<unknown>;
+  call(
+    path: AgentPath,
+    method: string,
+    args: readonly unknown[],
+    from: { readonly caller: HostedAgent | undefined },
+  ): Promise<unknown>;
   breathe(): Promise<void>;
   classNameOf(cls: HostedAgentClass): string;
   /** The class that is registered under a name now. @throws PerdureError `unknown_agent` */
@@ -154,7 +159,7 @@ export class Life implements AgentHost {
 
   call(path: AgentPath, method: string, args: readonly unknown[]): Promise<unknown> {
     this.#alive();
-    return this.#around.call(path, method, args);
+    return this.#around.call(path, method, args, { caller: this.agent });
   }
 
   classNameOf(cls: HostedAgentClass): string {

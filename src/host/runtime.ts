@@ -1,7 +1,7 @@
 import { errorText, PerdureError } from "../error.ts";
 import type { AgentEvents, AgentEventType } from "../event.ts";
 import type { Clock } from "../id.ts";
-import type { AgentPath, AsyncContext, HostedAgentClass } from "../port.ts";
+import type { AgentPath, AsyncContext, HostedAgent, HostedAgentClass } from "../port.ts";
 import { agentId, leafOf, parseAgentId } from "../wire/agent-path.ts";
 import { closeCode } from "../wire/close-code.ts";
 import { Cell } from "./cell.ts";
@@ -119,14 +119,19 @@ export class Runtime implements LifeSurroundings {
     return cell;
   }
 
-  async call(path: AgentPath, method: string, args: readonly unknown[], props?: unknown): Promise<unknown> {
-    const input = transfer(args);
-    const result = await this.cell(path).use(async (agent, life) => {
+  /** @param caller the agent that calls; without one it is server code */
+  async call(
+    path: AgentPath,
+    method: string,
+    args: readonly unknown[],
+    { props, caller }: { readonly props?: unknown; readonly caller?: HostedAgent | undefined } = {},
+  ): Promise<unknown> {
+    const input = transfer(args, caller);
+    return this.cell(path).use(async (agent, life) => {
       const value = await agent.invoke(method, input);
       await life.gate.settled();
-      return value;
+      return transfer(value, agent);
     }, props);
-    return transfer(result);
   }
 
   classNameOf(cls: HostedAgentClass): string {

@@ -49,6 +49,39 @@ test("simple values stay, a key called __proto__ is only a key", () => {
   expect(Object.keys(copy)).toEqual(["__proto__"]);
 });
 
+test("keys that are symbols pass, hidden ones stay hidden, and what is computed is there as a value", () => {
+  const [own, shared] = [Symbol("own"), Symbol.for("shared")];
+  const value = {
+    [own]: { deep: [1] },
+    [shared]: true,
+    get sum() {
+      return 3;
+    },
+  };
+  Object.defineProperty(value, "hidden", { value: "here", enumerable: false });
+  const copy = transfer(value);
+  expect(copy).toEqual(value);
+  expect(copy[own]).not.toBe(value[own]);
+  expect([copy[shared], copy.sum, Reflect.get(copy, "hidden")]).toEqual([true, 3, "here"]);
+  expect(Object.keys(copy)).toEqual(["sum"]);
+  const found = Object.assign([1, 2], { index: 5, [shared]: "x" });
+  const list = transfer(found);
+  expect([[...list], list.index, list[shared]]).toEqual([[1, 2], 5, "x"]);
+  expect(Object.getPrototypeOf(transfer(Object.create(null)))).toBe(null);
+});
+
+test("what cannot be handed over is refused with words", () => {
+  const broken = {
+    get secret(): never {
+      throw new Error("locked");
+    },
+  };
+  expect(() => transfer({ broken })).toThrow("The property secret cannot be handed to another agent");
+  let deep: unknown = 1;
+  for (let level = 0; level < 100_000; level++) deep = { deep };
+  expect(() => transfer(deep)).toThrow("nested too deep");
+});
+
 test("bytes are cut to what was handed over", () => {
   const whole = new Uint8Array(1000);
   const copy = transfer(whole.subarray(10, 20));

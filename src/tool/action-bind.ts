@@ -4,6 +4,7 @@ import { isRecord } from "../message/json.ts";
 import {
   type ActionApproval,
   type ActionContext,
+  actionLender,
   actionOptions,
   type ActionOptions,
   type ActionRisk,
@@ -11,6 +12,7 @@ import {
   isAction,
   PAUSE_TTL_MS,
 } from "./action.ts";
+import { judge } from "./action-authorize.ts";
 import { type ActionBinding, type BoundAction, contextOf, knownAnswer, runAction } from "./action-run.ts";
 import { type DurableExecutionOptions, toolOptionsOf } from "./define.ts";
 
@@ -43,10 +45,23 @@ export function bindActions<TOOLS extends ToolSet>(tools: TOOLS, binding: Action
   return bound as TOOLS;
 }
 
+/**
+ * An action on its way to another agent. It stays in the ledger of the one that hands it over, the first if there are
+ * several: what has one key is done once, however many agents can do it.
+ */
+export function lendAction(action: AnyAction, binding: ActionBinding): AnyAction {
+  if (actionLender in action) return action;
+  const lent: AnyAction = { ...action };
+  return Object.assign(lent, { [actionLender]: () => binding });
+}
+
 /** The same for one. */
-export function bindAction(name: string, action: AnyAction, binding: ActionBinding): Tool {
+export function bindAction(name: string, action: AnyAction, own: ActionBinding): Tool {
   // What the action takes is checked against its schema before it gets here.
   const options = action[actionOptions] as ActionOptions<unknown, unknown>;
+  // Only `lendAction` has the symbol.
+  const lender = (action as { readonly [actionLender]?: () => ActionBinding })[actionLender]?.();
+  const binding = lender === undefined ? own : lentBinding(lender, own);
   const bound: BoundAction = { name, options, binding, limits: toolOptionsOf(action) };
   const asks = options.durablePause === true || (options.approval !== undefined && options.approval !== false);
   return {
@@ -54,6 +69,22 @@ export function bindAction(name: string, action: AnyAction, binding: ActionBindi
     execute: (input: unknown, handed: DurableExecutionOptions) => runAction(bound, input, handed),
     ...(asks && { needsApproval: (input: unknown, handed: DurableExecutionOptions) => ask(bound, input, handed) }),
   } as Tool;
+}
+
+/** The turn, its grants and its answer are those of the agent that runs it; the ledger is the lender's, who may say no too. */
+function lentBinding(lender: ActionBinding, own: ActionBinding): ActionBinding {
+  return {
+    ...own,
+    ledger: lender.ledger,
+    get reclaimAfterMs() {
+      return lender.reclaimAfterMs;
+    },
+    authorize: async (context) => {
+      const said = await lender.authorize?.(context);
+      const isDenied = said !== undefined && !judge(context.requiredPermissions, said).allowed;
+      return isDenied ? said : own.authorize?.(context);
+    },
+  };
 }
 
 /** Reads what `needsApproval` of any tool returned. As the AI SDK reads it, all that is not a no is a yes. */

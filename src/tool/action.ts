@@ -80,6 +80,9 @@ export interface ActionOptions<INPUT, OUTPUT> {
 /** Marks a tool as an action, and holds what it was made of. */
 export const actionOptions: unique symbol = Symbol.for("perdure.action") as never;
 
+/** Whose ledger an action is in, once it was handed from one agent to another. */
+export const actionLender: unique symbol = Symbol("perdure.action-lender");
+
 /** A tool with a ledger. What {@link action} returns. */
 export type Action<INPUT = unknown, OUTPUT = unknown> = Tool<INPUT, OUTPUT> & {
   /** {@link ActionOptions}. What it takes is not said here, so that a record can hold actions of all kinds. */

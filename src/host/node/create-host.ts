@@ -104,7 +104,7 @@ export function createHost(options: HostOptions): Host {
     upgrade: (request, socket, head, target) => sockets.upgrade(request, socket, head, target?.agent),
     getAgentByName(cls, name, extra) {
       const path: AgentPath = [{ className: registry.nameOf(cls), name }];
-      return createStub(path, (to, method, args) => runtime.call(to, method, args, extra?.props));
+      return createStub(path, (to, method, args) => runtime.call(to, method, args, { props: extra?.props }));
     },
     listAgents: ({ after = "", limit = 1000 } = {}) => storage.index.list(after, limit),
     replaceAgents: ({ agents, subAgents = {} }) => runtime.renew(registry.replace(agents, subAgents)),
