@@ -55,6 +55,11 @@ export function writeIdentity(given: unknown, from: string, code: PerdureErrorCo
   return text;
 }
 
+/** The same for one that was checked when it came in; null for nobody. */
+export function storeIdentity(identity: Identity | undefined): string | null {
+  return identity === undefined ? null : JSON.stringify(identity);
+}
+
 /** An identity that was stored. Frozen: it is shared by all who ask. */
 export function readIdentity(json: string | null | undefined): Identity | undefined {
   if (json === null || json === undefined) return undefined;

@@ -1,4 +1,4 @@
-import { pendingInteractions } from "../message/tool-answer.ts";
+import type { Identity } from "../identity.ts";
 import type { ToolPart, UIMessage } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
 import { filesOf } from "../session/files.ts";
@@ -16,7 +16,7 @@ import type {
 } from "../turn/chat-types.ts";
 import { messagesIn } from "../turn/history.ts";
 import type { MessageConcurrency } from "../turn/overlap.ts";
-import { continueLast, persist, save } from "../turn/save.ts";
+import { continueLast, givenIdentity, persist, save } from "../turn/save.ts";
 import { sessionNamed } from "../turn/session-named.ts";
 import { Agent } from "./agent.ts";
 import { ChatFeature, type ChatRoom } from "./chat-feature.ts";
@@ -59,6 +59,12 @@ export const mediaMover: unique symbol = Symbol("perdure.media-mover");
 export interface InSession {
   /** Default: that of the turn that runs; while none does, that of all who name none. */
   session?: string;
+}
+
+/** Which session is meant, and for whom. */
+export interface ForTurn extends InSession {
+  /** For whom it is. Default: of a turn that goes on with an answer, for whom that was; else nobody is known. */
+  identity?: Identity;
 }
 
 /** What every agent that holds a conversation has: its messages, its settings, and turns that server code starts. */
@@ -144,8 +150,15 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
   #hooks(): ChatHooks {
     const { context } = this[parts].host;
     const nobody = { agent: this, connection: undefined, request: undefined };
-    const as = <T>(work: () => T, turn?: string): T =>
-      runAs(context, { ...nobody, ...(turn !== undefined && { turn }) }, work);
+    const as = <T>(work: () => T, turn?: string): T => {
+      if (turn === undefined) return runAs(context, nobody, work);
+      const { running } = this.#chat;
+      return runAs(
+        context,
+        { ...nobody, turn, identity: running?.row.id === turn ? running.identity : undefined },
+        work,
+      );
+    };
     const own = this[answering](as);
     return {
       ...own,
@@ -245,22 +258,23 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
    */
   async saveMessages(
     messages: readonly UIMessage[] | ((messages: UIMessage[]) => readonly UIMessage[] | Promise<readonly UIMessage[]>),
-    options: { signal?: AbortSignal } & InSession = {},
+    options: { signal?: AbortSignal } & ForTurn = {},
   ): Promise<SaveMessagesResult> {
     const named = options.session;
     if (named !== undefined) sessionNamed(this.#chat, named);
     if (typeof messages === "function") await this.#chat.idle();
     const session = sessionNamed(this.#chat, named);
     const list = typeof messages === "function" ? await messages(messagesIn(this.#chat, session)) : messages;
-    return this.#follow(save(this.#chat, list, { session }), options.signal);
+    return this.#follow(save(this.#chat, list, { session, identity: givenIdentity(options) }), options.signal);
   }
 
   /** Lets the last answer go on without a new message. `skipped` when the last message is not an answer. */
   async continueLastTurn(
     body?: Record<string, unknown>,
-    options: { signal?: AbortSignal } & InSession = {},
+    options: { signal?: AbortSignal } & ForTurn = {},
   ): Promise<SaveMessagesResult> {
-    const id = continueLast(this.#chat, { body, session: sessionNamed(this.#chat, options.session) });
+    const where = { session: sessionNamed(this.#chat, options.session), identity: givenIdentity(options) };
+    const id = continueLast(this.#chat, { body, ...where });
     return id === undefined ? { requestId: "", status: "skipped" } : this.#follow(id, options.signal);
   }
 
@@ -277,35 +291,6 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
   /** Forgets the conversation, but for what other sessions show of it, and stops its turns. */
   clearMessages(options: InSession = {}): void {
     this.#chat.clear(undefined, sessionNamed(this.#chat, options.session));
-  }
-
-  /** Whether the last answer waits for a client tool or an approval. */
-  hasPendingInteraction(): boolean {
-    const last = this.messages.at(-1);
-    return last !== undefined && last.role === "assistant" && pendingInteractions(last).length > 0;
-  }
-
-  /** Answers a tool call from server code, in whatever session it waits. False when it is unknown or was answered before. */
-  answerToolCall(toolCallId: string, output: unknown, options: { autoContinue?: boolean } & InSession = {}): boolean {
-    const answer = { kind: "result", result: { state: "output-available", output } } as const;
-    const session = this.#named(options);
-    return this.#chat.answerTool(
-      { toolCallId, answer, autoContinue: options.autoContinue ?? true, ...session },
-      undefined,
-    );
-  }
-
-  /** Approves or denies a tool call from server code, in whatever session. False when it is unknown or was answered before. */
-  answerApproval(
-    toolCallId: string,
-    approved: boolean,
-    options: { reason?: string; approver?: string; autoContinue?: boolean } & InSession = {},
-  ): boolean {
-    const { reason, approver, autoContinue = true } = options;
-    const answer = { kind: "approval", approved, reason } as const;
-    const session = this.#named(options);
-    const given = { toolCallId, answer, autoContinue, ...session, ...(approver !== undefined && { approver }) };
-    return this.#chat.answerTool(given, undefined);
   }
 
   // Work for the agent above
@@ -344,9 +329,12 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
     this[childRuns].report(progress, options.persist ?? false);
   }
 
-  /** Accepts a run of the parent, once per id. Called by the parent. */
-  startAgentToolRun(input: unknown, { runId }: { readonly runId: string }): AgentToolRunInspection {
-    return this[childRuns].start(input, runId);
+  /** Accepts a run of the parent, once per id. Called by the parent, which says for whom. */
+  startAgentToolRun(
+    input: unknown,
+    run: { readonly runId: string; readonly identity?: Identity },
+  ): AgentToolRunInspection {
+    return this[childRuns].start(input, run);
   }
 
   /** Stops a run of the parent for good. Called by the parent. */
@@ -375,11 +363,6 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
   /** Resolves with true when no turn runs or waits, with false after `timeout` milliseconds. */
   waitUntilStable(options: { timeout?: number } = {}): Promise<boolean> {
     return this.#chat.idle(options.timeout);
-  }
-
-  /** @throws PerdureError `not_found` */
-  #named({ session }: InSession): { session?: string } {
-    return session === undefined ? {} : { session: sessionNamed(this.#chat, session) };
   }
 
   async #follow(requestId: string, signal: AbortSignal | undefined): Promise<SaveMessagesResult> {

@@ -1,4 +1,5 @@
 import type { Work } from "../fiber/work.ts";
+import { type Identity, storeIdentity } from "../identity.ts";
 import { Audience } from "../live/audience.ts";
 import { olderFrame } from "../live/conversation-frames.ts";
 import { LiveChat } from "../live/live-chat.ts";
@@ -125,16 +126,20 @@ export class ChatFeature implements Feature {
     return taken;
   }
 
-  request(request: Request, rest: string): Response | undefined | Promise<Response | undefined> {
+  request(
+    request: Request,
+    rest: string,
+    identity: Identity | undefined,
+  ): Response | undefined | Promise<Response | undefined> {
     const isTranscript = request.method === "GET" && lastSegment(rest) === "get-messages";
-    if (!isTranscript) return this.#answer(request, rest);
+    if (!isTranscript) return this.#answer(request, rest, identity);
     return storedMessages(this.room.chat, new URL(request.url).searchParams);
   }
 
-  async #answer(request: Request, rest: string): Promise<Response | undefined> {
+  async #answer(request: Request, rest: string, identity: Identity | undefined): Promise<Response | undefined> {
     return (
       (await answerFileRequest(this.#own.host, request, rest)) ??
-      (await answerChatRequest(() => this.room, request, rest))
+      (await answerChatRequest(() => this.room, request, rest, identity))
     );
   }
 
@@ -177,11 +182,12 @@ function openRoom(
 function handleFrame({ chat, live, resume, audience }: ChatRoom, connection: Connection, frame: ParsedFrame): boolean {
   const socket = socketOf(connection);
   const session = audience.sessionOf(socket);
+  const { identity } = socket;
   switch (frame.kind) {
     case "chat-request": {
       const trigger = frame.trigger === "regenerate-message" ? "regenerate" : "submit";
       try {
-        const refusal = chat.submit({ ...frame, trigger, session }, socket);
+        const refusal = chat.submit({ ...frame, trigger, session, identity }, socket);
         if (refusal !== undefined) live.refused(frame.id, refusal, socket);
       } catch (thrown) {
         // Nothing of it was stored; its sender would wait for an end that never comes.
@@ -198,7 +204,9 @@ function handleFrame({ chat, live, resume, audience }: ChatRoom, connection: Con
       chat.clear(socket, session);
       return true;
     case "chat-messages":
-      persist(chat, newUserMessages(chat, session, frame.messages), { origin: socket, session });
+      persist(chat, newUserMessages(chat, session, frame.messages), {
+        ...{ origin: socket, session, identity: storeIdentity(identity) },
+      });
       return true;
     case "chat-older":
       socket.send(olderFrame(chat, session, frame.before));

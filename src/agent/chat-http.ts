@@ -1,5 +1,6 @@
 import { PerdureError } from "../error.ts";
 import { newId } from "../id.ts";
+import type { Identity } from "../identity.ts";
 import { STREAM_HEADERS, streamTurn } from "../live/sse.ts";
 import type { LiveChat } from "../live/live-chat.ts";
 import { isRecord } from "../message/json.ts";
@@ -37,14 +38,16 @@ const FROM_THE_START = -1;
 /**
  * Answers a request that is about the chat; undefined for any other.
  * @param rest the path behind the agent's address.
+ * @param identity who sent it, as the app established it.
  */
 export async function answerChatRequest(
   room: () => { readonly chat: Chat; readonly live: LiveChat },
   request: Request,
   rest: string,
+  identity?: Identity,
 ): Promise<Response | undefined> {
   const groups = ROUTE.exec(rest)?.groups;
-  if (groups === undefined) return answerInboxRequest(room, request, rest);
+  if (groups === undefined) return answerInboxRequest(room, request, rest, identity);
   const { call, turn, what } = groups;
   const { chat, live } = room();
   try {
@@ -52,7 +55,7 @@ export async function answerChatRequest(
       case "GET chat":
         return Response.json(describe(chat));
       case "POST chat":
-        return await post(chat, live, request);
+        return await post(chat, live, request, identity);
       case "DELETE chat":
         chat.clear(undefined);
         return Response.json({ cleared: true });
@@ -77,7 +80,7 @@ function describe(chat: Chat) {
   return { running: chat.running?.row.id ?? null, waiting: waiting.filter((id) => id !== chat.running?.row.id) };
 }
 
-async function post(chat: Chat, live: LiveChat, request: Request): Promise<Response> {
+async function post(chat: Chat, live: LiveChat, request: Request, identity: Identity | undefined): Promise<Response> {
   const value = await readBody(request);
   if (!isRecord(value)) throw new PerdureError("bad_input", "The body must be a JSON object with `messages`.");
   // `id` is the AI SDK's name of the chat, not of this request; the others belong to its transport.
@@ -91,7 +94,7 @@ async function post(chat: Chat, live: LiveChat, request: Request): Promise<Respo
     const refusal = checkMessages(chat, body.messages);
     if (refusal !== undefined) throw new PerdureError("bad_input", refusal);
     takeAnswers(chat, body.messages.at(-1));
-    chat.submit({ ...body, id, trigger }, undefined);
+    chat.submit({ ...body, id, trigger, identity }, undefined);
   }
   const own = readTurn(chat.host, id);
   // The same question as that of a turn under way: its answer is the answer.

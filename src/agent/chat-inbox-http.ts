@@ -1,4 +1,5 @@
 import { PerdureError } from "../error.ts";
+import { type Identity, storeIdentity } from "../identity.ts";
 import { isRecord } from "../message/json.ts";
 import { readTurn } from "../store/turn.ts";
 import type { Chat } from "../turn/chat.ts";
@@ -24,6 +25,7 @@ export async function answerInboxRequest(
   room: () => { readonly chat: Chat },
   request: Request,
   rest: string,
+  identity?: Identity,
 ): Promise<Response | undefined> {
   const groups = ROUTE.exec(rest)?.groups;
   if (groups === undefined) return undefined;
@@ -36,7 +38,7 @@ export async function answerInboxRequest(
       case "GET":
         return look(chat, id);
       case "PATCH":
-        return change(chat, id, await readBody(request));
+        return change(chat, id, await readBody(request), identity);
       case "DELETE": {
         const taken = withdrawInbox(chat, id);
         if (taken.kind !== "withdrawn") return refuse(taken.kind, id);
@@ -58,12 +60,12 @@ function look(chat: Chat, id: string): Response {
   return Response.json({ requestId: id, status: turn.status, receipt: readReceipt(chat, id) });
 }
 
-function change(chat: Chat, id: string, wish: unknown): Response {
+function change(chat: Chat, id: string, wish: unknown, identity: Identity | undefined): Response {
   const { content, before } = readWish(wish);
   const target = typeof before === "string" ? inboxStanding(chat, before) : "waiting";
   if (target !== "waiting") return refuse(target, before ?? id);
   // The edit first: it may be refused for what it says, and then nothing has moved.
-  const edited = content === undefined ? "edited" : editInbox(chat, id, content);
+  const edited = content === undefined ? "edited" : editInbox(chat, id, content, storeIdentity(identity));
   if (edited !== "edited") return refuse(edited, id);
   const moved = before === undefined ? "moved" : moveInbox(chat, id, before);
   if (moved !== "moved") return refuse(moved, id);

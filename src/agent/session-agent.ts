@@ -1,5 +1,6 @@
 import type { LanguageModel } from "ai";
 import { PerdureError } from "../error.ts";
+import { type Identity, readIdentity } from "../identity.ts";
 import type { UIMessage } from "../message/types.ts";
 import type { AgentEnv, AgentHost } from "../port.ts";
 import { defaultPrices } from "../session/default-prices.ts";
@@ -12,11 +13,13 @@ import type { ForkOptions, NewSessionOptions } from "../session/session-changes.
 import type { SessionInfo } from "../session/session-info.ts";
 import { SessionManager } from "../session/session-manager.ts";
 import type { SessionSettings } from "../session/session-settings.ts";
+import { readMessageIdentity } from "../store/message.ts";
 import { MAIN_SESSION } from "../store/session.ts";
 import type { TurnRow } from "../store/turn.ts";
 import { type ChatErrorClassification, classifyProviderError } from "../turn/provider-error.ts";
 import type { SessionOp } from "../wire/session-frames.ts";
-import { ChatAgent, chatRoom, derivesTitles, mediaMover, sessionServant, turnEnded } from "./chat-agent.ts";
+import { ApprovalAgent } from "./approval-agent.ts";
+import { chatRoom, derivesTitles, mediaMover, sessionServant, turnEnded } from "./chat-agent.ts";
 import type { Connection } from "./connection.ts";
 import { runAs } from "./context.ts";
 import { parts } from "./parts.ts";
@@ -42,7 +45,7 @@ export abstract class SessionAgent<
   Env extends object = AgentEnv,
   State = unknown,
   Props extends object = object,
-> extends ChatAgent<Env, State, Props> {
+> extends ApprovalAgent<Env, State, Props> {
   readonly #titles: TitleKeeper;
   #sessions: SessionManager | undefined;
   #ledger: Ledger | undefined;
@@ -182,6 +185,15 @@ export abstract class SessionAgent<
   /** What was erased so far, without content, the newest first. */
   eraseReceipts(): EraseReceipt[] {
     return listReceipts(this[parts].host);
+  }
+
+  /**
+   * Who wrote a message, as the app had established it then; of an answer, for whom it was written. Undefined when that
+   * is not known. It is sent to no client.
+   */
+  getMessageIdentity(messageId: string): Identity | undefined {
+    const { host } = this[parts];
+    return host.blank ? undefined : readIdentity(readMessageIdentity(host, messageId));
   }
 
   /** @internal */

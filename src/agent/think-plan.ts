@@ -247,7 +247,7 @@ export class ThinkPlan {
 
   async #prepare(turn: ChatTurnOptions & { readonly recovering: boolean }): Promise<PreparedTurn> {
     const agent = this.#agent;
-    const { requestId, continuation, recovering, body, clientTools, abortSignal } = turn;
+    const { requestId, identity, continuation, recovering, body, clientTools, abortSignal } = turn;
     const { session } = this.#chat();
     const equipment = await equip(this.#equipper, session, {
       ...{ clientTools, resumes: recovering || continuation, tools: this.extraTools.get(requestId) },
@@ -268,6 +268,7 @@ export class ThinkPlan {
       const context: TurnContext = {
         ...{ requestId, system, messages, tools, continuation, recovering, body, clientTools, abortSignal },
         sessionId: session,
+        identity,
         model: model as LanguageModel,
       };
       if (authorizes) this.actions.grants = await agent.authorizeTurn(context);

@@ -1,6 +1,7 @@
 import type { OutputInterface, ToolSet } from "ai";
 import { PerdureError } from "../error.ts";
 import { newId } from "../id.ts";
+import type { Identity } from "../identity.ts";
 import type { Follower } from "../live/live-chat.ts";
 import type { UIMessage } from "../message/types.ts";
 import { readTurn } from "../store/turn.ts";
@@ -10,7 +11,7 @@ import { findMessage, findSession } from "../session/session-changes.ts";
 import { refuseDuringTurns } from "../session/session-turns.ts";
 import { messagesIn } from "../turn/history.ts";
 import { nameSession } from "../turn/name-session.ts";
-import { continueLast, persist, save } from "../turn/save.ts";
+import { continueLast, givenIdentity, persist, save } from "../turn/save.ts";
 import { sessionNamed } from "../turn/session-named.ts";
 import { submitMessages, type SubmitOptions, type SubmitResult } from "../turn/submissions.ts";
 import type { TurnConfig } from "../turn/step/config.ts";
@@ -45,6 +46,8 @@ export interface TurnExtras {
   readonly config?: TurnConfig;
   /** The session that it is a turn of. Default: that of the turn that runs, or of all who name none. */
   readonly session?: string;
+  /** For whom it is. Stored, unlike the others. */
+  readonly identity?: Identity;
 }
 
 /** What all modes of `runTurn()` take. */
@@ -165,14 +168,14 @@ function begin(
   desk: Chat,
   plan: ThinkPlan,
   messages: readonly UIMessage[] | undefined,
-  { tools, config, session }: TurnExtras,
+  { tools, config, session, identity }: TurnExtras,
 ): string | undefined {
   // Before the turn starts, which it may do at once.
   const note = (id: string) => {
     if (tools !== undefined) plan.extraTools.set(id, tools);
     if (config !== undefined) plan.extraConfig.set(id, config);
   };
-  const where = { named: note, session: sessionNamed(desk, session) };
+  const where = { named: note, session: sessionNamed(desk, session), identity: givenIdentity({ identity }) };
   return messages === undefined ? continueLast(desk, where) : save(desk, messages, where);
 }
 

@@ -57,7 +57,8 @@ type FrameworkMethod =
   | `${"restore" | "diff"}Files`
   | `${"approve" | "reject"}Execution`
   | `${"list" | "forget"}Action${string}`
-  | `authorize${"Turn" | "Action"}`
+  | `authorize${"Turn" | "Action" | "Approval"}`
+  | `getMessageIdentity`
   | `get${"Workspace" | "Skills" | "SkillScriptRunner" | "Extensions" | "Actions" | "Collections"}`
   | `collection`
   | `writeRows`;

@@ -5,7 +5,14 @@ import type { AgentHost } from "../port.ts";
 import { dropLostApprovals } from "../store/approval.ts";
 import { deleteCell, listCells, writeCell } from "../store/cell.ts";
 import { deleteCompaction } from "../store/compaction.ts";
-import { deleteMessages, deleteTraces, giveAwayMessages, hasOpenTurns, newestMessage } from "../store/erase.ts";
+import {
+  deleteMessages,
+  deleteTraces,
+  forgetWhoAsked,
+  giveAwayMessages,
+  hasOpenTurns,
+  newestMessage,
+} from "../store/erase.ts";
 import { deleteMessage, readMessageAt } from "../store/message.ts";
 import { compactSearchIndex, countSearchRows } from "../store/search.ts";
 import { currentSession, deleteSessionRow, listSessionLines, setCurrent } from "../store/session.ts";
@@ -118,7 +125,9 @@ function eraseRows(host: AgentHost, plan: ErasePlan): Intent | undefined {
   deleteMessages(host, own);
   for (const seq of single) {
     const row = readMessageAt(host, seq);
-    if (row !== undefined) deleteMessage(host, seq, row.parent);
+    if (row === undefined) continue;
+    forgetWhoAsked(host, seq);
+    deleteMessage(host, seq, row.parent);
   }
   for (const seq of plan.compactions) deleteCompaction(host, seq);
   const { runs, ...rows } = deleteTraces(host, plan);

@@ -14,8 +14,10 @@ import {
   placesUp,
   readMessage,
   readMessageAt,
+  readMessageIdentity,
   renameMessage,
   rolesOf,
+  setMessageIdentity,
   setParent,
   updateMessage,
 } from "../store/message.ts";
@@ -97,6 +99,11 @@ export class Transcript implements StoredMessages {
     return this.#find(id)?.seq;
   }
 
+  /** Who wrote a message, or for whom it was written, as it is stored. */
+  identityOf(id: string): string | null {
+    return this.#host.blank ? null : readMessageIdentity(this.#host, id);
+  }
+
   get(id: string): UIMessage | undefined {
     const entry = this.#find(id);
     return entry !== undefined && isReadable(entry) ? entry.message : undefined;
@@ -169,14 +176,16 @@ export class Transcript implements StoredMessages {
 
   /**
    * Adds a message behind the newest, or replaces the one with its id wherever that stands. Cleaned and cut to size.
+   * @param identity whose words these are, as it is stored; undefined: as before, if there was one.
    * @returns what is stored.
    */
-  put(message: UIMessage): UIMessage {
+  put(message: UIMessage, identity?: string | null): UIMessage {
     const { message: stored, json } = boundMessage(this.clean(message));
     const known = this.#find(message.id);
     if (known?.json === json) return stored;
-    if (known === undefined) this.#append(stored, json);
+    if (known === undefined) this.#append(stored, json, identity);
     else {
+      if (identity !== undefined) setMessageIdentity(this.#host, known.seq, identity);
       updateMessage(this.#host, known.seq, stored.role, json);
       if (this.#path.get(message.id) === known) this.#path.replace(known, json, stored);
       this.#options.changed?.();
@@ -188,16 +197,16 @@ export class Transcript implements StoredMessages {
    * Puts another version of a message into its place, under its id: what was there gets a new one and stays, with what
    * was set aside behind it, as a branch of its own. What still stands behind it now stands behind the new version.
    */
-  edit(message: UIMessage): UIMessage {
+  edit(message: UIMessage, identity?: string | null): UIMessage {
     const known = this.#find(message.id);
-    if (known === undefined) return this.put(message);
+    if (known === undefined) return this.put(message, identity);
     const { message: stored, json } = boundMessage(this.clean(message));
     const before = { ...(isReadable(known) ? known.message : stored), id: newId("msg") };
     renameMessage(this.#host, known.seq, before.id, isReadable(known) ? JSON.stringify(before) : known.json);
     this.#options.renamed?.(message.id, before.id);
     const behind = this.#behind(known.seq);
     this.cutTo(known.parent);
-    this.#append(stored, json);
+    this.#append(stored, json, identity);
     if (behind.length > 0) this.#relink(behind, this.#path.leaf);
     return stored;
   }
@@ -330,11 +339,12 @@ export class Transcript implements StoredMessages {
     return row && toEntry(row);
   }
 
-  #append(message: UIMessage, json: string): void {
+  #append(message: UIMessage, json: string, identity?: string | null): void {
     const { id, role } = message;
     const parent = this.#path.leaf;
     const now = this.#host.clock.now();
-    const seq = insertMessage(this.#host, { id, session: this.#ownerOf(), parent, role, body: json, createdAt: now });
+    const row = { id, session: this.#ownerOf(), parent, role, body: json, createdAt: now, identity: identity ?? null };
+    const seq = insertMessage(this.#host, row);
     setLeaf(this.#host, this.session, seq, now);
     this.#path.push({ seq, id, role, parent, json, message, pinned: false });
     this.#limit.added();

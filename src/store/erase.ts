@@ -92,6 +92,11 @@ export function deleteMessages(db: Sql, seqs: readonly number[]): void {
   db.sql("DELETE FROM perdure_message WHERE seq IN (SELECT value FROM json_each(?))", JSON.stringify(seqs));
 }
 
+/** An answer to this message stays, but not for whom it was written. */
+export function forgetWhoAsked(db: Sql, seq: number): void {
+  db.sql("UPDATE perdure_message SET identity = NULL WHERE role = 'assistant' AND parent = ?", seq);
+}
+
 /** Which rows of other tables belong to what is erased. */
 export interface ErasedKeys {
   readonly sessions: readonly string[];
@@ -174,6 +179,12 @@ export function deleteTraces(db: Sql, keys: ErasedKeys): ErasedRows {
   const usage = db.sql(`DELETE FROM perdure_usage WHERE session ${inList} RETURNING seq`, sessions);
   db.sql(`DELETE FROM perdure_usage_total WHERE scope = 'turn' AND key ${inList}`, turnIds);
   const turns = db.sql(`DELETE FROM perdure_turn WHERE session ${inList} RETURNING seq`, sessions);
+  // What stays of turns that answered erased messages does not say whose they were.
+  db.sql(
+    `UPDATE perdure_turn SET identity = NULL WHERE identity IS NOT NULL
+     AND EXISTS (SELECT 1 FROM json_each(message_ids) AS named WHERE named.value ${inList})`,
+    messageIds,
+  );
   return {
     actions: deleteActionsOf(db, keys.sessions),
     turns: turns.length,

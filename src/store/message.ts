@@ -33,6 +33,12 @@ export const messageTreeSchema: readonly string[] = [
   "CREATE INDEX perdure_message_parent ON perdure_message (parent)",
 ];
 
+/**
+ * Who wrote a message of a user; of an answer, for whom it was written. As JSON. It stands behind the text, so it is read
+ * only where it is asked for.
+ */
+export const messageIdentitySchema: readonly string[] = ["ALTER TABLE perdure_message ADD COLUMN identity TEXT"];
+
 /** One stored message and its place in the tree. */
 export interface MessageRow {
   /** Given by the store, rising. */
@@ -184,18 +190,32 @@ export function siblingsOf(
 /** Adds a message behind `parent`. @returns its number. */
 export function insertMessage(
   db: Sql,
-  row: Pick<MessageRow, "id" | "session" | "parent" | "role" | "body" | "createdAt">,
+  row: Pick<MessageRow, "id" | "session" | "parent" | "role" | "body" | "createdAt"> & {
+    readonly identity?: string | null;
+  },
 ): number {
   const [added] = db.sql<{ seq: number }>(
-    "INSERT INTO perdure_message (id, session, parent, role, body, created_at) VALUES (?, ?, ?, ?, ?, ?) RETURNING seq",
+    `INSERT INTO perdure_message (id, session, parent, role, body, created_at, identity) VALUES (?, ?, ?, ?, ?, ?, ?)
+     RETURNING seq`,
     row.id,
     row.session,
     row.parent,
     row.role,
     row.body,
     row.createdAt,
+    row.identity ?? null,
   );
   return added?.seq ?? 0;
+}
+
+/** Who wrote a message, or for whom; null when nobody knows, or it is not there. */
+export function readMessageIdentity(db: Sql, id: string): string | null {
+  const [row] = db.sql<{ identity: string | null }>("SELECT identity FROM perdure_message WHERE id = ?", id);
+  return row?.identity ?? null;
+}
+
+export function setMessageIdentity(db: Sql, seq: number, identity: string | null): void {
+  db.sql("UPDATE perdure_message SET identity = ? WHERE seq = ?", identity, seq);
 }
 
 export function updateMessage(db: Sql, seq: number, role: string, body: string): void {

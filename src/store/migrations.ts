@@ -1,7 +1,7 @@
 import { PerdureError } from "../error.ts";
 import type { Sql } from "../port.ts";
 import { actionSchema } from "./action.ts";
-import { agentRunSchema } from "./agent-run.ts";
+import { agentRunIdentitySchema, agentRunSchema } from "./agent-run.ts";
 import { approvalSchema } from "./approval.ts";
 import { budgetGrantSchema } from "./budget-grant.ts";
 import { cellSchema } from "./cell.ts";
@@ -11,7 +11,7 @@ import { childSchema } from "./child.ts";
 import { fiberSchema } from "./fiber.ts";
 import { fileBodySchema } from "./file-body.ts";
 import { fileSchema } from "./file.ts";
-import { messageSchema, messageTreeSchema } from "./message.ts";
+import { messageIdentitySchema, messageSchema, messageTreeSchema } from "./message.ts";
 import { queueSchema } from "./queue.ts";
 import { runSchema } from "./run.ts";
 import { scheduleSchema } from "./schedule.ts";
@@ -20,8 +20,8 @@ import { stateSchema } from "./state.ts";
 import { streamSchema } from "./stream.ts";
 import { submissionSchema } from "./submission.ts";
 import { taskSchema } from "./task.ts";
-import { parkedCallSchema, toolCallSchema } from "./tool-call.ts";
-import { turnInboxSchema, turnSchema, turnSessionSchema } from "./turn.ts";
+import { approverIdentitySchema, parkedCallSchema, toolCallSchema } from "./tool-call.ts";
+import { turnIdentitySchema, turnInboxSchema, turnSchema, turnSessionSchema } from "./turn.ts";
 import { usageTotalSchema } from "./usage-total.ts";
 import { usageSchema } from "./usage.ts";
 
@@ -53,6 +53,10 @@ export const migrations: readonly Migration[] = [
     statements: [...messageTreeSchema, ...sessionSchema, ...turnSessionSchema, ...cellSchema, ...compactionSchema],
   },
   { id: 6, statements: [...fileSchema, ...fileBodySchema, ...parkedCallSchema, ...actionSchema] },
+  {
+    id: 7,
+    statements: [...messageIdentitySchema, ...turnIdentitySchema, ...approverIdentitySchema, ...agentRunIdentitySchema],
+  },
 ];
 
 /** Names that `this.sql` may not touch. */

@@ -47,6 +47,9 @@ export const parkedCallSchema: readonly string[] = [
   "ALTER TABLE perdure_tool_call ADD COLUMN state BLOB",
 ];
 
+/** Who decided, as JSON; null when the app did not say who that is. */
+export const approverIdentitySchema: readonly string[] = ["ALTER TABLE perdure_tool_call ADD COLUMN identity TEXT"];
+
 /** Where a call is. `asked` waits for a person. */
 export type ToolCallStatus = "asked" | "approved" | "denied" | "expired" | "started" | "settled";
 
@@ -71,6 +74,8 @@ export interface ToolCallRow {
   readonly expiresAt: number | null;
   readonly decidedAt: number | null;
   readonly approver: string | null;
+  /** The approver's identity, as JSON. */
+  readonly identity: string | null;
   readonly reason: string | null;
   readonly startedAt: number | null;
   readonly settledAt: number | null;
@@ -98,12 +103,13 @@ export interface Decision {
   readonly status: "approved" | "denied" | "expired";
   readonly decidedAt: number;
   readonly approver: string | null;
+  readonly identity: string | null;
   readonly reason: string | null;
 }
 
 const COLUMNS = `seq, message_id AS messageId, tool_call_id AS toolCallId, turn_id AS turnId, step, tool, input, digest,
   replay, status, attempts, asked_at AS askedAt, expires_at AS expiresAt, decided_at AS decidedAt, approver, reason,
-  started_at AS startedAt, settled_at AS settledAt, summary, parked`;
+  started_at AS startedAt, settled_at AS settledAt, summary, parked, identity`;
 
 function select(db: Sql, rest: string, ...args: SqlValue[]): ToolCallRow[] {
   return db.sql<ToolCallRow>(`SELECT ${COLUMNS} FROM perdure_tool_call ${rest}`, ...args);
@@ -190,12 +196,13 @@ function insert(
 /** Answers an open question. @returns whether it was open. */
 export function decideQuestion(db: Sql, seq: number, decision: Decision): boolean {
   const rows = db.sql(
-    `UPDATE perdure_tool_call SET status = ?, decided_at = ?, approver = ?, reason = ?,
+    `UPDATE perdure_tool_call SET status = ?, decided_at = ?, approver = ?, identity = ?, reason = ?,
        state = CASE WHEN ? = 'approved' THEN state END
      WHERE seq = ? AND status = 'asked' RETURNING seq`,
     decision.status,
     decision.decidedAt,
     decision.approver,
+    decision.identity,
     decision.reason,
     decision.status,
     seq,
@@ -257,6 +264,7 @@ export function settleToolCall(db: Sql, messageId: string, toolCallId: string, n
        input = CASE WHEN decided_at IS NULL OR status = 'asked' THEN NULL ELSE input END,
        decided_at = CASE WHEN status <> 'asked' THEN decided_at END,
        approver = CASE WHEN status <> 'asked' THEN approver END,
+       identity = CASE WHEN status <> 'asked' THEN identity END,
        reason = CASE WHEN status <> 'asked' THEN reason END
      WHERE message_id = ? AND tool_call_id = ? AND settled_at IS NULL RETURNING seq`,
     now,

@@ -41,6 +41,9 @@ export const turnSessionSchema: readonly string[] = [
   "ALTER TABLE perdure_turn ADD COLUMN session TEXT NOT NULL DEFAULT 'main'",
 ];
 
+/** For whom a turn is run. */
+export const turnIdentitySchema: readonly string[] = ["ALTER TABLE perdure_turn ADD COLUMN identity TEXT"];
+
 /** Where a turn is. `held` waits for tool answers; `accepted` for its place in the queue. */
 export type TurnStatus = "held" | "accepted" | "running" | "completed" | "error" | "aborted" | "skipped";
 /** What asked for it. */
@@ -78,17 +81,19 @@ export interface TurnRow {
   readonly position: number | null;
   /** The conversation that it belongs to. */
   readonly session: string;
+  /** Who wrote the message that began it, as JSON; null when the app did not say. */
+  readonly identity: string | null;
 }
 
 /** What is needed to accept a turn. */
 export type NewTurn = Pick<
   TurnRow,
   "id" | "trigger" | "continuation" | "messageIds" | "body" | "clientTools" | "notBefore" | "createdAt" | "session"
-> & { readonly status: "held" | "accepted"; readonly steer?: 0 | 1 };
+> & { readonly status: "held" | "accepted"; readonly steer?: 0 | 1; readonly identity?: string | null };
 
 const COLUMNS = `seq, id, status, trigger, continuation, message_ids AS messageIds, answer_id AS answerId,
   base_parts AS baseParts, body, client_tools AS clientTools, not_before AS notBefore, attempts, cancelled, error,
-  created_at AS createdAt, started_at AS startedAt, steer, receipt, position, session`;
+  created_at AS createdAt, started_at AS startedAt, steer, receipt, position, session, identity`;
 
 /** Turns that wait run in this order. No two have the same: moving only exchanges places. */
 const PLACE = "coalesce(position, seq)";
@@ -157,7 +162,7 @@ export function isNamed(db: Sql, messageId: string): boolean {
 export function insertTurn(db: Sql, turn: NewTurn): TurnRow {
   db.sql(
     `INSERT INTO perdure_turn (id, status, trigger, continuation, message_ids, body, client_tools, not_before, created_at,
-       steer, session) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       steer, session, identity) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     turn.id,
     turn.status,
     turn.trigger,
@@ -169,6 +174,7 @@ export function insertTurn(db: Sql, turn: NewTurn): TurnRow {
     turn.createdAt,
     turn.steer ?? 0,
     turn.session,
+    turn.identity ?? null,
   );
   const row = readTurn(db, turn.id);
   if (row === undefined) throw new Error("A turn that was just inserted is not there.");
@@ -198,6 +204,11 @@ export function setMessageIds(db: Sql, seq: number, messageIds: string): void {
 /** Gives a turn that waits its place among the others that do, and the messages that are its own. */
 export function placeTurn(db: Sql, seq: number, position: number, messageIds: string): void {
   db.sql("UPDATE perdure_turn SET position = ?, message_ids = ? WHERE seq = ?", position, messageIds, seq);
+}
+
+/** Somebody else has written what a turn answers. */
+export function setTurnIdentity(db: Sql, seq: number, identity: string | null): void {
+  db.sql("UPDATE perdure_turn SET identity = ? WHERE seq = ?", identity, seq);
 }
 
 /** Begins an attempt, and the submission that it carries out. Counted before it can cost anything. */

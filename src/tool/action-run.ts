@@ -227,10 +227,10 @@ async function entryOf(
 /** What the callbacks of an action are told. */
 export function contextOf(
   binding: ActionBinding,
-  { toolCallId, messages }: Pick<DurableExecutionOptions, "toolCallId" | "messages">,
+  { toolCallId, messages, identity }: Pick<DurableExecutionOptions, "toolCallId" | "messages" | "identity">,
 ): ActionContext {
   const { requestId = "", sessionId = "" } = binding.turn?.() ?? {};
-  return { requestId, sessionId, toolCallId, messages };
+  return { requestId, sessionId, toolCallId, messages, ...(identity !== undefined && { identity }) };
 }
 
 function told(standing: Exclude<ActionStanding, { kind: "free" }>, entry: ActionEntry): unknown {

@@ -1,5 +1,6 @@
 import { type FlexibleSchema, type ModelMessage, type Tool, tool } from "ai";
 import { PerdureError } from "../error.ts";
+import type { Identity } from "../identity.ts";
 import type { ReplyAttachment } from "./action-attachment.ts";
 import { durableTool } from "./define.ts";
 
@@ -26,6 +27,8 @@ export interface ActionContext {
   readonly requestId: string;
   /** The session of the turn. */
   readonly sessionId: string;
+  /** For whom the turn is. */
+  readonly identity?: Identity;
   readonly toolCallId: string;
   /** What the model had been sent when it asked for the call. */
   readonly messages: readonly ModelMessage[];

@@ -68,6 +68,8 @@ export interface CallAnswer {
   readonly messageId?: string;
   readonly approved: boolean;
   readonly approver?: string;
+  /** Who that is, as it is stored. */
+  readonly identity?: string | null;
   readonly reason?: string;
   /** What the person saw. With it, an answer to other arguments is refused. */
   readonly digest?: string;
@@ -148,6 +150,7 @@ export class CallBook {
       status: answer.approved ? "approved" : "denied",
       decidedAt: answer.now,
       approver: answer.approver ?? null,
+      identity: answer.identity ?? null,
       reason: answer.reason ?? null,
     });
     return { kind: "decided", row: this.#read(meant.messageId, toolCallId) };
@@ -157,7 +160,8 @@ export class CallBook {
   expire({ messageId, toolCallId }: Pick<CallRow, "messageId" | "toolCallId">, now: number): boolean {
     const row = readToolCall(this.#host, messageId, toolCallId);
     if (row === undefined) return false;
-    return decideQuestion(this.#host, row.seq, { status: "expired", decidedAt: now, approver: null, reason: null });
+    const nobody = { approver: null, identity: null, reason: null };
+    return decideQuestion(this.#host, row.seq, { status: "expired", decidedAt: now, ...nobody });
   }
 
   /**

@@ -1,5 +1,6 @@
 import type { Tool, ToolExecutionOptions } from "ai";
 import { PerdureError } from "../error.ts";
+import type { Identity } from "../identity.ts";
 import type { ResumedCall, ToolTurn } from "./park.ts";
 
 /** What becomes of a call that was cut in the middle: `never` reports it as interrupted, `safe` runs it again. */
@@ -37,6 +38,8 @@ export interface ToolOptions {
  */
 export interface DurableExecutionOptions<CONTEXT = unknown> extends ToolExecutionOptions<CONTEXT> {
   readonly idempotencyKey?: string;
+  /** For whom the turn is: who wrote the message that began it, where the app has said who that is. */
+  readonly identity?: Identity;
   /** Set when the call was parked and goes on now. */
   readonly resumed?: ResumedCall;
   /** What a tool that calls other tools asks of the turn. Absent where another engine runs the tool: then none can be parked. */

@@ -2,6 +2,7 @@ import { asSchema, type FlexibleSchema, type ModelMessage, type Tool } from "ai"
 import { errorText, PerdureError } from "../error.ts";
 import { encodeJson } from "../fiber/json.ts";
 import type { Clock } from "../id.ts";
+import type { Identity } from "../identity.ts";
 import { cutText } from "../message/cut-value.ts";
 import { isRecord } from "../message/json.ts";
 import { boundOutput, boundPreview, type KeepText } from "./bound-output.ts";
@@ -29,6 +30,8 @@ export interface ToolCallInput {
 export interface CallContext {
   /** What the model had been sent when it asked for the call. */
   readonly messages: ModelMessage[];
+  /** For whom the turn is. */
+  readonly identity?: Identity | undefined;
   /** The turn's. */
   readonly abortSignal: AbortSignal;
   /** The same each time this call runs. */
@@ -128,6 +131,7 @@ async function execute(
       messages: context.messages,
       abortSignal: signal,
       idempotencyKey: context.idempotencyKey,
+      ...(context.identity !== undefined && { identity: context.identity }),
       ...(context.resumed !== undefined && { resumed: context.resumed }),
       ...(context.turn !== undefined && { turn: context.turn }),
       context: given,

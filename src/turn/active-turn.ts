@@ -6,6 +6,7 @@ import { parseChunk } from "../message/parse-chunk.ts";
 import type { RepairOptions } from "../message/repair.ts";
 import type { UIMessage, UIMessageChunk } from "../message/types.ts";
 import { newId } from "../id.ts";
+import { type Identity, readIdentity } from "../identity.ts";
 import type { AgentHost } from "../port.ts";
 import type { Transcript } from "../session/transcript.ts";
 import { nameAnswer, type TurnRow } from "../store/turn.ts";
@@ -38,6 +39,8 @@ const FACTS: ReadonlySet<string> = new Set([
 export class ActiveTurn {
   readonly row: TurnRow;
   readonly origin: Origin;
+  /** For whom it is run. */
+  readonly identity: Identity | undefined;
   readonly abort = new AbortController();
   readonly builder: MessageBuilder;
   readonly log: StreamLog;
@@ -77,6 +80,7 @@ export class ActiveTurn {
     this.row = row;
     this.#named = row.answerId !== null;
     this.origin = origin;
+    this.identity = readIdentity(row.identity);
     this.lastChunkAt = host.clock.now();
     this.builder = openAnswer(transcript, row);
     this.log = new StreamLog(host, row.seq, (chunks) => output.chunks(row, chunks));
@@ -171,7 +175,7 @@ export class ActiveTurn {
   save(): void {
     // That it has a name and a place may have been undone.
     if (!this.#named && !this.continuation) this.#name();
-    else this.#store(this.continuation ? undefined : () => this.#transcript.put(this.message));
+    else this.#store(this.continuation ? undefined : () => this.#transcript.put(this.message, this.row.identity));
     this.#saved += this.#unsaved;
     this.#unsaved = 0;
   }
@@ -201,7 +205,7 @@ export class ActiveTurn {
     this.#store(() => {
       nameAnswer(this.#host, this.row.seq, this.builder.id, this.builder.inherited);
       if (this.continuation) return;
-      this.#transcript.put(this.message);
+      this.#transcript.put(this.message, this.row.identity);
       passWaiting(this.#host, this.#transcript, this.row, this.builder.id);
     });
     this.#named = true;

@@ -1,3 +1,4 @@
+import type { Identity } from "../identity.ts";
 import type { ToolPart, UIMessage } from "../message/types.ts";
 import type { Socket } from "../port.ts";
 import type { SessionChange } from "../session/session-desk.ts";
@@ -15,6 +16,8 @@ export interface ChatTurnOptions {
   readonly requestId: string;
   /** The session that it is a turn of. */
   readonly sessionId: string;
+  /** For whom it is: who wrote the message that began it, where the app has said who that is. */
+  readonly identity?: Identity;
   /** Aborts when the turn is stopped. Hand it to the model call. */
   readonly abortSignal: AbortSignal;
   /** What the client sent along, without what belongs to the protocol. */
@@ -33,6 +36,8 @@ export interface ChatResponseResult {
   readonly requestId: string;
   /** The session that it was a turn of. */
   readonly sessionId: string;
+  /** For whom it was. */
+  readonly identity?: Identity;
   readonly status: TurnOutcome;
   readonly continuation: boolean;
   /** The answer as it is stored; undefined when there was none. */
@@ -58,6 +63,8 @@ export interface ChatRecoveryContext {
   readonly requestId: string;
   /** The session that it is a turn of. */
   readonly sessionId: string;
+  /** For whom it is. */
+  readonly identity?: Identity;
   /** Names this interruption: the turn, and which time it was. */
   readonly incidentId: string;
   /** From 1: how often this turn has been carried on. Never goes back. */

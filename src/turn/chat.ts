@@ -361,7 +361,7 @@ export class Chat implements Desk, Work {
     if (active.dropped) return;
     const message = this.transcripts.of(row.session).get(active.builder.id);
     const result = {
-      ...{ requestId: row.id, sessionId: row.session, status: end.status },
+      ...{ requestId: row.id, sessionId: row.session, identity: active.identity, status: end.status },
       ...{ continuation: active.continuation, message, error: end.error },
       attachments: message === undefined ? [] : attachmentsOf(message),
       ...(output !== undefined && { output }),

@@ -73,6 +73,7 @@ function toOptions(active: ActiveTurn, continuation: boolean): ChatTurnOptions {
   return {
     requestId: row.id,
     sessionId: row.session,
+    identity: active.identity,
     abortSignal: active.abort.signal,
     body: row.body === null ? undefined : (JSON.parse(row.body) as Record<string, unknown>),
     clientTools: row.clientTools === null ? undefined : (JSON.parse(row.clientTools) as ChatTurnOptions["clientTools"]),

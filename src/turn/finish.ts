@@ -32,7 +32,7 @@ export function finish(desk: Desk, active: ActiveTurn, end: TurnEnd): readonly T
     const message = closeStreaming(active.message);
     const isStored = transcript.role(builder.id) !== undefined;
     if (message.parts.length > 0) {
-      transcript.put(message);
+      transcript.put(message, row.identity);
       // That it was put in front of what waits may have been undone.
       if (!isStored && !active.continuation) passWaiting(host, transcript, row, builder.id);
     } else if (!active.continuation && isStored) transcript.remove(builder.id);
@@ -74,7 +74,7 @@ export function abandon(desk: Desk, active: ActiveTurn, error: string): boolean 
         : undefined;
       deleteChunks(host, row.seq);
       if (seen !== undefined && !seen.empty) {
-        transcript.put(repairMessage(seen.message));
+        transcript.put(repairMessage(seen.message), row.identity);
         // That it stands in front of what waits may have been undone.
         if (!seen.continuation) passWaiting(host, transcript, row, seen.builder.id);
       }

@@ -2,7 +2,7 @@ import { PerdureError } from "../error.ts";
 import type { Part, UIMessage } from "../message/types.ts";
 import { parseUserMessage } from "../message/validate.ts";
 import { editSubmission } from "../store/submission.ts";
-import { placeTurn, readTurn, settleTurn, type TurnRow, type TurnTrigger } from "../store/turn.ts";
+import { placeTurn, readTurn, setTurnIdentity, settleTurn, type TurnRow, type TurnTrigger } from "../store/turn.ts";
 import type { Desk } from "./desk.ts";
 import { isWaiting, placeOf, type WaitingInput, waitingInput } from "./waiting-input.ts";
 
@@ -55,10 +55,16 @@ export function listInbox(desk: Desk): InboxItem[] {
 /**
  * Changes a message that waits; if the item has several, its last one. A text takes the place of the texts in it and
  * leaves its files; parts take the place of all.
+ * @param identity whose words these are, as it is stored: the turn is for them from now on. Undefined: as before.
  * @throws PerdureError `bad_input` when a user's message cannot be so, `bad_state` when the item has no message. Nothing
  * has changed then.
  */
-export function editInbox(desk: Desk, requestId: string, content: string | readonly unknown[]): "edited" | NotWaiting {
+export function editInbox(
+  desk: Desk,
+  requestId: string,
+  content: string | readonly unknown[],
+  identity?: string | null,
+): "edited" | NotWaiting {
   const found = find(desk, requestId);
   if (typeof found === "string") return found;
   const { turn, messages } = found;
@@ -72,11 +78,16 @@ export function editInbox(desk: Desk, requestId: string, content: string | reado
   const parsed = parseUserMessage({ ...last, parts });
   if ("reason" in parsed)
     throw new PerdureError("bad_input", `The message cannot be changed to this: ${parsed.reason}.`);
+  const rewrite = <T>(write: () => T): T =>
+    desk.commit(() => {
+      if (identity !== undefined) setTurnIdentity(desk.host, turn.seq, identity);
+      return write();
+    });
   if (turn.trigger === "submission") {
-    desk.commit(() => editSubmission(desk.host, turn.id, JSON.stringify([...messages.slice(0, -1), parsed.message])));
+    rewrite(() => editSubmission(desk.host, turn.id, JSON.stringify([...messages.slice(0, -1), parsed.message])));
     return "edited";
   }
-  const stored = desk.commit(() => desk.transcripts.of(turn.session).put(parsed.message));
+  const stored = rewrite(() => desk.transcripts.of(turn.session).put(parsed.message, identity));
   // Those who know only the end of the conversation would not hear of a change further up.
   desk.output.messageUpdated(turn.session, stored);
   desk.output.transcript(turn.session);

@@ -4,7 +4,8 @@ import type { TurnRow } from "../store/turn.ts";
 
 /**
  * Makes the messages of turns that were waiting part of the newest one, so that the model reads one message. What was
- * answered, or is for one of the `others` to answer, is not touched, also if a client counts it among what it asks.
+ * answered, or is for one of the `others` to answer, is not touched, also if a client counts it among what it asks; nor
+ * is what somebody else wrote: nobody is given another one's words.
  */
 export function mergeWaiting(
   transcript: Transcript,
@@ -17,7 +18,8 @@ export function mergeWaiting(
   const asked = new Set([...waiting.flatMap(messageIdsOf), ...added.map((message) => message.id)]);
   for (const id of others.flatMap(messageIdsOf)) asked.delete(id);
   const open = transcript.unanswered().flatMap((id) => transcript.get(id) ?? []);
-  const earlier = open.filter((message) => asked.has(message.id) && message.id !== newest.id);
+  const writer = transcript.identityOf(newest.id);
+  const earlier = open.filter(({ id }) => asked.has(id) && id !== newest.id && transcript.identityOf(id) === writer);
   if (earlier.length === 0) return;
   for (const { id } of earlier) transcript.remove(id);
   transcript.put({ ...newest, parts: [...earlier.flatMap((message) => message.parts), ...newest.parts] });

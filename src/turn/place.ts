@@ -56,7 +56,7 @@ export function takePlace(desk: Desk, turn: TurnRow): boolean {
   if (turn.trigger === "submission") {
     const waiting = waitingMessages(host, turn, () => transcript.unanswered());
     const submitted = submittedMessages(host, turn.id);
-    putMessages(transcript, submitted);
+    putMessages(transcript, submitted, turn.identity ?? undefined);
     nameSession(desk, turn.session, submitted);
     transcript.moveToEnd(waiting);
     trimTranscript(desk, turn.session);

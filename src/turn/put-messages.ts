@@ -5,14 +5,22 @@ import type { Transcript } from "../session/transcript.ts";
 /** How far beyond their number messages are compared by content. */
 const COMPARED = 200;
 
-/** Merges messages of server code into the conversation. @returns those that were there before and have changed. */
-export function putMessages(transcript: Transcript, messages: readonly UIMessage[]): UIMessage[] {
+/**
+ * Merges messages of server code into the conversation. @returns those that were there before and have changed.
+ * @param identity who wrote those of the user, as it is stored; undefined: nobody knows, or it stays as it was.
+ */
+export function putMessages(
+  transcript: Transcript,
+  messages: readonly UIMessage[],
+  identity?: string | null,
+): UIMessage[] {
   // Only an answer under a new id is looked for by its content; the others cost nothing in a long conversation.
   const byContent = messages.some(({ id, role }) => role === "assistant" && transcript.role(id) !== "assistant");
   const stored = byContent ? recent(transcript, messages) : messages.flatMap(({ id }) => transcript.get(id) ?? []);
   const { add, update } = mergeMessages(stored, messages);
-  const changed = update.map((message) => transcript.put(message));
-  for (const message of add) transcript.put(message);
+  const put = (message: UIMessage) => transcript.put(message, message.role === "user" ? identity : undefined);
+  const changed = update.map(put);
+  for (const message of add) put(message);
   return changed;
 }
 

@@ -75,6 +75,7 @@ async function explain(desk: Desk, active: ActiveTurn, text: string): Promise<st
   return plan.explain(new PerdureError("limit", text), {
     stage: "recovery",
     requestId: active.row.id,
+    identity: active.identity,
     messagesPersisted: true,
     classification: undefined,
     partial: active.empty ? undefined : active.message,
@@ -108,6 +109,7 @@ function describe(desk: Desk, active: ActiveTurn, maxAttempts: number): ChatReco
   return {
     requestId: row.id,
     sessionId: row.session,
+    identity: active.identity,
     incidentId: `${row.id}:${row.attempts}`,
     attempt: row.attempts,
     maxAttempts,

@@ -1,8 +1,9 @@
 import type { UIMessage } from "../message/types.ts";
 import { newId } from "../id.ts";
+import { type Identity, writeIdentity } from "../identity.ts";
 import { hasBehind } from "../store/message.ts";
 import { readChatContext, writeChatContext } from "../store/session.ts";
-import { insertTurn, trimTurns, type TurnRow } from "../store/turn.ts";
+import { insertTurn, type NewTurn, trimTurns, type TurnRow } from "../store/turn.ts";
 import type { Origin } from "./chat-types.ts";
 import { type Desk, KEPT_TURNS } from "./desk.ts";
 import { nameSession } from "./name-session.ts";
@@ -16,16 +17,18 @@ export interface PersistOptions {
   readonly origin?: Origin;
   /** Default: that of the turn that runs, or of all who name none. */
   readonly session?: string;
+  /** Who wrote them, as it is stored; undefined: nobody knows, or it stays as it was. */
+  readonly identity?: string | null | undefined;
 }
 
 /** Merges messages of server code into the conversation, without a turn. */
 export function persist(
   desk: Desk,
   messages: readonly UIMessage[],
-  { origin, session = desk.session }: PersistOptions = {},
+  { origin, session = desk.session, identity }: PersistOptions = {},
 ): void {
   const changed = desk.commit(() => {
-    const put = putMessages(desk.transcripts.of(session), messages);
+    const put = putMessages(desk.transcripts.of(session), messages, identity);
     nameSession(desk, session, messages);
     trimTranscript(desk, session);
     return put;
@@ -43,17 +46,25 @@ export interface SaveOptions {
   readonly also?: (turn: TurnRow) => void;
   /** Default: that of the turn that runs, or of all who name none. */
   readonly session?: string;
+  /** For whom it is, as it is stored. A turn that goes on with an answer is for whom that was, where nothing is said. */
+  readonly identity?: string | undefined;
+}
+
+/** Whom server code names, as it is stored. @throws PerdureError `bad_input` for what is no identity */
+export function givenIdentity({ identity }: { readonly identity?: Identity | undefined }): string | undefined {
+  return identity === undefined ? undefined : writeIdentity(identity, "a turn");
 }
 
 /** Merges messages of server code and asks for a turn that answers them. @returns the turn's id; it is committed. */
 export function save(desk: Desk, messages: readonly UIMessage[], options: SaveOptions = {}): string {
-  const { named, also, session = desk.session } = options;
+  const { named, also, session = desk.session, identity } = options;
   const id = newId("srv");
   named?.(id);
   desk.commit(() => {
-    putMessages(desk.transcripts.of(session), messages);
+    putMessages(desk.transcripts.of(session), messages, identity);
     nameSession(desk, session, messages);
-    const turn = insert(desk, session, id, trailingUserIds(messages), 0);
+    const messageIds = JSON.stringify(trailingUserIds(messages));
+    const turn = insert(desk, session, { id, messageIds, continuation: 0, identity });
     also?.(turn);
     trimTranscript(desk, session);
   });
@@ -71,30 +82,34 @@ export function continueLast(
   options: Omit<SaveOptions, "also"> & { readonly body?: Record<string, unknown> | undefined } = {},
 ): string | undefined {
   const { body, named, session = desk.session } = options;
-  const { value: last } = desk.transcripts.of(session).up().next();
+  const transcript = desk.transcripts.of(session);
+  const { value: last } = transcript.up().next();
   if (last?.role !== "assistant" || hasBehind(desk.host, last.seq)) return undefined;
   const id = newId("srv");
+  const { identity = transcript.identityOf(last.id) } = options;
   named?.(id);
   desk.commit(() => {
     if (body !== undefined) {
       const context = { ...readChatContext(desk.host, session), body: JSON.stringify(body) };
       writeChatContext(desk.host, session, context, desk.host.clock.now());
     }
-    insert(desk, session, id, [], 1);
+    insert(desk, session, { id, messageIds: "[]", continuation: 1, identity });
   });
   desk.pump();
   return id;
 }
 
-function insert(desk: Desk, session: string, id: string, messageIds: readonly string[], continuation: 0 | 1): TurnRow {
+function insert(
+  desk: Desk,
+  session: string,
+  asked: Pick<NewTurn, "id" | "messageIds" | "continuation" | "identity">,
+): TurnRow {
   const now = desk.host.clock.now();
   forgetFailed(desk, session);
   const turn = insertTurn(desk.host, {
-    id,
+    ...asked,
     status: "accepted",
     trigger: "server",
-    continuation,
-    messageIds: JSON.stringify(messageIds),
     notBefore: now,
     createdAt: now,
     session,

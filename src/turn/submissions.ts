@@ -1,5 +1,6 @@
 import { PerdureError } from "../error.ts";
 import { newId } from "../id.ts";
+import type { Identity } from "../identity.ts";
 import { sameJson, tryParseJson } from "../message/json.ts";
 import type { UIMessage } from "../message/types.ts";
 import { MAX_ID_LENGTH, parseMessage, parseMessages } from "../message/validate.ts";
@@ -17,6 +18,7 @@ import {
 } from "../store/submission.ts";
 import { cancelTurn, insertTurn, isOpen, readTurn, trimTurns } from "../store/turn.ts";
 import { type Desk, KEPT_TURNS } from "./desk.ts";
+import { givenIdentity } from "./save.ts";
 import { forgetFailed, trailingUserIds } from "./submit.ts";
 
 const DEFAULT_LIMIT = 100;
@@ -31,6 +33,8 @@ export interface SubmitOptions {
   readonly metadata?: unknown;
   /** The conversation that it is for. Default: that of the turn that runs, or of all who name none. */
   readonly session?: string;
+  /** For whom it is. Stored with the turn and its messages. */
+  readonly identity?: Identity;
 }
 
 /** What submitting says. */
@@ -82,6 +86,7 @@ export function acceptMessages(desk: Desk, messages: readonly UIMessage[], optio
   checkMessages(messages);
   const idempotencyKey = checkId("idempotencyKey", options.idempotencyKey);
   const submissionId = checkId("submissionId", options.submissionId);
+  const identity = givenIdentity(options) ?? null;
   const known = findKnown(desk, idempotencyKey, submissionId);
   if (known !== undefined) {
     if (!sameContent(messagesOf(known.messages), messages)) throw conflict(known, "other messages");
@@ -109,6 +114,7 @@ export function acceptMessages(desk: Desk, messages: readonly UIMessage[], optio
       notBefore: now,
       createdAt: now,
       session,
+      identity,
       ...readChatContext(host, session),
     });
     trimTurns(host, KEPT_TURNS);

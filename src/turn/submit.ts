@@ -1,3 +1,4 @@
+import { type Identity, storeIdentity } from "../identity.ts";
 import { reconcile, type StoredMessages } from "../message/reconcile.ts";
 import { isRecord } from "../message/json.ts";
 import { withStoredMedia } from "../message/media-ref.ts";
@@ -44,6 +45,8 @@ export interface ChatRequest {
   readonly clientTools: readonly ClientTool[] | undefined;
   /** The conversation that it is for. Default: that of all who name none. */
   readonly session?: string;
+  /** Who sent it, as the app established it. */
+  readonly identity?: Identity | undefined;
 }
 
 /**
@@ -119,12 +122,13 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
     trigger === "submit" &&
     change.add.length + change.update.length + change.remove.length === 0 &&
     last?.role === "assistant";
+  const sender = storeIdentity(request.identity);
   desk.commit(() => {
     forgetFailed(desk, session);
     if (trigger === "regenerate" && open.length === 0) goTo(desk, transcript, change.last);
     setAside(desk, session, change.remove);
-    for (const message of change.update) transcript.edit(message);
-    for (const message of change.add) transcript.put(message);
+    for (const message of change.update) transcript.edit(message, sender);
+    for (const message of change.add) transcript.put(message, sender);
     nameSession(desk, session, change.add);
     if (admission.merge) {
       const others = [...open.filter((turn) => !skip.has(turn)), ...begunTurns(host, session)];
@@ -143,6 +147,8 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
       notBefore: admission.notBefore,
       createdAt: now,
       session,
+      // What goes on with an answer goes on for whom that was: mostly it is another one who approved a call of it.
+      identity: goesOn ? transcript.identityOf(last.id) : sender,
       // An edit, or a wish to go on, is about the conversation as it was: no answer can take it in.
       steer: admission.steer && change.add.length > 0 ? 1 : 0,
       ...context,

@@ -18,6 +18,7 @@ import {
 } from "../message/types.ts";
 import { newId } from "../id.ts";
 import { askApproval, expiredApprovals, settleApproval } from "../store/approval.ts";
+import { readMessageIdentity } from "../store/message.ts";
 import { readChatContext, sessionsEndingWith, writeChatContext } from "../store/session.ts";
 import { insertTurn, openTurns, postponeTurn, type TurnRow } from "../store/turn.ts";
 import type { ClientTool } from "../wire/frames.ts";
@@ -216,6 +217,8 @@ function settle(desk: Desk, session: string, messageId: string, given: ToolAnswe
     notBefore,
     createdAt: host.clock.now(),
     session,
+    // It goes on for whom it began, whoever has answered.
+    identity: desk.running?.builder.id === messageId ? desk.running.row.identity : readMessageIdentity(host, messageId),
   });
   desk.origins.set(id, origin);
 }

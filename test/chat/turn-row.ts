@@ -26,6 +26,7 @@ export function turnRow(fields: Partial<TurnRow> = {}): TurnRow {
     receipt: null,
     position: null,
     session: "main",
+    identity: null,
     ...fields,
   };
 }

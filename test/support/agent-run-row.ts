@@ -25,6 +25,7 @@ export function agentRunRow(more: Partial<AgentRunRow> = {}): AgentRunRow {
     chunks: 0,
     startedAt: 1000,
     endedAt: null,
+    identity: null,
     ...more,
   };
 }

@@ -249,7 +249,7 @@ export class AgentRuns implements Feature, Work {
       const tooMany = Number.isFinite(limit) && countOpenAgentRuns(this.#host) >= limit;
       insertAgentRun(this.#host, {
         ...{ runId, className, input: json, delivery: eventDelivery, startedAt: this.#host.clock.now() },
-        turnId: this.#hooks.turn() ?? null,
+        ...{ turnId: this.#hooks.turn() ?? null, identity: this.#hooks.identity(options.identity) },
         toolCallId: parentToolCallId ?? null,
         preview: writeJson(options.inputPreview ?? input ?? null, "The preview of the run"),
         display: display === undefined ? null : writeJson(display, "The display of the run"),

@@ -1,3 +1,4 @@
+import { readIdentity } from "../../identity.ts";
 import type { UIMessage } from "../../message/types.ts";
 import { runOfTurnId } from "../../store/run.ts";
 import { MAIN_SESSION, readSessionLine } from "../../store/session.ts";
@@ -43,9 +44,10 @@ export function chatTurnKeeper(agent: Wording, chat: () => Chat, above: ChildRun
         if (isGone(session) || chat().transcript.role(key) !== undefined) return;
         persist(chat(), [said(key, "assistant", text)], within(session));
       },
-      react(key, text, metadata, session) {
+      react(key, text, metadata, { session, identity }) {
         if (isGone(session)) return;
-        submitMessages(chat(), [{ ...said(key, "user", text), metadata }], { idempotencyKey: key, ...within(session) });
+        const options = { idempotencyKey: key, identity: readIdentity(identity), ...within(session) };
+        submitMessages(chat(), [{ ...said(key, "user", text), metadata }], options);
       },
     },
   };

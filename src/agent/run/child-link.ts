@@ -1,3 +1,4 @@
+import { readIdentity } from "../../identity.ts";
 import type { AgentHost, AgentPath } from "../../port.ts";
 import type { AgentRunRow, ListedAgentRun } from "../../store/agent-run.ts";
 import type { StoredRun } from "./run-events.ts";
@@ -11,9 +12,10 @@ export class ChildLink {
     this.#host = host;
   }
 
-  start({ runId, className, input }: AgentRunRow): Promise<AgentToolRunInspection> {
-    const given = JSON.parse(input) as unknown;
-    return this.#call(className, runId, "startAgentToolRun", [given, { runId }]) as Promise<AgentToolRunInspection>;
+  start({ runId, className, input, identity }: AgentRunRow): Promise<AgentToolRunInspection> {
+    const run = { runId, ...(identity !== null && { identity: readIdentity(identity) }) };
+    const args = [JSON.parse(input) as unknown, run];
+    return this.#call(className, runId, "startAgentToolRun", args) as Promise<AgentToolRunInspection>;
   }
 
   cancel({ runId, className, error }: AgentRunRow): Promise<unknown> {

@@ -1,5 +1,6 @@
 import { errorText, PerdureError } from "../../error.ts";
 import { newId } from "../../id.ts";
+import type { Identity } from "../../identity.ts";
 import type { Follower } from "../../live/live-chat.ts";
 import { tryParseJson } from "../../message/json.ts";
 import { pendingInteractions } from "../../message/tool-answer.ts";
@@ -9,7 +10,7 @@ import type { AgentHost } from "../../port.ts";
 import { endRun, insertRun, openRuns, readRun, runOfTurn, type RunRow, setRunTurns } from "../../store/run.ts";
 import { countChunks, readChunks } from "../../store/stream.ts";
 import { isOpen, readTurn, type TurnRow } from "../../store/turn.ts";
-import { save } from "../../turn/save.ts";
+import { givenIdentity, save } from "../../turn/save.ts";
 import type { AgentToolInterruptReason } from "../../wire/agent-tool-frames.ts";
 import { writeJson } from "../../wire/json.ts";
 import type { ChatRoom } from "../chat-feature.ts";
@@ -85,7 +86,10 @@ export class ChildRuns {
   }
 
   /** Accepts a run, once. What comes of it is heard by following it. */
-  start(input: unknown, runId: string): AgentToolRunInspection {
+  start(
+    input: unknown,
+    { runId, identity }: { readonly runId: string; readonly identity?: Identity },
+  ): AgentToolRunInspection {
     const known = readRun(this.#host, runId);
     if (known !== undefined) return this.#inspect(known);
     const message = toMessage(this.#own.hooks.formatAgentToolInput(input, { runId }), runId);
@@ -101,6 +105,7 @@ export class ChildRuns {
     const { chat } = this.#own.room();
     this.#listen();
     save(chat, [message], {
+      identity: givenIdentity({ identity }),
       also: (turn) => insertRun(this.#host, { ...run, turns: JSON.stringify([[turn.seq, 0, turn.id]]) }),
     });
     return this.inspect(runId) as AgentToolRunInspection;

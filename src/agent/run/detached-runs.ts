@@ -110,7 +110,7 @@ export class DetachedRuns {
     const text = conversation.formatMilestone(toInfo(run), milestone);
     // The key makes it one message even if the note below is lost.
     if (text !== "" && mode === "narrate") conversation.narrate(key, text, session);
-    else if (text !== "") conversation.react(key, text, { agentToolRunId: runId }, session);
+    else if (text !== "") conversation.react(key, text, { agentToolRunId: runId }, { session, identity: run.identity });
     tellAgentRun(this.#own.host, runId, JSON.stringify([...told, milestone.name]));
   }
 
@@ -122,7 +122,8 @@ export class DetachedRuns {
     if (text === "") return;
     const source = info.notifySource;
     const metadata = { agentToolRunId: run.runId, ...(source !== undefined && { source }) };
-    conversation.react(`agent-tool:${run.runId}:${result.status}`, text, metadata, session);
+    const { identity } = run;
+    conversation.react(`agent-tool:${run.runId}:${result.status}`, text, metadata, { session, identity });
   }
 
   /** Who only watches holds nothing up. */

@@ -1,3 +1,4 @@
+import type { Identity } from "../../identity.ts";
 import type { AgentRunRow } from "../../store/agent-run.ts";
 import type {
   AgentToolLifecycleResult,
@@ -18,6 +19,8 @@ export interface RunHooks {
   method(name: string): ((...args: unknown[]) => unknown) | undefined;
   /** The turn that the calling code runs in. */
   turn(): string | undefined;
+  /** For whom it runs, as it is stored; or whom it names. @throws PerdureError `bad_input` for what is no identity */
+  identity(given: Identity | undefined): string | null;
   /** The session of that turn, or the one that work outside of turns is for. */
   session(): string | undefined;
   /** Whether what a turn waits for was let go only because the turn stalled: it is carried on, and comes back. */
@@ -34,6 +37,12 @@ export interface RunHooks {
   failed(error: unknown): void;
 }
 
+/** What a message about a run is for: the session that asked for it, and whoever it was done for. */
+export interface ReactingTo {
+  readonly session: string | undefined;
+  readonly identity: string | null;
+}
+
 /**
  * Where the ends and milestones of detached runs are told: in the session that asked for them; if it is gone, nowhere.
  * Each `key` is told once, however often it is asked.
@@ -44,5 +53,5 @@ export interface RunConversation {
   /** Adds an answer that no model wrote. */
   narrate(key: string, text: string, session: string | undefined): void;
   /** Has the model answer a message. */
-  react(key: string, text: string, metadata: Record<string, unknown>, session: string | undefined): void;
+  react(key: string, text: string, metadata: Record<string, unknown>, run: ReactingTo): void;
 }

@@ -1,4 +1,5 @@
 import type { Agent } from "../agent.ts";
+import { storeIdentity, writeIdentity } from "../../identity.ts";
 import type { Ledger } from "../../session/ledger.ts";
 import { getCurrentAgent, runAs } from "../context.ts";
 import { parts } from "../parts.ts";
@@ -46,6 +47,11 @@ export function runHooksOf(agent: Agent<object>): RunHooks {
     turn: () => {
       const current = getCurrentAgent();
       return current.agent === agent ? current.turn : undefined;
+    },
+    identity: (given) => {
+      if (given !== undefined) return writeIdentity(given, "a run");
+      const current = getCurrentAgent();
+      return storeIdentity(current.agent === agent ? current.identity : undefined);
     },
     session: () => {
       const current = getCurrentAgent();

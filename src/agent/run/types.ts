@@ -1,3 +1,4 @@
+import type { Identity } from "../../identity.ts";
 import type { UIMessage } from "../../message/types.ts";
 import type { AgentRunStatus } from "../../store/agent-run.ts";
 import type { AgentProgress, AgentToolInterruptReason } from "../../wire/agent-tool-frames.ts";
@@ -94,6 +95,8 @@ export interface RunAgentToolOptions<Input = unknown, Self = object> {
   readonly input: Input;
   /** The same id again means the same run: it is joined, or its result returned. Default: a new one. */
   readonly runId?: string;
+  /** For whom it is done. Default: for whom the code runs that asks for it. */
+  readonly identity?: Identity;
   readonly parentToolCallId?: string;
   readonly displayOrder?: number;
   /** Aborting it stops the run. Not for detached runs: they outlive their caller. */

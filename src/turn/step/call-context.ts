@@ -13,6 +13,7 @@ export function callContext(run: StepRun, part: ToolPart, messages: readonly Mod
     input: part.input,
     ...(part.type === "dynamic-tool" && { dynamic: true }),
     stepNumber: Math.max(0, run.called - 1),
+    identity: run.active.identity,
     messages,
     abortSignal: run.signal,
   } as ToolCallContext;

@@ -20,6 +20,7 @@ import type {
   ToolCallRepairFunction,
   ToolSet,
 } from "ai";
+import type { Identity } from "../../identity.ts";
 import type { UIMessage } from "../../message/types.ts";
 import type { ClientTool } from "../../wire/frames.ts";
 import type { ChatErrorClassification } from "../provider-error.ts";
@@ -53,6 +54,8 @@ export interface TurnContext<TOOLS extends ToolSet = ToolSet> {
   readonly requestId: string;
   /** The session that it is a turn of. */
   readonly sessionId: string;
+  /** For whom it is: who wrote the message that began it, where the app has said who that is. */
+  readonly identity?: Identity;
   /** The system prompt, with the block on what the tools allow. */
   readonly system: string;
   /** What the model would be sent. */
@@ -119,6 +122,8 @@ export interface TurnConfig<TOOLS extends ToolSet = ToolSet>
 /** What `beforeStep` is told: what the AI SDK tells its `prepareStep`. */
 export type PrepareStepContext<TOOLS extends ToolSet = ToolSet> = Parameters<PrepareStepFunction<TOOLS>>[0] & {
   readonly experimental_context?: unknown;
+  /** For whom the turn is. */
+  readonly identity?: Identity;
 };
 
 /** What `beforeStep` may change for one model call; `experimental_context` also for the steps after it. */
@@ -157,6 +162,8 @@ type AnsweredCallOf<TOOLS extends ToolSet> = [ToolSet] extends [TOOLS]
 
 interface CallSurroundings {
   readonly stepNumber: number;
+  /** For whom the turn is. */
+  readonly identity?: Identity;
   readonly messages: readonly ModelMessage[];
   readonly abortSignal: AbortSignal;
 }
@@ -195,6 +202,8 @@ export interface ChatErrorContext {
   /** `turn`: a setting or a hook failed. `stream`: the model failed. `recovery`: it is not carried on any more. */
   readonly stage: "turn" | "stream" | "recovery";
   readonly requestId: string;
+  /** For whom the turn is. */
+  readonly identity?: Identity;
   /** Whether the messages that the turn answers are stored. */
   readonly messagesPersisted: boolean;
   readonly classification: ChatErrorClassification | undefined;

@@ -27,7 +27,7 @@ function judge(toolApproval: TurnConfig["toolApproval"], own: Tool, call = part)
     sendReasoning: true,
     config,
   };
-  return needsApproval({ turn, context }, call, own, messages);
+  return needsApproval({ turn, context, options: {} }, call, own, messages);
 }
 
 test("a tool that asks for nothing is free", async () => {

@@ -1,6 +1,7 @@
 import type { ModelMessage, Tool, ToolApprovalStatus, TypedToolCall, ToolSet } from "ai";
 import { type ToolPart, toolName } from "../../message/types.ts";
 import { approvalText, readNeed } from "../../tool/action-bind.ts";
+import type { ChatTurnOptions } from "../chat-types.ts";
 import type { StepRun } from "./step-run.ts";
 
 /** Whether a call may run, must wait for a person, or may not run at all. */
@@ -16,7 +17,7 @@ export type ApprovalNeed =
   /** It was done before: this is its output, and nobody has to be asked. */
   | { readonly known: unknown };
 
-type Judged = Pick<StepRun, "turn" | "context">;
+type Judged = Pick<StepRun, "turn" | "context"> & { readonly options: Pick<ChatTurnOptions, "identity"> };
 
 /**
  * Asks the turn's `toolApproval`, then the tool's own `needsApproval`. What they throw ends the turn: a call that
@@ -38,6 +39,7 @@ export async function needsApproval(
       ? await (own as (input: unknown, options: unknown) => unknown)(part.input, {
           toolCallId: part.toolCallId,
           messages,
+          identity: run.options.identity,
           context: run.context,
           experimental_context: run.context,
         })

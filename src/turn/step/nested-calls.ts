@@ -64,7 +64,7 @@ async function runNested(
       tool,
       { toolCallId, toolName: name, input: given.input },
       {
-        ...{ messages: [...messages], abortSignal, clock, runtimeContext: run.context },
+        ...{ messages: [...messages], identity: active.identity, abortSignal, clock, runtimeContext: run.context },
         idempotencyKey: `${active.builder.id}:${toolCallId}`,
         progress: () => {},
         keep: (text) => plan.keep(text),

@@ -41,9 +41,9 @@ export async function runSteps(
 ): Promise<TurnEnd | undefined> {
   const fail = async (error: unknown, stage: ChatErrorContext["stage"], classification?: ChatErrorClassification) => {
     if (active.abort.signal.aborted) return undefined;
-    const { id: requestId } = active.row;
+    const { identity, row } = active;
     const partial = active.empty ? undefined : active.message;
-    const context = { stage, requestId, messagesPersisted: true, classification, partial };
+    const context = { stage, requestId: row.id, identity, messagesPersisted: true, classification, partial };
     return { status: "error", error: await plan.explain(error, context) } as const;
   };
   let run: StepRun | undefined;
@@ -319,6 +319,7 @@ class StepLoop {
       toolsContext: {} as never,
       runtimeContext: (run.context ?? {}) as never,
       experimental_context: run.context,
+      identity: run.active.identity,
     };
   }
 

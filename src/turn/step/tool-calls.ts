@@ -153,6 +153,7 @@ async function runOne(
         { toolCallId, toolName: toolName(part), input },
         {
           messages: [...messages],
+          identity: active.identity,
           abortSignal: run.signal,
           idempotencyKey: `${messageId}:${toolCallId}`,
           clock,
