@@ -1,6 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { defaultServerConditions } from "vite";
 import { configDefaults, defineConfig } from "vitest/config";
+import { LONG } from "./test/support/long.ts";
 import { PATIENCE_MS } from "./test/support/until.ts";
 
 /** `import … from "perdure"` means `src` in tests, not what was last built. */
@@ -10,16 +11,36 @@ const conditions = [condition, ...defaultServerConditions];
 /** Perdure's own hooks in the place of the public ones. */
 const ownHooks = fileURLToPath(new URL("src/client/react.ts", import.meta.url));
 
-/** Tests with React. */
-const pages = "test/**/*.test.tsx";
+/** Which tests run: `quick` (`npm test`), `long` (what that leaves out) or `all`, when nobody says. */
+const part = process.env.PERDURE_TESTS ?? "all";
 
-/** What is asked of public and own hooks about both kinds of agent; in quick runs, what differs most between them. */
+/** The files of a project, as far as they are in that part. */
+const filesOf = (include: readonly string[], isOurs: (pattern: string) => boolean) => ({
+  include: part === "long" ? LONG.filter(isOurs) : [...include],
+  exclude: [...configDefaults.exclude, ...(part === "quick" ? LONG : [])],
+});
+const isPage = (pattern: string) => pattern.endsWith(".tsx");
+
+/** What is asked of public and own hooks about both kinds of agent: what differs most between them, and the rest. */
+const suite = {
+  quick: ["test/chat-client/{approval,stop,stream,tabs}.test.tsx"],
+  long: ["test/chat-client/{client-tools,history,overlap,reconnect,recovering,reload}.test.tsx"],
+};
 const publicSuite =
   process.env.PERDURE_SEEDS === "all"
     ? ["test/chat-client/**/*.test.tsx"]
+    : [...(part === "long" ? [] : suite.quick), ...(part === "quick" ? [] : suite.long)];
+/** The same, and what our hooks do in their own way. */
+const ownSuite = [
+  ...publicSuite,
+  ...(part === "quick"
+    ? []
     : [
-        "test/chat-client/{approval,client-tools,history,overlap,reconnect,recovering,reload,stop,stream,tabs}.test.tsx",
-      ];
+        "test/chat-client/{clear,errors}.test.tsx",
+        "test/client/{history,use-agent-chat}.test.tsx",
+        "test/together/public-*.test.tsx",
+      ]),
+];
 
 /** A worker runs many files: to start one for each takes longer than most tests. */
 const sharedWorkers = { isolate: false, setupFiles: ["./test/support/fresh-file.ts"] };
@@ -47,8 +68,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "main",
-          include: ["{src,test,examples}/**/*.test.{ts,tsx}", "scripts/**/*.test.ts"],
-          exclude: [...configDefaults.exclude, pages],
+          ...filesOf(["{src,test,examples}/**/*.test.ts", "scripts/**/*.test.ts"], (pattern) => !isPage(pattern)),
           ...sharedWorkers,
         },
       },
@@ -56,7 +76,7 @@ export default defineConfig({
         // The public hooks keep what they have fetched, by address (each test has its own), and React the window that it
         // was loaded with (see test/clients/dom.ts).
         extends: true,
-        test: { name: "pages", include: [pages], ...sharedWorkers },
+        test: { name: "pages", ...filesOf(["test/**/*.test.tsx"], isPage), ...sharedWorkers },
       },
       {
         // What clients see of an agent that streams by itself (pages), they see of one that runs step by step.
@@ -74,12 +94,7 @@ export default defineConfig({
         resolve: { alias: { "@cloudflare/ai-chat/react": ownHooks, "agents/react": ownHooks } },
         test: {
           name: "own-hook-think",
-          include: [
-            ...publicSuite,
-            "test/chat-client/{clear,errors}.test.tsx",
-            "test/client/{history,use-agent-chat}.test.tsx",
-            "test/together/public-*.test.tsx",
-          ],
+          include: ownSuite,
           ...sharedWorkers,
           env: { PERDURE_TALK: "think" },
         },

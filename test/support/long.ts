@@ -1,0 +1,34 @@
+/**
+ * Tests that `npm test` leaves out, so that it takes minutes: matrices whose promise a quicker one touches too, pages in
+ * a real browser, hundreds of hostile scripts. `npm run test:long` runs them.
+ */
+export const LONG: readonly string[] = [
+  "src/context/compactor-random.test.ts",
+  "src/session/{search.property,sessions-random}.test.ts",
+  "test/actions/crash.test.ts",
+  "test/browser/{accessible,answers,branches,context,continuity,conversations,helpers,helpers-reach,keyboard}.test.ts",
+  "test/browser/{long-history,phone,tabs}.test.ts",
+  "test/chat-client/{chaos,restart,tool-options}.test.tsx",
+  "test/chat/{crash-queue,crash-turn,resume-race,writes}.test.ts",
+  "test/collections/agents/crash-points.test.ts",
+  "test/collections/claims/{interleavings,processes}.test.ts",
+  "test/collections/runner/{odd-runs,restart}.test.ts",
+  "test/collections/server/crash.test.ts",
+  "test/collections/session/*.test.ts",
+  "test/collections/streams/outage.test.ts",
+  "test/context/crash.test.ts",
+  "test/crash/{awake,child,fiber,fiber-method,fiber-recovery,poison,stop}.test.ts",
+  "test/directory/watch*.test.ts",
+  "test/examples/{chat,mounted,tools-and-approvals}.test.ts",
+  "test/long/{crash,rounds,same-model}.test.ts",
+  "test/mcp/conformance-client.test.ts",
+  "test/sandbox/resources.test.ts",
+  "test/sessions/{branches-property,crash,wire-random}.test.ts",
+  "test/shell/hostile-{bash,python}.test.ts",
+  "test/storage/turns.test.ts",
+  "test/think/crash-{again,context,erase,execute,inbox,model,runaway,tasks}.test.ts",
+  "test/think/interleave*.test.ts",
+  "test/together/{budgets-random,crash-budgets,crash-clear,crash-detached,crash-stop,crash-tree}.test.ts",
+  "test/together/public-restart.test.tsx",
+  "test/workspace/crash.test.ts",
+];
