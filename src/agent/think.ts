@@ -213,9 +213,12 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
   beforeTurn(_context: TurnContext): Maybe<TurnConfig> {}
   /** Before each model call, each try of it included. */
   beforeStep(_context: PrepareStepContext): Maybe<StepConfig> {}
-  /** Before a tool of the server runs: let it, change its input, or give the model something else to read. */
+  /**
+   * Before a tool of the server runs: let it, change its input, or give the model something else to read. What it throws
+   * is the error of that call.
+   */
   beforeToolCall(_context: ToolCallContext): Maybe<ToolCallDecision> {}
-  /** A tool has run, and its result is stored. Only watches. */
+  /** A tool has run, or `beforeToolCall` has answered in its place, and the result is stored. Only watches. */
   afterToolCall(_context: ToolCallResultContext): Maybe<undefined> {}
   /** A model call and the tools it asked for are settled. Only watches. */
   onStepFinish(_context: StepContext): Maybe<undefined> {}

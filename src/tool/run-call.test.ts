@@ -110,7 +110,7 @@ test("a stream that fails is an error, whatever it had shown", async () => {
       throw new Error("half way");
     }),
   );
-  expect(outcome).toEqual({ kind: "error", errorText: "half way" });
+  expect(outcome).toEqual({ kind: "error", errorText: "half way", error: new Error("half way") });
   expect(at.shown).toEqual([1]);
 });
 
@@ -160,12 +160,16 @@ test.each<[string, unknown, string]>([
   ["nothing", undefined, "Unknown error occurred"],
   ["a number", 7, "Unknown error occurred"],
   ["an error that throws", new Broken(), "Unknown error occurred"],
-])("what a tool throws is its message and no stack: %s", async (_name, thrown, errorText) => {
+])("what a tool throws is its message and no stack, and itself for hooks: %s", async (_name, thrown, errorText) => {
   const throwing = toolOf(() => {
     throw thrown;
   });
   const rejecting = toolOf(() => Promise.reject(thrown as Error));
-  for (const bad of [throwing, rejecting]) expect(await stage().run(bad)).toEqual({ kind: "error", errorText });
+  for (const bad of [throwing, rejecting]) {
+    const outcome = await stage().run(bad);
+    expect(outcome).toMatchObject({ kind: "error", errorText });
+    expect("error" in outcome && outcome.error).toBe(thrown);
+  }
 });
 
 test("a long message is cut", async () => {
@@ -180,6 +184,7 @@ test("a tool that cannot run here says so", async () => {
   expect(await stage().run(asked)).toEqual({
     kind: "error",
     errorText: 'The tool "t" cannot be run here: it has no execute.',
+    error: expect.any(PerdureError) as PerdureError,
   });
 });
 
@@ -203,6 +208,7 @@ test("after its timeout the call fails, its signal aborts, and a late result is 
   expect(await outcome).toEqual({
     kind: "error",
     errorText: 'The tool "t" did not finish within 5000 ms and was stopped.',
+    error: expect.any(PerdureError) as PerdureError,
   });
   expect(signal?.aborted).toBe(true);
   expect(PerdureError.is(signal?.reason, "timeout")).toBe(true);
@@ -333,6 +339,7 @@ test("outputs become plain JSON, or a clear error", async () => {
     expect(await stage().run(toolOf(() => bad))).toEqual({
       kind: "error",
       errorText: expect.stringContaining('The output of "t" cannot be written as JSON') as string,
+      error: expect.any(PerdureError) as PerdureError,
     });
   }
 });

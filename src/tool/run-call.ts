@@ -52,7 +52,8 @@ export interface CallContext {
 /** How a call ended. Outputs are plain JSON within the tool's limits. */
 export type CallOutcome =
   | { readonly kind: "output"; readonly output: unknown }
-  | { readonly kind: "error"; readonly errorText: string }
+  /** `error` is what was thrown, itself; the model reads the text. */
+  | { readonly kind: "error"; readonly errorText: string; readonly error: unknown }
   /** A person has to be asked in the middle of it. */
   | { readonly kind: "parked"; readonly question: ParkedQuestion }
   /** The turn was stopped first. What the tool did until then, or does after, is not known. */
@@ -92,8 +93,9 @@ export async function runCall(
   abortSignal.addEventListener("abort", onAbort, { once: true });
   const cancelTimer = startTimer(timeoutMs, context.clock, () => {
     const text = `The tool "${call.toolName}" did not finish within ${timeoutMs} ms and was stopped.`;
-    cut.resolve({ kind: "error", errorText: text });
-    stop.abort(new PerdureError("timeout", text));
+    const error = new PerdureError("timeout", text);
+    cut.resolve({ kind: "error", errorText: text, error });
+    stop.abort(error);
   });
   const ended = await Promise.race([execute(tool, call, context, options, stop.signal, limits), cut.promise]);
   cancelTimer();
@@ -118,7 +120,9 @@ async function execute(
 ): Promise<CallOutcome> {
   const { toolName, toolCallId } = call;
   try {
-    if (tool.execute === undefined) return failed(`The tool "${toolName}" cannot be run here: it has no execute.`);
+    if (tool.execute === undefined) {
+      throw new PerdureError("bad_config", `The tool "${toolName}" cannot be run here: it has no execute.`);
+    }
     const input = validate ? await checkInput(tool, toolName, call.input) : call.input;
     const { contextSchema } = tool;
     const given =
@@ -146,7 +150,7 @@ async function execute(
     if (last instanceof ParkedCall) return parked(last, input);
     return { kind: "output", output: toPlainJson(last, `The output of "${toolName}"`) };
   } catch (thrown) {
-    return failed(messageOf(thrown));
+    return failedCall(thrown);
   }
 }
 
@@ -182,8 +186,9 @@ async function checked(schema: FlexibleSchema<unknown>, value: unknown, what: st
   throw new PerdureError("bad_input", `${what} does not fit its schema: ${errorText(result.error)}`);
 }
 
-function failed(text: string): CallOutcome {
-  return { kind: "error", errorText: cutText(text, MAX_ERROR_BYTES) };
+/** A call that ended with an error. */
+export function failedCall(error: unknown): Extract<CallOutcome, { kind: "error" }> {
+  return { kind: "error", errorText: cutText(messageOf(error), MAX_ERROR_BYTES), error };
 }
 
 function parked({ question }: ParkedCall, given: unknown): CallOutcome {
@@ -191,10 +196,10 @@ function parked({ question }: ParkedCall, given: unknown): CallOutcome {
   // What no row can hold is the model's to change, and must not end the turn. The stored text is a little longer.
   encodeJson([input ?? null, tool, LONGEST_DIGEST, given ?? null], `The input of "${tool}"`);
   if (state.byteLength <= MAX_PARKED_BYTES) return { kind: "parked", question };
-  return failed(
+  const text =
     `The call needs a person's approval of "${tool}", but what it would have to keep until then is too large ` +
-      `(${state.byteLength} bytes; at most ${MAX_PARKED_BYTES}). Call "${tool}" earlier, or with less data in variables.`,
-  );
+    `(${state.byteLength} bytes; at most ${MAX_PARKED_BYTES}). Call "${tool}" earlier, or with less data in variables.`;
+  return failedCall(new PerdureError("limit", text));
 }
 
 /** The message of whatever was thrown, never its stack. */

@@ -162,8 +162,9 @@ test("beforeToolCall is told the messages that led to the call, and the turn's s
   expect(contexts[0]?.abortSignal.aborted).toBe(false);
 });
 
-test("afterToolCall is told how it ended, and with which input", async () => {
+test("afterToolCall is told how it ended, what was thrown itself, and with which input", async () => {
   const results: ToolCallResultContext[] = [];
+  const full = Object.assign(new Error("The disk is full."), { code: "ENOSPC" });
   const kit = await hooked(
     {
       beforeToolCall: () => ({ action: "allow", input: { a: 9 } }),
@@ -181,15 +182,60 @@ test("afterToolCall is told how it ended, and with which input", async () => {
     {
       good: serverTool(() => "fine"),
       bad: serverTool(() => {
-        throw new Error("The disk is full.");
+        throw full;
       }),
     },
   );
   await kit.ask("Hi.");
   const byId = new Map(results.map((result) => [result.toolCallId, result]));
   expect(byId.get("c1")).toMatchObject({ toolName: "good", success: true, output: "fine", input: { a: 9 } });
-  expect(byId.get("c2")).toMatchObject({ toolName: "bad", success: false, error: "The disk is full." });
+  expect(byId.get("c2")).toMatchObject({ toolName: "bad", success: false });
+  expect(byId.get("c2")?.error).toBe(full);
   expect(results.every(({ durationMs }) => durationMs >= 0)).toBe(true);
+});
+
+test.each<[string, () => ToolCallDecision, object]>([
+  ["blocked", () => ({ action: "block", reason: "No." }), { success: true, output: "No." }],
+  ["blocked without words", () => ({ action: "block" }), { success: true, output: "The call was blocked." }],
+  ["substituted", () => ({ action: "substitute", output: [7] }), { success: true, output: [7] }],
+  ["failed by beforeToolCall", fail, { success: false, error: new Error("The hook is broken.") }],
+])("afterToolCall is told of a call that was %s", async (_name, beforeToolCall, expected) => {
+  const results: ToolCallResultContext[] = [];
+  const kit = await hooked({ beforeToolCall, afterToolCall: (context) => void results.push(context) });
+  await kit.ask("1 + 2?");
+  expect(kit.added).toEqual([]);
+  expect(results).toMatchObject([
+    { toolCallId: "c1", toolName: "add", input: { a: 1, b: 2 }, durationMs: 0, ...expected },
+  ]);
+});
+
+test("a beforeToolCall that throws is the error of that call: the model reads it, and the turn goes on", async () => {
+  const tools = { add: serverTool(() => "added"), other: serverTool(() => "other") };
+  const kit = await hooked(
+    { beforeToolCall: ({ toolName }) => (toolName === "add" ? fail() : undefined) },
+    ({ step }) =>
+      step === 0
+        ? {
+            toolCalls: [
+              { toolName: "add", input: {}, toolCallId: "c1" },
+              { toolName: "other", input: {}, toolCallId: "c2" },
+            ],
+          }
+        : "done",
+    tools,
+  );
+  expect(await kit.ask("Hi.")).toMatchObject({ status: "completed" });
+  expect(outputsSent(kit.model, 1)).toMatchObject({
+    c1: { type: "error-text", value: "The hook is broken." },
+    c2: { value: "other" },
+  });
+  expect(toolPart(await kit.last())).toMatchObject({ state: "output-error", errorText: "The hook is broken." });
+});
+
+test("a substitute that no message can hold is the error of that call", async () => {
+  const kit = await hooked({ beforeToolCall: () => ({ action: "substitute", output: () => 1 }) });
+  expect(await kit.ask("Hi.")).toMatchObject({ status: "completed" });
+  expect(toolPart(await kit.last())).toMatchObject({ state: "output-error" });
 });
 
 test("afterToolCall sees a result that is stored already", async () => {
@@ -281,7 +327,6 @@ test("onChatResponse may start another turn, and what it throws goes to onError"
 test.each<[string, Hooks]>([
   ["beforeTurn", { beforeTurn: fail }],
   ["beforeStep", { beforeStep: fail }],
-  ["beforeToolCall", { beforeToolCall: fail }],
   ["assembleContext", { assembleContext: fail }],
   ["getTools", { getTools: fail }],
   ["getSystemPrompt", { getSystemPrompt: fail }],

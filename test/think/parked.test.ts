@@ -270,7 +270,9 @@ test("calls inside of a call run by the turn's rules and hooks, each with its ow
     "before fail c1/1",
     "after fail false",
     "before blocked c1/2",
+    "after blocked false",
     "before replaced c1/3",
+    "after replaced true",
     "after both true",
   ]);
 });

@@ -1,8 +1,14 @@
 import type { ModelMessage, Tool } from "ai";
 import { type ToolPart, toolName } from "../../message/types.ts";
 import { toolOptionsOf } from "../../tool/define.ts";
-import type { ToolCallContext } from "./config.ts";
+import { toPlainJson } from "../../tool/plain-json.ts";
+import { type CallOutcome, failedCall } from "../../tool/run-call.ts";
+import type { ToolCallContext, ToolCallDecision, ToolCallResultContext } from "./config.ts";
+import { watch } from "./model-call.ts";
 import type { StepRun } from "./step-run.ts";
+
+/** How a call ended, whether its tool ran or not. */
+export type EndedCall = Extract<CallOutcome, { kind: "output" | "error" }>;
 
 /** A call as hooks are told of it. */
 export function callContext(run: StepRun, part: ToolPart, messages: readonly ModelMessage[]): ToolCallContext {
@@ -17,6 +23,34 @@ export function callContext(run: StepRun, part: ToolPart, messages: readonly Mod
     messages,
     abortSignal: run.signal,
   } as ToolCallContext;
+}
+
+/** What `beforeToolCall` says to a call. What it throws is the call's error: the tool does not run, the turn goes on. */
+export async function askBefore(
+  run: StepRun,
+  called: ToolCallContext,
+): Promise<ToolCallDecision | { readonly action: "fail"; readonly failure: EndedCall }> {
+  try {
+    const decision = (await run.plan.beforeToolCall(called)) ?? { action: "allow" };
+    if (decision.action !== "substitute") return decision;
+    return { ...decision, output: toPlainJson(decision.output, `What stands for the output of "${called.toolName}"`) };
+  } catch (thrown) {
+    return { action: "fail", failure: failedCall(thrown) };
+  }
+}
+
+/** Tells `afterToolCall` how a call ended. What it throws is reported. */
+export async function tellEnd(
+  run: StepRun,
+  called: ToolCallContext,
+  ended: EndedCall,
+  durationMs: number,
+): Promise<void> {
+  const { afterToolCall } = run.plan;
+  if (afterToolCall === undefined) return;
+  const result =
+    ended.kind === "output" ? { success: true, output: ended.output } : { success: false, error: ended.error };
+  await watch(run, () => afterToolCall({ ...called, durationMs, ...result } as ToolCallResultContext));
 }
 
 /** What a call may take: by the turn's own rule for the tool, the tool's, or the turn's for all tools. */

@@ -1,11 +1,9 @@
 import type { ModelMessage } from "ai";
-import { errorText } from "../../error.ts";
 import { type ToolPart, toolName } from "../../message/types.ts";
 import type { NestedCall, NestedOutcome, ToolTurn } from "../../tool/park.ts";
-import { checkInput, runCall } from "../../tool/run-call.ts";
-import { callContext, toolTimeout } from "./call-context.ts";
-import type { ToolCallResultContext } from "./config.ts";
-import { watch } from "./model-call.ts";
+import { checkInput, failedCall, runCall } from "../../tool/run-call.ts";
+import { askBefore, callContext, type EndedCall, tellEnd, toolTimeout } from "./call-context.ts";
+import type { ToolCallContext } from "./config.ts";
 import { needsApproval } from "./needs-approval.ts";
 import type { StepRun } from "./step-run.ts";
 
@@ -17,10 +15,10 @@ export function toolTurn(run: StepRun, outer: ToolPart, messages: readonly Model
   return {
     runNested: async (call) => {
       try {
-        return await runNested(run, outer, call, messages);
+        return plain(await runNested(run, outer, call, messages));
       } catch (thrown) {
         // A rule that cannot judge a call has not let it through.
-        return failed(errorText(thrown));
+        return plain(failedCall(thrown));
       }
     },
   };
@@ -35,7 +33,7 @@ async function runNested(
   const { toolName: name } = call;
   const tool = run.plan.bind(name, call.tool);
   if (tool.execute === undefined) {
-    return failed(
+    return failedCall(
       `The tool "${name}" runs on the user's device and cannot be called from inside "${toolName(outer)}".`,
     );
   }
@@ -47,15 +45,21 @@ async function runNested(
     if (need !== "free") {
       if ("known" in need) return { kind: "output", output: need.known };
       return need.denied
-        ? failed(need.reason ?? `The call of "${name}" was denied.`)
+        ? failedCall(need.reason ?? `The call of "${name}" was denied.`)
         : { kind: "ask", reason: need.reason, ...(need.waitMs !== undefined && { waitMs: need.waitMs }) };
     }
   }
   const { plan, desk, active } = run;
   const { clock } = desk.host;
-  const decision = (await plan.beforeToolCall(callContext(run, part, messages))) ?? { action: "allow" };
-  if (decision.action === "block") return failed(decision.reason ?? `The call of "${name}" was blocked.`);
-  if (decision.action === "substitute") return { kind: "output", output: decision.output };
+  const called = callContext(run, part, messages);
+  const ends = async (ended: EndedCall): Promise<EndedCall> => {
+    await tellEnd(run, called, ended, 0);
+    return ended;
+  };
+  const decision = await askBefore(run, called);
+  if (decision.action === "fail") return ends(decision.failure);
+  if (decision.action === "block") return ends(failedCall(decision.reason ?? `The call of "${name}" was blocked.`));
+  if (decision.action === "substitute") return ends({ kind: "output", output: decision.output });
   const given: ToolPart = { ...part, input: decision.input ?? input };
   const began = clock.now();
   const abortSignal = call.signal === undefined ? run.signal : AbortSignal.any([run.signal, call.signal]);
@@ -75,20 +79,13 @@ async function runNested(
   if (outcome.kind === "aborted") return outcome;
   const ended =
     outcome.kind === "parked"
-      ? failed(`The tool "${name}" waits for a person, and cannot do so inside "${toolName(outer)}".`)
+      ? failedCall(`The tool "${name}" waits for a person, and cannot do so inside "${toolName(outer)}".`)
       : outcome;
-  const { afterToolCall } = plan;
-  if (afterToolCall !== undefined) {
-    const context = { ...callContext(run, given, messages), durationMs: clock.now() - began };
-    const result =
-      ended.kind === "output"
-        ? { ...context, success: true, output: ended.output }
-        : { ...context, success: false, error: ended.errorText };
-    await watch(run, () => afterToolCall(result as ToolCallResultContext));
-  }
+  await tellEnd(run, { ...called, input: given.input } as ToolCallContext, ended, clock.now() - began);
   return ended;
 }
 
-function failed(text: string): { readonly kind: "error"; readonly errorText: string } {
-  return { kind: "error", errorText: text };
+/** What was thrown is for hooks; whoever calls reads the text. */
+function plain(outcome: NestedOutcome): NestedOutcome {
+  return outcome.kind === "error" ? { kind: "error", errorText: outcome.errorText } : outcome;
 }

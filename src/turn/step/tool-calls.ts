@@ -8,9 +8,7 @@ import { mayRun } from "../../tool/may-run.ts";
 import { isDeeperThan, MAX_INPUT_DEPTH } from "../../tool/plain-json.ts";
 import { runCall } from "../../tool/run-call.ts";
 import { BUDGET_TOOL } from "./budget-question.ts";
-import { callContext, toolTimeout } from "./call-context.ts";
-import type { ToolCallResultContext } from "./config.ts";
-import { watch } from "./model-call.ts";
+import { askBefore, callContext, type EndedCall, tellEnd, toolTimeout } from "./call-context.ts";
 import { type ApprovalNeed, needsApproval } from "./needs-approval.ts";
 import { toolTurn } from "./nested-calls.ts";
 import { parkCall, question } from "./park-call.ts";
@@ -37,6 +35,8 @@ type Question = Extract<ApprovalNeed, { denied: boolean }>;
 /** What is to be done with a call. */
 type Order =
   | { readonly kind: "settle"; readonly chunks: readonly UIMessageChunk[] }
+  /** `beforeToolCall` has given it an end: its tool does not run. */
+  | { readonly kind: "end"; readonly ended: EndedCall }
   | { readonly kind: "ask"; readonly digest: string; readonly need: Question }
   | { readonly kind: "run"; readonly tool: Tool; readonly input: unknown; readonly digest: string };
 
@@ -61,11 +61,12 @@ export async function runCalls(run: StepRun, messages: readonly ModelMessage[]):
   desk.commit(() => {
     for (const { part, order } of orders) {
       if (order.kind === "settle") for (const chunk of order.chunks) active.take({ chunk });
+      if (order.kind === "end") active.take({ chunk: endChunk(part, order.ended) });
       if (order.kind === "ask") active.take({ chunk: question(part, order.need.reason) });
     }
     active.log.flush("sync", () => {
       for (const { part, order } of orders) {
-        if (order.kind === "settle") continue;
+        if (order.kind === "settle" || order.kind === "end") continue;
         const intent = intentOf(run, part, order);
         if (order.kind === "run") plan.book.start(intent);
         else {
@@ -75,10 +76,15 @@ export async function runCalls(run: StepRun, messages: readonly ModelMessage[]):
       }
     });
   });
-  const running = orders.flatMap(({ part, order }) => (order.kind === "run" ? [{ part, order }] : []));
-  if (running.length === 0) return;
+  const begun = orders.filter(({ order: { kind } }) => kind === "run" || kind === "end");
+  if (begun.length === 0) return;
   await desk.host.durable();
-  await Promise.all(running.map(({ part, order }) => runOne(run, part, order, messages)));
+  await Promise.all(
+    begun.map(async ({ part, order }) => {
+      if (order.kind === "run") await runOne(run, part, order, messages);
+      if (order.kind === "end") await tellEnd(run, callContext(run, part, messages), order.ended, 0);
+    }),
+  );
 }
 
 async function decide(
@@ -118,10 +124,21 @@ async function decide(
   }
   // It was let through when it began.
   if (row?.parked !== undefined) return { kind: "run", tool, input: row.parked.given ?? part.input, digest };
-  const decision = (await run.plan.beforeToolCall(callContext(run, part, messages))) ?? { action: "allow" };
-  if (decision.action === "block") return say(decision.reason ?? BLOCKED_TEXT);
-  if (decision.action === "substitute") return say(decision.output);
+  const decision = await askBefore(run, callContext(run, part, messages));
+  if (decision.action === "fail") return { kind: "end", ended: decision.failure };
+  if (decision.action === "block") return end(decision.reason ?? BLOCKED_TEXT);
+  if (decision.action === "substitute") return end(decision.output);
   return { kind: "run", tool, input: decision.input ?? part.input, digest };
+}
+
+function end(output: unknown): Order {
+  return { kind: "end", ended: { kind: "output", output } };
+}
+
+function endChunk({ toolCallId }: ToolPart, ended: EndedCall): UIMessageChunk {
+  return ended.kind === "output"
+    ? { type: "tool-output-available", toolCallId, output: ended.output }
+    : { type: "tool-output-error", toolCallId, errorText: ended.errorText };
 }
 
 /** The tool was cut in the middle, and may not run again. */
@@ -173,22 +190,11 @@ async function runOne(
   const outcome = await (run.telemetry?.tool(called, run.context, work) ?? work());
   if (outcome.kind === "aborted" || run.signal.aborted) return;
   if (outcome.kind === "parked") return parkCall(run, part, input, outcome.question);
-  const chunk: UIMessageChunk =
-    outcome.kind === "output"
-      ? { type: "tool-output-available", toolCallId, output: outcome.output }
-      : { type: "tool-output-error", toolCallId, errorText: outcome.errorText };
   desk.commit(() => {
-    active.take({ chunk });
+    active.take({ chunk: endChunk(part, outcome) });
     active.log.flush("sync", () => plan.book.settle(messageId, toolCallId, clock.now()));
   });
-  const { afterToolCall } = plan;
-  if (afterToolCall === undefined) return;
-  const context = { ...called, durationMs: clock.now() - began };
-  const result =
-    outcome.kind === "output"
-      ? { ...context, success: true, output: outcome.output }
-      : { ...context, success: false, error: outcome.errorText };
-  await watch(run, () => afterToolCall(result as ToolCallResultContext));
+  await tellEnd(run, called, outcome, clock.now() - began);
 }
 
 /** The person who was asked has said yes: it is not asked again, and the next stop is the hard limit. */
