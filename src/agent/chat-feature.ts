@@ -11,6 +11,7 @@ import { parseUserMessage } from "../message/validate.ts";
 import type { UIMessage } from "../message/types.ts";
 import type { Socket } from "../port.ts";
 import { isSaidIn } from "../session/siblings.ts";
+import { isOpen, readTurn } from "../store/turn.ts";
 import { Chat } from "../turn/chat.ts";
 import type { ChatHooks } from "../turn/chat-types.ts";
 import { persist } from "../turn/save.ts";
@@ -194,6 +195,13 @@ function handleFrame({ chat, live, resume, audience }: ChatRoom, connection: Con
         if (!chat.knows(frame.id)) live.refused(frame.id, NOT_STORED, socket);
         throw thrown;
       }
+      return true;
+    }
+    case "chat-refused": {
+      // A request that was understood before is the same request, whatever it says now.
+      const known = readTurn(chat.host, frame.id);
+      if (known === undefined) live.refused(frame.id, frame.reason, socket);
+      else if (!isOpen(known)) live.repeated(known, socket);
       return true;
     }
     case "chat-cancel":

@@ -86,7 +86,7 @@ async function post(chat: Chat, live: LiveChat, request: Request, identity: Iden
   // `id` is the AI SDK's name of the chat, not of this request; the others belong to its transport.
   const { id: _chat, messageId: _message, requestId, message, ...rest } = value;
   const body = parseChatBody(message === undefined ? rest : { ...rest, messages: [message] }, MAX_ID_LENGTH);
-  if (typeof body === "string") throw new PerdureError("bad_input", `The body's \`${body}\` is missing or malformed.`);
+  if (typeof body === "string") throw new PerdureError("bad_input", body);
   const id = requestIdOf(request.headers.get("idempotency-key") ?? requestId);
   const trigger = body.trigger === "regenerate-message" ? "regenerate" : "submit";
   const known = readTurn(chat.host, id);

@@ -153,8 +153,8 @@ export class Hosting implements HostedAgent {
     const frame = parseFrame(data);
     if (frame.kind === "rpc") return answerCall(host, this.#agent, connection, frame);
     if (frame.kind === "state") return state.setFromClient(frame.state, connection, options.allowClientState ?? false);
-    if (frame.kind === "refused" || (frame.kind === "other" && frame.reason !== undefined)) {
-      host.emit("frame:refused", { connectionId: connection.id, reason: frame.reason ?? "" });
+    if (frame.kind === "refused" || frame.kind === "chat-refused" || frame.kind === "other") {
+      if (frame.reason !== undefined) host.emit("frame:refused", { connectionId: connection.id, reason: frame.reason });
     }
     if (frame.kind === "refused") return;
     if (frame.kind !== "other") {

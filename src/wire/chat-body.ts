@@ -13,13 +13,13 @@ export interface ChatBody {
   readonly body: JsonObject | undefined;
 }
 
-/** Checks a parsed body. Gives the name of the offending field when it is not one. */
+/** Checks a parsed body. @returns what is wrong with it, in words for its sender, when it is not one. */
 export function parseChatBody(value: unknown, maxName: number): ChatBody | string {
-  if (!isJsonObject(value)) return "init.body";
+  if (!isJsonObject(value)) return "The body must be a JSON object.";
   const { messages, trigger, clientTools: rawTools, ...rest } = value;
-  if (!Array.isArray(messages)) return "init.body.messages";
+  if (!Array.isArray(messages)) return "The body's `messages` is missing or not a list.";
   const clientTools = parseClientTools(rawTools, maxName);
-  if (clientTools === "malformed") return "init.body.clientTools";
+  if (clientTools === "malformed") return "The body's `clientTools` is malformed: it must be a list of { name, description?, parameters? }.";
   return {
     messages,
     trigger: trigger === "regenerate-message" ? trigger : "submit-message",

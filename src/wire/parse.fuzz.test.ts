@@ -179,6 +179,8 @@ function check(frame: ParsedFrame): boolean {
         (frame.body === undefined ||
           Object.keys(frame.body).every((key) => !["messages", "trigger", "clientTools"].includes(key)))
       );
+    case "chat-refused":
+      return frame.id !== "" && frame.reason !== "";
     case "chat-messages":
       return Array.isArray(frame.messages);
     case "chat-clear":
@@ -230,7 +232,7 @@ test("no frame, however broken, throws or changes a prototype", () => {
     Reflect.ownKeys(it),
   );
   expect(after).toEqual(before);
-  expect(kinds.size).toBe(19);
+  expect(kinds.size).toBe(20);
 });
 
 test("bytes of every kind are for the app", () => {

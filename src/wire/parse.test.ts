@@ -182,7 +182,16 @@ const rpc = { type: "rpc", id: "1", method: "m", args: [] };
 const result = { type: "cf_agent_tool_result", toolCallId: "c", toolName: "t" };
 const approval = { type: "cf_agent_tool_approval", toolCallId: "c", approved: true };
 
+const notClientTools: unknown[] = [
+  ...["x", {}, [1], [null], [[]], [{}]],
+  ...[[{ name: "" }], [{ name: 1 }], [{ name: tooLong }], [tool, { name: 2 }]],
+  ...[[{ name: "a", description: 1 }], [{ name: "a", parameters: [] }], [{ name: "a", parameters: "{}" }]],
+];
+
 const malformed: [field: string, frame: unknown][] = [
+  ...notIds
+    .filter((id) => typeof id !== "string" || id === "")
+    .map((id): [string, unknown] => ["id", { ...(chat({ messages: [] }) as object), id }]),
   ["before", { type: "perdure_chat_older" }],
   ["before", { type: "perdure_chat_older", before: "12" }],
   ["before", { type: "perdure_chat_older", before: 1.5 }],
@@ -193,7 +202,6 @@ const malformed: [field: string, frame: unknown][] = [
   ]),
   ...[undefined, null, 1, {}, "[]", { length: 1 }].map((args): [string, unknown] => ["args", { ...rpc, args }]),
   ...notIds.flatMap((id): [string, unknown][] => [
-    ["id", { ...(chat({ messages: [] }) as object), id }],
     ["id", { type: "cf_agent_chat_request_cancel", id }],
     ["id", { type: "cf_agent_stream_resume_ack", id }],
     ["toolCallId", { ...result, toolCallId: id }],
@@ -203,36 +211,7 @@ const malformed: [field: string, frame: unknown][] = [
     "probeId",
     { type: "cf_agent_stream_resume_request", probeId },
   ]),
-  ["init", { type: "cf_agent_use_chat_request", id: "Y" }],
-  ["init", { type: "cf_agent_use_chat_request", id: "Y", init: [] }],
-  ["init", { type: "cf_agent_use_chat_request", id: "Y", init: "POST" }],
-  ...["GET", "post", undefined, null, 1].map((method): [string, unknown] => [
-    "init.method",
-    chat({ messages: [] }, "Y", { method }),
-  ]),
-  ...[undefined, null, 1, {}, []].map((body): [string, unknown] => ["init.body", chat("", "Y", { body })]),
-  ...["", "nope", "{", "null", "[]", "1", '"x"'].map((body): [string, unknown] => ["init.body", chat(body)]),
-  ...[{}, { messages: null }, { messages: {} }, { messages: "[]" }, { messages: { length: 1 } }].map(
-    (body): [string, unknown] => ["init.body.messages", chat(body)],
-  ),
-  ...[
-    "x",
-    {},
-    [1],
-    [null],
-    [[]],
-    [{}],
-    [{ name: "" }],
-    [{ name: 1 }],
-    [{ name: tooLong }],
-    [{ name: "a", description: 1 }],
-    [{ name: "a", parameters: [] }],
-    [{ name: "a", parameters: "{}" }],
-    [tool, { name: 2 }],
-  ].flatMap((clientTools): [string, unknown][] => [
-    ["init.body.clientTools", chat({ messages: [], clientTools })],
-    ["clientTools", { ...result, clientTools }],
-  ]),
+  ...notClientTools.map((clientTools): [string, unknown] => ["clientTools", { ...result, clientTools }]),
   ...[undefined, null, {}, "x", 1].map((messages): [string, unknown] => [
     "messages",
     { type: "cf_agent_chat_messages", messages },
@@ -258,6 +237,34 @@ test.each(malformed)("malformed %s %#", (field, frame) => {
   });
 });
 
+const chatRequests: [says: string, frame: unknown][] = [
+  ...[tooLong, "\ud800"].map((id): [string, unknown] => ["`id`", { ...(chat({ messages: [] }) as object), id }]),
+  ...[undefined, null, [], "POST"].map((init): [string, unknown] => [
+    "`init`",
+    { type: "cf_agent_use_chat_request", id: "Y", init },
+  ]),
+  ...["GET", "post", undefined, null, 1].map((method): [string, unknown] => [
+    "`init.method`",
+    chat({ messages: [] }, "Y", { method }),
+  ]),
+  ...[undefined, null, 1, {}, []].map((body): [string, unknown] => ["`init.body`", chat("", "Y", { body })]),
+  ...["", "nope", "{"].map((body): [string, unknown] => ["not JSON", chat(body)]),
+  ...["null", "[]", "1", '"x"'].map((body): [string, unknown] => ["a JSON object", chat(body)]),
+  ...[{}, { messages: null }, { messages: {} }, { messages: "[]" }, { messages: { length: 1 } }].map(
+    (body): [string, unknown] => ["`messages`", chat(body)],
+  ),
+  ...notClientTools.map((clientTools): [string, unknown] => ["`clientTools`", chat({ messages: [], clientTools })]),
+];
+
+test.each(chatRequests)("a chat request with an id is refused under it, with words about %s %#", (says, frame) => {
+  const { id } = frame as { id: string };
+  expect(parseFrame(JSON.stringify(frame))).toEqual({
+    kind: "chat-refused",
+    id,
+    reason: expect.stringContaining(says) as unknown,
+  });
+});
+
 test("app fields named like inherited ones are data, and __proto__ is gone", () => {
   const body = '{"messages":[],"constructor":{"prototype":{"x":1}},"toString":1,"__proto__":{"x":1}}';
   const frame = parseFrame(JSON.stringify(chat(body)));
@@ -279,7 +286,11 @@ test("depth: frame and chat body are each bounded, states up to the bound pass",
   expect(parseFrame(state(300_000))).toEqual(refused);
   expect(parseFrame(nested(300_000))).toEqual(refused);
   expect(parseFrame(body(MAX_JSON_DEPTH)).kind).toBe("chat-request");
-  expect(parseFrame(body(MAX_JSON_DEPTH + 1))).toEqual(refused);
+  expect(parseFrame(body(MAX_JSON_DEPTH + 1))).toEqual({
+    kind: "chat-refused",
+    id: "Y",
+    reason: `The body is nested deeper than ${MAX_JSON_DEPTH} levels.`,
+  });
   // Cut off before it closes: not JSON at all, so it is for the app like any other text.
   expect(parseFrame("[".repeat(300_000))).toEqual({ kind: "other" });
 });

@@ -31,6 +31,8 @@ export type ParsedFrame =
   | { readonly kind: "state"; readonly state: unknown }
   | { readonly kind: "rpc"; readonly id: string; readonly method: string; readonly args: readonly unknown[] }
   | ({ readonly kind: "chat-request"; readonly id: string } & ChatBody)
+  /** A chat request that cannot be understood, and why: whoever sent it waits for its end. */
+  | { readonly kind: "chat-refused"; readonly id: string; readonly reason: string }
   | { readonly kind: "chat-messages"; readonly messages: readonly unknown[] }
   | { readonly kind: "chat-clear" }
   | { readonly kind: "chat-cancel"; readonly id: string }
@@ -61,7 +63,8 @@ export type ParsedFrame =
 
 /**
  * Understands one frame of a client. Never throws, whatever the data. Binary frames, text that is not JSON,
- * unknown types and malformed fields are `other`; only JSON nested too deep is `refused`. Fields that we do not
+ * unknown types and malformed fields are `other`; only JSON nested too deep is `refused`. A chat request with an id that
+ * is malformed otherwise is `chat-refused`. Fields that we do not
  * know are ignored; optional fields may be null. What is inside states, arguments and messages is not checked, but
  * holds no `__proto__` keys and no infinite numbers.
  */
@@ -129,14 +132,18 @@ function rpc(frame: JsonObject, idLength: number): ParsedFrame {
 
 function chatRequest(frame: JsonObject, idLength: number, jsonDepth: number): ParsedFrame {
   const { id, init } = frame;
-  if (!isId(id, idLength)) return malformed(frame, "id");
-  if (!isJsonObject(init)) return malformed(frame, "init");
-  if (init.method !== "POST") return malformed(frame, "init.method");
-  if (typeof init.body !== "string") return malformed(frame, "init.body");
+  // Without an id there is nobody to answer.
+  if (typeof id !== "string" || id === "") return malformed(frame, "id");
+  const refused = (reason: string): ParsedFrame => ({ kind: "chat-refused", id, reason });
+  if (!isId(id, idLength)) return refused(`The request's \`id\` must be text of at most ${idLength} characters.`);
+  if (!isJsonObject(init)) return refused("The request's `init` is missing or not an object.");
+  if (init.method !== "POST") return refused('The request\'s `init.method` must be "POST".');
+  if (typeof init.body !== "string") return refused("The request's `init.body` must be JSON as text.");
   const read = readJson(init.body, jsonDepth);
-  if (!read.ok) return read.why === "too-deep" ? tooDeep(jsonDepth) : malformed(frame, "init.body");
+  if (!read.ok)
+    return refused(read.why === "too-deep" ? `The body is nested deeper than ${jsonDepth} levels.` : "The body is not JSON.");
   const body = parseChatBody(read.value, idLength);
-  return typeof body === "string" ? malformed(frame, body) : { kind: "chat-request", id, ...body };
+  return typeof body === "string" ? refused(body) : { kind: "chat-request", id, ...body };
 }
 
 function toolResult(frame: JsonObject, idLength: number): ParsedFrame {
