@@ -70,7 +70,7 @@ export class AgentBase<Env extends object = AgentEnv, State = unknown, Props ext
   /**
    * Stores a new state and sends it to every connection; when it returns, it is committed.
    * @throws PerdureError `read_only` inside a call from a read-only connection, `bad_input` when JSON cannot
-   *   hold it; what {@link AgentBase.validateStateChange} throws. Nothing has changed then.
+   *   hold it, or would lose some of it; what {@link AgentBase.validateStateChange} throws. Nothing has changed then.
    */
   setState(state: State): void {
     this[parts].state.set(state, "server");

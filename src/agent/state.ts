@@ -2,7 +2,7 @@ import { errorText, PerdureError } from "../error.ts";
 import type { AgentHost } from "../port.ts";
 import { readState, writeState } from "../store/state.ts";
 import { encodeFrame, encodeStateFrame } from "../wire/encode.ts";
-import { writeJson } from "../wire/json.ts";
+import { lostInJson, writeJson } from "../wire/json.ts";
 import type { Connection } from "./connection.ts";
 
 /** Who changes the state: server code, or the client of a connection. */
@@ -60,6 +60,9 @@ export class StateKeeper<State> {
     if (acting?.isReadonly === true) throw new PerdureError("read_only", "Connection is readonly");
     if (next === undefined)
       throw new PerdureError("bad_input", "The state cannot be undefined. Use null for an empty one.");
+    const lost = lostInJson(next);
+    if (lost !== undefined)
+      throw new PerdureError("bad_input", `The state is JSON, which cannot hold ${lost}. Nothing was changed.`);
     const json = writeJson(next, "The state");
     this.#owner.validate(next, source);
     this.#host.tx(() => {

@@ -104,3 +104,67 @@ export function writeJson(
 function firstLine(text: string): string {
   return text.split("\n", 1)[0] ?? text;
 }
+
+/** Levels below which nobody looks: `JSON.stringify` gives up soon after. */
+const MAX_LOOK = 1_000;
+
+/**
+ * What JSON would leave out of a value, or turn into something else, without a word: functions, symbols, BigInt, NaN and
+ * infinite numbers, and objects of a class that do not say how they are written (`toJSON`), such as `Map` and `Set`.
+ * Fields that are undefined are left out as if they were not there.
+ * @returns the first one and where it is, as in "a Set at `tags[2].seen`"; undefined when there is none.
+ */
+export function lostInJson(value: unknown): string | undefined {
+  const found = findLost(value, new Set());
+  if (found === undefined) return undefined;
+  const { kind, keys } = found;
+  return keys.length === 0 ? kind : `${kind} at \`${keys.toReversed().reduce(pathTo, "")}\``;
+}
+
+/** Keys are the way to it, from the inside out. */
+function findLost(value: unknown, above: Set<unknown>): { kind: string; keys: (string | number)[] } | undefined {
+  const kind = kindLost(value);
+  if (kind !== undefined) return { kind, keys: [] };
+  // A cycle, or too deep: `JSON.stringify` says so.
+  if (!isContainer(value) || above.has(value) || above.size > MAX_LOOK || writesItself(value)) return undefined;
+  above.add(value);
+  for (const [key, item] of Object.entries(value)) {
+    const found = findLost(item, above);
+    if (found === undefined) continue;
+    found.keys.push(Array.isArray(value) ? Number(key) : key);
+    return found;
+  }
+  above.delete(value);
+  return undefined;
+}
+
+function kindLost(value: unknown): string | undefined {
+  if (typeof value === "function") return "a function";
+  if (typeof value === "symbol") return "a symbol";
+  if (typeof value === "bigint") return "a BigInt";
+  if (isInfinite(value)) return String(value);
+  if (!isContainer(value) || Array.isArray(value)) return undefined;
+  const proto: unknown = Object.getPrototypeOf(value);
+  if (proto === null || isRootPrototype(proto) || writesItself(value)) return undefined;
+  const { name } = (proto as { constructor: { name?: unknown } }).constructor;
+  return typeof name === "string" && name !== "" ? `a ${name}` : "an object of a class";
+}
+
+/** Also that of another realm, such as a sandbox's. */
+function isRootPrototype(proto: unknown): boolean {
+  return Object.getPrototypeOf(proto) === null && Object.hasOwn(proto as object, "isPrototypeOf");
+}
+
+function isContainer(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
+}
+
+function writesItself(value: object): boolean {
+  return typeof (value as { toJSON?: unknown }).toJSON === "function";
+}
+
+function pathTo(path: string, key: string | number): string {
+  if (typeof key === "number") return `${path}[${key}]`;
+  if (!/^[A-Za-z_$][\w$]*$/.test(key)) return `${path}[${JSON.stringify(key)}]`;
+  return path === "" ? key : `${path}.${key}`;
+}

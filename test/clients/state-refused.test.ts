@@ -68,6 +68,43 @@ test("a validator refuses: the sender is told so without details, nobody else he
   expect(await host.getAgentByName(Guarded, "x").read()).toEqual({ count: 1 });
 });
 
+class Tag {
+  readonly name = "x";
+}
+
+test.each<[string, unknown, string]>([
+  ["a function", { count: 1, on: { done: () => 1 } }, "a function at `on.done`"],
+  ["a method in a list", { count: 1, list: [1, { run() {} }] }, "a function at `list[1].run`"],
+  ["a Set", { count: 1, seen: new Set([1]) }, "a Set at `seen`"],
+  ["a Map", { count: 1, "by name": [new Map()] }, 'a Map at `["by name"][0]`'],
+  ["an object of a class", { count: 1, a: { b: new Tag() } }, "a Tag at `a.b`"],
+  ["a state that is one", new Tag(), "a Tag"],
+  ["an error", { count: 1, why: new Error("x") }, "a Error at `why`"],
+  ["a symbol", { count: 1, kind: Symbol("x") }, "a symbol at `kind`"],
+  ["a BigInt", { count: 1, total: [1n] }, "a BigInt at `total[0]`"],
+  ["NaN", { count: Number.NaN }, "NaN at `count`"],
+])("setState with %s, which JSON would lose, is refused with its place, and changes nothing", async (_, next, says) => {
+  const host = await startHost({ agents: { Guarded } });
+  const a = await connected<Count>(host, { agent: "Guarded", name: "x" });
+  const stub = host.getAgentByName(Guarded, "x");
+  await expect(stub.put(next)).rejects.toMatchObject({
+    code: "bad_input",
+    message: expect.stringContaining(says) as unknown,
+  });
+  await a.client.call("ping");
+  expect(await stub.read()).toEqual({ count: 1 });
+  expect(a.states).toHaveLength(1);
+});
+
+test("setState takes plain JSON, fields that are undefined, and what says how it is written", async () => {
+  const host = await startHost({ agents: { Guarded } });
+  const a = await connected<Count>(host, { agent: "Guarded", name: "x" });
+  const bare = Object.assign(Object.create(null) as object, { deep: [[{ a: null }]] });
+  await host.getAgentByName(Guarded, "x").put({ count: 2, at: new Date(0), none: undefined, bare });
+  await a.client.call("ping");
+  expect(a.client.state).toEqual({ count: 2, at: "1970-01-01T00:00:00.000Z", bare: { deep: [[{ a: null }]] } });
+});
+
 test("after a refusal the same client may go on", async () => {
   const host = await startHost({ agents: { Guarded } });
   const a = await connected<Count>(host, { agent: "Guarded", name: "x" });
