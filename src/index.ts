@@ -105,6 +105,7 @@ export type {
 } from "./turn/chat-types.ts";
 export type { ChatAnswer } from "./turn/chunk-source.ts";
 export type { MessageConcurrency } from "./turn/overlap.ts";
+export type { MessageInput, NewMessage } from "./message/input.ts";
 export type { ToolPart } from "./message/types.ts";
 export type { ClientTool } from "./wire/frames.ts";
 

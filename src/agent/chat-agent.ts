@@ -1,4 +1,5 @@
 import type { Identity } from "../identity.ts";
+import type { MessageInput } from "../message/input.ts";
 import type { ToolPart, UIMessage } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
 import { filesOf } from "../session/files.ts";
@@ -246,7 +247,7 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
   // Turns by server code
 
   /** Merges messages into the conversation, without a turn. @throws PerdureError `not_found` for the session. */
-  async persistMessages(messages: readonly UIMessage[], options: InSession = {}): Promise<void> {
+  async persistMessages(messages: MessageInput, options: InSession = {}): Promise<void> {
     persist(this.#chat, messages, { session: sessionNamed(this.#chat, options.session) });
     await this[parts].host.durable();
   }
@@ -257,7 +258,7 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
    * `onChatMessage`: turns run one at a time, so it would wait for itself.
    */
   async saveMessages(
-    messages: readonly UIMessage[] | ((messages: UIMessage[]) => readonly UIMessage[] | Promise<readonly UIMessage[]>),
+    messages: MessageInput | ((messages: UIMessage[]) => MessageInput | Promise<MessageInput>),
     options: { signal?: AbortSignal } & ForTurn = {},
   ): Promise<SaveMessagesResult> {
     const named = options.session;

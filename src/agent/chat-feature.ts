@@ -212,9 +212,13 @@ function handleFrame({ chat, live, resume, audience }: ChatRoom, connection: Con
       chat.clear(socket, session);
       return true;
     case "chat-messages":
-      persist(chat, newUserMessages(chat, session, frame.messages), {
-        ...{ origin: socket, session, identity: storeIdentity(identity) },
-      });
+      persist(
+        chat,
+        newUserMessages(chat, session, frame.messages, (reason) =>
+          chat.host.emit("frame:refused", { connectionId: connection.id, reason }),
+        ),
+        { origin: socket, session, identity: storeIdentity(identity) },
+      );
       return true;
     case "chat-older":
       socket.send(olderFrame(chat, session, frame.before));
@@ -241,14 +245,21 @@ function handleFrame({ chat, live, resume, audience }: ChatRoom, connection: Con
 }
 
 /** Of a transcript that a client pushes only its own messages are taken, and none that are of another session. */
-function newUserMessages(chat: Chat, session: string, list: readonly unknown[]): UIMessage[] {
+function newUserMessages(
+  chat: Chat,
+  session: string,
+  list: readonly unknown[],
+  refused: (reason: string) => void,
+): UIMessage[] {
   const messages: UIMessage[] = [];
   for (const value of list) {
     if (!isRecord(value) || value.role !== "user" || typeof value.id !== "string") continue;
     const role = chat.transcript.role(value.id);
     const isOwn = role === undefined || (role === "user" && isSaidIn(chat.host, session, value.id));
-    const parsed = isOwn ? parseUserMessage(value) : { reason: "another's" };
+    if (!isOwn) continue;
+    const parsed = parseUserMessage(value);
     if ("message" in parsed) messages.push(withoutReserved(parsed.message));
+    else refused(`a message that was pushed: ${parsed.reason}`);
   }
   return messages;
 }

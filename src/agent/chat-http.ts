@@ -3,6 +3,7 @@ import { newId } from "../id.ts";
 import type { Identity } from "../identity.ts";
 import { STREAM_HEADERS, streamTurn } from "../live/sse.ts";
 import type { LiveChat } from "../live/live-chat.ts";
+import { userText } from "../message/input.ts";
 import { isRecord } from "../message/json.ts";
 import { readTurn, type TurnRow } from "../store/turn.ts";
 import type { Chat } from "../turn/chat.ts";
@@ -85,14 +86,14 @@ async function post(chat: Chat, live: LiveChat, request: Request, identity: Iden
   if (!isRecord(value)) throw new PerdureError("bad_input", "The body must be a JSON object with `messages`.");
   // `id` is the AI SDK's name of the chat, not of this request; the others belong to its transport.
   const { id: _chat, messageId: _message, requestId, message, ...rest } = value;
-  const body = parseChatBody(message === undefined ? rest : { ...rest, messages: [message] }, MAX_ID_LENGTH);
+  const said: unknown = typeof message === "string" && message !== "" ? userText(message) : message;
+  const body = parseChatBody(said === undefined ? rest : { ...rest, messages: [said] }, MAX_ID_LENGTH);
   if (typeof body === "string") throw new PerdureError("bad_input", body);
   const id = requestIdOf(request.headers.get("idempotency-key") ?? requestId);
   const trigger = body.trigger === "regenerate-message" ? "regenerate" : "submit";
   const known = readTurn(chat.host, id);
   if (known === undefined) {
-    const refusal = checkMessages(chat, body.messages);
-    if (refusal !== undefined) throw new PerdureError("bad_input", refusal);
+    checkMessages(chat, body.messages);
     takeAnswers(chat, body.messages.at(-1));
     chat.submit({ ...body, id, trigger, identity }, undefined);
   }

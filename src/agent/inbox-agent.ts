@@ -1,4 +1,4 @@
-import type { UIMessage } from "../message/types.ts";
+import type { MessageInput } from "../message/input.ts";
 import {
   editInbox,
   type InboxItem,
@@ -34,8 +34,8 @@ export abstract class InboxAgent<
 > extends ContextAgent<Env, State, Props> {
   // Submissions
 
-  /** Accepts messages for a later turn, once per key, and returns as soon as that is stored. */
-  async submitMessages(messages: readonly UIMessage[], options: SubmitOptions = {}): Promise<SubmitResult> {
+  /** Accepts a text or messages for a later turn, once per key, and returns as soon as that is stored. */
+  async submitMessages(messages: MessageInput, options: SubmitOptions = {}): Promise<SubmitResult> {
     sessionNamed(this[chatRoom].chat, options.session);
     const result = submitMessages(this[chatRoom].chat, messages, options);
     await this[parts].host.durable();

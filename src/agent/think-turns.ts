@@ -1,8 +1,8 @@
 import type { OutputInterface, ToolSet } from "ai";
 import { PerdureError } from "../error.ts";
-import { newId } from "../id.ts";
 import type { Identity } from "../identity.ts";
 import type { Follower } from "../live/live-chat.ts";
+import { type MessageInput, toMessages } from "../message/input.ts";
 import type { UIMessage } from "../message/types.ts";
 import { readTurn } from "../store/turn.ts";
 import type { Chat } from "../turn/chat.ts";
@@ -19,8 +19,8 @@ import type { ChatRoom } from "./chat-feature.ts";
 import { getCurrentAgent } from "./context.ts";
 import type { ThinkPlan } from "./think-plan.ts";
 
-/** What a turn answers: a text, a message, or several. */
-export type TurnInput = string | UIMessage | readonly UIMessage[];
+/** What a turn answers: a text, a message, or several. Those without an id get one. */
+export type TurnInput = MessageInput;
 
 /** Who listens to a turn of `chat()`. Called one after the other, in order; what one throws stops the turn. */
 export interface StreamCallback {
@@ -98,12 +98,12 @@ export interface AddMessagesOptions {
 /** See `Think.addMessages`. */
 export function addMessages(
   chat: Chat,
-  given: readonly UIMessage[] | ((messages: UIMessage[]) => readonly UIMessage[]),
+  given: MessageInput | ((messages: UIMessage[]) => MessageInput),
   { mode = "upsert", parentId, session: named }: AddMessagesOptions,
 ): void {
   const session = sessionNamed(chat, named);
   const transcript = chat.transcripts.of(session);
-  const list = typeof given === "function" ? given(messagesIn(chat, session)) : given;
+  const list = toMessages(typeof given === "function" ? given(messagesIn(chat, session)) : given);
   const fresh = mode === "append" ? list.filter(({ id }) => transcript.role(id) === undefined) : list;
   if (parentId !== undefined) return addBehind(chat, session, parentId, fresh);
   if (fresh.length > 0) persist(chat, fresh, { session });
@@ -136,7 +136,7 @@ export async function chat(
   options: ChatOptions = {},
 ): Promise<SaveMessagesResult> {
   refuseInside("chat");
-  const requestId = begin(room.chat, plan, toMessages(input), options);
+  const requestId = begin(room.chat, plan, input, options);
   if (requestId === undefined) return { requestId: "", status: "skipped" };
   return follow(room, plan, requestId, callback, options.signal);
 }
@@ -152,12 +152,12 @@ export async function runTurn(
     if ((options.input as TurnInput | undefined) === undefined)
       throw new PerdureError("bad_input", "Give `input`: a submission is a message to answer.");
     sessionNamed(room.chat, options.session);
-    const result = submitMessages(room.chat, toMessages(options.input), options);
+    const result = submitMessages(room.chat, options.input, options);
     await room.chat.host.durable();
     return result;
   }
   refuseInside("runTurn");
-  const input = options.input === undefined || options.continuation === true ? undefined : toMessages(options.input);
+  const input = options.input === undefined || options.continuation === true ? undefined : options.input;
   const requestId = begin(room.chat, plan, input, options);
   if (requestId === undefined) return { requestId: "", status: "skipped" };
   const callback = options.mode === "stream" ? options.callback : undefined;
@@ -167,7 +167,7 @@ export async function runTurn(
 function begin(
   desk: Chat,
   plan: ThinkPlan,
-  messages: readonly UIMessage[] | undefined,
+  messages: MessageInput | undefined,
   { tools, config, session, identity }: TurnExtras,
 ): string | undefined {
   // Before the turn starts, which it may do at once.
@@ -241,9 +241,4 @@ function refuseInside(method: string): void {
     "bad_state",
     `${method}() was called inside a turn of the same agent, where it would wait for itself. Use submitMessages().`,
   );
-}
-
-function toMessages(input: TurnInput): readonly UIMessage[] {
-  if (typeof input === "string") return [{ id: newId("msg"), role: "user", parts: [{ type: "text", text: input }] }];
-  return Array.isArray(input) ? (input as readonly UIMessage[]) : [input as UIMessage];
 }

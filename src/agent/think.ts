@@ -2,6 +2,7 @@ import type { LanguageModel, ModelMessage, ToolSet } from "ai";
 import { DEFAULT_SYSTEM_PROMPT } from "../context/capabilities.ts";
 import { PerdureError } from "../error.ts";
 import type { ScheduledTasks } from "../fiber/task-types.ts";
+import type { MessageInput } from "../message/input.ts";
 import type { UIMessage } from "../message/types.ts";
 import type { AgentEnv, AgentHost } from "../port.ts";
 import type { Budgets } from "../session/budget.ts";
@@ -263,7 +264,7 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
 
   /** Adds messages without a turn. With `mode: "append"` those that are there already are left as they are. */
   async addMessages(
-    messages: readonly UIMessage[] | ((messages: UIMessage[]) => readonly UIMessage[]),
+    messages: MessageInput | ((messages: UIMessage[]) => MessageInput),
     options: AddMessagesOptions = {},
   ): Promise<void> {
     addMessages(this[chatRoom].chat, messages, options);

@@ -1,9 +1,14 @@
-import { isRecord } from "./json.ts";
+import { isRecord, utf8Length } from "./json.ts";
 import { isToolType } from "./types.ts";
 import type { Role, UIMessage } from "./types.ts";
 
 /** Ids come from clients and models; a longer one is a mistake or an attack. */
 export const MAX_ID_LENGTH = 512;
+/**
+ * The most that a user's message takes, in bytes of JSON. It is stored whole or not at all: nobody but its author knows
+ * what may be left out. A client sends its whole transcript with each message, in one frame, so that there is no more room.
+ */
+export const MAX_USER_MESSAGE_BYTES = 8_000_000;
 /** Deeper JSON than this cannot be walked safely, and no client sends it. */
 export const MAX_DEPTH = 100;
 
@@ -25,27 +30,48 @@ export function parseMessages(list: unknown): UIMessage[] {
 }
 
 /** A message that was accepted, or why it was not, in words for the sender. */
-export type ParsedUserMessage = { readonly message: UIMessage } | { readonly reason: string };
+export type ParsedUserMessage =
+  | { readonly message: UIMessage }
+  | { readonly reason: string; readonly code: "bad_input" | "too_large" };
 
 /**
  * Checks a message that a client wants to add as a user's: structure, content types that a user may send
  * (`text`, `file`, `data-*`), field types, and sizes. Never throws.
  */
 export function parseUserMessage(value: unknown): ParsedUserMessage {
-  const fault = messageFault(value);
-  if (fault !== undefined) return { reason: fault };
+  const fault = messageFault(value) ?? userFault(value as UIMessage);
+  if (fault !== undefined) return { reason: fault, code: "bad_input" };
   const message = value as UIMessage;
-  if (message.role !== "user") return { reason: `role must be "user", not "${message.role}"` };
-  if (message.parts.length === 0) return { reason: "parts must not be empty" };
-  for (const [index, part] of message.parts.entries()) {
-    const reason = userPartFault(part);
-    if (reason !== undefined) return { reason: `parts[${index}]: ${reason}` };
-  }
-  const deep = depthFault(message, MAX_DEPTH);
-  return deep === undefined ? { message } : { reason: deep };
+  const size = sizeFault(message);
+  return size === undefined ? { message } : { reason: size, code: "too_large" };
 }
 
-function messageFault(value: unknown): string | undefined {
+function userFault(message: UIMessage): string | undefined {
+  if (message.role !== "user") return `role must be "user", not "${message.role}"`;
+  if (message.parts.length === 0) return "parts must not be empty";
+  for (const [index, part] of message.parts.entries()) {
+    const reason = userPartFault(part);
+    if (reason !== undefined) return `parts[${index}]: ${reason}`;
+  }
+  return depthFault(message, MAX_DEPTH);
+}
+
+/** Why a user's message is too large to be kept whole, if it is. What JSON cannot hold is for others to refuse. */
+export function sizeFault(message: UIMessage): string | undefined {
+  let json: string;
+  try {
+    json = JSON.stringify(message);
+  } catch {
+    return undefined;
+  }
+  if (json.length * 3 <= MAX_USER_MESSAGE_BYTES) return undefined;
+  const size = utf8Length(json);
+  if (size <= MAX_USER_MESSAGE_BYTES) return undefined;
+  return `it takes ${size} bytes, and a message may take ${MAX_USER_MESSAGE_BYTES}; send it in several messages, or as a file at a URL`;
+}
+
+/** Why a value does not have the structure of a message, if so. */
+export function messageFault(value: unknown): string | undefined {
   if (!isRecord(value)) return "a message must be an object";
   if (hasProtoKey(value)) return 'a message must not have a "__proto__" field';
   const id = own(value, "id");

@@ -56,7 +56,8 @@ export function listInbox(desk: Desk): InboxItem[] {
  * Changes a message that waits; if the item has several, its last one. A text takes the place of the texts in it and
  * leaves its files; parts take the place of all.
  * @param identity whose words these are, as it is stored: the turn is for them from now on. Undefined: as before.
- * @throws PerdureError `bad_input` when a user's message cannot be so, `bad_state` when the item has no message. Nothing
+ * @throws PerdureError `bad_input` or `too_large` when a user's message cannot be so, `bad_state` when the item has no
+ * message. Nothing
  * has changed then.
  */
 export function editInbox(
@@ -77,7 +78,7 @@ export function editInbox(
   const parts = typeof content === "string" ? withText(last.parts, content) : content;
   const parsed = parseUserMessage({ ...last, parts });
   if ("reason" in parsed)
-    throw new PerdureError("bad_input", `The message cannot be changed to this: ${parsed.reason}.`);
+    throw new PerdureError(parsed.code, `The message cannot be changed to this: ${parsed.reason}.`);
   const rewrite = <T>(write: () => T): T =>
     desk.commit(() => {
       if (identity !== undefined) setTurnIdentity(desk.host, turn.seq, identity);

@@ -1,4 +1,4 @@
-import type { UIMessage } from "../message/types.ts";
+import { type MessageInput, toMessages } from "../message/input.ts";
 import { newId } from "../id.ts";
 import { type Identity, writeIdentity } from "../identity.ts";
 import { hasBehind } from "../store/message.ts";
@@ -21,12 +21,13 @@ export interface PersistOptions {
   readonly identity?: string | null | undefined;
 }
 
-/** Merges messages of server code into the conversation, without a turn. */
+/** Merges messages of server code into the conversation, without a turn. @throws PerdureError `bad_input`, `too_large` */
 export function persist(
   desk: Desk,
-  messages: readonly UIMessage[],
+  input: MessageInput,
   { origin, session = desk.session, identity }: PersistOptions = {},
 ): void {
+  const messages = toMessages(input);
   const changed = desk.commit(() => {
     const put = putMessages(desk.transcripts.of(session), messages, identity);
     nameSession(desk, session, messages);
@@ -55,9 +56,13 @@ export function givenIdentity({ identity }: { readonly identity?: Identity | und
   return identity === undefined ? undefined : writeIdentity(identity, "a turn");
 }
 
-/** Merges messages of server code and asks for a turn that answers them. @returns the turn's id; it is committed. */
-export function save(desk: Desk, messages: readonly UIMessage[], options: SaveOptions = {}): string {
+/**
+ * Merges messages of server code and asks for a turn that answers them. @returns the turn's id; it is committed.
+ * @throws PerdureError `bad_input`, `too_large`. Nothing has changed then.
+ */
+export function save(desk: Desk, input: MessageInput, options: SaveOptions = {}): string {
   const { named, also, session = desk.session, identity } = options;
+  const messages = toMessages(input);
   const id = newId("srv");
   named?.(id);
   desk.commit(() => {

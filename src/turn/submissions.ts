@@ -1,9 +1,10 @@
 import { PerdureError } from "../error.ts";
 import { newId } from "../id.ts";
 import type { Identity } from "../identity.ts";
+import { type MessageInput, toMessages } from "../message/input.ts";
 import { sameJson, tryParseJson } from "../message/json.ts";
 import type { UIMessage } from "../message/types.ts";
-import { MAX_ID_LENGTH, parseMessage, parseMessages } from "../message/validate.ts";
+import { MAX_ID_LENGTH, parseMessages } from "../message/validate.ts";
 import { readChatContext } from "../store/session.ts";
 import {
   deleteSubmissionRow,
@@ -66,11 +67,11 @@ export interface Submission {
  * Accepts messages and a turn that answers them, in one commit, and does not wait. The messages join the conversation
  * when the turn starts. The same key or id again means the first one, if roles and parts are the same; ids of messages
  * and metadata may differ, since callers that try again make new ones.
- * @throws PerdureError `bad_input` for messages that are none, `conflict` for a key or id that stands for something
+ * @throws PerdureError `bad_input` for messages that are none, `too_large`, `conflict` for a key or id that stands for something
  * else. Nothing has changed then.
  */
-export function submitMessages(desk: Desk, messages: readonly UIMessage[], options: SubmitOptions = {}): SubmitResult {
-  const result = acceptMessages(desk, messages, options);
+export function submitMessages(desk: Desk, input: MessageInput, options: SubmitOptions = {}): SubmitResult {
+  const result = acceptMessages(desk, input, options);
   if (!result.accepted) return result;
   desk.pump();
   // It may have started already.
@@ -81,9 +82,10 @@ export function submitMessages(desk: Desk, messages: readonly UIMessage[], optio
  * {@link submitMessages} without the start of the turn. For those who accept inside of a transaction: once that is
  * committed they must call `desk.pump()`, for a turn must not begin in what may be undone.
  */
-export function acceptMessages(desk: Desk, messages: readonly UIMessage[], options: SubmitOptions = {}): SubmitResult {
+export function acceptMessages(desk: Desk, input: MessageInput, options: SubmitOptions = {}): SubmitResult {
   const { host } = desk;
-  checkMessages(messages);
+  const messages = toMessages(input);
+  if (messages.length === 0) throw new PerdureError("bad_input", "There must be at least one message to submit.");
   const idempotencyKey = checkId("idempotencyKey", options.idempotencyKey);
   const submissionId = checkId("submissionId", options.submissionId);
   const identity = givenIdentity(options) ?? null;
@@ -185,14 +187,6 @@ function findKnown(desk: Desk, key: string | undefined, id: string | undefined):
 
 function conflict(known: SubmissionRow, what: string): PerdureError {
   return new PerdureError("conflict", `"${known.id}" was submitted before with ${what}. Use a new key or id.`);
-}
-
-function checkMessages(messages: readonly UIMessage[]): void {
-  if (messages.length === 0) throw new PerdureError("bad_input", "There must be at least one message to submit.");
-  for (const [i, message] of messages.entries()) {
-    if (parseMessage(message) === undefined)
-      throw new PerdureError("bad_input", `messages[${i}] is no message: it needs an id, a role and parts.`);
-  }
 }
 
 function checkId(name: string, id: string | undefined): string | undefined {

@@ -1,10 +1,12 @@
+import { PerdureError } from "../error.ts";
+import { newId } from "../id.ts";
 import { type Identity, storeIdentity } from "../identity.ts";
 import { reconcile, type StoredMessages } from "../message/reconcile.ts";
 import { isRecord } from "../message/json.ts";
 import { withStoredMedia } from "../message/media-ref.ts";
 import { withoutReserved } from "../message/steered.ts";
 import type { Role, UIMessage } from "../message/types.ts";
-import { parseUserMessage } from "../message/validate.ts";
+import { type ParsedUserMessage, parseUserMessage } from "../message/validate.ts";
 import { standsAbove } from "../store/message.ts";
 import { writeChatContext } from "../store/session.ts";
 import { isSaidIn } from "../session/siblings.ts";
@@ -66,8 +68,8 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
     return undefined;
   }
   const roles = rolesOf(transcript, request.messages);
-  const read = readMessages(roles, request.messages);
-  if (typeof read === "string") return read;
+  const read = readMessages(transcript, roles, request.messages);
+  if ("reason" in read) return read.reason;
   const open = openTurns(host).filter((turn) => turn.session === session);
   const running = desk.running?.row.session === session ? desk.running : undefined;
   const now = host.clock.now();
@@ -251,21 +253,42 @@ export function trailingUserIds(messages: readonly UIMessage[]): string[] {
   return ids;
 }
 
-/** Why the messages of a request cannot be taken, if so. Changes nothing. */
-export function checkMessages(desk: Desk, list: readonly unknown[]): string | undefined {
-  const read = readMessages(rolesOf(desk.transcript, list), list);
-  return typeof read === "string" ? read : undefined;
+/**
+ * Checks the messages of a request that comes without a socket. Such a client shows what it was given, so an answer that is
+ * not ours, or a message of the system, is one that it made up. Changes nothing.
+ * @throws PerdureError `bad_input` or `too_large` when they cannot be taken.
+ */
+export function checkMessages(desk: Desk, list: readonly unknown[]): void {
+  const { transcript, running } = desk;
+  const roles = rolesOf(transcript, list);
+  const read = readMessages(transcript, roles, list);
+  if ("reason" in read) throw new PerdureError(read.code, read.reason);
+  for (const [i, { id, role }] of read.entries()) {
+    if (role === "user" || roles.has(id) || id === running?.builder.id) continue;
+    // Pages often greet with an answer that nobody gave. It is not taken, nor in the way.
+    if (role === "system" || i === read.length - 1)
+      throw new PerdureError("bad_input", `A message of role "${role}" cannot be sent: only the agent says such. Use "user".`);
+  }
 }
 
 /**
  * The messages of a request. The client sends all it has every time, so those that are stored are looked at by id
- * alone; only what is new, and the last one, which may be an edit, is checked. @returns the reason when it is not
- * acceptable.
+ * alone; only what is new, and the last one, which may be an edit, is checked. What has no id is new and gets one; but
+ * behind it may stand what it repeats of a conversation that is there, which is passed over. @returns the reason when it
+ * is not acceptable.
  */
-function readMessages(roles: ReadonlyMap<string, Role>, list: readonly unknown[]): UIMessage[] | string {
+function readMessages(
+  transcript: Transcript,
+  roles: ReadonlyMap<string, Role>,
+  list: readonly unknown[],
+): UIMessage[] | Extract<ParsedUserMessage, { readonly reason: string }> {
   const messages: UIMessage[] = [];
-  for (const [i, value] of list.entries()) {
-    if (!isRecord(value) || typeof value.id !== "string") return `messages[${i}] has no id.`;
+  const answered = list.findLastIndex((value) => isRecord(value) && value.role !== "user");
+  for (const [i, given] of list.entries()) {
+    if (!isRecord(given)) return { code: "bad_input", reason: `messages[${i}] must be an object.` };
+    if (given.id === undefined && given.role === "user" && i < answered && !transcript.isEmpty) continue;
+    const value = given.id === undefined ? { ...given, id: newId("msg") } : given;
+    if (typeof value.id !== "string") return { code: "bad_input", reason: `messages[${i}]: id must be a text.` };
     const known = roles.get(value.id);
     if (known !== undefined && (known !== "user" || i < list.length - 1)) {
       messages.push({ id: value.id, role: known, parts: [] });
@@ -277,7 +300,7 @@ function readMessages(roles: ReadonlyMap<string, Role>, list: readonly unknown[]
       continue;
     }
     const parsed = parseUserMessage(value);
-    if ("reason" in parsed) return `messages[${i}]: ${parsed.reason}`;
+    if ("reason" in parsed) return { ...parsed, reason: `messages[${i}]: ${parsed.reason}.` };
     messages.push(withoutReserved(parsed.message));
   }
   return messages;
