@@ -267,7 +267,10 @@ export function checkMessages(desk: Desk, list: readonly unknown[]): void {
     if (role === "user" || roles.has(id) || id === running?.builder.id) continue;
     // Pages often greet with an answer that nobody gave. It is not taken, nor in the way.
     if (role === "system" || i === read.length - 1)
-      throw new PerdureError("bad_input", `A message of role "${role}" cannot be sent: only the agent says such. Use "user".`);
+      throw new PerdureError(
+        "bad_input",
+        `A message of role "${role}" cannot be sent: only the agent says such. Use "user".`,
+      );
   }
 }
 

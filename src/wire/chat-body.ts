@@ -19,7 +19,8 @@ export function parseChatBody(value: unknown, maxName: number): ChatBody | strin
   const { messages, trigger, clientTools: rawTools, ...rest } = value;
   if (!Array.isArray(messages)) return "The body's `messages` is missing or not a list.";
   const clientTools = parseClientTools(rawTools, maxName);
-  if (clientTools === "malformed") return "The body's `clientTools` is malformed: it must be a list of { name, description?, parameters? }.";
+  if (clientTools === "malformed")
+    return "The body's `clientTools` is malformed: it must be a list of { name, description?, parameters? }.";
   return {
     messages,
     trigger: trigger === "regenerate-message" ? trigger : "submit-message",

@@ -141,7 +141,9 @@ function chatRequest(frame: JsonObject, idLength: number, jsonDepth: number): Pa
   if (typeof init.body !== "string") return refused("The request's `init.body` must be JSON as text.");
   const read = readJson(init.body, jsonDepth);
   if (!read.ok)
-    return refused(read.why === "too-deep" ? `The body is nested deeper than ${jsonDepth} levels.` : "The body is not JSON.");
+    return refused(
+      read.why === "too-deep" ? `The body is nested deeper than ${jsonDepth} levels.` : "The body is not JSON.",
+    );
   const body = parseChatBody(read.value, idLength);
   return typeof body === "string" ? refused(body) : { kind: "chat-request", id, ...body };
 }

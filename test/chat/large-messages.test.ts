@@ -7,7 +7,11 @@ import { readEvents } from "./events.ts";
 
 const LONG = "Whatever I wrote. ".repeat(140_000);
 const TOO_LONG = "é".repeat(4_100_000);
-const PICTURE = { type: "file", mediaType: "image/png", url: `data:image/png;base64,${"A".repeat(3_000_000)}` } as const;
+const PICTURE = {
+  type: "file",
+  mediaType: "image/png",
+  url: `data:image/png;base64,${"A".repeat(3_000_000)}`,
+} as const;
 const STREAM = { accept: "text/event-stream" };
 const shown = ({ model }: EitherAgent) => JSON.stringify(model.calls.at(-1)?.prompt).length;
 
@@ -74,14 +78,15 @@ describe.each(CLASSES)("%s", (which) => {
     ]);
     const agent = await kit.agent();
     const large = { code: "too_large", message: expect.stringMatching(refusal) as unknown };
-    await expect(agent.persistMessages([user("u1", TOO_LONG)])).rejects.toMatchObject(large);
-    await expect(agent.saveMessages([user("u1", TOO_LONG)])).rejects.toMatchObject(large);
-    if (which === "Think") {
-      const think = agent as Think;
-      await expect(think.runTurn({ input: TOO_LONG })).rejects.toMatchObject(large);
-      await expect(think.submitMessages(TOO_LONG)).rejects.toMatchObject(large);
-      await expect(think.addMessages([user("u1", TOO_LONG)])).rejects.toMatchObject(large);
-    }
+    const said = [user("u1", TOO_LONG)];
+    const think = agent as Think;
+    const ways = [
+      () => agent.persistMessages(said),
+      () => agent.saveMessages(said),
+      ...(which === "Think" ? [() => think.runTurn({ input: TOO_LONG }), () => think.submitMessages(TOO_LONG)] : []),
+      ...(which === "Think" ? [() => think.addMessages(said)] : []),
+    ];
+    for (const way of ways) await expect(way()).rejects.toMatchObject(large);
     expect(await kit.stored()).toEqual([]);
     expect(kit.model.calls).toEqual([]);
   });
