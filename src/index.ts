@@ -2,8 +2,13 @@
 
 // Agents
 export { Agent } from "./agent/agent.ts";
-export type { AgentOptions, ConnectionContext } from "./agent/agent-base.ts";
-export { callable, type CallableOptions } from "./agent/callable.ts";
+export type {
+  AgentOptions,
+  AgentOptions as AgentStaticOptions,
+  ConnectionContext,
+  WSMessage,
+} from "./agent/agent-base.ts";
+export { callable, type CallableOptions, type CallableOptions as CallableMetadata } from "./agent/callable.ts";
 export { StreamingResponse } from "./agent/streaming-response.ts";
 export { Connection } from "./agent/connection.ts";
 export type { StateSource } from "./agent/state.ts";
@@ -15,7 +20,7 @@ export type { AgentCollection, RowEntry } from "./agent/collection-access.ts";
 export type { RowOutcome, RowSource } from "./agent/collection-keeper.ts";
 export type { CollectionRules, Collections } from "./agent/collection-rules.ts";
 export type { AppliedRowChange, RowChange, RowCondition, RowProducer, RowWrite } from "./wire/row-frames.ts";
-export type { AgentStub } from "./stub.ts";
+export type { AgentStub, AgentStub as SubAgentStub } from "./stub.ts";
 
 // Chat
 export { AIChatAgent } from "./agent/ai-chat-agent.ts";
@@ -100,14 +105,16 @@ export type {
   ChatRecoveryOptions,
   ChatResponseResult,
   ChatTurnOptions,
+  ChatTurnOptions as OnChatMessageOptions,
   SaveMessagesResult,
   TurnOutcome,
 } from "./turn/chat-types.ts";
 export type { ChatAnswer } from "./turn/chunk-source.ts";
 export type { MessageConcurrency } from "./turn/overlap.ts";
 export type { MessageInput, NewMessage } from "./message/input.ts";
-export type { ToolPart } from "./message/types.ts";
-export type { ClientTool } from "./wire/frames.ts";
+export type { ToolPart, UIMessage as ChatMessage } from "./message/types.ts";
+export type { ClientTool, ClientTool as ClientToolSchema } from "./wire/frames.ts";
+export { type IncomingMessage, MessageType, type OutgoingMessage } from "./wire/message-type.ts";
 
 // Memory
 export type { ContextBlock, ContextBlocks } from "./session/context-blocks.ts";
@@ -219,6 +226,7 @@ export {
   type WallClockSchedule,
   type WallClockSchedule as ThinkWallClockSchedule,
 } from "./fiber/task-types.ts";
+export { getSchedulePrompt, type ParsedSchedule, scheduleSchema } from "./fiber/schedule-prompt.ts";
 export type { QueueItem, QueueOptions, QueueRun } from "./fiber/queue.ts";
 export type {
   FiberContext,
@@ -260,8 +268,15 @@ export type {
 } from "./skill/types.ts";
 
 // Addresses
-export { buildAgentPath, type AgentPathOptions } from "./wire/agent-path.ts";
-export type { AgentPath, AgentStep } from "./port.ts";
+export {
+  type AgentPathOptions,
+  type AgentPathOptions as BuildAgentPathOptions,
+  buildAgentPath,
+  buildAgentUrl,
+} from "./wire/agent-path.ts";
+export { kebabCase as camelCaseToKebabCase } from "./wire/kebab.ts";
+export { SUB_SEGMENT as SUB_PREFIX } from "./wire/class-table.ts";
+export type { AgentPath, AgentStep, AgentStep as AgentPathStep } from "./port.ts";
 export type { Admitted, Verdict } from "./wire/fetch-object.ts";
 
 // Errors, events, and what a host must provide
@@ -275,6 +290,7 @@ export type {
   AgentHost,
   Blobs,
   HostedAgentClass,
+  HostedAgentClass as SubAgentClass,
   Socket,
   Sockets,
   Sql,

@@ -19,6 +19,9 @@ export interface AgentOptions {
   readonly fiberRecoveryMaxAgeMs?: number;
 }
 
+/** What comes in on a socket. */
+export type WSMessage = string | Uint8Array;
+
 /** What comes with a new connection. */
 export interface ConnectionContext {
   /** The upgrade request: headers, cookies, query. */
@@ -169,7 +172,7 @@ export class AgentBase<Env extends object = AgentEnv, State = unknown, Props ext
   onConnect(_connection: Connection, _context: ConnectionContext): void | Promise<void> {}
 
   /** A frame that is none of the framework's. What it throws goes to {@link AgentBase.onError}. */
-  onMessage(_connection: Connection, _message: string | Uint8Array): void | Promise<void> {}
+  onMessage(_connection: Connection, _message: WSMessage): void | Promise<void> {}
 
   onClose(_connection: Connection, _code: number, _reason: string, _wasClean: boolean): void | Promise<void> {}
 

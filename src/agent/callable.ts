@@ -24,7 +24,7 @@ const callables = new WeakMap<object, CallableOptions>();
  *
  * Without a compiler step, in a static block: `static { callable(this, "add"); }`.
  * As a standard decorator: `@callable() add(…) {…}`.
- * @throws PerdureError `bad_config` when the class has no such method.
+ * @throws PerdureError `bad_config` when the class has no such method, or the decorator was compiled for another standard.
  */
 export function callable(options?: CallableOptions): MethodDecorator;
 export function callable<C extends AnyClass>(
@@ -37,9 +37,12 @@ export function callable<C extends AnyClass>(
   method?: string,
   options: CallableOptions = {},
 ): MethodDecorator | void {
-  if (typeof clsOrOptions !== "function" || method === undefined) {
+  if (typeof clsOrOptions !== "function") {
     const decorated = (clsOrOptions ?? {}) as CallableOptions;
-    return (target) => void callables.set(target, decorated);
+    return (target, context) => decorate(target, context, decorated);
+  }
+  if (typeof method !== "string") {
+    throw new PerdureError("bad_config", `Write @callable() with parentheses, or ${STATIC_BLOCK} in the class.`);
   }
   const target: unknown = Reflect.get((clsOrOptions as AnyClass).prototype, method);
   if (typeof target !== "function") {
@@ -47,6 +50,23 @@ export function callable<C extends AnyClass>(
     throw new PerdureError("bad_config", `${name} has no method "${method}" to make callable.`);
   }
   callables.set(target, options);
+}
+
+const STATIC_BLOCK = 'static { callable(this, "name"); }';
+
+function decorate(target: unknown, context: unknown, options: CallableOptions): void {
+  const { kind, name, static: isStatic, private: isPrivate } = Object(context) as Partial<ClassMethodDecoratorContext>;
+  if (kind === undefined) {
+    throw new PerdureError(
+      "bad_config",
+      `@callable() is a standard decorator, and this code was compiled for legacy ones. Take experimentalDecorators out of the compiler's options, or write ${STATIC_BLOCK} in the class.`,
+    );
+  }
+  if (kind !== "method" || isStatic === true || isPrivate === true || typeof name === "symbol") {
+    const what = `${isStatic === true ? "static " : ""}${kind} ${String(name)}`;
+    throw new PerdureError("bad_config", `@callable() is for methods that clients call, not for the ${what}.`);
+  }
+  callables.set(target as object, options);
 }
 
 /** A method that clients may call. */

@@ -62,6 +62,16 @@ export class WorkingAgent<
     return this[parts].schedules.listSchedules(criteria);
   }
 
+  /** The same as {@link WorkingAgent.getScheduleById}. */
+  getSchedule(id: string): Schedule | undefined {
+    return this.getScheduleById(id);
+  }
+
+  /** The same as {@link WorkingAgent.listSchedules}. */
+  getSchedules(criteria?: ScheduleCriteria): Schedule[] {
+    return this.listSchedules(criteria);
+  }
+
   /** Removes a schedule; a run under way finishes. False when there is none. */
   cancelSchedule(id: string): Promise<boolean> {
     return this[parts].schedules.cancelSchedule(id);

@@ -6,7 +6,7 @@ type FrameworkMethod =
   | "sql"
   | "transaction"
   | "broadcast"
-  | `get${"Connection" | "Connections" | "ConnectionTags" | "CallableMethods" | "ScheduleById" | "Queue" | "Queues"}`
+  | `get${"Connection" | "Connections" | "ConnectionTags" | "CallableMethods" | "Schedule" | "Schedules" | "ScheduleById" | "Queue" | "Queues"}`
   | `shouldConnectionBeReadonly`
   | `shouldSendProtocolMessages`
   | `setConnectionReadonly`

@@ -16,6 +16,12 @@ export interface ChatTool {
   readonly execute?: (input: never) => unknown;
 }
 
+/** A {@link ChatTool} that says what it takes and gives. */
+export interface AITool<Input = unknown, Output = unknown> extends Omit<ChatTool, "execute"> {
+  /** Runs the tool. May be slow; what it throws becomes the tool's error. */
+  readonly execute?: (input: Input) => Output | Promise<Output>;
+}
+
 /** Data for the agent, with a request. */
 export type ChatBodySource = object | (() => object | Promise<object>);
 

@@ -28,10 +28,16 @@ export type {
   RequestSettings,
   SendOptions,
   TurnEnd,
+  TurnEnd as ChatTurnEndEvent,
 } from "./chat-types.ts";
-export type { OnToolCall, ToolCall, ToolOutput } from "./tool-runner.ts";
+export type { OnToolCall, OnToolCall as OnToolCallCallback, ToolCall, ToolOutput } from "./tool-runner.ts";
 export type { ChatConnection } from "./chat-frames.ts";
-export type { ChatBodySource, ChatTool } from "./chat-request.ts";
+export {
+  type AITool,
+  type ChatBodySource,
+  type ChatTool,
+  clientToolsOf as extractClientToolSchemas,
+} from "./chat-request.ts";
 export { AgentSessions, type SessionsSnapshot } from "./agent-sessions.ts";
 export type { BranchPlace } from "./branch-places.ts";
 export type { BranchStorage } from "./branch-memory.ts";
@@ -43,6 +49,7 @@ export type { DraftCompaction } from "../wire/session-types.ts";
 export type { ContextItem, ContextReport } from "../wire/session-types.ts";
 export type { SearchHit } from "../wire/session-types.ts";
 export type { SessionInfo } from "../wire/session-types.ts";
+export type { TurnOutcome as ChatTurnOutcome } from "../wire/frames.ts";
 export { SocketChatTransport, type SocketChatTransportOptions } from "./socket-chat-transport.ts";
 export { HttpChatTransport, type HttpChatTransportOptions } from "./http-chat-transport.ts";
 export { type AgentMessagesOptions, getAgentMessages } from "./agent-messages.ts";

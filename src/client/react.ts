@@ -18,9 +18,14 @@ export type {
 export type { AgentClient, AgentClientOptions } from "./agent-client.ts";
 export { type AgentMessagesOptions, getAgentMessages } from "./agent-messages.ts";
 export type { ChatInput } from "./chat-input.ts";
-export type { ChatBodySource, ChatTool } from "./chat-request.ts";
+export {
+  type AITool,
+  type ChatBodySource,
+  type ChatTool,
+  clientToolsOf as extractClientToolSchemas,
+} from "./chat-request.ts";
 export type { Part, UIMessage } from "../message/types.ts";
-export type { ChatStatus, DataChunk, SendOptions, TurnEnd } from "./chat-types.ts";
+export type { ChatStatus, DataChunk, SendOptions, TurnEnd, TurnEnd as ChatTurnEndEvent } from "./chat-types.ts";
 export { AgentConnectionError } from "./connection-error.ts";
 export {
   getToolApproval,
@@ -41,4 +46,5 @@ export type { DraftCompaction } from "../wire/session-types.ts";
 export type { ContextItem, ContextReport } from "../wire/session-types.ts";
 export type { SearchHit } from "../wire/session-types.ts";
 export type { SessionInfo } from "../wire/session-types.ts";
-export type { OnToolCall, ToolCall, ToolOutput } from "./tool-runner.ts";
+export type { OnToolCall, OnToolCall as OnToolCallCallback, ToolCall, ToolOutput } from "./tool-runner.ts";
+export type { TurnOutcome as ChatTurnOutcome } from "../wire/frames.ts";

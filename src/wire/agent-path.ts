@@ -29,6 +29,15 @@ export function buildAgentPath(path: AgentPath, options: AgentPathOptions = {}):
 }
 
 /**
+ * The URL of an agent at an origin: what {@link buildAgentPath} says, behind scheme, host and port of `origin`.
+ * @throws PerdureError `bad_input` as it, and when `origin` is no URL.
+ */
+export function buildAgentUrl(origin: string | URL, path: AgentPath, options?: AgentPathOptions): URL {
+  if (!URL.canParse(origin)) throw new PerdureError("bad_input", `${JSON.stringify(String(origin))} is not a URL.`);
+  return new URL(buildAgentPath(path, options), origin);
+}
+
+/**
  * A whole address as one string: `Class/name/ChildClass/name`, percent-encoded. Two paths have the same id only
  * if they are the same path. Contains nothing but `A-Z a-z 0-9 - _ . ~ % /`, and no segment starts with a dot,
  * so it is safe as a key and as a relative file path, apart from length and letter case.

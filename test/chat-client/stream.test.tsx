@@ -200,6 +200,18 @@ test("custom data reaches the turn: the hook's, the request's, and the one of a 
   expect(turns.map(({ requestId }) => requestId)).toEqual(requests.map(({ id }) => id));
 });
 
+test("what the public hook sends of prepareSendMessagesRequest is its body: a frame has no headers", async () => {
+  const { host, turns } = await startTalk({ script: () => "ok" });
+  const tab = await readyTab(host, {
+    prepareSendMessagesRequest: async () => ({ body: { zone: "UTC" }, headers: { authorization: "Bearer x" } }),
+  });
+  tab.send("a");
+  await tab.settles(["user: a", "assistant: ok"]);
+  expect(turns.map(({ body }) => body)).toEqual([{ zone: "UTC" }]);
+  const [request] = tab.line.sent.filter(({ type }) => type === "cf_agent_use_chat_request");
+  expect(Object.keys(request?.["init"] as object)).toEqual(["method", "body"]);
+});
+
 test("without custom data a turn is given none", async () => {
   const { host, turns } = await startTalk({ script: () => "ok" });
   const tab = await readyTab(host);

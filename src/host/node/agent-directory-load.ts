@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { errorText, PerdureError } from "../../error.ts";
 import { type HostedAgentClass, isAgentClass } from "../../port.ts";
@@ -13,9 +14,8 @@ export async function loadAgentFile(file: string): Promise<HostedAgentClass> {
   try {
     exported = (await import(/* @vite-ignore */ pathToFileURL(file).href)) as typeof exported;
   } catch (thrown) {
-    throw new PerdureError("bad_config", `${shownPath(file)} could not be loaded: ${errorText(thrown)}`, {
-      cause: thrown,
-    });
+    const words = `${shownPath(file)} could not be loaded: ${errorText(thrown)}${decoratorHint(file, thrown)}`;
+    throw new PerdureError("bad_config", words, { cause: thrown });
   }
   if (isAgentClass(exported["default"])) return exported["default"];
   const candidates = new Map<HostedAgentClass, string>();
@@ -32,4 +32,10 @@ export async function loadAgentFile(file: string): Promise<HostedAgentClass> {
     "bad_config",
     `${shownPath(file)} exports several agents: ${[...candidates.values()].join(", ")}. Make one the default export, or give each a file of its own.`,
   );
+}
+
+/** Node only takes types away, and calls a decorator a wrong character. */
+function decoratorHint(file: string, thrown: unknown): string {
+  if (!(thrown instanceof SyntaxError) || !/^\s*@callable\b/m.test(readFileSync(file, "utf8"))) return "";
+  return '. Node does not run decorators: compile the file, or write static { callable(this, "name"); } instead of @callable().';
 }

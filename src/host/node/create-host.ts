@@ -14,6 +14,7 @@ import { asyncContext } from "./async-context.ts";
 import { publishTo } from "./channels.ts";
 import { openDiskStorage } from "./disk-storage.ts";
 import { atLeast, type HostLimits, type HostOptions, resolveEnv, resolveLimits } from "./options.ts";
+import { withChildren } from "./reach.ts";
 import { systemClock } from "./system-clock.ts";
 import { WebSockets } from "./web-sockets.ts";
 
@@ -94,6 +95,14 @@ export function createHost(options: HostOptions): Host {
   const route: Host["route"] = (request, target) => router.respond(request, target?.agent);
   const fetch: Host["fetch"] = async (request, target) =>
     (await route(request, target)) ?? new Response("Not Found", { status: 404 });
+  const stubAt = <T>(path: AgentPath, props?: object): AgentStub<T> =>
+    withChildren(
+      createStub<T>(path, (to, method, args) => runtime.call(to, method, args, { props })),
+      async (cls, name) => {
+        await runtime.cell(path).use((agent) => agent.invoke("subAgent", [cls, name]), props);
+        return stubAt([...path, { className: registry.nameOf(cls), name }]);
+      },
+    );
   let stopped: Promise<void> | undefined;
 
   runtime.start();
@@ -104,7 +113,7 @@ export function createHost(options: HostOptions): Host {
     upgrade: (request, socket, head, target) => sockets.upgrade(request, socket, head, target?.agent),
     getAgentByName(cls, name, extra) {
       const path: AgentPath = [{ className: registry.nameOf(cls), name }];
-      return createStub(path, (to, method, args) => runtime.call(to, method, args, { props: extra?.props }));
+      return stubAt(path, extra?.props);
     },
     listAgents: ({ after = "", limit = 1000 } = {}) => storage.index.list(after, limit),
     replaceAgents: ({ agents, subAgents = {} }) => runtime.renew(registry.replace(agents, subAgents)),

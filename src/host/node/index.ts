@@ -2,6 +2,7 @@
 
 // Hosts
 export { createHost, type Host, type Target } from "./create-host.ts";
+export { getSubAgentByName, routeAgentRequest } from "./reach.ts";
 export { findAgents } from "./agent-directory.ts";
 export type { FoundAgent, FoundAgents } from "./agent-directory-names.ts";
 export { watchAgents, type WatchedAgents, type WatchOptions } from "./agent-directory-watch.ts";
