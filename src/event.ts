@@ -34,6 +34,8 @@ export interface AgentEvents {
   "chat:call:failed": { requestId: string; errorClass: string };
   /** A turn ended with an error. `messagesPersisted`: whether what it was to answer is stored. */
   "chat:request:failed": { requestId: string; stage: string; error: string; messagesPersisted: boolean };
+  /** `afterToolCall` has replaced or withheld what a tool returned. */
+  "chat:result:changed": { requestId: string; toolCallId: string; toolName: string; action: "replace" | "withhold" };
   /** `agent`: whose budget, when it is that of an agent above. */
   "chat:budget:reached": { requestId: string; scope: string; limit: number; agent?: string };
   /** From now on the model reads a summary, or fewer outputs of tools, instead of older messages. */

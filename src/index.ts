@@ -46,6 +46,7 @@ export type {
   ToolCallContext,
   ToolCallDecision,
   ToolCallResultContext,
+  ToolResultDecision,
   TurnConfig,
   TurnContext,
 } from "./turn/step/config.ts";
@@ -68,7 +69,7 @@ export type { ModelLimits, ModelLimitsTable } from "./context/model-limits.ts";
 export type { ContextItem, ContextItemKind, ContextReport } from "./context/context-report.ts";
 export type { LedgerEntry } from "./session/charge.ts";
 export type { UsageTotals } from "./session/ledger.ts";
-export type { PendingApproval } from "./tool/call-book.ts";
+export type { PendingApproval, ReturnedCall } from "./tool/call-book.ts";
 export {
   durableTool,
   type DurableExecutionOptions,

@@ -11,6 +11,7 @@ import type {
   ToolCallContext,
   ToolCallDecision,
   ToolCallResultContext,
+  ToolResultDecision,
   TurnConfig,
   TurnContext,
 } from "../turn/step/config.ts";
@@ -98,7 +99,7 @@ interface ToolHooks<Self, TOOLS extends ToolSet> {
   readonly beforeTurn?: (self: Self, context: TurnContext<TOOLS>) => Maybe<TurnConfig<TOOLS>>;
   readonly beforeStep?: (self: Self, context: PrepareStepContext<TOOLS>) => Maybe<StepConfig<TOOLS>>;
   readonly beforeToolCall?: (self: Self, context: ToolCallContext<TOOLS>) => Maybe<ToolCallDecision>;
-  readonly afterToolCall?: (self: Self, context: ToolCallResultContext<TOOLS>) => Maybe<undefined>;
+  readonly afterToolCall?: (self: Self, context: ToolCallResultContext<TOOLS>) => Maybe<ToolResultDecision>;
   readonly onStepFinish?: (self: Self, context: StepContext<TOOLS>) => Maybe<undefined>;
   readonly onStepEnd?: (self: Self, context: StepContext<TOOLS>) => Maybe<undefined>;
   readonly onChunk?: (self: Self, context: ChunkContext<TOOLS>) => Maybe<undefined>;

@@ -8,6 +8,7 @@ import type {
   ToolCallContext,
   ToolCallDecision,
   ToolCallResultContext,
+  ToolResultDecision,
 } from "../turn/step/config.ts";
 import type { StepPlan } from "../turn/step/plan.ts";
 
@@ -17,7 +18,7 @@ type Maybe<T> = T | void | Promise<T | void>;
 export interface StepHooks {
   beforeStep(context: PrepareStepContext): Maybe<StepConfig>;
   beforeToolCall(context: ToolCallContext): Maybe<ToolCallDecision>;
-  afterToolCall(context: ToolCallResultContext): Maybe<undefined>;
+  afterToolCall(context: ToolCallResultContext): Maybe<ToolResultDecision>;
   onStepFinish(context: StepContext): Maybe<undefined>;
   onStepEnd(context: StepContext): Maybe<undefined>;
   onChunk(context: ChunkContext): Maybe<undefined>;
@@ -34,7 +35,10 @@ export interface HookSides {
   readonly as: <T>(work: () => T) => T;
 }
 
-type Told = Pick<StepPlan, "beforeStep" | "beforeToolCall" | "afterToolCall" | "stepFinished" | "chunk">;
+type Told = Pick<
+  StepPlan,
+  "beforeStep" | "beforeToolCall" | "afterToolCall" | "toolCallEnded" | "stepFinished" | "chunk"
+>;
 
 /**
  * Tells the class, then its extensions. Where nobody listens there is no function, so that nothing is spent. Extensions
@@ -54,13 +58,12 @@ export function tellHooks({ agent, base, extensions, as }: HookSides): Told {
       return decision;
     },
     get afterToolCall() {
-      const isOwn = agent.afterToolCall !== base.afterToolCall;
+      if (agent.afterToolCall === base.afterToolCall) return undefined;
+      return (context: ToolCallResultContext) => as(() => agent.afterToolCall(context));
+    },
+    get toolCallEnded() {
       const others = listening("afterToolCall");
-      if (!isOwn && others === undefined) return undefined;
-      return async (context: ToolCallResultContext) => {
-        await others?.afterToolCall(context);
-        if (isOwn) await as(() => agent.afterToolCall(context));
-      };
+      return others && ((context: ToolCallResultContext) => others.afterToolCall(context) as Promise<undefined>);
     },
     get stepFinished() {
       const others = listening("onStepFinish");

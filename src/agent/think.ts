@@ -13,7 +13,7 @@ import type { UsageTotals } from "../session/ledger.ts";
 import type { MediaRetention } from "../session/media.ts";
 import type { PriceTable } from "../session/prices.ts";
 import { readConfig, writeConfig } from "../store/config.ts";
-import type { PendingApproval } from "../tool/call-book.ts";
+import type { PendingApproval, ReturnedCall } from "../tool/call-book.ts";
 import type { ChatHooks, ChatTurnOptions, SaveMessagesResult } from "../turn/chat-types.ts";
 import type { ChatAnswer } from "../turn/chunk-source.ts";
 import type { ChatErrorClassification } from "../turn/provider-error.ts";
@@ -26,6 +26,7 @@ import type {
   ToolCallContext,
   ToolCallDecision,
   ToolCallResultContext,
+  ToolResultDecision,
   TurnConfig,
   TurnContext,
 } from "../turn/step/config.ts";
@@ -219,8 +220,12 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
    * is the error of that call.
    */
   beforeToolCall(_context: ToolCallContext): Maybe<ToolCallDecision> {}
-  /** A tool has run, or `beforeToolCall` has answered in its place, and the result is stored. Only watches. */
-  afterToolCall(_context: ToolCallResultContext): Maybe<undefined> {}
+  /**
+   * A tool has run, or `beforeToolCall` has answered in its place. The result is stored, and nobody has read it: what this
+   * returns may replace or withhold it. After a crash it may be asked again about the same result; the tool does not run
+   * again. What it throws goes to `onError`, and the result stays what it is.
+   */
+  afterToolCall(_context: ToolCallResultContext): Maybe<ToolResultDecision> {}
   /** A model call and the tools it asked for are settled. Only watches. */
   onStepFinish(_context: StepContext): Maybe<undefined> {}
   /** The AI SDK's newer name of {@link Think.onStepFinish}; both are called. */
@@ -269,6 +274,14 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
   ): Promise<void> {
     addMessages(this[chatRoom].chat, messages, options);
     await this[parts].host.durable();
+  }
+
+  /**
+   * What a tool returned that `afterToolCall` has replaced or withheld; undefined for a result that is shown as it was, and
+   * for calls of long ago. For server code: clients are never sent it.
+   */
+  originalToolResult(toolCallId: string, messageId?: string): ReturnedCall | undefined {
+    return this.#plan.book.original(toolCallId, messageId);
   }
 
   /** Tool calls that wait for a person. Answer them with `answerApproval`. */

@@ -20,7 +20,7 @@ import { stateSchema } from "./state.ts";
 import { streamSchema } from "./stream.ts";
 import { submissionSchema } from "./submission.ts";
 import { taskSchema } from "./task.ts";
-import { approverIdentitySchema, parkedCallSchema, toolCallSchema } from "./tool-call.ts";
+import { approverIdentitySchema, callResultSchema, parkedCallSchema, toolCallSchema } from "./tool-call.ts";
 import { turnIdentitySchema, turnInboxSchema, turnSchema, turnSessionSchema } from "./turn.ts";
 import { usageTotalSchema } from "./usage-total.ts";
 import { usageSchema } from "./usage.ts";
@@ -57,6 +57,7 @@ export const migrations: readonly Migration[] = [
     id: 7,
     statements: [...messageIdentitySchema, ...turnIdentitySchema, ...approverIdentitySchema, ...agentRunIdentitySchema],
   },
+  { id: 8, statements: callResultSchema },
 ];
 
 /** Names that `this.sql` may not touch. */

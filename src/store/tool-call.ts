@@ -6,10 +6,12 @@ import type { Sql, SqlValue } from "../port.ts";
  *
  *       ┌──── parked ─────────┐
  *       ▼                     │
- *     asked ─→ approved ─→ started ─→ settled
+ *     asked ─→ approved ─→ started ─→ returned ─→ settled
  *       ├───→ denied          ↑ (attempts + 1: it runs again)
  *       └───→ expired
  *
+ * `returned` has its result in the row, and nobody has been shown it: `afterToolCall` has yet to say what of it is. Calls that
+ * nobody judges go from `started` to `settled`. A result that was changed stays in the row as it was.
  * A call that parks asks about something inside of it: `parked` says about what, `state` is what it goes on from.
  * Anything open can also be settled without having run: the turn was stopped, the arguments changed. `denied` and
  * `expired` are last words. Every change names the states that it may come from, so nothing happens twice.
@@ -50,8 +52,11 @@ export const parkedCallSchema: readonly string[] = [
 /** Who decided, as JSON; null when the app did not say who that is. */
 export const approverIdentitySchema: readonly string[] = ["ALTER TABLE perdure_tool_call ADD COLUMN identity TEXT"];
 
-/** Where a call is. `asked` waits for a person. */
-export type ToolCallStatus = "asked" | "approved" | "denied" | "expired" | "started" | "settled";
+/** What a call returned, while it waits to be judged, and after that where it was changed. Since migration 8. */
+export const callResultSchema: readonly string[] = ["ALTER TABLE perdure_tool_call ADD COLUMN result TEXT"];
+
+/** Where a call is. `asked` waits for a person, `returned` for `afterToolCall`. */
+export type ToolCallStatus = "asked" | "approved" | "denied" | "expired" | "started" | "returned" | "settled";
 
 /** One call. `input` is JSON; times are milliseconds since the epoch. */
 export interface ToolCallRow {
@@ -253,13 +258,58 @@ export function restartToolCall(db: Sql, seq: number, turnId: string, step: numb
   );
 }
 
+/** A call has returned. @param result JSON. @returns whether it ran, or was about to */
+export function returnToolCall(db: Sql, messageId: string, toolCallId: string, result: string): boolean {
+  const rows = db.sql(
+    `UPDATE perdure_tool_call SET status = 'returned', result = ?, state = NULL
+     WHERE message_id = ? AND tool_call_id = ? AND status IN ('approved', 'started') RETURNING seq`,
+    result,
+    messageId,
+    toolCallId,
+  );
+  return rows.length > 0;
+}
+
+/** A call that has a result without having run. @throws PerdureError `sql_failed` when it has a row already. */
+export function insertReturned(db: Sql, call: NewToolCall, result: string): void {
+  insert(db, call, "returned", 0, null, null, null, null);
+  db.sql(
+    "UPDATE perdure_tool_call SET result = ? WHERE message_id = ? AND tool_call_id = ?",
+    result,
+    call.messageId,
+    call.toolCallId,
+  );
+}
+
+/** What a call returned, as JSON. */
+export function readReturned(db: Sql, messageId: string, toolCallId: string): string | undefined {
+  const [row] = db.sql<{ result: string | null }>(
+    "SELECT result FROM perdure_tool_call WHERE message_id = ? AND tool_call_id = ?",
+    messageId,
+    toolCallId,
+  );
+  return row?.result ?? undefined;
+}
+
+/** The result that is kept of a call of this id, the newest first where ids repeat. JSON. */
+export function keptResult(db: Sql, toolCallId: string, messageId: string | undefined): string | undefined {
+  const [row] = db.sql<{ result: string }>(
+    `SELECT result FROM perdure_tool_call WHERE tool_call_id = ? AND result IS NOT NULL AND settled_at IS NOT NULL
+     AND (? IS NULL OR message_id = ?) ORDER BY seq DESC LIMIT 1`,
+    toolCallId,
+    messageId ?? null,
+    messageId ?? null,
+  );
+  return row?.result;
+}
+
 /**
  * The call has its result. A question's last word stays what it was; one that nobody answered has none, whatever was said
- * to an earlier one. @returns whether it had no result before.
+ * to an earlier one. @param keep what it returned stays: something else was shown. @returns whether it had no result before.
  */
-export function settleToolCall(db: Sql, messageId: string, toolCallId: string, now: number): boolean {
+export function settleToolCall(db: Sql, messageId: string, toolCallId: string, now: number, keep: boolean): boolean {
   const rows = db.sql(
-    `UPDATE perdure_tool_call SET settled_at = ?, state = NULL,
+    `UPDATE perdure_tool_call SET settled_at = ?, state = NULL, result = CASE WHEN ? THEN result END,
        status = CASE WHEN status IN ('denied', 'expired') THEN status ELSE 'settled' END,
        input = CASE WHEN decided_at IS NULL OR status = 'asked' THEN NULL ELSE input END,
        decided_at = CASE WHEN status <> 'asked' THEN decided_at END,
@@ -268,6 +318,7 @@ export function settleToolCall(db: Sql, messageId: string, toolCallId: string, n
        reason = CASE WHEN status <> 'asked' THEN reason END
      WHERE message_id = ? AND tool_call_id = ? AND settled_at IS NULL RETURNING seq`,
     now,
+    keep ? 1 : 0,
     messageId,
     toolCallId,
   );

@@ -7,15 +7,19 @@ import {
   deleteLostToolCalls,
   deleteToolCallsOf,
   insertQuestion,
+  insertReturned,
   insertStarted,
+  keptResult,
   nextQuestionExpiry,
   openQuestions,
   overdueQuestions,
   parkToolCall,
   questionsOf,
   readParkedState,
+  readReturned,
   readToolCall,
   restartToolCall,
+  returnToolCall,
   settleToolCall,
   type ToolCallRow,
   toolCallsOf,
@@ -86,6 +90,16 @@ export type Decided =
   /** The arguments are not those that the answer is about. */
   | { readonly kind: "mismatch" };
 
+/** How a call ended, as it is stored until it is judged. */
+export type ReturnedCall = { readonly output: unknown } | { readonly errorText: string };
+
+/** The same, with what a hook is told besides. */
+export type JudgedCall = ReturnedCall & {
+  readonly durationMs: number;
+  /** What the tool was given, where a hook has changed what the model wrote. */
+  readonly given?: unknown;
+};
+
 /** A question that waits for a person. */
 export interface PendingApproval {
   readonly messageId: string;
@@ -111,9 +125,9 @@ export interface DecidedApproval extends PendingApproval {
  * caller's transaction, so that a change is stored together with what it belongs to, or not at all.
  */
 export class CallBook {
-  readonly #host: Pick<AgentHost, "sql" | "tx" | "clock">;
+  readonly #host: Pick<AgentHost, "sql" | "tx" | "clock" | "blank">;
 
-  constructor(host: Pick<AgentHost, "sql" | "tx" | "clock">) {
+  constructor(host: Pick<AgentHost, "sql" | "tx" | "clock" | "blank">) {
     this.#host = host;
   }
 
@@ -211,11 +225,41 @@ export class CallBook {
   }
 
   /**
+   * Stores what a call returned, or what it got in the place of running, until it is judged. It never runs again.
+   * @returns false for what no row can hold: then nothing has changed
+   */
+  returned(call: CallIntent, ended: JudgedCall): boolean {
+    const result = jsonOf(ended);
+    if (result === undefined) return false;
+    const { messageId, toolCallId } = call;
+    if (readToolCall(this.#host, messageId, toolCallId) === undefined) {
+      insertReturned(this.#host, stored(call), result);
+      return true;
+    }
+    return returnToolCall(this.#host, messageId, toolCallId, result);
+  }
+
+  /** What a call that is to be judged has returned. */
+  toJudge(messageId: string, toolCallId: string): JudgedCall | undefined {
+    const result = readReturned(this.#host, messageId, toolCallId);
+    return result === undefined ? undefined : (JSON.parse(result) as JudgedCall);
+  }
+
+  /** What a call returned that is shown as something else. Without a message: the newest call of that id. */
+  original(toolCallId: string, messageId?: string): ReturnedCall | undefined {
+    const result = this.#host.blank ? undefined : keptResult(this.#host, toolCallId, messageId);
+    if (result === undefined) return undefined;
+    const { durationMs: _, given: __, ...returned } = JSON.parse(result) as JudgedCall;
+    return returned;
+  }
+
+  /**
    * The call has its result, whether it ran or not: an output, an error, a denial, the stop of the turn.
+   * @param shown whether that is what it returned. If not, what it returned is kept.
    * @returns whether it had none before.
    */
-  settle(messageId: string, toolCallId: string, now: number): boolean {
-    return settleToolCall(this.#host, messageId, toolCallId, now);
+  settle(messageId: string, toolCallId: string, now: number, shown: "as-returned" | "changed" = "changed"): boolean {
+    return settleToolCall(this.#host, messageId, toolCallId, now, shown === "changed");
   }
 
   /** One call of a message. */
@@ -275,6 +319,14 @@ export class CallBook {
     const row = readToolCall(this.#host, messageId, toolCallId);
     if (row === undefined) throw new Error("A call that was just written is not there.");
     return toRow(row);
+  }
+}
+
+function jsonOf(ended: JudgedCall): string | undefined {
+  try {
+    return encodeJson(ended, "The result") ?? undefined;
+  } catch {
+    return undefined;
   }
 }
 

@@ -21,6 +21,11 @@ export interface DurableToolOptions {
   readonly maxOutputChars?: number;
   /** `always`: its outputs are never cleared to make room in the model's window. */
   readonly keep?: "always";
+  /**
+   * `always`: what a generator yields is shown as it comes, also where the class has an `afterToolCall`. Without it, such a
+   * class shows nothing of a result before the hook has seen it.
+   */
+  readonly preview?: "always";
 }
 
 /** The options of a tool with the defaults filled in. */
@@ -30,6 +35,7 @@ export interface ToolOptions {
   readonly maxOutputLines: number;
   readonly maxOutputChars: number;
   readonly keep: "always" | undefined;
+  readonly preview: "always" | undefined;
 }
 
 /**
@@ -55,6 +61,7 @@ const defaults: ToolOptions = {
   maxOutputLines: DEFAULT_OUTPUT_LINES,
   maxOutputChars: DEFAULT_OUTPUT_CHARS,
   keep: undefined,
+  preview: undefined,
 };
 
 /** An own, enumerable property of the tool: spreading a tool copies it, and nothing that names fields sees it. */
@@ -90,11 +97,14 @@ function withoutUndefined(options: DurableToolOptions): DurableToolOptions {
 
 function faultOf(options: DurableToolOptions): string | undefined {
   // Plain JavaScript and JSON can pass anything.
-  const { replay, keep }: { replay?: unknown; keep?: unknown } = options;
+  const { replay }: { replay?: unknown } = options;
   if (replay !== undefined && replay !== "never" && replay !== "safe") {
     return `replay must be "never" or "safe", not ${JSON.stringify(replay)}.`;
   }
-  if (keep !== undefined && keep !== "always") return `keep must be "always", not ${JSON.stringify(keep)}.`;
+  for (const name of ["keep", "preview"] as const) {
+    const value: unknown = options[name];
+    if (value !== undefined && value !== "always") return `${name} must be "always", not ${JSON.stringify(value)}.`;
+  }
   for (const name of ["timeoutMs", "maxOutputLines", "maxOutputChars"] as const) {
     const value = options[name];
     if (value !== undefined && !(Number.isFinite(value) && value >= 1)) {

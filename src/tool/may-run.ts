@@ -8,9 +8,19 @@ import type { ToolCallRow } from "../store/tool-call.ts";
  * - `interrupted`: it was cut while it ran, and may have done its work. Nobody knows, so it is never run again.
  * - `changed`: its arguments are not those that were approved, or that ran. Never run.
  * - `waiting`: a person has not answered yet.
+ * - `returned`: it has run, and what it returned is stored. Never run again.
  * - `denied`, `expired`, `settled`: it has its last word.
  */
-export type CallMove = "run" | "run-again" | "interrupted" | "changed" | "waiting" | "denied" | "expired" | "settled";
+export type CallMove =
+  | "run"
+  | "run-again"
+  | "interrupted"
+  | "changed"
+  | "waiting"
+  | "returned"
+  | "denied"
+  | "expired"
+  | "settled";
 
 /**
  * Decides what may be done with a call after an approval or a restart. Pure.
@@ -25,6 +35,7 @@ export function mayRun(row: Pick<ToolCallRow, "status" | "replay" | "digest">, d
     case "started":
       if (row.replay === "never") return "interrupted";
       return row.digest === digestNow ? "run-again" : "changed";
+    case "returned":
     case "denied":
     case "expired":
     case "settled":

@@ -5,7 +5,15 @@ import { flushCompileCache } from "node:module";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { APICallError, jsonSchema, tool, type ToolSet } from "ai";
-import { type AgentHost, durableTool, type DurableToolOptions, type LedgerEntry, Think } from "perdure";
+import {
+  type AgentHost,
+  durableTool,
+  type DurableToolOptions,
+  type LedgerEntry,
+  Think,
+  type ToolCallResultContext,
+  type ToolResultDecision,
+} from "perdure";
 import { createExecuteTool } from "perdure/tools";
 import { serve, subscribe } from "perdure/node";
 import { countCalls, crashPoint, onCommand, programDir, report, scriptedModel } from "perdure/testing";
@@ -16,7 +24,7 @@ import type { StoredTurn, ThinkCommand, ThinkLook } from "./crash-drive.ts";
 
 const dir = programDir();
 const isLaterLife = existsSync(join(dir, "host.db"));
-const { HOLD, FALLBACK, STEER, REAL_TIME, KILL_AFTER_STOP, BUDGETS, MAX_ATTEMPTS, SLOW_MODEL } = process.env;
+const { HOLD, FALLBACK, STEER, REAL_TIME, KILL_AFTER_STOP, BUDGETS, MAX_ATTEMPTS, SLOW_MODEL, JUDGE } = process.env;
 /** Slow enough that a chunk is a commit of its own. */
 const DELAY_MS = Number(SLOW_MODEL ?? 2);
 /** The longest wait that the engine agrees to. */
@@ -154,6 +162,14 @@ class Talk extends Think {
   constructor(port: AgentHost) {
     super(port);
     this.#port = port;
+    if (JUDGE === "1") this.afterToolCall = (call) => this.judge(call);
+  }
+
+  /** Withholds what one of the tools returns, and takes its time. */
+  async judge({ toolName, toolCallId }: ToolCallResultContext): Promise<ToolResultDecision | undefined> {
+    report({ type: "judged", call: toolCallId });
+    await delay(DELAY_MS);
+    return toolName === "once" ? { action: "withhold", reason: "withheld" } : undefined;
   }
 
   override getModel() {

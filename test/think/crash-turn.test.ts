@@ -1,9 +1,9 @@
-import { crashMatrix, crashRun, type Program } from "perdure/testing";
+import { crashMatrix, type CrashOutcome, crashRun, type Program } from "perdure/testing";
 import { expect, test } from "vitest";
 import { INTERRUPTED_TEXT } from "../../src/message/repair.ts";
 import { toolParts } from "../../src/message/types.ts";
 import { textIn } from "../chat/client.ts";
-import { expectCovered, MATRIX_MS } from "../crash/drive.ts";
+import { allFacts, expectCovered, MATRIX_MS } from "../crash/drive.ts";
 import { ask, expectKept, expectSums, oneMessage, resultIn, type ThinkResult } from "./crash-drive.ts";
 
 test(
@@ -16,6 +16,30 @@ test(
     expect(textIn(result.messages[1])).toBe("Let me see. One more. All done.");
     expect(result.ran.map(({ name }) => name)).toEqual(["once", "read", "slow", "read"]);
     expect(result.calls).toBe(3);
+  },
+);
+
+test(
+  "results that a hook judges, killed after every commit: no tool runs again, and nobody ever sees what was withheld",
+  { timeout: MATRIX_MS },
+  async () => {
+    const check = async (outcome: CrashOutcome<ThinkResult>) => {
+      await expectKept(outcome);
+      const facts = allFacts(outcome);
+      expect(
+        facts.filter(({ type }) => type !== "look").some((fact) => JSON.stringify(fact).includes("once result")),
+      ).toBe(false);
+      // The hook is asked again about what it had not settled, and about nothing else.
+      const judgements = facts.filter(({ type }) => type === "judged").map(({ call }) => String(call));
+      for (const { call } of outcome.after.result.ran) {
+        expect(judgements.filter((one) => one === call).length).toBeLessThanOrEqual(1 + outcome.before.lives.length);
+      }
+    };
+    const matrix = await crashMatrix<ThinkResult>({ ...oneMessage("work", { JUDGE: "1" }), check, slack: 8 });
+    expectCovered(matrix, 16);
+    const [once, ...others] = matrix.reference.result.messages.flatMap((message) => toolParts(message));
+    expect(once).toMatchObject({ type: "tool-once", output: "withheld" });
+    expect(others.map(({ output }) => output)).toEqual(["read result", "slow result", "read result"]);
   },
 );
 

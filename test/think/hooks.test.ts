@@ -238,16 +238,20 @@ test("a substitute that no message can hold is the error of that call", async ()
   expect(toolPart(await kit.last())).toMatchObject({ state: "output-error" });
 });
 
-test("afterToolCall sees a result that is stored already", async () => {
+test("afterToolCall sees a result that is stored already, and that nobody was shown", async () => {
   const stored: unknown[] = [];
+  const query = "SELECT status, result FROM perdure_tool_call";
   const kit = await hooked({
-    afterToolCall() {
-      void kit.rows<{ status: string }>("SELECT status FROM perdure_tool_call").then((rows) => stored.push(...rows));
+    async afterToolCall() {
+      stored.push(...(await kit.rows(query)), JSON.stringify(await kit.stored()).includes('"output":3'));
     },
   });
   await kit.ask("Hi.");
-  await expect.poll(() => stored.length).toBe(1);
-  expect(stored).toMatchObject([{ status: "settled" }]);
+  expect(stored).toMatchObject([
+    { status: "returned", result: expect.stringContaining('"output":3') as string },
+    false,
+  ]);
+  expect(await kit.rows(query)).toEqual([{ status: "settled", result: null }]);
 });
 
 test("onStepFinish is told the whole step", async () => {

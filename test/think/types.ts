@@ -5,6 +5,7 @@ import {
   type ChunkContext,
   durableTool,
   type PrepareStepContext,
+  type ReturnedCall,
   type SaveMessagesResult,
   type StepConfig,
   type StepContext,
@@ -14,6 +15,7 @@ import {
   type ToolCallContext,
   type ToolCallDecision,
   type ToolCallResultContext,
+  type ToolResultDecision,
   type TurnConfig,
   type TurnContext,
 } from "perdure";
@@ -32,6 +34,19 @@ const tools = {
   ),
 };
 type Tools = typeof tools;
+
+/** A class that changes results. */
+export class Discreet extends Think {
+  override afterToolCall({ toolName }: ToolCallResultContext<Tools>): ToolResultDecision | undefined {
+    // @ts-expect-error: it is "withhold"
+    const wrong: ToolResultDecision = { action: "hide" };
+    if (toolName === "add") return { action: "withhold", reason: "No." };
+    return Math.random() < 2 ? { action: "replace", output: 1 } : wrong;
+  }
+  original(): ReturnedCall | undefined {
+    return this.originalToolResult("c1");
+  }
+}
 
 /** A class that names its tools in every hook. */
 export class Typed extends Think {

@@ -2,13 +2,10 @@ import type { ModelMessage, Tool } from "ai";
 import { type ToolPart, toolName } from "../../message/types.ts";
 import { toolOptionsOf } from "../../tool/define.ts";
 import { toPlainJson } from "../../tool/plain-json.ts";
-import { type CallOutcome, failedCall } from "../../tool/run-call.ts";
-import type { ToolCallContext, ToolCallDecision, ToolCallResultContext } from "./config.ts";
-import { watch } from "./model-call.ts";
+import { failedCall } from "../../tool/run-call.ts";
+import type { ToolCallContext, ToolCallDecision } from "./config.ts";
+import type { EndedCall } from "./judge-result.ts";
 import type { StepRun } from "./step-run.ts";
-
-/** How a call ended, whether its tool ran or not. */
-export type EndedCall = Extract<CallOutcome, { kind: "output" | "error" }>;
 
 /** A call as hooks are told of it. */
 export function callContext(run: StepRun, part: ToolPart, messages: readonly ModelMessage[]): ToolCallContext {
@@ -37,20 +34,6 @@ export async function askBefore(
   } catch (thrown) {
     return { action: "fail", failure: failedCall(thrown) };
   }
-}
-
-/** Tells `afterToolCall` how a call ended. What it throws is reported. */
-export async function tellEnd(
-  run: StepRun,
-  called: ToolCallContext,
-  ended: EndedCall,
-  durationMs: number,
-): Promise<void> {
-  const { afterToolCall } = run.plan;
-  if (afterToolCall === undefined) return;
-  const result =
-    ended.kind === "output" ? { success: true, output: ended.output } : { success: false, error: ended.error };
-  await watch(run, () => afterToolCall({ ...called, durationMs, ...result } as ToolCallResultContext));
 }
 
 /** What a call may take: by the turn's own rule for the tool, the tool's, or the turn's for all tools. */

@@ -187,6 +187,13 @@ export type ToolCallResultContext<TOOLS extends ToolSet = ToolSet> = CallSurroun
     | (CallOf<TOOLS> & { readonly success: false; readonly error: unknown; readonly output?: undefined })
   );
 
+/** What becomes of a result before anybody reads it. Nothing: it stays what it is. What was returned is kept. */
+export type ToolResultDecision =
+  /** The model and the clients read `output`, whether the tool failed or not. */
+  | { readonly action: "replace"; readonly output: unknown }
+  /** They read `reason` as its output. */
+  | { readonly action: "withhold"; readonly reason?: string };
+
 /** What `onStepFinish` is told: the step as the AI SDK describes it. */
 export type StepContext<TOOLS extends ToolSet = ToolSet> = StepResult<TOOLS>;
 

@@ -1,9 +1,10 @@
-import type { ModelMessage } from "ai";
+import type { ModelMessage, Tool } from "ai";
 import { type ToolPart, toolName } from "../../message/types.ts";
 import type { NestedCall, NestedOutcome, ToolTurn } from "../../tool/park.ts";
 import { checkInput, failedCall, runCall } from "../../tool/run-call.ts";
-import { askBefore, callContext, type EndedCall, tellEnd, toolTimeout } from "./call-context.ts";
+import { askBefore, callContext, toolTimeout } from "./call-context.ts";
 import type { ToolCallContext } from "./config.ts";
+import { type EndedCall, judge, tellChanged, tellShown } from "./judge-result.ts";
 import { needsApproval } from "./needs-approval.ts";
 import type { StepRun } from "./step-run.ts";
 
@@ -40,10 +41,11 @@ async function runNested(
   const input = await checkInput(tool, name, call.input);
   const toolCallId = `${outer.toolCallId}/${call.index}`;
   const part: ToolPart = { type: `tool-${name}`, toolCallId, state: "input-available", input };
+  const called = callContext(run, part, messages);
   if (call.approved !== true) {
     const need = await needsApproval(run, part, tool, messages);
     if (need !== "free") {
-      if ("known" in need) return { kind: "output", output: need.known };
+      if ("known" in need) return conclude(run, tool, called, { kind: "output", output: need.known });
       return need.denied
         ? failedCall(need.reason ?? `The call of "${name}" was denied.`)
         : { kind: "ask", reason: need.reason, ...(need.waitMs !== undefined && { waitMs: need.waitMs }) };
@@ -51,15 +53,11 @@ async function runNested(
   }
   const { plan, desk, active } = run;
   const { clock } = desk.host;
-  const called = callContext(run, part, messages);
-  const ends = async (ended: EndedCall): Promise<EndedCall> => {
-    await tellEnd(run, called, ended, 0);
-    return ended;
-  };
   const decision = await askBefore(run, called);
-  if (decision.action === "fail") return ends(decision.failure);
-  if (decision.action === "block") return ends(failedCall(decision.reason ?? `The call of "${name}" was blocked.`));
-  if (decision.action === "substitute") return ends({ kind: "output", output: decision.output });
+  if (decision.action === "fail") return conclude(run, tool, called, decision.failure);
+  if (decision.action === "block")
+    return conclude(run, tool, called, failedCall(decision.reason ?? `The call of "${name}" was blocked.`));
+  if (decision.action === "substitute") return conclude(run, tool, called, { kind: "output", output: decision.output });
   const given: ToolPart = { ...part, input: decision.input ?? input };
   const began = clock.now();
   const abortSignal = call.signal === undefined ? run.signal : AbortSignal.any([run.signal, call.signal]);
@@ -81,8 +79,21 @@ async function runNested(
     outcome.kind === "parked"
       ? failedCall(`The tool "${name}" waits for a person, and cannot do so inside "${toolName(outer)}".`)
       : outcome;
-  await tellEnd(run, { ...called, input: given.input } as ToolCallContext, ended, clock.now() - began);
-  return ended;
+  return conclude(run, tool, { ...called, input: given.input } as ToolCallContext, ended, clock.now() - began);
+}
+
+/** What the code around it reads. Nothing of it is stored, so that of a result which was changed the original is gone. */
+async function conclude(
+  run: StepRun,
+  tool: Tool,
+  called: ToolCallContext,
+  ended: EndedCall,
+  durationMs = 0,
+): Promise<EndedCall> {
+  const verdict = await judge(run, tool, called, ended, durationMs);
+  tellChanged(run, called, verdict);
+  await tellShown(run, called, verdict, durationMs);
+  return verdict.shown;
 }
 
 /** What was thrown is for hooks; whoever calls reads the text. */

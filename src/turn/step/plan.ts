@@ -16,6 +16,7 @@ import type {
   ToolCallContext,
   ToolCallDecision,
   ToolCallResultContext,
+  ToolResultDecision,
   TurnConfig,
 } from "./config.ts";
 
@@ -63,8 +64,10 @@ export interface StepPlan {
   bind(name: string, tool: Tool): Tool;
   /** Runs a tool as the agent. */
   runTool<T>(work: () => T): T;
-  /** Undefined where the class does not listen: then nothing is spent on it. */
-  readonly afterToolCall: ((context: ToolCallResultContext) => Maybe<undefined>) | undefined;
+  /** Asked before anybody is shown a result. Undefined where the class does not listen: then nothing is spent on it. */
+  readonly afterToolCall: ((context: ToolCallResultContext) => Maybe<ToolResultDecision>) | undefined;
+  /** Told of a result as it is shown. */
+  readonly toolCallEnded: ((context: ToolCallResultContext) => Maybe<undefined>) | undefined;
   readonly stepFinished: ((context: StepContext) => Maybe<undefined>) | undefined;
   readonly chunk: ((context: ChunkContext) => Maybe<undefined>) | undefined;
   classify(error: unknown): Promise<ChatErrorClassification>;

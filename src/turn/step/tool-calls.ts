@@ -1,14 +1,17 @@
 import type { ModelMessage, Tool } from "ai";
+import { PerdureError } from "../../error.ts";
 import { INTERRUPTED_TEXT } from "../../message/repair.ts";
 import { isTerminal, type ToolPart, toolName, type UIMessageChunk } from "../../message/types.ts";
-import type { CallRow } from "../../tool/call-book.ts";
+import type { CallIntent, CallRow, JudgedCall, ReturnedCall } from "../../tool/call-book.ts";
 import { toolOptionsOf } from "../../tool/define.ts";
 import { digestOf } from "../../tool/digest.ts";
 import { mayRun } from "../../tool/may-run.ts";
 import { isDeeperThan, MAX_INPUT_DEPTH } from "../../tool/plain-json.ts";
 import { runCall } from "../../tool/run-call.ts";
 import { BUDGET_TOOL } from "./budget-question.ts";
-import { askBefore, callContext, type EndedCall, tellEnd, toolTimeout } from "./call-context.ts";
+import { askBefore, callContext, toolTimeout } from "./call-context.ts";
+import type { ToolCallContext } from "./config.ts";
+import { type EndedCall, fromStore, judge, tellChanged, tellShown, toStore } from "./judge-result.ts";
 import { type ApprovalNeed, needsApproval } from "./needs-approval.ts";
 import { toolTurn } from "./nested-calls.ts";
 import { parkCall, question } from "./park-call.ts";
@@ -35,8 +38,10 @@ type Question = Extract<ApprovalNeed, { denied: boolean }>;
 /** What is to be done with a call. */
 type Order =
   | { readonly kind: "settle"; readonly chunks: readonly UIMessageChunk[] }
-  /** `beforeToolCall` has given it an end: its tool does not run. */
-  | { readonly kind: "end"; readonly ended: EndedCall }
+  /** It has ended without its tool: by `beforeToolCall`, or because it was done before. */
+  | { readonly kind: "end"; readonly ended: EndedCall; readonly digest: string }
+  /** It has returned, and was cut before anybody was shown the result. */
+  | { readonly kind: "judge"; readonly returned: JudgedCall }
   | { readonly kind: "ask"; readonly digest: string; readonly need: Question }
   | { readonly kind: "run"; readonly tool: Tool; readonly input: unknown; readonly digest: string };
 
@@ -61,14 +66,14 @@ export async function runCalls(run: StepRun, messages: readonly ModelMessage[]):
   desk.commit(() => {
     for (const { part, order } of orders) {
       if (order.kind === "settle") for (const chunk of order.chunks) active.take({ chunk });
-      if (order.kind === "end") active.take({ chunk: endChunk(part, order.ended) });
       if (order.kind === "ask") active.take({ chunk: question(part, order.need.reason) });
     }
     active.log.flush("sync", () => {
       for (const { part, order } of orders) {
-        if (order.kind === "settle" || order.kind === "end") continue;
+        if (order.kind === "settle" || order.kind === "judge") continue;
         const intent = intentOf(run, part, order);
         if (order.kind === "run") plan.book.start(intent);
+        else if (order.kind === "end") store(run, intent, order.ended, { durationMs: 0 });
         else {
           const { summary, waitMs = approvalTimeoutMs } = order.need;
           plan.book.ask({ ...intent, expiresAt: waitMs > 0 ? now + waitMs : null, ...(summary && { summary }) });
@@ -76,15 +81,20 @@ export async function runCalls(run: StepRun, messages: readonly ModelMessage[]):
       }
     });
   });
-  const begun = orders.filter(({ order: { kind } }) => kind === "run" || kind === "end");
+  const begun = orders.filter(({ order: { kind } }) => kind !== "settle" && kind !== "ask");
   if (begun.length === 0) return;
   await desk.host.durable();
-  await Promise.all(
-    begun.map(async ({ part, order }) => {
-      if (order.kind === "run") await runOne(run, part, order, messages);
-      if (order.kind === "end") await tellEnd(run, callContext(run, part, messages), order.ended, 0);
-    }),
-  );
+  await Promise.all(begun.map(({ part, order }) => finish(run, part, order, messages)));
+}
+
+/** Runs what is to run, and shows how it ended. */
+async function finish(run: StepRun, part: ToolPart, order: Order, messages: readonly ModelMessage[]): Promise<void> {
+  if (order.kind === "run") return runOne(run, part, order, messages);
+  if (order.kind === "end") return conclude(run, part, callContext(run, part, messages), order.ended, 0);
+  if (order.kind !== "judge") return;
+  const { given = part.input, durationMs } = order.returned;
+  const called = callContext(run, { ...part, input: given }, messages);
+  return conclude(run, part, called, fromStore(order.returned), durationMs);
 }
 
 async function decide(
@@ -104,35 +114,67 @@ async function decide(
     chunks: [{ type: "tool-output-available", toolCallId, output }],
   });
   if (name === BUDGET_TOOL) return say(grant(run, part));
+  // Whatever has become of its tool since.
+  const returned = row?.status === "returned" ? run.plan.book.toJudge(run.active.builder.id, toolCallId) : undefined;
+  if (returned !== undefined) return { kind: "judge", returned };
   const tool = run.turn.tools[name];
   if (tool?.execute === undefined) return fail(`There is no tool ${JSON.stringify(name)} any more.`);
   if (isDeeperThan(part.input, MAX_INPUT_DEPTH)) return fail(DEEP_TEXT);
   const digest = await digestOf(name, part.input);
+  const end = (output: unknown): Order => ({ kind: "end", ended: { kind: "output", output }, digest });
   const verdict = row === undefined ? "new" : mayRun(row, digest);
   if (verdict === "changed") return fail(CHANGED_TEXT);
   if (verdict === "denied" || verdict === "expired") return fail(row?.reason ?? BLOCKED_TEXT);
   // The answer counts, but the question had ended before it.
   if (verdict === "waiting") return fail(LATE_TEXT);
-  if (verdict === "interrupted" || verdict === "settled") return interrupted(run, part);
+  if (verdict === "interrupted" || verdict === "settled" || verdict === "returned") return interrupted(run, part);
   // Who had to be asked was asked.
   if (verdict === "new" && part.state !== "approval-responded") {
     const need = await needsApproval(run, part, tool, messages);
     if (need !== "free") {
-      if ("known" in need) return say(need.known);
+      if ("known" in need) return end(need.known);
       return need.denied ? fail(need.reason ?? BLOCKED_TEXT) : { kind: "ask", digest, need };
     }
   }
   // It was let through when it began.
   if (row?.parked !== undefined) return { kind: "run", tool, input: row.parked.given ?? part.input, digest };
   const decision = await askBefore(run, callContext(run, part, messages));
-  if (decision.action === "fail") return { kind: "end", ended: decision.failure };
+  if (decision.action === "fail") return { kind: "end", ended: decision.failure, digest };
   if (decision.action === "block") return end(decision.reason ?? BLOCKED_TEXT);
   if (decision.action === "substitute") return end(decision.output);
   return { kind: "run", tool, input: decision.input ?? part.input, digest };
 }
 
-function end(output: unknown): Order {
-  return { kind: "end", ended: { kind: "output", output } };
+/** Where somebody judges results, one is stored before it is: so it is judged after a crash too, and never made again. */
+function store(run: StepRun, intent: CallIntent, ended: EndedCall, more: Omit<JudgedCall, keyof ReturnedCall>): void {
+  if (run.plan.afterToolCall === undefined) return;
+  run.plan.book.returned(intent, { ...toStore(ended), ...more });
+}
+
+/** Shows a result: to the hook that may change it, then to clients and the model. */
+async function conclude(
+  run: StepRun,
+  part: ToolPart,
+  called: ToolCallContext,
+  ended: EndedCall,
+  durationMs: number,
+): Promise<void> {
+  const { desk, active, plan } = run;
+  const { toolCallId } = part;
+  const messageId = active.builder.id;
+  const verdict = await judge(run, run.turn.tools[toolName(part)], called, ended, durationMs);
+  if (run.signal.aborted) return;
+  const shown = verdict.action === undefined ? "as-returned" : "changed";
+  desk.commit(() => {
+    active.take({ chunk: endChunk(part, verdict.shown) });
+    active.log.flush("sync", () => plan.book.settle(messageId, toolCallId, desk.host.clock.now(), shown));
+  });
+  tellChanged(run, called, verdict);
+  if (shown === "changed" && plan.book.original(toolCallId, messageId) === undefined)
+    desk.hooks.failed(
+      new PerdureError("limit", `What "${toolName(part)}" returned is too large to be kept beside what replaced it.`),
+    );
+  await tellShown(run, called, verdict, durationMs);
 }
 
 function endChunk({ toolCallId }: ToolPart, ended: EndedCall): UIMessageChunk {
@@ -155,13 +197,16 @@ function interrupted(run: StepRun, part: ToolPart): Order {
 async function runOne(
   run: StepRun,
   part: ToolPart,
-  { tool, input }: Extract<Order, { kind: "run" }>,
+  order: Extract<Order, { kind: "run" }>,
   messages: readonly ModelMessage[],
 ): Promise<void> {
   const { desk, active, plan } = run;
+  const { tool, input } = order;
   const { toolCallId } = part;
   const { clock } = desk.host;
   const messageId = active.builder.id;
+  // Who may change a result may not find that half of it was shown.
+  const shows = plan.afterToolCall === undefined || toolOptionsOf(tool).preview === "always";
   const began = clock.now();
   const work = () =>
     plan.runTool(() =>
@@ -178,7 +223,7 @@ async function runOne(
           resumed: plan.book.resumed(messageId, toolCallId),
           turn: toolTurn(run, part, messages),
           progress: (output) => {
-            if (!run.signal.aborted)
+            if (shows && !run.signal.aborted)
               active.take({ chunk: { type: "tool-output-available", toolCallId, output, preliminary: true } });
           },
           keep: (text) => plan.keep(text),
@@ -190,11 +235,11 @@ async function runOne(
   const outcome = await (run.telemetry?.tool(called, run.context, work) ?? work());
   if (outcome.kind === "aborted" || run.signal.aborted) return;
   if (outcome.kind === "parked") return parkCall(run, part, input, outcome.question);
-  desk.commit(() => {
-    active.take({ chunk: endChunk(part, outcome) });
-    active.log.flush("sync", () => plan.book.settle(messageId, toolCallId, clock.now()));
-  });
-  await tellEnd(run, called, outcome, clock.now() - began);
+  const durationMs = clock.now() - began;
+  const given = input === part.input ? {} : { given: input };
+  if (plan.afterToolCall !== undefined)
+    desk.commit(() => store(run, intentOf(run, part, order), outcome, { durationMs, ...given }));
+  await conclude(run, part, called, outcome, durationMs);
 }
 
 /** The person who was asked has said yes: it is not asked again, and the next stop is the hard limit. */

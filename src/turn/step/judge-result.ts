@@ -1,0 +1,95 @@
+import type { Tool } from "ai";
+import { PerdureError } from "../../error.ts";
+import { cutText } from "../../message/cut-value.ts";
+import { isRecord } from "../../message/json.ts";
+import { boundOutput } from "../../tool/bound-output.ts";
+import type { JudgedCall, ReturnedCall } from "../../tool/call-book.ts";
+import { toolOptionsOf } from "../../tool/define.ts";
+import { toPlainJson } from "../../tool/plain-json.ts";
+import { type CallOutcome, MAX_ERROR_BYTES } from "../../tool/run-call.ts";
+import type { ToolCallContext, ToolCallResultContext, ToolResultDecision } from "./config.ts";
+import { watch } from "./model-call.ts";
+import type { StepRun } from "./step-run.ts";
+
+const WITHHELD_TEXT = "The result was withheld.";
+
+/** How a call ended, whether its tool ran or not. */
+export type EndedCall = Extract<CallOutcome, { kind: "output" | "error" }>;
+
+/** A call that has ended, as hooks are told of it. */
+export interface Verdict {
+  /** What is shown of it. */
+  readonly shown: EndedCall;
+  readonly action: ToolResultDecision["action"] | undefined;
+}
+
+/**
+ * Asks `afterToolCall` what of a result is shown. What it throws is reported, and the result stays what it is. A decision
+ * that cannot be followed withholds: whoever decided did not want the result to be read.
+ */
+export async function judge(
+  run: StepRun,
+  tool: Tool | undefined,
+  called: ToolCallContext,
+  ended: EndedCall,
+  durationMs: number,
+): Promise<Verdict> {
+  const { plan, desk } = run;
+  const { afterToolCall } = plan;
+  let said: unknown;
+  await watch(run, async () => {
+    said = await afterToolCall?.(resultContext(called, ended, durationMs));
+  });
+  if (!isRecord(said) || !("action" in said)) return { shown: ended, action: undefined };
+  const { action, reason } = said;
+  try {
+    if (action === "replace") {
+      const plain = toPlainJson(said.output, `What replaces the output of "${called.toolName}"`);
+      const output = await boundOutput(plain, toolOptionsOf(tool), (text) => plan.keep(text));
+      return { shown: { kind: "output", output }, action };
+    }
+    if (action !== "withhold") {
+      const what = typeof action === "string" ? JSON.stringify(action) : typeof action;
+      throw new PerdureError("bad_config", `afterToolCall() returned the action ${what}. Use "replace" or "withhold".`);
+    }
+  } catch (thrown) {
+    desk.hooks.failed(thrown);
+    return { shown: { kind: "output", output: WITHHELD_TEXT }, action: "withhold" };
+  }
+  const text = typeof reason === "string" && reason !== "" ? cutText(reason, MAX_ERROR_BYTES) : WITHHELD_TEXT;
+  return { shown: { kind: "output", output: text }, action };
+}
+
+/** Says that a result is shown as something else. */
+export function tellChanged(run: StepRun, { toolCallId, toolName }: ToolCallContext, { action }: Verdict): void {
+  if (action === undefined) return;
+  run.desk.host.emit("chat:result:changed", { requestId: run.active.row.id, toolCallId, toolName, action });
+}
+
+/** Tells those who only watch of a result as it is shown. */
+export async function tellShown(
+  run: StepRun,
+  called: ToolCallContext,
+  { shown }: Verdict,
+  durationMs: number,
+): Promise<void> {
+  const { toolCallEnded } = run.plan;
+  if (toolCallEnded !== undefined) await watch(run, () => toolCallEnded(resultContext(called, shown, durationMs)));
+}
+
+/** How a call ended, as it is stored until it is judged. */
+export function toStore(ended: EndedCall): ReturnedCall {
+  return ended.kind === "output" ? { output: ended.output } : { errorText: ended.errorText };
+}
+
+/** The same, read again. What was thrown is gone by then; an error has its text. */
+export function fromStore(stored: JudgedCall): EndedCall {
+  if ("output" in stored) return { kind: "output", output: stored.output };
+  return { kind: "error", errorText: stored.errorText, error: new Error(stored.errorText) };
+}
+
+function resultContext(called: ToolCallContext, ended: EndedCall, durationMs: number): ToolCallResultContext {
+  const result =
+    ended.kind === "output" ? { success: true, output: ended.output } : { success: false, error: ended.error };
+  return { ...called, durationMs, ...result } as ToolCallResultContext;
+}
