@@ -21,6 +21,7 @@ export type {
   AgentTurn,
   AgentTurnStatus,
   CollectionAgentConfig,
+  MessageCollection,
   QueryAgentConfig,
   WatchForResponseOptions,
 } from "./agent/config.ts";

@@ -1,6 +1,6 @@
 import { chat, toolDefinition } from "@tanstack/ai";
 import type { AnyTextAdapter } from "@tanstack/ai";
-import { and, createCollection, eq, Query } from "@tanstack/db";
+import { and, createCollection, eq, or, Query, queryOnce } from "@tanstack/db";
 import {
   agentCollections,
   agentMessageSchema,
@@ -59,6 +59,57 @@ const own = createAgent({
   },
 });
 expectTypeOf(own.collections.messages).toEqualTypeOf(messages);
+
+// What an agent was given can be queried where its context is: with the types of its rows.
+createAgent({
+  ...base,
+  collections: {
+    messages,
+    notes: createCollection(logCollectionOptions<Note>({ log, name: "n", getKey: (n) => n.id })),
+  },
+  buildMessages: async (_pending, ctx) => {
+    const history = await queryOnce((q) =>
+      q
+        .from({ m: ctx.collections.messages })
+        .where(({ m }) => or(eq(m.targetAgent, ctx.agentName), eq(m.actorId, ctx.agentName)))
+        .orderBy(({ m }) => m.createdAt)
+        .limit(100),
+    );
+    expectTypeOf(history[0]!.content).toEqualTypeOf<string>();
+    const notes = await queryOnce((q) => q.from({ n: ctx.collections.notes }));
+    expectTypeOf(notes[0]!.handled).toEqualTypeOf<boolean>();
+    return history.map(({ content }) => ({ role: "user" as const, content }));
+  },
+  onResponse: async (response, _pending, ctx) => {
+    ctx.collections.messages.insert({ actorId: ctx.agentName, targetAgent: "ann", content: response });
+    // @ts-expect-error: there is no such collection.
+    void ctx.collections.drafts;
+  },
+  onError: (_error, _pending, ctx) => void expectTypeOf(ctx.collections.messages).toEqualTypeOf(messages),
+  generate: async ({ context }) => {
+    expectTypeOf(context.collections.messages).toEqualTypeOf(messages);
+    return "x";
+  },
+});
+durableAgent({
+  ...base,
+  log,
+  buildMessages: async (_pending, ctx) => {
+    const [first] = await queryOnce((q) => q.from({ g: ctx.collections.generations }));
+    expectTypeOf(first!.model).toEqualTypeOf<string>();
+    return [];
+  },
+});
+
+// A schema of one's own may know less than a message can have.
+const Short = z.object({
+  ...{ id: z.string(), role: z.enum(["user", "assistant", "system"]), content: z.string() },
+  ...{ targetAgent: z.string(), actorId: z.string(), processed: z.boolean(), createdAt: z.string() },
+});
+const short = createCollection(logCollectionOptions({ log, name: "short", schema: Short, getKey: (row) => row.id }));
+createAgent({ ...base, collections: { messages: short }, generate: async ({ pending }) => pending[0]!.content });
+// @ts-expect-error: but it must be one of messages.
+createAgent({ ...base, collections: { messages: agentCollections(log).chunks }, generate: async () => "x" });
 createAgent({
   ...base,
   collections: { messages },

@@ -142,15 +142,15 @@ export class CollectionDesk implements Desk<AgentMessage> {
 
   async build(turn: MessageTurn, context: AgentContext) {
     const { buildMessages, name, collections } = this.config;
-    if (buildMessages !== undefined) return buildMessages(turn.rows, context);
+    if (buildMessages !== undefined) return buildMessages(turn.rows, { ...context, collections });
     const { summaries } = collections as { summaries?: RowCollection<SummaryRecord> };
     const kept = summaries === undefined ? [] : rowsOf(summaries).all();
     return contextOf(name, this.rows.all(), kept, { windowSize: DEFAULT_WINDOW, pending: turn.rows });
   }
 
   async store(turn: MessageTurn, reply: AgentReply, context: AgentContext): Promise<boolean> {
-    const { onResponse } = this.config;
-    if (onResponse !== undefined) await onResponse(reply.content, turn.rows, context);
+    const { onResponse, collections } = this.config;
+    if (onResponse !== undefined) await onResponse(reply.content, turn.rows, { ...context, collections });
     const added = onResponse === undefined ? replyRows(this.config.name, turn, reply) : [];
     const stored = await this.close(turn, (row) => ({ ...row, processed: true }), added, "completed", context.fence);
     return stored;
@@ -174,7 +174,8 @@ export class CollectionDesk implements Desk<AgentMessage> {
   async giveUp(turn: MessageTurn, error: Error, context: AgentContext): Promise<void> {
     const status = PerdureError.is(error, "cancelled") ? "cancelled" : "failed";
     try {
-      if (status === "failed") await this.config.onError?.(error, turn.rows, context);
+      const { collections } = this.config;
+      if (status === "failed") await this.config.onError?.(error, turn.rows, { ...context, collections });
     } finally {
       const mark = (row: AgentMessage): AgentMessage => ({ ...row, processed: true, error: error.message });
       await this.close(turn, mark, [], status, context.fence, error);

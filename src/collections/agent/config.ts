@@ -8,16 +8,27 @@ import type { RowCollection, RowOptions } from "../rows.ts";
 import type { RunnerLifecycleAdapter } from "../runner/lifecycle.ts";
 import type { RowQuery } from "../watch.ts";
 
+/**
+ * A collection of messages. Its rows may have fewer of the optional fields than {@link AgentMessage}, and fewer roles:
+ * what its schema then refuses is an error of the write.
+ */
+export interface MessageCollection extends Omit<RowCollection<AgentMessage>, "config" | "insert"> {
+  readonly config: { getKey(row: AgentMessage): string | number };
+  insert(...args: never[]): ReturnType<RowCollection<AgentMessage>["insert"]>;
+}
+
 /** The collections of an agent: its messages at least. */
 export interface AgentCollectionsBase {
-  readonly messages: RowCollection<AgentMessage>;
+  readonly messages: MessageCollection;
 }
 
 /** What the callbacks of an agent know about the answer that they are part of. */
-export interface AgentContext {
+export interface AgentContext<
+  TCollections extends AgentCollectionsBase | undefined = AgentCollectionsBase | undefined,
+> {
   readonly agentName: string;
-  /** Of an agent on collections: those. */
-  readonly collections?: AgentCollectionsBase;
+  /** Of an agent on collections: those that it was given, to be used in queries. */
+  readonly collections: TCollections;
   /** Aborts when the answer is not wanted any more: the agent is disposed, or another runner has taken over. */
   readonly signal: AbortSignal;
   /** The answer. All tries at it have the same: name by it what a later try should find again. */
@@ -43,7 +54,10 @@ export interface AgentReply {
 }
 
 /** What a generate function is given. */
-export interface AgentGenerateInput<TRow extends object> {
+export interface AgentGenerateInput<
+  TRow extends object,
+  TCollections extends AgentCollectionsBase | undefined = AgentCollectionsBase | undefined,
+> {
   /** The rows that are to be answered, oldest first. */
   pending: TRow[];
   /** What `buildMessages` has built. */
@@ -53,7 +67,7 @@ export interface AgentGenerateInput<TRow extends object> {
   tools: AnyTool[];
   instructions: string;
   signal: AbortSignal;
-  context: AgentContext;
+  context: AgentContext<TCollections>;
 }
 
 /**
@@ -61,7 +75,10 @@ export interface AgentGenerateInput<TRow extends object> {
  * when it stops for an approval (return `{ content: "", outcome: "completed" }` to store an empty answer). What it
  * returns after `signal` has aborted is not stored.
  */
-export type AgentGenerate<TRow extends object> = (input: AgentGenerateInput<TRow>) => Promise<string | AgentReply>;
+export type AgentGenerate<
+  TRow extends object,
+  TCollections extends AgentCollectionsBase | undefined = AgentCollectionsBase | undefined,
+> = (input: AgentGenerateInput<TRow, TCollections>) => Promise<string | AgentReply>;
 
 /** An agent that another agent may ask, wherever it runs. */
 export interface AgentPeer {
@@ -124,7 +141,7 @@ export interface AgentRuntime<TWake> {
 }
 
 /** What both kinds of agents have in common. */
-interface AgentBase<TRow extends object> {
+interface AgentBase<TRow extends object, TCollections extends AgentCollectionsBase | undefined> {
   /** Its address: messages to it carry it as `targetAgent`. Unique among the agents that share messages. */
   readonly name: string;
   readonly description?: string;
@@ -132,13 +149,13 @@ interface AgentBase<TRow extends object> {
   readonly adapter: AnyTextAdapter;
   readonly tools?: readonly AnyTool[];
   readonly agents?: readonly AgentReference[];
-  readonly generate: AgentGenerate<TRow>;
+  generate(input: AgentGenerateInput<TRow, TCollections>): Promise<string | AgentReply>;
   /**
    * Called when a row was given up after its last try. On collections the row is marked `processed` with `error`
    * afterwards, so that nothing loops; an agent with queries must take it out of `pendingWork` itself, else it is
    * left alone until the agent is created again. May throw: that is reported and changes nothing.
    */
-  readonly onError?: (error: Error, pending: TRow[], context: AgentContext) => Promise<void> | void;
+  onError?(error: Error, pending: TRow[], context: AgentContext<TCollections>): Promise<void> | void;
   /** When a try that failed is made again. By default three tries. */
   readonly retry?: RetryPolicy;
   /** With claims only one runner of this agent works, wherever it was created; another one takes over when it dies. */
@@ -153,7 +170,7 @@ interface AgentBase<TRow extends object> {
 export interface CollectionAgentConfig<
   TCollections extends AgentCollectionsBase = AgentCollectionsBase,
   TWake = never,
-> extends AgentBase<AgentMessage> {
+> extends AgentBase<AgentMessage, TCollections> {
   readonly collections: TCollections;
   /**
    * Which messages are work; by default those to this agent that are not processed. The query's rows must have the
@@ -161,12 +178,12 @@ export interface CollectionAgentConfig<
    */
   readonly pendingWork?: RowQuery<Context>;
   /** What the model is shown; by default the conversation so far, as {@link getContextMessages} tells it. */
-  readonly buildMessages?: (pending: AgentMessage[], context: AgentContext) => Promise<ModelMessage[]>;
+  buildMessages?(pending: AgentMessage[], context: AgentContext<TCollections>): Promise<ModelMessage[]>;
   /**
    * Stores the answer; by default the reply and the marks of the pending messages are one conditional write. What
    * it leaves unprocessed is marked processed afterwards. May run again after a crash.
    */
-  readonly onResponse?: (response: string, pending: AgentMessage[], context: AgentContext) => Promise<void>;
+  onResponse?(response: string, pending: AgentMessage[], context: AgentContext<TCollections>): Promise<void>;
   readonly runtime?: AgentRuntime<TWake>;
   /** What else belongs to an answer; `durableAgent` fills it in. */
   readonly hooks?: AgentHooks;
@@ -176,13 +193,13 @@ export interface CollectionAgentConfig<
 export interface QueryAgentConfig<
   TRow extends object = Record<string, unknown>,
   TQuery = RowQuery<Context>,
-> extends AgentBase<TRow> {
+> extends AgentBase<TRow, undefined> {
   readonly collections?: undefined;
   /** Which rows are work. All of its rows are answered together, in the order of the query. */
   readonly pendingWork: TQuery;
-  readonly buildMessages: (pending: TRow[], context: AgentContext) => Promise<ModelMessage[]>;
+  buildMessages(pending: TRow[], context: AgentContext<undefined>): Promise<ModelMessage[]>;
   /** Stores the answer and takes the rows out of `pendingWork`. What it throws is a failed try. */
-  readonly onResponse: (response: string, pending: TRow[], context: AgentContext) => Promise<void>;
+  onResponse(response: string, pending: TRow[], context: AgentContext<undefined>): Promise<void>;
   /** Waits for the reply to a request; needed to be asked by other agents. */
   readonly watchForResponse?: (requestId: string, options: WatchForResponseOptions) => Promise<{ content: string }>;
   /** Names a row; by default its `id`, else its key. */

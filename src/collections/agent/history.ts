@@ -1,3 +1,4 @@
+import type { MessageCollection } from "./config.ts";
 import type { ModelMessage } from "@tanstack/ai";
 import type { AgentMessage, SummaryRecord } from "../contract.ts";
 import { rowsOf } from "../rows.ts";
@@ -6,7 +7,7 @@ import { byPlace } from "./message.ts";
 
 /** Where an agent's history is. */
 export interface HistoryCollections {
-  readonly messages: RowCollection<AgentMessage>;
+  readonly messages: MessageCollection;
   readonly summaries?: RowCollection<SummaryRecord> | undefined;
 }
 

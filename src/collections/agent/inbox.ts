@@ -1,11 +1,11 @@
 import { and, eq } from "@tanstack/db";
+import type { MessageCollection } from "./config.ts";
 import type { Collection, Context } from "@tanstack/db";
 import type { AgentMessage } from "../contract.ts";
 import { logUtilsOf } from "../log/collection-options.ts";
 import { indexRows } from "../row-index.ts";
 import type { RowIndex } from "../row-index.ts";
 import { rowsOf } from "../rows.ts";
-import type { RowCollection } from "../rows.ts";
 import { watchQuery } from "../watch.ts";
 import type { RowQuery } from "../watch.ts";
 import { isWaiting } from "./history.ts";
@@ -22,7 +22,7 @@ export interface Inbox {
 /** Calls `wake` when messages come or go. `query`: which messages are work, instead of those that are unprocessed. */
 export function openInbox(
   agentName: string,
-  messages: RowCollection<AgentMessage>,
+  messages: MessageCollection,
   query: RowQuery<Context> | undefined,
   wake: () => void,
 ): Inbox {
@@ -35,7 +35,7 @@ export function openInbox(
 const WAITING = "waiting";
 
 /** By the log itself: neither held back by this process's own optimistic writes, nor slower with more messages. */
-function logInbox(agentName: string, messages: RowCollection<AgentMessage>, wake: () => void): Inbox {
+function logInbox(agentName: string, messages: MessageCollection, wake: () => void): Inbox {
   let index: RowIndex<AgentMessage> | undefined;
   let disposed = false;
   const start = () => {
@@ -54,7 +54,7 @@ function logInbox(agentName: string, messages: RowCollection<AgentMessage>, wake
 }
 
 /** A collection that is not on a log: only rows that its backend has confirmed. */
-function plainInbox(agentName: string, messages: RowCollection<AgentMessage>, wake: () => void): Inbox {
+function plainInbox(agentName: string, messages: MessageCollection, wake: () => void): Inbox {
   const watch = watchQuery(
     // It is a collection of TanStack DB; RowCollection is the part of it that is used elsewhere.
     (q) =>
@@ -66,12 +66,7 @@ function plainInbox(agentName: string, messages: RowCollection<AgentMessage>, wa
   return { ready: watch.ready, read: () => watch.rows().toSorted(byPlace), dispose: () => watch.dispose() };
 }
 
-function queryInbox(
-  agentName: string,
-  messages: RowCollection<AgentMessage>,
-  query: RowQuery<Context>,
-  wake: () => void,
-): Inbox {
+function queryInbox(agentName: string, messages: MessageCollection, query: RowQuery<Context>, wake: () => void): Inbox {
   const rows = rowsOf(messages);
   const watch = watchQuery(query, wake);
   const read = () => {

@@ -61,11 +61,11 @@ export class QueryDesk<TRow extends object> implements Desk<TRow> {
   }
 
   build(turn: Turn<TRow>, context: AgentContext) {
-    return this.config.buildMessages(turn.rows, context);
+    return this.config.buildMessages(turn.rows, { ...context, collections: undefined });
   }
 
   async store(turn: Turn<TRow>, reply: AgentReply, context: AgentContext): Promise<boolean> {
-    await this.config.onResponse(reply.content, turn.rows, context);
+    await this.config.onResponse(reply.content, turn.rows, { ...context, collections: undefined });
     this.settle(turn);
     return true;
   }
@@ -80,7 +80,7 @@ export class QueryDesk<TRow extends object> implements Desk<TRow> {
 
   async giveUp(turn: Turn<TRow>, error: Error, context: AgentContext): Promise<void> {
     this.settle(turn);
-    await this.config.onError?.(error, turn.rows, context);
+    await this.config.onError?.(error, turn.rows, { ...context, collections: undefined });
   }
 
   async dispose(): Promise<void> {

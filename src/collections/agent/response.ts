@@ -2,9 +2,8 @@ import { PerdureError } from "../../error.ts";
 import type { AgentMessage } from "../contract.ts";
 import { logUtilsOf } from "../log/collection-options.ts";
 import { rowsOf } from "../rows.ts";
-import type { RowCollection } from "../rows.ts";
 import { startTimer } from "../timer.ts";
-import type { AgentCollectionsBase, AgentPeer, WatchForResponseOptions } from "./config.ts";
+import type { AgentCollectionsBase, AgentPeer, WatchForResponseOptions, MessageCollection } from "./config.ts";
 
 /** How long a reply is waited for unless told otherwise. */
 export const RESPONSE_TIMEOUT_MS = 120_000;
@@ -24,7 +23,7 @@ export function agentPeer(name: string, collections: AgentCollectionsBase): Agen
 /** Waits for an agent's reply; see `watchForResponse` of `Agent`. */
 export async function watchForResponse(
   agentName: string,
-  messages: RowCollection<AgentMessage>,
+  messages: MessageCollection,
   requestId: string,
   options: WatchForResponseOptions = {},
 ): Promise<{ content: string }> {
@@ -53,7 +52,7 @@ export async function watchForResponse(
 }
 
 /** Calls `visit` with each message that is there, later, and with each that comes or changes. */
-function visitMessages(messages: RowCollection<AgentMessage>, visit: (row: AgentMessage) => void): () => void {
+function visitMessages(messages: MessageCollection, visit: (row: AgentMessage) => void): () => void {
   const rows = rowsOf(messages);
   const table = logUtilsOf(messages)?.confirmed;
   const all = () => rows.all().forEach(visit);

@@ -233,7 +233,7 @@ export class AgentRunner<TRow extends object> {
     const { signal } = abort;
     const context: AgentContext = {
       agentName: name,
-      ...(collections === undefined ? {} : { collections }),
+      collections,
       signal,
       generationId: turn.generationId,
       attempt: turn.attempt,

@@ -1,4 +1,5 @@
 import { chat } from "@tanstack/ai";
+import type { MessageCollection } from "./config.ts";
 import type { AnyTextAdapter } from "@tanstack/ai";
 import { PerdureError } from "../../error.ts";
 import type { AgentMessage, SummaryRecord } from "../contract.ts";
@@ -37,7 +38,7 @@ const INSTRUCTIONS =
 export async function summarizeOldMessages(
   agentName: string,
   collections: {
-    readonly messages: RowCollection<AgentMessage>;
+    readonly messages: MessageCollection;
     readonly summaries: RowCollection<SummaryRecord>;
   },
   options: SummarizeOptions,
