@@ -1,6 +1,7 @@
 import { PerdureError } from "../error.ts";
 import { logUtilsOf } from "./log/collection-options.ts";
 import type { RowChange, RowCondition, RowLog, RowProducer, RowValue } from "./log/row-log.ts";
+import { namedIssues, rowBySchema } from "./row-schema.ts";
 
 /** What a write to any collection of TanStack DB returns. */
 interface Persisting {
@@ -74,7 +75,7 @@ export function rowsOf<TRow extends object>(collection: RowCollection<TRow>): Ro
 
 function logRows<TRow extends object>(
   collection: RowCollection<TRow>,
-  { log, tableName: table, confirmed, show, keep }: NonNullable<ReturnType<typeof logUtilsOf>>,
+  { log, tableName: table, confirmed, show, admit }: NonNullable<ReturnType<typeof logUtilsOf>>,
 ): Rows<TRow> {
   // The collection's schema is what says that the rows of the log are its rows.
   const shown = (row: { value: RowValue; order: number }) => show(row) as TRow;
@@ -82,7 +83,9 @@ function logRows<TRow extends object>(
     changes.length === 0 || (await log.write({ changes, ...options })).applied;
   const insertAll: Rows<TRow>["insertAll"] = async (rows, options) => {
     const insertion = (row: TRow): RowChange => {
-      return { table, key: keyOf(collection, row), operation: "insert", value: keep(row) };
+      const value = admit(row);
+      // The row's own key, or one that the schema has filled in.
+      return { table, key: keyOf(collection, value as TRow), operation: "insert", value };
     };
     return write(rows.map(insertion), options);
   };
@@ -106,12 +109,13 @@ function logRows<TRow extends object>(
         const row = confirmed.get(key);
         if (row === undefined) return false;
         const mine = unchanged(key);
-        const draft = structuredClone(shown(row));
+        const before = shown(row);
+        const draft = structuredClone(before);
         if (change(draft) === false) {
-          requireUntouched(textOf(shown(row)), draft);
+          requireUntouched(textOf(before), draft);
           return false;
         }
-        const changes: RowChange[] = [{ table, key, operation: "update", value: keep(draft) }];
+        const changes: RowChange[] = [{ table, key, operation: "update", value: admit(draft, before) }];
         const receipt = await log.write({
           changes,
           ...options,
@@ -171,16 +175,22 @@ function plainRows<TRow extends object>(collection: RowCollection<TRow>): Rows<T
     await transaction.isPersisted.promise;
     return true;
   };
+  const insert = (row: TRow): Persisting => {
+    try {
+      return collection.insert(row);
+    } catch (error) {
+      throw namedIssues(error, { table: collection.id, key: () => keyOf(collection, row) });
+    }
+  };
   const updateRow = collection.update.bind(collection) as (key: string, change: (draft: TRow) => void) => Persisting;
   return {
     log: undefined,
     get: (key) => collection.get(key),
     all: () => collection.toArray,
     unchanged: () => undefined,
-    insert: async (row) =>
-      collection.get(keyOf(collection, row)) === undefined ? persist(collection.insert(row)) : false,
+    insert: async (row) => (collection.get(keyOf(collection, row)) === undefined ? persist(insert(row)) : false),
     insertAll: async (rows) => {
-      for (const row of rows) await persist(collection.insert(row));
+      for (const row of rows) await persist(insert(row));
       return true;
     },
     update: async (key, change) => {
@@ -195,7 +205,7 @@ function plainRows<TRow extends object>(collection: RowCollection<TRow>): Rows<T
         });
       } catch (error) {
         if (error === UNWANTED) return false;
-        throw error;
+        throw namedIssues(error, { table: collection.id, key: () => key });
       }
       return persist(transaction);
     },
@@ -211,6 +221,16 @@ function plainRows<TRow extends object>(collection: RowCollection<TRow>): Rows<T
     },
     ready: () => collection.preload(),
   };
+}
+
+/** A new row as its collection will show it: as its schema makes it. @throws as an insert of it would. */
+export function asInserted<TRow extends object>(collection: RowCollection<TRow>, row: TRow): TRow {
+  const utils = logUtilsOf(collection);
+  // The collection's schema is what says that its rows are such rows.
+  if (utils !== undefined) return utils.admit(row) as TRow;
+  const place = { table: collection.id, key: () => keyOf(collection, row) };
+  // There TanStack DB writes, and keeps nothing that the schema drops.
+  return rowBySchema((collection.config as { schema?: unknown }).schema, place, row, undefined, new Set()) as TRow;
 }
 
 /** The key of a row of a collection. @throws PerdureError `bad_input` when it has none. */

@@ -38,7 +38,7 @@ export class CollectionDesk implements Desk<AgentMessage> {
   private readonly inbox: Inbox;
   private readonly unsubscribe: (() => void) | undefined;
   private readonly table: string | undefined;
-  private readonly keep: (row: object) => { readonly [field: string]: unknown };
+  private readonly admit: (row: object, before?: object) => { readonly [field: string]: unknown };
   /** Collections without a log: what this process has begun. */
   private readonly begun = new Map<string, { generationId: string; attempts: number }>();
   /** The answers that this runner may carry on; undefined: all. */
@@ -55,7 +55,7 @@ export class CollectionDesk implements Desk<AgentMessage> {
     this.rows = rowsOf(messages);
     const utils = logUtilsOf(messages);
     this.table = utils?.tableName;
-    this.keep = utils?.keep ?? ((row) => ({ ...row }));
+    this.admit = utils?.admit ?? ((row) => ({ ...row }));
     this.inbox = openInbox(config.name, messages, config.pendingWork, wake);
     this.unsubscribe = config.hooks?.subscribe?.(wake);
     this.ready = Promise.all([this.inbox.ready, config.hooks?.ready?.()]).then(() => {
@@ -272,11 +272,11 @@ export class CollectionDesk implements Desk<AgentMessage> {
   }
 
   private update(row: AgentMessage): RowChange {
-    return { table: this.table ?? "", key: row.id, operation: "update", value: this.keep(row) };
+    return { table: this.table ?? "", key: row.id, operation: "update", value: this.admit(row, this.rows.get(row.id)) };
   }
 
   private insert(row: AgentMessage): RowChange {
-    return { table: this.table ?? "", key: row.id, operation: "insert", value: this.keep(row) };
+    return { table: this.table ?? "", key: row.id, operation: "insert", value: this.admit(row) };
   }
 
   private unchanged(key: string): RowCondition {

@@ -71,8 +71,8 @@ export class GenerationRows {
       ...(isSettledStatus(status) ? { completedAt: now } : {}),
       ...(error === undefined ? {} : { error: error.message }),
     };
-    const { tableName: table, keep } = this.collections.generations.utils;
-    return [{ table, key: value.id, operation: "upsert", value: keep(value) }];
+    const { tableName: table, admit } = this.collections.generations.utils;
+    return [{ table, key: value.id, operation: "upsert", value: admit(value, known) }];
   }
 
   private conditions(generationId: string): RowCondition[] {

@@ -28,6 +28,7 @@ test.each([
   ["role", { actorId: "ann", targetAgent: "researcher", content: "x", role: "admin" }],
   ["processed", { actorId: "ann", targetAgent: "researcher", content: "x", processed: "no" }],
   ["requestId", { actorId: "ann", targetAgent: "researcher", content: "x", requestId: 1 }],
-])("what is no message is refused: %s", (_what, value) => {
-  expect(check(value)).toEqual({ issues: [{ message: expect.any(String) }] });
+])("what is no message is refused, with the field: %s", (what, value) => {
+  const message = expect.any(String);
+  expect(check(value)).toEqual({ issues: [value === null ? { message } : { message, path: [what] }] });
 });

@@ -16,7 +16,7 @@ export const agentMessageSchema: StandardSchemaV1<NewAgentMessage, AgentMessage>
     version: 1,
     vendor: "perdure",
     validate: (value) => {
-      if (!isNewMessage(value)) return { issues: [{ message: messageProblem(value) }] };
+      if (!isNewMessage(value)) return { issues: [messageProblem(value) ?? { message: "no message" }] };
       const { id = newId(), role = "user", createdAt = new Date().toISOString(), processed = false } = value;
       return { value: { ...value, id, role, createdAt, processed } };
     },
@@ -24,23 +24,29 @@ export const agentMessageSchema: StandardSchemaV1<NewAgentMessage, AgentMessage>
 };
 
 function isNewMessage(value: unknown): value is NewAgentMessage {
-  return messageProblem(value) === "";
+  return messageProblem(value) === undefined;
 }
 
-/** What is wrong with a message, or nothing. */
-function messageProblem(value: unknown): string {
-  if (typeof value !== "object" || value === null) return "A message must be an object.";
+/** What is wrong with a message, and where. */
+function messageProblem(value: unknown): StandardSchemaV1.Issue | undefined {
+  if (typeof value !== "object" || value === null) return { message: "A message must be an object." };
   const row = value as Record<string, unknown>;
   for (const field of ["actorId", "targetAgent", "content"]) {
-    if (typeof row[field] !== "string") return `A message needs "${field}", a string.`;
+    if (typeof row[field] !== "string") return bad(field, `A message needs "${field}", a string.`);
   }
   for (const field of ["id", "createdAt", "generationId", "requestId", "inReplyTo", "toolCallId", "error"]) {
-    if (row[field] !== undefined && typeof row[field] !== "string") return `"${field}" of a message must be a string.`;
+    if (row[field] === undefined || typeof row[field] === "string") continue;
+    return bad(field, `"${field}" of a message must be a string.`);
   }
   if (row["role"] !== undefined && !ROLES.includes(row["role"]))
-    return `"role" of a message must be one of ${ROLES.join(", ")}.`;
-  if (row["processed"] !== undefined && typeof row["processed"] !== "boolean") return `"processed" must be a boolean.`;
-  return "";
+    return bad("role", `"role" of a message must be one of ${ROLES.join(", ")}.`);
+  if (row["processed"] !== undefined && typeof row["processed"] !== "boolean")
+    return bad("processed", `"processed" must be a boolean.`);
+  return undefined;
+}
+
+function bad(field: string, message: string): StandardSchemaV1.Issue {
+  return { message, path: [field] };
 }
 
 /** The order of messages: by their place in the log where they have one, else by time and, at the same time, by id. */

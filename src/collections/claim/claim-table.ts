@@ -1,5 +1,6 @@
 import { PerdureError } from "../../error.ts";
 import type { ClaimBeat, ClaimRecord, ClaimRow } from "../contract.ts";
+import { logUtilsOf } from "../log/collection-options.ts";
 import type { RowChange, RowCondition, RowLog } from "../log/row-log.ts";
 import { rowsOf } from "../rows.ts";
 import type { RowCollection, Rows } from "../rows.ts";
@@ -30,15 +31,15 @@ export interface ClaimTable {
 /** @throws PerdureError `bad_config` when the collection is not on a log. */
 export function openClaimTable(collection: RowCollection<ClaimRecord>): ClaimTable {
   const rows = rowsOf(collection);
-  const { log } = rows;
-  const name = rows.unchanged("")?.table;
-  if (log === undefined || name === undefined) {
+  const utils = logUtilsOf(collection);
+  if (utils === undefined) {
     throw new PerdureError(
       "bad_config",
       `The collection "${collection.id}" cannot hold claims: it is not on a log, so two writers could both believe ` +
         "to have one. Make it with logCollectionOptions, or with the options of a backend of perdure/collections.",
     );
   }
+  const { log, tableName: name, admit } = utils;
   const condition = (key: string): RowCondition => ({ table: name, key, version: log.table(name).version(key) });
   const remove = (key: string): RowChange => ({ table: name, key, operation: "delete" });
   const claim = (id: string) => {
@@ -58,7 +59,7 @@ export function openClaimTable(collection: RowCollection<ClaimRecord>): ClaimTab
     unchanged: condition,
     silent: (id) => condition(beatKey(id)),
     withoutBeat: (id) => (beat(id) === undefined ? [] : [remove(beatKey(id))]),
-    put: (operation, row) => ({ table: name, key: row.id, operation, value: { ...row } }),
+    put: (operation, row) => ({ table: name, key: row.id, operation, value: admit(row) }),
     remove,
     write: async (changes, when = []) => (await log.write({ changes, when })).applied,
     watch: (listener) =>

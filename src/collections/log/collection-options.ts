@@ -3,6 +3,7 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { PerdureError } from "../../error.ts";
 import type { RowChange, RowLog, RowProducer, RowTable, RowValue } from "./row-log.ts";
 import { newId } from "../../id.ts";
+import { rowBySchema } from "../row-schema.ts";
 import { syncTable } from "./sync-table.ts";
 import type { SyncSink } from "./sync-table.ts";
 
@@ -17,6 +18,11 @@ export interface LogUtils extends UtilsRecord {
   readonly show: (row: { readonly value: RowValue; readonly order: number }) => RowValue;
   /** A row of this collection as the log keeps it. */
   readonly keep: (row: object) => RowValue;
+  /**
+   * The same for rows that did not come through `insert` or `update` of the collection: its schema is asked first. With
+   * `before`, about the fields that were changed. @throws PerdureError `bad_input`, with the row and the field.
+   */
+  readonly admit: (row: object, before?: object) => RowValue;
   /** The writer that this collection's optimistic writes are stamped with. */
   readonly producer?: RowProducer;
 }
@@ -91,6 +97,10 @@ export function untypedLogOptions(config: UntypedLogConfig): object {
   const table = log.table(name);
   const show: LogUtils["show"] = ({ value, order }) => (orderAs === undefined ? value : { ...value, [orderAs]: order });
   const keep: LogUtils["keep"] = (row) => stored(row, orderAs);
+  const admit: LogUtils["admit"] = (row, before) => {
+    const place = { table: name, key: () => config.getKey(row as RowValue) };
+    return keep(rowBySchema(config.schema, place, row, before));
+  };
   const write = async ({ transaction }: { transaction: { mutations: readonly PendingMutation[] } }) => {
     await writeMutations(log, transaction.mutations, config.producer);
   };
@@ -120,6 +130,7 @@ export function untypedLogOptions(config: UntypedLogConfig): object {
       confirmed: table,
       show,
       keep,
+      admit,
       ...(config.producer === undefined ? {} : { producer: config.producer }),
     } satisfies LogUtils,
   };

@@ -1,6 +1,6 @@
 import { PerdureError, errorText } from "../../error.ts";
 import type { ToolCallContract } from "../contract.ts";
-import { keyOf, rowsOf } from "../rows.ts";
+import { asInserted, keyOf, rowsOf } from "../rows.ts";
 import type { RowCollection, RowOptions, Rows } from "../rows.ts";
 import { sameJson, toolCallRowId } from "./tool-row.ts";
 import type { ToolCallData, ToolLike } from "./tool-types.ts";
@@ -34,6 +34,8 @@ export interface CallDesk {
 export interface Opening {
   readonly id: string;
   readonly row: ToolCallContract;
+  /** Its arguments as the collection shows them. */
+  readonly args: unknown;
 }
 
 /** A call and the answer that it belongs to. */
@@ -66,7 +68,7 @@ export function callDesk<TRow extends ToolCallContract>(options: DeskOptions<TRo
   const { tool, collection, isComplete } = options;
   const rows = rowsOf(collection);
   const rowFor = (call: CallName) => rowOfCall(options, call);
-  const idOf = (call: CallName) => keyOf(collection, rowFor(call));
+  const idOf = (call: CallName) => keyOf(collection, asInserted(collection, rowFor(call)));
   const fence = (own: RowOptions | undefined) => ({ ...options.write?.(), ...own });
 
   async function cancel(call: CallName, own?: RowOptions): Promise<void> {
@@ -80,7 +82,8 @@ export function callDesk<TRow extends ToolCallContract>(options: DeskOptions<TRo
     rowId: idOf,
     opening(call) {
       const row = rowFor(call);
-      return { id: keyOf(collection, row), row };
+      const shown = asInserted(collection, row);
+      return { id: keyOf(collection, shown), row, args: shown.args };
     },
     async open(openings, own) {
       await rows.ready();
@@ -123,7 +126,8 @@ function withFailure(error: unknown, failure: unknown): never {
   throw new PerdureError(code, text, { cause: failure });
 }
 
-function rowOfCall<TRow extends ToolCallContract>({ tool, transform }: DeskOptions<TRow>, call: CallName): TRow {
+function rowOfCall<TRow extends ToolCallContract>(options: DeskOptions<TRow>, call: CallName): TRow {
+  const { tool, transform, collection } = options;
   const { generationId, toolCallId, args } = call;
   const data: ToolCallData = {
     id: toolCallRowId(generationId, toolCallId),
@@ -134,17 +138,23 @@ function rowOfCall<TRow extends ToolCallContract>({ tool, transform }: DeskOptio
     ...(tool.needsApproval === true ? { needsApproval: true } : {}),
   };
   const row = transform(data, generationId);
-  if (tool.needsApproval === true && (row as { needsApproval?: unknown }).needsApproval !== true) {
-    const text = `The tool "${tool.name}" needs approval, but its "transform" makes a row without "needsApproval: true".`;
-    throw new PerdureError("bad_config", `${text} Keep that field, or nobody would be asked.`);
-  }
+  if (tool.needsApproval === true) requireApproval(tool.name, asInserted(collection, row));
   return row;
+}
+
+function requireApproval(tool: string, row: object): void {
+  if ((row as { needsApproval?: unknown }).needsApproval === true) return;
+  const text = `The tool "${tool}" needs approval, but its "transform", or the schema of its collection, makes a row`;
+  throw new PerdureError(
+    "bad_config",
+    `${text} without "needsApproval: true". Keep that field, or nobody would be asked.`,
+  );
 }
 
 /** Inserts the rows that are missing, in one write. */
 async function openRows(rows: Rows<ToolCallContract>, openings: readonly Opening[], fence: RowOptions): Promise<void> {
   for (let tries = 0; tries < OPEN_TRIES; tries++) {
-    const missing = openings.filter(({ id, row }) => !isThere(rows.get(id), row, id));
+    const missing = openings.filter((opening) => !isThere(rows.get(opening.id), opening));
     if (missing.length === 0) return;
     if (
       await rows.insertAll(
@@ -162,9 +172,9 @@ async function openRows(rows: Rows<ToolCallContract>, openings: readonly Opening
 }
 
 /** @throws PerdureError `conflict` when the row stands for another call. */
-function isThere(row: ToolCallContract | undefined, wanted: ToolCallContract, id: string): boolean {
+function isThere(row: ToolCallContract | undefined, { id, row: wanted, args }: Opening): boolean {
   if (row === undefined) return false;
-  if (row.name === wanted.name && sameJson(row.args, wanted.args)) return true;
+  if (row.name === wanted.name && sameJson(row.args, args)) return true;
   const text = `There is a tool call "${id}" already, of "${row.name}" with other arguments.`;
   throw new PerdureError("conflict", `${text} A call keeps its id only as long as it is the same call.`);
 }

@@ -9,7 +9,8 @@ const UNWRITABLE: ReadonlySet<string> = new Set(["too_large", "bad_input", "limi
 
 /**
  * Repeats a write until it has gone through. `report` is told of each failure.
- * @returns undefined when it was given up: after many tries, at `disposing`, or because the writer was shut out.
+ * @returns undefined when it was given up: after many tries, at `disposing`, or because the writer was shut out, or
+ *   because the log will never take such a row.
  */
 export async function persist<T>(
   write: () => Promise<T>,
@@ -23,13 +24,18 @@ export async function persist<T>(
       const error = asError(thrown);
       report(error);
       const delay = nextDelay(WRITES, attempt, error);
-      if (delay === undefined || disposing.aborted || PerdureError.is(error, "fenced")) return undefined;
+      if (delay === undefined || disposing.aborted || isFinal(error)) return undefined;
       await pause(delay, disposing);
     }
   }
 }
 
-/** Whether a log refuses a row for what it is, and will do so each time. */
+/** Another try would come to the same. */
+function isFinal(error: Error): boolean {
+  return PerdureError.is(error, "fenced") || isUnwritable(error);
+}
+
+/** Whether a log, or the schema of a collection, refuses a row for what it is, and will do so each time. */
 export function isUnwritable(error: unknown): error is PerdureError {
   return PerdureError.is(error) && UNWRITABLE.has(error.code);
 }

@@ -1,13 +1,6 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { PerdureError } from "../../error.ts";
-
-/** The schema, when it is one that can check values: a JSON Schema is not. */
-function standardSchema(schema: unknown): StandardSchemaV1 | undefined {
-  // Some libraries make functions of their schemas.
-  if ((typeof schema !== "object" && typeof schema !== "function") || schema === null) return undefined;
-  const standard = (schema as { "~standard"?: { validate?: unknown } })["~standard"];
-  return typeof standard?.validate === "function" ? (schema as StandardSchemaV1) : undefined;
-}
+import { issuesText, standardSchema } from "../row-schema.ts";
 
 /**
  * What the schema makes of a value; the value itself when the schema cannot check.
@@ -18,12 +11,7 @@ export async function checkValue(schema: unknown, value: unknown, what: string):
   if (standard === undefined) return value;
   const checked = await standard["~standard"].validate(value);
   if (checked.issues === undefined) return checked.value;
-  throw new PerdureError("bad_input", `${what}: ${checked.issues.map(issueText).join("; ")}.`);
-}
-
-function issueText({ message, path }: StandardSchemaV1.Issue): string {
-  const place = (path ?? []).map((step) => String(typeof step === "object" ? step.key : step)).join(".");
-  return place === "" ? message : `${place}: ${message}`;
+  throw new PerdureError("bad_input", `${what}: ${issuesText(checked.issues)}.`);
 }
 
 /**
