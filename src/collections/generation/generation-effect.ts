@@ -10,7 +10,7 @@ import type { Pump, PumpOutcome } from "../pump.ts";
 import { nextDelay } from "../retry.ts";
 import { rowsOf } from "../rows.ts";
 import type { RowCollection, Rows } from "../rows.ts";
-import { rootCollection } from "../tool/query-root.ts";
+import { queryRoot } from "../tool/query-root.ts";
 import { watchQuery } from "../watch.ts";
 import type { QueryRow, Watch } from "../watch.ts";
 import type { GenerationEffect, GenerationEffectOptions, GenerationResult } from "./effect-types.ts";
@@ -71,7 +71,7 @@ class Generations implements GenerationEffect {
     this.options = options;
     const { collection, claims, query } = options;
     this.keeper = collection === undefined ? undefined : new GenerationRows(rowsOf(collection));
-    const root = rootCollection(query) as RowCollection<StoredGeneration> | undefined;
+    const root = queryRoot(query)?.collection as RowCollection<StoredGeneration> | undefined;
     this.reader = this.keeper?.rows ?? (root === undefined ? undefined : rowsOf(root));
     if (claims !== undefined && claims.log !== this.reader?.log) {
       const text = '"claims" must be in the same log as "collection": their conditions are judged there.';

@@ -1,8 +1,10 @@
+import { errorText } from "../../error.ts";
 import type { Claims } from "../claim/claim.ts";
 import type { RetryPolicy } from "../retry.ts";
 import type { Rows } from "../rows.ts";
 import type { LateResults, ToolExecutionCallbacks } from "./execution-options.ts";
 import type { ParentWatch } from "./parent-watch.ts";
+import { isSettled, touch } from "./tool-row.ts";
 import type { CallRow } from "./tool-row.ts";
 import type { ToolLike, ToolRun } from "./tool-types.ts";
 
@@ -27,8 +29,29 @@ export interface CallItem<TRow extends object> {
   /** Names one execution: the row's id and how often it was begun before. */
   readonly key: string;
   readonly id: string;
-  readonly row: TRow & CallRow;
+  /** As the query gives it: for callbacks. */
+  readonly row: TRow;
+  /** The call in it; of a query that joins, the row of its first collection. */
+  readonly call: CallRow;
   readonly attempt: number;
+}
+
+/**
+ * Where callbacks write and there is none for this end, somebody has to: whoever waits for the call would wait for ever.
+ */
+export async function settleUntold<TRow extends object>(
+  { reader }: CallParts<TRow>,
+  id: string,
+  status: "failed" | "cancelled",
+  error?: Error,
+): Promise<void> {
+  await reader?.update(id, (draft) => {
+    if (isSettled(draft)) return false;
+    draft.status = status;
+    if (error !== undefined) draft.error = errorText(error);
+    touch(draft);
+    return true;
+  });
 }
 
 /** Tells a callback what is already written; what it throws is only reported. */

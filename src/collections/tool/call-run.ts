@@ -1,7 +1,7 @@
 import { PerdureError, errorText } from "../../error.ts";
 import { asError, nextDelay } from "../retry.ts";
 import type { PumpOutcome } from "../pump.ts";
-import { tell } from "./call-parts.ts";
+import { settleUntold, tell } from "./call-parts.ts";
 import type { CallItem, CallParts } from "./call-parts.ts";
 import type { Holding } from "./holding.ts";
 import { LatestValue } from "./progress.ts";
@@ -36,7 +36,7 @@ export class CallRun<TRow extends object> {
     const { parts, holding } = this;
     const { row } = this.item;
     if (holding.stopped === "taken" && holding.ours) return this.giveBack();
-    const unfollow = parts.parent.follow(row, () => holding.cancel());
+    const unfollow = parts.parent.follow(this.item, () => holding.cancel());
     if (holding.stopped !== undefined || disposing.aborted) {
       // Nothing is begun that nobody waits for any more.
       unfollow();
@@ -67,19 +67,19 @@ export class CallRun<TRow extends object> {
   }
 
   private async execute(signal: AbortSignal): Promise<Tried> {
-    const { row } = this.item;
-    const tool = this.parts.tools.get(row.name);
-    const implementation = this.parts.implementations[row.name];
+    const { row, call } = this.item;
+    const tool = this.parts.tools.get(call.name);
+    const implementation = this.parts.implementations[call.name];
     if (tool === undefined || typeof implementation !== "function") {
-      return { error: unknownTool(row.name), fatal: true };
+      return { error: unknownTool(call.name), fatal: true };
     }
     const news = new LatestValue((value) => this.storeProgress(value));
     let fatal = true;
     try {
       const args = await checkValue(
         tool.inputSchema,
-        row.args,
-        `The arguments of the tool "${row.name}" are not valid`,
+        call.args,
+        `The arguments of the tool "${call.name}" are not valid`,
       );
       fatal = false;
       const run: ToolRun<TRow> = {
@@ -94,9 +94,9 @@ export class CallRun<TRow extends object> {
       const checked = await checkValue(
         tool.outputSchema,
         result,
-        `The result of the tool "${row.name}" is not what its outputSchema says`,
+        `The result of the tool "${call.name}" is not what its outputSchema says`,
       );
-      return { result: asJson(checked, row.name) };
+      return { result: asJson(checked, call.name) };
     } catch (thrown) {
       return { error: asError(thrown), fatal };
     } finally {
@@ -122,8 +122,8 @@ export class CallRun<TRow extends object> {
     for (;;) {
       if (holding.stopped === "cancelled") return this.late(result);
       if (!holding.ours) return this.dropped();
-      const conditions = parts.parent.conditions(row);
-      if (await parts.parent.isCancelled(row)) return this.late(result);
+      const conditions = parts.parent.conditions(this.item);
+      if (await parts.parent.isCancelled(this.item)) return this.late(result);
       if (writer === undefined) {
         await callbacks.onComplete?.(row, result);
         return "done";
@@ -145,7 +145,7 @@ export class CallRun<TRow extends object> {
         return "done";
       }
       // Not written: the answer has changed just now, which may have been its end; or the call is not ours any more.
-      if (!holding.cancelled && sameJson(conditions, parts.parent.conditions(row))) return this.dropped();
+      if (!holding.cancelled && sameJson(conditions, parts.parent.conditions(this.item))) return this.dropped();
     }
   }
 
@@ -153,7 +153,8 @@ export class CallRun<TRow extends object> {
     const { holding, parts } = this;
     const { row } = this.item;
     if (parts.writer === undefined) {
-      await parts.callbacks.onError?.(row, error);
+      if (parts.callbacks.onError === undefined) await settleUntold(parts, this.item.id, "failed", error);
+      else await parts.callbacks.onError(row, error);
       return "done";
     }
     const written = await holding.write((draft) => {
@@ -191,7 +192,8 @@ export class CallRun<TRow extends object> {
     const { callbacks, writer } = this.parts;
     const { row } = this.item;
     if (writer === undefined) {
-      await callbacks.onCancelled?.(row);
+      if (callbacks.onCancelled === undefined) await settleUntold(this.parts, this.item.id, "cancelled");
+      else await callbacks.onCancelled(row);
       return "done";
     }
     await this.holding.write((draft) => {
@@ -210,7 +212,7 @@ export class CallRun<TRow extends object> {
   }
 
   private async noteAttempt(): Promise<void> {
-    if (this.item.row.attempt === undefined) return;
+    if (this.item.call.attempt === undefined) return;
     try {
       await this.holding.write((draft) => void (draft.attempt = this.attempt - 1));
     } catch (error) {
@@ -220,9 +222,9 @@ export class CallRun<TRow extends object> {
 
   private async storeProgress(value: unknown): Promise<void> {
     const { parts, holding } = this;
-    const { row } = this.item;
+    const { row, call } = this.item;
     try {
-      const news = asJson(value, row.name);
+      const news = asJson(value, call.name);
       if (parts.writer === undefined || (await holding.write((draft) => void (draft.progress = news)))) {
         await parts.callbacks.onProgress?.(row, value);
       }

@@ -14,7 +14,7 @@ import type { CallItem, CallParts } from "./call-parts.ts";
 import { CallRun, unknownTool } from "./call-run.ts";
 import type { ToolExecutionEffect, ToolExecutionOptions } from "./execution-options.ts";
 import { parentWatch } from "./parent-watch.ts";
-import { rootCollection } from "./query-root.ts";
+import { queryRoot } from "./query-root.ts";
 import { mayBegin, refuse, takeCall, wornOut } from "./take-call.ts";
 import type { CallRow } from "./tool-row.ts";
 import type { ToolLike } from "./tool-types.ts";
@@ -42,11 +42,13 @@ export function createToolExecutionEffect<
   TStored extends ToolCallContract = never,
   TGeneration extends GenerationContract = never,
 >(options: ToolExecutionOptions<TTools, TContext, TStored, TGeneration>): ToolExecutionEffect {
-  const { query, collection, claims, callbacks } = { ...options, callbacks: options };
-  // The rows of the collection are calls by `TStored`; from here on only what calls have in common matters.
+  const { query, claims, callbacks } = { ...options, callbacks: options };
+  const root = queryRoot(query);
+  // Who writes results himself needs nobody else to. The rows of the collection are calls by `TStored`; from here on
+  // only what calls have in common matters.
+  const collection = options.collection ?? (options.onComplete === undefined ? root?.collection : undefined);
   const writer = collection === undefined ? undefined : rowsOf(collection as unknown as RowCollection<CallRow>);
-  const root = rootCollection(query);
-  const reader = writer ?? (root === undefined ? undefined : rowsOf(root));
+  const reader = writer ?? (root === undefined ? undefined : rowsOf(root.collection));
   requireWorkable(options, writer);
   const generations =
     options.generations === undefined
@@ -75,6 +77,7 @@ export function createToolExecutionEffect<
   return new Executor({
     parts,
     watch: (wake) => watchQuery(query, wake),
+    callOf: (row) => callIn(row, root?.alias),
     gate: approvalGate(options.approvals, claims?.owner ?? "executor"),
     strict: options.strict ?? false,
     concurrency: options.concurrency ?? CONCURRENCY,
@@ -93,7 +96,8 @@ interface Checked {
 function requireWorkable(options: Checked, writer: Rows<CallRow> | undefined): void {
   const bad = (text: string) => new PerdureError("bad_config", text);
   if (writer === undefined && options.onComplete === undefined) {
-    throw bad(`Nobody would write the results: give "collection", or write them yourself in "onComplete".`);
+    const text = `Nobody would write the results: the query reads another query, not a collection.`;
+    throw bad(`${text} Give "collection", or write them yourself in "onComplete".`);
   }
   if (options.claims !== undefined && options.claims.log !== writer?.log) {
     throw bad(`"claims" must be in the same log as "collection": their conditions are judged there.`);
@@ -107,6 +111,8 @@ function requireWorkable(options: Checked, writer: Rows<CallRow> | undefined): v
 interface ExecutorOptions<TRow extends object> {
   readonly parts: CallParts<TRow>;
   readonly watch: (wake: () => void) => Watch<TRow>;
+  /** The call in a row of the query. */
+  readonly callOf: (row: TRow) => ListedCall | undefined;
   readonly gate: ApprovalGate;
   readonly strict: boolean;
   readonly concurrency: number;
@@ -120,8 +126,14 @@ type ListedCall = CallRow & { readonly $hasPendingWrites?: boolean };
 
 const NO_CALLS = `The rows of the query of a tool executor must have "id", "name" and "args": select them.`;
 
-function isCall<TRow extends object>(row: TRow): row is TRow & ListedCall {
-  const { id, name } = row as { id?: unknown; name?: unknown };
+/** The call that a row is, or that it has under the name of the query's first collection. */
+function callIn(row: object, alias = ""): ListedCall | undefined {
+  const named = (row as { [name: string]: unknown })[alias];
+  return [row, named].find(isCall);
+}
+
+function isCall(row: unknown): row is ListedCall {
+  const { id, name } = (row ?? {}) as { id?: unknown; name?: unknown };
   return typeof id === "string" && typeof name === "string";
 }
 
@@ -198,11 +210,12 @@ class Executor<TRow extends object> implements ToolExecutionEffect {
     if (!this.open) return;
     for (const { item } of this.held.values()) yield item;
     for (const row of this.watch.each()) {
-      if (!isCall(row)) {
+      const call = this.options.callOf(row);
+      if (call === undefined) {
         this.reportNoCall(row);
         continue;
       }
-      const item = this.itemOf(row);
+      const item = this.itemOf(row, call);
       if (item !== undefined && !this.held.has(item.key)) yield item;
     }
   }
@@ -217,24 +230,25 @@ class Executor<TRow extends object> implements ToolExecutionEffect {
   /** What has come and gone, under the names that executions have. */
   private moves(): Move<CallItem<TRow>>[] {
     return this.watch.moves().flatMap(({ to, row }) => {
-      if (!isCall(row)) return [];
-      const attempt = row.attempt ?? this.options.parts.reader?.get(row.id)?.attempt ?? 0;
-      return [{ to, row: { key: `${row.id}:${attempt}`, id: row.id, row, attempt } }];
+      const call = this.options.callOf(row);
+      if (call === undefined) return [];
+      const attempt = call.attempt ?? this.options.parts.reader?.get(call.id)?.attempt ?? 0;
+      return [{ to, row: { key: `${call.id}:${attempt}`, id: call.id, row, call, attempt } }];
     });
   }
 
-  private itemOf(row: TRow & ListedCall): CallItem<TRow> | undefined {
+  private itemOf(row: TRow, call: ListedCall): CallItem<TRow> | undefined {
     const { parts, strict, gate } = this.options;
-    if (!strict && !parts.tools.has(row.name)) return undefined;
+    if (!strict && !parts.tools.has(call.name)) return undefined;
     // An optimistic row may be refused yet; an optimistic edit is not what the others see.
-    if (row.$hasPendingWrites === true) return undefined;
-    const stored = parts.reader?.get(row.id);
+    if (call.$hasPendingWrites === true) return undefined;
+    const stored = parts.reader?.get(call.id);
     if (stored === undefined && parts.writer !== undefined) return undefined;
-    const known = stored ?? row;
+    const known = stored ?? call;
     if (!mayBegin(known, parts.claims !== undefined)) return undefined;
-    if ((known.needsApproval ?? row.needsApproval) === true && gate.waits(row.id)) return undefined;
+    if ((known.needsApproval ?? call.needsApproval) === true && gate.waits(call.id)) return undefined;
     const attempt = known.attempt ?? 0;
-    return { key: `${row.id}:${attempt}`, id: row.id, row, attempt };
+    return { key: `${call.id}:${attempt}`, id: call.id, row, call, attempt };
   }
 
   /** Whether the confirmed row has left the state in which it was executed: only then may it be begun again. */
@@ -281,11 +295,11 @@ class Executor<TRow extends object> implements ToolExecutionEffect {
 
   private async begin(item: CallItem<TRow>): Promise<CallRun<TRow> | PumpOutcome> {
     const { parts, gate } = this.options;
-    const { row, id } = item;
-    if (!parts.tools.has(row.name)) return refuse(parts, item, "failed", unknownTool(row.name));
+    const { call, id } = item;
+    if (!parts.tools.has(call.name)) return refuse(parts, item, "failed", unknownTool(call.name));
     const stored = parts.reader?.get(id);
-    if ((stored?.needsApproval ?? row.needsApproval) === true) {
-      const answer = await gate.ask(id, row.name);
+    if ((stored?.needsApproval ?? call.needsApproval) === true) {
+      const answer = await gate.ask(id, call.name);
       if (answer === "wait") return { later: true };
       if (answer !== "go") return refuse(parts, item, "failed", answer);
     }
@@ -293,7 +307,7 @@ class Executor<TRow extends object> implements ToolExecutionEffect {
     if (retry?.maxAttempts !== undefined && item.attempt >= retry.maxAttempts) {
       return refuse(parts, item, "failed", wornOut(id, item.attempt));
     }
-    if (await parts.parent.isCancelled(row)) {
+    if (await parts.parent.isCancelled(item)) {
       return refuse(parts, item, "cancelled", new PerdureError("cancelled", "Its answer was cancelled."));
     }
     return takeCall(parts, item);

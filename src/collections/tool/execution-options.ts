@@ -19,12 +19,13 @@ export type LateResults<TRow extends object, TResult> =
   | ((row: TRow, result: TResult) => void | Promise<void>);
 
 /**
- * What an executor tells. With `collection` the effect writes the rows itself, and tells afterwards: a callback that
- * throws is reported and changes nothing. Without it the callbacks are the writes: they are awaited, and one that
- * throws is called again, but the tool is never run again for that.
+ * What an executor tells. The effect writes the rows itself, and tells afterwards: a callback that throws is reported and
+ * changes nothing. With `onComplete` and without `collection` the callbacks are the writes: they are awaited, and one
+ * that throws is called again, but the tool is never run again for that. An end that has no callback then, a failure or a
+ * cancellation, is still written by the effect.
  */
 export interface ToolExecutionCallbacks<TRow extends object, TResult> {
-  /** The call begins. Without `collection` this claims it: when it throws, the tool does not run yet. */
+  /** The call begins. Where callbacks write, this claims it: when it throws, the tool does not run yet. */
   onExecuting?(row: TRow): void | Promise<void>;
   onComplete?(row: TRow, result: TResult): void | Promise<void>;
   /** It has failed for good: after its last try, and at once when its arguments or its result are not what they must be. */
@@ -47,12 +48,16 @@ export interface ToolExecutionOptions<
 > extends ToolExecutionCallbacks<QueryRow<TContext>, InferToolOutput<TTools[number]>> {
   /**
    * The calls to be executed: usually those that are `pending`. Rows that are over, that were not confirmed yet or
-   * that are of other tools may be in it; they are left alone. What it selects must have `id`, `name` and `args`.
+   * that are of other tools may be in it; they are left alone. What it selects must have `id`, `name` and `args`; a
+   * query that joins others to the calls need not select.
    */
   readonly query: RowQuery<TContext>;
   readonly tools: TTools;
   readonly implementations: ToolImplementations<TTools, QueryRow<TContext>>;
-  /** The collection of the calls: the effect then writes them itself. */
+  /**
+   * The collection of the calls, which the effect writes. Default: the one that the query reads from, unless
+   * `onComplete` is there: then the callbacks write.
+   */
   readonly collection?: RowCollection<TStored>;
   /** The answers that calls belong to (by `generationId`): when one is cancelled, its calls are. */
   readonly generations?: RowCollection<TGeneration>;

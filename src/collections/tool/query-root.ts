@@ -6,22 +6,24 @@ import type { CallRow } from "./tool-row.ts";
 
 /** What TanStack DB keeps of a query, as far as it is looked at here. */
 interface KeptQuery {
-  readonly from?: { readonly type?: string; readonly collection?: unknown };
+  readonly from?: { readonly type?: string; readonly collection?: unknown; readonly alias?: string };
 }
 
-/**
- * The collection that a query reads its rows from, or undefined when there is no single one. It is only looked at, so
- * that a row which is hidden by an optimistic edit can be told from one that is gone.
- */
-export function rootCollection<TContext extends Context>(
-  query: RowQuery<TContext>,
-): RowCollection<CallRow> | undefined {
+/** Where the calls of a query are. */
+export interface QueryRoot {
+  readonly collection: RowCollection<CallRow>;
+  /** Its name in the query: rows of a query that joins have its rows under this name. */
+  readonly alias: string;
+}
+
+/** The collection that a query reads its rows from, the first one of a join; undefined when it reads another query. */
+export function queryRoot<TContext extends Context>(query: RowQuery<TContext>): QueryRoot | undefined {
   // TanStack DB has no public way to ask a query what it reads.
   const built = (typeof query === "function" ? query(new Query() as never) : query) as unknown as {
     _getQuery?: () => KeptQuery;
   };
-  const { type, collection } = built._getQuery?.().from ?? {};
-  return type === "collectionRef" && isCollection(collection) ? collection : undefined;
+  const { type, collection, alias = "" } = built._getQuery?.().from ?? {};
+  return type === "collectionRef" && isCollection(collection) ? { collection, alias } : undefined;
 }
 
 function isCollection(value: unknown): value is RowCollection<CallRow> {

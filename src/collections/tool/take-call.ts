@@ -1,7 +1,7 @@
 import { errorText, PerdureError } from "../../error.ts";
 import { toolClaimId } from "../claim/claim.ts";
 import type { PumpOutcome } from "../pump.ts";
-import { tell } from "./call-parts.ts";
+import { settleUntold, tell } from "./call-parts.ts";
 import type { CallItem, CallParts } from "./call-parts.ts";
 import { CallRun } from "./call-run.ts";
 import { Holding } from "./holding.ts";
@@ -112,7 +112,9 @@ export async function refuse<TRow extends object>(
   const { writer, callbacks } = parts;
   const callback = () => (status === "failed" ? callbacks.onError?.(row, error) : callbacks.onCancelled?.(row));
   if (writer === undefined) {
-    await callback();
+    const isTold = status === "failed" ? callbacks.onError !== undefined : callbacks.onCancelled !== undefined;
+    if (isTold) await callback();
+    else await settleUntold(parts, id, status, error);
     return "done";
   }
   const refused = await writer.update(id, (draft) => {

@@ -6,9 +6,13 @@ import { add, openCalls, waiting } from "./calls.ts";
 test("what cannot work is said at once", () => {
   const { calls } = openCalls(openLocalLog());
   const base = { query: waiting(calls), tools: [add] };
-  expect(() => createToolExecutionEffect({ ...base, implementations: { add: () => ({ sum: 1 }) } })).toThrow(
-    /Nobody would write the results/,
-  );
+  expect(() =>
+    createToolExecutionEffect({
+      query: (q) => q.from({ c: q.from({ c: calls }) }),
+      tools: [add],
+      implementations: { add: () => ({ sum: 1 }) },
+    }),
+  ).toThrow(/Nobody would write the results/);
   expect(() =>
     // @ts-expect-error the implementation is missing on purpose
     createToolExecutionEffect({ ...base, collection: calls, implementations: {} }),
