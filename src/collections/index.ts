@@ -228,6 +228,7 @@ export type {
   ToolCallTransform,
   ToolImplementations,
   ToolLike,
+  ToolResult,
   ToolResultMessage,
   ToolRun,
 } from "./tool/tool-types.ts";

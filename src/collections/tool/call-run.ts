@@ -1,5 +1,6 @@
 import { PerdureError, errorText } from "../../error.ts";
 import { asError, nextDelay } from "../retry.ts";
+import { standardSchema } from "../row-schema.ts";
 import type { PumpOutcome } from "../pump.ts";
 import { settleUntold, tell } from "./call-parts.ts";
 import type { CallItem, CallParts } from "./call-parts.ts";
@@ -7,9 +8,9 @@ import type { Holding } from "./holding.ts";
 import { LatestValue } from "./progress.ts";
 import { isUnwritable, persist } from "./persist.ts";
 import { checkValue } from "./tool-schema.ts";
-import { sameJson } from "./tool-row.ts";
+import { queuedTicket, sameJson } from "./tool-row.ts";
 import type { CallRow } from "./tool-row.ts";
-import type { ToolRun } from "./tool-types.ts";
+import type { ToolLike, ToolRun } from "./tool-types.ts";
 
 /** What a try came to. `fatal`: another one would come to the same. */
 type Tried = { readonly result: unknown } | { readonly error: Error; readonly fatal: boolean };
@@ -91,11 +92,13 @@ export class CallRun<TRow extends object> {
       };
       const result = await implementation(args, run);
       fatal = true;
-      const checked = await checkValue(
-        tool.outputSchema,
-        result,
-        `The result of the tool "${call.name}" is not what its outputSchema says`,
-      );
+      const checked = (await describesTicket(tool, call))
+        ? result
+        : await checkValue(
+            tool.outputSchema,
+            result,
+            `The result of the tool "${call.name}" is not what its outputSchema says`,
+          );
       return { result: asJson(checked, call.name) };
     } catch (thrown) {
       return { error: asError(thrown), fatal };
@@ -237,6 +240,18 @@ export class CallRun<TRow extends object> {
 /** The error of a call that nobody here can execute. */
 export function unknownTool(name: string): PerdureError {
   return new PerdureError("not_found", `There is no tool "${name}" here.`);
+}
+
+/**
+ * Whether the schema of a background tool is about what the model was given at once: then nothing is said about what the
+ * work gives in the end.
+ */
+async function describesTicket(tool: ToolLike, { id, isAsync }: CallRow): Promise<boolean> {
+  if (isAsync !== true || tool.outputSchema === undefined) return false;
+  return checkValue(tool.outputSchema, queuedTicket(id), "").then(
+    () => standardSchema(tool.outputSchema) !== undefined,
+    () => false,
+  );
 }
 
 /** What every backend would make of it. */

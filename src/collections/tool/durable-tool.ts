@@ -6,7 +6,7 @@ import { keyOf } from "../rows.ts";
 import type { RowCollection } from "../rows.ts";
 import { callDesk } from "./call-desk.ts";
 import type { CallDesk, CallName, DeskOptions } from "./call-desk.ts";
-import { defaultCancel, defaultResult, defaultRow, isSettled } from "./tool-row.ts";
+import { defaultCancel, defaultResult, defaultRow, isSettled, queuedTicket } from "./tool-row.ts";
 import { checkOnly, unchecked } from "./tool-schema.ts";
 import type {
   AsyncToolOptions,
@@ -66,8 +66,9 @@ export function makeDurableTools<const TTools extends readonly ToolLike[], TRow 
 
 /**
  * A tool that starts background work: its call is a row as with {@link makeDurableTool}, but the model gets an answer
- * at once and goes on. The tool's `outputSchema` describes what the work gives in the end, which the executor checks,
- * so the copy for `chat()` has none. The work outlives the run: aborting that does not cancel it.
+ * at once and goes on. The tool's `outputSchema` describes what the work gives in the end, which the executor checks; or
+ * it describes that answer, `{ jobId, status: "queued" }`, and then the executor checks nothing. So the copy for
+ * `chat()` has none. The work outlives the run: aborting that does not cancel it.
  */
 export function makeAsyncTool<T extends ToolLike, TRow extends ToolCallContract>(
   tool: T,
@@ -98,7 +99,7 @@ function durable<TRow extends ToolCallContract>(
     transform: options.transform ?? ((call: ToolCallData) => defaultRow(call, mode === "async") as unknown as TRow),
     isComplete: options.isComplete ?? isSettled,
     getResult: options.getResult ?? defaultResult,
-    getImmediateResult: options.getImmediateResult ?? ((row) => ({ jobId: keyOf(collection, row), status: "queued" })),
+    getImmediateResult: options.getImmediateResult ?? ((row) => queuedTicket(keyOf(collection, row))),
     cancel: options.cancel ?? defaultCancel,
     timeout: options.timeout,
     cancelOnTimeout: options.cancelOnTimeout ?? false,

@@ -1,12 +1,11 @@
 import type { Context } from "@tanstack/db";
-import type { InferToolOutput } from "@tanstack/ai";
 import type { Approvals } from "../approval/approvals.ts";
 import type { Claims } from "../claim/claim.ts";
 import type { GenerationContract, ToolCallContract } from "../contract.ts";
 import type { RetryPolicy } from "../retry.ts";
 import type { RowCollection } from "../rows.ts";
 import type { QueryRow, RowQuery } from "../watch.ts";
-import type { ToolImplementations, ToolLike } from "./tool-types.ts";
+import type { ToolImplementations, ToolLike, ToolResult } from "./tool-types.ts";
 
 /**
  * What becomes of a result whose answer, or whose call, was cancelled meanwhile. `discard`: the row is cancelled.
@@ -45,7 +44,7 @@ export interface ToolExecutionOptions<
   TContext extends Context,
   TStored extends ToolCallContract,
   TGeneration extends GenerationContract,
-> extends ToolExecutionCallbacks<QueryRow<TContext>, InferToolOutput<TTools[number]>> {
+> extends ToolExecutionCallbacks<QueryRow<TContext>, ToolResult<TTools[number]>> {
   /**
    * The calls to be executed: usually those that are `pending`. Rows that are over, that were not confirmed yet or
    * that are of other tools may be in it; they are left alone. What it selects must have `id`, `name` and `args`; a
@@ -64,7 +63,7 @@ export interface ToolExecutionOptions<
   /** Whether a call's answer was cancelled, for answers that are elsewhere. Asked before the tool runs and after. */
   isCancelled?(row: QueryRow<TContext>): boolean | Promise<boolean>;
   /** Default `discard`. */
-  readonly lateResults?: LateResults<QueryRow<TContext>, InferToolOutput<TTools[number]>>;
+  readonly lateResults?: LateResults<QueryRow<TContext>, ToolResult<TTools[number]>>;
   /**
    * Lets many workers compete, and takes over what a dead one left (list `executing` rows in the query for that).
    * Needs `collection`, on the same log.

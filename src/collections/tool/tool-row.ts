@@ -29,6 +29,11 @@ export function defaultRow(call: ToolCallData, isAsync: boolean): ToolCallRecord
   };
 }
 
+/** What the model gets at once of a call that runs in the background. */
+export function queuedTicket(id: string): { jobId: string; status: "queued" } {
+  return { jobId: id, status: "queued" };
+}
+
 /** The result of a row that is over. @throws PerdureError `call_failed` or `cancelled`. */
 export function defaultResult(row: CallRow): unknown {
   if (row.status === "failed") throw new PerdureError("call_failed", row.error ?? `The tool "${row.name}" failed.`);

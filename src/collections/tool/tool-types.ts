@@ -116,12 +116,16 @@ export interface ToolRun<TRow extends object = ToolCallContract> {
 /** The tool of a list that has this name. */
 type ToolNamed<TTools extends readonly ToolLike[], TName> = Extract<TTools[number], { readonly name: TName }>;
 
+/** What an execution of a tool gives: its output, unless that is what a background tool says at once. */
+export type ToolResult<T extends ToolLike> =
+  InferToolOutput<T> extends { readonly status: "queued" } ? unknown : InferToolOutput<T>;
+
 /** A function for each tool: all of them, with the types of its schemas. */
 export type ToolImplementations<TTools extends readonly ToolLike[], TRow extends object = ToolCallContract> = {
   readonly [Name in TTools[number]["name"]]: (
     args: InferToolInput<ToolNamed<TTools, Name>>,
     run: ToolRun<TRow>,
-  ) => InferToolOutput<ToolNamed<TTools, Name>> | Promise<InferToolOutput<ToolNamed<TTools, Name>>>;
+  ) => ToolResult<ToolNamed<TTools, Name>> | Promise<ToolResult<ToolNamed<TTools, Name>>>;
 };
 
 /** A tool's result, as a message behind the message that called it. */

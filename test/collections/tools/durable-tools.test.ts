@@ -275,6 +275,32 @@ describe.each(backends)("durable tools on $name", (backend) => {
     expect(await waitForToolResult(calls, "g:c1")).toEqual({ sum: 3 });
     await effect.dispose();
   });
+
+  test("a background tool whose outputSchema is what the model is told at once: the work may give anything", async () => {
+    const { calls, rows } = fresh();
+    const draw = toolDefinition({
+      name: "draw",
+      description: "Draws; gives a job id, and is done later.",
+      inputSchema: z.object({ prompt: z.string() }),
+      outputSchema: z.object({ jobId: z.string(), status: z.literal("queued") }),
+    });
+    const drawing = makeAsyncTool(draw, calls, {
+      transform: (call, generationId) => ({ ...pending(call.id), ...call, generationId, isAsync: true }),
+      getImmediateResult: (row) => ({ jobId: row.id, status: "queued" }),
+    });
+    const effect = createToolExecutionEffect({
+      query: waiting(calls),
+      tools: [draw],
+      implementations: { draw: async ({ prompt }) => ({ url: `https://pictures.example/${prompt}` }) },
+    });
+    const adapter = scriptedText([{ toolCalls: [{ name: "draw", input: { prompt: "owl" }, id: "c1" }] }, "Started."]);
+    const run = chat({ adapter, messages: user, tools: [drawing], context: { generationId: "g" } });
+    expect(await textOf(run)).toBe("Started.");
+    expect(adapter.calls[1]?.messages.at(-1)?.content).toBe('{"jobId":"g:c1","status":"queued"}');
+    expect(await waitForToolResult(calls, "g:c1")).toEqual({ url: "https://pictures.example/owl" });
+    expect(rows.get("g:c1")).toMatchObject({ status: "completed", isAsync: true });
+    await effect.dispose();
+  });
 });
 
 const addConfig = {
