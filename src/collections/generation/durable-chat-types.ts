@@ -29,7 +29,11 @@ export type DurableChatOptions<
     "mode" | "generationId" | "write"
   >;
   /** Stores the chunks as `streamToCollection` does. */
-  readonly chunks?: Pick<ChunkSinkOptions<TChunkRow>, "collection" | "filter" | "batch"> & TransformOption<TChunkRow>;
+  readonly chunks?: Pick<ChunkSinkOptions<TChunkRow>, "collection" | "filter" | "batch"> &
+    TransformOption<TChunkRow> & {
+      /** Names the answer, as `generationId` does. Give one of the two, or the same twice. */
+      readonly generationId?: string;
+    };
   /** Keeps what the answer has come to, so that it can be taken up again. Needed for `suspend`. */
   readonly turns?: RowCollection<TurnRecord>;
   /** Names the answer. A new one by default. */

@@ -45,6 +45,11 @@ export async function durableChat<
       'The mode "suspend" needs a collection for "turns": the next run starts from it.',
     );
   }
+  const named = options.chunks?.generationId;
+  if (named !== undefined && options.generationId !== undefined && named !== options.generationId) {
+    const text = `"generationId" is "${options.generationId}", and that of "chunks" is "${named}"`;
+    throw new PerdureError("bad_config", `${text}: an answer and its chunks have the same. Give one of the two.`);
+  }
   const run = new DurableRun(options);
   try {
     return await run.start();
@@ -67,7 +72,7 @@ class DurableRun<TAdapter extends AnyTextAdapter, TToolRow extends ToolCallContr
 
   constructor(options: DurableChatOptions<TAdapter, TToolRow, TChunkRow>) {
     this.options = options;
-    this.generationId = options.generationId ?? newId("generation");
+    this.generationId = options.generationId ?? options.chunks?.generationId ?? newId("generation");
     this.unlink = linkSignals([options.signal, options.abortController?.signal], this.abort);
     this.turns = new TurnLog(options.turns, this.generationId, () => this.fence(undefined));
     this.tools = durableTools(options, this.generationId, this.abort.signal, (log) => this.fence(log));

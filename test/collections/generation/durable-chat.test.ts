@@ -278,3 +278,22 @@ describe("durableChat", () => {
     });
   });
 });
+
+test("generationId of chunks names the answer; another one beside it is refused before anything happens", async () => {
+  const { stores, chunks, turns } = desk(openLocalLog());
+  const adapter = scriptedText(["Owls."]);
+  const named = { ...stores, chunks: { collection: chunks, generationId: "gen-123" } };
+  const first = await durableChat({ adapter, messages, ...named });
+  expect(first).toMatchObject({ generationId: "gen-123", content: "Owls." });
+  expect(assembleText(readChunks(chunks, "gen-123"))).toBe("Owls.");
+  const again = await durableChat({ adapter, messages, ...named, generationId: "gen-123" });
+  expect(again).toMatchObject({ generationId: "gen-123", content: "Owls." });
+  const two = durableChat({ adapter, messages, ...named, generationId: "gen-4" });
+  await expect(two).rejects.toMatchObject({ code: "bad_config", message: expect.stringContaining('"gen-123"') });
+  expect(adapter.calls).toHaveLength(1);
+  expect(
+    rowsOf(turns)
+      .all()
+      .every((row) => row.generationId === "gen-123"),
+  ).toBe(true);
+});
