@@ -37,7 +37,7 @@ export interface ChunkContract {
 export interface CheckpointContract {
   /** A stream, a queue, a topic with its partition. */
   source: string;
-  /** An opaque mark of progress; of two cursors of one source the later one sorts behind. */
+  /** An opaque mark of progress; the runner's adapter knows the order of the cursors of a source. */
   cursor: string;
 }
 

@@ -1,6 +1,6 @@
 import { PerdureError } from "../../error.ts";
 import type { CheckpointContract } from "../contract.ts";
-import { goesBack, sameSource } from "./checkpoint.ts";
+import { compareCursors, goesBack, sameSource } from "./checkpoint.ts";
 
 /** A stream of a subscription, as a wake tells of it. */
 export interface WakeStream {
@@ -49,7 +49,7 @@ export class AckLedger {
         const known = this.streams.map(({ path }) => `"${path}"`).join(", ");
         throw new PerdureError("bad_input", `"${source}" is no stream of this subscription. It has: ${known}.`);
       }
-      if (cursor < stream.acked_offset) throw goesBack(source, stream.acked_offset, cursor);
+      if (compareCursors(cursor, stream.acked_offset, source) < 0) throw goesBack(source, stream.acked_offset, cursor);
       return { stream: stream.path, offset: cursor };
     });
     for (const { stream, offset } of acks) this.held.set(stream, offset);
@@ -66,9 +66,10 @@ export class AckLedger {
 
   /** Whether an ack goes beyond where its stream was acked when this wake began. */
   hasMoved(acks: readonly Ack[]): boolean {
-    return acks.some(
-      ({ stream, offset }) => offset > (this.streams.find(({ path }) => path === stream)?.acked_offset ?? ""),
-    );
+    return acks.some(({ stream, offset }) => {
+      const acked = this.streams.find(({ path }) => path === stream)?.acked_offset ?? "";
+      return compareCursors(offset, acked, stream) > 0;
+    });
   }
 }
 

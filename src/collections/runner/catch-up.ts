@@ -1,6 +1,6 @@
 import { PerdureError } from "../../error.ts";
 import type { RowLog } from "../log/row-log.ts";
-import { sameSource } from "./checkpoint.ts";
+import { compareCursors, sameSource } from "./checkpoint.ts";
 import { pause } from "../timer.ts";
 import type { RunnerSession } from "./lifecycle.ts";
 
@@ -14,15 +14,16 @@ const DEFAULT_TIMEOUT_MS = 10_000;
  *   signal when that aborts.
  */
 export async function catchUp(
-  session: Pick<RunnerSession, "tails" | "signal">,
+  session: Pick<RunnerSession, "tails" | "signal"> & Partial<Pick<RunnerSession, "compareCursors">>,
   logs: readonly RowLog[],
   { timeoutMs = DEFAULT_TIMEOUT_MS }: { readonly timeoutMs?: number } = {},
 ): Promise<void> {
   await Promise.all(logs.map((log) => log.ready));
   const began = performance.now();
+  const compare = session.compareCursors ?? compareCursors;
   for (const log of logs) {
     const tail = session.tails.find(({ source }) => sameSource(source, log.source));
-    while (tail !== undefined && log.position < tail.cursor) {
+    while (tail !== undefined && compare(log.position, tail.cursor, log.source) < 0) {
       session.signal.throwIfAborted();
       if (performance.now() - began > timeoutMs) {
         throw new PerdureError("timeout", `"${log.source}" was not read up to "${tail.cursor}" in ${timeoutMs} ms.`);

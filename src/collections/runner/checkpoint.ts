@@ -6,13 +6,35 @@ import { streamPath } from "./control.ts";
 /** Where a log stands that was not read yet. */
 const BEFORE_FIRST = "-1";
 
+/**
+ * Which of two cursors of a source is the later one: greater than 0 when it is `a`. 0: neither, or it cannot be said.
+ * Must not throw.
+ */
+export type CompareCursors = (a: string, b: string, source: string) => number;
+
+const DIGITS = /^\d+$/;
+
+/** The order of cursors where nobody says otherwise: numbers by their value, however they are padded, others as texts. */
+export const compareCursors: CompareCursors = (a, b) => {
+  if (DIGITS.test(a) && DIGITS.test(b)) {
+    const [first, second] = [BigInt(a), BigInt(b)];
+    return first < second ? -1 : first > second ? 1 : 0;
+  }
+  return a < b ? -1 : a > b ? 1 : 0;
+};
+
 /** Holds checkpoints to one direction. */
 export class CheckpointGuard {
   private readonly latest = new Map<string, string>();
+  private readonly compare: CompareCursors;
+
+  constructor(compare: CompareCursors = compareCursors) {
+    this.compare = compare;
+  }
 
   /**
    * The latest checkpoint of each source that has grown; cursors that stay where they were are left out.
-   * @throws PerdureError `bad_input` when a cursor sorts before an earlier one of its source.
+   * @throws PerdureError `bad_input` when a cursor is before an earlier one of its source.
    */
   check(checkpoints: readonly CheckpointContract[]): CheckpointContract[] {
     const grown = new Map<string, string>();
@@ -21,9 +43,7 @@ export class CheckpointGuard {
         throw new PerdureError("bad_input", "A checkpoint needs a source and a cursor, both of them texts.");
       }
       const before = grown.get(source) ?? this.latest.get(source);
-      if (before !== undefined && cursor < before) {
-        throw goesBack(source, before, cursor);
-      }
+      if (before !== undefined && this.compare(cursor, before, source) < 0) throw goesBack(source, before, cursor);
       if (before !== cursor) grown.set(source, cursor);
     }
     return [...grown].map(([source, cursor]) => ({ source, cursor }));
@@ -35,7 +55,7 @@ export class CheckpointGuard {
   }
 }
 
-/** The error of a checkpoint that sorts before an earlier one of its source. */
+/** The error of a checkpoint that is before an earlier one of its source. */
 export function goesBack(source: string, from: string, to: string): PerdureError {
   return new PerdureError(
     "bad_input",

@@ -1,4 +1,5 @@
 import type { CheckpointContract } from "../contract.ts";
+import type { CompareCursors } from "./checkpoint.ts";
 
 /** What an adapter gave when a wake was claimed. */
 export interface RunnerClaim {
@@ -25,7 +26,7 @@ export interface RunnerState<TWake> {
 export interface RunnerLifecycleAdapter<TWake = unknown> {
   /** Takes the wake. Rejects with `fenced` when it is stale or somebody has it: then nothing is run. */
   claimWake(wake: TWake, context: { readonly signal: AbortSignal }): Promise<RunnerClaim>;
-  /** Says that the runner lives. Called on a timer while there is a `heartbeatIntervalMs`. */
+  /** Says that the runner lives. Called on a timer, see `heartbeatIntervalMs`. */
   heartbeat?(state: RunnerState<TWake>): Promise<void>;
   /** Keeps how far sources were consumed. Per source it is only called with cursors that grow. */
   checkpoint?(checkpoints: CheckpointContract[], state: RunnerState<TWake>): Promise<void>;
@@ -33,8 +34,10 @@ export interface RunnerLifecycleAdapter<TWake = unknown> {
   complete?(state: RunnerState<TWake>, result: { readonly done: boolean }): Promise<void>;
   /** Ends the wake badly: the transport wakes again at its own pace. */
   fail?(state: RunnerState<TWake>, error: Error): Promise<void>;
-  /** How often to call `heartbeat`, unless the claim says so. */
+  /** How often to call `heartbeat`, unless the claim says so. Default: three times in a lease, or every 10 s. */
   readonly heartbeatIntervalMs?: number;
+  /** The order of the cursors of a source. Default: numbers by their value, others as texts. See {@link CompareCursors}. */
+  readonly compareCursors?: CompareCursors;
   /** How long a claim holds without a heartbeat, unless the claim says so. */
   readonly leaseMs?: number;
 }
@@ -52,11 +55,13 @@ export interface RunnerSession<TWake = unknown> {
   readonly ended: boolean;
   /** How far each source went when this runner was woken. Empty when the transport does not say. */
   readonly tails: readonly CheckpointContract[];
+  /** The order of cursors, as the adapter has it. */
+  readonly compareCursors: CompareCursors;
   /** Says now that the runner lives. Rarely needed: it is done on a timer anyway. */
   heartbeat(): Promise<void>;
   /**
    * Says that everything up to these cursors was consumed.
-   * @throws PerdureError `bad_input` when a cursor sorts before an earlier one of its source: nothing is sent.
+   * @throws PerdureError `bad_input` when a cursor is before an earlier one of its source: nothing is sent.
    */
   checkpoint(checkpoints: readonly CheckpointContract[]): Promise<void>;
   /**

@@ -2,9 +2,11 @@ import { PerdureError } from "../../error.ts";
 import { newId } from "../../id.ts";
 import type { RowCollection, Rows } from "../rows.ts";
 import { rowsOf } from "../rows.ts";
-import { goesBack } from "./checkpoint.ts";
+import { compareCursors, goesBack } from "./checkpoint.ts";
+import type { CompareCursors } from "./checkpoint.ts";
 import type { RunnerClaim, RunnerLifecycleAdapter, RunnerState } from "./lifecycle.ts";
 import type { QueueJob } from "./queue-job.ts";
+import { BEATS_PER_LEASE } from "./run.ts";
 
 /** Which job. */
 export interface QueueWake {
@@ -21,6 +23,8 @@ export interface TableQueueOptions<TPayload = unknown> {
   readonly leaseMs?: number;
   /** How often a job is begun before it is `failed` for good; those that died on the way count. Default 3. */
   readonly maxAttempts?: number;
+  /** The order of the cursors of its sources. Default: numbers by their value, others as texts. */
+  readonly compareCursors?: CompareCursors;
 }
 
 /** A queue's adapter. */
@@ -32,7 +36,6 @@ export interface TableQueueAdapter extends RunnerLifecycleAdapter<QueueWake> {
 
 const DEFAULT_LEASE_MS = 30_000;
 const DEFAULT_ATTEMPTS = 3;
-const BEATS_PER_LEASE = 3;
 
 /**
  * The lifecycle of jobs in a collection: no server but the one that keeps the rows. A claim is a write that only holds if
@@ -47,6 +50,7 @@ class QueueAdapter<TPayload> implements TableQueueAdapter {
   readonly owner: string;
   readonly leaseMs: number;
   readonly heartbeatIntervalMs: number;
+  readonly compareCursors: CompareCursors;
   private readonly rows: Rows<QueueJob<TPayload>>;
   private readonly maxAttempts: number;
   /** When this process saw a claim's heartbeat for the first time. */
@@ -57,6 +61,7 @@ class QueueAdapter<TPayload> implements TableQueueAdapter {
     this.owner = options.owner ?? newId("worker");
     this.leaseMs = options.leaseMs ?? DEFAULT_LEASE_MS;
     this.heartbeatIntervalMs = this.leaseMs / BEATS_PER_LEASE;
+    this.compareCursors = options.compareCursors ?? compareCursors;
     this.maxAttempts = options.maxAttempts ?? DEFAULT_ATTEMPTS;
   }
 
@@ -111,7 +116,8 @@ class QueueAdapter<TPayload> implements TableQueueAdapter {
       const kept = { ...job.checkpoints };
       for (const { source, cursor } of checkpoints) {
         const before = kept[source];
-        if (before !== undefined && cursor < before) throw goesBack(source, before, cursor);
+        if (before !== undefined && this.compareCursors(cursor, before, source) < 0)
+          throw goesBack(source, before, cursor);
         kept[source] = cursor;
       }
       job.checkpoints = kept;

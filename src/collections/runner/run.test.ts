@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { PerdureError } from "../../error.ts";
 import type { RunnerClaim, RunnerLifecycleAdapter, RunnerSession } from "./lifecycle.ts";
 import { runWithLifecycle } from "./run.ts";
@@ -88,6 +88,49 @@ test("invariant 8: a checkpoint that goes back is refused before it is sent, eac
     await session.complete({ done: true });
   });
   expect(adapter.calls).toEqual(["claim w", "checkpoint a=0005,b=0001", "checkpoint a=0006", "complete true"]);
+});
+
+test("cursors that are numbers need no padding", async () => {
+  const adapter = fake();
+  await runWithLifecycle("w", adapter, async (session) => {
+    await session.checkpoint([{ source: "a", cursor: "9" }]);
+    await session.checkpoint([{ source: "a", cursor: "10" }]);
+    await expect(session.checkpoint([{ source: "a", cursor: "9" }])).rejects.toMatchObject({ code: "bad_input" });
+    await session.complete({ done: true });
+  });
+  expect(adapter.calls).toEqual(["claim w", "checkpoint a=9", "checkpoint a=10", "complete true"]);
+});
+
+test("an adapter brings the order of its own cursors; one that has none lets all pass", async () => {
+  const letters = ["monday", "tuesday", "friday"];
+  const days = { ...fake(), compareCursors: (a: string, b: string) => letters.indexOf(a) - letters.indexOf(b) };
+  await runWithLifecycle("w", days, async (session) => {
+    for (const cursor of ["tuesday", "friday"]) await session.checkpoint([{ source: "a", cursor }]);
+    await expect(session.checkpoint([{ source: "a", cursor: "monday" }])).rejects.toMatchObject({ code: "bad_input" });
+    expect(session.compareCursors("friday", "monday", "a")).toBeGreaterThan(0);
+    await session.complete({ done: true });
+  });
+  expect(days.calls).toEqual(["claim w", "checkpoint a=tuesday", "checkpoint a=friday", "complete true"]);
+  const tokens = { ...fake(), compareCursors: () => 0 };
+  await runWithLifecycle("w", tokens, async (session) => {
+    for (const cursor of ["f00", "bad", "bad"]) await session.checkpoint([{ source: "a", cursor }]);
+    await session.complete({ done: true });
+  });
+  expect(tokens.calls).toEqual(["claim w", "checkpoint a=f00", "checkpoint a=bad", "complete true"]);
+});
+
+test("an adapter with a heartbeat and no interval is called all the same: by its lease, or by default", async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  for (const options of [{}, { leaseMs: 3_000 }]) {
+    const adapter = fake(options);
+    await runWithLifecycle("w", adapter, async (session) => {
+      while (!adapter.calls.includes("heartbeat")) await vi.advanceTimersToNextTimerAsync();
+      expect(session.signal.aborted).toBe(false);
+      await session.complete({ done: true });
+    });
+    expect(adapter.calls).toEqual(["claim w", "heartbeat", "complete true"]);
+  }
 });
 
 test("checkpoints and the end arrive in the order of the calls, also when nobody waits", async () => {

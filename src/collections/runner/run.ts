@@ -1,8 +1,13 @@
 import { PerdureError, errorText } from "../../error.ts";
 import type { CheckpointContract } from "../contract.ts";
 import { asError } from "../retry.ts";
-import { CheckpointGuard } from "./checkpoint.ts";
+import { CheckpointGuard, compareCursors } from "./checkpoint.ts";
+import type { CompareCursors } from "./checkpoint.ts";
 import type { RunnerClaim, RunnerLifecycleAdapter, RunnerSession, RunnerState } from "./lifecycle.ts";
+
+/** How often a heartbeat is sent where neither claim nor adapter says it. */
+const HEARTBEAT_MS = 10_000;
+export const BEATS_PER_LEASE = 3;
 
 /**
  * Runs `handler` for one wake: claims it, sends heartbeats while the handler works, and ends it.
@@ -58,8 +63,9 @@ class Run<TWake> implements RunnerSession<TWake> {
   private readonly adapter: RunnerLifecycleAdapter<TWake>;
   private readonly state: RunnerState<TWake>;
   private readonly leaseMs: number | undefined;
-  private readonly intervalMs: number | undefined;
-  private readonly guard = new CheckpointGuard();
+  private readonly intervalMs: number;
+  readonly compareCursors: CompareCursors;
+  private readonly guard: CheckpointGuard;
   /** Checkpoints and the end reach the adapter one behind the other, in the order of the calls. */
   private last: Promise<unknown> = Promise.resolve();
   private aliveSince = 0;
@@ -73,8 +79,11 @@ class Run<TWake> implements RunnerSession<TWake> {
     this.tails = claim.tails ?? [];
     if (claim.fenceToken !== undefined) this.fenceToken = claim.fenceToken;
     this.state = claim.fenceToken === undefined ? { wake } : { wake, fenceToken: claim.fenceToken };
+    this.compareCursors = adapter.compareCursors?.bind(adapter) ?? compareCursors;
+    this.guard = new CheckpointGuard(this.compareCursors);
     this.leaseMs = claim.leaseMs ?? adapter.leaseMs;
-    this.intervalMs = claim.heartbeatIntervalMs ?? adapter.heartbeatIntervalMs;
+    const usual = this.leaseMs === undefined ? HEARTBEAT_MS : this.leaseMs / BEATS_PER_LEASE;
+    this.intervalMs = claim.heartbeatIntervalMs ?? adapter.heartbeatIntervalMs ?? usual;
   }
 
   start(): void {
@@ -173,7 +182,7 @@ class Run<TWake> implements RunnerSession<TWake> {
   }
 
   private next(): void {
-    if (this.closed || this.intervalMs === undefined || this.adapter.heartbeat === undefined) return;
+    if (this.closed || this.adapter.heartbeat === undefined) return;
     this.beat = setTimeout(() => void this.onTimer(), this.intervalMs);
   }
 
