@@ -17,6 +17,9 @@ import type { RowLog } from "../log/row-log.ts";
 import { agentMessageSchema } from "./message.ts";
 import type { NewAgentMessage } from "./message.ts";
 
+/** The name of the claims in a log: all agents that share it look there. */
+export const CLAIMS = "claims";
+
 /** A collection on a log, of rows without a schema. */
 export type LogCollection<TRow extends object> = Collection<TRow, string, LogUtils, never, TRow>;
 
@@ -68,6 +71,6 @@ export function agentCollections(log: RowLog): AgentCollections {
     turns: plain<TurnRecord>("turns"),
     summaries: plain<SummaryRecord>("summaries"),
     approvals: plain<ApprovalEvent>("approvals", "seq"),
-    claims: plain<ClaimRecord>("claims"),
+    claims: plain<ClaimRecord>(CLAIMS),
   };
 }

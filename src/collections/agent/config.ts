@@ -158,8 +158,11 @@ interface AgentBase<TRow extends object, TCollections extends AgentCollectionsBa
   onError?(error: Error, pending: TRow[], context: AgentContext<TCollections>): Promise<void> | void;
   /** When a try that failed is made again. By default three tries. */
   readonly retry?: RetryPolicy;
-  /** With claims only one runner of this agent works, wherever it was created; another one takes over when it dies. */
-  readonly claims?: Claims;
+  /**
+   * With claims only one runner of this agent works, wherever it was created; another one takes over when it dies. An
+   * agent with queries has them by default, where its rows are on a log: in the collection `claims` of that. False: none.
+   */
+  readonly claims?: Claims | false;
   /** False: works only when told to (`runGenerationCycle`, `drainUntilIdle`, `handleWake`). True by default. */
   readonly live?: boolean;
   /** Failures of tries, of callbacks, of the backend. Must not throw. `console.error` by default. */
@@ -251,7 +254,8 @@ export type AgentState = "starting" | "standby" | "idle" | "working" | "disposed
 export interface Agent<
   TCollections extends AgentCollectionsBase | undefined = AgentCollectionsBase | undefined,
   TWake = never,
-> extends AgentPeer {
+>
+  extends AgentPeer {
   /** Resolves when it has seen the rows that were there; rejects when they cannot be read. */
   readonly ready: Promise<void>;
   readonly state: AgentState;

@@ -1,8 +1,14 @@
+import { createCollection } from "@tanstack/db";
 import type { Context } from "@tanstack/db";
 import { PerdureError } from "../../error.ts";
-import type { AgentMessage } from "../contract.ts";
+import type { Claims } from "../claim/claim.ts";
+import { createClaims } from "../claim/claims.ts";
+import type { AgentMessage, ClaimRecord } from "../contract.ts";
+import { logCollectionOptions, logUtilsOf } from "../log/collection-options.ts";
 import { drainUntilIdle } from "../runner/drain.ts";
+import { queryRoot } from "../tool/query-root.ts";
 import type { QueryRow, RowQuery } from "../watch.ts";
+import { CLAIMS } from "./agent-collections.ts";
 import { CollectionDesk } from "./collection-desk.ts";
 import type {
   Agent,
@@ -59,7 +65,7 @@ function collectionAgent(config: CollectionAgentConfig<AgentCollectionsBase, unk
     live: config.live ?? runtime === undefined,
     desk: (wake) => {
       // Alone in its process, it must not take what another process has just begun; with a lease it knows better.
-      const adopts = config.claims !== undefined || runtime !== undefined ? "all" : "at-start";
+      const adopts = isClaiming(config) || runtime !== undefined ? "all" : "at-start";
       return new CollectionDesk(config, adopts, wake);
     },
     ...(hooks?.afterTurn === undefined ? {} : { afterTurn: hooks.afterTurn }),
@@ -71,9 +77,25 @@ function collectionAgent(config: CollectionAgentConfig<AgentCollectionsBase, unk
   });
 }
 
+/** Whether runners of an agent are told apart. */
+function isClaiming({ claims }: Pick<CollectionAgentConfig, "claims">): boolean {
+  return claims !== undefined && claims !== false;
+}
+
+/** What lets one runner of an agent with queries work at a time; undefined where no write can be conditional. */
+function claimsBeside(query: RowQuery<Context>): Claims | undefined {
+  const root = queryRoot(query);
+  const log = root === undefined ? undefined : logUtilsOf(root.collection)?.log;
+  if (log === undefined) return undefined;
+  const options = logCollectionOptions<ClaimRecord>({ log, name: CLAIMS, getKey: (row) => row.id });
+  return createClaims({ collection: createCollection(options) });
+}
+
 function queryAgent(config: QueryAgentConfig<object, unknown>): AnyAgent {
+  const own = config.claims === undefined ? claimsBeside(config.pendingWork as RowQuery<Context>) : undefined;
   const runner = new AgentRunner<object>({
     ...runnerBase(config),
+    ...(own === undefined ? {} : { claims: own }),
     collections: undefined,
     live: config.live ?? true,
     desk: (wake) => new QueryDesk(config, wake),
@@ -87,6 +109,7 @@ function queryAgent(config: QueryAgentConfig<object, unknown>): AnyAgent {
         `The agent "${config.name}" has no collections: give it a watchForResponse to let other agents ask it.`,
       );
     },
+    dispose: own === undefined ? undefined : () => own.dispose(),
   });
 }
 
@@ -95,7 +118,7 @@ function runnerBase(config: Pick<CollectionAgentConfig, "name" | "retry" | "clai
   return {
     name: config.name,
     retry: config.retry ?? {},
-    claims: config.claims,
+    claims: config.claims === false ? undefined : config.claims,
     onFailure: config.onFailure ?? ((error: Error) => console.error(`The agent "${config.name}":`, error)),
   };
 }
