@@ -21,10 +21,11 @@ import type {
 } from "./config.ts";
 import type { Desk, Turn } from "./desk.ts";
 import { QueryDesk } from "./query-desk.ts";
-import { agentTool } from "./reference.ts";
+import { agentTools } from "./reference.ts";
 import { watchForResponse } from "./response.ts";
 import { AgentRunner } from "./runner.ts";
 import { handleWake, runWake } from "./wake.ts";
+import { watchCalls } from "./watch-calls.ts";
 
 /** A signal that never aborts. */
 const NEVER = new AbortController().signal;
@@ -134,11 +135,14 @@ async function generate<TRow extends object>(
 ) {
   const messages = await desk.build(turn, context);
   context.signal.throwIfAborted();
+  const { agents = [] } = config;
+  // Only who may ask several has something to gain from knowing what else is asked.
+  const { adapter, calls } = agents.length > 1 ? watchCalls(config.adapter) : { adapter: config.adapter, calls: [] };
   return config.generate({
     pending: turn.rows,
     messages,
-    adapter: config.adapter,
-    tools: [...(config.tools ?? []), ...(config.agents ?? []).map((one) => agentTool(one, context))],
+    adapter,
+    tools: [...(config.tools ?? []), ...agentTools(agents, context, calls)],
     instructions: config.instructions,
     signal: context.signal,
     context,

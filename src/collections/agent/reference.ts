@@ -1,9 +1,10 @@
 import type { AnyTool, JSONSchema } from "@tanstack/ai";
 import { PerdureError } from "../../error.ts";
 import { newId } from "../../id.ts";
-import type { AgentMessage } from "../contract.ts";
+import type { AgentMessage, AgentToolCall } from "../contract.ts";
 import { rowsOf } from "../rows.ts";
 import type { Rows } from "../rows.ts";
+import { checkValue } from "../tool/tool-schema.ts";
 import type { AgentContext, AgentReference, AgentRequest } from "./config.ts";
 import { byPlace } from "./message.ts";
 import { RESPONSE_TIMEOUT_MS } from "./response.ts";
@@ -21,26 +22,76 @@ interface CallContext {
 }
 
 /**
- * Another agent as a tool of this answer. The request's id comes from the answer and the call, so a second try at
- * the answer finds the request and its reply instead of asking again.
+ * Other agents as tools of this answer. The request's id comes from the answer and the call, so a second try at the
+ * answer finds the request and its reply instead of asking again. With the first of them all agents are asked that the
+ * model has called in the same turn (`calls`): they work at the same time, and each tool then waits for its own reply.
  */
-export function agentTool(reference: AgentReference, context: AgentContext): AnyTool {
-  const { agent, description, inputSchema = MESSAGE_INPUT, outputSchema } = reference;
-  return {
-    name: agent.name,
-    description,
-    inputSchema,
-    ...(outputSchema === undefined ? {} : { outputSchema }),
-    execute: async (args: unknown, call?: CallContext) => {
-      const callers = [...context.callers, context.agentName];
-      refuseCircle(callers, agent.name);
-      const requestId = `${context.generationId}:${call?.toolCallId ?? newId()}`;
-      await ask(reference, { content: contentOf(args), actorId: context.agentName, requestId, callers }, context);
-      const signals = call?.abortSignal === undefined ? [context.signal] : [context.signal, call.abortSignal];
-      const content = await responseOf(reference, requestId, context.agentName, AbortSignal.any(signals));
-      return outputSchema === undefined ? { response: content } : parseReply(agent.name, content);
-    },
+export function agentTools(
+  references: readonly AgentReference[],
+  context: AgentContext,
+  calls: readonly AgentToolCall[],
+): AnyTool[] {
+  const byName = new Map(references.map((reference) => [reference.agent.name, reference]));
+  const asked = new Map<string, Promise<void>>();
+  const begin = (reference: AgentReference, requestId: string, args: unknown) => {
+    let asking = asked.get(requestId);
+    if (asking === undefined) {
+      asking = askWith(reference, requestId, args, context);
+      // Told by the tool itself, when it is its turn.
+      asking.catch(() => {});
+      asked.set(requestId, asking);
+    }
+    return asking;
   };
+  const beginOthers = async () => {
+    for (const { id, name, arguments: text } of calls) {
+      const reference = byName.get(name);
+      const args = reference === undefined ? undefined : await argumentsOf(reference, text);
+      if (reference !== undefined && args !== undefined)
+        void begin(reference, `${context.generationId}:${id}`, args.value);
+    }
+  };
+  return references.map((reference) => {
+    const { agent, description, inputSchema = MESSAGE_INPUT, outputSchema } = reference;
+    return {
+      name: agent.name,
+      description,
+      inputSchema,
+      ...(outputSchema === undefined ? {} : { outputSchema }),
+      execute: async (args: unknown, call?: CallContext) => {
+        const requestId = `${context.generationId}:${call?.toolCallId ?? newId()}`;
+        const asking = begin(reference, requestId, args);
+        await beginOthers();
+        await asking;
+        const signals = call?.abortSignal === undefined ? [context.signal] : [context.signal, call.abortSignal];
+        const content = await responseOf(reference, requestId, context.agentName, AbortSignal.any(signals));
+        return outputSchema === undefined ? { response: content } : parseReply(agent.name, content);
+      },
+    };
+  });
+}
+
+async function askWith(
+  reference: AgentReference,
+  requestId: string,
+  args: unknown,
+  context: AgentContext,
+): Promise<void> {
+  const callers = [...context.callers, context.agentName];
+  refuseCircle(callers, reference.agent.name);
+  await ask(reference, { content: contentOf(args), actorId: context.agentName, requestId, callers }, context);
+}
+
+/** What `chat()` will give to the tool; undefined: what the model has said is wrong, and the tool will not be called. */
+async function argumentsOf(
+  { inputSchema }: AgentReference,
+  text: string,
+): Promise<{ readonly value: unknown } | undefined> {
+  try {
+    return { value: await checkValue(inputSchema, JSON.parse(text === "" ? "{}" : text), "") };
+  } catch {
+    return undefined;
+  }
 }
 
 async function responseOf(

@@ -1,8 +1,25 @@
+import { chat } from "@tanstack/ai";
 import { and, createCollection, eq } from "@tanstack/db";
-import { agentPeer, createAgent, durableAgent, logCollectionOptions, rowsOf } from "perdure/collections";
-import type { AgentCollections, AgentMessage, AgentPeer, AgentReference, RowLog } from "perdure/collections";
+import {
+  agentCollections,
+  agentPeer,
+  createAgent,
+  durableAgent,
+  logCollectionOptions,
+  openLocalLog,
+  rowsOf,
+} from "perdure/collections";
+import type {
+  AgentCollections,
+  AgentMessage,
+  AgentPeer,
+  AgentReference,
+  CollectionAgentConfig,
+  RowLog,
+} from "perdure/collections";
 import { scriptedText } from "perdure/testing";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
 import { backends } from "../backends.ts";
 import { gate, replies, say, seen, startPlace } from "./agent-session.ts";
 import type { Place } from "./agent-session.ts";
@@ -44,6 +61,37 @@ describe.each(backends)("agents together on $name", (backend) => {
     agent,
     description: "Looks things up.",
     ...more,
+  });
+
+  test("two agents that are asked in one turn work at the same time", async () => {
+    const [planner, researcher] = newNames();
+    const writer = `${researcher}-w`;
+    const { collections } = await place.open();
+    // Neither answers before both were asked.
+    const begun: string[] = [];
+    const both = gate();
+    const answering =
+      (name: string): Script =>
+      async ({ userText }) => {
+        begun.push(name);
+        if (begun.length === 2) both.open();
+        await both.opened;
+        return `${userText}, done`;
+      };
+    const found = start(collections, researcher, answering("researcher"));
+    const written = start(collections, writer, answering("writer"));
+    const call = (name: string, id: string) => ({ name, input: { message: id }, id });
+    const script = [{ toolCalls: [call(researcher, "look"), call(writer, "write")] }, "Both are done."];
+    const { adapter } = start(collections, planner, script, [refer(found.agent), refer(written.agent)]);
+    await say(collections, planner, "Go");
+    const [reply] = await replies(collections, planner, 1);
+    expect(reply?.content).toBe("Both are done.");
+    const results = adapter.calls[1]?.messages.filter(({ role }) => role === "tool").map(({ content }) => content);
+    expect(results).toEqual(['{"response":"look, done"}', '{"response":"write, done"}']);
+    const requests = rowsOf(collections.messages)
+      .all()
+      .filter(({ requestId, actorId }) => requestId && actorId === planner);
+    expect(requests.map(({ content }) => content)).toEqual(["look", "write"]);
   });
 
   test("requirement: Agent composition: an agent asks another by message, and the reply is its tool's result", async () => {
@@ -245,4 +293,47 @@ describe.each(backends)("agents together on $name", (backend) => {
       return createCollection(logCollectionOptions<Note>({ log: on, name: "notes", getKey: (note) => note.id }));
     }
   });
+});
+
+test("two agents are asked at the same time by a generate of one's own, too, and with arguments of their own", async () => {
+  const { messages } = agentCollections(openLocalLog());
+  const begun: string[] = [];
+  const both = gate();
+  const adapter = (script: Script) => scriptedText(script);
+  const plain: CollectionAgentConfig["generate"] = async ({ adapter: model, messages: shown, tools }) =>
+    chat({ adapter: model, messages: shown, tools, stream: false });
+  const asked = (name: string) =>
+    createAgent({
+      ...{ name, instructions: "", collections: { messages }, generate: plain },
+      adapter: adapter(async ({ userText }) => {
+        begun.push(userText);
+        if (begun.length === 2) both.open();
+        await both.opened;
+        return `re ${userText}`;
+      }),
+    });
+  const [one, two] = [asked("one"), asked("two")];
+  const inputSchema = z.object({ city: z.string().trim() });
+  const planner = createAgent({
+    ...{ name: "planner", instructions: "", collections: { messages }, generate: plain },
+    adapter: adapter([
+      {
+        toolCalls: [
+          { name: "one", input: { message: "hi" }, id: "a" },
+          { name: "two", input: { city: " Rome " }, id: "b" },
+          // What a tool would not take is not asked at all.
+          { name: "two", input: { city: 7 }, id: "c" },
+        ],
+      },
+      "Done.",
+    ]),
+    agents: [
+      { agent: one, description: "First." },
+      { agent: two, description: "Second.", inputSchema },
+    ],
+  });
+  onTestFinished(async () => void (await Promise.all([planner, one, two].map((agent) => agent.dispose()))));
+  await say({ messages }, "planner", "Go");
+  await replies({ messages }, "planner", 1);
+  expect(begun.toSorted()).toEqual(["hi", '{"city":"Rome"}']);
 });
