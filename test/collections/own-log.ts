@@ -3,6 +3,7 @@ import type { RowLog, RowWrite } from "perdure/collections";
 
 /** The same log as somebody has it who does some of it another way. */
 export function ownLog(log: RowLog, own: Partial<Pick<RowLog, "write" | "close" | "table">>): RowLog {
+  const close = own.close ?? (() => log.close());
   return {
     kind: log.kind,
     source: log.source,
@@ -15,7 +16,8 @@ export function ownLog(log: RowLog, own: Partial<Pick<RowLog, "write" | "close" 
     },
     table: own.table ?? ((name) => log.table(name)),
     write: own.write ?? ((write) => log.write(write)),
-    close: own.close ?? (() => log.close()),
+    close,
+    [Symbol.asyncDispose]: close,
   };
 }
 

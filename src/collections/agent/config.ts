@@ -255,7 +255,7 @@ export interface Agent<
   TCollections extends AgentCollectionsBase | undefined = AgentCollectionsBase | undefined,
   TWake = never,
 >
-  extends AgentPeer {
+  extends AgentPeer, AsyncDisposable {
   /** Resolves when it has seen the rows that were there; rejects when they cannot be read. */
   readonly ready: Promise<void>;
   readonly state: AgentState;

@@ -180,6 +180,7 @@ function agentOf<TRow extends object>(
       await runner.dispose();
       await rest.dispose?.();
     },
+    [Symbol.asyncDispose]: () => agent.dispose(),
   };
   return agent;
 }

@@ -29,7 +29,7 @@ const NOBODY = "perdure:expiry";
  * comes later is kept but changes nothing, because the first may have been acted upon already. On a log, a decision is
  * about the request that its device has seen: if there is a later one by then, it is not written.
  */
-export interface Approvals {
+export interface Approvals extends Disposable {
   /** Resolves when the events that were there are here; rejects when they cannot be read. */
   readonly ready: Promise<void>;
   /**
@@ -170,6 +170,10 @@ class EventApprovals implements Approvals {
   subscribe(listener: () => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
   }
 
   dispose(): void {

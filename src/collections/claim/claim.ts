@@ -94,7 +94,7 @@ export interface ClaimView {
 }
 
 /** A standing wish for a claim. */
-export interface Hold {
+export interface Hold extends AsyncDisposable {
   readonly id: string;
   /** The claim, while it is held. */
   readonly claim: Claim | undefined;
@@ -116,7 +116,7 @@ export interface HoldOptions {
 }
 
 /** See the top of this file. */
-export interface Claims {
+export interface Claims extends AsyncDisposable {
   readonly owner: string;
   /** This life of the owner. */
   readonly incarnation: string;

@@ -175,6 +175,10 @@ class LogClaims implements Claims {
     return () => this.listeners.delete(listener);
   }
 
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.dispose();
+  }
+
   async dispose(): Promise<void> {
     this.disposed = true;
     const reason = new PerdureError("bad_state", "These claims were disposed: the work goes to somebody else.");

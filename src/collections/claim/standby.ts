@@ -40,6 +40,10 @@ export class Standby implements Hold {
     });
   }
 
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.dispose();
+  }
+
   async dispose(): Promise<void> {
     this.stop.abort(new PerdureError("bad_state", `The hold of "${this.id}" was disposed.`));
     this.wake();

@@ -99,7 +99,7 @@ export interface GenerationEffectOptions<
 }
 
 /** A running effect. */
-export interface GenerationEffect {
+export interface GenerationEffect extends AsyncDisposable {
   readonly id: string;
   /** Resolves when its collections have their first state; rejects when one of them cannot have it. */
   readonly ready: Promise<void>;

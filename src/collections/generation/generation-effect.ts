@@ -114,6 +114,10 @@ class Generations implements GenerationEffect {
     await this.pump.idle();
   }
 
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.dispose();
+  }
+
   dispose(): Promise<void> {
     this.disposal ??= this.end();
     return this.disposal;

@@ -57,6 +57,10 @@ class LocalLog implements RowLog {
     return receipt;
   }
 
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
   async close(): Promise<void> {
     this.closed = true;
   }

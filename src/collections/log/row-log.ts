@@ -70,7 +70,7 @@ export interface RowTable {
 }
 
 /** See the top of this file. */
-export interface RowLog {
+export interface RowLog extends AsyncDisposable {
   /** `local`, `durable-streams` or `perdure`. */
   readonly kind: string;
   /** Names the log in errors and checkpoints: a URL, a path. */
@@ -88,6 +88,6 @@ export interface RowLog {
    *   `disconnected` when the log was closed before the outcome was known (write again under the same `txid`).
    */
   write(write: RowWrite): Promise<WriteReceipt>;
-  /** Stops reading and writing. Writes under way fail. */
+  /** Stops reading and writing. Writes under way fail. `await using` does the same. */
   close(): Promise<void>;
 }

@@ -32,7 +32,7 @@ export interface PullWakeWorkerOptions extends ControlOptions {
 }
 
 /** A worker that runs until it is stopped. */
-export interface PullWakeWorker {
+export interface PullWakeWorker extends AsyncDisposable {
   /** Resolves when it has ended. */
   readonly done: Promise<void>;
   /** Takes nothing more, tells what runs to stop, and waits for it. */
@@ -52,13 +52,11 @@ export function runPullWakeWorker(options: PullWakeWorkerOptions): PullWakeWorke
   const end = new AbortController();
   const unlink = linkSignals([options.signal], end);
   const done = new PullWorker(options, end.signal).work().finally(unlink);
-  return {
-    done,
-    stop: async () => {
-      end.abort(new PerdureError("bad_state", "The worker was stopped."));
-      await done;
-    },
+  const stop = async () => {
+    end.abort(new PerdureError("bad_state", "The worker was stopped."));
+    await done;
   };
+  return { done, stop, [Symbol.asyncDispose]: stop };
 }
 
 class PullWorker {

@@ -23,7 +23,7 @@ export interface QueueWorkerOptions<TPayload> extends TableQueueOptions<TPayload
 }
 
 /** A worker of a queue. */
-export interface QueueWorker {
+export interface QueueWorker extends AsyncDisposable {
   readonly owner: string;
   /** Resolves when there is nothing that this worker can do now. */
   idle(): Promise<void>;
@@ -72,15 +72,17 @@ export function runQueueWorker<TPayload>(options: QueueWorkerOptions<TPayload>):
   });
   const jobs = followOpenJobs(options.collection, () => pump.wake());
   rows.ready().then(() => pump.wake(), report);
+  const stop = async () => {
+    jobs.stop();
+    await pump.dispose();
+  };
   return {
     owner: adapter.owner,
     idle: async () => {
       await rows.ready();
       await pump.idle();
     },
-    stop: async () => {
-      jobs.stop();
-      await pump.dispose();
-    },
+    stop,
+    [Symbol.asyncDispose]: stop,
   };
 }

@@ -68,7 +68,7 @@ export async function requestWake(
 }
 
 /** A subscription that is looked after. */
-export interface KeptSubscription {
+export interface KeptSubscription extends Disposable {
   /** Resolves when it is there for the first time. */
   readonly ready: Promise<void>;
   /** Looks now. True: it was gone and is there again. */
@@ -109,7 +109,8 @@ export function keepWakeSubscription(
   };
   // What goes wrong at the start is told by `ready`.
   void look().catch(() => {});
-  return { ready, check, stop: () => end.abort() };
+  const stop = () => end.abort();
+  return { ready, check, stop, [Symbol.dispose]: stop };
 }
 
 /** The stream whose writes mean nothing but: wake this subscription. */

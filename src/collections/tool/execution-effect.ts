@@ -195,6 +195,10 @@ class Executor<TRow extends object> implements ToolExecutionEffect {
     return this.disposal;
   }
 
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.dispose();
+  }
+
   private async end(): Promise<void> {
     for (const end of this.ends) end();
     await this.pump.dispose(this.options.disposeWaitMs);

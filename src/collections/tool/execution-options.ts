@@ -85,7 +85,7 @@ export interface ToolExecutionOptions<
 }
 
 /** A running executor. */
-export interface ToolExecutionEffect {
+export interface ToolExecutionEffect extends AsyncDisposable {
   /** Resolves when it has seen the calls that were there; rejects when they cannot be read. */
   readonly ready: Promise<void>;
   /** Resolves when nothing runs and nothing waits to be run now. */

@@ -139,6 +139,10 @@ class StreamLog implements RowLog {
     return pending.promise;
   }
 
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
   async close(): Promise<void> {
     this.finish(new PerdureError("disconnected", `The log on the stream ${this.source} is closed.`));
     await Promise.all([this.reading, this.writer.idle()]);

@@ -118,6 +118,10 @@ class AgentLog implements RowLog {
     return { applied, position: positionOf(seq), ...(refused === undefined ? {} : { refused }) };
   }
 
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
   async close(): Promise<void> {
     if (this.closed) return;
     this.closed = true;
