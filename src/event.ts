@@ -30,6 +30,8 @@ export interface AgentEvents {
   "fiber:recovered": { id: string; name: string; attempt: number };
   "fiber:settled": { id: string; name: string; status: string; error?: string };
   "fiber:method_missing": { id: string; name: string };
+  /** Somebody wanted to answer a question for approval and may not: `authorizeApproval` did not allow it. It stays open. */
+  "approval:refused": { toolCallId: string; tool: string; approved: boolean; reason: string; by?: string };
   /** A model call failed; it may be tried again. */
   "chat:call:failed": { requestId: string; errorClass: string };
   /** A turn ended with an error. `messagesPersisted`: whether what it was to answer is stored. */

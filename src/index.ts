@@ -72,6 +72,8 @@ export type { UsageTotals } from "./session/ledger.ts";
 export type { PendingApproval, ReturnedCall } from "./tool/call-book.ts";
 export {
   durableTool,
+  type ApprovalRuleOptions,
+  type CallApproval,
   type DurableExecutionOptions,
   type DurableToolOptions,
   type ReplayPolicy,
@@ -102,6 +104,8 @@ export type { ActionRecord } from "./tool/action-ledger.ts";
 export { createToolsFromClientSchemas } from "./tool/client-tools.ts";
 export type {
   ChatRecoveryConfig,
+  ApprovalCall,
+  ApprovalRequest,
   ChatRecoveryContext,
   ChatRecoveryOptions,
   ChatResponseResult,

@@ -43,6 +43,8 @@ import type {
 
 /** How a class answers turns. Under a symbol: every plain name belongs to those who extend it. */
 export const answering: unique symbol = Symbol("perdure.answering");
+/** Who decides about calls that wait for a person, and what is kept of it. */
+export const deciding: unique symbol = Symbol("perdure.deciding");
 /** The chat of an agent and those who listen to it. */
 export const chatRoom: unique symbol = Symbol("perdure.chat-room");
 /** The work that an agent does for the one above it. */
@@ -89,6 +91,9 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
 
   /** @internal */
   abstract [answering](as: <T>(work: () => T, turn?: string) => T): Pick<ChatHooks, "respond" | "plan" | "begun">;
+
+  /** @internal */
+  abstract get [deciding](): Partial<ChatHooks>;
 
   /** @internal */
   get [sessionServant](): SessionServant | undefined {
@@ -162,6 +167,7 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
     };
     const own = this[answering](as);
     return {
+      ...this[deciding],
       ...own,
       // Only a child works for somebody else.
       ...(this.selfPath.length > 1 && {

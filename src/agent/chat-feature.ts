@@ -14,7 +14,9 @@ import { isSaidIn } from "../session/siblings.ts";
 import { isOpen, readTurn } from "../store/turn.ts";
 import { Chat } from "../turn/chat.ts";
 import type { ChatHooks } from "../turn/chat-types.ts";
+import { judgeAnswer, type JudgedAnswer } from "../turn/judge-answer.ts";
 import { persist } from "../turn/save.ts";
+import type { ToolAnswer } from "../turn/tool-answers.ts";
 import { lastSegment } from "../wire/address.ts";
 import { closeCode, refusalCode, UNKNOWN_SESSION } from "../wire/close-code.ts";
 import { sessionIn, wantsPages } from "../wire/history.ts";
@@ -180,7 +182,8 @@ function openRoom(
   return { chat, live, resume, audience, news };
 }
 
-function handleFrame({ chat, live, resume, audience }: ChatRoom, connection: Connection, frame: ParsedFrame): boolean {
+function handleFrame(room: ChatRoom, connection: Connection, frame: ParsedFrame): boolean | Promise<boolean> {
+  const { chat, live, resume, audience } = room;
   const socket = socketOf(connection);
   const session = audience.sessionOf(socket);
   const { identity } = socket;
@@ -231,17 +234,27 @@ function handleFrame({ chat, live, resume, audience }: ChatRoom, connection: Con
       return true;
     case "tool-result": {
       const { toolCallId, result, autoContinue, clientTools } = frame;
-      chat.answerTool({ toolCallId, answer: { kind: "result", result }, autoContinue, clientTools, session }, socket);
-      return true;
+      const answer = { kind: "result", result } as const;
+      return answerCall(room, { toolCallId, answer, autoContinue, clientTools, session, identity }, socket);
     }
     case "tool-approval": {
       const { toolCallId, approved, autoContinue } = frame;
-      chat.answerTool({ toolCallId, answer: { kind: "approval", approved }, autoContinue, session }, socket);
-      return true;
+      const answer = { kind: "approval", approved } as const;
+      return answerCall(room, { toolCallId, answer, autoContinue, session, identity }, socket);
     }
     default:
       return false;
   }
+}
+
+function answerCall({ chat, live }: ChatRoom, given: ToolAnswer, socket: Socket): boolean | Promise<boolean> {
+  const conclude = (judged: JudgedAnswer) => {
+    if ("answer" in judged) chat.answerTool(judged.answer, socket);
+    else live.approvalRefused(given.toolCallId, judged.refusal, socket);
+    return true;
+  };
+  const judged = judgeAnswer(chat, given, socket);
+  return judged instanceof Promise ? judged.then(conclude) : conclude(judged);
 }
 
 /** Of a transcript that a client pushes only its own messages are taken, and none that are of another session. */

@@ -7,6 +7,7 @@ import { userText } from "../message/input.ts";
 import { isRecord } from "../message/json.ts";
 import { readTurn, type TurnRow } from "../store/turn.ts";
 import type { Chat } from "../turn/chat.ts";
+import { judgeAnswer } from "../turn/judge-answer.ts";
 import { checkMessages, turnThatAnswers } from "../turn/submit.ts";
 import type { ToolAnswer } from "../turn/tool-answers.ts";
 import { parseChatBody } from "../wire/chat-body.ts";
@@ -64,10 +65,11 @@ export async function answerChatRequest(
         return follow(chat, live, request, decodeSegment(turn ?? ""));
       case "POST cancel":
         return Response.json({ cancelled: chat.cancel(decodeSegment(turn ?? "")) });
-      case "POST tools":
-        return Response.json({
-          changed: chat.answerTool(await readAnswer(request, decodeSegment(call ?? "")), undefined),
-        });
+      case "POST tools": {
+        const given = await readAnswer(request, decodeSegment(call ?? ""));
+        const [answer] = await judgeAnswers(chat, [{ ...given, identity }]);
+        return Response.json({ changed: answer !== undefined && chat.answerTool(answer, undefined) });
+      }
       default:
         return new Response("Method Not Allowed", { status: 405 });
     }
@@ -94,7 +96,8 @@ async function post(chat: Chat, live: LiveChat, request: Request, identity: Iden
   const known = readTurn(chat.host, id);
   if (known === undefined) {
     checkMessages(chat, body.messages);
-    takeAnswers(chat, body.messages.at(-1));
+    for (const answer of await judgeAnswers(chat, answersIn(body.messages.at(-1), identity)))
+      chat.answerTool(answer, undefined);
     chat.submit({ ...body, id, trigger, identity }, undefined);
   }
   const own = readTurn(chat.host, id);
@@ -114,13 +117,24 @@ function wantsStream(request: Request, body: Record<string, unknown>): boolean {
 }
 
 /** The AI SDK's transport has no other way to answer tool calls than in the message that it sends back. */
-function takeAnswers(chat: Chat, last: unknown): void {
-  if (!isRecord(last) || last.role !== "assistant" || !Array.isArray(last.parts)) return;
-  for (const part of last.parts as unknown[]) {
-    if (!isRecord(part) || typeof part.toolCallId !== "string") continue;
+function answersIn(last: unknown, identity: Identity | undefined): ToolAnswer[] {
+  if (!isRecord(last) || last.role !== "assistant" || !Array.isArray(last.parts)) return [];
+  return (last.parts as unknown[]).flatMap((part) => {
+    if (!isRecord(part) || typeof part.toolCallId !== "string") return [];
     const answer = toAnswer(part);
-    if (answer !== undefined) chat.answerTool({ toolCallId: part.toolCallId, answer, autoContinue: false }, undefined);
+    return answer === undefined ? [] : { toolCallId: part.toolCallId, answer, autoContinue: false, identity };
+  });
+}
+
+/** The answers as they may be given. @throws PerdureError `not_allowed` when one may not: then none is given. */
+async function judgeAnswers(chat: Chat, answers: readonly ToolAnswer[]): Promise<ToolAnswer[]> {
+  const allowed: ToolAnswer[] = [];
+  for (const given of answers) {
+    const judged = await judgeAnswer(chat, given, undefined);
+    if ("refusal" in judged) throw new PerdureError("not_allowed", judged.refusal.reason);
+    allowed.push(judged.answer);
   }
+  return allowed;
 }
 
 /** What a tool part of a client says that the client may say. */

@@ -58,6 +58,7 @@ const plainHooks = [
   "shouldConnectionBeReadonly",
   "getConnectionTags",
   "getApprover",
+  "authorizeApproval",
   "assembleContext",
   "getDefaultTimezone",
   "onChatResponse",

@@ -16,7 +16,12 @@ export function refuseInput(thrown: unknown): Response {
   return Response.json({ error: { code: thrown.code, message: errorText(thrown) } }, { status });
 }
 
-const STATUS: Partial<Record<PerdureError["code"], number>> = { bad_input: 400, bad_state: 409, too_large: 413 };
+const STATUS: Partial<Record<PerdureError["code"], number>> = {
+  bad_input: 400,
+  not_allowed: 403,
+  bad_state: 409,
+  too_large: 413,
+};
 
 /** One segment of a path, as it was meant. */
 export function decodeSegment(segment: string): string {

@@ -15,7 +15,7 @@ import type { ActionAuthorization } from "../tool/action-authorize.ts";
 import { bindAction, bindActions } from "../tool/action-bind.ts";
 import { isAction } from "../tool/action.ts";
 import type { Chat } from "../turn/chat.ts";
-import type { ApprovalDecision, ChatTurnOptions, Origin } from "../turn/chat-types.ts";
+import type { ChatTurnOptions, Origin } from "../turn/chat-types.ts";
 import { type ChatErrorClassification, classifyProviderError, describeProviderError } from "../turn/provider-error.ts";
 import type { Budgets } from "../session/budget.ts";
 import type { PriceTable } from "../session/prices.ts";
@@ -179,13 +179,6 @@ export class ThinkPlan {
 
   #closeOpen(ledger: Ledger): void {
     ledger.closeOpen((call) => isToldLater(this.#host, call));
-  }
-
-  /** A person has answered, or nobody in time, in the transaction that stores the answer. */
-  decided({ toolCallId, expired, ...decision }: ApprovalDecision): void {
-    const now = this.#host.clock.now();
-    if (expired) this.book.expire({ messageId: decision.messageId, toolCallId }, now);
-    else this.book.decide(toolCallId, { ...decision, now });
   }
 
   /** Calls of this answer that have an end get no other. In the transaction that stores it. */

@@ -33,7 +33,6 @@ import type {
 import type { SubmitResult } from "../turn/submissions.ts";
 import { writeJson } from "../wire/json.ts";
 import { answering, chatRoom } from "./chat-agent.ts";
-import type { Connection } from "./connection.ts";
 import { runAs } from "./context.ts";
 import { parts } from "./parts.ts";
 import { type TurnKeeper, turnKeeper } from "./run/turn-keeper.ts";
@@ -97,7 +96,7 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
     as: <T>(work: () => T, turn?: string) => T,
   ): Pick<
     ChatHooks,
-    "respond" | "plan" | "approver" | "answerable" | "expiry" | "decided" | "begun" | "settled" | "removed" | "cleared"
+    "respond" | "plan" | "question" | "answerable" | "expiry" | "decided" | "begun" | "settled" | "removed" | "cleared"
   > {
     const own = this.onChatMessage !== Think.prototype.onChatMessage;
     return {
@@ -105,10 +104,10 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
       ...(!own && {
         plan: () => this.#plan.runningAs(as),
         answerable: (...about) => this.#plan.answerable(...about),
+        decided: (decision) => this.#plan.book.record(decision),
       }),
-      approver: (origin) => this.getApprover(origin && this[parts].connections.of(origin)),
+      question: (messageId, toolCallId) => this.#plan.book.question(messageId, toolCallId),
       expiry: (messageId, toolCallId) => this.#plan.expiry(messageId, toolCallId),
-      decided: (decision) => this.#plan.decided(decision),
       begun: (turn) => this[filePoints].begun(turn),
       settled: (message) => {
         this.#plan.settled(message);
@@ -183,11 +182,6 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
 
   getMaxSteps(): number {
     return this.maxSteps;
-  }
-
-  /** Who a client is when it answers an approval; stored with the answer. Default: the id of its connection. */
-  getApprover(connection: Connection | undefined): string | undefined {
-    return connection?.id;
   }
 
   /**

@@ -3,6 +3,7 @@ import type { ExtensionBridge } from "../extension/host-functions.ts";
 import type { ExtensionManager, ExtensionManagerOptions } from "../extension/manager.ts";
 import type { ExtensionDeclaration } from "../extension/manifest.ts";
 import { newId } from "../id.ts";
+import type { Identity } from "../identity.ts";
 import type { AgentEnv, AgentHost, HostedAgentClass } from "../port.ts";
 import type { SkillScriptRunner, SkillSource } from "../skill/types.ts";
 import type { ActionAuthorization, ActionAuthorizationContext } from "../tool/action-authorize.ts";
@@ -36,6 +37,7 @@ type Maybe<T> = T | Promise<T>;
 /** Who answered, and whether the turn goes on by itself. */
 interface ExecutionAnswer {
   readonly approver?: string;
+  readonly identity?: Identity;
   readonly autoContinue?: boolean;
   readonly session?: string;
 }

@@ -58,7 +58,7 @@ type FrameworkMethod =
   | `${"approve" | "reject"}Execution`
   | `${"list" | "forget"}Action${string}`
   | `authorize${"Turn" | "Action" | "Approval"}`
-  | `getMessageIdentity`
+  | `get${"MessageIdentity" | "ToolApproval" | "Approver"}`
   | `get${"Workspace" | "Skills" | "SkillScriptRunner" | "Extensions" | "Actions" | "Collections"}`
   | `collection`
   | `writeRows`;

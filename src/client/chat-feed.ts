@@ -1,4 +1,5 @@
-import { isAnswered, toolParts, type UIMessage } from "../message/types.ts";
+import { PerdureError } from "../error.ts";
+import { isAnswered, type ToolPart, toolParts, type UIMessage } from "../message/types.ts";
 import { BranchBook } from "./branch-places.ts";
 import { ChatAudience } from "./chat-audience.ts";
 import { type ChatConnection, type ChatFrame, readChatFrame, type ResponseFrame } from "./chat-frames.ts";
@@ -8,7 +9,7 @@ import { viewOf } from "./chat-view.ts";
 import { History } from "./history.ts";
 import { LiveTurn } from "./live-turn.ts";
 import { mergeTranscript } from "./merge-transcript.ts";
-import { findCall, putMessage, updateMessage } from "./message-list.ts";
+import { findCall, putMessage, updateMessage, withCall } from "./message-list.ts";
 import { StreamFinder } from "./stream-finder.ts";
 import { type ToolOutput, ToolRunner } from "./tool-runner.ts";
 import { endOf, RecentIds } from "./turn-end.ts";
@@ -60,6 +61,8 @@ export abstract class ChatFeed {
   protected readonly unsent = new Set<string>();
   protected list: UIMessage[];
   protected failure: Error | undefined;
+  /** Why this client may not answer a question, by its call. */
+  readonly #refusals = new Map<string, Error>();
   /** The refusal that was told last. */
   #refusal: Error | undefined;
   protected recovering = false;
@@ -141,9 +144,18 @@ export abstract class ChatFeed {
         return this.changed(true);
       case "updated":
         this.list = updateMessage(this.list, frame.message);
-        for (const part of toolParts(frame.message)) if (isAnswered(part)) this.answers.delete(part.toolCallId);
+        for (const part of toolParts(frame.message)) if (isAnswered(part)) this.#isAnswered(part.toolCallId);
         this.takeAnswers(frame.message);
         return this.changed(true);
+      case "refused": {
+        // It is not given again, nothing follows it, and what was shown as answered is not.
+        this.answers.delete(frame.toolCallId);
+        this.finder.awaiting = false;
+        if (frame.part !== undefined) this.#reopen(frame.part);
+        const refusal = new PerdureError("not_allowed", frame.reason);
+        this.#refusals.set(frame.toolCallId, refusal);
+        return this.#fails(refusal);
+      }
       case "recovering":
         this.recovering = frame.recovering;
         return this.changed(true);
@@ -183,8 +195,24 @@ export abstract class ChatFeed {
     const counts = turn.isActive;
     turn.error = text;
     if (!counts) return;
-    this.failure = new Error(text);
-    this.audience.tell("onError", this.failure);
+    this.#fails(new Error(text));
+  }
+
+  #isAnswered(toolCallId: string): void {
+    this.answers.delete(toolCallId);
+    if (this.failure === this.#refusals.get(toolCallId)) this.failure = undefined;
+    this.#refusals.delete(toolCallId);
+  }
+
+  #reopen(part: ToolPart): void {
+    this.list = this.list.map((message) => withCall(message, part));
+    for (const turn of this.turns.values()) turn.takeCall(part);
+  }
+
+  #fails(error: Error): void {
+    this.failure = error;
+    this.audience.tell("onError", error);
+    this.changed(true);
   }
 
   #over(turn: LiveTurn, frame: ResponseFrame): void {

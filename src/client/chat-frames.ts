@@ -1,6 +1,6 @@
 import { parseChunk } from "../message/parse-chunk.ts";
 import { tryParseJson } from "../message/json.ts";
-import type { UIMessage, UIMessageChunk } from "../message/types.ts";
+import { isToolPart, type ToolPart, type UIMessage, type UIMessageChunk } from "../message/types.ts";
 import type { BranchPlaces, ClientFrame, TurnOutcome } from "../wire/frames.ts";
 import { isJsonObject, type JsonObject, writeJson } from "../wire/json.ts";
 import { isSessionState, type SessionStateFrame } from "../wire/session-frames.ts";
@@ -70,6 +70,12 @@ export type ChatFrame =
   | { readonly kind: "session"; readonly state: SessionStateFrame }
   | { readonly kind: "cleared" }
   | { readonly kind: "renamed"; readonly from: string; readonly to: string }
+  | {
+      readonly kind: "refused";
+      readonly toolCallId: string;
+      readonly reason: string;
+      readonly part: ToolPart | undefined;
+    }
   | { readonly kind: "updated"; readonly message: UIMessage }
   | { readonly kind: "resuming"; readonly id: string; readonly probeId: string | undefined }
   | { readonly kind: "pending"; readonly id: string | undefined; readonly probeId: string | undefined }
@@ -110,6 +116,11 @@ export function readChatFrame(data: unknown): ChatFrame | undefined {
     case "perdure_message_renamed": {
       const [from, to] = [text(frame.from), text(frame.to)];
       return from === undefined || to === undefined ? undefined : { kind: "renamed", from, to };
+    }
+    case "perdure_chat_approval_refused": {
+      const [toolCallId, reason] = [text(frame.toolCallId), text(frame.reason)];
+      if (toolCallId === undefined || reason === undefined) return undefined;
+      return { kind: "refused", toolCallId, reason, part: toolPartOf(frame.part) };
     }
     case "cf_agent_message_updated":
       return isMessage(frame.message) ? { kind: "updated", message: frame.message } : undefined;
@@ -156,6 +167,12 @@ function response(id: string, frame: JsonObject): ResponseFrame {
     messageIds: Array.isArray(frame.messageIds) ? (frame.messageIds as string[]) : undefined,
     outcome: text(frame.outcome) as TurnOutcome | undefined,
   };
+}
+
+function toolPartOf(value: unknown): ToolPart | undefined {
+  if (!isJsonObject(value) || typeof value.type !== "string") return undefined;
+  const part = { ...value, type: value.type };
+  return isToolPart(part) ? part : undefined;
 }
 
 function places(value: unknown): BranchPlaces | undefined {

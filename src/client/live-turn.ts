@@ -1,6 +1,6 @@
-import { builderFrom, type MessageBuilder, newBuilder, replaceTool, toMessage } from "../message/builder.ts";
+import { builderFrom, findTool, type MessageBuilder, newBuilder, replaceTool, toMessage } from "../message/builder.ts";
 import { applyChunk } from "../message/fold.ts";
-import { isAnswered, toolParts, type UIMessage, type UIMessageChunk } from "../message/types.ts";
+import { isAnswered, type ToolPart, toolParts, type UIMessage, type UIMessageChunk } from "../message/types.ts";
 import type { ResponseFrame } from "./chat-frames.ts";
 
 /** What was sent to ask for a turn. */
@@ -115,6 +115,13 @@ export class LiveTurn {
     if (this.stale) this.snapshot = undefined;
     this.stale = false;
     this.absent = false;
+  }
+
+  /** A call is so, whatever was answered here. */
+  takeCall(part: ToolPart): void {
+    if (this.#builder === undefined || findTool(this.#builder, part.toolCallId) === undefined) return;
+    replaceTool(this.#builder, part);
+    this.#message = undefined;
   }
 
   /** Takes over the answers to calls from `message`, which is the same one. */

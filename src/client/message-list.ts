@@ -49,6 +49,13 @@ function keepAnswers(old: UIMessage, message: UIMessage): Part[] {
   });
 }
 
+/** The message with this part in the place of its call, if it has that; else the same object. */
+export function withCall(message: UIMessage, call: ToolPart): UIMessage {
+  if (toolParts(message).every(({ toolCallId }) => toolCallId !== call.toolCallId)) return message;
+  const isIt = (part: Part) => isToolPart(part) && part.toolCallId === call.toolCallId;
+  return { ...message, parts: message.parts.map((part) => (isIt(part) ? asPart(call) : part)) };
+}
+
 /** The call with this id, or with a question for approval of this id. */
 export function findCall(list: readonly UIMessage[], id: string): ToolPart | undefined {
   return list.flatMap(toolParts).find(({ approval, toolCallId }) => toolCallId === id || approval?.id === id);

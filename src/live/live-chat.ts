@@ -1,4 +1,4 @@
-import type { UIMessage } from "../message/types.ts";
+import type { ToolPart, UIMessage } from "../message/types.ts";
 import type { Socket } from "../port.ts";
 import type { SessionChange } from "../session/session-desk.ts";
 import type { TurnRow } from "../store/turn.ts";
@@ -258,6 +258,11 @@ export class LiveChat implements ChatOutput {
   /** A request that could not be understood: its sender is told why. */
   refused(requestId: string, reason: string, origin: Socket): void {
     origin.send(encodeFrame({ ...done(requestId, "error"), body: reason, error: true }));
+  }
+
+  /** Somebody may not answer a question: they are told so. */
+  approvalRefused(toolCallId: string, { reason, part }: { reason: string; part?: ToolPart }, origin: Socket): void {
+    origin.send(encodeFrame({ type: "perdure_chat_approval_refused", toolCallId, reason, part }));
   }
 
   /** Gives one client what a stream has brought so far, from chunk `from` on; `live` if it goes on after that. */

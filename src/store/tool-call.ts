@@ -215,6 +215,32 @@ export function decideQuestion(db: Sql, seq: number, decision: Decision): boolea
   return rows.length > 0;
 }
 
+/** Notes what was decided about a call that another engine runs. */
+export function insertDecided(
+  db: Sql,
+  call: Pick<ToolCallRow, "messageId" | "toolCallId" | "tool">,
+  { status, decidedAt, approver, identity, reason }: Decision,
+): void {
+  db.sql(
+    `INSERT INTO perdure_tool_call (message_id, tool_call_id, turn_id, step, tool, digest, replay, status, attempts,
+       asked_at, decided_at, approver, identity, reason, settled_at)
+     VALUES (?, ?, '', 0, ?, '', 'never', ?, 0, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT (message_id, tool_call_id) DO NOTHING`,
+    ...[call.messageId, call.toolCallId, call.tool, status === "approved" ? "settled" : status],
+    ...[decidedAt, decidedAt, approver, identity, reason, decidedAt],
+  );
+}
+
+/** The newest yes to a call of this id. */
+export function newestApproved(db: Sql, toolCallId: string): ToolCallRow | undefined {
+  return select(
+    db,
+    `WHERE tool_call_id = ? AND asked_at IS NOT NULL AND decided_at IS NOT NULL AND status NOT IN ('denied', 'expired', 'asked')
+     ORDER BY seq DESC LIMIT 1`,
+    toolCallId,
+  )[0];
+}
+
 /** A call that waits for a person in the middle of its work. */
 export interface ParkedRow {
   readonly askedAt: number;

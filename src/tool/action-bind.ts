@@ -87,9 +87,13 @@ function lentBinding(lender: ActionBinding, own: ActionBinding): ActionBinding {
   };
 }
 
-/** Reads what `needsApproval` of any tool returned. As the AI SDK reads it, all that is not a no is a yes. */
+/** Reads what `needsApproval` of any tool returned. A text is the question; else all that is not a no is a yes. */
 export function readNeed(returned: unknown): ApprovalNeed {
   if (isRecord(returned) && need in returned) return returned[need] as ApprovalNeed;
+  if (typeof returned === "string") {
+    const summary = returned.trim() === "" ? undefined : cutText(returned, MAX_SUMMARY_BYTES);
+    return { kind: "ask", summary, risk: undefined, expiresInMs: undefined };
+  }
   return returned ? { kind: "ask", summary: undefined, risk: undefined, expiresInMs: undefined } : { kind: "free" };
 }
 
@@ -121,6 +125,7 @@ async function approvalOf(
   context: ActionContext,
 ): Promise<ActionApproval | undefined> {
   const said = typeof approval === "function" ? await approval(input, context) : approval;
-  if (said === true) return {};
+  if (said === true || said === "") return {};
+  if (typeof said === "string") return { summary: said };
   return said || undefined;
 }

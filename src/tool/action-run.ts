@@ -227,10 +227,15 @@ async function entryOf(
 /** What the callbacks of an action are told. */
 export function contextOf(
   binding: ActionBinding,
-  { toolCallId, messages, identity }: Pick<DurableExecutionOptions, "toolCallId" | "messages" | "identity">,
+  handed: Pick<DurableExecutionOptions, "toolCallId" | "messages" | "identity" | "approval">,
 ): ActionContext {
   const { requestId = "", sessionId = "" } = binding.turn?.() ?? {};
-  return { requestId, sessionId, toolCallId, messages, ...(identity !== undefined && { identity }) };
+  const { toolCallId, messages, identity, approval } = handed;
+  return {
+    ...{ requestId, sessionId, toolCallId, messages },
+    ...(identity !== undefined && { identity }),
+    ...(approval !== undefined && { approval }),
+  };
 }
 
 function told(standing: Exclude<ActionStanding, { kind: "free" }>, entry: ActionEntry): unknown {

@@ -2,7 +2,7 @@ import { type FlexibleSchema, type ModelMessage, type Tool, tool } from "ai";
 import { PerdureError } from "../error.ts";
 import type { Identity } from "../identity.ts";
 import type { ReplyAttachment } from "./action-attachment.ts";
-import { durableTool } from "./define.ts";
+import { type CallApproval, durableTool } from "./define.ts";
 
 /** The longest that `execute` may take where the action does not say. */
 export const ACTION_TIMEOUT_MS = 30_000;
@@ -29,6 +29,8 @@ export interface ActionContext {
   readonly sessionId: string;
   /** For whom the turn is. */
   readonly identity?: Identity;
+  /** Who has approved the call; absent until somebody has, and where nobody has to. */
+  readonly approval?: CallApproval;
   readonly toolCallId: string;
   /** What the model had been sent when it asked for the call. */
   readonly messages: readonly ModelMessage[];
@@ -66,11 +68,12 @@ export interface ActionOptions<INPUT, OUTPUT> {
   readonly idempotencyKey?: string | ((input: INPUT, context: ActionContext) => Maybe<string>);
   /** Default {@link ACTION_TIMEOUT_MS}. */
   readonly timeoutMs?: number;
-  /** A person has to say yes first. A function decides for each call; what it throws ends the turn. */
+  /** A person has to say yes first; a text is the question. A function decides for each call; what it throws ends the turn. */
   readonly approval?:
     | boolean
+    | string
     | ActionApproval
-    | ((input: INPUT, context: ActionContext) => Maybe<boolean | ActionApproval>);
+    | ((input: INPUT, context: ActionContext) => Maybe<boolean | string | ActionApproval>);
   /** The question may wait for 30 days, whatever the agent's `approvalTimeoutMs`. Needs `approval`, which is then true. */
   readonly durablePause?: boolean;
   /** What the turn must have been granted. */

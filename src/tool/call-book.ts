@@ -1,5 +1,6 @@
 import { PerdureError } from "../error.ts";
 import { decodeJson, encodeJson } from "../fiber/json.ts";
+import { storeIdentity } from "../identity.ts";
 import type { AgentHost } from "../port.ts";
 import {
   decidedQuestions,
@@ -25,6 +26,7 @@ import {
   toolCallsOf,
   trimToolCalls,
 } from "../store/tool-call.ts";
+import type { RecordedDecision } from "./call-approval.ts";
 import type { ReplayPolicy } from "./define.ts";
 import { mayRun } from "./may-run.ts";
 import type { ParkedQuestion, ResumedCall } from "./park.ts";
@@ -71,10 +73,10 @@ export interface CallAnswer {
   /** The message that the call is in, where that is known: ids of calls may come again in another one. */
   readonly messageId?: string;
   readonly approved: boolean;
-  readonly approver?: string;
+  readonly approver?: string | undefined;
   /** Who that is, as it is stored. */
   readonly identity?: string | null;
-  readonly reason?: string;
+  readonly reason?: string | undefined;
   /** What the person saw. With it, an answer to other arguments is refused. */
   readonly digest?: string;
   readonly now: number;
@@ -168,6 +170,19 @@ export class CallBook {
       reason: answer.reason ?? null,
     });
     return { kind: "decided", row: this.#read(meant.messageId, toolCallId) };
+  }
+
+  /** Takes down what a person has decided about a call, or that nobody did in time. */
+  record({ messageId, toolCallId, approved, expired, approver, identity, reason }: RecordedDecision): void {
+    const now = this.#host.clock.now();
+    if (expired) this.expire({ messageId, toolCallId }, now);
+    else this.decide(toolCallId, { messageId, approved, approver, identity: storeIdentity(identity), reason, now });
+  }
+
+  /** What an open question is about. */
+  question(messageId: string, toolCallId: string): PendingApproval | undefined {
+    const row = readToolCall(this.#host, messageId, toolCallId);
+    return row?.status === "asked" ? toQuestion(row) : undefined;
   }
 
   /** Closes a question whose time is over. @returns whether it was open. */

@@ -1,4 +1,4 @@
-import type { Tool, ToolExecutionOptions } from "ai";
+import type { InferToolInput, ModelMessage, Tool, ToolExecutionOptions } from "ai";
 import { PerdureError } from "../error.ts";
 import type { Identity } from "../identity.ts";
 import type { ResumedCall, ToolTurn } from "./park.ts";
@@ -6,8 +6,28 @@ import type { ResumedCall, ToolTurn } from "./park.ts";
 /** What becomes of a call that was cut in the middle: `never` reports it as interrupted, `safe` runs it again. */
 export type ReplayPolicy = "never" | "safe";
 
+/** What a rule on approvals is told about the call. */
+export interface ApprovalRuleOptions {
+  readonly toolCallId: string;
+  /** What the model had been sent when it asked for the call. */
+  readonly messages: readonly ModelMessage[];
+  /** For whom the turn is. */
+  readonly identity?: Identity;
+  /** What `beforeTurn` or `beforeStep` gave as `experimental_context`. */
+  readonly context?: unknown;
+}
+
 /** What the AI SDK's tools cannot say about themselves. */
-export interface DurableToolOptions {
+export interface DurableToolOptions<INPUT = unknown> {
+  /**
+   * A person has to be asked first: yes, no, or the words of the question. A function decides for each call; what it
+   * throws ends the turn. Takes the place of the tool's own `needsApproval`. Where the AI SDK runs the tool itself, a text
+   * is a yes whose words are lost.
+   */
+  readonly needsApproval?:
+    | boolean
+    | string
+    | ((input: INPUT, options: ApprovalRuleOptions) => boolean | string | PromiseLike<boolean | string>);
   /**
    * `safe` says that running it twice does no harm, because it only reads or because it hands `idempotencyKey` on.
    * Then a call that a crash cut runs again. `never` (the default): the model is told that it was interrupted.
@@ -46,10 +66,22 @@ export interface DurableExecutionOptions<CONTEXT = unknown> extends ToolExecutio
   readonly idempotencyKey?: string;
   /** For whom the turn is: who wrote the message that began it, where the app has said who that is. */
   readonly identity?: Identity;
+  /** Who has approved the call; absent where nobody had to. */
+  readonly approval?: CallApproval;
   /** Set when the call was parked and goes on now. */
   readonly resumed?: ResumedCall;
   /** What a tool that calls other tools asks of the turn. Absent where another engine runs the tool: then none can be parked. */
   readonly turn?: ToolTurn;
+}
+
+/** A person's yes to a call. */
+export interface CallApproval {
+  /** Who said so, as the agent calls them (`getApprover`). */
+  readonly by?: string;
+  /** Who that is, as the app established it. */
+  readonly identity?: Identity;
+  /** When, in milliseconds since the epoch. */
+  readonly at: number;
 }
 
 export const DEFAULT_OUTPUT_LINES = 2_000;
@@ -72,11 +104,14 @@ const optionsKey = Symbol.for("perdure.tool");
  * changed. Used on such a copy, it adds to what was said before.
  * @throws PerdureError `bad_config` for options that cannot work
  */
-export function durableTool<T extends Tool>(tool: T, options: DurableToolOptions): T {
-  const given: DurableToolOptions = { ...readOptions(tool), ...withoutUndefined(options) };
+export function durableTool<T extends Tool>(tool: T, options: DurableToolOptions<InferToolInput<T>>): T {
+  const { needsApproval, ...limits } = options;
+  const given: DurableToolOptions = { ...readOptions(tool), ...withoutUndefined(limits) };
   const fault = faultOf(given);
   if (fault !== undefined) throw new PerdureError("bad_config", `durableTool: ${fault}`);
   const copy = Object.create(Object.getPrototypeOf(tool) as object | null, Object.getOwnPropertyDescriptors(tool)) as T;
+  // The AI SDK's types know no words here; at run time it takes them for a yes.
+  if (needsApproval !== undefined) Object.assign(copy, { needsApproval });
   Object.defineProperty(copy, optionsKey, { value: given, enumerable: true, configurable: true, writable: true });
   return copy;
 }

@@ -6,7 +6,7 @@ import type { Identity } from "../identity.ts";
 import { cutText } from "../message/cut-value.ts";
 import { isRecord } from "../message/json.ts";
 import { boundOutput, boundPreview, type KeepText } from "./bound-output.ts";
-import { type DurableExecutionOptions, type ToolOptions, toolOptionsOf } from "./define.ts";
+import { type CallApproval, type DurableExecutionOptions, type ToolOptions, toolOptionsOf } from "./define.ts";
 import { ParkedCall, type ParkedQuestion, type ResumedCall, type ToolTurn } from "./park.ts";
 import { toPlainJson } from "./plain-json.ts";
 
@@ -32,6 +32,8 @@ export interface CallContext {
   readonly messages: ModelMessage[];
   /** For whom the turn is. */
   readonly identity?: Identity | undefined;
+  /** Who has approved the call. */
+  readonly approval?: CallApproval | undefined;
   /** The turn's. */
   readonly abortSignal: AbortSignal;
   /** The same each time this call runs. */
@@ -136,6 +138,7 @@ async function execute(
       abortSignal: signal,
       idempotencyKey: context.idempotencyKey,
       ...(context.identity !== undefined && { identity: context.identity }),
+      ...(context.approval !== undefined && { approval: context.approval }),
       ...(context.resumed !== undefined && { resumed: context.resumed }),
       ...(context.turn !== undefined && { turn: context.turn }),
       context: given,

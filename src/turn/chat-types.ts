@@ -107,11 +107,39 @@ export interface ApprovalDecision {
   /** The message that the call is in: providers may use the id of a call again in another one. */
   readonly messageId: string;
   readonly toolCallId: string;
+  /** The tool that it calls. */
+  readonly tool: string;
   readonly approved: boolean;
   /** Nobody has answered in time: this is a no that nobody said. */
   readonly expired: boolean;
   readonly approver?: string;
+  /** Who the approver is, as the app established it. */
+  readonly identity?: Identity;
   readonly reason?: string;
+}
+
+/** A call that waits for a person, as `authorizeApproval` is told of it. */
+export interface ApprovalCall {
+  readonly toolCallId: string;
+  /** What would run: of a call that asks in the middle of its work, the tool that it asks about. */
+  readonly toolName: string;
+  readonly input: unknown;
+  /** The words of the question, if it has any. */
+  readonly summary?: string;
+  /** The answer that the call is in. */
+  readonly messageId: string;
+  readonly sessionId: string;
+  /** For whom the turn is that wants to make the call. */
+  readonly requestedBy?: Identity;
+}
+
+/** What `authorizeApproval` decides on. */
+export interface ApprovalRequest {
+  readonly call: ApprovalCall;
+  /** Who answers, as the app established it; undefined when it did not say. */
+  readonly identity: Identity | undefined;
+  /** What the answer says. */
+  readonly approved: boolean;
 }
 
 /** What the chat asks of the agent that it belongs to. All may throw; what is thrown ends the turn or is reported. */
@@ -119,8 +147,15 @@ export interface ChatHooks {
   /** How turns run step by step; undefined: {@link ChatHooks.respond} answers them. */
   plan?(): StepPlan | undefined;
   respond(options: ChatTurnOptions): Promise<ChatAnswer | undefined>;
-  /** Who a client is that answers a question; `connection` is the agent's own object for it. */
-  approver?(origin: Origin): string | undefined;
+  /** What somebody is called who answers a question. */
+  approver?(origin: Origin, identity: Identity | undefined): string | undefined;
+  /** Whether somebody outside may answer a question; a text says why not. Must not throw or reject. */
+  authorize?(request: ApprovalRequest): true | string | Promise<true | string>;
+  /** What an open question is about, where that is not the call itself. */
+  question?(
+    messageId: string,
+    toolCallId: string,
+  ): { readonly tool: string; readonly input: unknown; readonly summary: string | null } | undefined;
   /**
    * Whether those who talk with the agent may give this call an answer: a result, or a person's decision. Without it,
    * any call that waits may get any. `early`: the client cannot have seen the question yet. Must be quick.

@@ -12,16 +12,19 @@ import {
   isTerminal,
   isToolPart,
   type ToolPart,
+  toolName,
   toolParts,
   type UIMessage,
   type UIMessageChunk,
 } from "../message/types.ts";
 import { newId } from "../id.ts";
+import type { Identity } from "../identity.ts";
 import { askApproval, expiredApprovals, settleApproval } from "../store/approval.ts";
 import { readMessageIdentity } from "../store/message.ts";
 import { readChatContext, sessionsEndingWith, writeChatContext } from "../store/session.ts";
 import { insertTurn, openTurns, postponeTurn, type TurnRow } from "../store/turn.ts";
 import type { ClientTool } from "../wire/frames.ts";
+import type { ActiveTurn } from "./active-turn.ts";
 import type { Origin } from "./chat-types.ts";
 import type { Desk } from "./desk.ts";
 import { waitingMessages } from "./place.ts";
@@ -46,6 +49,10 @@ export interface ToolAnswer {
     | { readonly kind: "approval"; readonly approved: boolean; readonly reason?: string };
   /** Who approved or denied it. Default: whoever the agent takes the client for. */
   readonly approver?: string;
+  /** Who gave it, as the app established it. */
+  readonly identity?: Identity | undefined;
+  /** The question that it answers; to another one it is none. Default: whichever is open. */
+  readonly question?: { readonly messageId: string; readonly approvalId: string | undefined };
   /** The conversation that it is about. Default: wherever the call waits. */
   readonly session?: string;
   /** Nobody has answered in time. */
@@ -61,19 +68,36 @@ export interface ToolAnswer {
  * holds after a restart. @returns whether anything changed.
  */
 export function answerTool(desk: Desk, given: ToolAnswer, origin: Origin): boolean {
-  const { running, output } = desk;
-  // Some providers count calls from zero in every answer: what another session says is about its own call.
-  const isHere = given.session === undefined || given.session === running?.row.session;
-  const live =
-    isHere && running !== undefined && !running.dropped && findTool(running.builder, given.toolCallId) !== undefined;
+  const live = liveWith(desk, given);
   // The hook runs what is pending as soon as it has stopped, also what ran here. Stop means stop: nothing goes on.
-  if (live && running.abort.signal.aborted && !running.stalled) return false;
-  const session = live ? running.row.session : (given.session ?? sessionWaiting(desk, given.toolCallId));
+  if (live !== undefined && live.abort.signal.aborted && !live.stalled) return false;
+  const session = live?.row.session ?? given.session ?? sessionWaiting(desk, given.toolCallId);
   const message = live ? answerLive(desk, given, origin) : answerStored(desk, session, given, origin);
   if (message === undefined) return false;
-  output.messageUpdated(session, message);
+  desk.output.messageUpdated(session, message);
   desk.pump();
   return true;
+}
+
+/** The turn that runs, if the call is in its answer. */
+function liveWith({ running }: Desk, given: ToolAnswer): ActiveTurn | undefined {
+  // Some providers count calls from zero in every answer: what another session says is about its own call.
+  const isHere = given.session === undefined || given.session === running?.row.session;
+  if (!isHere || running === undefined || running.dropped) return undefined;
+  return findTool(running.builder, given.toolCallId) === undefined ? undefined : running;
+}
+
+/** The call that an answer is about, as it is now, and where. */
+export function findAsked(
+  desk: Desk,
+  given: ToolAnswer,
+): { readonly session: string; readonly message: UIMessage; readonly part: ToolPart } | undefined {
+  const { toolCallId } = given;
+  const live = liveWith(desk, given);
+  const session = live?.row.session ?? given.session ?? sessionWaiting(desk, toolCallId);
+  const message = live?.message ?? desk.transcripts.of(session).withCall(toolCallId);
+  const part = message && toolParts(message).findLast((one) => one.toolCallId === toolCallId);
+  return message && part && { session, message, part };
 }
 
 /** Where a call waits that code answers without saying where: in the session of now, or at the end of any other. */
@@ -140,7 +164,7 @@ function answerLive(desk: Desk, given: ToolAnswer, origin: Origin): UIMessage | 
   if (!changed) return undefined;
   desk.commit(() => {
     active.note(toChunks(given, asked.approval));
-    settle(desk, active.row.session, active.builder.id, given, origin);
+    settle(desk, active.row.session, active.builder.id, asked, given, origin);
   });
   return active.message;
 }
@@ -159,7 +183,7 @@ function answerStored(desk: Desk, session: string, given: ToolAnswer, origin: Or
   if (!changed) return undefined;
   return desk.commit(() => {
     const written = transcript.put(message);
-    settle(desk, session, message.id, given, origin);
+    settle(desk, session, message.id, asked, given, origin);
     return written;
   });
 }
@@ -168,10 +192,12 @@ function isAnswerable(
   { hooks, output, running }: Desk,
   part: ToolPart,
   message: UIMessage,
-  { answer }: ToolAnswer,
+  { answer, question }: ToolAnswer,
   origin: Origin,
   session = running?.row.session,
 ): boolean {
+  if (question !== undefined && (question.messageId !== message.id || question.approvalId !== part.approval?.id))
+    return false;
   const verdict = hooks.answerable?.(part, message.id, answer.kind, origin) ?? true;
   // What the client shows as answered is not: it is told, or it would never ask again.
   if (verdict === "early" && session !== undefined) output.messageUpdated(session, message);
@@ -179,14 +205,23 @@ function isAnswerable(
 }
 
 /** What is stored beside the answer: new client tools, the end of its deadline, and the turn that is to follow. */
-function settle(desk: Desk, session: string, messageId: string, given: ToolAnswer, origin: Origin): void {
+function settle(
+  desk: Desk,
+  session: string,
+  messageId: string,
+  part: ToolPart,
+  given: ToolAnswer,
+  origin: Origin,
+): void {
   const { host } = desk;
   settleDeadline(desk, given.toolCallId);
-  const { toolCallId, answer, expired = false, approver = desk.hooks.approver?.(origin) } = given;
+  const { toolCallId, answer, identity, expired = false } = given;
   if (answer.kind === "approval") {
     const { approved, reason } = answer;
+    const { approver = expired ? undefined : desk.hooks.approver?.(origin, identity) } = given;
     desk.hooks.decided?.({
-      ...{ messageId, toolCallId, approved, expired },
+      ...{ messageId, toolCallId, tool: toolName(part), approved, expired },
+      ...(identity !== undefined && { identity }),
       ...(approver !== undefined && { approver }),
       ...(reason !== undefined && { reason }),
     });

@@ -248,6 +248,15 @@ export interface MessageRenamedFrame {
   readonly to: string;
 }
 
+/** Whoever answered a question for approval may not: it is still open. Only for that connection. */
+export interface ApprovalRefusedFrame {
+  readonly type: "perdure_chat_approval_refused";
+  readonly toolCallId: string;
+  readonly reason: string;
+  /** The call as it is: a part of its message. */
+  readonly part?: unknown;
+}
+
 /** Offer of a stream. The connection gets no live chunks until it sends {@link ResumeAckFrame}. */
 export interface StreamResumingFrame {
   readonly type: "cf_agent_stream_resuming";
@@ -294,6 +303,7 @@ export type ServerFrame =
   | ChatClearFrame
   | MessageUpdatedFrame
   | MessageRenamedFrame
+  | ApprovalRefusedFrame
   | StreamResumingFrame
   | StreamResumeNoneFrame
   | StreamPendingFrame

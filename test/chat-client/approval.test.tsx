@@ -209,6 +209,21 @@ test("the turn after a yes fails before it streams: the page hears of it, and th
   await tab.matches(agent);
 });
 
+test("an answer of somebody who may not is none: every tab shows the question, and the next answer counts", async () => {
+  let tries = 0;
+  const { tab, other, agent, ran } = await asked(["ann"], { settings: { authorizeApproval: async () => ++tries > 1 } });
+  answer(tab, "ann", true);
+  await eventually(() => expect(tries).toBe(1));
+  for (const one of [tab, other]) await one.waitFor(({ lines }) => lines[1]?.includes("approval-requested") === true);
+  expect(ran).toEqual([]);
+  answer(other, "ann", true);
+  for (const one of [tab, other]) {
+    await one.settles(["user: pay", 'assistant: [pay output-available "paid ann"] Done.']);
+    await one.matches(agent);
+  }
+  expect(ran).toEqual(["ann"]);
+});
+
 test("stop while the turn after a yes streams", async () => {
   const { tab, other, agent, say, ends } = await asked(["ann"], {
     script: ({ step }) => (step === 0 ? wants("ann") : { text: ["one ", "two"], delayMs: 1 }),

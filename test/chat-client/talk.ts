@@ -20,7 +20,8 @@ type Settings =
   | "chatRecovery"
   | "chatStreamStallTimeoutMs"
   | "maxPersistedMessages"
-  | "approvalTimeoutMs";
+  | "approvalTimeoutMs"
+  | "authorizeApproval";
 
 /** How an agent of these tests answers. */
 export interface TalkOptions {

@@ -66,6 +66,35 @@ test("an answer that was lost on its way is given again, once", async () => {
   await eventually(async () => expect(page.chat().messages).toEqual(await agent.stored()));
 });
 
+test("who may not approve reads why, is shown the question again, and nothing is sent again", async () => {
+  let asked = 0;
+  const { host, agent } = await startTalk({
+    script: ({ step }) => (step === 0 ? { toolCalls: [{ toolName: "pay", input: {}, toolCallId: "c1" }] } : "Done."),
+    tools: {
+      pay: tool({ inputSchema: jsonSchema<object>({ type: "object" }), needsApproval: true, execute: () => "paid" }),
+    },
+    settings: { authorizeApproval: async () => ++asked > 1 },
+  });
+  const page = await openPage(host);
+  void page.chat().sendMessage({ text: "pay" });
+  const open = ["user: pay", "assistant: [pay approval-requested]"];
+  await page.shows(open);
+  page.chat().addToolApprovalResponse({ id: "c1", approved: true });
+  await eventually(() => expect(page.chat().error).toMatchObject({ code: "not_allowed" }));
+  expect(page.chat().error?.message).toContain('may not approve the call of "pay"');
+  await page.shows(open, "error");
+  expect(page.chat()).toMatchObject({ status: "error", isToolContinuation: false });
+  page.line.cut();
+  await eventually(() => expect(page.line.closes).toBe(1));
+  page.line.mend();
+  await page.shows(open, "error");
+  expect(await agent.hasPendingInteraction()).toBe(true);
+  expect(asked).toBe(1);
+  page.chat().addToolApprovalResponse({ id: "c1", approved: true });
+  await page.shows(["user: pay", 'assistant: [pay output-available "paid"] Done.']);
+  expect(asked).toBe(2);
+});
+
 test("an answer to a question that this tab does not have is refused with words, and sends nothing", async () => {
   const { host, agent } = await startTalk({ script: ["Hello."] });
   const page = await openPage(host);

@@ -2,7 +2,7 @@ import type { ToolSet } from "ai";
 import type { Connection, Think, TurnConfig } from "perdure";
 import { type Script, scriptedModel } from "perdure/testing";
 import { expect, test } from "vitest";
-import { textIn, user } from "../chat/client.ts";
+import { connectTo, textIn, user } from "../chat/client.ts";
 import { openThink, outputsSent, serverTool } from "./harness.ts";
 
 const pay: Script = ({ step }) =>
@@ -98,7 +98,7 @@ test("another socket answers, and is named by getApprover", async () => {
   expect(await kit.rows<Call>(CALLS)).toMatchObject([{ status: "settled", approver: "client x" }]);
 });
 
-test("unless the class says otherwise, a client is named by its connection", async () => {
+test("unless the class says otherwise, whoever answers is called as the app knows them, and never as they call themselves", async () => {
   const model = scriptedModel(pay);
   const kit = await openThink(
     (Base) =>
@@ -112,13 +112,14 @@ test("unless the class says otherwise, a client is named by its connection", asy
       },
   );
   await kit.ask("Pay.");
-  const client = await kit.connect();
-  client.approve("c1", true);
+  const client = await connectTo(`${kit.url}?_pk=anna`);
+  client.approve("c1", true, { approver: "anna", identity: { id: "anna" } });
   await expect.poll(() => model.calls.length).toBe(2);
   await kit.stable();
   const agent = await kit.agent();
-  const [connection] = agent.getConnections();
-  expect(await kit.rows<Call>(CALLS)).toMatchObject([{ approver: connection?.id }]);
+  expect(await kit.rows<Call>(CALLS)).toMatchObject([{ status: "settled", approver: null }]);
+  expect(agent.getApprover(undefined, { id: "u1", name: "Anna" })).toBe("Anna");
+  expect(agent.getApprover(undefined, { id: "u1" })).toBe("u1");
   expect(agent.getApprover(undefined)).toBeUndefined();
 });
 

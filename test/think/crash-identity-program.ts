@@ -25,7 +25,7 @@ const childModel = scriptedModel(({ step }) => (step === 0 ? call("read") : "Fou
 
 function noted(where: string, needsApproval: boolean) {
   const execute = (_: unknown, options: DurableExecutionOptions) => {
-    note(where, options.identity);
+    note(where, options.identity, options.approval === undefined ? {} : { approval: options.approval });
     return "ok";
   };
   return durableTool(tool({ inputSchema, needsApproval, execute }), { replay: "safe" });

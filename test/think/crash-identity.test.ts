@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { UIMessage } from "ai";
+import type { CallApproval } from "perdure";
 import { crashMatrix, type CrashOutcome, type Program } from "perdure/testing";
 import { expect, test } from "vitest";
 import { allFacts, env, every, MATRIX_MS, ofType } from "../crash/drive.ts";
@@ -14,6 +15,7 @@ interface Noted {
   readonly where: string;
   readonly identity?: { readonly id: string };
   readonly current?: { readonly id: string };
+  readonly approval?: CallApproval;
 }
 
 /** Anna asks, Ben approves; both say it again in every life, as clients do that had no answer. */
@@ -43,12 +45,18 @@ function check(outcome: CrashOutcome<readonly Noted[]>): void {
     expect(identity?.id, where).toBe("u1");
     expect(current?.id, where).toBe("u1");
   }
+  const tools = noted.filter(({ where }) => where === "tool");
+  for (const { approval } of tools) expect(approval).toMatchObject({ by: "Ben", identity: { id: "u2", name: "Ben" } });
   const places = new Set(noted.map(({ where }) => where));
   expect([...places].toSorted()).toEqual(["child's tool", "child's turn", "tool", "turn"]);
 }
 
-test("whenever it is killed, hooks, tools and children know for whom the turn is", { timeout: MATRIX_MS }, async () => {
-  const scenario = { program, env, drive: goThrough, finish: goThrough, check, slack: 8 };
-  const matrix = await crashMatrix<readonly Noted[]>({ ...scenario, points: every(3, 1) });
-  expect(matrix.killed.length).toBeGreaterThan(1);
-});
+test(
+  "whenever it is killed, hooks, tools and children know for whom the turn is, and tools who approved them",
+  { timeout: MATRIX_MS },
+  async () => {
+    const scenario = { program, env, drive: goThrough, finish: goThrough, check, slack: 8 };
+    const matrix = await crashMatrix<readonly Noted[]>({ ...scenario, points: every(3, 1) });
+    expect(matrix.killed.length).toBeGreaterThan(1);
+  },
+);

@@ -106,7 +106,7 @@ test("what is not a no is a wish to ask", async () => {
   expect(
     await judge(
       undefined,
-      pay(() => "please"),
+      pay(() => 1),
     ),
   ).toEqual(ASK);
   expect(
@@ -115,6 +115,17 @@ test("what is not a no is a wish to ask", async () => {
       pay(() => null),
     ),
   ).toBe("free");
+});
+
+test("a text is the question; an empty one asks without words", async () => {
+  const asked = (words: string) =>
+    judge(
+      undefined,
+      pay(() => words),
+    );
+  expect(await asked("Pay?")).toEqual({ ...ASK, reason: "Pay?", summary: "Pay?" });
+  expect(await asked(" ")).toEqual(ASK);
+  expect(await asked("")).toEqual(ASK);
 });
 
 test("a call that cannot be judged does not run", async () => {

@@ -1,5 +1,6 @@
 import type { ModelMessage, Tool } from "ai";
 import { type ToolPart, toolName } from "../../message/types.ts";
+import { approvalOf } from "../../tool/call-approval.ts";
 import type { NestedCall, NestedOutcome, ToolTurn } from "../../tool/park.ts";
 import { checkInput, failedCall, runCall } from "../../tool/run-call.ts";
 import { askBefore, callContext, toolTimeout } from "./call-context.ts";
@@ -67,6 +68,7 @@ async function runNested(
       { toolCallId, toolName: name, input: given.input },
       {
         ...{ messages: [...messages], identity: active.identity, abortSignal, clock, runtimeContext: run.context },
+        approval: call.approved === true ? approvalOf(desk.host, active.builder.id, outer.toolCallId) : undefined,
         idempotencyKey: `${active.builder.id}:${toolCallId}`,
         progress: () => {},
         keep: (text) => plan.keep(text),

@@ -3,6 +3,7 @@ import { PerdureError } from "../../error.ts";
 import { INTERRUPTED_TEXT } from "../../message/repair.ts";
 import { isTerminal, type ToolPart, toolName, type UIMessageChunk } from "../../message/types.ts";
 import type { CallIntent, CallRow, JudgedCall, ReturnedCall } from "../../tool/call-book.ts";
+import { approvalOf } from "../../tool/call-approval.ts";
 import { toolOptionsOf } from "../../tool/define.ts";
 import { digestOf } from "../../tool/digest.ts";
 import { mayRun } from "../../tool/may-run.ts";
@@ -216,6 +217,7 @@ async function runOne(
         {
           messages: [...messages],
           identity: active.identity,
+          approval: approvalOf(desk.host, messageId, toolCallId),
           abortSignal: run.signal,
           idempotencyKey: `${messageId}:${toolCallId}`,
           clock,
