@@ -77,7 +77,7 @@ export class ContextReader {
     nodes.reverse();
     const pinned = this.#pins(compaction);
     // An answer that was pinned after it had been split is shown where it stands, whole.
-    const whole = pinned.some(({ seq }) => seq === compaction?.at);
+    const whole = nodes[0]?.pinned === true || pinned.some(({ seq }) => seq === compaction?.at);
     return {
       compaction: this.#same(compaction),
       pinned: pinned.filter(({ seq }) => seq !== compaction?.at || compaction.parts === null),

@@ -159,3 +159,21 @@ test("a conversation that the assistant has begun begins with a message of the u
   }
   expect((await kit.stored()).map(({ role }) => role)[0]).toBe("assistant");
 });
+
+test("an answer that is pinned after a part of it was summarised is shown whole again", async () => {
+  const kit = await openSmall({
+    answer: ({ step, prompt }) =>
+      step < 6 && !JSON.stringify(prompt).includes("thank you")
+        ? { text: `«${step}»`, toolCalls: [{ toolName: "read", input: {} }] }
+        : "Done.",
+    tools: { read: serverTool(() => long("book", 700)) },
+  });
+  await kit.ask(TASK);
+  const [row] = (await kit.compactions()).filter(({ status }) => status === "done");
+  expect(row?.parts).toBeGreaterThan(0);
+  const agent = await kit.agent();
+  agent.modelLimits = { "scripted/*": { window: 100_000 } };
+  agent.session.pin(agent.messages.at(-1)?.id ?? "");
+  await kit.ask("thank you");
+  for (let i = 0; i < 4; i++) expect(shown(kit.turns().at(-1))).toContain(`«${i}»`);
+});
