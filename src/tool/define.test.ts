@@ -45,6 +45,18 @@ test("options are found on the tool, on a spread of it and under an overridden e
   expect(toolOptionsOf(durableTool(plain(), { timeoutMs: 5 }))).toEqual({ ...DEFAULTS, timeoutMs: 5 });
 });
 
+test("a rule on approvals takes the place of the tool's own; a text asks, an empty one too", async () => {
+  const ruleOf = (needsApproval: DurableToolOptions["needsApproval"]): unknown =>
+    durableTool({ ...plain(), needsApproval: false }, { needsApproval }).needsApproval;
+  expect([true, false, "Add?", ""].map(ruleOf)).toEqual([true, false, "Add?", true]);
+  const said = async (words: string | boolean) => {
+    const rule = ruleOf(() => words) as () => Promise<unknown>;
+    return rule();
+  };
+  expect([await said("Add?"), await said(""), await said(false)]).toEqual(["Add?", true, false]);
+  expect(ruleOf(undefined)).toBe(false);
+});
+
 test("the tool that was given stays as it was, and the copy is the same tool", () => {
   const before = plain();
   const fields = { ...before };

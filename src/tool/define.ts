@@ -111,9 +111,16 @@ export function durableTool<T extends Tool>(tool: T, options: DurableToolOptions
   if (fault !== undefined) throw new PerdureError("bad_config", `durableTool: ${fault}`);
   const copy = Object.create(Object.getPrototypeOf(tool) as object | null, Object.getOwnPropertyDescriptors(tool)) as T;
   // The AI SDK's types know no words here; at run time it takes them for a yes.
-  if (needsApproval !== undefined) Object.assign(copy, { needsApproval });
+  if (needsApproval !== undefined) Object.assign(copy, { needsApproval: asking(needsApproval) });
   Object.defineProperty(copy, optionsKey, { value: given, enumerable: true, configurable: true, writable: true });
   return copy;
+}
+
+/** An empty question is a question too; the AI SDK would take it for a no. */
+function asking(rule: NonNullable<DurableToolOptions<never>["needsApproval"]>): unknown {
+  const orYes = (said: boolean | string) => said === "" || said;
+  if (typeof rule !== "function") return orYes(rule);
+  return async (input: never, options: ApprovalRuleOptions) => orYes(await rule(input, options));
 }
 
 /** The options of a tool, or the defaults for what is no tool or says nothing. Never throws. */

@@ -39,6 +39,7 @@ const tools = {
       value: [{ type: "file", mediaType: "image/png", data: { type: "data", data: output.png } }],
     }),
   }),
+  worded: durableTool(tool({ inputSchema: z.object({}), execute: () => "done" }), { needsApproval: "Do it?" }),
   danger: tool({ inputSchema: z.object({}), needsApproval: true, execute: () => "done" }),
 };
 
@@ -88,9 +89,9 @@ test.each([
   const { url } = await open({ sessions });
   const { client } = await connect(url, mode);
   const { tools: listed } = await client.listTools();
-  expect(listed.map(({ name }) => name)).toEqual(["shout", "long", "picture", "danger", "add", "lookup"]);
+  expect(listed.map(({ name }) => name)).toEqual(["shout", "long", "picture", "worded", "danger", "add", "lookup"]);
   expect(listed[0]).toMatchObject({ description: "Shouts.", annotations: { idempotentHint: true } });
-  expect(listed[5]).toMatchObject({ inputSchema: { required: ["key"] }, annotations: { readOnlyHint: true } });
+  expect(listed[6]).toMatchObject({ inputSchema: { required: ["key"] }, annotations: { readOnlyHint: true } });
   const call = async (name: string, given: Record<string, unknown> = {}) => client.callTool({ name, arguments: given });
   expect(await call("shout", { word: "hey" })).toMatchObject({ content: [{ text: "HEY" }] });
   expect(await call("shout", { word: 7 })).toMatchObject({ isError: true });
@@ -105,10 +106,8 @@ test.each([
     content: [{ text: expect.stringContaining('needs the field "key"') }],
   });
   expect(await call("picture")).toMatchObject({ content: [{ type: "image", data: "AAAA", mimeType: "image/png" }] });
-  expect(await call("danger")).toMatchObject({
-    isError: true,
-    content: [{ text: expect.stringContaining("approval") }],
-  });
+  for (const asks of ["danger", "worded"])
+    expect(await call(asks)).toMatchObject({ isError: true, content: [{ text: expect.stringContaining("approval") }] });
   const { content } = await call("long");
   expect(JSON.stringify(content).length).toBeLessThan(100_000);
   await expect(client.callTool({ name: "hidden" })).rejects.toThrow("not found");
@@ -172,7 +171,7 @@ test("who asks has to say who they are, and a session is theirs alone", async ()
   expect(refused.status).toBe(401);
   expect(refused.headers.get("www-authenticate")).toContain('resource_metadata="https://example.com/meta"');
   const { client, transport } = await connect(url, "legacy", { authorization: "Bearer a" });
-  expect((await client.listTools()).tools).toHaveLength(6);
+  expect((await client.listTools()).tools).toHaveLength(7);
   const ping = { jsonrpc: "2.0", id: 9, method: "ping" };
   const session = { "mcp-session-id": transport.sessionId ?? "" };
   expect((await post(url, ping, { ...session, authorization: "Bearer b" })).status).toBe(404);

@@ -43,6 +43,22 @@ test("a session is erased, its clients see it go, and the agent goes on", async 
   expect((await kit.agent()).eraseReceipts()).toEqual([receipt]);
 });
 
+test("what stays of somebody whose messages are erased does not say who it was", async () => {
+  const kit = await open();
+  const agent = await kit.agent();
+  const identity = { id: "u7", name: "Anna" };
+  const input = { ...user("m1", "My number is 12345"), metadata: { subject: "anna" } };
+  await agent.runTurn({ input, identity });
+  await agent.runTurn({ input: user("m2", "Hello"), identity: { id: "u8", name: "Ben" } });
+  const answer = (await kit.stored())[1]?.id ?? "";
+  expect(agent.getMessageIdentity(answer)).toEqual(identity);
+  await agent.erase({ subject: "anna" });
+  expect((await kit.stored()).map(textIn)).toEqual(["One.", "Hello", "Two."]);
+  for (const table of ["perdure_turn", "perdure_message"])
+    expect(JSON.stringify(await kit.rows(`SELECT * FROM ${table}`)), table).not.toContain("Anna");
+  expect(agent.getMessageIdentity("m2")).toMatchObject({ id: "u8" });
+});
+
 test("what runs in the session is stopped first, and writes nothing more", async () => {
   const kit = await open([{ text: ["Wait ", "for"], hang: true }, "Two."]);
   const agent = await kit.agent();

@@ -3,6 +3,7 @@ import { asSchema, type Tool } from "ai";
 import { errorText, PerdureError } from "../../error.ts";
 import { type Clock, newId } from "../../id.ts";
 import { isRecord } from "../../message/json.ts";
+import { readNeed } from "../../tool/action-bind.ts";
 import { toolOptionsOf } from "../../tool/define.ts";
 import { runCall } from "../../tool/run-call.ts";
 import { checkSchema } from "../check-schema.ts";
@@ -163,8 +164,9 @@ function anyInput(sdk: ServerSdk, schema: Record<string, unknown>) {
 
 async function needsApproval(tool: Tool, input: unknown, toolCallId: string): Promise<boolean> {
   const needs: unknown = tool.needsApproval;
-  if (typeof needs !== "function") return needs === true;
-  return Boolean(await Reflect.apply(needs, tool, [input, { toolCallId, messages: [] }]));
+  const said: unknown =
+    typeof needs === "function" ? await Reflect.apply(needs, tool, [input, { toolCallId, messages: [] }]) : needs;
+  return readNeed(said).kind !== "free";
 }
 
 function failed(text: string): CallToolResult {
