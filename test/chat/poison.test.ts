@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { RESPONSE, textIn, user } from "./client.ts";
 import { exchange, openChat } from "./harness.ts";
-import { badFrames, badMessages, protoMessages } from "./poison.ts";
+import { badFrames, badMessages, isRequestWithId, protoMessages } from "./poison.ts";
 
 test("every kind of bad message is refused with a reason, nothing is stored, and the chat goes on", async () => {
   const chat = await openChat();
@@ -62,7 +62,7 @@ test("only the sender hears of it", async () => {
   expect(b.frames).toEqual([]);
 });
 
-test("frames that are garbage are ignored: no answer, no error, no row, and the socket stays open", async () => {
+test("frames that are garbage are ignored, but for requests with an id, which end with an error; the socket stays open", async () => {
   const chat = await openChat();
   const [a, b] = [await chat.connect(), await chat.connect()];
   const before = await exchange(chat, a, 1);
@@ -74,7 +74,11 @@ test("frames that are garbage are ignored: no answer, no error, no row, and the 
     expect(a.isOpen, String(frame).slice(0, 80)).toBe(true);
   }
   expect(badFrames.length).toBeGreaterThanOrEqual(60);
-  expect(a.frames.length).toBe(sent);
+  const answers = a.frames.slice(sent);
+  expect(answers.map(({ type, done, error }) => [type, done, error])).toEqual(
+    badFrames.filter(isRequestWithId).map(() => [RESPONSE, true, true]),
+  );
+  expect(answers.every(({ body }) => body !== "")).toBe(true);
   await b.flushed();
   expect(b.frames.length).toBe(heard);
   expect(await chat.stored()).toEqual(before);

@@ -17,7 +17,7 @@ export const badMessages: readonly (readonly [name: string, value: unknown])[] =
   ["a list", []],
   ["true", true],
   ["an empty object", {}],
-  ["no id", message({ id: undefined })],
+  ["false as id", message({ id: false })],
   ["an empty id", message({ id: "" })],
   ["a number as id", message({ id: 5 })],
   ["null as id", message({ id: null })],
@@ -115,7 +115,7 @@ const request = (init: unknown, id: unknown = "x"): string =>
 const body = (value: unknown): string => request({ method: "POST", body: JSON.stringify(value) });
 const frame = (type: string, fields: Record<string, unknown> = {}): string => JSON.stringify({ type, ...fields });
 
-/** Frames that are to be ignored. */
+/** Frames that are to be ignored, but for requests with an id: whoever sent one waits for its end. */
 export const badFrames: readonly (string | Uint8Array)[] = [
   "",
   " ",
@@ -193,3 +193,10 @@ export const badFrames: readonly (string | Uint8Array)[] = [
   frame("cf_agent_tool_approval", { toolCallId: 4, approved: true }),
   frame("cf_agent_tool_approval", { toolCallId: "unknown", approved: true, autoContinue: true }),
 ];
+
+/** Whether somebody waits for an answer to a frame. */
+export function isRequestWithId(data: string | Uint8Array): boolean {
+  const isRequest = typeof data === "string" && data.startsWith('{"type":"cf_agent_use_chat_request"');
+  const { id } = (isRequest ? JSON.parse(data) : {}) as { id?: unknown };
+  return typeof id === "string" && id !== "";
+}
