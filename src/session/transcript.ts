@@ -17,7 +17,6 @@ import {
   readMessageIdentity,
   renameMessage,
   rolesOf,
-  setMessageIdentity,
   setParent,
   updateMessage,
 } from "../store/message.ts";
@@ -185,8 +184,7 @@ export class Transcript implements StoredMessages {
     if (known?.json === json) return stored;
     if (known === undefined) this.#append(stored, json, identity);
     else {
-      if (identity !== undefined) setMessageIdentity(this.#host, known.seq, identity);
-      updateMessage(this.#host, known.seq, stored.role, json);
+      updateMessage(this.#host, known.seq, stored.role, json, identity);
       if (this.#path.get(message.id) === known) this.#path.replace(known, json, stored);
       this.#options.changed?.();
     }

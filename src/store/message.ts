@@ -214,12 +214,10 @@ export function readMessageIdentity(db: Sql, id: string): string | null {
   return row?.identity ?? null;
 }
 
-export function setMessageIdentity(db: Sql, seq: number, identity: string | null): void {
-  db.sql("UPDATE perdure_message SET identity = ? WHERE seq = ?", identity, seq);
-}
-
-export function updateMessage(db: Sql, seq: number, role: string, body: string): void {
-  db.sql("UPDATE perdure_message SET role = ?, body = ? WHERE seq = ?", role, body, seq);
+/** @param identity undefined: as before. */
+export function updateMessage(db: Sql, seq: number, role: string, body: string, identity?: string | null): void {
+  if (identity === undefined) db.sql("UPDATE perdure_message SET role = ?, body = ? WHERE seq = ?", role, body, seq);
+  else db.sql("UPDATE perdure_message SET role = ?, body = ?, identity = ? WHERE seq = ?", role, body, identity, seq);
 }
 
 /** Gives a message another id: its old one is for another version of it. */
