@@ -42,6 +42,9 @@ const ownSuite = [
       ]),
 ];
 
+/** What hosts write when something fails: many tests are about that. PERDURE_LOG=all shows it. */
+const hostLog = /^\[[^\]]+\] .* failed( \(request \S+\))?: /;
+
 /** A worker runs many files: to start one for each takes longer than most tests. */
 const sharedWorkers = { isolate: false, setupFiles: ["./test/support/fresh-file.ts"] };
 
@@ -62,6 +65,7 @@ export default defineConfig({
     expect: { poll: { timeout: PATIENCE_MS, interval: 20 } },
     globalSetup: ["./test/support/run-folder.ts"],
     allowOnly: false,
+    onConsoleLog: (text) => process.env.PERDURE_LOG === "all" || !hostLog.test(text),
     reporters: ["default", "./scripts/count-reporter.ts"],
     projects: [
       {

@@ -29,6 +29,14 @@ export interface Sql {
   tx<T>(work: () => T, level?: WriteLevel): T;
 }
 
+/** Where something failed. */
+export interface AboutFailure {
+  /** `turn`, `schedule tick`, `onConnect`: what was under way. */
+  readonly stage: string;
+  /** The turn that it belongs to. */
+  readonly requestId?: string;
+}
+
 /** One step of an address: which class, which instance. */
 export interface AgentStep {
   /** The name that the class was registered under. */
@@ -102,6 +110,11 @@ export interface AgentHost extends Sql {
   readonly blank: boolean;
   readonly clock: Clock;
   readonly emit: Emit;
+  /**
+   * Something failed that the agent's own people should know: for the host's log. Never throws, and may be told of the same
+   * error twice.
+   */
+  report(error: unknown, about: AboutFailure): void;
   readonly sockets: Sockets;
   readonly blobs: Blobs;
   readonly context: AsyncContext;

@@ -1,4 +1,3 @@
-import { errorText, PerdureError } from "../error.ts";
 import type { AgentEnv, AgentHost, AgentPath, SqlRow } from "../port.ts";
 import type { RetryOptions } from "../fiber/retry.ts";
 import { listCallables, type CallableOptions } from "./callable.ts";
@@ -176,10 +175,8 @@ export class AgentBase<Env extends object = AgentEnv, State = unknown, Props ext
 
   onClose(_connection: Connection, _code: number, _reason: string, _wasClean: boolean): void | Promise<void> {}
 
-  /** Something of this agent threw. By default it is written to the console; must not throw. */
-  onError(error: unknown, _connection?: Connection): void | Promise<void> {
-    console.error(`[${this[parts].host.id}]`, PerdureError.is(error) ? `${error.code}: ${errorText(error)}` : error);
-  }
+  /** Something of this agent threw. It is in the host's log already (the option `log`); must not throw. */
+  onError(_error: unknown, _connection?: Connection): void | Promise<void> {}
 
   /** The methods that clients may call, with what was said of them. */
   getCallableMethods(): Map<string, CallableOptions> {

@@ -111,7 +111,7 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
       host: this[parts].host,
       room: () => this.#feature.room,
       hooks: this,
-      failed: (error) => void (async () => this.onError(error))().catch(() => {}),
+      failed: (error) => void this[parts].failed(error, { stage: "agent tool run" }),
     }));
   }
 
@@ -122,7 +122,7 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
       retention: () => this.mediaRetention,
       address: () => fileAddress(this[parts].host),
       changed: () => this.#chat.transcripts.reload(),
-      failed: (error) => void (async () => this.onError(error))().catch(() => {}),
+      failed: (error) => void this[parts].failed(error, { stage: "media" }),
     }));
   }
 
@@ -186,7 +186,7 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
       recover: (recovery) => as(() => this.onChatRecovery(recovery)),
       sanitize: (message) => this.sanitizeMessageForPersistence(message),
       repairToolPart: (part, message) => this.repairInterruptedToolPart(part, message),
-      failed: (error) => void (async () => this.onError(error))().catch(() => {}),
+      failed: (error, about) => void this[parts].failed(error, { stage: "chat", ...about }),
       settings: () => ({
         concurrency: this.messageConcurrency,
         maxMessages: this.maxPersistedMessages,

@@ -1,4 +1,4 @@
-import { errorText, PerdureError } from "../error.ts";
+import { PerdureError } from "../error.ts";
 import { encodeFrame } from "../wire/encode.ts";
 import type { ParsedFrame } from "../wire/parse.ts";
 import type { AppliedRowChange, RowWrite } from "../wire/row-frames.ts";
@@ -89,9 +89,9 @@ export class CollectionFeature implements Feature {
   /** Best effort: the change stands whatever becomes of this. */
   #changed(changes: readonly AppliedRowChange[], source: RowSource): void {
     const hooks = this.#hooks;
-    void (async () => hooks.onCollectionChange(changes, source))()
-      .catch((error: unknown) => hooks.onError(error))
-      .catch((error: unknown) => this.#own.host.emit("agent:failed", { stage: "onError", error: errorText(error) }));
+    void (async () => hooks.onCollectionChange(changes, source))().catch((error: unknown) =>
+      this.#own.failed(error, { stage: "onCollectionChange" }),
+    );
   }
 }
 

@@ -1,4 +1,4 @@
-import { errorText, PerdureError } from "../error.ts";
+import { PerdureError } from "../error.ts";
 import type { Identity } from "../identity.ts";
 import type { AgentStep, HostedAgent, ReadVerdict, Socket } from "../port.ts";
 import { encodeFrame } from "../wire/encode.ts";
@@ -33,11 +33,11 @@ export class Hosting implements HostedAgent {
 
   async start(props: unknown): Promise<void> {
     const { host, features } = this.#own;
-    await this.#reported(() => this.#agent.onStart(props as object | undefined));
+    await this.#reported("onStart", () => this.#agent.onStart(props as object | undefined));
     for (const feature of features) {
       // The life may end while one of them waits; then there is nothing left to start.
       if (this.#own.halted) return;
-      await this.#reported(() => feature.started?.());
+      await this.#reported("start", () => feature.started?.());
     }
     if (this.#own.halted) return;
     if (!host.blank) this.#own.fibers.recover();
@@ -45,18 +45,18 @@ export class Hosting implements HostedAgent {
   }
 
   request(request: Request, rest: string, identity?: Identity): Promise<Response> {
-    return this.#reported(() => this.#respond(request, rest, identity), { request, identity });
+    return this.#reported("request", () => this.#respond(request, rest, identity), { request, identity });
   }
 
   connect(socket: Socket, request: Request): Promise<void> {
     const connection = this.#own.connections.of(socket);
-    return this.#reported(() => this.#connect(connection, socket, request), { connection, request });
+    return this.#reported("onConnect", () => this.#connect(connection, socket, request), { connection, request });
   }
 
   async message(socket: Socket, data: string | Uint8Array): Promise<void> {
     if (this.#refused.has(socket)) return;
     const connection = this.#own.connections.of(socket);
-    await this.#contained(() => this.#receive(connection, data), connection);
+    await this.#contained("onMessage", () => this.#receive(connection, data), connection);
   }
 
   async close(socket: Socket, code: number, reason: string, wasClean: boolean): Promise<void> {
@@ -64,7 +64,7 @@ export class Hosting implements HostedAgent {
     const connection = this.#own.connections.of(socket);
     this.#own.host.emit("connection:closed", { connectionId: connection.id, code, reason });
     for (const feature of this.#own.features) feature.closed?.(connection);
-    await this.#contained(() => this.#agent.onClose(connection, code, reason, wasClean), connection);
+    await this.#contained("onClose", () => this.#agent.onClose(connection, code, reason, wasClean), connection);
   }
 
   alarm(): Promise<void> {
@@ -88,7 +88,7 @@ export class Hosting implements HostedAgent {
       if (verdict.refusal === undefined) this.#own.children.admit(child);
       return verdict;
     };
-    return this.#reported(admit, { request, identity });
+    return this.#reported("onBeforeSubAgent", admit, { request, identity });
   }
 
   lend(value: object): object | undefined {
@@ -183,29 +183,21 @@ export class Hosting implements HostedAgent {
   }
 
   /** What is thrown is told to the agent, and to the caller. */
-  async #reported<T>(work: () => T | Promise<T>, caller: Caller = {}): Promise<T> {
+  async #reported<T>(stage: string, work: () => T | Promise<T>, caller: Caller = {}): Promise<T> {
     try {
       return await this.#as(work, caller);
     } catch (thrown) {
-      await this.#report(thrown, caller.connection);
+      await this.#own.failed(thrown, { stage }, caller.connection);
       throw thrown;
     }
   }
 
   /** What is thrown is told to the agent, and that is all: nobody else waits. */
-  async #contained(work: () => void | Promise<void>, connection: Connection): Promise<void> {
+  async #contained(stage: string, work: () => void | Promise<void>, connection: Connection): Promise<void> {
     try {
       await this.#as(work, { connection });
     } catch (thrown) {
-      await this.#report(thrown, connection);
-    }
-  }
-
-  async #report(error: unknown, connection?: Connection): Promise<void> {
-    try {
-      await this.#agent.onError(error, connection);
-    } catch (thrown) {
-      this.#own.host.emit("agent:failed", { stage: "onError", error: errorText(thrown) });
+      await this.#own.failed(thrown, { stage }, connection);
     }
   }
 }

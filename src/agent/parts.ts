@@ -4,7 +4,7 @@ import { Queue } from "../fiber/queue.ts";
 import { DEFAULT_RETRY, resolveRetry, type RetryOptions } from "../fiber/retry.ts";
 import { Schedules } from "../fiber/schedules.ts";
 import type { Work, WorkContext } from "../fiber/work.ts";
-import type { AgentHost } from "../port.ts";
+import type { AboutFailure, AgentHost } from "../port.ts";
 import type { Agent } from "./agent.ts";
 import type { AgentBase } from "./agent-base.ts";
 import { type Connection, Connections } from "./connection.ts";
@@ -141,10 +141,20 @@ export class AgentParts<State> implements WorkContext, StateOwner<State> {
 
   /** Best effort: the change stands whatever becomes of this. */
   stateChanged(state: State, source: StateSource): void {
-    const agent = this.#agent;
-    void (async () => agent.onStateChanged(state, source))()
-      .catch((error: unknown) => agent.onError(error))
-      .catch((error: unknown) => this.host.emit("agent:failed", { stage: "onError", error: errorText(error) }));
+    void (async () => this.#agent.onStateChanged(state, source))().catch((error: unknown) =>
+      this.failed(error, { stage: "onStateChanged" }),
+    );
+  }
+
+  /** Something failed that no caller need hear of: it is in the log, and the agent is told. Never rejects. */
+  async failed(error: unknown, about: AboutFailure, connection?: Connection): Promise<void> {
+    this.host.report(error, about);
+    try {
+      await this.#agent.onError(error, connection);
+    } catch (thrown) {
+      this.host.emit("agent:failed", { stage: "onError", error: errorText(thrown) });
+      this.host.report(thrown, { ...about, stage: "onError" });
+    }
   }
 
   *readers(): Generator<Connection> {

@@ -21,13 +21,14 @@ export async function answerCall(host: AgentHost, agent: object, connection: Con
   let error: string | undefined;
   try {
     const method = findCallable(agent, call.method);
-    if (method.streaming === true) error = await stream(connection, call, method.run);
+    if (method.streaming === true) error = await stream(host, connection, call, method.run);
     else {
       const result = await method.run(...call.args);
       connection.send(encodeFrame({ type: "rpc", id: call.id, success: true, result, done: true }));
     }
   } catch (thrown) {
     error = rpcError(thrown);
+    report(host, call, thrown);
     connection.send(encodeFrame({ type: "rpc", id: call.id, success: false, error }));
   }
   host.emit("rpc:called", {
@@ -40,6 +41,7 @@ export async function answerCall(host: AgentHost, agent: object, connection: Con
 
 /** @returns the error that the stream was ended with, if any. */
 async function stream(
+  host: AgentHost,
   connection: Connection,
   call: RpcCall,
   run: (...args: unknown[]) => unknown,
@@ -52,9 +54,15 @@ async function stream(
     return undefined;
   } catch (thrown) {
     const error = rpcError(thrown);
+    report(host, call, thrown);
     response.error(error);
     return error;
   }
+}
+
+/** What is refused on purpose is the caller's business alone. */
+function report(host: AgentHost, { method }: RpcCall, thrown: unknown): void {
+  if (!PerdureError.is(thrown)) host.report(thrown, { stage: `call of ${method}` });
 }
 
 function rpcError(thrown: unknown): string {

@@ -1,5 +1,5 @@
 import type { ContextReport } from "../context/context-report.ts";
-import { errorText, PerdureError } from "../error.ts";
+import { PerdureError } from "../error.ts";
 import type { ChatRoom } from "./chat-feature.ts";
 import { firstChars } from "../message/cut-value.ts";
 import type { UIMessage } from "../message/types.ts";
@@ -48,23 +48,24 @@ export function answerSessionFrame(
 ): true | Promise<true> {
   const socket = socketOf(connection);
   const { id } = frame;
-  if (frame.kind === "session-refused") return refuse(socket, id, new PerdureError("bad_input", frame.reason));
+  if (frame.kind === "session-refused") return refuse(room, socket, id, new PerdureError("bad_input", frame.reason));
   const run = (allowed: boolean): true | Promise<true> => {
-    if (!allowed) return refuse(socket, id, new PerdureError("not_allowed", `"${frame.ask.op}" is not allowed here.`));
+    if (!allowed)
+      return refuse(room, socket, id, new PerdureError("not_allowed", `"${frame.ask.op}" is not allowed here.`));
     const value = perform({ room, servant, socket }, frame.ask);
     if (!(value instanceof Promise)) return answer(socket, id, value);
     return value.then(
       (result: unknown) => answer(socket, id, result),
-      (thrown: unknown) => refuse(socket, id, thrown),
+      (thrown: unknown) => refuse(room, socket, id, thrown),
     );
   };
   // Without a wait where none is needed: what comes behind this frame is about what it did.
   try {
     const allowed = servant.allow(connection, frame.ask);
     if (typeof allowed === "boolean") return run(allowed);
-    return allowed.then(run).catch((thrown: unknown) => refuse(socket, id, thrown));
+    return allowed.then(run).catch((thrown: unknown) => refuse(room, socket, id, thrown));
   } catch (thrown) {
-    return refuse(socket, id, thrown);
+    return refuse(room, socket, id, thrown);
   }
 }
 
@@ -224,8 +225,12 @@ function answer(socket: Socket, id: string, value: unknown): true {
   return true;
 }
 
-function refuse(socket: Socket, id: string, thrown: unknown): true {
-  const code = PerdureError.is(thrown) ? thrown.code : "call_failed";
-  socket.send(encodeFrame({ type: "perdure_session_result", id, error: { code, message: errorText(thrown) } }));
+/** An error of ours is told; a bug of a hook is for the log. */
+function refuse(room: ChatRoom, socket: Socket, id: string, thrown: unknown): true {
+  const error = PerdureError.is(thrown)
+    ? { code: thrown.code, message: thrown.message }
+    : { code: "call_failed", message: "Something went wrong on the server." };
+  if (!PerdureError.is(thrown)) room.chat.hooks.failed(thrown, { stage: "session request" });
+  socket.send(encodeFrame({ type: "perdure_session_result", id, error }));
   return true;
 }

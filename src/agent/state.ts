@@ -103,7 +103,9 @@ export class StateKeeper<State> {
     try {
       return JSON.parse(json) as State;
     } catch (thrown) {
-      this.#host.emit("agent:failed", { stage: "state", error: `The stored state is not JSON: ${errorText(thrown)}` });
+      const error = `The stored state is not JSON: ${errorText(thrown)}`;
+      this.#host.emit("agent:failed", { stage: "state", error });
+      this.#host.report(error, { stage: "state" });
       return this.#owner.initialState();
     }
   }

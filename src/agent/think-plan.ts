@@ -16,7 +16,12 @@ import { bindAction, bindActions } from "../tool/action-bind.ts";
 import { isAction } from "../tool/action.ts";
 import type { Chat } from "../turn/chat.ts";
 import type { ChatTurnOptions, Origin } from "../turn/chat-types.ts";
-import { type ChatErrorClassification, classifyProviderError, describeProviderError } from "../turn/provider-error.ts";
+import {
+  type ChatErrorClassification,
+  classifyProviderError,
+  describeProviderError,
+  describeTurnError,
+} from "../turn/provider-error.ts";
 import type { Budgets } from "../session/budget.ts";
 import type { PriceTable } from "../session/prices.ts";
 import type { ChatErrorContext, TurnConfig, TurnContext } from "../turn/step/config.ts";
@@ -312,6 +317,7 @@ export class ThinkPlan {
   async #explain(error: unknown, context: ChatErrorContext): Promise<string> {
     const { requestId, stage: at, messagesPersisted } = context;
     this.#host.emit("chat:request:failed", { requestId, stage: at, messagesPersisted, error: errorText(error) });
+    this.#host.report(error, { stage: at, requestId });
     let told = error;
     try {
       told = await this.#agent.onChatError(error, context);
@@ -320,7 +326,7 @@ export class ThinkPlan {
     }
     if (told !== error && told !== undefined) return typeof told === "string" ? told : errorText(told);
     const { stage, classification = "unknown" satisfies ChatErrorClassification } = context;
-    return stage === "stream" ? describeProviderError(error, classification) : errorText(error);
+    return stage === "stream" ? describeProviderError(error, classification) : describeTurnError(error);
   }
 
   /** Said once in a life: each turn of the conversation asks for the file again. */

@@ -84,7 +84,7 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
       timeZone: () => this.getDefaultTimezone(),
       as: (work) => runAs(host.context, { agent: this, connection: undefined, request: undefined }, work),
       chat: () => this[chatRoom].chat,
-      failed: (error) => void (async () => this.onError(error))().catch(() => {}),
+      failed: (error) => void this[parts].failed(error, { stage: "scheduled task" }),
     });
     // First: if the tasks cannot work, no turn may have gone on.
     this[parts].features.unshift(this.#tasks);

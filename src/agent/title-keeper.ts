@@ -88,15 +88,16 @@ export class TitleKeeper {
     const options = this.#deps.options();
     const own = typeof options === "object" ? options.model : undefined;
     const nameNow = () => this.#owner(owner)?.name ?? null;
-    const fail = (error: string) => {
-      host.emit("session:title_failed", { session: owner, error });
+    const fail = (thrown: unknown) => {
+      host.emit("session:title_failed", { session: owner, error: errorText(thrown) });
+      host.report(thrown, { stage: "title" });
       return nameNow();
     };
     let model: LanguageModel | undefined;
     try {
       model = own ?? (await this.#deps.model());
     } catch (thrown) {
-      return fail(errorText(thrown));
+      return fail(thrown);
     }
     const messages = this.#messages(session);
     if (model === undefined || messages.length === 0) return nameNow();
@@ -115,7 +116,7 @@ export class TitleKeeper {
       title = cleanTitle(answer.text);
     } catch (thrown) {
       if (this.#abort.signal.aborted) throw thrown;
-      return fail(errorText(thrown));
+      return fail(thrown);
     }
     const row = this.#owner(owner);
     // Deleted or named meanwhile.

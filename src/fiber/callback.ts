@@ -88,7 +88,9 @@ export function insist(
 
 /** Says that the store refused a write of background work. */
 export function reportStoreFailure(context: WorkContext, error: unknown): void {
-  context.host.emit("agent:failed", { stage: "background work", error: errorText(error) });
+  const stage = "background work";
+  context.host.emit("agent:failed", { stage, error: errorText(error) });
+  context.host.report(error, { stage });
 }
 
 /** The values that travel with asynchronous calls: an object with any keys, of which `fiber` is ours. */

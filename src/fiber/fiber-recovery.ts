@@ -48,6 +48,7 @@ export function callRecoveryHook(
     call: () => context.method(HOOK)?.(toRecoveryContext(row)),
     store: (outcome) => {
       const threw = (error: unknown): FiberFact => {
+        context.host.report(error, { stage: HOOK });
         return { type: "hook_threw", error: errorText(error), now: context.host.clock.now(), maxAgeMs };
       };
       let fact: FiberFact;

@@ -97,6 +97,7 @@ export class FiberRunner {
       insist(this.#context, this.halted, write, (written) => {
         if (this.#controllers.get(row.id) === controller) this.#controllers.delete(row.id);
         if (written && stored) this.tell(row, move);
+        if (!outcome.ok && stored) host.report(outcome.error, { stage: `fiber ${row.name}` });
         resolve(outcome);
       });
     });

@@ -196,6 +196,7 @@ export class Queue implements Work {
         const { id, callback, starts: attempt } = row;
         const end = outcome.ok ? { ok: true } : { ok: false, error: errorText(outcome.error) };
         host.emit("queue:ran", { id, callback, attempt, ...end });
+        if (!outcome.ok) host.report(outcome.error, { stage: `queue ${callback}` });
         ended();
       },
     });

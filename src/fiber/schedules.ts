@@ -160,6 +160,7 @@ export class Schedules implements Work {
         const { id, callback, starts: attempt } = row;
         const end = outcome.ok ? { ok: true } : { ok: false, error: errorText(outcome.error) };
         host.emit("schedule:ran", { id, callback, attempt, ...end });
+        if (!outcome.ok) host.report(outcome.error, { stage: `schedule ${callback}` });
         ended();
       },
     });

@@ -166,12 +166,13 @@ export class Tasks implements Work {
     outcome: Outcome,
     move: TaskMove | undefined,
   ): void {
-    const { emit } = this.#context.host;
+    const { host } = this.#context;
     const end = outcome.ok ? { ok: true } : { ok: false, error: errorText(outcome.error) };
-    emit("task:ran", { taskId: id, occurrenceKey, attempt: row.starts, ...end });
+    host.emit("task:ran", { taskId: id, occurrenceKey, attempt: row.starts, ...end });
+    if (!outcome.ok) host.report(outcome.error, { stage: `task ${id}` });
     if (outcome.ok && action.kind === "prompt") this.#hooks.accepted();
     if (outcome.ok || move?.kind !== "next") return;
-    emit("task:failed", { taskId: id, occurrenceKey, attempts: row.starts, error: errorText(outcome.error) });
+    host.emit("task:failed", { taskId: id, occurrenceKey, attempts: row.starts, error: errorText(outcome.error) });
     this.#hooks.failed(outcome.error);
   }
 }

@@ -3,7 +3,10 @@ import type { RetryOptions } from "./retry.ts";
 
 /** What schedules, queue and fibers may ask of the agent that they work for. */
 export interface WorkContext {
-  readonly host: Pick<AgentHost, "sql" | "tx" | "afterTx" | "durable" | "clock" | "emit" | "keepAwake" | "context">;
+  readonly host: Pick<
+    AgentHost,
+    "sql" | "tx" | "afterTx" | "durable" | "clock" | "emit" | "report" | "keepAwake" | "context"
+  >;
   /**
    * The method of the agent, bound; undefined when the class has none of that name. What it returns should
    * run in a context of its own: work may be started from within anyone's request.

@@ -386,6 +386,7 @@ export class Cell implements LifeCell, SocketOwner {
 
   #publishFailure(stage: string, error: unknown): void {
     this.#publish("agent:failed", { stage, error: errorText(error) });
+    this.#around.report(this.id, error, { stage });
   }
 
   #publish: Life["emit"] = (type, payload) => this.#around.publish(this.path, this.id, type, payload);

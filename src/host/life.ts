@@ -2,6 +2,7 @@ import { PerdureError } from "../error.ts";
 import type { AgentEvents, AgentEventType, Emit } from "../event.ts";
 import type { Clock } from "../id.ts";
 import type {
+  AboutFailure,
   AgentHost,
   AgentPath,
   AsyncContext,
@@ -26,6 +27,8 @@ export interface LifeSurroundings {
   /** For `onStart`, unless the caller who wakes an agent brings its own. */
   readonly props: unknown;
   publish<T extends AgentEventType>(path: AgentPath, id: string, type: T, payload: AgentEvents[T]): void;
+  /** Writes a failure into the host's log. Never throws. */
+  report(agentId: string, error: unknown, about: AboutFailure): void;
   call(
     path: AgentPath,
     method: string,
@@ -121,6 +124,10 @@ export class Life implements AgentHost {
 
   tx<T>(work: () => T, level?: WriteLevel): T {
     return this.#alive().tx(work, level);
+  }
+
+  report(error: unknown, about: AboutFailure): void {
+    this.#around.report(this.id, error, about);
   }
 
   durable(): Promise<void> {

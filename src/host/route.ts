@@ -178,9 +178,7 @@ export class Router {
   }
 
   #failed(path: AgentPath, stage: string, thrown: unknown): void {
-    const id = agentId(path);
-    this.#runtime.publish(path, id, "agent:failed", { stage, error: errorText(thrown) });
-    console.error(`[${id}] ${stage}:`, thrown);
+    this.#runtime.failed(path, stage, thrown);
   }
 
   #deliver({ path, rest, request, identity }: Extract<Destination, { kind: "agent" }>): Promise<Response> {

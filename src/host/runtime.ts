@@ -1,12 +1,13 @@
 import { errorText, PerdureError } from "../error.ts";
 import type { AgentEvents, AgentEventType } from "../event.ts";
 import type { Clock } from "../id.ts";
-import type { AgentPath, AsyncContext, HostedAgent, HostedAgentClass } from "../port.ts";
+import type { AboutFailure, AgentPath, AsyncContext, HostedAgent, HostedAgentClass } from "../port.ts";
 import { agentId, leafOf, parseAgentId } from "../wire/agent-path.ts";
 import { closeCode } from "../wire/close-code.ts";
 import { Cell } from "./cell.ts";
 import { Eviction } from "./eviction.ts";
 import type { LifeSurroundings } from "./life.ts";
+import type { LogEntry } from "./log.ts";
 import type { Registry } from "./registry.ts";
 import type { Storage } from "./storage.ts";
 import { transfer } from "./transfer.ts";
@@ -29,6 +30,7 @@ export interface RuntimeParts {
   readonly publish: Publish;
   /** `this.env` of all agents. */
   readonly env: object;
+  readonly log: (entry: LogEntry) => void;
   /** For `onStart`, unless the caller who wakes an agent brings its own. */
   readonly props?: unknown;
   /** How long an agent that nothing needs stays in memory. */
@@ -50,6 +52,7 @@ export class Runtime implements LifeSurroundings {
   readonly breathe: () => Promise<void>;
   readonly #registry: Registry;
   readonly #publish: Publish;
+  readonly #log: (entry: LogEntry) => void;
   readonly #cells = new Map<string, Cell>();
   readonly #eviction: Eviction;
   readonly #index: WakeIndex;
@@ -65,6 +68,7 @@ export class Runtime implements LifeSurroundings {
     this.breathe = parts.breathe;
     this.#registry = parts.registry;
     this.#publish = parts.publish;
+    this.#log = parts.log;
     this.#eviction = new Eviction(this.#cells, this, parts, () => this.#index.rearm());
     this.#index = new WakeIndex(parts.storage.index, parts.clock, (id) => this.#wake(id));
   }
@@ -179,6 +183,17 @@ export class Runtime implements LifeSurroundings {
     this.#publish(path, id, type, payload);
   }
 
+  report(agent: string, error: unknown, about: AboutFailure): void {
+    this.#log({ agent, ...about, error, timestamp: this.clock.now() });
+  }
+
+  /** Something that the host does for an agent failed. */
+  failed(path: AgentPath, stage: string, error: unknown): void {
+    const id = agentId(path);
+    this.#publish(path, id, "agent:failed", { stage, error: errorText(error) });
+    this.report(id, error, { stage });
+  }
+
   /**
    * Takes no new work, lets what runs settle for at most `graceMs`, and ends every life. What did not
    * settle stays marked as cut off and is carried on by the next start.
@@ -236,9 +251,7 @@ export class Runtime implements LifeSurroundings {
     const ids = this.storage.index.doomed();
     if (ids.length === 0) return;
     this.#erase(ids).catch((error: unknown) => {
-      for (const id of ids) {
-        this.#publish(parseAgentId(id), id, "agent:failed", { stage: "delete", error: errorText(error) });
-      }
+      for (const id of ids) this.failed(parseAgentId(id), "delete", error);
     });
   }
 
@@ -247,7 +260,7 @@ export class Runtime implements LifeSurroundings {
     const { className } = leafOf(path);
     if (!this.#registry.has(className)) {
       const error = `No agent class is called "${className}" any more; its work is kept until it is registered again.`;
-      this.#publish(path, id, "agent:failed", { stage: "wake", error });
+      this.failed(path, "wake", error);
       return;
     }
     this.cell(path).wakeUp();

@@ -1,6 +1,6 @@
 import type { Identity } from "../identity.ts";
 import type { ToolPart, UIMessage } from "../message/types.ts";
-import type { Socket } from "../port.ts";
+import type { AboutFailure, Socket } from "../port.ts";
 import type { SessionChange } from "../session/session-desk.ts";
 import type { TurnRow } from "../store/turn.ts";
 import type { ReplyAttachment } from "../tool/action-attachment.ts";
@@ -182,7 +182,7 @@ export interface ChatHooks {
   sanitize(message: UIMessage): UIMessage;
   repairToolPart(part: ToolPart, message: UIMessage): ToolPart | undefined;
   /** Something failed that no caller waits for. Must not throw. */
-  failed(error: unknown): void;
+  failed(error: unknown, about?: Partial<AboutFailure>): void;
   settings(): ChatSettings;
 }
 

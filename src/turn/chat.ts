@@ -1,4 +1,4 @@
-import { errorText, PerdureError } from "../error.ts";
+import { PerdureError } from "../error.ts";
 import type { UIMessage } from "../message/types.ts";
 import type { Work } from "../fiber/work.ts";
 import type { AgentHost, WriteLevel } from "../port.ts";
@@ -24,6 +24,7 @@ import { drive } from "./drive.ts";
 import { abandon, finish } from "./finish.ts";
 import { familyOf, forgetSession } from "./forget-session.ts";
 import { visibleUp } from "./history.ts";
+import { describeTurnError } from "./provider-error.ts";
 import { decideRecovery } from "./recover.ts";
 import { renamed } from "./renamed.ts";
 import { dropApproved, repairLast } from "./repair-last.ts";
@@ -252,8 +253,8 @@ export class Chat implements Desk, Work {
     try {
       end = await this.#attempt(active);
     } catch (thrown) {
-      end = { status: "error", error: errorText(thrown) };
-      this.hooks.failed(thrown);
+      end = { status: "error", error: describeTurnError(thrown) };
+      this.hooks.failed(thrown, { stage: "turn", requestId: found.id });
     }
     if (active.halted) return;
     let needless: readonly TurnRow[] = [];
@@ -261,7 +262,7 @@ export class Chat implements Desk, Work {
       if (end !== "again") needless = finish(this, active, end);
       else active.log.flush();
     } catch (thrown) {
-      this.hooks.failed(thrown);
+      this.hooks.failed(thrown, { stage: "save", requestId: found.id });
       this.transcripts.reload();
       end = { status: "error", error: NOT_SAVED };
       if (!abandon(this, active, NOT_SAVED)) this.#pausedUntil = this.host.clock.now() + STORE_RETRY_MS;
@@ -302,7 +303,7 @@ export class Chat implements Desk, Work {
       const transcript = this.transcripts.of(row.session);
       this.#active = new ActiveTurn(this.host, transcript, this.output, row, this.origins.get(row.id));
     } catch (thrown) {
-      this.hooks.failed(thrown);
+      this.hooks.failed(thrown, { stage: "turn", requestId: found.id });
       return undefined;
     }
     if (cut) this.output.transcript(found.session);
@@ -368,7 +369,7 @@ export class Chat implements Desk, Work {
     };
     this.#responses = this.#responses
       .then(() => this.hooks.responded(result))
-      .catch((thrown: unknown) => this.hooks.failed(thrown));
+      .catch((thrown: unknown) => this.hooks.failed(thrown, { stage: "onChatResponse", requestId: row.id }));
     void this.host.keepAwake(this.#responses);
   }
 

@@ -6,6 +6,8 @@ import { saysLargerThanMinute, saysOutputLimit, saysQuota } from "./error-wordin
 /** Two sentences are read; a response is not. */
 const MAX_EXCERPT = 200;
 const MAX_READ = 1000;
+/** What the language throws when there is a bug, and no provider. */
+const BUG = /^(Type|Reference|Range|Syntax|URI|Eval)Error$/;
 
 /**
  * One or two sentences for a person about a failed model call: what failed and what to do. Safe to show: what the
@@ -28,7 +30,7 @@ export function describeProviderError(error: unknown, classification: ChatErrorC
     case "fatal":
       return describeFatal(facts, status, http);
     case "unknown":
-      return `The model call failed${http}${excerpt(facts)}. Try again; if it stays, look at the settings of the model.`;
+      return `The model call failed${http}${BUG.test(facts.names[0] ?? "") ? "" : excerpt(facts)}. Try again; if it stays, look at the settings of the model.`;
   }
 }
 

@@ -3,6 +3,7 @@ import type { ActiveTurn } from "./active-turn.ts";
 import type { ChatTurnOptions, TurnEnd } from "./chat-types.ts";
 import { readAnswer } from "./chunk-source.ts";
 import type { Desk } from "./desk.ts";
+import { describeTurnError } from "./provider-error.ts";
 import type { StepPlan } from "./step/plan.ts";
 import { runSteps } from "./step/run-steps.ts";
 
@@ -19,7 +20,9 @@ export async function drive(desk: Desk, active: ActiveTurn, continuation: boolea
     open(desk, active);
     for await (const source of readAnswer(answer, active.row.id, signal)) {
       if (source.chunk.type === "error") {
-        return signal.aborted ? cut(active) : { status: "error", error: source.chunk.errorText };
+        if (signal.aborted) return cut(active);
+        const { errorText: error } = source.chunk;
+        return turnFailed(desk, active, "stream", error, error);
       }
       if (active.take(source)) await desk.host.breathe();
       if (signal.aborted) break;
@@ -27,11 +30,19 @@ export async function drive(desk: Desk, active: ActiveTurn, continuation: boolea
     return signal.aborted ? cut(active) : { status: "completed", silent: active.log.count === 0 };
   } catch (thrown) {
     if (signal.aborted) return cut(active);
-    desk.hooks.failed(thrown);
-    return { status: "error", error: errorText(thrown) };
+    return turnFailed(desk, active, "turn", thrown, describeTurnError(thrown));
   } finally {
     stopWatching();
   }
+}
+
+/** The whole error is in the log and in the event; the user reads `told`. */
+function turnFailed(desk: Desk, { row }: ActiveTurn, stage: "turn" | "stream", error: unknown, told: string): TurnEnd {
+  const { id: requestId } = row;
+  desk.host.emit("chat:request:failed", { requestId, stage, messagesPersisted: true, error: errorText(error) });
+  if (stage === "turn") desk.hooks.failed(error, { stage, requestId });
+  else desk.host.report(error, { stage, requestId });
+  return { status: "error", error: told };
 }
 
 /**

@@ -85,7 +85,7 @@ export function abandon(desk: Desk, active: ActiveTurn, error: string): boolean 
       settle(keep);
       return true;
     } catch (thrown) {
-      desk.hooks.failed(thrown);
+      desk.hooks.failed(thrown, { stage: "save", requestId: row.id });
     }
   }
   return false;

@@ -1,4 +1,6 @@
+import { errorText, PerdureError } from "../error.ts";
 import type { ChatErrorClassification } from "../store/usage.ts";
+import { describeProviderError } from "./describe-error.ts";
 import { readError } from "./error-facts.ts";
 import type { ErrorFacts } from "./error-facts.ts";
 import {
@@ -11,7 +13,7 @@ import {
   saysRateLimit,
 } from "./error-wording.ts";
 
-export { describeProviderError } from "./describe-error.ts";
+export { describeProviderError };
 export { retryAfterMs } from "./retry-after.ts";
 export type { ChatErrorClassification } from "../store/usage.ts";
 
@@ -162,4 +164,20 @@ export function wasRefused(error: unknown): boolean {
 function some(codes: ReadonlySet<string>, known: ReadonlySet<string>): boolean {
   for (const code of codes) if (known.has(code)) return true;
   return false;
+}
+
+/** What the user reads of a bug of the app: its text is for those who can mend it. */
+const OWN_FAILURE = "Something went wrong on the server, and the answer could not be finished. Please try again.";
+/** Errors of ours that tell how the app's own SQL failed. */
+const SQL_BUGS: ReadonlySet<string> = new Set(["sql_failed", "sql_refused"]);
+
+/**
+ * A sentence for the user about a turn that failed outside of a model call: in a hook, a setting, or the app's own code.
+ * Errors of ours are told, so that an app can say something on purpose; those of providers are described; all others
+ * are not for users. Never throws.
+ */
+export function describeTurnError(error: unknown): string {
+  if (PerdureError.is(error)) return SQL_BUGS.has(error.code) ? OWN_FAILURE : errorText(error);
+  const isProviders = readError(error).names.some((name) => name.startsWith("AI_"));
+  return isProviders ? describeProviderError(error, classifyProviderError(error)) : OWN_FAILURE;
 }

@@ -87,7 +87,7 @@ async function asks<T>(desk: Desk, ask: () => T | undefined | Promise<T | undefi
   try {
     return (await ask()) ?? otherwise;
   } catch (thrown) {
-    desk.hooks.failed(thrown);
+    desk.hooks.failed(thrown, { stage: "recovery" });
     return otherwise;
   }
 }

@@ -200,6 +200,7 @@ export class World {
       breathe: settle,
       publish: () => {},
       env: {},
+      log: () => {},
       idleMs: IDLE_MS,
       maxLive: 10,
     });

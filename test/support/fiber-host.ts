@@ -154,6 +154,7 @@ export function openLife(world: World, methods: (life: Life) => Methods = () => 
           return () => void (world.timers = world.timers.filter((other) => other !== timer));
         },
       },
+      report: () => {},
       emit: (type, payload) => void (dead || world.events.push({ type, payload: payload as Record<string, unknown> })),
       keepAwake: (work) => work,
       context: { run: (value, work) => storage.run(value, work), get: () => storage.getStore() },

@@ -41,6 +41,7 @@ function forward(host: AgentHost): AgentHost {
     },
     clock,
     emit,
+    report: (error, about) => host.report(error, about),
     sockets,
     blobs,
     context,

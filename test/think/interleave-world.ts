@@ -219,6 +219,7 @@ export class World implements ModelWorld, ToolWorld {
       breathe: settle,
       publish: () => {},
       env: {},
+      log: () => {},
       idleMs: IDLE_MS,
       maxLive: 10,
     });

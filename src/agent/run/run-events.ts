@@ -84,6 +84,7 @@ export class RunEvents {
     stored.then(resolve, (thrown: unknown) => {
       if (!PerdureError.is(thrown, "host_stopped")) {
         this.#host.emit("agent:failed", { stage: "agent-tool-replay", error: errorText(thrown) });
+        this.#host.report(thrown, { stage: "agent-tool-replay" });
       }
       resolve(NOTHING_SAID);
     });

@@ -29,7 +29,7 @@ export interface TurnKeeper {
 
 /** The hooks of an agent, as its runs call them: as the agent, for no connection. Read when they are needed. */
 export function runHooksOf(agent: Agent<object>): RunHooks {
-  const failed = (error: unknown) => void (async () => agent.onError(error))().catch(() => {});
+  const failed = (error: unknown) => void agent[parts].failed(error, { stage: "agent tool run" });
   return {
     get maxConcurrentAgentTools() {
       return agent.maxConcurrentAgentTools;

@@ -4,6 +4,7 @@ import { getRequestListener } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { PerdureError } from "../../error.ts";
 import type { AgentPath, AgentStep, HostedAgentClass } from "../../port.ts";
+import { logTo } from "../log.ts";
 import { originGate } from "../origin.ts";
 import { Registry } from "../registry.ts";
 import { Router } from "../route.ts";
@@ -86,6 +87,7 @@ export function createHost(options: HostOptions): Host {
     breathe: () => new Promise((resolve) => setImmediate(resolve)),
     publish: publishTo(clock),
     env,
+    log: logTo(options.log),
     props: options.props,
     idleMs,
     maxLive: limits.agents,

@@ -7,6 +7,7 @@ export { findAgents } from "./agent-directory.ts";
 export type { FoundAgent, FoundAgents } from "./agent-directory-names.ts";
 export { watchAgents, type WatchedAgents, type WatchOptions } from "./agent-directory-watch.ts";
 export { serve, type ServedHost, type ServeOptions } from "./serve.ts";
+export type { Log, LogEntry } from "../log.ts";
 export type { HostLimits, HostOptions } from "./options.ts";
 export type { AgentClasses } from "../registry.ts";
 export type { BeforeHook, RouteOptions } from "../route.ts";

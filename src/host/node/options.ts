@@ -1,5 +1,6 @@
 import { PerdureError } from "../../error.ts";
 import type { Clock } from "../../id.ts";
+import type { Log } from "../log.ts";
 import type { AgentClasses } from "../registry.ts";
 import type { RouteOptions } from "../route.ts";
 import type { Storage } from "../storage.ts";
@@ -73,6 +74,11 @@ export interface HostOptions extends RouteOptions {
   /** How long `stop()` waits for running work. What does not settle is carried on at the next start. Default 10 s. */
   readonly graceMs?: number;
   readonly limits?: Partial<HostLimits>;
+  /**
+   * Where is written what fails: turns, hooks, schedules, queued calls. A function is given each failure once, with the
+   * error as it was thrown; `false` writes nothing. Default: the console.
+   */
+  readonly log?: Log;
   /** Default: the machine's clock. */
   readonly clock?: Clock;
   /**

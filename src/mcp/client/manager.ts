@@ -363,7 +363,10 @@ export class McpClientManager {
     if (state === "ready") {
       this.#host.emit("mcp:connected", { ...about, protocolVersion: protocolVersion ?? "", warnings: [...warnings] });
     } else if (state === "authenticating") this.#host.emit("mcp:sign_in_needed", about);
-    else if (state === "failed") this.#host.emit("mcp:failed", { ...about, error: error ?? "" });
+    else if (state === "failed") {
+      this.#host.emit("mcp:failed", { ...about, error: error ?? "" });
+      this.#host.report(error ?? "", { stage: `MCP server ${name}` });
+    }
   }
 
   #changed(): void {

@@ -3,7 +3,7 @@ import type { AgentHost } from "../../port.ts";
 import type { McpServerState } from "../../wire/frames.ts";
 
 /** What an MCP client manager asks of the agent's host. */
-export type McpHost = Pick<AgentHost, "sql" | "tx" | "clock" | "emit" | "keepAwake" | "path" | "blank">;
+export type McpHost = Pick<AgentHost, "sql" | "tx" | "clock" | "emit" | "report" | "keepAwake" | "path" | "blank">;
 
 /** How far a connection is, in the words that clients know. */
 export type McpConnectionState = McpServerState["state"];

@@ -156,7 +156,7 @@ export async function watch(run: StepRun, work: () => unknown): Promise<void> {
   try {
     await work();
   } catch (thrown) {
-    run.desk.hooks.failed(thrown);
+    run.desk.hooks.failed(thrown, { stage: "hook", requestId: run.active.row.id });
   }
 }
 
