@@ -78,6 +78,7 @@ export class Cell implements LifeCell, SocketOwner {
   async use<T>(work: (agent: HostedAgent, life: Life) => Promise<T>, props?: unknown): Promise<T> {
     if (this.#retired !== undefined) throw this.#retired;
     this.#under++;
+    const release = this.#around.hold();
     try {
       let life = this.#present;
       // Again, because others who waited for the same start may have ended that life.
@@ -85,6 +86,7 @@ export class Cell implements LifeCell, SocketOwner {
       if (life.agent === undefined) throw new PerdureError("agent_gone", `${this.id} is gone.`);
       return await life.orGone(work(life.agent, life));
     } finally {
+      release();
       this.#under--;
       this.#lastUsed = this.#around.clock.now();
     }
@@ -260,7 +262,9 @@ export class Cell implements LifeCell, SocketOwner {
 
   keepAwake(work: Promise<unknown>): void {
     this.#under++;
+    const release = this.#around.hold();
     const done = () => {
+      release();
       this.#under--;
       this.#lastUsed = this.#around.clock.now();
     };
@@ -350,7 +354,7 @@ export class Cell implements LifeCell, SocketOwner {
   #wakeLater(): void {
     if (this.#cancelRetry !== undefined || this.#retired !== undefined) return;
     const wait = Math.min(FIRST_RETRY_MS * 2 ** this.#retries++, LAST_RETRY_MS);
-    this.#cancelRetry = this.#around.clock.after(wait, () => {
+    this.#cancelRetry = this.#around.dueClock.after(wait, () => {
       this.#cancelRetry = undefined;
       this.wakeUp();
     });
@@ -364,7 +368,7 @@ export class Cell implements LifeCell, SocketOwner {
   #armAlarm(at: number): void {
     if (this.#draining) return;
     const wait = Math.max(0, at - this.#around.clock.now());
-    this.#cancelAlarm = this.#around.clock.after(wait, () => {
+    this.#cancelAlarm = this.#around.dueClock.after(wait, () => {
       this.#cancelAlarm = undefined;
       if (this.#alarmAt === null) return;
       if (this.#alarmAt > this.#around.clock.now()) return this.#armAlarm(this.#alarmAt);

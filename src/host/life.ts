@@ -22,6 +22,8 @@ import type { AgentStore, Storage } from "./storage.ts";
 export interface LifeSurroundings {
   readonly storage: Storage;
   readonly clock: Clock;
+  /** The same time; what it is set to keeps the process running until then. For work with a due time. */
+  readonly dueClock: Clock;
   readonly context: AsyncContext;
   readonly env: object;
   /** For `onStart`, unless the caller who wakes an agent brings its own. */
@@ -43,6 +45,8 @@ export interface LifeSurroundings {
   remove(path: AgentPath): Promise<void>;
   /** Before a life begins. @throws PerdureError `limit` when there is no room for it. */
   makeRoom(): void;
+  /** Keeps the process running until the returned function is called. */
+  hold(): () => void;
   /** A life began or ended. */
   lived(change: 1 | -1): void;
 }

@@ -6,6 +6,7 @@ import { agentId, leafOf, parseAgentId } from "../wire/agent-path.ts";
 import { closeCode } from "../wire/close-code.ts";
 import { Cell } from "./cell.ts";
 import { Eviction } from "./eviction.ts";
+import { heldClock } from "./held-clock.ts";
 import type { LifeSurroundings } from "./life.ts";
 import type { LogEntry } from "./log.ts";
 import type { Registry } from "./registry.ts";
@@ -31,6 +32,8 @@ export interface RuntimeParts {
   /** `this.env` of all agents. */
   readonly env: object;
   readonly log: (entry: LogEntry) => void;
+  /** Keeps the process running until the returned function is called. Default: whatever else runs in it does. */
+  readonly hold?: () => () => void;
   /** For `onStart`, unless the caller who wakes an agent brings its own. */
   readonly props?: unknown;
   /** How long an agent that nothing needs stays in memory. */
@@ -53,6 +56,8 @@ export class Runtime implements LifeSurroundings {
   readonly #registry: Registry;
   readonly #publish: Publish;
   readonly #log: (entry: LogEntry) => void;
+  readonly hold: () => () => void;
+  readonly dueClock: Clock;
   readonly #cells = new Map<string, Cell>();
   readonly #eviction: Eviction;
   readonly #index: WakeIndex;
@@ -69,8 +74,10 @@ export class Runtime implements LifeSurroundings {
     this.#registry = parts.registry;
     this.#publish = parts.publish;
     this.#log = parts.log;
+    this.hold = parts.hold ?? (() => () => {});
+    this.dueClock = heldClock(parts.clock, this.hold);
     this.#eviction = new Eviction(this.#cells, this, parts, () => this.#index.rearm());
-    this.#index = new WakeIndex(parts.storage.index, parts.clock, (id) => this.#wake(id));
+    this.#index = new WakeIndex(parts.storage.index, this.dueClock, (id) => this.#wake(id));
   }
 
   /** Carries on what an earlier process left behind and begins to watch the clock. */

@@ -22,7 +22,7 @@ test.each([
     answered(400, "Unsupported parameter: 'temperature'."),
     /refused the request \(HTTP 400\): Unsupported parameter: 'temperature'\. Try/,
   ],
-  [new TypeError("Cannot read x"), /failed: Cannot read x\. Try again/],
+  [new TypeError("Cannot read x"), /^The model call failed\. Try again/],
   [undefined, /^The model call failed\. Try again/],
 ])("%# says what failed and what to do", (error, expected) => {
   expect(describe(error)).toMatch(expected);

@@ -186,16 +186,19 @@ test("who waits for a turn without an answer is let go", async () => {
   await b.done("r1");
 });
 
+/** What users read of a bug. */
+const PLAIN = "Something went wrong on the server, and the answer could not be finished. Please try again.";
+
 test.each<[string, ChatOptions["respond"], string]>([
   [
     "thrown at once",
     () => {
       throw new Error("no key");
     },
-    "no key",
+    PLAIN,
   ],
-  ["rejected", () => Promise.reject(new Error("no key")), "no key"],
-  ["not an error object", () => Promise.reject("just text"), "just text"],
+  ["rejected", () => Promise.reject(new Error("no key")), PLAIN],
+  ["not an error object", () => Promise.reject("just text"), PLAIN],
   ["an HTTP error", () => new Response("quota exceeded", { status: 429 }), "quota exceeded"],
 ])("an error before the stream, %s: one error frame that ends the turn", async (_, respond, message) => {
   const chat = await openChat({ respond });
@@ -228,13 +231,14 @@ test.each(["an error chunk", "a broken stream"])(
     await b.said("r1", "half");
     if (how === "an error chunk") stage.push({ type: "error", errorText: "overloaded" });
     else stage.fail(new Error("overloaded"));
+    const told = how === "an error chunk" ? "overloaded" : PLAIN;
     for (const client of [a, b]) {
-      expect(await client.done("r1")).toMatchObject({ error: true, body: "overloaded", outcome: "error" });
+      expect(await client.done("r1")).toMatchObject({ error: true, body: told, outcome: "error" });
       expect(client.of("r1").filter(({ done }) => done)).toHaveLength(1);
       expect(chunksOf(client.of("r1")).map(({ type }) => type)).not.toContain("error");
     }
     expect(textIn((await chat.stored())[1])).toBe("half");
-    expect(chat.responses).toMatchObject([{ status: "error", error: "overloaded" }]);
+    expect(chat.responses).toMatchObject([{ status: "error", error: told }]);
     expect(chat.takeErrors()).toEqual(how === "a broken stream" ? ["overloaded"] : []);
     await exchange(chat, b, 2);
     expect(await chat.stored()).toHaveLength(4);

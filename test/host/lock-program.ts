@@ -12,4 +12,6 @@ class Note extends Agent<AgentEnv, { text: string }> {
 const host = createHost({ agents: { Note }, dir: programDir() });
 await host.getAgentByName(Note, "a").write(`from ${process.pid}`);
 report({ type: "open", pid: process.pid });
-onCommand(() => void host.stop().then(() => process.exit(0)));
+onCommand((command) => {
+  setTimeout(() => void host.stop().then(() => process.exit(0)), command === "stop later" ? 200 : 0);
+});

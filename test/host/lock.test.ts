@@ -4,6 +4,7 @@ import { Agent, type AgentEnv, PerdureError } from "perdure";
 import { createHost, serve } from "perdure/node";
 import { killPrograms, startProgram } from "perdure/testing";
 import { afterEach, expect, test } from "vitest";
+import { PATIENCE_MS } from "../support/until.ts";
 import { openHost, tempDir } from "./open-host.ts";
 
 const program = new URL("./lock-program.ts", import.meta.url);
@@ -33,6 +34,7 @@ test("a second host in the same process is refused, and the first one works on",
   expect(String(error)).toContain(dir);
   expect(String(error)).toContain(`process ${process.pid}`);
   expect(String(error)).toContain("Stop that one first");
+  expect(String(error)).toContain("`lock: { waitMs: 10_000 }`");
   expect(await host.getAgentByName(Note, "a").read()).toBe("");
   // Refusing twice must not have dropped the first one's lock.
   expect(
@@ -55,6 +57,18 @@ test("a host in another process has it until it stops", async () => {
   await other.send("stop");
   expect(await other.exited).toEqual({ code: 0, signal: null });
   const host = await openHost({ agents: { Note }, dir });
+  expect(await host.getAgentByName(Note, "a").read()).toBe(`from ${other.pid}`);
+});
+
+test("a host that is to wait takes over as soon as the other process has stopped, or gives up after its time", async () => {
+  const dir = tempDir();
+  const other = startProgram(program, { dir });
+  await other.waitFor("open");
+  const error = refusal(() => createHost({ agents: { Note }, dir, lock: { waitMs: 1 } }));
+  expect(PerdureError.is(error, "directory_locked")).toBe(true);
+  // The wait blocks this process, so the other one must stop by itself.
+  await other.send("stop later");
+  const host = await openHost({ agents: { Note }, dir, lock: { waitMs: PATIENCE_MS } });
   expect(await host.getAgentByName(Note, "a").read()).toBe(`from ${other.pid}`);
 });
 
@@ -88,6 +102,7 @@ test("a host without a place for its data, and one on a port that is taken, say 
 test.each([
   [{ idleMs: Number.NaN }, "idleMs"],
   [{ graceMs: -1 }, "graceMs"],
+  [{ lock: { waitMs: -1 } }, "lock.waitMs"],
   [{ limits: { agents: 0 } }, "limits.agents"],
   [{ limits: { frameBytes: Number.NaN } }, "limits.frameBytes"],
 ])("options that cannot work are refused before anything is opened: %o", (options, named) => {

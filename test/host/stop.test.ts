@@ -36,7 +36,7 @@ test.each(["SIGTERM", "SIGINT"] as const)(
   },
 );
 
-test("SIGTERM while a callback runs: no new connections, it settles within the grace, what it left behind is carried on", async () => {
+test("SIGTERM while a callback runs: the port says 503 until it has settled, and what it left behind is carried on", async () => {
   const dir = tempDir();
   const { program, url } = await start(dir);
   const client = await connect({ url }, "/agents/worker/a");
@@ -45,10 +45,13 @@ test("SIGTERM while a callback runs: no new connections, it settles within the g
   await program.waitFor("slow:began");
   signal(program, "SIGTERM");
   expect((await client.whenClosed()).code).toBe(1012);
-  await expect(connect({ url }, "/agents/worker/a")).rejects.toThrow("ECONNREFUSED");
-  await expect(fetch(`${url}/health`)).rejects.toThrow();
+  const health = await fetch(`${url}/health`);
+  expect([health.status, await health.json()]).toMatchObject([503, { ok: false }]);
+  await expect(connect({ url }, "/agents/worker/a")).rejects.toThrow("503");
+  expect((await fetch(`${url}/agents/worker/b`)).status).toBe(503);
   await program.send("finish");
   expect(await program.exited).toEqual({ code: 0, signal: null });
+  await expect(fetch(`${url}/health`)).rejects.toThrow();
   expect(types(program)).toContain("slow:ended");
 
   // Nobody connects: the fiber and the queued call were accepted while the host was stopping.

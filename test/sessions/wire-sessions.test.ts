@@ -1,5 +1,5 @@
 import type { SessionOp } from "perdure";
-import { AIChatAgent, type AgentHost, type ChatTurnOptions, type Connection } from "perdure";
+import { AIChatAgent, type AgentHost, type ChatTurnOptions, type Connection, PerdureError } from "perdure";
 import { expect, test } from "vitest";
 import { WebSocket } from "ws";
 import { type ChatClient, connectTo, user } from "../chat/client.ts";
@@ -205,19 +205,25 @@ test("what a client may ask is for the app to say, and what comes behind a move 
   const chat = await openSessions(async (op, connection) => {
     asked.push(`${op.op} ${connection.id === "" ? "" : "client"}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
-    if (op.op === "clear") throw new Error("not you");
+    if (op.op === "clear") throw new PerdureError("not_allowed", "not you");
+    if (op.op === "rename") throw new Error("no such column");
     return op.op !== "delete" && (op.op !== "attach" || op.session !== refused);
   });
   const client = await chat.paged();
   await chat.say(client, "a");
   expect(await chat.ask(client, { op: "delete" })).toMatchObject({ error: { code: "not_allowed" } });
-  expect(await chat.ask(client, { op: "clear" })).toMatchObject({ error: { code: "call_failed", message: "not you" } });
+  expect(await chat.ask(client, { op: "clear" })).toMatchObject({ error: { code: "not_allowed", message: "not you" } });
+  const rename = { op: "rename", session: "main", name: "x" };
+  expect(await chat.ask(client, rename)).toMatchObject({
+    error: { code: "call_failed", message: expect.stringMatching(/^Something went/) },
+  });
+  expect(chat.takeErrors()).toEqual(["no such column"]);
   const id = idOf(await chat.ask(client, { op: "create" }));
   client.send({ type: "perdure_session", id: "move", op: "attach", session: id });
   client.request("r-b", [user("b")]);
   await client.done("r-b");
   expect(await chat.rows("SELECT session FROM perdure_message WHERE id = 'b'")).toEqual([{ session: id }]);
-  expect(asked).toEqual(["delete client", "clear client", "create client", "attach client"]);
+  expect(asked).toEqual(["delete client", "clear client", "rename client", "create client", "attach client"]);
   // The address of a socket is such a question too.
   refused = id;
   expect(await closeOf(pagedUrl(chat, id))).toEqual({ code: 4403, reason: "not allowed" });

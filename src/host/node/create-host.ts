@@ -16,7 +16,7 @@ import { publishTo } from "./channels.ts";
 import { openDiskStorage } from "./disk-storage.ts";
 import { atLeast, type HostLimits, type HostOptions, resolveEnv, resolveLimits } from "./options.ts";
 import { withChildren } from "./reach.ts";
-import { systemClock } from "./system-clock.ts";
+import { newHolds, systemClock } from "./system-clock.ts";
 import { WebSockets } from "./web-sockets.ts";
 
 const DEFAULT_IDLE_MS = 30_000;
@@ -63,7 +63,9 @@ export interface Host {
 }
 
 /**
- * Opens the data, carries on what an earlier process left behind, and waits for requests.
+ * Opens the data, carries on what an earlier process left behind, and waits for requests. While something is under way or
+ * has a due time (a turn, a retry, a fiber, a schedule), it keeps the process running, until `stop()`. A host with nothing
+ * to do does not: a server that it is mounted into does.
  * @throws PerdureError `directory_locked`, `bad_config`, `database_corrupt`
  */
 export function createHost(options: HostOptions): Host {
@@ -78,7 +80,9 @@ export function createHost(options: HostOptions): Host {
   };
   const env = resolveEnv(options.env);
   const clock = options.clock ?? systemClock;
-  const storage = openStorage(options, limits);
+  const lockWaitMs = atLeast(0, options.lock?.waitMs ?? 0, "lock.waitMs");
+  const storage = openStorage(options, limits, lockWaitMs);
+  const holds = newHolds();
   const runtime = new Runtime({
     registry,
     storage,
@@ -88,6 +92,7 @@ export function createHost(options: HostOptions): Host {
     publish: publishTo(clock),
     env,
     log: logTo(options.log),
+    hold: holds.hold,
     props: options.props,
     idleMs,
     maxLive: limits.agents,
@@ -124,13 +129,14 @@ export function createHost(options: HostOptions): Host {
       stopped ??= runtime
         .stop(graceMs)
         .then(() => sockets.close())
-        .then(() => storage.close());
+        .then(() => storage.close())
+        .finally(holds.end);
       return stopped;
     },
   };
 }
 
-function openStorage(options: HostOptions, limits: HostLimits): Storage {
+function openStorage(options: HostOptions, limits: HostLimits, lockWaitMs: number): Storage {
   if (options.storage !== undefined) return options.storage;
   if (options.dir === undefined) {
     throw new PerdureError(
@@ -140,7 +146,7 @@ function openStorage(options: HostOptions, limits: HostLimits): Storage {
   }
   let commits = 0;
   const { onCommit } = options;
-  return openDiskStorage(options.dir, limits, onCommit && ((id) => onCommit(++commits, id)));
+  return openDiskStorage(options.dir, { ...limits, lockWaitMs }, onCommit && ((id) => onCommit(++commits, id)));
 }
 
 /** Turns the router into Node middleware. */

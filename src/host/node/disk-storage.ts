@@ -17,6 +17,8 @@ export interface DiskLimits {
   readonly openDatabases: number;
   /** The largest database of one agent, in bytes. */
   readonly databaseBytes: number;
+  /** How long to wait for another process to let go of the directory. Default 0. */
+  readonly lockWaitMs?: number;
 }
 
 /**
@@ -32,7 +34,7 @@ export function openDiskStorage(dir: string, limits: DiskLimits, onCommit?: (id:
       cause: thrown,
     });
   }
-  const index = new HostDb(dir, onCommit && (() => onCommit("")));
+  const index = new HostDb(dir, onCommit && (() => onCommit("")), limits.lockWaitMs);
   const spares = new SpareFiles(path.join(dir, "spare"), templateBytes());
   const pool = new HandlePool(limits.openDatabases, openEmpty());
   pool.onCommit = onCommit;

@@ -5,6 +5,9 @@ import { errorText, PerdureError } from "../../error.ts";
 import type { LostChild } from "../storage.ts";
 import { WalSync } from "./wal-sync.ts";
 
+/** How often a lock that another process has is tried again. */
+const LOCK_POLL_MS = 50;
+
 /**
  * The host's own small database: which agents exist, which were in the middle of something, and when each
  * sleeping one wants to be woken. It holds nothing that an agent could not tell itself; it says whom to ask.
@@ -31,14 +34,15 @@ export class HostDb {
 
   /**
    * @param onCommit after every write, for crash tests.
+   * @param waitMs how long to block until another process lets go of it.
    * @throws PerdureError `directory_locked` when another process, or another host in this one, has it open.
    */
-  constructor(dir: string, onCommit?: () => void) {
+  constructor(dir: string, onCommit?: () => void, waitMs = 0) {
     this.#onCommit = onCommit;
     const file = path.join(dir, "host.db");
     this.#owner = path.join(dir, "host.pid");
     this.#wal = new WalSync(file);
-    this.#db = openLocked(file, dir, this.#owner);
+    this.#db = openLocked(file, dir, this.#owner, waitMs);
     this.#db.exec(`
       CREATE TABLE IF NOT EXISTS agent (
         id TEXT PRIMARY KEY, at INTEGER, awake INTEGER NOT NULL DEFAULT 0
@@ -211,7 +215,20 @@ function prepareAll(db: Database.Database) {
  * The lock is SQLite's own exclusive lock on the host database: the operating system frees it when the
  * process dies, however it dies, so there is no stale lock file to delete by hand.
  */
-function openLocked(file: string, dir: string, owner: string): Database.Database {
+function openLocked(file: string, dir: string, owner: string, waitMs: number): Database.Database {
+  const deadline = Date.now() + waitMs;
+  for (;;) {
+    try {
+      return tryLock(file, dir, owner);
+    } catch (thrown) {
+      if (!PerdureError.is(thrown, "directory_locked") || Date.now() >= deadline) throw thrown;
+      // Nothing else can be done without the data: whoever makes a host waits for it.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOCK_POLL_MS);
+    }
+  }
+}
+
+function tryLock(file: string, dir: string, owner: string): Database.Database {
   const db = openFile(file);
   try {
     db.pragma("locking_mode = EXCLUSIVE");
@@ -230,7 +247,8 @@ function openLocked(file: string, dir: string, owner: string): Database.Database
     throw new PerdureError(
       "directory_locked",
       `The directory ${dir} is in use by another Perdure host (process ${pid}). ` +
-        "Stop that one first, or give this one a directory of its own.",
+        "Stop that one first, or give this one a directory of its own. If that one is just stopping, the option " +
+        "`lock: { waitMs: 10_000 }` waits for it.",
       { cause: thrown },
     );
   }

@@ -63,6 +63,11 @@ export interface HostOptions extends RouteOptions {
   readonly subAgents?: AgentClasses;
   /** The directory of all data. One host at a time may use it. */
   readonly dir?: string;
+  /**
+   * How long to wait for the directory when another process has it: one that stops, say, while this one is to take over.
+   * The wait blocks, so it is for the start of a process. Default: not at all.
+   */
+  readonly lock?: { readonly waitMs?: number };
   /** Instead of `dir`: `memoryStorage()`, for tests and for agents that may be forgotten. */
   readonly storage?: Storage;
   /** What agents get as `this.env`: settings, secrets, clients of databases. Default: `process.env`. */

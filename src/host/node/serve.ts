@@ -81,8 +81,9 @@ export async function serve(options: ServeOptions): Promise<ServedHost> {
   const stop = async () => {
     forgetSignals?.();
     agents.close();
-    server.close();
+    // First: until the work is done the port answers, with 503, so that whoever asks hears that this host stops.
     await host.stop();
+    server.close();
     server.closeAllConnections();
   };
   const forgetSignals = (options.signals ?? true) ? stopOnSignals(stop) : undefined;
