@@ -1,5 +1,8 @@
 // Running agents in a Node process.
 
+// First: what comes after it loads SQLite.
+import "./node-version.ts";
+
 // Hosts
 export { createHost, type Host, type Target } from "./create-host.ts";
 export { getSubAgentByName, routeAgentRequest } from "./reach.ts";
