@@ -70,6 +70,7 @@ export type { ContextItem, ContextItemKind, ContextReport } from "./context/cont
 export type { LedgerEntry } from "./session/charge.ts";
 export type { UsageTotals } from "./session/ledger.ts";
 export type { PendingApproval, ReturnedCall } from "./tool/call-book.ts";
+export { runStep, type StepContext as ToolStepContext, type ToolStep } from "./tool/step.ts";
 export {
   durableTool,
   type ApprovalRuleOptions,

@@ -1,4 +1,5 @@
 import type { Sql } from "../port.ts";
+import { deleteLostToolSteps } from "./tool-step.ts";
 import { deleteActionsOf } from "./action.ts";
 
 /*
@@ -148,6 +149,7 @@ export function deleteTraces(db: Sql, keys: ErasedKeys): ErasedRows {
     `DELETE FROM perdure_tool_call WHERE message_id ${inList} OR turn_id ${inList} RETURNING seq`,
     ...[messageIds, turnIds],
   );
+  deleteLostToolSteps(db);
   const compactions = db.sql(
     `DELETE FROM perdure_compaction WHERE session ${inList} OR turn ${inList}
      OR NOT EXISTS (SELECT 1 FROM perdure_message WHERE seq = at) RETURNING seq`,

@@ -21,6 +21,7 @@ import { streamSchema } from "./stream.ts";
 import { submissionSchema } from "./submission.ts";
 import { taskSchema } from "./task.ts";
 import { approverIdentitySchema, callResultSchema, parkedCallSchema, toolCallSchema } from "./tool-call.ts";
+import { toolStepSchema } from "./tool-step.ts";
 import { turnIdentitySchema, turnInboxSchema, turnSchema, turnSessionSchema } from "./turn.ts";
 import { usageTotalSchema } from "./usage-total.ts";
 import { usageSchema } from "./usage.ts";
@@ -58,6 +59,7 @@ export const migrations: readonly Migration[] = [
     statements: [...messageIdentitySchema, ...turnIdentitySchema, ...approverIdentitySchema, ...agentRunIdentitySchema],
   },
   { id: 8, statements: callResultSchema },
+  { id: 9, statements: toolStepSchema },
 ];
 
 /** Names that `this.sql` may not touch. */

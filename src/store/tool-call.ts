@@ -1,4 +1,5 @@
 import type { Sql, SqlValue } from "../port.ts";
+import { deleteLostToolSteps, deleteToolSteps } from "./tool-step.ts";
 
 /**
  * `perdure_tool_call`: the tool calls that the engine runs, and the questions about them. A call of which nobody has
@@ -71,6 +72,7 @@ export interface ToolCallRow {
   readonly input: string | null;
   /** What an approval is bound to. */
   readonly digest: string;
+  /** As the tool says; `safe` from its first step on (`tool-step.ts`). */
   readonly replay: "never" | "safe";
   readonly status: ToolCallStatus;
   /** How often it was started. */
@@ -348,11 +350,13 @@ export function settleToolCall(db: Sql, messageId: string, toolCallId: string, n
     messageId,
     toolCallId,
   );
+  if (rows.length > 0) deleteToolSteps(db, messageId, toolCallId);
   return rows.length > 0;
 }
 
 export function deleteToolCallsOf(db: Sql, messageId: string): void {
   db.sql("DELETE FROM perdure_tool_call WHERE message_id = ?", messageId);
+  deleteLostToolSteps(db);
 }
 
 /** Forgets calls that have their last word, but the newest `keep`. */
@@ -367,4 +371,5 @@ export function trimToolCalls(db: Sql, keep: number): void {
 /** Forgets the calls of messages that are gone. */
 export function deleteLostToolCalls(db: Sql): void {
   db.sql("DELETE FROM perdure_tool_call WHERE message_id NOT IN (SELECT id FROM perdure_message)");
+  deleteLostToolSteps(db);
 }

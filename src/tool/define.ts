@@ -2,6 +2,7 @@ import type { InferToolInput, ModelMessage, Tool, ToolExecutionOptions } from "a
 import { PerdureError } from "../error.ts";
 import type { Identity } from "../identity.ts";
 import type { ResumedCall, ToolTurn } from "./park.ts";
+import type { ToolStep } from "./step.ts";
 
 /** What becomes of a call that was cut in the middle: `never` reports it as interrupted, `safe` runs it again. */
 export type ReplayPolicy = "never" | "safe";
@@ -30,7 +31,8 @@ export interface DurableToolOptions<INPUT = unknown> {
     | ((input: INPUT, options: ApprovalRuleOptions) => boolean | string | PromiseLike<boolean | string>);
   /**
    * `safe` says that running it twice does no harm, because it only reads or because it hands `idempotencyKey` on.
-   * Then a call that a crash cut runs again. `never` (the default): the model is told that it was interrupted.
+   * Then a call that a crash cut runs again. `never` (the default): the model is told that it was interrupted. A call that
+   * has begun a `step` goes on, whatever is said here.
    */
   readonly replay?: ReplayPolicy;
   /** The call fails, and its signal aborts, after this many milliseconds. Default: no bound. */
@@ -70,6 +72,8 @@ export interface DurableExecutionOptions<CONTEXT = unknown> extends ToolExecutio
   readonly approval?: CallApproval;
   /** Set when the call was parked and goes on now. */
   readonly resumed?: ResumedCall;
+  /** Stores what is done, part by part, so that a call that a crash cut goes on behind its last step. */
+  readonly step?: ToolStep;
   /** What a tool that calls other tools asks of the turn. Absent where another engine runs the tool: then none can be parked. */
   readonly turn?: ToolTurn;
 }

@@ -4,7 +4,8 @@ import type { ToolCallRow } from "../store/tool-call.ts";
  * What may be done with a call that has a row:
  *
  * - `run`: for the first time; it was approved.
- * - `run-again`: it was cut while it ran, and says that running twice does no harm.
+ * - `run-again`: it was cut while it ran, and says that running twice does no harm, or has begun a step: then it goes on
+ *   behind those that have ended.
  * - `interrupted`: it was cut while it ran, and may have done its work. Nobody knows, so it is never run again.
  * - `changed`: its arguments are not those that were approved, or that ran. Never run.
  * - `waiting`: a person has not answered yet.

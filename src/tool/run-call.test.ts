@@ -5,6 +5,7 @@ import { PerdureError } from "../error.ts";
 import { type ManualClock, manualClock } from "perdure/testing";
 import { durableTool } from "./define.ts";
 import { type CallContext, type CallOutcome, runCall, type RunCallOptions } from "./run-call.ts";
+import type { ToolStep } from "./step.ts";
 
 const messages: ModelMessage[] = [{ role: "user", content: "hi" }];
 
@@ -69,6 +70,7 @@ test("the tool gets its input and everything that belongs to the call", async ()
       messages,
       abortSignal: expect.any(AbortSignal) as AbortSignal,
       idempotencyKey: "key-1",
+      step: expect.any(Function) as ToolStep,
       context: { user: "ada" },
       experimental_context: { user: "ada" },
     },

@@ -9,6 +9,7 @@ import { boundOutput, boundPreview, type KeepText } from "./bound-output.ts";
 import { type CallApproval, type DurableExecutionOptions, type ToolOptions, toolOptionsOf } from "./define.ts";
 import { ParkedCall, type ParkedQuestion, type ResumedCall, type ToolTurn } from "./park.ts";
 import { toPlainJson } from "./plain-json.ts";
+import { passingSteps, type ToolStep } from "./step.ts";
 
 /** Errors of calls go to the model with every later request, so that more of one would cost more than it helps. */
 export const MAX_ERROR_BYTES = 6_000;
@@ -45,6 +46,8 @@ export interface CallContext {
   readonly resumed?: ResumedCall | undefined;
   /** For tools that call others. */
   readonly turn?: ToolTurn;
+  /** Makes what stores the steps of the call. Without it nothing of them is stored. */
+  steps?(signal: AbortSignal): ToolStep;
   /** Takes an output that is not the last one. If it throws, that one is not shown; the call goes on. */
   progress(output: unknown): void;
   /** Stores an output that is too long to go into the conversation. */
@@ -141,6 +144,7 @@ async function execute(
       ...(context.approval !== undefined && { approval: context.approval }),
       ...(context.resumed !== undefined && { resumed: context.resumed }),
       ...(context.turn !== undefined && { turn: context.turn }),
+      step: context.steps?.(signal) ?? passingSteps(context.idempotencyKey, signal),
       context: given,
       // Its name before version 7 of the AI SDK.
       experimental_context: given,

@@ -47,6 +47,7 @@ export interface StoredCall {
   readonly id: string;
   readonly tool: string;
   readonly status: string;
+  readonly replay: "never" | "safe";
 }
 
 /** How things stand when nothing runs. */
@@ -57,6 +58,8 @@ export interface ThinkLook extends Look {
   readonly turnTotals: readonly { readonly turn: string; readonly totals: UsageTotals }[];
   readonly turns: readonly StoredTurn[];
   readonly toolCalls: readonly StoredCall[];
+  /** Steps that are stored. */
+  readonly steps: readonly { readonly step: string }[];
   readonly receipts: readonly SteerReceipt[];
   readonly submissions: readonly Submission[];
   readonly questions: number;
@@ -186,7 +189,7 @@ const isNever = (tool: string): boolean => tool === "once" || tool === "send" ||
 function expectSameMessages(outcome: CrashOutcome<ThinkResult>): void {
   const { after, reference } = outcome;
   // Cut in the middle, and may not run again.
-  const interrupted = foundCalls(allFacts(outcome), ({ status, tool }) => status === "started" && isNever(tool));
+  const interrupted = foundCalls(allFacts(outcome), ({ status, replay }) => status === "started" && replay === "never");
   const expected = reference.result.messages.map((message) => structuredClone(message));
   const meant = expected.flatMap((message) => toolParts(message));
   const found = after.result.messages.flatMap((message) => toolParts(message));

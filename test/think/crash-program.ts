@@ -10,9 +10,11 @@ import {
   durableTool,
   type DurableToolOptions,
   type LedgerEntry,
+  runStep,
   Think,
   type ToolCallResultContext,
   type ToolResultDecision,
+  type ToolStepContext,
 } from "perdure";
 import { createExecuteTool } from "perdure/tools";
 import { serve, subscribe } from "perdure/node";
@@ -20,7 +22,7 @@ import { countCalls, crashPoint, onCommand, programDir, report, scriptedModel } 
 import type { ScriptedReply } from "perdure/testing";
 import type { DurableExecutionOptions } from "../../src/tool/define.ts";
 import { fastClock } from "../crash/fast-clock.ts";
-import type { StoredTurn, ThinkCommand, ThinkLook } from "./crash-drive.ts";
+import type { StoredCall, StoredTurn, ThinkCommand, ThinkLook } from "./crash-drive.ts";
 
 const dir = programDir();
 const isLaterLife = existsSync(join(dir, "host.db"));
@@ -82,6 +84,23 @@ const tools: ToolSet = {
   burn: noted("burn", forever, never),
   fetch: noted("fetch", (_, runs) => (runs < 2 ? forever() : "fetch result"), safe),
   stuck: noted("stuck", forever, safe),
+  // Says nothing about being run again: its steps do.
+  stepped: noted(
+    "stepped",
+    async ({ toolCallId, step = runStep }) => {
+      const did =
+        (name: string) =>
+        async ({ idempotencyKey: key }: ToolStepContext) => {
+          report({ type: "stepped", call: toolCallId, step: name, key });
+          await delay(DELAY_MS);
+          return `${name} done`;
+        };
+      const first = await step("fetch", did("fetch"));
+      const both = await Promise.all([step("charge", did("charge")), step("mail", did("mail"))]);
+      return [first, ...both, await step("note", did("note"))];
+    },
+    {},
+  ),
 };
 /** Code that calls a tool, then one that needs a yes, then the first again. */
 const code = `const first = await tools.once({});
@@ -107,6 +126,7 @@ const SCRIPTS: Readonly<Record<string, readonly ScriptedReply[]>> = {
   limited: [{ text: ["Here ", "it is."] }],
   cut: [{ text: "Both. ", toolCalls: [call("burn"), call("fetch")] }, { text: "One failed." }],
   compute: [{ text: "Computing. ", toolCalls: [call("execute", { code })] }, { text: ["It is ", "done."] }],
+  steps: [{ text: "In steps. ", toolCalls: [call("stepped")] }, { text: ["All ", "steps done."] }],
   "hang on": [{ text: ["Well, ", "let me"], hang: true }],
   "get stuck": [{ text: "Trying. ", toolCalls: [call("stuck")] }, { text: "It worked." }],
   busy: [{ text: "Never said." }],
@@ -191,7 +211,7 @@ class Talk extends Think {
 
   override onStart(): void {
     alive.push(this);
-    report({ type: "woken", turns: this.turns(), calls: this.toolCalls() });
+    report({ type: "woken", turns: this.turns(), calls: this.toolCalls(), steps: this.steps() });
   }
 
   override onError(error: unknown): void {
@@ -202,8 +222,13 @@ class Talk extends Think {
     return this.#port.sql("SELECT id, status, cancelled, attempts, error FROM perdure_turn ORDER BY seq");
   }
 
-  toolCalls(): { id: string; tool: string; status: string }[] {
-    return this.#port.sql("SELECT tool_call_id AS id, tool, status FROM perdure_tool_call ORDER BY seq");
+  toolCalls(): StoredCall[] {
+    return this.#port.sql("SELECT tool_call_id AS id, tool, status, replay FROM perdure_tool_call ORDER BY seq");
+  }
+
+  /** The steps that are stored. */
+  steps(): { readonly step: string }[] {
+    return this.#port.sql("SELECT name AS step FROM perdure_tool_step ORDER BY name");
   }
 
   /** All calls, newest first. They come in pages. */
@@ -230,6 +255,7 @@ class Talk extends Think {
       turnTotals: turns.map((turn) => ({ turn, totals: this.usage({ turn }) })),
       turns: this.turns(),
       toolCalls: this.toolCalls(),
+      steps: this.steps(),
       receipts: this.turns().flatMap(({ id: request }) => this.steerReceipt(request) ?? []),
       submissions: this.listSubmissions(),
       questions: this.pendingApprovals().length,

@@ -3,9 +3,11 @@ import { jsonSchema, type LanguageModel, Output, tool, type ToolSet } from "ai";
 import {
   type ChatResponseResult,
   type ChunkContext,
+  type DurableExecutionOptions,
   durableTool,
   type PrepareStepContext,
   type ReturnedCall,
+  runStep,
   type SaveMessagesResult,
   type StepConfig,
   type StepContext,
@@ -34,6 +36,20 @@ const tools = {
   ),
 };
 type Tools = typeof tools;
+
+/** A tool that works in steps. */
+export const stepping = tool({
+  inputSchema: jsonSchema<{ order: string }>({ type: "object" }),
+  execute: async ({ order }, { step = runStep }: DurableExecutionOptions) => {
+    const price = await step("price", async () => ({ order, cents: 5 }));
+    expectTypeOf(price).toEqualTypeOf<{ order: string; cents: number }>();
+    return step("charge", ({ idempotencyKey, signal }) => {
+      expectTypeOf(idempotencyKey).toEqualTypeOf<string>();
+      expectTypeOf(signal).toEqualTypeOf<AbortSignal>();
+      return price.cents;
+    });
+  },
+});
 
 /** A class that changes results. */
 export class Discreet extends Think {

@@ -9,6 +9,7 @@ import { digestOf } from "../../tool/digest.ts";
 import { mayRun } from "../../tool/may-run.ts";
 import { isDeeperThan, MAX_INPUT_DEPTH } from "../../tool/plain-json.ts";
 import { runCall } from "../../tool/run-call.ts";
+import { storedSteps } from "../../tool/step.ts";
 import { BUDGET_TOOL } from "./budget-question.ts";
 import { askBefore, callContext, toolTimeout } from "./call-context.ts";
 import type { ToolCallContext } from "./config.ts";
@@ -208,6 +209,8 @@ async function runOne(
   const messageId = active.builder.id;
   // Who may change a result may not find that half of it was shown.
   const shows = plan.afterToolCall === undefined || toolOptionsOf(tool).preview === "always";
+  const callKey = `${messageId}:${toolCallId}`;
+  const attempt = plan.book.find(messageId, toolCallId)?.attempts ?? 0;
   const began = clock.now();
   const work = () =>
     plan.runTool(() =>
@@ -219,11 +222,12 @@ async function runOne(
           identity: active.identity,
           approval: approvalOf(desk.host, messageId, toolCallId),
           abortSignal: run.signal,
-          idempotencyKey: `${messageId}:${toolCallId}`,
+          idempotencyKey: callKey,
           clock,
           runtimeContext: run.context,
           resumed: plan.book.resumed(messageId, toolCallId),
           turn: toolTurn(run, part, messages),
+          steps: (signal) => storedSteps(desk.host, { messageId, toolCallId, attempt }, callKey, signal),
           progress: (output) => {
             if (shows && !run.signal.aborted)
               active.take({ chunk: { type: "tool-output-available", toolCallId, output, preliminary: true } });
