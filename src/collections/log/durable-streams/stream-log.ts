@@ -14,8 +14,8 @@ import type { Outgoing } from "./stream-writer.ts";
 /** @throws PerdureError `bad_config` for what cannot be fetched. */
 function requireUrl(url: string | URL): string {
   const text = String(url);
-  // In a page, addresses may be relative to it.
-  const page = "location" in globalThis ? String((globalThis as { location?: unknown }).location) : undefined;
+  // In a page, addresses may be relative to it. Deno has the name, and nothing in it.
+  const page = (globalThis as { location?: { readonly href: string } }).location?.href;
   if (URL.canParse(text, page) && /^https?:$/.test(new URL(text, page).protocol)) return text;
   throw new PerdureError(
     "bad_config",
