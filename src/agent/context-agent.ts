@@ -74,6 +74,16 @@ export abstract class ContextAgent<Env extends object = AgentEnv, State = unknow
     return this.#stored(await this[windowOf].compact(session, focus));
   }
 
+  /**
+   * Lets the model read a note in the place of old outputs of tools, as it is done before a summary is made: nothing of
+   * the user's last two turns, nor of the newest {@link PRUNE_PROTECT} tokens of outputs before them. It is a compaction of
+   * kind `prune`. Undefined, and nothing has changed, where that would free less than {@link PRUNE_MINIMUM} tokens.
+   * @throws PerdureError `bad_state` while a turn is running.
+   */
+  async prune({ session = this.session.id }: OfSession = {}): Promise<CompactionInfo | undefined> {
+    return this.#stored(await this[windowOf].prune(session));
+  }
+
   /** Makes a compaction of a text that you wrote, or changed. @throws PerdureError `bad_state` as {@link ContextAgent.compact} */
   async applyCompaction({
     session = this.session.id,

@@ -191,6 +191,12 @@ export class ThinkContext implements ContextPlan {
     return info;
   }
 
+  /** Clears old outputs of tools now; undefined when that is not worth it. @throws PerdureError `bad_state` */
+  async prune(session: string): Promise<CompactionInfo | undefined> {
+    const row = this.compactor.prune(await this.#job(session, undefined));
+    return row && toInfo(this.#desk.host, row, true);
+  }
+
   /** What a summary would say. Nothing is stored. @throws PerdureError `bad_state`, `call_failed` */
   async preview(session: string, focus: string | undefined): Promise<DraftCompaction> {
     return this.compactor.draft(await this.#job(session, focus));

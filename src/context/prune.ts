@@ -5,10 +5,10 @@ import { callKey, type ContextView } from "./view.ts";
 
 /** So many of the user's last turns keep all outputs. */
 const PROTECTED_TURNS = 2;
-/** The newest outputs before these turns stay, up to this many tokens. */
-export const PROTECTED_TOKENS = 40_000;
-/** Less than this is not worth it: what follows has to be read anew. */
-export const MIN_GAIN_TOKENS = 20_000;
+/** The newest outputs of tools before the user's last two turns are never cleared, up to this many tokens. */
+export const PRUNE_PROTECT = 40_000;
+/** For less than this many tokens nothing is cleared: what follows has to be read anew by the provider. */
+export const PRUNE_MINIMUM = 20_000;
 /** Outputs that are not longer than what would stand in their place. */
 const MIN_OUTPUT_TOKENS = 100;
 
@@ -46,12 +46,12 @@ export function planPrune(
       if (keepAlways(toolName(part))) continue;
       const tokens = measure.output(message, part);
       seen += tokens;
-      if (seen <= PROTECTED_TOKENS || tokens < MIN_OUTPUT_TOKENS) continue;
+      if (seen <= PRUNE_PROTECT || tokens < MIN_OUTPUT_TOKENS) continue;
       calls.push([seq, part.toolCallId]);
       gain += tokens;
     }
   }
   const [newest] = calls;
-  if (newest === undefined || gain < MIN_GAIN_TOKENS) return undefined;
+  if (newest === undefined || gain < PRUNE_MINIMUM) return undefined;
   return { at: newest[0], calls: calls.reverse(), tokens: gain };
 }

@@ -40,21 +40,28 @@ export function usable(limits: ModelLimits, reservedOutput?: number): number {
   return Math.floor(window - Math.min(answer, window * MOST_FOR_OUTPUT));
 }
 
+/** The limits of a model: as `modelLimits` has them, or as the public table of models.dev does (`context` is the window). */
+export type OverflowLimits =
+  | { readonly limits: ModelLimits }
+  | {
+      readonly model: {
+        readonly limit: { readonly context: number; readonly input?: number; readonly output?: number };
+      };
+    };
+
 /**
  * Whether a call has filled the window so far that another on top of it would not fit: all that went in, cached or not,
- * and all that came out, since it is sent the next time. What is no number counts as nothing.
+ * and all that came out, since it is sent the next time. What is no number counts as nothing, and a window of 0 is one
+ * that nobody knows: nothing is too much for it.
  */
-export function isOverflow({
-  tokens: { input, output, cache },
-  limits,
-  reservedOutput,
-}: {
-  readonly tokens: CallTokens;
-  readonly limits: ModelLimits;
-  readonly reservedOutput?: number | undefined;
-}): boolean {
+export function isOverflow(
+  call: { readonly tokens: CallTokens; readonly reservedOutput?: number | undefined } & OverflowLimits,
+): boolean {
+  const { input, output, cache } = call.tokens;
+  const limits = "limits" in call ? call.limits : { ...call.model.limit, window: call.model.limit.context };
+  if (limits.window === 0) return false;
   const used = counted(input) + counted(output) + counted(cache.read) + counted(cache.write);
-  return used > usable(limits, reservedOutput);
+  return used > usable(limits, call.reservedOutput);
 }
 
 /** About how large a request is. */
