@@ -100,10 +100,7 @@ async function post(chat: Chat, live: LiveChat, request: Request, identity: Iden
       chat.answerTool(answer, undefined);
     chat.submit({ ...body, id, trigger, identity }, undefined);
   }
-  const own = readTurn(chat.host, id);
-  // The same question as that of a turn under way: its answer is the answer.
-  const asked = own?.status === "skipped" ? (JSON.parse(own.messageIds) as string[]).at(-1) : undefined;
-  const turn = (own && asked !== undefined && turnThatAnswers(chat, own.session, asked)) || own;
+  const turn = turnFor(chat, id);
   if (turn === undefined) return Response.json({ id, status: "skipped" }, { status: 409 });
   if (wantsStream(request, value)) return streamTurn(chat.host, live, turn, 0);
   return Response.json({ id: turn.id, status: turn.status }, { status: 202 });
@@ -153,13 +150,21 @@ function toAnswer(part: Record<string, unknown>): ToolAnswer["answer"] | undefin
 
 function follow(chat: Chat, live: LiveChat, request: Request, id: string): Response {
   const url = new URL(request.url);
-  const turn = readTurn(chat.host, id) ?? current(chat);
+  const turn = turnFor(chat, id) ?? current(chat);
   if (turn === undefined) return new Response(null, { status: 204, headers: STREAM_HEADERS });
   const last = url.searchParams.get("after") ?? request.headers.get("last-event-id");
   const after = last === null ? FROM_THE_START : last.trim() === "" ? Number.NaN : Number(last);
   if (!Number.isInteger(after) || after < FROM_THE_START)
     throw new PerdureError("bad_input", "`after` must be the number of the last chunk that was seen.");
   return streamTurn(chat.host, live, turn, after + 1);
+}
+
+/** The turn of a request; of one that asked the same as a turn under way, that one: its answer is the answer. */
+function turnFor(chat: Chat, id: string): TurnRow | undefined {
+  const own = readTurn(chat.host, id);
+  const asked = own?.status === "skipped" ? (JSON.parse(own.messageIds) as string[]).at(-1) : undefined;
+  const joined = own && asked !== undefined ? turnThatAnswers(chat, own.session, asked) : undefined;
+  return joined ?? own;
 }
 
 function current(chat: Chat): TurnRow | undefined {

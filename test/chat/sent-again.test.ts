@@ -71,10 +71,12 @@ describe.each(CLASSES)("%s", (which) => {
     const http = await kit.post("/chat", { message: user("u1"), requestId: "r3" });
     expect([http.status, await http.json()]).toEqual([202, { id: "r1", status: "running" }]);
     const events = readEvents(await kit.post("/chat", { message: user("u1"), requestId: "r3" }, STREAM));
+    const followed = readEvents(await fetch(`${kit.url}/chat/r3/stream`));
     gate.resolve("only once");
     expect(await back.done("r1")).toMatchObject({ outcome: "completed" });
     expect(await events.outcome()).toMatchObject({ requestId: "r1", outcome: "completed" });
-    expect(events.text).toBe("only once");
+    expect(await followed.outcome()).toMatchObject({ requestId: "r1", outcome: "completed" });
+    expect([events.text, followed.text]).toEqual(["only once", "only once"]);
     // The joined request again, when all is over, is still the same request.
     back.request("r2", [user("u1")]);
     await back.flushed();
@@ -98,6 +100,25 @@ describe.each(CLASSES)("%s", (which) => {
     await client.done("r2");
     await kit.stable();
     expect(await texts(kit)).toEqual(["u0", "answer 1", "u1", "answer 2", "u2", "answer 3"]);
+  });
+
+  test("sent again after the agent's life was cut off in the middle, it joins the turn that is carried on", async () => {
+    const gate = Promise.withResolvers<string>();
+    const kit = await openEither(which, ({ index }) => (index === 0 ? { text: "Half", hang: true } : gate.promise));
+    const lost = await kit.connect();
+    lost.request("r1", [user("u1")]);
+    await lost.said("r1", "Half");
+    await lost.close();
+    await kit.nextLife();
+    const back = await kit.connect();
+    back.request("r2", [user("u1")]);
+    expect(await back.done("r2")).toMatchObject({ outcome: "skipped" });
+    gate.resolve(" and whole");
+    await kit.stable();
+    const stored = await kit.stored();
+    expect(stored.map(({ role }) => role)).toEqual(["user", "assistant"]);
+    expect(textIn(stored[1])).toContain("whole");
+    expect(await answers(kit)).toHaveLength(1);
   });
 
   test("sent again after its turn failed or was stopped, it gets an answer of its own", async () => {
