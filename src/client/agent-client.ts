@@ -52,6 +52,9 @@ export interface AgentClientEvents {
   readonly change: Event;
 }
 
+/** After so many tries that have led nowhere, it is said once. */
+const WARN_AFTER_TRIES = 3;
+
 type Listener<E> = ((event: E) => void) | { handleEvent(event: E): void };
 
 /**
@@ -85,6 +88,8 @@ export class AgentClient<AgentT = unknown, State = StateOf<AgentT>> extends Even
   #leaving = false;
   #ready = newReady();
   #isRejected = false;
+  #wasOpen = false;
+  #failedTries = 0;
   #unlisten: (() => void) | undefined;
 
   constructor(options: AgentClientOptions<State>) {
@@ -240,12 +245,23 @@ export class AgentClient<AgentT = unknown, State = StateOf<AgentT>> extends Even
   }
 
   #opened(): void {
+    this.#wasOpen = true;
     this.connectionError = null;
     this.dispatchEvent(new Event("open"));
     this.#changed();
   }
 
+  /** Nothing else would tell who has the wrong address: it is tried for ever. */
+  #warnOnce(): void {
+    if (this.#wasOpen || ++this.#failedTries !== WARN_AFTER_TRIES) return;
+    console.warn(
+      `AgentClient: no connection to ${agentHttpUrl(this.options)} after ${WARN_AFTER_TRIES} tries. Is the server there, at this ` +
+        "host and port? It is tried again until there is one, or as often as `maxRetries` says.",
+    );
+  }
+
   #closed(event: ConnectionCloseEvent, final: boolean): void {
+    if (!final) this.#warnOnce();
     if (final && !this.#leaving) this.connectionError = new AgentConnectionError(event);
     this.#calls.lost(final);
     // Who waits for the first connection goes on waiting for the next.

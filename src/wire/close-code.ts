@@ -56,5 +56,5 @@ export function refusalCode(status: number): number {
 /** The other way: the status that `code` stands for, if it does. */
 export function refusedStatus(code: number): number | undefined {
   const status = code - FIRST_APPLICATION_CODE;
-  return refusalCode(status) === code ? status : undefined;
+  return status >= 400 && status <= 499 ? status : undefined;
 }

@@ -1,5 +1,5 @@
 import { openPage } from "./page.tsx";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { AgentChat, AgentClient, AgentSessions, SocketChatTransport } from "../../src/client/index.ts";
 import { startTalk, talk } from "../chat-client/talk.ts";
 import { eventually, startHost } from "../clients/harness.ts";
@@ -114,6 +114,33 @@ test("a client that is closed here rejects who waits to be ready, and is ready a
   await expect(first).rejects.toMatchObject({ code: "disconnected" });
   client.open();
   await client.ready;
+});
+
+test("a client that never finds a server says so once, and comes in when there is one", async () => {
+  const warn = vi.spyOn(console, "warn").mockReturnValue();
+  try {
+    const { host, unlock } = await startLocked();
+    unlock();
+    const { client, line } = connect<unknown>(host, { agent: "Talk", startClosed: true });
+    line.cut();
+    client.open();
+    await eventually(() => expect(warn).toHaveBeenCalledTimes(1));
+    expect(warn.mock.calls[0]?.[0]).toContain(`http://127.0.0.1:${host.port}/agents/talk/x`);
+    expect(client.connectionError).toBeNull();
+    line.mend();
+    await client.ready;
+    expect(warn).toHaveBeenCalledTimes(1);
+  } finally {
+    warn.mockRestore();
+  }
+});
+
+test("a client that gives up by itself has no status of the server", async () => {
+  const { host } = await startLocked();
+  const { client, line } = connect<unknown>(host, { agent: "Talk", startClosed: true, maxRetries: 0 });
+  line.cut();
+  client.open();
+  await expect(client.ready).rejects.toMatchObject({ code: 1006, status: undefined });
 });
 
 test("an address that cannot be is refused at once instead of being tried for ever", () => {

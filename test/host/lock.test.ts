@@ -95,7 +95,8 @@ test("a host without a place for its data, and one on a port that is taken, say 
   const dir = tempDir();
   const first = await openHost({ agents: { Note } });
   const taken = serve({ agents: { Note }, dir, port: first.port, signals: false });
-  await expect(taken).rejects.toMatchObject({ code: "EADDRINUSE" });
+  const message = expect.stringContaining("is in use by another program") as string;
+  await expect(taken).rejects.toMatchObject({ code: "EADDRINUSE", message });
   await openHost({ agents: { Note }, dir });
 });
 

@@ -123,9 +123,15 @@ function answers(
 
 function listen(server: Server, port: number, hostname: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once("error", reject);
+    const failed = (error: NodeJS.ErrnoException) => {
+      if (error.code === "EADDRINUSE") {
+        error.message = `Port ${port} of ${hostname} is in use by another program. Stop that one, or give serve() another \`port\`; 0 takes any free one.`;
+      }
+      reject(error);
+    };
+    server.once("error", failed);
     server.listen(port, hostname, () => {
-      server.off("error", reject);
+      server.off("error", failed);
       resolve();
     });
   });
