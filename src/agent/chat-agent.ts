@@ -156,14 +156,11 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
   #hooks(): ChatHooks {
     const { context } = this[parts].host;
     const nobody = { agent: this, connection: undefined, request: undefined };
-    const as = <T>(work: () => T, turn?: string): T => {
-      if (turn === undefined) return runAs(context, nobody, work);
-      const { running } = this.#chat;
-      return runAs(
-        context,
-        { ...nobody, turn, identity: running?.row.id === turn ? running.identity : undefined },
-        work,
-      );
+    const as = <T>(work: () => T, turn?: string, identity?: Identity): T => {
+      const running = turn === undefined ? undefined : this.#chat.running;
+      const who = running !== undefined && running.row.id === turn ? running.identity : identity;
+      const current = { ...nobody, ...(turn !== undefined && { turn }), ...(who !== undefined && { identity: who }) };
+      return runAs(context, current, work);
     };
     const own = this[answering](as);
     return {
@@ -182,8 +179,8 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
         const turn = readTurn(this[parts].host, turnId);
         if (turn !== undefined) this[turnEnded](turn);
       },
-      responded: (result) => as(() => this.onChatResponse(result)),
-      recover: (recovery) => as(() => this.onChatRecovery(recovery)),
+      responded: (result) => as(() => this.onChatResponse(result), undefined, result.identity),
+      recover: (recovery) => as(() => this.onChatRecovery(recovery), undefined, recovery.identity),
       sanitize: (message) => this.sanitizeMessageForPersistence(message),
       repairToolPart: (part, message) => this.repairInterruptedToolPart(part, message),
       failed: (error, about) => void this[parts].failed(error, { stage: "chat", ...about }),

@@ -15,8 +15,10 @@ const host = { onBeforeConnect: byToken, onBeforeRequest: byToken };
 
 test("onChatMessage is told for whom it answers, over a socket and over HTTP", async () => {
   const told: unknown[] = [];
+  const after: unknown[] = [];
   const kit = await openChat({
     host,
+    responded: () => void after.push(getCurrentAgent().identity),
     respond: ({ identity }) => {
       told.push([identity, getCurrentAgent().identity]);
       return new Response("Hello.");
@@ -36,6 +38,7 @@ test("onChatMessage is told for whom it answers, over a socket and over HTTP", a
     [undefined, undefined],
   ]);
   expect(kit.responses.map(({ identity }) => identity?.id)).toEqual(["u1", "u2", undefined]);
+  expect(after).toEqual([ANNA, BEN, undefined]);
   const agent = await kit.agent();
   expect(["m1", "m2", "m3"].map((id) => agent.getMessageIdentity(id))).toEqual([ANNA, BEN, undefined]);
 });

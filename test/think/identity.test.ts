@@ -92,9 +92,7 @@ const whoOf = async (kit: TestThink<Think>) =>
 
 /** Who was told to each place, once each. */
 function places(told: readonly Told[]): Record<string, string | undefined> {
-  // Before it is carried on there is no turn to run in.
-  const inTurn = told.filter(({ where }) => where !== "recovery");
-  for (const { where, identity, current } of inTurn) expect(current, `getCurrentAgent() in ${where}`).toEqual(identity);
+  for (const { where, identity, current } of told) expect(current, `getCurrentAgent() in ${where}`).toEqual(identity);
   return Object.fromEntries(told.map(({ where, identity }) => [where, identity?.id]));
 }
 
