@@ -38,11 +38,12 @@ const need: unique symbol = Symbol.for("perdure.approval-need") as never;
  * changed, and may be bound again for another agent.
  */
 export function bindActions<TOOLS extends ToolSet>(tools: TOOLS, binding: ActionBinding): TOOLS {
-  const bound: ToolSet = {};
-  for (const [name, tool] of Object.entries(tools)) {
-    bound[name] = isAction(tool) ? bindAction(name, tool, binding) : tool;
-  }
-  return bound as TOOLS;
+  // Not by assignment: a tool called __proto__ would be what all the others inherit from.
+  const bound = Object.entries(tools).map(([name, tool]) => [
+    name,
+    isAction(tool) ? bindAction(name, tool, binding) : tool,
+  ]);
+  return Object.fromEntries(bound) as TOOLS;
 }
 
 /**

@@ -1,10 +1,10 @@
-import type { Tool } from "ai";
+import type { Tool, ToolSet } from "ai";
 import { expect, test } from "vitest";
 import { byId, failed, inputSchema, openAction, type Order } from "../../test/actions/kit.ts";
 import { PerdureError } from "../error.ts";
 import { action, type ActionOptions, PAUSE_TTL_MS } from "./action.ts";
 import { attachmentChunk, attachmentsOf, MAX_ATTACHMENTS, type ReplyAttachment } from "./action-attachment.ts";
-import { approvalText, readNeed } from "./action-bind.ts";
+import { approvalText, bindActions, readNeed } from "./action-bind.ts";
 import type { ActionBinding } from "./action-run.ts";
 
 // Who may
@@ -171,4 +171,11 @@ test("what cannot work is refused where it is written", async () => {
   });
   const wrong = kit.bind({ idempotencyKey: () => "" });
   expect(await kit.call(wrong, { id: "o1" })).toMatchObject({ errorText: expect.stringContaining("idempotencyKey") });
+});
+
+test("a tool called __proto__ is a tool like any other, and nothing that the others inherit from", async () => {
+  const { ledger } = await openAction();
+  const bound = bindActions(JSON.parse('{"__proto__":{"description":"odd"},"a":{}}') as ToolSet, { ledger });
+  expect(Object.keys(bound)).toEqual(["__proto__", "a"]);
+  expect(bound.description).toBe(undefined);
 });
