@@ -29,8 +29,14 @@ function answer({ method, params }: Call): unknown {
   }
 }
 
-/** Starts an MCP server on this machine. @returns its address. */
-export async function startMcpServer(): Promise<string> {
+let started: Promise<string> | undefined;
+
+/** Starts an MCP server on this machine, once. @returns its address. */
+export function startMcpServer(): Promise<string> {
+  return (started ??= listen());
+}
+
+async function listen(): Promise<string> {
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));

@@ -1,5 +1,5 @@
-import { createMCPClient, type MCPClient } from "@ai-sdk/mcp";
-import { Agent, type AgentEnv, callable, type StreamCallback } from "perdure";
+import type { ToolSet } from "ai";
+import { type AgentEnv, callable, type StreamCallback, Think } from "perdure";
 import { startMcpServer } from "./mcp-server.ts";
 import { Session } from "./session.ts";
 
@@ -11,8 +11,8 @@ export interface Entry {
   readonly tasks: number;
 }
 
-/** Makes children, gives them work, and lends them what it has. */
-export class Orchestrator extends Agent<AgentEnv, { readonly children: readonly Entry[] }> {
+/** Makes children, gives them work, and lends them what it has: its files and the tools of its MCP server. */
+export class Orchestrator extends Think<AgentEnv, { readonly children: readonly Entry[] }> {
   static {
     callable(this, "create");
     callable(this, "delegate");
@@ -20,11 +20,13 @@ export class Orchestrator extends Agent<AgentEnv, { readonly children: readonly 
     callable(this, "remove");
   }
   override initialState: { readonly children: readonly Entry[] } = { children: [] };
-  #mcp: Promise<MCPClient> | undefined;
+  /** Children work on these files as on their own. */
+  override shareWorkspace = "read-write" as const;
+  #connected: Promise<unknown> | undefined;
   readonly #running = new Map<string, string>();
 
   override onStart(): void {
-    this.sql`CREATE TABLE IF NOT EXISTS file (path TEXT PRIMARY KEY, text TEXT NOT NULL)`;
+    this.#connected = this.#connect().catch((error: unknown) => this.onError(error));
     // What a child was told goes on there by itself. Who relayed it is gone.
     for (const { name, status } of this.state.children) if (status === "working") this.#watch(name);
   }
@@ -56,6 +58,21 @@ export class Orchestrator extends Agent<AgentEnv, { readonly children: readonly 
     this.setState({ children: this.state.children.filter((child) => child.name !== name) });
   }
 
+  // What children ask for
+
+  /** The tools of the MCP server. They run here, on one connection for all children. */
+  async lentTools(): Promise<ToolSet> {
+    await this.#connected;
+    return this.mcp.getAITools();
+  }
+
+  /** The example's own server has another address each time. One that stays where it is needs no more than the last line. */
+  async #connect(): Promise<void> {
+    const url = await startMcpServer();
+    await this.mcp.removeServer("weather");
+    await this.addMcpServer("weather", url, { id: "weather" });
+  }
+
   async #work(name: string, task: string): Promise<void> {
     const session = await this.subAgent(Session, name);
     const relay: StreamCallback = {
@@ -80,29 +97,5 @@ export class Orchestrator extends Agent<AgentEnv, { readonly children: readonly 
   #change(name: string, change: Partial<Entry>): void {
     const children = this.state.children.map((child) => (child.name === name ? { ...child, ...change } : child));
     this.setState({ children });
-  }
-
-  // The bridge: all that children may do with what belongs to this agent
-
-  sharedRead(path: string): string | null {
-    return this.sql<{ text: string }>`SELECT text FROM file WHERE path = ${path}`[0]?.text ?? null;
-  }
-
-  sharedWrite(path: string, text: string): void {
-    this.sql`INSERT INTO file (path, text) VALUES (${path}, ${text})
-      ON CONFLICT (path) DO UPDATE SET text = excluded.text`;
-  }
-
-  sharedList(): string[] {
-    return this.sql<{ path: string }>`SELECT path FROM file ORDER BY path`.map(({ path }) => path);
-  }
-
-  /** Calls a tool of the MCP server. One connection serves all children. */
-  async mcpCall(name: string, input: Record<string, unknown>): Promise<string> {
-    this.#mcp ??= startMcpServer().then((url) => createMCPClient({ transport: { type: "http", url } }));
-    const tools = await (await this.#mcp).tools();
-    const execute = tools[name]?.execute;
-    if (execute === undefined) throw new Error(`The MCP server has no tool named ${name}.`);
-    return JSON.stringify(await execute(input, { toolCallId: crypto.randomUUID(), messages: [], context: {} }));
   }
 }
