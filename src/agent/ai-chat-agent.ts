@@ -1,4 +1,5 @@
 import type { GenerateTextOnFinishCallback, ToolSet } from "ai";
+import { PerdureError } from "../error.ts";
 import type { ChatHooks, ChatTurnOptions } from "../turn/chat-types.ts";
 import type { ChatAnswer } from "../turn/chunk-source.ts";
 import type { AgentEnv } from "../port.ts";
@@ -34,12 +35,15 @@ export class AIChatAgent<
   /**
    * Answers the conversation in `this.messages`: return a streaming Response (`toUIMessageStreamResponse()`), a
    * plain text one, or the chunks themselves (`toUIMessageStream()`). Nothing: the turn ends without an answer.
-   * What it throws ends the turn with that message. Pass `options.abortSignal` on, so that stop stops the model.
+   * What it throws ends the turn: the user reads a plain sentence, or what a PerdureError says. Pass `options.abortSignal` on, so that stop stops the model.
    */
   onChatMessage(
     _onFinish: GenerateTextOnFinishCallback<ToolSet>,
     _options: ChatTurnOptions,
   ): ChatAnswer | undefined | Promise<ChatAnswer | undefined> {
-    throw new Error(`${this.constructor.name} must override onChatMessage().`);
+    throw new PerdureError(
+      "bad_config",
+      `${this.constructor.name} must override onChatMessage() and return an answer.`,
+    );
   }
 }

@@ -147,6 +147,9 @@ export async function runTurn(
   plan: ThinkPlan,
   options: RunTurnOptions,
 ): Promise<SaveMessagesResult | SubmitResult> {
+  // JavaScript can give the text alone; taken for options it would ask for nothing.
+  if (typeof (options as unknown) !== "object")
+    throw new PerdureError("bad_input", 'runTurn() takes an object: `{ input: "hello" }`.');
   if (options.mode === "submit") {
     // JavaScript can leave it out.
     if ((options.input as TurnInput | undefined) === undefined)

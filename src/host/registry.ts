@@ -1,4 +1,5 @@
 import { PerdureError } from "../error.ts";
+import { isAgentClass } from "../port.ts";
 import type { HostedAgentClass } from "../port.ts";
 import { classTable, type FindClass } from "../wire/class-table.ts";
 
@@ -97,7 +98,19 @@ function toClasses(roots: AgentClasses, children: AgentClasses): Classes {
 
 /** The classes with the names that they are registered under. */
 export function namedClasses(classes: AgentClasses): (readonly [string, HostedAgentClass])[] {
-  return Array.isArray(classes)
+  // JavaScript can give anything.
+  if (typeof (classes as unknown) !== "object" || (classes as unknown) === null) {
+    throw new PerdureError(
+      "bad_config",
+      "`agents` must be the classes of the host by name, as in `{ ChatAgent }`, or a list.",
+    );
+  }
+  const named = Array.isArray(classes)
     ? (classes as readonly HostedAgentClass[]).map((cls) => [cls.name, cls] as const)
     : Object.entries(classes as Readonly<Record<string, HostedAgentClass>>);
+  for (const [name, cls] of named) {
+    if (isAgentClass(cls)) continue;
+    throw new PerdureError("bad_config", `${name} is no agent class. It must extend Agent, AIChatAgent or Think.`);
+  }
+  return named;
 }

@@ -8,6 +8,9 @@ import { readEvents } from "../wire/event-stream.ts";
 /** What an answer may be given as: a Response (UI message stream or plain text), or the chunks themselves. */
 export type ChatAnswer = Response | ReadableStream<UIMessageChunk> | AsyncIterable<UIMessageChunk>;
 
+const NO_ANSWER =
+  "onChatMessage() returned no answer: return a Response, a stream of chunks (`toUIMessageStream()`), or nothing. A text is `new Response(text)`.";
+
 /** A chunk, and its JSON where that is known already. */
 export interface SourceChunk {
   readonly chunk: UIMessageChunk;
@@ -25,6 +28,10 @@ export async function* readAnswer(
   signal: AbortSignal,
 ): AsyncGenerator<SourceChunk> {
   if (!isResponse(answer)) {
+    // JavaScript can give anything.
+    if (typeof (answer as unknown) !== "object" || !("getReader" in answer || Symbol.asyncIterator in answer)) {
+      throw new PerdureError("bad_config", NO_ANSWER);
+    }
     for await (const value of untilAborted(answer, signal)) {
       const chunk = parseChunk(value);
       if (chunk !== undefined) yield { chunk };

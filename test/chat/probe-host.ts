@@ -3,7 +3,7 @@ import { createHost, memoryStorage } from "perdure/node";
 import { manualClock } from "perdure/testing";
 import type { ManualClock } from "perdure/testing";
 import { onTestFinished } from "vitest";
-import { hosted } from "../../src/port.ts";
+import { hostable, hosted } from "../../src/port.ts";
 import type { AgentHost, HostedAgent } from "../../src/port.ts";
 
 /** A real port with real SQLite, and time in the hands of the test. */
@@ -20,6 +20,7 @@ export async function probeHost(): Promise<ProbeHost> {
   let given: AgentHost | undefined;
   let commits = 0;
   class Probe {
+    static readonly [hostable] = true;
     readonly [hosted]: HostedAgent;
     constructor(host: AgentHost) {
       given = host;

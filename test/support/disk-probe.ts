@@ -4,7 +4,7 @@ import os from "node:os";
 import path from "node:path";
 import { createHost } from "perdure/node";
 import { onTestFinished } from "vitest";
-import { hosted } from "../../src/port.ts";
+import { hostable, hosted } from "../../src/port.ts";
 import type { AgentHost, HostedAgent } from "../../src/port.ts";
 
 export interface DiskProbe {
@@ -20,6 +20,7 @@ export async function diskProbe(): Promise<DiskProbe> {
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), "perdure-disk-"));
   let given: AgentHost | undefined;
   class Probe {
+    static readonly [hostable] = true;
     readonly [hosted]: HostedAgent;
     constructor(host: AgentHost) {
       given = host;

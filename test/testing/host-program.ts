@@ -1,12 +1,13 @@
 // A host with one agent that stores items and tells a client of each, for the crash matrix of the real host.
 import { createHost } from "perdure/node";
 import { crashPoint, onCommand, programDir, report } from "perdure/testing";
-import { hosted } from "../../src/port.ts";
+import { hostable, hosted } from "../../src/port.ts";
 import type { AgentHost, HostedAgent } from "../../src/port.ts";
 
 const WANTED = 3;
 
 class Store {
+  static readonly [hostable] = true;
   readonly [hosted]: HostedAgent;
   readonly #host: AgentHost;
 

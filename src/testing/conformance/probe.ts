@@ -1,5 +1,5 @@
 import { PerdureError } from "../../error.ts";
-import { hosted } from "../../port.ts";
+import { hostable, hosted } from "../../port.ts";
 import type { AgentHost, AgentPath, HostedAgent, HostedAgentClass, Socket } from "../../port.ts";
 
 /** One stay of a probe in memory, and what the host asked of it. */
@@ -49,6 +49,7 @@ export function createProbe(): Probe {
   const lives: ProbeLife[] = [];
   const hooks: ProbeHooks = {};
   class ProbeClass implements ProbeAgent {
+    static readonly [hostable] = true;
     readonly [hosted]: HostedAgent;
     constructor(host: AgentHost) {
       const life: ProbeLife = { host, started: false, alarms: 0, frames: [], closes: [], halted: false };
