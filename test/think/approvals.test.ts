@@ -192,7 +192,10 @@ test("a needsApproval that throws ends the turn, and the call does not run", asy
       throw new Error("cannot tell");
     },
   });
-  expect(await kit.ask("Pay.")).toMatchObject({ status: "error", error: "cannot tell" });
+  expect(await kit.ask("Pay.")).toMatchObject({
+    status: "error",
+    error: expect.stringMatching(/^Something went wrong on the server/),
+  });
   expect(kit.paid).toEqual([]);
 });
 
