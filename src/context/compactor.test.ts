@@ -3,6 +3,7 @@ import { probeHost } from "../../test/chat/probe-host.ts";
 import { answer, called, jobOn, measureOf, step, TestPath, text, user } from "../../test/context/paths.ts";
 import { listCompactions } from "../store/compaction.ts";
 import { readMessage, setPinned } from "../store/message.ts";
+import type { Part } from "../message/types.ts";
 import type { CompactionJob } from "./compaction-job.ts";
 import { Compactor, CUT_OFF } from "./compactor.ts";
 import { project } from "./project.ts";
@@ -340,3 +341,21 @@ test("when there is nothing to cover, a turn is told once and a person at once",
   expect(await compactor.run(asking(path, "x", { trigger: "before", turn }).job)).toMatchObject({ tried: true });
   expect(compactor.allowed(turn, "before", 10)).toBe(false);
 });
+
+test.each(["whole", "in part"])(
+  "what is pinned and an answer took in stays when that answer is covered %s",
+  async (how) => {
+    const { host } = await probeHost();
+    const path = new TestPath(host);
+    const said = { type: "steering-message", id: "s1", parts: [text("mind the pump")] } as unknown as Part;
+    const steps = Array.from({ length: 6 }, (_, i) => [step, text(`${i} ${"abc ".repeat(700)}`)]).flat();
+    path.add(user("u1", "go"), answer("a1", step, text("begin"), said, ...steps), user("s1", "mind the pump"));
+    setPinned(host, path.leaf ?? 0, true);
+    if (how === "whole") path.add(user("u2", `next ${"abc ".repeat(100)}`));
+    const open = how === "in part";
+    const made = await new Compactor(host).run(jobOn(path, { measure: measureOf(4_000), open }));
+    expect(made).toMatchObject({ ok: true, row: { parts: open ? expect.any(Number) : null } });
+    const pinned = project(path.view()).filter(({ id }) => id === "s1");
+    expect(pinned).toMatchObject([{ parts: [{ text: "mind the pump" }] }]);
+  },
+);

@@ -98,7 +98,11 @@ function toCut(view: ContextView, index: number, split: number, lastUser: number
   // When the user's last message was covered before, it stays what it was then.
   const stays = lastUser === -1 ? pinned.findLast(({ message }) => message.role === "user") : undefined;
   const pins: PathNode[] = pinned.filter((node) => node.pinned || node === stays);
-  pins.push(...whole.filter((node, i) => node.pinned || i === lastUser));
+  for (const [i, node] of whole.entries()) {
+    if (node.pinned || i === lastUser) pins.push(node);
+    // A pinned answer shows what it took in.
+    if (!node.pinned) pins.push(...(node.taken ?? []));
+  }
   // To cover only what is shown all the same would be for nothing.
   if (inside === undefined && whole.every((node) => pins.includes(node))) return undefined;
   const after = nodes.slice(whole.length);

@@ -21,6 +21,8 @@ export interface ShownNode extends PathNode {
   readonly from: number;
   /** The last message before the next shown one: this, or one behind it that an answer took in. */
   readonly last: number;
+  /** Of those that it took in, the ones that are pinned. */
+  readonly taken?: readonly PathNode[];
 }
 
 /** What the model is shown of a path: all that a request is made from. */
@@ -80,7 +82,10 @@ export class ContextReader {
     const whole = nodes[0]?.pinned === true || pinned.some(({ seq }) => seq === compaction?.at);
     return {
       compaction: this.#same(compaction),
-      pinned: pinned.filter(({ seq }) => seq !== compaction?.at || compaction.parts === null),
+      pinned: withTaken(
+        pinned.filter(({ seq }) => seq !== compaction?.at || compaction.parts === null),
+        whole ? [] : takenBefore(nodes, compaction),
+      ),
       nodes: shownNodes(nodes, compaction, whole),
       cleared: new Set(prunes.flatMap(({ calls }) => (JSON.parse(calls) as [number, string][]).map(toKey))),
       unloaded: unloadedCalls(this.#db, ownerIdOf(this.#db, session)),
@@ -117,6 +122,22 @@ function parse(body: string | undefined): UIMessage | undefined {
   }
 }
 
+/** Pinned messages that a split answer took in, in the part of it that is covered. */
+function takenBefore(nodes: readonly PathNode[], compaction: CompactionRow | undefined): PathNode[] {
+  const [split] = nodes;
+  if (split === undefined || compaction === undefined || compaction.parts === null) return [];
+  const taken = new Set<string>();
+  for (const part of split.message.parts.slice(0, compaction.parts)) {
+    if (part.type === "steering-message") taken.add(part.id);
+  }
+  return nodes.filter(({ pinned, message }) => pinned && taken.has(message.id));
+}
+
+function withTaken(pinned: readonly PathNode[], taken: readonly PathNode[]): readonly PathNode[] {
+  const known = new Set(pinned.map(({ seq }) => seq));
+  return [...pinned, ...taken.filter(({ seq }) => !known.has(seq))];
+}
+
 /** @param nodes oldest first; the first one is that of the compaction, if there is one. */
 function shownNodes(nodes: readonly PathNode[], compaction: CompactionRow | undefined, whole: boolean): ShownNode[] {
   const kept = new Set(withoutSteered(nodes.map(({ message }) => message)));
@@ -126,7 +147,8 @@ function shownNodes(nodes: readonly PathNode[], compaction: CompactionRow | unde
     if (covered && compaction.parts === null) continue;
     const before = shown.at(-1);
     if (!kept.has(node.message)) {
-      if (before !== undefined) shown[shown.length - 1] = { ...before, last: node.seq };
+      const taken = node.pinned ? [...(before?.taken ?? []), node] : before?.taken;
+      if (before !== undefined) shown[shown.length - 1] = { ...before, last: node.seq, ...(taken && { taken }) };
       continue;
     }
     const { seq, message, pinned } = node;

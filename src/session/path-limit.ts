@@ -1,5 +1,5 @@
 import type { Sql } from "../port.ts";
-import { deleteStrayCompactions } from "../store/compaction.ts";
+import { deleteStrayCompactions, moveCompactions } from "../store/compaction.ts";
 import {
   deleteBranch,
   giveBranch,
@@ -90,6 +90,7 @@ export class PathLimit {
         }
         if (!kept.has(place.id)) {
           this.#removeBranches(at, next);
+          moveCompactions(this.#db, at, next);
           this.#path.remove(place.id);
           length--;
           if (at === first) first = next;

@@ -208,6 +208,15 @@ export function listCompactions(
   return select(db, "WHERE seq < ? AND session = ? ORDER BY seq DESC LIMIT ?", before, filter.session, limit);
 }
 
+/** A message goes, and what stood for it and all before it counts from the next one on, of which nothing is covered. */
+export function moveCompactions(db: Sql, at: number, next: number): void {
+  db.sql(
+    "UPDATE perdure_compaction SET at = ?, parts = 0 WHERE at = ? AND status = 'done' AND kind <> 'prune'",
+    next,
+    at,
+  );
+}
+
 /** Deletes those whose message is gone. @returns how many. */
 export function deleteStrayCompactions(db: Sql): number {
   return db.sql(

@@ -177,3 +177,16 @@ test("an answer that is pinned after a part of it was summarised is shown whole 
   await kit.ask("thank you");
   for (let i = 0; i < 4; i++) expect(shown(kit.turns().at(-1))).toContain(`«${i}»`);
 });
+
+test("a summary stays when the messages that it stands for are deleted because there are too many", async () => {
+  const kit = await openSmall({ settings: { maxPersistedMessages: 12 } as never });
+  await kit.ask(TASK);
+  for (let i = 0; i < 5; i++) await kit.ask(long(`question ${i}`, 900));
+  expect((await kit.compactions()).map(({ status }) => status)).toContain("done");
+  for (let i = 0; i < 8; i++) await kit.ask(`short ${i}`);
+  expect(await kit.stored()).toHaveLength(12);
+  expect(shown(kit.turns().at(-1))).toContain("Be short.");
+  await kit.restart();
+  await kit.ask("still?");
+  expect(shown(kit.turns().at(-1))).toContain("Be short.");
+});
