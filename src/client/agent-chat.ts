@@ -96,7 +96,7 @@ export class AgentChat extends SessionChat {
 
   /**
    * Answers a question for approval. @param id of the question, or of the call.
-   * @throws PerdureError `not_found` when no message here has such a call: nothing was answered.
+   * Of one that no message here has, nothing is answered: the chat then has the error `not_found`, and `onError` is told.
    */
   addToolApprovalResponse(
     { id, approved }: { readonly id: string; readonly approved: boolean },
@@ -105,7 +105,8 @@ export class AgentChat extends SessionChat {
     const part = findCall(this.messages, id);
     if (part === undefined) {
       const text = `No message of this chat has a tool call, or a question for approval, "${id}".`;
-      throw new PerdureError("not_found", `${text} Nothing was answered: load the message first (loadOlder).`);
+      this.#fail(new PerdureError("not_found", `${text} Nothing was answered: load the message first (loadOlder).`));
+      return;
     }
     const { toolCallId } = part;
     const frame = { type: "cf_agent_tool_approval", toolCallId, approved, autoContinue } as const;
@@ -173,11 +174,16 @@ export class AgentChat extends SessionChat {
     } catch (error) {
       this.turns.delete(id);
       if (messageId !== undefined) this.unsent.add(messageId);
-      this.failure = error instanceof Error ? error : new Error(String(error));
-      this.audience.tell("onError", this.failure);
-      return this.changed(true);
+      return this.#fail(error instanceof Error ? error : new Error(String(error)));
     }
     return turn.end.promise;
+  }
+
+  /** Something that was asked for here could not be done. */
+  #fail(error: Error): void {
+    this.failure = error;
+    this.audience.tell("onError", error);
+    this.changed(true);
   }
 
   /** Cuts the list behind a message; answers that are being written there are not shown any more. */

@@ -79,7 +79,7 @@ export interface UseAgentChat<M extends UIMessage = UIMessage> extends Omit<Chat
   readonly addToolOutput: (output: ToolOutput) => void;
   /** The older name of `addToolOutput`. */
   readonly addToolResult: (output: ToolOutput & { readonly tool?: string }) => void;
-  /** Throws PerdureError `not_found` when no message here has such a call. */
+  /** A question that no message here has is not answered: `error` is PerdureError `not_found` then. */
   readonly addToolApprovalResponse: (answer: { readonly id: string; readonly approved: boolean }) => void;
   /** Puts what was said before in front of `messages`. */
   readonly loadOlder: () => Promise<void>;

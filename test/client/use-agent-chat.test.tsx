@@ -95,16 +95,17 @@ test("who may not approve reads why, is shown the question again, and nothing is
   expect(asked).toBe(2);
 });
 
-test("an answer to a question that this tab does not have is refused with words, and sends nothing", async () => {
+test("an answer to a question that this tab does not have is an error of the chat, and sends nothing", async () => {
   const { host, agent } = await startTalk({ script: ["Hello."] });
-  const page = await openPage(host);
+  const told: Error[] = [];
+  const page = await openPage(host, { onError: (error) => void told.push(error) });
   void page.chat().sendMessage({ text: "hi" });
   await page.shows(["user: hi", "assistant: Hello."]);
   const before = page.chat().messages;
-  expect(() => page.chat().addToolApprovalResponse({ id: "c9", approved: true })).toThrow(
-    expect.objectContaining({ code: "not_found", message: expect.stringContaining('"c9"') }),
-  );
-  expect(page.chat()).toMatchObject({ status: "ready", error: undefined });
+  page.chat().addToolApprovalResponse({ id: "c9", approved: true });
+  const refused = { code: "not_found", message: expect.stringContaining('"c9"') };
+  await eventually(() => expect(page.chat().error).toMatchObject(refused));
+  expect(told).toMatchObject([refused]);
   expect(page.chat().messages).toEqual(before);
   expect(before).toEqual(await agent.stored());
 });
