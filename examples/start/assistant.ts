@@ -108,13 +108,8 @@ export class Assistant extends Think implements AssistantApi {
 
   override onChatError(error: unknown): string {
     const text = explainFailure(error, chooseModel(process.env));
-    this.#log(text);
+    console.error(`[conversation ${this.name}] ${text}`);
     return text;
-  }
-
-  /** One line is enough: what is thrown here has a message that was written for people. */
-  override onError(error: unknown): void {
-    this.#log(error instanceof Error ? error.message : String(error));
   }
 
   /** The list may refuse, but that it cannot be reached, in a host that stops for example, is not worth a turn. */
@@ -124,10 +119,6 @@ export class Assistant extends Think implements AssistantApi {
     } catch (error) {
       if (!PerdureError.is(error)) throw error;
     }
-  }
-
-  #log(text: string): void {
-    console.error(`[conversation ${this.name}] ${text}`);
   }
 
   #title(): string {

@@ -26,10 +26,6 @@ abstract class Helper extends Think {
   override onChatError(error: unknown): string {
     return explainFailure(error, chooseModel(process.env));
   }
-
-  override onError(error: unknown): void {
-    console.error(`[helper ${this.name}] ${error instanceof Error ? error.message : String(error)}`);
-  }
 }
 
 /** Finds things out, and says how far it is. */

@@ -7,6 +7,7 @@ import type { Info } from "./contract.ts";
 import { Conversations } from "./conversations.ts";
 import { helpers } from "./helpers.ts";
 import { Library } from "./library.ts";
+import { logLine } from "./log-line.ts";
 import { chooseModel, type ModelChoice, SettingsError } from "./model/choose.ts";
 import { answerRequest } from "./requests.ts";
 import { servedAt } from "./toolbox.ts";
@@ -38,6 +39,7 @@ Perdure is running at ${url}
 function open(port: number, dir: string, assets: string, choice: ModelChoice): Promise<ServedHost> {
   const info: Info = { model: choice.name, builtIn: choice.builtIn };
   return serve({
+    log: logLine,
     agents: { Conversations, Library },
     subAgents: { Assistant, ...helpers },
     dir,

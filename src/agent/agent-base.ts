@@ -175,8 +175,14 @@ export class AgentBase<Env extends object = AgentEnv, State = unknown, Props ext
 
   onClose(_connection: Connection, _code: number, _reason: string, _wasClean: boolean): void | Promise<void> {}
 
-  /** Something of this agent threw. It is in the host's log already (the option `log`); must not throw. */
-  onError(_error: unknown, _connection?: Connection): void | Promise<void> {}
+  /**
+   * Something of this agent threw. It is in the host's log already (the option `log`); called by your own code, it puts it
+   * there. Must not throw.
+   */
+  onError(error: unknown, _connection?: Connection): void | Promise<void> {
+    const { host, telling } = this[parts];
+    if (!telling) host.report(error, { stage: "onError" });
+  }
 
   /** The methods that clients may call, with what was said of them. */
   getCallableMethods(): Map<string, CallableOptions> {

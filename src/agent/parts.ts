@@ -31,6 +31,8 @@ export class AgentParts<State> implements WorkContext, StateOwner<State> {
   #queue: Queue | undefined;
   #fibers: Fibers | undefined;
   #retry: Required<RetryOptions> | undefined;
+  /** `onError` is being told of what is in the log already. */
+  telling = false;
   /** No new work: the host is going away. */
   draining = false;
   /** This life is over: nothing may be written any more. */
@@ -150,10 +152,19 @@ export class AgentParts<State> implements WorkContext, StateOwner<State> {
   async failed(error: unknown, about: AboutFailure, connection?: Connection): Promise<void> {
     this.host.report(error, about);
     try {
-      await this.#agent.onError(error, connection);
+      await this.#tell(error, connection);
     } catch (thrown) {
       this.host.emit("agent:failed", { stage: "onError", error: errorText(thrown) });
       this.host.report(thrown, { ...about, stage: "onError" });
+    }
+  }
+
+  #tell(error: unknown, connection: Connection | undefined): void | Promise<void> {
+    this.telling = true;
+    try {
+      return this.#agent.onError(error, connection);
+    } finally {
+      this.telling = false;
     }
   }
 

@@ -1,5 +1,6 @@
 import type { AboutFailure } from "../port.ts";
 import { PerdureError } from "../error.ts";
+import { withoutSecrets } from "../turn/describe-error.ts";
 import { wasEnded } from "./failure.ts";
 
 /** How many causes of an error are written. */
@@ -41,11 +42,11 @@ function writeToConsole({ agent, stage, requestId, error }: LogEntry): void {
   console.error(`[${agent}] ${stage} failed${where}: ${describe(error)}`);
 }
 
-/** Only what it says and where it comes from: errors of providers also carry what was sent to them. */
+/** Only what it says, without keys, and where it comes from: errors of providers also carry what was sent to them. */
 function describe(error: unknown, causes = 0): string {
-  if (!(error instanceof Error)) return String(error);
+  if (!(error instanceof Error)) return withoutSecrets(String(error));
   const code = PerdureError.is(error) ? `${error.code}: ` : "";
-  const said = `${code === "" ? `${error.name}: ` : code}${error.message}`;
+  const said = `${code === "" ? `${error.name}: ` : code}${withoutSecrets(error.message)}`;
   const frames = /\n\s+at [\s\S]*/.exec(error.stack ?? "")?.[0] ?? "";
   const cause =
     error.cause === undefined || causes === MAX_CAUSES ? "" : `\n  cause: ${describe(error.cause, causes + 1)}`;

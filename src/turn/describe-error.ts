@@ -62,22 +62,27 @@ function excerpt({ texts }: ErrorFacts): string {
   return text === undefined ? "" : `: ${text}`;
 }
 
+/** Words that name a secret, with what follows them. */
+const named = /\b(api[ _-]?key|token|secret|password|authorization)(\s+provided)?["']?\s*[:=]\s*\S+/gi;
 /** Anything that could be a secret: better a message with a gap than a leak. */
 const secrets: readonly RegExp[] = [
   /\b(bearer|basic)\s+\S+/gi,
-  // Words that name a secret, with what follows them.
-  /\b(api[ _-]?key|token|secret|password|authorization)(\s+provided)?["']?\s*[:=]\s*\S+/gi,
   /\b(sk|pk|gsk|xai|hf|ghp|gho|github_pat)[-_][\w.*-]{4,}/g,
   /\b(AIza|AKIA|ASIA|eyJ)[\w.-]{8,}/g,
   // Long words with a digit in them: keys of any other kind.
   /(?=\w*\d)\w{20,}/g,
 ];
 
+/** The text with a gap for everything in it that could be a key. */
+export function withoutSecrets(text: string): string {
+  return secrets.reduce((line, secret) => line.replaceAll(secret, "…"), text);
+}
+
 function clean(text: string): string {
   // What looks like a stack ends the message.
   let line = (text.slice(0, MAX_READ).split(/\n\s*at /)[0] ?? "").replaceAll(/\s+/g, " ").trim();
   line = line.replaceAll(/\b([a-z][a-z0-9+.-]*:\/\/)([^\s/@]*@)?([^\s?#]*)[^\s]*/gi, "$1$3");
-  for (const secret of secrets) line = line.replaceAll(secret, "…");
+  line = withoutSecrets(line.replaceAll(named, "…"));
   const cut = line.length > MAX_EXCERPT ? `${line.slice(0, MAX_EXCERPT).trimEnd()}…` : line;
   return cut.replace(/[.:;\s]+$/, "");
 }

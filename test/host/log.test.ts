@@ -157,7 +157,8 @@ test("by default it is written to the console, as text with the stack and withou
     const text = said.mock.calls[0]?.join(" ") ?? "";
     expect(text).toMatch(/^\[NoKey\/anna\] stream failed/);
     expect(text).toContain(`request ${requestId}`);
-    expect(text).toContain(NO_KEY.message);
+    expect(text).toContain("Incorrect API key provided");
+    expect(text).not.toContain("sk-1234");
     expect(text).toMatch(/\n\s+at /);
     expect(text).not.toContain("what the user said");
   } finally {
@@ -180,6 +181,26 @@ test("log: false is silent, and a log that throws harms nobody", async () => {
   } finally {
     said.mockRestore();
   }
+});
+
+class Reporting extends Agent {
+  async tell(text: string): Promise<void> {
+    await this.onError(text);
+  }
+  override onRequest(): never {
+    // oxlint-disable-next-line no-throw-literal -- JavaScript can.
+    throw "no answer" as unknown;
+  }
+}
+
+test("what an agent hands to its onError itself is logged, and what was told to it is not logged again", async () => {
+  await using it = open({ Reporting });
+  await it.host.getAgentByName(Reporting, "a").tell("by hand");
+  await it.host.fetch(new Request("http://x/agents/reporting/a"));
+  expect(it.log.map(({ stage, error }) => `${stage}: ${String(error)}`)).toEqual([
+    "onError: by hand",
+    "request: no answer",
+  ]);
 });
 
 test("an agent that was ended is no failure", async () => {

@@ -7,6 +7,7 @@ import type { ConversationsState } from "../../examples/start/contract.ts";
 import { Conversations } from "../../examples/start/conversations.ts";
 import { helpers } from "../../examples/start/helpers.ts";
 import { Library } from "../../examples/start/library.ts";
+import { logLine } from "../../examples/start/log-line.ts";
 import { answerRequest } from "../../examples/start/requests.ts";
 import { servedAt } from "../../examples/start/toolbox.ts";
 import { type ChatClient, connectTo, textIn, user } from "../chat/client.ts";
@@ -31,6 +32,7 @@ export async function startAgents(dir?: string): Promise<ServedHost> {
   const host = await openHost({
     agents: { Conversations, Library },
     subAgents: { Assistant, ...helpers },
+    log: logLine,
     fetch: (request) => answerRequest(request, { model: "test", builtIn: true }),
     ...(dir !== undefined && { dir }),
   });
