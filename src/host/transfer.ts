@@ -17,6 +17,12 @@ export function transfer<T>(value: T, giver?: Pick<HostedAgent, "lend">): T {
   }
 }
 
+/**
+ * In longer lists only keys that are symbols are looked for: finding the others takes longer than the copy. Lists with names,
+ * such as what a regular expression finds, are short.
+ */
+const MAX_NAMED_LENGTH = 1_000;
+
 interface Transfer {
   readonly giver: Pick<HostedAgent, "lend"> | undefined;
   readonly seen: Map<object, unknown>;
@@ -31,9 +37,7 @@ function copy(value: unknown, transfer: Transfer): unknown {
     const list: unknown[] = [];
     seen.set(value, list);
     for (const item of value) list.push(copy(item, transfer));
-    const keys = Reflect.ownKeys(value);
-    // Places come before the length, names behind it.
-    return withKeys(list, value, keys.slice(keys.lastIndexOf("length") + 1), transfer);
+    return withKeys(list, value, namesIn(value), transfer);
   }
   if (value instanceof Date) return new Date(value);
   if (value instanceof Uint8Array) return value.slice();
@@ -55,6 +59,14 @@ function copy(value: unknown, transfer: Transfer): unknown {
   seen.set(value, plain);
   const given = transfer.giver?.lend?.(value) ?? value;
   return withKeys(plain, given, Reflect.ownKeys(given), transfer);
+}
+
+/** The keys of a list that are no places in it. */
+function namesIn(list: readonly unknown[]): (string | symbol)[] {
+  if (list.length > MAX_NAMED_LENGTH) return Object.getOwnPropertySymbols(list);
+  const keys = Reflect.ownKeys(list);
+  // Places come before the length, names behind it.
+  return keys.slice(keys.lastIndexOf("length") + 1);
 }
 
 /** Copies these keys. What is computed is computed now: the value passes, not the way to it. */
