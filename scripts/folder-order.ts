@@ -11,6 +11,8 @@ export interface Place {
  */
 export const folderOrder: readonly Place[] = [
   { name: "error.ts" },
+  { name: "nearest.ts" },
+  { name: "known-options.ts" },
   { name: "id.ts" },
   { name: "hash.ts" },
   { name: "defer.ts" },

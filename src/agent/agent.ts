@@ -1,3 +1,4 @@
+import { refuseUnknown } from "../known-options.ts";
 import { hostable, hosted } from "../port.ts";
 import type { AgentEnv, AgentHost, AgentStep, HostedAgent, HostedAgentClass } from "../port.ts";
 import type { McpClientManager } from "../mcp/client/manager.ts";
@@ -29,6 +30,7 @@ import type {
   RunAgentToolOptions,
   RunAgentToolResult,
 } from "./run/types.ts";
+import { detachedNames, runNames } from "./run/types.ts";
 import type { ChildClass } from "./sub-agents.ts";
 import { WorkingAgent } from "./working-agent.ts";
 
@@ -193,10 +195,12 @@ export class Agent<Env extends object = AgentEnv, State = unknown, Props extends
     cls: HostedAgentClass,
     options: RunAgentToolOptions<unknown, this>,
   ): Promise<RunAgentToolResult<Output>>;
-  runAgentTool<Output = unknown>(
+  async runAgentTool<Output = unknown>(
     cls: HostedAgentClass,
     options: RunAgentToolOptions<unknown, this>,
   ): Promise<RunAgentToolResult<Output> | DetachedRunAgentToolResult> {
+    refuseUnknown(options, runNames, "runAgentTool()");
+    refuseUnknown(options.detached, detachedNames, "runAgentTool(): detached");
     return this.#runs.run<Output>(cls, options as RunAgentToolOptions);
   }
 

@@ -1,4 +1,5 @@
 import { PerdureError } from "../error.ts";
+import { type OptionNames, refuseUnknown } from "../known-options.ts";
 
 /** What clients may know of a callable method. */
 export interface CallableOptions {
@@ -6,6 +7,8 @@ export interface CallableOptions {
   readonly streaming?: boolean;
   readonly description?: string;
 }
+
+const optionNames: OptionNames<CallableOptions> = { streaming: true, description: true };
 
 type Method = (...args: never[]) => unknown;
 type MethodName<T> = { [K in keyof T & string]: T[K] extends Method ? K : never }[keyof T & string];
@@ -39,6 +42,7 @@ export function callable<C extends AnyClass>(
 ): MethodDecorator | void {
   if (typeof clsOrOptions !== "function") {
     const decorated = (clsOrOptions ?? {}) as CallableOptions;
+    refuseUnknown(decorated, optionNames, "callable()");
     return (target, context) => decorate(target, context, decorated);
   }
   if (typeof method !== "string") {
@@ -49,6 +53,7 @@ export function callable<C extends AnyClass>(
     const { name } = clsOrOptions as AnyClass;
     throw new PerdureError("bad_config", `${name} has no method "${method}" to make callable.`);
   }
+  refuseUnknown(options, optionNames, "callable()");
   callables.set(target, options);
 }
 

@@ -1,5 +1,6 @@
 import type { LanguageModel, ToolSet } from "ai";
 import { PerdureError } from "../error.ts";
+import { type OptionNames, refuseUnknown } from "../known-options.ts";
 import type { AnyAction } from "../tool/action.ts";
 import type { ScheduledTasks } from "../fiber/task-types.ts";
 import type { AgentEnv, AgentHost } from "../port.ts";
@@ -86,6 +87,14 @@ const toolHooks = [
   "onChunk",
 ] as const;
 
+/** What {@link AgentDeclaration} has beside settings and hooks. */
+const own: OptionNames<
+  Omit<AgentDeclaration, keyof Settings | keyof PlainHooks<Think> | keyof ToolHooks<Think, ToolSet>>
+> = {
+  ...{ name: true, model: true, instructions: true, tools: true, actions: true, maxSteps: true },
+  ...{ scheduledTasks: true, initialState: true, options: true },
+};
+
 type Settings = { readonly [NAME in (typeof settings)[number]]?: Think[NAME] };
 
 /** Each is the method of {@link Think} of the same name, with the agent in front. */
@@ -136,6 +145,10 @@ export interface AgentDeclaration<
   readonly options?: AgentOptions;
 }
 
+const declarationNames: Readonly<Record<string, true>> = Object.fromEntries(
+  [...settings, ...plainHooks, ...toolHooks, ...Object.keys(own)].map((name) => [name, true]),
+);
+
 /**
  * A chat agent without writing a class: says what a class that extends {@link Think} would override, and returns that
  * class. It can be registered, made a sub-agent, and extended like any other.
@@ -163,6 +176,7 @@ export function agent<
       "agent({ … }) needs `model`: a model of the AI SDK, or a function that gives one.",
     );
   }
+  refuseUnknown(declaration, declarationNames, "agent({ … })");
   if (name !== "") classTable([name]);
 
   class DeclaredAgent extends Think<Env, State, Props> {

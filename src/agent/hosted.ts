@@ -1,6 +1,7 @@
 import { PerdureError } from "../error.ts";
 import type { Identity } from "../identity.ts";
 import type { AgentStep, HostedAgent, ReadVerdict, Socket } from "../port.ts";
+import { leafOf } from "../wire/agent-path.ts";
 import { encodeFrame } from "../wire/encode.ts";
 import { isResponse, readVerdict } from "../wire/fetch-object.ts";
 import { kebabCase } from "../wire/kebab.ts";
@@ -11,6 +12,7 @@ import type { Connection } from "./connection.ts";
 import { runAs } from "./context.ts";
 import { type AgentParts, parts } from "./parts.ts";
 import { answerCall } from "./rpc.ts";
+import { checkSettings } from "./setting-names.ts";
 
 /** For whom something is done. */
 interface Caller {
@@ -34,6 +36,7 @@ export class Hosting implements HostedAgent {
   async start(props: unknown): Promise<void> {
     const { host, features } = this.#own;
     await this.#reported("onStart", () => this.#agent.onStart(props as object | undefined));
+    await this.#reported("settings", () => checkSettings(this.#agent, leafOf(host.path).className));
     for (const feature of features) {
       // The life may end while one of them waits; then there is nothing left to start.
       if (this.#own.halted) return;

@@ -1,4 +1,5 @@
 import { PerdureError } from "../error.ts";
+import { type OptionNames, refuseUnknown } from "../known-options.ts";
 import type { Egress, EgressRequest } from "../sandbox/sandbox.ts";
 import { createAdmission } from "./admission.ts";
 import { type OnDecision, shownUrl, tell } from "./decision.ts";
@@ -34,6 +35,17 @@ export interface EgressOptions {
   readonly ca?: string;
 }
 
+const egressOptionsNames: OptionNames<EgressOptions> = {
+  allow: true,
+  inject: true,
+  methods: true,
+  limits: true,
+  onDecision: true,
+  resolve: true,
+  allowPrivate: true,
+  ca: true,
+};
+
 /** An {@link Egress} that can be asked beforehand. */
 export interface PolicedEgress extends Egress {
   /** The rules, as they were written. */
@@ -50,6 +62,7 @@ const MAX_METHOD_CHARS = 20;
  * @throws PerdureError `bad_config` for rules, limits or headers that cannot work
  */
 export function createEgress(options: EgressOptions): PolicedEgress {
+  refuseUnknown(options, egressOptionsNames, "createEgress()");
   const engine = createEngine(options);
   return {
     allow: engine.policy.allow,

@@ -1,4 +1,5 @@
 import { PerdureError } from "../error.ts";
+import { type OptionNames, refuseUnknown } from "../known-options.ts";
 import { createEngine, type EgressOptions } from "./egress.ts";
 import { guestHeaders } from "./headers.ts";
 import { parseTarget } from "./target.ts";
@@ -15,6 +16,17 @@ export interface GuardedFetchOptions extends Pick<
   readonly redirects?: number;
 }
 
+const guardedFetchOptionsNames: OptionNames<GuardedFetchOptions> = {
+  allowPrivate: true,
+  ca: true,
+  inject: true,
+  onDecision: true,
+  resolve: true,
+  allow: true,
+  headersMs: true,
+  redirects: true,
+};
+
 /** The part of `fetch` that is guarded. */
 export type GuardedFetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>;
 
@@ -26,6 +38,7 @@ export type GuardedFetch = (input: string | URL | Request, init?: RequestInit) =
  * `call_failed` or `timeout`, or with the reason of the signal.
  */
 export function createGuardedFetch(options: GuardedFetchOptions = {}): GuardedFetch {
+  refuseUnknown(options, guardedFetchOptionsNames, "createGuardedFetch()");
   const { allow, headersMs, redirects, ...rest } = options;
   const unbounded = { requestsPerMinute: Number.POSITIVE_INFINITY, concurrent: Number.POSITIVE_INFINITY };
   const limits = { ...unbounded, totalMs: headersMs, redirects };

@@ -1,4 +1,5 @@
 import { PerdureError } from "../error.ts";
+import { type OptionNames, refuseUnknown } from "../known-options.ts";
 
 /** What one egress may use of the network. */
 export interface EgressLimits {
@@ -21,6 +22,20 @@ export interface EgressLimits {
   readonly tunnelMs: number;
   readonly tunnelIdleMs: number;
 }
+
+const egressLimitsNames: OptionNames<EgressLimits> = {
+  redirects: true,
+  requestBytes: true,
+  responseBytes: true,
+  totalMs: true,
+  idleMs: true,
+  concurrent: true,
+  requestsPerMinute: true,
+  requests: true,
+  tunnelBytes: true,
+  tunnelMs: true,
+  tunnelIdleMs: true,
+};
 
 /** What holds when nothing else is said. */
 export const DEFAULT_EGRESS_LIMITS: EgressLimits = {
@@ -45,11 +60,11 @@ const MAX_MS = 2_147_483_647;
  * @throws PerdureError `bad_config` for a limit that is no number of at least 1 (`redirects`: 0)
  */
 export function egressLimits(given: Partial<EgressLimits> = {}): EgressLimits {
+  refuseUnknown(given, egressLimitsNames, "limits of the network");
   const limits: Record<string, number> = { ...DEFAULT_EGRESS_LIMITS };
   for (const [name, value] of Object.entries(given) as [keyof EgressLimits, unknown][]) {
     if (value === undefined) continue;
     const least = name === "redirects" ? 0 : 1;
-    if (!(name in DEFAULT_EGRESS_LIMITS)) throw new PerdureError("bad_config", `There is no network limit "${name}".`);
     if (typeof value !== "number" || !(value >= least)) {
       throw new PerdureError("bad_config", `The network limit "${name}" must be a number of at least ${least}.`);
     }

@@ -1,4 +1,5 @@
 import { PerdureError } from "../error.ts";
+import { type OptionNames, refuseUnknown } from "../known-options.ts";
 import { newId } from "../id.ts";
 import type { FiberKind, FiberRow } from "../store/fiber.ts";
 import {
@@ -36,6 +37,14 @@ import { parseRecoveryResult, toInspection, toStoredStatuses } from "./fiber-vie
 import { decodeJson, encodeJson } from "./json.ts";
 import type { Work, WorkContext } from "./work.ts";
 import { MAX_RUNNING } from "./work.ts";
+
+const spawnNames: OptionNames<SpawnFiberOptions> = { maxRetries: true, metadata: true, idempotencyKey: true };
+const startNames: OptionNames<StartFiberOptions> = {
+  fiberId: true,
+  idempotencyKey: true,
+  metadata: true,
+  waitForCompletion: true,
+};
 
 /** Durable functions outside of a turn. `fiber-state.ts` tells their life. */
 export class Fibers implements Work {
@@ -91,6 +100,7 @@ export class Fibers implements Work {
    * @throws PerdureError `not_found` (the method), `bad_input`, `bad_config`, `limit`
    */
   spawnFiber(method: string, payload?: unknown, options: SpawnFiberOptions = {}): string {
+    refuseUnknown(options, spawnNames, "spawnFiber()");
     if (typeof method !== "string" || this.#context.method(method) === undefined) {
       throw new PerdureError("not_found", `There is no method "${String(method)}" to run as a fiber on this agent.`);
     }
@@ -111,6 +121,7 @@ export class Fibers implements Work {
     fn: (ctx: FiberContext) => unknown,
     options: StartFiberOptions = {},
   ): Promise<StartFiberResult> {
+    refuseUnknown(options, startNames, "startFiber()");
     this.#refuseClosureWhenStopped();
     const { fiberId, idempotencyKey, metadata, waitForCompletion } = options;
     const { row, accepted } = this.#accept("start", name, { id: fiberId, idempotencyKey, metadata });

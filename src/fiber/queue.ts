@@ -1,4 +1,5 @@
 import { errorText, PerdureError } from "../error.ts";
+import { type OptionNames, refuseUnknown } from "../known-options.ts";
 import { newId } from "../id.ts";
 import type { QueueRow, QueueStatus } from "../store/queue.ts";
 import {
@@ -55,6 +56,8 @@ export interface QueueOptions {
   readonly id?: string;
 }
 
+const queueOptionsNames: OptionNames<QueueOptions> = { retry: true, id: true };
+
 export interface QueueCriteria {
   /** What waits or runs by default. */
   readonly status?: QueueStatus | readonly QueueStatus[];
@@ -93,6 +96,7 @@ export class Queue implements Work {
    * @throws PerdureError `bad_input`, `bad_config`, `not_found` (the method), `limit` (the payload)
    */
   add(callback: string, payload?: unknown, options: QueueOptions = {}): string {
+    refuseUnknown(options, queueOptionsNames, "queue()");
     const { host } = this.#context;
     this.#work.adopt();
     if (typeof callback !== "string" || this.#context.method(callback) === undefined) {

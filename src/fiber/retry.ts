@@ -1,4 +1,5 @@
 import { PerdureError } from "../error.ts";
+import { type OptionNames, refuseUnknown } from "../known-options.ts";
 import type { Clock } from "../id.ts";
 import { sleep } from "../id.ts";
 
@@ -22,6 +23,7 @@ export function resolveRetry(
   options: RetryOptions | undefined,
   defaults: Required<RetryOptions> = DEFAULT_RETRY,
 ): Required<RetryOptions> {
+  refuseUnknown(options, retryCallOptionsNames, "retry");
   if (options !== undefined && (typeof options !== "object" || options === null)) {
     throw new PerdureError("bad_config", "Retry options must be an object such as { maxAttempts: 3 }.");
   }
@@ -67,6 +69,14 @@ export interface RetryCallOptions extends RetryOptions {
   /** Ends the waiting: the call rejects with the signal's reason. */
   readonly signal?: AbortSignal;
 }
+
+const retryCallOptionsNames: OptionNames<RetryCallOptions> = {
+  shouldRetry: true,
+  signal: true,
+  maxAttempts: true,
+  baseDelayMs: true,
+  maxDelayMs: true,
+};
 
 /**
  * Calls `fn` until it does not throw. In memory only: nothing is stored.

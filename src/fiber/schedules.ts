@@ -1,4 +1,5 @@
 import { errorText, PerdureError } from "../error.ts";
+import { type OptionNames, refuseUnknown } from "../known-options.ts";
 import type { ScheduleRow } from "../store/schedule.ts";
 import {
   countWaiting,
@@ -31,6 +32,8 @@ import { MAX_FAILED_ROWS, MAX_RUNNING } from "./work.ts";
 /** From how many waiting rows of one callback on it looks as if they pile up by mistake. */
 const DUPLICATE_WARNING = 50;
 
+const scheduleOptionsNames: OptionNames<ScheduleOptions> = { retry: true, idempotent: true, timeZone: true };
+
 /**
  * Calls of methods at a time. All is in rows: after the end of a process the next life carries on from them.
  * Each occurrence runs once, late if the host was down; what was missed meanwhile is not made up for. A
@@ -60,6 +63,7 @@ export class Schedules implements Work {
    * @throws PerdureError `bad_input`, `bad_config`, `not_found` (the method), `limit` (the payload)
    */
   add<T = unknown>(when: When, callback: string, payload?: T, options: ScheduleOptions = {}): Schedule<T> {
+    refuseUnknown(options, scheduleOptionsNames, "schedule()");
     const { host } = this.#context;
     this.#work.adopt();
     if (typeof callback !== "string" || this.#context.method(callback) === undefined) {

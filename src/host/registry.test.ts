@@ -15,13 +15,32 @@ test("by name or as a list; roots and children", () => {
 });
 
 test("the name that a class is registered under counts, not its own", () => {
-  const registry = new Registry({ Support: Chat, Sales: Chat }, {});
-  expect(registry.get("Sales")).toBe(Chat);
+  const registry = new Registry({ Support: Chat, Sales: Task }, {});
+  expect(registry.get("Support")).toBe(Chat);
   expect(registry.nameOf(Chat)).toBe("Support");
   expect(() => registry.get("Chat")).toThrow('No agent class is called "Chat". This host knows: Support, Sales.');
 });
 
-test("two classes of one name are refused, the same class twice is not", () => {
+test("a class that is registered under two names, or listed twice, is refused", () => {
+  const words = /One class is registered as "Support" and as "Sales"/;
+  expect(() => new Registry({ Support: Chat, Sales: Chat }, {})).toThrow(words);
+  expect(() => new Registry({ Support: Chat }, { Sales: Chat })).toThrow(words);
+  expect(() => new Registry([Chat, Task, Chat], {})).toThrow("`agents`: Chat is listed twice.");
+});
+
+test.each([
+  [{ X: class {} }, "X is no agent class. It must extend Agent, AIChatAgent or Think."],
+  [{ X: {} }, "X is no agent class."],
+  [[() => Chat], "One of `agents` is no agent class."],
+  [[undefined], "One of `agents` is no agent class."],
+  [undefined, "`agents` must be the classes of the host by name"],
+  [Chat, "`agents` must be the classes of the host by name"],
+])("%j is refused with words", (agents, words) => {
+  const refusal = { code: "bad_config", message: expect.stringContaining(words) as string };
+  expect(() => new Registry(agents as never, {})).toThrow(expect.objectContaining(refusal));
+});
+
+test("two classes of one name are refused; one that is a root and a child too is not", () => {
   expect(() => new Registry({ Chat }, { Chat: Task })).toThrow(/Two agent classes are called "Chat"/);
   expect(new Registry({ Chat }, { Chat }).get("Chat")).toBe(Chat);
 });
@@ -34,7 +53,8 @@ test("a class that is not registered is told what to do", () => {
 test("replaced: what changed is told, and an old class reaches what took its place", () => {
   class NewChat extends Agent {}
   class Extra extends Agent {}
-  const registry = new Registry({ Chat, Other: Chat }, { Task });
+  class Other extends Agent {}
+  const registry = new Registry({ Chat, Other }, { Task });
   expect(registry.isRootClass("chat")).toBe("Chat");
   expect([...registry.replace({ Chat: NewChat }, { Task, Extra })].sort()).toEqual(["Chat", "Extra", "Other"]);
   expect([registry.get("Chat"), registry.nameOf(NewChat), registry.nameOf(Chat)]).toEqual([NewChat, "Chat", "Chat"]);

@@ -82,7 +82,9 @@ interface Classes {
 
 function toClasses(roots: AgentClasses, children: AgentClasses): Classes {
   const byName = new Map<string, HostedAgentClass>();
-  for (const [name, cls] of [...namedClasses(roots), ...namedClasses(children)]) {
+  const names = new Map<HostedAgentClass, string>();
+  const rootEntries = namedClasses(roots, "agents");
+  for (const [name, cls] of [...rootEntries, ...namedClasses(children, "subAgents")]) {
     const taken = byName.get(name);
     if (taken !== undefined && taken !== cls) {
       throw new PerdureError(
@@ -91,26 +93,39 @@ function toClasses(roots: AgentClasses, children: AgentClasses): Classes {
       );
     }
     byName.set(name, cls);
+    const other = names.get(cls) ?? name;
+    if (other !== name) {
+      throw new PerdureError(
+        "bad_config",
+        `One class is registered as "${other}" and as "${name}". Register it once; for the second write a class of its own that extends it.`,
+      );
+    }
+    names.set(cls, name);
   }
-  const rootNames = namedClasses(roots).map(([name]) => name);
+  const rootNames = rootEntries.map(([name]) => name);
   return { byName, isRootClass: classTable(rootNames), isClass: classTable(byName.keys()) };
 }
 
-/** The classes with the names that they are registered under. */
-export function namedClasses(classes: AgentClasses): (readonly [string, HostedAgentClass])[] {
-  // JavaScript can give anything.
+/** The classes with the names that they are registered under. @throws PerdureError `bad_config` for what is no agent class. */
+export function namedClasses(classes: AgentClasses, option: string): (readonly [string, HostedAgentClass])[] {
   if (typeof (classes as unknown) !== "object" || (classes as unknown) === null) {
     throw new PerdureError(
       "bad_config",
-      "`agents` must be the classes of the host by name, as in `{ ChatAgent }`, or a list.",
+      `\`${option}\` must be the classes of the host by name, as in \`{ ChatAgent }\`, or a list.`,
     );
   }
   const named = Array.isArray(classes)
-    ? (classes as readonly HostedAgentClass[]).map((cls) => [cls.name, cls] as const)
+    ? (classes as readonly HostedAgentClass[]).map((cls) => [Object(cls).name as string, cls] as const)
     : Object.entries(classes as Readonly<Record<string, HostedAgentClass>>);
   for (const [name, cls] of named) {
-    if (isAgentClass(cls)) continue;
-    throw new PerdureError("bad_config", `${name} is no agent class. It must extend Agent, AIChatAgent or Think.`);
+    if (!isAgentClass(cls)) {
+      throw new PerdureError(
+        "bad_config",
+        `${name || `One of \`${option}\``} is no agent class. It must extend Agent, AIChatAgent or Think.`,
+      );
+    }
   }
+  const again = named.find(([name, cls], at) => named.findIndex((one) => one[0] === name && one[1] === cls) !== at);
+  if (again !== undefined) throw new PerdureError("bad_config", `\`${option}\`: ${again[0]} is listed twice.`);
   return named;
 }

@@ -1,4 +1,4 @@
-import { nearest } from "./nearest.ts";
+import { nearest } from "../nearest.ts";
 import type { SkillRegistry } from "./registry.ts";
 import { extensionOf, resourcePath } from "./resource-path.ts";
 import type { Skill, SkillScriptRunner } from "./types.ts";

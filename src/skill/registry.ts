@@ -1,4 +1,5 @@
 import { errorText, PerdureError } from "../error.ts";
+import { type OptionNames, refuseUnknown } from "../known-options.ts";
 import { catalogOf } from "./catalog.ts";
 import type { Skill, SkillSet, SkillSource, SkillWarning } from "./types.ts";
 
@@ -7,6 +8,8 @@ export interface SkillRegistryOptions {
   /** Told once of everything that is left out. What it throws is ignored. */
   readonly onWarning?: (warning: SkillWarning) => void;
 }
+
+const skillRegistryOptionsNames: OptionNames<SkillRegistryOptions> = { onWarning: true };
 
 interface Loaded {
   readonly fingerprint: string;
@@ -27,6 +30,7 @@ export class SkillRegistry {
   #refreshing: Promise<void> | undefined;
 
   constructor(sources: readonly SkillSource[], options: SkillRegistryOptions = {}) {
+    refuseUnknown(options, skillRegistryOptionsNames, "SkillRegistry");
     this.#sources = sources;
     this.#onWarning = options.onWarning;
   }

@@ -1,6 +1,6 @@
 import { jsonSchema, type Tool } from "ai";
 import { placeOf, scriptsOf } from "./find-skill.ts";
-import { nearest } from "./nearest.ts";
+import { nearest } from "../nearest.ts";
 import type { SkillRegistry } from "./registry.ts";
 import type { SkillScriptResult, SkillScriptRunner } from "./types.ts";
 

@@ -1,4 +1,5 @@
 import { PerdureError } from "../error.ts";
+import { type OptionNames, refuseUnknown } from "../known-options.ts";
 import type { BashSandbox } from "../sandbox/bash/bash-sandbox.ts";
 import { sharedBashSandbox } from "../sandbox/bash/shared.ts";
 import { sharedQuickJsSandbox } from "../sandbox/quickjs/shared.ts";
@@ -28,6 +29,16 @@ export interface SkillRunnerOptions {
   readonly timeout?: number;
 }
 
+const skillRunnerOptionsNames: OptionNames<SkillRunnerOptions> = {
+  sandbox: true,
+  bash: true,
+  workspaceInstance: true,
+  workspace: true,
+  tools: true,
+  network: true,
+  timeout: true,
+};
+
 const DEFAULT_TIMEOUT_MS = 30_000;
 
 /**
@@ -35,6 +46,7 @@ const DEFAULT_TIMEOUT_MS = 30_000;
  * @throws PerdureError `bad_config` for options that cannot work
  */
 export function createSkillRunner(options: SkillRunnerOptions = {}): SkillScriptRunner {
+  refuseUnknown(options, skillRunnerOptionsNames, "skills.runner()");
   const { timeout = DEFAULT_TIMEOUT_MS, workspace = "read", workspaceInstance, network, tools = {} } = options;
   if (!(Number.isFinite(timeout) && timeout >= 1)) {
     throw new PerdureError(

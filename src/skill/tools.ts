@@ -1,7 +1,7 @@
 import { jsonSchema, type Tool, type ToolSet } from "ai";
 import { durableTool } from "../tool/define.ts";
 import { type Failed, placeOf, scriptsOf, skillOf } from "./find-skill.ts";
-import { nearest } from "./nearest.ts";
+import { nearest } from "../nearest.ts";
 import type { SkillRegistry } from "./registry.ts";
 import { textOfBytes, toBase64 } from "./resource-path.ts";
 import { runSkillScriptTool } from "./run-tool.ts";

@@ -1,6 +1,7 @@
 import { type FlexibleSchema, type ModelMessage, type Tool, tool } from "ai";
 import { PerdureError } from "../error.ts";
 import type { Identity } from "../identity.ts";
+import { type OptionNames, refuseUnknown } from "../known-options.ts";
 import type { ReplyAttachment } from "./action-attachment.ts";
 import { type CallApproval, durableTool } from "./define.ts";
 
@@ -83,6 +84,19 @@ export interface ActionOptions<INPUT, OUTPUT> {
   readonly maxOutputChars?: number;
 }
 
+const actionOptionsNames: OptionNames<ActionOptions<unknown, unknown>> = {
+  description: true,
+  inputSchema: true,
+  execute: true,
+  idempotencyKey: true,
+  timeoutMs: true,
+  approval: true,
+  durablePause: true,
+  permissions: true,
+  maxOutputLines: true,
+  maxOutputChars: true,
+};
+
 /** Marks a tool as an action, and holds what it was made of. */
 export const actionOptions: unique symbol = Symbol.for("perdure.action") as never;
 
@@ -105,6 +119,7 @@ export type AnyAction = Tool & { readonly [actionOptions]: unknown };
  * @throws PerdureError `bad_config` for options that cannot work
  */
 export function action<INPUT, OUTPUT>(options: ActionOptions<INPUT, OUTPUT>): Action<INPUT, OUTPUT> {
+  refuseUnknown(options, actionOptionsNames, "action()");
   const fault = faultOf(options);
   if (fault !== undefined) throw new PerdureError("bad_config", `action: ${fault}`);
   const { description, inputSchema, maxOutputLines, maxOutputChars = ACTION_OUTPUT_CHARS } = options;

@@ -1,6 +1,7 @@
 import type { InferToolInput, ModelMessage, Tool, ToolExecutionOptions } from "ai";
 import { PerdureError } from "../error.ts";
 import type { Identity } from "../identity.ts";
+import { type OptionNames, refuseUnknown } from "../known-options.ts";
 import type { ResumedCall, ToolTurn } from "./park.ts";
 import type { ToolStep } from "./step.ts";
 
@@ -49,6 +50,16 @@ export interface DurableToolOptions<INPUT = unknown> {
    */
   readonly preview?: "always";
 }
+
+const durableToolOptionsNames: OptionNames<DurableToolOptions> = {
+  replay: true,
+  timeoutMs: true,
+  maxOutputLines: true,
+  maxOutputChars: true,
+  keep: true,
+  needsApproval: true,
+  preview: true,
+};
 
 /** The options of a tool with the defaults filled in. */
 export interface ToolOptions {
@@ -109,6 +120,7 @@ const optionsKey = Symbol.for("perdure.tool");
  * @throws PerdureError `bad_config` for options that cannot work
  */
 export function durableTool<T extends Tool>(tool: T, options: DurableToolOptions<InferToolInput<T>>): T {
+  refuseUnknown(options, durableToolOptionsNames, "durableTool()");
   const { needsApproval, ...limits } = options;
   const given: DurableToolOptions = { ...readOptions(tool), ...withoutUndefined(limits) };
   const fault = faultOf(given);

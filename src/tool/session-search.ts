@@ -1,5 +1,6 @@
 import { jsonSchema, type Tool } from "ai";
 import { PerdureError } from "../error.ts";
+import { type OptionNames, refuseUnknown } from "../known-options.ts";
 import type { MessageText, SearchHit, SessionSearch } from "../session/search.ts";
 import { durableTool } from "./define.ts";
 
@@ -40,6 +41,12 @@ export interface SessionSearchToolOptions {
   readonly scope?: "session" | "agent";
 }
 
+const sessionSearchToolOptionsNames: OptionNames<SessionSearchToolOptions> = {
+  search: true,
+  session: true,
+  scope: true,
+};
+
 const inputSchema = jsonSchema<SessionSearchInput>({
   type: "object",
   properties: {
@@ -55,6 +62,7 @@ const inputSchema = jsonSchema<SessionSearchInput>({
  * It only reads, so a call that a crash cut runs again. Wrong input is answered with a text that says what to do.
  */
 export function sessionSearchTool(options: SessionSearchToolOptions): Tool<SessionSearchInput, SessionSearchOutput> {
+  refuseUnknown(options, sessionSearchToolOptionsNames, "sessionSearchTool()");
   const { search, scope = "session" } = options;
   const where = scope === "agent" ? "all conversations" : "this conversation";
   const made: Tool<SessionSearchInput, SessionSearchOutput> = {

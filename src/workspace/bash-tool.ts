@@ -1,6 +1,7 @@
 import { printedText } from "../sandbox/printed.ts";
 import { jsonSchema, type Tool } from "ai";
 import { PerdureError } from "../error.ts";
+import { type OptionNames, refuseUnknown } from "../known-options.ts";
 import { sharedBashSandbox } from "../sandbox/bash/shared.ts";
 import { cleanPath } from "../sandbox/memory-files.ts";
 import type { Egress, RunResult, Sandbox, SandboxFiles } from "../sandbox/sandbox.ts";
@@ -22,6 +23,16 @@ export interface BashToolOptions {
   readonly readOnly?: boolean;
   readonly env?: Readonly<Record<string, string>>;
 }
+
+const bashToolOptionsNames: OptionNames<BashToolOptions> = {
+  sandbox: true,
+  timeoutMs: true,
+  maxTimeoutMs: true,
+  network: true,
+  maxOutput: true,
+  readOnly: true,
+  env: true,
+};
 
 /** What the model says. */
 export interface BashToolInput {
@@ -63,6 +74,7 @@ export function createBashTool(
   files: SandboxFiles,
   options: BashToolOptions = {},
 ): Tool<BashToolInput, BashToolOutput> {
+  refuseUnknown(options, bashToolOptionsNames, "createBashTool()");
   const { timeoutMs = DEFAULT_TIMEOUT_MS, maxOutput = DEFAULT_OUTPUT, readOnly = false, network, env } = options;
   const maxTimeoutMs = Math.max(timeoutMs, options.maxTimeoutMs ?? MAX_TIMEOUT_MS);
   const sandbox = options.sandbox ?? sharedBashSandbox();

@@ -1,5 +1,6 @@
 import { asSchema, type FlexibleSchema, type InferSchema, type Tool, type ToolExecutionOptions } from "ai";
 import { PerdureError } from "../../error.ts";
+import { type OptionNames, refuseUnknown } from "../../known-options.ts";
 import { newId } from "../../id.ts";
 import type { HostedAgentClass } from "../../port.ts";
 import { durableTool } from "../../tool/define.ts";
@@ -31,6 +32,17 @@ export interface AgentToolOptions<INPUT extends FlexibleSchema, OUTPUT = string>
   readonly timeoutMs?: number;
 }
 
+const agentToolOptionsNames: OptionNames<AgentToolOptions<FlexibleSchema>> = {
+  description: true,
+  inputSchema: true,
+  outputSchema: true,
+  displayName: true,
+  icon: true,
+  display: true,
+  detached: true,
+  timeoutMs: true,
+};
+
 /** What the model gets for a run that it does not wait for. */
 export interface AgentToolReceipt {
   readonly runId: string;
@@ -50,6 +62,7 @@ export function agentTool<INPUT extends FlexibleSchema, OUTPUT = string>(
   cls: HostedAgentClass,
   options: AgentToolOptions<INPUT, OUTPUT>,
 ): Tool<InferSchema<INPUT>, OUTPUT | AgentToolFailure | AgentToolReceipt> {
+  refuseUnknown(options, agentToolOptionsNames, "agentTool()");
   const { description, inputSchema, timeoutMs, detached = false } = options;
   const display = displayOf(options);
   const made = {

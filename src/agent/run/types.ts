@@ -1,3 +1,4 @@
+import type { OptionNames } from "../../known-options.ts";
 import type { Identity } from "../../identity.ts";
 import type { UIMessage } from "../../message/types.ts";
 import type { AgentRunStatus } from "../../store/agent-run.ts";
@@ -183,3 +184,26 @@ export interface AgentToolChildHooks {
   getAgentToolOutput(request: AgentToolRequest, messages: readonly UIMessage[]): unknown;
   getAgentToolSummary(request: AgentToolRequest, output: unknown, messages: readonly UIMessage[]): string;
 }
+
+/** The names of its options. */
+export const runNames: OptionNames<RunAgentToolOptions> = {
+  input: true,
+  runId: true,
+  parentToolCallId: true,
+  displayOrder: true,
+  signal: true,
+  inputPreview: true,
+  display: true,
+  detached: true,
+  eventDelivery: true,
+  identity: true,
+};
+
+/** The names of its options. */
+export const detachedNames: OptionNames<DetachedAgentToolConfig> = {
+  onFinish: true,
+  maxBudgetMs: true,
+  noProgressBudgetMs: true,
+  notify: true,
+  onMilestones: true,
+};

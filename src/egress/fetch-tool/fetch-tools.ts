@@ -1,5 +1,6 @@
 import { jsonSchema, type Tool } from "ai";
 import { PerdureError } from "../../error.ts";
+import { type OptionNames, refuseUnknown } from "../../known-options.ts";
 import type { EgressResponse } from "../../sandbox/sandbox.ts";
 import { durableTool } from "../../tool/define.ts";
 import { createEgress, type EgressOptions, type PolicedEgress } from "../egress.ts";
@@ -27,6 +28,19 @@ export interface FetchToolsOptions extends Omit<FetchToolRules, "allow"> {
   /** More tools, each with rules and credentials of its own: `docs` becomes `fetch_docs`. */
   readonly named?: Readonly<Record<string, FetchToolRules>>;
 }
+
+const fetchToolRulesNames: OptionNames<FetchToolRules> = {
+  allow: true,
+  inject: true,
+  limits: true,
+  onDecision: true,
+  resolve: true,
+  allowPrivate: true,
+  ca: true,
+  description: true,
+  headers: true,
+  spill: true,
+};
 
 /** What the model reads. */
 export type FetchOutput =
@@ -80,6 +94,7 @@ const inputSchema = jsonSchema<FetchInput>({
  * @throws PerdureError `bad_config` for rules, limits or names that cannot work
  */
 export function createFetchTools(options: FetchToolsOptions): Record<string, Tool<FetchInput, FetchOutput>> {
+  refuseUnknown(options, { ...fetchToolRulesNames, named: true }, "createFetchTools()");
   const { allow, named = {}, ...shared } = options;
   const tools: Record<string, Tool<FetchInput, FetchOutput>> = {};
   if (allow !== undefined) tools["fetch_url"] = fetchTool({ ...shared, allow });
@@ -90,6 +105,7 @@ export function createFetchTools(options: FetchToolsOptions): Record<string, Too
         `createFetchTools: "${name}" must be lower-case letters, digits and _, and not "url".`,
       );
     }
+    refuseUnknown(rules, fetchToolRulesNames, `createFetchTools(): named.${name}`);
     // Credentials and private places are of one tool, never of its neighbours.
     const { inject: _inject, allowPrivate: _allowPrivate, ca: _ca, description: _description, ...common } = shared;
     tools[`fetch_${name}`] = fetchTool({ ...common, ...rules });
@@ -102,9 +118,10 @@ function fetchTool(rules: FetchToolRules): Tool<FetchInput, FetchOutput> {
     description = "Reads a page or a file from the web as text.",
     headers: names = ["accept", "accept-language"],
     spill,
+    ...reach
   } = rules;
   const limits = { redirects: REDIRECTS, responseBytes: RESPONSE_BYTES, totalMs: TOTAL_MS, ...rules.limits };
-  const egress = createEgress({ ...rules, limits, methods: ["GET", "HEAD"] });
+  const egress = createEgress({ ...reach, limits, methods: ["GET", "HEAD"] });
   const headerNames = names.map((name) => name.toLowerCase());
   const made: Tool<FetchInput, FetchOutput> = {
     description: `${description} Can reach: ${shown(egress.allow)}.`,

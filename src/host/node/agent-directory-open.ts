@@ -58,7 +58,7 @@ function isWatched(wanted: boolean | undefined): boolean {
 
 function addTo(found: FoundAgents["subAgents"], others: AgentClasses): FoundAgents["subAgents"] {
   const all = { ...found };
-  for (const [name, cls] of namedClasses(others)) {
+  for (const [name, cls] of namedClasses(others, "subAgents")) {
     if (Object.hasOwn(all, name) && all[name] !== cls) {
       throw new PerdureError(
         "bad_config",

@@ -1,5 +1,6 @@
 import { realpathSync } from "node:fs";
 import { errorText, PerdureError } from "../../error.ts";
+import { type OptionNames, refuseUnknown } from "../../known-options.ts";
 import type { HostedAgentClass } from "../../port.ts";
 import { type FileChange, FileChanges } from "./agent-directory-changes.ts";
 import { loadAgentFile } from "./agent-directory-load.ts";
@@ -15,6 +16,8 @@ export interface WatchOptions {
   readonly print?: (message: string) => void;
 }
 
+const watchOptionsNames: OptionNames<WatchOptions> = { onChange: true, print: true };
+
 /** The agents of a directory that is being watched, as they were found first. */
 export interface WatchedAgents extends FoundAgents {
   /** Stops watching. */
@@ -28,6 +31,7 @@ export interface WatchedAgents extends FoundAgents {
  * @throws PerdureError `bad_config` as {@link findAgents}, for what is there at first.
  */
 export async function watchAgents(dir: string | URL, options: WatchOptions): Promise<WatchedAgents> {
+  refuseUnknown(options, watchOptionsNames, "watchAgents()");
   const root = directoryPath(dir);
   // Says what is wrong with the directory before anything looks into it.
   scanAgents(root);

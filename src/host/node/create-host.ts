@@ -14,7 +14,15 @@ import type { Storage } from "../storage.ts";
 import { asyncContext } from "./async-context.ts";
 import { publishTo } from "./channels.ts";
 import { openDiskStorage } from "./disk-storage.ts";
-import { atLeast, type HostLimits, type HostOptions, resolveEnv, resolveLimits } from "./options.ts";
+import {
+  atLeast,
+  checkOptions,
+  type HostLimits,
+  hostOptionNames,
+  type HostOptions,
+  resolveEnv,
+  resolveLimits,
+} from "./options.ts";
 import { withChildren } from "./reach.ts";
 import { newHolds, systemClock } from "./system-clock.ts";
 import { WebSockets } from "./web-sockets.ts";
@@ -69,6 +77,7 @@ export interface Host {
  * @throws PerdureError `directory_locked`, `bad_config`, `database_corrupt`
  */
 export function createHost(options: HostOptions): Host {
+  checkOptions(options, hostOptionNames, "createHost()");
   const registry = new Registry(options.agents, options.subAgents ?? {});
   const limits = resolveLimits(options.limits);
   const idleMs = atLeast(0, options.idleMs ?? DEFAULT_IDLE_MS, "idleMs");

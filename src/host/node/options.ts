@@ -1,4 +1,5 @@
 import { PerdureError } from "../../error.ts";
+import { type OptionNames, refuseUnknown } from "../../known-options.ts";
 import type { Clock } from "../../id.ts";
 import type { Log } from "../log.ts";
 import type { AgentClasses } from "../registry.ts";
@@ -30,11 +31,21 @@ export const defaultLimits: HostLimits = {
   databaseBytes: 8 * 1024 ** 3,
 };
 
+const limitNames: OptionNames<HostLimits> = {
+  frameBytes: true,
+  connectionsPerAgent: true,
+  sendBufferBytes: true,
+  agents: true,
+  openDatabases: true,
+  databaseBytes: true,
+};
+
 /**
  * The limits with what is missing filled in.
  * @throws PerdureError `bad_config`
  */
 export function resolveLimits(limits: Partial<HostLimits> = {}): HostLimits {
+  refuseUnknown(limits, limitNames, "limits");
   const resolved = { ...defaultLimits };
   for (const name of Object.keys(defaultLimits) as (keyof HostLimits)[]) {
     const value = limits[name];
@@ -91,4 +102,40 @@ export interface HostOptions extends RouteOptions {
    * count. For crash tests; must not throw.
    */
   readonly onCommit?: (count: number, agentId: string) => void;
+}
+
+/** The names of all of them. */
+export const hostOptionNames: OptionNames<HostOptions> = {
+  agents: true,
+  subAgents: true,
+  dir: true,
+  storage: true,
+  env: true,
+  props: true,
+  idleMs: true,
+  graceMs: true,
+  limits: true,
+  clock: true,
+  onCommit: true,
+  lock: true,
+  log: true,
+  prefix: true,
+  cors: true,
+  origins: true,
+  maxBodyBytes: true,
+  onBeforeRequest: true,
+  onBeforeConnect: true,
+};
+
+/** @throws PerdureError `bad_config` unless these are options, with names that there are. */
+export function checkOptions(options: object, names: Readonly<Record<string, true>>, where: string): void {
+  if (typeof (options as unknown) !== "object" || (options as unknown) === null) {
+    throw new PerdureError(
+      "bad_config",
+      `${where} needs options: \`agents\` must be the classes of the host by name, as in \`{ ChatAgent }\`, or a list.`,
+    );
+  }
+  // What findAgents() and watchAgents() return may be spread into the options as it is.
+  refuseUnknown(options, { ...names, manifest: true, close: true }, where);
+  refuseUnknown((options as Partial<HostOptions>).lock, { waitMs: true }, `${where}: lock`);
 }

@@ -1,11 +1,12 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { getRequestListener } from "@hono/node-server";
+import type { OptionNames } from "../../known-options.ts";
 import { type Assets, openAssets } from "./assets.ts";
 import type { AgentClasses } from "../registry.ts";
 import { type OpenedAgents, openAgents } from "./agent-directory-open.ts";
 import { createHost, type Host } from "./create-host.ts";
-import type { HostOptions } from "./options.ts";
+import { checkOptions, type HostOptions, hostOptionNames } from "./options.ts";
 
 const DEFAULT_PORT = 8787;
 /**
@@ -43,6 +44,16 @@ export interface ServeOptions extends Omit<HostOptions, "agents"> {
   readonly signals?: boolean;
 }
 
+const ownOptionNames: OptionNames<Omit<ServeOptions, keyof HostOptions>> = {
+  watch: true,
+  port: true,
+  hostname: true,
+  healthPath: true,
+  fetch: true,
+  assets: true,
+  signals: true,
+};
+
 /** A host with a server of its own. */
 export interface ServedHost extends Host {
   readonly url: string;
@@ -56,6 +67,7 @@ export interface ServedHost extends Host {
  *   be loaded; the server's error when the port is taken.
  */
 export async function serve(options: ServeOptions): Promise<ServedHost> {
+  checkOptions(options, { ...hostOptionNames, ...ownOptionNames }, "serve()");
   const assets = options.assets === undefined ? undefined : openAssets(options.assets);
   const agents = await openAgents(options);
   const host = createFor(agents, options);
@@ -92,7 +104,8 @@ export async function serve(options: ServeOptions): Promise<ServedHost> {
 
 function createFor(agents: OpenedAgents, options: ServeOptions): Host {
   try {
-    const host = createHost({ ...options, ...agents.classes });
+    const given = Object.entries(options).filter(([name]) => Object.hasOwn(hostOptionNames, name));
+    const host = createHost({ ...(Object.fromEntries(given) as typeof options), ...agents.classes });
     agents.follow(host);
     return host;
   } catch (thrown) {

@@ -1,6 +1,7 @@
 import type { Tool } from "ai";
 import { guardUrl } from "../../egress/url-guard.ts";
 import { PerdureError } from "../../error.ts";
+import { refuseUnknown } from "../../known-options.ts";
 import { sleep } from "../../id.ts";
 import { isRecord } from "../../message/json.ts";
 import { buildAgentPath } from "../../wire/agent-path.ts";
@@ -18,6 +19,7 @@ import { McpRegistry, settle } from "./registry.ts";
 import { callTool, requestOptions } from "./requests.ts";
 import { checkCommand, checkName, checkUrl, type McpServerRecord, type McpTarget } from "./server-record.ts";
 import { mcpFrame, mcpState } from "./state.ts";
+import { serverNames, addNames, transportNames, oauthNames, programNames } from "./types.ts";
 import type {
   AddMcpServerOptions,
   AddMcpServerResult,
@@ -98,6 +100,9 @@ export class McpClientManager {
    *   `disconnected` when it could not be reached (it is stored, and tried again)
    */
   async addServer(name: string, url: string, options: AddMcpServerOptions = {}): Promise<AddMcpServerResult> {
+    refuseUnknown(options, addNames, "addMcpServer()");
+    refuseUnknown(options.transport, transportNames, "addMcpServer(): transport");
+    refuseUnknown(options.oauth, oauthNames, "addMcpServer(): oauth");
     const target: McpTarget = { kind: "http", url: checkUrl(url) };
     const { id, ...rest } = options;
     this.#guard(target.url, rest);
@@ -117,6 +122,8 @@ export class McpClientManager {
     server: McpStdioServer,
     options: McpServerOptions = {},
   ): Promise<AddMcpServerResult> {
+    refuseUnknown(options, serverNames, "addStdioServer()");
+    refuseUnknown(server, programNames, "The program of addStdioServer()");
     const { id, ...rest } = options;
     const target: McpTarget = { kind: "stdio", ...checkCommand(server) };
     return this.#servers.add({ name: checkName(name), target, options: rest }, id);

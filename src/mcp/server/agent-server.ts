@@ -1,6 +1,7 @@
 import type { CallToolResult, JsonSchemaValidator, McpServerFactory } from "@modelcontextprotocol/server";
 import { asSchema, type Tool } from "ai";
 import { errorText, PerdureError } from "../../error.ts";
+import { type OptionNames, refuseUnknown } from "../../known-options.ts";
 import { type Clock, newId } from "../../id.ts";
 import { isRecord } from "../../message/json.ts";
 import { readNeed } from "../../tool/action-bind.ts";
@@ -33,6 +34,14 @@ export interface AgentMcpServerOptions {
   readonly methods?: "callable" | Readonly<Record<string, McpMethod>>;
 }
 
+const agentMcpServerOptionsNames: OptionNames<AgentMcpServerOptions> = {
+  name: true,
+  version: true,
+  instructions: true,
+  tools: true,
+  methods: true,
+};
+
 const anyArgs = {
   type: "object",
   properties: { args: { type: "array", description: "The arguments of the method, in order.", items: {} } },
@@ -54,6 +63,7 @@ const clock: Clock = {
  * @throws PerdureError `bad_config` when two things have one name, or a method is not there (when the server is made)
  */
 export function agentMcpServer(agent: object, options: AgentMcpServerOptions): McpServerFactory {
+  refuseUnknown(options, agentMcpServerOptionsNames, "agentMcpServer()");
   return async () => {
     const sdk = await loadServerSdk();
     const { name = "perdure", version = "1.0.0", instructions, tools = {} } = options;

@@ -1,4 +1,5 @@
 import type { AuthInfo, McpHttpHandler, McpServerFactory as SdkFactory } from "@modelcontextprotocol/server";
+import { type OptionNames, refuseUnknown } from "../../known-options.ts";
 import { loadServerSdk, type ServerSdk } from "../load-sdk.ts";
 import { type McpAccessOptions, preflight, refusal, refuse, withCors } from "./access.ts";
 import { type McpSessionOptions, McpSessions } from "./sessions.ts";
@@ -31,6 +32,17 @@ export interface McpHandlerOptions extends McpAccessOptions {
   readonly onError?: (error: Error) => void;
 }
 
+const mcpHandlerOptionsNames: OptionNames<McpHandlerOptions> = {
+  sessions: true,
+  auth: true,
+  resourceMetadataUrl: true,
+  maxBodyBytes: true,
+  onError: true,
+  allowedHosts: true,
+  allowedOrigins: true,
+  cors: true,
+};
+
 /** Tells clients that something has changed. */
 export interface McpNotify {
   toolsChanged(): void;
@@ -60,6 +72,7 @@ interface Parts {
  * The function rejects with PerdureError `bad_config` when `@modelcontextprotocol/server` is not installed.
  */
 export function createMcpHandler(factory: McpServerFactory, options: McpHandlerOptions = {}): McpHandler {
+  refuseUnknown(options, mcpHandlerOptionsNames, "createMcpHandler()");
   let made: Promise<Parts> | undefined;
   const load = () => (made ??= makeParts(factory, options));
   const answer = async (request: Request): Promise<Response> => {

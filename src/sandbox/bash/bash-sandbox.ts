@@ -1,4 +1,5 @@
 import { PerdureError } from "../../error.ts";
+import { type OptionNames, refuseUnknown } from "../../known-options.ts";
 import { resolveLimits } from "../limits.ts";
 import { cleanPath } from "../memory-files.ts";
 import type { Capabilities, LimitName, Limits, Outcome, Probe, RunRequest, RunResult, Sandbox } from "../sandbox.ts";
@@ -24,6 +25,15 @@ export interface BashSandboxOptions {
   /** The largest file that a shell can read or write in one piece. Default: 32 MiB. */
   readonly maxFileBytes?: number;
 }
+
+const bashSandboxOptionsNames: OptionNames<BashSandboxOptions> = {
+  python: true,
+  workers: true,
+  memoryMB: true,
+  pythonMemoryMB: true,
+  idleMs: true,
+  maxFileBytes: true,
+};
 
 /** What a shell is asked to run. */
 export interface BashRunRequest extends RunRequest {
@@ -62,6 +72,7 @@ const MOUNT = /^\/[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/;
  * @throws PerdureError `bad_config` for options that cannot work
  */
 export function createBashSandbox(options: BashSandboxOptions = {}): BashSandbox {
+  refuseUnknown(options, bashSandboxOptionsNames, "createBashSandbox()");
   const python = options.python ?? true;
   const maxFileBytes = positive("maxFileBytes", options.maxFileBytes ?? DEFAULT_FILE_BYTES);
   const workers = positive("workers", options.workers ?? DEFAULT_WORKERS);

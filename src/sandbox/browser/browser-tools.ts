@@ -1,5 +1,6 @@
 import { jsonSchema, type Tool, type ToolExecutionOptions } from "ai";
 import { PerdureError } from "../../error.ts";
+import { type OptionNames, refuseUnknown } from "../../known-options.ts";
 import { durableTool } from "../../tool/define.ts";
 import type { Probe } from "../sandbox.ts";
 import {
@@ -230,7 +231,24 @@ function oneOf<T extends string>(input: Input, name: string, allowed: readonly T
   return found;
 }
 
+const optionNames: OptionNames<BrowserToolsOptions> = {
+  egress: true,
+  session: true,
+  workspace: true,
+  folder: true,
+  executablePath: true,
+  jail: true,
+  ownBrowser: true,
+  idleMs: true,
+  maxPages: true,
+  navigationMs: true,
+  responseBytes: true,
+  maxChars: true,
+  memoryMB: true,
+};
+
 function checkOptions(options: BrowserToolsOptions): void {
+  refuseUnknown(options, optionNames, "createBrowserTools()");
   const egress: unknown = options.egress;
   if (typeof egress !== "object" || egress === null || !("listen" in egress)) {
     throw new PerdureError(

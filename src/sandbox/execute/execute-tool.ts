@@ -1,5 +1,6 @@
 import { jsonSchema, type Tool } from "ai";
 import { PerdureError } from "../../error.ts";
+import { type OptionNames, refuseUnknown } from "../../known-options.ts";
 import { isRecord } from "../../message/json.ts";
 import { durableTool, type DurableExecutionOptions } from "../../tool/define.ts";
 import type { ParkedCall } from "../../tool/park.ts";
@@ -45,6 +46,18 @@ export interface ExecuteToolOptions {
   readonly maxDeclarationChars?: number;
 }
 
+const executeToolOptionsNames: OptionNames<ExecuteToolOptions> = {
+  tools: true,
+  sandbox: true,
+  limits: true,
+  network: true,
+  workspace: true,
+  workspaceAccess: true,
+  packages: true,
+  description: true,
+  maxDeclarationChars: true,
+};
+
 /** What the model says. */
 export interface ExecuteInput {
   readonly code: string;
@@ -60,6 +73,7 @@ const LONGEST_CODE = 200_000;
  * @throws PerdureError `bad_config` for options that cannot work
  */
 export function createExecuteTool(options: ExecuteToolOptions): Tool<ExecuteInput, ExecuteOutput | ParkedCall> {
+  refuseUnknown(options, executeToolOptionsNames, "createExecuteTool()");
   checkOptions(options);
   const toolsOf = (): Readonly<Record<string, Tool>> => {
     const given = typeof options.tools === "function" ? options.tools() : options.tools;

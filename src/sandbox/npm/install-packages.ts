@@ -1,4 +1,5 @@
 import { PerdureError } from "../../error.ts";
+import { type OptionNames, refuseUnknown } from "../../known-options.ts";
 import { checkPackages, type PackageList } from "./package-names.ts";
 
 /** What to install, and where. */
@@ -14,6 +15,14 @@ export interface InstallPackagesOptions {
   readonly npm?: readonly string[];
 }
 
+const installPackagesOptionsNames: OptionNames<InstallPackagesOptions> = {
+  packages: true,
+  store: true,
+  minimumAgeDays: true,
+  timeoutMs: true,
+  npm: true,
+};
+
 /** What is in the store now. */
 export interface InstalledPackages {
   readonly installed: Readonly<Record<string, string>>;
@@ -28,6 +37,7 @@ const DEFAULT_TIMEOUT_MS = 300_000;
  * `timeout`
  */
 export async function installPackages(options: InstallPackagesOptions): Promise<InstalledPackages> {
+  refuseUnknown(options, installPackagesOptionsNames, "installPackages()");
   checkPackages(options.packages);
   if (!/^(?:\/[^/]|[A-Za-z]:[\\/][^\\/])/.test(options.store)) {
     throw new PerdureError("bad_config", "installPackages: `store` must be an absolute path to a folder of its own.");

@@ -1,4 +1,5 @@
 import { PerdureError } from "../../error.ts";
+import { type OptionNames, refuseUnknown } from "../../known-options.ts";
 import type { PackageBench } from "./node/bench.ts";
 import { checkPackages, type PackageList } from "./package-names.ts";
 
@@ -20,6 +21,8 @@ export interface PackageBundlerOptions {
   readonly store: string;
   readonly limits?: Partial<BundleLimits>;
 }
+
+const packageBundlerOptionsNames: OptionNames<PackageBundlerOptions> = { packages: true, store: true, limits: true };
 
 /** Code, and what it imports. */
 export interface BundledCode {
@@ -51,6 +54,7 @@ const DEFAULT_LIMITS: BundleLimits = { timeoutMs: 20_000, bundleBytes: 4 << 20, 
  * @throws PerdureError `bad_config` for names, versions or a store that cannot work
  */
 export function createPackageBundler(options: PackageBundlerOptions): PackageBundler {
+  refuseUnknown(options, packageBundlerOptionsNames, "createPackageBundler()");
   const { packages, store } = options;
   checkPackages(packages);
   if (!/^(?:\/|[A-Za-z]:[\\/])/.test(store)) {

@@ -1,4 +1,5 @@
 import { PerdureError } from "../../error.ts";
+import { type OptionNames, refuseUnknown } from "../../known-options.ts";
 import type { Language, Limits, Probe, RunRequest, RunResult, Sandbox } from "../sandbox.ts";
 import { type CheckoutBounds, DEFAULT_CHECKOUT, type FilesReport } from "./files-report.ts";
 import type { Jailer } from "./node/jailer.ts";
@@ -30,6 +31,21 @@ export interface ProcessSandboxOptions {
   /** Where working copies are made. Default: the system's folder for temporary files. */
   readonly temporary?: string;
 }
+
+const processSandboxOptionsNames: OptionNames<ProcessSandboxOptions> = {
+  limits: true,
+  processes: true,
+  openFiles: true,
+  tmpMB: true,
+  diskMB: true,
+  checkout: true,
+  directory: true,
+  readOnly: true,
+  programs: true,
+  runAs: true,
+  cgroup: true,
+  temporary: true,
+};
 
 /** Paths of programs on the host. */
 export interface ProcessPrograms {
@@ -74,6 +90,7 @@ const LANGUAGES: readonly Language[] = ["argv", "bash", "python", "js", "ts"];
  * @throws PerdureError `bad_config` for options that cannot work
  */
 export function createProcessSandbox(options: ProcessSandboxOptions = {}): ProcessSandbox {
+  refuseUnknown(options, processSandboxOptionsNames, "createProcessSandbox()");
   const settings = settingsOf(options);
   let languages = LANGUAGES;
   let jailer: Promise<Jailer> | undefined;

@@ -1,5 +1,6 @@
 import { jsonSchema, type Tool } from "ai";
 import { PerdureError } from "../../error.ts";
+import { type OptionNames, refuseUnknown } from "../../known-options.ts";
 import { durableTool } from "../../tool/define.ts";
 import type { Egress, Limits, LogLine, RunRequest, Sandbox, SandboxFiles } from "../sandbox.ts";
 import type { FilesReport } from "./files-report.ts";
@@ -22,6 +23,17 @@ export interface SandboxToolsOptions {
   /** Characters of standard output and of standard error that the model reads, each; the middle is cut out. Default 30,000. */
   readonly maxOutputChars?: number;
 }
+
+const sandboxToolsOptionsNames: OptionNames<SandboxToolsOptions> = {
+  sandbox: true,
+  workspace: true,
+  mode: true,
+  network: true,
+  env: true,
+  limits: true,
+  maxTimeoutMs: true,
+  maxOutputChars: true,
+};
 
 /** What the model says: a command of the shell, or words that are run as they are. */
 export interface RunProcessInput {
@@ -78,6 +90,7 @@ const inputSchema = jsonSchema<RunProcessInput>({
 export function createSandboxTools(options: SandboxToolsOptions): {
   readonly run_process: Tool<RunProcessInput, RunProcessOutput>;
 } {
+  refuseUnknown(options, sandboxToolsOptionsNames, "createSandboxTools()");
   const made: Tool<RunProcessInput, RunProcessOutput> = {
     description: describe(options),
     inputSchema,

@@ -1,4 +1,5 @@
 import { PerdureError } from "../../error.ts";
+import { type OptionNames, refuseUnknown } from "../../known-options.ts";
 import { resolveLimits } from "../limits.ts";
 import type { Limits, Sandbox } from "../sandbox.ts";
 import type { QuickJsSandbox } from "./node/sandbox.ts";
@@ -29,6 +30,14 @@ export interface QuickJsOptions {
   readonly wrapProcess?: (argv: readonly string[]) => readonly string[];
 }
 
+const quickJsOptionsNames: OptionNames<QuickJsOptions> = {
+  host: true,
+  limits: true,
+  lanes: true,
+  snapshotKey: true,
+  wrapProcess: true,
+};
+
 /** A sandbox that can park runs and keep guests. */
 export type ParkingSandbox = Sandbox & Required<Pick<Sandbox, "resume" | "open">>;
 
@@ -38,6 +47,7 @@ export type ParkingSandbox = Sandbox & Required<Pick<Sandbox, "resume" | "open">
  * @throws PerdureError `bad_config` for options that cannot work
  */
 export function createQuickJsSandbox(options: QuickJsOptions = {}): ParkingSandbox {
+  refuseUnknown(options, quickJsOptionsNames, "createQuickJsSandbox()");
   checkOptions(options);
   let loaded: Promise<QuickJsSandbox> | undefined;
   const load = async (): Promise<QuickJsSandbox> => {

@@ -1,4 +1,5 @@
 import { PerdureError } from "../../error.ts";
+import { type OptionNames, refuseUnknown } from "../../known-options.ts";
 import { isRecord } from "../../message/json.ts";
 import { type ContextKind, type ContextProvider, type Source, toSource } from "./provider.ts";
 import type { StoredEntries } from "./stored-entries.ts";
@@ -18,6 +19,15 @@ export interface ContextOptions {
   /** What it holds until somebody writes. Only without a provider, and not for one with keys. */
   readonly initial?: string;
 }
+
+const contextOptionsNames: OptionNames<ContextOptions> = {
+  description: true,
+  maxTokens: true,
+  provider: true,
+  keyed: true,
+  shared: true,
+  initial: true,
+};
 
 /** A block that was declared or added. */
 export interface Definition {
@@ -47,6 +57,7 @@ const LABEL = /^[A-Za-z0-9][A-Za-z0-9_-]*$/;
 
 /** @throws PerdureError `bad_config` for what cannot be a block */
 export function define(label: string, options: ContextOptions, makeEntries: MakeEntries): Definition {
+  refuseUnknown(options, contextOptionsNames, "A context block");
   if (typeof label !== "string" || label.length > MAX_LABEL_LENGTH || !LABEL.test(label)) {
     throw new PerdureError(
       "bad_config",

@@ -1,5 +1,6 @@
 import type { Tool, ToolSet } from "ai";
 import { PerdureError } from "../../error.ts";
+import { type OptionNames, refuseUnknown } from "../../known-options.ts";
 import { createBashTool, type BashToolOptions } from "../bash-tool.ts";
 import type { KeptFiles } from "../kept-files.ts";
 import { toSandboxFiles } from "../sandbox-files.ts";
@@ -42,6 +43,14 @@ export interface WorkspaceToolsOptions {
   readonly breathe?: () => Promise<void>;
 }
 
+const workspaceToolsOptionsNames: OptionNames<WorkspaceToolsOptions> = {
+  bash: true,
+  names: true,
+  readOnly: true,
+  keep: true,
+  breathe: true,
+};
+
 const longNames: Readonly<Record<string, string>> = {
   read: "read_file",
   write: "write_file",
@@ -59,6 +68,7 @@ export function createWorkspaceTools(
   storage: WorkspaceLike | WorkspaceOperations,
   options: WorkspaceToolsOptions = {},
 ): ToolSet {
+  refuseUnknown(options, workspaceToolsOptionsNames, "createWorkspaceTools()");
   const { bash = true, names = "short", readOnly = false, breathe } = options;
   const ops: WorkspaceOperations = storage;
   checkMethods(ops, readOnly);

@@ -1,0 +1,19 @@
+import { PerdureError } from "./error.ts";
+import { nearest } from "./nearest.ts";
+
+/** Every name that options of type `T` can have: the compiler sees to it that none is missing. */
+export type OptionNames<T> = { readonly [NAME in keyof T & string]-?: true };
+
+/**
+ * Refuses names that no option has: a typing mistake must not be silence. What is no object is let pass; others check that.
+ * @throws PerdureError `bad_config` with the nearest name
+ */
+export function refuseUnknown(given: unknown, names: Readonly<Record<string, true>>, where: string): void {
+  if (typeof given !== "object" || given === null) return;
+  for (const name of Object.keys(given)) {
+    if (Object.hasOwn(names, name)) continue;
+    const [first = "", ...others] = nearest(name, Object.keys(names));
+    const known = others.length === 0 ? "" : ` It has ${[first, ...others].join(", ")}.`;
+    throw new PerdureError("bad_config", `${where} has no option "${name}". Did you mean "${first}"?${known}`);
+  }
+}
