@@ -83,6 +83,7 @@ export class Runtime implements LifeSurroundings {
   /** Carries on what an earlier process left behind and begins to watch the clock. */
   start(): void {
     this.#eraseDoomed();
+    this.#tellStrangers();
     this.#index.start();
     this.#eviction.start();
   }
@@ -260,6 +261,22 @@ export class Runtime implements LifeSurroundings {
     this.#erase(ids).catch((error: unknown) => {
       for (const id of ids) this.failed(parseAgentId(id), "delete", error);
     });
+  }
+
+  /** Says of each class that has agents here and is not registered that it is missing: it was renamed, or left out. */
+  #tellStrangers(): void {
+    for (let after = ""; ;) {
+      const [id] = this.storage.index.list(after, 1);
+      if (id === undefined) return;
+      const path = parseAgentId(id);
+      const { className } = path[0];
+      if (!this.#registry.has(className)) {
+        const words = `There are stored agents of the class "${className}", and no class is registered under that name. Nothing was deleted. If it was renamed, register it under its old name, such as agents: { ${className}: NewName }.`;
+        this.failed(path, "start", new PerdureError("unknown_agent", words));
+      }
+      // Behind all ids of this class: "0" comes right after "/".
+      after = `${id.slice(0, id.indexOf("/"))}0`;
+    }
   }
 
   #wake(id: string): void {
