@@ -1,4 +1,5 @@
-import { createDownload, type Experimental_DownloadFunction as DownloadFunction, type ModelMessage } from "ai";
+import type { Experimental_DownloadFunction as DownloadFunction, ModelMessage } from "ai";
+import { createDownload } from "../ai-sdk.ts";
 import { errorText, PerdureError } from "../error.ts";
 import type { Clock } from "../id.ts";
 

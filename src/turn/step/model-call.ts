@@ -1,12 +1,5 @@
-import {
-  experimental_filterActiveTools as filterActiveTools,
-  experimental_streamLanguageModelCall as streamCall,
-  type LanguageModel,
-  type ModelMessage,
-  type TextStreamPart,
-  toUIMessageChunk,
-  type ToolSet,
-} from "ai";
+import type { LanguageModel, ModelMessage, TextStreamPart, ToolSet } from "ai";
+import { filterActiveTools, streamCall, toUIMessageChunk } from "../../ai-sdk.ts";
 import { errorText } from "../../error.ts";
 import { cutText } from "../../message/cut-value.ts";
 import type { UIMessageChunk } from "../../message/types.ts";

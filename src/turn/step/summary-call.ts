@@ -1,4 +1,5 @@
-import { experimental_streamLanguageModelCall as streamCall, type LanguageModel } from "ai";
+import type { LanguageModel } from "ai";
+import { streamCall } from "../../ai-sdk.ts";
 import { reservedTokens } from "../../context/estimate.ts";
 import type { AskSummary, SummaryAnswer } from "../../context/summarise.ts";
 import type { SummaryPrompt } from "../../context/summary-prompt.ts";
