@@ -2,6 +2,7 @@ import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
+import { checkConsumer } from "./check-consumer.ts";
 import { runTool } from "./run-tool.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -21,4 +22,8 @@ const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as
 const { messages } = await publint({ pkgDir: root, strict: true });
 for (const message of messages) console.error(`publint ${message.type}: ${formatMessage(message, manifest)}`);
 if (messages.some((message) => message.type === "error")) process.exit(1);
+
+const wrong = await checkConsumer(root);
+for (const line of wrong) console.error(`types without optional peers: ${line}`);
+if (wrong.length > 0) process.exit(1);
 console.log("build: dist is ready");

@@ -3,7 +3,7 @@ import { hostable, hosted } from "../port.ts";
 import type { AgentEnv, AgentHost, AgentStep, HostedAgent, HostedAgentClass } from "../port.ts";
 import type { McpClientManager } from "../mcp/client/manager.ts";
 import type { AddMcpServerOptions, AddMcpServerResult } from "../mcp/client/types.ts";
-import type { McpOAuthProvider } from "../mcp/oauth/provider.ts";
+import type { McpOAuthProvider } from "../mcp/oauth/own-provider.ts";
 import type { ChildRow } from "../store/child.ts";
 import type { AgentStub } from "../stub.ts";
 import type { Verdict } from "../wire/fetch-object.ts";

@@ -119,7 +119,7 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
   get [mediaMover](): MediaMover {
     return (this.#media ??= new MediaMover({
       host: this[parts].host,
-      retention: () => this.mediaRetention,
+      retention: () => (this.mediaRetention === true ? {} : this.mediaRetention),
       address: () => fileAddress(this[parts].host),
       changed: () => this.#chat.transcripts.reload(),
       failed: (error) => void this[parts].failed(error, { stage: "media" }),
@@ -145,7 +145,7 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
   #expireMedia(): void {
     const { mediaRetention } = this;
     const { host } = this[parts];
-    if (mediaRetention === false || mediaRetention.days === undefined || host.blank) return;
+    if (typeof mediaRetention === "boolean" || mediaRetention.days === undefined || host.blank) return;
     this[mediaMover].after(this.#chat.transcripts.current);
   }
 
@@ -211,7 +211,7 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
    * When large pictures, files and outputs of tools are taken out of older messages, which then refer to them by an
    * address under the agent's own, and for how many days they are kept. `false`: they stay in the messages.
    */
-  mediaRetention: MediaRetention | false = false;
+  mediaRetention: MediaRetention | boolean = false;
 
   /** The conversation so far. A copy: change it with {@link ChatAgent.persistMessages}. */
   get messages(): UIMessage[] {

@@ -36,7 +36,7 @@ export abstract class ContextAgent<Env extends object = AgentEnv, State = unknow
    * What is done when a conversation grows too long for the model: by default it is compacted before a request that would
    * not fit, when a provider says that one did not, and when one has used more than fits. `false`: nothing.
    */
-  contextOverflow: ContextOverflow | false = {};
+  contextOverflow: ContextOverflow | boolean = {};
   /** How much models can read. Replace it with your own table or function. */
   modelLimits: ModelLimitsTable = defaultModelLimits;
 

@@ -1,7 +1,7 @@
 import type { AgentHost } from "../port.ts";
 import { attachmentChunk, attachmentsOf } from "../tool/action-attachment.ts";
 import type { ActionAuthorization, ActionAuthorizationContext } from "../tool/action-authorize.ts";
-import { ActionLedger } from "../tool/action-ledger.ts";
+import { ActionLedger, RECLAIM_AFTER_MS } from "../tool/action-ledger.ts";
 import type { ActionBinding } from "../tool/action-run.ts";
 import type { KeepText } from "../tool/bound-output.ts";
 import type { Chat } from "../turn/chat.ts";
@@ -11,7 +11,7 @@ type Maybe<T> = T | Promise<T>;
 /** What decides on actions: the part of a `Think` that users write. */
 export interface ActionRules {
   authorizeAction(context: ActionAuthorizationContext): Maybe<ActionAuthorization | void>;
-  readonly actionLedgerPendingRetryLeaseMs: number | false;
+  readonly actionLedgerPendingRetryLeaseMs: number | boolean;
 }
 
 /** Joins actions to the agent whose turns they run in. */
@@ -48,7 +48,8 @@ export class ThinkActions {
       },
       failed: (error) => chat().hooks.failed(error),
       get reclaimAfterMs() {
-        return rules.actionLedgerPendingRetryLeaseMs;
+        const { actionLedgerPendingRetryLeaseMs: lease } = rules;
+        return lease === true ? RECLAIM_AFTER_MS : lease;
       },
     };
   }

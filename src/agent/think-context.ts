@@ -39,7 +39,7 @@ import { settingsOf } from "./session-agent.ts";
 
 /** The settings of an agent that are about its model's window. */
 export interface ContextSettings {
-  readonly contextOverflow: ContextOverflow | false;
+  readonly contextOverflow: ContextOverflow | boolean;
   readonly modelLimits: ModelLimitsTable;
   getCompactionModel(): LanguageModel | undefined | Promise<LanguageModel | undefined>;
   getLiveState(): LiveState;

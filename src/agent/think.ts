@@ -161,7 +161,7 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
    */
   budgets: Budgets = {};
   /** As of `ChatAgent`. The model reads what was taken out as if it still stood in the message. */
-  override mediaRetention: MediaRetention | false = {};
+  override mediaRetention: MediaRetention | boolean = {};
   /** What models cost. Replace it with your own table or function. */
   prices: PriceTable = defaultPrices;
 

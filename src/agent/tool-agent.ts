@@ -78,7 +78,7 @@ export abstract class ToolAgent<Env extends object = AgentEnv, State = unknown, 
    */
   workspace: WorkspaceFiles;
   /** How the model is given files; `false`: not at all. */
-  workspaceTools: Omit<WorkspaceToolsOptions, "bash"> | false = {};
+  workspaceTools: Omit<WorkspaceToolsOptions, "bash"> | boolean = {};
   /** Whether there is a tool `bash` beside them, and how it runs commands. It needs the package `just-bash`. */
   workspaceBash: boolean | BashToolOptions = true;
 
@@ -203,7 +203,7 @@ export abstract class ToolAgent<Env extends object = AgentEnv, State = unknown, 
    * When an action with a key that was cut off may be begun anew, in milliseconds after it began. Only where it has a
    * key of its own. `false`: never.
    */
-  actionLedgerPendingRetryLeaseMs: number | false = RECLAIM_AFTER_MS;
+  actionLedgerPendingRetryLeaseMs: number | boolean = RECLAIM_AFTER_MS;
 
   /** Tools for work that must not happen twice, by name; see `action()`. Asked for every turn. */
   getActions(): Maybe<Record<string, AnyAction>> {

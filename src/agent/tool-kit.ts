@@ -32,7 +32,7 @@ export interface TurnKit {
 
 /** What the kit is made from: the part of a `Think` that users write. */
 export interface KitSettings {
-  readonly workspaceTools: Omit<WorkspaceToolsOptions, "bash"> | false;
+  readonly workspaceTools: Omit<WorkspaceToolsOptions, "bash"> | boolean;
   readonly workspaceBash: boolean | BashToolOptions;
   readonly includeMcpTools: boolean;
   readonly waitForMcpConnections: boolean | { readonly timeout?: number };
@@ -109,7 +109,14 @@ export class ToolKit {
     const bash = workspaceBash !== false && (await bashToolMissing(sandbox)) === undefined ? workspaceBash : false;
     const of = [workspace, workspaceTools, bash];
     if (this.#files === undefined || this.#files.of.some((item, i) => item !== of[i]))
-      this.#files = { of, tools: createWorkspaceTools(workspace, { ...this.#usual, ...workspaceTools, bash }) };
+      this.#files = {
+        of,
+        tools: createWorkspaceTools(workspace, {
+          ...this.#usual,
+          ...(workspaceTools === true ? {} : workspaceTools),
+          bash,
+        }),
+      };
     return this.#files.tools;
   }
 

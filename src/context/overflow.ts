@@ -44,8 +44,9 @@ const DEFAULT_COMPACTIONS = 10;
 const DEFAULT_COLD_MS = 60 * 60_000;
 
 /** What is to be done; undefined: nothing. @throws PerdureError `bad_config` for numbers that are none. */
-export function overflowPolicy(setting: ContextOverflow | false): OverflowPolicy | undefined {
-  if (setting === false) return undefined;
+export function overflowPolicy(given: ContextOverflow | boolean): OverflowPolicy | undefined {
+  if (given === false) return undefined;
+  const setting = given === true ? {} : given;
   const { reactive = true, maxRetries = DEFAULT_RETRIES, background = false, coldAfterMs = DEFAULT_COLD_MS } = setting;
   const proactive = setting.proactive ?? true;
   const { maxInputTokens, threshold, maxCompactions } = typeof proactive === "object" ? proactive : {};

@@ -32,7 +32,13 @@ export type {
   McpTransportOptions,
 } from "./client/types.ts";
 export type { McpOAuthCallbackOptions, McpOAuthResult } from "./oauth/callback.ts";
-export type { McpOAuthProvider } from "./oauth/provider.ts";
+export type {
+  McpOAuthIssuer,
+  McpOAuthMetadata,
+  McpOAuthProvider,
+  McpOAuthRegistration,
+  McpOAuthTokens,
+} from "./oauth/own-provider.ts";
 export { agentMcpServer, type AgentMcpServerOptions, type McpMethod } from "./server/agent-server.ts";
 export type { McpAccessOptions } from "./server/access.ts";
 export {

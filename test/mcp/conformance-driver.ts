@@ -2,7 +2,7 @@
 import { ClientCredentialsProvider, PrivateKeyJwtProvider } from "@modelcontextprotocol/client";
 import type { McpClientManager } from "../../src/mcp/client/manager.ts";
 import type { AddMcpServerOptions, AddMcpServerResult, McpOAuthClient } from "../../src/mcp/client/types.ts";
-import type { McpOAuthProvider } from "../../src/mcp/oauth/provider.ts";
+import type { McpOAuthProvider } from "../../src/mcp/oauth/own-provider.ts";
 import { openMcp } from "./agent.ts";
 
 /** What the suite hands to a client. */

@@ -12,30 +12,11 @@ import { isRecord } from "../../message/json.ts";
 import type { Sql } from "../../port.ts";
 import { deleteCell, readCell, writeCell } from "../../store/cell.ts";
 import { type McpServerRecord, oauthKey } from "../client/server-record.ts";
+import type { McpOAuthProvider } from "./own-provider.ts";
 import { type Flow, newFlowState, readFlowState, saveFlow } from "./flows.ts";
 
-/**
- * What an app may decide itself about signing in at a server: who it is, where tokens are kept, how it proves who it is.
- * What is missing is done as usual. The way of a person to the server and back is never the app's business.
- */
-export type McpOAuthProvider = Partial<
-  Pick<
-    OAuthClientProvider,
-    | "addClientAuthentication"
-    | "clientInformation"
-    | "clientMetadata"
-    | "clientMetadataUrl"
-    | "dpop"
-    | "invalidateCredentials"
-    | "prepareTokenRequest"
-    | "redirectUrl"
-    | "saveClientInformation"
-    | "saveTokens"
-    | "scopeForRefresh"
-    | "tokens"
-    | "validateResourceURL"
-  >
->;
+/** The app's own part, as the SDK takes it. */
+type OwnProvider = Partial<Pick<OAuthClientProvider, keyof McpOAuthProvider>>;
 
 /** What is stored of a sign-in at one server. */
 interface Credentials {
@@ -70,7 +51,8 @@ export class CellOAuthProvider implements OAuthClientProvider {
 
   constructor(options: ProviderOptions) {
     this.#options = options;
-    const { own = {}, record } = options;
+    const own = this.#own ?? {};
+    const { record } = options;
     const url = own.clientMetadataUrl ?? record.options.oauth?.clientMetadataUrl;
     if (url !== undefined) this.clientMetadataUrl = url;
     // Only what is there: the package looks whether a method exists.
@@ -82,13 +64,19 @@ export class CellOAuthProvider implements OAuthClientProvider {
     if (own.validateResourceURL !== undefined) this.validateResourceURL = own.validateResourceURL.bind(own);
   }
 
+  get #own(): OwnProvider | undefined {
+    return this.#options.own as OwnProvider | undefined;
+  }
+
   get redirectUrl(): string | URL | undefined {
-    const { own, record } = this.#options;
+    const own = this.#own;
+    const { record } = this.#options;
     return own !== undefined && "redirectUrl" in own ? own.redirectUrl : record.callbackUrl;
   }
 
   get clientMetadata(): OAuthClientMetadata {
-    const { own, record, clientName } = this.#options;
+    const own = this.#own;
+    const { record, clientName } = this.#options;
     if (own?.clientMetadata !== undefined) return own.clientMetadata;
     const { oauth } = record.options;
     const redirect = this.redirectUrl;
@@ -107,7 +95,8 @@ export class CellOAuthProvider implements OAuthClientProvider {
   }
 
   clientInformation(context?: OAuthClientInformationContext) {
-    const { own, record } = this.#options;
+    const own = this.#own;
+    const { record } = this.#options;
     if (own?.clientInformation !== undefined) return own.clientInformation(context);
     const { clientId, clientSecret, issuer } = record.options.oauth ?? {};
     const stored = this.#read().client;
@@ -121,18 +110,18 @@ export class CellOAuthProvider implements OAuthClientProvider {
   }
 
   saveClientInformation(client: StoredOAuthClientInformation, context?: OAuthClientInformationContext) {
-    const { own } = this.#options;
+    const own = this.#own;
     if (own?.saveClientInformation !== undefined) return own.saveClientInformation(client, context);
     this.#write({ client });
   }
 
   tokens(context?: OAuthClientInformationContext) {
-    const { own } = this.#options;
+    const own = this.#own;
     return own?.tokens === undefined ? this.#read().tokens : own.tokens(context);
   }
 
   saveTokens(tokens: StoredOAuthTokens, context?: OAuthClientInformationContext) {
-    const { own } = this.#options;
+    const own = this.#own;
     if (own?.saveTokens !== undefined) return own.saveTokens(tokens, context);
     this.#write({ tokens });
   }
@@ -176,7 +165,8 @@ export class CellOAuthProvider implements OAuthClientProvider {
   }
 
   async invalidateCredentials(scope: "all" | "client" | "tokens" | "verifier" | "discovery"): Promise<void> {
-    const { db, record, own } = this.#options;
+    const own = this.#own;
+    const { db, record } = this.#options;
     await own?.invalidateCredentials?.(scope);
     if (scope === "verifier") return;
     const { [scope as keyof Credentials]: _gone, ...rest } = this.#read();

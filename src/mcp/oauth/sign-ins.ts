@@ -7,7 +7,8 @@ import type { McpHost } from "../client/types.ts";
 import { loadClientSdk } from "../load-sdk.ts";
 import { answerCallback, type McpOAuthCallbackOptions, type McpOAuthResult } from "./callback.ts";
 import { type Flow, readFlowState, takeFlow } from "./flows.ts";
-import { CellOAuthProvider, type McpOAuthProvider } from "./provider.ts";
+import type { McpOAuthProvider } from "./own-provider.ts";
+import { CellOAuthProvider } from "./provider.ts";
 
 /** Where people come back to, behind the agent's address. */
 export const CALLBACK = "callback";
