@@ -354,7 +354,8 @@ test.each(["whole", "in part"])(
     if (how === "whole") path.add(user("u2", `next ${"abc ".repeat(100)}`));
     const open = how === "in part";
     const made = await new Compactor(host).run(jobOn(path, { measure: measureOf(4_000), open }));
-    expect(made).toMatchObject({ ok: true, row: { parts: open ? expect.any(Number) : null } });
+    expect(made.ok && (made.row.parts ?? 0) > 0).toBe(open);
+    expect(made.ok).toBe(true);
     const pinned = project(path.view()).filter(({ id }) => id === "s1");
     expect(pinned).toMatchObject([{ parts: [{ text: "mind the pump" }] }]);
   },
