@@ -1,7 +1,8 @@
 import { isSteered } from "../message/steered.ts";
+import { isToolPart, type UIMessage } from "../message/types.ts";
 import type { Sql } from "../port.ts";
 import type { Transcript } from "../session/transcript.ts";
-import { begunTurns, nameAnswer, type TurnRow, turnsBehind } from "../store/turn.ts";
+import { begunTurns, nameAnswer, setTurnIdentity, type TurnRow, turnsBehind } from "../store/turn.ts";
 import { deleteOtherChunks } from "../store/stream.ts";
 import type { Desk } from "./desk.ts";
 import { nameSession } from "./name-session.ts";
@@ -50,7 +51,11 @@ export function takePlace(desk: Desk, turn: TurnRow): boolean {
   deleteOtherChunks(host, turn.seq);
   if (turn.continuation === 1) {
     const base = transcript.lastAnswer();
-    if (base !== undefined) nameAnswer(host, turn.seq, base.id, base.parts.length);
+    if (base === undefined) return false;
+    nameAnswer(host, turn.seq, base.id, base.parts.length);
+    // Behind a call it goes on for whom it began, whichever answer was named; without one, for whoever asks.
+    if (turn.trigger !== "server" && endsWithCalls(base))
+      setTurnIdentity(host, turn.seq, transcript.identityOf(base.id));
     return false;
   }
   if (turn.trigger === "submission") {
@@ -71,6 +76,10 @@ export function takePlace(desk: Desk, turn: TurnRow): boolean {
   const stale = behind.filter((id) => transcript.role(id) === "assistant");
   setAside(desk, turn.session, stale);
   return stale.length > 0;
+}
+
+function endsWithCalls({ parts }: UIMessage): boolean {
+  return parts.slice(parts.findLastIndex(({ type }) => type === "step-start") + 1).some(isToolPart);
 }
 
 /** Whether an answer took this message in: then it stands between that one and its question. */

@@ -3,13 +3,14 @@ import { newId } from "../id.ts";
 import { type Identity, writeIdentity } from "../identity.ts";
 import { hasBehind } from "../store/message.ts";
 import { readChatContext, writeChatContext } from "../store/session.ts";
-import { insertTurn, type NewTurn, trimTurns, type TurnRow } from "../store/turn.ts";
+import { insertTurn, type NewTurn, setTurnIdentity, trimTurns, type TurnRow } from "../store/turn.ts";
 import type { Origin } from "./chat-types.ts";
 import { type Desk, KEPT_TURNS } from "./desk.ts";
 import { nameSession } from "./name-session.ts";
 import { putMessages } from "./put-messages.ts";
 import { forgetFailed, trailingUserIds } from "./submit.ts";
 import { trimTranscript } from "./trim.ts";
+import { waitingInput } from "./waiting-input.ts";
 
 /** Where messages go that come without a turn. */
 export interface PersistOptions {
@@ -28,8 +29,15 @@ export function persist(
   { origin, session = desk.session, identity }: PersistOptions = {},
 ): void {
   const messages = toMessages(input);
+  const transcript = desk.transcripts.of(session);
   const changed = desk.commit(() => {
-    const put = putMessages(desk.transcripts.of(session), messages, identity);
+    const waiting = identity === undefined ? [] : waitingInput(desk);
+    const put = putMessages(transcript, messages, identity);
+    // Whoever has other words answered asks for them.
+    for (const { turn, messages: own } of waiting) {
+      const last = own.findLast(({ id }) => put.some((one) => one.id === id));
+      if (last !== undefined) setTurnIdentity(desk.host, turn.seq, transcript.identityOf(last.id));
+    }
     nameSession(desk, session, messages);
     trimTranscript(desk, session);
     return put;

@@ -149,8 +149,8 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
       notBefore: admission.notBefore,
       createdAt: now,
       session,
-      // What goes on with an answer goes on for whom that was: mostly it is another one who approved a call of it.
-      identity: goesOn ? transcript.identityOf(last.id) : sender,
+      // What goes on behind a call is for whom that was: known when it starts.
+      identity: sender,
       // An edit, or a wish to go on, is about the conversation as it was: no answer can take it in.
       steer: admission.steer && change.add.length > 0 ? 1 : 0,
       ...context,

@@ -325,3 +325,76 @@ test("a child works for whom the turn is that asked for it, and so does what is 
   ]);
   expect(await whoOf(kit)).toEqual(["u1", "u1"]);
 });
+
+test("who goes on with an old answer of another does not become that one", async () => {
+  const kit = await noting({ script: () => "Done." });
+  const anna = await kit.as("anna");
+  anna.request("r1", [user("m1", "Hi.")]);
+  await anna.done("r1");
+  const old = await kit.last();
+  const ben = await kit.as("ben");
+  ben.request("r2", [user("m2", "Pay me.")]);
+  await ben.done("r2");
+  ben.request("r3", [user("m1", "Hi."), old]);
+  await ben.done("r3");
+  await kit.post("chat", "ben", { messages: [user("m1", "Hi."), old], requestId: "r4" });
+  await kit.stable();
+  expect(await whoOf(kit)).toEqual(["u1", "u2", "u2", "u2"]);
+});
+
+test("who pushes other words for a message that waits is the one who asks", async () => {
+  const gate = Promise.withResolvers<string>();
+  const kit = await noting({ script: () => gate.promise });
+  await kit.post("chat", "anna", { messages: [user("m1", "First.")] });
+  await expect.poll(() => kit.model.calls.length).toBe(1);
+  await kit.post("chat", "anna", { messages: [user("m2", "Pay 1.")], requestId: "r2" });
+  const ben = await kit.as("ben");
+  ben.send({ type: "cf_agent_chat_messages", messages: [user("m2", "Pay 1000.")] });
+  await ben.flushed();
+  gate.resolve("Done.");
+  await kit.stable();
+  expect(JSON.stringify(kit.model.calls[1]?.prompt)).toContain("Pay 1000.");
+  expect(await whoOf(kit)).toEqual(["u1", "u2"]);
+});
+
+test("a transcript that is pushed as it is takes no waiting message from who wrote it", async () => {
+  const gate = Promise.withResolvers<string>();
+  const kit = await noting({ script: () => gate.promise });
+  await kit.post("chat", "anna", { messages: [user("m1", "First.")] });
+  await expect.poll(() => kit.model.calls.length).toBe(1);
+  await kit.post("chat", "anna", { messages: [user("m2", "Pay 1.")], requestId: "r2" });
+  const ben = await kit.as("ben");
+  ben.send({ type: "cf_agent_chat_messages", messages: [user("m1", "First."), user("m2", "Pay 1.")] });
+  await ben.flushed();
+  gate.resolve("Done.");
+  await kit.stable();
+  expect(await whoOf(kit)).toEqual(["u1", "u1"]);
+});
+
+test("who asks to go on while another's question is answered goes on for whom that answer is", async () => {
+  const gate = Promise.withResolvers<string>();
+  const kit = await noting({ script: ({ userText }) => (userText === "Pay me." ? gate.promise : "Done.") });
+  await kit.post("chat", "anna", { messages: [user("m1", "Hi.")] });
+  await kit.stable();
+  const old = await kit.last();
+  const ben = await kit.as("ben");
+  ben.request("r2", [user("m2", "Pay me.")]);
+  await expect.poll(() => kit.model.calls.length).toBe(2);
+  ben.request("r3", [user("m1", "Hi."), old]);
+  await ben.flushed();
+  gate.resolve("Paid.");
+  await kit.stable();
+  expect((await whoOf(kit)).slice(1)).not.toContain("u1");
+});
+
+test("who lets an answer of another go on, behind no call, is the one who asks", async () => {
+  const kit = await noting({ script: () => "Done." });
+  await kit.post("chat", "anna", { messages: [user("m1", "Hi.")] });
+  await kit.stable();
+  const ben = await kit.as("ben");
+  // Otherwise words that Ben puts into the question would be answered for Anna.
+  ben.send({ type: "cf_agent_chat_messages", messages: [user("m1", "Pay Ben.")] });
+  ben.request("r2", [user("m1", "Pay Ben."), await kit.last()]);
+  await ben.done("r2");
+  expect(await whoOf(kit)).toEqual(["u1", "u2"]);
+});
