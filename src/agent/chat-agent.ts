@@ -1,6 +1,7 @@
 import type { Identity } from "../identity.ts";
 import type { MessageInput } from "../message/input.ts";
-import type { ToolPart, UIMessage } from "../message/types.ts";
+import { interruptedCall } from "../message/repair.ts";
+import { asPart, isToolPart, type Part, type UIMessage } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
 import { filesOf } from "../session/files.ts";
 import { MediaMover, type MediaRetention } from "../session/media.ts";
@@ -19,27 +20,16 @@ import { messagesIn } from "../turn/history.ts";
 import type { MessageConcurrency } from "../turn/overlap.ts";
 import { continueLast, givenIdentity, persist, save } from "../turn/save.ts";
 import { sessionNamed } from "../turn/session-named.ts";
-import { Agent } from "./agent.ts";
 import { ChatFeature, type ChatRoom } from "./chat-feature.ts";
 import type { SessionServant } from "./session-frames.ts";
 import { fileAddress } from "./chat-files.ts";
 import { runAs } from "./context.ts";
 import { parts } from "./parts.ts";
+import { ChildAgent, childRuns } from "./run/child-agent.ts";
 import { chatTurnKeeper } from "./run/chat-turn-keeper.ts";
 import { ChildRuns } from "./run/child-runs.ts";
-import { describeCompletion, describeMilestone, lastText, summaryOf } from "./run/describe.ts";
 import { payersOf } from "./run/run-payers.ts";
 import { type TurnKeeper, turnKeeper, turnOver } from "./run/turn-keeper.ts";
-import type {
-  AgentToolChunk,
-  AgentToolLifecycleResult,
-  AgentToolListener,
-  AgentToolMilestone,
-  AgentToolProgress,
-  AgentToolRequest,
-  AgentToolRunInfo,
-  AgentToolRunInspection,
-} from "./run/types.ts";
 
 /** How a class answers turns. Under a symbol: every plain name belongs to those who extend it. */
 export const answering: unique symbol = Symbol("perdure.answering");
@@ -47,8 +37,6 @@ export const answering: unique symbol = Symbol("perdure.answering");
 export const deciding: unique symbol = Symbol("perdure.deciding");
 /** The chat of an agent and those who listen to it. */
 export const chatRoom: unique symbol = Symbol("perdure.chat-room");
-/** The work that an agent does for the one above it. */
-export const childRuns: unique symbol = Symbol("perdure.child-runs");
 /** What an agent can do with its sessions when a client asks. */
 export const sessionServant: unique symbol = Symbol("perdure.session-servant");
 /** Whether sessions are named after what is said in them. */
@@ -71,7 +59,7 @@ export interface ForTurn extends InSession {
 }
 
 /** What every agent that holds a conversation has: its messages, its settings, and turns that server code starts. */
-export abstract class ChatAgent<Env extends object, State, Props extends object> extends Agent<Env, State, Props> {
+export abstract class ChatAgent<Env extends object, State, Props extends object> extends ChildAgent<Env, State, Props> {
   readonly #feature: ChatFeature;
   #childRuns: ChildRuns | undefined;
   #media: MediaMover | undefined;
@@ -106,7 +94,7 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
   }
 
   /** @internal */
-  get [childRuns](): ChildRuns {
+  override get [childRuns](): ChildRuns {
     return (this.#childRuns ??= new ChildRuns({
       host: this[parts].host,
       room: () => this.#feature.room,
@@ -182,7 +170,7 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
       responded: (result) => as(() => this.onChatResponse(result), undefined, result.identity),
       recover: (recovery) => as(() => this.onChatRecovery(recovery), undefined, recovery.identity),
       sanitize: (message) => this.sanitizeMessageForPersistence(message),
-      repairToolPart: (part, message) => this.repairInterruptedToolPart(part, message),
+      repairToolPart: (part, message) => this.repairInterruptedToolPart(asPart(part), message),
       failed: (error, about) => void this[parts].failed(error, { stage: "chat", ...about }),
       settings: () => ({
         concurrency: this.messageConcurrency,
@@ -242,9 +230,12 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
     return message;
   }
 
-  /** Gives a tool call that was cut off its end; by default it becomes an error that says so. */
-  repairInterruptedToolPart(_part: ToolPart, _message: UIMessage): ToolPart | undefined {
-    return undefined;
+  /**
+   * What stands in the place of a tool call that was cut off: the call with an end, or any other part, such as a text.
+   * Default: the call with an error that says so. What it throws goes to `onError`, and the default holds. Must be quick.
+   */
+  protected repairInterruptedToolPart(part: Part, _message?: UIMessage): Part {
+    return isToolPart(part) ? asPart(interruptedCall(part)) : part;
   }
 
   // Turns by server code
@@ -295,73 +286,6 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
   /** Forgets the conversation, but for what other sessions show of it, and stops its turns. */
   clearMessages(options: InSession = {}): void {
     this.#chat.clear(undefined, sessionNamed(this.#chat, options.session));
-  }
-
-  // Work for the agent above
-
-  /** What the parent asks for, as the message that the turn answers. Default: a text as it is, other input as JSON. */
-  formatAgentToolInput(input: unknown, _request: { readonly runId: string }): string | UIMessage {
-    return typeof input === "string" ? input : JSON.stringify(input, null, 2);
-  }
-
-  /** What the parent gets. Default: the text of the last answer. May return a promise; what it throws fails the run. */
-  getAgentToolOutput(_request: AgentToolRequest, messages: readonly UIMessage[]): unknown {
-    return lastText(messages);
-  }
-
-  /** What clients of the parent read when the run is done. Default: the output, if it is text, shortened. */
-  getAgentToolSummary(_request: AgentToolRequest, output: unknown, messages: readonly UIMessage[]): string {
-    return summaryOf(typeof output === "string" ? output : lastText(messages));
-  }
-
-  /** What the model reads when a detached run has ended; an empty text: nothing is said. */
-  formatDetachedCompletion(run: AgentToolRunInfo, result: AgentToolLifecycleResult): string {
-    return describeCompletion(run, result);
-  }
-
-  /** What is said when a detached run reaches a milestone; an empty text: nothing is said. */
-  formatDetachedMilestone(run: AgentToolRunInfo, milestone: AgentToolMilestone): string {
-    return describeMilestone(run, milestone);
-  }
-
-  /**
-   * Reports how far the run is that this is called in; does nothing outside of one. Clients of the parent see it at
-   * once, at most every 200 ms. With a `milestone` it is stored and shown to every client that comes. `persist` keeps
-   * `data` with the last report. @throws PerdureError `bad_input`
-   */
-  async reportProgress(progress: AgentToolProgress, options: { persist?: boolean } = {}): Promise<void> {
-    this[childRuns].report(progress, options.persist ?? false);
-  }
-
-  /** Accepts a run of the parent, once per id. Called by the parent, which says for whom. */
-  startAgentToolRun(
-    input: unknown,
-    run: { readonly runId: string; readonly identity?: Identity },
-  ): AgentToolRunInspection {
-    return this[childRuns].start(input, run);
-  }
-
-  /** Stops a run of the parent for good. Called by the parent. */
-  cancelAgentToolRun(runId: string, reason?: string): void {
-    this[childRuns].cancel(runId, reason);
-  }
-
-  /** A run that this agent does for its parent; null when it knows of none. */
-  inspectAgentToolRun(runId: string): AgentToolRunInspection | null {
-    return this[childRuns].inspect(runId);
-  }
-
-  /** What a run has said so far. */
-  getAgentToolChunks(runId: string, options: { from?: number } = {}): AgentToolChunk[] {
-    return this[childRuns].chunks(runId, options.from ?? 0);
-  }
-
-  /** Follows a run to its end: what it said, then what it says. Called by the parent. */
-  tailAgentToolRun(
-    runId: string,
-    options: { readonly from?: number; readonly listener: AgentToolListener },
-  ): Promise<AgentToolRunInspection | null> {
-    return this[childRuns].tail(runId, options.from ?? 0, options.listener);
   }
 
   /** Resolves with true when no turn runs or waits, with false after `timeout` milliseconds. */

@@ -174,8 +174,16 @@ function openRoom(
     hooks.over?.(turnId);
     news.changed({ kind: "turn" });
   };
+  const repairToolPart: ChatHooks["repairToolPart"] = (part, message) => {
+    try {
+      return hooks.repairToolPart(part, message);
+    } catch (thrown) {
+      hooks.failed(thrown);
+      return undefined;
+    }
+  };
   const work = { changed: () => own.rearm(), stopped: () => own.draining };
-  const chat: Chat = new Chat(own.host, { ...hooks, over }, live, work);
+  const chat: Chat = new Chat(own.host, { ...hooks, over, repairToolPart }, live, work);
   const resume: Resume = new Resume(chat, audience, live);
   const news: SessionNews = new SessionNews(chat, audience, () => resume, context);
   live.onSessions = (change) => news.changed(change);

@@ -70,6 +70,18 @@ export function replaceTool(builder: MessageBuilder, part: ToolPart): void {
   indexPart(builder, asPart(part), slot.index);
 }
 
+/**
+ * Puts a part of another kind in the place of the latest part of a call. Its id stays taken.
+ * @returns where it is; undefined when there is no such call.
+ */
+export function standIn(builder: MessageBuilder, toolCallId: string, part: Part): number | undefined {
+  const slot = builder.tools.get(toolCallId);
+  if (slot === undefined) return undefined;
+  builder.guessed.delete(slot.part);
+  builder.parts[slot.index] = part;
+  return slot.index;
+}
+
 /** The input of a call that is still being streamed, as far as it can be read. */
 export function streamedInput(part: ToolPart): unknown {
   if (typeof part.rawInput !== "string") return part.input;

@@ -12,10 +12,11 @@ export interface RepairOptions {
   /** The error text of calls that have no result. */
   readonly interruptedText?: string;
   /**
-   * Gives a call without a result its end, in place of the default error. It sees the call as it is stored. A
-   * return that has not ended, or a throw, falls back to the default. Called once per call; should be fast.
+   * What stands in the place of a call without a result, instead of the default error: the call with an end, or another
+   * part. It sees the call as it is stored. A call that has not ended, a part that no answer can have, or a throw, falls
+   * back to the default. Called once per call; should be fast.
    */
-  readonly repairInterruptedToolPart?: (part: ToolPart, message: UIMessage) => ToolPart | undefined;
+  readonly repairInterruptedToolPart?: (part: ToolPart, message: UIMessage) => ToolPart | Part | undefined;
   /** The calls of the last message that wait for an answer stay open. */
   readonly keepPending?: boolean;
 }
@@ -79,6 +80,7 @@ function repairPart(part: Part, message: UIMessage, options: RepairOptions): Par
 function repairCall(part: ToolPart, message: UIMessage, options: RepairOptions): Part {
   const kept = isTerminal(part) || (options.keepPending === true && isPending(part));
   const call = kept ? withRefusal(part) : endCall(part, message, options);
+  if (!isToolPart(call)) return call;
   const input = storedToolInput(call, call.input);
   return asPart(input === call.input ? call : { ...call, input });
 }
@@ -90,30 +92,37 @@ function withRefusal(part: ToolPart): ToolPart {
   return { ...part, approval: { ...part.approval, id: part.approval?.id ?? part.toolCallId, approved: false } };
 }
 
-function endCall(part: ToolPart, message: UIMessage, options: RepairOptions): ToolPart {
+function endCall(part: ToolPart, message: UIMessage, options: RepairOptions): ToolPart | Part {
   // The person has said no; only the record of it is missing.
   if (part.state === "approval-responded" && part.approval?.approved === false)
     return { ...part, state: "output-denied" };
-  const own = askRepair(part, message, options);
-  if (own !== undefined && isToolPart(own) && isTerminal(own) && own.toolCallId === part.toolCallId) return own;
+  return askRepair(part, message, options) ?? interruptedCall(part, options.interruptedText);
+}
+
+/** A call that was cut off, with the error that says so. */
+export function interruptedCall(part: ToolPart, errorText = INTERRUPTED_TEXT): ToolPart {
   const { output: _output, preliminary: _preliminary, rawInput: _rawInput, approval, ...call } = part;
-  const ended: ToolPart = {
-    ...call,
-    input: part.state === "input-streaming" ? streamedInput(part) : part.input,
-    state: "output-error",
-    errorText: options.interruptedText ?? INTERRUPTED_TEXT,
-  };
+  const input = part.state === "input-streaming" ? streamedInput(part) : part.input;
+  const ended: ToolPart = { ...call, input, state: "output-error", errorText };
   // A question that nobody answered is closed with the call.
   return approval?.approved === undefined ? ended : { ...ended, approval };
 }
 
-function askRepair(part: ToolPart, message: UIMessage, options: RepairOptions): ToolPart | undefined {
+/** What the app puts in the place of a call that was cut off; undefined when it has nothing that can stand there. */
+export function askRepair(part: ToolPart, message: UIMessage, options: RepairOptions): Part | undefined {
   try {
-    return options.repairInterruptedToolPart?.(part, message);
+    const own: unknown = options.repairInterruptedToolPart?.(part, message);
+    if (!isRecord(own) || typeof own.type !== "string") return undefined;
+    const given = own as Part;
+    if (isToolPart(given)) return isTerminal(given) && given.toolCallId === part.toolCallId ? given : undefined;
+    return isToolType(given.type) || INNER.has(given.type) ? undefined : repairPart(given, message, {});
   } catch {
     return undefined;
   }
 }
+
+/** Parts that only the engine makes. */
+const INNER: ReadonlySet<string> = new Set(["step-start", "steering-message"]);
 
 /** Parts that repeat a call of the same step; of each call, the first that has ended is kept, or else the first. */
 function duplicateCalls(parts: readonly Part[]): ReadonlySet<Part> {

@@ -1,10 +1,10 @@
 import { defer } from "../defer.ts";
 import { takeChunk } from "../message/admit.ts";
-import { builderFrom, type MessageBuilder, newBuilder, toMessage } from "../message/builder.ts";
+import { builderFrom, type MessageBuilder, newBuilder, standIn, toMessage } from "../message/builder.ts";
 import { applyChunk, isBoundary } from "../message/fold.ts";
 import { parseChunk } from "../message/parse-chunk.ts";
-import type { RepairOptions } from "../message/repair.ts";
-import type { UIMessage, UIMessageChunk } from "../message/types.ts";
+import { askRepair, INTERRUPTED_TEXT, type RepairOptions } from "../message/repair.ts";
+import { isToolPart, type Part, toolParts, type UIMessage, type UIMessageChunk } from "../message/types.ts";
 import { newId } from "../id.ts";
 import { type Identity, readIdentity } from "../identity.ts";
 import type { AgentHost } from "../port.ts";
@@ -60,6 +60,8 @@ export class ActiveTurn {
   halted = false;
   streaming = false;
   recovering = false;
+  /** Where calls were that another part stands for now. */
+  readonly stoodIn = new Set<number>();
   /** Something is under way that takes its time without a chunk: it does not stall meanwhile. */
   busy = 0;
   /** Instead of the class's bound on the time without a chunk. */
@@ -129,7 +131,27 @@ export class ActiveTurn {
 
   /** Closes what a cut stream left open; an open text stays. */
   close(repair: RepairOptions): void {
-    for (const chunk of closingChunks(this.builder, repair)) this.#put(chunk);
+    const others = new Map<string, Part>();
+    const chunks = closingChunks(this.builder, repair, (toolCallId, part) => others.set(toolCallId, part));
+    for (const chunk of chunks) this.#put(chunk);
+    for (const [toolCallId, part] of others) this.standIn(toolCallId, part);
+  }
+
+  /** Puts what the app made of a call that was cut off in its place. Clients have the call with its error until the end. */
+  standIn(toolCallId: string, part: Part): void {
+    const index = standIn(this.builder, toolCallId, part);
+    if (index !== undefined) this.stoodIn.add(index);
+  }
+
+  /** The log knows only that calls were cut off: asks again what stands in their places. */
+  standInAgain(repair: RepairOptions): void {
+    const { message } = this;
+    for (const part of toolParts({ ...message, parts: this.builder.parts.slice(this.builder.inherited) })) {
+      if (part.state !== "output-error" || part.errorText !== INTERRUPTED_TEXT) continue;
+      const { errorText: _errorText, ...call } = part;
+      const own = askRepair({ ...call, state: "input-available" }, message, repair);
+      if (own !== undefined && !isToolPart(own)) this.standIn(part.toolCallId, own);
+    }
   }
 
   /** Ends texts that are still open. */

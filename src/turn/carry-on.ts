@@ -1,6 +1,6 @@
 import type { MessageBuilder } from "../message/builder.ts";
 import { INTERRUPTED_TEXT, repairMessage, type RepairOptions } from "../message/repair.ts";
-import { isTerminal, isToolPart, toolName, type UIMessage, type UIMessageChunk } from "../message/types.ts";
+import { isTerminal, isToolPart, type Part, toolName, type UIMessage, type UIMessageChunk } from "../message/types.ts";
 
 /*
  * Carrying on a stream that was cut
@@ -11,8 +11,15 @@ import { isTerminal, isToolPart, toolName, type UIMessage, type UIMessageChunk }
  * error that it was interrupted. What the second attempt repeats (the start of the message) is left out.
  */
 
-/** Chunks that close what a cut stream left open, so that nothing of it hangs. An open text is left to go on. */
-export function closingChunks(builder: MessageBuilder, options: RepairOptions = {}): UIMessageChunk[] {
+/**
+ * Chunks that close what a cut stream left open, so that nothing of it hangs. An open text is left to go on.
+ * @param replaced is told of a call that another part stands for: a stream can only give the call an error.
+ */
+export function closingChunks(
+  builder: MessageBuilder,
+  options: RepairOptions = {},
+  replaced: (toolCallId: string, part: Part) => void = () => {},
+): UIMessageChunk[] {
   const chunks: UIMessageChunk[] = [];
   for (const id of builder.openReasoning.keys()) chunks.push({ type: "reasoning-end", id });
   const message: UIMessage = { id: builder.id, role: "assistant", parts: builder.parts };
@@ -30,6 +37,7 @@ export function closingChunks(builder: MessageBuilder, options: RepairOptions = 
     } else {
       const text = repaired !== undefined && isToolPart(repaired) ? repaired.errorText : undefined;
       chunks.push({ type: "tool-output-error", toolCallId, errorText: text ?? INTERRUPTED_TEXT });
+      if (repaired !== undefined && !isToolPart(repaired)) replaced(toolCallId, repaired);
     }
   }
   return chunks;

@@ -1,5 +1,5 @@
 import type { Identity } from "../identity.ts";
-import type { ToolPart, UIMessage } from "../message/types.ts";
+import type { Part, ToolPart, UIMessage } from "../message/types.ts";
 import type { AboutFailure, Socket } from "../port.ts";
 import type { SessionChange } from "../session/session-desk.ts";
 import type { TurnRow } from "../store/turn.ts";
@@ -180,7 +180,8 @@ export interface ChatHooks {
   responded(result: ChatResponseResult): void | Promise<void>;
   recover(context: ChatRecoveryContext): ChatRecoveryOptions | void | Promise<ChatRecoveryOptions | void>;
   sanitize(message: UIMessage): UIMessage;
-  repairToolPart(part: ToolPart, message: UIMessage): ToolPart | undefined;
+  /** What stands in the place of a call that was cut off. Must not throw. */
+  repairToolPart(part: ToolPart, message: UIMessage): ToolPart | Part | undefined;
   /** Something failed that no caller waits for. Must not throw. */
   failed(error: unknown, about?: Partial<AboutFailure>): void;
   settings(): ChatSettings;

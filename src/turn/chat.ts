@@ -1,5 +1,5 @@
 import { PerdureError } from "../error.ts";
-import type { UIMessage } from "../message/types.ts";
+import type { ToolPart, UIMessage } from "../message/types.ts";
 import type { Work } from "../fiber/work.ts";
 import type { AgentHost, WriteLevel } from "../port.ts";
 import type { Transcript } from "../session/transcript.ts";
@@ -289,7 +289,8 @@ export class Chat implements Desk, Work {
     this.#setRecovering(active.row, false);
     // What was cut was mended, and who stopped it reads no more of the stream.
     const { session } = active.row;
-    const mended = end.status === "completed" ? undefined : this.transcripts.of(session).get(active.builder.id);
+    const asStreamed = end.status === "completed" && active.stoodIn.size === 0;
+    const mended = asStreamed ? undefined : this.transcripts.of(session).get(active.builder.id);
     if (mended !== undefined) this.output.messageUpdated(session, mended);
     this.output.ended(active.row, end, active.origin);
     this.#responded(active, end);
@@ -342,9 +343,12 @@ export class Chat implements Desk, Work {
       // Before anything is added: who waits is given what there is first.
       active.streaming = true;
       this.output.streaming(active.row);
+      const repair = {
+        repairInterruptedToolPart: (part: ToolPart, message: UIMessage) => this.hooks.repairToolPart(part, message),
+      };
+      active.standInAgain(repair);
       // A turn that runs step by step goes on from what is there by itself.
-      if (this.hooks.plan?.() === undefined)
-        active.carryOn({ repairInterruptedToolPart: (part, message) => this.hooks.repairToolPart(part, message) });
+      if (this.hooks.plan?.() === undefined) active.carryOn(repair);
       active.log.flush();
       this.#setRecovering(active.row, true);
     }

@@ -77,8 +77,9 @@ export async function openChat(options: ChatOptions = {}): Promise<TestChat> {
     override onChatRecovery(context: ChatRecoveryContext) {
       return options.recover?.(context);
     }
-    override repairInterruptedToolPart(part: ToolPart) {
-      return options.repair?.(part);
+    override repairInterruptedToolPart(part: UIMessage["parts"][number]) {
+      const own = options.repair?.(part as ToolPart);
+      return own === undefined ? super.repairInterruptedToolPart(part) : (own as typeof part);
     }
     override sanitizeMessageForPersistence(message: UIMessage) {
       return options.sanitize?.(message) ?? message;

@@ -14,8 +14,10 @@ interface Setup {
   readonly manual?: boolean;
   readonly tool?: () => unknown;
   readonly replay?: "safe";
-  readonly repair?: (part: ToolPart) => ToolPart | undefined;
+  readonly repair?: (part: ToolPart) => ToolPart | Part | undefined;
 }
+
+type Part = UIMessage["parts"][number];
 
 async function cutting({ script, settings, manual = false, tool = () => "a boat", replay, repair }: Setup) {
   const model = scriptedModel(script);
@@ -40,8 +42,8 @@ async function cutting({ script, settings, manual = false, tool = () => "a boat"
         override onChatRecovery(context: ChatRecoveryContext) {
           recoveries.push(context);
         }
-        override repairInterruptedToolPart(part: ToolPart) {
-          return repair?.(part);
+        protected override repairInterruptedToolPart(part: Part) {
+          return (repair?.(part as ToolPart) as Part | undefined) ?? super.repairInterruptedToolPart(part);
         }
       }
       return Talk;
@@ -231,6 +233,113 @@ test("repairInterruptedToolPart may give a cut call another end", async () => {
   await kit.stable();
   expect(runs).toBe(1);
   expect(outputsSent(kit.model, 1)).toEqual({ c1: { type: "text", value: "I could not see." } });
+});
+
+test("a part of another kind may stand for a cut call: the model reads it, and it is what is stored", async () => {
+  let runs = 0;
+  const kit = await cutting({
+    script: ({ index }) =>
+      index === 0 ? { toolCalls: [{ toolName: "look", input: { at: "sea" }, toolCallId: "c1" }] } : "done",
+    tool: () => {
+      runs++;
+      return new Promise<never>(() => {});
+    },
+    repair: ({ input }) => ({ type: "text", text: `I wanted to look at ${JSON.stringify(input)}.` }),
+  });
+  const client = await kit.connect();
+  client.request("r1", [user("u1")]);
+  await expect.poll(() => runs).toBe(1);
+  await kit.restart();
+  await kit.agent();
+  await kit.stable();
+  expect(runs).toBe(1);
+  expect(outputsSent(kit.model, 1)).toEqual({});
+  expect(sent(kit.model, 1).join()).toContain("I wanted to look at");
+  expect((await kit.last())?.parts).toMatchObject([
+    { type: "step-start" },
+    { type: "text", text: 'I wanted to look at {"at":"sea"}.' },
+    { type: "step-start" },
+    { type: "text", text: "done" },
+  ]);
+});
+
+test("what stands for a cut call is asked for again when the turn is cut once more", async () => {
+  let runs = 0;
+  const kit = await cutting({
+    script: ({ index }) => {
+      if (index === 0) return { toolCalls: [{ toolName: "look", input: {}, toolCallId: "c1" }] };
+      return index === 1 ? { text: "Half", hang: true } : "Half and whole.";
+    },
+    tool: () => {
+      runs++;
+      return new Promise<never>(() => {});
+    },
+    repair: () => ({ type: "text", text: "I was looking." }),
+  });
+  const client = await kit.connect();
+  client.request("r1", [user("u1")]);
+  await expect.poll(() => runs).toBe(1);
+  await kit.restart();
+  await kit.agent();
+  await expect.poll(() => kit.model.calls.length).toBe(2);
+  await expect.poll(async () => JSON.stringify(await kit.rows("SELECT chunks FROM perdure_stream"))).toContain("Half");
+  await kit.restart();
+  await kit.agent();
+  await kit.stable();
+  expect((await kit.last())?.parts).toMatchObject([
+    { type: "step-start" },
+    { type: "text", text: "I was looking." },
+    { type: "step-start" },
+    { type: "text", text: "Half" },
+    { type: "text", text: " and whole." },
+  ]);
+  expect(JSON.stringify(await kit.last())).not.toContain("interrupted");
+});
+
+test("a question that nobody answered may become an ordinary sentence", async () => {
+  const kit = await cutting({
+    script: ({ index }) =>
+      index === 0
+        ? { toolCalls: [{ toolName: "ask_user", input: { prompt: "Which town?" }, toolCallId: "c1" }] }
+        : "Oslo it is.",
+    repair: (part) => {
+      const { prompt } = part.input as { prompt: string };
+      return part.type === "tool-ask_user" ? { type: "text", text: prompt } : undefined;
+    },
+  });
+  const client = await kit.connect();
+  const ask = { name: "ask_user", description: "Ask.", parameters: { type: "object", properties: {} } };
+  client.request("r1", [user("u1")], { clientTools: [ask] });
+  await kit.stable();
+  expect((await kit.last())?.parts.at(-1)).toMatchObject({ type: "tool-ask_user", state: "input-available" });
+  client.request("r2", [...(await kit.stored()), user("u2", "Oslo.")]);
+  await expect.poll(() => kit.model.calls.length).toBe(2);
+  await kit.stable();
+  expect((await kit.stored())[1]?.parts).toMatchObject([{ type: "step-start" }, { type: "text", text: "Which town?" }]);
+  expect(outputsSent(kit.model, 1)).toEqual({});
+  expect(sent(kit.model, 1).join()).toContain("Which town?");
+});
+
+test("a repairInterruptedToolPart that throws is reported, and the call says that it was interrupted", async () => {
+  let runs = 0;
+  const kit = await cutting({
+    script: ({ step }) => (step === 0 ? { toolCalls: [{ toolName: "look", input: {}, toolCallId: "c1" }] } : "done"),
+    tool: () => {
+      runs++;
+      return new Promise<never>(() => {});
+    },
+    repair: () => {
+      throw new Error("cannot mend");
+    },
+  });
+  const client = await kit.connect();
+  client.request("r1", [user("u1")]);
+  await expect.poll(() => runs).toBe(1);
+  await kit.restart();
+  await kit.agent();
+  await kit.stable();
+  expect(JSON.stringify(outputsSent(kit.model, 1))).toContain("interrupted");
+  expect(kit.takeErrors()).toContain("cannot mend");
 });
 
 test("a stored call without a result never reaches the model, and malformed input is made an object", async () => {

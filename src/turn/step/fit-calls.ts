@@ -31,6 +31,7 @@ export class CallFit {
   /** @param from the index of the first part of the step: what is behind it was left by its earlier attempts. */
   constructor(builder: MessageBuilder, from: number) {
     this.#builder = builder;
+    for (const id of builder.tools.keys()) this.#taken.add(id);
     for (const [i, part] of builder.parts.entries()) {
       if (!isToolPart(part)) continue;
       this.#taken.add(part.toolCallId);

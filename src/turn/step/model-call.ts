@@ -174,8 +174,11 @@ function stepAt(run: StepRun): number {
 }
 
 /** The messages of a request, with what asks the model to go on with an answer that was cut. */
-export function asSent({ active, called }: StepRun, messages: ModelMessage[]): ModelMessage[] {
-  const text = partialText(active.builder, called);
+export function asSent(run: StepRun, messages: ModelMessage[]): ModelMessage[] {
+  const text = partialText(run.active.builder, run.called);
+  // What stands for a call that was cut off has no result behind it: the model would have nothing to answer.
+  const asked = text === "" && run.stoodIn && messages.at(-1)?.role === "assistant";
+  if (asked) return [...messages, { role: "user", content: CONTINUE_PROMPT }];
   if (text === "") return messages;
   return [...messages, { role: "assistant", content: text }, { role: "user", content: CONTINUE_PROMPT }];
 }

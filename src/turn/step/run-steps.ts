@@ -143,6 +143,7 @@ class StepLoop {
     const run = this.#run;
     const { calls } = run;
     const standings = calls.map((part) => standingOf(run, part));
+    if (run.stoodIn) standings.push("settled");
     const settled = standings.every((standing) => standing === "settled");
     const budget = calls.find((part) => toolName(part) === BUDGET_TOOL);
     return {

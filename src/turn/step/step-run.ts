@@ -64,6 +64,14 @@ export class StepRun {
     return lastCalls(this.active.builder, this.called);
   }
 
+  /** Whether a call of the last step was cut off, and another part stands for it now. */
+  get stoodIn(): boolean {
+    const { builder, stoodIn } = this.active;
+    const end = builder.inherited + settledParts(builder, this.called).length;
+    const from = builder.parts.slice(0, end).findLastIndex((part) => part.type === "step-start");
+    return [...stoodIn].some((index) => index > from && index < end);
+  }
+
   /** What the model is sent next, but for what `beforeStep` changes. Only grows while the turn runs. */
   async messages(): Promise<{ base: ModelMessage[]; own: ModelMessage[] }> {
     this.#base ??= await this.assemble();

@@ -1,7 +1,14 @@
 import type { ModelMessage, Tool } from "ai";
 import { PerdureError } from "../../error.ts";
-import { INTERRUPTED_TEXT } from "../../message/repair.ts";
-import { isTerminal, type ToolPart, toolName, type UIMessageChunk } from "../../message/types.ts";
+import { askRepair, INTERRUPTED_TEXT } from "../../message/repair.ts";
+import {
+  isTerminal,
+  isToolPart,
+  type Part,
+  type ToolPart,
+  toolName,
+  type UIMessageChunk,
+} from "../../message/types.ts";
 import type { CallIntent, CallRow, JudgedCall, ReturnedCall } from "../../tool/call-book.ts";
 import { approvalOf } from "../../tool/call-approval.ts";
 import { toolOptionsOf } from "../../tool/define.ts";
@@ -39,7 +46,7 @@ type Question = Extract<ApprovalNeed, { denied: boolean }>;
 
 /** What is to be done with a call. */
 type Order =
-  | { readonly kind: "settle"; readonly chunks: readonly UIMessageChunk[] }
+  | { readonly kind: "settle"; readonly chunks: readonly UIMessageChunk[]; readonly instead?: Part }
   /** It has ended without its tool: by `beforeToolCall`, or because it was done before. */
   | { readonly kind: "end"; readonly ended: EndedCall; readonly digest: string }
   /** It has returned, and was cut before anybody was shown the result. */
@@ -68,6 +75,7 @@ export async function runCalls(run: StepRun, messages: readonly ModelMessage[]):
   desk.commit(() => {
     for (const { part, order } of orders) {
       if (order.kind === "settle") for (const chunk of order.chunks) active.take({ chunk });
+      if (order.kind === "settle" && order.instead !== undefined) active.standIn(part.toolCallId, order.instead);
       if (order.kind === "ask") active.take({ chunk: question(part, order.need.reason) });
     }
     active.log.flush("sync", () => {
@@ -188,12 +196,20 @@ function endChunk({ toolCallId }: ToolPart, ended: EndedCall): UIMessageChunk {
 /** The tool was cut in the middle, and may not run again. */
 function interrupted(run: StepRun, part: ToolPart): Order {
   const { toolCallId } = part;
-  const repaired = run.desk.hooks.repairToolPart(part, run.active.message);
-  if (repaired?.state === "output-available") {
-    return { kind: "settle", chunks: [{ type: "tool-output-available", toolCallId, output: repaired.output }] };
+  const { hooks } = run.desk;
+  const repaired = askRepair(part, run.active.message, {
+    repairInterruptedToolPart: (call, message) => hooks.repairToolPart(call, message),
+  });
+  const call = repaired !== undefined && isToolPart(repaired) ? repaired : undefined;
+  if (call?.state === "output-available") {
+    return { kind: "settle", chunks: [{ type: "tool-output-available", toolCallId, output: call.output }] };
   }
-  const text = repaired?.errorText ?? INTERRUPTED_TEXT;
-  return { kind: "settle", chunks: [{ type: "tool-output-error", toolCallId, errorText: text }] };
+  const text = call?.errorText ?? INTERRUPTED_TEXT;
+  return {
+    kind: "settle",
+    chunks: [{ type: "tool-output-error", toolCallId, errorText: text }],
+    ...(repaired !== undefined && call === undefined && { instead: repaired }),
+  };
 }
 
 async function runOne(
