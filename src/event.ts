@@ -34,6 +34,20 @@ export interface AgentEvents {
   "approval:refused": { toolCallId: string; tool: string; approved: boolean; reason: string; by?: string };
   /** A model call failed; it may be tried again. */
   "chat:call:failed": { requestId: string; errorClass: string };
+  /** Nothing came from the model for so long that the attempt was given up; the turn is carried on, if it may be. */
+  "chat:stream:stalled": { requestId: string; timeoutMs: number };
+  /** A turn was found that had been cut off. */
+  "chat:recovery:detected": RecoveryFacts;
+  /** It is carried on from what is there. */
+  "chat:recovery:attempt": RecoveryFacts;
+  /** It was carried on and is complete. */
+  "chat:recovery:completed": RecoveryFacts;
+  /** There was nothing to carry on: it had been stopped (`cancelled`), was over, waits for an answer, or the app declined. */
+  "chat:recovery:skipped": RecoveryFacts & { reason: "cancelled" | "finished" | "waiting" | "declined" };
+  /** It is not carried on any more; `reason` is the bound that was reached. */
+  "chat:recovery:exhausted": RecoveryFacts & { reason: RecoveryBound };
+  /** It was carried on and ended with an error, or was stopped. */
+  "chat:recovery:failed": RecoveryFacts & { reason: string };
   /** A turn ended with an error. `messagesPersisted`: whether what it was to answer is stored. */
   "chat:request:failed": { requestId: string; stage: string; error: string; messagesPersisted: boolean };
   /** `afterToolCall` has replaced or withheld what a tool returned. */
@@ -83,6 +97,25 @@ export interface AgentEvents {
   "agent_tool:ended": { runId: string; className: string; status: string };
   "subagent:created": { className: string; childName: string };
   "subagent:deleted": { className: string; childName: string };
+}
+
+/** The bounds of recovery: tries in all, age, tries and time without anything new, and the app's own word. */
+export type RecoveryBound =
+  | "max_attempts"
+  | "max_age"
+  | "max_no_progress_attempts"
+  | "no_progress_timeout"
+  | "should_keep_recovering";
+
+/** Which interruption of which turn an event is about. */
+export interface RecoveryFacts {
+  incidentId: string;
+  requestId: string;
+  /** From 1: how often the turn was cut off. */
+  attempt: number;
+  maxAttempts: number;
+  /** `continue`: part of an answer is there. `retry`: nothing is. */
+  recoveryKind: "continue" | "retry";
 }
 
 /** The name of an event. */

@@ -38,7 +38,9 @@ export type {
   WaitTurnOptions,
 } from "./agent/think-turns.ts";
 export type {
+  ChatClassifyContext,
   ChatErrorContext,
+  ChatErrorStage,
   ChunkContext,
   PrepareStepContext,
   StepConfig,
@@ -290,7 +292,15 @@ export type { Admitted, Verdict } from "./wire/fetch-object.ts";
 // Errors, events, and what a host must provide
 export { defer } from "./defer.ts";
 export { PerdureError, type PerdureErrorCode } from "./error.ts";
-export type { AgentEvent, AgentEventPattern, AgentEvents, AgentEventType, EventOf } from "./event.ts";
+export type {
+  AgentEvent,
+  AgentEventPattern,
+  AgentEvents,
+  AgentEventType,
+  EventOf,
+  RecoveryBound,
+  RecoveryFacts,
+} from "./event.ts";
 export type { Clock } from "./id.ts";
 export { type Identity, type JsonValue, MAX_IDENTITY_BYTES } from "./identity.ts";
 export type {

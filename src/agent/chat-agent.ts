@@ -1,3 +1,4 @@
+import { errorText, PerdureError } from "../error.ts";
 import type { Identity } from "../identity.ts";
 import type { MessageInput } from "../message/input.ts";
 import { interruptedCall } from "../message/repair.ts";
@@ -6,7 +7,7 @@ import type { AgentHost } from "../port.ts";
 import { filesOf } from "../session/files.ts";
 import { MediaMover, type MediaRetention } from "../session/media.ts";
 import { MediaRestore } from "../session/media-restore.ts";
-import { readTurn, type TurnRow } from "../store/turn.ts";
+import { readTurn, stashTurn, type TurnRow } from "../store/turn.ts";
 import type { Chat } from "../turn/chat.ts";
 import type {
   ChatHooks,
@@ -18,12 +19,14 @@ import type {
 } from "../turn/chat-types.ts";
 import { messagesIn } from "../turn/history.ts";
 import type { MessageConcurrency } from "../turn/overlap.ts";
+import { describeTurnError } from "../turn/provider-error.ts";
 import { continueLast, givenIdentity, persist, save } from "../turn/save.ts";
 import { sessionNamed } from "../turn/session-named.ts";
+import { writeJson } from "../wire/json.ts";
 import { ChatFeature, type ChatRoom } from "./chat-feature.ts";
 import type { SessionServant } from "./session-frames.ts";
 import { fileAddress } from "./chat-files.ts";
-import { runAs } from "./context.ts";
+import { getCurrentAgent, runAs } from "./context.ts";
 import { parts } from "./parts.ts";
 import { ChildAgent, childRuns } from "./run/child-agent.ts";
 import { chatTurnKeeper } from "./run/chat-turn-keeper.ts";
@@ -78,7 +81,9 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
   }
 
   /** @internal */
-  abstract [answering](as: <T>(work: () => T, turn?: string) => T): Pick<ChatHooks, "respond" | "plan" | "begun">;
+  abstract [answering](
+    as: <T>(work: () => T, turn?: string) => T,
+  ): Pick<ChatHooks, "respond" | "plan" | "begun"> & Partial<Pick<ChatHooks, "explain">>;
 
   /** @internal */
   abstract get [deciding](): Partial<ChatHooks>;
@@ -171,6 +176,14 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
       recover: (recovery) => as(() => this.onChatRecovery(recovery), undefined, recovery.identity),
       sanitize: (message) => this.sanitizeMessageForPersistence(message),
       repairToolPart: (part, message) => this.repairInterruptedToolPart(asPart(part), message),
+      explain: async (error, context) => {
+        const { requestId, stage, messagesPersisted } = context;
+        const cause = stage === "persist" && error instanceof Error ? (error.cause ?? error) : error;
+        const { host } = this[parts];
+        host.emit("chat:request:failed", { requestId, stage, messagesPersisted, error: errorText(cause) });
+        host.report(cause, { stage, requestId });
+        return (await own.explain?.(error, context)) ?? describeTurnError(error);
+      },
       failed: (error, about) => void this[parts].failed(error, { stage: "chat", ...about }),
       settings: () => ({
         concurrency: this.messageConcurrency,
@@ -236,6 +249,18 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
    */
   protected repairInterruptedToolPart(part: Part, _message?: UIMessage): Part {
     return isToolPart(part) ? asPart(interruptedCall(part)) : part;
+  }
+
+  /**
+   * Inside of a turn: notes how far it is, instead of what was noted before, for `onChatRecovery` if it is cut off. Inside
+   * of a fiber: the fiber's checkpoint. @throws PerdureError `bad_state` outside of both.
+   */
+  override stash(data: unknown): void {
+    const { fiber, turn } = getCurrentAgent();
+    if (fiber !== undefined || turn === undefined) return super.stash(data);
+    const { host } = this[parts];
+    if (stashTurn(host, turn, writeJson(data, "What a turn stashes"))) return;
+    throw new PerdureError("bad_state", "The turn has ended. What it stashed was not stored.");
   }
 
   // Turns by server code

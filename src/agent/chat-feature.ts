@@ -1,3 +1,4 @@
+import { PerdureError } from "../error.ts";
 import type { Work } from "../fiber/work.ts";
 import { type Identity, storeIdentity } from "../identity.ts";
 import { Audience } from "../live/audience.ts";
@@ -15,6 +16,7 @@ import { isOpen, readTurn } from "../store/turn.ts";
 import { Chat } from "../turn/chat.ts";
 import type { ChatHooks } from "../turn/chat-types.ts";
 import { judgeAnswer, type JudgedAnswer } from "../turn/judge-answer.ts";
+import { notStored, notTaken } from "../turn/not-taken.ts";
 import { persist } from "../turn/save.ts";
 import type { ToolAnswer } from "../turn/tool-answers.ts";
 import { lastSegment } from "../wire/address.ts";
@@ -32,7 +34,6 @@ import { answerSessionFrame, movesClient, type SessionServant } from "./session-
 
 const NOTHING_SAID_YET = `{"type":"cf_agent_chat_messages","connect":true,"messages":[]}`;
 const FORBIDDEN = 403;
-const NOT_STORED = "The message could not be stored. Please try again.";
 
 /** A chat and those who listen to it. */
 export interface ChatRoom {
@@ -190,8 +191,20 @@ function openRoom(
   return { chat, live, resume, audience, news };
 }
 
+/** Tells the sender of a request that it was not taken in. */
+function refuse(
+  { chat, live }: ChatRoom,
+  socket: Socket,
+  requestId: string,
+  error: PerdureError,
+  stage: "parse" | "persist" = "parse",
+): void {
+  const told = notTaken(chat, { id: requestId, identity: socket.identity }, error, stage);
+  void chat.host.keepAwake(told.then((text) => live.refused(requestId, text, socket)));
+}
+
 function handleFrame(room: ChatRoom, connection: Connection, frame: ParsedFrame): boolean | Promise<boolean> {
-  const { chat, live, resume, audience } = room;
+  const { chat, resume, audience } = room;
   const socket = socketOf(connection);
   const session = audience.sessionOf(socket);
   const { identity } = socket;
@@ -200,10 +213,10 @@ function handleFrame(room: ChatRoom, connection: Connection, frame: ParsedFrame)
       const trigger = frame.trigger === "regenerate-message" ? "regenerate" : "submit";
       try {
         const refusal = chat.submit({ ...frame, trigger, session, identity }, socket);
-        if (refusal !== undefined) live.refused(frame.id, refusal, socket);
+        if (refusal !== undefined) refuse(room, socket, frame.id, new PerdureError("bad_input", refusal));
       } catch (thrown) {
         // Nothing of it was stored; its sender would wait for an end that never comes.
-        if (!chat.knows(frame.id)) live.refused(frame.id, NOT_STORED, socket);
+        if (!chat.knows(frame.id)) refuse(room, socket, frame.id, notStored(thrown), "persist");
         throw thrown;
       }
       return true;
@@ -211,8 +224,8 @@ function handleFrame(room: ChatRoom, connection: Connection, frame: ParsedFrame)
     case "chat-refused": {
       // A request that was understood before is the same request, whatever it says now.
       const known = readTurn(chat.host, frame.id);
-      if (known === undefined) live.refused(frame.id, frame.reason, socket);
-      else if (!isOpen(known)) live.repeated(known, socket);
+      if (known === undefined) refuse(room, socket, frame.id, new PerdureError("bad_input", frame.reason));
+      else if (!isOpen(known)) room.live.repeated(known, socket);
       return true;
     }
     case "chat-cancel":

@@ -8,6 +8,7 @@ import { isRecord } from "../message/json.ts";
 import { readTurn, type TurnRow } from "../store/turn.ts";
 import type { Chat } from "../turn/chat.ts";
 import { judgeAnswer } from "../turn/judge-answer.ts";
+import { notStored, notTaken } from "../turn/not-taken.ts";
 import { checkMessages, turnThatAnswers } from "../turn/submit.ts";
 import type { ToolAnswer } from "../turn/tool-answers.ts";
 import { parseChatBody } from "../wire/chat-body.ts";
@@ -95,10 +96,20 @@ async function post(chat: Chat, live: LiveChat, request: Request, identity: Iden
   const trigger = body.trigger === "regenerate-message" ? "regenerate" : "submit";
   const known = readTurn(chat.host, id);
   if (known === undefined) {
-    checkMessages(chat, body.messages);
+    try {
+      checkMessages(chat, body.messages);
+    } catch (thrown) {
+      if (!PerdureError.is(thrown)) throw thrown;
+      throw new PerdureError(thrown.code, await notTaken(chat, { id, identity }, thrown, "parse"));
+    }
     for (const answer of await judgeAnswers(chat, answersIn(body.messages.at(-1), identity)))
       chat.answerTool(answer, undefined);
-    chat.submit({ ...body, id, trigger, identity }, undefined);
+    try {
+      chat.submit({ ...body, id, trigger, identity }, undefined);
+    } catch (thrown) {
+      if (!chat.knows(id)) await notTaken(chat, { id, identity }, notStored(thrown), "persist");
+      throw thrown;
+    }
   }
   const turn = turnFor(chat, id);
   if (turn === undefined) return Response.json({ id, status: "skipped" }, { status: 409 });

@@ -20,6 +20,8 @@ const budgets: OptionNames<Budgets> = { turn: true, session: true, agent: true }
 const chatRecovery: OptionNames<ChatRecoveryConfig> = {
   maxAttempts: true,
   maxAgeMs: true,
+  maxNoProgressAttempts: true,
+  noProgressTimeoutMs: true,
   shouldKeepRecovering: true,
   terminalMessage: true,
   onExhausted: true,

@@ -24,7 +24,7 @@ import {
 } from "../turn/provider-error.ts";
 import type { Budgets } from "../session/budget.ts";
 import type { PriceTable } from "../session/prices.ts";
-import type { ChatErrorContext, TurnConfig, TurnContext } from "../turn/step/config.ts";
+import type { ChatClassifyContext, ChatErrorContext, TurnConfig, TurnContext } from "../turn/step/config.ts";
 import { contextOf } from "../turn/step/context-path.ts";
 import { readSessionLine } from "../store/session.ts";
 import type { PreparedTurn, StepPlan } from "../turn/step/plan.ts";
@@ -47,11 +47,17 @@ const KEPT_CALLS = 500;
 
 type Maybe<T> = T | void | Promise<T | void>;
 
+/** Of an error outside of a turn. */
+export const OUTSIDE: ChatClassifyContext = {
+  ...{ stage: "stream", requestId: undefined, identity: undefined, messagesPersisted: true },
+  ...{ classification: undefined, partial: undefined },
+};
+
 /** What a plan is made from: the part of a `Think` that users write. */
 export interface ThinkHooks extends StepHooks {
   beforeTurn(context: TurnContext): Maybe<TurnConfig>;
   onChatError(error: unknown, context: ChatErrorContext): unknown;
-  classifyChatError(error: unknown): Maybe<ChatErrorClassification>;
+  classifyChatError(error: unknown, context: ChatClassifyContext): Maybe<ChatErrorClassification>;
   authorizeTurn(context: TurnContext): ActionAuthorization | Promise<ActionAuthorization>;
 }
 
@@ -103,7 +109,7 @@ export class ThinkPlan {
       assemble: async (messages, tools) => agent.assembleContext({ messages: await this.#media.of(messages), tools }),
       shown: (messages, tools) => this.#shown(messages, tools),
       sourceOf: (message) => this.#messages.sourceOf(message),
-      classify: async (error) => (await agent.classifyChatError(error)) ?? classifyProviderError(error),
+      classify: async (error) => (await agent.classifyChatError(error, OUTSIDE)) ?? classifyProviderError(error),
       renew: async (session) => void (await (await agent[blocksOf](session))?.refreshSystemPrompt()),
       changed: (session) => chat().output.sessions?.({ kind: "context", session }),
     });
@@ -230,9 +236,10 @@ export class ThinkPlan {
       shown: (messages, tools) => as(() => this.#shown(messages, tools), turn()),
       bind: (name, tool) => (isAction(tool) ? bindAction(name, tool, this.actions.binding) : tool),
       runTool: (work) => as(work, turn()),
-      classify: async (error) =>
-        (await as(() => agent.classifyChatError(error), turn())) ?? classifyProviderError(error),
-      explain: (error, context) => as(() => this.#explain(error, context), turn()),
+      classify: async (error) => {
+        const context = this.#chat().running?.failure("stream") ?? OUTSIDE;
+        return (await as(() => agent.classifyChatError(error, context), turn())) ?? classifyProviderError(error);
+      },
       fileLost: (url, error) => this.#fileLost(url, error),
       keep: (text) => this.#keep(text),
       payers: (turn) => payersOf(this.#host, turn),
@@ -314,10 +321,8 @@ export class ThinkPlan {
     return { model, instructions: equipment.prompt + capabilityBlock(tools), tools };
   }
 
-  async #explain(error: unknown, context: ChatErrorContext): Promise<string> {
-    const { requestId, stage: at, messagesPersisted } = context;
-    this.#host.emit("chat:request:failed", { requestId, stage: at, messagesPersisted, error: errorText(error) });
-    this.#host.report(error, { stage: at, requestId });
+  /** What the user reads of an error. Never throws. */
+  async explain(error: unknown, context: ChatErrorContext): Promise<string> {
     let told = error;
     try {
       told = await this.#agent.onChatError(error, context);
@@ -325,8 +330,8 @@ export class ThinkPlan {
       this.#failed(thrown);
     }
     if (told !== error && told !== undefined) return typeof told === "string" ? told : errorText(told);
-    const { stage, classification = "unknown" satisfies ChatErrorClassification } = context;
-    return stage === "stream" ? describeProviderError(error, classification) : describeTurnError(error);
+    const { classification } = context;
+    return classification === undefined ? describeTurnError(error) : describeProviderError(error, classification);
   }
 
   /** Said once in a life: each turn of the conversation asks for the file again. */

@@ -18,6 +18,7 @@ import type { ChatHooks, ChatTurnOptions, SaveMessagesResult } from "../turn/cha
 import type { ChatAnswer } from "../turn/chunk-source.ts";
 import type { ChatErrorClassification } from "../turn/provider-error.ts";
 import type {
+  ChatClassifyContext,
   ChatErrorContext,
   ChunkContext,
   PrepareStepContext,
@@ -42,7 +43,7 @@ import { classifying, sessionOf } from "./session-agent.ts";
 import { blocksOf } from "./think-blocks.ts";
 import type { ThinkActions } from "./think-actions.ts";
 import type { ThinkContext } from "./think-context.ts";
-import { ThinkPlan } from "./think-plan.ts";
+import { OUTSIDE, ThinkPlan } from "./think-plan.ts";
 import { addMessages, type AddMessagesOptions, chat, type ChatOptions, runTurn } from "./think-turns.ts";
 import type {
   RunTurnOptions,
@@ -96,7 +97,17 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
     as: <T>(work: () => T, turn?: string) => T,
   ): Pick<
     ChatHooks,
-    "respond" | "plan" | "question" | "answerable" | "expiry" | "decided" | "begun" | "settled" | "removed" | "cleared"
+    | "respond"
+    | "plan"
+    | "explain"
+    | "question"
+    | "answerable"
+    | "expiry"
+    | "decided"
+    | "begun"
+    | "settled"
+    | "removed"
+    | "cleared"
   > {
     const own = this.onChatMessage !== Think.prototype.onChatMessage;
     return {
@@ -107,6 +118,7 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
         decided: (decision) => this.#plan.book.record(decision),
       }),
       question: (messageId, toolCallId) => this.#plan.book.question(messageId, toolCallId),
+      explain: (error, context) => as(() => this.#plan.explain(error, context), context.requestId),
       expiry: (messageId, toolCallId) => this.#plan.expiry(messageId, toolCallId),
       begun: (turn) => this[filePoints].begun(turn),
       settled: (message) => {
@@ -146,7 +158,7 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
 
   /** @internal */
   override async [classifying](error: unknown): Promise<ChatErrorClassification> {
-    return (await this.classifyChatError(error)) ?? super[classifying](error);
+    return (await this.classifyChatError(error, OUTSIDE)) ?? super[classifying](error);
   }
 
   // Settings
@@ -226,12 +238,15 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
   onStepEnd(_context: StepContext): Maybe<undefined> {}
   /** Each piece of the model's stream. Only watches; it is called for every token, so it must be quick. */
   onChunk(_context: ChunkContext): Maybe<undefined> {}
-  /** What went wrong with a turn. What is returned is what the user reads; the error itself: a plain explanation. */
+  /**
+   * What went wrong with a turn, or with a request for one. What is returned is what the user reads; the error itself: a
+   * plain explanation.
+   */
   onChatError(error: unknown, _context: ChatErrorContext): unknown {
     return error;
   }
   /** What kind of error a provider gave; nothing: it is recognised by its status and text. */
-  classifyChatError(_error: unknown): Maybe<ChatErrorClassification> {}
+  classifyChatError(_error: unknown, _context: ChatClassifyContext): Maybe<ChatErrorClassification> {}
 
   // Turns
 

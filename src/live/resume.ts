@@ -60,7 +60,7 @@ export class Resume implements Waiting {
       if (watches || !running.continuation) this.#welcome(socket);
       if (!watches && running.log.count > 0) this.#offer(socket, running.row);
       else if (!watches) this.#park(socket, running.row);
-      if (running.recovering) this.#tellRecovering(socket, true, running.row.id);
+      if (running.incident !== undefined) this.#tellRecovering(socket, true, running.row.id);
       return;
     }
     // A client that was cut off while a turn was recovering believes that it still is.
@@ -75,7 +75,7 @@ export class Resume implements Waiting {
     const session = this.#audience.sessionOf(socket);
     const running = this.#runningIn(session);
     const follows = running?.streaming === true && !this.#ownedByOther(running.row, socket);
-    this.#tellRecovering(socket, running?.streaming === true && running.recovering, running?.row.id);
+    this.#tellRecovering(socket, running?.streaming === true && running.incident !== undefined, running?.row.id);
     // Who goes on with a continuation is given all of its stream: it needs the message as it was before.
     this.#live.moved(socket, follows && running.continuation);
     const next = follows ? running.row : this.#chat.waitingTurns(session).at(-1);

@@ -22,7 +22,7 @@ import { submissionSchema } from "./submission.ts";
 import { taskSchema } from "./task.ts";
 import { approverIdentitySchema, callResultSchema, parkedCallSchema, toolCallSchema } from "./tool-call.ts";
 import { toolStepSchema } from "./tool-step.ts";
-import { turnIdentitySchema, turnInboxSchema, turnSchema, turnSessionSchema } from "./turn.ts";
+import { turnIdentitySchema, turnInboxSchema, turnProgressSchema, turnSchema, turnSessionSchema } from "./turn.ts";
 import { usageTotalSchema } from "./usage-total.ts";
 import { usageSchema } from "./usage.ts";
 
@@ -60,6 +60,7 @@ export const migrations: readonly Migration[] = [
   },
   { id: 8, statements: callResultSchema },
   { id: 9, statements: toolStepSchema },
+  { id: 10, statements: turnProgressSchema },
 ];
 
 /** Names that `this.sql` may not touch. */

@@ -1,4 +1,5 @@
 import type { Sql, SqlValue } from "../port.ts";
+import { countChunks } from "./stream.ts";
 import { dropSubmissions, settleSubmission, startSubmission } from "./submission.ts";
 
 /**
@@ -44,6 +45,14 @@ export const turnSessionSchema: readonly string[] = [
 /** For whom a turn is run. */
 export const turnIdentitySchema: readonly string[] = ["ALTER TABLE perdure_turn ADD COLUMN identity TEXT"];
 
+/** How far a turn has come, and what it has noted for the case that it is cut off. */
+export const turnProgressSchema: readonly string[] = [
+  "ALTER TABLE perdure_turn ADD COLUMN progress INTEGER NOT NULL DEFAULT 0",
+  "ALTER TABLE perdure_turn ADD COLUMN progress_at INTEGER",
+  "ALTER TABLE perdure_turn ADD COLUMN stuck INTEGER NOT NULL DEFAULT 0",
+  "ALTER TABLE perdure_turn ADD COLUMN stash TEXT",
+];
+
 /** Where a turn is. `held` waits for tool answers; `accepted` for its place in the queue. */
 export type TurnStatus = "held" | "accepted" | "running" | "completed" | "error" | "aborted" | "skipped";
 /** What asked for it. */
@@ -83,6 +92,12 @@ export interface TurnRow {
   readonly session: string;
   /** Who wrote the message that began it, as JSON; null when the app did not say. */
   readonly identity: string | null;
+  /** When it was last carried on with something new to show; null: it was never carried on. */
+  readonly progressAt: number | null;
+  /** Attempts in a row that brought nothing new. */
+  readonly stuck: number;
+  /** What its code has noted, as JSON. */
+  readonly stash: string | null;
 }
 
 /** What is needed to accept a turn. */
@@ -93,7 +108,8 @@ export type NewTurn = Pick<
 
 const COLUMNS = `seq, id, status, trigger, continuation, message_ids AS messageIds, answer_id AS answerId,
   base_parts AS baseParts, body, client_tools AS clientTools, not_before AS notBefore, attempts, cancelled, error,
-  created_at AS createdAt, started_at AS startedAt, steer, receipt, position, session, identity`;
+  created_at AS createdAt, started_at AS startedAt, steer, receipt, position, session, identity,
+  progress_at AS progressAt, stuck, stash`;
 
 /** Turns that wait run in this order. No two have the same: moving only exchanges places. */
 const PLACE = "coalesce(position, seq)";
@@ -222,6 +238,25 @@ export function startTurn(db: Sql, seq: number, now: number): void {
   for (const { id, trigger } of rows) if (trigger === "submission") startSubmission(db, id, now);
 }
 
+/** Before a turn is carried on: whether the last attempt has stored anything new of the answer. */
+export function noteProgress(db: Sql, seq: number, now: number): void {
+  const chunks = countChunks(db, seq);
+  db.sql(
+    `UPDATE perdure_turn SET stuck = iif(chunks > progress, 0, stuck + 1),
+       progress_at = iif(chunks > progress, now, coalesce(progress_at, now)), progress = max(progress, chunks)
+     FROM (SELECT ? AS chunks, ? AS now) WHERE seq = ?`,
+    chunks,
+    now,
+    seq,
+  );
+}
+
+/** Replaces what a turn that runs has noted. @returns whether there is such a turn. */
+export function stashTurn(db: Sql, id: string, stash: string): boolean {
+  const query = "UPDATE perdure_turn SET stash = ? WHERE id = ? AND status = 'running' RETURNING seq";
+  return db.sql(query, stash, id).length > 0;
+}
+
 /** The answer has a name, and had this many parts before. */
 export function nameAnswer(db: Sql, seq: number, answerId: string, baseParts: number): void {
   db.sql("UPDATE perdure_turn SET answer_id = ?, base_parts = ? WHERE seq = ?", answerId, baseParts, seq);
@@ -244,7 +279,7 @@ export type TurnEndStatus = Exclude<TurnStatus, "held" | "accepted" | "running">
 /** Ends a turn, and the submission that it carries out. @returns whether it was open. */
 export function settleTurn(db: Sql, seq: number, status: TurnEndStatus, error: string | null, now: number): boolean {
   const rows = db.sql<Pick<TurnRow, "id" | "trigger">>(
-    `UPDATE perdure_turn SET status = ?, error = ?, settled_at = ?, body = NULL, client_tools = NULL
+    `UPDATE perdure_turn SET status = ?, error = ?, settled_at = ?, body = NULL, client_tools = NULL, stash = NULL
      WHERE seq = ? AND status IN ('held', 'accepted', 'running') RETURNING id, trigger`,
     status,
     error,

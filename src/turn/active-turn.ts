@@ -1,4 +1,5 @@
 import { defer } from "../defer.ts";
+import type { RecoveryFacts } from "../event.ts";
 import { takeChunk } from "../message/admit.ts";
 import { builderFrom, type MessageBuilder, newBuilder, standIn, toMessage } from "../message/builder.ts";
 import { applyChunk, isBoundary } from "../message/fold.ts";
@@ -14,6 +15,8 @@ import { closingChunks, continuationFilter, hasContent } from "./carry-on.ts";
 import type { ChatOutput, Origin } from "./chat-types.ts";
 import type { SourceChunk } from "./chunk-source.ts";
 import { passWaiting } from "./place.ts";
+import type { ChatErrorClassification } from "./provider-error.ts";
+import type { ChatErrorContext, ChatErrorStage } from "./step/config.ts";
 import { StreamLog } from "./stream-log.ts";
 
 /** Chunks that show nothing by themselves. */
@@ -59,7 +62,8 @@ export class ActiveTurn {
   /** This life is over. */
   halted = false;
   streaming = false;
-  recovering = false;
+  /** The interruption that it is carried on after. */
+  incident: RecoveryFacts | undefined;
   /** Where calls were that another part stands for now. */
   readonly stoodIn = new Set<number>();
   /** Something is under way that takes its time without a chunk: it does not stall meanwhile. */
@@ -107,6 +111,13 @@ export class ActiveTurn {
   /** The answer as it is now. */
   get message(): UIMessage {
     return toMessage(this.builder);
+  }
+
+  /** What `onChatError` is told. */
+  failure(stage: ChatErrorStage, classification?: ChatErrorClassification): ChatErrorContext {
+    const partial = this.empty ? undefined : this.message;
+    const { identity, row } = this;
+    return { stage, requestId: row.id, identity, messagesPersisted: true, classification, partial };
   }
 
   /** Whether there is nothing of the answer yet that anybody could read. */

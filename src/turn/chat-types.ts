@@ -7,6 +7,7 @@ import type { ReplyAttachment } from "../tool/action-attachment.ts";
 import type { ClientTool } from "../wire/frames.ts";
 import type { ChatAnswer } from "./chunk-source.ts";
 import type { MessageConcurrency } from "./overlap.ts";
+import type { ChatErrorContext } from "./step/config.ts";
 import type { StepPlan } from "./step/plan.ts";
 import type { LoggedChunk } from "./stream-log.ts";
 
@@ -71,12 +72,16 @@ export interface ChatRecoveryContext {
   readonly attempt: number;
   readonly maxAttempts: number;
   /** `continue`: part of an answer is there. `retry`: nothing is. */
-  readonly kind: "continue" | "retry";
+  readonly recoveryKind: "continue" | "retry";
   readonly partialText: string;
   readonly partialParts: UIMessage["parts"];
   /** Milliseconds since the turn was first started. */
   readonly ageMs: number;
+  /** What the turn has stored with `stash()`; null when it has stored nothing. */
+  readonly recoveryData: unknown;
   readonly body?: Record<string, unknown>;
+  /** Tools that the client runs. */
+  readonly clientTools?: readonly ClientTool[];
   readonly messages: readonly UIMessage[];
 }
 
@@ -88,12 +93,19 @@ export interface ChatRecoveryOptions {
   readonly continue?: boolean;
 }
 
-/** Bounds for carrying on turns that were cut off. They are counted per turn, stored before each try, and never reset. */
+/**
+ * Bounds for carrying on turns that were cut off. They are counted per turn and stored before each try. Those on tries in
+ * all and on age are never reset; those on progress are, by anything new that was stored of the answer.
+ */
 export interface ChatRecoveryConfig {
   /** Default 10. */
   readonly maxAttempts?: number;
   /** Since the turn was first started. Default 1 h. */
   readonly maxAgeMs?: number;
+  /** Tries in a row that brought nothing new. Default: as many as there are tries. */
+  readonly maxNoProgressAttempts?: number;
+  /** Since the first try to carry on after the last new chunk. Time that the host was down before it does not count. Default 5 min. */
+  readonly noProgressTimeoutMs?: number;
   /** Asked from the second try on; false gives up. Must be quick. */
   readonly shouldKeepRecovering?: (context: ChatRecoveryContext) => boolean | Promise<boolean>;
   /** What the user reads when it is given up. */
@@ -182,6 +194,8 @@ export interface ChatHooks {
   sanitize(message: UIMessage): UIMessage;
   /** What stands in the place of a call that was cut off. Must not throw. */
   repairToolPart(part: ToolPart, message: UIMessage): ToolPart | Part | undefined;
+  /** A turn fails, or a request for one is refused: what the user reads of it. Reports it. Must not throw. */
+  explain(error: unknown, context: ChatErrorContext): Promise<string>;
   /** Something failed that no caller waits for. Must not throw. */
   failed(error: unknown, about?: Partial<AboutFailure>): void;
   settings(): ChatSettings;

@@ -1,5 +1,5 @@
 import { PerdureError } from "../error.ts";
-import type { ToolPart, UIMessage } from "../message/types.ts";
+import type { UIMessage } from "../message/types.ts";
 import type { Work } from "../fiber/work.ts";
 import type { AgentHost, WriteLevel } from "../port.ts";
 import type { Transcript } from "../session/transcript.ts";
@@ -9,6 +9,7 @@ import { readChatContext } from "../store/session.ts";
 import {
   cancelTurn,
   isOpen,
+  noteProgress,
   openTurns,
   readTurn,
   releaseTurn,
@@ -21,22 +22,20 @@ import { ActiveTurn } from "./active-turn.ts";
 import type { ChatHooks, ChatOutput, Origin, TurnEnd, TurnOutcome } from "./chat-types.ts";
 import type { Desk } from "./desk.ts";
 import { drive } from "./drive.ts";
-import { abandon, finish } from "./finish.ts";
+import { abandon, finish, notSaved } from "./finish.ts";
 import { familyOf, forgetSession } from "./forget-session.ts";
 import { visibleUp } from "./history.ts";
-import { describeTurnError } from "./provider-error.ts";
-import { decideRecovery } from "./recover.ts";
+import { decideRecovery, tellRecovered } from "./recover.ts";
 import { renamed } from "./renamed.ts";
-import { dropApproved, repairLast } from "./repair-last.ts";
+import { dropApproved, repairLast, repairsOf } from "./repair-last.ts";
 import { takePlace } from "./place.ts";
-import { nextTurnMove } from "./state.ts";
+import { endOf, nextTurnMove } from "./state.ts";
 import { type ChatRequest, submit } from "./submit.ts";
 import { answerTool, expireApprovals, holds, type ToolAnswer } from "./tool-answers.ts";
 import { type Outcome, Waiters } from "./waiters.ts";
 
 /** After the store refused to take a turn's end, how long until the turn is looked at again. */
 const STORE_RETRY_MS = 5_000;
-const NOT_SAVED = "Failed to save the response.";
 
 /**
  * The conversation of an agent and the turns that make it. Every way to start a turn puts a row into the inbox
@@ -253,8 +252,8 @@ export class Chat implements Desk, Work {
     try {
       end = await this.#attempt(active);
     } catch (thrown) {
-      end = { status: "error", error: describeTurnError(thrown) };
       this.hooks.failed(thrown, { stage: "turn", requestId: found.id });
+      end = { status: "error", error: await this.hooks.explain(thrown, active.failure("turn")) };
     }
     if (active.halted) return;
     let needless: readonly TurnRow[] = [];
@@ -264,8 +263,10 @@ export class Chat implements Desk, Work {
     } catch (thrown) {
       this.hooks.failed(thrown, { stage: "save", requestId: found.id });
       this.transcripts.reload();
-      end = { status: "error", error: NOT_SAVED };
-      if (!abandon(this, active, NOT_SAVED)) this.#pausedUntil = this.host.clock.now() + STORE_RETRY_MS;
+      const error = await this.hooks.explain(notSaved(thrown), active.failure("persist"));
+      end = { status: "error", error };
+      if (active.halted) return;
+      if (!abandon(this, active, error)) this.#pausedUntil = this.host.clock.now() + STORE_RETRY_MS;
     }
     this.#active = undefined;
     if (end !== "again") this.#tell(active, active.dropped ? { status: "aborted" } : end);
@@ -287,6 +288,7 @@ export class Chat implements Desk, Work {
 
   #tell(active: ActiveTurn, end: TurnEnd): void {
     this.#setRecovering(active.row, false);
+    if (active.incident !== undefined) tellRecovered(this.host, active.incident, end);
     // What was cut was mended, and who stopped it reads no more of the stream.
     const { session } = active.row;
     const asStreamed = end.status === "completed" && active.stoodIn.size === 0;
@@ -318,7 +320,8 @@ export class Chat implements Desk, Work {
         const context = readChatContext(this.host, found.session);
         releaseTurn(this.host, found.seq, context.body, context.clientTools);
       }
-      if (found.attempts === 0) {
+      if (found.attempts > 0) noteProgress(this.host, found.seq, this.host.clock.now());
+      else {
         if (takePlace(this, found)) cut();
         if (found.continuation === 0) repairLast(this, found.session);
       }
@@ -339,16 +342,13 @@ export class Chat implements Desk, Work {
         return decision.end;
       }
       continuation = decision.continuation;
-      active.recovering = true;
+      active.incident = decision.incident;
       // Before anything is added: who waits is given what there is first.
       active.streaming = true;
       this.output.streaming(active.row);
-      const repair = {
-        repairInterruptedToolPart: (part: ToolPart, message: UIMessage) => this.hooks.repairToolPart(part, message),
-      };
-      active.standInAgain(repair);
+      active.standInAgain(repairsOf(this));
       // A turn that runs step by step goes on from what is there by itself.
-      if (this.hooks.plan?.() === undefined) active.carryOn(repair);
+      if (this.hooks.plan?.() === undefined) active.carryOn(repairsOf(this));
       active.log.flush();
       this.#setRecovering(active.row, true);
     }
@@ -391,12 +391,6 @@ export class Chat implements Desk, Work {
     this.origins.delete(id);
     this.#waiters.ended(id, end);
   }
-}
-
-/** How a turn ended that is not open; one that is forgotten was passed over, as far as anybody can say. */
-function endOf(turn: TurnRow | undefined): TurnOutcome {
-  const status = turn?.status;
-  return status === "completed" || status === "error" || status === "aborted" ? status : "skipped";
 }
 
 function stopReason(): PerdureError {

@@ -1,9 +1,8 @@
-import { errorText } from "../error.ts";
+import { PerdureError } from "../error.ts";
 import type { ActiveTurn } from "./active-turn.ts";
 import type { ChatTurnOptions, TurnEnd } from "./chat-types.ts";
 import { readAnswer } from "./chunk-source.ts";
 import type { Desk } from "./desk.ts";
-import { describeTurnError } from "./provider-error.ts";
 import type { StepPlan } from "./step/plan.ts";
 import { runSteps } from "./step/run-steps.ts";
 
@@ -12,37 +11,31 @@ export async function drive(desk: Desk, active: ActiveTurn, continuation: boolea
   const { signal } = active.abort;
   const stopWatching = watchForStall(desk, active);
   const options = toOptions(active, continuation);
+  let stage: "turn" | "stream" = "turn";
   try {
     const plan = desk.hooks.plan?.();
-    if (plan !== undefined) return (await orAborted(steps(desk, active, plan, options), signal)) ?? cut(active);
+    if (plan !== undefined)
+      return (await orAborted(steps(desk, active, plan, options), signal)) ?? (await cut(desk, active));
     const answer = await orAborted(desk.hooks.respond(options), signal);
-    if (answer === undefined) return signal.aborted ? cut(active) : { status: "completed", silent: true };
+    if (answer === undefined) return signal.aborted ? await cut(desk, active) : { status: "completed", silent: true };
     open(desk, active);
+    stage = "stream";
     for await (const source of readAnswer(answer, active.row.id, signal)) {
       if (source.chunk.type === "error") {
-        if (signal.aborted) return cut(active);
-        const { errorText: error } = source.chunk;
-        return turnFailed(desk, active, "stream", error, error);
+        const error = new PerdureError("model_failed", source.chunk.errorText);
+        return signal.aborted ? await cut(desk, active) : await fail(desk, active, error, stage);
       }
       if (active.take(source)) await desk.host.breathe();
       if (signal.aborted) break;
     }
-    return signal.aborted ? cut(active) : { status: "completed", silent: active.log.count === 0 };
+    return signal.aborted ? await cut(desk, active) : { status: "completed", silent: active.log.count === 0 };
   } catch (thrown) {
-    if (signal.aborted) return cut(active);
-    return turnFailed(desk, active, "turn", thrown, describeTurnError(thrown));
+    if (signal.aborted) return cut(desk, active);
+    if (stage === "turn") desk.hooks.failed(thrown, { stage, requestId: active.row.id });
+    return fail(desk, active, thrown, stage);
   } finally {
     stopWatching();
   }
-}
-
-/** The whole error is in the log and in the event; the user reads `told`. */
-function turnFailed(desk: Desk, { row }: ActiveTurn, stage: "turn" | "stream", error: unknown, told: string): TurnEnd {
-  const { id: requestId } = row;
-  desk.host.emit("chat:request:failed", { requestId, stage, messagesPersisted: true, error: errorText(error) });
-  if (stage === "turn") desk.hooks.failed(error, { stage, requestId });
-  else desk.host.report(error, { stage, requestId });
-  return { status: "error", error: told };
 }
 
 /**
@@ -68,8 +61,15 @@ async function steps(
   return runSteps(desk, active, plan, options).finally(cancel);
 }
 
-function cut(active: ActiveTurn): TurnEnd | "again" {
-  return active.stalled && !active.dropped ? "again" : { status: "aborted" };
+async function cut(desk: Desk, active: ActiveTurn): Promise<TurnEnd | "again"> {
+  if (!active.stalled || active.dropped) return { status: "aborted" };
+  // Where nothing is carried on, it is the stream that has failed.
+  const carriesOn = desk.hooks.settings().recovery.maxAttempts !== 0;
+  return carriesOn ? "again" : fail(desk, active, active.abort.signal.reason, "stream");
+}
+
+async function fail(desk: Desk, active: ActiveTurn, error: unknown, stage: "turn" | "stream"): Promise<TurnEnd> {
+  return { status: "error", error: await desk.hooks.explain(error, active.failure(stage)) };
 }
 
 /** Those who wait for the stream are told that it is here. */
@@ -116,7 +116,8 @@ function watchForStall(desk: Desk, active: ActiveTurn): () => void {
       return;
     }
     active.stalled = true;
-    active.abort.abort(new Error(`No chunk came for ${stallTimeoutMs} ms.`));
+    desk.host.emit("chat:stream:stalled", { requestId: active.row.id, timeoutMs: stallTimeoutMs });
+    active.abort.abort(new PerdureError("timeout", `The model said nothing for ${stallTimeoutMs} ms.`));
   };
   active.lastChunkAt = desk.host.clock.now();
   active.watchAnew = () => {

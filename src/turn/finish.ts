@@ -1,3 +1,4 @@
+import { PerdureError } from "../error.ts";
 import { closeStreaming, repairMessage } from "../message/repair.ts";
 import { toolParts } from "../message/types.ts";
 import { askApproval } from "../store/approval.ts";
@@ -7,6 +8,7 @@ import { ActiveTurn } from "./active-turn.ts";
 import type { TurnEnd } from "./chat-types.ts";
 import type { Desk } from "./desk.ts";
 import { passWaiting } from "./place.ts";
+import { repairsOf } from "./repair-last.ts";
 import { needlessContinuations } from "./tool-answers.ts";
 import { trimTranscript } from "./trim.ts";
 
@@ -22,10 +24,7 @@ export function finish(desk: Desk, active: ActiveTurn, end: TurnEnd): readonly T
   const transcript = desk.transcripts.of(row.session);
   if (active.dropped) return [];
   // A call that was cut short must not look as if it waited for the client to run it.
-  active.close({
-    keepPending: end.status === "completed",
-    repairInterruptedToolPart: (part, message) => desk.hooks.repairToolPart(part, message),
-  });
+  active.close({ ...repairsOf(desk), keepPending: end.status === "completed" });
   active.endTexts();
   let needless: readonly TurnRow[] = [];
   active.log.flush("sync", () => {
@@ -55,6 +54,11 @@ export function finish(desk: Desk, active: ActiveTurn, end: TurnEnd): readonly T
     trimTranscript(desk, row.session);
   });
   return needless;
+}
+
+/** The error of a turn whose end cannot be stored. */
+export function notSaved(cause: unknown): PerdureError {
+  return new PerdureError("bad_state", "Failed to save the response.", { cause });
 }
 
 /**

@@ -8,14 +8,14 @@ import type { Desk } from "./desk.ts";
  */
 export function repairLast(desk: Desk, session: string): void {
   const last = desk.transcripts.of(session).lastAnswer();
-  if (last !== undefined) replace(desk, session, last, repairMessage(last, optionsOf(desk)));
+  if (last !== undefined) replace(desk, session, last, repairMessage(last, repairsOf(desk)));
 }
 
 /** Gives calls of the last answer that were approved an end: the turn that was to run them has ended before it began. */
 export function dropApproved(desk: Desk, session: string): void {
   const last = desk.transcripts.of(session).lastAnswer();
   if (last?.parts.some(isApproved) !== true) return;
-  const options = optionsOf(desk);
+  const options = repairsOf(desk);
   const end = (part: Part) => (isApproved(part) ? repairMessage({ ...last, parts: [part] }, options).parts : [part]);
   replace(desk, session, last, { ...last, parts: last.parts.flatMap(end) });
 }
@@ -33,6 +33,7 @@ function replace(desk: Desk, session: string, last: UIMessage, repaired: UIMessa
   desk.output.messageUpdated(session, repaired);
 }
 
-function optionsOf({ hooks }: Desk): RepairOptions {
+/** What the app puts in the places of calls that were cut off. */
+export function repairsOf({ hooks }: Pick<Desk, "hooks">): RepairOptions {
   return { repairInterruptedToolPart: (part, message) => hooks.repairToolPart(part, message) };
 }

@@ -1,5 +1,6 @@
 import { repairMessage } from "../message/repair.ts";
 import type { Desk } from "./desk.ts";
+import { repairsOf } from "./repair-last.ts";
 
 /**
  * Takes messages out of a conversation because something else is said instead: they stay as a branch of their own. What
@@ -12,9 +13,7 @@ export function setAside(desk: Desk, session: string, ids: readonly string[]): v
   const answerId = ids.findLast((id) => transcript.role(id) === "assistant");
   const answer = answerId === undefined ? undefined : transcript.get(answerId);
   if (answer !== undefined) {
-    const repaired = repairMessage(answer, {
-      repairInterruptedToolPart: (part, message) => desk.hooks.repairToolPart(part, message),
-    });
+    const repaired = repairMessage(answer, repairsOf(desk));
     if (repaired !== answer) transcript.put(repaired);
     desk.hooks.removed?.(answer.id);
   }

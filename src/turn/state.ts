@@ -64,3 +64,9 @@ export function nextTurnMove(open: readonly TurnRow[], facts: TurnFacts): TurnMo
   }
   return { kind: "wait", until };
 }
+
+/** How a turn ended that is not open; one that is forgotten was passed over, as far as anybody can say. */
+export function endOf(turn: Pick<TurnRow, "status"> | undefined): "completed" | "error" | "aborted" | "skipped" {
+  const status = turn?.status;
+  return status === "completed" || status === "error" || status === "aborted" ? status : "skipped";
+}

@@ -2,6 +2,7 @@
 // without sockets. What clients would be told is written down.
 import type { UIMessage } from "ai";
 import { onTestFinished } from "vitest";
+import { errorText } from "../../src/error.ts";
 import type { Chat as ChatType } from "../../src/turn/chat.ts";
 import { Chat } from "../../src/turn/chat.ts";
 import type { ChatHooks, ChatOutput, ChatSettings } from "../../src/turn/chat-types.ts";
@@ -71,6 +72,7 @@ export async function openDesk(settings: Partial<ChatSettings> = {}): Promise<Te
       recover: () => {},
       sanitize: (message: UIMessage) => message,
       repairToolPart: () => undefined,
+      explain: async (error) => errorText(error),
       failed: (error) => note(`failed ${String(error)}`),
       settings: () => ({ ...SETTINGS, ...settings }),
     };

@@ -25,7 +25,7 @@ test("a turn that was cut goes on by itself, under the same id, in the same mess
     {
       requestId: "r1",
       attempt: 1,
-      kind: "continue",
+      recoveryKind: "continue",
       partialText: "one ",
       body: { city: "Rome" },
       messages: [user("u1")],
@@ -59,7 +59,7 @@ test("a turn that had said nothing yet is tried again, and still gets its id fro
   const stage = await chat.stage();
   expect(stage.options).toMatchObject({ requestId: "r1", continuation: false });
   expect(stage.messages).toEqual([user("u1")]);
-  expect(seen).toMatchObject([{ kind: "retry", partialText: "", partialParts: [] }]);
+  expect(seen).toMatchObject([{ recoveryKind: "retry", partialText: "", partialParts: [] }]);
   const b = await chat.connect();
   b.ack("r1");
   await b.flushed();

@@ -27,6 +27,9 @@ export function turnRow(fields: Partial<TurnRow> = {}): TurnRow {
     position: null,
     session: "main",
     identity: null,
+    progressAt: null,
+    stuck: 0,
+    stash: null,
     ...fields,
   };
 }

@@ -1,5 +1,5 @@
 import type { LanguageModel } from "ai";
-import type { ChatErrorClassification, ChatErrorContext, Think } from "perdure";
+import type { ChatTurnOptions, ChatClassifyContext, ChatErrorClassification, ChatErrorContext, Think } from "perdure";
 import { subscribe } from "perdure/node";
 import { type Script, type ScriptedModel, scriptedModel } from "perdure/testing";
 import { expect, onTestFinished, test } from "vitest";
@@ -9,7 +9,7 @@ import { openThink, refusal, sent, serverTool } from "./harness.ts";
 interface Setup {
   readonly models: readonly LanguageModel[];
   readonly told?: (error: unknown, context: ChatErrorContext) => unknown;
-  readonly classify?: (error: unknown) => ChatErrorClassification | undefined;
+  readonly classify?: (error: unknown, context: ChatClassifyContext) => ChatErrorClassification | undefined;
   readonly settings?: Partial<Pick<Think, "chatRecovery" | "chatStreamStallTimeoutMs">>;
 }
 
@@ -29,8 +29,8 @@ async function failing({ models, told = (error) => error, classify, settings }: 
           contexts.push(context);
           return told(error, context);
         }
-        override classifyChatError(error: unknown) {
-          return classify?.(error);
+        override classifyChatError(error: unknown, context: ChatClassifyContext) {
+          return classify?.(error, context);
         }
       }
       return Talk;
@@ -183,6 +183,107 @@ test("stage recovery: a turn that is not carried on any more", async () => {
   expect(await client.done("r1")).toMatchObject({ error: true, body: "Sorry: We gave up." });
   expect(kit.contexts).toMatchObject([{ stage: "recovery", requestId: "r1" }]);
   expect(textIn(kit.contexts[0]?.partial)).toBe("half");
+});
+
+test("stage stream: a model that falls silent ends a turn that is not to be carried on, and the event says so", async () => {
+  const seen: unknown[] = [];
+  onTestFinished(subscribe("chat:stream:stalled", ({ payload }) => void seen.push(payload)));
+  const model = scriptedModel(() => ({ text: "half", hang: true }));
+  const kit = await failing({
+    models: [model],
+    settings: { chatRecovery: false, chatStreamStallTimeoutMs: 1000 },
+  });
+  const client = await kit.connect();
+  client.request("r1", [user("u1")]);
+  await client.said("r1", "half");
+  await kit.clock.advance(1000);
+  expect(await client.done("r1")).toMatchObject({ error: true, body: "The model said nothing for 1000 ms." });
+  expect(kit.contexts).toMatchObject([{ stage: "stream", requestId: "r1", messagesPersisted: true }]);
+  expect(seen).toEqual([{ requestId: "r1", timeoutMs: 1000 }]);
+});
+
+test("stage parse: a request that cannot be read is told to onChatError, and its sender reads what that returns", async () => {
+  const seen: unknown[] = [];
+  onTestFinished(subscribe("chat:request:failed", ({ payload }) => void seen.push(payload)));
+  const kit = await failing({ models: [scriptedModel([])], told: (error) => `No: ${(error as Error).message}` });
+  const client = await kit.connect();
+  client.request("r1", [{ id: "u1", role: "user", parts: "none" }]);
+  expect(await client.done("r1")).toMatchObject({ error: true, body: expect.stringMatching(/^No: /) as string });
+  client.send({ type: "cf_agent_use_chat_request", id: "r2", init: { method: "POST", body: "{" } });
+  const said = expect.stringContaining("not JSON") as string;
+  expect(await client.done("r2")).toMatchObject({ error: true, body: said });
+  const failed = { stage: "parse", messagesPersisted: false };
+  expect(kit.contexts).toMatchObject([
+    { ...failed, requestId: "r1" },
+    { ...failed, requestId: "r2" },
+  ]);
+  expect(seen).toMatchObject([{ requestId: "r1" }, { requestId: "r2", error: said }]);
+  const posted = await fetch(`${kit.url}/chat`, {
+    method: "POST",
+    body: JSON.stringify({ requestId: "r3", messages: [{ id: "u1", role: "user", parts: "none" }] }),
+  });
+  expect(posted.status).toBe(400);
+  expect(kit.contexts.at(-1)).toMatchObject({ ...failed, requestId: "r3" });
+  expect(await kit.stored()).toEqual([]);
+});
+
+test("stage persist: messages that cannot be stored", async () => {
+  const kit = await failing({ models: [scriptedModel([])] });
+  const client = await kit.connect();
+  await kit.rows("CREATE TRIGGER perdure_full BEFORE INSERT ON perdure_turn BEGIN SELECT RAISE(ABORT, 'no room'); END");
+  client.request("r1", [user("u1")]);
+  expect(await client.done("r1")).toMatchObject({ error: true, body: expect.stringContaining("be stored") as string });
+  expect(kit.contexts).toMatchObject([{ stage: "persist", requestId: "r1", messagesPersisted: false }]);
+  expect(kit.takeErrors()).toEqual([expect.stringContaining("no room")]);
+});
+
+test("stage persist: an answer that cannot be stored", async () => {
+  const kit = await failing({ models: [scriptedModel(["Hello."])] });
+  await kit.agent();
+  await kit.rows(
+    "CREATE TRIGGER perdure_full BEFORE UPDATE ON perdure_turn WHEN new.status = 'completed' BEGIN SELECT RAISE(ABORT, 'no room'); END",
+  );
+  expect(await kit.ask("Hi.")).toMatchObject({ status: "error", error: "Failed to save the response." });
+  expect(kit.contexts).toMatchObject([{ stage: "persist", messagesPersisted: true }]);
+  expect(kit.takeErrors()).toEqual([expect.stringContaining("no room")]);
+});
+
+test("an onChatMessage of one's own has its failures told too", async () => {
+  const contexts: ChatErrorContext[] = [];
+  const kit = await openThink(
+    (Base) =>
+      class extends Base {
+        override onChatMessage({ body }: ChatTurnOptions): Response {
+          if (body?.throws === true) throw new Error("no such model");
+          const error = JSON.stringify({ type: "error", errorText: "cut off" });
+          return new Response(`data: ${error}\n\n`, { headers: { "content-type": "text/event-stream" } });
+        }
+        override onChatError(error: unknown, context: ChatErrorContext) {
+          contexts.push(context);
+          return `${context.stage}: ${error instanceof Error ? error.message : String(error)}`;
+        }
+      },
+  );
+  const client = await kit.connect();
+  client.request("r1", [user("u1")], { throws: true });
+  expect(await client.done("r1")).toMatchObject({ body: "turn: no such model" });
+  client.request("r2", [user("u2")]);
+  expect(await client.done("r2")).toMatchObject({ body: "stream: cut off" });
+  expect(contexts).toMatchObject([
+    { stage: "turn", requestId: "r1", messagesPersisted: true },
+    { stage: "stream", requestId: "r2" },
+  ]);
+  expect(kit.takeErrors()).toEqual(["no such model"]);
+});
+
+test("classifyChatError is told which turn failed where", async () => {
+  const contexts: ChatClassifyContext[] = [];
+  const kit = await failing({
+    models: [scriptedModel([{ error: refusal(401) }])],
+    classify: (_error, context) => void contexts.push(context) as undefined,
+  });
+  const { requestId } = await kit.ask("Hi.");
+  expect(contexts).toMatchObject([{ stage: "stream", requestId, messagesPersisted: true, classification: undefined }]);
 });
 
 test("classifyChatError has the first word on what an error means", async () => {

@@ -66,7 +66,9 @@ test("a turn that a restart cut goes on in the same message, with nobody connect
   expect((await kit.stored()).map(textIn)).toEqual(["Hi.", "Half and whole."]);
   // What was there is given to the model to go on from.
   expect(sent(kit.model, 1).join()).toContain("Half");
-  expect(kit.recoveries).toMatchObject([{ requestId: "r1", attempt: 1, kind: "continue", partialText: "Half" }]);
+  expect(kit.recoveries).toMatchObject([
+    { requestId: "r1", attempt: 1, recoveryKind: "continue", partialText: "Half" },
+  ]);
   expect(kit.turns.map(({ recovering }) => recovering)).toEqual([false, true]);
 });
 

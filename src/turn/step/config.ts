@@ -204,10 +204,16 @@ interface Chunk<PART> {
   readonly chunk: PART;
 }
 
-/** Where a turn failed, for `onChatError`. */
+/**
+ * Where a turn failed. `parse`: the request could not be read. `persist`: its messages, or the answer, could not be stored.
+ * `turn`: a setting or a hook failed. `stream`: the model failed, or said nothing for too long. `recovery`: the turn was
+ * cut off and is not carried on any more.
+ */
+export type ChatErrorStage = "parse" | "persist" | "turn" | "stream" | "recovery";
+
+/** What failed, for `onChatError`. */
 export interface ChatErrorContext {
-  /** `turn`: a setting or a hook failed. `stream`: the model failed. `recovery`: it is not carried on any more. */
-  readonly stage: "turn" | "stream" | "recovery";
+  readonly stage: ChatErrorStage;
   readonly requestId: string;
   /** For whom the turn is. */
   readonly identity?: Identity;
@@ -217,3 +223,9 @@ export interface ChatErrorContext {
   /** What there is of the answer, if anything. */
   readonly partial: UIMessage | undefined;
 }
+
+/** Which call failed, for `classifyChatError`. */
+export type ChatClassifyContext = Omit<ChatErrorContext, "requestId"> & {
+  /** Undefined where a model was asked outside of a turn: for a title, or for a summary that code asked for. */
+  readonly requestId: string | undefined;
+};

@@ -8,7 +8,6 @@ import type { ChatTurnOptions } from "../chat-types.ts";
 import type { ChatErrorClassification } from "../provider-error.ts";
 import type { ContextPlan } from "./context-plan.ts";
 import type {
-  ChatErrorContext,
   ChunkContext,
   PrepareStepContext,
   StepConfig,
@@ -70,9 +69,8 @@ export interface StepPlan {
   readonly toolCallEnded: ((context: ToolCallResultContext) => Maybe<undefined>) | undefined;
   readonly stepFinished: ((context: StepContext) => Maybe<undefined>) | undefined;
   readonly chunk: ((context: ChunkContext) => Maybe<undefined>) | undefined;
+  /** What kind of error a model call of the turn that runs gave. */
   classify(error: unknown): Promise<ChatErrorClassification>;
-  /** What the user reads of an error that ends the turn. Never throws. */
-  explain(error: unknown, context: ChatErrorContext): Promise<string>;
   /** A file cannot be loaded for the model. Never throws. */
   fileLost(url: string, error: unknown): void;
   /** Keeps a tool's whole output and says where; undefined when it cannot. */

@@ -16,7 +16,7 @@ import { waitingSteers } from "../steer.ts";
 import { stepsOf, settledParts } from "./answer.ts";
 import { unrunCalls } from "./fit-calls.ts";
 import { budgetInput, budgetQuestion, budgetText, budgetTextAbove, BUDGET_TOOL } from "./budget-question.ts";
-import type { ChatErrorContext, StepConfig } from "./config.ts";
+import type { StepConfig } from "./config.ts";
 import { asSent, named, type Tried, tryCall, watch } from "./model-call.ts";
 import { nextStep, type StepFacts } from "./next.ts";
 import type { StepPlan } from "./plan.ts";
@@ -39,17 +39,15 @@ export async function runSteps(
   plan: StepPlan,
   options: ChatTurnOptions,
 ): Promise<TurnEnd | undefined> {
-  const fail = async (error: unknown, stage: ChatErrorContext["stage"], classification?: ChatErrorClassification) => {
+  const fail = async (error: unknown, stage: "turn" | "stream", classification?: ChatErrorClassification) => {
     if (active.abort.signal.aborted) return undefined;
-    const { identity, row } = active;
-    const partial = active.empty ? undefined : active.message;
-    const context = { stage, requestId: row.id, identity, messagesPersisted: true, classification, partial };
-    return { status: "error", error: await plan.explain(error, context) } as const;
+    const text = await desk.hooks.explain(error, active.failure(stage, classification));
+    return { status: "error", error: text } as const;
   };
   let run: StepRun | undefined;
   let cause: unknown;
   const go = async (): Promise<TurnEnd | undefined> => {
-    const turn = await plan.prepare({ ...options, recovering: active.recovering });
+    const turn = await plan.prepare({ ...options, recovering: active.incident !== undefined });
     if (turn.config.chatStreamStallTimeoutMs !== undefined) {
       active.stallTimeoutMs = turn.config.chatStreamStallTimeoutMs;
       active.watchAnew();

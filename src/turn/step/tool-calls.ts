@@ -17,6 +17,7 @@ import { mayRun } from "../../tool/may-run.ts";
 import { isDeeperThan, MAX_INPUT_DEPTH } from "../../tool/plain-json.ts";
 import { runCall } from "../../tool/run-call.ts";
 import { storedSteps } from "../../tool/step.ts";
+import { repairsOf } from "../repair-last.ts";
 import { BUDGET_TOOL } from "./budget-question.ts";
 import { askBefore, callContext, toolTimeout } from "./call-context.ts";
 import type { ToolCallContext } from "./config.ts";
@@ -196,10 +197,7 @@ function endChunk({ toolCallId }: ToolPart, ended: EndedCall): UIMessageChunk {
 /** The tool was cut in the middle, and may not run again. */
 function interrupted(run: StepRun, part: ToolPart): Order {
   const { toolCallId } = part;
-  const { hooks } = run.desk;
-  const repaired = askRepair(part, run.active.message, {
-    repairInterruptedToolPart: (call, message) => hooks.repairToolPart(call, message),
-  });
+  const repaired = askRepair(part, run.active.message, repairsOf(run.desk));
   const call = repaired !== undefined && isToolPart(repaired) ? repaired : undefined;
   if (call?.state === "output-available") {
     return { kind: "settle", chunks: [{ type: "tool-output-available", toolCallId, output: call.output }] };
