@@ -20,6 +20,8 @@ export interface AgentEvents {
   "schedule:cancelled": { id: string; callback: string };
   "schedule:ran": { id: string; callback: string; ok: boolean; attempt: number; error?: string };
   "schedule:duplicate_warning": { callback: string; count: number };
+  /** `getScheduledTasks()` threw as the agent started. The tasks that are stored wait until it can be read. */
+  "task:unread": { error: string };
   /** One try of an occurrence of a scheduled task has ended. */
   "task:ran": { taskId: string; occurrenceKey: string; ok: boolean; attempt: number; error?: string };
   /** An occurrence of a scheduled task was given up; the next one comes all the same. */

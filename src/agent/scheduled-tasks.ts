@@ -10,6 +10,9 @@ import { acceptMessages } from "../turn/submissions.ts";
 import type { Feature } from "./feature.ts";
 import type { AgentParts } from "./parts.ts";
 
+/** After `getScheduledTasks()` has thrown at the start, how long until it is asked again. */
+const ASK_AGAIN_MS = 60_000;
+
 /** What an agent says of its tasks. */
 export interface TaskDeclarer {
   /** False: the class declares none, and need not be asked. */
@@ -29,6 +32,9 @@ export class TaskFeature implements Feature {
   readonly #declarer: TaskDeclarer;
   #tasks: Tasks | undefined;
   #reconciled: Promise<void> = Promise.resolve();
+  /** The tasks could not be read: when they are asked for again. */
+  #askAt: number | null = null;
+  #unread: unknown;
 
   constructor(own: AgentParts<unknown>, declarer: TaskDeclarer) {
     this.#own = own;
@@ -36,12 +42,38 @@ export class TaskFeature implements Feature {
   }
 
   get work(): Work | undefined {
-    return this.#tasks;
+    return this.#askAt === null ? this.#tasks : this.#askAgain;
   }
 
   started(): void | Promise<void> {
-    if (this.#declarer.declares() || this.#isStored()) return this.reconcile();
+    if (this.#declarer.declares() || this.#isStored()) return this.#ask();
   }
+
+  /** A task needs its declaration to run: until that can be read, those that are stored wait. */
+  async #ask(): Promise<void> {
+    const { host } = this.#own;
+    try {
+      await this.reconcile();
+    } catch (thrown) {
+      if (thrown !== this.#unread) throw thrown;
+      host.emit("task:unread", { error: errorText(thrown) });
+      this.#declarer.failed(thrown);
+      this.#askAt = host.clock.now() + ASK_AGAIN_MS;
+      this.#own.rearm();
+    }
+  }
+
+  readonly #askAgain: Work = {
+    next: () => this.#askAt,
+    active: () => false,
+    runDue: () => {
+      const { host } = this.#own;
+      if (this.#askAt === null || this.#askAt > host.clock.now() || this.#own.draining) return;
+      this.#askAt = null;
+      void host.keepAwake(this.#ask().catch((thrown: unknown) => this.#declarer.failed(thrown)));
+    },
+    halt: () => (this.#askAt = null),
+  };
 
   halt(reason: unknown): void {
     this.#tasks?.halt(reason);
@@ -66,6 +98,7 @@ export class TaskFeature implements Feature {
     if (tasks.size === 0 && this.#tasks === undefined && !this.#isStored()) return;
     this.#tasks ??= new Tasks(this.#own, this.#hooks());
     this.#tasks.reconcile(tasks);
+    this.#askAt = null;
   }
 
   async #read(): Promise<ScheduledTasks> {
@@ -73,7 +106,7 @@ export class TaskFeature implements Feature {
       return await this.#declarer.as(() => this.#declarer.tasks());
     } catch (thrown) {
       const why = `getScheduledTasks() threw, and the tasks were left as they are: ${errorText(thrown)}`;
-      throw new PerdureError("bad_config", why, { cause: thrown });
+      throw (this.#unread = new PerdureError("bad_config", why, { cause: thrown }));
     }
   }
 

@@ -312,7 +312,10 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
 
   // Scheduled tasks
 
-  /** Prompts and handlers that come again and again, by their ids. Asked at every start. If it throws, the start fails. */
+  /**
+   * Prompts and handlers that come again and again, by their ids. Asked at every start. If it throws, that is
+   * reported and those of before stay, but wait until it is asked again and returns.
+   */
   getScheduledTasks(): ScheduledTasks | Promise<ScheduledTasks> {
     return {};
   }

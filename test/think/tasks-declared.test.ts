@@ -1,8 +1,9 @@
 // Scheduled tasks of a Think agent: what happens when the declaration changes, or cannot work.
 import { type ScheduledTaskContext, type ScheduledTasks, Think } from "perdure";
-import { memoryStorage } from "perdure/node";
+import { memoryStorage, subscribe } from "perdure/node";
 import { manualClock } from "perdure/testing";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
+import { textIn } from "../chat/client.ts";
 import { openHost } from "../host/open-host.ts";
 import { ALL, DAY, HOUR, MINUTE, openPlanner, START, type StoredTask } from "./tasks-planner.ts";
 
@@ -85,17 +86,43 @@ test("tasks that cannot work fail the start, store nothing and say why", async (
   await expect(agent.listInbox()).rejects.toThrow(
     'Scheduled task "a": the schedule "every day at 9" is not understood',
   );
-  tasks = () => {
-    throw new Error("no database");
-  };
-  await expect(agent.listInbox()).rejects.toThrow("getScheduledTasks() threw");
   tasks = () => undefined as never;
   await expect(agent.listInbox()).rejects.toThrow("must return an object of tasks");
-  expect(errors).toEqual([badConfig('"a"'), badConfig("no database"), badConfig("undefined")]);
+  expect(errors).toEqual([badConfig('"a"'), badConfig("undefined")]);
   expect(host.listAgents()).toEqual([]);
   tasks = () => ({ a: { schedule: "every hour", prompt: "Hi." } });
   await agent.listInbox();
   expect(host.listAgents()).toEqual(["Planner/one"]);
+});
+
+test("a getScheduledTasks that throws does not keep the agent from starting: old tasks stay, and run once it is read", async () => {
+  const told: unknown[] = [];
+  onTestFinished(subscribe("task:unread", ({ payload }) => void told.push(payload)));
+  const { kit, clock, current } = await openPlanner({ a: { schedule: "every hour", prompt: "Hi." } });
+  await kit.agent();
+  const before = await kit.rows<StoredTask>(ALL);
+  const { tasks } = current;
+  Object.defineProperty(current, "tasks", {
+    configurable: true,
+    get: () => {
+      throw new Error("no database");
+    },
+  });
+  await kit.restart();
+  const agent = await kit.agent();
+  expect(await kit.rows<StoredTask>(ALL)).toEqual(before);
+  const error = "getScheduledTasks() threw, and the tasks were left as they are: no database";
+  expect(kit.takeErrors()).toEqual([error]);
+  expect(told).toEqual([{ error }]);
+  await clock.advance(2 * HOUR);
+  await expect.poll(() => told.length).toBeGreaterThan(1);
+  expect(agent.messages).toEqual([]);
+  await expect(agent.reconcileScheduledTasks()).rejects.toThrow("no database");
+  Object.defineProperty(current, "tasks", { value: tasks });
+  await clock.advance(MINUTE);
+  await expect.poll(() => agent.messages.map(textIn)).toEqual(["Hi.", "Done: Hi."]);
+  await kit.stable();
+  expect(new Set(kit.takeErrors())).toEqual(new Set([error]));
 });
 
 test("tasks may be read from elsewhere, and declared as a field", async () => {
