@@ -119,7 +119,7 @@ export type {
   SaveMessagesResult,
   TurnOutcome,
 } from "./turn/chat-types.ts";
-export type { ChatAnswer } from "./turn/chunk-source.ts";
+export type { ChatAnswer, OrdinaryTurn, StreamedAnswer } from "./turn/chunk-source.ts";
 export type { MessageConcurrency } from "./turn/overlap.ts";
 export type { MessageInput, NewMessage } from "./message/input.ts";
 export type { ToolPart, UIMessage as ChatMessage } from "./message/types.ts";

@@ -33,9 +33,11 @@ export class AIChatAgent<
   waitForMcpConnections: boolean | { readonly timeout?: number } = true;
 
   /**
-   * Answers the conversation in `this.messages`: return a streaming Response (`toUIMessageStreamResponse()`), a
-   * plain text one, or the chunks themselves (`toUIMessageStream()`). Nothing: the turn ends without an answer.
-   * What it throws ends the turn: the user reads a plain sentence, or what a PerdureError says. Pass `options.abortSignal` on, so that stop stops the model.
+   * Answers the conversation in `this.messages`: return what `streamText` returns, a streaming Response
+   * (`toUIMessageStreamResponse()`), a plain text one, or the chunks themselves (`toUIMessageStream()`). Nothing: the turn
+   * ends without an answer.
+   * What it throws ends the turn: the user reads a plain sentence, or what a PerdureError says. Pass
+   * `options.abortSignal` on, so that stop stops the model.
    */
   onChatMessage(
     _onFinish: GenerateTextOnFinishCallback<ToolSet>,

@@ -15,7 +15,7 @@ import type { PriceTable } from "../session/prices.ts";
 import { readConfig, writeConfig } from "../store/config.ts";
 import type { PendingApproval, ReturnedCall } from "../tool/call-book.ts";
 import type { ChatHooks, ChatTurnOptions, SaveMessagesResult } from "../turn/chat-types.ts";
-import type { ChatAnswer } from "../turn/chunk-source.ts";
+import { type ChatAnswer, ORDINARY_TURN, type OrdinaryTurn } from "../turn/chunk-source.ts";
 import type { ChatErrorClassification } from "../turn/provider-error.ts";
 import type {
   ChatClassifyContext,
@@ -33,7 +33,7 @@ import type {
 } from "../turn/step/config.ts";
 import type { SubmitResult } from "../turn/submissions.ts";
 import { writeJson } from "../wire/json.ts";
-import { answering, chatRoom } from "./chat-agent.ts";
+import { answering, chatRoom, deciding } from "./chat-agent.ts";
 import { runAs } from "./context.ts";
 import { parts } from "./parts.ts";
 import { type TurnKeeper, turnKeeper } from "./run/turn-keeper.ts";
@@ -99,6 +99,7 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
     ChatHooks,
     | "respond"
     | "plan"
+    | "ranInSteps"
     | "explain"
     | "question"
     | "answerable"
@@ -112,11 +113,15 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
     const own = this.onChatMessage !== Think.prototype.onChatMessage;
     return {
       respond: async (options) => as(() => this.onChatMessage(options), options.requestId),
-      ...(!own && {
-        plan: () => this.#plan.runningAs(as),
-        answerable: (...about) => this.#plan.answerable(...about),
-        decided: (decision) => this.#plan.book.record(decision),
-      }),
+      plan: () => this.#plan.runningAs(as),
+      ranInSteps: ({ seq }) => !own || this.#plan.ledger.attempts(seq, 0).length > 0,
+      answerable: (...about) => this.#plan.answerable(...about),
+      decided: (decision) => {
+        const { messageId, toolCallId } = decision;
+        // What an onChatMessage of its own asked is not in the book of the steps.
+        if (own && this.#plan.book.find(messageId, toolCallId) === undefined) this[deciding].decided?.(decision);
+        else this.#plan.book.record(decision);
+      },
       question: (messageId, toolCallId) => this.#plan.book.question(messageId, toolCallId),
       explain: (error, context) => as(() => this.#plan.explain(error, context), context.requestId),
       expiry: (messageId, toolCallId) => this.#plan.expiry(messageId, toolCallId),
@@ -207,12 +212,15 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
     return this.#plan.convertAll(context.messages, context.tools);
   }
 
-  /** Full control: return what your own model streams, as of `AIChatAgent`. Then there are no steps, hooks or budgets. */
-  onChatMessage(_options: ChatTurnOptions): ChatAnswer | undefined | Promise<ChatAnswer | undefined> {
-    throw new PerdureError(
-      "bad_state",
-      "The default of onChatMessage() is the step loop, which has no stream to return. Change turns with beforeTurn() and beforeStep().",
-    );
+  /**
+   * Full control: return what your own model streams, as of `AIChatAgent`. Then there are no steps, hooks or budgets. What
+   * `super.onChatMessage(options)` returns lets the turn run step by step, as it does by itself. After a crash it is asked
+   * again.
+   */
+  onChatMessage(
+    _options: ChatTurnOptions,
+  ): ChatAnswer | OrdinaryTurn | undefined | Promise<ChatAnswer | OrdinaryTurn | undefined> {
+    return ORDINARY_TURN;
   }
 
   // Hooks

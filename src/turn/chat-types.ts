@@ -5,7 +5,7 @@ import type { SessionChange } from "../session/session-desk.ts";
 import type { TurnRow } from "../store/turn.ts";
 import type { ReplyAttachment } from "../tool/action-attachment.ts";
 import type { ClientTool } from "../wire/frames.ts";
-import type { ChatAnswer } from "./chunk-source.ts";
+import type { ChatAnswer, OrdinaryTurn } from "./chunk-source.ts";
 import type { MessageConcurrency } from "./overlap.ts";
 import type { ChatErrorContext } from "./step/config.ts";
 import type { StepPlan } from "./step/plan.ts";
@@ -156,9 +156,12 @@ export interface ApprovalRequest {
 
 /** What the chat asks of the agent that it belongs to. All may throw; what is thrown ends the turn or is reported. */
 export interface ChatHooks {
-  /** How turns run step by step; undefined: {@link ChatHooks.respond} answers them. */
-  plan?(): StepPlan | undefined;
-  respond(options: ChatTurnOptions): Promise<ChatAnswer | undefined>;
+  /** Answers a turn; or says that it runs step by step, as {@link ChatHooks.plan} says. */
+  respond(options: ChatTurnOptions): Promise<ChatAnswer | OrdinaryTurn | undefined>;
+  /** How turns run step by step, where they can. */
+  plan?(): StepPlan;
+  /** Whether a turn that was cut off had run step by step. */
+  ranInSteps?(turn: TurnRow): boolean;
   /** What somebody is called who answers a question. */
   approver?(origin: Origin, identity: Identity | undefined): string | undefined;
   /** Whether somebody outside may answer a question; a text says why not. Must not throw or reject. */

@@ -348,7 +348,7 @@ export class Chat implements Desk, Work {
       this.output.streaming(active.row);
       active.standInAgain(repairsOf(this));
       // A turn that runs step by step goes on from what is there by itself.
-      if (this.hooks.plan?.() === undefined) active.carryOn(repairsOf(this));
+      if (this.hooks.ranInSteps?.(active.row) !== true) active.carryOn(repairsOf(this));
       active.log.flush();
       this.#setRecovering(active.row, true);
     }

@@ -1,15 +1,33 @@
-import { PerdureError } from "../error.ts";
+import { errorText, PerdureError } from "../error.ts";
 import { textChunker } from "../message/chunk-from-text.ts";
 import { parseChunk } from "../message/parse-chunk.ts";
 import type { UIMessageChunk } from "../message/types.ts";
 import { isResponse } from "../wire/fetch-object.ts";
 import { readEvents } from "../wire/event-stream.ts";
 
-/** What an answer may be given as: a Response (UI message stream or plain text), or the chunks themselves. */
-export type ChatAnswer = Response | ReadableStream<UIMessageChunk> | AsyncIterable<UIMessageChunk>;
+/** What `streamText` of the AI SDK returns, as far as it is used here. */
+export interface StreamedAnswer {
+  toUIMessageStream(options?: {
+    onError?: (error: unknown) => string;
+  }): ReadableStream<UIMessageChunk> | AsyncIterable<UIMessageChunk>;
+}
 
-const NO_ANSWER =
-  "onChatMessage() returned no answer: return a Response, a stream of chunks (`toUIMessageStream()`), or nothing. A text is `new Response(text)`.";
+/**
+ * What an answer may be given as: a Response (UI message stream or plain text), what `streamText` returns, or the chunks
+ * themselves.
+ */
+export type ChatAnswer = Response | StreamedAnswer | ReadableStream<UIMessageChunk> | AsyncIterable<UIMessageChunk>;
+
+const ordinary: unique symbol = Symbol("perdure.ordinary-turn");
+
+/** What `super.onChatMessage(…)` of a `Think` returns: the turn is to run step by step, as it does by itself. */
+export interface OrdinaryTurn {
+  /** @internal */
+  readonly [ordinary]: true;
+}
+
+/** The only one there is. */
+export const ORDINARY_TURN: OrdinaryTurn = { [ordinary]: true };
 
 /** A chunk, and its JSON where that is known already. */
 export interface SourceChunk {
@@ -20,7 +38,8 @@ export interface SourceChunk {
 /**
  * The chunks of an answer. Ends early when `signal` aborts, also if the producer does not listen to it. Chunks
  * without the fields that their type needs are passed over.
- * @throws what the producer throws; PerdureError `bad_input` when a Response is an HTTP error.
+ * @throws what the producer throws; PerdureError `bad_input` when a Response is an HTTP error, `bad_config` when the answer
+ * is nothing that can be read.
  */
 export async function* readAnswer(
   answer: ChatAnswer,
@@ -28,11 +47,7 @@ export async function* readAnswer(
   signal: AbortSignal,
 ): AsyncGenerator<SourceChunk> {
   if (!isResponse(answer)) {
-    // JavaScript can give anything.
-    if (typeof (answer as unknown) !== "object" || !("getReader" in answer || Symbol.asyncIterator in answer)) {
-      throw new PerdureError("bad_config", NO_ANSWER);
-    }
-    for await (const value of untilAborted(answer, signal)) {
+    for await (const value of untilAborted(chunksOf(answer), signal)) {
       const chunk = parseChunk(value);
       if (chunk !== undefined) yield { chunk };
     }
@@ -55,6 +70,32 @@ export async function* readAnswer(
   // A text that was cut is not at its end: it would pass for a whole answer.
   if (signal.aborted) return;
   for (const chunk of chunker.end()) yield { chunk };
+}
+
+/** @throws PerdureError `bad_config` */
+function chunksOf(
+  answer: Exclude<ChatAnswer, Response>,
+): ReadableStream<UIMessageChunk> | AsyncIterable<UIMessageChunk> {
+  const given: unknown = answer;
+  if (typeof given === "object" && given !== null) {
+    // First: a result of `streamText` is read through what it offers for it.
+    if ("toUIMessageStream" in answer && typeof answer.toUIMessageStream === "function")
+      return answer.toUIMessageStream({ onError: errorText });
+    if ("getReader" in answer || Symbol.asyncIterator in answer) return answer;
+  }
+  throw new PerdureError(
+    "bad_config",
+    "onChatMessage() must return what streamText() returns, a Response, or a stream of UI message chunks; nothing, to say " +
+      `nothing; or in a Think what super.onChatMessage() returns. It returned ${describe(given)}.`,
+  );
+}
+
+function describe(value: unknown): string {
+  if (typeof value === "string") return "a text: put it into a Response, new Response(text)";
+  if (typeof value !== "object" || value === null) return value === null ? "null" : `a ${typeof value}`;
+  const keys = Object.keys(value).slice(0, 3);
+  const what = value.constructor?.name ?? "Object";
+  return keys.length === 0 ? `an object (${what})` : `an object (${what}) with ${keys.join(", ")}`;
 }
 
 /** Reads until the end or the abort, whichever is first. */

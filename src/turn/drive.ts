@@ -1,8 +1,9 @@
 import { PerdureError } from "../error.ts";
 import type { ActiveTurn } from "./active-turn.ts";
 import type { ChatTurnOptions, TurnEnd } from "./chat-types.ts";
-import { readAnswer } from "./chunk-source.ts";
+import { type ChatAnswer, ORDINARY_TURN, readAnswer } from "./chunk-source.ts";
 import type { Desk } from "./desk.ts";
+import { repairsOf } from "./repair-last.ts";
 import type { StepPlan } from "./step/plan.ts";
 import { runSteps } from "./step/run-steps.ts";
 
@@ -13,14 +14,16 @@ export async function drive(desk: Desk, active: ActiveTurn, continuation: boolea
   const options = toOptions(active, continuation);
   let stage: "turn" | "stream" = "turn";
   try {
-    const plan = desk.hooks.plan?.();
-    if (plan !== undefined)
-      return (await orAborted(steps(desk, active, plan, options), signal)) ?? (await cut(desk, active));
     const answer = await orAborted(desk.hooks.respond(options), signal);
     if (answer === undefined) return signal.aborted ? await cut(desk, active) : { status: "completed", silent: true };
+    const plan = desk.hooks.plan?.();
+    if (answer === ORDINARY_TURN && plan !== undefined)
+      return (await orAborted(steps(desk, active, plan, options), signal)) ?? (await cut(desk, active));
+    // It had run step by step, and does not any more.
+    if (active.incident !== undefined && desk.hooks.ranInSteps?.(active.row) === true) active.carryOn(repairsOf(desk));
     open(desk, active);
     stage = "stream";
-    for await (const source of readAnswer(answer, active.row.id, signal)) {
+    for await (const source of readAnswer(answer as ChatAnswer, active.row.id, signal)) {
       if (source.chunk.type === "error") {
         const error = new PerdureError("model_failed", source.chunk.errorText);
         return signal.aborted ? await cut(desk, active) : await fail(desk, active, error, stage);
@@ -31,7 +34,8 @@ export async function drive(desk: Desk, active: ActiveTurn, continuation: boolea
     return signal.aborted ? await cut(desk, active) : { status: "completed", silent: active.log.count === 0 };
   } catch (thrown) {
     if (signal.aborted) return cut(desk, active);
-    if (stage === "turn") desk.hooks.failed(thrown, { stage, requestId: active.row.id });
+    if (stage === "turn" || PerdureError.is(thrown, "bad_config"))
+      desk.hooks.failed(thrown, { stage, requestId: active.row.id });
     return fail(desk, active, thrown, stage);
   } finally {
     stopWatching();

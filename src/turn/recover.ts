@@ -60,7 +60,7 @@ export async function decideRecovery(desk: Desk, active: ActiveTurn): Promise<Re
     cancelled: row.cancelled === 1,
     finished: builder.finishReason !== undefined,
     // Where the engine runs the tools, it knows better what it waits for.
-    waiting: desk.hooks.plan?.() === undefined && waitsForAnswer(active),
+    waiting: desk.hooks.ranInSteps?.(row) !== true && waitsForAnswer(active),
     attempt,
     ageMs: context.ageMs,
     maxAttempts,

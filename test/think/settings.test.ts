@@ -1,5 +1,4 @@
-import { createUIMessageStreamResponse, simulateReadableStream, type ToolSet } from "ai";
-import type { UIMessageChunk } from "ai";
+import type { ToolSet } from "ai";
 import type { Think } from "perdure";
 import { scriptedModel } from "perdure/testing";
 import { expect, test } from "vitest";
@@ -248,41 +247,6 @@ test("assembleContext decides what the model reads; what the turn adds comes aft
   expect(before[0]).toContain("A fact.");
   expect(after.slice(0, 2)).toEqual(before);
   expect(after.slice(2).join()).toContain("a boat");
-});
-
-test("onChatMessage gives full control: there are no steps and no ledger", async () => {
-  const kit = await openThink(
-    (Base) =>
-      class extends Base {
-        override onChatMessage() {
-          const chunks: UIMessageChunk[] = [
-            { type: "start" },
-            { type: "text-start", id: "t" },
-            { type: "text-delta", id: "t", delta: "my own" },
-            { type: "text-end", id: "t" },
-            { type: "finish" },
-          ];
-          return createUIMessageStreamResponse({ stream: simulateReadableStream({ chunks }) });
-        }
-      },
-  );
-  expect(await kit.ask("Hi.")).toMatchObject({ status: "completed" });
-  expect(textIn(await kit.last())).toBe("my own");
-  expect((await kit.agent()).usage().calls).toBe(0);
-});
-
-test("super.onChatMessage has no stream to give, and says what to do instead", async () => {
-  const kit = await openThink(
-    (Base) =>
-      class extends Base {
-        override onChatMessage(options: Parameters<InstanceType<typeof Base>["onChatMessage"]>[0]) {
-          return super.onChatMessage(options);
-        }
-      },
-  );
-  const end = await kit.ask("Hi.");
-  expect(end.error).toContain("beforeTurn()");
-  kit.takeErrors();
 });
 
 test("what configure stores is there after a restart, and nothing else is", async () => {
