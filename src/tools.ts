@@ -112,7 +112,8 @@ export {
 } from "./workspace/bash-tool.ts";
 
 // Workspace
-export { Workspace, type WorkspaceOptions } from "./workspace/workspace.ts";
+export { Workspace } from "./workspace/workspace.ts";
+export type { WorkspaceOptions } from "./workspace/workspace-options.ts";
 export type {
   PageOptions,
   PointChange,

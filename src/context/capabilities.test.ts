@@ -1,6 +1,6 @@
 import { jsonSchema, tool, type ToolSet } from "ai";
 import { expect, test } from "vitest";
-import { capabilityBlock, DEFAULT_SYSTEM_PROMPT } from "./capabilities.ts";
+import { capabilityBlock, DEFAULT_SYSTEM_PROMPT, withOrigin } from "./capabilities.ts";
 
 const inputSchema = jsonSchema({ type: "object" });
 const server = tool({ inputSchema, execute: () => 1 });
@@ -55,4 +55,28 @@ test("names that every object has are no tools", () => {
 test("the same tools give the same bytes", () => {
   const tools = { ...named("read", "bash"), locate: client };
   expect(capabilityBlock({ ...tools })).toBe(capabilityBlock(tools));
+});
+
+test("tools of MCP servers, extensions and other agents are told with where they come from", () => {
+  const make = () => tool({ inputSchema, execute: () => 1 });
+  const block = capabilityBlock({
+    weather_now: withOrigin(make(), { kind: "mcp", name: "weather" }),
+    weather_week: withOrigin(make(), { kind: "mcp", name: "weather" }),
+    notes_add: withOrigin(make(), { kind: "extension", name: "notes" }),
+    research: { ...withOrigin(make(), { kind: "agent", name: "Researcher" }) },
+  });
+  expect(block).toContain("MCP servers: weather (weather_now, weather_week).");
+  expect(block).toContain("extensions: notes (notes_add).");
+  expect(block).toContain("other agents, which know only what you tell them: Researcher (research).");
+  expect(capabilityBlock(named("weather_now"))).not.toMatch(/MCP|extension|other agents/);
+});
+
+test("many tools of one server are told by their number", () => {
+  const all = Object.fromEntries(
+    Array.from({ length: 9 }, (_, i) => [
+      `t${i}`,
+      withOrigin(tool({ inputSchema, execute: () => 1 }), { kind: "mcp", name: "big" }),
+    ]),
+  );
+  expect(capabilityBlock(all)).toContain("MCP servers: big (9 tools).");
 });

@@ -1,5 +1,7 @@
 import type { ToolSet } from "ai";
+import { withOrigin } from "../context/capabilities.ts";
 import { errorText, PerdureError } from "../error.ts";
+import { isRecord } from "../message/json.ts";
 import type { AgentHost } from "../port.ts";
 import { extensionTool } from "./extension-tool.ts";
 import { type Described, MAX_SOURCE_CHARS, prefixOf, readDescription, toolNameOf } from "./guest.ts";
@@ -57,6 +59,16 @@ interface Entry extends Listener {
   readonly order: number;
 }
 
+/** JavaScript may bring anything, such as a binding of another platform. */
+function checkLoader(loader: unknown): void {
+  if (loader === true || typeof loader === "function" || (isRecord(loader) && isRecord(loader.supports))) return;
+  throw new PerdureError(
+    "bad_config",
+    "ExtensionManager: loader must be true (the sandbox that comes along), or a sandbox such as createQuickJsSandbox() " +
+      "returns. There are no Worker loaders here.",
+  );
+}
+
 const RESERVED = ["load_extension", "list_extensions", "unload_extension"];
 
 /**
@@ -75,7 +87,9 @@ export class ExtensionManager {
   /** What happens in turns, for whoever listens. */
   readonly hooks: ExtensionHooks;
 
+  /** @throws PerdureError `bad_config` for a loader that cannot run code */
   constructor(options: ExtensionManagerOptions) {
+    checkLoader(options.loader);
     this.#options = options;
     const { host } = options;
     this.hooks = new ExtensionHooks({
@@ -192,7 +206,8 @@ export class ExtensionManager {
         if (taken.has(called)) continue;
         taken.add(called);
         this.#given.add(called);
-        tools[called] = extensionTool(name, tool, () => this.#entries.get(name)?.vm);
+        const made = extensionTool(name, tool, () => this.#entries.get(name)?.vm);
+        tools[called] = withOrigin(made, { kind: "extension", name });
       }
     }
     return tools;

@@ -1,3 +1,4 @@
+import { PerdureError } from "../error.ts";
 import { bucketSource, type SkillBucket } from "./bucket-source.ts";
 import { directorySource } from "./directory-source.ts";
 import { manifestSource, type SkillManifest } from "./manifest-source.ts";
@@ -13,6 +14,10 @@ export const skills = {
   /** Skills in an object store, below `prefix`. */
   fromBucket: (bucket: SkillBucket, options: { readonly prefix?: string } = {}): SkillSource =>
     bucketSource(bucket, options),
+  /** Of the public packages: here it is `fromBucket`, with the same arguments. @deprecated */
+  r2: (..._bucket: never[]): never => {
+    throw new PerdureError("bad_config", "There is no skills.r2(). Use skills.fromBucket(bucket, { prefix }).");
+  },
   /** What runs scripts: without one, skills are instructions and files only. */
   runner: (options: SkillRunnerOptions = {}): SkillScriptRunner => createSkillRunner(options),
 };

@@ -2,7 +2,8 @@ import { expect, test } from "vitest";
 import { probeHost } from "../../test/chat/probe-host.ts";
 import { filesOf } from "../session/files.ts";
 import type { WorkspaceChange } from "./types.ts";
-import { Workspace, type WorkspaceOptions } from "./workspace.ts";
+import { Workspace } from "./workspace.ts";
+import type { WorkspaceOptions } from "./workspace-options.ts";
 
 async function newWorkspace(options: Partial<WorkspaceOptions> = {}) {
   const probe = await probeHost();

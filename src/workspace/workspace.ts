@@ -6,6 +6,7 @@ import { keptIn, type KeptFiles } from "./kept-files.ts";
 import type { LargeFiles } from "./large-files.ts";
 import { joinPath, nameOf, normalizePath, parentOf, ROOT } from "./path.ts";
 import { compileGlob } from "./pattern/glob.ts";
+import { checkWorkspaceOptions, type WorkspaceOptions } from "./workspace-options.ts";
 import { posixError, posixNameOf } from "./posix-error.ts";
 import { checkNamespace, listenersOf, realmOf, type SharedRealm, type WorkspaceListener } from "./realm.ts";
 import { diffVersions, restoreTo, sameBytes, versionOf } from "./restore.ts";
@@ -31,24 +32,6 @@ const GLOB_BREATH = 100_000;
 /** How often a change is tried again that others were quicker than. */
 const MAX_TRIES = 20;
 
-/** How a {@link Workspace} is made. */
-export interface WorkspaceOptions {
-  /** The agent whose files these are. */
-  readonly host: AgentHost;
-  /** Separate trees in the same agent have different names. Default: `main`. */
-  readonly namespace?: string;
-  /** Larger files go to `largeFiles`. Default: 1.5 MB. */
-  readonly inlineLimit?: number;
-  /** Where large files go. Default: beside the agent's database. */
-  readonly largeFiles?: LargeFiles;
-  /** Larger files are refused. Default: 100 MB. */
-  readonly maxFileBytes?: number;
-  /** How many points are kept at most; the oldest go first. Default: 200. */
-  readonly maxPoints?: number;
-  /** Called after each change is committed. Must not throw, and must be quick. */
-  readonly onChange?: WorkspaceListener;
-}
-
 /**
  * Files of an agent, in its own database: they are there after a restart, each write is one commit, and points tie states
  * of the whole tree to messages. Making one costs nothing: no query, no write. A change is committed when its method
@@ -65,6 +48,7 @@ export class Workspace implements WorkspaceFiles {
 
   /** @throws PerdureError `bad_config` for options that cannot work */
   constructor(options: WorkspaceOptions) {
+    checkWorkspaceOptions(options);
     this.#host = options.host;
     this.#ns = checkNamespace(options.namespace ?? "main");
     this.#largeFiles = options.largeFiles;

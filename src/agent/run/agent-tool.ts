@@ -1,4 +1,5 @@
 import { asSchema, type FlexibleSchema, type InferSchema, type Tool, type ToolExecutionOptions } from "ai";
+import { withOrigin } from "../../context/capabilities.ts";
 import { PerdureError } from "../../error.ts";
 import { type OptionNames, refuseUnknown } from "../../known-options.ts";
 import { newId } from "../../id.ts";
@@ -91,7 +92,8 @@ export function agentTool<INPUT extends FlexibleSchema, OUTPUT = string>(
   };
   // The SDK's own types cannot follow a schema that is not known yet.
   const typed = made as unknown as Tool<InferSchema<INPUT>, OUTPUT | AgentToolFailure | AgentToolReceipt>;
-  return durableTool(typed, { replay: "safe", ...(timeoutMs !== undefined && { timeoutMs }) });
+  const durable = durableTool(typed, { replay: "safe", ...(timeoutMs !== undefined && { timeoutMs }) });
+  return withOrigin(durable, { kind: "agent", name: options.displayName ?? cls.name });
 }
 
 const lastOf = new WeakMap<object, Promise<unknown>>();

@@ -1,4 +1,5 @@
 import { jsonSchema, type Schema, type Tool } from "ai";
+import { withOrigin } from "../../context/capabilities.ts";
 import { PerdureError } from "../../error.ts";
 import { durableTool } from "../../tool/define.ts";
 import { checkSchema } from "../check-schema.ts";
@@ -31,7 +32,10 @@ export function aiToolsOf(sources: readonly ToolSource[], ids: readonly string[]
   const taken = new Set<string>();
   for (const { serverId, serverName, tools: list, run } of sorted(sources, (source) => source.serverId)) {
     for (const tool of sorted(list, (one) => one.name))
-      tools[nameTool(serverId, tool.name, taken, ids)] = aiTool(tool, serverName, run);
+      tools[nameTool(serverId, tool.name, taken, ids)] = withOrigin(aiTool(tool, serverName, run), {
+        kind: "mcp",
+        name: serverName,
+      });
   }
   return tools;
 }
