@@ -85,13 +85,13 @@ function chunksOf(
   }
   throw new PerdureError(
     "bad_config",
-    "onChatMessage() must return what streamText() returns, a Response, or a stream of UI message chunks; nothing, to say " +
-      `nothing; or in a Think what super.onChatMessage() returns. It returned ${describe(given)}.`,
+    "onChatMessage() returned no answer: return a Response, what streamText() returns, a stream of UI message chunks, or " +
+      `nothing; in a Think also what super.onChatMessage() returns. It was ${describe(given)}.`,
   );
 }
 
 function describe(value: unknown): string {
-  if (typeof value === "string") return "a text: put it into a Response, new Response(text)";
+  if (typeof value === "string") return "a text, which is `new Response(text)`";
   if (typeof value !== "object" || value === null) return value === null ? "null" : `a ${typeof value}`;
   const keys = Object.keys(value).slice(0, 3);
   const what = value.constructor?.name ?? "Object";

@@ -93,7 +93,7 @@ test.each<[string, unknown]>([
   );
   const { status, error } = await kit.ask("Hi.");
   expect(status).toBe("error");
-  expect(error).toContain("onChatMessage() must return what streamText() returns");
+  expect(error).toContain("onChatMessage() returned no answer: return a Response, what streamText() returns");
   expect(error).toContain(words);
   expect(kit.takeErrors()).toEqual([error]);
 });
