@@ -87,3 +87,10 @@ test("bytes are cut to what was handed over", () => {
   const copy = transfer(whole.subarray(10, 20));
   expect([copy.length, copy.buffer.byteLength]).toEqual([10, 10]);
 });
+
+test("a Buffer is copied like any bytes", () => {
+  const own = Buffer.from("mine");
+  const copy = transfer({ own }).own;
+  copy[0] = 0;
+  expect([own.toString(), Buffer.isBuffer(copy), copy.length]).toEqual(["mine", true, 4]);
+});

@@ -40,7 +40,8 @@ function copy(value: unknown, transfer: Transfer): unknown {
     return withKeys(list, value, namesIn(value), transfer);
   }
   if (value instanceof Date) return new Date(value);
-  if (value instanceof Uint8Array) return value.slice();
+  // Not by its own method: that of a Buffer hands out the same bytes.
+  if (value instanceof Uint8Array) return Uint8Array.prototype.slice.call(value);
   if (value instanceof Map) {
     const map = new Map<unknown, unknown>();
     seen.set(value, map);
