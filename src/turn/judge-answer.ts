@@ -3,7 +3,7 @@ import { type ToolPart, toolName, type UIMessage } from "../message/types.ts";
 import { readMessageIdentity } from "../store/message.ts";
 import type { ApprovalCall, Origin } from "./chat-types.ts";
 import type { Desk } from "./desk.ts";
-import { findAsked, type ToolAnswer } from "./tool-answers.ts";
+import { type Asked, findAsked, type ToolAnswer } from "./tool-answers.ts";
 
 /** Whether an answer of somebody outside may be given: as it was judged, or why not, with the call as it is. */
 export type JudgedAnswer =
@@ -17,38 +17,37 @@ export type JudgedAnswer =
  */
 export function judgeAnswer(desk: Desk, given: ToolAnswer, origin: Origin): JudgedAnswer | Promise<JudgedAnswer> {
   const { hooks } = desk;
-  const asked = hooks.authorize === undefined ? undefined : findQuestion(desk, given, origin);
-  if (asked === undefined) return { answer: given };
-  const { session, message, part } = asked;
+  if (hooks.authorize === undefined) return { answer: given };
+  const now = findAsked(desk, given);
+  // What is asked from here on was not asked when this was said.
+  const pinned = { ...given, question: { messageId: now?.message.id ?? "", approvalId: now?.part.approval?.id } };
+  if (now === undefined || !isQuestion(desk, now, given, origin)) return { answer: pinned };
+  const { session, message, part } = now;
   const call = describe(desk, session, message, part);
   const approved =
     given.answer.kind === "approval" ? given.answer.approved : given.answer.result.state !== "output-error";
   const conclude = (verdict: true | string): JudgedAnswer => {
-    if (verdict === true)
-      return { answer: { ...given, question: { messageId: message.id, approvalId: part.approval?.id } } };
+    if (verdict === true) return { answer: pinned };
     desk.host.emit("approval:refused", {
       ...{ toolCallId: call.toolCallId, tool: call.toolName, approved, reason: verdict },
       ...(given.identity !== undefined && { by: given.identity.id }),
     });
-    const now = findAsked(desk, given);
+    const open = findAsked(desk, given);
     // What its sender shows as answered is not.
-    if (now !== undefined) desk.output.messageUpdated(now.session, now.message);
+    if (open !== undefined) desk.output.messageUpdated(open.session, open.message);
     const what = approved ? "approve" : "decline";
     const reason = `You may not ${what} the call of "${call.toolName}". It still waits for somebody who may.`;
-    return { refusal: { reason, ...(now !== undefined && { part: now.part }) } };
+    return { refusal: { reason, ...(open !== undefined && { part: open.part }) } };
   };
-  const verdict = hooks.authorize?.({ call, identity: given.identity, approved }) ?? true;
+  const verdict = hooks.authorize({ call, identity: given.identity, approved });
   return verdict instanceof Promise ? verdict.then(conclude) : conclude(verdict);
 }
 
-function findQuestion(desk: Desk, given: ToolAnswer, origin: Origin) {
-  const asked = findAsked(desk, given);
-  if (asked === undefined) return undefined;
-  const { part, message } = asked;
+function isQuestion(desk: Desk, { part, message }: Asked, { answer }: ToolAnswer, origin: Origin): boolean {
   const isOpen = part.state === "approval-requested";
   // A result for a call that waits for a yes stands for that yes.
-  if (given.answer.kind === "result" ? !isOpen : !isOpen && part.state !== "input-available") return undefined;
-  return desk.hooks.answerable?.(part, message.id, given.answer.kind, origin) === false ? undefined : asked;
+  if (answer.kind === "result" ? !isOpen : !isOpen && part.state !== "input-available") return false;
+  return desk.hooks.answerable?.(part, message.id, answer.kind, origin) !== false;
 }
 
 function describe(desk: Desk, session: string, message: UIMessage, part: ToolPart): ApprovalCall {

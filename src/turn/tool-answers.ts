@@ -87,11 +87,15 @@ function liveWith({ running }: Desk, given: ToolAnswer): ActiveTurn | undefined 
   return findTool(running.builder, given.toolCallId) === undefined ? undefined : running;
 }
 
-/** The call that an answer is about, as it is now, and where. */
-export function findAsked(
-  desk: Desk,
-  given: ToolAnswer,
-): { readonly session: string; readonly message: UIMessage; readonly part: ToolPart } | undefined {
+/** A call that waits, and where. */
+export interface Asked {
+  readonly session: string;
+  readonly message: UIMessage;
+  readonly part: ToolPart;
+}
+
+/** The call that an answer is about, as it is now. */
+export function findAsked(desk: Desk, given: ToolAnswer): Asked | undefined {
   const { toolCallId } = given;
   const live = liveWith(desk, given);
   const session = live?.row.session ?? given.session ?? sessionWaiting(desk, toolCallId);

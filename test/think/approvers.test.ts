@@ -239,6 +239,39 @@ test("an answer that was allowed is none to a second question of the same call",
   await kit.stable();
 });
 
+test("what came before a question was asked is no answer to it, however long the rule takes for another", async () => {
+  const gate = Promise.withResolvers<boolean>();
+  const kit = await asking({
+    script: ({ step, userText }) =>
+      step === 0
+        ? { toolCalls: [{ toolName: "pay", input: { amount: 5 }, toolCallId: userText === "Pay." ? "c1" : "c2" }] }
+        : "Done.",
+    authorize: ({ call }) => call.toolCallId === "c1" && gate.promise,
+  });
+  const last = await kit.last();
+  const said = (toolCallId: string) => {
+    return {
+      type: "tool-pay",
+      toolCallId,
+      state: "approval-responded",
+      input: {},
+      approval: { id: "x", approved: true },
+    };
+  };
+  const messages = [user("m1", "Pay."), { ...last, parts: [said("c2"), said("c1")] }];
+  const slow = kit.post("chat", "anna", { messages });
+  await expect.poll(() => kit.requests).toHaveLength(1);
+  await kit.post("chat", "anna", { messages: [user("m2", "Pay more.")] });
+  await expect
+    .poll(async () => (await kit.agent()).pendingApprovals().some(({ toolCallId }) => toolCallId === "c2"))
+    .toBe(true);
+  gate.resolve(true);
+  await slow;
+  await kit.stable();
+  expect(kit.approvals).toEqual([]);
+  expect((await kit.agent()).getToolApproval("c2")).toBeUndefined();
+});
+
 test("needsApproval may return the words of the question: they are listed, and clients are shown them", async () => {
   const kit = await asking({
     tools: () => ({
