@@ -136,7 +136,10 @@ export class ThinkPlan {
   }
 
   get actions(): ThinkActions {
-    return (this.#actions ??= new ThinkActions(this.#agent, this.#host, this.#chat, (text) => this.#keep(text)));
+    // What an action returned is stored before it is judged: nothing of it may be where clients can read it.
+    const judges = this.#agent.afterToolCall !== this.#base.afterToolCall;
+    const keep = async (text: string) => (judges ? undefined : this.#keep(text));
+    return (this.#actions ??= new ThinkActions(this.#agent, this.#host, this.#chat, keep));
   }
 
   get #equipper(): Equipper {

@@ -73,6 +73,8 @@ export interface RunCallOptions {
   readonly validate?: boolean;
   /** Instead of the tool's own. */
   readonly timeoutMs?: number | undefined;
+  /** Hands the output on as long as it is: somebody judges it before anything of it is kept, and bounds it then. */
+  readonly whole?: boolean;
 }
 
 /**
@@ -105,7 +107,7 @@ export async function runCall(
   const ended = await Promise.race([execute(tool, call, context, options, stop.signal, limits), cut.promise]);
   cancelTimer();
   abortSignal.removeEventListener("abort", onAbort);
-  if (ended.kind !== "output") return ended;
+  if (ended.kind !== "output" || options.whole === true) return ended;
   // What was done is done: a stop that comes now takes nothing from the output but the place where its whole is kept.
   const keep: KeepText = (text) => unlessAborted(() => context.keep(text), abortSignal);
   return { kind: "output", output: await boundOutput(ended.output, limits, keep) };

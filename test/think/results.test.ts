@@ -93,6 +93,44 @@ test("a result that replaces another is bounded as any output", async () => {
   expect(String((await kit.part())?.output).length).toBeLessThan(2_000);
 });
 
+test.each<[string, (text: string) => Tool]>([
+  ["a tool", (text) => durableTool(serverTool(() => text) as Tool, { maxOutputChars: 1_000 })],
+  [
+    "an action",
+    (text) =>
+      action({
+        description: "Looks.",
+        inputSchema: jsonSchema<object>({ type: "object" }),
+        maxOutputChars: 1_000,
+        execute: () => text,
+      }) as unknown as Tool,
+  ],
+])("what is replaced in a long result of %s is not in what is kept of it", async (_name, made) => {
+  const whole = `${"x".repeat(2_000)} ${SECRET} ${"z".repeat(2_000)}`;
+  const kit = await judged(
+    ({ output }) => ({ action: "replace", output: String(output).replaceAll(SECRET, "***") }),
+    made(whole),
+  );
+  await kit.ask("Look.");
+  const shown = JSON.stringify(await kit.part());
+  expect(shown.length).toBeLessThan(3_000);
+  const names = shown.match(/[0-9a-f]{64}/g) ?? [];
+  for (const name of names) expect(await (await fetch(`${kit.url}/files/${name}`)).text()).not.toContain(SECRET);
+});
+
+test("a long result that the hook lets be is cut as in any other class, and kept whole", async () => {
+  const whole = `${"x".repeat(2_000)} ${SECRET} ${"z".repeat(2_000)}`;
+  const seen: unknown[] = [];
+  const kit = await judged(
+    ({ output }) => void seen.push(output),
+    durableTool(serverTool(() => whole) as Tool, { maxOutputChars: 1_000 }),
+  );
+  await kit.ask("Look.");
+  expect(seen).toEqual([whole]);
+  const [name = ""] = String((await kit.part())?.output).match(/[0-9a-f]{64}/) ?? [];
+  expect(await (await fetch(`${kit.url}/files/${name}`)).text()).toBe(whole);
+});
+
 test.each<[string, unknown, string]>([
   ["an action that is none", { action: "witholds" }, "witholds"],
   ["an output that no message can hold", { action: "replace", output: () => 1 }, "cannot be written as JSON"],

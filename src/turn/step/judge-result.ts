@@ -40,13 +40,16 @@ export async function judge(
   await watch(run, async () => {
     said = await afterToolCall?.(resultContext(called, ended, durationMs));
   });
-  if (!isRecord(said) || !("action" in said)) return { shown: ended, action: undefined };
+  const bound = (output: unknown) => boundOutput(output, toolOptionsOf(tool), (text) => plan.keep(text));
+  if (!isRecord(said) || !("action" in said)) {
+    const asIs = afterToolCall === undefined || ended.kind === "error";
+    return { shown: asIs ? ended : { kind: "output", output: await bound(ended.output) }, action: undefined };
+  }
   const { action, reason } = said;
   try {
     if (action === "replace") {
       const plain = toPlainJson(said.output, `What replaces the output of "${called.toolName}"`);
-      const output = await boundOutput(plain, toolOptionsOf(tool), (text) => plan.keep(text));
-      return { shown: { kind: "output", output }, action };
+      return { shown: { kind: "output", output: await bound(plain) }, action };
     }
     if (action !== "withhold") {
       const what = typeof action === "string" ? JSON.stringify(action) : typeof action;

@@ -73,7 +73,7 @@ async function runNested(
         progress: () => {},
         keep: (text) => plan.keep(text),
       },
-      { timeoutMs: toolTimeout(run, given, tool) },
+      { timeoutMs: toolTimeout(run, given, tool), whole: plan.afterToolCall !== undefined },
     ),
   );
   if (outcome.kind === "aborted") return outcome;

@@ -10,6 +10,7 @@ import {
   type UIMessageChunk,
 } from "../../message/types.ts";
 import type { CallIntent, CallRow, JudgedCall, ReturnedCall } from "../../tool/call-book.ts";
+import { boundPreview } from "../../tool/bound-output.ts";
 import { approvalOf } from "../../tool/call-approval.ts";
 import { toolOptionsOf } from "../../tool/define.ts";
 import { digestOf } from "../../tool/digest.ts";
@@ -159,7 +160,11 @@ async function decide(
 /** Where somebody judges results, one is stored before it is: so it is judged after a crash too, and never made again. */
 function store(run: StepRun, intent: CallIntent, ended: EndedCall, more: Omit<JudgedCall, keyof ReturnedCall>): void {
   if (run.plan.afterToolCall === undefined) return;
-  run.plan.book.returned(intent, { ...toStore(ended), ...more });
+  const { book } = run.plan;
+  if (book.returned(intent, { ...toStore(ended), ...more }) || ended.kind === "error") return;
+  // What no row can hold is judged as it would be shown.
+  const output = boundPreview(ended.output, toolOptionsOf(run.turn.tools[intent.tool]));
+  book.returned(intent, { output, ...more });
 }
 
 /** Shows a result: to the hook that may change it, then to clients and the model. */
@@ -248,7 +253,7 @@ async function runOne(
           },
           keep: (text) => plan.keep(text),
         },
-        { timeoutMs: toolTimeout(run, part, tool) },
+        { timeoutMs: toolTimeout(run, part, tool), whole: plan.afterToolCall !== undefined },
       ),
     );
   const called = callContext(run, { ...part, input }, messages);
