@@ -96,7 +96,8 @@ class StepNames {
 }
 
 function keyOf(callKey: string, name: string): string {
-  return `${callKey}#${name}`;
+  // Ids of calls may have any characters, so what stands behind the last # is the name.
+  return `${callKey}#${name.replaceAll(/[%#]/g, encodeURIComponent)}`;
 }
 
 function encode(value: unknown, name: string): string | null {

@@ -226,3 +226,20 @@ test("a tool with steps keeps what durableTool says of it", async () => {
   });
   expect(await kit.steps()).toEqual([]);
 });
+
+test("steps of two calls never have the same key, whatever their ids and names are", async () => {
+  const keys: string[] = [];
+  const kit = await working(
+    ({ step, toolCallId }) => {
+      const name = toolCallId === "c1" ? "a#b" : "b";
+      return step(name, ({ idempotencyKey }) => void keys.push(idempotencyKey));
+    },
+    undefined,
+    ({ step }) =>
+      step === 0
+        ? { toolCalls: ["c1", "c1#a"].map((toolCallId) => ({ toolName: "work", input: {}, toolCallId })) }
+        : "done",
+  );
+  await kit.ask("Work.");
+  expect(new Set(keys).size).toBe(2);
+});
