@@ -274,7 +274,7 @@ function answerCall({ chat, live }: ChatRoom, given: ToolAnswer, socket: Socket)
     else live.approvalRefused(given.toolCallId, judged.refusal, socket);
     return true;
   };
-  const judged = judgeAnswer(chat, given, socket);
+  const judged = judgeAnswer(chat, given);
   return judged instanceof Promise ? judged.then(conclude) : conclude(judged);
 }
 

@@ -138,7 +138,7 @@ function answersIn(last: unknown, identity: Identity | undefined): ToolAnswer[] 
 async function judgeAnswers(chat: Chat, answers: readonly ToolAnswer[]): Promise<ToolAnswer[]> {
   const allowed: ToolAnswer[] = [];
   for (const given of answers) {
-    const judged = await judgeAnswer(chat, given, undefined);
+    const judged = await judgeAnswer(chat, { ...given, overHttp: true });
     if ("refusal" in judged) throw new PerdureError("not_allowed", judged.refusal.reason);
     allowed.push(judged.answer);
   }

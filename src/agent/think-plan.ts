@@ -15,7 +15,7 @@ import type { ActionAuthorization } from "../tool/action-authorize.ts";
 import { bindAction, bindActions } from "../tool/action-bind.ts";
 import { isAction } from "../tool/action.ts";
 import type { Chat } from "../turn/chat.ts";
-import type { ChatTurnOptions, Origin } from "../turn/chat-types.ts";
+import type { ChatTurnOptions } from "../turn/chat-types.ts";
 import {
   type ChatErrorClassification,
   classifyProviderError,
@@ -158,10 +158,10 @@ export class ThinkPlan {
    * A result may come from outside for what runs outside alone: nobody else can say what a tool of the server did. A
    * person may decide what was asked, and nothing before it is asked: who decides first is the agent's own rule.
    */
-  answerable(part: ToolPart, messageId: string, kind: "result" | "approval", origin: Origin): boolean | "early" {
+  answerable(part: ToolPart, messageId: string, kind: "result" | "approval", isClient: boolean): boolean | "early" {
     if (kind === "approval") {
       if (part.state !== "approval-requested") return false;
-      return origin !== undefined && this.#isJustAsked(part, messageId) ? "early" : true;
+      return isClient && this.#isJustAsked(part, messageId) ? "early" : true;
     }
     const { running } = this.#chat();
     const live = running?.builder.id === messageId;

@@ -175,7 +175,7 @@ export interface ChatHooks {
    * Whether those who talk with the agent may give this call an answer: a result, or a person's decision. Without it,
    * any call that waits may get any. `early`: the client cannot have seen the question yet. Must be quick.
    */
-  answerable?(part: ToolPart, messageId: string, kind: "result" | "approval", origin: Origin): boolean | "early";
+  answerable?(part: ToolPart, messageId: string, kind: "result" | "approval", isClient: boolean): boolean | "early";
   /** When an open question is over; null: never; undefined: as the settings say. */
   expiry?(messageId: string, toolCallId: string): number | null | undefined;
   /** A question was answered, in the transaction that stores the answer. */

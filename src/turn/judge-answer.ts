@@ -1,7 +1,7 @@
 import { type Identity, readIdentity } from "../identity.ts";
 import { type ToolPart, toolName, type UIMessage } from "../message/types.ts";
 import { readMessageIdentity } from "../store/message.ts";
-import type { ApprovalCall, Origin } from "./chat-types.ts";
+import type { ApprovalCall } from "./chat-types.ts";
 import type { Desk } from "./desk.ts";
 import { type Asked, findAsked, type ToolAnswer } from "./tool-answers.ts";
 
@@ -15,13 +15,13 @@ export type JudgedAnswer =
  * allowed holds for no later one of the same call. Refused, the question stays open, everybody is shown it again, and an
  * event tells of it. What is no question needs no leave.
  */
-export function judgeAnswer(desk: Desk, given: ToolAnswer, origin: Origin): JudgedAnswer | Promise<JudgedAnswer> {
+export function judgeAnswer(desk: Desk, given: ToolAnswer): JudgedAnswer | Promise<JudgedAnswer> {
   const { hooks } = desk;
   if (hooks.authorize === undefined) return { answer: given };
   const now = findAsked(desk, given);
   // What is asked from here on was not asked when this was said.
   const pinned = { ...given, question: { messageId: now?.message.id ?? "", approvalId: now?.part.approval?.id } };
-  if (now === undefined || !isQuestion(desk, now, given, origin)) return { answer: pinned };
+  if (now === undefined || !isQuestion(desk, now, given)) return { answer: pinned };
   const { session, message, part } = now;
   const call = describe(desk, session, message, part);
   const approved =
@@ -43,11 +43,11 @@ export function judgeAnswer(desk: Desk, given: ToolAnswer, origin: Origin): Judg
   return verdict instanceof Promise ? verdict.then(conclude) : conclude(verdict);
 }
 
-function isQuestion(desk: Desk, { part, message }: Asked, { answer }: ToolAnswer, origin: Origin): boolean {
+function isQuestion(desk: Desk, { part, message }: Asked, { answer }: ToolAnswer): boolean {
   const isOpen = part.state === "approval-requested";
   // A result for a call that waits for a yes stands for that yes.
   if (answer.kind === "result" ? !isOpen : !isOpen && part.state !== "input-available") return false;
-  return desk.hooks.answerable?.(part, message.id, answer.kind, origin) !== false;
+  return desk.hooks.answerable?.(part, message.id, answer.kind, true) !== false;
 }
 
 function describe(desk: Desk, session: string, message: UIMessage, part: ToolPart): ApprovalCall {

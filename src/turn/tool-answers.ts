@@ -55,6 +55,8 @@ export interface ToolAnswer {
   readonly question?: { readonly messageId: string; readonly approvalId: string | undefined };
   /** The conversation that it is about. Default: wherever the call waits. */
   readonly session?: string;
+  /** A client gave it that has no socket. */
+  readonly overHttp?: boolean;
   /** Nobody has answered in time. */
   readonly expired?: boolean;
   /** The turn goes on by itself once all calls are answered. */
@@ -196,13 +198,13 @@ function isAnswerable(
   { hooks, output, running }: Desk,
   part: ToolPart,
   message: UIMessage,
-  { answer, question }: ToolAnswer,
+  { answer, question, overHttp = false }: ToolAnswer,
   origin: Origin,
   session = running?.row.session,
 ): boolean {
   if (question !== undefined && (question.messageId !== message.id || question.approvalId !== part.approval?.id))
     return false;
-  const verdict = hooks.answerable?.(part, message.id, answer.kind, origin) ?? true;
+  const verdict = hooks.answerable?.(part, message.id, answer.kind, overHttp || origin !== undefined) ?? true;
   // What the client shows as answered is not: it is told, or it would never ask again.
   if (verdict === "early" && session !== undefined) output.messageUpdated(session, message);
   return verdict === true;

@@ -272,6 +272,21 @@ test("what came before a question was asked is no answer to it, however long the
   expect((await kit.agent()).getToolApproval("c2")).toBeUndefined();
 });
 
+test("a second yes over HTTP is none to what the call asks a moment later", async () => {
+  let asked = 0;
+  const execute = (_: unknown, { resumed }: DurableExecutionOptions) => {
+    if (resumed !== undefined && asked === 2) return "booked";
+    asked++;
+    return park({ tool: `book ${asked}`, input: {}, summary: `Part ${asked}?`, state: new Uint8Array(1) });
+  };
+  const kit = await asking({ tools: () => ({ pay: tool({ inputSchema, execute }) }), authorize: () => true });
+  await kit.post("chat/tools/c1", "ben", { approved: true });
+  await expect.poll(async () => (await kit.agent()).pendingApprovals()[0]?.tool, { interval: 5 }).toBe("book 2");
+  const second = await kit.post("chat/tools/c1", "anna", { approved: true });
+  expect(await second.json()).toEqual({ changed: false });
+  expect((await kit.agent()).pendingApprovals()).toHaveLength(1);
+});
+
 test("needsApproval may return the words of the question: they are listed, and clients are shown them", async () => {
   const kit = await asking({
     tools: () => ({
