@@ -34,8 +34,7 @@ export async function drive(desk: Desk, active: ActiveTurn, continuation: boolea
     return signal.aborted ? await cut(desk, active) : { status: "completed", silent: active.log.count === 0 };
   } catch (thrown) {
     if (signal.aborted) return cut(desk, active);
-    if (stage === "turn" || PerdureError.is(thrown, "bad_config"))
-      desk.hooks.failed(thrown, { stage, requestId: active.row.id });
+    desk.hooks.failed(thrown, { stage, requestId: active.row.id });
     return fail(desk, active, thrown, stage);
   } finally {
     stopWatching();

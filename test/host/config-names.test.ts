@@ -84,7 +84,7 @@ const places: readonly (readonly [string, string, () => unknown])[] = [
     () => agentTool(Chat, { description: "x", inputSchema: schema, ...(wrong("timeoutMS") as object) }),
   ],
   ["scopes", "scope", () => sessionSearchTool(wrong("scopes"))],
-  ["loader", "", () => createExecuteTool({ tools: {}, ...(wrong("loader") as object) })],
+  ["limit", "limits", () => createExecuteTool({ tools: {}, ...(wrong("limit") as object) })],
   ["memory", "memoryMB", () => createBashSandbox(wrong("memory"))],
   ["readonly", "readOnly", () => createBashTool({} as never, wrong("readonly"))],
   ["readonly", "readOnly", () => createWorkspaceTools({} as never, wrong("readonly"))],
