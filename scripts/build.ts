@@ -2,7 +2,7 @@ import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
-import { checkConsumer } from "./check-consumer.ts";
+import { checkConsumer } from "./consumer-types.ts";
 import { runTool } from "./run-tool.ts";
 
 const root = join(import.meta.dirname, "..");

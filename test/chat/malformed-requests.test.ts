@@ -41,6 +41,8 @@ describe.each(CLASSES)("%s", (which) => {
     const ids = [...inits.keys()].map((n) => `bad-${n}`);
     for (const [n, init] of inits.entries()) client.send({ type: "cf_agent_use_chat_request", id: `bad-${n}`, init });
     client.send({ type: "cf_agent_use_chat_request", id: "x".repeat(1000), init: { method: "POST", body: "{}" } });
+    // `onChatError` is asked first, and may take its time.
+    for (const id of [...ids, "x".repeat(1000)]) await client.done(id);
     await client.flushed();
     for (const id of [...ids, "x".repeat(1000)]) {
       expect([inits[ids.indexOf(id)], client.of(id)]).toEqual([
