@@ -3,7 +3,10 @@ import { isRecord, utf8Length } from "./json.ts";
 import { asPart, isToolPart } from "./types.ts";
 import type { Part, ToolPart, UIMessage } from "./types.ts";
 
-/** The most that a stored message that no user wrote takes: some hosts refuse rows of 2 MB, and this leaves room for the rest of one. */
+/**
+ * The most that a stored message takes, unless a user wrote it: some hosts refuse rows of 2 MB, and this leaves room for
+ * the rest of one.
+ */
 export const MAX_MESSAGE_BYTES = 1_800_000;
 /** Outputs up to this size are never cut, and cut ones are about this large. */
 export const KEPT_OUTPUT_BYTES = 1_000;
@@ -19,8 +22,9 @@ export interface BoundMessage {
 }
 
 /**
- * Makes a message fit into a row. What a user wrote is never cut: it was refused when it came, if it was too large. Tool outputs go first, the largest first, cut in a way that keeps their
- * shape; then texts; then whatever else is large. `metadata.compactedToolOutputs` lists the calls and
+ * Makes a message fit into a row. What a user wrote is never cut: it was refused when it came, if it was too large. Of
+ * others, tool outputs go first, the largest first, cut in a way that keeps their shape; then texts; then whatever else is
+ * large. `metadata.compactedToolOutputs` lists the calls and
  * `metadata.compactedTextParts` the positions of the texts that were cut. Never throws.
  * @returns the same message when it fits already, which is decided without counting bytes when it is small.
  */

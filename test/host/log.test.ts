@@ -188,7 +188,6 @@ class Reporting extends Agent {
     await this.onError(text);
   }
   override onRequest(): never {
-    // oxlint-disable-next-line no-throw-literal -- JavaScript can.
     throw "no answer" as unknown;
   }
 }

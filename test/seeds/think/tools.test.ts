@@ -1,5 +1,5 @@
 // Agent tools, the workspace, skills, code, extensions and MCP servers.
-import { agentTool, createExtensionTools, ExtensionManager, type SkillRunContext, skills, Think } from "perdure";
+import { agentTool, createExtensionTools, ExtensionManager, skills, Think } from "perdure";
 import { scriptedModel } from "perdure/testing";
 import { bucketFiles, createExecuteTool, createWorkspaceTools } from "perdure/tools";
 import { expect, test } from "vitest";
