@@ -171,3 +171,12 @@ test("a label is one short line", () => {
   expect(label({ role: "assistant", content: [only] })).toBe("assistant: look()");
   expect(label(user("word ".repeat(50_000))).length).toBeLessThan(80);
 });
+
+test("a conversation that was never summarised is named by its newest messages; the older ones are counted together", () => {
+  const messages = Array.from({ length: 2_000 }, (_, at) => ({ role: "user" as const, content: `Message ${at}.` }));
+  const report = contextReport({ model: "m", limits: { window: 8_000 }, tools: {}, messages });
+  expect(report.items).toHaveLength(501);
+  expect(report.items[0]).toMatchObject({ kind: "message", label: "1500 older messages" });
+  expect(report.items[1]?.label).toContain("Message 1500.");
+  expect(report.items.reduce((sum, { tokens }) => sum + tokens, 0)).toBe(report.used);
+});

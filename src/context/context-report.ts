@@ -65,6 +65,14 @@ interface Weighed {
 }
 
 const MAX_LABEL = 60;
+/** So many items are named one by one, the newest. A report of a conversation that was brought along stays short. */
+const MAX_ITEMS = 500;
+/** What is counted together when it is older than that. */
+const OLDER: Partial<Record<ContextItemKind, string>> = {
+  message: "older messages",
+  "tool-output": "older outputs of tools",
+  file: "older files",
+};
 
 /** What fills the window. The tokens of all items are exactly those of the request. */
 export function contextReport(request: ReportedRequest): ContextReport {
@@ -132,11 +140,20 @@ function weighTools(tools: ToolSet): Weighed[] {
 }
 
 function weighMessages({ messages, sourceOf }: ReportedRequest): Weighed[] {
-  return messages.flatMap((message) => {
+  const all = messages.flatMap((message) => {
     const { id, kind } = sourceOf?.(message) ?? {};
     if (kind === undefined) return weighMessage(message, id);
     return [{ kind, id, label: labelOf(message), units: unitsOfMessage(message) }];
   });
+  const older = all.slice(0, -MAX_ITEMS);
+  const kept = older.filter(({ kind }) => OLDER[kind] === undefined);
+  const together = Object.entries(OLDER).flatMap(([kind, words]): Weighed[] => {
+    const ofKind = older.filter((item) => item.kind === kind);
+    const units = ofKind.reduce((sum, item) => sum + item.units, 0);
+    if (ofKind.length === 0) return [];
+    return [{ kind: kind as ContextItemKind, id: undefined, label: `${ofKind.length} ${words}`, units }];
+  });
+  return [...kept, ...together, ...all.slice(-MAX_ITEMS)];
 }
 
 /** What tools returned and files apart from the rest: they are what is large, and what can be done without. */
