@@ -91,15 +91,3 @@ export function errorText(thrown: unknown): string {
   }
   return typeof thrown === "string" ? thrown : "Unknown error occurred";
 }
-
-/**
- * Refuses options under names that they have in the public packages and not here, instead of leaving them unread.
- * @param instead what to use, by the name that was used
- * @throws PerdureError `bad_config`
- */
-export function refuseOptions(where: string, options: object, instead: Readonly<Record<string, string>>): void {
-  for (const [name, use] of Object.entries(instead)) {
-    if ((options as Readonly<Record<string, unknown>>)[name] === undefined) continue;
-    throw new PerdureError("bad_config", `${where} has no option "${name}". ${use}`);
-  }
-}

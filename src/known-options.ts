@@ -6,12 +6,21 @@ export type OptionNames<T> = { readonly [NAME in keyof T & string]-?: true };
 
 /**
  * Refuses names that no option has: a typing mistake must not be silence. What is no object is let pass; others check that.
- * @throws PerdureError `bad_config` with the nearest name
+ * @param instead what to use, for names that the public packages have and this one has not
+ * @throws PerdureError `bad_config` with that, or with the nearest name
  */
-export function refuseUnknown(given: unknown, names: Readonly<Record<string, true>>, where: string): void {
+export function refuseUnknown(
+  given: unknown,
+  names: Readonly<Record<string, true>>,
+  where: string,
+  instead: Readonly<Record<string, string>> = {},
+): void {
   if (typeof given !== "object" || given === null) return;
   for (const name of Object.keys(given)) {
     if (Object.hasOwn(names, name)) continue;
+    if (Object.hasOwn(instead, name)) {
+      throw new PerdureError("bad_config", `${where} has no option "${name}". ${instead[name]}`);
+    }
     const [first = "", ...others] = nearest(name, Object.keys(names));
     const known = others.length === 0 ? "" : ` It has ${[first, ...others].join(", ")}.`;
     throw new PerdureError("bad_config", `${where} has no option "${name}". Did you mean "${first}"?${known}`);

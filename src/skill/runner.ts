@@ -1,4 +1,4 @@
-import { PerdureError, refuseOptions } from "../error.ts";
+import { PerdureError } from "../error.ts";
 import { type OptionNames, refuseUnknown } from "../known-options.ts";
 import type { BashSandbox } from "../sandbox/bash/bash-sandbox.ts";
 import { sharedBashSandbox } from "../sandbox/bash/shared.ts";
@@ -46,10 +46,9 @@ const DEFAULT_TIMEOUT_MS = 30_000;
  * @throws PerdureError `bad_config` for options that cannot work
  */
 export function createSkillRunner(options: SkillRunnerOptions = {}): SkillScriptRunner {
-  refuseOptions("skills.runner", options, {
+  refuseUnknown(options, skillRunnerOptionsNames, "skills.runner()", {
     loader: "Leave it out: scripts run in sandboxes that come along. Others are `sandbox` and `bash`.",
   });
-  refuseUnknown(options, skillRunnerOptionsNames, "skills.runner()");
   const { timeout = DEFAULT_TIMEOUT_MS, workspace = "read", workspaceInstance, network, tools = {} } = options;
   if (!(Number.isFinite(timeout) && timeout >= 1)) {
     throw new PerdureError(

@@ -1,4 +1,5 @@
-import { PerdureError, refuseOptions } from "../error.ts";
+import { PerdureError } from "../error.ts";
+import { type OptionNames, refuseUnknown } from "../known-options.ts";
 import { isRecord } from "../message/json.ts";
 import type { AgentHost } from "../port.ts";
 import type { LargeFiles } from "./large-files.ts";
@@ -22,9 +23,14 @@ export interface WorkspaceOptions {
   readonly onChange?: WorkspaceListener;
 }
 
-/** @throws PerdureError `bad_config` for what the public packages call so, and for a workspace of no agent */
+const optionNames: OptionNames<WorkspaceOptions> = {
+  ...{ host: true, namespace: true, inlineLimit: true, largeFiles: true, maxFileBytes: true, maxPoints: true },
+  onChange: true,
+};
+
+/** @throws PerdureError `bad_config` for names that no option has, and for a workspace of no agent */
 export function checkWorkspaceOptions(options: WorkspaceOptions): void {
-  refuseOptions("Workspace", options, {
+  refuseUnknown(options, optionNames, "Workspace", {
     sql: "Its rows are the agent's own: make it with this.createWorkspace({ ... }).",
     r2: "Large files go to `largeFiles: bucketFiles(bucket)`: this.createWorkspace({ largeFiles }).",
     name: "It belongs to its agent. Several trees of one agent differ by `namespace`.",

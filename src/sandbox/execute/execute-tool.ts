@@ -1,5 +1,5 @@
 import { jsonSchema, type Tool } from "ai";
-import { PerdureError, refuseOptions } from "../../error.ts";
+import { PerdureError } from "../../error.ts";
 import { type OptionNames, refuseUnknown } from "../../known-options.ts";
 import { isRecord } from "../../message/json.ts";
 import { durableTool, type DurableExecutionOptions } from "../../tool/define.ts";
@@ -73,13 +73,12 @@ const LONGEST_CODE = 200_000;
  * @throws PerdureError `bad_config` for options that cannot work
  */
 export function createExecuteTool(options: ExecuteToolOptions): Tool<ExecuteInput, ExecuteOutput | ParkedCall> {
-  refuseOptions("createExecuteTool", options, {
+  refuseUnknown(options, executeToolOptionsNames, "createExecuteTool()", {
     loader: "Leave it out: code runs in a QuickJS sandbox. Another one is `sandbox`.",
     executor: "Another place to run code is `sandbox`.",
     timeout: "Use `limits: { wallMs }`.",
     globalOutbound: "Code has no network unless it is given one: `network: createEgress({ allow: [...] })`.",
   });
-  refuseUnknown(options, executeToolOptionsNames, "createExecuteTool()");
   checkOptions(options);
   const toolsOf = (): Readonly<Record<string, Tool>> => {
     const given = typeof options.tools === "function" ? options.tools() : options.tools;
