@@ -13,7 +13,7 @@ test("a tool of the server: seen running, then done, with what went in and what 
   const card = tab.at("tool-card");
   await tab.page.locator('[data-testid="tool-card"][data-state="running"]').waitFor();
   expect(await card.getAttribute("data-tool")).toBe("weather");
-  expect(await card.textContent()).toContain("Lisbon");
+  await soon(() => card.textContent()).toContain("Lisbon");
   gate.open();
   await tab.page.locator('[data-testid="tool-card"][data-state="done"]').waitFor();
   await tab.settles();
