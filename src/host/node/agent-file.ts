@@ -1,11 +1,12 @@
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
-import Database from "better-sqlite3";
+import type Database from "better-sqlite3";
 import { PerdureError } from "../../error.ts";
 import { migrate } from "../../store/migrations.ts";
 import { parseAgentId } from "../../wire/agent-path.ts";
 import type { AgentFile } from "./handle-pool.ts";
+import { openSqlite } from "./open-sqlite.ts";
 import type { SpareFiles } from "./spare-files.ts";
 import { plainSql } from "./template.ts";
 import { syncDirectory, WalSync } from "./wal-sync.ts";
@@ -46,7 +47,7 @@ export class DiskAgentFile implements AgentFile {
     if (!this.exists()) this.#create();
     // SQLite takes less than a page for a new database; ours never have less, so this one has lost its rows.
     else if (isCutOff(this.#path)) throw damaged(this.#path);
-    const db = new Database(this.#path);
+    const db = openSqlite(this.#path);
     try {
       // One owner: the lock is held while open, and the log's index lives in memory instead of a file.
       db.pragma("locking_mode = EXCLUSIVE");
@@ -113,7 +114,7 @@ export class MemoryAgentFile implements AgentFile {
     // A database in memory has no log.
     bytes[18] = 1;
     bytes[19] = 1;
-    const db = new Database(bytes);
+    const db = openSqlite(bytes);
     const close = db.close.bind(db);
     db.close = () => {
       this.#bytes = db.serialize();

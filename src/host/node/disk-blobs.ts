@@ -2,6 +2,7 @@ import { createHash, randomUUID } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import type { Blobs } from "../../port.ts";
+import { FILE_MODE, FOLDER_MODE } from "./private-files.ts";
 import { syncDirectory } from "./wal-sync.ts";
 
 /** No other name can be of a blob, nor leave the directory. */
@@ -13,7 +14,7 @@ export function diskBlobs(dir: string): Blobs {
   let ready: Promise<void> | undefined;
   const prepare = async (): Promise<void> => {
     try {
-      await fs.promises.mkdir(dir, { recursive: true });
+      await fs.promises.mkdir(dir, { recursive: true, mode: FOLDER_MODE });
       const parent = path.dirname(dir);
       await Promise.all([syncDirectory(parent), syncDirectory(path.dirname(parent))]);
     } catch (thrown) {
@@ -28,7 +29,7 @@ export function diskBlobs(dir: string): Blobs {
       if (fs.existsSync(file)) return name;
       await (ready ??= prepare());
       const draft = path.join(dir, `${randomUUID()}.draft`);
-      const handle = await fs.promises.open(draft, "wx");
+      const handle = await fs.promises.open(draft, "wx", FILE_MODE);
       try {
         await handle.writeFile(bytes);
         await handle.datasync();

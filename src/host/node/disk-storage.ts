@@ -8,6 +8,7 @@ import { AgentDatabase, type DatabaseEvents } from "./database.ts";
 import { diskBlobs } from "./disk-blobs.ts";
 import { HandlePool } from "./handle-pool.ts";
 import { HostDb } from "./host-db.ts";
+import { closeToOthers, FOLDER_MODE } from "./private-files.ts";
 import { SpareFiles } from "./spare-files.ts";
 import { openEmpty, templateBytes } from "./template.ts";
 
@@ -28,7 +29,8 @@ export interface DiskLimits {
  */
 export function openDiskStorage(dir: string, limits: DiskLimits, onCommit?: (id: string) => void): Storage {
   try {
-    fs.mkdirSync(dir, { recursive: true });
+    fs.mkdirSync(dir, { recursive: true, mode: FOLDER_MODE });
+    closeToOthers(dir);
   } catch (thrown) {
     throw new PerdureError("bad_config", `The directory "${dir}" cannot be made: ${errorText(thrown)}`, {
       cause: thrown,

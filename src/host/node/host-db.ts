@@ -1,8 +1,10 @@
 import fs from "node:fs";
 import path from "node:path";
-import Database from "better-sqlite3";
+import type Database from "better-sqlite3";
 import { errorText, PerdureError } from "../../error.ts";
 import type { LostChild } from "../storage.ts";
+import { openSqlite } from "./open-sqlite.ts";
+import { FILE_MODE, makePrivateFile } from "./private-files.ts";
 import { WalSync } from "./wal-sync.ts";
 
 /** How often a lock that another process has is tried again. */
@@ -54,7 +56,7 @@ export class HostDb {
       CREATE INDEX IF NOT EXISTS lost_parent ON lost (parent);
     `);
     this.#statements = prepareAll(this.#db);
-    fs.writeFileSync(this.#owner, String(process.pid));
+    fs.writeFileSync(this.#owner, String(process.pid), { mode: FILE_MODE });
   }
 
   /** Notes that a life of this agent has begun to write. */
@@ -256,7 +258,8 @@ function tryLock(file: string, dir: string, owner: string): Database.Database {
 
 function openFile(file: string): Database.Database {
   try {
-    return new Database(file, { timeout: 0 });
+    makePrivateFile(file);
+    return openSqlite(file, { timeout: 0 });
   } catch (thrown) {
     throw new PerdureError("bad_config", `The host database ${file} cannot be opened: ${errorText(thrown)}`, {
       cause: thrown,

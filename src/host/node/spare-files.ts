@@ -1,5 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
+import { FILE_MODE, FOLDER_MODE } from "./private-files.ts";
 import { makeDirectory, syncDirectory } from "./wal-sync.ts";
 
 /** How many are kept ready at first, and at most when they run out often. */
@@ -28,7 +29,7 @@ export class SpareFiles {
     this.#dir = dir;
     this.#bytes = bytes;
     fs.rmSync(dir, { recursive: true, force: true });
-    fs.mkdirSync(dir, { recursive: true });
+    fs.mkdirSync(dir, { recursive: true, mode: FOLDER_MODE });
     this.#refill();
   }
 
@@ -80,7 +81,7 @@ export class SpareFiles {
 
   async #make(): Promise<void> {
     const name = path.join(this.#dir, `${this.#next++}.db`);
-    const file = await fs.promises.open(name, "wx");
+    const file = await fs.promises.open(name, "wx", FILE_MODE);
     try {
       await file.writeFile(this.#bytes);
       await file.datasync();
@@ -93,7 +94,7 @@ export class SpareFiles {
   #makeNow(): string {
     this.#target = Math.min(this.#target * 2, MAX_SPARES);
     const name = path.join(this.#dir, `${this.#next++}.db`);
-    const fd = fs.openSync(name, "wx");
+    const fd = fs.openSync(name, "wx", FILE_MODE);
     try {
       fs.writeSync(fd, this.#bytes);
       fs.fdatasyncSync(fd);

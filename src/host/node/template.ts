@@ -1,6 +1,7 @@
-import Database from "better-sqlite3";
+import type Database from "better-sqlite3";
 import { migrate } from "../../store/migrations.ts";
 import type { Sql, SqlRow, SqlValue } from "../../port.ts";
+import { openSqlite } from "./open-sqlite.ts";
 
 /** Offsets in the file header that tell SQLite to use a write-ahead log, and the value for it. */
 const HEADER_WRITE_VERSION = 18;
@@ -12,7 +13,7 @@ let empty: Buffer | undefined;
 /** A database with the framework's tables and no rows, as bytes. Made once: it takes some milliseconds. */
 function emptyBytes(): Buffer {
   if (empty !== undefined) return empty;
-  const db = new Database(":memory:");
+  const db = openSqlite(":memory:");
   migrate(plainSql(db));
   // Tables that a later migration dropped leave pages that every agent would carry.
   db.exec("VACUUM");
@@ -23,7 +24,7 @@ function emptyBytes(): Buffer {
 
 /** A database in memory with the framework's tables and no rows. */
 export function openEmpty(): Database.Database {
-  return new Database(emptyBytes());
+  return openSqlite(emptyBytes());
 }
 
 /** The bytes of a new agent database: tables made, log mode set, nothing in it. */

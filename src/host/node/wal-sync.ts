@@ -1,5 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
+import { FOLDER_MODE } from "./private-files.ts";
 
 /**
  * Syncs a database's write-ahead log from the thread pool. SQLite commits with `synchronous=NORMAL`, which
@@ -95,11 +96,11 @@ function dataSync(fd: number): Promise<void> {
 }
 
 /**
- * Makes a directory, and those above it if need be, so that they survive the loss of power. Blocks, but only when there
+ * Makes a directory of the host, and those above it if need be, so that they survive the loss of power. Blocks, but only when there
  * is something to make.
  */
 export function makeDirectory(directory: string): void {
-  const first = fs.mkdirSync(directory, { recursive: true });
+  const first = fs.mkdirSync(directory, { recursive: true, mode: FOLDER_MODE });
   if (first === undefined) return;
   const top = path.dirname(path.resolve(first));
   for (let above = path.dirname(path.resolve(directory)); above.startsWith(top); above = path.dirname(above)) {

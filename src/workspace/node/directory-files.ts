@@ -5,6 +5,10 @@ import type { LargeFiles } from "../large-files.ts";
 /** No other name can be of a large file, nor leave the directory. */
 const NAME = /^[0-9a-f]+\/[A-Za-z0-9_.-]+\/[0-9a-f]{64}$/;
 
+/** What agents keep is for the user that they run as. */
+const FILE_MODE = 0o600;
+const FOLDER_MODE = 0o700;
+
 /** Large files below a directory, which is made when the first one is stored. */
 export function openDirectoryFiles(directory: string): LargeFiles {
   const root = resolve(directory);
@@ -16,10 +20,10 @@ export function openDirectoryFiles(directory: string): LargeFiles {
     async put(name, bytes) {
       const file = fileOf(name);
       const folder = dirname(file);
-      await mkdir(folder, { recursive: true });
+      await mkdir(folder, { recursive: true, mode: FOLDER_MODE });
       // Always the same: what a crash leaves of it is written over, or deleted with the file.
       const draft = draftOf(file);
-      const handle = await open(draft, "w");
+      const handle = await open(draft, "w", FILE_MODE);
       try {
         await handle.writeFile(bytes);
         await handle.datasync();
