@@ -22,7 +22,7 @@ test("a suggestion starts a conversation: question and answer, the same as store
   ]);
   expect(shown[0]?.text).toBe("What can you do?");
   expect(shown[1]?.text).toContain("I am the built-in guide");
-  expect(await tab.at("empty").isVisible()).toBe(false);
+  await soon(() => tab.at("empty").isVisible()).toBe(false);
   await tab.sees(() => tab.page.title(), "What can you do? · Perdure");
   await tab.sees(() => tab.at("conversation-item").locator(".row-title").allTextContents(), ["What can you do?"]);
 });
@@ -32,24 +32,24 @@ test("markdown becomes headings, lists, a table, code that can be copied, and li
   await tab.page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
   await tab.ask("Show me some markdown");
   const answer = tab.lastAnswer();
-  expect(await answer.locator("h3").textContent()).toBe("A heading");
-  expect(await answer.locator("h4").allTextContents()).toEqual(["A list", "A table", "Some code"]);
-  expect(await answer.locator("ol > li").count()).toBe(3);
-  expect(await answer.locator("table th").allTextContents()).toEqual([
+  await soon(() => answer.locator("h3").textContent()).toBe("A heading");
+  await soon(() => answer.locator("h4").allTextContents()).toEqual(["A list", "A table", "Some code"]);
+  await soon(() => answer.locator("ol > li").count()).toBe(3);
+  await soon(() => answer.locator("table th").allTextContents()).toEqual([
     "What",
     "Survives a reload",
     "Survives a restart",
   ]);
-  expect(await answer.locator("table tbody tr").count()).toBe(3);
-  expect(
-    await answer.locator("input[type=checkbox]").evaluateAll((all) => all.map((box) => box.matches(":checked"))),
+  await soon(() => answer.locator("table tbody tr").count()).toBe(3);
+  await soon(() =>
+    answer.locator("input[type=checkbox]").evaluateAll((all) => all.map((box) => box.matches(":checked"))),
   ).toEqual([true, false]);
-  expect(await answer.locator("strong").textContent()).toBe("strong");
-  expect(await answer.locator("del").textContent()).toBe("a mistake");
+  await soon(() => answer.locator("strong").textContent()).toBe("strong");
+  await soon(() => answer.locator("del").textContent()).toBe("a mistake");
   const link = answer.getByRole("link", { name: "a link" });
-  expect(await link.getAttribute("href")).toBe("https://commonmark.org/help/");
-  expect(await link.getAttribute("target")).toBe("_blank");
-  expect(await link.getAttribute("rel")).toContain("noopener");
+  await soon(() => link.getAttribute("href")).toBe("https://commonmark.org/help/");
+  await soon(() => link.getAttribute("target")).toBe("_blank");
+  await soon(() => link.getAttribute("rel")).toContain("noopener");
 
   const clipboard = () => tab.page.evaluate(() => navigator.clipboard.readText());
   await answer.getByTestId("copy-code").click();
@@ -57,7 +57,7 @@ test("markdown becomes headings, lists, a table, code that can be copied, and li
   await tab.sees(clipboard, code);
   await answer.getByTestId("copy").click();
   await tab.sees(clipboard, MARKDOWN);
-  expect(await answer.getByRole("button", { name: "Copied" }).count()).toBeGreaterThan(0);
+  await soon(() => answer.getByRole("button", { name: "Copied" }).count()).toBeGreaterThan(0);
 });
 
 test("what comes from a model cannot run as a program or be loaded as a picture", async () => {
@@ -66,17 +66,19 @@ test("what comes from a model cannot run as a program or be loaded as a picture"
   await tab.ask(evil);
   const [question] = await tab.messages();
   expect(question?.text).toBe(evil);
-  expect(await tab.at("message").locator("img, script, a[href^=javascript]").count()).toBe(0);
+  await soon(() => tab.at("message").locator("img, script, a[href^=javascript]").count()).toBe(0);
 });
 
 test("reasoning is apart from the answer, folded when it is over, and opens", async () => {
   const tab = await stage.openTab();
   await tab.ask("Show me reasoning");
   const reasoning = tab.at("reasoning");
-  expect(await tab.lastText()).toBe(AFTER_REASONING);
-  expect(await reasoning.textContent()).not.toContain("weigh its options");
+  await soon(() => tab.lastText()).toBe(AFTER_REASONING);
+  await soon(() => reasoning.textContent()).not.toContain("weigh its options");
   await reasoning.getByRole("button").click();
-  expect(words((await reasoning.locator(".reasoning-text").textContent()) ?? "")).toEqual(words(REASONING));
+  await soon(async () => words((await reasoning.locator(".reasoning-text").textContent()) ?? "")).toEqual(
+    words(REASONING),
+  );
   await tab.reload();
   await tab.sees(() => tab.at("reasoning").count(), 1);
 });
@@ -85,20 +87,25 @@ test("an error is told in words, what was said stays, and trying again asks agai
   const tab = await stage.openTab();
   await tab.send("Show me an error");
   await tab.at("error").waitFor();
-  expect(await tab.at("error").textContent()).toContain(ERROR);
-  expect(await tab.lastText()).toContain("I will now fail");
-  expect(await tab.at("composer-input").isEnabled()).toBe(true);
+  await soon(() => tab.at("error").textContent()).toContain(ERROR);
+  await soon(() => tab.lastText()).toContain("I will now fail");
+  await soon(() => tab.at("composer-input").isEnabled()).toBe(true);
 
   const before = await stage.app.stored(tab.conversation());
   await tab.at("retry").click();
   await soon(async () => (await stage.app.stored(tab.conversation())).at(-1)?.id).not.toBe(before.at(-1)?.id);
   await tab.at("error").waitFor();
   await tab.settles();
-  expect((await tab.messages()).map(({ role }) => role)).toEqual(["user", "assistant"]);
+  await soon(async () => (await tab.messages()).map(({ role }) => role)).toEqual(["user", "assistant"]);
 
   await tab.ask("Hello");
-  expect(await tab.at("error").count()).toBe(0);
-  expect((await tab.messages()).map(({ role }) => role)).toEqual(["user", "assistant", "user", "assistant"]);
+  await soon(() => tab.at("error").count()).toBe(0);
+  await soon(async () => (await tab.messages()).map(({ role }) => role)).toEqual([
+    "user",
+    "assistant",
+    "user",
+    "assistant",
+  ]);
 });
 
 test("a file and a picture go along: shown before, shown in the message, and told by the answer", async () => {
@@ -116,13 +123,13 @@ test("a file and a picture go along: shown before, shown in the message, and tol
   await tab.at("attachment").getByRole("button", { name: "Remove wrong.txt" }).click();
   await tab.sees(() => tab.at("attachment").locator(".draft-name").allTextContents(), ["notes.txt", "dot.png"]);
   await tab.ask("What did I send?");
-  expect(await tab.at("attachment").count()).toBe(0);
+  await soon(() => tab.at("attachment").count()).toBe(0);
   const question = tab.at("message").first();
-  expect(await question.locator("a[download]").getAttribute("download")).toBe("notes.txt");
+  await soon(() => question.locator("a[download]").getAttribute("download")).toBe("notes.txt");
   const picture = question.locator("img");
   await tab.sees(() => picture.evaluate((image: HTMLImageElement) => image.naturalWidth), 1);
-  expect(await tab.lastText()).toContain("notes.txt: text/plain, 10 bytes");
-  expect(await tab.lastText()).toContain(`dot.png: image/png, ${png.length} bytes`);
+  await soon(() => tab.lastText()).toContain("notes.txt: text/plain, 10 bytes");
+  await soon(() => tab.lastText()).toContain(`dot.png: image/png, ${png.length} bytes`);
   await tab.reload();
   await tab.sees(() => tab.at("message").first().locator("img").count(), 1);
 });
@@ -132,6 +139,6 @@ test("a file that is too large is refused in words and nothing is sent", async (
   const buffer = Buffer.alloc(2_000_000, "x");
   await tab.at("attach-input").setInputFiles({ name: "huge.bin", mimeType: "application/octet-stream", buffer });
   await soon(() => tab.at("attach-problem").textContent()).toContain("huge.bin is too large");
-  expect(await tab.at("attachment").count()).toBe(0);
-  expect(await tab.at("send").isDisabled()).toBe(true);
+  await soon(() => tab.at("attachment").count()).toBe(0);
+  await soon(() => tab.at("send").isDisabled()).toBe(true);
 });

@@ -36,7 +36,7 @@ async function twoWays(): Promise<Tab> {
 test("an answer that is given again is a second version; the keys go back and forth, and the focus stays", async () => {
   const tab = await stage.openTab();
   await tab.ask("Please remember this");
-  expect(await places(tab)).toEqual([]);
+  await soon(() => places(tab)).toEqual([]);
   const [, first] = await tab.messages();
   await tab.lastAnswer().getByTestId("regenerate").click();
   await tab.sees(() => places(tab), ["2/2"]);
@@ -49,8 +49,8 @@ test("an answer that is given again is a second version; the keys go back and fo
   await tab.sees(async () => (await tab.messages()).at(-1)?.id, first?.id);
   await tab.sees(() => places(tab), ["1/2"]);
   await tab.sees(() => focus(tab), "previous-branch");
-  expect(await tab.at("branches").getAttribute("aria-label")).toBe("Version 1 of 2");
-  expect(await tab.at("previous-branch").getAttribute("aria-disabled")).toBe("true");
+  await soon(() => tab.at("branches").getAttribute("aria-label")).toBe("Version 1 of 2");
+  await soon(() => tab.at("previous-branch").getAttribute("aria-disabled")).toBe("true");
   // At the first there is nothing before it.
   await tab.page.keyboard.press("Enter");
   await tab.page.keyboard.press("Tab");
@@ -66,7 +66,7 @@ test("an answer that is given again is a second version; the keys go back and fo
 
 test("an edit is another version: the old one stays, with all that came after it", async () => {
   const tab = await twoWays();
-  expect(await tab.at("message").count()).toBe(2);
+  await soon(() => tab.at("message").count()).toBe(2);
   await tab.at("previous-branch").click();
   await tab.sees(() => places(tab), ["1/2"]);
   await tab.sees(async () => (await tab.messages()).map(({ role }) => role).join(), "user,assistant,user,assistant");
@@ -74,10 +74,10 @@ test("an edit is another version: the old one stays, with all that came after it
   expect([old[0], old[2]]).toEqual(["Please remember this", "How do I search?"]);
   // What is said now is said on this branch.
   await tab.ask("Hello");
-  expect((await texts(tab)).slice(0, 4)).toEqual(old);
+  await soon(async () => (await texts(tab)).slice(0, 4)).toEqual(old);
   await tab.at("next-branch").first().click();
   await tab.sees(async () => (await texts(tab))[0], "What do versions look like?");
-  expect(await tab.at("message").count()).toBe(2);
+  await soon(() => tab.at("message").count()).toBe(2);
 });
 
 test("two tabs on two branches: neither moves the other, each goes on, and a reload stays there", async () => {
@@ -88,16 +88,16 @@ test("two tabs on two branches: neither moves the other, each goes on, and a rel
   await other.sees(() => places(other), ["1/2"]);
   const here = await texts(tab);
   await other.ask("Show me reasoning");
-  expect(await texts(tab)).toEqual(here);
+  await soon(() => texts(tab)).toEqual(here);
   const there = await texts(other);
   await tab.ask("Hello");
-  expect(await texts(other)).toEqual(there);
-  expect((await texts(tab)).slice(0, 2)).toEqual(here);
+  await soon(() => texts(other)).toEqual(there);
+  await soon(async () => (await texts(tab)).slice(0, 2)).toEqual(here);
   await other.reload();
   await other.sees(() => texts(other), there);
   await tab.reload();
   await soon(async () => (await texts(tab)).at(-1)).toContain("I am the built-in guide");
-  expect((await texts(tab)).slice(0, 2)).toEqual(here);
+  await soon(async () => (await texts(tab)).slice(0, 2)).toEqual(here);
 });
 
 test("a copy goes on from a message and leaves the original alone; the bar goes from one to the other", async () => {
@@ -105,7 +105,7 @@ test("a copy goes on from a message and leaves the original alone; the bar goes 
   await tab.ask("Please remember this");
   await tab.ask("How do I search?");
   const original = await texts(tab);
-  expect(await tab.at("copies").count()).toBe(0);
+  await soon(() => tab.at("copies").count()).toBe(0);
   await tab.at("message").nth(1).hover();
   await tab.at("message").nth(1).getByTestId("fork").click();
   await tab.sees(() => texts(tab), original.slice(0, 2));
@@ -121,7 +121,7 @@ test("a copy goes on from a message and leaves the original alone; the bar goes 
   await other.sees(() => texts(other), original);
   await other.at("copies").selectOption("Copy 1");
   await other.sees(() => texts(other), copy);
-  expect(await texts(tab)).toEqual(original);
+  await soon(() => texts(tab)).toEqual(original);
 });
 
 test("on a phone the versions fit, and a finger can hit the buttons", async () => {

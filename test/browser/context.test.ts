@@ -25,13 +25,13 @@ async function openCompact(tab: Tab): Promise<void> {
 
 test("the meter grows with the conversation, and says what fills the window", async () => {
   const tab = await stage.openTab();
-  expect(await tab.at("meter").count()).toBe(0);
+  await soon(() => tab.at("meter").count()).toBe(0);
   await tab.ask("Please remember this");
   await soon(() => percent(tab)).toBeGreaterThan(0);
   const before = await percent(tab);
   await tab.ask("Give me a long answer");
   await soon(() => percent(tab)).toBeGreaterThan(before + 10);
-  expect(await tab.at("meter").textContent()).toMatch(/^\d+ % of the window, [\d,]+ of 6,000 tokens$/);
+  await soon(() => tab.at("meter").textContent()).toMatch(/^\d+ % of the window, [\d,]+ of 6,000 tokens$/);
 
   await tab.at("meter").click();
   await tab.at("context-used").waitFor();
@@ -39,11 +39,11 @@ test("the meter grows with the conversation, and says what fills the window", as
   expect(kinds).toEqual(["system", "tools", "message"]);
   const parts = await tab.page.locator(".context-kinds > div:not([data-kind=free]) dd").allTextContents();
   const sum = parts.reduce((all, part) => all + Number(part.replaceAll(",", "")), 0);
-  expect(await tab.at("context-used").textContent()).toContain(`${sum.toLocaleString("en")} of 6,000 tokens`);
+  await soon(() => tab.at("context-used").textContent()).toContain(`${sum.toLocaleString("en")} of 6,000 tokens`);
   await expectAccessible(tab.page);
   await tab.page.keyboard.press("Escape");
   await tab.sees(() => tab.at("context").count(), 0);
-  expect(await tab.page.evaluate(() => document.activeElement?.getAttribute("data-testid"))).toBe("meter");
+  await soon(() => tab.page.evaluate(() => document.activeElement?.getAttribute("data-testid"))).toBe("meter");
 });
 
 test("a summary is shown before it is used, can be changed, stands in the conversation, and is taken back", async () => {
@@ -56,35 +56,35 @@ test("a summary is shown before it is used, can be changed, stands in the conver
   await tab.at("compact-write").click();
   const text = tab.at("compact-text");
   await text.waitFor();
-  expect(await text.inputValue()).toContain("the colour of the door");
-  expect(await tab.at("compact-size").textContent()).toMatch(/[\d,]+ tokens become about [\d,]+\./);
-  expect(await tab.at("summary").count()).toBe(0);
+  await soon(() => text.inputValue()).toContain("the colour of the door");
+  await soon(() => tab.at("compact-size").textContent()).toMatch(/[\d,]+ tokens become about [\d,]+\./);
+  await soon(() => tab.at("summary").count()).toBe(0);
   await text.fill("The door is green.");
   await tab.at("compact-apply").click();
   await tab.sees(() => tab.at("compact-dialog").count(), 0);
 
   for (const one of [tab, other]) {
     await one.at("summary").waitFor();
-    expect(await one.at("summary").textContent()).toContain("4 messages are summarised for the model");
-    expect(await ids(one)).toEqual(before);
+    await soon(() => one.at("summary").textContent()).toContain("4 messages are summarised for the model");
+    await soon(() => ids(one)).toEqual(before);
   }
   // It stands behind the last message that it covers.
   const above = tab.at("summary").locator("xpath=preceding-sibling::article[1]");
-  expect(await above.getAttribute("data-id")).toBe(before[3]);
+  await soon(() => above.getAttribute("data-id")).toBe(before[3]);
   await soon(() => percent(tab)).toBeLessThan(full - 10);
-  expect(await tab.at("meter").getAttribute("data-estimated")).toBe("true");
+  await soon(() => tab.at("meter").getAttribute("data-estimated")).toBe("true");
   await tab.at("summary-open").click();
-  expect(await tab.page.locator(".summary-text").textContent()).toContain("The door is green.");
+  await soon(() => tab.page.locator(".summary-text").textContent()).toContain("The door is green.");
   await expectAccessible(tab.page);
 
   // The model goes on from it, and the page has it again after a reload.
   await tab.ask("Hello");
-  expect(await tab.at("meter").getAttribute("data-estimated")).toBe(null);
+  await soon(() => tab.at("meter").getAttribute("data-estimated")).toBe(null);
   await tab.reload();
   await tab.at("summary").waitFor();
   await tab.at("summary-undo").click();
   for (const one of [tab, other]) await one.sees(() => one.at("summary").count(), 0);
-  expect((await ids(tab)).slice(0, before.length)).toEqual(before);
+  await soon(async () => (await ids(tab)).slice(0, before.length)).toEqual(before);
 });
 
 test("when the window is full it happens by itself; a pinned message is not summarised", async () => {
@@ -93,18 +93,18 @@ test("when the window is full it happens by itself; a pinned message is not summ
   await tab.at("message").first().hover();
   await tab.at("message").first().getByTestId("pin").click();
   await tab.sees(() => tab.page.locator(".message[data-pinned]").count(), 1);
-  expect(await tab.at("message").first().getByTestId("pin").getAttribute("aria-pressed")).toBe("true");
+  await soon(() => tab.at("message").first().getByTestId("pin").getAttribute("aria-pressed")).toBe("true");
   await tab.ask("Show me compaction");
   await tab.ask("Show me compaction");
-  expect(await tab.at("summary").count()).toBe(0);
+  await soon(() => tab.at("summary").count()).toBe(0);
   await tab.ask("Show me compaction");
   await tab.ask("Hello");
   await tab.at("summary").first().waitFor();
-  expect(await tab.at("message").count()).toBe(10);
+  await soon(() => tab.at("message").count()).toBe(10);
   await tab.at("meter").click();
   await tab.at("context-used").waitFor();
   const kinds = () => tab.at("context-kind").evaluateAll((all) => all.map((one) => one.getAttribute("data-kind")));
-  expect(await kinds()).toEqual(["system", "tools", "summary", "pinned", "message"]);
+  await soon(kinds).toEqual(["system", "tools", "summary", "pinned", "message"]);
   await tab.at("context-close").click();
   await tab.at("message").first().getByTestId("pin").click();
   await tab.sees(() => tab.page.locator(".message[data-pinned]").count(), 0);
@@ -116,8 +116,8 @@ test("what cannot be done is told in words: there is too little to summarise", a
   await openCompact(tab);
   await tab.at("compact-write").click();
   await tab.at("compact-problem").waitFor();
-  expect(((await tab.at("compact-problem").textContent()) ?? "").length).toBeGreaterThan(10);
-  expect(await tab.at("compact-focus").isEditable()).toBe(true);
+  await soon(async () => ((await tab.at("compact-problem").textContent()) ?? "").length).toBeGreaterThan(10);
+  await soon(() => tab.at("compact-focus").isEditable()).toBe(true);
   await expectAccessible(tab.page);
   await tab.page.keyboard.press("Escape");
   await tab.sees(() => tab.at("compact-dialog").count(), 0);
@@ -125,7 +125,7 @@ test("what cannot be done is told in words: there is too little to summarise", a
 
 test("search: marked words, by keys alone, and a word for nothing found", async () => {
   const tab = await stage.openTab();
-  expect(await tab.at("search").isDisabled()).toBe(true);
+  await soon(() => tab.at("search").isDisabled()).toBe(true);
   await tab.ask("Please remember the heron");
   await tab.ask("Show me some markdown");
   await tab.at("search").click();
@@ -133,11 +133,11 @@ test("search: marked words, by keys alone, and a word for nothing found", async 
   await tab.sees(() => tab.at("search-status").textContent(), "Nothing was found.");
   await tab.at("search-input").fill("heron");
   await tab.sees(() => tab.at("search-status").textContent(), "One message");
-  expect(await tab.at("hit").locator("mark").textContent()).toBe("heron");
-  expect(await tab.at("hit").locator(".hit-head span").textContent()).toBe("You");
+  await soon(() => tab.at("hit").locator("mark").textContent()).toBe("heron");
+  await soon(() => tab.at("hit").locator(".hit-head span").textContent()).toBe("You");
   await expectAccessible(tab.page);
   await tab.page.keyboard.press("ArrowDown");
-  expect(await tab.page.evaluate(() => document.activeElement?.getAttribute("data-testid"))).toBe("hit");
+  await soon(() => tab.page.evaluate(() => document.activeElement?.getAttribute("data-testid"))).toBe("hit");
   await tab.page.keyboard.press("Enter");
   await tab.sees(() => tab.at("search-dialog").count(), 0);
   const [first] = await tab.messages();
@@ -185,6 +185,7 @@ test("search goes to the words in a long message, to another version, and to a c
   await tab.at("message").nth(1).hover();
   await tab.at("message").nth(1).getByTestId("fork").click();
   await tab.at("copies").waitFor();
+  await tab.sees(() => tab.at("message").count(), 2);
   await tab.ask("Please remember the crane");
   await tab.at("copies").selectOption("Original");
   await tab.sees(async () => (await tab.messages()).some(({ text }) => text.includes("crane")), false);
@@ -193,6 +194,6 @@ test("search goes to the words in a long message, to another version, and to a c
     async () => (await tab.messages()).map(({ text }) => text).includes("Please remember the crane"),
     true,
   );
-  expect(await tab.at("copies").inputValue()).not.toBe("");
+  await soon(() => tab.at("copies").inputValue()).not.toBe("");
   await tab.sees(() => tab.at("looking").count(), 0);
 });

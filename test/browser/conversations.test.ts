@@ -14,7 +14,7 @@ test("several conversations, newest first, each with its title; going to and fro
   const first = tab.conversation();
   await tab.at("new-conversation").click();
   await tab.at("empty").waitFor();
-  expect(tab.conversation()).not.toBe(first);
+  await soon(() => tab.conversation()).not.toBe(first);
   const long = `Tell me ${"a lot ".repeat(20)}of things`;
   await tab.ask(long);
   await soon(() => titles(tab)).toEqual([expect.stringMatching(/^Tell me a lot .*…$/), "Hello there"]);
@@ -22,11 +22,11 @@ test("several conversations, newest first, each with its title; going to and fro
 
   await row(tab, "Hello there").getByRole("link").click();
   await soon(async () => (await tab.messages())[0]?.text).toBe("Hello there");
-  expect(tab.conversation()).toBe(first);
-  expect(await row(tab, "Hello there").getByRole("link").getAttribute("aria-current")).toBe("page");
+  await soon(() => tab.conversation()).toBe(first);
+  await soon(() => row(tab, "Hello there").getByRole("link").getAttribute("aria-current")).toBe("page");
   await tab.page.goBack();
   await soon(async () => (await tab.messages())[0]?.text).toBe(long.trim());
-  expect(tab.conversation()).toBe(second);
+  await soon(() => tab.conversation()).toBe(second);
   await tab.page.goForward();
   await soon(async () => (await tab.messages())[0]?.text).toBe("Hello there");
   // Something happens in the older one: it is the newest now.
@@ -39,8 +39,8 @@ test("a new conversation that nothing was said in is not listed, and New does no
   await tab.at("new-conversation").click();
   const id = tab.conversation();
   await tab.at("new-conversation").click();
-  expect(tab.conversation()).toBe(id);
-  expect(await row(tab, "New conversation").count()).toBe(0);
+  await soon(() => tab.conversation()).toBe(id);
+  await soon(() => row(tab, "New conversation").count()).toBe(0);
 });
 
 test("rename: Enter keeps it and Escape does not, another tab sees it, and it is never overwritten", async () => {
@@ -52,7 +52,7 @@ test("rename: Enter keeps it and Escape does not, another tab sees it, and it is
   await tab.at("rename-input").fill("Wrong");
   await tab.page.keyboard.press("Escape");
   await tab.sees(() => tab.at("rename-input").count(), 0);
-  expect(await row(tab, "Name me later").count()).toBe(1);
+  await soon(() => row(tab, "Name me later").count()).toBe(1);
 
   await row(tab, "Name me later").hover();
   await row(tab, "Name me later").getByTestId("rename").click();
@@ -61,8 +61,8 @@ test("rename: Enter keeps it and Escape does not, another tab sees it, and it is
   for (const one of [tab, other]) await soon(() => row(one, "My plans").count()).toBe(1);
   await soon(() => tab.page.title()).toBe("My plans · Perdure");
   await tab.ask("Say more");
-  expect(await row(tab, "My plans").count()).toBe(1);
-  expect(await row(tab, "Name me later").count()).toBe(0);
+  await soon(() => row(tab, "My plans").count()).toBe(1);
+  await soon(() => row(tab, "Name me later").count()).toBe(0);
 });
 
 test("delete asks first; then it is gone, for a tab that has it open too", async () => {
@@ -73,18 +73,18 @@ test("delete asks first; then it is gone, for a tab that has it open too", async
   await tab.sees(() => other.answers().count(), 1);
   await row(tab, "Forget me").hover();
   await row(tab, "Forget me").getByTestId("delete").click();
-  expect(await tab.at("confirm").textContent()).toContain("Delete “Forget me”?");
+  await soon(() => tab.at("confirm").textContent()).toContain("Delete “Forget me”?");
   await tab.at("confirm-cancel").click();
-  expect(await row(tab, "Forget me").count()).toBe(1);
+  await soon(() => row(tab, "Forget me").count()).toBe(1);
 
   await row(tab, "Forget me").hover();
   await row(tab, "Forget me").getByTestId("delete").click();
   await tab.at("confirm-action").click();
   for (const one of [tab, other]) await soon(() => row(one, "Forget me").count()).toBe(0);
   await tab.at("empty").waitFor();
-  expect(tab.conversation()).not.toBe(id);
+  await soon(() => tab.conversation()).not.toBe(id);
   await other.at("closed").waitFor();
-  expect(await other.at("message").count()).toBe(0);
+  await soon(() => other.at("message").count()).toBe(0);
   await other.at("closed").getByRole("button", { name: "Start a new one" }).click();
   await other.at("empty").waitFor();
   expect(await stage.app.stored(id)).toEqual([]);
@@ -94,10 +94,10 @@ test("a link to a conversation that nobody began works; one to something else is
   const tab = await stage.openTab({ path: "/c/brand-new" });
   await tab.ask("Hello from a link");
   await soon(() => row(tab, "Hello from a link").count()).toBe(1);
-  expect(tab.conversation()).toBe("brand-new");
+  await soon(() => tab.conversation()).toBe("brand-new");
 
   const lost = await stage.openTab({ path: "/c/not%20an%20id", waitsFor: "closed" });
-  expect(await lost.at("closed").textContent()).toMatch(/This conversation is/);
+  await soon(() => lost.at("closed").textContent()).toMatch(/This conversation is/);
   await lost.at("closed").getByRole("button", { name: "Start a new one" }).click();
   await lost.at("empty").waitFor();
 });
@@ -107,14 +107,14 @@ test("the theme goes around, holds through a reload, and follows the system when
   const background = () => tab.page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
   const light = await background();
   await tab.at("theme").click();
-  expect(await background()).toBe(light);
+  await soon(background).toBe(light);
   await tab.at("theme").click();
   const dark = await background();
   expect(dark).not.toBe(light);
   await tab.reload();
-  expect(await background()).toBe(dark);
+  await soon(background).toBe(dark);
   await tab.at("theme").click();
-  expect(await background()).toBe(light);
+  await soon(background).toBe(light);
   await tab.page.emulateMedia({ colorScheme: "dark" });
-  expect(await background()).toBe(dark);
+  await soon(background).toBe(dark);
 });

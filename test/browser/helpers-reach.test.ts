@@ -63,8 +63,8 @@ test("those who do not see are told: what state a helper is in, and what belongs
   const tab = await stage.openTab();
   await showHelpers(tab);
   const tidier = tab.page.getByRole("region", { name: "Tidier", exact: true });
-  expect(await tidier.getByRole("status").textContent()).toBe("Tidier: Needs approval");
-  expect(await tidier.getByRole("button", { name: "Open and answer Tidier" }).count()).toBe(1);
+  await soon(() => tidier.getByRole("status").textContent()).toBe("Tidier: Needs approval");
+  await soon(() => tidier.getByRole("button", { name: "Open and answer Tidier" }).count()).toBe(1);
   await tidier.getByRole("button", { name: "Stop Tidier" }).click();
   await soon(() => tidier.getByRole("status").textContent()).toBe("Tidier: Stopped");
   await tab.page.getByRole("region", { name: "What Researcher says" }).waitFor();

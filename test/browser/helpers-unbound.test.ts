@@ -17,9 +17,9 @@ test("a helper that no message asked for stands behind the messages, and can be 
   const tab = await stage.openTab({ path: `/c/${ID}` });
   const group = tab.page.getByRole("region", { name: "In the background" });
   await group.getByTestId("run").waitFor();
-  expect(await group.getByRole("status").textContent()).toBe("Researcher: Done");
-  expect(await group.getByTestId("run-words").textContent()).toContain("What is known about tea");
-  expect(await tab.at("message").count()).toBe(1);
+  await soon(() => group.getByRole("status").textContent()).toBe("Researcher: Done");
+  await soon(() => group.getByTestId("run-words").textContent()).toContain("What is known about tea");
+  await soon(() => tab.at("message").count()).toBe(1);
   await group.getByTestId("run-open").click();
   await soon(() => tab.lastText()).toContain("What is known about tea");
   await tab.at("back").click();

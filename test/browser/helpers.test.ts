@@ -39,7 +39,7 @@ test("two helpers side by side, seen at work: progress, milestones, tools and wo
   const researcher = await card(tab, "Researcher", "done");
   const [left, right] = [await researcher.boundingBox(), await tidier.boundingBox()];
   expect(right?.x).toBeGreaterThan((left?.x ?? 0) + (left?.width ?? 0) - 1);
-  expect(await researcher.textContent()).toContain("durable agents");
+  await soon(() => researcher.textContent()).toContain("durable agents");
   const { shown, left: outOfSight } = await notes();
   const states = shown.filter((line) => /^Researcher \w+$/.test(line));
   expect(states.slice(-2)).toEqual(["Researcher working", "Researcher done"]);
@@ -50,13 +50,13 @@ test("two helpers side by side, seen at work: progress, milestones, tools and wo
   expect(shown).toEqual(expect.arrayContaining(["Researcher: lookUp done", "Tidier: deleteFiles waiting"]));
   // Its words stay in a small box, of which the end is in sight as they come.
   const box = researcher.getByTestId("run-words");
-  expect(await box.evaluate((at) => at.scrollHeight - at.clientHeight)).toBeGreaterThan(0);
+  await soon(() => box.evaluate((at) => at.scrollHeight - at.clientHeight)).toBeGreaterThan(0);
   expect(outOfSight).toBeLessThan(3);
-  expect(await researcher.getByTestId("milestones").getByRole("listitem").allTextContents()).toEqual(MILESTONES);
-  expect(await researcher.getByRole("progressbar").count()).toBe(0);
-  expect(await researcher.getByTestId("run-stop").count()).toBe(0);
-  expect(await saidIn(researcher)).toEqual(await storedOf(tab, researcher, "researcher"));
-  expect(await tab.at("tool-card").count()).toBe(0);
+  await soon(() => researcher.getByTestId("milestones").getByRole("listitem").allTextContents()).toEqual(MILESTONES);
+  await soon(() => researcher.getByRole("progressbar").count()).toBe(0);
+  await soon(() => researcher.getByTestId("run-stop").count()).toBe(0);
+  await soon(() => saidIn(researcher)).toEqual(await storedOf(tab, researcher, "researcher"));
+  await soon(() => tab.at("tool-card").count()).toBe(0);
 });
 
 test.each([
@@ -69,11 +69,11 @@ test.each([
   const runId = await tidier.getAttribute("data-run");
   await tidier.getByTestId("run-open").click();
   await tab.at("approval").waitFor();
-  expect(new URL(tab.page.url()).pathname).toBe(`/c/${tab.conversation()}/tidier/${runId}`);
-  expect(await tab.page.getByRole("heading", { level: 1 }).textContent()).toBe("Tidier");
-  expect(await tab.at("approval").textContent()).toContain("Tidier wants to delete files");
-  expect(await tab.at("message").first().textContent()).toContain("Tidy up the folder: drafts");
-  expect(await tab.at("edit").count()).toBe(0);
+  await soon(() => new URL(tab.page.url()).pathname).toBe(`/c/${tab.conversation()}/tidier/${runId}`);
+  await soon(() => tab.page.getByRole("heading", { level: 1 }).textContent()).toBe("Tidier");
+  await soon(() => tab.at("approval").textContent()).toContain("Tidier wants to delete files");
+  await soon(() => tab.at("message").first().textContent()).toContain("Tidy up the folder: drafts");
+  await soon(() => tab.at("edit").count()).toBe(0);
   await tab.at(button).click();
   await soon(() => tab.lastText()).toContain(said);
   await tab.at("back").click();
@@ -81,8 +81,8 @@ test.each([
   await card(tab, "Researcher", "done");
   await soon(() => tab.lastText()).toMatch(new RegExp(`The researcher is back.*The tidier is back. ${said}`, "s"));
   await tab.settles();
-  expect(await tab.answers().count()).toBe(1);
-  expect(new URL(tab.page.url()).pathname).toBe(`/c/${tab.conversation()}`);
+  await soon(() => tab.answers().count()).toBe(1);
+  await soon(() => new URL(tab.page.url()).pathname).toBe(`/c/${tab.conversation()}`);
 });
 
 test("a helper is opened while it speaks: its words come there too; the browser's own back leads back", async () => {
@@ -91,21 +91,21 @@ test("a helper is opened while it speaks: its words come there too; the browser'
   const run = await card(tab, "Researcher", "working");
   await run.getByTestId("run-open").click();
   await tab.at("stop").waitFor();
-  expect(await tab.at("composer-input").getAttribute("placeholder")).toBe("Write to Researcher");
+  await soon(() => tab.at("composer-input").getAttribute("placeholder")).toBe("Write to Researcher");
   await soon(() => tab.lastText()).toContain("What is known about tea");
   await tab.settles();
-  expect(await tab.at("tool-card").getAttribute("data-state")).toBe("done");
+  await soon(() => tab.at("tool-card").getAttribute("data-state")).toBe("done");
   await tab.page.goBack();
   const done = await card(tab, "Researcher", "done");
-  expect(await saidIn(done)).toEqual(await storedOf(tab, done, "researcher"));
+  await soon(() => saidIn(done)).toEqual(await storedOf(tab, done, "researcher"));
   await tab.page.goForward();
   await tab.at("back").waitFor();
   await tab.reload();
   await soon(() => tab.lastText()).toContain("What is known about tea");
   await tab.ask("And what else?");
-  expect(await tab.lastText()).toContain("My work is done");
+  await soon(() => tab.lastText()).toContain("My work is done");
   await tab.at("back").click();
-  expect(await saidIn(await card(tab, "Researcher", "done"))).not.toContain("done");
+  await soon(async () => saidIn(await card(tab, "Researcher", "done"))).not.toContain("done");
 });
 
 test("stop stops that helper only, also after a reload and a restart; the answer goes on without it", async () => {
@@ -114,8 +114,8 @@ test("stop stops that helper only, also after a reload and a restart; the answer
   const tidier = await card(tab, "Tidier", "waiting");
   await (await card(tab, "Researcher", "working")).getByTestId("run-stop").click();
   const stopped = await card(tab, "Researcher", "stopped");
-  expect(await stopped.textContent()).toContain("You stopped it.");
-  expect(await tidier.count()).toBe(1);
+  await soon(() => stopped.textContent()).toContain("You stopped it.");
+  await soon(() => tidier.count()).toBe(1);
   tab.expectsLoss();
   await stage.app.restart();
   await tab.reload();
@@ -175,14 +175,16 @@ test.each(moments.flatMap((moment) => cuts.map((cut) => ({ ...moment, cut }))))(
       await stage.app.restart();
     }
     await seen.run("Researcher").locator(sign).first().waitFor();
-    expect((await saidIn(seen.run("Researcher"))).slice(0, before.length - 1)).toEqual(before.slice(0, -1));
+    await soon(async () => (await saidIn(seen.run("Researcher"))).slice(0, before.length - 1)).toEqual(
+      before.slice(0, -1),
+    );
     const done = await card(seen, "Researcher", "done");
     const whole = await storedOf(seen, done, "researcher");
     await soon(() => saidIn(done)).toEqual(whole);
     expect(begins(whole, before)).toBe(true);
-    expect(await done.getByTestId("milestones").getByRole("listitem").allTextContents()).toEqual(MILESTONES);
+    await soon(() => done.getByTestId("milestones").getByRole("listitem").allTextContents()).toEqual(MILESTONES);
     await seen.settles();
-    expect(await seen.answers().count()).toBe(1);
+    await soon(() => seen.answers().count()).toBe(1);
   },
 );
 
@@ -194,21 +196,26 @@ test("in the background: the answer is at its end, the helper is not; its report
   await card(tab, "Researcher", "working");
   await tab.reload();
   const done = await card(tab, "Researcher", "done");
-  expect(await saidIn(done)).toEqual(await storedOf(tab, done, "researcher"));
+  await soon(() => saidIn(done)).toEqual(await storedOf(tab, done, "researcher"));
   await soon(() => tab.lastText()).toContain("Researcher has finished in the background");
   await tab.settles();
-  expect((await tab.messages()).map(({ role }) => role)).toEqual(["user", "assistant", "user", "assistant"]);
+  await soon(async () => (await tab.messages()).map(({ role }) => role)).toEqual([
+    "user",
+    "assistant",
+    "user",
+    "assistant",
+  ]);
   const report = tab.page.locator('.message[data-agent="true"]');
-  expect(await report.getByRole("heading", { level: 2 }).textContent()).toBe("From a helper");
-  expect(await report.getByTestId("edit").count()).toBe(0);
+  await soon(() => report.getByRole("heading", { level: 2 }).textContent()).toBe("From a helper");
+  await soon(() => report.getByTestId("edit").count()).toBe(0);
 });
 
 test("a helper that fails says why, and the answer goes on", async () => {
   const tab = await stage.openTab();
   await tab.ask("Research errors");
   const failed = await card(tab, "Researcher", "failed");
-  expect(await failed.textContent()).toContain("failed on purpose");
-  expect(await tab.lastText()).toContain("The researcher brought nothing: This helper failed on purpose");
+  await soon(() => failed.textContent()).toContain("failed on purpose");
+  await soon(() => tab.lastText()).toContain("The researcher brought nothing: This helper failed on purpose");
   await tab.reload();
   await card(tab, "Researcher", "failed");
 });

@@ -44,16 +44,16 @@ test("writing begins at once; Enter sends, Shift+Enter does not, Escape stops", 
   await tab.page.keyboard.type("Give me");
   await press(tab, "Shift+Enter");
   await tab.page.keyboard.type("a long answer");
-  expect(await tab.at("composer-input").inputValue()).toBe("Give me\na long answer");
+  await soon(() => tab.at("composer-input").inputValue()).toBe("Give me\na long answer");
   await press(tab, "Enter");
   await soon(async () => (await tab.lastText()).length).toBeGreaterThan(100);
-  expect(await tab.at("composer-input").inputValue()).toBe("");
-  expect(await focused(tab)).toBe("composer-input");
+  await soon(() => tab.at("composer-input").inputValue()).toBe("");
+  await soon(() => focused(tab)).toBe("composer-input");
   await press(tab, "Escape");
   await tab.settles();
-  expect(await tab.lastText()).not.toContain("That was the whole answer");
+  await soon(() => tab.lastText()).not.toContain("That was the whole answer");
   await press(tab, "Enter");
-  expect(await tab.at("message").count()).toBe(2);
+  await soon(() => tab.at("message").count()).toBe(2);
 });
 
 test("the order is that of the page: skip link, list, bar, conversation, composer; the skip link skips", async () => {
@@ -108,7 +108,7 @@ test("without a mouse: a suggestion, a tool's card, an approval, the theme", asy
   await tab.at("tool-card").getByRole("region", { name: "Output" }).waitFor();
   await tabTo(tab, "theme", "Shift+Tab");
   await press(tab, "Enter");
-  expect(await tab.page.evaluate(() => document.documentElement.dataset.theme)).toBe("light");
+  await soon(() => tab.page.evaluate(() => document.documentElement.dataset.theme)).toBe("light");
 });
 
 test("without a mouse: edit, rename, delete; a dialog keeps the focus, Escape closes it and gives it back", async () => {
@@ -145,7 +145,7 @@ test("without a mouse: edit, rename, delete; a dialog keeps the focus, Escape cl
   await press(tab, "Escape");
   await tab.sees(() => tab.at("confirm").count(), 0);
   await tab.sees(() => focused(tab), "delete");
-  expect(await row.count()).toBe(1);
+  await soon(() => row.count()).toBe(1);
   await press(tab, "Enter");
   await tab.at("confirm").waitFor();
   await tabTo(tab, "confirm-action");

@@ -126,7 +126,7 @@ test("older ones come before the top is reached, and what is read stays in its p
     expect(Math.abs(moved - 700)).toBeLessThanOrEqual(2);
     expect(shown).toBe(true);
   }
-  expect(await loaded(tab)).toBeGreaterThanOrEqual(before + 40);
+  await soon(() => loaded(tab)).toBeGreaterThanOrEqual(before + 40);
   expectNoGap(await placesInSight(tab));
   expect(bytes()).toBeLessThan(FEW_BYTES * 2);
 });
@@ -136,8 +136,8 @@ test(
   async () => {
     const { tab } = await openLong();
     const most = await toTheTop(tab);
-    expect(await loaded(tab)).toBe(COUNT);
-    expect((await placesInSight(tab))[0]).toBe(0);
+    await soon(() => loaded(tab)).toBe(COUNT);
+    await soon(async () => (await placesInSight(tab))[0]).toBe(0);
     expect(most.messages).toBeLessThan(MOST_DRAWN);
     expect(most.elements).toBeLessThan(MOST_DRAWN * ELEMENTS_PER_MESSAGE);
     // Down again in strides: every place has its messages, one behind the other.
@@ -152,7 +152,7 @@ test(
       last = seen.at(-1) ?? last;
     }
     await soon(async () => (await placesInSight(tab)).at(-1)).toBe(COUNT - 1);
-    expect((await places(tab)).length).toBeLessThan(MOST_DRAWN);
+    await soon(async () => (await places(tab)).length).toBeLessThan(MOST_DRAWN);
   },
   SLOW_MS,
 );
@@ -162,13 +162,13 @@ test("a search finds an old message and goes to it", async () => {
   await tab.page.keyboard.press("Control+k");
   await tab.at("search-input").fill("assistant 4211");
   await soon(() => tab.at("hit").first().getAttribute("data-id")).toBe("m4211");
-  expect(await tab.at("hit").first().locator("mark").allTextContents()).toContain("4211");
+  await soon(() => tab.at("hit").first().locator("mark").allTextContents()).toContain("4211");
   await tab.page.keyboard.press("Enter");
   await tab.sees(() => tab.at("search-dialog").count(), 0);
   const found = tab.page.locator('[data-id="m4211"]');
   await found.waitFor();
   await soon(() => isInSight(tab, "m4211")).toBe(true);
-  expect(await found.evaluate((at) => at === document.activeElement)).toBe(true);
+  await soon(() => found.evaluate((at) => at === document.activeElement)).toBe(true);
   await tab.at("jump").click();
   await soon(async () => (await placesInSight(tab)).at(-1)).toBe(COUNT - 1);
 });
@@ -177,10 +177,10 @@ test("a question is answered as anywhere else, and the conversation is not sent 
   const { tab, bytes } = await openLong();
   const [before, start] = [await loaded(tab), bytes()];
   await tab.ask("Hello");
-  expect(await tab.lastText()).toContain("I am the built-in guide");
+  await soon(() => tab.lastText()).toContain("I am the built-in guide");
   expect(bytes() - start).toBeLessThan(FEW_BYTES);
   const shown = await tab.messages();
-  expect(await loaded(tab)).toBe(before + 2);
+  await soon(() => loaded(tab)).toBe(before + 2);
   expectNoGap(await places(tab), COUNT);
   const stored = await stage.app.stored(ID);
   expect(stored.length).toBe(COUNT + 2);

@@ -20,7 +20,7 @@ test("nothing is wider than the screen: empty, with a table and code, with a too
   await expectFits(tab);
   await tab.ask("w".repeat(300));
   await expectFits(tab);
-  expect(await tab.lastAnswer().locator(".markdown").isVisible()).toBe(true);
+  await soon(() => tab.lastAnswer().locator(".markdown").isVisible()).toBe(true);
 });
 
 test("the list is a drawer: opens, closes by button, curtain and Escape, and choosing closes it", async () => {
@@ -58,12 +58,12 @@ test("the list is a drawer: opens, closes by button, curtain and Escape, and cho
   await tab.at("new-conversation").tap();
   await tab.sees(isOpen, 0);
   await tab.at("empty").waitFor();
-  expect(tab.conversation()).not.toBe(id);
+  await soon(() => tab.conversation()).not.toBe(id);
   await tab.at("menu").tap();
   await tab.at("conversation-item").filter({ hasText: "Hello from a phone" }).getByRole("link").tap();
   await tab.sees(isOpen, 0);
   await soon(() => tab.answers().count()).toBe(1);
-  expect(tab.conversation()).toBe(id);
+  await soon(() => tab.conversation()).toBe(id);
 });
 
 test("what was said last is in sight, after each question and each answer, also with tall ones above", async () => {
@@ -84,7 +84,7 @@ test("what was said last is in sight, after each question and each answer, also 
   await soon(left).toBeLessThan(3);
   await tab.ask("Show me some markdown");
   await soon(left).toBeLessThan(3);
-  expect(await tab.at("jump").count()).toBe(0);
+  await soon(() => tab.at("jump").count()).toBe(0);
 });
 
 test("everything can be reached with a finger", async () => {
@@ -136,7 +136,7 @@ test("turning the screen and coming to a narrow window keep what is there", asyn
   ] as const) {
     await tab.page.setViewportSize({ width, height });
     await expectReachable(tab.at("composer-input"));
-    expect(await tab.page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
-    expect(await tab.messages()).toEqual(shown);
+    await soon(() => tab.page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
+    await soon(() => tab.messages()).toEqual(shown);
   }
 });

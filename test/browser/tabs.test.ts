@@ -18,14 +18,14 @@ test("what one tab asks, both see as it comes, under the same ids, and either ca
   const [tab, other] = await twoTabs();
   await tab.send("Give me a long answer");
   await soon(async () => (await said(other)).length).toBeGreaterThan(20);
-  expect(await other.at("stop").isVisible()).toBe(true);
-  expect(begins(LONG, await said(other))).toBe(true);
+  await soon(() => other.at("stop").isVisible()).toBe(true);
+  await soon(async () => begins(LONG, await said(other))).toBe(true);
   await other.at("stop").click();
   for (const one of [tab, other]) await one.settles();
   await tab.sees(() => tab.messages(), await other.messages());
   const stored = await stage.app.stored(tab.conversation());
-  expect((await tab.messages()).map(({ id }) => id)).toEqual(stored.map(({ id }) => id));
-  expect((await said(tab)).length).toBeLessThan(LONG.length);
+  await soon(async () => (await tab.messages()).map(({ id }) => id)).toEqual(stored.map(({ id }) => id));
+  await soon(async () => (await said(tab)).length).toBeLessThan(LONG.length);
 });
 
 test("two tabs of one window: the same", async () => {
@@ -35,7 +35,7 @@ test("two tabs of one window: the same", async () => {
   await other.sees(() => other.messages(), await tab.messages());
   await other.ask("Show me reasoning");
   await tab.sees(() => tab.messages(), await other.messages());
-  expect(await tab.at("message").count()).toBe(4);
+  await soon(() => tab.at("message").count()).toBe(4);
 });
 
 test("both ask at the same time: both are answered, in one order", async () => {
@@ -63,7 +63,7 @@ test("edit, regenerate and clear in one tab are seen in the other", async () => 
   await soon(async () => (await other.messages()).at(-1)?.id).not.toBe(before);
   for (const one of [tab, other]) await one.settles();
   await other.sees(() => other.messages(), await tab.messages());
-  expect(await other.at("message").count()).toBe(2);
+  await soon(() => other.at("message").count()).toBe(2);
 
   await tab.at("message").first().getByTestId("edit").click();
   await tab.at("edit-form").getByRole("textbox").fill("Which attachments can you read?");
@@ -71,7 +71,7 @@ test("edit, regenerate and clear in one tab are seen in the other", async () => 
   await soon(() => other.lastText()).toContain("Send me one");
   for (const one of [tab, other]) await one.settles();
   await other.sees(() => other.messages(), await tab.messages());
-  expect(await other.at("message").count()).toBe(2);
+  await soon(() => other.at("message").count()).toBe(2);
 
   await other.at("clear").click();
   await other.at("confirm-action").click();
@@ -86,7 +86,7 @@ test("a tool of the page is answered by one tab only, and both go on with it", a
     await one.settles();
   }
   await tab.sees(() => tab.messages(), await other.messages());
-  expect(await tab.answers().count()).toBe(1);
+  await soon(() => tab.answers().count()).toBe(1);
 });
 
 test("an error is told in the tab that asked; the other has the same messages", async () => {

@@ -12,16 +12,16 @@ test("a tool of the server: seen running, then done, with what went in and what 
   await tab.send("What is the weather in Lisbon?");
   const card = tab.at("tool-card");
   await tab.page.locator('[data-testid="tool-card"][data-state="running"]').waitFor();
-  expect(await card.getAttribute("data-tool")).toBe("weather");
+  await soon(() => card.getAttribute("data-tool")).toBe("weather");
   await soon(() => card.textContent()).toContain("Lisbon");
   gate.open();
   await tab.page.locator('[data-testid="tool-card"][data-state="done"]').waitFor();
   await tab.settles();
   await card.getByRole("button").click();
-  expect(await card.getByRole("region", { name: "Input" }).textContent()).toContain('"city": "Lisbon"');
-  expect(await card.getByRole("region", { name: "Output" }).textContent()).toContain('"celsius"');
-  expect(await tab.lastText()).toMatch(/Let me look that up[^]*In Lisbon it is -?\d+ °C/);
-  expect(await tab.answers().count()).toBe(1);
+  await soon(() => card.getByRole("region", { name: "Input" }).textContent()).toContain('"city": "Lisbon"');
+  await soon(() => card.getByRole("region", { name: "Output" }).textContent()).toContain('"celsius"');
+  await soon(() => tab.lastText()).toMatch(/Let me look that up[^]*In Lisbon it is -?\d+ °C/);
+  await soon(() => tab.answers().count()).toBe(1);
 });
 
 test("a tool of the page: answered here without a click, and the answer goes on in the same message", async () => {
@@ -29,8 +29,8 @@ test("a tool of the page: answered here without a click, and the answer goes on 
   await tab.send("Which time zone am I in?");
   await soon(() => tab.lastText()).toContain("time zone Asia/Tokyo");
   await tab.settles();
-  expect(await tab.at("tool-card").getAttribute("data-state")).toBe("done");
-  expect(await tab.answers().count()).toBe(1);
+  await soon(() => tab.at("tool-card").getAttribute("data-state")).toBe("done");
+  await soon(() => tab.answers().count()).toBe(1);
   expect((await stage.app.stored(tab.conversation())).map(({ role }) => role)).toEqual(["user", "assistant"]);
 });
 
@@ -42,17 +42,17 @@ test.each([
   await tab.send("Show me an approval");
   await tab.at("approval").waitFor();
   await tab.settles();
-  expect(await tab.at("tool-card").getAttribute("data-state")).toBe("waiting");
-  expect(await tab.at("approval").textContent()).toMatch(/delete files[^]*draft-1\.md[^]*old-notes\.txt/);
+  await soon(() => tab.at("tool-card").getAttribute("data-state")).toBe("waiting");
+  await soon(() => tab.at("approval").textContent()).toMatch(/delete files[^]*draft-1\.md[^]*old-notes\.txt/);
 
   await tab.reload();
   await tab.at(button).click();
   await soon(() => tab.lastText()).toContain(answer);
   await tab.settles();
-  expect(await tab.at("approval").count()).toBe(0);
-  expect(await tab.at("tool-card").getAttribute("data-state")).toBe(state);
-  expect(await tab.at("tool-card").textContent()).toContain(said);
-  expect(await tab.answers().count()).toBe(1);
+  await soon(() => tab.at("approval").count()).toBe(0);
+  await soon(() => tab.at("tool-card").getAttribute("data-state")).toBe(state);
+  await soon(() => tab.at("tool-card").textContent()).toContain(said);
+  await soon(() => tab.answers().count()).toBe(1);
 });
 
 test("an approval is answered from another tab; the first one sees it and goes on with it", async () => {
@@ -64,11 +64,11 @@ test("an approval is answered from another tab; the first one sees it and goes o
   for (const one of [tab, other]) {
     await soon(() => one.lastText()).toContain("You approved, so the tool ran");
     await one.settles();
-    expect(await one.at("approval").count()).toBe(0);
+    await soon(() => one.at("approval").count()).toBe(0);
   }
-  expect(await tab.at("tool-card").textContent()).toContain("Approved in another tab.");
-  expect(await other.at("tool-card").textContent()).toContain("Approved.");
-  expect(await tab.messages()).toEqual(await other.messages());
+  await soon(() => tab.at("tool-card").textContent()).toContain("Approved in another tab.");
+  await soon(() => other.at("tool-card").textContent()).toContain("Approved.");
+  await soon(() => tab.messages()).toEqual(await other.messages());
 });
 
 test("both tabs answer before either hears of the other: one answer counts, for both", async () => {
@@ -101,8 +101,13 @@ test("a message instead of an answer ends the question", async () => {
   await tab.send("Hello");
   await soon(() => tab.lastText()).toContain("I am the built-in guide");
   await tab.settles();
-  expect(await tab.at("approval").count()).toBe(0);
-  expect((await tab.messages()).map(({ role }) => role)).toEqual(["user", "assistant", "user", "assistant"]);
+  await soon(() => tab.at("approval").count()).toBe(0);
+  await soon(async () => (await tab.messages()).map(({ role }) => role)).toEqual([
+    "user",
+    "assistant",
+    "user",
+    "assistant",
+  ]);
 });
 
 test("an approval waits through the death of the host", async () => {
@@ -117,5 +122,5 @@ test("an approval waits through the death of the host", async () => {
   await tab.at("approve").click();
   await soon(() => tab.lastText()).toContain("You approved, so the tool ran");
   await tab.settles();
-  expect(await tab.answers().count()).toBe(1);
+  await soon(() => tab.answers().count()).toBe(1);
 });

@@ -41,17 +41,19 @@ test("a tour of every tool: from the first click to the end, with a reload in th
   await tab.at("empty").getByRole("button", { name: "Use every tool" }).click();
 
   const extension = await question(tab, "load_extension", "load extension");
-  expect(await extension.getByRole("region", { name: "source" }).textContent()).toContain("Counts the words of a file");
+  await soon(() => extension.getByRole("region", { name: "source" }).textContent()).toContain(
+    "Counts the words of a file",
+  );
   await expectAccessible(tab.page);
   await extension.getByTestId("approve").click();
 
   // Code asks in its middle, twice on the same card; the first time the page is loaded anew.
   const first = await question(tab, "execute", "draft-1.md");
-  expect(await first.textContent()).toMatch(/go on with its code[^]*The code wants to call "deleteFiles" with/);
+  await soon(() => first.textContent()).toMatch(/go on with its code[^]*The code wants to call "deleteFiles" with/);
   const before = { cards: await cards(tab), messages: await tab.messages() };
   await tab.reload();
   await question(tab, "execute", "draft-1.md");
-  expect({ cards: await cards(tab), messages: await tab.messages() }).toEqual(before);
+  await soon(async () => ({ cards: await cards(tab), messages: await tab.messages() })).toEqual(before);
   await tab.page.setViewportSize(PHONE);
   await expectFits(tab);
   await tab.at("approve").click();
@@ -84,11 +86,11 @@ test("a tour of every tool: from the first click to the end, with a reload in th
   // What was done, in words: the code, what it returned and printed; a picture that can be seen.
   const code = tab.page.locator('[data-tool="execute"]').last();
   await code.getByRole("button").click();
-  expect(await code.getByRole("region", { name: "Code" }).textContent()).toContain("tools.deleteFiles");
-  expect(await code.getByRole("region", { name: "Result" }).textContent()).toContain('"draft-2.md"');
-  expect(await code.getByRole("region", { name: "Printed" }).textContent()).toBe("asked for 2 cities");
+  await soon(() => code.getByRole("region", { name: "Code" }).textContent()).toContain("tools.deleteFiles");
+  await soon(() => code.getByRole("region", { name: "Result" }).textContent()).toContain('"draft-2.md"');
+  await soon(() => code.getByRole("region", { name: "Printed" }).textContent()).toBe("asked for 2 cities");
   const picture = tab.page.locator(".tool-picture");
-  expect(await picture.count()).toBe(seen.has("browser_screenshot done") ? 1 : 0);
+  await soon(() => picture.count()).toBe(seen.has("browser_screenshot done") ? 1 : 0);
   for (const one of await picture.all()) {
     await one.scrollIntoViewIfNeeded();
     await soon(() => one.evaluate((image) => image instanceof HTMLImageElement && image.naturalWidth)).toBeGreaterThan(
@@ -101,7 +103,7 @@ test("a tour of every tool: from the first click to the end, with a reload in th
   const after = { cards: await cards(tab), messages: await tab.messages() };
   await tab.reload();
   await soon(() => cards(tab)).toEqual(after.cards);
-  expect(await tab.messages()).toEqual(after.messages);
+  await soon(() => tab.messages()).toEqual(after.messages);
   const stored = await stage.app.stored(tab.conversation());
   expect(stored.map(({ id }) => id)).toEqual(after.messages.map(({ id }) => id));
   const calls = stored.flatMap(({ parts }) => parts).filter((part) => "toolCallId" in part);

@@ -73,7 +73,7 @@ test("a cut link ends what is open and refuses the rest until it is mended; a he
 
   await link.cut();
   await expect(get("/three")).rejects.toThrow("Failed to fetch");
-  expect(trouble.list().length).toBeGreaterThan(0);
+  await soon(() => trouble.list().length).toBeGreaterThan(0);
   expect(trouble.list().filter((line) => !LOST_CONNECTION.test(line))).toEqual([]);
   await link.mend();
   expect(await get("/four")).toBe("/four");

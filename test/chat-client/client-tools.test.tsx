@@ -47,8 +47,8 @@ test("a tool without execute is run by the page, and the answer goes on in the s
   expect(model.calls).toHaveLength(2);
   expect(tab.views.some(({ isToolContinuation }) => isToolContinuation)).toBe(true);
   expect(other.views.some(({ isToolContinuation }) => isToolContinuation)).toBe(false);
-  expect(tab.ends.map(({ outcome }) => outcome)).toEqual(["completed", "completed"]);
-  expect(other.ends).toHaveLength(2);
+  await eventually(() => expect(tab.ends.map(({ outcome }) => outcome)).toEqual(["completed", "completed"]));
+  await eventually(() => expect(other.ends).toHaveLength(2));
 });
 
 test("while the page runs a tool it is busy, and the other tab is not asked to wait", async () => {
@@ -159,7 +159,7 @@ for (const order of [
       tab.chat().addToolOutput({ toolCallId, toolName: "place", output: i });
       const answered = new RegExp(`output-available ${i}`);
       await eventually(async () => expect(JSON.stringify(await agent.stored())).toContain(`"output":${i}`));
-      expect(tab.lines()[1]).toMatch(answered);
+      await eventually(() => expect(tab.lines()[1]).toMatch(answered));
     }
     const outputs = ["c1", "c2", "c3"].map((id) => `[place output-available ${order.indexOf(id)}]`).join(" ");
     await tab.settles(["user: where?", `assistant: ${outputs} All three.`]);

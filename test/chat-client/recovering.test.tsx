@@ -32,7 +32,7 @@ test("an attempt that goes silent is given up, and the answer is carried on in t
   } finally {
     clearInterval(rest);
   }
-  expect(model.calls[0]?.status).toBe("aborted");
+  await eventually(() => expect(model.calls[0]?.status).toBe("aborted"));
 });
 
 test("when it is given up the page shows why, also after a reload, and the next message works", async () => {

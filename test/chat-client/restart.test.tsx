@@ -60,7 +60,7 @@ test("killed mid-stream: the page comes back by itself and has the whole text, o
   await tab.settles(["user: count", "assistant: one two three four"]);
   expect(tab.chat().messages[1]?.id).toBe(id);
   expect(tab.views.some(({ isRecovering }) => isRecovering)).toBe(true);
-  expect(server.factsOf("call")).toHaveLength(1);
+  await eventually(() => expect(server.factsOf("call")).toHaveLength(1));
   await eventually(() => expect(tab.ends).toMatchObject([{ outcome: "completed" }]));
   const again = await readyTab(server);
   expect(again.chat().messages).toEqual(tab.chat().messages);
@@ -155,7 +155,7 @@ test("killed while an approval is asked for: the page still asks, and a yes runs
   approve(tab);
   await server.say(4);
   await tab.settles(["user: pay", 'assistant: [pay output-available "paid"] one two three four']);
-  expect(server.factsOf("paid")).toHaveLength(1);
+  await eventually(() => expect(server.factsOf("paid")).toHaveLength(1));
 });
 
 test("killed after a yes, while what follows is streamed: the tool is not run again", async () => {
@@ -166,7 +166,7 @@ test("killed after a yes, while what follows is streamed: the tool is not run ag
   approve(tab);
   await server.say(2);
   await shows(tab, "one two ");
-  expect(server.factsOf("paid")).toHaveLength(1);
+  await eventually(() => expect(server.factsOf("paid")).toHaveLength(1));
   await server.crash();
   await server.revive();
   await server.say(2);

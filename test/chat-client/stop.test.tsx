@@ -25,7 +25,7 @@ test("stop ends the turn, keeps what there was, and the next turn works", async 
   await tab.chat().stop();
   await tab.settles(["user: count", "assistant: one two "]);
   await other.settles(["user: count", "assistant: one two "]);
-  expect(model.calls[0]?.status).toBe("aborted");
+  await eventually(() => expect(model.calls[0]?.status).toBe("aborted"));
   await eventually(() => expect(ends).toMatchObject([{ status: "aborted" }]));
   await eventually(() => expect(tab.ends).toMatchObject([{ outcome: "aborted" }]));
   await eventually(() => expect(other.ends).toMatchObject([{ outcome: "aborted" }]));
@@ -55,7 +55,7 @@ test("stop before the first piece leaves no empty answer, in any tab", async () 
   await tab.settles(["user: a"]);
   await other.waitFor(() => other.ends.length === 1);
   await other.settles(["user: a"]);
-  expect(model.calls[0]?.status).toBe("aborted");
+  await eventually(() => expect(model.calls[0]?.status).toBe("aborted"));
   tab.send("b");
   await tab.settles(["user: a", "user: b", "assistant: again"]);
   await other.settles(["user: a", "user: b", "assistant: again"]);
@@ -84,7 +84,7 @@ test("stop in a tab that was reloaded before the first piece", async () => {
   await again.chat().stop();
   await again.settles(["user: a"]);
   await eventually(() => expect(ends).toMatchObject([{ status: "aborted" }]));
-  expect(model.calls[0]?.status).toBe("aborted");
+  await eventually(() => expect(model.calls[0]?.status).toBe("aborted"));
 });
 
 test("stop after the line was cut and mended", async () => {
@@ -108,7 +108,7 @@ test("a stop while the line is cut is done when it is mended", async () => {
   tab.line.mend();
   await eventually(() => expect(ends).toMatchObject([{ status: "aborted" }]));
   await tab.settles(["user: count", "assistant: one two "]);
-  expect(model.calls[0]?.status).toBe("aborted");
+  await eventually(() => expect(model.calls[0]?.status).toBe("aborted"));
 });
 
 test("a tab that resumed another tab's turn can stop it", async () => {
@@ -130,7 +130,7 @@ test("stop of a turn that the server started", async () => {
   await tab.chat().stop();
   await tab.settles(["user: n", "assistant: one two "]);
   expect(await noted).toBe("aborted");
-  expect(ends).toMatchObject([{ status: "aborted" }]);
+  await eventually(() => expect(ends).toMatchObject([{ status: "aborted" }]));
 });
 
 test("stop while a tool of the server runs: what the client makes of the call starts nothing", async () => {

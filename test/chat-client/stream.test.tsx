@@ -1,6 +1,7 @@
 import { readyTab } from "./harness.tsx";
 import { createUIMessageStream, createUIMessageStreamResponse, jsonSchema, tool } from "ai";
 import { expect, test } from "vitest";
+import { eventually } from "../clients/harness.ts";
 import { startTalk } from "./talk.ts";
 
 test("a message is sent, streamed piece by piece, and stored as it was shown", async () => {
@@ -20,7 +21,9 @@ test("a message is sent, streamed piece by piece, and stored as it was shown", a
   expect(tab.chat().messages[1]?.id).toBe(live?.id);
   await tab.matches(agent);
   expect(statuses(tab.views)).toEqual(["ready", "submitted", "streaming", "ready"]);
-  expect(ends).toMatchObject([{ status: "completed", continuation: false, message: { id: live?.id } }]);
+  await eventually(() =>
+    expect(ends).toMatchObject([{ status: "completed", continuation: false, message: { id: live?.id } }]),
+  );
   // Who asked has the answer from the stream, and needs no transcript.
   const told = tab.line.received.filter(({ type, connect }) => type === "cf_agent_chat_messages" && connect !== true);
   expect(told).toEqual([]);
@@ -179,7 +182,7 @@ test("a turn without an answer ends ready, with no empty message", async () => {
   await tab.settles(["user: hi"]);
   await other.settles(["user: hi"]);
   expect(await agent.stored()).toHaveLength(1);
-  expect(ends).toMatchObject([{ status: "completed", message: undefined }]);
+  await eventually(() => expect(ends).toMatchObject([{ status: "completed", message: undefined }]));
 });
 
 test("custom data reaches the turn: the hook's, the request's, and the one of a single message", async () => {

@@ -43,9 +43,9 @@ test("a turn that the server starts streams to every tab", async () => {
   for (const tab of tabs) {
     await tab.settles(["user: wake up", "assistant: one two three"]);
     await tab.matches(agent);
-    expect(tab.ends).toMatchObject([{ outcome: "completed", messageIds: ["note-wake up"] }]);
+    await eventually(() => expect(tab.ends).toMatchObject([{ outcome: "completed", messageIds: ["note-wake up"] }]));
   }
-  expect(ends).toHaveLength(1);
+  await eventually(() => expect(ends).toHaveLength(1));
 });
 
 test("an answer that goes on by the server's wish grows in place", async () => {

@@ -37,7 +37,7 @@ test("a page begins with the end of a conversation, and gets the rest on demand"
   expect(page.chat()).toMatchObject({ hasOlder: true, isLoadingOlder: false });
   await page.chat().loadOlder();
   await eventually(() => expect(page.chat()).toMatchObject({ hasOlder: false }));
-  expect(page.chat().messages).toEqual(await agent.stored());
+  await eventually(async () => expect(page.chat().messages).toEqual(await agent.stored()));
   // Nothing is left: nothing is asked.
   const asked = page.line.sent.length;
   await page.chat().loadOlder();
@@ -94,7 +94,7 @@ test("a page that missed more than the end holds shows the end, and loads what l
     await page.chat().loadOlder();
     await eventually(() => expect(page.chat().isLoadingOlder).toBe(false));
   }
-  expect(page.chat().messages).toEqual(await agent.stored());
+  await eventually(async () => expect(page.chat().messages).toEqual(await agent.stored()));
 });
 
 test("a page that is cut off while it loads can load again", async () => {
@@ -130,7 +130,7 @@ test("clearing leaves nothing to load", async () => {
   await eventually(() => expect(page.chat().hasOlder && other.chat().hasOlder).toBe(true));
   page.chat().clearHistory();
   await eventually(() => expect(other.chat()).toMatchObject({ messages: [], hasOlder: false }));
-  expect(page.chat()).toMatchObject({ messages: [], hasOlder: false });
+  await eventually(() => expect(page.chat()).toMatchObject({ messages: [], hasOlder: false }));
 });
 
 test("a list of the app's own is not taken for all there is", async () => {
@@ -142,7 +142,7 @@ test("a list of the app's own is not taken for all there is", async () => {
     await page.chat().loadOlder();
     await eventually(() => expect(page.chat().isLoadingOlder).toBe(false));
   }
-  expect(page.chat().messages).toEqual(await agent.stored());
+  await eventually(async () => expect(page.chat().messages).toEqual(await agent.stored()));
 });
 
 test("who wants the whole conversation is told it", async () => {

@@ -99,7 +99,7 @@ export async function openPage(host: { readonly port: number }, options: PageOpt
     if (found === undefined) throw error ?? new Error("The hook has not returned yet.");
     return found;
   };
-  await eventually(() => (error === undefined ? chat() : undefined));
+  await eventually(() => (error === undefined ? chat(hooks - 1) : undefined));
   return {
     line,
     /** What the page sends from now on is lost on its way. */

@@ -123,7 +123,7 @@ test("stop ends the turn on the server and keeps what there was", async () => {
   await tab.shows("user: count", "assistant: one two ");
   await tab.chat.stop();
   await eventually(() => expect(ends).toMatchObject([{ status: "aborted" }]));
-  expect(model.calls[0]?.status).toBe("aborted");
+  await eventually(() => expect(model.calls[0]?.status).toBe("aborted"));
   await tab.chat.sendMessage({ text: "more" });
   await tab.settles(["user: count", "assistant: one two ", "user: more", "assistant: again"]);
   expect((await agent.stored()).length).toBe(4);

@@ -24,7 +24,7 @@ test("a line that is cut mid-answer shows nothing but the answer", async () => {
   await page.shows(["user: count", "assistant: one two three "], "streaming");
   await say();
   await page.shows(WHOLE);
-  expect(page.chat().messages).toEqual(await agent.stored());
+  await eventually(async () => expect(page.chat().messages).toEqual(await agent.stored()));
   // The text never shrinks.
   const lengths = page.shown.map(([, answer = ""]) => answer.length);
   expect(lengths).toEqual([...lengths].sort((a, b) => a - b));
@@ -42,7 +42,7 @@ test("a message that was lost on its way is sent again, once", async () => {
   page.line.mend();
   await page.shows(["user: a", "assistant: re a"]);
   expect(turns).toHaveLength(1);
-  expect(page.chat().messages).toEqual(await agent.stored());
+  await eventually(async () => expect(page.chat().messages).toEqual(await agent.stored()));
 });
 
 test("an answer that was lost on its way is given again, once", async () => {
@@ -122,7 +122,7 @@ test("what follows an answered call grows in the same message, with no other bes
   });
   void page.chat().sendMessage({ text: "where?" });
   await page.shows(["user: where?", 'assistant: [place output-available "here"] You are here.']);
-  expect(page.chat().messages).toEqual(await agent.stored());
+  await eventually(async () => expect(page.chat().messages).toEqual(await agent.stored()));
   expect(Math.max(...page.shown.map((lines) => lines.length))).toBe(2);
 });
 
@@ -156,7 +156,7 @@ test("two components on one agent show the same chat", async () => {
   const all = ["user: a", "assistant: re a", "user: b", "assistant: re b"];
   for (const index of [0, 1]) await page.shows(all, "ready", index);
   expect(page.chat(0).messages).toBe(page.chat(1).messages);
-  expect(page.chat().messages).toEqual(await agent.stored());
+  await eventually(async () => expect(page.chat().messages).toEqual(await agent.stored()));
   expect(turns).toHaveLength(2);
 });
 

@@ -37,7 +37,7 @@ test("an ordinary close brings the client back under the same id", async () => {
     await test.client.ready;
     expect(test.client.id).toBe(id);
     expect(test.client.connectionError).toBeNull();
-    expect(await stub.ids()).toEqual([id]);
+    await eventually(async () => expect(await stub.ids()).toEqual([id]));
   }
   const log = await stub.history();
   expect(log.filter((line) => line === `+${id}`)).toHaveLength(7);
@@ -58,7 +58,7 @@ test("1008 and 4000 to 4999 are for good", async () => {
     expect(client.shouldReconnect).toBe(false);
     expect(test.identities).toHaveLength(1);
   }
-  expect(await stub.ids()).toEqual([]);
+  await eventually(async () => expect(await stub.ids()).toEqual([]));
 });
 
 test("a client that gave up comes back when the app asks for it", async () => {

@@ -38,7 +38,7 @@ test("children are made, given work, and share what the orchestrator has; their 
   const writer = await client.stub.create("Writer");
   await client.stub.delegate(writer, "write plan.txt");
   await idle(client, 1);
-  expect(textOf(relayed)).toContain("plan.txt is written");
+  await expect.poll(() => textOf(relayed)).toContain("plan.txt is written");
   const reader = await client.stub.create("Reader");
   const sub = [{ agent: "session", name: reader }];
   const child = new AgentClient({ agent: "orchestrator", name: "main", host: url, sub });
@@ -67,6 +67,6 @@ test("work goes on after a crash", async () => {
   const { client } = connect(url);
   await client.ready;
   await idle(client, 1);
-  const messages = await fetch(`${url}/agents/orchestrator/main/sub/session/${name}/get-messages`);
-  expect(await messages.text()).toContain("ask for the weather.");
+  const stored = () => fetch(`${url}/agents/orchestrator/main/sub/session/${name}/get-messages`);
+  await expect.poll(async () => (await stored()).text()).toContain("ask for the weather.");
 });

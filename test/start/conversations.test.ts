@@ -16,7 +16,7 @@ test("a conversation is listed once something was said, with its first message a
   const talk = await openTalk(host, id);
   expect(list.items()).toEqual([]);
   await talk.ask("  Hello\n there  ");
-  expect(list.items()).toMatchObject([{ id, title: "Hello there", named: false }]);
+  await expect.poll(() => list.items()).toMatchObject([{ id, title: "Hello there", named: false }]);
   await talk.ask("another message");
   expect(list.items()).toHaveLength(1);
   expect(list.items()[0]?.title).toBe("Hello there");
@@ -55,10 +55,10 @@ test("a title that the user gave stays", async () => {
   const talk = await openTalk(host, "x");
   await talk.ask("hello");
   await list.call("rename", "x", "  My\ntalk ");
-  expect(list.items()).toMatchObject([{ id: "x", title: "My talk", named: true }]);
+  await expect.poll(() => list.items()).toMatchObject([{ id: "x", title: "My talk", named: true }]);
   talk.clear();
   await talk.ask("something new");
-  expect(list.items()).toMatchObject([{ id: "x", title: "My talk", named: true }]);
+  await expect.poll(() => list.items()).toMatchObject([{ id: "x", title: "My talk", named: true }]);
 });
 
 test("without a name the title follows the first message, also after a clear", async () => {
@@ -70,7 +70,7 @@ test("without a name the title follows the first message, also after a clear", a
   talk.clear();
   await talk.flushed();
   await talk.ask("something new");
-  expect(list.items()).toMatchObject([{ id: "x", title: "something new", named: false }]);
+  await expect.poll(() => list.items()).toMatchObject([{ id: "x", title: "something new", named: false }]);
 });
 
 test("a message without words is called after its file, or nothing", async () => {
@@ -80,7 +80,7 @@ test("a message without words is called after its file, or nothing", async () =>
   const file = { type: "file", mediaType: "text/plain", url: "data:text/plain,x" } as const;
   await (await openTalk(host, "a")).ask({ id: "m", role: "user", parts: [{ ...file, filename: "plan.txt" }] });
   await (await openTalk(host, "b")).ask({ id: "m", role: "user", parts: [file] });
-  expect(list.items().map(({ title }) => title)).toEqual([UNTITLED, "plan.txt"]);
+  await expect.poll(() => list.items().map(({ title }) => title)).toEqual([UNTITLED, "plan.txt"]);
 });
 
 test("removing deletes the agent with its rows", async () => {
@@ -133,7 +133,7 @@ test("bad calls are told what is wrong", async () => {
   for (const method of ["heard", "touched", "setState", "deleteSubAgent"]) {
     await expect(list.call(method, "x", "title")).rejects.toThrow();
   }
-  expect(list.items()).toMatchObject([{ id: "x", title: "hello", named: false }]);
+  await expect.poll(() => list.items()).toMatchObject([{ id: "x", title: "hello", named: false }]);
   await list.call("rename", "x", "y".repeat(5000));
   expect(list.items()[0]?.title).toHaveLength(MAX_TITLE);
 });
@@ -171,7 +171,7 @@ test("the list has an end, which is told", async () => {
   expect((await first.ask("and now?")).error).toBeUndefined();
   await list.call("remove", "c7");
   expect((await oneMore.ask("hello again")).error).toBeUndefined();
-  expect(list.items()).toHaveLength(MAX_CONVERSATIONS);
+  await expect.poll(() => list.items()).toHaveLength(MAX_CONVERSATIONS);
 });
 
 test("everything is there after a restart", async () => {
@@ -183,7 +183,7 @@ test("everything is there after a restart", async () => {
   await host.stop();
   const again = await openHost({ ...agents, dir });
   const list = await connect(again, "/agents/conversations/main");
-  expect(list.states().at(-1)).toMatchObject({ items: [{ id: "x", title: "Kept", named: true }] });
+  await expect.poll(() => list.states().at(-1)).toMatchObject({ items: [{ id: "x", title: "Kept", named: true }] });
   expect(await (await openTalk(again, "x")).stored()).toHaveLength(2);
 });
 

@@ -48,7 +48,7 @@ test("killed in the middle of a run: the page shows all of it, once, and the too
   await server.say(2);
   await page.shows(`running: ${SEARCHED} one two `);
   const { runId } = page.run();
-  expect(server.factsOf("ran")).toHaveLength(1);
+  await eventually(() => expect(server.factsOf("ran")).toHaveLength(1));
   await server.kill();
   await server.revive();
   const late = await openPage(server);
@@ -60,7 +60,7 @@ test("killed in the middle of a run: the page shows all of it, once, and the too
   await same(late, page);
   expect(page.run().milestones).toHaveLength(1);
   expect(server.factsOf("ran")).toEqual([]);
-  expect(server.factsOf("call")).toHaveLength(1);
+  await eventually(() => expect(server.factsOf("call")).toHaveLength(1));
   const last = await openPage(server);
   await same(last, page);
 });
@@ -131,7 +131,7 @@ test("killed while a child asks for approval: it still asks, in its own chat, an
   void child.chat().addToolApprovalResponse({ id: String(asked.approval?.id), approved: true });
   await server.say(4);
   await page.shows(`completed: [buy output-available "bought"] ${WHOLE}`);
-  expect(server.factsOf("ran")).toHaveLength(1);
+  await eventually(() => expect(server.factsOf("ran")).toHaveLength(1));
   await page.settles();
   await eventually(() => expect(child.lines()[1]).toBe(`assistant: [buy output-available "bought"] ${WHOLE}`));
   const late = await openPage(server);

@@ -206,7 +206,7 @@ test("stopping the turn stops its run, and all see that", async () => {
   for (const one of [page, other]) await one.shows("aborted: one two ");
   const late = await openPage(host);
   await same(late, page);
-  expect(page.chat().messages).toHaveLength(2);
+  await eventually(() => expect(page.chat().messages).toHaveLength(2));
 });
 
 test("a run that fails says why, now and later", async () => {
