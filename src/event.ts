@@ -13,6 +13,8 @@ export interface AgentEvents {
   "frame:refused": { connectionId: string; reason: string };
   /** A page of an origin that the host does not let in wanted to reach the agent. It was not woken for it. */
   "origin:refused": { origin: string; method: string; approach: "request" | "socket" };
+  /** A request to the agent came under a name that the host does not answer to. It was not woken for it. */
+  "host:refused": { host: string; method: string; approach: "request" | "socket" };
   "state:changed": { source: string };
   "state:refused": { source: string; reason: string };
   "rpc:called": { method: string; durationMs: number; ok: boolean; error?: string };

@@ -1,3 +1,5 @@
+import { PerdureError } from "../error.ts";
+
 /** Cross-origin access: off, open to every origin, or the app's own headers. */
 export type Cors = boolean | Readonly<Record<string, string>>;
 
@@ -7,6 +9,14 @@ const OPEN: Readonly<Record<string, string>> = {
   "Access-Control-Allow-Headers": "*",
   "Access-Control-Max-Age": "86400",
 };
+
+/** @throws PerdureError `bad_config` unless this is such a setting. */
+export function checkCors(cors: unknown): void {
+  if (cors === undefined || typeof cors === "boolean") return;
+  const isRecord = typeof cors === "object" && cors !== null && Object.getPrototypeOf(cors) === Object.prototype;
+  if (isRecord && Object.values(cors).every((value) => typeof value === "string")) return;
+  throw new PerdureError("bad_config", "cors must be true, false, or headers and their values as text.");
+}
 
 /** The headers of a setting, or `undefined` when cross-origin access is off. */
 export function corsHeaders(cors: Cors | undefined): Readonly<Record<string, string>> | undefined {

@@ -1,5 +1,7 @@
 import { PerdureError } from "../error.ts";
 import { allowedOrigin, type Cors } from "./cors.ts";
+import { hostOf, isLoopback } from "./host-names.ts";
+import { saidYes } from "./said-yes.ts";
 
 /**
  * Pages of which other origins may talk to the agents: all, those listed, or those that a function lets in. The function
@@ -23,9 +25,10 @@ const READING = new Set(["GET", "HEAD", "OPTIONS"]);
  * The gate of a host. It asks only of what a browser sends for a page (it has `Origin`) and could change something: an
  * upgrade, or any method but GET, HEAD and OPTIONS. A page gets in from the host's own address, from this machine to this
  * machine, or when the app says so.
- * @throws PerdureError `bad_config` when a listed origin is none.
+ * @throws PerdureError `bad_config` when a listed origin is none, or `origins` is of another kind.
  */
 export function originGate(origins: Origins | undefined, cors: Cors | undefined): OriginGate {
+  checkKind(origins);
   const allowed = allowedOrigin(cors);
   const listed = new Set(typeof origins === "object" ? origins.map(checked) : []);
   if (allowed !== undefined && allowed !== "*") listed.add(normal(allowed));
@@ -35,7 +38,7 @@ export function originGate(origins: Origins | undefined, cors: Cors | undefined)
     if (origins === "any" || listed.has(normal(origin)) || isAtHome(origin, request)) return true;
     // An open door for requests. It was never one for cookies, and a socket has no such rules in the browser.
     if (allowed === "*" && approach === "request" && !request.headers.has("cookie")) return true;
-    return typeof origins === "function" && verdict(origins(origin, request));
+    return typeof origins === "function" && saidYes(origins(origin, request), "origins");
   };
 }
 
@@ -43,20 +46,17 @@ export function originGate(origins: Origins | undefined, cors: Cors | undefined)
 function isAtHome(origin: string, request: Request): boolean {
   const page = URL.parse(origin);
   if (page === null || (page.protocol !== "http:" && page.protocol !== "https:")) return false;
-  const host = request.headers.get("host") ?? new URL(request.url).host;
-  const own = URL.parse(`${page.protocol}//${host}`);
+  const own = URL.parse(`${page.protocol}//${hostOf(request)}`);
   if (own === null) return false;
   return own.host === page.host || (isLoopback(own.hostname) && isLoopback(page.hostname));
 }
 
-function isLoopback(hostname: string): boolean {
-  return /^(?:(?:.+\.)?localhost\.?|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname);
-}
-
-function verdict(answer: unknown): boolean {
-  if (typeof answer === "boolean") return answer;
-  // A promise would count as yes.
-  throw new PerdureError("bad_config", "The function `origins` must return true or false, at once.");
+function checkKind(origins: unknown): void {
+  if (origins === undefined || origins === "any" || typeof origins === "function" || Array.isArray(origins)) return;
+  throw new PerdureError(
+    "bad_config",
+    'origins must be a list of origins, as in ["https://app.example"], a function, or "any".',
+  );
 }
 
 function checked(origin: unknown): string {

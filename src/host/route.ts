@@ -1,24 +1,32 @@
 import { errorText, PerdureError } from "../error.ts";
 import type { Identity } from "../identity.ts";
 import type { AgentPath, AgentStep, ReadVerdict } from "../port.ts";
-import { type AgentAddress, parseAddress, parseChildAddress } from "../wire/address.ts";
+import { type Address, type AgentAddress, parseAddress, parseChildAddress } from "../wire/address.ts";
 import { agentId } from "../wire/agent-path.ts";
 import { readVerdict, type Verdict } from "../wire/fetch-object.ts";
 import { corsHeaders, type Cors, withHeaders } from "./cors.ts";
 import { boundedRequest, withPath } from "./genuine-request.ts";
+import { hostOf, type HostGate, type Hosts } from "./host-names.ts";
 import type { Approach, OriginGate, Origins } from "./origin.ts";
 import type { Registry } from "./registry.ts";
 import type { Runtime } from "./runtime.ts";
 
-const MAX_ORIGIN_LENGTH = 200;
+/** How much is told of a header that a stranger wrote. */
+const TOLD_LENGTH = 200;
 /** Told to sockets, whose clients have nothing else to go by. Which classes there are is nobody's business. */
 const UNKNOWN_CLASS = "no agent class of this name: see the option `agents` of the host";
+
+/** Whom a request is for: the agent at the root of its address, and the whole way to the one that is meant. */
+export interface AddressedAgent extends AgentStep {
+  /** Root first. The last step is the agent that is meant: the root itself, or a child below it. */
+  readonly path: AgentPath;
+}
 
 /**
  * Refuses (a Response), replaces (a Request), says who it is (`{ identity }`, with a `request` to replace it too) or
  * lets pass (nothing). May be slow; throwing, or returning anything else, answers 500.
  */
-export type BeforeHook = (request: Request, agent: AgentStep) => Verdict | Promise<Verdict>;
+export type BeforeHook = (request: Request, agent: AddressedAgent) => Verdict | Promise<Verdict>;
 
 /** How requests find their agent. */
 export interface RouteOptions {
@@ -32,6 +40,11 @@ export interface RouteOptions {
    * an `Origin` header do not come from a page and are let in.
    */
   readonly origins?: Origins;
+  /**
+   * The names that this host answers to (the `Host` header); requests for others are refused with 421. Default for
+   * `serve()` on this machine: names of this machine. Else: all.
+   */
+  readonly hosts?: Hosts;
   /** Largest body of a request to an agent, in bytes; more is refused with 413. Default 32 MiB. */
   readonly maxBodyBytes?: number;
   /** Before an HTTP request reaches its agent, and before that agent is woken. */
@@ -55,8 +68,9 @@ export type Destination =
   | { readonly kind: "not-ours" };
 
 /** The options of a router, read. */
-export interface RouteRules extends Omit<RouteOptions, "origins"> {
+export interface RouteRules extends Omit<RouteOptions, "origins" | "hosts"> {
   readonly admits: OriginGate;
+  readonly answersTo: HostGate;
   readonly maxBodyBytes: number;
 }
 
@@ -76,8 +90,10 @@ export class Router {
   async respond(request: Request, root?: AgentStep): Promise<Response | undefined> {
     const headers = corsHeaders(this.#options.cors);
     try {
-      const address = this.#address(request, root);
-      if (address.kind === "not-ours") return undefined;
+      const found = this.#find(request, root);
+      if (found.kind === "not-ours") return undefined;
+      this.#checkName(request, found, "request");
+      const address = understood(found);
       if (headers !== undefined && request.method === "OPTIONS") return new Response(null, { headers });
       // No Request can hold this method, and nobody should serve it.
       if (request.method === "TRACE") throw new Refusal(405, "Method Not Allowed");
@@ -94,8 +110,10 @@ export class Router {
   /** Finds the agent for an upgrade. Never rejects. */
   async connect(request: Request, root?: AgentStep): Promise<Destination> {
     try {
-      const address = this.#address(request, root);
-      if (address.kind === "not-ours") return address;
+      const found = this.#find(request, root);
+      if (found.kind === "not-ours") return found;
+      this.#checkName(request, found, "socket");
+      const address = understood(found);
       this.#admit(request, address.path, "socket");
       return await this.#resolve(request, address, "onBeforeConnect");
     } catch (thrown) {
@@ -104,10 +122,25 @@ export class Router {
     }
   }
 
+  /** Before anything else, so that nothing can be learned of this host under a name that is not its own. */
+  #checkName(request: Request, found: Exclude<Address, { kind: "not-ours" }>, approach: Approach): void {
+    const path = found.kind === "agent" ? found.path : undefined;
+    try {
+      if (this.#options.answersTo(request)) return;
+    } catch (thrown) {
+      if (path !== undefined) this.#failed(path, "hosts", thrown);
+      throw new Refusal(500, "Internal Server Error");
+    }
+    const host = hostOf(request).slice(0, TOLD_LENGTH);
+    const { method } = request;
+    if (path !== undefined) this.#runtime.publish(path, agentId(path), "host:refused", { host, method, approach });
+    throw new Refusal(421, misdirected(request), "host not allowed: see the option `hosts` of the host");
+  }
+
   /** Keeps the pages of strangers out, before any hook or agent hears of them. */
   #admit(request: Request, path: AgentPath, approach: Approach): void {
     if (this.#admits(request, path, approach)) return;
-    const origin = (request.headers.get("origin") ?? "").slice(0, MAX_ORIGIN_LENGTH);
+    const origin = (request.headers.get("origin") ?? "").slice(0, TOLD_LENGTH);
     this.#runtime.publish(path, agentId(path), "origin:refused", { origin, method: request.method, approach });
     throw new Refusal(
       403,
@@ -126,16 +159,12 @@ export class Router {
     }
   }
 
-  #address(request: Request, root: AgentStep | undefined): AgentAddress | { kind: "not-ours" } {
+  #find(request: Request, root: AgentStep | undefined): Address {
     if (root !== undefined) this.#registry.get(root.className);
     const { pathname } = new URL(request.url);
-    const address =
-      root === undefined
-        ? parseAddress(pathname, { ...this.#options, ...this.#classes() })
-        : parseChildAddress(root, pathname, this.#registry.isClass);
-    if (address.kind === "unknown-class") throw new Refusal(400, "Invalid request", UNKNOWN_CLASS);
-    if (address.kind === "refused") throw new Refusal(400, "Bad Request");
-    return address;
+    return root === undefined
+      ? parseAddress(pathname, { ...this.#options, ...this.#classes() })
+      : parseChildAddress(root, pathname, this.#registry.isClass);
   }
 
   #classes() {
@@ -147,7 +176,7 @@ export class Router {
     address: AgentAddress,
     hook: "onBeforeRequest" | "onBeforeConnect",
   ): Promise<Exclude<Destination, { kind: "not-ours" }>> {
-    const before = await this.#ask(hook, original, address.path[0]);
+    const before = await this.#ask(hook, original, address.path);
     if (before.refusal !== undefined) return { kind: "answer", response: before.refusal };
     let { request = original, identity } = before;
     for (const hop of address.hops) {
@@ -168,11 +197,11 @@ export class Router {
   }
 
   /** No agent hears of what a hook throws, and the client must not: so it is said here. */
-  async #ask(hook: "onBeforeRequest" | "onBeforeConnect", request: Request, agent: AgentStep): Promise<ReadVerdict> {
+  async #ask(hook: "onBeforeRequest" | "onBeforeConnect", request: Request, path: AgentPath): Promise<ReadVerdict> {
     try {
-      return readVerdict(await this.#options[hook]?.(request, agent), hook);
+      return readVerdict(await this.#options[hook]?.(request, { ...path[0], path }), hook);
     } catch (thrown) {
-      this.#failed([agent], hook, thrown);
+      this.#failed([path[0]], hook, thrown);
       throw thrown;
     }
   }
@@ -198,6 +227,18 @@ class Refusal extends Error {
     this.status = status;
     this.reason = reason;
   }
+}
+
+/** What is said to a request under a name that is none of the host's. */
+export function misdirected(request: Request): string {
+  const name = JSON.stringify(hostOf(request).replace(/:\d+$/, "").slice(0, TOLD_LENGTH));
+  return `This host does not answer to the name ${name}. If it should, set \`hosts: [${name}]\` of serve() or createHost().`;
+}
+
+function understood(found: Exclude<Address, { kind: "not-ours" }>): AgentAddress {
+  if (found.kind === "unknown-class") throw new Refusal(400, "Invalid request", UNKNOWN_CLASS);
+  if (found.kind === "refused") throw new Refusal(400, "Bad Request");
+  return found;
 }
 
 /** The answer to what was thrown. Codes of ours are told; anything else stays in the log. */

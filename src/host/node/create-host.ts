@@ -1,11 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import { getRequestListener } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { PerdureError } from "../../error.ts";
 import type { AgentPath, AgentStep, HostedAgentClass } from "../../port.ts";
 import { logTo } from "../log.ts";
-import { originGate } from "../origin.ts";
 import { Registry } from "../registry.ts";
 import { Router } from "../route.ts";
 import { Runtime } from "../runtime.ts";
@@ -22,14 +20,15 @@ import {
   type HostOptions,
   resolveEnv,
   resolveLimits,
+  routeRules,
 } from "./options.ts";
 import { withChildren } from "./reach.ts";
 import { newHolds, systemClock } from "./system-clock.ts";
+import { toListener } from "./to-request.ts";
 import { WebSockets } from "./web-sockets.ts";
 
 const DEFAULT_IDLE_MS = 30_000;
 const DEFAULT_GRACE_MS = 10_000;
-const DEFAULT_BODY_BYTES = 32 * 1024 * 1024;
 
 /** Lets an app choose the agent by itself (the clients' `basePath`) instead of by the URL. */
 export interface Target {
@@ -82,11 +81,7 @@ export function createHost(options: HostOptions): Host {
   const limits = resolveLimits(options.limits);
   const idleMs = atLeast(0, options.idleMs ?? DEFAULT_IDLE_MS, "idleMs");
   const graceMs = atLeast(0, options.graceMs ?? DEFAULT_GRACE_MS, "graceMs");
-  const rules = {
-    ...options,
-    admits: originGate(options.origins, options.cors),
-    maxBodyBytes: atLeast(1, options.maxBodyBytes ?? DEFAULT_BODY_BYTES, "maxBodyBytes"),
-  };
+  const rules = routeRules(options);
   const env = resolveEnv(options.env);
   const clock = options.clock ?? systemClock;
   const lockWaitMs = atLeast(0, options.lock?.waitMs ?? 0, "lock.waitMs");
@@ -161,19 +156,16 @@ function openStorage(options: HostOptions, limits: HostLimits, lockWaitMs: numbe
 /** Turns the router into Node middleware. */
 function mount(route: Host["route"]): Host["handler"] {
   const nexts = new WeakMap<object, () => void>();
-  const listener = getRequestListener(
-    async (request, { incoming }) => {
-      const response = await route(request);
-      if (response !== undefined) return response;
-      const next = nexts.get(incoming);
-      if (next === undefined) return new Response("Not Found", { status: 404 });
-      next();
-      return RESPONSE_ALREADY_SENT;
-    },
-    { overrideGlobalObjects: false },
-  );
+  const listener = toListener(async (request, incoming) => {
+    const response = await route(request);
+    if (response !== undefined) return response;
+    const next = nexts.get(incoming);
+    if (next === undefined) return new Response("Not Found", { status: 404 });
+    next();
+    return RESPONSE_ALREADY_SENT;
+  });
   return (incoming, outgoing, next) => {
     if (next !== undefined) nexts.set(incoming, next);
-    void listener(incoming, outgoing);
+    listener(incoming, outgoing);
   };
 }

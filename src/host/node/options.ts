@@ -3,8 +3,13 @@ import { type OptionNames, refuseUnknown } from "../../known-options.ts";
 import type { Clock } from "../../id.ts";
 import type { Log } from "../log.ts";
 import type { AgentClasses } from "../registry.ts";
-import type { RouteOptions } from "../route.ts";
+import { checkCors } from "../cors.ts";
+import { hostGate } from "../host-names.ts";
+import { originGate } from "../origin.ts";
+import type { RouteOptions, RouteRules } from "../route.ts";
 import type { Storage } from "../storage.ts";
+
+const DEFAULT_BODY_BYTES = 32 * 1024 * 1024;
 
 /** Bounds of a host. Each is generous for one machine; reaching one is an error for that client or agent alone. */
 export interface HostLimits {
@@ -104,6 +109,22 @@ export interface HostOptions extends RouteOptions {
   readonly onCommit?: (count: number, agentId: string) => void;
 }
 
+/** The options that say how requests find their agent, read. @throws PerdureError `bad_config` for one of another kind. */
+export function routeRules(options: HostOptions): RouteRules {
+  const { origins, hosts, cors, prefix } = options;
+  if (prefix !== undefined && typeof prefix !== "string") throw wrongKind("prefix", "the first segments of addresses");
+  for (const hook of ["onBeforeRequest", "onBeforeConnect"] as const) {
+    if (options[hook] !== undefined && typeof options[hook] !== "function") throw wrongKind(hook, "a function");
+  }
+  checkCors(cors);
+  const maxBodyBytes = atLeast(1, options.maxBodyBytes ?? DEFAULT_BODY_BYTES, "maxBodyBytes");
+  return { ...options, admits: originGate(origins, cors), answersTo: hostGate(hosts), maxBodyBytes };
+}
+
+function wrongKind(option: string, right: string): PerdureError {
+  return new PerdureError("bad_config", `${option} must be ${right}.`);
+}
+
 /** The names of all of them. */
 export const hostOptionNames: OptionNames<HostOptions> = {
   agents: true,
@@ -122,6 +143,7 @@ export const hostOptionNames: OptionNames<HostOptions> = {
   prefix: true,
   cors: true,
   origins: true,
+  hosts: true,
   maxBodyBytes: true,
   onBeforeRequest: true,
   onBeforeConnect: true,

@@ -1,12 +1,14 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { getRequestListener } from "@hono/node-server";
 import type { OptionNames } from "../../known-options.ts";
 import { type Assets, openAssets } from "./assets.ts";
+import { hostGate, type Hosts, isLoopback } from "../host-names.ts";
 import type { AgentClasses } from "../registry.ts";
+import { misdirected } from "../route.ts";
 import { type OpenedAgents, openAgents } from "./agent-directory-open.ts";
 import { createHost, type Host } from "./create-host.ts";
 import { checkOptions, type HostOptions, hostOptionNames } from "./options.ts";
+import { toListener } from "./to-request.ts";
 
 const DEFAULT_PORT = 8787;
 /**
@@ -14,6 +16,9 @@ const DEFAULT_PORT = 8787;
  * who closes first must be the one who sends, else a request is lost in a connection that is being closed.
  */
 const KEEP_ALIVE_MS = 75_000;
+
+/** Names of this machine are let in anyway; beside them only what code has made, for it came over no network. */
+const ofThisMachine: Hosts = (_name, request) => !request.headers.has("host");
 
 /** What {@link serve} adds to the options of a host. */
 export interface ServeOptions extends Omit<HostOptions, "agents"> {
@@ -70,9 +75,10 @@ export async function serve(options: ServeOptions): Promise<ServedHost> {
   checkOptions(options, { ...hostOptionNames, ...ownOptionNames }, "serve()");
   const assets = options.assets === undefined ? undefined : openAssets(options.assets);
   const agents = await openAgents(options);
-  const host = createFor(agents, options);
   const hostname = options.hostname ?? "127.0.0.1";
-  const server = createServer(getRequestListener(answers(host, options, assets), { overrideGlobalObjects: false }));
+  const hosts = options.hosts ?? (isLoopback(bracketed(hostname)) ? ofThisMachine : "any");
+  const host = createFor(agents, { ...options, hosts });
+  const server = createServer(toListener(answers(host, { ...options, hosts }, assets)));
   server.keepAliveTimeout = KEEP_ALIVE_MS;
   server.on("upgrade", (request, socket, head) => {
     host.upgrade(request, socket, head).then(
@@ -99,7 +105,12 @@ export async function serve(options: ServeOptions): Promise<ServedHost> {
     server.closeAllConnections();
   };
   const forgetSignals = (options.signals ?? true) ? stopOnSignals(stop) : undefined;
-  return { ...host, stop, server, port, url: `http://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}` };
+  return { ...host, stop, server, port, url: `http://${bracketed(hostname)}:${port}` };
+}
+
+/** As it stands in URLs. */
+function bracketed(hostname: string): string {
+  return hostname.includes(":") ? `[${hostname}]` : hostname;
 }
 
 function createFor(agents: OpenedAgents, options: ServeOptions): Host {
@@ -120,17 +131,16 @@ function answers(
   assets: Assets | undefined,
 ): (request: Request) => Promise<Response> {
   const healthPath = options.healthPath ?? "/health";
+  const answersTo = hostGate(options.hosts);
   return async (request) => {
     if (new URL(request.url).pathname === healthPath) {
       const status = host.status();
       return Response.json(status, { status: status.ok ? 200 : 503 });
     }
-    return (
-      (await host.route(request)) ??
-      (await options.fetch?.(request)) ??
-      (await assets?.(request)) ??
-      new Response("Not Found", { status: 404 })
-    );
+    const answer = await host.route(request);
+    if (answer !== undefined) return answer;
+    if (!answersTo(request)) return new Response(misdirected(request), { status: 421 });
+    return (await options.fetch?.(request)) ?? (await assets?.(request)) ?? new Response("Not Found", { status: 404 });
   };
 }
 

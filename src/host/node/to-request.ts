@@ -1,16 +1,29 @@
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
+import { getRequestListener } from "@hono/node-server";
+
+/** A name or an address, maybe with a port. What else a URL could hold here would be read as something else later. */
+const HOST = /^[\w.~:[\]-]+$/;
+
+/** Answers a request that came in over HTTP. */
+export type Answer = (request: Request, incoming: IncomingMessage) => Promise<Response>;
+
+/** A listener of `node:http` that has `answer` answer; 400 for a request whose address makes no sense. */
+export function toListener(answer: Answer): RequestListener {
+  const listener = getRequestListener(
+    // Not HTTP/2: who has such a server hands us web requests.
+    (request, { incoming }) => answer(request, incoming as IncomingMessage),
+    { overrideGlobalObjects: false },
+  );
+  return (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    if (readTarget(incoming) !== undefined) return void listener(incoming, outgoing);
+    outgoing.writeHead(400, { connection: "close" }).end("Bad Request");
+  };
+}
 
 /** The request of an upgrade as a web `Request`, without a body; `undefined` when its address makes no sense. */
 export function toRequest(incoming: IncomingMessage): Request | undefined {
-  try {
-    return buildRequest(incoming);
-  } catch {
-    // What a client may write and a Request refuses: `Host: name:password@example`.
-    return undefined;
-  }
-}
-
-function buildRequest(incoming: IncomingMessage): Request | undefined {
+  const url = readTarget(incoming);
+  if (url === undefined) return undefined;
   const headers = new Headers();
   for (let i = 0; i + 1 < incoming.rawHeaders.length; i += 2) {
     const name = incoming.rawHeaders[i] ?? "";
@@ -18,8 +31,25 @@ function buildRequest(incoming: IncomingMessage): Request | undefined {
     if (/^(connection|keep-alive|transfer-encoding)$/i.test(name)) continue;
     headers.append(name, incoming.rawHeaders[i + 1] ?? "");
   }
-  const encrypted = "encrypted" in incoming.socket && incoming.socket.encrypted === true;
-  const host = incoming.headers.host ?? "localhost";
-  const url = URL.parse(incoming.url ?? "/", `${encrypted ? "https" : "http"}://${host}`);
-  return url === null ? undefined : new Request(url, { headers });
+  return new Request(url, { headers });
+}
+
+/**
+ * The address that a request is for, read in one way for HTTP and for upgrades; `undefined` when it could be read in
+ * another: a path that does not begin with a slash or has backslashes (`//x/agents/…` is a path, never a server and a
+ * path), a whole URL of another host than the `Host` header, two such headers, or one that is no name.
+ */
+function readTarget({ url: target = "", headers, rawHeaders, socket }: IncomingMessage): URL | undefined {
+  const { host } = headers;
+  const hosts = rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === "host");
+  if (host === undefined || hosts.length !== 1 || !HOST.test(host)) return undefined;
+  if (/^[^?]*\\/.test(target)) return undefined;
+  const scheme = /^(https?):\/\//.exec(target)?.[1];
+  if (scheme === undefined && !target.startsWith("/")) return undefined;
+  const encrypted = "encrypted" in socket && socket.encrypted === true;
+  const own = URL.parse(`${scheme ?? (encrypted ? "https" : "http")}://${host}`);
+  if (own === null || own.hostname !== host.replace(/:\d+$/, "").toLowerCase()) return undefined;
+  const url = URL.parse(scheme === undefined ? own.origin + target : target);
+  if (url === null || url.host !== own.host || url.username !== "" || url.password !== "") return undefined;
+  return url;
 }
