@@ -19,6 +19,7 @@ export const folderOrder: readonly Place[] = [
   { name: "defer.ts" },
   { name: "event.ts" },
   { name: "identity.ts" },
+  { name: "owner.ts" },
   { name: "port.ts" },
   { name: "stub.ts" },
   { name: "message" },

@@ -69,7 +69,6 @@ export async function makeToolbox(agent: Think, own: Readonly<Record<string, Too
       (await createBrowserTools({
         egress: createEgress({ allow: here, allowPrivate }),
         workspace,
-        session: agent.name,
       }))),
   };
 }

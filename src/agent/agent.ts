@@ -1,4 +1,5 @@
 import { refuseUnknown } from "../known-options.ts";
+import { findOwnersBy } from "../owner.ts";
 import { hostable, hosted } from "../port.ts";
 import type { AgentEnv, AgentHost, AgentStep, HostedAgent, HostedAgentClass } from "../port.ts";
 import type { McpClientManager } from "../mcp/client/manager.ts";
@@ -16,6 +17,7 @@ import { CollectionFeature } from "./collection-feature.ts";
 import type { RowOutcome, RowSource } from "./collection-keeper.ts";
 import type { Collections } from "./collection-rules.ts";
 import { Hosting } from "./hosted.ts";
+import { ownerNow } from "./owner-now.ts";
 import { type AgentParts, parts } from "./parts.ts";
 import { AgentRuns } from "./run/agent-runs.ts";
 import { bookCall, type Booked, type CallNote } from "./run/book-calls.ts";
@@ -68,6 +70,7 @@ export class Agent<Env extends object = AgentEnv, State = unknown, Props extends
 
   constructor(host: AgentHost) {
     super(host);
+    findOwnersBy(ownerNow);
     this[hosted] = new Hosting(this);
     this.#runs = new AgentRuns(this[parts] as AgentParts<never>, runHooksOf(this));
     this[mcpOf] = new AgentMcp(this[parts] as AgentParts<unknown>, this);

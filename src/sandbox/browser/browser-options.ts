@@ -9,7 +9,11 @@ export type BrowserEgress = Egress & {
 export interface BrowserToolsOptions {
   /** Every request of every page goes through it, and nothing else gets out. */
   readonly egress: BrowserEgress;
-  /** Tools that are made with the same name use the same pages and cookies, also in later turns. Default: a name of its own. */
+  /**
+   * Pages and cookies of this name are shared by all conversations of the agent. Default: those of the conversation that the
+   * turn is of, which no other one sees. Two agents never share any, whatever the name. Outside of agents the name is all
+   * there is, and without one the tools have their own.
+   */
   readonly session?: string;
   /** Where screenshots and PDFs are saved. Without it those two tools are not there. */
   readonly workspace?: SandboxFiles;
@@ -41,7 +45,6 @@ export interface BrowserToolsOptions {
 
 /** The options with their defaults. */
 export interface BrowserSettings {
-  readonly session: string;
   readonly executablePath: string | undefined;
   readonly jail: "bubblewrap" | "none";
   readonly ownBrowser: boolean;
@@ -53,11 +56,8 @@ export interface BrowserSettings {
   readonly memoryMB: number;
 }
 
-let unnamed = 0;
-
 export function browserSettings(options: Omit<BrowserToolsOptions, "egress">): BrowserSettings {
   return {
-    session: options.session ?? `unnamed ${++unnamed}`,
     executablePath: options.executablePath,
     jail: options.jail ?? "bubblewrap",
     ownBrowser: options.ownBrowser ?? false,

@@ -1,6 +1,7 @@
 import { jsonSchema, type Tool, type ToolExecutionOptions } from "ai";
 import { PerdureError } from "../../error.ts";
 import { type OptionNames, refuseUnknown } from "../../known-options.ts";
+import { currentOwner, type Owner } from "../../owner.ts";
 import { durableTool } from "../../tool/define.ts";
 import type { Probe } from "../sandbox.ts";
 import {
@@ -36,10 +37,13 @@ export async function probeBrowser(options: Pick<BrowserToolsOptions, "executabl
   }
 }
 
-/** Closes the pages of a session and forgets its cookies. The browser ends when nobody uses it any more. */
-export async function closeBrowserSession(session: string): Promise<void> {
+/**
+ * Closes the pages of a session of the agent that calls this, and forgets its cookies. Without a name: those of the
+ * conversation. The browser ends when nobody uses it any more.
+ */
+export async function closeBrowserSession(session?: string): Promise<void> {
   const { closeSession } = await loadSessions();
-  await closeSession(session);
+  await closeSession(sessionKey(currentOwner(), session, undefined));
 }
 
 /** Closes all sessions and ends all browsers of this process: for its end. */
@@ -50,7 +54,7 @@ export async function closeBrowsers(): Promise<void> {
 
 /**
  * Tools by which the model looks at pages: it opens addresses, reads, and acts on elements by their refs. There is one
- * browser for the process and one set of pages and cookies for each session. Chromium starts with the first call and
+ * browser for the process. Pages and cookies belong to the agent whose turn uses them. Chromium starts with the first call and
  * runs in a jail; all its requests go through `egress`.
  * @returns no tools where {@link probeBrowser} says no
  * @throws PerdureError `bad_config` for options that cannot work
@@ -60,7 +64,11 @@ export async function createBrowserTools(options: BrowserToolsOptions): Promise<
   const settings = browserSettings(options);
   if (!(await probeBrowser(options)).ok) return {};
   const { sessionOf, closeSession } = await loadSessions();
-  const session = async () => await sessionOf(settings, options.egress);
+  const maker = currentOwner();
+  const lone = ++lones;
+  // Whoever calls a tool uses its own pages, also where one agent has made the tools for others.
+  const key = () => sessionKey(currentOwner() ?? maker, options.session, lone);
+  const session = async () => await sessionOf(key(), settings, options.egress);
   const tools: Record<string, Tool> = {
     browser_open: pageTool(
       "Opens an http or https address in a browser and shows the page as a tree of elements with refs. Only allowed hosts can be opened.",
@@ -102,11 +110,21 @@ export async function createBrowserTools(options: BrowserToolsOptions): Promise<
     ),
     browser_close: closeTool(async (page) => {
       if (page !== undefined) return await (await session()).close(page);
-      await closeSession(settings.session);
+      await closeSession(key());
       return "All pages are closed.";
     }),
   };
   return options.workspace === undefined ? tools : { ...tools, ...fileTools(options, options.workspace, session) };
+}
+
+/** Counts the tools that were made, for those that belong to nobody. */
+let lones = 0;
+
+/** What names a session in this process. */
+function sessionKey(owner: Owner | undefined, name: string | undefined, lone: number | undefined): string {
+  if (name !== undefined) return JSON.stringify(["named", owner?.agent ?? null, name]);
+  if (owner === undefined) return JSON.stringify(["lone", lone ?? null]);
+  return JSON.stringify(["conversation", owner.agent, owner.session ?? null]);
 }
 
 const ACTIONS: readonly PageAction[] = ["click", "fill", "press", "select", "hover"];

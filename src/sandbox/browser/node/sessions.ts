@@ -6,7 +6,6 @@ import { probeChromium, type SharedBrowser, startBrowser } from "./shared-browse
 /** A browser that nobody uses waits this long for the next session. */
 const LINGER_MS = 30_000;
 
-const sessions = new Map<string, Promise<PagesOfSession>>();
 const browsers = new Map<string, Promise<SharedBrowser>[]>();
 const probes = new Map<string, Promise<Probe>>();
 
@@ -20,20 +19,27 @@ export async function probe(settings: BrowserSettings): Promise<Probe> {
   return result;
 }
 
-/** The session of that name: the one that is there, or a new one. @throws PerdureError when no browser can be started */
-export async function sessionOf(settings: BrowserSettings, egress: BrowserEgress): Promise<BrowserSession> {
+/** By keys that name the owner, too: nobody gets at a session by a name that another has chosen. */
+const sessions = new Map<string, Promise<PagesOfSession>>();
+
+/** The session of that key: the one that is there, or a new one. @throws PerdureError when no browser can be started */
+export async function sessionOf(
+  key: string,
+  settings: BrowserSettings,
+  egress: BrowserEgress,
+): Promise<BrowserSession> {
   for (;;) {
-    const opening = sessions.get(settings.session) ?? openSession(settings, egress);
-    sessions.set(settings.session, opening);
+    const opening = sessions.get(key) ?? openSession(key, settings, egress);
+    sessions.set(key, opening);
     let session: PagesOfSession;
     try {
       session = await opening;
     } catch (thrown) {
-      if (sessions.get(settings.session) === opening) sessions.delete(settings.session);
+      if (sessions.get(key) === opening) sessions.delete(key);
       throw thrown;
     }
     if (session.closed) {
-      if (sessions.get(settings.session) === opening) sessions.delete(settings.session);
+      if (sessions.get(key) === opening) sessions.delete(key);
       continue;
     }
     await session.use(egress);
@@ -42,8 +48,8 @@ export async function sessionOf(settings: BrowserSettings, egress: BrowserEgress
 }
 
 /** Closes a session, if it is there. */
-export async function closeSession(name: string): Promise<void> {
-  const session = await sessions.get(name)?.catch(() => undefined);
+export async function closeSession(key: string): Promise<void> {
+  const session = await sessions.get(key)?.catch(() => undefined);
   await session?.close(undefined);
 }
 
@@ -54,12 +60,11 @@ export async function closeAll(): Promise<void> {
   await Promise.allSettled(all.map(async (starting) => await (await starting).close()));
 }
 
-async function openSession(settings: BrowserSettings, egress: BrowserEgress): Promise<PagesOfSession> {
-  const { session: name } = settings;
+async function openSession(key: string, settings: BrowserSettings, egress: BrowserEgress): Promise<PagesOfSession> {
   const browser = await browserFor(settings);
   const place = await browser.enter(egress);
   const session = new PagesOfSession(place, egress, settings, () => {
-    sessions.delete(name);
+    sessions.delete(key);
     const timer = setTimeout(
       () => {
         if (browser.isEmpty()) void browser.close();

@@ -1,0 +1,19 @@
+import { newId } from "../id.ts";
+import type { Owner } from "../owner.ts";
+import { readCell, writeCell } from "../store/cell.ts";
+import { getCurrentAgent } from "./context.ts";
+import { parts } from "./parts.ts";
+import { turnKeeper } from "./run/turn-keeper.ts";
+
+/** Deleted with the agent, so that the next one of its address is not taken for it. */
+const CELL = "owner";
+
+/** The agent whose code runs, and the conversation that it runs for. */
+export function ownerNow(): Owner | undefined {
+  const { agent, turn } = getCurrentAgent();
+  if (agent === undefined) return undefined;
+  const { host } = agent[parts];
+  let mark = host.blank ? undefined : readCell(host, CELL);
+  if (mark === undefined) writeCell(host, CELL, (mark = newId("owner")));
+  return { agent: JSON.stringify([host.id, mark]), session: agent[turnKeeper]?.sessionOf(turn) };
+}
