@@ -237,7 +237,7 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
   /**
    * A tool has run, or `beforeToolCall` has answered in its place. The result is stored, and nobody has read it: what this
    * returns may replace or withhold it. After a crash it may be asked again about the same result; the tool does not run
-   * again. What it throws goes to `onError`, and the result stays what it is.
+   * again. What it throws goes to `onError`, and the result is withheld.
    */
   afterToolCall(_context: ToolCallResultContext): Maybe<ToolResultDecision> {}
   /** A model call and the tools it asked for are settled. Only watches. */

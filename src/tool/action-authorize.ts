@@ -1,4 +1,6 @@
-import type { ActionContext } from "./action.ts";
+import { isRecord } from "../message/json.ts";
+import { type ActionContext, isTextList } from "./action.ts";
+import { oddAnswer } from "./odd-answer.ts";
 
 /**
  * Who may do what: all, nothing, or what is named. Without `grantedPermissions`, `allowed` grants everything.
@@ -19,6 +21,16 @@ export interface ActionAuthorizationContext extends ActionContext {
   readonly requiredPermissions: readonly string[];
   /** Undefined: everything is granted. */
   readonly grantedPermissions: readonly string[] | undefined;
+}
+
+/** Checks what a rule has answered. @throws PerdureError `bad_config` for what says neither yes nor no */
+export function readAuthorization(rule: string, said: unknown): ActionAuthorization {
+  if (typeof said === "boolean") return said;
+  if (!isRecord(said) || typeof said.allowed !== "boolean")
+    throw oddAnswer(rule, said, "true, false or { allowed: true or false }");
+  if (said.grantedPermissions !== undefined && !isTextList(said.grantedPermissions))
+    throw oddAnswer(`\`grantedPermissions\` of ${rule}`, said.grantedPermissions, "a list of texts");
+  return said as ActionAuthorization;
 }
 
 /** Whether an action may run. */

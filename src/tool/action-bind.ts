@@ -1,4 +1,5 @@
 import type { Tool, ToolSet } from "ai";
+import type { PerdureError } from "../error.ts";
 import { cutText } from "../message/cut-value.ts";
 import { isRecord } from "../message/json.ts";
 import {
@@ -12,7 +13,8 @@ import {
   isAction,
   PAUSE_TTL_MS,
 } from "./action.ts";
-import { judge } from "./action-authorize.ts";
+import { judge, readAuthorization } from "./action-authorize.ts";
+import { oddAnswer } from "./odd-answer.ts";
 import { type ActionBinding, type BoundAction, contextOf, knownAnswer, runAction } from "./action-run.ts";
 import { type DurableExecutionOptions, toolOptionsOf } from "./define.ts";
 
@@ -81,21 +83,24 @@ function lentBinding(lender: ActionBinding, own: ActionBinding): ActionBinding {
       return lender.reclaimAfterMs;
     },
     authorize: async (context) => {
-      const said = await lender.authorize?.(context);
-      const isDenied = said !== undefined && !judge(context.requiredPermissions, said).allowed;
-      return isDenied ? said : own.authorize?.(context);
+      const said: unknown = await lender.authorize?.(context);
+      const rule = said === undefined ? undefined : readAuthorization("authorizeAction", said);
+      const isDenied = rule !== undefined && !judge(context.requiredPermissions, rule).allowed;
+      return isDenied ? rule : own.authorize?.(context);
     },
   };
 }
 
-/** Reads what `needsApproval` of any tool returned. A text is the question; else all that is not a no is a yes. */
-export function readNeed(returned: unknown): ApprovalNeed {
-  if (isRecord(returned) && need in returned) return returned[need] as ApprovalNeed;
-  if (typeof returned === "string") {
-    const summary = returned.trim() === "" ? undefined : cutText(returned, MAX_SUMMARY_BYTES);
-    return { kind: "ask", summary, risk: undefined, expiresInMs: undefined };
-  }
-  return returned ? { kind: "ask", summary: undefined, risk: undefined, expiresInMs: undefined } : { kind: "free" };
+/**
+ * Reads what `needsApproval` of any tool says: yes, no, or the words of the question. Anything else asks a person, and is an
+ * error of the rule, which `odd` is told.
+ */
+export function readNeed(said: unknown, odd: (error: PerdureError) => void = () => {}): ApprovalNeed {
+  if (isRecord(said) && need in said) return said[need] as ApprovalNeed;
+  if (said === false) return { kind: "free" };
+  if (said !== true && typeof said !== "string") odd(oddAnswer("needsApproval", said, "true, false or a text"));
+  const summary = typeof said !== "string" || said.trim() === "" ? undefined : cutText(said, MAX_SUMMARY_BYTES);
+  return { kind: "ask", summary, risk: undefined, expiresInMs: undefined };
 }
 
 /** One sentence for whoever is asked. */
@@ -109,7 +114,7 @@ export function approvalText(
 
 async function ask(bound: BoundAction, input: unknown, handed: DurableExecutionOptions): Promise<unknown> {
   const context = contextOf(bound.binding, handed);
-  const asked = await approvalOf(bound.options, input, context);
+  const asked = await approvalOf(bound, input, context);
   if (asked === undefined) return false;
   const output = await knownAnswer(bound, input, context);
   if (output !== undefined) return { [need]: { kind: "answer", output } satisfies ApprovalNeed };
@@ -121,12 +126,15 @@ async function ask(bound: BoundAction, input: unknown, handed: DurableExecutionO
 }
 
 async function approvalOf(
-  { approval = true }: ActionOptions<unknown, unknown>,
+  { name, options: { approval = true }, binding }: BoundAction,
   input: unknown,
   context: ActionContext,
 ): Promise<ActionApproval | undefined> {
-  const said = typeof approval === "function" ? await approval(input, context) : approval;
-  if (said === true || said === "") return {};
-  if (typeof said === "string") return { summary: said };
-  return said || undefined;
+  const said: unknown = typeof approval === "function" ? await approval(input, context) : approval;
+  if (said === false) return undefined;
+  if (typeof said === "string" && said !== "") return { summary: said };
+  if (isRecord(said)) return said;
+  if (said !== true && said !== "")
+    binding.failed?.(oddAnswer(`The approval of "${name}"`, said, "true, false, a text or { summary, risk }"));
+  return {};
 }

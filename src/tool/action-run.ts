@@ -2,9 +2,15 @@ import { errorText, PerdureError } from "../error.ts";
 import { encodeJson } from "../fiber/json.ts";
 import { newId } from "../id.ts";
 import { cutText } from "../message/cut-value.ts";
-import { ACTION_TIMEOUT_MS, type ActionContext, type ActionOptions } from "./action.ts";
+import { ACTION_TIMEOUT_MS, type ActionContext, type ActionOptions, isTextList } from "./action.ts";
 import { checkAttachment, MAX_ATTACHMENTS, type ReplyAttachment } from "./action-attachment.ts";
-import { type ActionAuthorization, type ActionAuthorizationContext, grantedBy, judge } from "./action-authorize.ts";
+import {
+  type ActionAuthorization,
+  type ActionAuthorizationContext,
+  grantedBy,
+  judge,
+  readAuthorization,
+} from "./action-authorize.ts";
 import {
   type ActionEnd,
   type ActionEntry,
@@ -15,6 +21,7 @@ import {
 import { boundOutput, type KeepText, type OutputLimits } from "./bound-output.ts";
 import type { DurableExecutionOptions } from "./define.ts";
 import { digestOf } from "./digest.ts";
+import { oddAnswer } from "./odd-answer.ts";
 import { toPlainJson } from "./plain-json.ts";
 import { MAX_ERROR_BYTES } from "./run-call.ts";
 
@@ -190,10 +197,12 @@ async function denial(
 ): Promise<ActionFailure | undefined> {
   const { permissions = [] } = options;
   try {
-    const required = typeof permissions === "function" ? await permissions(input, context) : permissions;
-    const grants = (await binding.grants?.()) ?? true;
+    const required: unknown = typeof permissions === "function" ? await permissions(input, context) : permissions;
+    if (!isTextList(required)) throw oddAnswer(`permissions of "${name}"`, required, "a list of texts");
+    const grants = binding.grants === undefined ? true : readAuthorization("authorizeTurn", await binding.grants());
     const asked = { action: name, input, requiredPermissions: required, grantedPermissions: grantedBy(grants) };
-    const verdict = judge(required, (await binding.authorize?.({ ...context, ...asked })) ?? grants);
+    const own: unknown = await binding.authorize?.({ ...context, ...asked });
+    const verdict = judge(required, own === undefined ? grants : readAuthorization("authorizeAction", own));
     return verdict.allowed
       ? undefined
       : failure("ActionAuthorizationError", `"${name}" did not run. ${verdict.reason}`);

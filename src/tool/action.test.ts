@@ -69,7 +69,7 @@ test("approval is asked for with its summary, its risk and its time", async () =
   expect(need).toEqual({ kind: "ask", summary: "Refund 500 cents", risk: "high", expiresInMs: PAUSE_TTL_MS });
   expect(need.kind === "ask" && approvalText(need)).toBe("Refund 500 cents (risk: high)");
   expect(readNeed(await ask(kit.bind({ durablePause: true }), { id: "o1" })).kind).toBe("ask");
-  expect([readNeed(true).kind, readNeed(false).kind, readNeed(undefined).kind]).toEqual(["ask", "free", "free"]);
+  expect([readNeed(true).kind, readNeed(false).kind, readNeed(undefined).kind]).toEqual(["ask", "free", "ask"]);
   expect("needsApproval" in kit.bind({ approval: false })).toBe(false);
 });
 

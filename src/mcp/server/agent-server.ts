@@ -174,6 +174,7 @@ function anyInput(sdk: ServerSdk, schema: Record<string, unknown>) {
 
 async function needsApproval(tool: Tool, input: unknown, toolCallId: string): Promise<boolean> {
   const needs: unknown = tool.needsApproval;
+  if (needs === undefined) return false;
   const said: unknown =
     typeof needs === "function" ? await Reflect.apply(needs, tool, [input, { toolCallId, messages: [] }]) : needs;
   return readNeed(said).kind !== "free";

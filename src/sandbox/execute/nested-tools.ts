@@ -38,7 +38,9 @@ export async function runNestedTool(call: NestedToolCall, options: DurableExecut
   if (options.turn !== undefined) {
     return options.turn.runNested({ toolName: name, tool, input, index, signal, ...(approved && { approved }) });
   }
-  const need = readNeed(await approvalOf(call, options));
+  // Who cannot say whether a person has to be asked has not said no, and here nobody can be asked.
+  const rule = (tool as { needsApproval?: unknown }).needsApproval;
+  const need = rule === undefined ? ({ kind: "free" } as const) : readNeed(await approvalOf(call, options));
   if (need.kind === "answer") return { kind: "output", output: need.output };
   if (need.kind === "ask") {
     return failed(

@@ -1,5 +1,7 @@
 import type { ModelMessage, Tool } from "ai";
 import { type ToolPart, toolName } from "../../message/types.ts";
+import { isRecord } from "../../message/json.ts";
+import { oddAnswer } from "../../tool/odd-answer.ts";
 import { toolOptionsOf } from "../../tool/define.ts";
 import { toPlainJson } from "../../tool/plain-json.ts";
 import { failedCall } from "../../tool/run-call.ts";
@@ -28,12 +30,18 @@ export async function askBefore(
   called: ToolCallContext,
 ): Promise<ToolCallDecision | { readonly action: "fail"; readonly failure: EndedCall }> {
   try {
-    const decision = (await run.plan.beforeToolCall(called)) ?? { action: "allow" };
-    if (decision.action !== "substitute") return decision;
-    return { ...decision, output: toPlainJson(decision.output, `What stands for the output of "${called.toolName}"`) };
+    const said: unknown = (await run.plan.beforeToolCall(called)) ?? undefined;
+    if (said === undefined) return { action: "allow" };
+    if (!isDecision(said)) throw oddAnswer("beforeToolCall", said, "nothing, or an action: allow, block or substitute");
+    if (said.action !== "substitute") return said;
+    return { ...said, output: toPlainJson(said.output, `What stands for the output of "${called.toolName}"`) };
   } catch (thrown) {
     return { action: "fail", failure: failedCall(thrown) };
   }
+}
+
+function isDecision(said: unknown): said is ToolCallDecision {
+  return isRecord(said) && (said.action === "allow" || said.action === "block" || said.action === "substitute");
 }
 
 /** What a call may take: by the turn's own rule for the tool, the tool's, or the turn's for all tools. */

@@ -1,10 +1,10 @@
 import type { Tool } from "ai";
-import { PerdureError } from "../../error.ts";
 import { cutText } from "../../message/cut-value.ts";
 import { isRecord } from "../../message/json.ts";
 import { boundOutput } from "../../tool/bound-output.ts";
 import type { JudgedCall, ReturnedCall } from "../../tool/call-book.ts";
 import { toolOptionsOf } from "../../tool/define.ts";
+import { oddAnswer } from "../../tool/odd-answer.ts";
 import { toPlainJson } from "../../tool/plain-json.ts";
 import { type CallOutcome, MAX_ERROR_BYTES } from "../../tool/run-call.ts";
 import type { ToolCallContext, ToolCallResultContext, ToolResultDecision } from "./config.ts";
@@ -24,8 +24,8 @@ export interface Verdict {
 }
 
 /**
- * Asks `afterToolCall` what of a result is shown. What it throws is reported, and the result stays what it is. A decision
- * that cannot be followed withholds: whoever decided did not want the result to be read.
+ * Asks `afterToolCall` what of a result is shown. Nothing said: it stays what it is. What the hook throws, and a decision
+ * that cannot be followed, withholds it and is reported: the hook may have been about to keep it from being read.
  */
 export async function judge(
   run: StepRun,
@@ -36,31 +36,36 @@ export async function judge(
 ): Promise<Verdict> {
   const { plan, desk } = run;
   const { afterToolCall } = plan;
-  let said: unknown;
-  await watch(run, async () => {
-    said = await afterToolCall?.(resultContext(called, ended, durationMs));
-  });
   const bound = (output: unknown) => boundOutput(output, toolOptionsOf(tool), (text) => plan.keep(text));
-  if (!isRecord(said) || !("action" in said)) {
-    const asIs = afterToolCall === undefined || ended.kind === "error";
-    return { shown: asIs ? ended : { kind: "output", output: await bound(ended.output) }, action: undefined };
-  }
-  const { action, reason } = said;
+  if (afterToolCall === undefined) return { shown: ended, action: undefined };
   try {
+    const said: unknown = (await afterToolCall(resultContext(called, ended, durationMs))) ?? undefined;
+    if (said === undefined) {
+      const shown: EndedCall = ended.kind === "error" ? ended : { kind: "output", output: await bound(ended.output) };
+      return { shown, action: undefined };
+    }
+    const { action, output, reason } = readDecision(said);
     if (action === "replace") {
-      const plain = toPlainJson(said.output, `What replaces the output of "${called.toolName}"`);
+      const plain = toPlainJson(output, `What replaces the output of "${called.toolName}"`);
       return { shown: { kind: "output", output: await bound(plain) }, action };
     }
-    if (action !== "withhold") {
-      const what = typeof action === "string" ? JSON.stringify(action) : typeof action;
-      throw new PerdureError("bad_config", `afterToolCall() returned the action ${what}. Use "replace" or "withhold".`);
-    }
+    const text = typeof reason === "string" && reason !== "" ? cutText(reason, MAX_ERROR_BYTES) : WITHHELD_TEXT;
+    return { shown: { kind: "output", output: text }, action };
   } catch (thrown) {
-    desk.hooks.failed(thrown);
+    desk.hooks.failed(thrown, { stage: "hook", requestId: run.active.row.id });
     return { shown: { kind: "output", output: WITHHELD_TEXT }, action: "withhold" };
   }
-  const text = typeof reason === "string" && reason !== "" ? cutText(reason, MAX_ERROR_BYTES) : WITHHELD_TEXT;
-  return { shown: { kind: "output", output: text }, action };
+}
+
+function readDecision(said: unknown): {
+  readonly action: "replace" | "withhold";
+  readonly output?: unknown;
+  readonly reason?: unknown;
+} {
+  if (isRecord(said) && (said.action === "replace" || said.action === "withhold"))
+    return { ...said, action: said.action };
+  const given = isRecord(said) && "action" in said ? said.action : said;
+  throw oddAnswer("afterToolCall", given, "nothing, or an action: replace or withhold");
 }
 
 /** Says that a result is shown as something else. */

@@ -40,7 +40,8 @@ export interface PreparedTurn {
 
 /**
  * What the step loop asks of the agent. Hooks may be slow; a hook that throws ends the turn with that error, but for
- * `beforeToolCall`, which fails the call that it is asked about, and for those that only watch (`chunk`, `stepFinished`, `afterToolCall`): what they throw is reported and changes nothing.
+ * `beforeToolCall`, which fails the call that it is asked about, for `afterToolCall`, which withholds its result, and for
+ * those that only watch (`chunk`, `stepFinished`): what they throw is reported and changes nothing.
  * Around a crash a watching hook may be called twice for the same thing, or not at all.
  */
 export interface StepPlan {
