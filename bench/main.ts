@@ -8,6 +8,7 @@ import { replaceSection, toMarkdown } from "./foundation/section.ts";
 import { longChat, longThink } from "./history/history.ts";
 import { manyTurns } from "./history/turns.ts";
 import { children } from "./together/children.ts";
+import { stall } from "./stall/stall.ts";
 import { tools } from "./tools/tools.ts";
 
 const results = new URL("./RESULTS.md", import.meta.url);
@@ -15,7 +16,7 @@ const head = "# Results\n\nMeasured by `npm run bench -- --write`. Ratios travel
 
 const only = process.argv.find((one) => one.startsWith("--only="))?.slice("--only=".length);
 
-for (const section of [foundation, callPaths, children, longThink, longChat, manyTurns, tools, collections]) {
+for (const section of [foundation, callPaths, children, longThink, longChat, manyTurns, tools, collections, stall]) {
   if (only !== undefined && !section.title.toLowerCase().includes(only)) continue;
   const measured = await section.run((line) => process.stderr.write(`  ${line}\n`));
   const text = toMarkdown(section, measured, machine());

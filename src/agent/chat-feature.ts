@@ -6,7 +6,7 @@ import { olderFrame } from "../live/conversation-frames.ts";
 import { LiveChat } from "../live/live-chat.ts";
 import { Resume } from "../live/resume.ts";
 import { SessionNews } from "../live/session-news.ts";
-import { isRecord } from "../message/json.ts";
+import { isRecord, sameJson } from "../message/json.ts";
 import { withoutReserved } from "../message/steered.ts";
 import { parseUserMessage } from "../message/validate.ts";
 import type { UIMessage } from "../message/types.ts";
@@ -18,6 +18,7 @@ import type { ChatHooks } from "../turn/chat-types.ts";
 import { judgeAnswer, type JudgedAnswer } from "../turn/judge-answer.ts";
 import { notStored, notTaken } from "../turn/not-taken.ts";
 import { persist } from "../turn/save.ts";
+import { MAX_NEW_MESSAGES } from "../turn/submit.ts";
 import type { ToolAnswer } from "../turn/tool-answers.ts";
 import { lastSegment } from "../wire/address.ts";
 import { closeCode, refusalCode, UNKNOWN_SESSION } from "../wire/close-code.ts";
@@ -34,6 +35,8 @@ import { answerSessionFrame, movesClient, type SessionServant } from "./session-
 
 const NOTHING_SAID_YET = `{"type":"cf_agent_chat_messages","connect":true,"messages":[]}`;
 const FORBIDDEN = 403;
+/** So many messages of a transcript that a client pushes are looked at in one go. */
+const LOOKED_AT_ONCE = 500;
 
 /** A chat and those who listen to it. */
 export interface ChatRoom {
@@ -49,7 +52,10 @@ export class ChatFeature implements Feature {
   readonly #own: Pick<AgentParts<unknown>, "host" | "rearm" | "draining">;
   readonly #hooks: () => ChatHooks;
   readonly #servant: () => SessionServant | undefined;
-  /** Clients that are about to be put into another session: what they send meanwhile is meant for that one. */
+  /**
+   * Clients that are about to be put into another session, or whose long transcript is being looked through: what they
+   * send meanwhile is about what comes of it.
+   */
   readonly #moving = new WeakMap<Socket, Promise<void>>();
   #room: ChatRoom | undefined;
 
@@ -119,15 +125,21 @@ export class ChatFeature implements Feature {
     const { session } = audience.of(socket);
     // It is being closed. What it sends meanwhile must not make the session that it names.
     if (session !== undefined && !news.knows(session)) return true;
-    if (frame.kind !== "session" && frame.kind !== "session-refused") return handleFrame(this.room, connection, frame);
+    if (frame.kind !== "session" && frame.kind !== "session-refused") {
+      const taken = handleFrame(this.room, connection, frame);
+      if (typeof taken !== "boolean" && frame.kind === "chat-messages") this.#holdUntil(socket, taken);
+      return taken;
+    }
     const servant = this.#servant();
     if (servant === undefined) return false;
     const taken = answerSessionFrame(this.room, servant, connection, frame);
-    if (typeof taken !== "boolean" && movesClient(frame)) {
-      const moving = taken.then(() => void this.#moving.delete(socket));
-      this.#moving.set(socket, moving);
-    }
+    if (typeof taken !== "boolean" && movesClient(frame)) this.#holdUntil(socket, taken);
     return taken;
+  }
+
+  #holdUntil(socket: Socket, taken: Promise<boolean>): void {
+    const over = () => void this.#moving.delete(socket);
+    this.#moving.set(socket, taken.then(over, over));
   }
 
   request(
@@ -213,7 +225,7 @@ function handleFrame(room: ChatRoom, connection: Connection, frame: ParsedFrame)
       const trigger = frame.trigger === "regenerate-message" ? "regenerate" : "submit";
       try {
         const refusal = chat.submit({ ...frame, trigger, session, identity }, socket);
-        if (refusal !== undefined) refuse(room, socket, frame.id, new PerdureError("bad_input", refusal));
+        if (refusal !== undefined) refuse(room, socket, frame.id, new PerdureError(refusal.code, refusal.reason));
       } catch (thrown) {
         // Nothing of it was stored; its sender would wait for an end that never comes.
         if (!chat.knows(frame.id)) refuse(room, socket, frame.id, notStored(thrown), "persist");
@@ -224,7 +236,8 @@ function handleFrame(room: ChatRoom, connection: Connection, frame: ParsedFrame)
     case "chat-refused": {
       // A request that was understood before is the same request, whatever it says now.
       const known = readTurn(chat.host, frame.id);
-      if (known === undefined) refuse(room, socket, frame.id, new PerdureError("bad_input", frame.reason));
+      if (known === undefined)
+        refuse(room, socket, frame.id, new PerdureError(frame.code ?? "bad_input", frame.reason));
       else if (!isOpen(known)) room.live.repeated(known, socket);
       return true;
     }
@@ -235,15 +248,18 @@ function handleFrame(room: ChatRoom, connection: Connection, frame: ParsedFrame)
     case "chat-clear":
       chat.clear(socket, session);
       return true;
-    case "chat-messages":
-      persist(
-        chat,
-        newUserMessages(chat, session, frame.messages, (reason) =>
-          chat.host.emit("frame:refused", { connectionId: connection.id, reason }),
-        ),
-        { origin: socket, session, identity: storeIdentity(identity) },
-      );
-      return true;
+    case "chat-messages": {
+      const refused = (reason: string) => chat.host.emit("frame:refused", { connectionId: connection.id, reason });
+      const take = (messages: readonly UIMessage[]) => {
+        if (messages.length > MAX_NEW_MESSAGES)
+          refused(`messages that were pushed: more than ${MAX_NEW_MESSAGES} are new or changed`);
+        else persist(chat, messages, { origin: socket, session, identity: storeIdentity(identity) });
+        return true as const;
+      };
+      const { messages } = frame;
+      if (messages.length <= LOOKED_AT_ONCE) return take(newUserMessages(chat, session, messages, refused));
+      return inPieces(chat, messages, (piece) => newUserMessages(chat, session, piece, refused)).then(take);
+    }
     case "chat-older":
       socket.send(olderFrame(chat, session, frame.before));
       return true;
@@ -278,7 +294,7 @@ function answerCall({ chat, live }: ChatRoom, given: ToolAnswer, socket: Socket)
   return judged instanceof Promise ? judged.then(conclude) : conclude(judged);
 }
 
-/** Of a transcript that a client pushes only its own messages are taken, and none that are of another session. */
+/** Of a transcript that a client pushes only what is new of its own messages is taken, and none of another session. */
 function newUserMessages(
   chat: Chat,
   session: string,
@@ -290,10 +306,24 @@ function newUserMessages(
     if (!isRecord(value) || value.role !== "user" || typeof value.id !== "string") continue;
     const role = chat.transcript.role(value.id);
     const isOwn = role === undefined || (role === "user" && isSaidIn(chat.host, session, value.id));
-    if (!isOwn) continue;
+    if (!isOwn || (role !== undefined && sameJson(chat.transcript.get(value.id), value))) continue;
     const parsed = parseUserMessage(value);
     if ("message" in parsed) messages.push(withoutReserved(parsed.message));
     else refused(`a message that was pushed: ${parsed.reason}`);
   }
   return messages;
+}
+
+/** Looks through a long transcript without holding up everybody else. */
+async function inPieces(
+  { host }: Chat,
+  list: readonly unknown[],
+  look: (piece: readonly unknown[]) => UIMessage[],
+): Promise<UIMessage[]> {
+  const found: UIMessage[] = [];
+  for (let at = 0; at < list.length; at += LOOKED_AT_ONCE) {
+    for (const message of look(list.slice(at, at + LOOKED_AT_ONCE))) found.push(message);
+    await host.breathe();
+  }
+  return found;
 }

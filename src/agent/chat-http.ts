@@ -3,6 +3,7 @@ import { newId } from "../id.ts";
 import type { Identity } from "../identity.ts";
 import { STREAM_HEADERS, streamTurn } from "../live/sse.ts";
 import type { LiveChat } from "../live/live-chat.ts";
+import type { AgentHost } from "../port.ts";
 import { userText } from "../message/input.ts";
 import { isRecord } from "../message/json.ts";
 import { readTurn, type TurnRow } from "../store/turn.ts";
@@ -67,7 +68,7 @@ export async function answerChatRequest(
       case "POST cancel":
         return Response.json({ cancelled: chat.cancel(decodeSegment(turn ?? "")) });
       case "POST tools": {
-        const given = await readAnswer(request, decodeSegment(call ?? ""));
+        const given = await readAnswer(chat.host, request, decodeSegment(call ?? ""));
         const [answer] = await judgeAnswers(chat, [{ ...given, identity }]);
         return Response.json({ changed: answer !== undefined && chat.answerTool(answer, undefined) });
       }
@@ -85,13 +86,13 @@ function describe(chat: Chat) {
 }
 
 async function post(chat: Chat, live: LiveChat, request: Request, identity: Identity | undefined): Promise<Response> {
-  const value = await readBody(request);
+  const value = await readBody(chat.host, request);
   if (!isRecord(value)) throw new PerdureError("bad_input", "The body must be a JSON object with `messages`.");
   // `id` is the AI SDK's name of the chat, not of this request; the others belong to its transport.
   const { id: _chat, messageId: _message, requestId, message, ...rest } = value;
   const said: unknown = typeof message === "string" && message !== "" ? userText(message) : message;
   const body = parseChatBody(said === undefined ? rest : { ...rest, messages: [said] }, MAX_ID_LENGTH);
-  if (typeof body === "string") throw new PerdureError("bad_input", body);
+  if ("reason" in body) throw new PerdureError(body.code ?? "bad_input", body.reason);
   const id = requestIdOf(request.headers.get("idempotency-key") ?? requestId);
   const trigger = body.trigger === "regenerate-message" ? "regenerate" : "submit";
   const known = readTurn(chat.host, id);
@@ -182,8 +183,8 @@ function current(chat: Chat): TurnRow | undefined {
   return chat.running?.row ?? chat.waitingTurns()[0];
 }
 
-async function readAnswer(request: Request, toolCallId: string): Promise<ToolAnswer> {
-  const value = await readBody(request);
+async function readAnswer(host: AgentHost, request: Request, toolCallId: string): Promise<ToolAnswer> {
+  const value = await readBody(host, request);
   if (!isRecord(value)) throw new PerdureError("bad_input", "The body must be a JSON object.");
   const autoContinue = value.autoContinue !== false;
   if (typeof value.approved === "boolean") {

@@ -38,7 +38,7 @@ export async function answerInboxRequest(
       case "GET":
         return look(chat, id);
       case "PATCH":
-        return change(chat, id, await readBody(request), identity);
+        return change(chat, id, await readBody(chat.host, request), identity);
       case "DELETE": {
         const taken = withdrawInbox(chat, id);
         if (taken.kind !== "withdrawn") return refuse(taken.kind, id);

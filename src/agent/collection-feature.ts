@@ -49,10 +49,10 @@ export class CollectionFeature implements Feature {
         this.#answer(connection, frame.txid, frame.write);
         return true;
       case "rows-refused": {
-        const { id, txid, reason } = frame;
+        const { id, txid, reason, code = "bad_input" } = frame;
         this.#own.host.emit("frame:refused", { connectionId: connection.id, reason });
         const about = { ...(id !== undefined && { id }), ...(txid !== undefined && { txid }) };
-        const error = { code: "bad_input", message: reason };
+        const error = { code, message: reason };
         connection.send(encodeFrame({ type: "perdure_rows_error", ...about, error }));
         return true;
       }

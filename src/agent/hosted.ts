@@ -5,14 +5,17 @@ import { leafOf } from "../wire/agent-path.ts";
 import { encodeFrame } from "../wire/encode.ts";
 import { isResponse, readVerdict } from "../wire/fetch-object.ts";
 import { kebabCase } from "../wire/kebab.ts";
-import { parseFrame } from "../wire/parse.ts";
+import { type ParsedFrame, parseFrame, readLongFrame } from "../wire/parse.ts";
 import type { Agent } from "./agent.ts";
 import { mcpOf } from "./agent-mcp.ts";
 import type { Connection } from "./connection.ts";
 import { runAs } from "./context.ts";
 import { type AgentParts, parts } from "./parts.ts";
-import { answerCall } from "./rpc.ts";
+import { answerCall, refuseCall } from "./rpc.ts";
 import { checkSettings } from "./setting-names.ts";
+
+/** Refused frames whose feature emits the event. */
+const TELLS_ITSELF: ReadonlySet<ParsedFrame["kind"]> = new Set(["rows-refused", "session-refused"]);
 
 /** For whom something is done. */
 interface Caller {
@@ -27,6 +30,8 @@ export class Hosting implements HostedAgent {
   readonly #own: AgentParts<unknown>;
   /** Those that were turned away while they connected: the agent never hears of them. */
   readonly #refused = new WeakSet<Socket>();
+  /** Those of which a long frame is being read, in pieces: what comes behind it waits, so that the order is kept. */
+  readonly #reading = new WeakMap<Socket, Promise<void>>();
 
   constructor(agent: Agent<object>) {
     this.#agent = agent;
@@ -58,12 +63,14 @@ export class Hosting implements HostedAgent {
 
   async message(socket: Socket, data: string | Uint8Array): Promise<void> {
     if (this.#refused.has(socket)) return;
+    while (this.#reading.has(socket)) await this.#reading.get(socket);
     const connection = this.#own.connections.of(socket);
-    await this.#contained("onMessage", () => this.#receive(connection, data), connection);
+    await this.#contained("onMessage", () => this.#receive(connection, data, socket), connection);
   }
 
   async close(socket: Socket, code: number, reason: string, wasClean: boolean): Promise<void> {
     if (this.#refused.has(socket)) return;
+    while (this.#reading.has(socket)) await this.#reading.get(socket);
     const connection = this.#own.connections.of(socket);
     this.#own.host.emit("connection:closed", { connectionId: connection.id, code, reason });
     for (const feature of this.#own.features) feature.closed?.(connection);
@@ -151,15 +158,32 @@ export class Hosting implements HostedAgent {
     connection.send(this.#agent[mcpOf].greeting);
   }
 
-  async #receive(connection: Connection, data: string | Uint8Array): Promise<void> {
-    const { host, features, state, options } = this.#own;
+  async #receive(connection: Connection, data: string | Uint8Array, socket: Socket): Promise<void> {
     const frame = parseFrame(data);
+    if (frame.kind !== "chat-long" && frame.kind !== "transcript-long") return this.#take(connection, frame, data);
+    const reading = Promise.withResolvers<void>();
+    this.#reading.set(socket, reading.promise);
+    let read: ParsedFrame = { kind: "other" };
+    try {
+      read = await readLongFrame(frame, () => this.#own.host.breathe());
+    } finally {
+      this.#reading.delete(socket);
+      // What waits goes on when this frame has been taken: nothing is awaited in between.
+      reading.resolve();
+    }
+    return this.#take(connection, read, data);
+  }
+
+  async #take(connection: Connection, frame: ParsedFrame, data: string | Uint8Array): Promise<void> {
+    const { host, features, state, options } = this.#own;
     if (frame.kind === "rpc") return answerCall(host, this.#agent, connection, frame);
     if (frame.kind === "state") return state.setFromClient(frame.state, connection, options.allowClientState ?? false);
-    if (frame.kind === "refused" || frame.kind === "chat-refused" || frame.kind === "other") {
-      if (frame.reason !== undefined) host.emit("frame:refused", { connectionId: connection.id, reason: frame.reason });
+    if ("reason" in frame && frame.reason !== undefined && !TELLS_ITSELF.has(frame.kind)) {
+      host.emit("frame:refused", { connectionId: connection.id, reason: frame.reason });
     }
     if (frame.kind === "refused") return;
+    if (frame.kind === "rpc-refused") return refuseCall(connection, frame);
+    if (frame.kind === "state-refused") return state.refuseClient(connection, frame.reason);
     if (frame.kind !== "other") {
       for (const feature of features) {
         // Not awaited without need: a call behind this frame would be answered before the frame is handled.

@@ -1,11 +1,14 @@
 import { errorText, PerdureError } from "../error.ts";
-import { readJson } from "../wire/json.ts";
-import { MAX_JSON_DEPTH } from "../wire/parse.ts";
+import type { AgentHost } from "../port.ts";
+import { readLongBody } from "../wire/chat-text.ts";
 
-/** The body of a request as JSON. @throws PerdureError `bad_input` when it is not, `too_large`. */
-export async function readBody(request: Request): Promise<unknown> {
-  const read = readJson(await request.text(), MAX_JSON_DEPTH);
-  if (!read.ok) throw new PerdureError("bad_input", "The body is not JSON, or nested too deep.");
+/**
+ * The body of a request as JSON. A long transcript in it is read in pieces.
+ * @throws PerdureError `bad_input` when it is not JSON, `too_large` when it holds more than is taken.
+ */
+export async function readBody(host: AgentHost, request: Request): Promise<unknown> {
+  const read = await readLongBody(await request.text(), () => host.breathe());
+  if ("reason" in read) throw new PerdureError(read.code ?? "bad_input", read.reason);
   return read.value;
 }
 

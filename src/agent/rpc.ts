@@ -39,6 +39,14 @@ export async function answerCall(host: AgentHost, agent: object, connection: Con
   });
 }
 
+/** Answers a call that was not understood. */
+export function refuseCall(
+  connection: Connection,
+  { id, reason }: { readonly id: string; readonly reason: string },
+): void {
+  connection.send(encodeFrame({ type: "rpc", id, success: false, error: reason }));
+}
+
 /** @returns the error that the stream was ended with, if any. */
 async function stream(
   host: AgentHost,

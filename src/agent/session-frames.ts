@@ -48,7 +48,8 @@ export function answerSessionFrame(
 ): true | Promise<true> {
   const socket = socketOf(connection);
   const { id } = frame;
-  if (frame.kind === "session-refused") return refuse(room, socket, id, new PerdureError("bad_input", frame.reason));
+  if (frame.kind === "session-refused")
+    return refuse(room, socket, id, new PerdureError(frame.code ?? "bad_input", frame.reason));
   const run = (allowed: boolean): true | Promise<true> => {
     if (!allowed)
       return refuse(room, socket, id, new PerdureError("not_allowed", `"${frame.ask.op}" is not allowed here.`));

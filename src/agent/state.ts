@@ -90,11 +90,15 @@ export class StateKeeper<State> {
       this.set(next as State, source);
     } catch (thrown) {
       this.#host.emit("state:refused", { source: source.id, reason: errorText(thrown) });
-      const error = PerdureError.is(thrown, "read_only") ? thrown.message : "State update rejected";
-      source.send(encodeFrame({ type: "cf_agent_state_error", error }));
-      const frame = source.isQuiet ? undefined : this.frame();
-      if (frame !== undefined) source.send(frame);
+      this.refuseClient(source, PerdureError.is(thrown, "read_only") ? thrown.message : "State update rejected");
     }
+  }
+
+  /** Tells a client that the state it sent was not taken, and which one there is. */
+  refuseClient(source: Connection, error: string): void {
+    source.send(encodeFrame({ type: "cf_agent_state_error", error }));
+    const frame = source.isQuiet ? undefined : this.frame();
+    if (frame !== undefined) source.send(frame);
   }
 
   #load(): State | undefined {

@@ -9,6 +9,10 @@ export const MAX_ID_LENGTH = 512;
  * what may be left out. A client sends its whole transcript with each message, in one frame, so that there is no more room.
  */
 export const MAX_USER_MESSAGE_BYTES = 8_000_000;
+/** The most parts of a user's message. People send a few; every part is looked at whenever the message is. */
+export const MAX_MESSAGE_PARTS = 1_000;
+/** The most values in a user's message, lists and objects included. */
+export const MAX_MESSAGE_VALUES = 20_000;
 /** Deeper JSON than this cannot be walked safely, and no client sends it. */
 export const MAX_DEPTH = 100;
 
@@ -39,11 +43,36 @@ export type ParsedUserMessage =
  * (`text`, `file`, `data-*`), field types, and sizes. Never throws.
  */
 export function parseUserMessage(value: unknown): ParsedUserMessage {
+  const crowded = partsFault(value);
+  if (crowded !== undefined) return { reason: crowded, code: "too_large" };
   const fault = messageFault(value) ?? userFault(value as UIMessage);
   if (fault !== undefined) return { reason: fault, code: "bad_input" };
   const message = value as UIMessage;
-  const size = sizeFault(message);
+  const size = valuesFault(message) ?? sizeFault(message);
   return size === undefined ? { message } : { reason: size, code: "too_large" };
+}
+
+function partsFault(value: unknown): string | undefined {
+  const parts = isRecord(value) ? own(value, "parts") : undefined;
+  if (!Array.isArray(parts) || parts.length <= MAX_MESSAGE_PARTS) return undefined;
+  return `it has ${parts.length} parts, and a message may have ${MAX_MESSAGE_PARTS}`;
+}
+
+/** Only what is not too deep may be counted. */
+function valuesFault(message: UIMessage): string | undefined {
+  if (countValues(message, MAX_MESSAGE_VALUES) <= MAX_MESSAGE_VALUES) return undefined;
+  return `it holds more than ${MAX_MESSAGE_VALUES} values; send what is large as text, or as a file`;
+}
+
+/** How many values there are, or more than `most` as soon as there are more. */
+function countValues(value: unknown, most: number): number {
+  if (typeof value !== "object" || value === null) return 1;
+  let count = 1;
+  for (const item of Array.isArray(value) ? (value as unknown[]) : Object.values(value)) {
+    count += countValues(item, most - count);
+    if (count > most) return count;
+  }
+  return count;
 }
 
 function userFault(message: UIMessage): string | undefined {

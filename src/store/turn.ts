@@ -168,10 +168,12 @@ export function newestTurn(db: Sql, session: string): TurnRow | undefined {
   return select(db, rest, session)[0];
 }
 
-/** Whether a turn that is remembered was to answer this message. */
-export function isNamed(db: Sql, messageId: string): boolean {
-  const query = "SELECT 1 FROM perdure_turn, json_each(message_ids) AS named WHERE named.value = ? LIMIT 1";
-  return db.sql(query, messageId).length > 0;
+/** The messages that turns were asked with, as far back as turns are kept. */
+export function namedMessages(db: Sql): Set<string> {
+  const rows = db.sql<{ id: string }>(
+    "SELECT DISTINCT named.value AS id FROM perdure_turn, json_each(message_ids) AS named",
+  );
+  return new Set(rows.map(({ id }) => id));
 }
 
 /** @throws PerdureError `sql_failed` when the id is taken. */

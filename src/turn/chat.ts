@@ -30,7 +30,7 @@ import { renamed } from "./renamed.ts";
 import { dropApproved, repairLast, repairsOf } from "./repair-last.ts";
 import { takePlace } from "./place.ts";
 import { endOf, nextTurnMove } from "./state.ts";
-import { type ChatRequest, submit } from "./submit.ts";
+import { type ChatRequest, type RefusedMessage, submit } from "./submit.ts";
 import { answerTool, expireApprovals, holds, type ToolAnswer } from "./tool-answers.ts";
 import { type Outcome, Waiters } from "./waiters.ts";
 
@@ -108,7 +108,7 @@ export class Chat implements Desk, Work {
   }
 
   /** See {@link submit}. */
-  submit(request: ChatRequest, origin: Origin): string | undefined {
+  submit(request: ChatRequest, origin: Origin): RefusedMessage | undefined {
     return submit(this, request, origin);
   }
 

@@ -16,8 +16,8 @@ import {
   begunTurns,
   cancelTurn,
   insertTurn,
-  isNamed,
   isOpen,
+  namedMessages,
   newestTurn,
   openTurns,
   readTurn,
@@ -36,6 +36,12 @@ import { nameSession } from "./name-session.ts";
 import { orphanedTurns } from "./place.ts";
 import { setAside } from "./set-aside.ts";
 import { trimTranscript } from "./trim.ts";
+
+/** The most messages that one request may add. Each is a row, and all of them are stored in one go. */
+export const MAX_NEW_MESSAGES = 500;
+
+/** Why the messages of a request are not taken. */
+export type RefusedMessage = Extract<ParsedUserMessage, { readonly reason: string }>;
 
 /** A client's request for a turn. */
 export interface ChatRequest {
@@ -58,7 +64,7 @@ export interface ChatRequest {
  * request asks for another answer in the place of the first; while there is none yet, it joins the turn that makes it.
  * @returns the reason when the request is not understood; nothing has changed then.
  */
-export function submit(desk: Desk, request: ChatRequest, origin: Origin): string | undefined {
+export function submit(desk: Desk, request: ChatRequest, origin: Origin): RefusedMessage | undefined {
   const { host, output } = desk;
   const { session = desk.transcripts.current } = request;
   const transcript = desk.transcripts.of(session);
@@ -69,7 +75,7 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
   }
   const roles = rolesOf(transcript, request.messages);
   const read = readMessages(transcript, roles, request.messages);
-  if ("reason" in read) return read.reason;
+  if ("reason" in read) return read;
   const open = openTurns(host).filter((turn) => turn.session === session);
   const running = desk.running?.row.session === session ? desk.running : undefined;
   const now = host.clock.now();
@@ -78,12 +84,13 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): string
     get: (id) => transcript.get(id),
     idsAfter: (id) => transcript.idsAfter(id),
   };
+  let named: ReadonlySet<string> | undefined;
   const changeBy = (trigger: ChatRequest["trigger"]) =>
     reconcile(stored, read, {
       trigger: trigger === "regenerate" ? "regenerate-message" : "submit-message",
       inFlightId: running?.continuation === false ? running.builder.id : undefined,
       compare: "last",
-      wasStored: (id) => isNamed(host, id),
+      wasStored: (id) => (named ??= namedMessages(host)).has(id),
       asStored: (message) => withStoredMedia(transcript.get(message.id), transcript.clean(message)),
     });
   const asGiven = changeBy(request.trigger);
@@ -284,8 +291,11 @@ function readMessages(
   transcript: Transcript,
   roles: ReadonlyMap<string, Role>,
   list: readonly unknown[],
-): UIMessage[] | Extract<ParsedUserMessage, { readonly reason: string }> {
+): UIMessage[] | RefusedMessage {
   const messages: UIMessage[] = [];
+  // What stands before a message that is stored was stored once too, and is not looked at.
+  const lastKnown = list.findLastIndex((value) => isRecord(value) && roles.has(value.id as string));
+  let added = 0;
   const answered = list.findLastIndex((value) => isRecord(value) && value.role !== "user");
   for (const [i, given] of list.entries()) {
     if (!isRecord(given)) return { code: "bad_input", reason: `messages[${i}] must be an object.` };
@@ -302,6 +312,12 @@ function readMessages(
       messages.push({ id: value.id, role: value.role, parts: [] });
       continue;
     }
+    if (i < lastKnown && value.role === "user") {
+      messages.push({ id: value.id, role: "user", parts: [] });
+      continue;
+    }
+    if (added++ >= MAX_NEW_MESSAGES)
+      return { code: "too_large", reason: `A request may add at most ${MAX_NEW_MESSAGES} messages.` };
     const parsed = parseUserMessage(value);
     if ("reason" in parsed) return { ...parsed, reason: `messages[${i}]: ${parsed.reason}.` };
     messages.push(withoutReserved(parsed.message));

@@ -1,13 +1,22 @@
 import type { ClientTool } from "./frames.ts";
 import { isJsonObject } from "./json.ts";
 
+/** The most tools that a client may say it has. */
+export const MAX_CLIENT_TOOLS = 500;
+/** The longest JSON of all of them, in UTF-16 units: it is stored with every turn, and sent to the model. */
+export const MAX_CLIENT_TOOLS_LENGTH = 1024 * 1024;
+
 /**
  * Reads the tools that a client says it can run. Absent and null give `undefined`, which is not the same as an
  * empty list: that one clears the stored set.
  */
-export function parseClientTools(value: unknown, maxName: number): readonly ClientTool[] | undefined | "malformed" {
+export function parseClientTools(
+  value: unknown,
+  maxName: number,
+): readonly ClientTool[] | undefined | "malformed" | "too many" {
   if (value === undefined || value === null) return undefined;
   if (!Array.isArray(value)) return "malformed";
+  if (value.length > MAX_CLIENT_TOOLS) return "too many";
   const tools: ClientTool[] = [];
   for (const item of value as unknown[]) {
     if (!isJsonObject(item)) return "malformed";
@@ -23,5 +32,12 @@ export function parseClientTools(value: unknown, maxName: number): readonly Clie
       ...(parameters !== undefined && { parameters }),
     });
   }
-  return tools;
+  return JSON.stringify(tools).length > MAX_CLIENT_TOOLS_LENGTH ? "too many" : tools;
+}
+
+/** What is wrong with a client's tools, in words that go on a sentence. */
+export function clientToolsProblem(problem: "malformed" | "too many"): string {
+  return problem === "malformed"
+    ? "is malformed: it must be a list of { name, description?, parameters? }"
+    : `holds more than ${MAX_CLIENT_TOOLS} tools, or more than ${MAX_CLIENT_TOOLS_LENGTH} characters of them`;
 }

@@ -1,4 +1,16 @@
 import { errorText, PerdureError } from "../error.ts";
+import { JsonScan } from "./json-scan.ts";
+
+/**
+ * How many arrays and objects may stand inside each other. Documents and syntax trees that people keep in a state
+ * stay below it; SQLite's JSON functions end at 1000 and recursive code some thousands later.
+ */
+export const MAX_JSON_DEPTH = 256;
+/**
+ * How many values a frame or a body may hold, lists and objects included. A text of a few megabytes can hold millions, and
+ * then nothing else happens for seconds while it is parsed. Transcripts have a bound of their own.
+ */
+export const MAX_JSON_VALUES = 100_000;
 
 /** A JSON object of unknown content. */
 export type JsonObject = { readonly [key: string]: unknown };
@@ -9,9 +21,16 @@ export function isJsonObject(value: unknown): value is JsonObject {
 }
 
 /** What {@link readJson} found. */
-export type ReadJson =
-  | { readonly ok: true; readonly value: unknown }
-  | { readonly ok: false; readonly why: "not-json" | "too-deep" };
+export type ReadJson = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly why: NotRead };
+
+/** Why something was not read. */
+export type NotRead = "not-json" | "too-deep" | "too-many";
+
+/** The same in words, which go on a sentence. */
+export function notReadWords(why: NotRead, maxDepth = MAX_JSON_DEPTH, maxValues = MAX_JSON_VALUES): string {
+  if (why === "not-json") return "is not JSON";
+  return why === "too-deep" ? `is nested deeper than ${maxDepth} levels` : `holds more than ${maxValues} values`;
+}
 
 /**
  * Parses JSON of strangers. Never throws. The value is cleaned of what would hurt later:
@@ -21,10 +40,16 @@ export type ReadJson =
  *   tool output would otherwise lock its chat for good.
  * - Numbers too large for a double (`1e999`) become `null`, as `JSON.stringify` writes them, so that what is in
  *   memory equals what is stored and sent.
- * - More than `maxDepth` arrays and objects inside each other give `too-deep`: parsing them is safe, but
- *   `JSON.stringify` and every recursive walk fail on them.
+ * - More than `maxDepth` arrays and objects inside each other give `too-deep`: `JSON.stringify` and every recursive
+ *   walk fail on them. More than `maxValues` values give `too-many`. A long text is looked at before it is parsed.
  */
-export function readJson(text: string, maxDepth: number): ReadJson {
+export function readJson(text: string, maxDepth: number, maxValues = Infinity): ReadJson {
+  if (!fitsInValues(text, maxValues)) {
+    const scan = new JsonScan(text).run();
+    if (!scan.isClosed) return { ok: false, why: "not-json" };
+    if (scan.depth > maxDepth) return { ok: false, why: "too-deep" };
+    if (scan.values > maxValues) return { ok: false, why: "too-many" };
+  }
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -34,6 +59,11 @@ export function readJson(text: string, maxDepth: number): ReadJson {
   }
   if (isInfinite(value)) return { ok: true, value: null };
   return clean(value, maxDepth) ? { ok: true, value } : { ok: false, why: "too-deep" };
+}
+
+/** Whether a text is too short to hold more values: each takes two characters at least. */
+export function fitsInValues(text: string, maxValues: number): boolean {
+  return text.length <= maxValues * 2;
 }
 
 /** Level by level, so that depth costs no stack. False when there are more than `maxDepth` levels. */

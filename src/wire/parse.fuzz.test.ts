@@ -157,8 +157,9 @@ function check(frame: ParsedFrame): boolean {
     case "state":
       return frame.state !== undefined;
     case "session":
-    case "session-refused":
       return id(frame.id);
+    case "session-refused":
+      return frame.id !== "" && frame.reason !== "";
     case "rows-subscribe":
       return id(frame.id) && frame.since.size <= MAX_FOLLOWED;
     case "rows-write":
@@ -167,6 +168,14 @@ function check(frame: ParsedFrame): boolean {
       return frame.collections === undefined || Array.isArray(frame.collections);
     case "rows-refused":
       return frame.reason !== "";
+    case "state-refused":
+      return frame.reason !== "";
+    case "rpc-refused":
+      return typeof frame.id === "string" && frame.reason !== "";
+    case "chat-long":
+      return id(frame.id) && frame.text !== "";
+    case "transcript-long":
+      return frame.text !== "";
     case "chat-older":
       return Number.isSafeInteger(frame.before);
     case "rpc":
@@ -232,7 +241,7 @@ test("no frame, however broken, throws or changes a prototype", () => {
     Reflect.ownKeys(it),
   );
   expect(after).toEqual(before);
-  expect(kinds.size).toBe(20);
+  expect(kinds.size).toBe(23);
 });
 
 test("bytes of every kind are for the app", () => {

@@ -1,6 +1,7 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { ClientFrame } from "./frames.ts";
-import { MAX_ID_LENGTH, MAX_JSON_DEPTH, type ParsedFrame, parseFrame } from "./parse.ts";
+import { MAX_JSON_DEPTH, MAX_JSON_VALUES } from "./json.ts";
+import { MAX_ID_LENGTH, type ParsedFrame, parseFrame, readLongFrame } from "./parse.ts";
 
 const longest = "x".repeat(MAX_ID_LENGTH);
 const tooLong = `${longest}x`;
@@ -196,11 +197,7 @@ const malformed: [field: string, frame: unknown][] = [
   ["before", { type: "perdure_chat_older", before: "12" }],
   ["before", { type: "perdure_chat_older", before: 1.5 }],
   ["state", { type: "cf_agent_state" }],
-  ...[undefined, null, 1, {}, ["1"], tooLong].flatMap((value): [string, unknown][] => [
-    ["id", { ...rpc, id: value }],
-    ["method", { ...rpc, method: value }],
-  ]),
-  ...[undefined, null, 1, {}, "[]", { length: 1 }].map((args): [string, unknown] => ["args", { ...rpc, args }]),
+  ...[undefined, null, 1, {}, ["1"]].map((value): [string, unknown] => ["id", { ...rpc, id: value }]),
   ...notIds.flatMap((id): [string, unknown][] => [
     ["id", { type: "cf_agent_chat_request_cancel", id }],
     ["id", { type: "cf_agent_stream_resume_ack", id }],
@@ -280,11 +277,11 @@ test("depth: frame and chat body are each bounded, states up to the bound pass",
   const nested = (levels: number) => "[".repeat(levels) + "]".repeat(levels);
   const state = (levels: number) => `{"type":"cf_agent_state","state":${nested(levels - 1)}}`;
   const body = (levels: number) => JSON.stringify(chat(`{"messages":${nested(levels - 1)}}`));
-  const refused = { kind: "refused", reason: `JSON nested deeper than ${MAX_JSON_DEPTH} levels` };
+  const reason = `The frame is nested deeper than ${MAX_JSON_DEPTH} levels.`;
   expect(parseFrame(state(MAX_JSON_DEPTH)).kind).toBe("state");
-  expect(parseFrame(state(MAX_JSON_DEPTH + 1))).toEqual(refused);
-  expect(parseFrame(state(300_000))).toEqual(refused);
-  expect(parseFrame(nested(300_000))).toEqual(refused);
+  expect(parseFrame(state(MAX_JSON_DEPTH + 1))).toEqual({ kind: "state-refused", reason });
+  expect(parseFrame(state(300_000))).toEqual({ kind: "state-refused", reason });
+  expect(parseFrame(nested(300_000))).toEqual({ kind: "refused", reason });
   expect(parseFrame(body(MAX_JSON_DEPTH)).kind).toBe("chat-request");
   expect(parseFrame(body(MAX_JSON_DEPTH + 1))).toEqual({
     kind: "chat-refused",
@@ -299,12 +296,67 @@ test("limits can be set", () => {
   const ack = (id: string) => JSON.stringify({ type: "cf_agent_stream_resume_ack", id });
   expect(parseFrame(ack("abcd"), { idLength: 4 }).kind).toBe("resume-ack");
   expect(parseFrame(ack("abcde"), { idLength: 4 }).kind).toBe("other");
-  expect(parseFrame('{"type":"cf_agent_state","state":[[]]}', { jsonDepth: 2 }).kind).toBe("refused");
+  expect(parseFrame('{"type":"cf_agent_state","state":[[]]}', { jsonDepth: 2 }).kind).toBe("state-refused");
   expect(parseFrame('{"type":"cf_agent_state","state":[]}', { jsonDepth: 2 }).kind).toBe("state");
 });
 
-test("large content passes: only names are bounded", () => {
+test("large content passes: only names are bounded", async () => {
   const text = "y".repeat(3_000_000);
   const frame = parseFrame(JSON.stringify(chat({ messages: [{ ...message, parts: [{ type: "text", text }] }] })));
-  expect(frame).toMatchObject({ kind: "chat-request", messages: [{ parts: [{ text }] }] });
+  if (frame.kind !== "chat-long") throw new Error(frame.kind);
+  const read = await readLongFrame(frame, () => Promise.resolve());
+  expect(read).toMatchObject({ kind: "chat-request", id: "Y", messages: [{ parts: [{ text }] }] });
+});
+
+test.each([undefined, null, 1, {}, ["1"], tooLong])("a call of the method %j is answered under its id", (method) => {
+  expect(parseFrame(JSON.stringify({ ...rpc, method }))).toMatchObject({ kind: "rpc-refused", id: "1" });
+});
+
+test.each([undefined, null, 1, {}, "[]", { length: 1 }])("a call with the arguments %j is answered", (args) => {
+  expect(parseFrame(JSON.stringify({ ...rpc, args }))).toMatchObject({ kind: "rpc-refused", id: "1" });
+});
+
+test("a call under an id that is too long is answered under it", () => {
+  expect(parseFrame(JSON.stringify({ ...rpc, id: tooLong }))).toMatchObject({ kind: "rpc-refused", id: tooLong });
+});
+
+const many = `[${"[],".repeat(MAX_JSON_VALUES)}1]`;
+const deep = `${"[".repeat(MAX_JSON_DEPTH)}${"]".repeat(MAX_JSON_DEPTH)}`;
+
+describe.each([
+  ["too many values", many],
+  ["too many levels", deep],
+])("a frame with %s", (_what, value) => {
+  test.each([
+    [`{"type":"rpc","id":"7","method":"m","args":${value}}`, { kind: "rpc-refused", id: "7" }],
+    [`{"args":${value},"id":"7\\n","method":"m","type":"rpc"}`, { kind: "rpc-refused", id: "7\n" }],
+    [`{"type":"rpc","x":{"id":"no"},"args":${value}}`, { kind: "refused" }],
+    [`{"type":"cf_agent_state","state":${value}}`, { kind: "state-refused" }],
+    [`{"x":${value},"id":"c","type":"cf_agent_use_chat_request"}`, { kind: "chat-refused", id: "c" }],
+    [`{"type":"perdure_session","id":"q","op":"x","x":${value}}`, { kind: "session-refused", id: "q" }],
+    [`{"type":"perdure_rows_write","txid":"t","changes":${value}}`, { kind: "rows-refused", txid: "t" }],
+    [`{"type":"perdure_rows_subscribe","id":"s","since":${value}}`, { kind: "rows-refused", id: "s" }],
+    [`{"type":"cf_agent_tool_result","toolCallId":"c","output":${value}}`, { kind: "refused" }],
+    [`{"type":"mine","x":${value}}`, { kind: "refused" }],
+    [value, { kind: "refused" }],
+  ])("%# is refused, to whom waits for its answer", (text, expected) => {
+    const frame = parseFrame(text);
+    if (text === deep) return expect(frame.kind).toBe("other");
+    expect(frame).toMatchObject({ ...expected, reason: expect.stringMatching(/than (100000 values|256 levels)\.$/) });
+  });
+});
+
+test("a pushed transcript may hold more, and is read in pieces", async () => {
+  const messages = Array.from({ length: 15_000 }, (_, n) => ({ id: `m${n}`, role: "user", parts: [[n], [n], [n]] }));
+  const frame = parseFrame(JSON.stringify({ type: "cf_agent_chat_messages", messages }));
+  if (frame.kind !== "transcript-long") throw new Error(frame.kind);
+  let breaths = 0;
+  const read = await readLongFrame(frame, async () => void breaths++);
+  expect(read).toEqual({ kind: "chat-messages", messages });
+  expect(breaths).toBeGreaterThan(10);
+});
+
+test("a frame with as many values as may be is taken", () => {
+  const args = `[${"1,".repeat(MAX_JSON_VALUES - 10)}1]`;
+  expect(parseFrame(`{"type":"rpc","id":"1","method":"m","args":${args}}`).kind).toBe("rpc");
 });

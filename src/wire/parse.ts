@@ -1,17 +1,14 @@
-import { type ChatBody, parseChatBody } from "./chat-body.ts";
-import { parseClientTools } from "./client-tools.ts";
+import type { ChatBody, ChatRefusal } from "./chat-body.ts";
+import { isShortChat, readChat, readLongChat, readLongTranscript } from "./chat-text.ts";
+import { clientToolsProblem, parseClientTools } from "./client-tools.ts";
 import type { ClientTool } from "./frames.ts";
-import { isJsonObject, type JsonObject, readJson } from "./json.ts";
-import { type ParsedRowFrame, parseRowFrame } from "./row-frames.ts";
+import { isJsonObject, type JsonObject, MAX_JSON_DEPTH, MAX_JSON_VALUES, notReadWords, readJson } from "./json.ts";
+import { JsonScan } from "./json-scan.ts";
+import { MAX_ROW_WRITE_LENGTH, type ParsedRowFrame, parseRowFrame } from "./row-frames.ts";
 import { type ParsedSessionFrame, parseSessionFrame } from "./session-frames.ts";
 
 /** The longest id, method or tool name that a client may send, in UTF-16 units. */
 export const MAX_ID_LENGTH = 256;
-/**
- * How many arrays and objects may stand inside each other. Documents and syntax trees that people keep in a state
- * stay below it; SQLite's JSON functions end at 1000 and recursive code some thousands later.
- */
-export const MAX_JSON_DEPTH = 256;
 
 /** Bounds for {@link parseFrame}; the size of a frame is bounded by the host before. */
 export interface FrameLimits {
@@ -19,6 +16,8 @@ export interface FrameLimits {
   readonly idLength?: number;
   /** Default {@link MAX_JSON_DEPTH}. */
   readonly jsonDepth?: number;
+  /** Default {@link MAX_JSON_VALUES}. */
+  readonly jsonValues?: number;
 }
 
 /** How a client-side tool ended. */
@@ -29,12 +28,20 @@ export type ToolOutcome =
 /** A frame of a client, checked. */
 export type ParsedFrame =
   | { readonly kind: "state"; readonly state: unknown }
+  /** A state that is too much to be looked at: who sent it believes that it is set. */
+  | { readonly kind: "state-refused"; readonly reason: string }
   | { readonly kind: "rpc"; readonly id: string; readonly method: string; readonly args: readonly unknown[] }
+  /** A call that cannot be understood, and why: whoever sent it waits for its result. */
+  | { readonly kind: "rpc-refused"; readonly id: string; readonly reason: string }
   | ({ readonly kind: "chat-request"; readonly id: string } & ChatBody)
   /** A chat request that cannot be understood, and why: whoever sent it waits for its end. */
-  | { readonly kind: "chat-refused"; readonly id: string; readonly reason: string }
+  | ({ readonly kind: "chat-refused"; readonly id: string } & ChatRefusal)
+  /** A chat request whose body is still to be read, in pieces: `readLongChat`. */
+  | { readonly kind: "chat-long"; readonly id: string; readonly text: string }
   | { readonly kind: "chat-messages"; readonly messages: readonly unknown[] }
   | { readonly kind: "chat-clear" }
+  /** The same of many messages, still to be read, in pieces: `readLongBody`. */
+  | { readonly kind: "transcript-long"; readonly text: string }
   | { readonly kind: "chat-cancel"; readonly id: string }
   | { readonly kind: "resume-request"; readonly probeId: string | undefined }
   | { readonly kind: "resume-ack"; readonly id: string }
@@ -63,18 +70,20 @@ export type ParsedFrame =
 
 /**
  * Understands one frame of a client. Never throws, whatever the data. Binary frames, text that is not JSON,
- * unknown types and malformed fields are `other`; only JSON nested too deep is `refused`. A chat request with an id that
- * is malformed otherwise is `chat-refused`. Fields that we do not
- * know are ignored; optional fields may be null. What is inside states, arguments and messages is not checked, but
+ * unknown types and malformed fields are `other`; JSON that is nested too deep or holds too many values is `refused`.
+ * What has an id under which somebody waits is answered, however malformed the rest is: `…-refused`. Fields that we do
+ * not know are ignored; optional fields may be null. What is inside states, arguments and messages is not checked, but
  * holds no `__proto__` keys and no infinite numbers.
  */
 export function parseFrame(data: string | Uint8Array, limits: FrameLimits = {}): ParsedFrame {
   if (typeof data !== "string") return { kind: "other" };
   const jsonDepth = limits.jsonDepth ?? MAX_JSON_DEPTH;
   const idLength = limits.idLength ?? MAX_ID_LENGTH;
-  const read = readJson(data, jsonDepth);
+  const jsonValues = limits.jsonValues ?? MAX_JSON_VALUES;
+  const read = readJson(data, jsonDepth, jsonValues);
   if (!read.ok) {
-    return read.why === "too-deep" ? tooDeep(jsonDepth) : { kind: "other" };
+    if (read.why === "not-json") return { kind: "other" };
+    return tooMuch(data, `The frame ${notReadWords(read.why, jsonDepth, jsonValues)}.`);
   }
   const frame = read.value;
   if (!isJsonObject(frame)) return { kind: "other" };
@@ -86,10 +95,10 @@ export function parseFrame(data: string | Uint8Array, limits: FrameLimits = {}):
     case "rpc":
       return rpc(frame, idLength);
     case "cf_agent_use_chat_request":
-      return chatRequest(frame, idLength, jsonDepth);
+      return chatRequest(frame, idLength);
     case "cf_agent_chat_messages":
       return Array.isArray(frame.messages)
-        ? { kind: "chat-messages", messages: frame.messages }
+        ? { kind: "chat-messages", messages: frame.messages as unknown[] }
         : malformed(frame, "messages");
     case "cf_agent_chat_clear":
       return { kind: "chat-clear" };
@@ -115,6 +124,8 @@ export function parseFrame(data: string | Uint8Array, limits: FrameLimits = {}):
     case "perdure_rows_subscribe":
     case "perdure_rows_unsubscribe":
     case "perdure_rows_write":
+      if (data.length > MAX_ROW_WRITE_LENGTH)
+        return tooMuch(data, `The frame is longer than ${MAX_ROW_WRITE_LENGTH} characters.`);
       return parseRowFrame(frame, idLength) ?? { kind: "other" };
     default:
       return { kind: "other" };
@@ -123,14 +134,16 @@ export function parseFrame(data: string | Uint8Array, limits: FrameLimits = {}):
 
 function rpc(frame: JsonObject, idLength: number): ParsedFrame {
   const { id, method, args } = frame;
-  // The id is only echoed and the method only looked up, so any text will do.
-  if (typeof id !== "string" || id.length > idLength) return malformed(frame, "id");
-  if (typeof method !== "string" || method.length > idLength) return malformed(frame, "method");
-  if (!Array.isArray(args)) return malformed(frame, "args");
-  return { kind: "rpc", id, method, args };
+  // The id is only echoed and the method only looked up, so any text will do. Without an id there is nobody to answer.
+  if (typeof id !== "string") return malformed(frame, "id");
+  const refused = (reason: string): ParsedFrame => ({ kind: "rpc-refused", id, reason });
+  if (id.length > idLength) return refused(`The call's \`id\` must be text of at most ${idLength} characters.`);
+  if (typeof method !== "string" || method.length > idLength)
+    return refused(`The call's \`method\` must be text of at most ${idLength} characters.`);
+  return Array.isArray(args) ? { kind: "rpc", id, method, args } : refused("The call's `args` must be a list.");
 }
 
-function chatRequest(frame: JsonObject, idLength: number, jsonDepth: number): ParsedFrame {
+function chatRequest(frame: JsonObject, idLength: number): ParsedFrame {
   const { id, init } = frame;
   // Without an id there is nobody to answer.
   if (typeof id !== "string" || id === "") return malformed(frame, "id");
@@ -139,13 +152,23 @@ function chatRequest(frame: JsonObject, idLength: number, jsonDepth: number): Pa
   if (!isJsonObject(init)) return refused("The request's `init` is missing or not an object.");
   if (init.method !== "POST") return refused('The request\'s `init.method` must be "POST".');
   if (typeof init.body !== "string") return refused("The request's `init.body` must be JSON as text.");
-  const read = readJson(init.body, jsonDepth);
-  if (!read.ok)
-    return refused(
-      read.why === "too-deep" ? `The body is nested deeper than ${jsonDepth} levels.` : "The body is not JSON.",
-    );
-  const body = parseChatBody(read.value, idLength);
-  return typeof body === "string" ? refused(body) : { kind: "chat-request", id, ...body };
+  return isShortChat(init.body)
+    ? chatFrame(id, readChat(init.body, idLength))
+    : { kind: "chat-long", id, text: init.body };
+}
+
+/** Reads what {@link parseFrame} has left to be read in pieces. Never throws. @param breathe is awaited between them. */
+export async function readLongFrame(
+  frame: Extract<ParsedFrame, { kind: "chat-long" | "transcript-long" }>,
+  breathe: () => Promise<void>,
+): Promise<ParsedFrame> {
+  if (frame.kind === "chat-long") return chatFrame(frame.id, await readLongChat(frame.text, MAX_ID_LENGTH, breathe));
+  const messages = await readLongTranscript(frame.text, breathe);
+  return "reason" in messages ? { kind: "refused", reason: messages.reason } : { kind: "chat-messages", messages };
+}
+
+function chatFrame(id: string, body: ChatBody | ChatRefusal): ParsedFrame {
+  return "reason" in body ? { kind: "chat-refused", id, ...body } : { kind: "chat-request", id, ...body };
 }
 
 function toolResult(frame: JsonObject, idLength: number): ParsedFrame {
@@ -161,6 +184,7 @@ function toolResult(frame: JsonObject, idLength: number): ParsedFrame {
   if (errorText !== undefined && typeof errorText !== "string") return malformed(frame, "errorText");
   if (typeof autoContinue !== "boolean") return malformed(frame, "autoContinue");
   if (clientTools === "malformed") return malformed(frame, "clientTools");
+  if (clientTools === "too many") return malformed(frame, "clientTools", clientToolsProblem(clientTools));
   const result: ToolOutcome = state === "output-error" ? { state, errorText } : { state, output: frame.output };
   return { kind: "tool-result", toolCallId, toolName, result, autoContinue, clientTools };
 }
@@ -179,10 +203,36 @@ function isId(value: unknown, maxLength: number): value is string {
   return typeof value === "string" && value !== "" && value.length <= maxLength && value.isWellFormed();
 }
 
-function malformed(frame: JsonObject, field: string): ParsedFrame {
-  return { kind: "other", reason: `${String(frame.type)}: "${field}" is missing or malformed` };
+function malformed(frame: JsonObject, field: string, what = "is missing or malformed"): ParsedFrame {
+  return { kind: "other", reason: `${String(frame.type)}: "${field}" ${what}` };
 }
 
-function tooDeep(limit: number): ParsedFrame {
-  return { kind: "refused", reason: `JSON nested deeper than ${limit} levels` };
+/** A frame that is not parsed, or not looked at further: whoever waits for its answer is found without that. */
+function tooMuch(data: string, reason: string): ParsedFrame {
+  const { told } = new JsonScan(data).run();
+  const id = told.get("id");
+  const txid = told.get("txid");
+  switch (told.get("type")) {
+    case "cf_agent_state":
+      return { kind: "state-refused", reason };
+    case "cf_agent_chat_messages":
+      return { kind: "transcript-long", text: data };
+    case "rpc":
+      return id === undefined ? { kind: "refused", reason } : { kind: "rpc-refused", id, reason };
+    case "cf_agent_use_chat_request":
+      return id === undefined || id === "" ? { kind: "refused", reason } : chatFrame(id, { reason, code: "too_large" });
+    case "perdure_session":
+      return id === undefined
+        ? { kind: "refused", reason }
+        : { kind: "session-refused", id, reason, code: "too_large" };
+    case "perdure_rows_subscribe":
+    case "perdure_rows_write":
+      return {
+        ...{ kind: "rows-refused", reason, code: "too_large" },
+        ...(id !== undefined && { id }),
+        ...(txid !== undefined && { txid }),
+      };
+    default:
+      return { kind: "refused", reason };
+  }
 }

@@ -175,7 +175,14 @@ export type ParsedRowFrame =
     }
   | { readonly kind: "rows-unsubscribe"; readonly collections: readonly string[] | undefined }
   | { readonly kind: "rows-write"; readonly txid: string; readonly write: RowWrite }
-  | { readonly kind: "rows-refused"; readonly id?: string; readonly txid?: string; readonly reason: string };
+  | {
+      readonly kind: "rows-refused";
+      readonly id?: string;
+      readonly txid?: string;
+      readonly reason: string;
+      /** Default `bad_input`. */
+      readonly code?: "too_large";
+    };
 
 /** Understands a frame whose type begins with `perdure_rows_`. Never throws. Undefined: of no type that is known. */
 export function parseRowFrame(frame: JsonObject, idLength: number): ParsedRowFrame | undefined {
@@ -198,7 +205,7 @@ export function parseRowFrame(frame: JsonObject, idLength: number): ParsedRowFra
 
 function parseSubscribe(frame: JsonObject, idLength: number): ParsedRowFrame {
   const { id } = frame;
-  if (!isText(id, idLength)) return bad(frame, "id");
+  if (!isText(id, idLength)) return bad(frame, "id", typeof id === "string" ? { id } : {});
   const told = { id };
   const life = frame.life ?? undefined;
   if (life !== undefined && !isText(life, idLength)) return bad(frame, "life", told);
@@ -225,7 +232,7 @@ function parseCursor(value: unknown): RowCursor | undefined {
 
 function parseWrite(frame: JsonObject, idLength: number): ParsedRowFrame {
   const { txid } = frame;
-  if (!isText(txid, idLength)) return bad(frame, "txid");
+  if (!isText(txid, idLength)) return bad(frame, "txid", typeof txid === "string" ? { txid } : {});
   const told = { txid };
   const when = frame.when ?? [];
   const producer = frame.producer ?? undefined;

@@ -159,7 +159,11 @@ test.each([undefined, null, 1, "", "drop", "constructor", "__proto__", {}, ["ses
   expect(parse({ op })).toEqual({ kind: "session-refused", id: "q1", reason: "There is no such op." });
 });
 
-test.each([undefined, null, 1, "", LONG_ID, HALF, {}])("without an id (%j) nobody can be answered", (id) => {
+test("an id that is too long is told under it", () => {
+  expect(parse({ id: LONG_ID, op: "sessions" })).toMatchObject({ kind: "session-refused", id: LONG_ID });
+});
+
+test.each([undefined, null, 1, "", HALF, {}])("without an id (%j) nobody can be answered", (id) => {
   expect(parse({ id, op: "sessions" })).toMatchObject({ kind: "other", reason: expect.stringContaining('"id"') });
 });
 

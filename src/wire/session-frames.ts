@@ -148,7 +148,13 @@ export interface ContextState {
 /** A question, checked; or why it cannot be answered, for who asked. */
 export type ParsedSessionFrame =
   | { readonly kind: "session"; readonly id: string; readonly ask: SessionOp }
-  | { readonly kind: "session-refused"; readonly id: string; readonly reason: string };
+  | {
+      readonly kind: "session-refused";
+      readonly id: string;
+      readonly reason: string;
+      /** Default `bad_input`. */
+      readonly code?: "too_large";
+    };
 
 /**
  * Reads a question. Never throws. Fields that an op does not have are ignored, and optional ones may be null.
@@ -156,7 +162,9 @@ export type ParsedSessionFrame =
  */
 export function parseSessionFrame(frame: JsonObject, idLength: number): ParsedSessionFrame | undefined {
   const { id } = frame;
-  if (!isText(id, idLength)) return undefined;
+  if (typeof id !== "string" || id.trim() === "" || !id.isWellFormed()) return undefined;
+  if (!isText(id, idLength))
+    return { kind: "session-refused", id, reason: `"id" is longer than ${idLength} characters.` };
   const fields = new Fields(frame, idLength);
   const ask = readOp(frame.op, fields);
   if (ask === undefined) return { kind: "session-refused", id, reason: "There is no such op." };

@@ -95,7 +95,7 @@ export async function openDesk(settings: Partial<ChatSettings> = {}): Promise<Te
     send(id, text) {
       const request = { trigger: "submit", body: undefined, clientTools: undefined } as const;
       const refusal = chat.submit({ id: `r-${id}`, messages: [user(id, text)], ...request }, undefined);
-      if (refusal !== undefined) throw new Error(refusal);
+      if (refusal !== undefined) throw new Error(refusal.reason);
     },
     ids: () => chat.transcript.list().map(({ id }) => id),
     restart() {

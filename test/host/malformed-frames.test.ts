@@ -93,6 +93,7 @@ test("every answer to a malformed frame goes to its sender alone and says what w
   expect([...new Set(kinds)].sort()).toEqual([
     'cf_agent_state: {"count":0}',
     "cf_agent_state_error: Clients may not set the state of this agent",
+    "cf_agent_state_error: The frame is nested deeper than 256 levels.",
     "rpc false, string",
   ]);
 });

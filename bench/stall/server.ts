@@ -1,0 +1,58 @@
+// The host under measurement, in a process of its own: nothing but what clients send holds up its event loop.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { Agent, AIChatAgent, callable, type Collections } from "perdure";
+import { serve } from "perdure/node";
+
+const NANOSECONDS = 1e6;
+
+/** Takes whatever it is given. */
+class Box extends Agent {
+  static {
+    callable(this, "take");
+  }
+  static override options = { allowClientState: true };
+  override initialState = {};
+
+  take(): number {
+    return 1;
+  }
+  override getCollections(): Collections {
+    return { "*": {} };
+  }
+}
+
+/** Answers with one word. */
+class Talk extends AIChatAgent {
+  override onChatMessage(): Promise<Response> {
+    return Promise.resolve(new Response("heard"));
+  }
+}
+
+const dir = mkdtempSync(join(tmpdir(), "perdure-stall-"));
+const lag = monitorEventLoopDelay({ resolution: 1 });
+lag.enable();
+
+const host = await serve({
+  agents: { Box, Talk },
+  dir,
+  port: 0,
+  signals: false,
+  log: false,
+  fetch: (request) => {
+    if (new URL(request.url).pathname !== "/lag") return undefined;
+    const max = lag.max / NANOSECONDS;
+    lag.reset();
+    return Response.json({ max });
+  },
+});
+process.send?.(host.url);
+
+process.on("message", () => {
+  void host.stop().then(() => {
+    rmSync(dir, { recursive: true, force: true });
+    process.disconnect();
+  });
+});
