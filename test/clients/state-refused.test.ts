@@ -168,7 +168,9 @@ test("JSON nested too deep is not taken for a state, and the connection lives on
   const depth = 5_000;
   client.send(`{"type":"cf_agent_state","state":${"[".repeat(depth)}${"]".repeat(depth)}}`);
   expect(await client.call("ping")).toBe("pong");
-  expect(ofType(frames, "cf_agent_state")).toHaveLength(1);
+  expect(ofType(frames, "cf_agent_state_error")).toHaveLength(1);
+  // On connect, and once more so that the client can step back.
+  expect(ofType(frames, "cf_agent_state")).toHaveLength(2);
   expect(await host.getAgentByName(Guarded, "x").read()).toEqual({ count: 1 });
 });
 
