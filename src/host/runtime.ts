@@ -82,6 +82,9 @@ export class Runtime implements LifeSurroundings {
 
   /** Carries on what an earlier process left behind and begins to watch the clock. */
   start(): void {
+    for (const words of this.storage.notices ?? []) {
+      this.report("host", new PerdureError("bad_state", words), { stage: "start" });
+    }
     this.#eraseDoomed();
     this.#tellStrangers();
     this.#index.start();

@@ -55,6 +55,8 @@ export interface LostChild {
 /** Where a host keeps everything. */
 export interface Storage {
   readonly index: AgentIndex;
+  /** What was found to be wrong as it was opened, and what was done about it; for the log. */
+  readonly notices?: readonly string[];
   open(id: string, listener: TxListener): AgentStore;
   /** Deletes the rows and files of a doomed agent, which has no life at that moment. Then it is doomed no more. */
   remove(id: string): Promise<void>;

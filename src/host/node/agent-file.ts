@@ -3,6 +3,7 @@ import fs from "node:fs";
 import path from "node:path";
 import type Database from "better-sqlite3";
 import { PerdureError } from "../../error.ts";
+import { noteAgentId } from "../../store/agent-id.ts";
 import { migrate } from "../../store/migrations.ts";
 import { parseAgentId } from "../../wire/agent-path.ts";
 import type { AgentFile } from "./handle-pool.ts";
@@ -24,16 +25,35 @@ export function agentFileName(id: string): string {
   return path.join("agents", folder, `${readable}.${hash}.db`);
 }
 
+/** The id that the name of a file tells by itself, relative to the host's directory: that of most agents without a parent. */
+export function plainIdOf(file: string): string | undefined {
+  const folder = path.basename(path.dirname(file));
+  const readable = path.basename(file).split(".")[0] ?? "";
+  const id = `${folder}/${readable}`;
+  try {
+    return agentFileName(id) === file ? id : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** One agent's database as a file. Made by the first write, from a spare. */
 export class DiskAgentFile implements AgentFile {
+  readonly #id: string;
   readonly #path: string;
+  /** Nothing but the file itself tells whose it is. */
+  readonly #isUntold: boolean;
   readonly #spares: SpareFiles;
   readonly #maxBytes: number;
   readonly #wal: WalSync;
   #there: boolean | undefined;
 
-  constructor(file: string, spares: SpareFiles, maxBytes: number) {
+  constructor(dir: string, id: string, spares: SpareFiles, maxBytes: number) {
+    const name = agentFileName(id);
+    const file = path.join(dir, name);
+    this.#id = id;
     this.#path = file;
+    this.#isUntold = plainIdOf(name) !== id;
     this.#spares = spares;
     this.#maxBytes = maxBytes;
     this.#wal = new WalSync(file);
@@ -54,6 +74,7 @@ export class DiskAgentFile implements AgentFile {
       db.pragma("synchronous = NORMAL");
       db.pragma(`max_page_count = ${Math.max(1, Math.floor(this.#maxBytes / PAGE_BYTES))}`);
       migrate(plainSql(db));
+      if (this.#isUntold) noteAgentId(plainSql(db), this.#id);
       return db;
     } catch (thrown) {
       db.close();

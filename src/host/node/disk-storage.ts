@@ -40,11 +40,12 @@ export function openDiskStorage(dir: string, limits: DiskLimits, onCommit?: (id:
   const spares = new SpareFiles(path.join(dir, "spare"), templateBytes());
   const pool = new HandlePool(limits.openDatabases, openEmpty());
   pool.onCommit = onCommit;
-  const fileOf = (id: string) => new DiskAgentFile(path.join(dir, agentFileName(id)), spares, limits.databaseBytes);
+  const fileOf = (id: string) => new DiskAgentFile(dir, id, spares, limits.databaseBytes);
   const blobDir = (id: string) => path.join(dir, "blobs", path.basename(agentFileName(id), ".db"));
 
   return {
     index,
+    notices: index.notices,
     open(id, listener) {
       return new AgentDatabase(id, fileOf(id), pool, diskBlobs(blobDir(id)), indexed(index, id, listener));
     },

@@ -1,14 +1,19 @@
+import { randomUUID } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import type Database from "better-sqlite3";
 import { errorText, PerdureError } from "../../error.ts";
 import type { LostChild } from "../storage.ts";
+import { findAgentsOnDisk } from "./find-agents-on-disk.ts";
+import { readMark, writeMark } from "./index-mark.ts";
 import { openSqlite } from "./open-sqlite.ts";
 import { FILE_MODE, makePrivateFile } from "./private-files.ts";
 import { WalSync } from "./wal-sync.ts";
 
 /** How often a lock that another process has is tried again. */
 const LOCK_POLL_MS = 50;
+/** How far the index may be ahead of what is noted beside the agents' files. */
+const MARK_EVERY_MS = 1_000;
 
 /**
  * The host's own small database: which agents exist, which were in the middle of something, and when each
@@ -23,6 +28,12 @@ const LOCK_POLL_MS = 50;
  * struck it off as well.
  */
 export class HostDb {
+  /** What was wrong with it as it was opened, in words. */
+  readonly notices: readonly string[];
+  readonly #dir: string;
+  readonly #token = randomUUID();
+  #count = 0;
+  #markedAt = 0;
   readonly #db: Database.Database;
   readonly #wal: WalSync;
   readonly #owner: string;
@@ -42,6 +53,7 @@ export class HostDb {
   constructor(dir: string, onCommit?: () => void, waitMs = 0) {
     this.#onCommit = onCommit;
     const file = path.join(dir, "host.db");
+    this.#dir = dir;
     this.#owner = path.join(dir, "host.pid");
     this.#wal = new WalSync(file);
     this.#db = openLocked(file, dir, this.#owner, waitMs);
@@ -54,8 +66,12 @@ export class HostDb {
       CREATE TABLE IF NOT EXISTS doomed (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
       CREATE TABLE IF NOT EXISTS lost (child TEXT PRIMARY KEY, parent TEXT NOT NULL) STRICT, WITHOUT ROWID;
       CREATE INDEX IF NOT EXISTS lost_parent ON lost (parent);
+      CREATE TABLE IF NOT EXISTS mark (
+        one INTEGER PRIMARY KEY CHECK (one = 1), token TEXT NOT NULL, count INTEGER NOT NULL
+      ) STRICT;
     `);
     this.#statements = prepareAll(this.#db);
+    this.notices = this.#catchUp();
     fs.writeFileSync(this.#owner, String(process.pid), { mode: FILE_MODE });
   }
 
@@ -63,6 +79,7 @@ export class HostDb {
   wake(id: string): void {
     this.#statements.wake.run(id);
     this.#wrote();
+    if (Date.now() - this.#markedAt >= MARK_EVERY_MS) this.#mark();
   }
 
   /** Notes that the life is over, and when the next one is due. */
@@ -102,6 +119,7 @@ export class HostDb {
   /** Strikes agents off, to be deleted. */
   doom(ids: readonly string[], lost?: LostChild): void {
     const { strike, doom, lose } = this.#statements;
+    this.#mark(ids);
     this.#db.transaction(() => {
       for (const id of ids) {
         strike.run(id);
@@ -124,6 +142,7 @@ export class HostDb {
   removed(id: string): void {
     this.#statements.removed.run(id);
     this.#wrote();
+    if (this.doomed().length === 0) this.#mark();
   }
 
   lost(parent: string): string[] {
@@ -176,6 +195,56 @@ export class HostDb {
     fs.rmSync(this.#owner, { force: true });
   }
 
+  /** Compares it with what was noted beside the agents' files; missing or older than that, it is made anew from them. */
+  #catchUp(): string[] {
+    const mark = readMark(this.#dir);
+    const row = this.#statements.readMark.get();
+    const isBlank = this.#statements.list.get("", 1) === undefined;
+    const isBehind =
+      mark === undefined
+        ? // An index from before there were marks counts as it is.
+          row !== undefined || isBlank
+        : row === undefined || row.token !== mark.token || row.count < mark.count;
+    const found = isBehind ? findAgentsOnDisk(this.#dir) : undefined;
+    if (found !== undefined) this.#rebuild(found.ids, mark?.doomed ?? []);
+    this.#mark(this.doomed());
+    if (found === undefined || found.ids.length + found.unknown.length === 0) return [];
+    const words =
+      `The index of agents, ${path.join(this.#dir, "host.db")}, was missing or an older copy. It was made anew from the ` +
+      `files of ${found.ids.length} agents, which are all woken to look for work that is due.`;
+    const unknown = found.unknown.map((file) => `Nothing tells whose file ${file} is. It was left as it is, unused.`);
+    return [words, ...unknown];
+  }
+
+  /** What it holds of agents that have files, and of those alone: each is to look for itself what it has to do. */
+  #rebuild(ids: readonly string[], doomed: readonly string[]): void {
+    const { clear, undoom, lose, allLost, told, wake, strike, doom } = this.#statements;
+    const there = new Set(ids);
+    this.#db.transaction(() => {
+      clear.run();
+      // A host that came after this copy has deleted them; whoever has the name now is another.
+      undoom.run();
+      for (const child of allLost.all()) if (there.has(child)) told.run(child);
+      for (const id of ids) wake.run(id);
+      for (const id of doomed) {
+        strike.run(id);
+        doom.run(id);
+        // Two segments are a step: see `agentId`.
+        const parent = id.split("/").slice(0, -2).join("/");
+        if (there.has(parent) && !doomed.includes(parent)) lose.run(id, parent);
+      }
+    })();
+    this.#wrote();
+  }
+
+  /** Notes, here first, that the index has gone on. @param alsoDoomed about to be deleted */
+  #mark(alsoDoomed: readonly string[] = []): void {
+    this.#markedAt = Date.now();
+    this.#statements.mark.run(this.#token, ++this.#count);
+    const doomed = [...new Set([...this.doomed(), ...alsoDoomed])];
+    writeMark(this.#dir, { token: this.#token, count: this.#count, doomed });
+  }
+
   #wrote(): void {
     this.#written++;
     this.#onCommit?.();
@@ -210,6 +279,11 @@ function prepareAll(db: Database.Database) {
     lose: db.prepare<[string, string]>("INSERT INTO lost (child, parent) VALUES (?, ?) ON CONFLICT DO NOTHING"),
     lost: db.prepare<[string], string>("SELECT child FROM lost WHERE parent = ?").pluck(),
     told: db.prepare<[string]>("DELETE FROM lost WHERE child = ?"),
+    allLost: db.prepare<[], string>("SELECT child FROM lost").pluck(),
+    clear: db.prepare<[]>("DELETE FROM agent"),
+    undoom: db.prepare<[]>("DELETE FROM doomed"),
+    readMark: db.prepare<[], { token: string; count: number }>("SELECT token, count FROM mark"),
+    mark: db.prepare<[string, number]>("INSERT OR REPLACE INTO mark (one, token, count) VALUES (1, ?, ?)"),
   };
 }
 
@@ -241,9 +315,13 @@ function tryLock(file: string, dir: string, owner: string): Database.Database {
   } catch (thrown) {
     db.close();
     if (!/locked|busy/i.test(errorText(thrown))) {
-      throw new PerdureError("database_corrupt", `The host database ${file} cannot be opened: ${errorText(thrown)}`, {
-        cause: thrown,
-      });
+      throw new PerdureError(
+        "database_corrupt",
+        `The host database ${file} cannot be opened: ${errorText(thrown)}. Move it away, with ${file}-wal if that is there: the next start makes it anew from the agents' files.`,
+        {
+          cause: thrown,
+        },
+      );
     }
     const pid = fs.existsSync(owner) ? fs.readFileSync(owner, "utf8") : "unknown";
     throw new PerdureError(

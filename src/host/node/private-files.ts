@@ -8,7 +8,7 @@ const OTHERS = 0o077;
 
 /** What a host keeps in its directory. */
 const FOLDERS: ReadonlySet<string> = new Set(["agents", "blobs", "spare"]);
-const FILES = /^host\.(db|pid)(-wal|-shm|-journal)?$/;
+const FILES = /^(host\.(db|pid)(-wal|-shm|-journal)?|agents\.json(\.draft)?)$/;
 
 /**
  * Closes what an earlier version, or a copy, has left open to others. What stands beside it in `dir` belongs to somebody

@@ -19,14 +19,13 @@ test("a new database whose life ended before it was synced is synced with its di
     synced.mockRestore();
     syncedNow.mockRestore();
   });
-  const place = path.join(dir, "agents", "Counter", "a.db");
-  const first = new DiskAgentFile(place, spares, 1e9);
+  const first = new DiskAgentFile(dir, "Counter/a", spares, 1e9);
   first.open().close();
   first.closed();
   // The two directories that were made have their own entries in those above.
   expect(syncedNow).toHaveBeenCalledTimes(2);
   expect(synced).not.toHaveBeenCalled();
-  const second = new DiskAgentFile(place, spares, 1e9);
+  const second = new DiskAgentFile(dir, "Counter/a", spares, 1e9);
   const db = second.open();
   await second.sync();
   expect(synced).toHaveBeenCalledTimes(1);

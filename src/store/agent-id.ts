@@ -1,0 +1,14 @@
+import type { Sql } from "../port.ts";
+import { readCell, writeCell } from "./cell.ts";
+
+const KEY = "agent:id";
+
+/** Whose database this is, if it says so. */
+export function readAgentId(db: Sql): string | undefined {
+  return readCell(db, KEY);
+}
+
+/** Notes in a database whose it is, so that it can be told from the file alone. */
+export function noteAgentId(db: Sql, id: string): void {
+  if (readCell(db, KEY) !== id) writeCell(db, KEY, id);
+}
