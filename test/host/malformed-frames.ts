@@ -1,3 +1,5 @@
+import { seeded } from "../support/seeded.ts";
+
 /** One frame that no honest client sends, and what is wrong with it. */
 export interface MalformedFrame {
   readonly what: string;
@@ -46,18 +48,18 @@ const ENVELOPE = 100;
 
 /** At least `count` frames of many kinds, always the same ones. @param hugeBytes the longest of them. */
 export function malformedFrames(count: number, hugeBytes: number): MalformedFrame[] {
-  const random = generator(20_250_101);
-  const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
+  const random = seeded(20_250_101);
+  const pick = <T>(list: readonly T[]): T => list[random(list.length)] as T;
   const frames: MalformedFrame[] = [...notJson(hugeBytes), ...wrongShapes(), ...poisoned()];
   while (frames.length < count) {
     const frame: Record<string, unknown> = { type: pick([...TYPES, ...SERVER_TYPES, "unknown"]) };
-    for (let fields = Math.floor(random() * 5); fields > 0; fields--) frame[pick(FIELDS)] = pick(WRONG);
+    for (let fields = random(5); fields > 0; fields--) frame[pick(FIELDS)] = pick(WRONG);
     if (isHonest(frame)) continue;
     const text = JSON.stringify(frame);
-    const cut = text.slice(0, Math.floor(random() * text.length));
+    const cut = text.slice(0, random(text.length));
     frames.push({ what: "random fields", data: text });
     frames.push({ what: "cut off", data: cut });
-    frames.push({ what: "bytes", data: Uint8Array.from({ length: 20 }, () => Math.floor(random() * 256)) });
+    frames.push({ what: "bytes", data: Uint8Array.from({ length: 20 }, () => random(256)) });
   }
   return frames;
 }
@@ -154,15 +156,4 @@ function poisoned(): MalformedFrame[] {
 /** A call that the agent would rightly answer. */
 function isHonest({ type, method }: Record<string, unknown>): boolean {
   return type === "rpc" && method === "add";
-}
-
-/** Mulberry32: the same numbers on every machine. */
-function generator(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
-  };
 }
