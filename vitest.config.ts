@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { defaultServerConditions } from "vite";
 import { configDefaults, defineConfig } from "vitest/config";
-import { LONG } from "./test/support/long.ts";
+import { LONG, scaledFiles } from "./test/support/long.ts";
 import { PATIENCE_MS } from "./test/support/until.ts";
 
 /** `import … from "perdure"` means `src` in tests, not what was last built. */
@@ -13,10 +13,14 @@ const ownHooks = fileURLToPath(new URL("src/client/react.ts", import.meta.url));
 
 /** Which tests run: `quick` (`npm test`), `long` (what that leaves out) or `all`, when nobody says. */
 const part = process.env.PERDURE_TESTS ?? "all";
+/** Every kill point and every seed. */
+const isWhole = process.env.PERDURE_CRASH === "all" && process.env.PERDURE_SEEDS === "all";
+/** What the quick run leaves out: files, and of some files most points and seeds. */
+const left = part === "long" && isWhole ? [...LONG, ...scaledFiles()] : LONG;
 
 /** The files of a project, as far as they are in that part. */
 const filesOf = (include: readonly string[], isOurs: (pattern: string) => boolean) => ({
-  include: part === "long" ? LONG.filter(isOurs) : [...include],
+  include: part === "long" ? left.filter(isOurs) : [...include],
   exclude: [...configDefaults.exclude, ...(part === "quick" ? LONG : [])],
 });
 const isPage = (pattern: string) => pattern.endsWith(".tsx");
@@ -30,6 +34,8 @@ const publicSuite =
   process.env.PERDURE_SEEDS === "all"
     ? ["test/chat-client/**/*.test.tsx"]
     : [...(part === "long" ? [] : suite.quick), ...(part === "quick" ? [] : suite.long)];
+/** Those of it that have run already. */
+const publicDone = part === "long" ? suite.quick : [];
 /** The same, and what our hooks do in their own way. */
 const ownSuite = [
   ...publicSuite,
@@ -88,6 +94,7 @@ export default defineConfig({
         test: {
           name: "public-suite-think",
           include: publicSuite,
+          exclude: [...configDefaults.exclude, ...publicDone],
           ...sharedWorkers,
           env: { PERDURE_TALK: "think" },
         },
@@ -99,6 +106,7 @@ export default defineConfig({
         test: {
           name: "own-hook-think",
           include: ownSuite,
+          exclude: [...configDefaults.exclude, ...publicDone],
           ...sharedWorkers,
           env: { PERDURE_TALK: "think" },
         },

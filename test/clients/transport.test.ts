@@ -75,8 +75,13 @@ test("one connection too many is told to try later, and gets in when there is ro
 
 test("hundreds of sockets on one agent all hear a change", async () => {
   const host = await startHost({ agents: { Counter } });
-  const tests = Array.from({ length: 300 }, () => connect(host, { agent: "Counter", name: "x" }));
-  await Promise.all(tests.map(({ client }) => client.ready));
+  const tests: ReturnType<typeof connect>[] = [];
+  // Some at a time: the public client gives a connection up that takes seconds, and all at once they do on a busy machine.
+  for (let round = 0; round < 10; round++) {
+    const some = Array.from({ length: 30 }, () => connect(host, { agent: "Counter", name: "x" }));
+    await Promise.all(some.map(({ client }) => client.ready));
+    tests.push(...some);
+  }
   await host.getAgentByName(Counter, "x").add(3);
   await eventually(() =>
     expect(tests.every(({ client }) => (client.state as { count: number }).count === 3)).toBe(true),

@@ -20,7 +20,7 @@ export type Command = Call | { readonly type: "idle?"; readonly id: number } | {
 export const env = { NODE_COMPILE_CACHE: join(runFolder(), "compiled") };
 
 /** A matrix is many processes. */
-export const MATRIX_MS = 120_000;
+export const MATRIX_MS = 900_000;
 
 afterEach(async () => {
   const left = await killPrograms();

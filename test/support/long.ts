@@ -1,6 +1,9 @@
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+
 /**
  * Tests that `npm test` leaves out, so that it takes minutes: matrices whose promise a quicker one touches too, pages in
- * a real browser, hundreds of hostile scripts. `npm run test:long` runs them.
+ * a real browser, hundreds of hostile scripts. `npm run test:long` runs them, and `npm run test:rest` as whole as they are.
  */
 export const LONG: readonly string[] = [
   "src/context/compactor-random.test.ts",
@@ -32,3 +35,27 @@ export const LONG: readonly string[] = [
   "test/together/public-restart.test.tsx",
   "test/workspace/crash.test.ts",
 ];
+
+/** What tests of kill points and of chance ask to know how many they run. */
+const SCALES = /\bcrashMatrix\b|\bseedCount\b|\bisWhole\b|\bthinned\b|PERDURE_SEEDS|PERDURE_CRASH_STEP/;
+
+/**
+ * The files of `npm test` that leave kill points or seeds out there: they run again where nothing is left out. Found by
+ * what they, and the files of `test` that they stand on, mention.
+ */
+export function scaledFiles(): string[] {
+  const long = new Set(globSync([...LONG]));
+  const known = new Map<string, boolean>();
+  const isScaled = (file: string): boolean => {
+    const before = known.get(file);
+    if (before !== undefined) return before;
+    known.set(file, false);
+    const text = readFileSync(file, "utf8");
+    const imports = [...text.matchAll(/from "(\.[^"]+)"/g)].map(([, path = ""]) => join(dirname(file), path));
+    const found =
+      SCALES.test(text) || imports.some((path) => path.startsWith("test/") && existsSync(path) && isScaled(path));
+    known.set(file, found);
+    return found;
+  };
+  return globSync(["src/**/*.test.ts", "test/**/*.test.{ts,tsx}"]).filter((file) => !long.has(file) && isScaled(file));
+}
