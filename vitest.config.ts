@@ -66,8 +66,8 @@ export default defineConfig({
     // PERDURE_CRASH=all leaves none out.
     env: { PERDURE_CRASH_STEP: process.env.PERDURE_CRASH === "all" ? "1" : "11" },
     // Generous, for busy machines: nothing waits longer than it must.
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
     expect: { poll: { timeout: PATIENCE_MS, interval: 20 } },
     globalSetup: ["./test/support/run-folder.ts"],
     allowOnly: false,

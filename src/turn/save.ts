@@ -9,6 +9,7 @@ import { type Desk, KEPT_TURNS } from "./desk.ts";
 import { nameSession } from "./name-session.ts";
 import { putMessages } from "./put-messages.ts";
 import { forgetFailed, trailingUserIds } from "./submit.ts";
+import { runApprovedFirst } from "./tool-answers.ts";
 import { trimTranscript } from "./trim.ts";
 import { waitingInput } from "./waiting-input.ts";
 
@@ -74,6 +75,7 @@ export function save(desk: Desk, input: MessageInput, options: SaveOptions = {})
   const id = newId("srv");
   named?.(id);
   desk.commit(() => {
+    runApprovedFirst(desk, session);
     putMessages(desk.transcripts.of(session), messages, identity);
     nameSession(desk, session, messages);
     const messageIds = JSON.stringify(trailingUserIds(messages));

@@ -21,6 +21,7 @@ import { cancelTurn, insertTurn, isOpen, readTurn, trimTurns } from "../store/tu
 import { type Desk, KEPT_TURNS } from "./desk.ts";
 import { givenIdentity } from "./save.ts";
 import { forgetFailed, trailingUserIds } from "./submit.ts";
+import { runApprovedFirst } from "./tool-answers.ts";
 
 const DEFAULT_LIMIT = 100;
 
@@ -106,6 +107,7 @@ export function acceptMessages(desk: Desk, input: MessageInput, options: SubmitO
   };
   desk.commit(() => {
     forgetFailed(desk, session);
+    runApprovedFirst(desk, session);
     insertSubmission(host, row);
     insertTurn(host, {
       id: row.turnId,

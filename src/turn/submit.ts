@@ -35,6 +35,7 @@ import { admitMessage } from "./overlap.ts";
 import { nameSession } from "./name-session.ts";
 import { orphanedTurns } from "./place.ts";
 import { setAside } from "./set-aside.ts";
+import { runApprovedFirst } from "./tool-answers.ts";
 import { trimTranscript } from "./trim.ts";
 
 /** The most messages that one request may add. Each is a row, and all of them are stored in one go. */
@@ -134,6 +135,7 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): Refuse
   const sender = storeIdentity(request.identity);
   desk.commit(() => {
     forgetFailed(desk, session);
+    if (!asksAgain && change.remove.length === 0) runApprovedFirst(desk, session);
     if (trigger === "regenerate" && open.length === 0) goTo(desk, transcript, change.last);
     setAside(desk, session, change.remove);
     for (const message of change.update) transcript.edit(message, sender);

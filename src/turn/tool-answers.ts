@@ -22,7 +22,7 @@ import type { Identity } from "../identity.ts";
 import { askApproval, expiredApprovals, settleApproval } from "../store/approval.ts";
 import { readMessageIdentity } from "../store/message.ts";
 import { readChatContext, sessionsEndingWith, writeChatContext } from "../store/session.ts";
-import { insertTurn, openTurns, postponeTurn, type TurnRow } from "../store/turn.ts";
+import { insertTurn, openTurns, postponeTurn, releaseTurn, type TurnRow } from "../store/turn.ts";
 import type { ClientTool } from "../wire/frames.ts";
 import type { ActiveTurn } from "./active-turn.ts";
 import type { Origin } from "./chat-types.ts";
@@ -280,6 +280,21 @@ export function holds({ host, transcripts }: Desk, turn: TurnRow): "ready" | "wa
   const batch = batchState(last);
   if (batch.answered === 0) return "moot";
   return batch.waiting > 0 ? "waiting" : "ready";
+}
+
+/**
+ * Something is about to be said behind calls that were approved and have yet to begin: the turn that runs them keeps its
+ * place before it. Whoever said yes was told that it counts. Calls that have a result need no turn of their own: the next
+ * one reads it.
+ */
+export function runApprovedFirst(desk: Desk, session: string): void {
+  const { host, transcripts } = desk;
+  const held = openTurns(host).find((turn) => turn.session === session && turn.status === "held");
+  if (held === undefined || holds(desk, held) !== "ready") return;
+  const last = transcripts.of(session).last();
+  if (last === undefined || !toolParts(last).some(({ state }) => state === "approval-responded")) return;
+  const context = readChatContext(host, session);
+  releaseTurn(host, held.seq, context.body, context.clientTools);
 }
 
 /**

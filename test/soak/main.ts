@@ -41,6 +41,8 @@ async function measure(life: Program): Promise<Measure> {
   }
 }
 
+// What clients say while the host is away.
+console.warn = () => undefined;
 const begun = Date.now();
 const passed = () => (Date.now() - begun) / TOTAL_MS;
 const books = new Books();

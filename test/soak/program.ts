@@ -7,7 +7,11 @@ import vm from "node:vm";
 import { convertToModelMessages, jsonSchema, streamText, tool } from "ai";
 import { Agent, agentTool, AIChatAgent, callable, type ChatTurnOptions, Think } from "perdure";
 import { serve } from "perdure/node";
-import { onCommand, programDir, report, scriptedModel, type ScriptedCall, type ScriptedReply } from "perdure/testing";
+import { onCommand, programDir, report, scriptedModel } from "perdure/testing";
+import type { RecordedCall, ScriptedCall, ScriptedModel, ScriptedReply } from "perdure/testing";
+
+/** Those that may be under way. */
+const MOST_RECORDED = 100;
 
 function reply({ userText, step, prompt }: ScriptedCall): string | ScriptedReply {
   if (step > 0 || prompt.at(-1)?.role === "tool") return { text: ["It ", "is ", "done."], delayMs: 2 };
@@ -16,7 +20,11 @@ function reply({ userText, step, prompt }: ScriptedCall): string | ScriptedReply
   if (toolName === "help") return { toolCalls: [{ toolName, input: { query: userText } }] };
   return { text: Array.from({ length: 12 }, (_, word) => `word ${word} `), delayMs: 2 };
 }
-const model = scriptedModel(reply);
+const model: ScriptedModel = scriptedModel((call) => {
+  // It keeps a record of every call, for tests that are short.
+  (model.calls as RecordedCall[]).splice(0, model.calls.length - MOST_RECORDED);
+  return reply(call);
+});
 const anything = jsonSchema<{ query?: string }>({ type: "object" });
 
 /** Keeps keys: what was asked for and has happened. */
