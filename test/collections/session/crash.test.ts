@@ -2,10 +2,13 @@ import { expect, test } from "vitest";
 import { isWhole, thinned } from "../../crash/drive.ts";
 import { ANSWER, BEGINNING, END } from "./desk.ts";
 import { isAnswer, type Outcome, type Plan, type Role, runSession } from "./drive-session.ts";
-import { type Kind, kinds, startPlace } from "./place.ts";
+import { type Kind, kinds, type Place, startPlace } from "./place.ts";
 
 /** All points of a backend, on a busy machine. */
 const MATRIX_MS = 1_200_000;
+
+/** So many sessions run at a time, each on a server of its own: most of the time they wait for leases to end. */
+const SIDE_BY_SIDE = isWhole ? 4 : 1;
 
 /** Of how many writes one is taken in quick runs. */
 const steps: Readonly<Record<Role, number>> = { agent: 13, tools: 7, server: 29 };
@@ -21,24 +24,29 @@ const matrix: readonly (readonly [Kind, Plan["toolMode"]])[] = isWhole
 test.each(matrix)(
   "%s: whoever is killed after whichever of its writes, the session comes to its end (tools: %s)",
   async (kind, toolMode) => {
-    const place = await startPlace(kind);
+    const places = await Promise.all(Array.from({ length: SIDE_BY_SIDE }, () => startPlace(kind)));
+    const [place] = places as [Place];
     try {
       const reference = await runSession(place, { toolMode });
       expectWhole(reference, 0, "nobody killed");
       for (const role of ["agent", "tools", "server"] as const) {
         const points = thinned(steps[role], 3)(reference.commits[role]);
+        const todo = [...points];
         let killed = 0;
-        for (const at of points) {
-          const outcome = await runSession(place, { toolMode, kill: { role, at } });
-          killed += Number(outcome.killed);
-          expectWhole(outcome, Number(outcome.killed), `the ${role} killed after ${at}`);
-        }
+        const work = async (where: Place) => {
+          for (let at = todo.shift(); at !== undefined; at = todo.shift()) {
+            const outcome = await runSession(where, { toolMode, kill: { role, at } });
+            killed += Number(outcome.killed);
+            expectWhole(outcome, Number(outcome.killed), `the ${role} killed after ${at}`);
+          }
+        };
+        await Promise.all(places.map(work));
         // Some runs need fewer writes than the first one did: their last points are never reached.
         expect(killed, `${role}: ${points.join(", ")}`).toBeGreaterThanOrEqual(Math.ceil(points.length / 2));
         if (isWhole) console.log(`${kind}: the ${role} was killed at ${killed} of ${points.length} points`);
       }
     } finally {
-      await place.stop();
+      await Promise.all(places.map((one) => one.stop()));
     }
   },
   MATRIX_MS,
