@@ -103,8 +103,7 @@ test("what a generator makes is understood by the parser, each as what it is", (
   for (let round = 0; round < ROUNDS; round++) {
     const good = goodFrame(random, known);
     const { kind } = parseFrame(JSON.stringify(good));
-    if (kind === "other" || kind.includes("refused"))
-      throw new Error(`${kind}: ${JSON.stringify(good)}`);
+    if (kind === "other" || kind.includes("refused")) throw new Error(`${kind}: ${JSON.stringify(good)}`);
     kinds.add(kind);
   }
   expect(kinds.size).toBe(15);

@@ -25,8 +25,21 @@ const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 type Measure = Readonly<Record<string, number>>;
 
+/** Lives that were ended here. What ends by itself has crashed. */
+const ended = new WeakSet<Program>();
+
+async function end(life: Program): Promise<void> {
+  ended.add(life);
+  await life.kill();
+}
+
 async function start(port: number): Promise<{ life: Program; port: number }> {
   const life = startProgram(program, { dir, env: { PORT: String(port), NODE_NO_WARNINGS: "1" } });
+  void life.exited.then((how) => {
+    if (ended.has(life)) return;
+    console.error(`The host ended by itself: ${JSON.stringify(how)}\n${life.output}`);
+    process.exit(1);
+  });
   const { port: taken } = (await life.waitFor("listening", PATIENCE_MS)) as unknown as { port: number };
   return { life, port: taken };
 }
@@ -53,7 +66,7 @@ const load = putLoadOn(url, Number(values.seed), books, () => passed() >= 1);
 let kills = 0;
 while (passed() < KILLS) {
   await pause(Math.min(4_000 + random(10_000), Math.max(0, (KILLS - passed()) * TOTAL_MS)));
-  await life.kill();
+  await end(life);
   kills++;
   ({ life, port } = await start(port));
 }
@@ -66,15 +79,15 @@ for (const share of [KILLS + WARM_UP, (KILLS + WARM_UP + 1) / 2, 0.99]) {
 await load;
 
 // Schedules and turns that were accepted last are still on their way.
-const end = Date.now() + PATIENCE_MS;
+const late = Date.now() + PATIENCE_MS;
 let verdict = await compare(url, books);
-while (verdict.lost.length > 0 && Date.now() < end) {
+while (verdict.lost.length > 0 && Date.now() < late) {
   await pause(1_000);
   verdict = await compare(url, books);
 }
 await pause(IDLE_MS);
 rows.push(["idle", await measure(life)]);
-await life.kill();
+await end(life);
 rmSync(dir, { recursive: true, force: true });
 
 const MIB = 1024 * 1024;
