@@ -98,6 +98,7 @@ export interface AgentEvents {
   };
   /** Work was given to a child. */
   "agent_tool:started": { runId: string; className: string };
+  "agent_tool:refused": { runId: string; className: string; reason: "depth" | "count"; chain: readonly string[] };
   "agent_tool:ended": { runId: string; className: string; status: string };
   "subagent:created": { className: string; childName: string };
   "subagent:deleted": { className: string; childName: string };

@@ -21,6 +21,7 @@ import { ownerNow } from "./owner-now.ts";
 import { type AgentParts, parts } from "./parts.ts";
 import { AgentRuns } from "./run/agent-runs.ts";
 import { bookCall, type Booked, type CallNote } from "./run/book-calls.ts";
+import { type Counted, countRun, type Lineage } from "./run/lineage.ts";
 import { runHooksOf, type TurnKeeper, turnKeeper, turnOver } from "./run/turn-keeper.ts";
 import type {
   AgentToolLifecycleResult,
@@ -36,6 +37,8 @@ import { detachedNames, runNames } from "./run/types.ts";
 import type { ChildClass } from "./sub-agents.ts";
 import { WorkingAgent } from "./working-agent.ts";
 
+const DEFAULT_MAX_DEPTH = 5;
+const DEFAULT_MAX_RUNS = 100;
 const DEFAULT_MAX_BUDGET_MS = 24 * 60 * 60 * 1000;
 const DEFAULT_NO_PROGRESS_MS = 60 * 60 * 1000;
 
@@ -182,6 +185,16 @@ export class Agent<Env extends object = AgentEnv, State = unknown, Props extends
 
   /** The most runs that may be open at one time; more end with an error. */
   maxConcurrentAgentTools = Number.POSITIVE_INFINITY;
+  /**
+   * How deep agents may start agents that start agents, with `agentTool()` and `runAgentTool()`: a run that would be deeper
+   * ends with an error that says by which way. `Infinity`: no bound.
+   */
+  maxAgentToolDepth = DEFAULT_MAX_DEPTH;
+  /**
+   * How many runs may come of one turn of this agent: those that it asks for, those that their children ask for, and so on,
+   * detached ones and what is said about their ends too. More end with an error. `Infinity`: no bound.
+   */
+  maxAgentToolRuns = DEFAULT_MAX_RUNS;
   /** A detached run is given up and stopped after this many milliseconds. 0: never. */
   detachedMaxBudgetMs = DEFAULT_MAX_BUDGET_MS;
   /** A detached run that has reported progress is given up when it reports none for this long. 0: never. */
@@ -236,6 +249,11 @@ export class Agent<Env extends object = AgentEnv, State = unknown, Props extends
   /** Whether a run is still to be done. Its child asks this before it calls a model. */
   wantsAgentToolRun(runId: string): Promise<boolean> {
     return this.#runs.wants(runId);
+  }
+
+  /** Counts one more run of those that came of a turn of this agent. Agents below call this. */
+  countAgentToolRun(of: Pick<Lineage, "key" | "at">): Counted {
+    return countRun(this[parts].host, this, of);
   }
 
   /** Books a model call of a run that this agent asked for, here and with the agents above. Its child calls this. */

@@ -31,6 +31,9 @@ export const agentRunSchema: readonly string[] = [
 /** For whom a run is done. */
 export const agentRunIdentitySchema: readonly string[] = ["ALTER TABLE perdure_agent_run ADD COLUMN identity TEXT"];
 
+/** What a run comes of, for bounds on how many come of one another. */
+export const agentRunLineageSchema: readonly string[] = ["ALTER TABLE perdure_agent_run ADD COLUMN lineage TEXT"];
+
 /** Where a run is. Only `running` is not an end; `interrupted` may still be followed by another one. */
 export type AgentRunStatus = "running" | "completed" | "error" | "aborted" | "interrupted";
 
@@ -66,6 +69,8 @@ export interface AgentRunRow {
   readonly endedAt: number | null;
   /** For whom it is done, as JSON: who the turn is for that asked for it. */
   readonly identity: string | null;
+  /** What it comes of, as JSON; null for a run of before this was stored. */
+  readonly lineage: string | null;
 }
 
 /** A run without what it was asked for and what it brought, which may be long. */
@@ -85,7 +90,7 @@ export type NewAgentRun = Pick<
   | "delivery"
   | "detached"
   | "startedAt"
-> & { readonly identity?: string | null };
+> & { readonly identity?: string | null; readonly lineage?: string | null };
 
 /** How a run ended. */
 export type AgentRunEnd = Pick<
@@ -95,7 +100,7 @@ export type AgentRunEnd = Pick<
 
 const LISTED = `seq, run_id AS runId, class_name AS className, status, cancelled, turn_id AS turnId,
   tool_call_id AS toolCallId, preview, display, display_order AS displayOrder, delivery, detached, told, summary, error,
-  reason, child_running AS childRunning, chunks, started_at AS startedAt, ended_at AS endedAt, identity`;
+  reason, child_running AS childRunning, chunks, started_at AS startedAt, ended_at AS endedAt, identity, lineage`;
 const COLUMNS = `${LISTED}, input, output`;
 
 function select(db: Sql, rest: string, ...args: SqlValue[]): AgentRunRow[] {
@@ -105,10 +110,10 @@ function select(db: Sql, rest: string, ...args: SqlValue[]): AgentRunRow[] {
 export function insertAgentRun(db: Sql, run: NewAgentRun): void {
   db.sql(
     `INSERT INTO perdure_agent_run (run_id, class_name, status, turn_id, tool_call_id, input, preview, display,
-       display_order, delivery, detached, started_at, identity)
-     VALUES (?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       display_order, delivery, detached, started_at, identity, lineage)
+     VALUES (?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ...[run.runId, run.className, run.turnId, run.toolCallId, run.input, run.preview, run.display],
-    ...[run.displayOrder, run.delivery, run.detached, run.startedAt, run.identity ?? null],
+    ...[run.displayOrder, run.delivery, run.detached, run.startedAt, run.identity ?? null, run.lineage ?? null],
   );
 }
 

@@ -45,6 +45,11 @@ export function deleteCells(db: Sql, prefix: string): number {
   return db.sql("DELETE FROM perdure_cell WHERE key >= ? AND key < ? RETURNING key", prefix, after(prefix)).length;
 }
 
+/** Deletes the cells whose names begin with `prefix` and come before `until`. */
+export function deleteCellsBefore(db: Sql, prefix: string, until: string): void {
+  db.sql("DELETE FROM perdure_cell WHERE key >= ? AND key < ?", prefix, until);
+}
+
 /** The first name behind all that begin with `prefix`. */
 function after(prefix: string): string {
   return `${prefix}\u{10FFFF}`;

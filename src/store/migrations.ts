@@ -1,7 +1,7 @@
 import { PerdureError } from "../error.ts";
 import type { Sql } from "../port.ts";
 import { actionSchema } from "./action.ts";
-import { agentRunIdentitySchema, agentRunSchema } from "./agent-run.ts";
+import { agentRunIdentitySchema, agentRunLineageSchema, agentRunSchema } from "./agent-run.ts";
 import { approvalSchema } from "./approval.ts";
 import { budgetGrantSchema } from "./budget-grant.ts";
 import { cellSchema } from "./cell.ts";
@@ -13,7 +13,7 @@ import { fileBodySchema } from "./file-body.ts";
 import { fileSchema } from "./file.ts";
 import { messageIdentitySchema, messageSchema, messageTreeSchema } from "./message.ts";
 import { queueSchema } from "./queue.ts";
-import { runSchema } from "./run.ts";
+import { runLineageSchema, runSchema } from "./run.ts";
 import { scheduleSchema } from "./schedule.ts";
 import { chatContextSchema, sessionSchema } from "./session.ts";
 import { stateSchema } from "./state.ts";
@@ -61,6 +61,7 @@ export const migrations: readonly Migration[] = [
   { id: 8, statements: callResultSchema },
   { id: 9, statements: toolStepSchema },
   { id: 10, statements: turnProgressSchema },
+  { id: 11, statements: [...agentRunLineageSchema, ...runLineageSchema] },
 ];
 
 /** Names that `this.sql` may not touch. */

@@ -23,6 +23,9 @@ export const runSchema: readonly string[] = [
   ) STRICT, WITHOUT ROWID`,
 ];
 
+/** What a run comes of. */
+export const runLineageSchema: readonly string[] = ["ALTER TABLE perdure_run ADD COLUMN lineage TEXT"];
+
 /** Where a run is. */
 export type RunStatus = "running" | "completed" | "error" | "aborted";
 
@@ -44,10 +47,12 @@ export interface RunRow {
   readonly milestones: string;
   readonly startedAt: number;
   readonly endedAt: number | null;
+  /** What it comes of, as JSON; null where whoever asked did not say. */
+  readonly lineage: string | null;
 }
 
 const COLUMNS = `run_id AS runId, status, input, message_id AS messageId, turns, output, summary, error, reason, progress, milestones,
-  started_at AS startedAt, ended_at AS endedAt`;
+  started_at AS startedAt, ended_at AS endedAt, lineage`;
 
 function select(db: Sql, rest: string, ...args: SqlValue[]): RunRow[] {
   return db.sql<RunRow>(`SELECT ${COLUMNS} FROM perdure_run ${rest}`, ...args);
@@ -57,13 +62,14 @@ function select(db: Sql, rest: string, ...args: SqlValue[]): RunRow[] {
 export type NewRun = Pick<
   RunRow,
   "runId" | "status" | "input" | "messageId" | "turns" | "error" | "startedAt" | "endedAt"
->;
+> & { readonly lineage?: string | null };
 
 export function insertRun(db: Sql, run: NewRun): void {
   db.sql(
-    `INSERT INTO perdure_run (run_id, status, input, message_id, turns, error, started_at, ended_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO perdure_run (run_id, status, input, message_id, turns, error, started_at, ended_at, lineage)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ...[run.runId, run.status, run.input, run.messageId, run.turns, run.error, run.startedAt, run.endedAt],
+    run.lineage ?? null,
   );
 }
 
@@ -74,6 +80,11 @@ export function readRun(db: Sql, runId: string): RunRow | undefined {
 /** Runs that have not ended. */
 export function openRuns(db: Sql): RunRow[] {
   return select(db, "WHERE status = 'running' ORDER BY started_at, run_id");
+}
+
+/** The run that the agent began last. */
+export function lastRun(db: Sql): RunRow | undefined {
+  return select(db, "ORDER BY started_at DESC, run_id LIMIT 1")[0];
 }
 
 /** The run that a turn was taken for. */

@@ -26,6 +26,7 @@ export function agentRunRow(more: Partial<AgentRunRow> = {}): AgentRunRow {
     startedAt: 1000,
     endedAt: null,
     identity: null,
+    lineage: null,
     ...more,
   };
 }

@@ -6,22 +6,20 @@ import {
   type AgentRunEnd,
   type AgentRunRow,
   cancelAgentRun,
-  countOpenAgentRuns,
   deleteAgentRun,
   endAgentRun,
-  insertAgentRun,
   listAgentRuns,
   openAgentRuns,
   readAgentRun,
   reopenAgentRun,
 } from "../../store/agent-run.ts";
-import { writeJson } from "../../wire/json.ts";
 import { type Connection, socketOf } from "../connection.ts";
 import type { Feature } from "../feature.ts";
 import type { AgentParts } from "../parts.ts";
 import type { ChildClass } from "../sub-agents.ts";
 import { ChildLink } from "./child-link.ts";
 import { DetachedRuns } from "./detached-runs.ts";
+import { lineageOf, refusalOf } from "./lineage.ts";
 import { nextStatus } from "./parent-state.ts";
 import { NOTHING_SAID, RunEvents } from "./run-events.ts";
 import { deleted, endedBy, failed, givenUp, isGone, lost } from "./run-ends.ts";
@@ -37,6 +35,7 @@ import type {
   RunAgentToolResult,
 } from "./types.ts";
 import type { RunHooks } from "./run-hooks.ts";
+import { storeRun } from "./store-run.ts";
 
 /** How often in a row a child that says nothing new may be out of reach before its run is given up. */
 const MAX_FAILURES = 5;
@@ -135,7 +134,7 @@ export class AgentRuns implements Feature, Work {
     cls: HostedAgentClass,
     options: RunAgentToolOptions,
   ): Promise<RunAgentToolResult<Output> | DetachedRunAgentToolResult> {
-    const run = this.#accept(cls, options);
+    const run = await this.#accept(cls, options);
     const live = run.status === "running" ? this.#follow(run) : undefined;
     if (options.detached !== undefined && options.detached !== false) {
       await live?.accepted;
@@ -233,7 +232,7 @@ export class AgentRuns implements Feature, Work {
     }
   }
 
-  #accept(cls: HostedAgentClass, options: RunAgentToolOptions): AgentRunRow {
+  async #accept(cls: HostedAgentClass, options: RunAgentToolOptions): Promise<AgentRunRow> {
     const className = this.#host.classNameOf(cls);
     if (typeof (cls as { prototype?: { startAgentToolRun?: unknown } }).prototype?.startAgentToolRun !== "function") {
       throw new PerdureError("bad_config", `${className} holds no conversation. Extend Think or AIChatAgent.`);
@@ -241,25 +240,17 @@ export class AgentRuns implements Feature, Work {
     const runId = options.runId ?? newId("run");
     const known = this.#host.blank ? undefined : readAgentRun(this.#host, runId);
     if (known !== undefined) return this.#again(known, className);
-    const { input, parentToolCallId, display, displayOrder, eventDelivery = "full" } = options;
     const detached = this.#use.detached.check(options.detached);
-    const json = writeJson(input ?? null, "The input of the run");
-    const limit = this.#hooks.maxConcurrentAgentTools;
-    const run = this.#host.tx(() => {
-      const tooMany = Number.isFinite(limit) && countOpenAgentRuns(this.#host) >= limit;
-      insertAgentRun(this.#host, {
-        ...{ runId, className, input: json, delivery: eventDelivery, startedAt: this.#host.clock.now() },
-        ...{ turnId: this.#hooks.turn() ?? null, identity: this.#hooks.identity(options.identity) },
-        toolCallId: parentToolCallId ?? null,
-        preview: writeJson(options.inputPreview ?? input ?? null, "The preview of the run"),
-        display: display === undefined ? null : writeJson(display, "The display of the run"),
-        displayOrder: displayOrder ?? null,
-        detached: detached === undefined ? null : JSON.stringify({ ...detached, session: this.#hooks.session() }),
-      });
-      if (tooMany) endAgentRun(this.#host, runId, failed(`maxConcurrentAgentTools (${limit}) exceeded`, this.#host));
-      else this.#own.children.admit({ className, name: runId });
-      return readAgentRun(this.#host, runId) as AgentRunRow;
-    });
+    const lineage = lineageOf(this.#host, this.#hooks.lineage(), className, this.#hooks.turn() ?? runId);
+    const verdict = refusalOf(this.#host, this.#hooks, lineage);
+    const refusal = verdict instanceof Promise ? await verdict : verdict;
+    // Somebody may have asked for the same while the agent at the root was asked.
+    const joined = verdict instanceof Promise ? readAgentRun(this.#host, runId) : undefined;
+    if (joined !== undefined) return this.#again(joined, className);
+    const run = storeRun(this.#own, this.#hooks, { runId, className, options, detached, lineage, refusal });
+    if (refusal !== undefined) {
+      this.#host.emit("agent_tool:refused", { runId, className, reason: refusal.reason, chain: lineage.chain });
+    }
     this.#host.emit("agent_tool:started", { runId, className });
     this.#use.events.tell(runId, [startedFrame(run)]);
     this.#hooks.watch(() => this.#hooks.onAgentToolStart(toInfo(run)));

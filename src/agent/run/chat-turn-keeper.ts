@@ -1,12 +1,15 @@
 import { readIdentity } from "../../identity.ts";
 import type { UIMessage } from "../../message/types.ts";
-import { runOfTurnId } from "../../store/run.ts";
+import { readAgentRun } from "../../store/agent-run.ts";
+import { lastRun, runOfTurnId } from "../../store/run.ts";
 import { MAIN_SESSION, readSessionLine } from "../../store/session.ts";
 import { isOpen, readTurn } from "../../store/turn.ts";
 import type { Chat } from "../../turn/chat.ts";
 import { persist } from "../../turn/save.ts";
 import { submitMessages } from "../../turn/submissions.ts";
+import { isRecord, tryParseJson } from "../../message/json.ts";
 import type { ChildRuns } from "./child-runs.ts";
+import { type Lineage, readLineage } from "./lineage.ts";
 import type { TurnKeeper } from "./turn-keeper.ts";
 import type { AgentToolLifecycleResult, AgentToolMilestone, AgentToolRunInfo } from "./types.ts";
 
@@ -36,6 +39,7 @@ export function chatTurnKeeper(agent: Wording, chat: () => Chat, above: ChildRun
     },
     sessionOf: (turnId) =>
       (turnId === undefined ? undefined : readTurn(chat().host, turnId)?.session) ?? chat().session,
+    lineageOf: (turnId) => lineageIn(chat(), turnId),
     runOf: (turnId) => runOfTurnId(chat().host, turnId)?.runId,
     conversation: {
       formatCompletion: (run, result) => agent.formatDetachedCompletion(run, result),
@@ -51,6 +55,28 @@ export function chatTurnKeeper(agent: Wording, chat: () => Chat, above: ChildRun
       },
     },
   };
+}
+
+/** Of a turn that a run was taken for; of one that answers the end of a detached run; of an agent made for a run. */
+function lineageIn({ host, transcript }: Chat, turnId: string | undefined): Lineage | undefined {
+  if (host.blank) return undefined;
+  const own = turnId === undefined ? undefined : runOfTurnId(host, turnId);
+  if (own !== undefined) return readLineage(own.lineage);
+  for (const id of turnId === undefined ? [] : askingMessages(host, turnId)) {
+    const metadata = transcript.get(id)?.metadata;
+    const cause = isRecord(metadata) ? metadata.agentToolRunId : undefined;
+    const lineage = typeof cause === "string" ? readLineage(readAgentRun(host, cause)?.lineage) : undefined;
+    if (lineage !== undefined) return { ...lineage, chain: lineage.chain.slice(0, -1) };
+  }
+  const made = readLineage(lastRun(host)?.lineage);
+  if (made === undefined || turnId === undefined) return made;
+  // Somebody else has asked: what comes of it is counted here, and is as deep as it is.
+  return { ...made, root: host.path.length, key: turnId, at: host.clock.now() };
+}
+
+function askingMessages(host: Chat["host"], turnId: string): string[] {
+  const ids = tryParseJson(readTurn(host, turnId)?.messageIds ?? "[]");
+  return Array.isArray(ids) ? ids.filter((id) => typeof id === "string") : [];
 }
 
 function said(id: string, role: "user" | "assistant", text: string): UIMessage {

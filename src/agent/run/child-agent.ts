@@ -59,7 +59,7 @@ export abstract class ChildAgent<Env extends object, State, Props extends object
   /** Accepts a run of the parent, once per id. Called by the parent, which says for whom. */
   startAgentToolRun(
     input: unknown,
-    run: { readonly runId: string; readonly identity?: Identity },
+    run: { readonly runId: string; readonly identity?: Identity; readonly lineage?: string | null },
   ): AgentToolRunInspection {
     return this[childRuns].start(input, run);
   }

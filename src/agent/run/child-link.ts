@@ -12,8 +12,8 @@ export class ChildLink {
     this.#host = host;
   }
 
-  start({ runId, className, input, identity }: AgentRunRow): Promise<AgentToolRunInspection> {
-    const run = { runId, ...(identity !== null && { identity: readIdentity(identity) }) };
+  start({ runId, className, input, identity, lineage }: AgentRunRow): Promise<AgentToolRunInspection> {
+    const run = { runId, lineage, ...(identity !== null && { identity: readIdentity(identity) }) };
     const args = [JSON.parse(input) as unknown, run];
     return this.#call(className, runId, "startAgentToolRun", args) as Promise<AgentToolRunInspection>;
   }

@@ -88,13 +88,15 @@ export class ChildRuns {
   /** Accepts a run, once. What comes of it is heard by following it. */
   start(
     input: unknown,
-    { runId, identity }: { readonly runId: string; readonly identity?: Identity },
+    run: { readonly runId: string; readonly identity?: Identity; readonly lineage?: string | null },
   ): AgentToolRunInspection {
+    const { runId, identity, lineage = null } = run;
     const known = readRun(this.#host, runId);
     if (known !== undefined) return this.#inspect(known);
     const message = toMessage(this.#own.hooks.formatAgentToolInput(input, { runId }), runId);
-    const run = {
+    const row = {
       runId,
+      lineage,
       status: "running",
       input: writeJson(input, "The input of the run"),
       messageId: message.id,
@@ -106,7 +108,7 @@ export class ChildRuns {
     this.#listen();
     save(chat, [message], {
       identity: givenIdentity({ identity }),
-      also: (turn) => insertRun(this.#host, { ...run, turns: JSON.stringify([[turn.seq, 0, turn.id]]) }),
+      also: (turn) => insertRun(this.#host, { ...row, turns: JSON.stringify([[turn.seq, 0, turn.id]]) }),
     });
     return this.inspect(runId) as AgentToolRunInspection;
   }

@@ -1,3 +1,4 @@
+import type { Lineage, RunBounds } from "./lineage.ts";
 import type { Identity } from "../../identity.ts";
 import type { AgentRunRow } from "../../store/agent-run.ts";
 import type {
@@ -8,7 +9,7 @@ import type {
 } from "./types.ts";
 
 /** What the runs of an agent ask of it. */
-export interface RunHooks {
+export interface RunHooks extends RunBounds {
   readonly maxConcurrentAgentTools: number;
   readonly detachedMaxBudgetMs: number;
   readonly detachedNoProgressBudgetMs: number;
@@ -21,6 +22,8 @@ export interface RunHooks {
   turn(): string | undefined;
   /** For whom it runs, as it is stored; or whom it names. @throws PerdureError `bad_input` for what is no identity */
   identity(given: Identity | undefined): string | null;
+  /** Which runs the calling code comes of; undefined where nothing else asked for it. */
+  lineage(): Lineage | undefined;
   /** The session of that turn, or the one that work outside of turns is for. */
   session(): string | undefined;
   /** Whether what a turn waits for was let go only because the turn stalled: it is carried on, and comes back. */

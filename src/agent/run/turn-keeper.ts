@@ -4,6 +4,7 @@ import type { Ledger } from "../../session/ledger.ts";
 import { getCurrentAgent, runAs } from "../context.ts";
 import { parts } from "../parts.ts";
 import { closeCallsOf } from "./book-calls.ts";
+import type { Lineage } from "./lineage.ts";
 import type { RunConversation, RunHooks } from "./run-hooks.ts";
 
 /** Where an agent that takes turns says which are under way. Under a symbol: plain names belong to users. */
@@ -21,6 +22,8 @@ export interface TurnKeeper {
   readonly conversation: RunConversation;
   /** The run of the agent above that a turn was taken for, if it was. */
   runOf(turnId: string): string | undefined;
+  /** Which runs a turn comes of, or code outside of turns. */
+  lineageOf(turnId: string | undefined): Lineage | undefined;
   /** The session of a turn; without one, that of the turn that runs, or of all who name none. */
   sessionOf(turnId: string | undefined): string | undefined;
   /** Where model calls are booked, also those that children make for the agent. */
@@ -33,6 +36,12 @@ export function runHooksOf(agent: Agent<object>): RunHooks {
   return {
     get maxConcurrentAgentTools() {
       return agent.maxConcurrentAgentTools;
+    },
+    get maxAgentToolDepth() {
+      return agent.maxAgentToolDepth;
+    },
+    get maxAgentToolRuns() {
+      return agent.maxAgentToolRuns;
     },
     get detachedMaxBudgetMs() {
       return agent.detachedMaxBudgetMs;
@@ -52,6 +61,10 @@ export function runHooksOf(agent: Agent<object>): RunHooks {
       if (given !== undefined) return writeIdentity(given, "a run");
       const current = getCurrentAgent();
       return storeIdentity(current.agent === agent ? current.identity : undefined);
+    },
+    lineage: () => {
+      const current = getCurrentAgent();
+      return agent[turnKeeper]?.lineageOf(current.agent === agent ? current.turn : undefined);
     },
     session: () => {
       const current = getCurrentAgent();

@@ -1,0 +1,128 @@
+import { PerdureError } from "../../error.ts";
+import type { AgentHost, AgentPath } from "../../port.ts";
+import { deleteCellsBefore, readCell, writeCell } from "../../store/cell.ts";
+import { isRecord, tryParseJson } from "../../message/json.ts";
+import { leafOf } from "../../wire/agent-path.ts";
+import { askAbove } from "./ask-above.ts";
+
+/*
+ * What bounds the runs that come of one another
+ *
+ * A turn that nobody's run was taken for is where a tree of runs begins: its root. Each run stores where it comes from, at
+ * the agent that asks and in the child, so depth and circles are seen on the spot, in every life. How many there are is
+ * counted by the agent at the root, to which all others are below.
+ */
+
+/** Where a run comes from. */
+export interface Lineage {
+  /** How many steps the address of the agent at the root has: the first so many of every agent's below it. */
+  readonly root: number;
+  /** What it began with there: a turn, or a run that no turn asked for. */
+  readonly key: string;
+  /** When, in milliseconds since the epoch. */
+  readonly at: number;
+  /** The classes from the root down, with that of the agent that the run is for. */
+  readonly chain: readonly string[];
+}
+
+/** The bounds of an agent. */
+export interface RunBounds {
+  readonly maxAgentToolDepth: number;
+  readonly maxAgentToolRuns: number;
+}
+
+/** Why a run may not be started. */
+export interface RunRefusal {
+  readonly reason: "depth" | "count";
+  /** For the model. */
+  readonly error: string;
+}
+
+/** What the agent at the root says to one more run. */
+export type Counted = { readonly ok: true } | { readonly ok: false; readonly limit: number };
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+/** Runs that come of something older are counted anew. */
+const KEPT_DAYS = 60;
+const CELLS = "runs:";
+/** So many digits of a day's number sort as the numbers do. */
+const DAY_DIGITS = 8;
+
+/** The lineage of a run of `className` that code of lineage `from` asks for; without one, a tree begins here. */
+export function lineageOf(host: AgentHost, from: Lineage | undefined, className: string, key: string): Lineage {
+  const start = from ?? { root: host.path.length, key, at: host.clock.now(), chain: [leafOf(host.path).className] };
+  return { ...start, chain: [...start.chain, className] };
+}
+
+/** What is stored, read back; undefined for a run that was stored without. */
+export function readLineage(json: string | null | undefined): Lineage | undefined {
+  const value = json === null || json === undefined ? undefined : tryParseJson(json);
+  if (!isRecord(value) || !Array.isArray(value.chain)) return undefined;
+  return value as unknown as Lineage;
+}
+
+/** Counts one more run of a tree, at its root or there by a call, unless it is too many or too deep. Undefined: it may begin. */
+export function refusalOf(
+  host: AgentHost,
+  bounds: RunBounds,
+  lineage: Lineage,
+): RunRefusal | undefined | Promise<RunRefusal | undefined> {
+  const depth = checked("maxAgentToolDepth", bounds.maxAgentToolDepth);
+  if (lineage.chain.length - 1 > depth) return { reason: "depth", error: tooDeep(lineage.chain, depth) };
+  const [first, ...rest] = host.path.slice(0, lineage.root);
+  if (first === undefined || lineage.root >= host.path.length) return tooMany(countRun(host, bounds, lineage));
+  const root: AgentPath = [first, ...rest];
+  const { key, at } = lineage;
+  return askAbove(host, root, "countAgentToolRun", [{ key, at }]).then((counted) => tooMany(counted as Counted));
+}
+
+/** At the root: one more run of the tree that began with `key`. */
+export function countRun(host: AgentHost, bounds: RunBounds, { key, at }: Pick<Lineage, "key" | "at">): Counted {
+  const limit = checked("maxAgentToolRuns", bounds.maxAgentToolRuns);
+  const cell = CELLS + dayOf(at) + key;
+  return host.tx(() => {
+    const started = Number(readCell(host, cell) ?? 0);
+    if (started >= limit) return { ok: false, limit };
+    if (started === 0) deleteCellsBefore(host, CELLS, CELLS + dayOf(host.clock.now() - KEPT_DAYS * DAY_MS));
+    writeCell(host, cell, String(started + 1));
+    return { ok: true };
+  });
+}
+
+function dayOf(at: number): string {
+  return `${String(Math.max(0, Math.floor(at / DAY_MS))).padStart(DAY_DIGITS, "0")}:`;
+}
+
+function tooMany(counted: Counted): RunRefusal | undefined {
+  if (counted.ok) return undefined;
+  const error =
+    `Not started: ${counted.limit} agents were started for this already, by all who work on it, and that is the most ` +
+    "(`maxAgentToolRuns`). Go on without, or answer with what is there.";
+  return { reason: "count", error };
+}
+
+function tooDeep(chain: readonly string[], depth: number): string {
+  const circle = circleIn(chain);
+  const says =
+    circle === undefined
+      ? ""
+      : circle.length === 1
+        ? ` ${circle[0]} starts itself.`
+        : ` They go in a circle: ${circle.join(" ↔ ")}.`;
+  return (
+    `Not started: agents may start agents ${depth} deep (\`maxAgentToolDepth\`), and this is deeper: ${chain.join(" → ")}.` +
+    `${says} Do the work yourself, or answer with what is there.`
+  );
+}
+
+/** The classes between two that are the same, if any are. */
+function circleIn(chain: readonly string[]): readonly string[] | undefined {
+  const last = chain.length - 1;
+  const before = chain.lastIndexOf(chain[last] ?? "", last - 1);
+  return before === -1 ? undefined : chain.slice(before, last);
+}
+
+function checked(name: keyof RunBounds, value: number): number {
+  if (value === Number.POSITIVE_INFINITY || (Number.isInteger(value) && value >= 0)) return value;
+  throw new PerdureError("bad_config", `\`${name}\` must be a whole number, or Infinity, not ${String(value)}.`);
+}
