@@ -173,8 +173,14 @@ export type { TitleOptions } from "./agent/title-keeper.ts";
 export type { SessionOp } from "./wire/session-frames.ts";
 
 // Extensions
-export { type ExtensionInfo, ExtensionManager, type ExtensionManagerOptions } from "./extension/manager.ts";
-export { createExtensionTools, type ExtensionTools } from "./extension/extension-tools.ts";
+export {
+  type ExtensionInfo,
+  ExtensionManager,
+  type ExtensionManagerOptions,
+  type LoadExtensionOptions,
+} from "./extension/manager.ts";
+export type { ExtensionPreview } from "./extension/preview.ts";
+export { createExtensionTools, type ExtensionTools, type ExtensionToolsOptions } from "./extension/extension-tools.ts";
 export type { ExtensionBridge } from "./extension/host-functions.ts";
 export type {
   ExtensionContext,

@@ -1,6 +1,8 @@
 import { jsonSchema, type Tool } from "ai";
 import { PerdureError } from "../error.ts";
 import { durableTool } from "../tool/define.ts";
+import { type OptionNames, refuseUnknown } from "../known-options.ts";
+import { questionOf } from "./preview.ts";
 import { EXTENSION_HOOKS, type ExtensionManifest } from "./manifest.ts";
 import type { ExtensionInfo, ExtensionManager } from "./manager.ts";
 
@@ -79,6 +81,19 @@ const loadSchema = jsonSchema<LoadExtensionInput>({
         },
       },
     },
+    context: {
+      type: "array",
+      description: 'Blocks of text of its own, <name>_<label>, that stand in every prompt; with context.write "own".',
+      items: {
+        type: "object",
+        properties: {
+          label: text("Letters, digits, _ and -."),
+          description: text("One sentence."),
+          maxTokens: { type: "number" },
+        },
+        required: ["label"],
+      },
+    },
     hooks: {
       type: "array",
       items: { type: "string", enum: [...EXTENSION_HOOKS] },
@@ -88,11 +103,32 @@ const loadSchema = jsonSchema<LoadExtensionInput>({
   required: ["name", "version", "source"],
 });
 
+/** Options of {@link createExtensionTools}. */
+export interface ExtensionToolsOptions {
+  readonly manager: ExtensionManager;
+  /**
+   * When a person is asked before an extension is loaded. `changes` (the default): for each source and manifest that is not
+   * loaded already. `permissions`: only when it asks for more than somebody has agreed to under its name; what its tools say
+   * to the model is not looked at. `never`: the model loads what it likes.
+   */
+  readonly approval?: "changes" | "permissions" | "never";
+}
+
+const optionNames: OptionNames<ExtensionToolsOptions> = { manager: true, approval: true };
+const APPROVALS: readonly unknown[] = ["changes", "permissions", "never"];
+
 /**
- * Tools by which the model writes extensions for itself. Loading one that asks for more than somebody has agreed to needs
- * a person's approval. Wrong input is answered with a text that says what to change.
+ * Tools by which the model writes extensions for itself. A person is asked before one is loaded, and is shown the source,
+ * what it asks for, and what it would say in the prompts of all conversations. Wrong input is answered with a text that
+ * says what to change.
+ * @throws PerdureError `bad_config`
  */
-export function createExtensionTools({ manager }: { readonly manager: ExtensionManager }): ExtensionTools {
+export function createExtensionTools(options: ExtensionToolsOptions): ExtensionTools {
+  refuseUnknown(options, optionNames, "createExtensionTools()");
+  const { manager, approval = "changes" } = options;
+  if (!APPROVALS.includes(approval)) {
+    throw new PerdureError("bad_config", 'createExtensionTools: approval must be "changes", "permissions" or "never".');
+  }
   const load: Tool<LoadExtensionInput, LoadExtensionOutput> = {
     description:
       "Loads an extension that you write: JavaScript that runs in a sandbox and gives you new tools, from the next turn on. " +
@@ -100,7 +136,7 @@ export function createExtensionTools({ manager }: { readonly manager: ExtensionM
     inputSchema: loadSchema,
     async execute({ source, ...manifest }) {
       try {
-        const { name, tools } = await manager.load(manifest, source);
+        const { name, tools } = await manager.load(manifest, source, { asShown: approval === "changes" });
         return { loaded: name, tools, note: "The tools can be called from the next turn on." };
       } catch (thrown) {
         // What the model got wrong it can mend itself.
@@ -108,7 +144,6 @@ export function createExtensionTools({ manager }: { readonly manager: ExtensionM
         throw thrown;
       }
     },
-    needsApproval: ({ source: _, ...manifest }) => asksForMore(manager, manifest),
   };
   const list: ExtensionTools["list_extensions"] = {
     description: "Lists the loaded extensions: their tools, permissions, and whether their hooks are off.",
@@ -136,10 +171,28 @@ export function createExtensionTools({ manager }: { readonly manager: ExtensionM
   };
   return {
     // Loading the same twice is the same as loading it once.
-    load_extension: durableTool(load as Tool, { replay: "safe", timeoutMs: TIMEOUT_MS }) as typeof load,
+    load_extension: durableTool(load as Tool<LoadExtensionInput>, {
+      replay: "safe",
+      timeoutMs: TIMEOUT_MS,
+      needsApproval: async ({ source, ...manifest }) => {
+        if (approval === "never") return false;
+        return approval === "permissions" ? asksForMore(manager, manifest) : await question(manager, manifest, source);
+      },
+    }) as typeof load,
     list_extensions: durableTool(list as Tool, { replay: "safe" }) as typeof list,
     unload_extension: durableTool(unload as Tool, { replay: "safe" }) as typeof unload,
   };
+}
+
+/** What is asked; false for what is loaded already, and for what cannot be: loading it fails, and says why. */
+async function question(manager: ExtensionManager, manifest: ExtensionManifest, source: string) {
+  try {
+    const preview = await manager.preview(manifest, source);
+    return preview.loaded ? false : questionOf(preview, source.length);
+  } catch (thrown) {
+    if (isMendable(thrown)) return false;
+    throw thrown;
+  }
 }
 
 /** A manifest that cannot be used needs nobody's approval: loading it fails, and says why. */

@@ -4,7 +4,7 @@ import { isRecord } from "../message/json.ts";
 import { EXTENSION_HOOKS, type ExtensionHook, type ExtensionManifest } from "./manifest.ts";
 
 /** More than this of source is no extension but a program. */
-export const MAX_SOURCE_CHARS = 256_000;
+const MAX_SOURCE_CHARS = 256_000;
 /** Each tool costs room in every prompt. */
 export const MAX_TOOLS = 32;
 /** Providers take no longer names. */
@@ -126,6 +126,16 @@ function readSchema(tool: string, parameters: unknown, required: unknown): Recor
   return schema;
 }
 
+/** @throws PerdureError `bad_input`, `limit` */
+export function checkSource(source: unknown): void {
+  if (typeof source !== "string" || source.trim() === "") {
+    throw new PerdureError("bad_input", "The source must be one expression, such as ({ tools: { … } }).");
+  }
+  if (source.length > MAX_SOURCE_CHARS) {
+    throw new PerdureError("limit", `The source has ${source.length} characters; ${MAX_SOURCE_CHARS} are allowed.`);
+  }
+}
+
 /** What is in front of the names of an extension's tools and context blocks. */
 export function prefixOf(extension: string): string {
   return extension.replace(/-/g, "_");
@@ -138,8 +148,13 @@ export function toolNameOf(extension: string, tool: string): string {
 
 /** Goes into prompts: no more than it may be, and on one line. */
 function plainText(text: string): string {
-  const line = text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, " ").trim();
+  const line = oneLine(text);
   return line.length <= MAX_DESCRIPTION_CHARS ? line : `${firstChars(line, MAX_DESCRIPTION_CHARS - 1)}…`;
+}
+
+/** A text without what could end its line, or hide in it. */
+export function oneLine(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, " ").trim();
 }
 
 function fault(text: string): PerdureError {

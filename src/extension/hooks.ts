@@ -1,5 +1,6 @@
 import { errorText, PerdureError } from "../error.ts";
 import type { Clock } from "../id.ts";
+import { cutText } from "../message/cut-value.ts";
 import type { Json } from "../sandbox/sandbox.ts";
 import type { ExtensionHook } from "./manifest.ts";
 import {
@@ -7,6 +8,7 @@ import {
   callSnapshot,
   type ChunkFacts,
   chunkSnapshot,
+  MAX_TEXT_BYTES,
   type ResultFacts,
   resultSnapshot,
   type StepFacts,
@@ -20,6 +22,8 @@ import type { ExtensionVm } from "./vm.ts";
 
 /** An extension that fails so often in a row is not told of anything any more. */
 export const MAX_FAILURES = 3;
+/** What an extension that was loaded may add to the system prompt, in bytes. */
+const MAX_ADDED_BYTES = 8_000;
 /** How long the turn waits for one extension, waiting behind its own tool calls included. */
 const PATIENCE_MS = 5_000;
 /** Chunks are told together, when so many are there or so much time has passed. */
@@ -33,6 +37,8 @@ export interface Listener {
   readonly name: string;
   readonly hooks: readonly ExtensionHook[];
   readonly vm: ExtensionVm;
+  /** `code`: the app declares it, and its words are the app's. */
+  readonly from: "code" | "loaded";
   /** Failures in a row. */
   failures: number;
   /** Why it is not told of anything any more. */
@@ -84,7 +90,9 @@ export class ExtensionHooks {
         const what = refused.slice(0, 5).join(", ");
         this.#options.failed(failure(listener.name, "beforeTurn", `it may not set ${what} to that; the rest counts`));
       }
-      changed = { ...changed, ...config };
+      const system = changed.system ?? facts.system;
+      const said = config.system === undefined ? {} : { system: systemAfter(listener, system, config.system) };
+      changed = { ...changed, ...config, ...said };
     }
     return changed;
   }
@@ -183,6 +191,21 @@ export class ExtensionHooks {
     if (++listener.failures < MAX_FAILURES) return;
     listener.off = `Its hooks failed ${MAX_FAILURES} times in a row, last ${hook}: ${why}`;
   }
+}
+
+/**
+ * The system prompt as a `beforeTurn` wants it. What was loaded takes nothing of it away: its words stand behind, marked and
+ * bounded.
+ */
+function systemAfter({ name, from }: Listener, before: string, wanted: string): string {
+  if (from === "code") return wanted;
+  const shown = cutText(before, MAX_TEXT_BYTES);
+  const added = (wanted.startsWith(shown) ? wanted.slice(shown.length) : wanted).trim();
+  if (added === "") return before;
+  const mark = `extension ${name}`;
+  // Nobody who does not know it can end it: the name has letters, digits, _ and - alone.
+  const inside = added.replaceAll("<", "‹");
+  return `${before}\n\n<${mark}>\n${cutText(inside, MAX_ADDED_BYTES)}\n</${mark}>`;
 }
 
 function failure(name: string, hook: ExtensionHook, why: string): PerdureError {

@@ -214,10 +214,11 @@ test("beforeTurn may change plain settings; later extensions see and win over ea
   await manager.load(manifest("b", hears), hooks("return { system: snapshot.system + ' B.', model: 'x' };"));
   await manager.load(manifest("c", hears), hooks("return { stopSequences: [JSON.stringify([snapshot, host])] };"));
   const config = await manager.hooks.beforeTurn(facts);
-  expect(config).toMatchObject({ system: "Sys. A. B.", maxSteps: 2 });
+  const system = "Sys.\n\n<extension a>\nA.\n</extension a>\n\n<extension b>\nB.\n</extension b>";
+  expect(config).toMatchObject({ system, maxSteps: 2 });
   expect(JSON.parse(config?.stopSequences?.[0] ?? "")).toEqual([
     {
-      ...{ requestId: "r1", sessionId: "s1", system: "Sys. A. B.", toolNames: ["read"], messageCount: 2 },
+      ...{ requestId: "r1", sessionId: "s1", system, toolNames: ["read"], messageCount: 2 },
       ...{ modelId: "m1", continuation: false, body: { plan: "pro" } },
     },
     null,
@@ -291,19 +292,20 @@ test("a hook has 250 ms to compute, and an endless one does not hold the turn", 
 
 // The model's tools
 
-test("the model loads, lists and unloads; who must be asked follows from what is new", async () => {
+test("the model loads, lists and unloads; with approval of permissions, who must be asked follows from what is new", async () => {
   const kit = await open();
   const manager = kit.open();
-  const tools = createExtensionTools({ manager });
+  const tools = createExtensionTools({ manager, approval: "permissions" });
   const load = tools.load_extension;
   const input = (more: object) => ({ name: "mine", version: "1", source: one("return 1;"), ...more });
-  const asks = (more: object) => (load.needsApproval as (value: object, options: object) => boolean)(input(more), {});
+  const asks = (more: object) =>
+    (load.needsApproval as (value: object, options: object) => Promise<boolean>)(input(more), {});
   const run = (more: object) => load.execute?.(input(more) as never, {} as never);
-  expect(asks({})).toBe(false);
-  expect(asks({ permissions: { workspace: "read" } })).toBe(true);
-  expect(asks({ hooks: ["onChunk"] })).toBe(true);
+  expect(await asks({})).toBe(false);
+  expect(await asks({ permissions: { workspace: "read" } })).toBe(true);
+  expect(await asks({ hooks: ["onChunk"] })).toBe(true);
   // It fails anyway, and tells the model why.
-  expect(asks({ permissions: { workspace: "all" } })).toBe(false);
+  expect(await asks({ permissions: { workspace: "all" } })).toBe(false);
   expect(await run({ permissions: { workspace: "all" } })).toEqual({
     error: expect.stringContaining("permissions.workspace"),
   });
@@ -312,14 +314,14 @@ test("the model loads, lists and unloads; who must be asked follows from what is
     tools: ["mine_run"],
   });
   // The same, or less, was agreed to; also in the next life.
-  expect(asks({ permissions: { workspace: "read" } })).toBe(false);
+  expect(await asks({ permissions: { workspace: "read" } })).toBe(false);
   expect(kit.open().newWishes({ name: "mine", version: "2", permissions: { messages: "read" } })).toEqual([]);
-  expect(asks({ permissions: { workspace: "read-write" } })).toBe(true);
-  expect(asks({ name: "other", permissions: { workspace: "read" } })).toBe(true);
+  expect(await asks({ permissions: { workspace: "read-write" } })).toBe(true);
+  expect(await asks({ name: "other", permissions: { workspace: "read" } })).toBe(true);
   const listed = await tools.list_extensions.execute?.({}, {} as never);
   expect(listed).toMatchObject({
     extensions: [{ name: "mine", permissions: { workspace: "read", messages: "read" } }],
   });
   expect(await tools.unload_extension.execute?.({ name: "mine" }, {} as never)).toEqual({ unloaded: true });
-  expect(asks({ permissions: { workspace: "read" } })).toBe(true);
+  expect(await asks({ permissions: { workspace: "read" } })).toBe(true);
 });

@@ -4,7 +4,7 @@ import { errorText, PerdureError } from "../error.ts";
 import { isRecord } from "../message/json.ts";
 import type { AgentHost } from "../port.ts";
 import { extensionTool } from "./extension-tool.ts";
-import { type Described, MAX_SOURCE_CHARS, prefixOf, readDescription, toolNameOf } from "./guest.ts";
+import { checkSource, type Described, oneLine, prefixOf, readDescription, toolNameOf } from "./guest.ts";
 import { ExtensionHooks, type Listener } from "./hooks.ts";
 import { ownLabels } from "./host-functions.ts";
 import { makeVm, plainClock, type VmOptions } from "./make-vm.ts";
@@ -16,11 +16,15 @@ import {
   type ExtensionPermissions,
 } from "./manifest.ts";
 import { newWishes, wishesOf } from "./permissions.ts";
+import { describedText, type ExtensionPreview, promptLines, ShownExtensions } from "./preview.ts";
 import { deleteRecord, hashOf, readDeclared, readRecords, writeDeclared, writeRecord } from "./records.ts";
 import type { ExtensionVm } from "./vm.ts";
 
 /** Each brings tools into every prompt. */
 export const MAX_EXTENSIONS = 32;
+
+/** A block of an extension stands in every prompt. */
+const MAX_BLOCK_TOKENS = 2_000;
 
 /** What an {@link ExtensionManager} is made of. */
 export interface ExtensionManagerOptions extends VmOptions {
@@ -31,6 +35,15 @@ export interface ExtensionManagerOptions extends VmOptions {
   /** Something failed that no caller is told of: a hook, a stored extension. Must not throw. */
   failed?(error: unknown): void;
 }
+
+/** Options of {@link ExtensionManager.load}. */
+export interface LoadExtensionOptions {
+  /** Only as {@link ExtensionManager.preview} has shown it. What is loaded already stays as it is. */
+  readonly asShown?: boolean;
+}
+
+const NOT_SHOWN =
+  "It was not loaded: nobody has agreed to it as it is now. Its source must describe itself the same way each time. Ask again.";
 
 /** One extension as {@link ExtensionManager.list} shows it. */
 export interface ExtensionInfo {
@@ -81,6 +94,7 @@ export class ExtensionManager {
   readonly #entries = new Map<string, Entry>();
   /** Names under which tools were handed out: who merges them into others lists them as taken, and means these. */
   readonly #given = new Set<string>();
+  readonly #shown: ShownExtensions;
   #restored = false;
   /** Loads are one after the other: each looks at the names that the others took. */
   #last: Promise<unknown> = Promise.resolve();
@@ -92,6 +106,7 @@ export class ExtensionManager {
     checkLoader(options.loader);
     this.#options = options;
     const { host } = options;
+    this.#shown = new ShownExtensions(host);
     this.hooks = new ExtensionHooks({
       listeners: () => this.#sorted(),
       clock: host?.clock ?? plainClock,
@@ -105,7 +120,7 @@ export class ExtensionManager {
    * fails, what was there stays.
    * @throws PerdureError `bad_input` (what is wrong with manifest or source), `conflict` (a name is taken), `limit`
    */
-  async load(manifest: ExtensionManifest, source: string): Promise<ExtensionInfo> {
+  async load(manifest: ExtensionManifest, source: string, options: LoadExtensionOptions = {}): Promise<ExtensionInfo> {
     return this.#inOrder(async () => {
       const checked = checkManifest(manifest);
       checkSource(source);
@@ -118,17 +133,51 @@ export class ExtensionManager {
       }
       this.#checkPrefix(checked);
       const hash = await hashOf(checked, source);
+      if (options.asShown === true && known?.hash === hash) return toInfo(known);
       const { vm, described } = await this.#try(checked, source);
+      if (options.asShown === true && this.#shown.get(hash) !== describedText(checked, described)) {
+        await vm.close();
+        throw new PerdureError("not_allowed", NOT_SHOWN);
+      }
       const agreed = wishesOf(checked);
       const order = known?.order ?? Math.max(0, ...[...this.#entries.values()].map((entry) => entry.order)) + 1;
       const { host } = this.#options;
       if (host !== undefined) {
         host.tx(() => writeRecord(host, { manifest: checked, source, hash, agreed, described, order }));
       }
+      this.#shown.set(hash, undefined);
       const entry = this.#add({ manifest: checked, described, hash, agreed, from: "loaded", order, vm });
       await known?.vm.close();
       await host?.durable();
       return toInfo(entry);
+    });
+  }
+
+  /**
+   * What somebody should see before {@link ExtensionManager.load}: its source runs once, without any permission, to say
+   * what it brings. With `asShown`, `load` takes it as it was shown, and nothing else.
+   * @throws PerdureError as `load` does
+   */
+  async preview(manifest: ExtensionManifest, source: string): Promise<ExtensionPreview> {
+    return this.#inOrder(async () => {
+      const checked = checkManifest(manifest);
+      checkSource(source);
+      this.restore();
+      const { name, version } = checked;
+      const known = this.#entries.get(name);
+      const hash = await hashOf(checked, source);
+      // What fails now is not loaded for having been shown before.
+      this.#shown.set(hash, undefined);
+      this.#checkPrefix(checked);
+      const about = { name, version, hash, ...(known !== undefined && { replaces: known.manifest.version }) };
+      const wishes = wishesOf(checked);
+      if (known?.hash === hash) {
+        return { ...about, loaded: true, wishes, prompt: promptLines(checked, known.described) };
+      }
+      const { vm, described } = await this.#try(checked, source);
+      await vm.close();
+      this.#shown.set(hash, describedText(checked, described));
+      return { ...about, loaded: false, wishes, prompt: promptLines(checked, described) };
     });
   }
 
@@ -221,6 +270,8 @@ export class ExtensionManager {
       return (manifest.context ?? []).map((block, index) => ({
         ...block,
         label: labels[index] ?? block.label,
+        description: `[extension ${manifest.name}] ${oneLine(block.description ?? "")}`.trim(),
+        maxTokens: Math.min(block.maxTokens ?? MAX_BLOCK_TOKENS, MAX_BLOCK_TOKENS),
         extension: manifest.name,
       }));
     });
@@ -319,15 +370,6 @@ export class ExtensionManager {
     const next = this.#last.then(work, work);
     this.#last = next.catch(() => {});
     return next;
-  }
-}
-
-function checkSource(source: unknown): void {
-  if (typeof source !== "string" || source.trim() === "") {
-    throw new PerdureError("bad_input", "The source must be one expression, such as ({ tools: { … } }).");
-  }
-  if (source.length > MAX_SOURCE_CHARS) {
-    throw new PerdureError("limit", `The source has ${source.length} characters; ${MAX_SOURCE_CHARS} are allowed.`);
   }
 }
 

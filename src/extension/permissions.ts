@@ -6,9 +6,13 @@ const OWN = "(own)";
 /**
  * What is asked for in a manifest, one line for each thing. Somebody who has agreed to these lines has agreed to every
  * manifest that asks for none but these. Hooks are among them: they see what others' tools get, and `beforeTurn` has
- * a say in what the model is told.
+ * a say in what the model is told. So are context blocks of its own: they stand in every prompt.
  */
-export function wishesOf({ permissions = {}, hooks = [] }: Pick<ExtensionManifest, "permissions" | "hooks">): string[] {
+export function wishesOf({
+  permissions = {},
+  hooks = [],
+  context: blocks = [],
+}: Pick<ExtensionManifest, "permissions" | "hooks" | "context">): string[] {
   const { network = [], workspace, context = {}, messages, session = {} } = permissions;
   // No label looks like these: a block that is called "all" is not all of them.
   const readable = context.read === "all" ? [EVERY] : (context.read ?? []);
@@ -23,6 +27,7 @@ export function wishesOf({ permissions = {}, hooks = [] }: Pick<ExtensionManifes
     ...(session.sendMessage === true ? ["session send messages"] : []),
     ...(session.metadata === true ? ["session metadata"] : []),
     ...hooks.map((hook) => `hook ${hook}`),
+    ...blocks.map(({ label }) => `context block ${label}`),
   ];
 }
 

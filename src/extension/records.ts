@@ -21,6 +21,9 @@ export interface ExtensionRecord {
 const LOADED = "extension:";
 /** What the sources in code were found to be. */
 const DECLARED = "extension-declared:";
+/** What somebody was shown of one before it is loaded. */
+const SHOWN = "extension-shown:";
+const MAX_SHOWN = 100;
 
 export function writeRecord(db: Sql, record: ExtensionRecord): void {
   writeCell(db, LOADED + record.manifest.name, JSON.stringify(record));
@@ -55,6 +58,23 @@ export function readDeclared(db: Sql, name: string, hash: string): Described | u
 
 export function writeDeclared(db: Sql, name: string, hash: string, described: Described): void {
   writeCell(db, DECLARED + name, JSON.stringify({ hash, described }));
+}
+
+/** Notes how an extension described itself when somebody was asked about it, by its fingerprint. */
+export function writeShown(db: Sql, hash: string, described: string): void {
+  const others = listCells(db, SHOWN);
+  // Questions that were never answered leave one each.
+  for (const { key } of others.slice(0, Math.max(0, others.length - MAX_SHOWN))) deleteCell(db, key);
+  writeCell(db, SHOWN + hash, described);
+}
+
+/** How it did; undefined when nobody was asked, or it was loaded since. */
+export function readShown(db: Sql, hash: string): string | undefined {
+  return readCell(db, SHOWN + hash);
+}
+
+export function forgetShown(db: Sql, hash: string): void {
+  deleteCell(db, SHOWN + hash);
 }
 
 /** The fingerprint of an extension. */

@@ -55,7 +55,7 @@ export interface ChunkFacts {
 
 type JsonFields = { readonly [key: string]: Json };
 
-const MAX_TEXT_BYTES = 32_000;
+export const MAX_TEXT_BYTES = 32_000;
 const MAX_VALUE_BYTES = 16_000;
 const MAX_NAMES = 500;
 

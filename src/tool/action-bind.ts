@@ -18,7 +18,7 @@ import { oddAnswer } from "./odd-answer.ts";
 import { type ActionBinding, type BoundAction, contextOf, knownAnswer, runAction } from "./action-run.ts";
 import { type DurableExecutionOptions, toolOptionsOf } from "./define.ts";
 
-const MAX_SUMMARY_BYTES = 1_000;
+const MAX_SUMMARY_BYTES = 4_000;
 
 /** What a tool's `needsApproval` may say besides yes and no. Both are a yes to whoever does not know them. */
 export type ApprovalNeed =

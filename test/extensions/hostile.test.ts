@@ -308,9 +308,11 @@ test("an extension that is unloaded, or replaced by a lesser one, can do nothing
 test("the model cannot agree for itself, nor hide what it asks for", async () => {
   const kit = openKit();
   const { load_extension: load } = createExtensionTools({ manager: kit.manager });
-  const asks = load.needsApproval as (input: object, options: object) => boolean;
+  const asks = load.needsApproval as (input: object, options: object) => Promise<unknown>;
   const base = { name: "m", version: "1", source: `({ tools: { run: { description: "R.", execute: () => 1 } } })` };
-  expect(asks({ ...base, permissions: { network: ["evil.example.com"] } }, {})).toBe(true);
+  expect(await asks({ ...base, permissions: { network: ["evil.example.com"] } }, {})).toContain(
+    "network evil.example.com",
+  );
   for (const more of [
     { agreed: ["network evil.example.com"], permissions: { network: ["evil.example.com"] } },
     { permissions: { network: ["evil.example.com"], agreed: true } },

@@ -63,8 +63,13 @@ test("the model writes an extension, a person agrees, and it is there in every l
     .flatMap((message) => toolParts(message))
     .filter((part) => toolName(part) === "voice_shout");
   expect(uses.map(({ output }) => String(output).slice(0, 5))).toEqual(["HELLO", "HELLO"]);
-  // The same permissions were agreed to; others were not.
+  // What is loaded was agreed to; each change of it is asked about.
+  await kit.ask("load");
+  expect((await kit.agent()).pendingApprovals()).toEqual([]);
   await kit.ask("reload");
+  expect((await kit.agent()).extensions.list()).toMatchObject([{ name: "voice", version: "1" }]);
+  (await kit.agent()).answerApproval("call-reload", true);
+  await kit.stable();
   expect((await kit.agent()).extensions.list()).toMatchObject([{ name: "voice", version: "2" }]);
   await kit.ask("more");
   expect((await kit.agent()).pendingApprovals()).toHaveLength(1);

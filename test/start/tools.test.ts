@@ -39,7 +39,7 @@ test("every tool in one conversation, over the wire; three mistakes are mended b
     [...new Set(wanted)].filter((name) => !MACHINE.test(name)).toSorted(),
   );
   expect(questions).toEqual([
-    { tool: "load_extension", reason: undefined },
+    { tool: "load_extension", reason: expect.stringContaining("It asks for: workspace read.") as unknown },
     { tool: "execute", reason: 'The code wants to call "deleteFiles" with {"files":["draft-1.md"]}' },
     { tool: "execute", reason: 'The code wants to call "deleteFiles" with {"files":["draft-2.md"]}' },
     { tool: "book_table", reason: "Book a table for 2 at The Kettle on 2031-05-04 (risk: low)" },
@@ -190,6 +190,7 @@ test("bad input to each tool gives the model a message by which it can correct i
   onTestFinished(() => server.close());
   const { talk } = await start({ OPENAI_BASE_URL: server.url, OPENAI_API_KEY: "sk-test", PERDURE_MODEL: "tiny" });
   expect((await talk.ask("Prepare")).error).toBeUndefined();
+  expect((await talk.answer((id) => talk.approve(id, true))).error).toBeUndefined();
   expect((await talk.ask("Now be wrong")).error).toBeUndefined();
   const offered = server.requests[2]?.body.tools?.map((one) => one.function?.name) ?? [];
   const read = new Map(
