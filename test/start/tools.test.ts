@@ -190,7 +190,7 @@ test("bad input to each tool gives the model a message by which it can correct i
   onTestFinished(() => server.close());
   const { talk } = await start({ OPENAI_BASE_URL: server.url, OPENAI_API_KEY: "sk-test", PERDURE_MODEL: "tiny" });
   expect((await talk.ask("Prepare")).error).toBeUndefined();
-  expect((await talk.answer((id) => talk.approve(id, true))).error).toBeUndefined();
+  expect((await talk.answer(() => talk.approve("p1", true))).error).toBeUndefined();
   expect((await talk.ask("Now be wrong")).error).toBeUndefined();
   const offered = server.requests[2]?.body.tools?.map((one) => one.function?.name) ?? [];
   const read = new Map(
