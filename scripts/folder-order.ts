@@ -13,6 +13,7 @@ export const folderOrder: readonly Place[] = [
   { name: "error.ts" },
   { name: "nearest.ts" },
   { name: "known-options.ts" },
+  { name: "yes-or-no.ts" },
   { name: "ai-sdk.ts" },
   { name: "id.ts" },
   { name: "hash.ts" },

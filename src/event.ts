@@ -11,6 +11,8 @@ export interface AgentEvents {
   "connection:closed": { connectionId: string; code: number; reason: string };
   "connection:dropped": { connectionId: string; reason: string };
   "frame:refused": { connectionId: string; reason: string };
+  /** Somebody wanted to do what they may not: because they may only read, or a hook of the app says so. Nothing was done. */
+  "act:refused": { act: string; code: string; reason: string; by?: string; connectionId?: string; session?: string };
   /** A page of an origin that the host does not let in wanted to reach the agent. It was not woken for it. */
   "origin:refused": { origin: string; method: string; approach: "request" | "socket" };
   /** A request to the agent came under a name that the host does not answer to. It was not woken for it. */

@@ -10,6 +10,7 @@ export type {
 } from "./agent/agent-base.ts";
 export { callable, type CallableOptions, type CallableOptions as CallableMetadata } from "./agent/callable.ts";
 export { StreamingResponse } from "./agent/streaming-response.ts";
+export type { Act, ActEffect, ActTarget, Caller, RequestCaller } from "./agent/authorize.ts";
 export { Connection } from "./agent/connection.ts";
 export type { StateSource } from "./agent/state.ts";
 export type { SqlParameter } from "./agent/user-sql.ts";

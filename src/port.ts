@@ -1,3 +1,4 @@
+import type { PerdureError } from "./error.ts";
 import type { Emit } from "./event.ts";
 import type { Clock } from "./id.ts";
 import type { Identity } from "./identity.ts";
@@ -19,7 +20,8 @@ export type WriteLevel = "sync" | "commit";
 export interface Sql {
   /**
    * Runs one SQLite statement and returns its rows. Outside of {@link Sql.tx} it commits by itself, at
-   * level `sync`. No BEGIN, COMMIT, SAVEPOINT, PRAGMA, ATTACH or VACUUM.
+   * level `sync`. No BEGIN, COMMIT, SAVEPOINT, PRAGMA, ATTACH or VACUUM. A statement that writes throws what
+   * {@link HostedAgent.refusal} says, if it says something.
    */
   sql<T = SqlRow>(query: string, ...args: SqlValue[]): T[];
   /**
@@ -191,6 +193,11 @@ export interface HostedAgent {
   invoke(method: string, args: readonly unknown[]): Promise<unknown>;
   /** `onBeforeSubAgent`: what it has said. An empty object lets pass. @param identity who sent it, as far as is known. */
   admitChild(request: Request, child: AgentStep, identity?: Identity): Promise<ReadVerdict>;
+  /**
+   * Why the code that runs now may not write: it runs for somebody who may only read. Asked before each write of rows and
+   * files, so it must be quick. Reads are not asked about.
+   */
+  refusal?(): PerdureError | undefined;
   /** What is handed to another agent in the place of a plain object of this one's; undefined: a copy of it. Must not throw. */
   lend?(value: object): object | undefined;
   /** A child of this agent was deleted, by whomever. */

@@ -1,5 +1,7 @@
+import type { Identity } from "../identity.ts";
 import type { AgentEnv, AgentHost, AgentPath, SqlRow } from "../port.ts";
 import type { RetryOptions } from "../fiber/retry.ts";
+import type { Act, ActTarget } from "./authorize.ts";
 import { listCallables, type CallableOptions } from "./callable.ts";
 import type { Connection } from "./connection.ts";
 import { AgentParts, parts } from "./parts.ts";
@@ -71,7 +73,7 @@ export class AgentBase<Env extends object = AgentEnv, State = unknown, Props ext
 
   /**
    * Stores a new state and sends it to every connection; when it returns, it is committed.
-   * @throws PerdureError `read_only` inside a call from a read-only connection, `bad_input` when JSON cannot
+   * @throws PerdureError `read_only` inside a call from who may only read, `bad_input` when JSON cannot
    *   hold it, or would lose some of it; what {@link AgentBase.validateStateChange} throws. Nothing has changed then.
    */
   setState(state: State): void {
@@ -130,12 +132,36 @@ export class AgentBase<Env extends object = AgentEnv, State = unknown, Props ext
     return [];
   }
 
-  /** Whether a new connection may only read. Asked before it is sent anything. */
+  // Who may do what
+
+  /**
+   * Whether somebody outside may do this: the app's one place for it, asked for every frame and request, after the rules
+   * of the framework and before anything is done. Only `true` allows it: anything else, and a throw, refuses, and the
+   * client is told. May be slow; frames of one connection stay in order. Not asked for server code. Default: yes.
+   * @param identity who it is, as the app established it
+   * @param on what it is about, as far as that is known: the session, the method, the call, …
+   */
+  authorize(_identity: Identity | undefined, _act: Act, _on: ActTarget): boolean | Promise<boolean> {
+    return true;
+  }
+
+  /**
+   * Whether somebody may only read, on every way in. Asked for each new connection and each request. What changes
+   * something is refused with `read_only`, also inside of methods that they call. Must answer at once. Default: no.
+   */
+  mayOnlyRead(_identity: Identity | undefined): boolean {
+    return false;
+  }
+
+  /**
+   * Whether a new connection may only read, as {@link AgentBase.mayOnlyRead} says of an identity. Asked before it is sent
+   * anything. Must answer at once: for anything but true and false it may only read, and the app is told.
+   */
   shouldConnectionBeReadonly(_connection: Connection, _context: ConnectionContext): boolean {
     return false;
   }
 
-  /** Whether a new connection gets identity, state and MCP frames. */
+  /** Whether a new connection gets identity, state and MCP frames. Must answer at once. */
   shouldSendProtocolMessages(_connection: Connection, _context: ConnectionContext): boolean {
     return true;
   }

@@ -5,6 +5,7 @@ import type { McpOAuthProvider } from "../mcp/oauth/own-provider.ts";
 import { getCurrentAgent } from "./context.ts";
 import type { Feature } from "./feature.ts";
 import type { AgentParts } from "./parts.ts";
+import { type Route, type RouteTable, routeTable } from "./routes.ts";
 
 /** The MCP servers of an agent. Under a symbol: every plain name belongs to those who extend the class. */
 export const mcpOf: unique symbol = Symbol("perdure.mcp-of");
@@ -19,6 +20,17 @@ const NO_SERVERS = mcpFrame({ servers: {}, tools: [], prompts: [], resources: []
 export interface McpHooks {
   createMcpOAuthProvider(serverId: string, callbackUrl: string | undefined): McpOAuthProvider | undefined;
 }
+
+/** Where people come back to when they have signed in; a server may have an address of its own for it. */
+export const MCP_ROUTES: readonly Route<McpClientManager>[] = [
+  {
+    method: "GET",
+    shape: "callback",
+    acts: ["mcp.signIn"],
+    matches: (manager, request, rest) => manager.isReturn(request, rest),
+    answer: ({ request }, manager) => manager.comeBack(request),
+  },
+];
 
 /** Joins MCP servers to an agent. There is no manager until somebody asks for one, or servers are stored. */
 export class AgentMcp implements Feature {
@@ -54,8 +66,8 @@ export class AgentMcp implements Feature {
     if (this.#manager !== undefined || hasMcpServers(this.#own.host)) this.manager.started();
   }
 
-  request(request: Request, rest: string): Promise<Response> | undefined {
-    return this.#manager?.request(request, rest);
+  get routes(): RouteTable | undefined {
+    return this.#manager && routeTable(MCP_ROUTES, this.#manager);
   }
 
   halt(): void {

@@ -1,8 +1,8 @@
 import { PerdureError } from "../error.ts";
 import type { Work } from "../fiber/work.ts";
-import { type Identity, storeIdentity } from "../identity.ts";
+import { storeIdentity } from "../identity.ts";
 import { Audience } from "../live/audience.ts";
-import { olderFrame } from "../live/conversation-frames.ts";
+import { noOlderFrame, olderFrame } from "../live/conversation-frames.ts";
 import { LiveChat } from "../live/live-chat.ts";
 import { Resume } from "../live/resume.ts";
 import { SessionNews } from "../live/session-news.ts";
@@ -10,33 +10,55 @@ import { isRecord, sameJson } from "../message/json.ts";
 import { withoutReserved } from "../message/steered.ts";
 import { parseUserMessage } from "../message/validate.ts";
 import type { UIMessage } from "../message/types.ts";
-import type { Socket } from "../port.ts";
+import type { AgentHost, Socket } from "../port.ts";
 import { isSaidIn } from "../session/siblings.ts";
 import { isOpen, readTurn } from "../store/turn.ts";
 import { Chat } from "../turn/chat.ts";
 import type { ChatHooks } from "../turn/chat-types.ts";
+import { isOfSession } from "../turn/forget-session.ts";
 import { judgeAnswer, type JudgedAnswer } from "../turn/judge-answer.ts";
 import { notStored, notTaken } from "../turn/not-taken.ts";
 import { persist } from "../turn/save.ts";
 import { MAX_NEW_MESSAGES } from "../turn/submit.ts";
-import type { ToolAnswer } from "../turn/tool-answers.ts";
-import { lastSegment } from "../wire/address.ts";
-import { closeCode, refusalCode, UNKNOWN_SESSION } from "../wire/close-code.ts";
+import { findAsked, type ToolAnswer } from "../turn/tool-answers.ts";
+import { encodeFrame } from "../wire/encode.ts";
 import { sessionIn, wantsPages } from "../wire/history.ts";
 import type { ParsedFrame } from "../wire/parse.ts";
-import type { ContextState } from "../wire/session-frames.ts";
-import { answerFileRequest } from "./chat-files.ts";
-import { answerChatRequest } from "./chat-http.ts";
-import { storedMessages } from "./chat-messages.ts";
+import type { ContextState, SessionOp } from "../wire/session-frames.ts";
+import { type Ask, askHook, type Caller, type Refusal } from "./authorize.ts";
+import { FILE_ROUTES } from "./chat-files.ts";
+import { type ChatDoor, sessionFor, TURN_ROUTES } from "./chat-http.ts";
+import { INBOX_ROUTES } from "./chat-inbox-http.ts";
+import { TRANSCRIPT_ROUTES } from "./chat-messages.ts";
 import { type Connection, socketOf } from "./connection.ts";
 import type { Feature } from "./feature.ts";
 import type { AgentParts } from "./parts.ts";
-import { answerSessionFrame, movesClient, type SessionServant } from "./session-frames.ts";
+import { type Route, type RouteTable, routeTable } from "./routes.ts";
+import { answerSessionFrame, refuseSessionFrame, type SessionServant } from "./session-frames.ts";
 
 const NOTHING_SAID_YET = `{"type":"cf_agent_chat_messages","connect":true,"messages":[]}`;
-const FORBIDDEN = 403;
+
 /** So many messages of a transcript that a client pushes are looked at in one go. */
 const LOOKED_AT_ONCE = 500;
+
+/** Acts that are about the conversation that somebody is in. */
+const IN_SESSION = /^(?:chat|tool|inbox|file)\./;
+
+const CHAT_KINDS: ReadonlySet<ParsedFrame["kind"]> = new Set([
+  ...(["chat-request", "chat-refused", "chat-messages", "chat-clear", "chat-cancel", "chat-older"] as const),
+  ...(["chat-long", "transcript-long"] as const),
+  ...(["resume-request", "resume-ack", "tool-result", "tool-approval", "session", "session-refused"] as const),
+]);
+
+/** All that a chat answers by HTTP. */
+export const CHAT_ROUTES: readonly Route<ChatDoor & { readonly host: AgentHost }>[] = [
+  ...TRANSCRIPT_ROUTES,
+  ...FILE_ROUTES,
+  ...TURN_ROUTES,
+  ...INBOX_ROUTES,
+];
+
+type ChatOwner = Pick<AgentParts<unknown>, "host" | "rearm" | "draining">;
 
 /** A chat and those who listen to it. */
 export interface ChatRoom {
@@ -49,24 +71,22 @@ export interface ChatRoom {
 
 /** Joins a chat to its agent: frames and requests in. The chat is made when something is said, or was. */
 export class ChatFeature implements Feature {
-  readonly #own: Pick<AgentParts<unknown>, "host" | "rearm" | "draining">;
+  readonly #own: ChatOwner;
   readonly #hooks: () => ChatHooks;
   readonly #servant: () => SessionServant | undefined;
-  /**
-   * Clients that are about to be put into another session, or whose long transcript is being looked through: what they
-   * send meanwhile is about what comes of it.
-   */
-  readonly #moving = new WeakMap<Socket, Promise<void>>();
+  readonly kinds = CHAT_KINDS;
+  readonly routes: RouteTable;
   #room: ChatRoom | undefined;
 
-  constructor(
-    own: Pick<AgentParts<unknown>, "host" | "rearm" | "draining">,
-    hooks: () => ChatHooks,
-    servant: () => SessionServant | undefined = () => undefined,
-  ) {
+  constructor(own: ChatOwner, hooks: () => ChatHooks, servant: () => SessionServant | undefined) {
     this.#own = own;
     this.#hooks = hooks;
     this.#servant = servant;
+    this.routes = routeTable(CHAT_ROUTES, this);
+  }
+
+  get host(): AgentHost {
+    return this.#own.host;
   }
 
   get room(): ChatRoom {
@@ -96,67 +116,51 @@ export class ChatFeature implements Feature {
     else if (wantsPages(socket.uri)) socket.send(NOTHING_SAID_YET);
   }
 
-  admit(connection: Connection): boolean | Promise<boolean> {
-    const session = sessionIn(connection.uri);
-    if (session === undefined) return true;
-    const socket = socketOf(connection);
-    const enter = (allowed: boolean): boolean => {
-      if (allowed && this.room.news.knows(session)) return true;
-      if (allowed) socket.close(closeCode.unknownSession, UNKNOWN_SESSION);
-      else socket.close(refusalCode(FORBIDDEN), "not allowed");
-      return false;
-    };
-    const allowed = this.#servant()?.allow(connection, { op: "attach", session }) ?? true;
-    return typeof allowed === "boolean" ? enter(allowed) : allowed.then(enter);
+  /** Who asks for something about sessions, and who is to be in one that it names, needs the app's leave. */
+  consents(caller: Caller, ask: Ask): Refusal | Promise<Refusal> {
+    const { act, on } = ask;
+    if (on?.op !== undefined) return this.#allows(caller, ask, on.op);
+    // A connection was asked when it came, or when it went there.
+    const enters = act === "connect" || ("request" in caller && IN_SESSION.test(act));
+    const session = enters ? sessionIn(caller.uri) : undefined;
+    if (session === undefined) return undefined;
+    const enter = (refusal: Refusal): Refusal => refusal ?? (this.room.news.knows(session) ? undefined : noSession());
+    const refusal = this.#allows(caller, ask, { op: "attach", session });
+    return refusal instanceof Promise ? refusal.then(enter) : enter(refusal);
+  }
+
+  #allows(caller: Caller, ask: Ask, op: SessionOp): Refusal | Promise<Refusal> {
+    const servant = this.#servant();
+    if (servant === undefined) return undefined;
+    return askHook(
+      () => servant.allow(caller, op),
+      "allowSessionOp()",
+      ask,
+      (thrown, stage) => this.room.chat.hooks.failed(thrown, { stage }),
+    );
+  }
+
+  sessionOf(caller: Caller): string {
+    const { audience, chat } = this.room;
+    return "request" in caller ? sessionFor(chat, caller) : audience.sessionOf(socketOf(caller));
   }
 
   closed(connection: Connection): void {
     this.#room?.resume.closed(socketOf(connection));
   }
 
-  frame(connection: Connection, frame: ParsedFrame): boolean | Promise<boolean> {
-    const moving = this.#moving.get(socketOf(connection));
-    return moving === undefined ? this.#take(connection, frame) : moving.then(() => this.#take(connection, frame));
-  }
-
-  #take(connection: Connection, frame: ParsedFrame): boolean | Promise<boolean> {
+  frame(connection: Connection, frame: ParsedFrame): void | Promise<void> {
     const { audience, news } = this.room;
-    const socket = socketOf(connection);
-    const { session } = audience.of(socket);
+    const { session } = audience.of(socketOf(connection));
     // It is being closed. What it sends meanwhile must not make the session that it names.
-    if (session !== undefined && !news.knows(session)) return true;
-    if (frame.kind !== "session" && frame.kind !== "session-refused") {
-      const taken = handleFrame(this.room, connection, frame);
-      if (typeof taken !== "boolean" && frame.kind === "chat-messages") this.#holdUntil(socket, taken);
-      return taken;
-    }
+    if (session !== undefined && !news.knows(session)) return;
     const servant = this.#servant();
-    if (servant === undefined) return false;
-    const taken = answerSessionFrame(this.room, servant, connection, frame);
-    if (typeof taken !== "boolean" && movesClient(frame)) this.#holdUntil(socket, taken);
-    return taken;
+    if (frame.kind !== "session" && frame.kind !== "session-refused") return handleFrame(this.room, connection, frame);
+    if (servant !== undefined) return answerSessionFrame(this.room, servant, connection, frame);
   }
 
-  #holdUntil(socket: Socket, taken: Promise<boolean>): void {
-    const over = () => void this.#moving.delete(socket);
-    this.#moving.set(socket, taken.then(over, over));
-  }
-
-  request(
-    request: Request,
-    rest: string,
-    identity: Identity | undefined,
-  ): Response | undefined | Promise<Response | undefined> {
-    const isTranscript = request.method === "GET" && lastSegment(rest) === "get-messages";
-    if (!isTranscript) return this.#answer(request, rest, identity);
-    return storedMessages(this.room.chat, new URL(request.url).searchParams);
-  }
-
-  async #answer(request: Request, rest: string, identity: Identity | undefined): Promise<Response | undefined> {
-    return (
-      (await answerFileRequest(this.#own.host, request, rest)) ??
-      (await answerChatRequest(() => this.room, request, rest, identity))
-    );
+  refuse(connection: Connection, frame: ParsedFrame, error: PerdureError): void {
+    refuseFrame(this.room, socketOf(connection), frame, error);
   }
 
   drain(): void {
@@ -169,11 +173,7 @@ export class ChatFeature implements Feature {
   }
 }
 
-function openRoom(
-  own: Pick<AgentParts<unknown>, "host" | "rearm" | "draining">,
-  hooks: ChatHooks,
-  context: (session: string) => ContextState | null,
-): ChatRoom {
+function openRoom(own: ChatOwner, hooks: ChatHooks, context: (session: string) => ContextState | null): ChatRoom {
   const audience = new Audience(
     () => own.host.sockets.all(),
     () => chat.transcripts.current,
@@ -203,6 +203,10 @@ function openRoom(
   return { chat, live, resume, audience, news };
 }
 
+function noSession(): PerdureError {
+  return new PerdureError("not_found", "There is no such session.");
+}
+
 /** Tells the sender of a request that it was not taken in. */
 function refuse(
   { chat, live }: ChatRoom,
@@ -215,7 +219,7 @@ function refuse(
   void chat.host.keepAwake(told.then((text) => live.refused(requestId, text, socket)));
 }
 
-function handleFrame(room: ChatRoom, connection: Connection, frame: ParsedFrame): boolean | Promise<boolean> {
+function handleFrame(room: ChatRoom, connection: Connection, frame: ParsedFrame): void | Promise<void> {
   const { chat, resume, audience } = room;
   const socket = socketOf(connection);
   const session = audience.sessionOf(socket);
@@ -231,30 +235,29 @@ function handleFrame(room: ChatRoom, connection: Connection, frame: ParsedFrame)
         if (!chat.knows(frame.id)) refuse(room, socket, frame.id, notStored(thrown), "persist");
         throw thrown;
       }
-      return true;
+      return;
     }
     case "chat-refused": {
       // A request that was understood before is the same request, whatever it says now.
-      const known = readTurn(chat.host, frame.id);
+      const found = readTurn(chat.host, frame.id);
+      const known = found && isOfSession(chat.host, found, session) ? found : undefined;
       if (known === undefined)
         refuse(room, socket, frame.id, new PerdureError(frame.code ?? "bad_input", frame.reason));
       else if (!isOpen(known)) room.live.repeated(known, socket);
-      return true;
+      return;
     }
     case "chat-cancel":
-      resume.stopping(socket, frame.id);
-      chat.cancel(frame.id);
-      return true;
+      if (chat.cancel(frame.id, session)) resume.stopping(socket, frame.id);
+      return;
     case "chat-clear":
       chat.clear(socket, session);
-      return true;
+      return;
     case "chat-messages": {
       const refused = (reason: string) => chat.host.emit("frame:refused", { connectionId: connection.id, reason });
       const take = (messages: readonly UIMessage[]) => {
         if (messages.length > MAX_NEW_MESSAGES)
           refused(`messages that were pushed: more than ${MAX_NEW_MESSAGES} are new or changed`);
         else persist(chat, messages, { origin: socket, session, identity: storeIdentity(identity) });
-        return true as const;
       };
       const { messages } = frame;
       if (messages.length <= LOOKED_AT_ONCE) return take(newUserMessages(chat, session, messages, refused));
@@ -262,13 +265,13 @@ function handleFrame(room: ChatRoom, connection: Connection, frame: ParsedFrame)
     }
     case "chat-older":
       socket.send(olderFrame(chat, session, frame.before));
-      return true;
+      return;
     case "resume-request":
       resume.request(socket, frame.probeId);
-      return true;
+      return;
     case "resume-ack":
       resume.acknowledge(socket, frame.id);
-      return true;
+      return;
     case "tool-result": {
       const { toolCallId, result, autoContinue, clientTools } = frame;
       const answer = { kind: "result", result } as const;
@@ -280,21 +283,55 @@ function handleFrame(room: ChatRoom, connection: Connection, frame: ParsedFrame)
       return answerCall(room, { toolCallId, answer, autoContinue, session, identity }, socket);
     }
     default:
-      return false;
   }
 }
 
-function answerCall({ chat, live }: ChatRoom, given: ToolAnswer, socket: Socket): boolean | Promise<boolean> {
+function answerCall({ chat, live }: ChatRoom, given: ToolAnswer, socket: Socket): void | Promise<void> {
   const conclude = (judged: JudgedAnswer) => {
     if ("answer" in judged) chat.answerTool(judged.answer, socket);
     else live.approvalRefused(given.toolCallId, judged.refusal, socket);
-    return true;
   };
   const judged = judgeAnswer(chat, given);
   return judged instanceof Promise ? judged.then(conclude) : conclude(judged);
 }
 
-/** Of a transcript that a client pushes only what is new of its own messages is taken, and none of another session. */
+/**
+ * Tells a client that it may not, in the frame that it waits for. What it has done with its own list already is undone: it
+ * is given the conversation as it is.
+ */
+function refuseFrame(room: ChatRoom, socket: Socket, frame: ParsedFrame, error: PerdureError): void {
+  const { chat, live, resume, audience } = room;
+  switch (frame.kind) {
+    case "session":
+      return refuseSessionFrame(room, socket, frame.id, error);
+    case "chat-request":
+    case "chat-long":
+      return refuse(room, socket, frame.id, error);
+    case "transcript-long":
+    case "chat-messages":
+    case "chat-clear":
+    case "chat-cancel":
+      return live.again(socket);
+    case "chat-older":
+      return socket.send(noOlderFrame(frame.before));
+    case "resume-request":
+      return resume.nothing(socket, frame.probeId);
+    case "resume-ack":
+      return resume.nothingOf(socket, frame.id);
+    case "tool-result":
+    case "tool-approval": {
+      const { toolCallId } = frame;
+      const answer = { kind: "approval", approved: false } as const;
+      const session = audience.sessionOf(socket);
+      const open = findAsked(chat, { toolCallId, answer, autoContinue: false, session });
+      if (open !== undefined) socket.send(encodeFrame({ type: "cf_agent_message_updated", message: open.message }));
+      return live.approvalRefused(toolCallId, { reason: error.message, part: open?.part }, socket);
+    }
+    default:
+  }
+}
+
+/** Of a transcript that a client pushes only its own messages are taken, and none that are of another session. */
 function newUserMessages(
   chat: Chat,
   session: string,

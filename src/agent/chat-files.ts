@@ -1,33 +1,32 @@
 import type { AgentHost } from "../port.ts";
 import { filesOf } from "../session/files.ts";
 import { buildAgentPath } from "../wire/agent-path.ts";
+import type { Route } from "./routes.ts";
 
 /*
  * What was too large for messages, under the agent's own address:
  *
- *   GET …/files/{name}   the bytes; 404 when there is no such file, 410 when its time is over
+ *   GET …/files/{hash}   the bytes; 404 when there is no such file, 410 when its time is over
  *
- * Names are SHA-256 in hex: nothing else is looked for, and what a name stands for never changes.
+ * Names are SHA-256 in hex: nothing else is looked for, and what a name stands for never changes. Nobody can guess one:
+ * whoever has it was shown the message, or was told by who was. So it is not asked in which sessions the file is shown.
  */
-
-const ROUTE = /(?:^|\/)files\/(?<name>[0-9a-f]{64})$/;
 
 /** What a browser may show by itself. Everything else is offered as a download. */
 const SHOWN = /^(?:image|audio|video)\/|^(?:text\/plain|application\/pdf)\b/i;
 
 const FOREVER = "private, max-age=31536000, immutable";
 
-/** Answers a request for a file of the agent; undefined for any other. @param rest the path behind the agent's address. */
-export async function answerFileRequest(
-  host: AgentHost,
-  request: Request,
-  rest: string,
-): Promise<Response | undefined> {
-  const name = ROUTE.exec(rest)?.groups?.name;
-  if (name === undefined) return undefined;
-  const { method } = request;
-  if (method !== "GET" && method !== "HEAD")
-    return new Response("Method Not Allowed", { status: 405, headers: { allow: "GET, HEAD" } });
+/** The routes of files. */
+export const FILE_ROUTES: readonly Route<{ readonly host: AgentHost }>[] = (["GET", "HEAD"] as const).map((method) => ({
+  method,
+  shape: "files/{hash}",
+  acts: ["file.read"],
+  ask: ({ params }) => ({ act: "file.read", on: { file: params.hash } }),
+  answer: ({ request, params }, { host }) => answerFile(host, request, params.hash ?? ""),
+}));
+
+async function answerFile(host: AgentHost, request: Request, name: string): Promise<Response> {
   const files = filesOf(host);
   const info = host.blank ? undefined : files.info(name);
   if (info?.expired === true) return gone(info.mediaType);
@@ -37,7 +36,7 @@ export async function answerFileRequest(
   const file = info && (await files.read(name));
   if (file === undefined)
     return Response.json({ error: { code: "not_found", message: "There is no such file." } }, { status: 404 });
-  return new Response(method === "HEAD" ? null : new Uint8Array(file.bytes), {
+  return new Response(request.method === "HEAD" ? null : new Uint8Array(file.bytes), {
     headers: {
       "content-type": file.mediaType,
       "content-length": String(file.bytes.length),

@@ -1,92 +1,113 @@
 import { PerdureError } from "../error.ts";
 import { newId } from "../id.ts";
-import type { Identity } from "../identity.ts";
 import { STREAM_HEADERS, streamTurn } from "../live/sse.ts";
 import type { LiveChat } from "../live/live-chat.ts";
-import type { AgentHost } from "../port.ts";
 import { userText } from "../message/input.ts";
 import { isRecord } from "../message/json.ts";
 import { readTurn, type TurnRow } from "../store/turn.ts";
 import type { Chat } from "../turn/chat.ts";
+import { isOfSession } from "../turn/forget-session.ts";
 import { judgeAnswer } from "../turn/judge-answer.ts";
 import { notStored, notTaken } from "../turn/not-taken.ts";
 import { checkMessages, turnThatAnswers } from "../turn/submit.ts";
 import type { ToolAnswer } from "../turn/tool-answers.ts";
 import { parseChatBody } from "../wire/chat-body.ts";
+import { sessionIn } from "../wire/history.ts";
 import { MAX_ID_LENGTH } from "../wire/parse.ts";
-import { answerInboxRequest } from "./chat-inbox-http.ts";
-import { decodeSegment, readBody, refuseInput } from "./request-body.ts";
+import type { Ask, RequestCaller } from "./authorize.ts";
+import type { Route, RouteRequest } from "./routes.ts";
 
 /*
- * The chat over plain HTTP, for clients without WebSocket, under the agent's own address:
+ * The chat over plain HTTP, for clients without WebSocket, under the agent's own address. All of it is about one session:
+ * the one that `?_session=` names, or whichever is the current one; of others there is nothing here, as if it were not.
  *
- *   GET    …/get-messages             the conversation
+ *   GET    …/get-messages             the conversation: `chat-messages.ts`
  *   GET    …/chat                     what runs and what waits
  *   POST   …/chat                     a turn; its stream with `accept: text/event-stream` or for the AI SDK's own
  *                                     transport, else 202 and its id
- *   GET    …/chat/{id}/stream         the stream from `?after=N` or `Last-Event-ID` on; 204 when there is none
- *   POST   …/chat/{id}/cancel         stop
- *   POST   …/chat/tools/{toolCallId}  { output } | { errorText } | { approved, reason? }
+ *   GET    …/chat/{turn}/stream       the stream from `?after=N` or `Last-Event-ID` on; 204 when there is none
+ *   POST   …/chat/{turn}/cancel       stop
+ *   POST   …/chat/tools/{call}        { output } | { errorText } | { approved, reason? }
  *   DELETE …/chat                     forget the conversation
  *   …/chat/inbox                      what waits: `chat-inbox-http.ts`
  *
  * The body of a turn is what the AI SDK's own transport sends, so that `useChat({ api: ".../chat" })` works.
  */
 
-/** What a path behind the agent's address asks for: the method and the route, and the id in it. */
-const ROUTE = /(?:^|\/)chat(?:\/tools\/(?<call>[^/]+)|\/(?<turn>[^/]+)\/(?<what>stream|cancel))?\/?$/;
-
 /** The number before that of the first chunk. */
 const FROM_THE_START = -1;
 
-/**
- * Answers a request that is about the chat; undefined for any other.
- * @param rest the path behind the agent's address.
- * @param identity who sent it, as the app established it.
- */
-export async function answerChatRequest(
-  room: () => { readonly chat: Chat; readonly live: LiveChat },
-  request: Request,
-  rest: string,
-  identity?: Identity,
-): Promise<Response | undefined> {
-  const groups = ROUTE.exec(rest)?.groups;
-  if (groups === undefined) return answerInboxRequest(room, request, rest, identity);
-  const { call, turn, what } = groups;
-  const { chat, live } = room();
-  try {
-    switch (`${request.method} ${call === undefined ? (what ?? "chat") : "tools"}`) {
-      case "GET chat":
-        return Response.json(describe(chat));
-      case "POST chat":
-        return await post(chat, live, request, identity);
-      case "DELETE chat":
-        chat.clear(undefined);
-        return Response.json({ cleared: true });
-      case "GET stream":
-        return follow(chat, live, request, decodeSegment(turn ?? ""));
-      case "POST cancel":
-        return Response.json({ cancelled: chat.cancel(decodeSegment(turn ?? "")) });
-      case "POST tools": {
-        const given = await readAnswer(chat.host, request, decodeSegment(call ?? ""));
-        const [answer] = await judgeAnswers(chat, [{ ...given, identity }]);
-        return Response.json({ changed: answer !== undefined && chat.answerTool(answer, undefined) });
-      }
-      default:
-        return new Response("Method Not Allowed", { status: 405 });
-    }
-  } catch (thrown) {
-    return refuseInput(thrown);
-  }
+/** What the routes of a chat open. */
+export interface ChatDoor {
+  readonly room: { readonly chat: Chat; readonly live: LiveChat };
 }
 
-function describe(chat: Chat) {
-  const waiting = chat.waitingTurns().map((turn) => turn.id);
-  return { running: chat.running?.row.id ?? null, waiting: waiting.filter((id) => id !== chat.running?.row.id) };
+/** The routes of the chat itself. */
+export const TURN_ROUTES: readonly Route<ChatDoor>[] = [
+  {
+    method: "POST",
+    shape: "chat/tools/{call}",
+    acts: ["tool.answer", "tool.approve"],
+    async ask({ params, body }) {
+      const { toolCallId, answer } = readAnswer(await body(), params.call ?? "");
+      return askToAnswer(toolCallId, answer);
+    },
+    async answer({ params, body, caller }, { room: { chat } }) {
+      const given = readAnswer(await body(), params.call ?? "");
+      const where = { identity: caller.identity, session: sessionFor(chat, caller) };
+      const [answer] = await judgeAnswers(chat, [{ ...given, ...where }]);
+      return Response.json({ changed: answer !== undefined && chat.answerTool(answer, undefined) });
+    },
+  },
+  {
+    method: "GET",
+    shape: "chat/{turn}/stream",
+    acts: ["chat.follow"],
+    ask: ({ params }) => ({ act: "chat.follow", on: { requestId: params.turn } }),
+    answer: follow,
+  },
+  {
+    method: "POST",
+    shape: "chat/{turn}/cancel",
+    acts: ["chat.cancel"],
+    ask: ({ params }) => ({ act: "chat.cancel", on: { requestId: params.turn } }),
+    answer: ({ params, caller }, { room: { chat } }) =>
+      Response.json({ cancelled: chat.cancel(params.turn ?? "", sessionFor(chat, caller)) }),
+  },
+  {
+    method: "GET",
+    shape: "chat",
+    acts: ["chat.read"],
+    answer: ({ caller }, { room: { chat } }) => Response.json(describe(chat, sessionFor(chat, caller))),
+  },
+  { method: "POST", shape: "chat", acts: ["chat.submit", "tool.answer", "tool.approve"], answer: post },
+  {
+    method: "DELETE",
+    shape: "chat",
+    acts: ["chat.clear"],
+    answer({ caller }, { room: { chat } }) {
+      chat.clear(undefined, sessionFor(chat, caller));
+      return Response.json({ cleared: true });
+    },
+  },
+];
+
+/** The session that a request is about. That its sender may be there was asked before. */
+export function sessionFor(chat: Chat, { uri }: Pick<RequestCaller, "uri">): string {
+  return sessionIn(uri) ?? chat.transcripts.current;
 }
 
-async function post(chat: Chat, live: LiveChat, request: Request, identity: Identity | undefined): Promise<Response> {
-  const value = await readBody(chat.host, request);
+function describe(chat: Chat, session: string) {
+  const running = chat.running?.row.session === session ? chat.running.row.id : null;
+  const waiting = chat.waitingTurns(session).map((turn) => turn.id);
+  return { running, waiting: waiting.filter((id) => id !== running) };
+}
+
+async function post({ request, caller, body: read, insist }: RouteRequest, { room }: ChatDoor): Promise<Response> {
+  const { chat, live } = room;
+  const { identity } = caller;
+  const session = sessionFor(chat, caller);
+  const value = await read();
   if (!isRecord(value)) throw new PerdureError("bad_input", "The body must be a JSON object with `messages`.");
   // `id` is the AI SDK's name of the chat, not of this request; the others belong to its transport.
   const { id: _chat, messageId: _message, requestId, message, ...rest } = value;
@@ -96,6 +117,8 @@ async function post(chat: Chat, live: LiveChat, request: Request, identity: Iden
   const id = requestIdOf(request.headers.get("idempotency-key") ?? requestId);
   const trigger = body.trigger === "regenerate-message" ? "regenerate" : "submit";
   const known = readTurn(chat.host, id);
+  if (known !== undefined && !isOfSession(chat.host, known, session))
+    throw new PerdureError("conflict", `The request id "${id}" stands for something else already. Use a new one.`);
   if (known === undefined) {
     try {
       checkMessages(chat, body.messages);
@@ -103,16 +126,17 @@ async function post(chat: Chat, live: LiveChat, request: Request, identity: Iden
       if (!PerdureError.is(thrown)) throw thrown;
       throw new PerdureError(thrown.code, await notTaken(chat, { id, identity }, thrown, "parse"));
     }
-    for (const answer of await judgeAnswers(chat, answersIn(body.messages.at(-1), identity)))
-      chat.answerTool(answer, undefined);
+    const answers = answersIn(body.messages.at(-1)).map((answer) => ({ ...answer, identity, session }));
+    for (const { toolCallId, answer } of answers) await insist(askToAnswer(toolCallId, answer));
+    for (const answer of await judgeAnswers(chat, answers)) chat.answerTool(answer, undefined);
     try {
-      chat.submit({ ...body, id, trigger, identity }, undefined);
+      chat.submit({ ...body, id, trigger, identity, session }, undefined);
     } catch (thrown) {
       if (!chat.knows(id)) await notTaken(chat, { id, identity }, notStored(thrown), "persist");
       throw thrown;
     }
   }
-  const turn = turnFor(chat, id);
+  const turn = turnFor(chat, session, id);
   if (turn === undefined) return Response.json({ id, status: "skipped" }, { status: 409 });
   if (wantsStream(request, value)) return streamTurn(chat.host, live, turn, 0);
   return Response.json({ id: turn.id, status: turn.status }, { status: 202 });
@@ -126,13 +150,17 @@ function wantsStream(request: Request, body: Record<string, unknown>): boolean {
 }
 
 /** The AI SDK's transport has no other way to answer tool calls than in the message that it sends back. */
-function answersIn(last: unknown, identity: Identity | undefined): ToolAnswer[] {
+function answersIn(last: unknown): ToolAnswer[] {
   if (!isRecord(last) || last.role !== "assistant" || !Array.isArray(last.parts)) return [];
   return (last.parts as unknown[]).flatMap((part) => {
     if (!isRecord(part) || typeof part.toolCallId !== "string") return [];
     const answer = toAnswer(part);
-    return answer === undefined ? [] : { toolCallId: part.toolCallId, answer, autoContinue: false, identity };
+    return answer === undefined ? [] : { toolCallId: part.toolCallId, answer, autoContinue: false };
   });
+}
+
+function askToAnswer(toolCallId: string, answer: ToolAnswer["answer"]): Ask {
+  return { act: answer.kind === "approval" ? "tool.approve" : "tool.answer", on: { toolCallId } };
 }
 
 /** The answers as they may be given. @throws PerdureError `not_allowed` when one may not: then none is given. */
@@ -160,11 +188,12 @@ function toAnswer(part: Record<string, unknown>): ToolAnswer["answer"] | undefin
   return { kind: "approval", approved: approval.approved, reason };
 }
 
-function follow(chat: Chat, live: LiveChat, request: Request, id: string): Response {
-  const url = new URL(request.url);
-  const turn = turnFor(chat, id) ?? current(chat);
+function follow({ request, caller, params, query }: RouteRequest, { room }: ChatDoor): Response {
+  const { chat, live } = room;
+  const session = sessionFor(chat, caller);
+  const turn = turnFor(chat, session, params.turn ?? "") ?? current(chat, session);
   if (turn === undefined) return new Response(null, { status: 204, headers: STREAM_HEADERS });
-  const last = url.searchParams.get("after") ?? request.headers.get("last-event-id");
+  const last = query.get("after") ?? request.headers.get("last-event-id");
   const after = last === null ? FROM_THE_START : last.trim() === "" ? Number.NaN : Number(last);
   if (!Number.isInteger(after) || after < FROM_THE_START)
     throw new PerdureError("bad_input", "`after` must be the number of the last chunk that was seen.");
@@ -172,19 +201,20 @@ function follow(chat: Chat, live: LiveChat, request: Request, id: string): Respo
 }
 
 /** The turn of a request; of one that asked the same as a turn under way, that one: its answer is the answer. */
-function turnFor(chat: Chat, id: string): TurnRow | undefined {
-  const own = readTurn(chat.host, id);
+function turnFor(chat: Chat, session: string, id: string): TurnRow | undefined {
+  const found = readTurn(chat.host, id);
+  const own = found !== undefined && isOfSession(chat.host, found, session) ? found : undefined;
   const asked = own?.status === "skipped" ? (JSON.parse(own.messageIds) as string[]).at(-1) : undefined;
   const joined = own && asked !== undefined ? turnThatAnswers(chat, own.session, asked) : undefined;
   return joined ?? own;
 }
 
-function current(chat: Chat): TurnRow | undefined {
-  return chat.running?.row ?? chat.waitingTurns()[0];
+function current(chat: Chat, session: string): TurnRow | undefined {
+  const running = chat.running?.row.session === session ? chat.running.row : undefined;
+  return running ?? chat.waitingTurns(session)[0];
 }
 
-async function readAnswer(host: AgentHost, request: Request, toolCallId: string): Promise<ToolAnswer> {
-  const value = await readBody(host, request);
+function readAnswer(value: unknown, toolCallId: string): ToolAnswer {
   if (!isRecord(value)) throw new PerdureError("bad_input", "The body must be a JSON object.");
   const autoContinue = value.autoContinue !== false;
   if (typeof value.approved === "boolean") {

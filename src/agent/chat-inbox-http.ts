@@ -1,16 +1,27 @@
 import { PerdureError } from "../error.ts";
-import { type Identity, storeIdentity } from "../identity.ts";
+import { storeIdentity } from "../identity.ts";
 import { isRecord } from "../message/json.ts";
-import { readTurn } from "../store/turn.ts";
+import { readTurn, type TurnRow } from "../store/turn.ts";
 import type { Chat } from "../turn/chat.ts";
-import { editInbox, inboxStanding, listInbox, moveInbox, type NotWaiting, withdrawInbox } from "../turn/inbox.ts";
+import { isOfSession } from "../turn/forget-session.ts";
+import {
+  editInbox,
+  type InboxItem,
+  inboxStanding,
+  listInbox,
+  moveInbox,
+  type NotWaiting,
+  withdrawInbox,
+} from "../turn/inbox.ts";
 import { readReceipt } from "../turn/steer.ts";
-import { decodeSegment, readBody, refuseInput } from "./request-body.ts";
+import type { Act, Ask, RequestCaller } from "./authorize.ts";
+import { type ChatDoor, sessionFor } from "./chat-http.ts";
+import type { Route, RouteRequest } from "./routes.ts";
 
 /*
  * What waits for its turn, over plain HTTP, under the agent's own address:
  *
- *   GET    …/chat/inbox       what waits, in the order in which it will run
+ *   GET    …/chat/inbox       what waits in the session, in the order in which it will run
  *   GET    …/chat/inbox/{id}  where one request is, and where its messages were taken to
  *   PATCH  …/chat/inbox/{id}  { text } or { parts } changes the message, { before } moves it: an id, or null for the end
  *   DELETE …/chat/inbox/{id}  takes it back
@@ -18,58 +29,74 @@ import { decodeSegment, readBody, refuseInput } from "./request-body.ts";
  * 404: not there, or gone without having started; 409: it has started.
  */
 
-const ROUTE = /(?:^|\/)chat\/inbox(?:\/(?<id>[^/]+))?\/?$/;
+/** The routes of the inbox. */
+export const INBOX_ROUTES: readonly Route<ChatDoor>[] = [
+  {
+    method: "GET",
+    shape: "chat/inbox",
+    acts: ["inbox.read"],
+    answer: ({ caller }, { room: { chat } }) => listed(chat, sessionFor(chat, caller)),
+  },
+  { method: "GET", shape: "chat/inbox/{request}", acts: ["inbox.read"], ask: about("inbox.read"), answer: look },
+  { method: "PATCH", shape: "chat/inbox/{request}", acts: ["inbox.edit"], ask: about("inbox.edit"), answer: change },
+  {
+    method: "DELETE",
+    shape: "chat/inbox/{request}",
+    acts: ["inbox.withdraw"],
+    ask: about("inbox.withdraw"),
+    answer: withdraw,
+  },
+];
 
-/** Answers a request that is about the inbox; undefined for any other. @param rest the path behind the agent's address. */
-export async function answerInboxRequest(
-  room: () => { readonly chat: Chat },
-  request: Request,
-  rest: string,
-  identity?: Identity,
-): Promise<Response | undefined> {
-  const groups = ROUTE.exec(rest)?.groups;
-  if (groups === undefined) return undefined;
-  const id = groups.id === undefined ? undefined : decodeSegment(groups.id);
-  const { chat } = room();
-  try {
-    if (id === undefined)
-      return request.method === "GET" ? Response.json({ items: listInbox(chat) }) : notAllowed("GET");
-    switch (request.method) {
-      case "GET":
-        return look(chat, id);
-      case "PATCH":
-        return change(chat, id, await readBody(chat.host, request), identity);
-      case "DELETE": {
-        const taken = withdrawInbox(chat, id);
-        if (taken.kind !== "withdrawn") return refuse(taken.kind, id);
-        return Response.json({ requestId: id, status: "withdrawn", messages: taken.messages });
-      }
-      default:
-        return notAllowed("GET, PATCH, DELETE");
-    }
-  } catch (thrown) {
-    return refuseInput(thrown);
-  }
+function about(act: Act) {
+  return ({ params }: RouteRequest): Ask => ({ act, on: { requestId: params.request } });
 }
 
-function look(chat: Chat, id: string): Response {
+function listed(chat: Chat, session: string): Response {
+  return Response.json({ items: itemsIn(chat, session) });
+}
+
+/** What waits in a session. How much waits elsewhere does not show. */
+function itemsIn(chat: Chat, session: string): InboxItem[] {
+  const items = listInbox(chat).filter((item) => item.session === session);
+  return items.map((item, position) => ({ ...item, position }));
+}
+
+/** The turn of this id, if it is of the caller's session. */
+function turnIn(chat: Chat, caller: RequestCaller, id: string): TurnRow | undefined {
   const turn = readTurn(chat.host, id);
+  return turn !== undefined && isOfSession(chat.host, turn, sessionFor(chat, caller)) ? turn : undefined;
+}
+
+function look({ params, caller }: RouteRequest, { room: { chat } }: ChatDoor): Response {
+  const id = params.request ?? "";
+  const turn = turnIn(chat, caller, id);
   if (turn === undefined) return refuse("not_found", id);
-  const item = listInbox(chat).find(({ requestId }) => requestId === id);
+  const item = itemsIn(chat, turn.session).find(({ requestId }) => requestId === id);
   if (item !== undefined) return Response.json({ requestId: id, status: "waiting", item });
   return Response.json({ requestId: id, status: turn.status, receipt: readReceipt(chat, id) });
 }
 
-function change(chat: Chat, id: string, wish: unknown, identity: Identity | undefined): Response {
-  const { content, before } = readWish(wish);
+async function change({ params, caller, body }: RouteRequest, { room: { chat } }: ChatDoor): Promise<Response> {
+  const id = params.request ?? "";
+  const { content, before } = readWish(await body());
+  for (const one of [id, before ?? id]) if (turnIn(chat, caller, one) === undefined) return refuse("not_found", one);
   const target = typeof before === "string" ? inboxStanding(chat, before) : "waiting";
   if (target !== "waiting") return refuse(target, before ?? id);
   // The edit first: it may be refused for what it says, and then nothing has moved.
-  const edited = content === undefined ? "edited" : editInbox(chat, id, content, storeIdentity(identity));
+  const edited = content === undefined ? "edited" : editInbox(chat, id, content, storeIdentity(caller.identity));
   if (edited !== "edited") return refuse(edited, id);
   const moved = before === undefined ? "moved" : moveInbox(chat, id, before);
   if (moved !== "moved") return refuse(moved, id);
-  return Response.json({ items: listInbox(chat) });
+  return listed(chat, sessionFor(chat, caller));
+}
+
+function withdraw({ params, caller }: RouteRequest, { room: { chat } }: ChatDoor): Response {
+  const id = params.request ?? "";
+  if (turnIn(chat, caller, id) === undefined) return refuse("not_found", id);
+  const taken = withdrawInbox(chat, id);
+  if (taken.kind !== "withdrawn") return refuse(taken.kind, id);
+  return Response.json({ requestId: id, status: "withdrawn", messages: taken.messages });
 }
 
 interface Wish {
@@ -98,8 +125,4 @@ function refuse(why: NotWaiting, id: string): Response {
       ? { code: "bad_state", message: `"${id}" has started. Stop it instead.` }
       : { code: "not_found", message: `"${id}" does not wait.` };
   return Response.json({ error }, { status: why === "started" ? 409 : 404 });
-}
-
-function notAllowed(allow: string): Response {
-  return new Response("Method Not Allowed", { status: 405, headers: { allow } });
 }

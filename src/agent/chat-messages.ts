@@ -1,23 +1,24 @@
 import { reaches } from "../live/conversation-frames.ts";
 import type { Instead } from "../session/message-pages.ts";
-import { MAIN_SESSION, readSessionLine } from "../store/session.ts";
-import type { Chat } from "../turn/chat.ts";
-import { PAGE_MESSAGES, SESSION_PARAM } from "../wire/history.ts";
+import { PAGE_MESSAGES } from "../wire/history.ts";
+import { type ChatDoor, sessionFor } from "./chat-http.ts";
+import type { Route, RouteRequest } from "./routes.ts";
 
 /** Names, in an answer, the page before; absent when there is none. */
 const BEFORE_HEADER = "perdure-before";
 
 /**
- * Answers `GET …/get-messages`: what is stored, without an answer that has only begun, since that comes by the stream.
+ * `GET …/get-messages`: what is stored, without an answer that has only begun, since that comes by the stream.
  * All of it, or with `?last=N` the newest N, or with `?before=C` those before an earlier page. Of the current session,
  * or of `?_session=ID`.
  */
-export function storedMessages(chat: Chat, query: URLSearchParams): Response {
+export const TRANSCRIPT_ROUTES: readonly Route<ChatDoor>[] = [
+  { method: "GET", shape: "get-messages", acts: ["chat.read"], answer: storedMessages },
+];
+
+function storedMessages({ query, caller }: RouteRequest, { room: { chat } }: ChatDoor): Response {
   const headers = { "content-type": "application/json" };
-  const session = query.get(SESSION_PARAM) ?? chat.transcripts.current;
-  if (session !== MAIN_SESSION && (chat.host.blank || readSessionLine(chat.host, session) === undefined)) {
-    return Response.json({ error: { code: "not_found", message: "There is no such session." } }, { status: 404 });
-  }
+  const session = sessionFor(chat, caller);
   const transcript = chat.transcripts.of(session);
   const running = chat.running?.row.session === session ? chat.running : undefined;
   const hidden = running !== undefined && !running.continuation && !running.dropped;

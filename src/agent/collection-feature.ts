@@ -17,6 +17,13 @@ export interface CollectionHooks {
   onError(error: unknown, connection?: Connection): void | Promise<void>;
 }
 
+const ROW_KINDS: ReadonlySet<ParsedFrame["kind"]> = new Set([
+  "rows-subscribe",
+  "rows-unsubscribe",
+  "rows-write",
+  "rows-refused",
+]);
+
 /** Joins the collections to their agent: frames in, and what server code does with them. */
 export class CollectionFeature implements Feature {
   readonly #own: AgentParts<unknown>;
@@ -37,28 +44,27 @@ export class CollectionFeature implements Feature {
     return this.#rows.write(write, "server");
   }
 
-  frame(connection: Connection, frame: ParsedFrame): boolean {
+  readonly kinds = ROW_KINDS;
+
+  frame(connection: Connection, frame: ParsedFrame): void {
     switch (frame.kind) {
       case "rows-subscribe":
-        sendPage(this.#rows, connection, frame);
-        return true;
+        return sendPage(this.#rows, connection, frame);
       case "rows-unsubscribe":
-        unfollow(connection, frame.collections);
-        return true;
+        return unfollow(connection, frame.collections);
       case "rows-write":
-        this.#answer(connection, frame.txid, frame.write);
-        return true;
-      case "rows-refused": {
-        const { id, txid, reason, code = "bad_input" } = frame;
-        this.#own.host.emit("frame:refused", { connectionId: connection.id, reason });
-        const about = { ...(id !== undefined && { id }), ...(txid !== undefined && { txid }) };
-        const error = { code, message: reason };
-        connection.send(encodeFrame({ type: "perdure_rows_error", ...about, error }));
-        return true;
-      }
+        return this.#answer(connection, frame.txid, frame.write);
+      case "rows-refused":
+        this.#own.host.emit("frame:refused", { connectionId: connection.id, reason: frame.reason });
+        return this.refuse(connection, frame, new PerdureError(frame.code ?? "bad_input", frame.reason));
       default:
-        return false;
     }
+  }
+
+  refuse(connection: Connection, frame: ParsedFrame, error: PerdureError): void {
+    const { id, txid } = frame as { readonly id?: string; readonly txid?: string };
+    const about = { ...(id !== undefined && { id }), ...(txid !== undefined && { txid }) };
+    connection.send(encodeFrame({ type: "perdure_rows_error", ...about, error: rowError(error) }));
   }
 
   /** The receipt leaves when the write is durable, and behind its changes: both wait in the same line. */
@@ -78,7 +84,6 @@ export class CollectionFeature implements Feature {
       collections: () => (this.#collections ??= this.#hooks.getCollections()),
       changed: (changes, source) => this.#changed(changes, source),
       connections: () => this.#connections(),
-      current: () => this.#own.current(),
     }));
   }
 

@@ -50,8 +50,6 @@ export interface CollectionOwner {
   /** After a write was committed. Must not throw. */
   changed(changes: readonly AppliedRowChange[], source: RowSource): void;
   connections(): Iterable<Connection>;
-  /** The connection that is being served, if any. */
-  current(): Connection | undefined;
 }
 
 /** The rows of an agent's collections. Keeps nothing in memory, so there is nothing that a rollback could leave wrong. */
@@ -121,8 +119,6 @@ export class CollectionKeeper {
   }
 
   #check(write: RowWrite, source: RowSource): CheckedChange[] {
-    const acting = source === "server" ? this.#owner.current() : source;
-    if (acting?.isReadonly === true) throw new PerdureError("read_only", "Connection is readonly");
     if (write.changes.length === 0) throw new PerdureError("bad_input", "A write must change something.");
     if (write.changes.length > MAX_ROW_CHANGES) {
       throw new PerdureError("limit", `A write may have at most ${MAX_ROW_CHANGES} changes. Make several of it.`);

@@ -1,3 +1,4 @@
+import { PerdureError } from "../error.ts";
 import type { FiberContext } from "../fiber/fiber-view.ts";
 import type { Identity } from "../identity.ts";
 import type { AsyncContext } from "../port.ts";
@@ -17,6 +18,17 @@ export interface CurrentAgent<T extends Agent<object> = Agent<object>> {
   readonly fiber?: FiberContext;
   /** The turn that this runs in. */
   readonly turn?: string;
+}
+
+/** Somebody for whom something runs, and who may only read as long as this says so. */
+export interface Viewer {
+  readonly isReadonly: boolean;
+}
+
+const viewer: unique symbol = Symbol("perdure.viewer");
+
+interface Carried extends CurrentAgent {
+  readonly [viewer]?: Viewer | undefined;
 }
 
 /** Set by the first agent of the process; a host uses one context for all of its agents. */
@@ -43,7 +55,27 @@ export function runOutsideTurn<T>(context: AsyncContext, work: () => T): T {
   return context.run(rest, work);
 }
 
-/** Runs `work` for an agent. */
+/** Runs `work` for an agent. Who could only read before can only read in it. */
 export function runAs<T>(context: AsyncContext, current: CurrentAgent, work: () => T): T {
-  return context.run(current, work);
+  return runFor(context, current, (context.get() as Carried | undefined)?.[viewer], work);
+}
+
+/**
+ * Runs `work` for an agent and for whoever asked for it, and nobody else. A viewer who may write when it begins is no
+ * viewer: what it sets going may outlive what it may do. One who may not is asked at each write, since the work may let it.
+ */
+export function runFor<T>(context: AsyncContext, current: CurrentAgent, who: Viewer | undefined, work: () => T): T {
+  return context.run(who?.isReadonly === true ? { ...current, [viewer]: who } : current, work);
+}
+
+/** Why the code that runs now may not write; undefined when it may. */
+export function writeRefusal(): PerdureError | undefined {
+  const who = (carrier?.get() as Carried | undefined)?.[viewer];
+  return who?.isReadonly === true ? readOnlyError(who) : undefined;
+}
+
+/** What somebody is told who may only read. The public clients know the words for connections. */
+export function readOnlyError(who: Viewer): PerdureError {
+  const text = "request" in who ? "Whoever sent this request may only read" : "Connection is readonly";
+  return new PerdureError("read_only", text);
 }

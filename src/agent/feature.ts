@@ -1,32 +1,33 @@
 import type { Work } from "../fiber/work.ts";
-import type { Identity } from "../identity.ts";
+import type { PerdureError } from "../error.ts";
 import type { ParsedFrame } from "../wire/parse.ts";
+import type { Ask, Caller, Refusal } from "./authorize.ts";
 import type { Connection } from "./connection.ts";
+import type { RouteTable } from "./routes.ts";
 
 /**
  * Something that a class adds to the agent underneath it (chat is one). Each member is asked in the order of the
- * features; none may be slow but `request` and `frame`.
+ * features; none may be slow but `frame` and the answers of `routes`.
  */
 export interface Feature {
   /** What it has to do at a time. Asked only when the agent has rows. */
   readonly work?: Work;
   /** After `onStart`, before anything else is handled. What it throws fails the start. */
   started?(): void | Promise<void>;
-  /** Whether a client may connect. If not, it has closed the connection, and nobody else hears of it. */
-  admit?(connection: Connection): boolean | Promise<boolean>;
+  /** Its own rule about who may do what, asked before the app's. Undefined: it may be done. Must not throw. */
+  consents?(caller: Caller, ask: Ask): Refusal | Promise<Refusal>;
+  /** The conversation that somebody is in. */
+  sessionOf?(caller: Caller): string | undefined;
   /** Sends what a new connection must see first; it gets no broadcasts before this returns. */
   connecting?(connection: Connection): void;
-  /** Takes a frame that the base agent does not handle. @returns false to leave it to `onMessage`. */
-  frame?(connection: Connection, frame: ParsedFrame): boolean | Promise<boolean>;
-  /**
-   * Answers a request before `onRequest` does, or returns undefined. `rest` is the path behind the agent's address;
-   * `identity` is who sent it, as far as is known.
-   */
-  request?(
-    request: Request,
-    rest: string,
-    identity: Identity | undefined,
-  ): Response | undefined | Promise<Response | undefined>;
+  /** The kinds of frames that it takes; the others are left to `onMessage`. */
+  readonly kinds?: ReadonlySet<ParsedFrame["kind"]>;
+  /** Takes a frame that may be taken. */
+  frame?(connection: Connection, frame: ParsedFrame): void | Promise<void>;
+  /** Tells whoever sent a frame that it was not taken, in the frame that it waits for. */
+  refuse?(connection: Connection, frame: ParsedFrame, error: PerdureError): void;
+  /** What it answers by HTTP, before `onRequest` does. */
+  readonly routes?: RouteTable;
   closed?(connection: Connection): void;
   /** What another agent is handed in the place of an object of this one's; undefined: a copy of it. */
   lend?(value: object): object | undefined;

@@ -1,27 +1,57 @@
-import { PerdureError } from "../error.ts";
+import { errorText, PerdureError } from "../error.ts";
 import type { Identity } from "../identity.ts";
 import type { AgentStep, HostedAgent, ReadVerdict, Socket } from "../port.ts";
 import { leafOf } from "../wire/agent-path.ts";
+import { closeCode, refusalCode, UNKNOWN_SESSION } from "../wire/close-code.ts";
 import { encodeFrame } from "../wire/encode.ts";
 import { isResponse, readVerdict } from "../wire/fetch-object.ts";
 import { kebabCase } from "../wire/kebab.ts";
 import { type ParsedFrame, parseFrame, readLongFrame } from "../wire/parse.ts";
+import { yesOrNo } from "../yes-or-no.ts";
 import type { Agent } from "./agent.ts";
+import { AgentBase } from "./agent-base.ts";
 import { mcpOf } from "./agent-mcp.ts";
+import {
+  actOf,
+  ACTS,
+  type Ask,
+  authorize,
+  type Caller,
+  type Judge,
+  type Refusal,
+  type RequestCaller,
+  tellRefused,
+} from "./authorize.ts";
 import type { Connection } from "./connection.ts";
-import { runAs } from "./context.ts";
+import { runAs, runFor, type Viewer, writeRefusal } from "./context.ts";
+import type { Feature } from "./feature.ts";
 import { type AgentParts, parts } from "./parts.ts";
+import { answerRoute, findRoute, refuse } from "./routes.ts";
 import { answerCall, refuseCall } from "./rpc.ts";
 import { checkSettings } from "./setting-names.ts";
 
-/** Refused frames whose feature emits the event. */
-const TELLS_ITSELF: ReadonlySet<ParsedFrame["kind"]> = new Set(["rows-refused", "session-refused"]);
+const FORBIDDEN = 403;
 
 /** For whom something is done. */
-interface Caller {
+interface ForWhom {
   readonly connection?: Connection;
   readonly request?: Request;
   readonly identity?: Identity | undefined;
+  /** Who may only read, perhaps: what they have the app's code do may not write. */
+  readonly viewer?: Viewer;
+}
+
+/** Frames that the agent itself takes, whatever features it has. */
+const OWN_KINDS: ReadonlySet<ParsedFrame["kind"]> = new Set([
+  ...(["rpc", "rpc-refused", "state", "state-refused", "other", "refused"] as const),
+]);
+/** Refused frames whose feature emits the event. */
+const TELLS_ITSELF: ReadonlySet<ParsedFrame["kind"]> = new Set(["rows-refused", "session-refused"]);
+/** Frames that may be long, and are read or looked through in pieces. */
+const LOOKED_THROUGH: ReadonlySet<ParsedFrame["kind"]> = new Set(["chat-long", "transcript-long", "chat-messages"]);
+
+function isLong(frame: ParsedFrame): frame is Extract<ParsedFrame, { kind: "chat-long" | "transcript-long" }> {
+  return frame.kind === "chat-long" || frame.kind === "transcript-long";
 }
 
 /** Joins an agent to its host: every way in, each run as that agent, none of them throwing what a user did. */
@@ -30,12 +60,17 @@ export class Hosting implements HostedAgent {
   readonly #own: AgentParts<unknown>;
   /** Those that were turned away while they connected: the agent never hears of them. */
   readonly #refused = new WeakSet<Socket>();
-  /** Those of which a long frame is being read, in pieces: what comes behind it waits, so that the order is kept. */
-  readonly #reading = new WeakMap<Socket, Promise<void>>();
+  /**
+   * Of connections whose last frame waits for a verdict, or is read in pieces: when it has begun, and the next may be looked
+   * at. What comes behind a frame is about what that did.
+   */
+  readonly #lines = new WeakMap<Socket, Promise<void>>();
+  readonly #judge: Judge;
 
   constructor(agent: Agent<object>) {
     this.#agent = agent;
     this.#own = agent[parts];
+    this.#judge = judgeOf(agent, this.#own);
   }
 
   async start(props: unknown): Promise<void> {
@@ -63,18 +98,38 @@ export class Hosting implements HostedAgent {
 
   async message(socket: Socket, data: string | Uint8Array): Promise<void> {
     if (this.#refused.has(socket)) return;
-    while (this.#reading.has(socket)) await this.#reading.get(socket);
     const connection = this.#own.connections.of(socket);
-    await this.#contained("onMessage", () => this.#receive(connection, data, socket), connection);
+    const frame = parseFrame(data);
+    const ask = this.#askOf(frame);
+    const judge = () => this.#as(() => authorize(this.#judge, connection, ask), { connection });
+    const line = this.#lines.get(socket);
+    const verdict = line === undefined ? judge() : line.then(judge);
+    if (!(verdict instanceof Promise) && !LOOKED_THROUGH.has(frame.kind))
+      return this.#take(connection, frame, data, ask, verdict);
+    let taken: Promise<void> | undefined;
+    const begin = async () => {
+      const refusal = await verdict;
+      const isRead = refusal !== undefined || this.#takerOf(frame) === undefined;
+      const read = isRead || !isLong(frame) ? frame : await readLongFrame(frame, () => this.#own.host.breathe());
+      taken = this.#take(connection, read, data, ask, refusal);
+      if (read.kind === "chat-messages") await taken;
+    };
+    const begun = begin().then(() => {
+      if (this.#lines.get(socket) === begun) this.#lines.delete(socket);
+    });
+    this.#lines.set(socket, begun);
+    await begun;
+    await taken;
   }
 
   async close(socket: Socket, code: number, reason: string, wasClean: boolean): Promise<void> {
     if (this.#refused.has(socket)) return;
-    while (this.#reading.has(socket)) await this.#reading.get(socket);
+    while (this.#lines.has(socket)) await this.#lines.get(socket);
     const connection = this.#own.connections.of(socket);
     this.#own.host.emit("connection:closed", { connectionId: connection.id, code, reason });
     for (const feature of this.#own.features) feature.closed?.(connection);
-    await this.#contained("onClose", () => this.#agent.onClose(connection, code, reason, wasClean), connection);
+    const whom = { connection, viewer: connection };
+    await this.#contained("onClose", () => this.#agent.onClose(connection, code, reason, wasClean), whom);
   }
 
   alarm(): Promise<void> {
@@ -89,13 +144,22 @@ export class Hosting implements HostedAgent {
     if (typeof target !== "function") {
       throw new PerdureError("not_found", `${this.#own.host.id} has no method "${method}".`);
     }
-    return this.#as(() => Reflect.apply(target, agent, args) as unknown);
+    // For whom it is asked: who may only read there, may only read here.
+    const current = { agent, connection: undefined, request: undefined };
+    return runAs(this.#own.host.context, current, () => Reflect.apply(target, agent, args) as unknown);
+  }
+
+  refusal(): PerdureError | undefined {
+    return writeRefusal();
   }
 
   admitChild(request: Request, child: AgentStep, identity?: Identity): Promise<ReadVerdict> {
     const admit = async () => {
+      const caller = this.#callerOf(request, identity);
+      const refusal = await authorize(this.#judge, caller, { act: "child.reach", on: { child } });
+      if (refusal !== undefined) return { refusal: refuse(refusal) };
       const verdict = readVerdict(await this.#agent.onBeforeSubAgent(request, child), "onBeforeSubAgent()");
-      if (verdict.refusal === undefined) this.#own.children.admit(child);
+      if (verdict.refusal === undefined && !caller.isReadonly) this.#own.children.admit(child);
       return verdict;
     };
     return this.#reported("onBeforeSubAgent", admit, { request, identity });
@@ -129,19 +193,47 @@ export class Hosting implements HostedAgent {
   async #connect(connection: Connection, socket: Socket, request: Request): Promise<void> {
     const agent = this.#agent;
     const context = { request };
-    connection.isReadonly = agent.shouldConnectionBeReadonly(connection, context);
-    connection.isQuiet = !agent.shouldSendProtocolMessages(connection, context);
-    for (const feature of this.#own.features) {
-      const admitted = feature.admit?.(connection) ?? true;
-      if (admitted === true || (await admitted)) continue;
+    const isViewer = agent.shouldConnectionBeReadonly(connection, context);
+    connection.isReadonly =
+      this.#flag(isViewer, "shouldConnectionBeReadonly()", true) || this.#mayOnlyRead(connection.identity);
+    const isTold = agent.shouldSendProtocolMessages(connection, context);
+    connection.isQuiet = !this.#flag(isTold, "shouldSendProtocolMessages()", false);
+    const verdict = authorize(this.#judge, connection, { act: "connect" });
+    const refusal = verdict instanceof Promise ? await verdict : verdict;
+    if (refusal !== undefined) {
       this.#refused.add(socket);
+      if (refusal.code === "not_found") socket.close(closeCode.unknownSession, UNKNOWN_SESSION);
+      else socket.close(refusalCode(FORBIDDEN), "not allowed");
       return;
     }
-    const tags = await agent.getConnectionTags(connection, context);
+    await this.#as(() => this.#welcome(connection, socket, request), { connection, request, viewer: connection });
+  }
+
+  async #welcome(connection: Connection, socket: Socket, request: Request): Promise<void> {
+    const context = { request };
+    const tags = await this.#agent.getConnectionTags(connection, context);
     this.#greet(connection);
     socket.join([...tags]);
     this.#own.host.emit("connection:opened", { connectionId: connection.id });
-    await agent.onConnect(connection, context);
+    await this.#agent.onConnect(connection, context);
+  }
+
+  /** What a hook said that must answer at once; if it did not say true or false, what is safe, and the app hears of it. */
+  #flag(said: unknown, hook: string, safe: boolean): boolean {
+    try {
+      return yesOrNo(said, hook);
+    } catch (thrown) {
+      this.#judge.failed(thrown, hook);
+      return safe;
+    }
+  }
+
+  #mayOnlyRead(identity: Identity | undefined): boolean {
+    return this.#flag(this.#agent.mayOnlyRead(identity), "mayOnlyRead()", true);
+  }
+
+  #callerOf(request: Request, identity: Identity | undefined): RequestCaller {
+    return { id: "", uri: request.url, identity, request, isReadonly: this.#mayOnlyRead(identity) };
   }
 
   #greet(connection: Connection): void {
@@ -158,73 +250,136 @@ export class Hosting implements HostedAgent {
     connection.send(this.#agent[mcpOf].greeting);
   }
 
-  async #receive(connection: Connection, data: string | Uint8Array, socket: Socket): Promise<void> {
-    const frame = parseFrame(data);
-    if (frame.kind !== "chat-long" && frame.kind !== "transcript-long") return this.#take(connection, frame, data);
-    const reading = Promise.withResolvers<void>();
-    this.#reading.set(socket, reading.promise);
-    let read: ParsedFrame = { kind: "other" };
-    try {
-      read = await readLongFrame(frame, () => this.#own.host.breathe());
-    } finally {
-      this.#reading.delete(socket);
-      // What waits goes on when this frame has been taken: nothing is awaited in between.
-      reading.resolve();
-    }
-    return this.#take(connection, read, data);
+  #askOf(frame: ParsedFrame): Ask {
+    const isOurs = OWN_KINDS.has(frame.kind) || this.#takerOf(frame) !== undefined;
+    // To an agent without a chat, a frame of one is a message like any other.
+    return isOurs ? actOf(frame) : { act: "message" };
   }
 
-  async #take(connection: Connection, frame: ParsedFrame, data: string | Uint8Array): Promise<void> {
-    const { host, features, state, options } = this.#own;
+  #takerOf({ kind }: ParsedFrame): Feature | undefined {
+    return this.#own.features.find(({ kinds }) => kinds?.has(kind));
+  }
+
+  #take(
+    connection: Connection,
+    frame: ParsedFrame,
+    data: string | Uint8Array,
+    { act }: Ask,
+    refusal: Refusal,
+  ): Promise<void> {
+    const whom = { connection, ...(ACTS[act] === "call" && { viewer: connection }) };
+    const work =
+      refusal === undefined
+        ? () => this.#receive(connection, frame, data)
+        : () => this.#refuse(connection, frame, refusal);
+    return this.#contained("onMessage", work, whom);
+  }
+
+  /** The app's own frames. Nobody waits for an answer, and what a viewer cannot write is no failure of the agent. */
+  async #onMessage(connection: Connection, data: string | Uint8Array): Promise<void> {
+    try {
+      await this.#agent.onMessage(connection, data);
+    } catch (thrown) {
+      if (!PerdureError.is(thrown, "read_only") || !connection.isReadonly) throw thrown;
+      tellRefused(this.#judge, connection, { act: "message" }, thrown);
+    }
+  }
+
+  /** Not a promise without need: a call behind this frame would be answered before the frame is handled. */
+  #receive(connection: Connection, frame: ParsedFrame, data: string | Uint8Array): void | Promise<void> {
+    const { host, state, options } = this.#own;
     if (frame.kind === "rpc") return answerCall(host, this.#agent, connection, frame);
     if (frame.kind === "state") return state.setFromClient(frame.state, connection, options.allowClientState ?? false);
     if ("reason" in frame && frame.reason !== undefined && !TELLS_ITSELF.has(frame.kind)) {
       host.emit("frame:refused", { connectionId: connection.id, reason: frame.reason });
     }
     if (frame.kind === "refused") return;
-    if (frame.kind === "rpc-refused") return refuseCall(connection, frame);
-    if (frame.kind === "state-refused") return state.refuseClient(connection, frame.reason);
-    if (frame.kind !== "other") {
-      for (const feature of features) {
-        // Not awaited without need: a call behind this frame would be answered before the frame is handled.
-        const taken = feature.frame?.(connection, frame) ?? false;
-        if (typeof taken === "boolean" ? taken : await taken) return;
-      }
-    }
-    await this.#agent.onMessage(connection, data);
+    if (frame.kind === "rpc-refused") return refuseCall(connection, frame.id, frame.reason);
+    if (frame.kind === "state-refused") return state.tellRefused(connection, frame.reason);
+    const taker = this.#takerOf(frame);
+    return taker === undefined ? this.#onMessage(connection, data) : taker.frame?.(connection, frame);
+  }
+
+  /** In the frame that whoever asked waits for, if there is one. */
+  #refuse(connection: Connection, frame: ParsedFrame, error: PerdureError): void {
+    if (frame.kind === "rpc") refuseCall(connection, frame.id, error.message);
+    else if (frame.kind === "state") this.#own.state.refuse(connection, error);
+    else this.#takerOf(frame)?.refuse?.(connection, frame, error);
   }
 
   async #respond(request: Request, rest: string, identity: Identity | undefined): Promise<Response> {
-    for (const feature of this.#own.features) {
-      const response = await feature.request?.(request, rest, identity);
-      if (response !== undefined) return response;
+    const caller = this.#callerOf(request, identity);
+    const insist = async (ask: Ask) => {
+      const refusal = await authorize(this.#judge, caller, ask);
+      if (refusal !== undefined) throw refusal;
+    };
+    for (const { routes } of this.#own.features) {
+      const found = routes && findRoute(routes, request, rest);
+      if (found !== undefined) return answerRoute(this.#own.host, found, caller, insist);
     }
-    const response: unknown = await this.#agent.onRequest(request);
+    const refusal = await authorize(this.#judge, caller, { act: "request" });
+    if (refusal !== undefined) return refuse(refusal);
+    const whom = { request, identity, viewer: caller };
+    const response: unknown = await this.#as(() => this.#agent.onRequest(request), whom);
     if (isResponse(response)) return response;
     throw new PerdureError("bad_state", `onRequest() of ${this.#own.host.id} returned no Response.`);
   }
 
-  #as<T>(work: () => T, { connection, request, identity = connection?.identity }: Caller = {}): T {
+  #as<T>(work: () => T, { connection, request, identity = connection?.identity, viewer }: ForWhom = {}): T {
     const current = { agent: this.#agent, connection, request, ...(identity !== undefined && { identity }) };
-    return runAs(this.#own.host.context, current, work);
+    return runFor(this.#own.host.context, current, viewer, work);
   }
 
   /** What is thrown is told to the agent, and to the caller. */
-  async #reported<T>(stage: string, work: () => T | Promise<T>, caller: Caller = {}): Promise<T> {
+  async #reported<T>(stage: string, work: () => T | Promise<T>, whom: ForWhom = {}): Promise<T> {
     try {
-      return await this.#as(work, caller);
+      return await this.#as(work, whom);
     } catch (thrown) {
-      await this.#own.failed(thrown, { stage }, caller.connection);
+      await this.#own.failed(thrown, { stage }, whom.connection);
       throw thrown;
     }
   }
 
   /** What is thrown is told to the agent, and that is all: nobody else waits. */
-  async #contained(stage: string, work: () => void | Promise<void>, connection: Connection): Promise<void> {
+  async #contained(stage: string, work: () => void | Promise<void>, whom: ForWhom): Promise<void> {
     try {
-      await this.#as(work, { connection });
+      await this.#as(work, whom);
     } catch (thrown) {
-      await this.#own.failed(thrown, { stage }, connection);
+      await this.#own.failed(thrown, { stage }, whom.connection);
     }
   }
+}
+
+/** What decides about an agent beside the rules that hold for all. */
+function judgeOf(agent: Agent<object>, own: AgentParts<unknown>): Judge {
+  const { host, features } = own;
+  return {
+    host,
+    consents: (caller, ask) => consentOf(features, caller, ask),
+    get app(): Judge["app"] {
+      const isOwn = agent.authorize !== AgentBase.prototype.authorize;
+      return isOwn ? (identity, act, on) => agent.authorize(identity, act, on) : undefined;
+    },
+    sessionOf: (caller) => {
+      for (const feature of features) {
+        const session = feature.sessionOf?.(caller);
+        if (session !== undefined) return session;
+      }
+      return undefined;
+    },
+    failed: (error, stage) => {
+      host.emit("agent:failed", { stage, error: errorText(error) });
+      void own.failed(error, { stage });
+    },
+  };
+}
+
+/** What the features say, one after the other. */
+function consentOf(features: readonly Feature[], caller: Caller, ask: Ask, from = 0): Refusal | Promise<Refusal> {
+  for (let at = from; at < features.length; at++) {
+    const said = features[at]?.consents?.(caller, ask);
+    if (said instanceof Promise) return said.then((refusal) => refusal ?? consentOf(features, caller, ask, at + 1));
+    if (said !== undefined) return said;
+  }
+  return undefined;
 }

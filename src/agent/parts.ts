@@ -171,9 +171,4 @@ export class AgentParts<State> implements WorkContext, StateOwner<State> {
   *readers(): Generator<Connection> {
     for (const connection of this.#agent.getConnections()) if (!connection.isQuiet) yield connection;
   }
-
-  current(): Connection | undefined {
-    const current = getCurrentAgent();
-    return (current.agent as unknown) === this.#agent ? current.connection : undefined;
-  }
 }

@@ -39,12 +39,9 @@ export async function answerCall(host: AgentHost, agent: object, connection: Con
   });
 }
 
-/** Answers a call that was not understood. */
-export function refuseCall(
-  connection: Connection,
-  { id, reason }: { readonly id: string; readonly reason: string },
-): void {
-  connection.send(encodeFrame({ type: "rpc", id, success: false, error: reason }));
+/** Answers a call that was not understood, or may not be made. */
+export function refuseCall(connection: Connection, id: string, error: string): void {
+  connection.send(encodeFrame({ type: "rpc", id, success: false, error }));
 }
 
 /** @returns the error that the stream was ended with, if any. */

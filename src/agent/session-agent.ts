@@ -20,7 +20,7 @@ import { type ChatErrorClassification, classifyProviderError } from "../turn/pro
 import type { SessionOp } from "../wire/session-frames.ts";
 import { ApprovalAgent } from "./approval-agent.ts";
 import { chatRoom, derivesTitles, mediaMover, sessionServant, turnEnded } from "./chat-agent.ts";
-import type { Connection } from "./connection.ts";
+import type { Caller } from "./authorize.ts";
 import { runAs } from "./context.ts";
 import { parts } from "./parts.ts";
 import { payersOf } from "./run/run-payers.ts";
@@ -87,8 +87,11 @@ export abstract class SessionAgent<
    */
   configureSession(_session: Session): Session | void | Promise<Session | void> {}
 
-  /** Whether a client may ask this of a session, over the wire. What it throws refuses. Default: all of it. */
-  allowSessionOp(_connection: Connection, _op: SessionOp): boolean | Promise<boolean> {
+  /**
+   * Whether somebody may ask this of a session. Who names a session in its URL (`?_session=`), to connect or in a request,
+   * asks to `attach`. Only `true` allows it; what it throws refuses. Default: all of it.
+   */
+  allowSessionOp(_caller: Caller, _op: SessionOp): boolean | Promise<boolean> {
     return true;
   }
 
@@ -218,7 +221,7 @@ export abstract class SessionAgent<
     };
     return {
       sessions: this.sessions,
-      allow: (connection, op) => this.#as(() => this.allowSessionOp(connection, op)),
+      allow: (caller, op) => this.#as(() => this.allowSessionOp(caller, op)),
       contextState: () => null,
       report: refuse,
       compact: refuse,

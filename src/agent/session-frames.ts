@@ -19,13 +19,14 @@ import {
   PREVIEW_LENGTH,
   type SessionOp,
 } from "../wire/session-frames.ts";
+import type { Caller } from "./authorize.ts";
 import { type Connection, socketOf } from "./connection.ts";
 
 /** What an agent can do with its sessions when a client asks. */
 export interface SessionServant {
   readonly sessions: SessionManager;
   /** Whether a client may ask for this. */
-  allow(connection: Connection, op: SessionOp): boolean | Promise<boolean>;
+  allow(caller: Caller, op: SessionOp): boolean | Promise<boolean>;
   /** How much of the window the next request takes, as far as is known without work. */
   contextState(session: string): ContextState | null;
   report(session: string): Promise<ContextReport>;
@@ -39,40 +40,25 @@ export interface SessionServant {
   title(session: string): Promise<string | null>;
 }
 
-/** Answers what a client asks about sessions. What is thrown inside is told to it, and is no failure of the agent. */
+/** Answers what a client asks about sessions, and may. What is thrown inside is told to it, and is no failure of the agent. */
 export function answerSessionFrame(
   room: ChatRoom,
   servant: SessionServant,
   connection: Connection,
   frame: ParsedSessionFrame,
-): true | Promise<true> {
+): void | Promise<void> {
   const socket = socketOf(connection);
   const { id } = frame;
-  if (frame.kind === "session-refused")
-    return refuse(room, socket, id, new PerdureError(frame.code ?? "bad_input", frame.reason));
-  const run = (allowed: boolean): true | Promise<true> => {
-    if (!allowed)
-      return refuse(room, socket, id, new PerdureError("not_allowed", `"${frame.ask.op}" is not allowed here.`));
-    const value = perform({ room, servant, socket }, frame.ask);
-    if (!(value instanceof Promise)) return answer(socket, id, value);
-    return value.then(
-      (result: unknown) => answer(socket, id, result),
-      (thrown: unknown) => refuse(room, socket, id, thrown),
-    );
-  };
+  const refuse = (thrown: unknown) => refuseSessionFrame(room, socket, id, thrown);
+  if (frame.kind === "session-refused") return refuse(new PerdureError(frame.code ?? "bad_input", frame.reason));
   // Without a wait where none is needed: what comes behind this frame is about what it did.
   try {
-    const allowed = servant.allow(connection, frame.ask);
-    if (typeof allowed === "boolean") return run(allowed);
-    return allowed.then(run).catch((thrown: unknown) => refuse(room, socket, id, thrown));
+    const value = perform({ room, servant, socket }, frame.ask);
+    if (!(value instanceof Promise)) return answer(socket, id, value);
+    return value.then((result: unknown) => answer(socket, id, result)).catch(refuse);
   } catch (thrown) {
-    return refuse(room, socket, id, thrown);
+    return refuse(thrown);
   }
-}
-
-/** Whether the client that asks this may be in another session when it is answered. */
-export function movesClient(frame: ParsedSessionFrame): boolean {
-  return frame.kind === "session" && ["attach", "switchBranch", "delete"].includes(frame.ask.op);
 }
 
 interface Asked {
@@ -221,17 +207,15 @@ function noSession(id: string): PerdureError {
   return new PerdureError("not_found", `There is no session "${id}".`);
 }
 
-function answer(socket: Socket, id: string, value: unknown): true {
+function answer(socket: Socket, id: string, value: unknown): void {
   socket.send(encodeFrame({ type: "perdure_session_result", id, value: value ?? null }));
-  return true;
 }
 
-/** An error of ours is told; a bug of a hook is for the log. */
-function refuse(room: ChatRoom, socket: Socket, id: string, thrown: unknown): true {
+/** Tells a client that what it asked was not done. An error of ours is told; a bug of a hook is for the log. */
+export function refuseSessionFrame(room: ChatRoom, socket: Socket, id: string, thrown: unknown): void {
   const error = PerdureError.is(thrown)
     ? { code: thrown.code, message: thrown.message }
     : { code: "call_failed", message: "Something went wrong on the server." };
   if (!PerdureError.is(thrown)) room.chat.hooks.failed(thrown, { stage: "session request" });
   socket.send(encodeFrame({ type: "perdure_session_result", id, error }));
-  return true;
 }

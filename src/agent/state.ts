@@ -17,8 +17,6 @@ export interface StateOwner<State> {
   stateChanged(state: State, source: StateSource): void;
   /** Connections that get state frames. */
   readers(): Iterable<Connection>;
-  /** The connection that is being served, if any. */
-  current(): Connection | undefined;
 }
 
 /**
@@ -52,12 +50,10 @@ export class StateKeeper<State> {
   }
 
   /**
-   * @throws PerdureError `read_only` when the connection being served may not write; `bad_input` when JSON
+   * @throws PerdureError `read_only` when it runs for somebody who may only read; `bad_input` when JSON
    *   cannot hold the value; whatever the agent's `validateStateChange` throws.
    */
   set(next: State, source: StateSource): void {
-    const acting = source === "server" ? this.#owner.current() : source;
-    if (acting?.isReadonly === true) throw new PerdureError("read_only", "Connection is readonly");
     if (next === undefined)
       throw new PerdureError("bad_input", "The state cannot be undefined. Use null for an empty one.");
     const lost = lostInJson(next);
@@ -85,17 +81,22 @@ export class StateKeeper<State> {
   /** A client's wish. A refusal is told to that client alone, with the state as it is, so that it can step back. */
   setFromClient(next: unknown, source: Connection, allowed: boolean): void {
     try {
-      if (!allowed && !source.isReadonly)
-        throw new PerdureError("read_only", "Clients may not set the state of this agent");
+      if (!allowed) throw new PerdureError("read_only", "Clients may not set the state of this agent");
       this.set(next as State, source);
     } catch (thrown) {
-      this.#host.emit("state:refused", { source: source.id, reason: errorText(thrown) });
-      this.refuseClient(source, PerdureError.is(thrown, "read_only") ? thrown.message : "State update rejected");
+      this.refuse(source, thrown);
     }
   }
 
-  /** Tells a client that the state it sent was not taken, and which one there is. */
-  refuseClient(source: Connection, error: string): void {
+  /** Tells a client that its change was not taken, and what the state is. Why is only told when it is about the client. */
+  refuse(source: Connection, thrown: unknown): void {
+    this.#host.emit("state:refused", { source: source.id, reason: errorText(thrown) });
+    const isTold = PerdureError.is(thrown, "read_only") || PerdureError.is(thrown, "not_allowed");
+    this.tellRefused(source, isTold ? thrown.message : "State update rejected");
+  }
+
+  /** The same for what was not understood. */
+  tellRefused(source: Connection, error: string): void {
     source.send(encodeFrame({ type: "cf_agent_state_error", error }));
     const frame = source.isQuiet ? undefined : this.frame();
     if (frame !== undefined) source.send(frame);

@@ -57,7 +57,8 @@ type FrameworkMethod =
   | `${"restore" | "diff"}Files`
   | `${"approve" | "reject"}Execution`
   | `${"list" | "forget"}Action${string}`
-  | `authorize${"Turn" | "Action" | "Approval"}`
+  | `authorize${"" | "Turn" | "Action" | "Approval"}`
+  | `mayOnlyRead`
   | `get${"MessageIdentity" | "ToolApproval" | "Approver"}`
   | `get${"Workspace" | "Skills" | "SkillScriptRunner" | "Extensions" | "Actions" | "Collections"}`
   | `collection`

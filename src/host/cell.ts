@@ -301,9 +301,12 @@ export class Cell implements LifeCell, SocketOwner {
 
   #wake(props: unknown): Promise<Life> {
     if (this.#starting !== undefined) return this.#starting;
-    const starting = this.#start(props).finally(() => {
-      if (this.#starting === starting) this.#starting = undefined;
-    });
+    // For nobody: it must be able to write, also when somebody woke it who may only read.
+    const starting = this.#around.context
+      .run(undefined, () => this.#start(props))
+      .finally(() => {
+        if (this.#starting === starting) this.#starting = undefined;
+      });
     this.#starting = starting;
     return starting;
   }

@@ -1,3 +1,4 @@
+import type { PerdureError } from "../error.ts";
 import type { TxListener } from "./tx-listener.ts";
 
 /** What goes through the gate: a frame for a socket, or the end of one. */
@@ -35,14 +36,23 @@ interface Waiting {
 export class Gate implements TxListener {
   readonly #store: () => GatedStore;
   readonly #failed: (error: unknown) => void;
+  readonly refusal: () => PerdureError | undefined;
   #held: (Delivery | Fate)[] = [];
   #line: Waiting[] = [];
   #draining = false;
 
-  /** @param failed the store could not be synced: what waits is dropped, for it may never be shown. */
-  constructor(store: () => GatedStore, failed: (error: unknown) => void) {
+  /**
+   * @param failed the store could not be synced: what waits is dropped, for it may never be shown.
+   * @param refusal why nothing may be written now.
+   */
+  constructor(
+    store: () => GatedStore,
+    failed: (error: unknown) => void,
+    refusal: () => PerdureError | undefined = () => undefined,
+  ) {
     this.#store = store;
     this.#failed = failed;
+    this.refusal = refusal;
   }
 
   /** Whether everything has left. */

@@ -1,5 +1,5 @@
 import { PerdureError } from "../error.ts";
-import { saidYes } from "./said-yes.ts";
+import { yesOrNo } from "../yes-or-no.ts";
 
 /**
  * The names that a host answers to, as they stand in the `Host` header: all, those listed beside those of this machine, or
@@ -21,7 +21,7 @@ export function hostGate(hosts: Hosts | undefined): HostGate {
   if (typeof hosts === "function") {
     return (request) => {
       const name = nameOf(request);
-      return name !== undefined && (isLoopback(name) || saidYes(hosts(name, request), "hosts"));
+      return name !== undefined && (isLoopback(name) || yesOrNo(hosts(name, request), "The function `hosts`"));
     };
   }
   if (!Array.isArray(hosts)) {

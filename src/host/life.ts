@@ -101,6 +101,7 @@ export class Life implements AgentHost {
     this.gate = new Gate(
       () => this.#store,
       (error) => cell.failed(this, error),
+      () => this.agent?.refusal?.(),
     );
     this.#store = around.storage.open(cell.id, this.gate);
     around.lived(1);
@@ -119,7 +120,11 @@ export class Life implements AgentHost {
   }
 
   get blobs(): Blobs {
-    return this.#alive().blobs;
+    const { blobs } = this.#alive();
+    const refusal = this.agent?.refusal?.();
+    if (refusal === undefined) return blobs;
+    const refuse = () => Promise.reject(refusal);
+    return { get: (name) => blobs.get(name), put: refuse, delete: refuse };
   }
 
   sql<T = SqlRow>(query: string, ...args: SqlValue[]): T[] {
@@ -139,6 +144,7 @@ export class Life implements AgentHost {
   }
 
   async scrub(): Promise<void> {
+    this.#writable();
     await this.durable();
     this.#alive().scrub?.();
   }
@@ -178,12 +184,12 @@ export class Life implements AgentHost {
   }
 
   abort(path: AgentPath, reason?: unknown): void {
-    this.#alive();
+    this.#writable();
     this.#around.abort(path, reason);
   }
 
-  remove(path: AgentPath): Promise<void> {
-    this.#alive();
+  async remove(path: AgentPath): Promise<void> {
+    this.#writable();
     return this.#around.remove(path);
   }
 
@@ -223,6 +229,13 @@ export class Life implements AgentHost {
   #tell(): void {
     this.#told = true;
     if (this.#over !== undefined) for (const reject of this.#waiting) reject(this.#over);
+  }
+
+  /** @throws PerdureError `agent_gone`; `read_only` when this runs for somebody who may only read */
+  #writable(): void {
+    this.#alive();
+    const refusal = this.agent?.refusal?.();
+    if (refusal !== undefined) throw refusal;
   }
 
   #alive(): AgentStore {

@@ -1,7 +1,7 @@
 import { PerdureError } from "../error.ts";
 import { allowedOrigin, type Cors } from "./cors.ts";
 import { hostOf, isLoopback } from "./host-names.ts";
-import { saidYes } from "./said-yes.ts";
+import { yesOrNo } from "../yes-or-no.ts";
 
 /**
  * Pages of which other origins may talk to the agents: all, those listed, or those that a function lets in. The function
@@ -38,7 +38,7 @@ export function originGate(origins: Origins | undefined, cors: Cors | undefined)
     if (origins === "any" || listed.has(normal(origin)) || isAtHome(origin, request)) return true;
     // An open door for requests. It was never one for cookies, and a socket has no such rules in the browser.
     if (allowed === "*" && approach === "request" && !request.headers.has("cookie")) return true;
-    return typeof origins === "function" && saidYes(origins(origin, request), "origins");
+    return typeof origins === "function" && yesOrNo(origins(origin, request), "The function `origins`");
   };
 }
 

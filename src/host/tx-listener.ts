@@ -1,5 +1,9 @@
+import type { PerdureError } from "../error.ts";
+
 /** Told what becomes of transactions, so that what was sent inside of one shares its fate. */
 export interface TxListener {
+  /** Why nothing may be written now; undefined when it may. */
+  refusal(): PerdureError | undefined;
   /** A (nested) transaction begins; the returned mark names this moment. */
   mark(): number;
   /** Everything since `mark` was undone. */

@@ -54,11 +54,16 @@ export class ConversationFrames {
 
 /** What was said before, for a client that asked. Nothing, if that is about another session. */
 export function olderFrame(chat: Chat, session: string, before: number): string {
-  if (!reaches(chat, session, before)) return `{"type":"perdure_chat_older","before":${before},"messages":[]}`;
+  if (!reaches(chat, session, before)) return noOlderFrame(before);
   const page = chat.transcripts.of(session).page(PAGE_MESSAGES, before, shownInstead(chat, session));
   const next = page.before === undefined ? "" : `,"next":${page.before}`;
   const branches = branchField(chat, session, page.seqs);
   return `{"type":"perdure_chat_older","before":${before},${branches}"messages":${page.json}${next}}`;
+}
+
+/** The same for who may not see them: there are none. */
+export function noOlderFrame(before: number): string {
+  return `{"type":"perdure_chat_older","before":${before},"messages":[]}`;
 }
 
 /** Whether a session shows a message, or it was said there. One that is not there is no secret. */

@@ -260,6 +260,11 @@ export class LiveChat implements ChatOutput {
     origin.send(encodeFrame({ ...done(requestId, "error"), body: reason, error: true }));
   }
 
+  /** Gives a client the conversation as it is: what it has changed in its own list has not happened. */
+  again(socket: Socket): void {
+    this.#give(socket);
+  }
+
   /** Somebody may not answer a question: they are told so. */
   approvalRefused(toolCallId: string, { reason, part }: { reason: string; part?: ToolPart }, origin: Socket): void {
     origin.send(encodeFrame({ type: "perdure_chat_approval_refused", toolCallId, reason, part }));

@@ -122,8 +122,7 @@ export class Resume implements Waiting {
     const turn = running?.row.id === id && !running.dropped ? running.row : readTurn(host, id);
     // It may have gone to another session since.
     if (turn === undefined || turn.session !== this.#audience.sessionOf(socket)) {
-      const frame = { type: "cf_agent_use_chat_response", id, body: "", done: true, replay: true } as const;
-      return socket.send(encodeFrame(frame));
+      return this.nothingOf(socket, id);
     }
     if (turn === running?.row || turn.status === "running") {
       // Also while it is decided how a turn that was cut goes on: what there is of it stays. What is pending in the
@@ -135,6 +134,17 @@ export class Resume implements Waiting {
     // It was offered one before. If it was offered the one that streams too, it has yet to say so.
     this.#live.replay(socket, turn, readChunks(host, turn.seq), false);
     socket.send(this.#live.endFrame(turn, true));
+  }
+
+  /** There is no stream for a client that asks. */
+  nothing(socket: Socket, probeId: string | undefined): void {
+    this.#none(socket, "idle", probeId);
+  }
+
+  /** There is nothing of a turn for a client that was ready for it. */
+  nothingOf(socket: Socket, id: string): void {
+    const frame = { type: "cf_agent_use_chat_response", id, body: "", done: true, replay: true } as const;
+    socket.send(encodeFrame(frame));
   }
 
   /** A client stops a turn, and with it its own search for a stream. */

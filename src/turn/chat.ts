@@ -23,7 +23,7 @@ import type { ChatHooks, ChatOutput, Origin, TurnEnd, TurnOutcome } from "./chat
 import type { Desk } from "./desk.ts";
 import { drive } from "./drive.ts";
 import { abandon, finish, notSaved } from "./finish.ts";
-import { familyOf, forgetSession } from "./forget-session.ts";
+import { familyOf, forgetSession, isOfSession } from "./forget-session.ts";
 import { visibleUp } from "./history.ts";
 import { decideRecovery, tellRecovered } from "./recover.ts";
 import { renamed } from "./renamed.ts";
@@ -121,10 +121,10 @@ export class Chat implements Desk, Work {
     return answerTool(this, answer, origin);
   }
 
-  /** Stops a turn for good, whether it runs or waits. The wish is stored before anything else. False: no such turn. */
-  cancel(requestId: string): boolean {
+  /** Stops a turn for good, whether it runs or waits. The wish is stored first. False: no such turn, or of another session. */
+  cancel(requestId: string, session?: string): boolean {
     const turn = readTurn(this.host, requestId);
-    if (turn === undefined || !isOpen(turn)) return false;
+    if (turn === undefined || !isOpen(turn) || !isOfSession(this.host, turn, session)) return false;
     this.#stop([turn]);
     return true;
   }

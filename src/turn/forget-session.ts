@@ -12,6 +12,14 @@ export function familyOf(db: Sql, session: string): ReadonlySet<string> {
   return new Set([owner, ...viewsOf(db, owner).map(({ id }) => id)]);
 }
 
+/**
+ * Whether a turn belongs to a session, or to a view of it: who is in one session has nothing to do with those of others.
+ * Without one, to any.
+ */
+export function isOfSession(db: Sql, turn: { readonly session: string }, session?: string): boolean {
+  return session === undefined || turn.session === session || familyOf(db, session).has(turn.session);
+}
+
 /** Deletes what was said in a session and its views, their turns and all that belongs to them, in the caller's transaction. */
 export function forgetSession({ host, hooks, transcripts, running }: Desk, sessions: ReadonlySet<string>): void {
   const now = host.clock.now();

@@ -30,6 +30,7 @@ import type { ClientTool } from "../wire/frames.ts";
 import type { ActiveTurn } from "./active-turn.ts";
 import type { Origin } from "./chat-types.ts";
 import { type Desk, KEPT_TURNS } from "./desk.ts";
+import { isOfSession } from "./forget-session.ts";
 import { mergeWaiting } from "./merge-waiting.ts";
 import { admitMessage } from "./overlap.ts";
 import { nameSession } from "./name-session.ts";
@@ -71,6 +72,8 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): Refuse
   const transcript = desk.transcripts.of(session);
   const known = readTurn(host, request.id);
   if (known !== undefined) {
+    if (!isOfSession(host, known, session))
+      return { code: "bad_input", reason: "The request's `id` stands for something else already." };
     if (!isOpen(known)) output.repeated(known, origin);
     return undefined;
   }

@@ -2,7 +2,8 @@
 import { Agent, type AgentHost } from "perdure";
 import { memoryStorage, serve, type ServedHost } from "perdure/node";
 import { onTestFinished } from "vitest";
-import { AgentMcp } from "../../src/agent/agent-mcp.ts";
+import { AgentMcp, MCP_ROUTES } from "../../src/agent/agent-mcp.ts";
+import { routeTable } from "../../src/agent/routes.ts";
 import { parts } from "../../src/agent/parts.ts";
 import { McpClientManager, type McpClientManagerOptions } from "../../src/mcp/client/manager.ts";
 
@@ -34,7 +35,7 @@ export async function openMcp(
       features.splice(0, features.length, ...features.filter((one) => !(one instanceof AgentMcp)));
       features.push({
         started: () => made.started(),
-        request: (request, rest) => made.request(request, rest),
+        routes: routeTable(MCP_ROUTES, made),
         halt: () => made.halt(),
         left: () => made.halt(),
       });

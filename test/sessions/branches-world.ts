@@ -179,7 +179,7 @@ export class World {
     this.cell.end(new PerdureError("agent_gone", "The run is over."));
     await settle();
     worlds.delete(this.id);
-    const store = shared.open(this.id, { mark: () => 0, rolledBack() {}, committed() {} });
+    const store = shared.open(this.id, { refusal: () => undefined, mark: () => 0, rolledBack() {}, committed() {} });
     shared.index.settle(this.id, null);
     if (this.seed % RUNS_PER_DATABASE !== 0) return store.tx(() => empty(store));
     store.release();

@@ -2,6 +2,7 @@ import { channel, subscribe as subscribeTo, unsubscribe } from "node:diagnostics
 import type { AgentEvent, AgentEventPattern, AgentEventType, EventOf } from "../../event.ts";
 import type { Clock } from "../../id.ts";
 import type { Publish } from "../runtime.ts";
+import { asyncContext } from "./async-context.ts";
 
 /** One channel per event type: `perdure:state:changed`, `perdure:fiber:settled`, … */
 const nameOf = (type: AgentEventType) => `perdure:${type}`;
@@ -18,8 +19,11 @@ export function publishTo(clock: Clock): Publish {
     if (!target.hasSubscribers && !all.hasSubscribers) return;
     const leaf = path[path.length - 1] ?? path[0];
     const event = { type, agent: leaf.className, name: leaf.name, id, payload, timestamp: clock.now() };
-    if (target.hasSubscribers) target.publish(event);
-    if (all.hasSubscribers) all.publish(event);
+    // Who listens is nobody's caller: what it does of its own accord, it may.
+    asyncContext.run(undefined, () => {
+      if (target.hasSubscribers) target.publish(event);
+      if (all.hasSubscribers) all.publish(event);
+    });
   };
 }
 

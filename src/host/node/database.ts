@@ -83,7 +83,8 @@ export class AgentDatabase implements AgentStore {
   }
 
   tx<T>(work: () => T, level?: WriteLevel): T {
-    const handle = this.#handle(true);
+    // Who may only read makes no file by looking.
+    const handle = this.#handle(this.#events.refusal() === undefined);
     this.#checkTransaction(handle);
     const outermost = this.#depth === 0;
     if (outermost) {
@@ -166,6 +167,8 @@ export class AgentDatabase implements AgentStore {
   }
 
   #write<T>(query: string, args: SqlValue[]): T[] {
+    const refusal = this.#events.refusal();
+    if (refusal !== undefined) throw refusal;
     const handle = this.#handle(true);
     const statement = this.#prepare(handle, query);
     if (this.#depth === 0) this.#announce();

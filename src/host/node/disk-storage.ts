@@ -70,6 +70,7 @@ export function indexed(
   listener: TxListener,
 ): DatabaseEvents {
   return {
+    refusal: () => listener.refusal(),
     mark: () => listener.mark(),
     rolledBack: (mark: number) => listener.rolledBack(mark),
     committed: () => listener.committed(),

@@ -285,9 +285,13 @@ export class McpClientManager {
     }
   }
 
-  /** Answers people who come back from signing in. @returns undefined for any other request */
-  request(request: Request, rest: string): Promise<Response> | undefined {
-    if (!this.#signIns.isReturn(request, rest, this.#servers.all)) return undefined;
+  /** Whether a request is somebody who comes back from signing in. */
+  isReturn(request: Request, rest: string): boolean {
+    return this.#signIns.isReturn(request, rest, this.#servers.all);
+  }
+
+  /** Answers people who come back from signing in. */
+  comeBack(request: Request): Promise<Response> {
     const signedIn = (connection: McpConnection) => {
       if (this.#halted) return;
       void connection.close();

@@ -1,0 +1,266 @@
+import { errorText, PerdureError } from "../error.ts";
+import type { Identity } from "../identity.ts";
+import type { AgentHost, AgentStep } from "../port.ts";
+import type { ParsedFrame } from "../wire/parse.ts";
+import type { SessionOp, SessionOpName } from "../wire/session-frames.ts";
+import { yesOrNo } from "../yes-or-no.ts";
+import type { Connection } from "./connection.ts";
+import { readOnlyError, type Viewer } from "./context.ts";
+
+/*
+ * Who may do what
+ *
+ * All that somebody outside can ask of an agent is an act. Every way in (frames, HTTP, children) says which one it is, and
+ * asks here before anything happens. `docs/security.md` has the same table for people; a test holds the two together.
+ */
+
+/**
+ * What an act does. `read` changes nothing. `write` changes something, or costs something, and is refused to who may only
+ * read. `call` runs the app's own code, in which each write is refused to who may only read.
+ */
+export type ActEffect = "read" | "write" | "call";
+
+const SESSION_ACTS: Readonly<Record<SessionOpName, ActEffect>> = {
+  sessions: "read",
+  attach: "read",
+  branches: "read",
+  search: "read",
+  report: "read",
+  create: "write",
+  rename: "write",
+  delete: "write",
+  clear: "write",
+  fork: "write",
+  // A place of its own is a row as well.
+  switchBranch: "write",
+  // Also a preview: it costs a model call.
+  compact: "write",
+  applyCompaction: "write",
+  undoCompaction: "write",
+  pin: "write",
+  unpin: "write",
+  title: "write",
+};
+
+const OTHER_ACTS = {
+  /** Opens a socket, and is sent what the agent sends to its clients: its state, the conversation of the session. */
+  connect: "read",
+  /** Calls a method that is callable. */
+  call: "call",
+  /** A frame that is none of the framework's, for `onMessage`. */
+  message: "call",
+  /** A frame of the framework's that cannot be understood. It does nothing. */
+  malformed: "read",
+  /** A request that is none of the framework's, for `onRequest`. */
+  request: "call",
+  /** Goes through this agent to a child of it. */
+  "child.reach": "read",
+  "state.set": "write",
+  /** The conversation, and what runs in it. */
+  "chat.read": "read",
+  /** The stream of a turn. */
+  "chat.follow": "read",
+  "chat.submit": "write",
+  /** Puts messages into the conversation, without a turn. */
+  "chat.push": "write",
+  "chat.cancel": "write",
+  "chat.clear": "write",
+  /** Gives the result of a tool that runs in the client. */
+  "tool.answer": "write",
+  /** Says yes or no to a call that waits for a person. */
+  "tool.approve": "write",
+  /** What waits for its turn. */
+  "inbox.read": "read",
+  "inbox.edit": "write",
+  "inbox.withdraw": "write",
+  /** What was too large for a message, by the hash of its bytes. */
+  "file.read": "read",
+  "rows.follow": "read",
+  "rows.unfollow": "read",
+  "rows.write": "write",
+  /** Comes back from signing in at an MCP server. */
+  "mcp.signIn": "write",
+} as const satisfies Readonly<Record<string, ActEffect>>;
+
+/** What somebody outside can ask of an agent. */
+export type Act = keyof typeof OTHER_ACTS | `session.${SessionOpName}`;
+
+/** All acts, with what each does. */
+export const ACTS = {
+  ...OTHER_ACTS,
+  ...Object.fromEntries(Object.entries(SESSION_ACTS).map(([op, effect]) => [`session.${op}`, effect])),
+} as Readonly<Record<Act, ActEffect>>;
+
+/** Whoever sent an HTTP request. */
+export interface RequestCaller extends Viewer {
+  /** As a connection has one; requests have none, so it is empty. */
+  readonly id: "";
+  /** The URL of the request. */
+  readonly uri: string;
+  /** Who it is, as the app established it. */
+  readonly identity: Identity | undefined;
+  readonly request: Request;
+}
+
+/** Whoever asks for something: a connection, or the sender of a request. */
+export type Caller = Connection | RequestCaller;
+
+/** What an act is about, as far as that is known. */
+export interface ActTarget {
+  readonly effect: ActEffect;
+  readonly caller: Caller;
+  /** The conversation. */
+  readonly session?: string;
+  /** Of `call`: the method. */
+  readonly method?: string;
+  /** The request for a turn, by the id that its client gave it. */
+  readonly requestId?: string;
+  readonly toolCallId?: string;
+  /** Of acts on sessions: what is asked, with its arguments. */
+  readonly op?: SessionOp;
+  readonly collections?: readonly string[];
+  /** The hash of a file. */
+  readonly file?: string;
+  readonly child?: AgentStep;
+}
+
+/** An act, and what it is about. */
+export interface Ask {
+  readonly act: Act;
+  readonly on?: Omit<ActTarget, "effect" | "caller">;
+}
+
+/** Why not; undefined: it may be done. */
+export type Refusal = PerdureError | undefined;
+
+/** What decides about acts beside the rules of this file. */
+export interface Judge {
+  readonly host: Pick<AgentHost, "emit">;
+  /** The rules of the agent's own parts, such as who may be in a session. */
+  consents(caller: Caller, ask: Ask): Refusal | Promise<Refusal>;
+  /** The app's rule, if it has one. May throw, and return anything. */
+  readonly app: ((identity: Identity | undefined, act: Act, on: ActTarget) => unknown) | undefined;
+  sessionOf(caller: Caller): string | undefined;
+  /** The app has made a mistake: for the log, and for `onError`. */
+  failed(error: unknown, stage: string): void;
+}
+
+/**
+ * The one place that decides whether somebody outside may do something. Not a promise unless a hook of the app returns one,
+ * so that frames stay in order without waiting. What is refused is told in an event. Never throws, and never rejects.
+ */
+export function authorize(judge: Judge, caller: Caller, ask: Ask): Refusal | Promise<Refusal> {
+  if (ACTS[ask.act] === "write" && caller.isReadonly) return tellRefused(judge, caller, ask, readOnlyError(caller));
+  const tell = (refusal: Refusal) => refusal && tellRefused(judge, caller, ask, refusal);
+  const next = (consent: Refusal) => {
+    if (consent !== undefined) return tell(consent);
+    const said = askApp(judge, caller, ask);
+    return said instanceof Promise ? said.then(tell) : tell(said);
+  };
+  const consent = judge.consents(caller, ask);
+  return consent instanceof Promise ? consent.then(next) : next(consent);
+}
+
+function askApp(judge: Judge, caller: Caller, ask: Ask): Refusal | Promise<Refusal> {
+  const { app } = judge;
+  const { act, on } = ask;
+  // Nothing is done for what is malformed, so there is nothing to decide.
+  if (app === undefined || act === "malformed") return undefined;
+  const session = on?.session ?? judge.sessionOf(caller);
+  const target = { ...on, effect: ACTS[act], caller, ...(session !== undefined && { session }) };
+  return askHook(() => app(caller.identity, act, target), "authorize()", ask, judge.failed);
+}
+
+/**
+ * What a hook says that may take its time, and may return anything. Only true is a yes. A PerdureError that it throws is a
+ * no in its own words. All but false and that is a mistake of the app, and a no: its people are told, its callers are not.
+ */
+export function askHook(
+  hook: () => unknown,
+  name: string,
+  ask: Ask,
+  failed: Judge["failed"],
+): Refusal | Promise<Refusal> {
+  const fail = (thrown: unknown): PerdureError => {
+    if (PerdureError.is(thrown) && thrown.code !== "bad_config") return thrown;
+    failed(thrown, name);
+    if (PerdureError.is(thrown)) return notAllowed(ask);
+    return new PerdureError("call_failed", "Something went wrong on the server.");
+  };
+  const read = (said: unknown): Refusal => {
+    try {
+      return yesOrNo(said, name) ? undefined : notAllowed(ask);
+    } catch (thrown) {
+      return fail(thrown);
+    }
+  };
+  try {
+    const said = hook();
+    return said instanceof Promise ? said.then(read, fail) : read(said);
+  } catch (thrown) {
+    return fail(thrown);
+  }
+}
+
+/** Tells that something was not done, in an event. */
+export function tellRefused(
+  { host }: Pick<Judge, "host">,
+  caller: Caller,
+  { act, on }: Ask,
+  error: PerdureError,
+): PerdureError {
+  // That something is not there is an answer, and no refusal.
+  if (error.code === "not_found") return error;
+  host.emit("act:refused", {
+    ...{ act, code: error.code, reason: errorText(error) },
+    ...(caller.identity !== undefined && { by: caller.identity.id }),
+    ...(caller.id !== "" && { connectionId: caller.id }),
+    ...(on?.session !== undefined && { session: on.session }),
+  });
+  return error;
+}
+
+/** What somebody is told who may not. */
+function notAllowed({ act, on }: Ask): PerdureError {
+  return new PerdureError("not_allowed", `"${on?.op?.op ?? act}" is not allowed here.`);
+}
+
+type FrameActs = {
+  readonly [KIND in ParsedFrame["kind"]]: (frame: Extract<ParsedFrame, { readonly kind: KIND }>) => Ask;
+};
+
+/** Which act a frame is. A kind of frame without a line here does not compile. */
+export const FRAME_ACTS: FrameActs = {
+  rpc: ({ method }) => ({ act: "call", on: { method } }),
+  "rpc-refused": () => ({ act: "malformed" }),
+  state: () => ({ act: "state.set" }),
+  "state-refused": () => ({ act: "malformed" }),
+  other: () => ({ act: "message" }),
+  refused: () => ({ act: "malformed" }),
+  "chat-request": ({ id }) => ({ act: "chat.submit", on: { requestId: id } }),
+  "chat-long": ({ id }) => ({ act: "chat.submit", on: { requestId: id } }),
+  "chat-refused": () => ({ act: "malformed" }),
+  "chat-messages": () => ({ act: "chat.push" }),
+  "transcript-long": () => ({ act: "chat.push" }),
+  "chat-clear": () => ({ act: "chat.clear" }),
+  "chat-cancel": ({ id }) => ({ act: "chat.cancel", on: { requestId: id } }),
+  "chat-older": () => ({ act: "chat.read" }),
+  "resume-request": () => ({ act: "chat.follow" }),
+  "resume-ack": ({ id }) => ({ act: "chat.follow", on: { requestId: id } }),
+  "tool-result": ({ toolCallId }) => ({ act: "tool.answer", on: { toolCallId } }),
+  "tool-approval": ({ toolCallId }) => ({ act: "tool.approve", on: { toolCallId } }),
+  session: ({ ask }) => ({ act: `session.${ask.op}`, on: { op: ask } }),
+  "session-refused": () => ({ act: "malformed" }),
+  "rows-subscribe": ({ since }) => ({ act: "rows.follow", on: { collections: [...since.keys()] } }),
+  "rows-unsubscribe": () => ({ act: "rows.unfollow" }),
+  "rows-write": ({ write }) => ({
+    act: "rows.write",
+    on: { collections: [...new Set(write.changes.map(({ table }) => table))] },
+  }),
+  "rows-refused": () => ({ act: "malformed" }),
+};
+
+/** The act of a frame. */
+export function actOf(frame: ParsedFrame): Ask {
+  return (FRAME_ACTS[frame.kind] as (frame: ParsedFrame) => Ask)(frame);
+}

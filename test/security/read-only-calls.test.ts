@@ -1,0 +1,128 @@
+import { Agent, callable, type Connection, type ConnectionContext, PerdureError } from "perdure";
+import { expect, test } from "vitest";
+import { connect, openHost } from "../host/open-host.ts";
+
+const MARK = "Connection is readonly";
+
+class Shelf extends Agent {
+  put(text: string): number {
+    this.sql`CREATE TABLE IF NOT EXISTS book (text TEXT)`;
+    this.sql`INSERT INTO book VALUES (${text})`;
+    return this.count();
+  }
+  count(): number {
+    return this.sql`SELECT name FROM sqlite_schema WHERE name = 'book'`.length === 0
+      ? 0
+      : (this.sql<{ n: number }>`SELECT count(*) AS n FROM book`[0]?.n ?? 0);
+  }
+}
+
+/** What a viewer may try through methods: each writes in another way. */
+const WRITES = {
+  sql: (desk: Desk) => void desk.sql`CREATE TABLE mine (x)`,
+  sqlWithCommonTable: (desk: Desk) => void desk.sql`WITH one AS (SELECT 1 AS x) INSERT INTO kept SELECT x FROM one`,
+  sqlReturning: (desk: Desk) => void desk.sql`DELETE FROM kept RETURNING x`,
+  transaction: (desk: Desk) => desk.transaction(() => void desk.sql`INSERT INTO kept VALUES (1)`),
+  state: (desk: Desk) => desk.setState({ by: "viewer" }),
+  schedule: (desk: Desk) => desk.schedule(60, "noop"),
+  queue: (desk: Desk) => desk.queue("noop"),
+  fiber: (desk: Desk) => desk.startFiber("work", async () => undefined),
+  rows: (desk: Desk) =>
+    desk.writeRows({ changes: [{ table: "notes", key: "1", operation: "insert", value: { id: "1" } }] }),
+  child: (desk: Desk) => desk.subAgent(Shelf, "made-by-viewer"),
+  otherAgent: async (desk: Desk) => (await desk.subAgent(Shelf, "shelf")).put("by the viewer"),
+  deleteChild: (desk: Desk) => desk.deleteSubAgent(Shelf, "shelf"),
+  destroy: (desk: Desk) => desk.destroy(),
+  afterAwait: async (desk: Desk) => {
+    await new Promise(setImmediate);
+    desk.sql`INSERT INTO kept VALUES (2)`;
+  },
+} satisfies Record<string, (desk: Desk) => unknown>;
+
+class Desk extends Agent {
+  static {
+    for (const name of ["write", "look", "open", "ask"] as const) callable(this, name);
+  }
+  override onStart(): void {
+    this.sql`CREATE TABLE IF NOT EXISTS kept (x)`;
+    this.sql`INSERT INTO kept SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM kept)`;
+  }
+  override getCollections() {
+    return { notes: {} };
+  }
+  override shouldConnectionBeReadonly(_connection: Connection, { request }: ConnectionContext): boolean {
+    return new URL(request.url).searchParams.has("view");
+  }
+  noop(): void {}
+  async write(how: keyof typeof WRITES): Promise<string> {
+    try {
+      await WRITES[how](this);
+      return "written";
+    } catch (thrown) {
+      if (!PerdureError.is(thrown)) throw thrown;
+      return `${thrown.code}: ${thrown.message}`;
+    }
+  }
+  /** All that the writes above would have changed. */
+  look() {
+    return {
+      kept: this.sql<{ x: number }>`SELECT x FROM kept`.map(({ x }) => x),
+      tables: this.sql`SELECT name FROM sqlite_schema WHERE name = 'mine'`.length,
+      state: this.state ?? null,
+      schedules: this.listSchedules().length,
+      children: this.listSubAgents().map(({ name }) => name),
+      rows: this.collection("notes").size,
+      inTransaction: this.transaction(() => this.sql`SELECT 1 AS one`.length),
+    };
+  }
+  async open(): Promise<number> {
+    return (await this.subAgent(Shelf, "shelf")).put("first");
+  }
+  async ask(): Promise<number> {
+    return (await this.subAgent(Shelf, "shelf")).count();
+  }
+}
+
+test.each(Object.keys(WRITES))("what a method writes for a read-only connection is refused: %s", async (how) => {
+  const host = await openHost({ agents: { Desk }, subAgents: { Shelf } });
+  const editor = await connect(host, "/agents/desk/one");
+  const viewer = await connect(host, "/agents/desk/one?view");
+  expect(await editor.call("open")).toBe(1);
+  const before = await editor.call("look");
+  expect(await viewer.call("look")).toEqual(before);
+  expect(await viewer.call("write", how)).toBe(`read_only: ${MARK}`);
+  expect(await editor.call("look")).toEqual(before);
+  expect(await viewer.call("ask")).toBe(1);
+  // The same from whoever may write: the refusal was about who asked.
+  if (how === "destroy") return;
+  expect(await editor.call("write", how)).toBe("written");
+});
+
+test("an agent that a viewer wakes starts as for anybody, and its child too", async () => {
+  const host = await openHost({ agents: { Desk }, subAgents: { Shelf }, idleMs: 20 });
+  const editor = await connect(host, "/agents/desk/one");
+  const viewer = await connect(host, "/agents/desk/one?view");
+  await editor.call("open");
+  await expect.poll(() => host.status().live).toBe(0);
+  expect(await viewer.call("ask")).toBe(1);
+  expect(await viewer.call("look")).toMatchObject({ kept: [0] });
+});
+
+class Blank extends Agent {
+  static {
+    callable(this, "peek");
+  }
+  override shouldConnectionBeReadonly(): boolean {
+    return true;
+  }
+  peek(): number {
+    return this.transaction(() => this.sql`SELECT 1 AS one`.length);
+  }
+}
+
+test("a viewer's reads in a transaction make no database", async () => {
+  const host = await openHost({ agents: { Blank } });
+  const viewer = await connect(host, "/agents/blank/one");
+  expect(await viewer.call("peek")).toBe(1);
+  expect(await host.listAgents()).toEqual([]);
+});
