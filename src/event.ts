@@ -83,6 +83,8 @@ export interface AgentEvents {
   "session:title_failed": { session: string; error: string };
   /** An MCP server can be used. `warnings`: what of its catalogue was left out. */
   "mcp:connected": { serverId: string; server: string; protocolVersion: string; warnings: string[] };
+  /** Tools of an MCP server have another description or schema than before, in the same life of the agent. */
+  "mcp:tools_changed": { serverId: string; server: string; tools: string[] };
   /** An MCP server wants a person to sign in. */
   "mcp:sign_in_needed": { serverId: string; server: string };
   /** An MCP server could not be reached, or is gone. */

@@ -9,7 +9,9 @@ import {
   boundOthers,
   boundTools,
   type Catalogue,
+  type CatalogueTool,
   EMPTY_CATALOGUE,
+  MAX_TOOLS,
 } from "./catalogue.ts";
 import { failureOf, mayPass, reasonOf, WROTE } from "./failure.ts";
 import { type Link, type LinkOptions, makeLink } from "./link.ts";
@@ -29,6 +31,8 @@ export interface ConnectionOptions {
   readonly parts: (record: McpServerRecord) => Pick<LinkOptions, "auth" | "client" | "fetch" | "info" | "prepare">;
   /** Something that others can see has changed. Must not throw. */
   readonly changed: () => void;
+  /** Tools of these names say something else of themselves than they did. */
+  readonly redescribed: (connection: McpConnection, tools: readonly string[]) => void;
   /** A try came to an end. */
   readonly settled: (connection: McpConnection) => void;
   /** Keeps the agent awake. */
@@ -59,6 +63,8 @@ export class McpConnection {
   #link: UsedLink | undefined;
   #stop = new AbortController();
   #readyAt = 0;
+  /** What each tool said of itself, last. */
+  readonly #said = new Map<string, string>();
 
   constructor(record: McpServerRecord, options: ConnectionOptions) {
     this.record = record;
@@ -229,6 +235,7 @@ export class McpConnection {
     ]);
     if (signal.aborted) return;
     const bounded = boundTools(toolList);
+    this.#compare(bounded.items);
     const others = [
       boundOthers(promptList, "name"),
       boundOthers(resourceList, "uri"),
@@ -247,6 +254,20 @@ export class McpConnection {
     this.#set("ready");
   }
 
+  /** A tool that was harmless when somebody looked at it need not stay so: what has changed is told. */
+  #compare(tools: readonly CatalogueTool[]): void {
+    const changed: string[] = [];
+    for (const { name, title, description, inputSchema } of tools) {
+      const says = JSON.stringify([title, description, inputSchema]);
+      const before = this.#said.get(name);
+      if (before !== undefined && before !== says) changed.push(name);
+      this.#said.set(name, says);
+    }
+    // One that is offered under ever new names must not fill the memory.
+    if (this.#said.size > 2 * MAX_TOOLS) this.#said.clear();
+    if (changed.length > 0) this.#options.redescribed(this, changed);
+  }
+
   /** The package reads a list again when the server says that it has changed. */
   #listChanged(): Pick<LinkOptions["client"], "listChanged"> {
     const update = (change: Partial<Catalogue>) => {
@@ -259,6 +280,7 @@ export class McpConnection {
           onChanged: (_error, items) => {
             if (items === null) return;
             const { items: tools, warnings } = boundTools(items);
+            this.#compare(tools);
             update({ tools, warnings });
           },
         },

@@ -320,6 +320,8 @@ export class McpClientManager {
       hold: (work) => this.#host.keepAwake(work),
       changed: () => this.#changed(),
       settled: ({ info }) => this.#report(info),
+      redescribed: ({ info: { id, name } }, tools) =>
+        this.#host.emit("mcp:tools_changed", { serverId: id, server: name, tools: [...tools] }),
       parts: (current) => ({
         info: { name: this.#name, version: this.#options.version ?? "1.0.0" },
         fetch: current.target.kind === "http" ? serverFetch(current, this.#rules) : undefined,
