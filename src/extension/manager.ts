@@ -336,7 +336,14 @@ export class ExtensionManager {
     return made;
   }
 
-  #checkPrefix({ name }: ExtensionManifest): void {
+  #checkPrefix(manifest: ExtensionManifest): void {
+    const { name } = manifest;
+    const labels = ownLabels(manifest);
+    const others = [...this.#entries.values()].filter((entry) => entry.name !== name);
+    const theirs = new Set(others.flatMap((entry) => ownLabels(entry.manifest)));
+    const clash = labels.find((label, i) => theirs.has(label) || labels.indexOf(label) < i);
+    if (clash !== undefined)
+      throw new PerdureError("conflict", `There is a context block "${clash}" already. Rename it.`);
     const prefix = prefixOf(name).toLowerCase();
     const other = [...this.#entries.keys()].find((one) => one !== name && prefixOf(one).toLowerCase() === prefix);
     if (other !== undefined) throw new PerdureError("conflict", `"${name}" is too like "${other}". Take another name.`);

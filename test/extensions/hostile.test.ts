@@ -365,3 +365,15 @@ test("without a sandbox that can hold them nothing is loaded, and it is said wha
     manager.load({ name: "a", version: "1" }, `({ tools: { run: { description: "R.", execute: () => 1 } } })`),
   ).rejects.toMatchObject({ code: "bad_config" });
 });
+
+test("a block belongs to one extension, however another one puts its name together", async () => {
+  const kit = openKit();
+  const source = `({ tools: { run: { description: "R.", execute: () => 1 } } })`;
+  const own = { version: "1", permissions: { context: { write: "own" as const } } };
+  await kit.manager.load({ ...own, name: "a_b", context: [{ label: "c" }] }, source);
+  const other = kit.manager.load({ ...own, name: "a", context: [{ label: "b_c" }] }, source);
+  await expect(other).rejects.toMatchObject({ code: "conflict", message: expect.stringContaining("a_b_c") as unknown });
+  const twice = kit.manager.load({ ...own, name: "z", context: [{ label: "c" }, { label: "c" }] }, source);
+  await expect(twice).rejects.toMatchObject({ code: "conflict" });
+  expect(kit.manager.list().map(({ name }) => name)).toEqual(["a_b"]);
+});
