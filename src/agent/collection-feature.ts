@@ -84,6 +84,7 @@ export class CollectionFeature implements Feature {
       collections: () => (this.#collections ??= this.#hooks.getCollections()),
       changed: (changes, source) => this.#changed(changes, source),
       connections: () => this.#connections(),
+      failed: (error) => void this.#own.failed(error, { stage: "collections" }),
     }));
   }
 

@@ -50,6 +50,8 @@ export interface CollectionOwner {
   /** After a write was committed. Must not throw. */
   changed(changes: readonly AppliedRowChange[], source: RowSource): void;
   connections(): Iterable<Connection>;
+  /** The app has made a mistake. Must not throw. */
+  failed(error: unknown): void;
 }
 
 /** The rows of an agent's collections. Keeps nothing in memory, so there is nothing that a rollback could leave wrong. */
@@ -74,6 +76,11 @@ export class CollectionKeeper {
   /** The number of the last write that was applied. */
   get seq(): number {
     return this.life === "" ? 0 : rowCounters(this.host).seq;
+  }
+
+  /** Somebody was refused: the app hears of it if that was because of a rule that cannot work. */
+  heardOf(thrown: unknown): void {
+    if (PerdureError.is(thrown, "bad_config")) this.#owner.failed(thrown);
   }
 
   /** The collections that have, or had, rows. */

@@ -97,6 +97,7 @@ function admitted(
       names.push(name);
     } catch (thrown) {
       refused.set(name, rowError(thrown));
+      keeper.heardOf(thrown);
     }
   }
   if (!all) return { names, refused };
@@ -105,8 +106,9 @@ function admitted(
     try {
       requireReadable(collections, name, connection);
       names.push(name);
-    } catch {
+    } catch (thrown) {
       // "All" is all that it may read.
+      keeper.heardOf(thrown);
     }
   }
   return { names, refused };

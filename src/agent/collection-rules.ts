@@ -9,6 +9,7 @@ import {
   rowNameProblem,
   type RowProducer,
 } from "../wire/row-frames.ts";
+import { yesOrNo } from "../yes-or-no.ts";
 import type { Connection } from "./connection.ts";
 
 /** The longest row where the rules say nothing else. */
@@ -21,7 +22,7 @@ const UNSENDABLE = "__proto__";
 
 /**
  * What an agent says of one of its collections. All of it is asked in the middle of a write, so nothing here may be
- * asynchronous: what returns a promise refuses everything.
+ * asynchronous. Whoever may not is told; a rule that says neither true nor false refuses everything, and the app hears of it.
  */
 export interface CollectionRules {
   /**
@@ -108,8 +109,7 @@ function permits(ask: () => unknown, rule: string, name: string): boolean {
   } catch (thrown) {
     throw PerdureError.is(thrown) ? thrown : new PerdureError("not_allowed", errorText(thrown), { cause: thrown });
   }
-  if (answer instanceof Promise) throw tooLate(answer, `${rule}() of the collection "${name}"`);
-  return answer === true;
+  return yesOrNo(answer, `${rule}() of the collection "${name}"`);
 }
 
 /** @throws PerdureError `not_found`, `bad_input` or `too_large` for a change that breaks a rule. */

@@ -65,7 +65,9 @@ export function runAs<T>(context: AsyncContext, current: CurrentAgent, work: () 
  * viewer: what it sets going may outlive what it may do. One who may not is asked at each write, since the work may let it.
  */
 export function runFor<T>(context: AsyncContext, current: CurrentAgent, who: Viewer | undefined, work: () => T): T {
-  return context.run(who?.isReadonly === true ? { ...current, [viewer]: who } : current, work);
+  const isViewer = who?.isReadonly === true;
+  const isOther = isViewer || viewer in current;
+  return context.run(isOther ? { ...current, [viewer]: isViewer ? who : undefined } : current, work);
 }
 
 /** Why the code that runs now may not write; undefined when it may. */

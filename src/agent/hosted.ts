@@ -320,7 +320,13 @@ export class Hosting implements HostedAgent {
     const refusal = await authorize(this.#judge, caller, { act: "request" });
     if (refusal !== undefined) return refuse(refusal);
     const whom = { request, identity, viewer: caller };
-    const response: unknown = await this.#as(() => this.#agent.onRequest(request), whom);
+    let response: unknown;
+    try {
+      response = await this.#as(() => this.#agent.onRequest(request), whom);
+    } catch (thrown) {
+      if (!PerdureError.is(thrown, "read_only") || !caller.isReadonly) throw thrown;
+      return refuse(tellRefused(this.#judge, caller, { act: "request" }, thrown));
+    }
     if (isResponse(response)) return response;
     throw new PerdureError("bad_state", `onRequest() of ${this.#own.host.id} returned no Response.`);
   }

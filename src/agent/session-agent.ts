@@ -21,7 +21,7 @@ import type { SessionOp } from "../wire/session-frames.ts";
 import { ApprovalAgent } from "./approval-agent.ts";
 import { chatRoom, derivesTitles, mediaMover, sessionServant, turnEnded } from "./chat-agent.ts";
 import type { Caller } from "./authorize.ts";
-import { runAs } from "./context.ts";
+import { getCurrentAgent, runAs, runFor } from "./context.ts";
 import { parts } from "./parts.ts";
 import { payersOf } from "./run/run-payers.ts";
 import { turnKeeper } from "./run/turn-keeper.ts";
@@ -173,7 +173,9 @@ export abstract class SessionAgent<
 
   /** Finds messages by their words, in all sessions or in one. @throws PerdureError `bad_input`, `not_found` */
   search(query: string, options: SearchOptions = {}): Promise<SearchHit[]> {
-    return this.sessions.search(query, options);
+    // What is filed for it on the way is no doing of who searches, who may only read perhaps.
+    const { context } = this[parts].host;
+    return runFor(context, getCurrentAgent(), undefined, () => this.sessions.search(query, options));
   }
 
   /**

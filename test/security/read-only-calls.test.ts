@@ -1,4 +1,4 @@
-import { Agent, callable, type Connection, type ConnectionContext, PerdureError } from "perdure";
+import { Agent, AIChatAgent, callable, type Connection, type ConnectionContext, PerdureError } from "perdure";
 import { expect, test } from "vitest";
 import { connect, openHost } from "../host/open-host.ts";
 
@@ -125,4 +125,55 @@ test("a viewer's reads in a transaction make no database", async () => {
   const viewer = await connect(host, "/agents/blank/one");
   expect(await viewer.call("peek")).toBe(1);
   expect(await host.listAgents()).toEqual([]);
+});
+
+class Talk extends AIChatAgent {
+  static {
+    for (const name of ["find", "say"] as const) callable(this, name);
+  }
+  override shouldConnectionBeReadonly(_connection: Connection, { request }: ConnectionContext): boolean {
+    return new URL(request.url).searchParams.has("view");
+  }
+  override onChatMessage(): Response {
+    return new Response("hello");
+  }
+  async find(word: string): Promise<number> {
+    return (await this.search(word)).length;
+  }
+  async say(text: string): Promise<void> {
+    await this.persistMessages(text);
+  }
+}
+
+test("a viewer's method may search, and may not add to the conversation", async () => {
+  const host = await openHost({ agents: { Talk } });
+  const editor = await connect(host, "/agents/talk/one");
+  const viewer = await connect(host, "/agents/talk/one?view");
+  await editor.call("say", "a needle");
+  expect(await viewer.call("find", "needle")).toBe(1);
+  await expect(viewer.call("say", "another needle")).rejects.toThrow(MARK);
+  expect(await viewer.call("find", "needle")).toBe(1);
+});
+
+class Archive extends Agent {
+  override mayOnlyRead(identity: { readonly id: string } | undefined): boolean {
+    return identity?.id === "viewer";
+  }
+  override onRequest(request: Request): Response {
+    this.sql`CREATE TABLE IF NOT EXISTS kept (x)`;
+    return new Response(request.method);
+  }
+}
+
+test("what onRequest writes for somebody who may only read is refused with 403, and nobody is told of a failure", async () => {
+  const onBeforeRequest = (request: Request) => ({
+    identity: { id: new URL(request.url).searchParams.get("as") ?? "nobody" },
+  });
+  const failures: unknown[] = [];
+  const host = await openHost({ agents: { Archive }, onBeforeRequest, log: (entry) => void failures.push(entry) });
+  const refused = await fetch(`${host.url}/agents/archive/one?as=viewer`);
+  expect([refused.status, await refused.json()]).toMatchObject([403, { error: { code: "read_only" } }]);
+  expect(host.listAgents()).toEqual([]);
+  expect((await fetch(`${host.url}/agents/archive/one?as=editor`)).status).toBe(200);
+  expect(failures).toEqual([]);
 });

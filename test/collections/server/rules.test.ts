@@ -36,6 +36,7 @@ class Shop extends Agent {
         },
       },
       slow: { schema: z.object({ id: z.string().refine(async () => true) }) },
+      vague: { writable: (() => "yes") as unknown as () => boolean },
       later: { writable: (() => Promise.resolve(true)) as unknown as () => boolean },
     };
   }
@@ -203,6 +204,12 @@ test("a rule that answers with a promise refuses everything, and the app hears o
     await expect(write(insert(name, "a"))).rejects.toMatchObject({ code: "bad_config" });
   }
   expect(Shop.errors).toMatchObject([{ code: "bad_config" }, { code: "bad_config" }]);
+});
+
+test("a rule that says neither true nor false refuses, and the app hears of it", async () => {
+  const { write } = await shop();
+  await expect(write(insert("vague", "a"))).rejects.toMatchObject({ code: "bad_config" });
+  expect(Shop.errors).toMatchObject([{ code: "bad_config" }]);
 });
 
 test("a read-only connection follows but does not write, by itself or by a method", async () => {
