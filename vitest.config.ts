@@ -1,6 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { defaultServerConditions } from "vite";
 import { configDefaults, defineConfig } from "vitest/config";
+import { SlowFirst } from "./scripts/slow-first.ts";
 import { LONG, scaledFiles } from "./test/support/long.ts";
 import { PATIENCE_MS } from "./test/support/until.ts";
 
@@ -70,6 +71,7 @@ export default defineConfig({
     hookTimeout: 180_000,
     expect: { poll: { timeout: PATIENCE_MS, interval: 20 } },
     globalSetup: ["./test/support/run-folder.ts"],
+    sequence: { sequencer: SlowFirst },
     allowOnly: false,
     onConsoleLog: (text) => process.env.PERDURE_LOG === "all" || !hostLog.test(text),
     reporters: ["default", "./scripts/count-reporter.ts"],

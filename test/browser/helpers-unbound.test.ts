@@ -1,4 +1,4 @@
-import { expect, test, vi } from "vitest";
+import { test, vi } from "vitest";
 import { seedConversation } from "./seed.ts";
 import { useStage } from "./setup.ts";
 import { soon } from "./soon.ts";

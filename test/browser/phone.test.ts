@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { test } from "vitest";
 import { expectFits, expectReachable, PHONE } from "./phone.ts";
 import { useStage } from "./setup.ts";
 import { soon } from "./soon.ts";
