@@ -2,9 +2,10 @@
 import { generateKeyPairSync, sign } from "node:crypto";
 import { convertToModelMessages, isStepCount, jsonSchema, streamText, tool } from "ai";
 import { Agent, type AgentEnv, type AgentHost, AIChatAgent, callable, type ChatTurnOptions, Think } from "perdure";
-import type { SessionOp, StreamingResponse } from "perdure";
+import type { ConnectionContext, SessionOp, StreamingResponse } from "perdure";
 import { durableStreamsWebhookAdapter, handleDurableStreamsWake } from "perdure/collections";
 import { agentMcpServer, createMcpHandler } from "perdure/mcp";
+import type { Act } from "../../src/agent/authorize.ts";
 import { scriptedModel, type ScriptedCall, type ScriptedReply } from "perdure/testing";
 
 /** What a method throws that is meant to fail. */
@@ -33,6 +34,19 @@ const tools = () => ({
   look: tool({ inputSchema: nothing, execute: () => "seen" }),
 });
 
+/** What the agents were asked for, in all. */
+export const reached = new Set<Act>();
+
+function noteAct(act: Act): boolean {
+  reached.add(act);
+  return true;
+}
+
+/** Whoever says so in the address may only look. */
+function isViewer({ request }: ConnectionContext): boolean {
+  return new URL(request.url).searchParams.has("view");
+}
+
 /** Every row of every table. */
 function rowsOf(port: AgentHost): string {
   const tables = port.sql<{ name: string }>("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name");
@@ -54,6 +68,12 @@ export class Plain extends Agent<AgentEnv, { count: number }> {
   constructor(host: AgentHost) {
     super(host);
     this.port = host;
+  }
+  override authorize(_identity: unknown, act: Act): boolean {
+    return noteAct(act);
+  }
+  override shouldConnectionBeReadonly(_connection: unknown, context: ConnectionContext): boolean {
+    return isViewer(context);
   }
   override getCollections() {
     return { "*": {} };
@@ -100,6 +120,12 @@ export class Talk extends AIChatAgent {
     super(host);
     this.port = host;
   }
+  override authorize(_identity: unknown, act: Act): boolean {
+    return noteAct(act);
+  }
+  override shouldConnectionBeReadonly(_connection: unknown, context: ConnectionContext): boolean {
+    return isViewer(context);
+  }
   override allowSessionOp(_connection: unknown, ask: SessionOp): boolean {
     return maySession(ask);
   }
@@ -132,6 +158,12 @@ export class Mind extends Think {
   constructor(host: AgentHost) {
     super(host);
     this.port = host;
+  }
+  override authorize(_identity: unknown, act: Act): boolean {
+    return noteAct(act);
+  }
+  override shouldConnectionBeReadonly(_connection: unknown, context: ConnectionContext): boolean {
+    return isViewer(context);
   }
   override allowSessionOp(_connection: unknown, ask: SessionOp): boolean {
     return maySession(ask);

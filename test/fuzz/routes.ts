@@ -101,6 +101,7 @@ export const ROUTES: { readonly [name: string]: Maker } = {
     method: "GET",
     rest: `/files/${pick(random, ["0".repeat(64), "f".repeat(63), "..%2Fx"])}`,
   }),
+  "GET callback": (random) => ({ method: "GET", rest: `/callback${query(random, ["code", "state", "error"])}` }),
   "of the app": (random) => ({
     method: pick(random, ["GET", "POST", "PUT", "OPTIONS", "HEAD"]),
     rest: "/anything",

@@ -19,6 +19,8 @@ const ATTACKED = ["/agents/plain/a", "/agents/plain/a/sub/leaf/x", "/agents/talk
 const BESIDE = ["/agents/plain/b", "/agents/talk/b", "/agents/mind/b"] as const;
 /** What only refused frames are sent to. */
 const UNTOUCHED = ["/agents/plain/r", "/agents/talk/r", "/agents/mind/r"] as const;
+/** The same agents, for those who may only look: whatever they send. */
+const VIEWED = UNTOUCHED.map((path) => `${path}?view`);
 const SECRET = "«secret»";
 
 const BARRIER_EVERY = 40;
@@ -33,6 +35,7 @@ export class Target {
   #beside: Wire[] = [];
   #still: Wire[] = [];
   #untouched: Wire[] = [];
+  #viewers: Wire[] = [];
   readonly #used = new Set<string>();
   #host: Awaited<ReturnType<typeof serve>> | undefined;
   readonly #dir = mkdtempSync(join(tmpdir(), "perdure-fuzz-"));
@@ -64,7 +67,9 @@ export class Target {
     }
     this.#beside = BESIDE.map((path) => this.#wire(path, MARK));
     this.#untouched = UNTOUCHED.map((path) => this.#wire(path, MARK));
-    for (const wire of [...this.#wires, ...this.#beside, ...this.#untouched]) await wire.open(this.url);
+    this.#viewers = VIEWED.map((path) => this.#wire(path, SECRET));
+    for (const wire of [...this.#wires, ...this.#beside, ...this.#untouched, ...this.#viewers])
+      await wire.open(this.url);
     for (const wire of this.#beside.slice(1)) await this.#say(wire, SECRET);
     // Another conversation of an agent that is attacked: whoever is in it hears nothing of the first.
     for (const Class of [Talk, Mind]) {
@@ -75,12 +80,16 @@ export class Target {
     }
   }
 
+  #all(): Wire[] {
+    return [...this.#wires, ...this.#beside, ...this.#still, ...this.#untouched, ...this.#viewers];
+  }
+
   #wire(path: string, never: string): Wire {
     return new Wire(path, { never, used: this.#used });
   }
 
   async close(): Promise<void> {
-    for (const wire of [...this.#wires, ...this.#beside, ...this.#still, ...this.#untouched]) wire.cut();
+    for (const wire of this.#all()) wire.cut();
     for (const end of this.#ends) await end();
     rmSync(this.#dir, { recursive: true, force: true });
   }
@@ -139,7 +148,7 @@ export class Target {
     if (added !== ++this.#added && added !== 1) this.faults.push(`add() beside gave ${String(added)}`);
     if (added === 1) this.#added = 1;
     for (const wire of talks) await this.#say(wire, "hello beside");
-    for (const wire of [...this.#wires, ...this.#beside, ...this.#still, ...this.#untouched]) {
+    for (const wire of this.#all()) {
       this.faults.push(...wire.faults.splice(0));
     }
     for (const wire of [...this.#beside, ...this.#still, ...this.#untouched]) {
@@ -163,7 +172,7 @@ export class Target {
     if (!stored.includes(ANSWER)) this.faults.push(`${wire.path} answered ${stored.slice(0, 300)}`);
   }
 
-  /** Frames that must be refused are sent to agents that nobody else uses: no row of theirs may change. */
+  /** What must be refused, and what viewers may not do, is sent to agents that nobody else uses: no row may change. */
   async refuse(random: Random, count: number): Promise<void> {
     const host = this.#host;
     if (host === undefined) return;
@@ -184,11 +193,24 @@ export class Target {
       }
       await wire.call("add");
     }
+    for (const wire of this.#viewers) {
+      if (!wire.isOpen) await wire.open(this.url);
+      for (let sent = 0; sent < count; sent++) {
+        const good = goodFrame(random, this.known(wire));
+        const text = random(3) > 0 ? JSON.stringify(good) : broken(random, good).toWellFormed();
+        this.recent.push(`${wire.path} ${text.slice(0, 300)}`);
+        wire.send(text);
+      }
+      await wire.call("add");
+      const isTold = () => wire.debts(true).length === 0;
+      await until(isTold, "an answer").catch(() => this.faults.push(...wire.debts(true)));
+    }
     const after = await dumps();
     for (const [at, rows] of after.entries()) {
-      if (rows !== before[at]) this.faults.push(`a refused frame changed rows of ${UNTOUCHED[at]}`);
+      if (rows !== before[at])
+        this.faults.push(`a frame that was refused, or of a viewer, changed rows of ${UNTOUCHED[at]}`);
     }
-    for (const wire of this.#untouched) wire.settle();
+    for (const wire of [...this.#untouched, ...this.#viewers]) wire.settle();
   }
 
   /** Fails when the heap grows with what was sent. */
