@@ -38,6 +38,11 @@ export interface AgentEvents {
   "fiber:method_missing": { id: string; name: string };
   /** Somebody wanted to answer a question for approval and may not: `authorizeApproval` did not allow it. It stays open. */
   "approval:refused": { toolCallId: string; tool: string; approved: boolean; reason: string; by?: string };
+  /**
+   * What somebody outside said to a tool call counts for nothing: a result for what the server runs or a person has to
+   * approve, or an answer to another question than the one that is open.
+   */
+  "chat:answer:refused": { toolCallId: string; tool: string; kind: "result" | "approval"; reason: string; by?: string };
   /** A model call failed; it may be tried again. */
   "chat:call:failed": { requestId: string; errorClass: string };
   /** Nothing came from the model for so long that the attempt was given up; the turn is carried on, if it may be. */

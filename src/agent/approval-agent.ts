@@ -104,7 +104,7 @@ export abstract class ApprovalAgent<Env extends object, State, Props extends obj
   answerToolCall(toolCallId: string, output: unknown, options: { autoContinue?: boolean } & InSession = {}): boolean {
     const answer = { kind: "result", result: { state: "output-available", output } } as const;
     const given = { toolCallId, answer, autoContinue: options.autoContinue ?? true, ...this.#named(options) };
-    return this[chatRoom].chat.answerTool(given, undefined);
+    return this[chatRoom].chat.answerTool(given, undefined) === true;
   }
 
   /** Approves or denies a tool call from server code, in whatever session. False when it is unknown or was answered before. */
@@ -116,7 +116,9 @@ export abstract class ApprovalAgent<Env extends object, State, Props extends obj
     const answer = { kind: "approval", approved, reason } as const;
     const session = this.#named(options);
     const given = { toolCallId, answer, autoContinue, identity, ...session };
-    return this[chatRoom].chat.answerTool({ ...given, ...(approver !== undefined && { approver }) }, undefined);
+    return (
+      this[chatRoom].chat.answerTool({ ...given, ...(approver !== undefined && { approver }) }, undefined) === true
+    );
   }
 
   /** @throws PerdureError `not_found` */

@@ -278,9 +278,10 @@ function handleFrame(room: ChatRoom, connection: Connection, frame: ParsedFrame)
       return answerCall(room, { toolCallId, answer, autoContinue, clientTools, session, identity }, socket);
     }
     case "tool-approval": {
-      const { toolCallId, approved, autoContinue } = frame;
+      const { toolCallId, approved, autoContinue, approvalId, digest } = frame;
       const answer = { kind: "approval", approved } as const;
-      return answerCall(room, { toolCallId, answer, autoContinue, session, identity }, socket);
+      const given = { toolCallId, answer, about: { approvalId }, digest, autoContinue, session, identity };
+      return answerCall(room, given, socket);
     }
     default:
   }

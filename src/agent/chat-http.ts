@@ -56,7 +56,8 @@ export const TURN_ROUTES: readonly Route<ChatDoor>[] = [
       const given = readAnswer(await body(), params.call ?? "");
       const where = { identity: caller.identity, session: sessionFor(chat, caller) };
       const [answer] = await judgeAnswers(chat, [{ ...given, ...where }]);
-      return Response.json({ changed: answer !== undefined && chat.answerTool(answer, undefined) });
+      const changed = answer === undefined ? false : chat.answerTool(answer, undefined);
+      return Response.json({ changed: changed === true, ...(changed === "held" && { held: true }) });
     },
   },
   {
@@ -128,7 +129,7 @@ async function post({ request, caller, body: read, insist }: RouteRequest, { roo
     }
     const answers = answersIn(body.messages.at(-1)).map((answer) => ({ ...answer, identity, session }));
     for (const { toolCallId, answer } of answers) await insist(askToAnswer(toolCallId, answer));
-    for (const answer of await judgeAnswers(chat, answers)) chat.answerTool(answer, undefined);
+    for (const answer of await judgeAnswers(chat, answers, true)) chat.answerTool(answer, undefined);
     try {
       chat.submit({ ...body, id, trigger, identity, session }, undefined);
     } catch (thrown) {
@@ -155,7 +156,10 @@ function answersIn(last: unknown): ToolAnswer[] {
   return (last.parts as unknown[]).flatMap((part) => {
     if (!isRecord(part) || typeof part.toolCallId !== "string") return [];
     const answer = toAnswer(part);
-    return answer === undefined ? [] : { toolCallId: part.toolCallId, answer, autoContinue: false };
+    if (answer === undefined) return [];
+    const approvalId = answer.kind === "approval" && isRecord(part.approval) ? textOf(part.approval.id) : undefined;
+    const about = { messageId: textOf(last.id), approvalId };
+    return { toolCallId: part.toolCallId, answer, about, autoContinue: false };
   });
 }
 
@@ -163,13 +167,17 @@ function askToAnswer(toolCallId: string, answer: ToolAnswer["answer"]): Ask {
   return { act: answer.kind === "approval" ? "tool.approve" : "tool.answer", on: { toolCallId } };
 }
 
-/** The answers as they may be given. @throws PerdureError `not_allowed` when one may not: then none is given. */
-async function judgeAnswers(chat: Chat, answers: readonly ToolAnswer[]): Promise<ToolAnswer[]> {
+/**
+ * The answers as they may be given. @param all they are all that a page has: what is not about what is open is passed over.
+ * @throws PerdureError `not_allowed`, `conflict` when one may not: then none is given.
+ */
+async function judgeAnswers(chat: Chat, answers: readonly ToolAnswer[], all = false): Promise<ToolAnswer[]> {
   const allowed: ToolAnswer[] = [];
   for (const given of answers) {
     const judged = await judgeAnswer(chat, { ...given, overHttp: true });
-    if ("refusal" in judged) throw new PerdureError("not_allowed", judged.refusal.reason);
-    allowed.push(judged.answer);
+    if ("answer" in judged) allowed.push(judged.answer);
+    else if (!all || judged.refusal.code !== "conflict")
+      throw new PerdureError(judged.refusal.code, judged.refusal.reason);
   }
   return allowed;
 }
@@ -218,8 +226,16 @@ function readAnswer(value: unknown, toolCallId: string): ToolAnswer {
   if (!isRecord(value)) throw new PerdureError("bad_input", "The body must be a JSON object.");
   const autoContinue = value.autoContinue !== false;
   if (typeof value.approved === "boolean") {
-    const reason = typeof value.reason === "string" ? value.reason : undefined;
-    return { toolCallId, answer: { kind: "approval", approved: value.approved, reason }, autoContinue };
+    const { approved } = value;
+    const about = { approvalId: namedIn(value, "approvalId") };
+    const digest = namedIn(value, "digest");
+    return {
+      toolCallId,
+      answer: { kind: "approval", approved, reason: textOf(value.reason) },
+      about,
+      digest,
+      autoContinue,
+    };
   }
   if (typeof value.errorText === "string") {
     return {
@@ -235,6 +251,17 @@ function readAnswer(value: unknown, toolCallId: string): ToolAnswer {
     answer: { kind: "result", result: { state: "output-available", output: value.output } },
     autoContinue,
   };
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
+/** A field that names something, if it is there. @throws PerdureError `bad_input` */
+function namedIn(body: Record<string, unknown>, field: string): string | undefined {
+  const value = body[field] ?? undefined;
+  if (value === undefined || (typeof value === "string" && value !== "" && value.length <= MAX_ID_LENGTH)) return value;
+  throw new PerdureError("bad_input", `\`${field}\` must be text of at most ${MAX_ID_LENGTH} characters.`);
 }
 
 function requestIdOf(value: unknown): string {

@@ -107,6 +107,7 @@ const STATUS: Partial<Record<PerdureError["code"], number>> = {
   not_allowed: 403,
   read_only: 403,
   not_found: 404,
+  conflict: 409,
   bad_state: 409,
   conflict: 409,
   too_large: 413,

@@ -13,9 +13,10 @@ import { SessionSearch } from "../session/search.ts";
 import { CallBook } from "../tool/call-book.ts";
 import type { ActionAuthorization } from "../tool/action-authorize.ts";
 import { bindAction, bindActions } from "../tool/action-bind.ts";
+import { toolNamed } from "../tool/define.ts";
 import { isAction } from "../tool/action.ts";
 import type { Chat } from "../turn/chat.ts";
-import type { ChatTurnOptions } from "../turn/chat-types.ts";
+import type { AnswerVerdict, ChatTurnOptions } from "../turn/chat-types.ts";
 import {
   type ChatErrorClassification,
   classifyProviderError,
@@ -96,6 +97,8 @@ export class ThinkPlan {
   readonly context: ThinkContext;
   /** The tools of the turn that runs, or ran last. */
   #tools: ToolSet = {};
+  /** The turn that these are of. */
+  #prepared: string | undefined;
 
   /** @param base the hooks that do nothing: a class that has these does not listen. */
   constructor(agent: ThinkSettings, base: ThinkHooks, host: AgentHost, chat: () => Chat) {
@@ -158,15 +161,22 @@ export class ThinkPlan {
    * A result may come from outside for what runs outside alone: nobody else can say what a tool of the server did. A
    * person may decide what was asked, and nothing before it is asked: who decides first is the agent's own rule.
    */
-  answerable(part: ToolPart, messageId: string, kind: "result" | "approval", isClient: boolean): boolean | "early" {
+  answerable(
+    part: ToolPart,
+    messageId: string,
+    kind: "result" | "approval",
+    isClient: boolean,
+  ): AnswerVerdict | undefined {
     if (kind === "approval") {
       if (part.state !== "approval-requested") return false;
       return isClient && this.#isJustAsked(part, messageId) ? "early" : true;
     }
+    if (this.book.find(messageId, part.toolCallId) !== undefined) return false;
     const { running } = this.#chat();
-    const live = running?.builder.id === messageId;
-    const runsHere = live && this.#tools[toolName(part)]?.execute !== undefined;
-    return !runsHere && this.book.find(messageId, part.toolCallId) === undefined;
+    // What its tools are is known only where it runs step by step, and once it was prepared.
+    if (running?.builder.id !== messageId || running.row.id !== this.#prepared) return undefined;
+    const tool = toolNamed(this.#tools, toolName(part));
+    return tool !== undefined && tool.execute === undefined && part.state === "input-available";
   }
 
   /** When the question of a call is over. */
@@ -292,6 +302,7 @@ export class ThinkPlan {
         `"${BUDGET_TOOL}" is the question of a budget. Give your tool another name.`,
       );
     this.#tools = all;
+    this.#prepared = requestId;
     // By the turn's own list alone: a prompt that changed from step to step would be read anew each time.
     const onTools = (given: ToolSet) => capabilityBlock(offered(given, config.activeTools));
     const instructions = config.instructions ?? config.system;

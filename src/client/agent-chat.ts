@@ -109,7 +109,8 @@ export class AgentChat extends SessionChat {
       return;
     }
     const { toolCallId } = part;
-    const frame = { type: "cf_agent_tool_approval", toolCallId, approved, autoContinue } as const;
+    const about = part.approval === undefined ? {} : { approvalId: part.approval.id };
+    const frame = { type: "cf_agent_tool_approval", toolCallId, approved, autoContinue, ...about } as const;
     const given = { toolCallId, approved };
     this.#answer(toolCallId, frame, autoContinue, (message) => applyToolApproval(message, given).message);
   }

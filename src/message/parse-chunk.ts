@@ -32,16 +32,18 @@ const required: Readonly<Record<string, Fields>> = {
 /**
  * Checks a chunk that came from a model stream or from the log. Unknown types pass, because newer streams
  * may have them: folding ignores them and clients do too.
+ * @param namesCalls a call may come without an id: whoever reads it gives it one.
  * @returns the same object, or `undefined` when it lacks what its type needs; never throws.
  */
-export function parseChunk(value: unknown): UIMessageChunk | undefined {
+export function parseChunk(value: unknown, namesCalls = false): UIMessageChunk | undefined {
   if (!isRecord(value) || typeof value.type !== "string" || value.type === "") return undefined;
   const fields = Object.hasOwn(required, value.type) ? required[value.type] : undefined;
   for (const [name, kind] of Object.entries(fields ?? {})) {
     const field = value[name];
     if (kind === "array" ? !Array.isArray(field) : typeof field !== kind) return undefined;
     // An empty name or call id would make a part that nothing can refer to.
-    if (field === "" && (name === "toolCallId" || name === "toolName" || name === "approvalId")) return undefined;
+    const mayBeEmpty = name === "toolCallId" ? namesCalls : name !== "toolName" && name !== "approvalId";
+    if (field === "" && !mayBeEmpty) return undefined;
   }
   return value as UIMessageChunk;
 }

@@ -3,6 +3,7 @@ import type { Sql } from "../port.ts";
 import { actionSchema } from "./action.ts";
 import { agentRunIdentitySchema, agentRunLineageSchema, agentRunSchema } from "./agent-run.ts";
 import { approvalSchema } from "./approval.ts";
+import { callIdSchema } from "./call-id.ts";
 import { budgetGrantSchema } from "./budget-grant.ts";
 import { cellSchema } from "./cell.ts";
 import { compactionSchema } from "./compaction.ts";
@@ -62,6 +63,7 @@ export const migrations: readonly Migration[] = [
   { id: 9, statements: toolStepSchema },
   { id: 10, statements: turnProgressSchema },
   { id: 11, statements: [...agentRunLineageSchema, ...runLineageSchema] },
+  { id: 12, statements: callIdSchema },
 ];
 
 /** Names that `this.sql` may not touch. */

@@ -1,4 +1,4 @@
-import type { InferToolInput, ModelMessage, Tool, ToolExecutionOptions } from "ai";
+import type { InferToolInput, ModelMessage, Tool, ToolExecutionOptions, ToolSet } from "ai";
 import { PerdureError } from "../error.ts";
 import type { Identity } from "../identity.ts";
 import { type OptionNames, refuseUnknown } from "../known-options.ts";
@@ -142,6 +142,11 @@ function asking(rule: NonNullable<DurableToolOptions<never>["needsApproval"]>): 
 /** The options of a tool, or the defaults for what is no tool or says nothing. Never throws. */
 export function toolOptionsOf(tool: unknown): ToolOptions {
   return { ...defaults, ...withoutUndefined(readOptions(tool)) };
+}
+
+/** A tool of a set by its name. Not what every object has: a model may call a tool `constructor`. */
+export function toolNamed(tools: ToolSet, name: string): Tool | undefined {
+  return Object.hasOwn(tools, name) ? tools[name] : undefined;
 }
 
 function readOptions(tool: unknown): DurableToolOptions {

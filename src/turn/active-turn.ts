@@ -10,7 +10,9 @@ import { newId } from "../id.ts";
 import { type Identity, readIdentity } from "../identity.ts";
 import type { AgentHost } from "../port.ts";
 import type { Transcript } from "../session/transcript.ts";
+import { insertCallId, isCallIdTaken } from "../store/call-id.ts";
 import { nameAnswer, type TurnRow } from "../store/turn.ts";
+import type { CallIdSource } from "./call-ids.ts";
 import { closingChunks, continuationFilter, hasContent } from "./carry-on.ts";
 import type { ChatOutput, Origin } from "./chat-types.ts";
 import type { SourceChunk } from "./chunk-source.ts";
@@ -75,6 +77,9 @@ export class ActiveTurn {
   /** That bound has changed. */
   watchAnew: () => void = () => {};
   lastChunkAt: number;
+  /** What clients have said about calls whose step is not over, by call: the first counts. */
+  readonly #held = new Map<string, () => void>();
+  #stepOpen = false;
   /** The type of the last chunk that an earlier attempt left. */
   readonly leftAt: string | undefined;
   /** Steps that earlier attempts have ended. */
@@ -97,11 +102,19 @@ export class ActiveTurn {
       if (chunk === undefined) continue;
       applyChunk(this.builder, chunk);
       leftAt = chunk.type;
+      this.#stepOpen = isStepOpen(chunk, this.#stepOpen);
       if (chunk.type === "finish-step") stepsEnded++;
     }
     this.leftAt = leftAt;
     this.stepsEnded = stepsEnded;
     if (this.builder.started) this.#opening = undefined;
+  }
+
+  /** What ids its calls may have. */
+  get callIds(): CallIdSource {
+    const host = this.#host;
+    const { builder, row } = this;
+    return { builder, turn: row.seq, isTakenElsewhere: (id) => isCallIdTaken(host, id, builder.id) };
   }
 
   get continuation(): boolean {
@@ -165,6 +178,36 @@ export class ActiveTurn {
     }
   }
 
+  /** Whether a call is in the step under way: nobody knows yet who runs it. */
+  isInOpenStep(toolCallId: string): boolean {
+    const { tools, inherited, stepAt } = this.builder;
+    const at = tools.get(toolCallId)?.index ?? -1;
+    return this.#stepOpen && at >= inherited && at >= stepAt;
+  }
+
+  /**
+   * Keeps what a client said about a call until its step is over. In memory: a step that is cut has other calls.
+   * @returns false when something was said before: the first counts.
+   */
+  hold(toolCallId: string, apply: () => void): boolean {
+    if (this.#held.has(toolCallId)) return false;
+    this.#held.set(toolCallId, apply);
+    return true;
+  }
+
+  /** What was kept, once the step is over. */
+  takeHeld(): readonly (() => void)[] {
+    if (this.#stepOpen || this.#held.size === 0) return [];
+    const held = [...this.#held.values()];
+    this.#held.clear();
+    return held;
+  }
+
+  /** Nothing more comes: no step is under way. */
+  endStep(): void {
+    this.#stepOpen = false;
+  }
+
   /** Ends texts that are still open. */
   endTexts(): void {
     for (const id of [...this.builder.openText.keys()]) this.#put({ type: "text-end", id });
@@ -221,16 +264,24 @@ export class ActiveTurn {
       continuation: this.continuation,
       isTaken: (id: string) => this.#transcript.role(id) !== undefined,
     };
+    const isNewCall = "toolCallId" in chunk && !this.builder.tools.has(chunk.toolCallId);
     for (const admitted of takeChunk(this.builder, chunk, options)) {
       const body = admitted === chunk && json !== undefined ? json : JSON.stringify(admitted);
       const keep = !("transient" in admitted && admitted.transient === true);
       crowded = this.log.append(body, { keep, level: isFact(admitted) ? "sync" : "commit" }) || crowded;
       this.#unsaved += body.length;
+      this.#stepOpen = isStepOpen(admitted, this.#stepOpen);
+      // Together with the chunk: nobody has seen an id that another call may get.
+      if (isNewCall && "toolCallId" in admitted) this.log.also(() => this.#noteCall(admitted.toolCallId));
       if (admitted.type === "start") this.#name();
       else if (admitted.type === "tool-approval-request") this.save();
       else if (this.#unsaved > this.#saved * SAVE_GROWTH && isBoundary(admitted)) this.save();
     }
     return crowded;
+  }
+
+  #noteCall(toolCallId: string): void {
+    insertCallId(this.#host, toolCallId, this.builder.id);
   }
 
   /** The answer exists from its first chunk on, under the id that clients are told. */
@@ -258,6 +309,12 @@ export class ActiveTurn {
 /** What settles something. An output that is not the last one settles nothing. */
 function isFact(chunk: UIMessageChunk): boolean {
   return FACTS.has(chunk.type) && !("preliminary" in chunk && chunk.preliminary === true);
+}
+
+/** Whether a step with calls is under way behind a chunk. */
+function isStepOpen({ type }: UIMessageChunk, before: boolean): boolean {
+  if (type === "tool-input-start" || type === "tool-input-available") return true;
+  return before && type !== "finish-step" && type !== "finish";
 }
 
 /** A row that is damaged costs what it held, not the turn. */

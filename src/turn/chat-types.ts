@@ -154,6 +154,9 @@ export interface ApprovalRequest {
   readonly approved: boolean;
 }
 
+/** `early`: the client cannot have seen the question yet. `later`: whose the call is will be known when its step is over. */
+export type AnswerVerdict = boolean | "early" | "later";
+
 /** What the chat asks of the agent that it belongs to. All may throw; what is thrown ends the turn or is reported. */
 export interface ChatHooks {
   /** Answers a turn; or says that it runs step by step, as {@link ChatHooks.plan} says. */
@@ -170,12 +173,19 @@ export interface ChatHooks {
   question?(
     messageId: string,
     toolCallId: string,
-  ): { readonly tool: string; readonly input: unknown; readonly summary: string | null } | undefined;
+  ):
+    | { readonly tool: string; readonly input: unknown; readonly digest: string; readonly summary: string | null }
+    | undefined;
   /**
-   * Whether those who talk with the agent may give this call an answer: a result, or a person's decision. Without it,
-   * any call that waits may get any. `early`: the client cannot have seen the question yet. Must be quick.
+   * Whether those who talk with the agent may give this call an answer: a result, or a person's decision; undefined: by the
+   * rule for all (`mayAnswer`). Must be quick.
    */
-  answerable?(part: ToolPart, messageId: string, kind: "result" | "approval", isClient: boolean): boolean | "early";
+  answerable?(
+    part: ToolPart,
+    messageId: string,
+    kind: "result" | "approval",
+    isClient: boolean,
+  ): AnswerVerdict | undefined;
   /** When an open question is over; null: never; undefined: as the settings say. */
   expiry?(messageId: string, toolCallId: string): number | null | undefined;
   /** A question was answered, in the transaction that stores the answer. */

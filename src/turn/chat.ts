@@ -117,7 +117,8 @@ export class Chat implements Desk, Work {
     return readTurn(this.host, requestId) !== undefined;
   }
 
-  answerTool(answer: ToolAnswer, origin: Origin): boolean {
+  /** See {@link answerTool}. */
+  answerTool(answer: ToolAnswer, origin: Origin): boolean | "held" {
     return answerTool(this, answer, origin);
   }
 

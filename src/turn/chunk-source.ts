@@ -37,7 +37,7 @@ export interface SourceChunk {
 
 /**
  * The chunks of an answer. Ends early when `signal` aborts, also if the producer does not listen to it. Chunks
- * without the fields that their type needs are passed over.
+ * without the fields that their type needs are passed over; calls may lack their ids.
  * @throws what the producer throws; PerdureError `bad_input` when a Response is an HTTP error, `bad_config` when the answer
  * is nothing that can be read.
  */
@@ -48,7 +48,7 @@ export async function* readAnswer(
 ): AsyncGenerator<SourceChunk> {
   if (!isResponse(answer)) {
     for await (const value of untilAborted(chunksOf(answer), signal)) {
-      const chunk = parseChunk(value);
+      const chunk = parseChunk(value, true);
       if (chunk !== undefined) yield { chunk };
     }
     return;
@@ -59,7 +59,7 @@ export async function* readAnswer(
   if ((answer.headers.get("content-type") ?? "").includes("text/event-stream")) {
     // `END_OF_STREAM` is no JSON, and is passed over as such.
     for await (const { data: json } of readEvents(bytes, true)) {
-      const chunk = parseChunk(tryParse(json));
+      const chunk = parseChunk(tryParse(json), true);
       // The log holds a chunk per line; JSON that was sent over several lines is written anew.
       if (chunk !== undefined) yield json.includes("\n") ? { chunk } : { chunk, json };
     }

@@ -1,11 +1,13 @@
 import { PerdureError } from "../error.ts";
 import type { ActiveTurn } from "./active-turn.ts";
 import type { ChatTurnOptions, TurnEnd } from "./chat-types.ts";
+import { StreamCallIds } from "./call-ids.ts";
 import { type ChatAnswer, ORDINARY_TURN, readAnswer } from "./chunk-source.ts";
 import type { Desk } from "./desk.ts";
 import { repairsOf } from "./repair-last.ts";
 import type { StepPlan } from "./step/plan.ts";
 import { runSteps } from "./step/run-steps.ts";
+import { releaseHeld } from "./tool-answers.ts";
 
 /** Runs one attempt of a turn to its end. `again`: it stalled, and the turn is to be carried on. */
 export async function drive(desk: Desk, active: ActiveTurn, continuation: boolean): Promise<TurnEnd | "again"> {
@@ -23,14 +25,20 @@ export async function drive(desk: Desk, active: ActiveTurn, continuation: boolea
     if (active.incident !== undefined && desk.hooks.ranInSteps?.(active.row) === true) active.carryOn(repairsOf(desk));
     open(desk, active);
     stage = "stream";
-    for await (const source of readAnswer(answer as ChatAnswer, active.row.id, signal)) {
+    const ids = new StreamCallIds(active.callIds);
+    for await (const given of readAnswer(answer as ChatAnswer, active.row.id, signal)) {
+      const chunk = ids.take(given.chunk);
+      const source = chunk === given.chunk ? given : { chunk };
       if (source.chunk.type === "error") {
         const error = new PerdureError("model_failed", source.chunk.errorText);
         return signal.aborted ? await cut(desk, active) : await fail(desk, active, error, stage);
       }
       if (active.take(source)) await desk.host.breathe();
       if (signal.aborted) break;
+      releaseHeld(desk, active);
     }
+    active.endStep();
+    if (!signal.aborted) releaseHeld(desk, active);
     return signal.aborted ? await cut(desk, active) : { status: "completed", silent: active.log.count === 0 };
   } catch (thrown) {
     if (signal.aborted) return cut(desk, active);

@@ -25,7 +25,7 @@ import { readChatContext, sessionsEndingWith, writeChatContext } from "../store/
 import { insertTurn, openTurns, postponeTurn, releaseTurn, type TurnRow } from "../store/turn.ts";
 import type { ClientTool } from "../wire/frames.ts";
 import type { ActiveTurn } from "./active-turn.ts";
-import type { Origin } from "./chat-types.ts";
+import type { AnswerVerdict, Origin } from "./chat-types.ts";
 import type { Desk } from "./desk.ts";
 import { waitingMessages } from "./place.ts";
 
@@ -51,7 +51,11 @@ export interface ToolAnswer {
   readonly approver?: string;
   /** Who gave it, as the app established it. */
   readonly identity?: Identity | undefined;
-  /** The question that it answers; to another one it is none. Default: whichever is open. */
+  /** What its giver says that it is about; to anything else it is no answer. */
+  readonly about?: { readonly messageId?: string | undefined; readonly approvalId?: string | undefined };
+  /** Of tool and input, as its giver saw them. With it, it is no answer to others. */
+  readonly digest?: string | undefined;
+  /** The question that it was judged for; to another one it is none. Default: whichever is open. */
   readonly question?: { readonly messageId: string; readonly approvalId: string | undefined };
   /** The conversation that it is about. Default: wherever the call waits. */
   readonly session?: string;
@@ -67,18 +71,39 @@ export interface ToolAnswer {
 /**
  * Applies an answer to its call, wherever that is: in the answer being streamed or in a stored one. The first
  * answer wins; a late or repeated one changes nothing. The wish to go on is stored with the answer, so that it
- * holds after a restart. @returns whether anything changed.
+ * holds after a restart. @returns whether anything changed; `held`: not yet, see {@link releaseHeld}.
  */
-export function answerTool(desk: Desk, given: ToolAnswer, origin: Origin): boolean {
+export function answerTool(desk: Desk, given: ToolAnswer, origin: Origin): boolean | "held" {
   const live = liveWith(desk, given);
   // The hook runs what is pending as soon as it has stopped, also what ran here. Stop means stop: nothing goes on.
   if (live !== undefined && live.abort.signal.aborted && !live.stalled) return false;
   const session = live?.row.session ?? given.session ?? sessionWaiting(desk, given.toolCallId);
   const message = live ? answerLive(desk, given, origin) : answerStored(desk, session, given, origin);
-  if (message === undefined) return false;
+  if (message === "held" || message === undefined) return message ?? false;
   desk.output.messageUpdated(session, message);
   desk.pump();
   return true;
+}
+
+/**
+ * Applies what clients have said about calls of a step that is over now. Until then it could not be told whether a call is
+ * the server's, which may run it, or a client's. Where the server gave it a result, what the client said is refused.
+ */
+export function releaseHeld(desk: Desk, active: ActiveTurn): void {
+  for (const apply of active.takeHeld()) apply();
+}
+
+function applyHeld(desk: Desk, part: ToolPart, given: ToolAnswer, origin: Origin): void {
+  if (answerTool(desk, given, origin) !== false) return;
+  tellRefused(desk, part, given, `What came of the call of "${toolName(part)}", the server has said: it ran there.`);
+}
+
+/** Says that an answer from outside counts for nothing. */
+export function tellRefused({ host }: Pick<Desk, "host">, part: ToolPart, given: ToolAnswer, reason: string): void {
+  host.emit("chat:answer:refused", {
+    ...{ toolCallId: part.toolCallId, tool: toolName(part), kind: given.answer.kind, reason },
+    ...(given.identity !== undefined && { by: given.identity.id }),
+  });
 }
 
 /** The turn that runs, if the call is in its answer. */
@@ -157,12 +182,16 @@ function settleDeadline(desk: Desk, toolCallId: string): void {
   }
 }
 
-function answerLive(desk: Desk, given: ToolAnswer, origin: Origin): UIMessage | undefined {
+function answerLive(desk: Desk, given: ToolAnswer, origin: Origin): UIMessage | "held" | undefined {
   const active = desk.running;
   if (active === undefined) return undefined;
   const { toolCallId, answer } = given;
   const asked = findTool(active.builder, toolCallId);
-  if (asked === undefined || !isAnswerable(desk, asked, active.message, given, origin)) return undefined;
+  if (asked === undefined) return undefined;
+  const verdict = isAnswerable(desk, asked, active.message, given, origin);
+  if (verdict === "later")
+    return active.hold(toolCallId, () => applyHeld(desk, asked, given, origin)) ? "held" : undefined;
+  if (!verdict) return undefined;
   const changed =
     answer.kind === "result"
       ? applyToolResultLive(active.builder, { toolCallId, ...answer.result })
@@ -181,7 +210,7 @@ function answerStored(desk: Desk, session: string, given: ToolAnswer, origin: Or
   const stored = transcript.withCall(toolCallId);
   if (stored === undefined) return undefined;
   const asked = toolParts(stored).findLast((part) => part.toolCallId === toolCallId);
-  if (asked === undefined || !isAnswerable(desk, asked, stored, given, origin, session)) return undefined;
+  if (asked === undefined || isAnswerable(desk, asked, stored, given, origin, session) !== true) return undefined;
   const { message, changed } =
     answer.kind === "result"
       ? applyToolResult(stored, { toolCallId, ...answer.result })
@@ -195,19 +224,41 @@ function answerStored(desk: Desk, session: string, given: ToolAnswer, origin: Or
 }
 
 function isAnswerable(
-  { hooks, output, running }: Desk,
+  desk: Desk,
   part: ToolPart,
   message: UIMessage,
-  { answer, question, overHttp = false }: ToolAnswer,
+  given: ToolAnswer,
   origin: Origin,
-  session = running?.row.session,
-): boolean {
+  session = desk.running?.row.session,
+): boolean | "later" {
+  const { question, overHttp = false } = given;
   if (question !== undefined && (question.messageId !== message.id || question.approvalId !== part.approval?.id))
     return false;
-  const verdict = hooks.answerable?.(part, message.id, answer.kind, overHttp || origin !== undefined) ?? true;
+  const verdict = mayAnswer(desk, part, message, given, overHttp || origin !== undefined);
   // What the client shows as answered is not: it is told, or it would never ask again.
-  if (verdict === "early" && session !== undefined) output.messageUpdated(session, message);
-  return verdict === true;
+  if (verdict === "early" && session !== undefined) desk.output.messageUpdated(session, message);
+  return verdict === "early" ? false : verdict;
+}
+
+/**
+ * Whether an answer may be given to a call as it is now. The class's own rule decides where it has one. Else server code may
+ * give any; a client decides what was asked, and gives results for what it runs: calls that have no result and ask nobody
+ * when their step is over. `later`: that is not known yet.
+ */
+export function mayAnswer(
+  { hooks, running }: Desk,
+  part: ToolPart,
+  message: UIMessage,
+  { answer }: ToolAnswer,
+  isClient: boolean,
+): AnswerVerdict {
+  const own = hooks.answerable?.(part, message.id, answer.kind, isClient);
+  if (own !== undefined || !isClient) return own ?? true;
+  if (part.state === "approval-requested")
+    // An error in the place of a result is a no, in the client's own words.
+    return answer.kind === "approval" || answer.result.state === "output-error";
+  if (part.state === "approval-responded" || part.providerExecuted === true) return false;
+  return running?.builder.id === message.id && running.isInOpenStep(part.toolCallId) ? "later" : true;
 }
 
 /** What is stored beside the answer: new client tools, the end of its deadline, and the turn that is to follow. */

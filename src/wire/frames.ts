@@ -104,6 +104,10 @@ export interface ToolApprovalFrame {
   readonly toolCallId: string;
   readonly approved: boolean;
   readonly autoContinue?: boolean;
+  /** The question that it answers: then it is none to another one of the same call. */
+  readonly approvalId?: string;
+  /** Of the tool and its input, as they were shown: then it is no answer to others. */
+  readonly digest?: string;
 }
 
 /** Send me what was said before. See `history.ts`. */

@@ -59,6 +59,9 @@ export type ParsedFrame =
       readonly toolCallId: string;
       readonly approved: boolean;
       readonly autoContinue: boolean;
+      /** The question that it answers, and of what input; undefined: the client did not say. */
+      readonly approvalId?: string;
+      readonly digest?: string;
     }
   | { readonly kind: "chat-older"; readonly before: number }
   | ParsedSessionFrame
@@ -192,10 +195,18 @@ function toolResult(frame: JsonObject, idLength: number): ParsedFrame {
 function toolApproval(frame: JsonObject, idLength: number): ParsedFrame {
   const { toolCallId, approved } = frame;
   const autoContinue = frame.autoContinue ?? false;
+  const approvalId = frame.approvalId ?? undefined;
+  const digest = frame.digest ?? undefined;
   if (!isId(toolCallId, idLength)) return malformed(frame, "toolCallId");
   if (typeof approved !== "boolean") return malformed(frame, "approved");
   if (typeof autoContinue !== "boolean") return malformed(frame, "autoContinue");
-  return { kind: "tool-approval", toolCallId, approved, autoContinue };
+  if (approvalId !== undefined && !isId(approvalId, idLength)) return malformed(frame, "approvalId");
+  if (digest !== undefined && !isId(digest, idLength)) return malformed(frame, "digest");
+  return {
+    ...{ kind: "tool-approval", toolCallId, approved, autoContinue },
+    ...(approvalId !== undefined && { approvalId }),
+    ...(digest !== undefined && { digest }),
+  };
 }
 
 /** Ids are keys of rows: half a surrogate pair would not come back from SQLite as it went in. */

@@ -69,11 +69,13 @@ test("an AIChatAgent has the last word on who may approve, too, and keeps who di
   expect((await kit.agent()).getToolApproval("c1")).toBeUndefined();
 });
 
-test("a result for a call that waits for a yes stands for that yes: whoever may not approve may not give it", async () => {
+test("a result for a call that waits for a yes is refused, whoever gives it; an error is a no, and needs the same leave", async () => {
   const kit = await asking();
   kit.client.result("c1", "paid");
   await kit.client.frame(({ type }) => type === REFUSED);
-  expect(kit.requests).toMatchObject([{ approved: true }]);
+  kit.client.result("c1", undefined, { state: "output-error", errorText: "no" });
+  await expect.poll(() => kit.client.ofType(REFUSED)).toHaveLength(2);
+  expect(kit.requests).toMatchObject([{ approved: false }]);
   expect((await kit.agent()).hasPendingInteraction()).toBe(true);
   const body = JSON.stringify({ output: "paid" });
   expect((await fetch(`${kit.url}/chat/tools/c1`, { method: "POST", body })).status).toBe(403);

@@ -26,7 +26,7 @@ export class Step {
   /** One more attempt, from its first chunk to its end. @returns what went out of it. */
   again(...chunks: UIMessageChunk[]): UIMessageChunk[] {
     const before = this.sent.length;
-    const fit = new StepFit(this.builder, 1);
+    const fit = new StepFit({ builder: this.builder, turn: 1, isTakenElsewhere: () => false }, 1);
     for (const chunk of chunks) for (const one of fit.take(chunk)) this.put(one);
     for (const one of fit.finish()) this.put(one);
     return this.sent.slice(before);

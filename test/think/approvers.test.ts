@@ -255,7 +255,7 @@ test("what came before a question was asked is no answer to it, however long the
       toolCallId,
       state: "approval-responded",
       input: {},
-      approval: { id: "x", approved: true },
+      approval: { id: toolCallId, approved: true },
     };
   };
   const messages = [user("m1", "Pay."), { ...last, parts: [said("c2"), said("c1")] }];

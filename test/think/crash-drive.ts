@@ -58,6 +58,8 @@ export interface ThinkLook extends Look {
   readonly turnTotals: readonly { readonly turn: string; readonly totals: UsageTotals }[];
   readonly turns: readonly StoredTurn[];
   readonly toolCalls: readonly StoredCall[];
+  /** Which message has which call. */
+  readonly callIds: readonly { readonly id: string; readonly messageId: string }[];
   /** Steps that are stored. */
   readonly steps: readonly { readonly step: string }[];
   readonly receipts: readonly SteerReceipt[];
@@ -240,6 +242,12 @@ function expectToolsOnce(outcome: CrashOutcome<ThinkResult>): void {
     }
   }
   const parts = messages.flatMap((message) => toolParts(message));
+  expect(new Set(parts.map(({ toolCallId }) => toolCallId)).size, "each call has an id of its own").toBe(parts.length);
+  const ids = messages.flatMap((message) =>
+    toolParts(message).map(({ toolCallId: id }) => ({ id, messageId: message.id })),
+  );
+  const byId = (a: { readonly id: string }, b: { readonly id: string }) => (a.id < b.id ? -1 : 1);
+  expect([...outcome.after.result.callIds].sort(byId), "which message has which call").toEqual(ids.sort(byId));
   expect(parts.filter((part) => !isTerminal(part))).toEqual([]);
   expect(toolCalls.filter(({ status }) => status !== "settled" && status !== "denied")).toEqual([]);
   for (const { toolCallId, state } of parts)

@@ -111,6 +111,7 @@ tools.execute = createExecuteTool({ tools: { once: tools.once, send: tools.send 
 // Models
 
 const call = (toolName: string, input: unknown = {}) => ({ toolName, input });
+const named = (toolCallId: string, toolName: string, input: unknown = {}) => ({ toolName, input, toolCallId });
 
 /** What the model says in each step, by the last message of the user. */
 const SCRIPTS: Readonly<Record<string, readonly ScriptedReply[]>> = {
@@ -118,6 +119,12 @@ const SCRIPTS: Readonly<Record<string, readonly ScriptedReply[]>> = {
     { text: ["Let me ", "see. "], toolCalls: [call("once"), call("read", { n: 1 }), call("slow")] },
     { text: ["One ", "more. "], toolCalls: [call("read", { n: 2 })] },
     { text: ["All ", "done."] },
+  ],
+  // As some providers do: calls are counted from zero in every response, or have no ids.
+  "same ids": [
+    { text: ["Counting. "], toolCalls: [named("", "read", { n: 1 }), named("", "once"), named("call_0", "slow")] },
+    { text: ["Again. "], toolCalls: [named("call_0", "read", { n: 2 }), named("", "read", { n: 3 })] },
+    { text: ["Counted."] },
   ],
   ask: [{ text: ["May ", "I? "], toolCalls: [call("send")] }, { text: ["It is ", "sent."] }],
   drive: [{ text: ["Going. "], toolCalls: [call("wait")] }, { text: ["Straight on."] }],
@@ -255,6 +262,7 @@ class Talk extends Think {
       turnTotals: turns.map((turn) => ({ turn, totals: this.usage({ turn }) })),
       turns: this.turns(),
       toolCalls: this.toolCalls(),
+      callIds: this.#port.sql("SELECT tool_call_id AS id, message_id AS messageId FROM perdure_call_id"),
       steps: this.steps(),
       receipts: this.turns().flatMap(({ id: request }) => this.steerReceipt(request) ?? []),
       submissions: this.listSubmissions(),

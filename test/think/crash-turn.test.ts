@@ -20,6 +20,19 @@ test(
 );
 
 test(
+  "calls that have no ids, or the same in every response, killed after every commit: each has one of its own, and keeps it",
+  { timeout: MATRIX_MS },
+  async () => {
+    const matrix = await crashMatrix<ThinkResult>({ ...oneMessage("same ids"), check: expectKept, slack: 6 });
+    expectCovered(matrix, 16);
+    const { messages, ran } = matrix.reference.result;
+    const ids = messages.flatMap((message) => toolParts(message).map(({ toolCallId }) => toolCallId));
+    expect(ids).toEqual(["call", "call-2", "call_0", "call_0-2", "call-3"]);
+    expect(ran.map(({ call }) => call).sort()).toEqual([...ids].sort());
+  },
+);
+
+test(
   "results that a hook judges, killed after every commit: no tool runs again, and nobody ever sees what was withheld",
   { timeout: MATRIX_MS },
   async () => {

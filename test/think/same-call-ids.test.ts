@@ -33,6 +33,10 @@ test("two conversations whose calls have the same id: an answer is for its own",
   const first = agent.getCurrentSessionId();
   agent.switchSession(agent.createSession("Other").id);
   await kit.ask("Rome.");
+  const [one, two] = agent.pendingApprovals();
+  expect(one?.toolCallId).toBe("call_0");
+  expect(two?.toolCallId).toMatch(/^call_0-t/);
+  expect(agent.answerApproval("call_0", true, { session: agent.getCurrentSessionId() })).toBe(false);
   expect(agent.answerApproval("call_0", true, { session: first })).toBe(true);
   await expect.poll(() => resumed).toEqual([first]);
   await kit.stable();
@@ -72,7 +76,8 @@ test("calls of one id in several conversations: each question has its own time",
   expect(await statuses()).toEqual(["asked", "asked", "asked"]);
   await kit.clock.advance(15_000);
   await expect.poll(statuses).toEqual(["expired", "asked", "asked"]);
-  expect(agent.answerApproval("call_0", false, { session: sessions[1] ?? "" })).toBe(true);
+  const asked = agent.pendingApprovals()[0]?.toolCallId ?? "";
+  expect(agent.answerApproval(asked, false, { session: sessions[1] ?? "" })).toBe(true);
   await kit.clock.advance(30_000);
   await expect.poll(statuses).toEqual(["expired", "denied", "expired"]);
   await kit.clock.advance(1_000);

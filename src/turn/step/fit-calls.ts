@@ -2,6 +2,7 @@ import { findTool, type MessageBuilder } from "../../message/builder.ts";
 import { sameJson } from "../../message/json.ts";
 import { storedToolInput } from "../../message/tool-input.ts";
 import { isTerminal, isToolPart, type ToolPart, toolName, type UIMessageChunk } from "../../message/types.ts";
+import { type CallIdSource, freeCallId } from "../call-ids.ts";
 import { settledParts } from "./answer.ts";
 
 /** What a call of a cut attempt says that was not asked for again. */
@@ -10,27 +11,39 @@ export const NOT_RUN_TEXT = "The call was cut off before it ran. It did not run.
 type ToolChunk = Extract<UIMessageChunk, { toolCallId: string }>;
 type InputChunk = Extract<ToolChunk, { type: "tool-input-available" | "tool-input-error" }>;
 
-/** Stands for what a model left out. Parts without a name or an id are no calls, and the turn would just end. */
+/** Stands for what a model left out. Parts without a name are no calls, and the turn would just end. */
 const UNNAMED = "unnamed";
-const NO_ID = "call";
+/** What ids of calls never have: it stands between a call and those inside of it, in ids and in idempotency keys. */
+const RESERVED = /[/#%]/g;
+
+/** A call of an attempt, by the id that the model gave it. */
+interface Named {
+  readonly id: string;
+  readonly tool: string;
+  /** Its input, once that is complete: what comes next under the same id may be another call. */
+  input?: { readonly value: unknown };
+}
 
 /**
- * Gives the tool calls of an attempt their ids in the answer, where each is there once: some providers number their
- * calls from zero again in every response. Calls of the step's earlier attempts are told apart from new ones.
+ * Gives the tool calls of an attempt their ids, which no other call of the agent has: some providers leave them out, or
+ * number their calls from zero again in every response. Calls of the step's earlier attempts are told apart from new ones,
+ * and keep theirs.
  */
 export class CallFit {
-  readonly #builder: MessageBuilder;
+  readonly #source: CallIdSource;
   readonly #unused = new Set<ToolPart>();
   /** The ids of earlier steps and attempts. They stay theirs. */
   readonly #taken = new Set<string>();
   /** Calls that may turn out to be earlier ones: their first chunks. */
   readonly #held = new Map<string, ToolChunk[]>();
-  /** The id that a call of this attempt has in the answer. */
-  readonly #ids = new Map<string, string>();
+  /** The calls of this attempt, the latest of each id. */
+  readonly #ids = new Map<string, Named>();
+  #renamed = false;
 
   /** @param from the index of the first part of the step: what is behind it was left by its earlier attempts. */
-  constructor(builder: MessageBuilder, from: number) {
-    this.#builder = builder;
+  constructor(source: CallIdSource, from: number) {
+    const { builder } = source;
+    this.#source = source;
     for (const id of builder.tools.keys()) this.#taken.add(id);
     for (const [i, part] of builder.parts.entries()) {
       if (!isToolPart(part)) continue;
@@ -43,6 +56,8 @@ export class CallFit {
     const chunk = "toolName" in given && given.toolName === "" ? { ...given, toolName: UNNAMED } : given;
     const { toolCallId } = chunk;
     if (chunk.type === "tool-input-available" || chunk.type === "tool-input-error") return this.#input(chunk);
+    if (chunk.type === "tool-input-start" && this.#ids.get(toolCallId)?.input !== undefined)
+      this.#ids.delete(toolCallId);
     if (chunk.type === "tool-input-start" && this.#named(toolCallId, chunk.toolName).length > 0) {
       this.#held.set(toolCallId, [chunk]);
       return [];
@@ -53,15 +68,15 @@ export class CallFit {
       return [];
     }
     if (chunk.type === "tool-input-start") return [this.#add(chunk)];
-    const id = this.#ids.get(toolCallId);
+    const id = this.#ids.get(toolCallId)?.id;
     if (id === undefined) return [chunk];
-    const part = findTool(this.#builder, id);
+    const part = findTool(this.#source.builder, id);
     return part !== undefined && isTerminal(part) ? [] : [{ ...chunk, toolCallId: id }];
   }
 
   /** Whether a call has another id in the answer than the model gave it. */
   get renamed(): boolean {
-    return [...this.#ids].some(([given, id]) => given !== id);
+    return this.#renamed;
   }
 
   /** The attempt is over: ends the calls that it did not ask for again. */
@@ -72,12 +87,26 @@ export class CallFit {
   }
 
   #input(chunk: InputChunk): UIMessageChunk[] {
+    const known = this.#ids.get(chunk.toolCallId);
+    if (known?.input !== undefined) {
+      // A model that shows a call again, with all that it is, repeats itself.
+      const same = known.tool === chunk.toolName && sameJson(known.input.value, chunk.input);
+      if (same && chunk.toolCallId !== "") return [];
+      this.#ids.delete(chunk.toolCallId);
+    }
+    const chunks = this.#complete(chunk);
+    const named = this.#ids.get(chunk.toolCallId);
+    if (named !== undefined) named.input = { value: chunk.input };
+    return chunks;
+  }
+
+  #complete(chunk: InputChunk): UIMessageChunk[] {
     const held = this.#held.get(chunk.toolCallId) ?? [];
     this.#held.delete(chunk.toolCallId);
     const part = this.#earlier(chunk);
     if (part === undefined) return [...held, chunk].map((one) => this.#add(one));
     this.#unused.delete(part);
-    this.#ids.set(chunk.toolCallId, part.toolCallId);
+    this.#name(chunk.toolCallId, { id: part.toolCallId, tool: chunk.toolName });
     const news = part.state === "input-streaming" || (chunk.type === "tool-input-error" && !isTerminal(part));
     return news ? [{ ...chunk, toolCallId: part.toolCallId }] : [];
   }
@@ -105,15 +134,19 @@ export class CallFit {
 
   /** A call of its own, under an id of its own. */
   #add<C extends ToolChunk>(chunk: C): C {
-    let id = this.#ids.get(chunk.toolCallId);
+    let id = this.#ids.get(chunk.toolCallId)?.id;
     if (id === undefined) {
-      const wanted = chunk.toolCallId === "" ? NO_ID : chunk.toolCallId;
-      id = wanted;
-      for (let n = 2; this.#taken.has(id); n++) id = `${wanted}-${n}`;
-      this.#ids.set(chunk.toolCallId, id);
+      const wanted = chunk.toolCallId.replaceAll(RESERVED, "_");
+      id = freeCallId(this.#source, wanted, (one) => this.#taken.has(one));
+      this.#name(chunk.toolCallId, { id, tool: "toolName" in chunk ? chunk.toolName : "" });
       this.#taken.add(id);
     }
     return id === chunk.toolCallId ? chunk : { ...chunk, toolCallId: id };
+  }
+
+  #name(given: string, named: Named): void {
+    this.#ids.set(given, named);
+    if (given !== named.id) this.#renamed = true;
   }
 }
 

@@ -125,7 +125,8 @@ function repeated(seed: number, prefix: (attempt: number) => string): { whole: S
       step.again(...chunks);
       continue;
     }
-    const fit = attempt === 0 ? undefined : new StepFit(step.builder, 1);
+    const fit =
+      attempt === 0 ? undefined : new StepFit({ builder: step.builder, turn: 1, isTakenElsewhere: () => false }, 1);
     for (const chunk of chunks.slice(0, random(chunks.length + 1)))
       for (const one of fit?.take(chunk) ?? [chunk]) step.put(one);
   }

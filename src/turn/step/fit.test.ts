@@ -288,7 +288,7 @@ test("a source or a file that comes again is there once; another one is added", 
 });
 
 test("chunks that are about nothing of a step pass", () => {
-  const fit = new StepFit(new Step().builder, 1);
+  const fit = new StepFit({ builder: new Step().builder, turn: 1, isTakenElsewhere: () => false }, 1);
   const chunks: UIMessageChunk[] = [{ type: "data-note", data: 1 }, delta("x", "…"), end("x"), more("y", "…")];
   expect(chunks.flatMap((chunk) => fit.take(chunk))).toEqual(chunks);
 });

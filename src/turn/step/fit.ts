@@ -1,6 +1,6 @@
-import type { MessageBuilder } from "../../message/builder.ts";
 import { sameJson } from "../../message/json.ts";
 import type { Part, UIMessageChunk } from "../../message/types.ts";
+import type { CallIdSource } from "../call-ids.ts";
 import { CallFit } from "./fit-calls.ts";
 import { SpokenFit } from "./fit-spoken.ts";
 
@@ -22,11 +22,12 @@ export class StepFit {
   readonly #others: Set<Part>;
 
   /** @param from the index of the first part of the step. */
-  constructor(builder: MessageBuilder, from: number) {
+  constructor(source: CallIdSource, from: number) {
+    const { builder } = source;
     const parts = builder.parts.slice(from);
     this.#text = new SpokenFit(builder, "text", parts);
     this.#reasoning = new SpokenFit(builder, "reasoning", parts);
-    this.#calls = new CallFit(builder, from);
+    this.#calls = new CallFit(source, from);
     this.#others = new Set(parts);
   }
 

@@ -38,8 +38,8 @@ export async function tryCall(run: StepRun, call: Try): Promise<Tried> {
   const { config } = turn;
   const limits = deadline(desk.host.clock, run.signal, config.timeout);
   const cut = hasPartial(active.builder, run.called);
-  const fit = cut ? new StepFit(active.builder, stepAt(run)) : undefined;
-  const calls = new CallFit(active.builder, stepAt(run));
+  const fit = cut ? new StepFit(active.callIds, stepAt(run)) : undefined;
+  const calls = new CallFit(active.callIds, stepAt(run));
   const fitted = (chunk: UIMessageChunk) => {
     if (fit !== undefined) return fit.take(chunk);
     return "toolCallId" in chunk ? calls.take(chunk) : [chunk];

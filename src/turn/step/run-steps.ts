@@ -13,6 +13,7 @@ import type { ChatTurnOptions, TurnEnd } from "../chat-types.ts";
 import type { Desk } from "../desk.ts";
 import { type ChatErrorClassification, describeProviderError, retryAfterMs, wasRefused } from "../provider-error.ts";
 import { waitingSteers } from "../steer.ts";
+import { releaseHeld } from "../tool-answers.ts";
 import { stepsOf, settledParts } from "./answer.ts";
 import { unrunCalls } from "./fit-calls.ts";
 import { budgetInput, budgetQuestion, budgetText, budgetTextAbove, BUDGET_TOOL } from "./budget-question.ts";
@@ -327,6 +328,7 @@ class StepLoop {
     const run = this.#run;
     this.#open = false;
     run.active.take({ chunk: { type: "finish-step" } });
+    releaseHeld(run.desk, run.active);
     const { stepFinished } = run.plan;
     const meta = run.metas.at(-1);
     if ((stepFinished === undefined && run.telemetry === undefined) || meta === undefined) return;

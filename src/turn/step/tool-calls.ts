@@ -12,7 +12,7 @@ import {
 import type { CallIntent, CallRow, JudgedCall, ReturnedCall } from "../../tool/call-book.ts";
 import { boundPreview } from "../../tool/bound-output.ts";
 import { approvalOf } from "../../tool/call-approval.ts";
-import { toolOptionsOf } from "../../tool/define.ts";
+import { toolNamed, toolOptionsOf } from "../../tool/define.ts";
 import { digestOf } from "../../tool/digest.ts";
 import { mayRun } from "../../tool/may-run.ts";
 import { isDeeperThan, MAX_INPUT_DEPTH } from "../../tool/plain-json.ts";
@@ -39,7 +39,7 @@ export function standingOf(run: StepRun, part: ToolPart): CallStanding {
   if (isTerminal(part)) return "settled";
   if (part.state === "approval-requested") return "waiting";
   if (part.state === "approval-responded") return "ready";
-  const tool = run.turn.tools[toolName(part)];
+  const tool = toolNamed(run.turn.tools, toolName(part));
   // A tool that is gone is ours to give an end to. One without `execute` is the client's to run.
   return tool === undefined || tool.execute !== undefined ? "ready" : "waiting";
 }
@@ -129,7 +129,7 @@ async function decide(
   // Whatever has become of its tool since.
   const returned = row?.status === "returned" ? run.plan.book.toJudge(run.active.builder.id, toolCallId) : undefined;
   if (returned !== undefined) return { kind: "judge", returned };
-  const tool = run.turn.tools[name];
+  const tool = toolNamed(run.turn.tools, name);
   if (tool?.execute === undefined) return fail(`There is no tool ${JSON.stringify(name)} any more.`);
   if (isDeeperThan(part.input, MAX_INPUT_DEPTH)) return fail(DEEP_TEXT);
   const digest = await digestOf(name, part.input);
@@ -163,7 +163,7 @@ function store(run: StepRun, intent: CallIntent, ended: EndedCall, more: Omit<Ju
   const { book } = run.plan;
   if (book.returned(intent, { ...toStore(ended), ...more }) || ended.kind === "error") return;
   // What no row can hold is judged as it would be shown.
-  const output = boundPreview(ended.output, toolOptionsOf(run.turn.tools[intent.tool]));
+  const output = boundPreview(ended.output, toolOptionsOf(toolNamed(run.turn.tools, intent.tool)));
   book.returned(intent, { output, ...more });
 }
 
@@ -178,7 +178,7 @@ async function conclude(
   const { desk, active, plan } = run;
   const { toolCallId } = part;
   const messageId = active.builder.id;
-  const verdict = await judge(run, run.turn.tools[toolName(part)], called, ended, durationMs);
+  const verdict = await judge(run, toolNamed(run.turn.tools, toolName(part)), called, ended, durationMs);
   if (run.signal.aborted) return;
   const shown = verdict.action === undefined ? "as-returned" : "changed";
   desk.commit(() => {
@@ -285,6 +285,6 @@ function intentOf(run: StepRun, part: ToolPart, order: { digest: string }) {
     tool: name,
     input: part.input,
     digest: order.digest,
-    replay: toolOptionsOf(run.turn.tools[name]).replay,
+    replay: toolOptionsOf(toolNamed(run.turn.tools, name)).replay,
   };
 }
