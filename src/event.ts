@@ -43,6 +43,8 @@ export interface AgentEvents {
    * approve, or an answer to another question than the one that is open.
    */
   "chat:answer:refused": { toolCallId: string; tool: string; kind: "result" | "approval"; reason: string; by?: string };
+  /** A model asked for more tool calls in one step than it may: those beyond `limit` did not run, and it reads so. */
+  "chat:calls:refused": { requestId: string; step: number; limit: number; refused: number };
   /** A model call failed; it may be tried again. */
   "chat:call:failed": { requestId: string; errorClass: string };
   /** Nothing came from the model for so long that the attempt was given up; the turn is carried on, if it may be. */

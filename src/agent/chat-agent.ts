@@ -49,6 +49,9 @@ export const turnEnded: unique symbol = Symbol("perdure.turn-ended");
 /** What takes large things out of messages. */
 export const mediaMover: unique symbol = Symbol("perdure.media-mover");
 
+/** Far more than a person would want done at once, and few enough to be run side by side. */
+const DEFAULT_MAX_TOOL_CALLS = 64;
+
 /** Which session is meant. */
 export interface InSession {
   /** Default: that of the turn that runs; while none does, that of all who name none. */
@@ -191,6 +194,7 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
         stallTimeoutMs: this.chatStreamStallTimeoutMs,
         recovery: recoveryOf(this.chatRecovery),
         approvalTimeoutMs: this.approvalTimeoutMs,
+        maxToolCalls: this.maxToolCallsPerStep,
         titles: this[derivesTitles],
       }),
     };
@@ -206,6 +210,11 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
   chatRecovery: ChatRecoveryConfig | boolean = true;
   /** Give an attempt up, and carry the turn on anew, when nothing came for this long. 0: never. */
   chatStreamStallTimeoutMs = 0;
+  /**
+   * The most tool calls that a model may ask for in one step. In a `Think` those beyond it do not run, and the model reads
+   * so; a stream of `onChatMessage` that brings more ends with an error.
+   */
+  maxToolCallsPerStep = DEFAULT_MAX_TOOL_CALLS;
   /** Deny a tool call that nobody approved for this long. 0: never. */
   approvalTimeoutMs = 0;
   /**

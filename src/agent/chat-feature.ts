@@ -1,6 +1,6 @@
 import { PerdureError } from "../error.ts";
 import type { Work } from "../fiber/work.ts";
-import { storeIdentity } from "../identity.ts";
+import { type Identity, readIdentity, storeIdentity } from "../identity.ts";
 import { Audience } from "../live/audience.ts";
 import { noOlderFrame, olderFrame } from "../live/conversation-frames.ts";
 import { LiveChat } from "../live/live-chat.ts";
@@ -260,8 +260,8 @@ function handleFrame(room: ChatRoom, connection: Connection, frame: ParsedFrame)
         else persist(chat, messages, { origin: socket, session, identity: storeIdentity(identity) });
       };
       const { messages } = frame;
-      if (messages.length <= LOOKED_AT_ONCE) return take(newUserMessages(chat, session, messages, refused));
-      return inPieces(chat, messages, (piece) => newUserMessages(chat, session, piece, refused)).then(take);
+      if (messages.length <= LOOKED_AT_ONCE) return take(newUserMessages(chat, session, messages, identity, refused));
+      return inPieces(chat, messages, (piece) => newUserMessages(chat, session, piece, identity, refused)).then(take);
     }
     case "chat-older":
       socket.send(olderFrame(chat, session, frame.before));
@@ -332,11 +332,15 @@ function refuseFrame(room: ChatRoom, socket: Socket, frame: ParsedFrame, error: 
   }
 }
 
-/** Of a transcript that a client pushes only its own messages are taken, and none that are of another session. */
+/**
+ * Of a transcript that a client pushes only what is new of its own messages is taken, and none of another session. Where it
+ * is known who wrote a message, nobody else may give it other words.
+ */
 function newUserMessages(
   chat: Chat,
   session: string,
   list: readonly unknown[],
+  identity: Identity | undefined,
   refused: (reason: string) => void,
 ): UIMessage[] {
   const messages: UIMessage[] = [];
@@ -345,6 +349,12 @@ function newUserMessages(
     const role = chat.transcript.role(value.id);
     const isOwn = role === undefined || (role === "user" && isSaidIn(chat.host, session, value.id));
     if (!isOwn || (role !== undefined && sameJson(chat.transcript.get(value.id), value))) continue;
+    const author = role === undefined ? undefined : readIdentity(chat.transcript.identityOf(value.id));
+    if (author !== undefined && author.id !== identity?.id) {
+      const isSame = sameJson(chat.transcript.get(value.id)?.parts, value.parts);
+      if (!isSame) refused("a message that was pushed: somebody else has written it");
+      continue;
+    }
     const parsed = parseUserMessage(value);
     if ("message" in parsed) messages.push(withoutReserved(parsed.message));
     else refused(`a message that was pushed: ${parsed.reason}`);

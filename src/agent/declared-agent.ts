@@ -36,6 +36,7 @@ const settings = [
   "messageConcurrency",
   "chatRecovery",
   "chatStreamStallTimeoutMs",
+  "maxToolCallsPerStep",
   "approvalTimeoutMs",
   "workspaceTools",
   "workspaceBash",

@@ -109,7 +109,6 @@ const STATUS: Partial<Record<PerdureError["code"], number>> = {
   not_found: 404,
   conflict: 409,
   bad_state: 409,
-  conflict: 409,
   too_large: 413,
 };
 

@@ -20,9 +20,18 @@ test.each<[string, unknown, unknown]>([
   ["bytes", { data: bytes }, { data: base64 }],
   ["buffers", [Buffer.from(bytes)], [base64]],
   ["array buffers", bytes.buffer, base64],
-  ["prototype keys", JSON.parse('{"a":{"__proto__":{"x":1},"b":2}}'), { a: { b: 2 } }],
+  [
+    "texts that only look like prototype keys",
+    { a: "__proto__", b: ["__proto__"] },
+    { a: "__proto__", b: ["__proto__"] },
+  ],
 ])("%s", (_name, before, after) => {
   expect(toPlainJson(before, "The output")).toEqual(after);
+});
+
+test("a prototype key is refused with words, and nothing is dropped in silence", () => {
+  for (const text of ['{"__proto__":1}', '{"a":[{"__proto__":{"x":1},"b":2}]}'])
+    expect(() => toPlainJson(JSON.parse(text), "The output")).toThrow('The output has a field called "__proto__"');
 });
 
 test("the result is a copy", () => {

@@ -1,23 +1,47 @@
+import { PerdureError } from "../error.ts";
 import { readJson, writeJson } from "../wire/json.ts";
 
 /** Outputs travel inside messages, and nothing that stores or sends those follows deeper nesting. */
 export const MAX_OUTPUT_DEPTH = 64;
 /** Arguments that are nested deeper are refused: whoever compares, stores or shows them goes down level by level. */
 export const MAX_INPUT_DEPTH = 256;
+const PROTO_JSON = '"__proto__"';
+/** What is said of a value that {@link hasProtoField}. */
+export const PROTO_TEXT = 'has a field called "__proto__", which is not taken. Leave it out, or give it another name.';
 /** As many bytes as a call may have arguments, safely; divisible by 3, so that the pieces join. */
 const BASE64_CHUNK = 24_576;
 
 /**
  * What a tool returned as plain JSON, a copy. `undefined` is null, big integers are texts, maps are objects, sets are
  * lists, bytes are base64, errors are their name and message; JSON that is nested too deep to be stored is its text.
- * @throws PerdureError `bad_input` for what JSON cannot hold: functions, cycles
+ * @throws PerdureError `bad_input` for what JSON cannot hold: functions, cycles; and for a field called `__proto__`
  */
 export function toPlainJson(value: unknown, what: string): unknown {
   if (value === undefined) return null;
   if (typeof value === "string") return value;
   const text = writeJson(value, what, plain);
+  if (text.includes(PROTO_JSON) && hasProtoField(JSON.parse(text) as unknown))
+    throw new PerdureError("bad_input", `${what} ${PROTO_TEXT}`);
   const read = readJson(text, MAX_OUTPUT_DEPTH);
   return read.ok ? read.value : text;
+}
+
+/**
+ * Whether JSON has a field called `__proto__` somewhere. Copied by assignment it would be what an object inherits from, and
+ * some ways drop it: so tools neither get nor give one, by whatever way they are called.
+ */
+export function hasProtoField(root: unknown): boolean {
+  // Level by level, so that depth costs no stack.
+  for (let level = [root]; level.length > 0;) {
+    const next: unknown[] = [];
+    for (const value of level) {
+      if (typeof value !== "object" || value === null) continue;
+      if (!Array.isArray(value) && Object.hasOwn(value, "__proto__")) return true;
+      for (const item of Object.values(value)) if (typeof item === "object" && item !== null) next.push(item);
+    }
+    level = next;
+  }
+  return false;
 }
 
 /** Whether JSON is nested deeper than so many levels. */

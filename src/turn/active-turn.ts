@@ -13,6 +13,7 @@ import type { Transcript } from "../session/transcript.ts";
 import { insertCallId, isCallIdTaken } from "../store/call-id.ts";
 import { nameAnswer, type TurnRow } from "../store/turn.ts";
 import type { CallIdSource } from "./call-ids.ts";
+import { checkChunk } from "./chunk-bounds.ts";
 import { closingChunks, continuationFilter, hasContent } from "./carry-on.ts";
 import type { ChatOutput, Origin } from "./chat-types.ts";
 import type { SourceChunk } from "./chunk-source.ts";
@@ -264,9 +265,11 @@ export class ActiveTurn {
       continuation: this.continuation,
       isTaken: (id: string) => this.#transcript.role(id) !== undefined,
     };
+    const whole = json ?? JSON.stringify(chunk);
+    checkChunk(this.builder, chunk, whole.length);
     const isNewCall = "toolCallId" in chunk && !this.builder.tools.has(chunk.toolCallId);
     for (const admitted of takeChunk(this.builder, chunk, options)) {
-      const body = admitted === chunk && json !== undefined ? json : JSON.stringify(admitted);
+      const body = admitted === chunk ? whole : JSON.stringify(admitted);
       const keep = !("transient" in admitted && admitted.transient === true);
       crowded = this.log.append(body, { keep, level: isFact(admitted) ? "sync" : "commit" }) || crowded;
       this.#unsaved += body.length;

@@ -223,6 +223,8 @@ export interface ChatSettings {
   readonly recovery: ChatRecoveryConfig;
   /** 0: never. */
   readonly approvalTimeoutMs: number;
+  /** Of one step. */
+  readonly maxToolCalls: number;
   /** Whether sessions are named after what is said in them. Default true. */
   readonly titles?: boolean;
 }

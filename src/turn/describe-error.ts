@@ -1,3 +1,4 @@
+import { errorText, PerdureError } from "../error.ts";
 import type { ChatErrorClassification } from "../store/usage.ts";
 import { readError } from "./error-facts.ts";
 import type { ErrorFacts } from "./error-facts.ts";
@@ -6,8 +7,8 @@ import { saysLargerThanMinute, saysOutputLimit, saysQuota } from "./error-wordin
 /** Two sentences are read; a response is not. */
 const MAX_EXCERPT = 200;
 const MAX_READ = 1000;
-/** What the language throws when there is a bug, and no provider. */
-const BUG = /^(Type|Reference|Range|Syntax|URI|Eval)Error$/;
+/** What is thrown where there is a bug, and no provider. */
+const BUG = /^((Type|Reference|Range|Syntax|URI|Eval|Aggregate)?Error|PerdureError)$/;
 
 /**
  * One or two sentences for a person about a failed model call: what failed and what to do. Safe to show: what the
@@ -15,6 +16,7 @@ const BUG = /^(Type|Reference|Range|Syntax|URI|Eval)Error$/;
  * and never for a refused key. Never throws.
  */
 export function describeProviderError(error: unknown, classification: ChatErrorClassification): string {
+  if (error instanceof Error && PerdureError.is(error, "limit")) return errorText(error);
   const facts = readError(error);
   const status = facts.statuses[0];
   const http = status === undefined ? "" : ` (HTTP ${status})`;
@@ -30,8 +32,17 @@ export function describeProviderError(error: unknown, classification: ChatErrorC
     case "fatal":
       return describeFatal(facts, status, http);
     case "unknown":
-      return `The model call failed${http}${BUG.test(facts.names[0] ?? "") ? "" : excerpt(facts)}. Try again; if it stays, look at the settings of the model.`;
+      return `The model call failed${http}${isProviders(error, facts) ? excerpt(facts) : ""}. Try again; if it stays, look at the settings of the model.`;
   }
+}
+
+/**
+ * Whether an error tells what a provider said. A plain error of code is for those who can mend it; streams carry what a
+ * provider reports as anything but an error.
+ */
+function isProviders(error: unknown, { names, statuses, codes }: ErrorFacts): boolean {
+  if (statuses.length > 0 || codes.size > 0 || !(error instanceof Error)) return true;
+  return !BUG.test(names[0] ?? "");
 }
 
 function describeFatal(facts: ErrorFacts, status: number | undefined, http: string): string {

@@ -2,6 +2,7 @@ import { PerdureError } from "../error.ts";
 import type { ActiveTurn } from "./active-turn.ts";
 import type { ChatTurnOptions, TurnEnd } from "./chat-types.ts";
 import { StreamCallIds } from "./call-ids.ts";
+import { callCounter } from "./chunk-bounds.ts";
 import { type ChatAnswer, ORDINARY_TURN, readAnswer } from "./chunk-source.ts";
 import type { Desk } from "./desk.ts";
 import { repairsOf } from "./repair-last.ts";
@@ -26,8 +27,10 @@ export async function drive(desk: Desk, active: ActiveTurn, continuation: boolea
     open(desk, active);
     stage = "stream";
     const ids = new StreamCallIds(active.callIds);
+    const count = callCounter(desk.hooks.settings().maxToolCalls);
     for await (const given of readAnswer(answer as ChatAnswer, active.row.id, signal)) {
       const chunk = ids.take(given.chunk);
+      count(chunk);
       const source = chunk === given.chunk ? given : { chunk };
       if (source.chunk.type === "error") {
         const error = new PerdureError("model_failed", source.chunk.errorText);

@@ -109,6 +109,8 @@ const neverSupported = new Set([501, 505]);
  * and comes out as `unknown`: look for your own signal first. Never throws.
  */
 export function classifyProviderError(error: unknown): ChatErrorClassification {
+  // Ours: what was too much once is too much again.
+  if (error instanceof Error && PerdureError.is(error, "limit")) return "fatal";
   const facts = readError(error);
   const status = facts.statuses[0];
   if (facts.names[0] === "AbortError") return "unknown";

@@ -173,7 +173,9 @@ test("the waiting child answers its message anew: the run goes on to that answer
   await child.done("x1");
   await quiet();
   const status = (await storedRuns(kit))[0]?.status;
-  child.approve("p1", true);
+  // The new answer's call is another one, and has an id of its own.
+  const call = lives[0]?.messages.at(-1)?.parts.find((part) => "toolCallId" in part);
+  child.approve(call !== undefined && "toolCallId" in call ? call.toolCallId : "", true);
   await client.done("r1");
   expect([status, textIn(lives[0]?.messages.at(-1))]).toEqual(["running", "I have to pay. Paid for it."]);
   expect(given(kit.model, 1)).toBe("Paid for it.");

@@ -1,9 +1,9 @@
 import type { Tool } from "ai";
-import type { Clock } from "../../id.ts";
+import { type Clock, newId } from "../../id.ts";
 import { readNeed } from "../../tool/action-bind.ts";
 import type { DurableExecutionOptions } from "../../tool/define.ts";
 import type { NestedOutcome } from "../../tool/park.ts";
-import { isDeeperThan, MAX_INPUT_DEPTH } from "../../tool/plain-json.ts";
+import { hasProtoField, isDeeperThan, MAX_INPUT_DEPTH, PROTO_TEXT } from "../../tool/plain-json.ts";
 import { runCall } from "../../tool/run-call.ts";
 
 /** One call of a tool from inside of code. */
@@ -35,6 +35,7 @@ export async function runNestedTool(call: NestedToolCall, options: DurableExecut
   if (isDeeperThan(input, MAX_INPUT_DEPTH)) {
     return failed(`The arguments of "${name}" are nested deeper than ${MAX_INPUT_DEPTH} levels.`);
   }
+  if (hasProtoField(input)) return failed(`The input of "${name}" ${PROTO_TEXT}`);
   if (options.turn !== undefined) {
     return options.turn.runNested({ toolName: name, tool, input, index, signal, ...(approved && { approved }) });
   }
@@ -54,7 +55,8 @@ export async function runNestedTool(call: NestedToolCall, options: DurableExecut
     {
       messages: options.messages,
       abortSignal: call.signal,
-      idempotencyKey: `${options.idempotencyKey ?? options.toolCallId}/${index}`,
+      // Ids of providers come again in other turns: without a key of ours, no call is the same as another.
+      idempotencyKey: `${options.idempotencyKey ?? newId("call")}/${index}`,
       clock: systemClock,
       runtimeContext: options.context,
       progress: () => {},

@@ -3,6 +3,7 @@ import { sameJson } from "../../message/json.ts";
 import { storedToolInput } from "../../message/tool-input.ts";
 import { isTerminal, isToolPart, type ToolPart, toolName, type UIMessageChunk } from "../../message/types.ts";
 import { type CallIdSource, freeCallId } from "../call-ids.ts";
+import { tooManyCalls } from "../chunk-bounds.ts";
 import { settledParts } from "./answer.ts";
 
 /** What a call of a cut attempt says that was not asked for again. */
@@ -13,6 +14,8 @@ type InputChunk = Extract<ToolChunk, { type: "tool-input-available" | "tool-inpu
 
 /** Stands for what a model left out. Parts without a name are no calls, and the turn would just end. */
 const UNNAMED = "unnamed";
+/** A model that asks for so many times more than it may is stopped: what is refused is stored too. */
+const REFUSED_FACTOR = 10;
 /** What ids of calls never have: it stands between a call and those inside of it, in ids and in idempotency keys. */
 const RESERVED = /[/#%]/g;
 
@@ -39,20 +42,54 @@ export class CallFit {
   /** The calls of this attempt, the latest of each id. */
   readonly #ids = new Map<string, Named>();
   #renamed = false;
+  readonly #max: number;
+  /** The calls of the step that are ours to run, or to refuse, in their order. */
+  readonly #places = new Map<string, number>();
+  /** How many were refused because the step has as many as it may have. */
+  refused = 0;
 
-  /** @param from the index of the first part of the step: what is behind it was left by its earlier attempts. */
-  constructor(source: CallIdSource, from: number) {
+  /**
+   * @param from the index of the first part of the step: what is behind it was left by its earlier attempts.
+   * @param max the most calls of a step; those beyond it are refused.
+   */
+  constructor(source: CallIdSource, from: number, max = Infinity) {
     const { builder } = source;
     this.#source = source;
+    this.#max = max;
     for (const id of builder.tools.keys()) this.#taken.add(id);
     for (const [i, part] of builder.parts.entries()) {
       if (!isToolPart(part)) continue;
       this.#taken.add(part.toolCallId);
-      if (i >= from && part.errorText !== NOT_RUN_TEXT) this.#unused.add(part);
+      if (i >= from && part.errorText !== NOT_RUN_TEXT) {
+        this.#unused.add(part);
+        this.#places.set(part.toolCallId, this.#places.size);
+      }
     }
   }
 
+  /** What goes out of a chunk. @throws PerdureError `limit` when the model goes on asking for what is refused */
   take(given: ToolChunk): UIMessageChunk[] {
+    return this.#fit(given).flatMap((chunk) => ("toolCallId" in chunk ? this.#bounded(chunk) : [chunk]));
+  }
+
+  #bounded(chunk: ToolChunk): UIMessageChunk[] {
+    const { toolCallId } = chunk;
+    const isInput = chunk.type === "tool-input-available" || chunk.type === "tool-input-error";
+    if (isInput || chunk.type === "tool-input-start") {
+      // A provider runs its own.
+      if (!this.#places.has(toolCallId) && chunk.providerExecuted !== true)
+        this.#places.set(toolCallId, this.#places.size);
+    }
+    if ((this.#places.get(toolCallId) ?? 0) < this.#max) return [chunk];
+    if (this.#places.size > this.#max * REFUSED_FACTOR) throw tooManyCalls(this.#max);
+    if (!isInput) return [];
+    this.refused += 1;
+    const { toolName: name } = chunk;
+    const errorText = `It did not run: a step may have at most ${this.#max} tool calls. Ask for it in the next step.`;
+    return [{ type: "tool-input-error", toolCallId, toolName: name, input: {}, errorText }];
+  }
+
+  #fit(given: ToolChunk): UIMessageChunk[] {
     const chunk = "toolName" in given && given.toolName === "" ? { ...given, toolName: UNNAMED } : given;
     const { toolCallId } = chunk;
     if (chunk.type === "tool-input-available" || chunk.type === "tool-input-error") return this.#input(chunk);

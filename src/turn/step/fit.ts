@@ -22,12 +22,12 @@ export class StepFit {
   readonly #others: Set<Part>;
 
   /** @param from the index of the first part of the step. */
-  constructor(source: CallIdSource, from: number) {
+  constructor(source: CallIdSource, from: number, calls = new CallFit(source, from)) {
     const { builder } = source;
     const parts = builder.parts.slice(from);
     this.#text = new SpokenFit(builder, "text", parts);
     this.#reasoning = new SpokenFit(builder, "reasoning", parts);
-    this.#calls = new CallFit(source, from);
+    this.#calls = calls;
     this.#others = new Set(parts);
   }
 

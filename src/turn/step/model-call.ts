@@ -38,8 +38,9 @@ export async function tryCall(run: StepRun, call: Try): Promise<Tried> {
   const { config } = turn;
   const limits = deadline(desk.host.clock, run.signal, config.timeout);
   const cut = hasPartial(active.builder, run.called);
-  const fit = cut ? new StepFit(active.callIds, stepAt(run)) : undefined;
-  const calls = new CallFit(active.callIds, stepAt(run));
+  const { maxToolCalls } = desk.hooks.settings();
+  const calls = new CallFit(active.callIds, stepAt(run), maxToolCalls);
+  const fit = cut ? new StepFit(active.callIds, stepAt(run), calls) : undefined;
   const fitted = (chunk: UIMessageChunk) => {
     if (fit !== undefined) return fit.take(chunk);
     return "toolCallId" in chunk ? calls.take(chunk) : [chunk];
@@ -134,7 +135,13 @@ export async function tryCall(run: StepRun, call: Try): Promise<Tried> {
   if (run.signal.aborted) return { kind: "aborted" };
   if (meta === undefined) return failed(run, new Error("The model's stream ended before the model did."), spoke);
   for (const chunk of fit?.finish() ?? []) active.take({ chunk });
-  return { kind: "settled", meta: { ...meta, ...(content !== undefined && !calls.renamed && { content }) } };
+  const { refused } = calls;
+  if (refused > 0)
+    desk.host.emit("chat:calls:refused", { requestId: active.row.id, step: call.step, limit: maxToolCalls, refused });
+  return {
+    kind: "settled",
+    meta: { ...meta, ...(content !== undefined && !calls.renamed && refused === 0 && { content }) },
+  };
 }
 
 async function tellStepStart(run: StepRun, { step, model, messages, change }: Try): Promise<void> {

@@ -15,7 +15,7 @@ import { approvalOf } from "../../tool/call-approval.ts";
 import { toolNamed, toolOptionsOf } from "../../tool/define.ts";
 import { digestOf } from "../../tool/digest.ts";
 import { mayRun } from "../../tool/may-run.ts";
-import { isDeeperThan, MAX_INPUT_DEPTH } from "../../tool/plain-json.ts";
+import { hasProtoField, isDeeperThan, MAX_INPUT_DEPTH, PROTO_TEXT } from "../../tool/plain-json.ts";
 import { runCall } from "../../tool/run-call.ts";
 import { storedSteps } from "../../tool/step.ts";
 import { repairsOf } from "../repair-last.ts";
@@ -132,6 +132,7 @@ async function decide(
   const tool = toolNamed(run.turn.tools, name);
   if (tool?.execute === undefined) return fail(`There is no tool ${JSON.stringify(name)} any more.`);
   if (isDeeperThan(part.input, MAX_INPUT_DEPTH)) return fail(DEEP_TEXT);
+  if (hasProtoField(part.input)) return fail(`The input ${PROTO_TEXT}`);
   const digest = await digestOf(name, part.input);
   const end = (output: unknown): Order => ({ kind: "end", ended: { kind: "output", output }, digest });
   const verdict = row === undefined ? "new" : mayRun(row, digest);
