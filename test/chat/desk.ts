@@ -32,7 +32,8 @@ const SETTINGS: ChatSettings = {
   maxMessages: undefined,
   stallTimeoutMs: 0,
   recovery: {},
-  approvalTimeoutMs: 0, maxToolCalls: 64,
+  approvalTimeoutMs: 0,
+  maxToolCalls: 64,
 };
 
 export async function openDesk(settings: Partial<ChatSettings> = {}): Promise<TestDesk> {
