@@ -142,7 +142,7 @@ export interface Judge {
   readonly app: ((identity: Identity | undefined, act: Act, on: ActTarget) => unknown) | undefined;
   sessionOf(caller: Caller): string | undefined;
   /** The app has made a mistake: for the log, and for `onError`. */
-  failed(error: unknown, stage: string): void;
+  readonly failed: (error: unknown, stage: string) => void;
 }
 
 /**

@@ -11,9 +11,9 @@ export interface RouteRequest {
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
   /** The body as JSON, read once. @throws PerdureError `bad_input`, `too_large` */
-  body(): Promise<unknown>;
+  readonly body: () => Promise<unknown>;
   /** For what turns out to be asked for besides. @throws PerdureError when it may not be done */
-  insist(ask: Ask): Promise<void>;
+  readonly insist: (ask: Ask) => Promise<void>;
 }
 
 /** A way in by HTTP: a line of a table, so that there is none that nobody decides about. */
