@@ -126,8 +126,8 @@ export interface AgentHost extends Sql {
   durable(): Promise<void>;
   /**
    * Calls `ended` when the transaction under way has ended: with true once it is committed, with false when it, or
-   * the nested one that this was called in, was undone. Outside of a transaction: at once, with true. For what is
-   * kept in memory beside rows. `ended` must not throw.
+   * the nested one that this was called in, was undone, then the last caller first. Outside of a transaction: at once,
+   * with true. For what is kept in memory beside rows. `ended` must not throw.
    */
   afterTx(ended: (committed: boolean) => void): void;
   /**

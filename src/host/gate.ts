@@ -78,7 +78,8 @@ export class Gate implements TxListener {
   }
 
   rolledBack(mark: number): void {
-    for (const undone of this.#held.splice(mark)) if ("ended" in undone) undone.ended(false);
+    // The last one first, as everything is undone: who takes back what it had handed on finds it in its old order.
+    for (const undone of this.#held.splice(mark).reverse()) if ("ended" in undone) undone.ended(false);
   }
 
   committed(): void {

@@ -19,6 +19,8 @@ export interface RepairOptions {
   readonly repairInterruptedToolPart?: (part: ToolPart, message: UIMessage) => ToolPart | Part | undefined;
   /** The calls of the last message that wait for an answer stay open. */
   readonly keepPending?: boolean;
+  /** Calls that get an end although others stay open: they ran in a stream that was cut. Only for streams. */
+  readonly isCut?: (part: ToolPart) => boolean;
 }
 
 /**

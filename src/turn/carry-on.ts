@@ -25,9 +25,11 @@ export function closingChunks(
   const message: UIMessage = { id: builder.id, role: "assistant", parts: builder.parts };
   for (const part of builder.parts) {
     if (!isToolPart(part) || isTerminal(part)) continue;
-    if (options.keepPending === true && part.state !== "input-streaming") continue;
+    const isCut = part.state === "input-streaming" || options.isCut?.(part) === true;
+    if (options.keepPending === true && !isCut) continue;
     const { toolCallId } = part;
-    const [repaired] = repairMessage({ ...message, parts: [part] as UIMessage["parts"] }, options).parts;
+    const ending = { ...options, keepPending: options.keepPending === true && !isCut };
+    const [repaired] = repairMessage({ ...message, parts: [part] as UIMessage["parts"] }, ending).parts;
     if (part.state === "input-streaming") {
       const name = toolName(part);
       chunks.push({ type: "tool-input-available", toolCallId, toolName: name, input: part.input ?? {} });

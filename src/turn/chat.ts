@@ -267,7 +267,8 @@ export class Chat implements Desk, Work {
       const error = await this.hooks.explain(notSaved(thrown), active.failure("persist"));
       end = { status: "error", error };
       if (active.halted) return;
-      if (!abandon(this, active, error)) this.#pausedUntil = this.host.clock.now() + STORE_RETRY_MS;
+      // Not even that it failed is stored: it is not over, and nobody may be told so.
+      if (!abandon(this, active, error)) [end, this.#pausedUntil] = ["again", this.host.clock.now() + STORE_RETRY_MS];
     }
     this.#active = undefined;
     if (end !== "again") this.#tell(active, active.dropped ? { status: "aborted" } : end);

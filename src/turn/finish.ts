@@ -77,12 +77,14 @@ export function abandon(desk: Desk, active: ActiveTurn, error: string): boolean 
         ? new ActiveTurn(host, transcript, desk.output, { ...row, attempts: row.attempts + 1 }, undefined)
         : undefined;
       deleteChunks(host, row.seq);
-      if (seen !== undefined && !seen.empty) {
-        transcript.put(repairMessage(seen.message), row.identity);
+      const message = seen === undefined || seen.empty ? undefined : repairMessage(seen.message);
+      if (message !== undefined) {
+        transcript.put(message, row.identity);
         // That it stands in front of what waits may have been undone.
-        if (!seen.continuation) passWaiting(host, transcript, row, seen.builder.id);
+        if (seen?.continuation === false) passWaiting(host, transcript, row, message.id);
       }
       settleTurn(host, row.seq, "error", error, host.clock.now());
+      desk.hooks.settled?.(message ?? { ...active.message, parts: [] });
     });
   for (const keep of [true, false]) {
     try {

@@ -1,13 +1,15 @@
 import { PerdureError } from "../error.ts";
 import type { RecoveryBound, RecoveryFacts } from "../event.ts";
-import type { UIMessage } from "../message/types.ts";
+import { type ToolPart, toolName, type UIMessage } from "../message/types.ts";
 import { batchState } from "../message/tool-answer.ts";
 import type { AgentHost } from "../port.ts";
 import type { ActiveTurn } from "./active-turn.ts";
 import { hasContent } from "./carry-on.ts";
 import type { ChatRecoveryContext, TurnEnd } from "./chat-types.ts";
 import type { Desk } from "./desk.ts";
+import { repairsOf } from "./repair-last.ts";
 import type { ClientTool } from "../wire/frames.ts";
+import type { TurnRow } from "../store/turn.ts";
 
 const DEFAULT_MAX_ATTEMPTS = 10;
 const DEFAULT_MAX_AGE_MS = 60 * 60 * 1000;
@@ -70,6 +72,8 @@ export async function decideRecovery(desk: Desk, active: ActiveTurn): Promise<Re
     maxNoProgressAttempts: recovery.maxNoProgressAttempts ?? maxAttempts,
     noProgressTimeoutMs: recovery.noProgressTimeoutMs ?? DEFAULT_NO_PROGRESS_MS,
   });
+  if (verdict === "waiting")
+    active.close({ ...repairsOf(desk), keepPending: true, isCut: (call) => ranHere(active, call) });
   if (verdict === "cancelled" || verdict === "finished" || verdict === "waiting") {
     desk.host.emit("chat:recovery:skipped", { ...incident, reason: verdict });
     const status = verdict === "cancelled" ? "aborted" : "completed";
@@ -121,6 +125,19 @@ function waitsForAnswer({ leftAt, message }: ActiveTurn): boolean {
   return stepOver || message.parts.some((part) => "state" in part && part.state === "approval-requested");
 }
 
+/**
+ * Whether a call was running here when the stream was cut, while somebody was asked about another one: nobody will tell
+ * its end. Those of tools that the client brought are the client's to run.
+ */
+function ranHere({ leftAt, row }: ActiveTurn, call: ToolPart): boolean {
+  if (leftAt === "finish-step" || call.state !== "input-available") return false;
+  return !clientToolsOf(row)?.some(({ name }) => name === toolName(call));
+}
+
+function clientToolsOf({ clientTools }: TurnRow): ClientTool[] | undefined {
+  return clientTools === null ? undefined : (JSON.parse(clientTools) as ClientTool[]);
+}
+
 function describe(desk: Desk, active: ActiveTurn, maxAttempts: number): ChatRecoveryContext {
   const { row, builder } = active;
   const transcript = desk.transcripts.of(row.session);
@@ -138,7 +155,7 @@ function describe(desk: Desk, active: ActiveTurn, maxAttempts: number): ChatReco
     ageMs: desk.host.clock.now() - (row.startedAt ?? row.createdAt),
     recoveryData: row.stash === null ? null : (JSON.parse(row.stash) as unknown),
     body: row.body === null ? undefined : (JSON.parse(row.body) as Record<string, unknown>),
-    clientTools: row.clientTools === null ? undefined : (JSON.parse(row.clientTools) as ClientTool[]),
+    clientTools: clientToolsOf(row),
     get messages() {
       return transcript.list(builder.id);
     },

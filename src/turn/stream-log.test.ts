@@ -55,6 +55,24 @@ test("nothing is handed on before its commit", async () => {
   expect(log.read()).toEqual(["1"]);
 });
 
+test("flushes of a transaction that is undone are pending again, in their order", async () => {
+  const probe = await probeHost();
+  const { log, out } = open(probe);
+  const all = bodies(6);
+  const undone = () =>
+    probe.host.tx(() => {
+      for (const pair of [all.slice(0, 2), all.slice(2, 4), all.slice(4)]) {
+        for (const body of pair) log.append(body, KEPT);
+        log.flush();
+      }
+      throw new Error("undone");
+    });
+  expect(undone).toThrow("undone");
+  log.flush();
+  expect(out).toEqual(all.map((body, seq) => ({ body, seq })));
+  expect(log.read()).toEqual(all);
+});
+
 test("what comes within a window is one commit and one row", async () => {
   const probe = await probeHost();
   const { log, out } = open(probe);

@@ -130,7 +130,8 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): Refuse
   // What waits for its first answer has none yet that could be replaced.
   const replaces = asksAgain && superseded.every(({ trigger }) => trigger === "regenerate");
   // The conversation is cut before what is being answered: nobody wants that answer any more.
-  const moot = running !== undefined && isCut(running, change.remove) ? running.row : undefined;
+  const begun = running?.row ?? open.find((turn) => turn.session === session && turn.status === "running");
+  const moot = begun !== undefined && isCut(begun, running?.builder.id, change.remove) ? begun : undefined;
   const goesOn =
     trigger === "submit" &&
     change.add.length + change.update.length + change.remove.length === 0 &&
@@ -236,9 +237,9 @@ function goTo({ host }: Desk, transcript: Transcript, id: string | undefined): v
 }
 
 /** Whether the question that a turn answers, or the answer that it goes on with, is among what is removed. */
-function isCut({ row, builder }: ActiveTurn, removed: readonly string[]): boolean {
-  const question = (JSON.parse(row.messageIds) as string[]).at(-1);
-  return removed.includes(builder.id) || (question !== undefined && removed.includes(question));
+function isCut(turn: TurnRow, answerId: string | null | undefined, removed: readonly string[]): boolean {
+  const question = (JSON.parse(turn.messageIds) as string[]).at(-1);
+  return [answerId ?? turn.answerId, question].some((id) => typeof id === "string" && removed.includes(id));
 }
 
 /** A new request ends the time in which a failed one can be looked at again. */

@@ -229,6 +229,35 @@ test("a cut while a person is asked is not carried on: the question stays open",
   expect(textIn((await chat.stored())[1])).toBe("May I? Done.");
 });
 
+test("a cut while a person is asked and another tool runs: only the question stays open, and its answer goes on", async () => {
+  const chat = await openChat();
+  const a = await chat.connect();
+  a.request("r1", [user("u1")], { clientTools: [{ name: "where" }] });
+  const stage = await chat.stage();
+  const call = (toolCallId: string, toolName: string) =>
+    stage.push({ type: "tool-input-available", toolCallId, toolName, input: {} });
+  stage.push({ type: "start" }, { type: "start-step" });
+  call("c1", "put");
+  call("c2", "pay");
+  call("c3", "where");
+  stage.push({ type: "tool-approval-request", approvalId: "a2", toolCallId: "c2" });
+  await a.frame(({ body }) => body?.includes("approval-request") === true);
+  await chat.restart();
+  await chat.stable();
+  const [, answer] = await chat.stored();
+  expect(answer?.parts.slice(1)).toMatchObject([
+    { toolCallId: "c1", state: "output-error" },
+    { toolCallId: "c2", state: "approval-requested" },
+    { toolCallId: "c3", state: "input-available" },
+  ]);
+  const b = await chat.connect();
+  b.approve("c2", true);
+  b.result("c3", "home");
+  (await chat.stage()).say("Done.").end();
+  await chat.stable();
+  expect(textIn((await chat.stored())[1])).toBe("Done.");
+});
+
 test("a cut while the server ran a tool: the call ends with an error, and is not waited for", async () => {
   const { chat } = await (async () => {
     const opened = await openChat();
