@@ -109,6 +109,8 @@ export interface AgentEvents {
   };
   /** Work was given to a child. */
   "agent_tool:started": { runId: string; className: string };
+  /** A turn was refused: whoever asked for it is waited for by a turn of the same agent. `agents`: the circle. */
+  "agent:circle": { agents: string[] };
   "agent_tool:refused": { runId: string; className: string; reason: "depth" | "count"; chain: readonly string[] };
   "agent_tool:ended": { runId: string; className: string; status: string };
   "subagent:created": { className: string; childName: string };

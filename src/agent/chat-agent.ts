@@ -155,7 +155,12 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
     const as = <T>(work: () => T, turn?: string, identity?: Identity): T => {
       const running = turn === undefined ? undefined : this.#chat.running;
       const who = running !== undefined && running.row.id === turn ? running.identity : identity;
-      const current = { ...nobody, ...(turn !== undefined && { turn }), ...(who !== undefined && { identity: who }) };
+      const waiting = turn === undefined ? undefined : this[parts].waiting.get(turn);
+      const current = {
+        ...{ ...nobody, ...(turn !== undefined && { turn }) },
+        ...(who !== undefined && { identity: who }),
+        ...(waiting !== undefined && { waiting }),
+      };
       return runAs(context, current, work);
     };
     const own = this[answering](as);

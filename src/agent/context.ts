@@ -18,6 +18,8 @@ export interface CurrentAgent<T extends Agent<object> = Agent<object>> {
   readonly fiber?: FiberContext;
   /** The turn that this runs in. */
   readonly turn?: string;
+  /** Turns of other agents that wait for this, the first one first. */
+  readonly waiting?: readonly { readonly agent: string; readonly turn: string }[];
 }
 
 /** Somebody for whom something runs, and who may only read as long as this says so. */

@@ -22,6 +22,7 @@ import {
   type RequestCaller,
   tellRefused,
 } from "./authorize.ts";
+import { waitingNow } from "./circle.ts";
 import type { Connection } from "./connection.ts";
 import { runAs, runFor, type Viewer, writeRefusal } from "./context.ts";
 import type { Feature } from "./feature.ts";
@@ -145,7 +146,8 @@ export class Hosting implements HostedAgent {
       throw new PerdureError("not_found", `${this.#own.host.id} has no method "${method}".`);
     }
     // For whom it is asked: who may only read there, may only read here.
-    const current = { agent, connection: undefined, request: undefined };
+    const waiting = waitingNow();
+    const current = { agent, connection: undefined, request: undefined, ...(waiting !== undefined && { waiting }) };
     return runAs(this.#own.host.context, current, () => Reflect.apply(target, agent, args) as unknown);
   }
 

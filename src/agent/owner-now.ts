@@ -13,7 +13,14 @@ export function ownerNow(): Owner | undefined {
   const { agent, turn } = getCurrentAgent();
   if (agent === undefined) return undefined;
   const { host } = agent[parts];
-  let mark = host.blank ? undefined : readCell(host, CELL);
-  if (mark === undefined) writeCell(host, CELL, (mark = newId("owner")));
-  return { agent: JSON.stringify([host.id, mark]), session: agent[turnKeeper]?.sessionOf(turn) };
+  const session = host.blank ? undefined : agent[turnKeeper]?.sessionOf(turn);
+  return {
+    // Stored when something is kept for the agent, not when it is only looked at.
+    get agent() {
+      let mark = host.blank ? undefined : readCell(host, CELL);
+      if (mark === undefined) writeCell(host, CELL, (mark = newId("owner")));
+      return JSON.stringify([host.id, mark]);
+    },
+    session,
+  };
 }

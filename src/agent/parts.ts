@@ -8,7 +8,7 @@ import type { AboutFailure, AgentHost } from "../port.ts";
 import type { Agent } from "./agent.ts";
 import type { AgentBase } from "./agent-base.ts";
 import { type Connection, Connections } from "./connection.ts";
-import { carryWith, getCurrentAgent, runAs } from "./context.ts";
+import { carryWith, type CurrentAgent, getCurrentAgent, runAs } from "./context.ts";
 import type { Feature } from "./feature.ts";
 import { StateKeeper, type StateOwner, type StateSource } from "./state.ts";
 import { SubAgents } from "./sub-agents.ts";
@@ -23,6 +23,8 @@ export const parts: unique symbol = Symbol("perdure.parts");
 export class AgentParts<State> implements WorkContext, StateOwner<State> {
   readonly host: AgentHost;
   readonly features: Feature[] = [];
+  /** Which turns of other agents wait for a turn of this one, by its id; see `circle.ts`. */
+  readonly waiting = new Map<string, NonNullable<CurrentAgent["waiting"]>>();
   readonly state: StateKeeper<State>;
   readonly #agent: AgentBase<object, State>;
   #connections: Connections | undefined;

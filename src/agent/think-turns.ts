@@ -16,7 +16,9 @@ import { sessionNamed } from "../turn/session-named.ts";
 import { submitMessages, type SubmitOptions, type SubmitResult } from "../turn/submissions.ts";
 import type { TurnConfig } from "../turn/step/config.ts";
 import type { ChatRoom } from "./chat-feature.ts";
+import { noteWaiting, refuseCircle } from "./circle.ts";
 import { getCurrentAgent } from "./context.ts";
+import { parts } from "./parts.ts";
 import type { ThinkPlan } from "./think-plan.ts";
 
 /** What a turn answers: a text, a message, or several. Those without an id get one. */
@@ -135,7 +137,7 @@ export async function chat(
   callback: StreamCallback,
   options: ChatOptions = {},
 ): Promise<SaveMessagesResult> {
-  refuseInside("chat");
+  refuseInside(room.chat, "chat");
   const requestId = begin(room.chat, plan, input, options);
   if (requestId === undefined) return { requestId: "", status: "skipped" };
   return follow(room, plan, requestId, callback, options.signal);
@@ -159,7 +161,7 @@ export async function runTurn(
     await room.chat.host.durable();
     return result;
   }
-  refuseInside("runTurn");
+  refuseInside(room.chat, "runTurn");
   const input = options.input === undefined || options.continuation === true ? undefined : options.input;
   const requestId = begin(room.chat, plan, input, options);
   if (requestId === undefined) return { requestId: "", status: "skipped" };
@@ -177,6 +179,7 @@ function begin(
   const note = (id: string) => {
     if (tools !== undefined) plan.extraTools.set(id, tools);
     if (config !== undefined) plan.extraConfig.set(id, config);
+    noteWaiting(id);
   };
   const where = { named: note, session: sessionNamed(desk, session), identity: givenIdentity({ identity }) };
   return messages === undefined ? continueLast(desk, where) : save(desk, messages, where);
@@ -203,6 +206,7 @@ async function follow(
     if (told !== undefined) live.followers.delete(told.follower);
     plan.extraTools.delete(requestId);
     plan.extraConfig.delete(requestId);
+    getCurrentAgent().agent?.[parts].waiting.delete(requestId);
   }
 }
 
@@ -238,7 +242,8 @@ function tell({ chat: desk, live }: ChatRoom, requestId: string, callback: Strea
 }
 
 /** A turn that waits for another turn of the same agent waits for itself. */
-function refuseInside(method: string): void {
+function refuseInside({ host, running }: Chat, method: string): void {
+  refuseCircle(host, running?.row.id, method);
   if (getCurrentAgent().turn === undefined) return;
   throw new PerdureError(
     "bad_state",

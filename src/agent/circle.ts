@@ -1,0 +1,48 @@
+import { PerdureError } from "../error.ts";
+import type { AgentHost } from "../port.ts";
+import { getCurrentAgent } from "./context.ts";
+import { parts } from "./parts.ts";
+
+/*
+ * Agents that wait for each other
+ *
+ * An agent whose turn calls another one and waits for its turn is noted along the call, and with the turn there. If what is
+ * called in the end is the first agent again, its turn would wait for itself.
+ */
+
+/** A turn that waits for what runs now. */
+export interface WaitingTurn {
+  /** The agent's whole address. */
+  readonly agent: string;
+  readonly turn: string;
+}
+
+/** The turns that wait for what is called now, the first one first; undefined when there are none. */
+export function waitingNow(): readonly WaitingTurn[] | undefined {
+  const { agent, turn, waiting } = getCurrentAgent();
+  if (agent === undefined || turn === undefined) return waiting;
+  return [...(waiting ?? []), { agent: agent[parts].host.id, turn }];
+}
+
+/** A turn is about to begin: those who wait for what runs now wait for it. */
+export function noteWaiting(turn: string): void {
+  const { agent, waiting } = getCurrentAgent();
+  if (waiting !== undefined) agent?.[parts].waiting.set(turn, waiting);
+}
+
+/**
+ * A new turn would wait behind the one that runs, which waits for whoever calls.
+ * @throws PerdureError `bad_state` that names the circle
+ */
+export function refuseCircle(host: AgentHost, running: string | undefined, method: string): void {
+  const { waiting = [] } = getCurrentAgent();
+  const from = waiting.findIndex(({ agent, turn }) => agent === host.id && turn === running);
+  if (from === -1) return;
+  const agents = [...waiting.slice(from).map(({ agent }) => agent), host.id];
+  host.emit("agent:circle", { agents });
+  throw new PerdureError(
+    "bad_state",
+    `${method}() of ${host.id} was called while its turn waits for the caller: ${agents.join(" → ")}. They would wait for ` +
+      "each other for ever. Answer with what is there; code that need not wait uses submitMessages().",
+  );
+}
