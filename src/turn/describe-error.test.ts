@@ -23,6 +23,7 @@ test.each([
     /refused the request \(HTTP 400\): Unsupported parameter: 'temperature'\. Try/,
   ],
   [new TypeError("Cannot read x"), /^The model call failed\. Try again/],
+  [new Error("db password is hunter2"), /^The model call failed\. Try again/],
   [undefined, /^The model call failed\. Try again/],
 ])("%# says what failed and what to do", (error, expected) => {
   expect(describe(error)).toMatch(expected);
