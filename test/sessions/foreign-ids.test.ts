@@ -107,7 +107,15 @@ test("calls of the same id in two sessions: each is answered in its own", async 
   for (let n = 20; n < 40 && stateIn("other") !== "approval-requested"; n++) await say(bob, `${n}`);
   expect([stateIn("main"), stateIn("other")]).toEqual(["approval-requested", "approval-requested"]);
   world.calm = true;
-  bob.send({ type: "cf_agent_tool_approval", toolCallId: "call_0", approved: false, autoContinue: false });
+  // The model calls both `call_0`; here each has an id of its own.
+  const idIn = (session: string) =>
+    /"toolCallId":"([^"]+)"[^{}]*"state":"approval-requested"/.exec(bodyOf(session))?.[1];
+  const [first, second] = [idIn("main"), idIn("other")];
+  expect(new Set([first, second]).size).toBe(2);
+  bob.send({ type: "cf_agent_tool_approval", toolCallId: first, approved: false, autoContinue: false });
+  await rest();
+  expect(stateIn("main")).toBe("approval-requested");
+  bob.send({ type: "cf_agent_tool_approval", toolCallId: second, approved: false, autoContinue: false });
   await rest();
   expect(stateIn("main")).toBe("approval-requested");
   expect(stateIn("other")).not.toBe("approval-requested");
