@@ -113,6 +113,8 @@ export interface AgentEvents {
   "agent:circle": { agents: string[] };
   "agent_tool:refused": { runId: string; className: string; reason: "depth" | "count"; chain: readonly string[] };
   "agent_tool:ended": { runId: string; className: string; status: string };
+  /** Somebody from outside wanted to reach a child that is not there, of a class that the agent does not declare. */
+  "subagent:refused": { className: string; childName: string };
   "subagent:created": { className: string; childName: string };
   "subagent:deleted": { className: string; childName: string };
 }

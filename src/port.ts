@@ -191,7 +191,10 @@ export interface HostedAgent {
   close(socket: Socket, code: number, reason: string, wasClean: boolean): Promise<void>;
   alarm(): Promise<void>;
   invoke(method: string, args: readonly unknown[]): Promise<unknown>;
-  /** `onBeforeSubAgent`: what it has said. An empty object lets pass. @param identity who sent it, as far as is known. */
+  /**
+   * Whether somebody from outside may reach a child: what `onBeforeSubAgent` has said, and a refusal unless there is such a
+   * child or its class is declared. An empty object lets pass. Stores nothing. @param identity who sent it, as far as is known.
+   */
   admitChild(request: Request, child: AgentStep, identity?: Identity): Promise<ReadVerdict>;
   /**
    * Why the code that runs now may not write: it runs for somebody who may only read. Asked before each write of rows and
@@ -200,6 +203,8 @@ export interface HostedAgent {
   refusal?(): PerdureError | undefined;
   /** What is handed to another agent in the place of a plain object of this one's; undefined: a copy of it. Must not throw. */
   lend?(value: object): object | undefined;
+  /** A child that was reached from outside is about to store its first row: it is to be listed. */
+  childMade?(child: AgentStep): void;
   /** A child of this agent was deleted, by whomever. */
   childRemoved?(child: AgentStep): void;
   /** The host is going away: start nothing new; what runs may settle within the host's grace period. */

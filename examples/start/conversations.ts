@@ -10,6 +10,8 @@ const ID = /^[\w-]{1,64}$/;
 
 /** The list of conversations. Each is a child agent; one is listed once something was said in it. */
 export class Conversations extends Agent<AgentEnv, ConversationsState> implements ConversationsApi {
+  /** A link to a conversation opens it, also one in which nothing was said yet. */
+  static override readonly subAgents = [CHILD];
   static {
     callable(this, "create");
     callable(this, "rename");

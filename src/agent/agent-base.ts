@@ -6,6 +6,7 @@ import { listCallables, type CallableOptions } from "./callable.ts";
 import type { Connection } from "./connection.ts";
 import { AgentParts, parts } from "./parts.ts";
 import type { StateSource } from "./state.ts";
+import type { ChildClass } from "./sub-agents.ts";
 import { type SqlParameter, userSql } from "./user-sql.ts";
 
 /** Settings of an agent class: `static override options = { … }`. */
@@ -33,6 +34,11 @@ export interface ConnectionContext {
 export class AgentBase<Env extends object = AgentEnv, State = unknown, Props extends object = object> {
   /** Settings of the class. */
   static readonly options: AgentOptions = {};
+  /**
+   * Classes, or the names that they are registered under, whose agents clients may reach as children of an agent of this
+   * class, new ones too. Other children are reached from outside only when the agent itself has made them.
+   */
+  static readonly subAgents: readonly ChildClass[] = [];
 
   /** @internal */
   readonly [parts]: AgentParts<State>;

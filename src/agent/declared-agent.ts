@@ -18,6 +18,7 @@ import type {
 } from "../turn/step/config.ts";
 import { classTable } from "../wire/class-table.ts";
 import type { AgentOptions } from "./agent-base.ts";
+import type { ChildClass } from "./sub-agents.ts";
 import { Think } from "./think.ts";
 
 type Maybe<T> = T | void | Promise<T | void>;
@@ -96,7 +97,7 @@ const own: OptionNames<
   Omit<AgentDeclaration, keyof Settings | keyof PlainHooks<Think> | keyof ToolHooks<Think, ToolSet>>
 > = {
   ...{ name: true, model: true, instructions: true, tools: true, actions: true, maxSteps: true },
-  ...{ scheduledTasks: true, initialState: true, options: true },
+  ...{ scheduledTasks: true, initialState: true, options: true, subAgents: true },
 };
 
 type Settings = { readonly [NAME in (typeof settings)[number]]?: Think[NAME] };
@@ -147,6 +148,8 @@ export interface AgentDeclaration<
   readonly initialState?: State | ((self: Think<Env, State, Props>) => State);
   /** Settings of the class: `static options`. */
   readonly options?: AgentOptions;
+  /** Classes whose agents clients may reach as children: `static subAgents`. */
+  readonly subAgents?: readonly ChildClass[];
 }
 
 const declarationNames: Readonly<Record<string, true>> = Object.fromEntries(
@@ -173,7 +176,7 @@ export function agent<
   TOOLS extends ToolSet = ToolSet,
 >(declaration: AgentDeclaration<Env, State, Props, TOOLS>): typeof Think<Env, State, Props> {
   const { name = "", model, instructions, tools, actions, maxSteps } = declaration;
-  const { scheduledTasks, initialState, options } = declaration;
+  const { scheduledTasks, initialState, options, subAgents } = declaration;
   if ((model as typeof model | undefined) === undefined) {
     throw new PerdureError(
       "bad_config",
@@ -185,6 +188,7 @@ export function agent<
 
   class DeclaredAgent extends Think<Env, State, Props> {
     static override readonly options: AgentOptions = options ?? {};
+    static override readonly subAgents: readonly ChildClass[] = subAgents ?? [];
 
     constructor(host: AgentHost) {
       super(host);

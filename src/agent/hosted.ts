@@ -161,8 +161,8 @@ export class Hosting implements HostedAgent {
       const refusal = await authorize(this.#judge, caller, { act: "child.reach", on: { child } });
       if (refusal !== undefined) return { refusal: refuse(refusal) };
       const verdict = readVerdict(await this.#agent.onBeforeSubAgent(request, child), "onBeforeSubAgent()");
-      if (verdict.refusal === undefined && !caller.isReadonly) this.#own.children.admit(child);
-      return verdict;
+      const unreachable = verdict.refusal ?? this.#own.refuseChild(child);
+      return unreachable === undefined ? verdict : { refusal: unreachable };
     };
     return this.#reported("onBeforeSubAgent", admit, { request, identity });
   }
@@ -173,6 +173,10 @@ export class Hosting implements HostedAgent {
       if (lent !== undefined) return lent;
     }
     return undefined;
+  }
+
+  childMade(child: AgentStep): void {
+    this.#own.children.admit(child);
   }
 
   childRemoved(child: AgentStep): void {

@@ -4,7 +4,7 @@ import { Queue } from "../fiber/queue.ts";
 import { DEFAULT_RETRY, resolveRetry, type RetryOptions } from "../fiber/retry.ts";
 import { Schedules } from "../fiber/schedules.ts";
 import type { Work, WorkContext } from "../fiber/work.ts";
-import type { AboutFailure, AgentHost } from "../port.ts";
+import type { AboutFailure, AgentHost, AgentStep } from "../port.ts";
 import type { Agent } from "./agent.ts";
 import type { AgentBase } from "./agent-base.ts";
 import { type Connection, Connections } from "./connection.ts";
@@ -58,6 +58,11 @@ export class AgentParts<State> implements WorkContext, StateOwner<State> {
 
   get children(): SubAgents {
     return (this.#children ??= new SubAgents(this.host));
+  }
+
+  /** What clients are answered who want to reach a child that they may not reach; undefined when they may. */
+  refuseChild(child: AgentStep): Response | undefined {
+    return this.children.refuse(child, (this.#agent.constructor as typeof AgentBase).subAgents);
   }
 
   get schedules(): Schedules {

@@ -7,6 +7,10 @@ import { addChild, type ChildRow, hasChild, listChildren, removeChild } from "..
 /** Names a child class: the class itself, or the name that it was registered under. */
 export type ChildClass = HostedAgentClass | string;
 
+/** Told to clients: short enough for the close of a socket, and without a word on which classes there are. */
+const NO_SUCH_CHILD =
+  "no such sub-agent; classes that clients may reach are listed in `static subAgents` of its parent";
+
 /** The children of one agent: which there are, and how to reach them. */
 export class SubAgents {
   readonly #host: AgentHost;
@@ -31,22 +35,29 @@ export class SubAgents {
     this.#host.emit("subagent:created", { className: child.className, childName: child.name });
   }
 
+  /** Clients reach a child that the agent has made, or one of a class that it declares. @returns the answer to others. */
+  refuse({ className, name }: AgentStep, declared: readonly ChildClass[]): Response | undefined {
+    if (this.has(className, name) || declared.some((cls) => this.nameOf(cls) === className)) return undefined;
+    this.#host.emit("subagent:refused", { className, childName: name });
+    return new Response(NO_SUCH_CHILD, { status: 404 });
+  }
+
   has(cls: ChildClass, name: string): boolean {
-    return hasChild(this.#host, this.#nameOf(cls), name);
+    return hasChild(this.#host, this.nameOf(cls), name);
   }
 
   list(cls?: ChildClass): ChildRow[] {
-    return listChildren(this.#host, cls === undefined ? undefined : this.#nameOf(cls));
+    return listChildren(this.#host, cls === undefined ? undefined : this.nameOf(cls));
   }
 
   /** Ends the child's life in memory. Its rows stay, and it starts again on next use. */
   abort(cls: ChildClass, name: string, reason?: unknown): void {
-    this.#host.abort(this.#path(this.#nameOf(cls), name), reason);
+    this.#host.abort(this.#path(this.nameOf(cls), name), reason);
   }
 
   /** Deletes the child and everything below it. Deleting what is not there does nothing. */
   async delete(cls: ChildClass, name: string): Promise<void> {
-    const className = this.#nameOf(cls);
+    const className = this.nameOf(cls);
     // The note goes last: after a crash in between, deleting again finds what is left.
     await this.#host.remove(this.#path(className, name));
     this.forget(className, name);
@@ -76,7 +87,8 @@ export class SubAgents {
     return createStub(path, (to, method, args) => this.#host.call(to, method, args));
   }
 
-  #nameOf(cls: ChildClass): string {
+  /** The name that a class is registered under. @throws PerdureError `unknown_agent` */
+  nameOf(cls: ChildClass): string {
     return typeof cls === "string" ? cls : this.#host.classNameOf(cls);
   }
 

@@ -1,7 +1,8 @@
 import { errorText, PerdureError } from "../error.ts";
-import { hosted, type AgentPath, type HostedAgent, type Socket } from "../port.ts";
-import { leafOf, parseAgentId } from "../wire/agent-path.ts";
+import { hosted, type AgentPath, type AgentStep, type HostedAgent, type Socket } from "../port.ts";
+import { leafOf } from "../wire/agent-path.ts";
 import { closeCode } from "../wire/close-code.ts";
+import { ChildNews } from "./child-news.ts";
 import { closeReason, failureCode, wasEnded } from "./failure.ts";
 import type { Delivery } from "./gate.ts";
 import type { HostSocket, SocketOwner } from "./host-socket.ts";
@@ -20,6 +21,7 @@ export class Cell implements LifeCell, SocketOwner {
   readonly path: AgentPath;
   readonly #around: LifeSurroundings;
   readonly #sockets = new Set<HostSocket>();
+  readonly #news = new ChildNews();
   #life: Life | undefined;
   #starting: Promise<Life> | undefined;
   #under = 0;
@@ -219,19 +221,15 @@ export class Cell implements LifeCell, SocketOwner {
     return this.#removal;
   }
 
-  /**
-   * Tells the agent which of its children were deleted, if it is in memory; else its next start does, before anything
-   * else. Stored on both sides: after a crash in between it is told again.
-   */
+  /** Tells the agent which of its children were deleted, if it is in memory; else its next start does. */
   async tellLost(): Promise<void> {
-    const life = this.#life;
-    if (life?.agent === undefined) return;
-    const { index } = this.#around.storage;
-    const lost = index.lost(this.id);
-    if (lost.length === 0) return;
-    for (const child of lost) life.agent.childRemoved?.(leafOf(parseAgentId(child)));
-    await life.durable();
-    for (const child of lost) index.told(child);
+    if (this.#life?.agent !== undefined) await this.#news.tellLost(this.#life, this.#around.storage.index);
+  }
+
+  /** Has the agent list a child that is about to store its first row; wakes it if need be. Resolves when that is durable. */
+  childMade(child: AgentStep): Promise<void> {
+    if (!this.live) this.use(() => Promise.resolve()).catch((error: unknown) => this.#news.failed(error));
+    return this.#news.made(child, this.#life);
   }
 
   /** Ends the life for good: the host has stopped, and what still comes in is refused. */
@@ -324,6 +322,7 @@ export class Cell implements LifeCell, SocketOwner {
     try {
       life.agent = new cls(life)[hosted];
       await this.tellLost();
+      this.#news.tellMade(life);
       if (!life.over) await life.orGone(life.agent.start(props ?? this.#around.props));
       // Otherwise whoever waits would start it again, for ever.
       if (life.over) throw new PerdureError("agent_gone", `${this.id} was ended while it started.`);

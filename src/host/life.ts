@@ -43,6 +43,8 @@ export interface LifeSurroundings {
   classOf(name: string): HostedAgentClass;
   abort(path: AgentPath, reason?: unknown): void;
   remove(path: AgentPath): Promise<void>;
+  /** An agent is about to store its first row. Resolves when whoever must know of it does. Never rejects. */
+  created(path: AgentPath): Promise<void> | undefined;
   /** Before a life begins. @throws PerdureError `limit` when there is no room for it. */
   makeRoom(): void;
   /** Keeps the process running until the returned function is called. */
@@ -103,7 +105,14 @@ export class Life implements AgentHost {
       (error) => cell.failed(this, error),
       () => this.agent?.refusal?.(),
     );
-    this.#store = around.storage.open(cell.id, this.gate);
+    const { gate } = this;
+    this.#store = around.storage.open(cell.id, {
+      refusal: () => gate.refusal(),
+      mark: () => gate.mark(),
+      rolledBack: (mark) => gate.rolledBack(mark),
+      committed: () => gate.committed(),
+      created: () => around.created(cell.path),
+    });
     around.lived(1);
   }
 

@@ -19,7 +19,7 @@ function ask(
   if (origin !== undefined) headers.set("origin", origin);
   if (cookie !== undefined) headers.set("cookie", cookie);
   const request = new Request("http://127.0.0.1/agents/a/b", { headers, method: method ?? "POST" });
-  return originGate(origins, cors)(request, approach ?? "request");
+  return originGate(origins, cors)(request, approach ?? "request") === "yes";
 }
 
 const OTHER = "https://evil.example";
@@ -125,5 +125,5 @@ test.each(["*", "app.example", "localhost:5173", "https://app.example/page", "ht
 test("the address counts where there is no Host header", () => {
   const request = (origin: string) => new Request("https://app.example/x", { method: "POST", headers: { origin } });
   const gate = originGate(undefined, undefined);
-  expect([gate(request("https://app.example"), "request"), gate(request(OTHER), "request")]).toEqual([true, false]);
+  expect([gate(request("https://app.example"), "request"), gate(request(OTHER), "request")]).toEqual(["yes", "no"]);
 });

@@ -12,8 +12,11 @@ export type Origins = "any" | readonly string[] | ((origin: string, request: Req
 /** How a page asks. A socket can do all that the page's user may do, with the user's cookies. */
 export type Approach = "request" | "socket";
 
-/** Whether a request may come in, as far as its page is concerned. @throws what the app's function throws. */
-export type OriginGate = (request: Request, approach: Approach) => boolean;
+/** What becomes of a request, as far as its page is concerned. `existing`: it may read what is there, and make nothing. */
+export type Admission = "yes" | "no" | "existing";
+
+/** Says of a request whether it may come in. @throws what the app's function throws. */
+export type OriginGate = (request: Request, approach: Approach) => Admission;
 
 /** What browsers send for pages without an origin: files, sandboxed frames. */
 const OPAQUE = "null";
@@ -24,7 +27,8 @@ const READING = new Set(["GET", "HEAD", "OPTIONS"]);
 /**
  * The gate of a host. It asks only of what a browser sends for a page (it has `Origin`) and could change something: an
  * upgrade, or any method but GET, HEAD and OPTIONS. A page gets in from the host's own address, from this machine to this
- * machine, or when the app says so.
+ * machine, or when the app says so. Pages of others may read, as far as browsers let them; but what they load unseen (a
+ * picture, a frame, a script) wakes no agent that is not there yet.
  * @throws PerdureError `bad_config` when a listed origin is none, or `origins` is of another kind.
  */
 export function originGate(origins: Origins | undefined, cors: Cors | undefined): OriginGate {
@@ -32,14 +36,25 @@ export function originGate(origins: Origins | undefined, cors: Cors | undefined)
   const allowed = allowedOrigin(cors);
   const listed = new Set(typeof origins === "object" ? origins.map(checked) : []);
   if (allowed !== undefined && allowed !== "*") listed.add(normal(allowed));
-  return (request, approach) => {
-    const origin = request.headers.get("origin");
-    if (origin === null || (approach === "request" && READING.has(request.method))) return true;
+  const welcomes = (request: Request, approach: Approach, origin: string): boolean => {
     if (origins === "any" || listed.has(normal(origin)) || isAtHome(origin, request)) return true;
     // An open door for requests. It was never one for cookies, and a socket has no such rules in the browser.
     if (allowed === "*" && approach === "request" && !request.headers.has("cookie")) return true;
     return typeof origins === "function" && yesOrNo(origins(origin, request), "The function `origins`");
   };
+  return (request, approach) => {
+    const origin = request.headers.get("origin");
+    if (approach === "request" && READING.has(request.method)) {
+      const open = origins === "any" || allowed === "*" || !isUnseen(request);
+      return open || (origin !== null && welcomes(request, approach, origin)) ? "yes" : "existing";
+    }
+    return origin === null || welcomes(request, approach, origin) ? "yes" : "no";
+  };
+}
+
+/** A page of another site loads it, and not as the page that its user goes to. Browsers say so; other programs do not. */
+function isUnseen({ headers }: Request): boolean {
+  return headers.get("sec-fetch-site") === "cross-site" && headers.get("sec-fetch-dest") !== "document";
 }
 
 /** The page is the host's own, whatever TLS a proxy took away; or page and host are both on this machine. */

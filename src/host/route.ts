@@ -7,12 +7,14 @@ import { readVerdict, type Verdict } from "../wire/fetch-object.ts";
 import { corsHeaders, type Cors, withHeaders } from "./cors.ts";
 import { boundedRequest, withPath } from "./genuine-request.ts";
 import { hostOf, type HostGate, type Hosts } from "./host-names.ts";
-import type { Approach, OriginGate, Origins } from "./origin.ts";
+import type { Admission, Approach, OriginGate, Origins } from "./origin.ts";
 import type { Registry } from "./registry.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** How much is told of a header that a stranger wrote. */
 const TOLD_LENGTH = 200;
+const NOTHING_THERE =
+  "Pages of other sites may not wake an agent that is not there. If they should, set `cors` or `origins` of serve() or createHost().";
 /** Told to sockets, whose clients have nothing else to go by. Which classes there are is nobody's business. */
 const UNKNOWN_CLASS = "no agent class of this name: see the option `agents` of the host";
 
@@ -139,9 +141,11 @@ export class Router {
 
   /** Keeps the pages of strangers out, before any hook or agent hears of them. */
   #admit(request: Request, path: AgentPath, approach: Approach): void {
-    if (this.#admits(request, path, approach)) return;
+    const admission = this.#admission(request, path, approach);
+    if (admission === "yes" || (admission === "existing" && this.#runtime.exists(path))) return;
     const origin = (request.headers.get("origin") ?? "").slice(0, TOLD_LENGTH);
     this.#runtime.publish(path, agentId(path), "origin:refused", { origin, method: request.method, approach });
+    if (admission === "existing") throw new Refusal(403, NOTHING_THERE);
     throw new Refusal(
       403,
       `Pages of the origin ${origin} may not do this. If they should, set \`origins: [${JSON.stringify(origin)}]\` of ` +
@@ -150,7 +154,7 @@ export class Router {
     );
   }
 
-  #admits(request: Request, path: AgentPath, approach: Approach): boolean {
+  #admission(request: Request, path: AgentPath, approach: Approach): Admission {
     try {
       return this.#options.admits(request, approach);
     } catch (thrown) {

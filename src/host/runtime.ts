@@ -190,6 +190,19 @@ export class Runtime implements LifeSurroundings {
     await Promise.all([this.#erase([...ids]), parent === undefined ? undefined : this.#cells.get(parent)?.tellLost()]);
   }
 
+  /** Before a child has rows, its parent lists it. */
+  created(path: AgentPath): Promise<void> | undefined {
+    const parent = parentPathOf(path);
+    if (parent === undefined || !this.#registry.has(leafOf(parent).className)) return undefined;
+    const told = this.#cellOf(agentId(parent), parent).childMade(leafOf(path));
+    return told.catch((error: unknown) => this.failed(parent, "child", error));
+  }
+
+  /** Whether the agent has ever stored something. */
+  exists(path: AgentPath): boolean {
+    return this.storage.index.has(agentId(path));
+  }
+
   publish<T extends AgentEventType>(path: AgentPath, id: string, type: T, payload: AgentEvents[T]): void {
     this.#publish(path, id, type, payload);
   }
@@ -294,7 +307,12 @@ export class Runtime implements LifeSurroundings {
   }
 }
 
-function parentIdOf(path: AgentPath): string | undefined {
+function parentPathOf(path: AgentPath): AgentPath | undefined {
   const [root, ...rest] = path.slice(0, -1);
-  return root === undefined ? undefined : agentId([root, ...rest]);
+  return root === undefined ? undefined : [root, ...rest];
+}
+
+function parentIdOf(path: AgentPath): string | undefined {
+  const parent = parentPathOf(path);
+  return parent && agentId(parent);
 }

@@ -10,4 +10,6 @@ export interface TxListener {
   rolledBack(mark: number): void;
   /** The outermost transaction is committed. */
   committed(): void;
+  /** The first row ever of this agent is about to be stored. What it returns is durable before the row is. Must not throw. */
+  created?(): Promise<void> | undefined;
 }

@@ -7,7 +7,9 @@ import { startTalk, talk } from "./talk.ts";
 const long = { text: ["one ", "two ", "three"], delayMs: 1 };
 
 test("a child of an agent holds a conversation of its own, with messages, streams and reloads", async () => {
-  class Parent extends Agent {}
+  class Parent extends Agent {
+    static override readonly subAgents = ["Talk"];
+  }
   const { Talk, say } = talk({ script: [long] });
   const host = await startHost({ agents: { Parent, Talk } });
   const address = { agent: "Parent", name: "p", sub: [{ agent: "Talk", name: "a room/1" }] };

@@ -81,6 +81,7 @@ test("the AI SDK's own transport: what the page answered to a tool call is in th
 });
 
 class Chat extends AIChatAgent {
+  static override readonly subAgents = ["Chat"];
   override onChatMessage(_onFinish: unknown, options: ChatTurnOptions) {
     return new Response(`${this.name} hears ${options.requestId}`);
   }

@@ -6,6 +6,7 @@ import { addressOf, connect, connected, eventually, startHost } from "./harness.
 
 /** Decides by the name of the child. */
 class Door extends Base {
+  static override readonly subAgents: readonly string[] = ["Desk"];
   readonly asked: string[] = [];
 
   override onBeforeSubAgent(request: Request, child: AgentStep): Request | Response | undefined {
@@ -46,6 +47,7 @@ class Door extends Base {
 class Desk extends Base {
   static {
     callable(this, "user");
+    callable(this, "keep");
   }
   override onConnect(connection: Connection, { request }: ConnectionContext): void {
     const { pathname, searchParams } = new URL(request.url);
@@ -61,6 +63,10 @@ class Desk extends Base {
       kept: searchParams.get("kept"),
       body: await request.text(),
     });
+  }
+  /** Stores something. */
+  keep(): void {
+    this.setState("kept");
   }
   user(): unknown {
     return [...this.getConnections()].at(-1)?.state;
@@ -149,22 +155,29 @@ test("a gate that lets in only children that exist", async () => {
   expect(identities).toEqual([{ name: "registry", agent: "desk" }]);
 });
 
-test("a child that is let in is noted; one that is refused is not made", async () => {
+test("a child that is let in is noted once it stores something; one that is refused is not made", async () => {
   const host = await start();
-  await connected(host, to("good"));
+  const { client } = await connected(host, to("good"));
+  await connected(host, to("only-looked-at"));
   await agentFetch({ host: addressOf(host), ...to("403") });
+  expect(await host.getAgentByName(Door, "d").children()).toEqual([]);
+  await client.call("keep");
   expect(await host.getAgentByName(Door, "d").children()).toEqual(["good"]);
-  expect(host.status().kept).toBe(2);
+  expect(host.status().kept).toBe(3);
 });
 
 test("each hop has a gate, and the first refusal ends it", async () => {
   class Floor extends Door {}
-  const host = await startHost({ agents: { Door }, subAgents: { Floor, Desk } });
+  class Hall extends Door {
+    static override readonly subAgents = ["Floor"];
+  }
+  const host = await startHost({ agents: { Door: Hall }, subAgents: { Floor, Desk } });
   const inside = await connected(host, { agent: "Door", name: "d", path: "sub/floor/one/sub/desk/x" });
   expect(inside.identities).toEqual([{ name: "x", agent: "desk" }]);
+  await inside.client.call("keep");
   const below = connect(host, { agent: "Door", name: "d", path: "sub/floor/one/sub/desk/403" });
   await eventually(() => expect(below.client.connectionError).toMatchObject({ code: 4403 }));
   const above = connect(host, { agent: "Door", name: "d", path: "sub/floor/401/sub/desk/x" });
   await eventually(() => expect(above.client.connectionError).toMatchObject({ code: 4401 }));
-  expect(await host.getAgentByName(Door, "d").children()).toEqual(["one"]);
+  expect(await host.getAgentByName(Hall, "d").children()).toEqual(["one"]);
 });

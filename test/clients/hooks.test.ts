@@ -5,6 +5,7 @@ import { Base } from "./fixtures.ts";
 import { addressOf, atEnd, connect, connected, eventually, startHost, takeFailures } from "./harness.ts";
 
 class Bare extends Base {
+  static override readonly subAgents = ["Child"];
   override onConnect(connection: Connection, { request }: ConnectionContext): void {
     connection.send(JSON.stringify({ type: "user", user: request.headers.get("x-user"), url: request.url }));
   }

@@ -11,6 +11,7 @@ for (let i = 0; i < SIZE; i++) bytes[i] = (i * 31 + (i >> 8) * 7 + (i >> 16)) & 
 const digest = (data: Uint8Array) => createHash("sha256").update(data).digest("hex");
 
 class Pipe extends Base {
+  static override readonly subAgents = ["Inner"];
   readonly seen: number[] = [];
   cancelled = 0;
 

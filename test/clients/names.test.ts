@@ -5,6 +5,7 @@ import { Base } from "./fixtures.ts";
 import { addressOf, atEnd, connected, rawSocket, startHost } from "./harness.ts";
 
 class Room extends Base {
+  static override readonly subAgents = ["Room"];
   override onRequest(): Response {
     return Response.json(this.selfPath.map(({ name }) => name));
   }

@@ -6,6 +6,7 @@ import { eventually, startHost } from "./harness.ts";
 
 class Node extends Base<Count> {
   static override options: AgentOptions = { allowClientState: true };
+  static override readonly subAgents = ["Chat", "Thread"];
   static {
     callable(this, "add");
     callable(this, "where");

@@ -9,6 +9,7 @@ import { addressOf, atEnd, connect, connected, eventually, rawSocket, startHost 
 
 /** Says what it was reached with. */
 class Echo extends Base {
+  static override readonly subAgents = ["Inner"];
   static {
     callable(this, "uris");
   }

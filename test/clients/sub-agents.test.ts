@@ -17,6 +17,7 @@ import {
 /** Every level is the same class of behaviour, so that what leaks is seen. */
 class Node extends Base<Count> {
   static override options = { allowClientState: true };
+  static override readonly subAgents = ["Leaf"];
   static {
     for (const name of ["add", "where", "childAdd", "removeChild", "parentRead", "flags"] as const)
       callable(this, name);

@@ -192,6 +192,26 @@ test("served: agents by HTTP and socket, children by their class and by their ad
   expect(greeting).toMatchObject({ agent: "help-desk", name: "h" });
 });
 
+test("a sub-agent's folder says whose child it is: clients reach it there, and below no other agent", async () => {
+  const { agents } = makeProject({
+    "boss.ts": named("Boss"),
+    "boss/agents/worker.ts": named("Worker"),
+    "boss/agents/worker/agents/tool.ts": named("Tool"),
+    "guest.ts": named("Guest"),
+  });
+  const host = await openHost({ agents });
+  const greeted = async (path: string) => {
+    const client = await connect(host, path, { greeted: false });
+    const greeting = client.frame(({ type }) => type === "cf_agent_identity").then(({ agent }) => agent);
+    return Promise.race([greeting, client.whenClosed().then(({ code }) => code)]);
+  };
+  expect(await greeted("/agents/boss/b/sub/worker/w")).toBe("worker");
+  expect(await greeted("/agents/boss/b/sub/worker/w/sub/tool/t")).toBe("tool");
+  expect(await greeted("/agents/boss/b/sub/tool/t")).toBe(4404);
+  expect(await greeted("/agents/guest/g/sub/worker/w")).toBe(4404);
+  expect(await greeted("/agents/guest/g/sub/boss/b")).toBe(4404);
+});
+
 test("classes that are not in the directory can be sub-agents beside it", async () => {
   class Extra extends Agent {
     hello(): string {

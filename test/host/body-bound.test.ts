@@ -9,6 +9,7 @@ import { connect, eventually, openHost } from "./open-host.ts";
 const MAX = 100_000;
 
 class Sink extends Agent {
+  static override readonly subAgents = ["Inner"];
   static errors: unknown[] = [];
 
   override async onRequest(request: Request): Promise<Response> {

@@ -172,6 +172,7 @@ test("abort: what goes on running in the old life reaches no client any more", a
     }
   }
   class Owner extends Agent {
+    static override readonly subAgents = [Haunted];
     async go(): Promise<unknown> {
       const child = await this.subAgent(Haunted, "c");
       const call = child.haunt().catch((error: unknown) => error);

@@ -10,6 +10,7 @@ import { connect, eventually, openHost, quiet, tempDir } from "./open-host.ts";
 let rings: string[] = [];
 
 class Node extends Agent<AgentEnv, { count: number }> {
+  static override readonly subAgents = ["Node"];
   static {
     callable(this, "add");
     callable(this, "destroy");

@@ -37,6 +37,7 @@ class Door extends Agent {
 }
 
 class House extends Door {
+  static override readonly subAgents = ["Door"];
   override onBeforeSubAgent() {
     const { identity } = getCurrentAgent();
     if (identity?.id === "u1") return { identity: { id: `guest of ${identity.id}` } };

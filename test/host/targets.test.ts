@@ -10,7 +10,7 @@ import { openHost } from "./open-host.ts";
 import { askRaw } from "./raw-request.ts";
 
 class Echo extends Agent {
-  static readonly subAgents = ["Echo"];
+  static override readonly subAgents = ["Echo"];
 }
 
 /** Asks both ways and says for each what the host took it for: the agent's id, or the status. */

@@ -55,7 +55,7 @@ export class Machine implements DiskLuck {
       maxLive: 100,
     });
     this.router = new Router(this.runtime, registry, {
-      admits: () => true,
+      admits: () => "yes",
       answersTo: () => true,
       maxBodyBytes: MAX_BODY,
     });

@@ -48,10 +48,19 @@ export function nameAgents(files: readonly LoadedFile[]): FoundAgents {
     if (taken !== undefined) refuseClash(taken, one, name, route);
     else byRoute.set(route, one);
     names.set(one.file, name);
+    const parent = files.find(({ file }) => file === one.parent?.file);
+    if (parent !== undefined) declareChild(parent.cls, name);
     (one.parent === undefined ? agents : subAgents)[name] = one.cls;
     return { name, route, file: one.file, parent: one.parent && parentName(one.parent) };
   });
   return { agents, subAgents, manifest };
+}
+
+/** A file in an agent's folder says what `static subAgents` says. By name: the class may be loaded again without the other. */
+function declareChild(parent: HostedAgentClass, name: string): void {
+  const { subAgents = [] } = parent as { readonly subAgents?: readonly unknown[] };
+  if (!subAgents.includes(name))
+    Object.defineProperty(parent, "subAgents", { value: [...subAgents, name], configurable: true });
 }
 
 /** What JavaScript, and Vite in tests, call a class that is exported as the default without a name. */

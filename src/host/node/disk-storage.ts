@@ -65,16 +65,23 @@ export function openDiskStorage(dir: string, limits: DiskLimits, onCommit?: (id:
 
 /** The index hears of an agent before its first row is there. */
 export function indexed(
-  index: { wake(id: string): void; durable(): Promise<void> },
+  index: { has(id: string): boolean; wake(id: string): void; durable(): Promise<void> },
   id: string,
   listener: TxListener,
 ): DatabaseEvents {
+  let created: Promise<void> | undefined;
   return {
     refusal: () => listener.refusal(),
     mark: () => listener.mark(),
     rolledBack: (mark: number) => listener.rolledBack(mark),
     committed: () => listener.committed(),
-    firstWrite: () => index.wake(id),
-    firstWriteDurable: () => index.durable(),
+    firstWrite() {
+      if (!index.has(id)) created = listener.created?.();
+      index.wake(id);
+    },
+    async firstWriteDurable() {
+      await created;
+      await index.durable();
+    },
   };
 }

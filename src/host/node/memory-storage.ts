@@ -27,10 +27,18 @@ export function memoryStorage(options: { openDatabases?: number; onCommit?: (id:
     index,
     open(id, listener) {
       const file = files.get(id) ?? new MemoryAgentFile(template);
-      files.set(id, file);
       const own = blobs.get(id) ?? memoryBlobs();
-      blobs.set(id, own);
-      return new AgentDatabase(id, file, pool, own, indexed(index, id, listener));
+      const events = indexed(index, id, listener);
+      const firstWrite = () => {
+        events.firstWrite();
+        files.set(id, file);
+      };
+      // Kept from the first write on: who only looks leaves nothing behind.
+      const put: Blobs["put"] = (bytes) => {
+        blobs.set(id, own);
+        return own.put(bytes);
+      };
+      return new AgentDatabase(id, file, pool, { ...own, put }, { ...events, firstWrite });
     },
     remove(id) {
       files.delete(id);
