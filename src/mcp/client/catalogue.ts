@@ -152,7 +152,7 @@ function describe(item: unknown): Described | undefined {
 }
 
 function schemaFault(schema: unknown): string | undefined {
-  if (schema === undefined) return undefined;
+  if (schema === undefined || schema === null) return "it has no schema";
   if (!isRecord(schema)) return "its schema is not an object";
   if (schema.type !== undefined && schema.type !== "object") return "its schema does not describe an object";
   if (depthOf(schema, 0) > MAX_SCHEMA_DEPTH) return "its schema is too deep";

@@ -3,6 +3,7 @@ import { PerdureError } from "../../error.ts";
 import { retry } from "../../fiber/retry.ts";
 import { type Clock, sleep } from "../../id.ts";
 import type { ClientSdk } from "../load-sdk.ts";
+import { listTools } from "./list-tools.ts";
 import {
   boundCapabilities,
   boundInstructions,
@@ -195,7 +196,7 @@ export class McpConnection {
       if (signal.aborted) return await closeLink(link);
       this.#link = { ...link, users: 0, retired: false };
       this.#set("connected");
-      await this.#discover(link.client, signal);
+      await this.#discover(sdk, link.client, signal);
       this.#readyAt = this.#options.clock.now();
       this.#watch(link.client);
     } catch (thrown) {
@@ -208,7 +209,7 @@ export class McpConnection {
     }
   }
 
-  async #discover(client: Client, signal: AbortSignal): Promise<void> {
+  async #discover(sdk: ClientSdk, client: Client, signal: AbortSignal): Promise<void> {
     this.#set("discovering");
     const capabilities = client.getServerCapabilities() ?? {};
     const warnings: string[] = [];
@@ -224,7 +225,7 @@ export class McpConnection {
     };
     const { tools, prompts, resources } = capabilities;
     const [toolList, promptList, resourceList, templateList] = await Promise.all([
-      list("tools", tools, async () => (await client.listTools(undefined, { signal })).tools),
+      list("tools", tools, () => listTools(sdk, client, signal)),
       list("prompts", prompts, async () => (await client.listPrompts(undefined, { signal })).prompts),
       list("resources", resources, async () => (await client.listResources(undefined, { signal })).resources),
       list(
@@ -278,10 +279,13 @@ export class McpConnection {
       listChanged: {
         tools: {
           onChanged: (_error, items) => {
-            if (items === null) return;
-            const { items: tools, warnings } = boundTools(items);
-            this.#compare(tools);
-            update({ tools, warnings });
+            const take = (list: readonly unknown[]) => {
+              const { items: tools, warnings } = boundTools(list);
+              this.#compare(tools);
+              update({ tools, warnings });
+            };
+            if (items !== null) take(items);
+            else void this.#toolsAsTheyAre().then(take, () => undefined);
           },
         },
         prompts: {
@@ -292,6 +296,12 @@ export class McpConnection {
         },
       },
     };
+  }
+
+  /** After the package could not read a list that has changed. */
+  async #toolsAsTheyAre(): Promise<readonly unknown[]> {
+    const { client } = await this.#ready();
+    return listTools(await this.#options.load(), client, this.#stop.signal);
   }
 
   /** Newer servers tell their news on a stream of its own; when that breaks, everything is read again. */

@@ -4,12 +4,11 @@ import type { CellOAuthProvider } from "../oauth/provider.ts";
 import { checkSchema } from "../check-schema.ts";
 import { maySpeakSse, WROTE } from "./failure.ts";
 import type { McpFetch } from "./http-fetch.ts";
+import { MAX_LIST_PAGES } from "./list-tools.ts";
 import { failLostStreams } from "./lost-streams.ts";
 import type { McpServerRecord } from "./server-record.ts";
 
 const DEFAULT_CONNECT_TIMEOUT_MS = 30_000;
-/** More pages of a list than this is a server that never ends. */
-const MAX_LIST_PAGES = 20;
 /** A message of a program. */
 const MAX_STDIO_BYTES = 8 * 1024 * 1024;
 /** What is kept of the last words of a program that died. */
