@@ -88,6 +88,8 @@ export interface AgentEvents {
   "session:deleted": { session: string };
   /** A model was asked for the title of a session, and there is none. It is tried again after the next turn. */
   "session:title_failed": { session: string; error: string };
+  /** A client that followed a collection may not read it any more: it is told so, and nothing else of it. */
+  "collection:lost": { connectionId: string; collection: string; code: string };
   /** An MCP server can be used. `warnings`: what of its catalogue was left out. */
   "mcp:connected": { serverId: string; server: string; protocolVersion: string; warnings: string[] };
   /** Tools of an MCP server have another description or schema than before, in the same life of the agent. */

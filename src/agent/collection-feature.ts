@@ -1,11 +1,10 @@
-import { PerdureError } from "../error.ts";
 import { encodeFrame } from "../wire/encode.ts";
 import type { ParsedFrame } from "../wire/parse.ts";
 import type { AppliedRowChange, RowWrite } from "../wire/row-frames.ts";
 import { AgentCollection } from "./collection-access.ts";
 import { CollectionKeeper, type RowOutcome, type RowSource } from "./collection-keeper.ts";
-import { rowError, sendPage, unfollow } from "./collection-pages.ts";
-import type { Collections } from "./collection-rules.ts";
+import { sendPage, unfollow } from "./collection-pages.ts";
+import { type Collections, isMistake, rowError } from "./collection-rules.ts";
 import type { Connection } from "./connection.ts";
 import type { Feature } from "./feature.ts";
 import type { AgentParts } from "./parts.ts";
@@ -75,7 +74,7 @@ export class CollectionFeature implements Feature {
     } catch (thrown) {
       connection.send(encodeFrame({ type: "perdure_rows_error", txid, error: rowError(thrown) }));
       // Whatever a client may cause is no failure of the agent.
-      if (!PerdureError.is(thrown) || UNEXPECTED.has(thrown.code)) throw thrown;
+      if (isMistake(thrown)) throw thrown;
     }
   }
 
@@ -100,6 +99,3 @@ export class CollectionFeature implements Feature {
     );
   }
 }
-
-/** Failures that the app should hear of, although they happened in a client's write. */
-const UNEXPECTED: ReadonlySet<string> = new Set(["bad_config", "sql_failed", "disk_full", "database_corrupt"]);

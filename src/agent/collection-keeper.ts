@@ -11,6 +11,7 @@ import {
   writeProducerEpoch,
 } from "../store/collection-row.ts";
 import { findCollectionWrite, rememberCollectionWrite, rowCounters } from "../store/collection-write.ts";
+import { encodeFrame } from "../wire/encode.ts";
 import type { JsonObject } from "../wire/json.ts";
 import {
   type AppliedRowChange,
@@ -28,6 +29,7 @@ import {
   type Collections,
   requireReadable,
   requireWritable,
+  rowError,
 } from "./collection-rules.ts";
 import type { Connection } from "./connection.ts";
 
@@ -206,16 +208,27 @@ export class CollectionKeeper {
     }
   }
 
+  /** Rights may have changed since it subscribed. */
   #follows(connection: Connection, table: string): boolean {
     const { names, all } = connection.following;
-    if (names.includes(table)) return true;
-    if (!all) return false;
+    const isNamed = names.includes(table);
+    if (!isNamed && !all) return false;
     try {
       requireReadable(this.collections, table, connection);
       return true;
-    } catch {
+    } catch (thrown) {
+      if (isNamed) this.#lose(connection, table, thrown);
       return false;
     }
+  }
+
+  /** Tells a follower that it may not follow a collection any more. */
+  #lose(connection: Connection, table: string, thrown: unknown): void {
+    const { following } = connection;
+    connection.following = { ...following, names: following.names.filter((name) => name !== table) };
+    const error = rowError(thrown);
+    this.host.emit("collection:lost", { connectionId: connection.id, collection: table, code: error.code });
+    connection.send(encodeFrame({ type: "perdure_rows_error", collection: table, error }));
   }
 }
 

@@ -1,4 +1,4 @@
-import { errorText, PerdureError } from "../error.ts";
+import { PerdureError } from "../error.ts";
 import { type CollectionRow, rowsChangedAfter } from "../store/collection-row.ts";
 import {
   encodePageFrame,
@@ -9,7 +9,7 @@ import {
   type RowError,
 } from "../wire/row-frames.ts";
 import type { CollectionKeeper } from "./collection-keeper.ts";
-import { ANY_COLLECTION, requireReadable } from "./collection-rules.ts";
+import { ANY_COLLECTION, isMistake, requireReadable, rowError } from "./collection-rules.ts";
 import type { Connection } from "./connection.ts";
 
 /** A page has at most so many rows … */
@@ -157,9 +157,4 @@ function seqOf(cursor: RowCursor): number {
 
 function isStart(cursor: RowCursor): boolean {
   return cursor === 0;
-}
-
-/** What a client is told of a failure. */
-export function rowError(thrown: unknown): RowError {
-  return { code: PerdureError.is(thrown) ? thrown.code : "call_failed", message: errorText(thrown) };
 }

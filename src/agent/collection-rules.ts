@@ -6,6 +6,7 @@ import {
   MAX_ROW_KEY_LENGTH,
   type RowChange,
   type RowCondition,
+  type RowError,
   rowNameProblem,
   type RowProducer,
 } from "../wire/row-frames.ts";
@@ -32,11 +33,15 @@ export interface CollectionRules {
   readonly schema?: StandardSchemaV1;
   /** The key of a row: a change under another key is refused. Default: rows of server code are stored under their `id`. */
   readonly getKey?: (row: never) => string;
-  /** Whether a client may follow the collection. Asked when it subscribes. What it throws refuses. Default: yes. */
+  /**
+   * Whether a client may follow the collection. Asked when it subscribes, and again with every change before it is told:
+   * who may no longer is told so, and nothing else. What it throws refuses. Default: yes.
+   */
   readonly readable?: (connection: Connection) => boolean;
   /**
    * Whether a client may make these changes of this collection, as this producer if it says that it is one: a later epoch
-   * shuts out whoever wrote under that id before. False or a throw refuses the whole write; what was thrown is told.
+   * shuts out whoever wrote under that id before. False or a throw refuses the whole write; what an `Error` or a
+   * `PerdureError` says is told, what a bug threw (a `TypeError`) is not.
    * Connections that may only read are never asked. Default: yes.
    */
   readonly writable?: (
@@ -107,9 +112,21 @@ function permits(ask: () => unknown, rule: string, name: string): boolean {
   try {
     answer = ask();
   } catch (thrown) {
-    throw PerdureError.is(thrown) ? thrown : new PerdureError("not_allowed", errorText(thrown), { cause: thrown });
+    if (PerdureError.is(thrown)) throw thrown;
+    if (!isSaid(thrown)) throw ruleFailed(`${rule}() of the collection "${name}"`, thrown);
+    throw new PerdureError("not_allowed", errorText(thrown), { cause: thrown });
   }
   return yesOrNo(answer, `${rule}() of the collection "${name}"`);
+}
+
+/** Whether somebody wrote this error to say no. What the language throws by itself is a mistake in the rule. */
+function isSaid(thrown: unknown): boolean {
+  return thrown instanceof Error && Object.getPrototypeOf(thrown) === Error.prototype;
+}
+
+/** What clients are told of a rule that threw: nothing of what it threw. */
+function ruleFailed(what: string, cause: unknown): PerdureError {
+  return new PerdureError("bad_config", `${what} failed. The agent's log says why.`, { cause });
 }
 
 /** @throws PerdureError `not_found`, `bad_input` or `too_large` for a change that breaks a rule. */
@@ -159,6 +176,7 @@ function parseRow(schema: StandardSchemaV1, value: unknown, row: string): unknow
   try {
     result = schema["~standard"].validate(value);
   } catch (thrown) {
+    if (!isSaid(thrown)) throw ruleFailed(`The schema of ${row}`, thrown);
     throw new PerdureError("bad_input", `${row} was refused: ${errorText(thrown)}`, { cause: thrown });
   }
   if (result instanceof Promise) throw tooLate(result, `The schema of ${row}`);
@@ -186,3 +204,22 @@ function isLonger(text: string, maxBytes: number): boolean {
   if (text.length * 3 <= maxBytes) return false;
   return text.length > maxBytes || new TextEncoder().encode(text).length > maxBytes;
 }
+
+/** What a client is told of a failure. What nobody wrote for it stays here. */
+export function rowError(thrown: unknown): RowError {
+  if (PerdureError.is(thrown) && !INTERNAL.has(thrown.code)) return { code: thrown.code, message: thrown.message };
+  return {
+    code: PerdureError.is(thrown) ? thrown.code : "call_failed",
+    message: "This failed on the agent's side. Its log says why.",
+  };
+}
+
+/** Errors that speak of how the agent keeps its rows. */
+const INTERNAL: ReadonlySet<string> = new Set(["sql_failed", "database_corrupt"]);
+
+/** Whether the app should hear of it, although a client caused it. */
+export function isMistake(thrown: unknown): boolean {
+  return !PerdureError.is(thrown) || MISTAKES.has(thrown.code);
+}
+
+const MISTAKES: ReadonlySet<string> = new Set(["bad_config", "disk_full", ...INTERNAL]);

@@ -158,6 +158,8 @@ export interface RowErrorFrame {
   readonly id?: string;
   /** … or of a write. Neither, when the frame told none. */
   readonly txid?: string;
+  /** A collection that the client followed and may not read any more. It should forget its rows. */
+  readonly collection?: string;
   readonly error: RowError;
 }
 

@@ -169,6 +169,7 @@ class AgentLog implements RowLog {
     else if (frame.type === "perdure_rows_error") {
       this.outbox.error(frame);
       if (frame.id !== undefined) this.follower.refused(frame.id, frame.error);
+      if (frame.collection !== undefined) this.follower.lose(frame.collection, frame.error);
     }
   };
 

@@ -13,6 +13,9 @@ import type { AppliedChange } from "../row-log.ts";
 import type { RowState } from "../row-state.ts";
 import { toldError } from "./agent-socket.ts";
 
+/** The code of what was taken away. */
+const NOT_ALLOWED = "not_allowed";
+
 /** One table that is followed, or about to be. */
 interface Followed {
   readonly name: string;
@@ -146,7 +149,7 @@ export class TableFollower {
     for (const name of frame.reset ?? []) Object.assign(this.add(name), { pages: [], reset: true });
     for (const row of frame.rows) this.add(row.table).pages.push(row);
     for (const [name, cursor] of Object.entries(frame.since)) this.add(name).cursor = cursor;
-    for (const [name, error] of Object.entries(frame.refused ?? {})) refuse(this.add(name), toldError(error));
+    for (const [name, error] of Object.entries(frame.refused ?? {})) this.lose(name, error);
     if (frame.seq === undefined) return this.sendQuestion(frame.id, Object.keys(frame.since));
     this.asking = undefined;
     for (const name of this.asked) {
@@ -172,6 +175,19 @@ export class TableFollower {
       this.all = undefined;
     }
     this.ask();
+  }
+
+  /** A table may not be read, or not any more: then what was read of it is forgotten. */
+  lose(name: string, told: RowError): void {
+    const table = this.add(name);
+    const had = table.live || table.cursor !== 0;
+    Object.assign(table, { live: false, cursor: 0, pages: [], reset: false });
+    // A failed promise of rows that were here says nothing to anybody: who waits from now on is told.
+    if (had) table.ready = withResolvers();
+    refuse(table, toldError(told));
+    if (!had || told.code !== NOT_ALLOWED) return;
+    this.state.clear(name);
+    this.state.emitTable(name, [], true);
   }
 
   changed(frame: RowsChangedFrame): void {
