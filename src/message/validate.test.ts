@@ -128,3 +128,28 @@ test("a tool part has a name, a call id and a known state", () => {
     expect(isToolPart({ ...tool, ...bad }), JSON.stringify(bad)).toBe(false);
   }
 });
+
+const file = (url: string) => ({ id: "m", role: "user", parts: [{ type: "file", mediaType: "image/png", url }] });
+
+test.each([
+  ...["https://example.com/a.png", "HTTP://example.com", "data:image/png;base64,AA", "DATA:image/png,x"],
+  `/agents/chat/a/files/${"0123456789abcdef".repeat(4)}`,
+])("a file at %s is taken", (url) => {
+  expect(parseUserMessage(file(url))).toHaveProperty("message");
+});
+
+test.each([
+  ...[
+    "ftp://example.com/a",
+    "file:///etc/passwd",
+    "blob:https://example.com/1",
+    "javascript:alert(1)",
+    "gs://bucket/a",
+  ],
+  ...["chrome://version", "x:", "/etc/passwd", "//example.com/a", "http://", "/files/../../etc"],
+])("a file at %s is refused with words", (url) => {
+  expect(parseUserMessage(file(url))).toMatchObject({
+    code: "bad_input",
+    reason: "parts[0]: url must begin with https:, http: or data:, or be that of a file of this conversation",
+  });
+});

@@ -1,4 +1,5 @@
 import { isRecord, utf8Length } from "./json.ts";
+import { toReference } from "./media-ref.ts";
 import { isToolType } from "./types.ts";
 import type { Role, UIMessage } from "./types.ts";
 
@@ -126,7 +127,9 @@ function userPartFault(part: { readonly type: string }): string | undefined {
   if (fields.type === "file") {
     if (typeof fields.mediaType !== "string" || fields.mediaType === "") return "mediaType must be a non-empty string";
     if (typeof fields.url !== "string" || fields.url === "") return "url must be a non-empty string";
-    return isUrl(fields.url) ? undefined : "url must be an absolute URL or a data URL";
+    return isTakenUrl(fields.url)
+      ? undefined
+      : "url must begin with https:, http: or data:, or be that of a file of this conversation";
   }
   if (fields.type.startsWith("data-") && fields.type !== "data-") {
     if (!("data" in fields)) return "data is missing";
@@ -136,10 +139,19 @@ function userPartFault(part: { readonly type: string }): string | undefined {
   return `a user message cannot hold a part of type "${fields.type.slice(0, 64)}"`;
 }
 
-/** Whether a file part may point there. What cannot be parsed makes the conversion for the model throw. */
+/** Whether the conversion for the model can read the address of a file. It throws for what cannot be parsed. */
 export function isUrl(url: string): boolean {
   // A data URL can be megabytes of base64, and all of them parse.
   return url.startsWith("data:") || URL.canParse(url);
+}
+
+/**
+ * Whether a user's file may be there: in the web, in the address itself, or kept with the conversation. Other addresses
+ * are for the app to give, which knows what its model can read.
+ */
+function isTakenUrl(url: string): boolean {
+  if (/^(data|https?):/i.test(url)) return isUrl(url);
+  return toReference(url)?.kind === "media";
 }
 
 function depthFault(value: unknown, left: number): string | undefined {

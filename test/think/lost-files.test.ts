@@ -91,6 +91,18 @@ test("each life reports a lost file anew", async () => {
   expect(kit.takeErrors()).toHaveLength(1);
 });
 
+test.each(["ftp://example.com/a.png", "file:///etc/passwd", "blob:https://example.com/1", "gs://bucket/a.png", "x:y"])(
+  "a file that server code gave, at an address of a kind that cannot be loaded, costs that file and no turn: %s",
+  async (url) => {
+    const kit = await talk(["ok", "still ok"]);
+    const part = { ...chart, url };
+    expect(await (await kit.agent()).runTurn({ input: withFile("u1", part) })).toMatchObject({ status: "completed" });
+    expect(await kit.ask("Go on.")).toMatchObject({ status: "completed" });
+    for (const call of [0, 1]) expect(sent(kit.model, call)[0]).toContain(NOTE);
+    expect(kit.takeErrors()).toHaveLength(1);
+  },
+);
+
 test.each(["data:", "data:image/png;base64", "data:image/png;base64,%%%", "data:image/png,not%20base64"])(
   "a data URL that holds nothing readable costs no turn: %s",
   async (url) => {
