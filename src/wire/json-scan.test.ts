@@ -66,7 +66,7 @@ test.each([
   [`{"messages":[${"[".repeat(300)}${"]".repeat(300)}]`, "nested deeper than 256 levels"],
   [`{"messages":[${"1,".repeat(20_000)}1]`, "more than 20000 messages"],
   [`{"messages":[[${"1,".repeat(1_000_000)}1]]`, "more than 1000000 values"],
-  [`{"messages":[],"other":[${"1,".repeat(100_000)}1]`, "more than 100000 values"],
+  [`{"messages":[],"other":[${"1,".repeat(100_000)}1]`, "more than 50000 values"],
 ])("%# a long body that is wrong is refused with words", async (start, words) => {
   const read = await readLongBody(`${start},"pad":"${"p".repeat(250_000)}"}`, breathe);
   expect(read).toHaveProperty("reason", expect.stringContaining(words));
@@ -81,7 +81,7 @@ test("keys called __proto__ go away in pieces too", async () => {
 test("every text that is JSON is JSON for both", () => {
   const value = { messages: [{ a: [1, "\\", '"', "\u2028", { b: null }] }], id: "x", n: -1.5e3 };
   for (const text of [JSON.stringify(value), JSON.stringify(value, null, 2)]) {
-    expect(readJson(text, MAX_JSON_DEPTH, 1)).toEqual({ ok: false, why: "too-many" });
+    expect(readJson(text, MAX_JSON_DEPTH, 1)).toMatchObject({ ok: false, why: "too-many" });
     expect(readJson(text, MAX_JSON_DEPTH, 20)).toEqual({ ok: true, value });
   }
 });

@@ -70,67 +70,62 @@ export class JsonScan {
     const text = this.#text;
     const stop = Math.min(this.#at + chars, text.length);
     let at = this.#at;
+    // Counted here and not in the fields, which takes several times longer.
+    let level = this.#level;
+    let { values, depth } = this;
     for (; at < stop; at++) {
-      switch (text.charCodeAt(at)) {
-        case QUOTE: {
-          const end = endOfText(text, at);
-          if (this.#level === 1) this.#toldText(at, end);
-          at = end;
-          break;
-        }
-        case COLON:
-          if (this.#level === 1) this.#key = this.#lastText();
-          break;
-        case COMMA:
-          this.values++;
-          if (this.#level === 1) this.#key = undefined;
-          else if (this.#level === 2 && this.#isInList) this.#element(at);
-          break;
-        case OPEN_LIST:
-        case OPEN_OBJECT:
-          this.values++;
-          this.#open(at);
-          break;
-        case CLOSE_LIST:
-        case CLOSE_OBJECT:
-          this.#close(at);
-          break;
-        default:
+      const char = text.charCodeAt(at);
+      if (char === QUOTE) {
+        const end = endOfText(text, at);
+        if (level === 1) this.#toldText(at, end);
+        at = end;
+      } else if (char === COMMA) {
+        values++;
+        if (level === 1) this.#key = undefined;
+        else if (level === 2 && this.#isInList) this.#element(at, values);
+      } else if (char === OPEN_LIST || char === OPEN_OBJECT) {
+        values++;
+        level++;
+        if (level > depth) depth = level;
+        if (level === 2 && char === OPEN_LIST) this.#openList(at, values);
+      } else if (char === CLOSE_LIST || char === CLOSE_OBJECT) {
+        if (level === 2 && this.#isInList) this.#closeList(at, values);
+        level--;
+      } else if (char === COLON && level === 1) {
+        this.#key = this.#lastText();
       }
     }
     this.#at = at;
+    this.#level = level;
+    this.values = values;
+    this.depth = depth;
     return at < text.length;
   }
 
-  #open(at: number): void {
-    this.#level++;
-    if (this.#level > this.depth) this.depth = this.#level;
-    if (this.#level !== 2 || this.#key === undefined || this.#key !== this.#listKey) return;
-    if (this.#text.charCodeAt(at) !== OPEN_LIST) return;
+  #openList(at: number, values: number): void {
+    if (this.#key === undefined || this.#key !== this.#listKey) return;
     if (this.#list !== undefined) this.isOdd = true;
-    this.#list = { cuts: [at], elements: 1, values: 0, from: this.values, pieceFrom: this.values };
+    this.#list = { cuts: [at], elements: 1, values: 0, from: values, pieceFrom: values };
     this.#isInList = true;
   }
 
-  #close(at: number): void {
+  #closeList(at: number, values: number): void {
     const list = this.#list;
-    if (this.#level === 2 && list !== undefined && this.#isInList) {
-      if (this.#text.charCodeAt(at) !== CLOSE_LIST) this.isOdd = true;
-      list.cuts.push(at);
-      list.values = this.values - list.from + 1;
-      this.#isInList = false;
-    }
-    this.#level--;
+    if (list === undefined) return;
+    if (this.#text.charCodeAt(at) !== CLOSE_LIST) this.isOdd = true;
+    list.cuts.push(at);
+    list.values = values - list.from + 1;
+    this.#isInList = false;
   }
 
-  #element(at: number): void {
+  #element(at: number, values: number): void {
     const list = this.#list;
     if (list === undefined) return;
     list.elements++;
     const isLong = at - (list.cuts.at(-1) ?? 0) > PIECE_CHARS;
-    if (!isLong && this.values - list.pieceFrom < PIECE_VALUES) return;
+    if (!isLong && values - list.pieceFrom < PIECE_VALUES) return;
     list.cuts.push(at);
-    list.pieceFrom = this.values;
+    list.pieceFrom = values;
   }
 
   #toldText(start: number, end: number): void {

@@ -10,7 +10,7 @@ export const MAX_JSON_DEPTH = 256;
  * How many values a frame or a body may hold, lists and objects included. A text of a few megabytes can hold millions, and
  * then nothing else happens for seconds while it is parsed. Transcripts have a bound of their own.
  */
-export const MAX_JSON_VALUES = 100_000;
+export const MAX_JSON_VALUES = 50_000;
 
 /** A JSON object of unknown content. */
 export type JsonObject = { readonly [key: string]: unknown };
@@ -20,8 +20,10 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** What {@link readJson} found. */
-export type ReadJson = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly why: NotRead };
+/** What {@link readJson} found. `told`: what a long text says of itself, if it was looked at. */
+export type ReadJson =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly why: NotRead; readonly told?: JsonScan["told"] };
 
 /** Why something was not read. */
 export type NotRead = "not-json" | "too-deep" | "too-many";
@@ -47,8 +49,8 @@ export function readJson(text: string, maxDepth: number, maxValues = Infinity): 
   if (!fitsInValues(text, maxValues)) {
     const scan = new JsonScan(text).run();
     if (!scan.isClosed) return { ok: false, why: "not-json" };
-    if (scan.depth > maxDepth) return { ok: false, why: "too-deep" };
-    if (scan.values > maxValues) return { ok: false, why: "too-many" };
+    if (scan.depth > maxDepth) return { ok: false, why: "too-deep", told: scan.told };
+    if (scan.values > maxValues) return { ok: false, why: "too-many", told: scan.told };
   }
   let value: unknown;
   try {

@@ -10,6 +10,9 @@ import { type ParsedSessionFrame, parseSessionFrame } from "./session-frames.ts"
 /** The longest id, method or tool name that a client may send, in UTF-16 units. */
 export const MAX_ID_LENGTH = 256;
 
+/** The longest state that a client may set, in UTF-16 units: it is stored whole, and sent to everybody. */
+export const MAX_STATE_LENGTH = 4 * 1024 * 1024;
+
 /** Bounds for {@link parseFrame}; the size of a frame is bounded by the host before. */
 export interface FrameLimits {
   /** Default {@link MAX_ID_LENGTH}. */
@@ -86,13 +89,15 @@ export function parseFrame(data: string | Uint8Array, limits: FrameLimits = {}):
   const read = readJson(data, jsonDepth, jsonValues);
   if (!read.ok) {
     if (read.why === "not-json") return { kind: "other" };
-    return tooMuch(data, `The frame ${notReadWords(read.why, jsonDepth, jsonValues)}.`);
+    return tooMuch(data, `The frame ${notReadWords(read.why, jsonDepth, jsonValues)}.`, read.told);
   }
   const frame = read.value;
   if (!isJsonObject(frame)) return { kind: "other" };
 
   switch (frame.type) {
     case "cf_agent_state":
+      if (data.length > MAX_STATE_LENGTH)
+        return tooMuch(data, `The state is longer than ${MAX_STATE_LENGTH} characters.`);
       // A missing state is what `setState(undefined)` sends. There is no such state, and null is another one.
       return Object.hasOwn(frame, "state") ? { kind: "state", state: frame.state } : malformed(frame, "state");
     case "rpc":
@@ -219,8 +224,7 @@ function malformed(frame: JsonObject, field: string, what = "is missing or malfo
 }
 
 /** A frame that is not parsed, or not looked at further: whoever waits for its answer is found without that. */
-function tooMuch(data: string, reason: string): ParsedFrame {
-  const { told } = new JsonScan(data).run();
+function tooMuch(data: string, reason: string, told = new JsonScan(data).run().told): ParsedFrame {
   const id = told.get("id");
   const txid = told.get("txid");
   switch (told.get("type")) {

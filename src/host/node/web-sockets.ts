@@ -9,6 +9,7 @@ import type { Cell } from "../cell.ts";
 import { HostSocket, type RawSocket, type SocketClient } from "../host-socket.ts";
 import type { Router } from "../route.ts";
 import type { Runtime } from "../runtime.ts";
+import { FrameTurns } from "./frame-turns.ts";
 import type { HostLimits } from "./options.ts";
 import { toRequest } from "./to-request.ts";
 
@@ -27,6 +28,7 @@ export class WebSockets {
   readonly #runtime: Runtime;
   readonly #limits: HostLimits;
   readonly #alive = new WeakSet<WebSocket>();
+  readonly #turns = new FrameTurns();
   readonly #pinging: NodeJS.Timeout;
 
   constructor(router: Router, runtime: Runtime, limits: HostLimits) {
@@ -99,9 +101,11 @@ export class WebSockets {
     ws.on("pong", () => this.#alive.add(ws));
     ws.on("message", (data: Buffer, isBinary: boolean) => {
       this.#alive.add(ws);
-      cell.message(socket, isBinary ? new Uint8Array(data) : data.toString("utf8"));
+      this.#turns.take(ws, () => cell.message(socket, isBinary ? new Uint8Array(data) : data.toString("utf8")));
     });
-    ws.on("close", (code, reason) => cell.disconnected(socket, code, reason.toString(), code !== closeCode.abnormal));
+    ws.on("close", (code, reason) =>
+      this.#turns.take(ws, () => cell.disconnected(socket, code, reason.toString(), code !== closeCode.abnormal)),
+    );
     cell.connect(socket, request);
   }
 
