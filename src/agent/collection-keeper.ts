@@ -27,6 +27,7 @@ import {
   checkChange,
   checkCondition,
   type Collections,
+  isMistake,
   requireReadable,
   requireWritable,
   rowError,
@@ -82,7 +83,7 @@ export class CollectionKeeper {
 
   /** Somebody was refused: the app hears of it if that was because of a rule that cannot work. */
   heardOf(thrown: unknown): void {
-    if (PerdureError.is(thrown, "bad_config")) this.#owner.failed(thrown);
+    if (isMistake(thrown)) this.#owner.failed(thrown);
   }
 
   /** The collections that have, or had, rows. */
@@ -217,6 +218,7 @@ export class CollectionKeeper {
       requireReadable(this.collections, table, connection);
       return true;
     } catch (thrown) {
+      this.heardOf(thrown);
       if (isNamed) this.#lose(connection, table, thrown);
       return false;
     }

@@ -9,7 +9,7 @@ import {
   type RowError,
 } from "../wire/row-frames.ts";
 import type { CollectionKeeper } from "./collection-keeper.ts";
-import { ANY_COLLECTION, isMistake, requireReadable, rowError } from "./collection-rules.ts";
+import { ANY_COLLECTION, requireReadable, rowError } from "./collection-rules.ts";
 import type { Connection } from "./connection.ts";
 
 /** A page has at most so many rows … */

@@ -117,6 +117,7 @@ test("what a mistake in a rule throws is for the app: the client reads that it f
     error: { code: "call_failed", message: "This failed on the agent's side. Its log says why." },
   });
   expect(JSON.stringify(client.frames)).not.toMatch(/hunter2|undefined/);
-  await eventually(() => Vault.errors.length === 1, "the app has heard of it");
-  expect(String(Vault.errors[0])).toContain("undefined");
+  await eventually(() => Vault.errors.length === 2, "the app has heard of both");
+  expect(String((Vault.errors[0] as Error).cause)).toContain("hunter2");
+  expect(String(Vault.errors[1])).toContain("undefined");
 });
