@@ -1,6 +1,6 @@
 import { PerdureError } from "../error.ts";
 import { closeStreaming, repairMessage } from "../message/repair.ts";
-import { toolParts } from "../message/types.ts";
+import { toolParts, type UIMessage } from "../message/types.ts";
 import { askApproval } from "../store/approval.ts";
 import { deleteChunks } from "../store/stream.ts";
 import { settleTurn, type TurnRow } from "../store/turn.ts";
@@ -63,7 +63,8 @@ export function notSaved(cause: unknown): PerdureError {
 
 /**
  * For a turn whose end cannot be stored: stores that it failed, with as much of the answer as clients have seen if
- * there is room for it. It must not be tried again: that would be paid for again, and fail again.
+ * there is room for it, else with what is stored of it. It must not be tried again: that would be paid for again, and
+ * fail again. Its calls have an end in any case: nobody will run them, and who answers one would wait for the others.
  * @returns false when nothing at all can be stored.
  */
 export function abandon(desk: Desk, active: ActiveTurn, error: string): boolean {
@@ -71,28 +72,37 @@ export function abandon(desk: Desk, active: ActiveTurn, error: string): boolean 
   const { row } = active;
   const transcript = desk.transcripts.of(row.session);
   active.log.close();
-  const settle = (keep: boolean) =>
+  const stored = () => transcript.get(active.builder.id);
+  const seen = () => {
+    const again = new ActiveTurn(host, transcript, desk.output, { ...row, attempts: row.attempts + 1 }, undefined);
+    return again.empty ? stored() : again.message;
+  };
+  const settle = (kept: () => UIMessage | undefined) =>
     desk.commit(() => {
-      const seen = keep
-        ? new ActiveTurn(host, transcript, desk.output, { ...row, attempts: row.attempts + 1 }, undefined)
-        : undefined;
+      const answer = kept();
       deleteChunks(host, row.seq);
-      const message = seen === undefined || seen.empty ? undefined : repairMessage(seen.message);
+      const message = answer && repairMessage(answer);
       if (message !== undefined) {
         transcript.put(message, row.identity);
         // That it stands in front of what waits may have been undone.
-        if (seen?.continuation === false) passWaiting(host, transcript, row, message.id);
+        if (!active.continuation) passWaiting(host, transcript, row, message.id);
       }
       settleTurn(host, row.seq, "error", error, host.clock.now());
       desk.hooks.settled?.(message ?? { ...active.message, parts: [] });
     });
-  for (const keep of [true, false]) {
+  for (const kept of [seen, stored, () => undefined]) {
     try {
-      settle(keep);
+      settle(kept);
       return true;
     } catch (thrown) {
       desk.hooks.failed(thrown, { stage: "save", requestId: row.id });
+      // What is stored has room already. If not even that is taken, calls would stay open: later, then.
+      if (kept === stored && stored() !== undefined && isFull(thrown)) return false;
     }
   }
   return false;
+}
+
+function isFull(thrown: unknown): boolean {
+  return thrown instanceof PerdureError && thrown.code === "disk_full";
 }

@@ -4,6 +4,7 @@ import { createHost, memoryStorage } from "perdure/node";
 import { manualClock, scriptedModel } from "perdure/testing";
 import { expect, test } from "vitest";
 import { PerdureError } from "../../src/error.ts";
+import { isTerminal, toolParts } from "../../src/message/types.ts";
 import { serverTool } from "./harness.ts";
 import { Power, powered } from "./interleave-world.ts";
 
@@ -100,5 +101,40 @@ test("a turn that waits for room to store its end is not carried on once somebod
     await Promise.allSettled([asked, again]);
     expect(ran, `4 writes from ${first} on`).toEqual([...new Set(ran)]);
     await host.stop();
+  }
+});
+
+test("whichever writes of a turn fail, no call stays open in an answer that has failed: who answers it would wait for ever", async () => {
+  for (let first = 4; first <= 2 * WRITES; first++) {
+    for (const many of [2, 3, 4]) {
+      const clock = manualClock();
+      const toolCalls = ["put", "pay"].map((toolName) => ({ toolName, input: {}, toolCallId: toolName }));
+      const model = scriptedModel(() => ({ toolCalls }), { clock });
+      const ends: string[] = [];
+      class Talk extends Think {
+        override workspaceTools = false as const;
+        override getModel(): LanguageModel {
+          return model;
+        }
+        override getTools() {
+          return { put: serverTool(() => "put"), pay: serverTool(() => "paid", { needsApproval: true }) };
+        }
+        override onChatResponse({ status }: ChatResponseResult): void {
+          ends.push(status);
+        }
+        open(): string[] {
+          const calls = this.messages.flatMap(toolParts).filter((part) => !isTerminal(part));
+          return calls.map(({ toolCallId }) => toolCallId);
+        }
+      }
+      const storage = powered(memoryStorage(), new Weak(first, many));
+      const host = createHost({ agents: { Talk }, storage, clock, log: false, idleMs: 2 * MINUTE });
+      const talk = host.getAgentByName(Talk, "a");
+      const turn = talk.runTurn({ input: "hello" }).catch(() => undefined);
+      while (ends.length === 0) await clock.advance(1_000);
+      await turn;
+      expect(await talk.open(), `${many} writes from ${first} on`).toEqual(ends[0] === "completed" ? ["pay"] : []);
+      await host.stop();
+    }
   }
 });
