@@ -29,6 +29,8 @@ export type PerdureErrorCode =
   | "database_corrupt"
   /** No room left to write. */
   | "disk_full"
+  /** The data directory cannot be written to. */
+  | "directory_read_only"
   /** Another process holds the data directory. */
   | "directory_locked"
   /** The host is stopping, or was stopped. */

@@ -17,6 +17,10 @@ export interface AgentEvents {
   "origin:refused": { origin: string; method: string; approach: "request" | "socket" };
   /** A request to the agent came under a name that the host does not answer to. It was not woken for it. */
   "host:refused": { host: string; method: string; approach: "request" | "socket" };
+  /** Something stored cannot be read. The row is left as it is, and all else goes on without it. Told once in a life. */
+  "row:damaged": { what: string; error: string };
+  /** A value that could not be read was kept under `key` of `perdure_cell`, because another one takes its place. */
+  "row:set_aside": { what: string; key: string };
   "state:changed": { source: string };
   "state:refused": { source: string; reason: string };
   "rpc:called": { method: string; durationMs: number; ok: boolean; error?: string };

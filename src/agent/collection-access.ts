@@ -1,5 +1,6 @@
 import { PerdureError } from "../error.ts";
 import { countCollectionRows, listCollectionRows } from "../store/collection-row.ts";
+import { readStored } from "../store/damaged.ts";
 import type { JsonObject } from "../wire/json.ts";
 import type { RowChange, RowCondition } from "../wire/row-frames.ts";
 import type { CollectionKeeper, RowOutcome } from "./collection-keeper.ts";
@@ -54,9 +55,15 @@ export class AgentCollection<TRow extends object = JsonObject> {
   /** As {@link AgentCollection.list}, with versions. */
   entries(options: { readonly after?: number; readonly limit?: number } = {}): RowEntry<TRow>[] {
     if (this.#keeper.life === "") return [];
-    return listCollectionRows(this.#keeper.host, this.name, options).map((row) =>
-      entryOf<TRow>({ ...row, value: row.value ?? "{}" }),
-    );
+    const { host } = this.#keeper;
+    return listCollectionRows(host, this.name, options).flatMap((row) => {
+      const what = `the row ${JSON.stringify(row.key)} of ${JSON.stringify(this.name)}`;
+      const value = readStored(host, row.value, what);
+      // The app says what its rows are; its schema, if it has one, has checked each when it was written.
+      return value === undefined
+        ? []
+        : [{ key: row.key, value: value as TRow, version: row.version, order: row.order }];
+    });
   }
 
   get size(): number {

@@ -1,4 +1,5 @@
 import { PerdureError } from "../error.ts";
+import { fingerprint } from "../hash.ts";
 import type { AgentHost } from "../port.ts";
 import {
   collectionNames,
@@ -11,6 +12,7 @@ import {
   writeProducerEpoch,
 } from "../store/collection-row.ts";
 import { findCollectionWrite, rememberCollectionWrite, rowCounters } from "../store/collection-write.ts";
+import { canonicalJson } from "../tool/digest.ts";
 import { encodeFrame } from "../wire/encode.ts";
 import type { JsonObject } from "../wire/json.ts";
 import {
@@ -102,20 +104,24 @@ export class CollectionKeeper {
    */
   write(write: RowWrite, source: RowSource): RowOutcome {
     const changes = this.#check(write, source);
+    const name = { txid: write.txid, digest: write.txid === undefined ? undefined : digestOf(write, source) };
     return this.host.tx((): RowOutcome => {
       const first = this.life === "";
       const life = prepareRows(this.host);
       const known = write.txid === undefined ? undefined : findCollectionWrite(this.host, write.txid);
-      if (known !== undefined) return outcomeOf(known.seq, known.refused);
+      if (known !== undefined) {
+        if (known.digest !== null && known.digest !== name.digest) throw usedAgain(write.txid);
+        return outcomeOf(known.seq, known.refused);
+      }
       if (write.producer !== undefined) this.#admit(write.producer);
       const refused = this.#refusal(changes, write.when ?? []);
       const counters = rowCounters(this.host);
       if (refused !== undefined) {
-        rememberCollectionWrite(this.host, write.txid, counters, refused);
+        rememberCollectionWrite(this.host, name, counters, refused);
         return outcomeOf(counters.seq, refused);
       }
       const seq = counters.seq + 1;
-      const applied = this.#apply(changes, seq, counters.nextOrder, write.txid);
+      const applied = this.#apply(changes, seq, counters.nextOrder, name);
       this.#tell(seq, applied, { txid: write.txid, life: first ? life : undefined });
       this.host.afterTx((committed) => {
         if (committed)
@@ -174,7 +180,7 @@ export class CollectionKeeper {
     return undefined;
   }
 
-  #apply(changes: readonly CheckedChange[], seq: number, firstOrder: number, txid: string | undefined): Applied[] {
+  #apply(changes: readonly CheckedChange[], seq: number, firstOrder: number, name: WriteName): Applied[] {
     let nextOrder = firstOrder;
     const applied = changes.map(({ change, json }): Applied => {
       const { table, key } = change;
@@ -188,7 +194,7 @@ export class CollectionKeeper {
       const done: AppliedRowChange = { table, key, operation, version, order, value };
       return { change: done, text: encodeRowChange(done, json) };
     });
-    rememberCollectionWrite(this.host, txid, { seq, nextOrder }, null);
+    rememberCollectionWrite(this.host, name, { seq, nextOrder }, null);
     return applied;
   }
 
@@ -232,6 +238,24 @@ export class CollectionKeeper {
     this.host.emit("collection:lost", { connectionId: connection.id, collection: table, code: error.code });
     connection.send(encodeFrame({ type: "perdure_rows_error", collection: table, error }));
   }
+}
+
+type WriteName = Parameters<typeof rememberCollectionWrite>[1];
+
+/**
+ * Of what is written, and by whom. Not of the conditions or the epoch of a producer: who takes work over may send the same
+ * again under others. Somebody without an identity is nobody in particular.
+ */
+function digestOf(write: RowWrite, source: RowSource): string {
+  const author = source === "server" ? ["server"] : source.identity === undefined ? [] : ["user", source.identity.id];
+  return fingerprint(canonicalJson([author, write.changes]));
+}
+
+function usedAgain(txid: string | undefined): PerdureError {
+  return new PerdureError(
+    "conflict",
+    `The transaction id ${JSON.stringify(txid)} stands for another write already. Nothing was changed. Give each write an id of its own.`,
+  );
 }
 
 interface Applied {

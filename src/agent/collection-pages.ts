@@ -1,5 +1,6 @@
 import { PerdureError } from "../error.ts";
 import { type CollectionRow, rowsChangedAfter } from "../store/collection-row.ts";
+import { tellDamage } from "../store/damaged.ts";
 import {
   encodePageFrame,
   encodePageRow,
@@ -131,7 +132,13 @@ class Page {
       const read = rowsChangedAfter(this.#keeper.host, name, after, READ_ROWS);
       for (const row of read) {
         if (this.rows.length >= PAGE_ROWS || this.#length >= PAGE_LENGTH) return false;
-        this.#add(row);
+        if (row.readable === 1) this.#add(row);
+        else
+          tellDamage(
+            this.#keeper.host,
+            `the row ${JSON.stringify(row.key)} of ${JSON.stringify(name)}`,
+            "It is not JSON.",
+          );
         after = { seq: row.seq, key: row.key };
         cursors.set(name, [row.seq, row.key]);
       }

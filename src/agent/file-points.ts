@@ -1,6 +1,7 @@
 import { PerdureError } from "../error.ts";
 import type { UIMessage } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
+import { tellDamage } from "../store/damaged.ts";
 import { placesUp, seqOfMessage } from "../store/message.ts";
 import type { TurnRow } from "../store/turn.ts";
 import type { PointChange, RestoreResult } from "../workspace/types.ts";
@@ -30,17 +31,31 @@ export class FilePoints {
     const workspace = this.#kept;
     const id = (JSON.parse(messageIds) as string[]).at(-1);
     if (workspace === undefined || id === undefined) return;
-    // An earlier attempt may have changed files by now. Where there never was one, it cannot; and its mark is lost with it.
-    if (attempts > 0 && !workspace.isUnused) return;
-    const point = this.#pointOf(id);
-    // Another version of an answer begins where the first began.
-    if (point !== undefined && !workspace.hasPoint(point)) workspace.mark(point);
+    this.#whereReadable(() => {
+      // An earlier attempt may have changed files by now. Where there never was one, it cannot; and its mark is lost with it.
+      if (attempts > 0 && !workspace.isUnused) return;
+      const point = this.#pointOf(id);
+      // Another version of an answer begins where the first began.
+      if (point !== undefined && !workspace.hasPoint(point)) workspace.mark(point);
+    });
   }
 
   /** An answer is stored, in the transaction that does it. */
   settled({ id }: UIMessage): void {
     const point = this.#pointOf(id);
-    if (point !== undefined) this.#kept?.mark(point);
+    this.#whereReadable(() => {
+      if (point !== undefined) this.#kept?.mark(point);
+    });
+  }
+
+  /** A conversation goes on without points where the history of its files is damaged. */
+  #whereReadable(work: () => void): void {
+    try {
+      work();
+    } catch (thrown) {
+      if (!PerdureError.is(thrown, "bad_state")) throw thrown;
+      tellDamage(this.#host, "the history of the files", thrown);
+    }
   }
 
   /** Makes all files what they were at a message. @throws PerdureError `not_found`, `bad_state` */

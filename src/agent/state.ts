@@ -1,5 +1,6 @@
 import { errorText, PerdureError } from "../error.ts";
 import type { AgentHost } from "../port.ts";
+import { keepAside, tellDamage } from "../store/damaged.ts";
 import { readState, writeState } from "../store/state.ts";
 import { encodeFrame, encodeStateFrame } from "../wire/encode.ts";
 import { lostInJson, writeJson } from "../wire/json.ts";
@@ -28,6 +29,8 @@ export class StateKeeper<State> {
   readonly #owner: StateOwner<State>;
   #loaded = false;
   #value: State | undefined;
+  /** What is stored cannot be read. */
+  #isDamaged = false;
 
   constructor(host: AgentHost, owner: StateOwner<State>) {
     this.#host = host;
@@ -62,6 +65,7 @@ export class StateKeeper<State> {
     const json = writeJson(next, "The state");
     this.#owner.validate(next, source);
     this.#host.tx(() => {
+      this.#keepDamaged();
       writeState(this.#host, json);
       const frame = encodeStateFrame(json);
       for (const reader of this.#owner.readers()) if (reader !== source) reader.send(frame);
@@ -105,13 +109,28 @@ export class StateKeeper<State> {
   #load(): State | undefined {
     const json = readState(this.#host);
     if (json === undefined) return this.#owner.initialState();
+    this.#isDamaged = false;
     try {
       return JSON.parse(json) as State;
     } catch (thrown) {
+      this.#isDamaged = true;
       const error = `The stored state is not JSON: ${errorText(thrown)}`;
       this.#host.emit("agent:failed", { stage: "state", error });
-      this.#host.report(error, { stage: "state" });
+      tellDamage(this.#host, "the state", thrown);
       return this.#owner.initialState();
     }
+  }
+
+  /** What cannot be read is not lost to what is written next: whoever knows how may still mend it. */
+  #keepDamaged(): void {
+    // Whoever sets a state without having read it must hear of this, too.
+    if (!this.#loaded) this.#load();
+    if (!this.#isDamaged) return;
+    const key = keepAside(this.#host, "perdure_state", this.#host.clock.now());
+    this.#host.afterTx((committed) => {
+      if (!committed) return;
+      this.#isDamaged = false;
+      this.#host.emit("row:set_aside", { what: "the state", key });
+    });
   }
 }

@@ -13,6 +13,7 @@ import type { UsageTotals } from "../session/ledger.ts";
 import type { MediaRetention } from "../session/media.ts";
 import type { PriceTable } from "../session/prices.ts";
 import { readConfig, writeConfig } from "../store/config.ts";
+import { keepAside, readStored } from "../store/damaged.ts";
 import type { PendingApproval, ReturnedCall } from "../tool/call-book.ts";
 import type { ChatHooks, ChatTurnOptions, SaveMessagesResult } from "../turn/chat-types.ts";
 import { type ChatAnswer, ORDINARY_TURN, type OrdinaryTurn } from "../turn/chunk-source.ts";
@@ -59,6 +60,8 @@ import { actionsOf, filePoints, ToolAgent } from "./tool-agent.ts";
 type Maybe<T> = T | void | Promise<T | void>;
 
 const DEFAULT_MAX_STEPS = 10;
+/** In reports of damage. */
+const CONFIG = "the configuration";
 
 /**
  * The opinionated chat agent: override {@link Think.getModel} and it is complete. It asks the model step by step and
@@ -349,14 +352,23 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
 
   /** Stores private settings. For what clients should see, use `state`. @throws PerdureError `bad_input` */
   async configure<Config>(config: Config): Promise<void> {
-    writeConfig(this[parts].host, writeJson(config, "The configuration"));
-    await this[parts].host.durable();
+    const { host } = this[parts];
+    const json = writeJson(config, "The configuration");
+    host.tx(() => {
+      const old = readConfig(host);
+      if (old !== undefined && readStored(host, old, CONFIG) === undefined) {
+        const key = keepAside(host, "perdure_config", host.clock.now());
+        host.emit("row:set_aside", { what: CONFIG, key });
+      }
+      writeConfig(host, json);
+    });
+    await host.durable();
   }
 
   /** What {@link Think.configure} stored last; undefined when nothing was. */
   getConfig<Config = unknown>(): Config | undefined {
-    const json = this[parts].host.blank ? undefined : readConfig(this[parts].host);
-    return json === undefined ? undefined : (JSON.parse(json) as Config);
+    const { host } = this[parts];
+    return host.blank ? undefined : (readStored(host, readConfig(host), CONFIG) as Config | undefined);
   }
 
   /** The whole output of a tool that was cut for the model, by the name in its preview. */

@@ -14,9 +14,16 @@ export interface StartedRow {
   readonly starts: number;
 }
 
+/** For a row whose own cannot be read: what fails then is not tried again, and stays as failed. */
+const ONE_TRY: Required<RetryOptions> = { maxAttempts: 1, baseDelayMs: 1_000, maxDelayMs: 1_000 };
+
 /** Retry options as a row holds them: resolved and checked when it was written. */
 export function parseRetry(json: string): Required<RetryOptions> {
-  return JSON.parse(json) as Required<RetryOptions>;
+  try {
+    return JSON.parse(json) as Required<RetryOptions>;
+  } catch {
+    return ONE_TRY;
+  }
 }
 
 /**

@@ -71,8 +71,10 @@ export class FiberRunner {
     const { host } = this.#context;
     const controller = new AbortController();
     this.#controllers.set(row.id, controller);
-    const fiber = this.#createContext(row, controller.signal);
-    const body = async () => host.context.run({ ...contextValues(host.context.get()), fiber }, () => fn(fiber));
+    const body = async () => {
+      const fiber = this.#createContext(row, controller.signal);
+      return host.context.run({ ...contextValues(host.context.get()), fiber }, () => fn(fiber));
+    };
     const ended = body().then(
       (value): Outcome => ({ ok: true, value }),
       (error: unknown): Outcome => ({ ok: false, error }),

@@ -1,5 +1,6 @@
 import { errorText, PerdureError } from "../error.ts";
 import type { FiberKind, FiberRow, StoredFiberStatus } from "../store/fiber.ts";
+import { type DamageTeller, readStored } from "../store/damaged.ts";
 import { decodeJson } from "./json.ts";
 
 /** Where a fiber is in its life. */
@@ -96,17 +97,20 @@ export function resultError(result: FiberRecoveryResult): string | null {
   return result.reason ?? null;
 }
 
-export function toInspection(row: FiberRow): FiberInspection {
+/** The row as users see it, without what cannot be read of it. */
+export function toInspection(host: DamageTeller, row: FiberRow): FiberInspection {
+  const read = (json: string | null, what: string) => readStored(host, json, `the ${what} of the fiber ${row.id}`);
   return {
     fiberId: row.id,
     name: row.name,
     kind: row.kind,
     idempotencyKey: row.idempotencyKey ?? undefined,
     status: toStatus(row.status),
-    snapshot: decodeJson(row.snapshot),
-    result: decodeJson(row.result),
+    snapshot: read(row.snapshot, "checkpoint"),
+    result: read(row.result, "result"),
     error: row.error ?? undefined,
-    metadata: toMetadata(row),
+    // Only objects are let in, by `acceptFiber`.
+    metadata: read(row.metadata, "metadata") as Record<string, unknown> | undefined,
     attempt: row.starts,
     createdAt: row.createdAt,
     startedAt: row.startedAt ?? undefined,

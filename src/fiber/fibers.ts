@@ -128,7 +128,7 @@ export class Fibers implements Work {
     if (accepted) void this.#begin(row, fn);
     await this.#context.host.durable();
     if (waitForCompletion === true) await this.#runner.whenSettled(row.id);
-    return { accepted, ...toInspection(readFiber(this.#context.host, row.id) ?? row) };
+    return { accepted, ...toInspection(this.#context.host, readFiber(this.#context.host, row.id) ?? row) };
   }
 
   /** Replaces the checkpoint of the fiber that this code runs in. @throws PerdureError `bad_state` outside of one */
@@ -146,19 +146,21 @@ export class Fibers implements Work {
 
   inspectFiber(id: string): FiberInspection | null {
     const row = readFiber(this.#context.host, id);
-    return row === undefined ? null : toInspection(row);
+    return row === undefined ? null : toInspection(this.#context.host, row);
   }
 
   inspectFiberByKey(key: string): FiberInspection | null {
     const row = readFiberByKey(this.#context.host, key);
-    return row === undefined ? null : toInspection(row);
+    return row === undefined ? null : toInspection(this.#context.host, row);
   }
 
   /** Matching fibers, newest first. */
   listFibers(options: ListFibersOptions = {}): FiberInspection[] {
     const { status, name, limit = DEFAULT_LIST_LIMIT } = options;
     const statuses = status === undefined ? undefined : toStoredStatuses(status);
-    return listFibers(this.#context.host, { statuses, name, limit }).map(toInspection);
+    return listFibers(this.#context.host, { statuses, name, limit }).map((row) =>
+      toInspection(this.#context.host, row),
+    );
   }
 
   /** Ends a fiber as `aborted`, then tells its signal. False when it has ended before, or is not there. */

@@ -15,6 +15,7 @@ import {
   retryQueueItem,
   startQueueItem,
 } from "../store/queue.ts";
+import { readStored } from "../store/damaged.ts";
 import { callMethod, mayTryAgain, parseRetry } from "./attempt.ts";
 import type { Outcome } from "./callback.ts";
 import { runCallback } from "./callback.ts";
@@ -144,20 +145,25 @@ export class Queue implements Work {
   /** The newest item with this id, also if it has failed. */
   getQueue<T = unknown>(id: string): QueueItem<T> | undefined {
     const row = readQueueItem(this.#context.host, id);
-    return row === undefined ? undefined : toItem<T>(row);
+    return row === undefined ? undefined : this.#shown<T>(row);
   }
 
   /** What waits or runs and has a payload in which `key` is `value`, compared as text. */
   getQueues<T = unknown>(key: string, value: string): QueueItem<T>[] {
     const field = { key: String(key), value: String(value) };
-    return listQueueItems(this.#context.host, { statuses: OPEN, field }).map((row) => toItem<T>(row));
+    return listQueueItems(this.#context.host, { statuses: OPEN, field }).map((row) => this.#shown<T>(row));
   }
 
   /** Matching items in the order of the queue. */
   listQueue(criteria: QueueCriteria = {}): QueueItem[] {
     const { status = OPEN, callback, limit } = criteria;
     const statuses = typeof status === "string" ? [status] : status;
-    return listQueueItems(this.#context.host, { statuses, callback, limit }).map((row) => toItem(row));
+    return listQueueItems(this.#context.host, { statuses, callback, limit }).map((row) => this.#shown(row));
+  }
+
+  /** A list is shown without the payloads that cannot be read. */
+  #shown<T = unknown>(row: QueueRow): QueueItem<T> {
+    return toItem<T>(row, (json) => readStored(this.#context.host, json, `the payload of the queued call ${row.id}`));
   }
 
   next(): number | null {
@@ -216,12 +222,12 @@ export class Queue implements Work {
   }
 }
 
-function toItem<T = unknown>(row: QueueRow): QueueItem<T> {
+function toItem<T = unknown>(row: QueueRow, read = decodeJson): QueueItem<T> {
   return {
     id: row.id,
     callback: row.callback,
     // What users put in under `T` is what comes out; JSON is between the two.
-    payload: decodeJson(row.payload) as T,
+    payload: read(row.payload) as T,
     createdAt: Math.floor(row.createdAt / 1000),
     retry: parseRetry(row.retry),
     status: row.status,

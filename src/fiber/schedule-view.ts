@@ -55,13 +55,13 @@ export interface ScheduleCriteria {
   readonly limit?: number;
 }
 
-/** The row as users see it. */
-export function toSchedule<T = unknown>(row: ScheduleRow): Schedule<T> {
+/** The row as users see it, with what it holds. @param read may give undefined for a payload that cannot be read, rather than throw. */
+export function toSchedule<T = unknown>(row: ScheduleRow, read = decodeJson): Schedule<T> {
   const common = {
     id: row.id,
     callback: row.callback,
     // What users put in under `T` is what comes out; JSON is between the two.
-    payload: decodeJson(row.payload) as T,
+    payload: read(row.payload) as T,
     retry: parseRetry(row.retry),
     status: row.status,
     time: Math.floor(row.at / 1000),

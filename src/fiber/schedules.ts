@@ -1,5 +1,6 @@
 import { errorText, PerdureError } from "../error.ts";
 import { type OptionNames, refuseUnknown } from "../known-options.ts";
+import { readStored } from "../store/damaged.ts";
 import type { ScheduleRow } from "../store/schedule.ts";
 import {
   countWaiting,
@@ -110,14 +111,18 @@ export class Schedules implements Work {
 
   getScheduleById(id: string): Schedule | undefined {
     const row = readSchedule(this.#context.host, id);
-    return row === undefined ? undefined : toSchedule(row);
+    return row === undefined ? undefined : this.#shown(row);
   }
 
   /** Matching schedules in the order of their next run. */
   listSchedules(criteria: ScheduleCriteria = {}): Schedule[] {
     const { timeRange, ...rest } = criteria;
     const filter = { ...rest, from: timeRange?.start?.getTime(), to: timeRange?.end?.getTime() };
-    return listSchedules(this.#context.host, filter).map((row) => toSchedule(row));
+    return listSchedules(this.#context.host, filter).map((row) => this.#shown(row));
+  }
+
+  #shown(row: ScheduleRow): Schedule {
+    return toSchedule(row, (json) => readStored(this.#context.host, json, `the payload of the schedule ${row.id}`));
   }
 
   /** Removes a schedule; committed when this returns. A run under way finishes, but never runs again. */

@@ -7,17 +7,26 @@ const MAX_TERMS = 32;
 const MIN_FORM = 5;
 const FORM_SHARE = 2 / 3;
 
+/** At most so many rows of two characters are looked for instead of a longer one. */
+const MAX_PAIRS = 64;
+
 /** One thing that is looked for: words that follow each other. */
-interface Term {
+export interface Term {
   readonly keys: readonly string[];
   /** The last of them may go on. */
   readonly open: boolean;
 }
 
+/** Terms that must all be there; or, with `any`, one of them. */
+export interface TermMatch {
+  readonly terms: readonly Term[];
+  readonly any: boolean;
+}
+
 /** What somebody looks for. */
 export interface SearchQuery {
-  /** Expressions for FTS5, the strictest first. Each matches at least what the one before it does. */
-  readonly matches: readonly string[];
+  /** Ways to look for it, the strictest first. Each matches at least what the one before it does. */
+  readonly matches: readonly TermMatch[];
   /** The places of what was looked for among the words of a text: for each, which term, and the first and last word. */
   places(words: readonly Word[]): Place[];
 }
@@ -40,18 +49,23 @@ export function parseQuery(query: unknown, loose: boolean): SearchQuery {
   if (query.length > MAX_QUERY)
     throw new PerdureError("bad_input", `The query must not be longer than ${MAX_QUERY} characters.`);
   const terms: Term[] = [];
+  const seen = new Set<string>();
   for (const text of query.normalize("NFC").split(/\s+/u)) {
     const keys = [...wordsOf(text)].map(({ key }) => key).filter((key) => key !== "");
-    if (keys.length > 0 && terms.length < MAX_TERMS) terms.push({ keys, open: false });
+    // Twice the same costs twice and finds nothing more.
+    if (keys.length === 0 || terms.length === MAX_TERMS || seen.has(keys.join(" "))) continue;
+    seen.add(keys.join(" "));
+    terms.push({ keys, open: false });
   }
   const last = terms.pop();
   if (last === undefined)
     throw new PerdureError("bad_input", "The query has no words. Give at least one letter or digit to look for.");
   const begun = [...terms, { ...last, open: true }];
-  const forms = begun.map(withForms);
-  const pairs = loose ? forms.flatMap(pairsOf) : [];
+  const forms = differentOf(begun.map(withForms));
+  const pairs = loose ? differentOf(forms.flatMap(pairsOf)).slice(0, MAX_PAIRS) : [];
+  const ways = [[...terms, last], begun, forms].map((one) => ({ terms: one, any: false }));
   return {
-    matches: [...new Set([all([...terms, last]), all(begun), all(forms), ...(loose ? [any(pairs)] : [])])],
+    matches: [...ways, ...(loose ? [{ terms: pairs, any: true }] : [])],
     places(words) {
       const places = placesOf(forms, words);
       return places.length > 0 ? places : placesOf(pairs, words);
@@ -68,12 +82,21 @@ function withForms(term: Term): Term {
   return { keys: [letters.slice(0, Math.ceil(letters.length * FORM_SHARE)).join("")], open: true };
 }
 
-function all(terms: readonly Term[]): string {
-  return terms.map(quoted).join(" AND ");
+function differentOf(terms: readonly Term[]): Term[] {
+  return [...new Map(terms.map((term) => [`${term.keys.join(" ")}${term.open ? "*" : ""}`, term])).values()];
 }
 
-function any(terms: readonly Term[]): string {
-  return terms.map(quoted).join(" OR ");
+/**
+ * The expression for FTS5. @param endings the words that an open term stands for, instead of all that begin with it
+ */
+export function expressionOf(match: TermMatch, endings: ReadonlyMap<Term, readonly string[]>): string {
+  const one = (term: Term): string => {
+    const words = endings.get(term);
+    if (words === undefined) return quoted(term);
+    const before = term.keys.slice(0, -1);
+    return `(${words.map((word) => quoted({ keys: [...before, word], open: false })).join(" OR ")})`;
+  };
+  return match.terms.map(one).join(match.any ? " OR " : " AND ");
 }
 
 /** Of a row of characters, any two that follow each other. */

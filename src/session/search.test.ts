@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { probeHost } from "../../test/chat/probe-host.ts";
 import { assistant, say, user } from "../../test/support/tree-messages.ts";
-import type { AgentHost } from "../port.ts";
+import type { AgentHost, SqlValue } from "../port.ts";
 import { deleteMessage, readMessage, updateMessage } from "../store/message.ts";
 import { insertSession } from "../store/session.ts";
 import { type SearchHit, SessionSearch } from "./search.ts";
@@ -266,4 +266,38 @@ test("a loose search also finds what has only some of the words, behind the rest
   expect(ids(await search.search("green coffee"))).toEqual([]);
   expect(new Set(ids(await search.searchLoosely("green coffee")))).toEqual(new Set(["m0", "m1"]));
   expect(ids(await search.searchLoosely("京都の神社"))).toEqual(["m2"]);
+});
+
+test("no query makes a statement that looks at everything: a begun word stands for 64, and words of many messages are taken newest first", async () => {
+  const { host } = await probeHost();
+  const COUNT = 400;
+  // Many words with the same beginning, and one that is everywhere.
+  for (let n = 0; n < COUNT; n++) {
+    const words = Array.from({ length: 60 }, (_, at) => `prefix${n}x${at}`);
+    say(host, "main", user(`m${n}`, `common ${words.join(" ")}`), n);
+  }
+  const asked: string[] = [];
+  let breaths = 0;
+  const seen = new Proxy(host, {
+    get(target, key) {
+      if (key === "breathe") return () => (breaths++, target.breathe());
+      if (key !== "sql") {
+        const value: unknown = Reflect.get(target, key);
+        return typeof value === "function" ? (value.bind(target) as unknown) : value;
+      }
+      return (query: string, ...args: SqlValue[]) => {
+        if (query.includes("MATCH")) asked.push(...args.filter((arg): arg is string => typeof arg === "string"));
+        return target.sql(query, ...args);
+      };
+    },
+  });
+  const search = new SessionSearch(seen);
+  const hostile = Array.from({ length: 80 }, (_, n) => `prefix${"x".repeat(n % 5)}${n}`).join(" ");
+  for (const query of ["prefix", "p", hostile, "common common common common"]) await search.searchLoosely(query);
+  const words = asked.map((expression) => expression.split('"').length / 2);
+  expect(Math.max(...words)).toBeLessThan(300);
+  expect(asked.filter((expression) => expression.endsWith('"p" *'))).toEqual([]);
+  expect(breaths).toBeGreaterThan(10);
+  expect(ids(await search.search("common", { limit: 2 }))).toEqual(["m399", "m398"]);
+  expect(ids(await search.search("prefix7x3"))).toContain("m7");
 });

@@ -6,7 +6,10 @@ import type { SessionStore } from "./session-store.ts";
 import { type MessageRow, readMessage, readMessageAt } from "../store/message.ts";
 import {
   findOnPath,
+  indexedWords,
   indexMessage,
+  newestMatches,
+  newestMessage,
   prepareSearchIndex,
   searchMessages,
   type SearchMatch,
@@ -14,7 +17,7 @@ import {
 } from "../store/search.ts";
 import { readSession, type SessionRow } from "../store/session.ts";
 import { beginningOf, excerptOf } from "./excerpt.ts";
-import { parseQuery, type SearchQuery } from "./search-query.ts";
+import { expressionOf, parseQuery, type SearchQuery, type Term, type TermMatch } from "./search-query.ts";
 import { readableText, searchText } from "./search-text.ts";
 import { indexText } from "./words.ts";
 import type { SearchHit } from "../wire/session-types.ts";
@@ -32,6 +35,21 @@ const SLICE_STEPS = 5_000;
 /** Matches that are looked at together, and in all, when most are not in the session that is asked for. */
 const BATCH = 200;
 const MAX_MATCHES = 2_000;
+/** A word that was only begun stands for at most so many words, and all of a query for so many. */
+const MAX_ENDINGS = 64;
+const MAX_WORDS = 256;
+const WORDS_AT_ONCE = 64;
+/** Behind every word that begins with something. */
+const LAST_CHARACTER = "\u{10FFFF}";
+/** With words in more messages than this, found ones are not weighed: the newest come first. */
+const MAX_WEIGHED = 20_000;
+/** Messages that are looked through at a time for such words. */
+const WINDOW = 4_000;
+/** Of one message so much is indexed and shown in excerpts, in characters. */
+const MAX_INDEXED = 400_000;
+const MAX_EXCERPTED = 50_000;
+/** Hits that are read and cut to excerpts before others have their turn. */
+const HITS_AT_ONCE = 10;
 /** How much of a long message is read at a time, in characters. */
 const PAGE = 8_000;
 
@@ -120,18 +138,77 @@ export class SessionSearch {
     if (this.#host.blank) return [];
     await this.#catchUp(signal);
     const hits = new Map<number, SearchHit>();
+    const tried = new Set<string>();
     for (const match of query.matches) {
-      for await (const { seq } of this.#matches(match, options, session)) {
+      const plan = await this.#plan(match, signal);
+      if (tried.has(plan.expression)) continue;
+      tried.add(plan.expression);
+      const found = plan.isCommon
+        ? this.#newest(plan.expression, options, session)
+        : this.#matches(plan.expression, options, session);
+      for await (const { seq } of found) {
         if (hits.size >= limit) break;
         if (hits.has(seq)) continue;
         const hit = this.#hit(seq, query, session, hits.size + 1);
         if (hit !== undefined) hits.set(seq, hit);
+        if (hits.size % HITS_AT_ONCE === 0) await this.#host.breathe();
       }
       if (hits.size >= limit) break;
       await this.#host.breathe();
       signal?.throwIfAborted();
     }
     return [...hits.values()];
+  }
+
+  /** How to look for something, so that no statement takes long: a word that was only begun may stand for any number. */
+  async #plan(
+    match: TermMatch,
+    signal: AbortSignal | undefined,
+  ): Promise<{ readonly expression: string; readonly isCommon: boolean }> {
+    const endings = new Map<Term, readonly string[]>();
+    let messages = 0;
+    let left = MAX_WORDS;
+    for (const term of match.terms) {
+      const last = term.keys.at(-1) ?? "";
+      for (const key of term.open ? term.keys.slice(0, -1) : term.keys)
+        messages += indexedWords(this.#host, key, key, 1)[0]?.doc ?? 0;
+      if (!term.open) continue;
+      const words: string[] = [];
+      let isMore = true;
+      for (let from = last; isMore && words.length < Math.min(MAX_ENDINGS, left);) {
+        const some = indexedWords(this.#host, from, last + LAST_CHARACTER, WORDS_AT_ONCE);
+        for (const { term: word, doc } of some) {
+          words.push(word);
+          messages += doc;
+        }
+        isMore = some.length === WORDS_AT_ONCE;
+        from = `${some.at(-1)?.term ?? ""}\0`;
+        signal?.throwIfAborted();
+      }
+      left -= words.length;
+      if (isMore) endings.set(term, words.length === 0 ? [last] : words);
+    }
+    return { expression: expressionOf(match, endings), isCommon: messages > MAX_WEIGHED };
+  }
+
+  /** Matches of words that are nearly everywhere, in the session that was asked for: the newest first. */
+  async *#newest(
+    match: string,
+    { role, before, signal }: SearchOptions,
+    session: SessionRow | undefined,
+  ): AsyncGenerator<SearchMatch, void> {
+    let left = MAX_MATCHES;
+    for (let upto = newestMessage(this.#host); upto > 0 && left > 0;) {
+      const after = Math.max(0, upto - WINDOW);
+      const found = newestMatches(this.#host, match, { role, before, limit: BATCH, after, upto });
+      left -= found.length;
+      const seqs = found.map(({ seq }) => seq);
+      const here = session && (await this.#onPath(session.leaf, seqs, signal));
+      yield* here === undefined ? found : found.filter(({ seq }) => here.has(seq));
+      upto = found.length < BATCH ? after : (seqs.at(-1) ?? 1) - 1;
+      await this.#host.breathe();
+      signal?.throwIfAborted();
+    }
   }
 
   /** Matches in the session that was asked for, the best first. */
@@ -178,7 +255,10 @@ export class SessionSearch {
       role: message.role,
       createdAt: row.createdAt,
       // What is found across both has no one place.
-      excerpt: excerptOf(said, query) ?? excerptOf(done, query) ?? beginningOf(said === "" ? done : said),
+      excerpt:
+        excerptOf(said.slice(0, MAX_EXCERPTED), query) ??
+        excerptOf(done.slice(0, MAX_EXCERPTED), query) ??
+        beginningOf(said === "" ? done : said),
       rank,
     };
   }
@@ -230,7 +310,8 @@ export class SessionSearch {
     const row = readMessageAt(this.#host, seq);
     const message = row && parseRow(row);
     const { said, done } = message === undefined ? { said: "", done: "" } : searchText(message);
-    indexMessage(this.#host, seq, { said: indexText(said), done: indexText(done) });
+    const words = (text: string) => indexText(text.slice(0, MAX_INDEXED).toWellFormed());
+    indexMessage(this.#host, seq, { said: words(said), done: words(done) });
   }
 }
 

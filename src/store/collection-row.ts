@@ -1,7 +1,7 @@
 import type { Sql } from "../port.ts";
 import { newId } from "../id.ts";
 import { readCell, writeCell } from "./cell.ts";
-import { collectionWriteSchema } from "./collection-write.ts";
+import { collectionWriteSchema, writeDigestSchema } from "./collection-write.ts";
 
 /**
  * `perdure_row`: the rows of an agent's collections. It is no migration: an agent has it from its first row on, and until
@@ -22,6 +22,9 @@ const schema: readonly string[] = [
 ];
 
 const LIFE_KEY = "rows:life";
+/** The tables have all that this version needs. */
+const VERSION_KEY = "rows:version";
+const VERSION = "2";
 const EPOCH_PREFIX = "rows:producer:";
 
 /** A row as it is stored. `value` is JSON; null: it was deleted. */
@@ -42,14 +45,16 @@ export function rowsLife(db: Sql): string | undefined {
   return readCell(db, LIFE_KEY);
 }
 
-/** Makes the tables unless they are there. @returns what {@link rowsLife} does. */
+/** Makes the tables unless they are there, and adds what those of an earlier version lack. @returns what {@link rowsLife} does. */
 export function prepareRows(db: Sql): string {
   const known = rowsLife(db);
-  if (known !== undefined) return known;
-  const life = newId();
+  if (known !== undefined && readCell(db, VERSION_KEY) === VERSION) return known;
+  const life = known ?? newId();
   db.tx(() => {
-    for (const statement of [...schema, ...collectionWriteSchema]) db.sql(statement);
+    const tables = known === undefined ? [...schema, ...collectionWriteSchema] : [];
+    for (const statement of [...tables, ...writeDigestSchema]) db.sql(statement);
     writeCell(db, LIFE_KEY, life);
+    writeCell(db, VERSION_KEY, VERSION);
   });
   return life;
 }
@@ -74,15 +79,15 @@ export function putCollectionRow(db: Sql, row: CollectionRow): void {
   );
 }
 
-/** Rows in the order of their last change, from behind one of them on, deleted ones too. */
+/** Rows in the order of their last change, from behind one of them on, deleted ones too, and those that are damaged. */
 export function rowsChangedAfter(
   db: Sql,
   collection: string,
   after: { readonly seq: number; readonly key: string },
   limit: number,
-): CollectionRow[] {
-  return db.sql<CollectionRow>(
-    `SELECT ${COLUMNS} FROM perdure_row WHERE collection = ? AND (seq, key) > (?, ?) ORDER BY seq, key LIMIT ?`,
+): (CollectionRow & { readonly readable: 0 | 1 })[] {
+  return db.sql<CollectionRow & { readable: 0 | 1 }>(
+    `SELECT ${COLUMNS}, value IS NULL OR json_valid(value) AS readable FROM perdure_row WHERE collection = ? AND (seq, key) > (?, ?) ORDER BY seq, key LIMIT ?`,
     collection,
     after.seq,
     after.key,

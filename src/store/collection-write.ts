@@ -18,12 +18,17 @@ export const collectionWriteSchema: readonly string[] = [
   "CREATE UNIQUE INDEX perdure_row_write_txid ON perdure_row_write (txid) WHERE txid IS NOT NULL",
 ];
 
+/** To tell writes apart that have the same name. A step of its own: there are tables from before. */
+export const writeDigestSchema: readonly string[] = ["ALTER TABLE perdure_row_write ADD COLUMN digest TEXT"];
+
 /** What became of a write. */
 export interface CollectionWrite {
   /** The number of the write; of one that was refused, that of the last one that was applied. */
   readonly seq: number;
   /** Why it was refused. Null: it was applied. */
   readonly refused: string | null;
+  /** Of what it wrote and who did. Null: it was written before this was noted. */
+  readonly digest: string | null;
 }
 
 /** How far the counters are. */
@@ -42,8 +47,8 @@ export function rowCounters(db: Sql): RowCounters {
 
 /** The outcome of a write that is remembered. */
 export function findCollectionWrite(db: Sql, txid: string): CollectionWrite | undefined {
-  return db.sql<{ seq: number; refused: string | null }>(
-    "SELECT seq, refused FROM perdure_row_write WHERE txid = ?",
+  return db.sql<{ seq: number; refused: string | null; digest: string | null }>(
+    "SELECT seq, refused, digest FROM perdure_row_write WHERE txid = ?",
     txid,
   )[0];
 }
@@ -51,16 +56,17 @@ export function findCollectionWrite(db: Sql, txid: string): CollectionWrite | un
 /** Remembers a write, and forgets the one that is {@link REMEMBERED_WRITES} older. */
 export function rememberCollectionWrite(
   db: Sql,
-  txid: string | undefined,
+  name: { readonly txid: string | undefined; readonly digest: string | undefined },
   counters: RowCounters,
   refused: string | null,
 ): void {
   const [added] = db.sql<{ n: number }>(
-    "INSERT INTO perdure_row_write (txid, seq, next_order, refused) VALUES (?, ?, ?, ?) RETURNING n",
-    txid ?? null,
+    "INSERT INTO perdure_row_write (txid, seq, next_order, refused, digest) VALUES (?, ?, ?, ?, ?) RETURNING n",
+    name.txid ?? null,
     counters.seq,
     counters.nextOrder,
     refused,
+    name.digest ?? null,
   );
   if (added !== undefined) db.sql("DELETE FROM perdure_row_write WHERE n <= ?", added.n - REMEMBERED_WRITES);
 }

@@ -98,8 +98,8 @@ export function listQueueItems(db: Sql, filter: QueueFilter): QueueRow[] {
   }
   if (filter.field !== undefined) {
     where.push(
-      `EXISTS (SELECT 1 FROM json_each(perdure_queue.payload) AS field WHERE field.key = ? AND
-        CASE WHEN field.type IN ('true', 'false', 'null') THEN field.type ELSE CAST(field.value AS TEXT) END = ?)`,
+      `CASE WHEN json_valid(perdure_queue.payload) THEN EXISTS (SELECT 1 FROM json_each(perdure_queue.payload) AS field WHERE field.key = ? AND
+        CASE WHEN field.type IN ('true', 'false', 'null') THEN field.type ELSE CAST(field.value AS TEXT) END = ?) END`,
     );
     args.push(filter.field.key, filter.field.value);
   }

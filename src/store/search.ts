@@ -20,9 +20,13 @@ const schema: readonly string[] = [
    END`,
 ];
 
+/** Which words there are, and in how many messages: what FTS5 knows anyway. Nothing is stored for it. */
+const wordsSchema = "CREATE VIRTUAL TABLE perdure_search_word USING fts5vocab (perdure_search, row)";
+
 /** Another number whenever the same text makes other words: then the index is made anew. */
 const VERSION = "1";
 const VERSION_KEY = "search:version";
+const WORDS_KEY = "search:words";
 const UPTO_KEY = "search:upto";
 const STALE_PREFIX = "search:stale:";
 
@@ -63,12 +67,16 @@ export function hasSearchIndex(db: Sql): boolean {
 /** Makes the index, empty, unless it is there; one of an older version is replaced. */
 export function prepareSearchIndex(db: Sql): void {
   const version = readCell(db, VERSION_KEY);
-  if (version === VERSION) return;
+  if (version === VERSION && readCell(db, WORDS_KEY) !== undefined) return;
   db.tx(() => {
-    if (version !== undefined) dropSearchIndex(db);
-    for (const statement of schema) db.sql(statement);
-    writeCell(db, UPTO_KEY, "0");
-    writeCell(db, VERSION_KEY, VERSION);
+    if (version !== VERSION) {
+      if (version !== undefined) dropSearchIndex(db);
+      for (const statement of schema) db.sql(statement);
+      writeCell(db, UPTO_KEY, "0");
+      writeCell(db, VERSION_KEY, VERSION);
+    }
+    db.sql(wordsSchema);
+    writeCell(db, WORDS_KEY, "1");
   });
 }
 
@@ -76,6 +84,7 @@ export function prepareSearchIndex(db: Sql): void {
 export function dropSearchIndex(db: Sql): void {
   db.sql("DROP TRIGGER IF EXISTS perdure_search_changed");
   db.sql("DROP TRIGGER IF EXISTS perdure_search_deleted");
+  db.sql("DROP TABLE IF EXISTS perdure_search_word");
   db.sql("DROP TABLE IF EXISTS perdure_search");
   deleteCells(db, "search:");
 }
@@ -109,11 +118,46 @@ export function indexMessage(db: Sql, seq: number, words: { readonly said: strin
   db.sql(upto, seq, UPTO_KEY, seq);
 }
 
-/** The messages that match, the best first. @param match an expression of FTS5. */
-export function searchMessages(db: Sql, match: string, filter: SearchFilter): SearchMatch[] {
-  const { role, before } = filter;
+/** A word of the index, and in how many messages it is. */
+export interface IndexedWord {
+  readonly term: string;
+  readonly doc: number;
+}
+
+/** Words of the index from `from` to `to`, both included, in the order of their letters. */
+export function indexedWords(db: Sql, from: string, to: string, limit: number): IndexedWord[] {
+  const query = "SELECT term, doc FROM perdure_search_word WHERE term >= ? AND term <= ? LIMIT ?";
+  return db.sql<{ term: string; doc: number }>(query, from, to, limit);
+}
+
+/** The messages that match and stand behind `after` up to `upto`, the newest first. @param match an expression of FTS5. */
+export function newestMatches(
+  db: Sql,
+  match: string,
+  { after, upto, ...filter }: Omit<SearchFilter, "skip"> & { readonly after: number; readonly upto: number },
+): SearchMatch[] {
+  const { conditions, args } = conditionsOf(match, filter);
+  return db.sql<SearchMatch>(
+    `SELECT rowid AS seq, 0 AS score FROM perdure_search WHERE ${conditions.join(" AND ")} AND rowid > ? AND rowid <= ?
+     ORDER BY rowid DESC LIMIT ?`,
+    ...args,
+    after,
+    upto,
+    filter.limit,
+  );
+}
+
+/** The number of the newest message. */
+export function newestMessage(db: Sql): number {
+  return db.sql<{ seq: number | null }>("SELECT max(seq) AS seq FROM perdure_message")[0]?.seq ?? 0;
+}
+
+function conditionsOf(
+  match: string,
+  { role, before }: Pick<SearchFilter, "role" | "before">,
+): { readonly conditions: string[]; readonly args: SqlValue[] } {
   const conditions = ["perdure_search MATCH ?"];
-  const args: SqlValue[] = [SAID_WEIGHT, DONE_WEIGHT, NEWNESS, match];
+  const args: SqlValue[] = [match];
   const of = (column: string) => `(SELECT ${column} FROM perdure_message WHERE seq = perdure_search.rowid)`;
   if (role !== undefined) {
     conditions.push(`${of("role")} = ?`);
@@ -123,10 +167,19 @@ export function searchMessages(db: Sql, match: string, filter: SearchFilter): Se
     conditions.push(`${of("created_at")} < ?`);
     args.push(before);
   }
+  return { conditions, args };
+}
+
+/** The messages that match, the best first. Looks at all of them. @param match an expression of FTS5. */
+export function searchMessages(db: Sql, match: string, filter: SearchFilter): SearchMatch[] {
+  const { conditions, args } = conditionsOf(match, filter);
   return db.sql<SearchMatch>(
     `SELECT rowid AS seq, bm25(perdure_search, ?, ?)
        * (1 + ? * rowid / (SELECT max(seq) FROM perdure_message)) AS score
      FROM perdure_search WHERE ${conditions.join(" AND ")} ORDER BY score, rowid DESC LIMIT ? OFFSET ?`,
+    SAID_WEIGHT,
+    DONE_WEIGHT,
+    NEWNESS,
     ...args,
     filter.limit,
     filter.skip,

@@ -1,5 +1,6 @@
 import { PerdureError } from "../error.ts";
 import { decodeJson, encodeJson } from "../fiber/json.ts";
+import { tellDamage } from "../store/damaged.ts";
 import { storeIdentity } from "../identity.ts";
 import type { AgentHost } from "../port.ts";
 import {
@@ -127,9 +128,9 @@ export interface DecidedApproval extends PendingApproval {
  * caller's transaction, so that a change is stored together with what it belongs to, or not at all.
  */
 export class CallBook {
-  readonly #host: Pick<AgentHost, "sql" | "tx" | "clock" | "blank">;
+  readonly #host: Pick<AgentHost, "sql" | "tx" | "clock" | "blank" | "emit" | "report">;
 
-  constructor(host: Pick<AgentHost, "sql" | "tx" | "clock" | "blank">) {
+  constructor(host: Pick<AgentHost, "sql" | "tx" | "clock" | "blank" | "emit" | "report">) {
     this.#host = host;
   }
 
@@ -290,7 +291,15 @@ export class CallBook {
 
   /** Questions that wait for a person, oldest first. Includes those whose time is over until they are closed. */
   pendingApprovals(): PendingApproval[] {
-    return openQuestions(this.#host).map((row) => toQuestion(row));
+    return openQuestions(this.#host).flatMap((row) => {
+      try {
+        return [toQuestion(row)];
+      } catch (thrown) {
+        // Nobody should say yes to what cannot be shown.
+        tellDamage(this.#host, `the question of the call ${row.toolCallId}`, thrown);
+        return [];
+      }
+    });
   }
 
   /** Questions that have their last word, the newest question first. */

@@ -1,4 +1,5 @@
 import { PerdureError } from "../error.ts";
+import { type DamageTeller, readStored } from "../store/damaged.ts";
 import type { ActiveTurn } from "./active-turn.ts";
 import type { ChatTurnOptions, TurnEnd } from "./chat-types.ts";
 import { StreamCallIds } from "./call-ids.ts";
@@ -14,7 +15,7 @@ import { releaseHeld } from "./tool-answers.ts";
 export async function drive(desk: Desk, active: ActiveTurn, continuation: boolean): Promise<TurnEnd | "again"> {
   const { signal } = active.abort;
   const stopWatching = watchForStall(desk, active);
-  const options = toOptions(active, continuation);
+  const options = toOptions(desk.host, active, continuation);
   let stage: "turn" | "stream" = "turn";
   try {
     const answer = await orAborted(desk.hooks.respond(options), signal);
@@ -93,15 +94,29 @@ function open(desk: Desk, active: ActiveTurn): void {
   desk.output.streaming(active.row);
 }
 
-function toOptions(active: ActiveTurn, continuation: boolean): ChatTurnOptions {
+/** What the client sent along with a turn, as far as it can be read. */
+export function sentAlong(
+  host: DamageTeller,
+  { id, body, clientTools }: ActiveTurn["row"],
+): Pick<ChatTurnOptions, "body" | "clientTools"> {
+  return {
+    body: readStored(host, body, `what came along with the turn ${id}`) as ChatTurnOptions["body"],
+    clientTools: readStored(
+      host,
+      clientTools,
+      `the tools of the client of the turn ${id}`,
+    ) as ChatTurnOptions["clientTools"],
+  };
+}
+
+function toOptions(host: DamageTeller, active: ActiveTurn, continuation: boolean): ChatTurnOptions {
   const { row } = active;
   return {
     requestId: row.id,
     sessionId: row.session,
     identity: active.identity,
     abortSignal: active.abort.signal,
-    body: row.body === null ? undefined : (JSON.parse(row.body) as Record<string, unknown>),
-    clientTools: row.clientTools === null ? undefined : (JSON.parse(row.clientTools) as ChatTurnOptions["clientTools"]),
+    ...sentAlong(host, row),
     continuation,
   };
 }

@@ -3,10 +3,12 @@ import type { RecoveryBound, RecoveryFacts } from "../event.ts";
 import { type ToolPart, toolName, type UIMessage } from "../message/types.ts";
 import { batchState } from "../message/tool-answer.ts";
 import type { AgentHost } from "../port.ts";
+import { readStored } from "../store/damaged.ts";
 import type { ActiveTurn } from "./active-turn.ts";
 import { hasContent } from "./carry-on.ts";
 import type { ChatRecoveryContext, TurnEnd } from "./chat-types.ts";
 import type { Desk } from "./desk.ts";
+import { sentAlong } from "./drive.ts";
 import { repairsOf } from "./repair-last.ts";
 import type { ClientTool } from "../wire/frames.ts";
 import type { TurnRow } from "../store/turn.ts";
@@ -153,9 +155,8 @@ function describe(desk: Desk, active: ActiveTurn, maxAttempts: number): ChatReco
     partialText: parts.map((part) => (part.type === "text" ? part.text : "")).join(""),
     partialParts: parts,
     ageMs: desk.host.clock.now() - (row.startedAt ?? row.createdAt),
-    recoveryData: row.stash === null ? null : (JSON.parse(row.stash) as unknown),
-    body: row.body === null ? undefined : (JSON.parse(row.body) as Record<string, unknown>),
-    clientTools: clientToolsOf(row),
+    recoveryData: readStored(desk.host, row.stash, `what the turn ${row.id} has noted`) ?? null,
+    ...sentAlong(desk.host, row),
     get messages() {
       return transcript.list(builder.id);
     },

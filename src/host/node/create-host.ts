@@ -73,7 +73,7 @@ export interface Host {
  * Opens the data, carries on what an earlier process left behind, and waits for requests. While something is under way or
  * has a due time (a turn, a retry, a fiber, a schedule), it keeps the process running, until `stop()`. A host with nothing
  * to do does not: a server that it is mounted into does.
- * @throws PerdureError `directory_locked`, `bad_config`, `database_corrupt`
+ * @throws PerdureError `directory_locked`, `directory_read_only`, `disk_full`, `bad_config`, `database_corrupt`
  */
 export function createHost(options: HostOptions): Host {
   checkOptions(options, hostOptionNames, "createHost()");

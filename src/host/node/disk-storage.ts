@@ -1,6 +1,5 @@
 import fs from "node:fs";
 import path from "node:path";
-import { errorText, PerdureError } from "../../error.ts";
 import type { Storage } from "../storage.ts";
 import type { TxListener } from "../tx-listener.ts";
 import { agentFileName, DiskAgentFile } from "./agent-file.ts";
@@ -10,6 +9,7 @@ import { HandlePool } from "./handle-pool.ts";
 import { HostDb } from "./host-db.ts";
 import { closeToOthers, FOLDER_MODE } from "./private-files.ts";
 import { SpareFiles } from "./spare-files.ts";
+import { toStartError } from "./start-error.ts";
 import { openEmpty, templateBytes } from "./template.ts";
 
 /** Bounds of a storage on disk. */
@@ -25,19 +25,11 @@ export interface DiskLimits {
 /**
  * Everything in one directory: `host.db` (the index, and the lock), `agents/` (a database per agent) and
  * `blobs/`. Copy the directory of a stopped host and you have a backup.
- * @throws PerdureError `directory_locked`, `database_corrupt`, `bad_config` when the directory cannot be used
+ * @throws PerdureError `directory_locked`, `directory_read_only`, `disk_full`, `database_corrupt`, `bad_config` when the
+ *   directory cannot be used
  */
 export function openDiskStorage(dir: string, limits: DiskLimits, onCommit?: (id: string) => void): Storage {
-  try {
-    fs.mkdirSync(dir, { recursive: true, mode: FOLDER_MODE });
-    closeToOthers(dir);
-  } catch (thrown) {
-    throw new PerdureError("bad_config", `The directory "${dir}" cannot be made: ${errorText(thrown)}`, {
-      cause: thrown,
-    });
-  }
-  const index = new HostDb(dir, onCommit && (() => onCommit("")), limits.lockWaitMs);
-  const spares = new SpareFiles(path.join(dir, "spare"), templateBytes());
+  const { index, spares } = openFiles(dir, limits, onCommit);
   const pool = new HandlePool(limits.openDatabases, openEmpty());
   pool.onCommit = onCommit;
   const fileOf = (id: string) => new DiskAgentFile(dir, id, spares, limits.databaseBytes);
@@ -61,6 +53,23 @@ export function openDiskStorage(dir: string, limits: DiskLimits, onCommit?: (id:
       index.close();
     },
   };
+}
+
+function openFiles(dir: string, limits: DiskLimits, onCommit: ((id: string) => void) | undefined) {
+  let index: HostDb | undefined;
+  try {
+    fs.mkdirSync(dir, { recursive: true, mode: FOLDER_MODE });
+    closeToOthers(dir);
+    index = new HostDb(dir, onCommit && (() => onCommit("")), limits.lockWaitMs);
+    return { index, spares: new SpareFiles(path.join(dir, "spare"), templateBytes()) };
+  } catch (thrown) {
+    try {
+      index?.close();
+    } catch {
+      // What was thrown first says why.
+    }
+    throw toStartError(thrown, dir);
+  }
 }
 
 /** The index hears of an agent before its first row is there. */

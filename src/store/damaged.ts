@@ -1,0 +1,44 @@
+import { errorText, PerdureError } from "../error.ts";
+import type { AgentHost, Sql } from "../port.ts";
+
+/** Whom to tell of a row that cannot be read. */
+export type DamageTeller = Pick<AgentHost, "emit" | "report">;
+
+/** What was told already, by life. */
+const told = new WeakMap<DamageTeller, Set<string>>();
+
+/**
+ * The value of JSON that a row holds; `undefined` for none, and for what cannot be read. Then the row stays as it is, all
+ * else goes on without it, and the agent says once in its life that `what` is damaged.
+ */
+export function readStored(host: DamageTeller, json: string | null | undefined, what: string): unknown {
+  if (json === null || json === undefined) return undefined;
+  try {
+    return JSON.parse(json) as unknown;
+  } catch (thrown) {
+    tellDamage(host, what, thrown);
+    return undefined;
+  }
+}
+
+/** Says, once in a life, that something stored cannot be read. */
+export function tellDamage(host: DamageTeller, what: string, thrown: unknown): void {
+  const known = told.get(host) ?? new Set();
+  told.set(host, known);
+  if (known.has(what)) return;
+  known.add(what);
+  const error = errorText(thrown);
+  host.emit("row:damaged", { what, error });
+  const words = `What is stored as ${what} is damaged (${error}). It was left as it is, and all else goes on without it.`;
+  host.report(new PerdureError("database_corrupt", words, { cause: thrown }), { stage: "storage" });
+}
+
+/**
+ * Keeps the bytes of a table's one value under a name of their own in `perdure_cell`, before something else takes its
+ * place. @returns the name
+ */
+export function keepAside(db: Sql, table: "perdure_state" | "perdure_config", now: number): string {
+  const key = `aside:${table.slice("perdure_".length)}:${now}`;
+  db.sql(`INSERT OR IGNORE INTO perdure_cell (key, value) SELECT ?, value FROM ${table}`, key);
+  return key;
+}
