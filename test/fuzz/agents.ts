@@ -54,6 +54,7 @@ function rowsOf(port: AgentHost): string {
 }
 
 export class Plain extends Agent<AgentEnv, { count: number }> {
+  static override readonly subAgents = ["Leaf"];
   static override options = { allowClientState: true };
   static {
     callable(this, "add");

@@ -163,6 +163,7 @@ test.each(Object.entries({ ...MISTAKES, ...LATER }))(
 );
 
 class Parent extends Agent {
+  static override readonly subAgents = ["Child"];
   static {
     callable(this, "children");
   }
