@@ -60,6 +60,8 @@ export interface Socket {
   /** JSON that belongs to the connection. Survives eviction of the agent, not the socket's end. */
   attachment: unknown;
   readonly open: boolean;
+  /** It was closed from this side. Its client may go on sending until it has heard of that; nothing of it counts. */
+  readonly dismissed: boolean;
   /** While connecting: from now on it is one of {@link Sockets.all}. Before that it only gets what is sent to it. */
   join(tags: readonly string[]): void;
   /**

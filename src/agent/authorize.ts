@@ -150,15 +150,27 @@ export interface Judge {
  * so that frames stay in order without waiting. What is refused is told in an event. Never throws, and never rejects.
  */
 export function authorize(judge: Judge, caller: Caller, ask: Ask): Refusal | Promise<Refusal> {
-  if (ACTS[ask.act] === "write" && caller.isReadonly) return tellRefused(judge, caller, ask, readOnlyError(caller));
   const tell = (refusal: Refusal) => refusal && tellRefused(judge, caller, ask, refusal);
-  const next = (consent: Refusal) => {
-    if (consent !== undefined) return tell(consent);
-    const said = askApp(judge, caller, ask);
-    return said instanceof Promise ? said.then(tell) : tell(said);
-  };
+  const decided = decide(judge, caller, ask);
+  return decided instanceof Promise ? decided.then(tell) : tell(decided);
+}
+
+/** A yes that took its time counts for what holds when it comes: who may only read by then, may not; who is elsewhere is asked about anew. */
+function decide(judge: Judge, caller: Caller, ask: Ask): Refusal | Promise<Refusal> {
+  if (ACTS[ask.act] === "write" && caller.isReadonly) return readOnlyError(caller);
+  // A chat is not made for a question that nobody has an answer to.
+  const isAsked = judge.app !== undefined || ask.on?.op !== undefined;
+  const place = () => (isAsked ? judge.sessionOf(caller) : undefined);
+  const before = place();
+  const next = (consent: Refusal) => consent ?? askApp(judge, caller, ask);
   const consent = judge.consents(caller, ask);
-  return consent instanceof Promise ? consent.then(next) : next(consent);
+  const said = consent instanceof Promise ? consent.then(next) : next(consent);
+  if (!(said instanceof Promise)) return said;
+  return said.then((refusal) => {
+    if (refusal !== undefined) return refusal;
+    if (place() !== before) return decide(judge, caller, ask);
+    return ACTS[ask.act] === "write" && caller.isReadonly ? readOnlyError(caller) : undefined;
+  });
 }
 
 function askApp(judge: Judge, caller: Caller, ask: Ask): Refusal | Promise<Refusal> {

@@ -93,9 +93,16 @@ export const TURN_ROUTES: readonly Route<ChatDoor>[] = [
   },
 ];
 
-/** The session that a request is about. That its sender may be there was asked before. */
-export function sessionFor(chat: Chat, { uri }: Pick<RequestCaller, "uri">): string {
-  return sessionIn(uri) ?? chat.transcripts.current;
+const sessions = new WeakMap<RequestCaller, string>();
+
+/**
+ * The session that a request is about. That its sender may be there was asked before. It stays the same while the request is
+ * judged and its body comes, whichever is the current one by then: what is done is done where it was allowed.
+ */
+export function sessionFor(chat: Chat, caller: RequestCaller): string {
+  let session = sessions.get(caller);
+  if (session === undefined) sessions.set(caller, (session = sessionIn(caller.uri) ?? chat.transcripts.current));
+  return session;
 }
 
 function describe(chat: Chat, session: string) {

@@ -10,6 +10,7 @@ function fakeSocket(): Socket & { readonly sent: unknown[] } {
     tags: ["red"],
     attachment: undefined,
     open: true,
+    dismissed: false,
     sent,
     join: () => undefined,
     send: (data) => void sent.push(data),

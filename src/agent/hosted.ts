@@ -1,4 +1,4 @@
-import { errorText, PerdureError } from "../error.ts";
+import { PerdureError } from "../error.ts";
 import type { Identity } from "../identity.ts";
 import type { AgentStep, HostedAgent, ReadVerdict, Socket } from "../port.ts";
 import { leafOf } from "../wire/agent-path.ts";
@@ -9,23 +9,22 @@ import { kebabCase } from "../wire/kebab.ts";
 import { type ParsedFrame, parseFrame, readLongFrame } from "../wire/parse.ts";
 import { yesOrNo } from "../yes-or-no.ts";
 import type { Agent } from "./agent.ts";
-import { AgentBase } from "./agent-base.ts";
 import { mcpOf } from "./agent-mcp.ts";
 import {
   actOf,
   ACTS,
   type Ask,
   authorize,
-  type Caller,
   type Judge,
   type Refusal,
   type RequestCaller,
   tellRefused,
 } from "./authorize.ts";
 import { waitingNow } from "./circle.ts";
-import type { Connection } from "./connection.ts";
+import { type Connection, socketOf } from "./connection.ts";
 import { runAs, runFor, type Viewer, writeRefusal } from "./context.ts";
 import type { Feature } from "./feature.ts";
+import { judgeOf } from "./judge.ts";
 import { type AgentParts, parts } from "./parts.ts";
 import { answerRoute, findRoute, refuse } from "./routes.ts";
 import { answerCall, refuseCall } from "./rpc.ts";
@@ -109,10 +108,14 @@ export class Hosting implements HostedAgent {
       return this.#take(connection, frame, data, ask, verdict);
     let taken: Promise<void> | undefined;
     const begin = async () => {
-      const refusal = await verdict;
-      const isRead = refusal !== undefined || this.#takerOf(frame) === undefined;
-      const read = isRead || !isLong(frame) ? frame : await readLongFrame(frame, () => this.#own.host.breathe());
-      taken = this.#take(connection, read, data, ask, refusal);
+      let refusal = await verdict;
+      let read: ParsedFrame = frame;
+      if (refusal === undefined && isLong(frame) && this.#takerOf(frame) !== undefined) {
+        read = await readLongFrame(frame, () => this.#own.host.breathe());
+        // What the verdict was about may be otherwise by now.
+        refusal = await judge();
+      }
+      taken = this.#take(connection, refusal === undefined ? read : frame, data, ask, refusal);
       if (read.kind === "chat-messages") await taken;
     };
     const begun = begin().then(() => {
@@ -273,6 +276,8 @@ export class Hosting implements HostedAgent {
     { act }: Ask,
     refusal: Refusal,
   ): Promise<void> {
+    // It was sent away, and has not heard of it, or does not care.
+    if (socketOf(connection).dismissed) return Promise.resolve();
     const whom = { connection, ...(ACTS[act] === "call" && { viewer: connection }) };
     const work =
       refusal === undefined
@@ -360,38 +365,4 @@ export class Hosting implements HostedAgent {
       await this.#own.failed(thrown, { stage }, whom.connection);
     }
   }
-}
-
-/** What decides about an agent beside the rules that hold for all. */
-function judgeOf(agent: Agent<object>, own: AgentParts<unknown>): Judge {
-  const { host, features } = own;
-  return {
-    host,
-    consents: (caller, ask) => consentOf(features, caller, ask),
-    get app(): Judge["app"] {
-      const isOwn = agent.authorize !== AgentBase.prototype.authorize;
-      return isOwn ? (identity, act, on) => agent.authorize(identity, act, on) : undefined;
-    },
-    sessionOf: (caller) => {
-      for (const feature of features) {
-        const session = feature.sessionOf?.(caller);
-        if (session !== undefined) return session;
-      }
-      return undefined;
-    },
-    failed: (error, stage) => {
-      host.emit("agent:failed", { stage, error: errorText(error) });
-      void own.failed(error, { stage });
-    },
-  };
-}
-
-/** What the features say, one after the other. */
-function consentOf(features: readonly Feature[], caller: Caller, ask: Ask, from = 0): Refusal | Promise<Refusal> {
-  for (let at = from; at < features.length; at++) {
-    const said = features[at]?.consents?.(caller, ask);
-    if (said instanceof Promise) return said.then((refusal) => refusal ?? consentOf(features, caller, ask, at + 1));
-    if (said !== undefined) return said;
-  }
-  return undefined;
 }

@@ -80,6 +80,8 @@ export async function answerRoute(
     query: new URL(request.url).searchParams,
     body: () => (body ??= readBody(host, request)),
   };
+  // First, however slowly it comes: what is decided must hold when it is done. One that is wrong is told of further down.
+  if (route.method === "POST" || route.method === "PATCH") await asked.body().catch(() => undefined);
   try {
     await insist((await route.ask?.(asked, door)) ?? { act: route.acts[0] });
     return await route.answer(asked, door);

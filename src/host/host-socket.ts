@@ -42,6 +42,7 @@ export class HostSocket implements Socket {
   /** Connect processing is done: frames may be handed over. */
   ready = false;
   open = true;
+  dismissed = false;
   #held: (string | Uint8Array)[] = [];
   #heldBytes = 0;
   /** What one write larger than the limit has put into the buffer, while that is too full. */
@@ -130,6 +131,7 @@ export class HostSocket implements Socket {
 
   #end(code: number, reason: string): void {
     this.open = false;
+    this.dismissed = true;
     this.#raw.close(code, reason);
   }
 }

@@ -1,0 +1,40 @@
+import { errorText } from "../error.ts";
+import type { Agent } from "./agent.ts";
+import { AgentBase } from "./agent-base.ts";
+import type { Ask, Caller, Judge, Refusal } from "./authorize.ts";
+import type { Feature } from "./feature.ts";
+import type { AgentParts } from "./parts.ts";
+
+/** What decides about an agent beside the rules that hold for all. */
+export function judgeOf(agent: Agent<object>, own: AgentParts<unknown>): Judge {
+  const { host, features } = own;
+  return {
+    host,
+    consents: (caller, ask) => consentOf(features, caller, ask),
+    get app(): Judge["app"] {
+      const isOwn = agent.authorize !== AgentBase.prototype.authorize;
+      return isOwn ? (identity, act, on) => agent.authorize(identity, act, on) : undefined;
+    },
+    sessionOf: (caller) => {
+      for (const feature of features) {
+        const session = feature.sessionOf?.(caller);
+        if (session !== undefined) return session;
+      }
+      return undefined;
+    },
+    failed: (error, stage) => {
+      host.emit("agent:failed", { stage, error: errorText(error) });
+      void own.failed(error, { stage });
+    },
+  };
+}
+
+/** What the features say, one after the other. */
+function consentOf(features: readonly Feature[], caller: Caller, ask: Ask, from = 0): Refusal | Promise<Refusal> {
+  for (let at = from; at < features.length; at++) {
+    const said = features[at]?.consents?.(caller, ask);
+    if (said instanceof Promise) return said.then((refusal) => refusal ?? consentOf(features, caller, ask, at + 1));
+    if (said !== undefined) return said;
+  }
+  return undefined;
+}
