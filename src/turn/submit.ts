@@ -27,7 +27,6 @@ import {
   type TurnTrigger,
 } from "../store/turn.ts";
 import type { ClientTool } from "../wire/frames.ts";
-import type { ActiveTurn } from "./active-turn.ts";
 import type { Origin } from "./chat-types.ts";
 import { type Desk, KEPT_TURNS } from "./desk.ts";
 import { isOfSession } from "./forget-session.ts";

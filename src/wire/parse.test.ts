@@ -340,9 +340,9 @@ describe.each([
     [`{"type":"mine","x":${value}}`, { kind: "refused" }],
     [value, { kind: "refused" }],
   ])("%# is refused, to whom waits for its answer", (text, expected) => {
-    const frame = parseFrame(text);
-    if (text === deep) return expect(frame.kind).toBe("other");
-    expect(frame).toMatchObject({ ...expected, reason: expect.stringMatching(/than (50000 values|256 levels)\.$/) });
+    // A text that is no object may be for the app: as deep as it may be, it passes.
+    const refused = { ...expected, reason: expect.stringMatching(/than (50000 values|256 levels)\.$/) };
+    expect(parseFrame(text)).toMatchObject(text === deep ? { kind: "other" } : refused);
   });
 });
 

@@ -39,7 +39,7 @@ function ranIn(dir: string): string[] {
   return existsSync(file) ? [...new Set(readFileSync(file, "utf8").trimEnd().split("\n"))].sort() : [];
 }
 
-const hostFiles = (dir: string) => readdirSync(dir).filter((name) => /^host\.db/.test(name));
+const hostFiles = (dir: string) => readdirSync(dir).filter((name) => name.startsWith("host.db"));
 function deleteHostDb(dir: string): void {
   for (const name of hostFiles(dir)) rmSync(join(dir, name));
 }

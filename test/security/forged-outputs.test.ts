@@ -1,5 +1,5 @@
 // Who may say what came of a tool call: the server for its own tools, a client for those that it runs.
-import { AIChatAgent } from "perdure";
+import type { AIChatAgent } from "perdure";
 import { subscribe } from "perdure/node";
 import { expect, onTestFinished, test } from "vitest";
 import { UPDATED, user } from "../chat/client.ts";
