@@ -146,7 +146,10 @@ export class CollectionKeeper {
       // A refusal tells the version of the row.
       if (source !== "server") requireReadable(collections, condition.table, source);
     }
-    if (source !== "server") requireWritable(collections, changes, source, write.producer);
+    if (source !== "server") {
+      const read = (table: string, key: string) => this.read(table, key)?.value ?? null;
+      requireWritable(collections, changes, source, write.producer, read);
+    }
     return changes;
   }
 

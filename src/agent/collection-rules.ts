@@ -49,6 +49,12 @@ export interface CollectionRules {
     changes: readonly RowChange[],
     producer: RowProducer | undefined,
   ) => boolean;
+  /**
+   * The field that says who wrote a row, such as `actorId` of approvals. A client's row must have the id of its identity
+   * there, so nobody writes in another's name, and clients do not change or delete rows of others. Who is not known writes
+   * nothing. Server code may write in any name.
+   */
+  readonly author?: string;
   /** The longest row as JSON, in bytes. Default 1 MiB. */
   readonly maxRowBytes?: number;
 }
@@ -86,12 +92,16 @@ export function requireReadable(collections: Collections, name: string, connecti
   }
 }
 
-/** @throws PerdureError `not_allowed` when this client may not make these changes. */
+/**
+ * @param read the row as it is now, as JSON; null when there is none.
+ * @throws PerdureError `not_allowed` when this client may not make these changes.
+ */
 export function requireWritable(
   collections: Collections,
   changes: readonly CheckedChange[],
   connection: Connection,
   producer: RowProducer | undefined,
+  read: (table: string, key: string) => string | null,
 ): void {
   const byName = new Map<string, RowChange[]>();
   for (const { change } of changes) {
@@ -100,10 +110,28 @@ export function requireWritable(
     else list.push(change);
   }
   for (const [name, list] of byName) {
-    const { writable } = rulesFor(collections, name);
+    const { author, writable } = rulesFor(collections, name);
+    if (author !== undefined) for (const change of list) requireAuthor(author, change, connection, read);
     if (writable !== undefined && !permits(() => writable(connection, list, producer), "writable", name)) {
       throw new PerdureError("not_allowed", `This change of the collection "${name}" is not allowed here.`);
     }
+  }
+}
+
+function requireAuthor(
+  field: string,
+  { table, key, value }: RowChange,
+  { identity }: Connection,
+  read: (table: string, key: string) => string | null,
+): void {
+  const json = read(table, key);
+  const rows = [value, json === null ? undefined : (JSON.parse(json) as JsonObject)];
+  for (const row of rows) {
+    if (row === undefined || (identity !== undefined && row[field] === identity.id)) continue;
+    throw new PerdureError(
+      "not_allowed",
+      `The row "${key}" of "${table}" is written by whom its \`${field}\` names, and that is not who writes it here.`,
+    );
   }
 }
 
