@@ -276,8 +276,12 @@ class LocalFiles implements WorkspaceFiles {
     const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | NO_FOLLOW;
     const handle = await fs.open(draft, flags, mode & MODE_BITS);
     try {
-      await isStill(handle, join(dirname(await this.#jail.entry(path)), basename(draft)), path);
-      await handle.writeFile(bytes).finally(() => handle.close());
+      try {
+        await isStill(handle, join(dirname(await this.#jail.entry(path)), basename(draft)), path);
+        await handle.writeFile(bytes);
+      } finally {
+        await handle.close();
+      }
       await fs.rename(draft, place);
     } catch (thrown) {
       await fs.rm(draft, { force: true });

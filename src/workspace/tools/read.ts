@@ -21,6 +21,7 @@ export const MAX_VIEWED_BYTES = 3_500_000;
 /** Texts beyond this are not read at all. */
 const MAX_TEXT_BYTES = 25_000_000;
 const HASH_CHARS = 12;
+const LINE_BREAK = 10;
 
 /** What the model says. */
 export interface ReadInput {
@@ -118,11 +119,15 @@ async function read({ ops, keep }: ReadToolOptions, input: ToolInput): Promise<R
   };
 }
 
+/** A page of a text. Lines that are not shown are only counted: a list of all of them may be longer than the text. */
 function pageOf(text: string, offset: number, limit = MAX_LINES) {
-  const lines = text.split("\n");
+  let breaks = 0;
+  let next = 0;
+  for (let at = 0; at < text.length; at++) {
+    if (text.charCodeAt(at) === LINE_BREAK && ++breaks === offset - 1) next = at + 1;
+  }
   // The end of the last line begins no other.
-  if (lines.at(-1) === "") lines.pop();
-  const totalLines = lines.length;
+  const totalLines = text === "" || text.endsWith("\n") ? breaks : breaks + 1;
   if (totalLines === 0) return { content: "", totalLines, fromLine: 0, toLine: 0, note: "The file is empty." };
   if (offset > totalLines)
     throw posixError(
@@ -131,11 +136,14 @@ function pageOf(text: string, offset: number, limit = MAX_LINES) {
     );
   const shown: string[] = [];
   let chars = 0;
-  for (let at = offset - 1; at < totalLines && shown.length < limit; at++) {
-    const line = `${at + 1}\t${shorten((lines[at] ?? "").replace(/\r$/, ""))}`;
+  for (let at = offset; at <= totalLines && shown.length < limit; at++) {
+    const found = text.indexOf("\n", next);
+    const end = found === -1 ? text.length : found;
+    const line = `${at}\t${shorten(text.slice(next, end).replace(/\r$/, ""))}`;
     if (shown.length > 0 && chars + line.length > MAX_PAGE_CHARS) break;
     chars += line.length + 1;
     shown.push(line);
+    next = end + 1;
   }
   const toLine = offset - 1 + shown.length;
   const rest = toLine < totalLines ? { note: `Read on with offset ${toLine + 1}; there are ${totalLines} lines.` } : {};

@@ -52,3 +52,17 @@ test("a text with very many places, and a line with very many words", () => {
   const old = Array.from({ length: 30_000 }, (_, at) => `v${at}`).join(" ");
   expect(() => replace(text, old, "x")).toThrow("old_string is not in /f.");
 });
+
+test("nothing that a model asks for goes through millions of places or makes a text of any length", () => {
+  const file = "a".repeat(3_000_000);
+  expect(() => replace(file, "a", "b", true)).toThrow(
+    "old_string is in /f more than 100000 times. Nothing was changed.",
+  );
+  expect(() => replace(file, "a", "b")).toThrow("old_string is in /f more than 100000 times, at lines 1, 1");
+  expect(() => replace("a".repeat(4_000_001), "a", "b")).toThrow("/f has 4000001 characters.");
+  expect(() => replace("a".repeat(20_000), "a", "b".repeat(20_000), true)).toThrow(
+    "/f would have too many characters.",
+  );
+  expect(() => replace("x  y ".repeat(1_000), "x y", "z", true)).toThrow("more than 100 times");
+  expect(replace(`${file}b`, "b", "c")).toMatchObject({ lines: [1] });
+});

@@ -5,8 +5,15 @@ const MAX_NAMED = 10;
 const MAX_CANDIDATES = 3;
 const MAX_SHOWN = 120;
 const MAX_WORDS = 50;
-/** Longer texts are not looked through for what was perhaps meant. */
-const MAX_GUESSED_CHARS = 2_000_000;
+/*
+ * What a model asks for is done in one go, while everybody else waits. So all of it is bounded, whatever the file holds:
+ * the text before and after, how many places are changed, and how long a text is looked through for what was perhaps meant.
+ */
+const MAX_CHARS = 4_000_000;
+const MAX_REPLACEMENTS = 100_000;
+const MAX_LOOSE_CHARS = 1_000_000;
+const MAX_LOOSE_REPLACEMENTS = 100;
+const MAX_GUESSED_CHARS = 200_000;
 
 /** What is to be replaced in a text. */
 export interface Replacement {
@@ -34,15 +41,21 @@ interface Span {
 /**
  * Replaces a piece of a text that must be there exactly once, or everywhere with `all`. If it is not there as given, it is
  * looked for with any white space taken for the same.
- * @throws PerdureError `bad_input` that tells the model where it is if there are several, or what comes near if there is none
+ * @throws PerdureError `bad_input` that tells the model where it is if there are several, or what comes near if there is none;
+ * `limit` for texts that are too long to be changed in one go
  */
 export function replaceText(text: string, replacement: Replacement): Replaced {
-  const { old, now, all } = replacement;
-  const exact = spansOf(text, old);
+  const { path, old, now, all } = replacement;
+  if (text.length > MAX_CHARS) throw tooLong(path, `has ${text.length} characters`);
+  const exact = spansOf(text, old, MAX_REPLACEMENTS);
   const loosely = exact.length === 0;
-  const spans = loosely ? looseSpansOf(text, old) : exact;
+  const most = loosely ? MAX_LOOSE_REPLACEMENTS : MAX_REPLACEMENTS;
+  const spans = loosely && text.length <= MAX_LOOSE_CHARS ? looseSpansOf(text, old) : exact;
   if (spans.length === 0) throw notFound(text, replacement);
-  if (spans.length > 1 && !all) throw ambiguous(text, spans, replacement);
+  if (spans.length > 1 && !all) throw ambiguous(text, spans, most, replacement);
+  if (spans.length > most) throw tooMany(path, most);
+  if (text.length + spans.length * now.length > MAX_CHARS + spans.length * old.length)
+    throw tooLong(path, "would have too many characters");
   const pieces: string[] = [];
   let end = 0;
   let line = 1;
@@ -59,10 +72,13 @@ export function replaceText(text: string, replacement: Replacement): Replaced {
   return { text: pieces.join("") + text.slice(end), lines, loosely };
 }
 
-function spansOf(text: string, piece: string): Span[] {
+/** The places of a piece. One more than `most` says that there are too many. */
+function spansOf(text: string, piece: string, most: number): Span[] {
   const spans: Span[] = [];
-  for (let from = text.indexOf(piece); from !== -1; from = text.indexOf(piece, from + piece.length))
+  for (let from = text.indexOf(piece); from !== -1; from = text.indexOf(piece, from + piece.length)) {
     spans.push({ from, to: from + piece.length });
+    if (spans.length > most) break;
+  }
   return spans;
 }
 
@@ -83,7 +99,7 @@ function looseSpansOf(text: string, piece: string): Span[] {
     }
     isBlank = blank;
   }
-  return spansOf(squeezed.join(""), wanted).map(({ from, to }) => ({
+  return spansOf(squeezed.join(""), wanted, MAX_LOOSE_REPLACEMENTS).map(({ from, to }) => ({
     from: places[from] ?? 0,
     to: (places[to - 1] ?? 0) + 1,
   }));
@@ -115,12 +131,25 @@ function countLines(text: string): number {
   return lines;
 }
 
-function ambiguous(text: string, spans: readonly Span[], { path }: Replacement): PerdureError {
+function tooLong(path: string, what: string): PerdureError {
+  const most = `A text of more than ${MAX_CHARS} characters cannot be edited`;
+  return new PerdureError("limit", `${path} ${what}. ${most}. Nothing was changed. Use bash for it, such as sed.`);
+}
+
+function tooMany(path: string, most: number): PerdureError {
+  return new PerdureError(
+    "limit",
+    `old_string is in ${path} more than ${most} times. Nothing was changed. Give a longer text, or use bash.`,
+  );
+}
+
+function ambiguous(text: string, spans: readonly Span[], most: number, { path }: Replacement): PerdureError {
   const lines = spans.slice(0, MAX_NAMED).map(({ from }) => countLines(text.slice(0, from)));
   const more = spans.length > lines.length ? " and more" : "";
+  const times = spans.length > most ? `more than ${most}` : spans.length;
   return new PerdureError(
     "bad_input",
-    `old_string is in ${path} ${spans.length} times, at lines ${lines.join(", ")}${more}. Nothing was changed. ` +
+    `old_string is in ${path} ${times} times, at lines ${lines.join(", ")}${more}. Nothing was changed. ` +
       "Give more of the text around the one you mean, or set replace_all.",
   );
 }
