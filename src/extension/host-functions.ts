@@ -52,6 +52,8 @@ export type BridgeFunction =
 
 /** Who calls, as it stands now: an extension may be gone, or asked for less, since its guest was made. */
 export interface BridgeOptions {
+  /** When the extension has sent messages. It outlives the guest: loading the extension again forgives nothing. */
+  readonly sends: number[];
   /** Undefined: it is not loaded any more. */
   manifest(): ExtensionManifest | undefined;
   bridge(): ExtensionBridge;
@@ -86,7 +88,7 @@ export function bridgeFunctions(
   names: readonly BridgeFunction[],
   options: BridgeOptions,
 ): Record<string, HostFunction> {
-  const sends: number[] = [];
+  const { sends } = options;
   const work: Record<BridgeFunction, (args: readonly Json[], at: Standing) => Promise<Json | undefined>> = {
     readFile: async ([path], at) => withinBounds(await at.files().readFile(pathIn(path))),
     listFiles: async ([path = "/"], at) => listing(await at.files().readDir(pathIn(path), { limit: MAX_ENTRIES })),

@@ -29,7 +29,7 @@ export function makeVm(
   options: VmOptions,
   manifest: ExtensionManifest,
   source: string,
-  isCurrent: (vm: ExtensionVm) => boolean,
+  { sends, isCurrent }: { readonly sends: number[]; isCurrent(vm: ExtensionVm): boolean },
 ): ExtensionVm {
   const { loader, limits } = options;
   const sandbox = async (): Promise<Sandbox> => {
@@ -42,7 +42,7 @@ export function makeVm(
   const clock = options.host?.clock ?? plainClock;
   const can: Capabilities = {
     ...(functions.length > 0 && {
-      tools: { [BRIDGE]: bridgeFunctions(functions, { manifest: standing, bridge, clock }) },
+      tools: { [BRIDGE]: bridgeFunctions(functions, { sends, manifest: standing, bridge, clock }) },
     }),
     ...(manifest.permissions?.network !== undefined && {
       network: networkOf(options, manifest, () => standing() !== undefined),

@@ -92,6 +92,8 @@ const RESERVED = ["load_extension", "list_extensions", "unload_extension"];
 export class ExtensionManager {
   readonly #options: ExtensionManagerOptions;
   readonly #entries = new Map<string, Entry>();
+  /** When each has sent messages, by its name. */
+  readonly #sends = new Map<string, number[]>();
   /** Names under which tools were handed out: who merges them into others lists them as taken, and means these. */
   readonly #given = new Set<string>();
   readonly #shown: ShownExtensions;
@@ -326,7 +328,9 @@ export class ExtensionManager {
 
   #vm(manifest: ExtensionManifest, source: string): ExtensionVm {
     const isCurrent = (vm: ExtensionVm) => this.#entries.get(manifest.name)?.vm === vm;
-    return makeVm(this.#options, manifest, source, isCurrent);
+    const sends = this.#sends.get(manifest.name) ?? [];
+    this.#sends.set(manifest.name, sends);
+    return makeVm(this.#options, manifest, source, { sends, isCurrent });
   }
 
   #add(entry: Omit<Entry, "name" | "hooks" | "failures" | "off">): Entry {

@@ -121,6 +121,19 @@ test("context blocks: only those that are named, and its own", async () => {
   expect(kit.asked.context.has("other_pad")).toBe(false);
 });
 
+test("loading an extension again does not let it speak more often", async () => {
+  const kit = openKit();
+  const manifest = { name: "again", version: "1", permissions: { session: { sendMessage: true } } };
+  const body = "for (let n = 0; n < 8; n++) await host.sendMessage('again');";
+  const source = `({ tools: { run: { description: "R.", execute: async (args, host) => { ${body} } } } })`;
+  for (const change of ["", " ", "  "]) {
+    if (change === "  ") await kit.manager.unload("again");
+    await kit.manager.load(manifest, source + change);
+    await callTool(kit.manager, "again_run").catch(() => undefined);
+  }
+  expect(kit.asked.sent).toHaveLength(10);
+});
+
 test("messages: what is read is bounded, and so is how often one may speak", async () => {
   const kit = openKit();
   const tries = {
