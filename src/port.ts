@@ -56,6 +56,8 @@ export interface Socket {
   readonly uri: string;
   /** Who it belongs to, as the app established it. Absent when it did not. */
   readonly identity?: Identity;
+  /** An agent on the way to this one has said that who it belongs to may only read. */
+  readonly mayOnlyRead?: boolean;
   readonly tags: readonly string[];
   /** JSON that belongs to the connection. Survives eviction of the agent, not the socket's end. */
   attachment: unknown;
@@ -173,6 +175,8 @@ export interface ReadVerdict {
   readonly request?: Request;
   /** Who sent it, instead of what was known. */
   readonly identity?: Identity;
+  /** Its sender may only read there, and so in everything below. */
+  readonly mayOnlyRead?: boolean;
 }
 
 /**
@@ -185,8 +189,9 @@ export interface HostedAgent {
   /**
    * @param rest the path behind the agent's own address; starts with `/`.
    * @param identity who sent it, as the app established it.
+   * @param mayOnlyRead an agent on the way here has said that its sender may only read.
    */
-  request(request: Request, rest: string, identity?: Identity): Promise<Response>;
+  request(request: Request, rest: string, identity?: Identity, mayOnlyRead?: boolean): Promise<Response>;
   /** Frames of this socket are held back until this settles. */
   connect(socket: Socket, request: Request): Promise<void>;
   message(socket: Socket, data: string | Uint8Array): Promise<void>;

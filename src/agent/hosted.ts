@@ -87,8 +87,9 @@ export class Hosting implements HostedAgent {
     this.#own.rearm();
   }
 
-  request(request: Request, rest: string, identity?: Identity): Promise<Response> {
-    return this.#reported("request", () => this.#respond(request, rest, identity), { request, identity });
+  request(request: Request, rest: string, identity?: Identity, mayOnlyRead = false): Promise<Response> {
+    const respond = () => this.#respond(this.#callerOf(request, identity, mayOnlyRead), rest);
+    return this.#reported("request", respond, { request, identity });
   }
 
   connect(socket: Socket, request: Request): Promise<void> {
@@ -165,7 +166,8 @@ export class Hosting implements HostedAgent {
       if (refusal !== undefined) return { refusal: refuse(refusal) };
       const verdict = readVerdict(await this.#agent.onBeforeSubAgent(request, child), "onBeforeSubAgent()");
       const unreachable = verdict.refusal ?? this.#own.refuseChild(child);
-      return unreachable === undefined ? verdict : { refusal: unreachable };
+      // A child may know nothing of who may only read, and is part of what such a person only looks at.
+      return unreachable === undefined ? { ...verdict, mayOnlyRead: caller.isReadonly } : { refusal: unreachable };
     };
     return this.#reported("onBeforeSubAgent", admit, { request, identity });
   }
@@ -204,7 +206,9 @@ export class Hosting implements HostedAgent {
     const context = { request };
     const isViewer = agent.shouldConnectionBeReadonly(connection, context);
     connection.isReadonly =
-      this.#flag(isViewer, "shouldConnectionBeReadonly()", true) || this.#mayOnlyRead(connection.identity);
+      this.#flag(isViewer, "shouldConnectionBeReadonly()", true) ||
+      this.#mayOnlyRead(connection.identity) ||
+      socket.mayOnlyRead === true;
     const isTold = agent.shouldSendProtocolMessages(connection, context);
     connection.isQuiet = !this.#flag(isTold, "shouldSendProtocolMessages()", false);
     const verdict = authorize(this.#judge, connection, { act: "connect" });
@@ -241,8 +245,8 @@ export class Hosting implements HostedAgent {
     return this.#flag(this.#agent.mayOnlyRead(identity), "mayOnlyRead()", true);
   }
 
-  #callerOf(request: Request, identity: Identity | undefined): RequestCaller {
-    return { id: "", uri: request.url, identity, request, isReadonly: this.#mayOnlyRead(identity) };
+  #callerOf(request: Request, identity: Identity | undefined, isViewer = false): RequestCaller {
+    return { id: "", uri: request.url, identity, request, isReadonly: this.#mayOnlyRead(identity) || isViewer };
   }
 
   #greet(connection: Connection): void {
@@ -318,8 +322,8 @@ export class Hosting implements HostedAgent {
     else this.#takerOf(frame)?.refuse?.(connection, frame, error);
   }
 
-  async #respond(request: Request, rest: string, identity: Identity | undefined): Promise<Response> {
-    const caller = this.#callerOf(request, identity);
+  async #respond(caller: RequestCaller, rest: string): Promise<Response> {
+    const { request, identity } = caller;
     const insist = async (ask: Ask) => {
       const refusal = await authorize(this.#judge, caller, ask);
       if (refusal !== undefined) throw refusal;

@@ -25,13 +25,14 @@ export interface SocketOwner {
 }
 
 /** Whose socket it is. */
-export type SocketClient = Pick<Socket, "id" | "uri" | "identity">;
+export type SocketClient = Pick<Socket, "id" | "uri" | "identity" | "mayOnlyRead">;
 
 /** The socket as agents see it, kept by the host while agents come and go. */
 export class HostSocket implements Socket {
   readonly id: string;
   readonly uri: string;
   readonly identity: Identity | undefined;
+  readonly mayOnlyRead: boolean;
   readonly #raw: RawSocket;
   readonly #maxBuffered: number;
   #owner: SocketOwner | undefined;
@@ -52,6 +53,7 @@ export class HostSocket implements Socket {
     this.id = client.id;
     this.uri = client.uri;
     this.identity = client.identity;
+    this.mayOnlyRead = client.mayOnlyRead ?? false;
     this.#raw = raw;
     this.#maxBuffered = maxBuffered;
   }

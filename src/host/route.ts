@@ -64,6 +64,8 @@ export type Destination =
       readonly request: Request;
       /** Who sent it, if a hook has said so. */
       readonly identity: Identity | undefined;
+      /** An agent on the way has said that its sender may only read. */
+      readonly mayOnlyRead: boolean;
     }
   /** `reason`: what a socket is closed with instead. */
   | { readonly kind: "answer"; readonly response: Response; readonly reason?: string }
@@ -183,6 +185,7 @@ export class Router {
     const before = await this.#ask(hook, original, address.path);
     if (before.refusal !== undefined) return { kind: "answer", response: before.refusal };
     let { request = original, identity } = before;
+    let mayOnlyRead = false;
     for (const hop of address.hops) {
       const parent = this.#runtime.cell(hop.parent);
       const admitted = await parent.use((agent) => agent.admitChild(request, hop.child, identity));
@@ -190,6 +193,7 @@ export class Router {
       // The gate may change everything of a request but where it goes.
       request = admitted.request ?? request;
       identity = admitted.identity ?? identity;
+      mayOnlyRead ||= admitted.mayOnlyRead === true;
     }
     return {
       kind: "agent",
@@ -197,6 +201,7 @@ export class Router {
       rest: address.rest,
       request: address.hops.length === 0 ? request : withPath(request, address.rest),
       identity,
+      mayOnlyRead,
     };
   }
 
@@ -214,9 +219,9 @@ export class Router {
     this.#runtime.failed(path, stage, thrown);
   }
 
-  #deliver({ path, rest, request, identity }: Extract<Destination, { kind: "agent" }>): Promise<Response> {
+  #deliver({ path, rest, request, identity, mayOnlyRead }: Extract<Destination, { kind: "agent" }>): Promise<Response> {
     return this.#runtime.cell(path).use(async (agent, life) => {
-      const response = await agent.request(request, rest, identity);
+      const response = await agent.request(request, rest, identity, mayOnlyRead);
       await life.gate.settled();
       return response;
     });

@@ -177,3 +177,52 @@ test("what onRequest writes for somebody who may only read is refused with 403, 
   expect((await fetch(`${host.url}/agents/archive/one?as=editor`)).status).toBe(200);
   expect(failures).toEqual([]);
 });
+
+class Leaf extends Agent {
+  static {
+    callable(this, "put");
+    callable(this, "count");
+  }
+  override onRequest(): Response {
+    return Response.json(this.put());
+  }
+  put(): number {
+    this.sql`CREATE TABLE IF NOT EXISTS leaf (x)`;
+    this.sql`INSERT INTO leaf VALUES (1)`;
+    return this.count();
+  }
+  count(): number {
+    return this.sql<{ n: number }>`SELECT count(*) AS n FROM leaf`[0]?.n ?? 0;
+  }
+}
+
+class Twig extends Agent {
+  static override subAgents = [Leaf];
+}
+
+class Trunk extends Agent {
+  static override subAgents = [Leaf, Twig];
+  override mayOnlyRead(identity: { readonly id: string } | undefined): boolean {
+    return identity?.id === "viewer";
+  }
+}
+
+test.each(["sub/leaf/one", "sub/twig/one/sub/leaf/one"])(
+  "who may only read in an agent may only read in what is below it, whose classes say nothing: %s",
+  async (child) => {
+    const as = (request: Request) => ({ identity: { id: new URL(request.url).searchParams.get("as") ?? "editor" } });
+    const hooks = { onBeforeConnect: as, onBeforeRequest: as };
+    const host = await openHost({ agents: { Trunk }, subAgents: { Leaf, Twig }, idleMs: 20, ...hooks });
+    const path = `/agents/trunk/one/${child}`;
+    const editor = await connect(host, path);
+    expect(await editor.call("put")).toBe(1);
+    const viewer = await connect(host, `${path}?as=viewer`);
+    await expect(viewer.call("put")).rejects.toThrow(MARK);
+    expect((await fetch(`${host.url}${path}?as=viewer`)).status).toBe(403);
+    // It stays so while the child leaves memory.
+    await expect.poll(() => host.status().live).toBe(0);
+    await expect(viewer.call("put")).rejects.toThrow(MARK);
+    expect(await viewer.call("count")).toBe(1);
+    expect(await (await fetch(`${host.url}${path}`)).json()).toBe(2);
+  },
+);

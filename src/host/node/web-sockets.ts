@@ -75,10 +75,11 @@ export class WebSockets {
       if (cell.connections >= this.#limits.connectionsPerAgent) {
         return ws.close(closeCode.tryAgainLater, "too many connections");
       }
-      const { identity, request: admitted } = destination;
+      const { identity, mayOnlyRead, request: admitted } = destination;
       const client = {
         id: query.connectionId ?? newId(),
         uri: request.url,
+        mayOnlyRead,
         ...(identity !== undefined && { identity }),
       };
       this.#attach(ws, socket, cell, client, admitted);
