@@ -31,6 +31,7 @@ import { type ChatDoor, sessionFor, TURN_ROUTES } from "./chat-http.ts";
 import { INBOX_ROUTES } from "./chat-inbox-http.ts";
 import { TRANSCRIPT_ROUTES } from "./chat-messages.ts";
 import { type Connection, socketOf } from "./connection.ts";
+import { readOnlyError } from "./context.ts";
 import type { Feature } from "./feature.ts";
 import type { AgentParts } from "./parts.ts";
 import { type Route, type RouteTable, routeTable } from "./routes.ts";
@@ -275,22 +276,27 @@ function handleFrame(room: ChatRoom, connection: Connection, frame: ParsedFrame)
     case "tool-result": {
       const { toolCallId, result, autoContinue, clientTools } = frame;
       const answer = { kind: "result", result } as const;
-      return answerCall(room, { toolCallId, answer, autoContinue, clientTools, session, identity }, socket);
+      return answerCall(room, { toolCallId, answer, autoContinue, clientTools, session, identity }, connection);
     }
     case "tool-approval": {
       const { toolCallId, approved, autoContinue, approvalId, digest } = frame;
       const answer = { kind: "approval", approved } as const;
       const given = { toolCallId, answer, about: { approvalId }, digest, autoContinue, session, identity };
-      return answerCall(room, given, socket);
+      return answerCall(room, given, connection);
     }
     default:
   }
 }
 
-function answerCall({ chat, live }: ChatRoom, given: ToolAnswer, socket: Socket): void | Promise<void> {
+function answerCall({ chat, live }: ChatRoom, given: ToolAnswer, connection: Connection): void | Promise<void> {
+  const socket = socketOf(connection);
   const conclude = (judged: JudgedAnswer) => {
-    if ("answer" in judged) chat.answerTool(judged.answer, socket);
-    else live.approvalRefused(given.toolCallId, judged.refusal, socket);
+    // It may have taken its time: whoever was sent away meanwhile, or may only read by now, has answered nothing.
+    if (socket.dismissed) return;
+    if ("refusal" in judged) live.approvalRefused(given.toolCallId, judged.refusal, socket);
+    else if (connection.isReadonly)
+      live.approvalRefused(given.toolCallId, { reason: readOnlyError(connection).message }, socket);
+    else chat.answerTool(judged.answer, socket);
   };
   const judged = judgeAnswer(chat, given);
   return judged instanceof Promise ? judged.then(conclude) : conclude(judged);

@@ -195,3 +195,38 @@ test("frames right behind the one that an agent has closed the connection for ar
   await client.whenClosed();
   expect(await (await connect(host, "/agents/plain/one")).call("heard")).toEqual(["hello", "bye"]);
 });
+
+/** A call waits for a yes, and who may give it is found out slowly. */
+class Till extends Talk {
+  override authorize(): boolean {
+    return true;
+  }
+  override authorizeApproval(): Promise<boolean> {
+    return new Promise((say) => pending.push({ act: "tool.approve", session: undefined, say }));
+  }
+}
+
+test.each(["lower", "dismiss"])(
+  "an answer whose giver may not any more when it was judged is none: %s",
+  async (how) => {
+    const host = await openHost({ agents: { Till } });
+    const agent = await host.getAgentByName(Till, "one");
+    const part = {
+      type: "tool-pay",
+      toolCallId: "pay",
+      state: "approval-requested",
+      input: {},
+      approval: { id: "ask" },
+    };
+    await agent.persistMessages([message("buy"), { id: "a", role: "assistant", parts: [part] }] as never);
+    const editor = await connect(host, "/agents/till/one");
+    const approver = await connect(host, "/agents/till/one?_pk=approver");
+    approver.send(JSON.stringify({ type: "cf_agent_tool_approval", toolCallId: "pay", approved: true }));
+    const { say } = await verdict();
+    await editor.call(how, "approver");
+    say(true);
+    for (let round = 0; round < 5; round++) await editor.call("hits");
+    const stored = await (await fetch(`${host.url}/agents/till/one/get-messages`)).text();
+    expect(stored).toContain("approval-requested");
+  },
+);
