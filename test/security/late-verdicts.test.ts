@@ -198,7 +198,7 @@ test("frames right behind the one that an agent has closed the connection for ar
 
 /** A call waits for a yes, and who may give it is found out slowly. */
 class Till extends Talk {
-  override authorize(): boolean {
+  override authorize(): true {
     return true;
   }
   override authorizeApproval(): Promise<boolean> {
