@@ -1,8 +1,9 @@
 import type { LanguageModel } from "ai";
-import { type ChatResponseResult, Think } from "perdure";
+import { agentTool, type ChatResponseResult, Think } from "perdure";
 import { createHost, memoryStorage } from "perdure/node";
 import { manualClock, scriptedModel } from "perdure/testing";
 import { expect, test } from "vitest";
+import { z } from "zod";
 import { PerdureError } from "../../src/error.ts";
 import { isTerminal, toolParts } from "../../src/message/types.ts";
 import { serverTool } from "./harness.ts";
@@ -134,6 +135,42 @@ test("whichever writes of a turn fail, no call stays open in an answer that has 
       while (ends.length === 0) await clock.advance(1_000);
       await turn;
       expect(await talk.open(), `${many} writes from ${first} on`).toEqual(ends[0] === "completed" ? ["pay"] : []);
+      await host.stop();
+    }
+  }
+});
+
+test("whichever writes fail while a helper works, its run has an end behind the turn that waited for it", async () => {
+  for (let first = 8; first <= 2 * WRITES; first++) {
+    for (const many of [1, 2, 3]) {
+      const clock = manualClock();
+      const asks = { toolCalls: [{ toolName: "ask", input: {} }] };
+      const model = scriptedModel(({ step }) => (step === 0 ? asks : "Done."), { clock });
+      const words = scriptedModel(() => "words", { clock });
+      class Helper extends Think {
+        override workspaceTools = false as const;
+        override getModel(): LanguageModel {
+          return words;
+        }
+      }
+      class Talk extends Think {
+        override workspaceTools = false as const;
+        override getModel(): LanguageModel {
+          return model;
+        }
+        override getTools() {
+          return { ask: agentTool(Helper, { description: "Have it done.", inputSchema: z.object({}) }) };
+        }
+      }
+      const storage = powered(memoryStorage(), new Weak(first, many));
+      const host = createHost({ agents: { Talk, Helper }, storage, clock, log: false, idleMs: 60 * MINUTE });
+      const talk = host.getAgentByName(Talk, "a");
+      let isOver = false;
+      const turn = talk.runTurn({ input: "hello" }).catch(() => undefined);
+      void turn.then(() => (isOver = true));
+      while (!isOver) await clock.advance(1_000);
+      const ends = (await talk.listAgentToolRuns()).map(({ status }) => status);
+      expect(ends, `${many} writes from ${first} on`).not.toContain("running");
       await host.stop();
     }
   }

@@ -22,7 +22,7 @@ import { DetachedRuns } from "./detached-runs.ts";
 import { lineageOf, refusalOf } from "./lineage.ts";
 import { nextStatus } from "./parent-state.ts";
 import { NOTHING_SAID, RunEvents } from "./run-events.ts";
-import { deleted, endedBy, failed, givenUp, isGone, lost } from "./run-ends.ts";
+import { deleted, endedBy, failed, givenUp, isGone, lost, storeEnd } from "./run-ends.ts";
 import { endFrame, startedFrame } from "./run-frames.ts";
 import { type HeardRun, runListener } from "./run-listener.ts";
 import { toDetached, toEnd, toInfo, toResult } from "./run-views.ts";
@@ -325,10 +325,18 @@ export class AgentRuns implements Feature, Work {
     if (run.detached !== null && progress !== undefined) this.#use.detached.reported(run.runId, progress.at);
   }
 
-  #close({ run: { runId }, count }: Live, end: AgentRunEnd): AgentRunRow {
-    this.#live.delete(runId);
+  #close(live: Live, end: AgentRunEnd): Promise<AgentRunRow> {
+    const { runId } = live.run;
     // The child may have forgotten what clients have heard.
-    return this.#store(runId, { ...end, chunks: Math.max(end.chunks, count) });
+    const told = { ...end, chunks: Math.max(end.chunks, live.count) };
+    const store = () => {
+      this.#live.delete(runId);
+      return this.#store(runId, told);
+    };
+    return storeEnd(this.#host, store, (thrown) => {
+      this.#live.set(runId, live);
+      this.#hooks.failed(thrown);
+    });
   }
 
   /** Stores the end of a run, with its delivery, and tells of it. */

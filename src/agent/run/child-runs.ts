@@ -19,6 +19,7 @@ import { askAbove } from "./ask-above.ts";
 import { ChildProgress } from "./child-progress.ts";
 import { nextRunMove, type RunMove } from "./child-state.ts";
 import { deniedChunks } from "./denied-chunks.ts";
+import { storeEnd } from "./run-ends.ts";
 import type {
   AgentToolChildHooks,
   AgentToolChunk,
@@ -301,7 +302,8 @@ export class ChildRuns {
       }
     }
     const reason = readRun(this.#host, run.runId)?.reason ?? null;
-    endRun(this.#host, run.runId, { ...end, error, reason, endedAt: this.#host.clock.now() });
+    const store = () => endRun(this.#host, run.runId, { ...end, error, reason, endedAt: this.#host.clock.now() });
+    await storeEnd(this.#host, store, (thrown) => this.#own.failed(thrown));
     const told = this.inspect(run.runId);
     for (const tail of this.#tails) if (told !== null && tail.runId === run.runId) tail.resolve(told);
   }

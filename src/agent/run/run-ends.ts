@@ -1,5 +1,5 @@
 import { errorText, PerdureError } from "../../error.ts";
-import type { Clock } from "../../id.ts";
+import { type Clock, sleep } from "../../id.ts";
 import type { AgentRunEnd } from "../../store/agent-run.ts";
 import { endOf } from "./parent-state.ts";
 import type { AgentToolRunInspection } from "./types.ts";
@@ -51,4 +51,27 @@ export function deleted({ clock }: { readonly clock: Clock }): AgentRunEnd {
 export function lost(thrown: unknown, { clock }: { readonly clock: Clock }): AgentRunEnd {
   const error = `The child could not be reached: ${errorText(thrown)}`;
   return { ...NOTHING, status: "interrupted", error, reason: "inspect-failed", childRunning: 1, endedAt: clock.now() };
+}
+
+/** How long until the end of a run is stored again for which there was no room. */
+const ROOM_WAIT_MS = 5_000;
+
+/**
+ * Stores the end of a run; where there is no room for it, as soon as there is: it comes only once, and a run without one
+ * is waited for. @param full is told of each time that there was no room. @throws what else `store` throws
+ */
+export async function storeEnd<T>(
+  { clock }: { readonly clock: Clock },
+  store: () => T,
+  full: (error: unknown) => void,
+): Promise<T> {
+  for (;;) {
+    try {
+      return store();
+    } catch (thrown) {
+      if (!PerdureError.is(thrown, "disk_full")) throw thrown;
+      full(thrown);
+      await sleep(clock, ROOM_WAIT_MS);
+    }
+  }
 }
