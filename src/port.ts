@@ -112,6 +112,8 @@ export interface AgentHost extends Sql {
   /** The whole address as one string, unique on the host. */
   readonly id: string;
   readonly path: AgentPath;
+  /** Where clients reach it at this host: the path of its URL, percent-encoded, as in `/agents/chat/anna`. */
+  readonly address: string;
   /** Nothing was ever written: there are no rows, and so nothing to look for. */
   readonly blank: boolean;
   readonly clock: Clock;

@@ -25,7 +25,6 @@ import { sessionNamed } from "../turn/session-named.ts";
 import { writeJson } from "../wire/json.ts";
 import { ChatFeature, type ChatRoom } from "./chat-feature.ts";
 import type { SessionServant } from "./session-frames.ts";
-import { fileAddress } from "./chat-files.ts";
 import { getCurrentAgent, runAs } from "./context.ts";
 import { parts } from "./parts.ts";
 import { ChildAgent, childRuns } from "./run/child-agent.ts";
@@ -80,7 +79,7 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
     );
     this[parts].features.push(this.#feature);
     if (host.path.length > 1) this[parts].features.push({ started: () => this[childRuns].started() });
-    this[parts].features.push({ started: () => this.#expireMedia() });
+    this[parts].features.push({ started: () => this.#lookAfterMedia() });
   }
 
   /** @internal */
@@ -116,7 +115,6 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
     return (this.#media ??= new MediaMover({
       host: this[parts].host,
       retention: () => (this.mediaRetention === true ? {} : this.mediaRetention),
-      address: () => fileAddress(this[parts].host),
       changed: () => this.#chat.transcripts.reload(),
       failed: (error) => void this[parts].failed(error, { stage: "media" }),
     }));
@@ -137,12 +135,12 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
     if (this.mediaRetention !== false) this[mediaMover].after(turn.session);
   }
 
-  /** Files whose time was over while the agent was away. */
-  #expireMedia(): void {
+  /** What became of files while the agent was away: their time is over, or its address is another one. */
+  #lookAfterMedia(): void {
     const { mediaRetention } = this;
-    const { host } = this[parts];
-    if (typeof mediaRetention === "boolean" || mediaRetention.days === undefined || host.blank) return;
-    this[mediaMover].after(this.#chat.transcripts.current);
+    if (mediaRetention === false || this[parts].host.blank) return;
+    const expires = mediaRetention !== true && mediaRetention.days !== undefined;
+    if (expires || this[mediaMover].hasMoved) this[mediaMover].after(this.#chat.transcripts.current);
   }
 
   get #chat(): Chat {

@@ -1,6 +1,5 @@
 import type { AgentHost } from "../port.ts";
 import { filesOf } from "../session/files.ts";
-import { buildAgentPath } from "../wire/agent-path.ts";
 import type { Route } from "./routes.ts";
 
 /*
@@ -46,13 +45,6 @@ async function answerFile(host: AgentHost, request: Request, name: string): Prom
       ...HARMLESS,
     },
   });
-}
-
-/** The path of the agent as its clients know it: where one of them connected to, else where a host has it by default. */
-export function fileAddress(host: AgentHost): string {
-  const [socket] = host.sockets.all();
-  const path = socket === undefined ? undefined : URL.parse(socket.uri, "http://agent.invalid")?.pathname;
-  return path?.replace(/\/+$/, "") ?? buildAgentPath(host.path);
 }
 
 /** A file comes from whoever wrote the message: it may not act in the name of the page's origin. */

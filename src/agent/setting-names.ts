@@ -38,7 +38,7 @@ const proactive: OptionNames<Exclude<ContextOverflow["proactive"], boolean | und
   threshold: true,
   maxCompactions: true,
 };
-const mediaRetention: OptionNames<MediaRetention> = { keepInMessages: true, days: true };
+const mediaRetention: OptionNames<MediaRetention> = { keepInMessages: true, days: true, address: true };
 const titles: OptionNames<TitleOptions> = { model: true, after: true };
 const messageConcurrency: OptionNames<Exclude<MessageConcurrency, string>> = { strategy: true, debounceMs: true };
 

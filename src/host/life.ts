@@ -43,6 +43,8 @@ export interface LifeSurroundings {
   classOf(name: string): HostedAgentClass;
   abort(path: AgentPath, reason?: unknown): void;
   remove(path: AgentPath): Promise<void>;
+  /** The path of an agent's URL. */
+  addressOf(path: AgentPath): string;
   /** An agent is about to store its first row. Resolves when whoever must know of it does. Never rejects. */
   created(path: AgentPath): Promise<void> | undefined;
   /** Before a life begins. @throws PerdureError `limit` when there is no room for it. */
@@ -118,6 +120,10 @@ export class Life implements AgentHost {
 
   get over(): boolean {
     return this.#over !== undefined;
+  }
+
+  get address(): string {
+    return this.#around.addressOf(this.path);
   }
 
   get blank(): boolean {

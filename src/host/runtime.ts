@@ -2,7 +2,8 @@ import { errorText, PerdureError } from "../error.ts";
 import type { AgentEvents, AgentEventType } from "../event.ts";
 import type { Clock } from "../id.ts";
 import type { AboutFailure, AgentPath, AsyncContext, HostedAgent, HostedAgentClass } from "../port.ts";
-import { agentId, leafOf, parseAgentId } from "../wire/agent-path.ts";
+import { DEFAULT_PREFIX } from "../wire/address.ts";
+import { agentId, buildAgentPath, leafOf, parseAgentId } from "../wire/agent-path.ts";
 import { closeCode } from "../wire/close-code.ts";
 import { Cell } from "./cell.ts";
 import { Eviction } from "./eviction.ts";
@@ -36,6 +37,8 @@ export interface RuntimeParts {
   readonly hold?: () => () => void;
   /** For `onStart`, unless the caller who wakes an agent brings its own. */
   readonly props?: unknown;
+  /** First segments of every address. Default `agents`. */
+  readonly prefix?: string | undefined;
   /** How long an agent that nothing needs stays in memory. */
   readonly idleMs: number;
   /** The most agents in memory at a time. */
@@ -54,6 +57,7 @@ export class Runtime implements LifeSurroundings {
   readonly props: unknown;
   readonly breathe: () => Promise<void>;
   readonly #registry: Registry;
+  readonly #prefix: string;
   readonly #publish: Publish;
   readonly #log: (entry: LogEntry) => void;
   readonly hold: () => () => void;
@@ -72,6 +76,8 @@ export class Runtime implements LifeSurroundings {
     this.props = parts.props;
     this.breathe = parts.breathe;
     this.#registry = parts.registry;
+    const segments = (parts.prefix ?? DEFAULT_PREFIX).split("/").filter((segment) => segment !== "");
+    this.#prefix = new URL(segments.join("/"), "http://agent.invalid").pathname;
     this.#publish = parts.publish;
     this.#log = parts.log;
     this.hold = parts.hold ?? (() => () => {});
@@ -196,6 +202,10 @@ export class Runtime implements LifeSurroundings {
     if (parent === undefined || !this.#registry.has(leafOf(parent).className)) return undefined;
     const told = this.#cellOf(agentId(parent), parent).childMade(leafOf(path));
     return told.catch((error: unknown) => this.failed(parent, "child", error));
+  }
+
+  addressOf(path: AgentPath): string {
+    return buildAgentPath(path, { prefix: this.#prefix });
   }
 
   /** Whether the agent has ever stored something. */

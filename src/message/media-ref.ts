@@ -11,8 +11,10 @@ const MAX_DEPTH = 24;
 
 /** Names of files are SHA-256 in hex. */
 const NAME = "[0-9a-f]{64}";
-const MEDIA = new RegExp(`^[^\\s:?#]*/files/(${NAME})$`);
-const TEXT = new RegExp(`\\n\\[… ([0-9]+) characters in all; the whole text is at [^\\s:?#]*/files/(${NAME})\\]$`);
+/** A path. A colon only behind a slash: in front of it stands a scheme. */
+const PATH = "(?:/[^\\s?#]*|[^\\s:?#]*)";
+const MEDIA = new RegExp(`^${PATH}/files/(${NAME})$`);
+const TEXT = new RegExp(`\\n\\[… ([0-9]+) characters in all; the whole text is at ${PATH}/files/(${NAME})\\]$`);
 const DATA_URL = /^data:([\w.+-]+\/[\w.+-]+(?:;[\w.+-]+=[\w.+"-]+)*)(;base64)?,/i;
 const MAX_REFERENCE = KEPT_CHARS + 2_000;
 
@@ -63,6 +65,14 @@ export function toReference(text: string): MediaReference | undefined {
   if (media !== undefined) return { kind: "media", name: media };
   const name = TEXT.exec(text)?.[2];
   return name === undefined ? undefined : { kind: "text", name };
+}
+
+/** A reference to a file that `isKnown`, by another address of the agent; any other text as it is. */
+export function withAddress(text: string, address: string, isKnown: (name: string) => boolean): string {
+  const reference = toReference(text);
+  if (reference === undefined || !isKnown(reference.name)) return text;
+  const url = `${address}/files/${reference.name}`;
+  return reference.kind === "media" ? url : `${text.slice(0, text.lastIndexOf(" is at ") + " is at ".length)}${url}]`;
 }
 
 /** The texts in an output of which only the beginning is there, and how many characters of each are kept elsewhere. */

@@ -37,7 +37,6 @@ async function setUp(retention: MediaRetention | false = { keepInMessages: 2 }) 
     new MediaMover({
       host,
       retention: () => retention,
-      address: () => "/agents/chat/one",
       changed: () => changes++,
       failed: (error) => failures.push(error),
     });
@@ -53,7 +52,7 @@ test("what is large in older messages is moved, and the newest keep theirs", asy
   expect(changes()).toBe(1);
   for (const n of [1, 2]) {
     const url = fileUrl(stored(host, `p${n}`));
-    expect(url).toMatch(/^\/agents\/chat\/one\/files\/[0-9a-f]{64}$/);
+    expect(url).toMatch(/^\/agents\/probe\/one\/files\/[0-9a-f]{64}$/);
     const file = await filesOf(host).read(toReference(url)?.name ?? "");
     expect(file).toMatchObject({ mediaType: "image/png", size: 40_000, pending: false });
     expect(file && new Uint8Array(file.bytes)).toEqual(bytesOf(n));

@@ -17,6 +17,7 @@ import { type MessageRow, readMessageAt, updateMessage } from "../store/message.
 import { readSession } from "../store/session.ts";
 import { unnamedFiles } from "./file-references.ts";
 import { type FileInfo, filesOf } from "./files.ts";
+import { isAddressOld, noteAddress, readdress } from "./media-address.ts";
 
 /** Rows that are rewritten before others have their turn. */
 const PASS_ROWS = 64;
@@ -32,6 +33,11 @@ export interface MediaRetention {
    * message refers to it. Default: 8.
    */
   readonly keepInMessages?: number;
+  /**
+   * The path under which clients reach the agent, when it is not the one that its host has it at: an app that mounts it
+   * somewhere else (the clients' `basePath`) says so here, as in `"/me"`.
+   */
+  readonly address?: string;
   /** Such a file is deleted after this many days, and the message says so. Default: never. */
   readonly days?: number | undefined;
 }
@@ -41,8 +47,6 @@ export interface MediaDeps {
   readonly host: AgentHost;
   /** `false`: nothing is moved. */
   retention(): MediaRetention | false;
-  /** The path of the agent's own HTTP surface, as its clients know it; without a slash at its end. */
-  address(): string;
   /** Rows were rewritten: what is in memory of them is old. */
   changed(): void;
   /** Something could not be moved, and stays where it is. Must not throw. */
@@ -90,16 +94,30 @@ export class MediaMover {
     const { host } = this.#deps;
     // Not within the work that ended the turn.
     await host.breathe();
+    if (isAddressOld(host, this.#address) && (await readdress(host, this.#address)) > 0) this.#deps.changed();
     if (!this.#collected) {
       this.#collected = true;
       await filesOf(host).collect();
       await this.collect();
     }
     for (const session of this.#waiting) {
-      while (await this.pass(session)) await host.breathe();
+      // First: a turn that ends during a pass is looked at in the next one.
       this.#waiting.delete(session);
+      while (await this.pass(session)) await host.breathe();
     }
     await this.expire();
+  }
+
+  /** Messages may refer to files by an address that the agent does not have any more. */
+  get hasMoved(): boolean {
+    return this.#deps.retention() !== false && isAddressOld(this.#deps.host, this.#address);
+  }
+
+  /** Of the agent itself, never one that a client connected to: that one holds for this client alone, if for anybody. */
+  get #address(): string {
+    const retention = this.#deps.retention();
+    const own = retention === false ? undefined : retention.address;
+    return own === undefined ? this.#deps.host.address : checkedAddress(own);
   }
 
   /** Moves what is large out of at most 64 messages of a session. @returns whether there may be more. */
@@ -136,13 +154,14 @@ export class MediaMover {
     const message = row && parseRow(row);
     if (row === undefined || message === undefined) return false;
     const files = filesOf(host);
+    const address = this.#address;
     const references = new Map<string, { readonly text: string; readonly name: string }>();
     for (const movable of movablesOf(message)) {
       const bytes = bytesOf(movable);
       if (bytes === undefined) continue;
       const mediaType = movable.kind === "media" ? movable.mediaType : "text/plain;charset=utf-8";
       const { name } = await files.put(bytes, mediaType, true);
-      const text = referenceTo(movable, `${this.#deps.address()}/files/${name}`);
+      const text = referenceTo(movable, `${address}/files/${name}`);
       references.set(movable.kind === "media" ? movable.url : movable.text, { text, name });
     }
     if (references.size === 0) return false;
@@ -151,6 +170,7 @@ export class MediaMover {
       // It may have been changed or deleted while the bytes were stored.
       if (readMessageAt(host, seq)?.body !== row.body) return false;
       updateMessage(host, seq, row.role, body);
+      noteAddress(host, address);
       for (const { name } of references.values()) files.refer(name, seq);
       return true;
     }, "commit");
@@ -209,7 +229,7 @@ export class MediaMover {
     const marked = mapMedia({ ...message, parts }, (text) => {
       if (!isIt(text)) return text;
       if (toReference(text)?.kind === "media") return `[A file of type ${file.mediaType} ${gone}.]`;
-      return text.replace(/; the whole text is at [^\]]*\]$/, `; the rest ${gone}]`);
+      return text.replace(/; the whole text is at \S*\]$/, `; the rest ${gone}]`);
     });
     updateMessage(this.#deps.host, seq, row.role, JSON.stringify(marked));
   }
@@ -218,6 +238,11 @@ export class MediaMover {
 function keptOf({ keepInMessages = DEFAULT_KEPT }: MediaRetention): number {
   if (Number.isInteger(keepInMessages) && keepInMessages >= 1) return keepInMessages;
   throw new PerdureError("bad_config", "mediaRetention.keepInMessages must be a whole number of messages, at least 1.");
+}
+
+function checkedAddress(address: string): string {
+  if (typeof address === "string" && /^\/(?!\/)[^\s?#\\]*$/.test(address)) return address.replace(/\/+$/, "");
+  throw new PerdureError("bad_config", 'mediaRetention.address must be a path of the agent, as in "/me".');
 }
 
 function bytesOf(movable: Movable): Uint8Array | undefined {

@@ -32,10 +32,11 @@ function withFault(fault: Fault): (probe: ConformanceProbe) => Promise<Conforman
 }
 
 function forward(host: AgentHost): AgentHost {
-  const { id, path, clock, emit, sockets, blobs, context, env } = host;
+  const { id, path, address, clock, emit, sockets, blobs, context, env } = host;
   return {
     id,
     path,
+    address,
     get blank() {
       return host.blank;
     },

@@ -98,6 +98,7 @@ export function createHost(options: HostOptions): Host {
     log: logTo(options.log),
     hold: holds.hold,
     props: options.props,
+    prefix: options.prefix,
     idleMs,
     maxLive: limits.agents,
   });
