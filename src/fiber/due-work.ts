@@ -32,6 +32,9 @@ export class DueWork<K> implements Work {
   #starting = false;
   #adopted = false;
   #halted = false;
+  /** How many were started since others had their turn. */
+  #sinceBreath = 0;
+  #breathing = false;
   /** Not before this time, after the store refused a write. Otherwise the alarm would come back at once. */
   #pausedUntil = 0;
 
@@ -83,7 +86,7 @@ export class DueWork<K> implements Work {
   }
 
   active(): boolean {
-    return this.#starting || this.#running.size > 0;
+    return this.#starting || this.#breathing || this.#running.size > 0;
   }
 
   /** Starts what is due as soon as the code that runs now, and the transaction that it is in, has ended. */
@@ -102,6 +105,10 @@ export class DueWork<K> implements Work {
     const { context } = this.#options;
     if (this.#starting || this.#halted || context.stopped()) return false;
     if (context.host.clock.now() < this.#pausedUntil) return false;
+    if (this.#sinceBreath >= START_BATCH) {
+      this.#breathe();
+      return false;
+    }
     try {
       this.adopt();
       for (let left = START_BATCH; left > 0 && !this.#halted && !context.stopped();) {
@@ -126,7 +133,19 @@ export class DueWork<K> implements Work {
     return true;
   }
 
+  /** Work that makes more work at once would never end: the rest of the host has its turn in between. */
+  #breathe(): void {
+    if (this.#breathing) return;
+    this.#breathing = true;
+    void this.#options.context.host.breathe().then(() => {
+      this.#breathing = false;
+      this.#sinceBreath = 0;
+      if (!this.#runDue()) this.changed();
+    });
+  }
+
   #start(key: K): void {
+    this.#sinceBreath++;
     this.begin(key);
     try {
       this.#options.start(key, () => this.end(key));

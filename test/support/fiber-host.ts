@@ -146,6 +146,7 @@ export function openLife(world: World, methods: (life: Life) => Methods = () => 
         else listeners.push({ depth, ended });
       },
       durable: () => (dead ? new Promise(() => undefined) : Promise.resolve()),
+      breathe: () => (dead ? new Promise(() => undefined) : Promise.resolve()),
       clock: {
         now: () => world.now,
         after: (ms, work) => {
