@@ -137,11 +137,16 @@ export class DueWork<K> implements Work {
   #breathe(): void {
     if (this.#breathing) return;
     this.#breathing = true;
-    void this.#options.context.host.breathe().then(() => {
+    const goOn = () => {
       this.#breathing = false;
       this.#sinceBreath = 0;
       if (!this.#runDue()) this.changed();
-    });
+    };
+    // It fails only where this life is over: the next one finds the rows.
+    void this.#options.context.host
+      .breathe()
+      .then(goOn)
+      .catch(() => {});
   }
 
   #start(key: K): void {
