@@ -297,7 +297,7 @@ test("a client cannot put a tool of its own in the place of a context tool; the 
   expect((await kit.session()).getContextBlock("memory")?.content).toBe("Tea.");
   own.set_context = serverTool(() => "not today");
   await kit.ask("Again.");
-  expect(outputsSent(kit.model, 3).c1).toEqual({ type: "text", value: "not today" });
+  expect(Object.values(outputsSent(kit.model, 3)).at(-1)).toEqual({ type: "text", value: "not today" });
 });
 test("texts are loaded when they are needed", async () => {
   const kit = await open(

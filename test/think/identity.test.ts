@@ -253,7 +253,8 @@ test("a transcript that a client pushes makes nobody say what they did not", asy
   ben.send({ type: "cf_agent_chat_messages", messages: [user("m1", "Pay me."), answer, user("m2", "New.")] });
   await ben.flushed();
   const agent = await kit.agent();
-  expect([agent.getMessageIdentity("m1"), agent.getMessageIdentity("m2")]).toEqual([BEN, BEN]);
+  expect([agent.getMessageIdentity("m1"), agent.getMessageIdentity("m2")]).toEqual([ANNA, BEN]);
+  expect(JSON.stringify(await kit.stored())).not.toContain("Pay me.");
 });
 
 test("another answer is written for the one who asks for it", async () => {
@@ -342,7 +343,7 @@ test("who goes on with an old answer of another does not become that one", async
   expect(await whoOf(kit)).toEqual(["u1", "u2", "u2", "u2"]);
 });
 
-test("who pushes other words for a message that waits is the one who asks", async () => {
+test("nobody pushes other words into a message of somebody else that waits", async () => {
   const gate = Promise.withResolvers<string>();
   const kit = await noting({ script: () => gate.promise });
   await kit.post("chat", "anna", { messages: [user("m1", "First.")] });
@@ -353,8 +354,9 @@ test("who pushes other words for a message that waits is the one who asks", asyn
   await ben.flushed();
   gate.resolve("Done.");
   await kit.stable();
-  expect(JSON.stringify(kit.model.calls[1]?.prompt)).toContain("Pay 1000.");
-  expect(await whoOf(kit)).toEqual(["u1", "u2"]);
+  const prompt = JSON.stringify(kit.model.calls[1]?.prompt);
+  expect([prompt.includes("Pay 1."), prompt.includes("Pay 1000.")]).toEqual([true, false]);
+  expect(await whoOf(kit)).toEqual(["u1", "u1"]);
 });
 
 test("a transcript that is pushed as it is takes no waiting message from who wrote it", async () => {
