@@ -17,10 +17,10 @@ export interface Term {
   readonly open: boolean;
 }
 
-/** Terms that must all be there; or, with `any`, one of them. */
+/** Terms that must all be there; or, with `isLoose`, one of them. */
 export interface TermMatch {
   readonly terms: readonly Term[];
-  readonly any: boolean;
+  readonly isLoose: boolean;
 }
 
 /** What somebody looks for. */
@@ -63,9 +63,9 @@ export function parseQuery(query: unknown, loose: boolean): SearchQuery {
   const begun = [...terms, { ...last, open: true }];
   const forms = differentOf(begun.map(withForms));
   const pairs = loose ? differentOf(forms.flatMap(pairsOf)).slice(0, MAX_PAIRS) : [];
-  const ways = [[...terms, last], begun, forms].map((one) => ({ terms: one, any: false }));
+  const ways = [[...terms, last], begun, forms].map((one) => ({ terms: one, isLoose: false }));
   return {
-    matches: [...ways, ...(loose ? [{ terms: pairs, any: true }] : [])],
+    matches: [...ways, ...(loose ? [{ terms: pairs, isLoose: true }] : [])],
     places(words) {
       const places = placesOf(forms, words);
       return places.length > 0 ? places : placesOf(pairs, words);
@@ -96,7 +96,7 @@ export function expressionOf(match: TermMatch, endings: ReadonlyMap<Term, readon
     const before = term.keys.slice(0, -1);
     return `(${words.map((word) => quoted({ keys: [...before, word], open: false })).join(" OR ")})`;
   };
-  return match.terms.map(one).join(match.any ? " OR " : " AND ");
+  return match.terms.map(one).join(match.isLoose ? " OR " : " AND ");
 }
 
 /** Of a row of characters, any two that follow each other. */

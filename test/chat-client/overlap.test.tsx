@@ -135,7 +135,7 @@ test("merge: the messages that wait become one, on the screen too", async () => 
 test("debounce: messages in quick succession get one turn", async () => {
   const { host, agent, turns } = await startTalk({
     script: ({ userText }) => `re ${userText}`,
-    settings: { messageConcurrency: { strategy: "debounce", debounceMs: 40 } },
+    settings: { messageConcurrency: { strategy: "debounce", debounceMs: 1_000 } },
   });
   const tab = await readyTab(host);
   for (const text of ["a", "b", "c"]) tab.send(text);
