@@ -29,7 +29,7 @@ export function makeVm(
   options: VmOptions,
   manifest: ExtensionManifest,
   source: string,
-  { sends, isCurrent }: { readonly sends: number[]; isCurrent(vm: ExtensionVm): boolean },
+  { sends, isCurrent }: { readonly sends: number[]; readonly isCurrent: (vm: ExtensionVm) => boolean },
 ): ExtensionVm {
   const { loader, limits } = options;
   const sandbox = async (): Promise<Sandbox> => {

@@ -48,7 +48,7 @@ async function open() {
   const who = (request: Request) => ({ identity: { id: new URL(request.url).searchParams.get("as") ?? "editor" } });
   const host = await openHost({ agents: { Talk }, onBeforeConnect: who, onBeforeRequest: who });
   const editor = await connect(host, PATH);
-  const agent = await host.getAgentByName(Talk, "one");
+  const agent = host.getAgentByName(Talk, "one");
   const messages = async (session: string) =>
     (await fetch(`${host.url}${PATH}/get-messages?_session=${session}`)).text();
   return { host, editor, agent, messages };
@@ -210,7 +210,7 @@ test.each(["lower", "dismiss"])(
   "an answer whose giver may not any more when it was judged is none: %s",
   async (how) => {
     const host = await openHost({ agents: { Till } });
-    const agent = await host.getAgentByName(Till, "one");
+    const agent = host.getAgentByName(Till, "one");
     const part = {
       type: "tool-pay",
       toolCallId: "pay",

@@ -78,7 +78,7 @@ ODD.push(
 
 function randomNames(count: number): string[] {
   const random = seeded(8);
-  const letters = [..."ab:/%?#[]@!$&'()*+,;= .~-_\\^`{}|<>\"é漢😀\u200b"];
+  const letters = Array.from("ab:/%?#[]@!$&'()*+,;= .~-_\\^`{}|<>\"é漢😀\u200b");
   const one = () => Array.from({ length: 1 + random(12) }, () => letters[random(letters.length)] ?? "").join("");
   return Array.from({ length: count }, one).filter((name) => name !== "." && name !== "..");
 }
@@ -100,7 +100,7 @@ async function fill(host: ServedHost, agent: { runTurn(options: object): Promise
   client.ws.close();
 }
 
-async function isWhole(host: ServedHost, by: string, own: string, seed: number): Promise<void> {
+async function expectWhole(host: ServedHost, by: string, own: string, seed: number): Promise<void> {
   const { urls } = await shown(host, by);
   expect(
     urls.every((url) => url.startsWith(`${own}/files/`)),
@@ -123,7 +123,7 @@ test("an agent of any name keeps its pictures and long outputs, over restarts an
     const by = `/agents/deep/${typed(name)}`;
     expect(await (await fetch(host.url + by)).json(), name).toBe(name);
     await fill(host, host.getAgentByName(Deep, name), by, at + 2);
-    await isWhole(host, by, own, at + 2);
+    await expectWhole(host, by, own, at + 2);
   }
   await host.stop();
   const again = await openHost({ agents: { Deep }, dir, prefix: "v2/bots" });
@@ -132,7 +132,7 @@ test("an agent of any name keeps its pictures and long outputs, over restarts an
     const by = buildAgentPath([step], { prefix: "v2/bots" });
     const agent = again.getAgentByName(Deep, name);
     await expect.poll(async () => (await shown(again, by)).urls.every((url) => url.startsWith("/v2/bots/"))).toBe(true);
-    await isWhole(again, by, by, at + 2);
+    await expectWhole(again, by, by, at + 2);
     asked.length = 0;
     await agent.runTurn({ input: "Once more?" });
     expect(asked.at(-1), name).toContain(
@@ -154,7 +154,7 @@ test("so does a child of any name", async () => {
     const own = buildAgentPath(path);
     const by = `/agents//deep/p:q/sub/deep/${encodeURIComponent(name)}`;
     await fill(host, await getSubAgentByName(host.getAgentByName(Deep, "p:q"), Deep, name), by, at + 2);
-    await isWhole(host, by, own, at + 2);
+    await expectWhole(host, by, own, at + 2);
   }
 });
 
@@ -162,7 +162,7 @@ test("what a client has typed is in no row", async () => {
   const host = await openHost({ agents: { Deep }, log: false });
   const agent = host.getAgentByName(Deep, "anna");
   await fill(host, agent, "/agents//deep/%61nna", 7);
-  await isWhole(host, "/agents/deep/anna", "/agents/deep/anna", 7);
+  await expectWhole(host, "/agents/deep/anna", "/agents/deep/anna", 7);
 });
 
 test("an app that mounts its agents elsewhere says where, and later messages and earlier ones refer to it", async () => {
