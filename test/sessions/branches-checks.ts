@@ -22,6 +22,9 @@ export function checkPrompt(run: Run, { turn, session: id, prompt }: ModelCall):
   const said = keysIn(prompt);
   if (said.at(-1) === `a:${turn}`) said.pop();
   const shown = oracle.path(session.leaf).filter((key) => !key.startsWith("?") && key !== `a:${turn}`);
+  // Nor is what was said right behind a yes: the call that was approved runs first.
+  const waits = (key: Key | undefined) => open.has(`r${/^u(\d+)v/.exec(key ?? "")?.[1]}`);
+  while (!isNext && waits(shown.at(-1))) shown.pop();
   if (session.fuzzy) {
     return checkOwn(run, turn, id, said);
   }
