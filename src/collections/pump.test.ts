@@ -195,20 +195,28 @@ test("dispose while it reads: nothing is started", async () => {
   expect(runs).toBe(0);
 });
 
-test("a run that ends after dispose leaves no timer behind", async () => {
+test.each([
+  ["still waits for it", false],
+  ["after dispose leaves no timer behind", true],
+])("a run that is to be done again later %s", async (_what, disposed) => {
+  const later = 1_234_567;
   vi.useFakeTimers();
+  // Not the number of all timers: other tests of this process may still end theirs.
+  const timers = vi.spyOn(globalThis, "setTimeout");
   try {
     const gate = Promise.withResolvers<PumpOutcome>();
     const pump = createPump<string>({ read: () => ["a"], idOf: (id) => id, run: () => gate.promise, giveUp: () => {} });
     pump.wake();
     await vi.advanceTimersByTimeAsync(0);
-    const over = pump.dispose(0);
+    const over = disposed ? pump.dispose(0) : undefined;
     await vi.advanceTimersByTimeAsync(0);
     await over;
-    gate.resolve({ later: true, ms: 1_000_000 });
+    gate.resolve({ later: true, ms: later });
     await vi.advanceTimersByTimeAsync(0);
-    expect(vi.getTimerCount()).toBe(0);
+    expect(timers.mock.calls.filter(([, ms]) => ms === later)).toHaveLength(disposed ? 0 : 1);
+    await pump.dispose(0);
   } finally {
+    timers.mockRestore();
     vi.useRealTimers();
   }
 });
