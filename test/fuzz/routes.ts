@@ -97,9 +97,10 @@ export const ROUTES: { readonly [name: string]: Maker } = {
     ]),
   }),
   "DELETE inbox": (random, known) => ({ method: "DELETE", rest: `/chat/inbox/${turn(random, known)}` }),
-  "GET files": (random) => ({
+  "GET files": (random) => ({ method: "GET", rest: `/files/${pick(random, ["0", "f"]).repeat(64)}` }),
+  "GET files, by no name": (random) => ({
     method: "GET",
-    rest: `/files/${pick(random, ["0".repeat(64), "f".repeat(63), "..%2Fx"])}`,
+    rest: `/files/${pick(random, ["f".repeat(63), "..%2Fx"])}`,
   }),
   "GET callback": (random) => ({ method: "GET", rest: `/callback${query(random, ["code", "state", "error"])}` }),
   "of the app": (random) => ({

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { AgentMessage } from "../contract.ts";
 import { agentMessageSchema } from "./message.ts";
 
 function check(value: unknown) {
@@ -31,4 +32,12 @@ test.each([
 ])("what is no message is refused, with the field: %s", (what, value) => {
   const message = expect.any(String);
   expect(check(value)).toEqual({ issues: [value === null ? { message } : { message, path: [what] }] });
+});
+
+test("messages that are written within one millisecond have times in their order", () => {
+  const times = Array.from({ length: 50 }, () => {
+    const checked = check({ actorId: "ann", targetAgent: "researcher", content: "x" });
+    return "value" in checked ? (checked.value as AgentMessage).createdAt : "";
+  });
+  expect([...new Set(times)].sort()).toEqual(times);
 });

@@ -17,11 +17,19 @@ export const agentMessageSchema: StandardSchemaV1<NewAgentMessage, AgentMessage>
     vendor: "perdure",
     validate: (value) => {
       if (!isNewMessage(value)) return { issues: [messageProblem(value) ?? { message: "no message" }] };
-      const { id = newId(), role = "user", createdAt = new Date().toISOString(), processed = false } = value;
+      const { id = newId(), role = "user", createdAt = createdNow(), processed = false } = value;
       return { value: { ...value, id, role, createdAt, processed } };
     },
   },
 };
+
+let newest = 0;
+
+/** The time for a message that is written now. No two of a process are the same: who sorts by it gets their order. */
+export function createdNow(): string {
+  newest = Math.max(Date.now(), newest + 1);
+  return new Date(newest).toISOString();
+}
 
 function isNewMessage(value: unknown): value is NewAgentMessage {
   return messageProblem(value) === undefined;

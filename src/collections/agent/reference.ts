@@ -6,7 +6,7 @@ import { rowsOf } from "../rows.ts";
 import type { Rows } from "../rows.ts";
 import { checkValue } from "../tool/tool-schema.ts";
 import type { AgentContext, AgentReference, AgentRequest } from "./config.ts";
-import { byPlace } from "./message.ts";
+import { byPlace, createdNow } from "./message.ts";
 import { RESPONSE_TIMEOUT_MS } from "./response.ts";
 
 const MESSAGE_INPUT: JSONSchema = {
@@ -180,7 +180,7 @@ async function ask(reference: AgentReference, request: AgentRequest, context: Ag
       id,
       role: "user",
       targetAgent: agent.name,
-      createdAt: new Date().toISOString(),
+      createdAt: createdNow(),
       processed: false,
       ...request,
     },

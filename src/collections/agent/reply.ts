@@ -2,6 +2,7 @@ import type { ModelMessage } from "@tanstack/ai";
 import type { AgentMessage } from "../contract.ts";
 import type { AgentReply } from "./config.ts";
 import type { Turn } from "./desk.ts";
+import { createdNow } from "./message.ts";
 
 /** The id of the reply of an answer. */
 export function replyRowId(generationId: string): string {
@@ -18,16 +19,22 @@ export function replyRows(agentName: string, turn: Turn<AgentMessage>, reply: Ag
   const base = {
     actorId: agentName,
     targetAgent: last?.actorId ?? agentName,
-    createdAt: new Date().toISOString(),
     processed: true,
     generationId,
   };
   const steps = stepsOf(reply).map((message, index): AgentMessage => ({
     ...base,
     id: `${generationId}:${index}`,
+    createdAt: createdNow(),
     ...stepFields(message),
   }));
-  const answer: AgentMessage = { ...base, id: replyRowId(generationId), role: "assistant", content: reply.content };
+  const answer: AgentMessage = {
+    ...base,
+    id: replyRowId(generationId),
+    createdAt: createdNow(),
+    role: "assistant",
+    content: reply.content,
+  };
   return [...steps, last?.requestId === undefined ? answer : { ...answer, inReplyTo: last.requestId }];
 }
 
