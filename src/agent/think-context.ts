@@ -70,6 +70,8 @@ export interface ContextDesk {
   classify(error: unknown): Promise<ChatErrorClassification>;
   /** Renders the context blocks of a session anew. */
   renew(session: string): Promise<void>;
+  /** Something failed that nobody waits for. Must not throw. */
+  failed(error: unknown): void;
   /** What is told about the window of a session has changed. Must not throw. */
   changed(session: string): void;
 }
@@ -85,7 +87,7 @@ export type AppliedCompaction = Pick<DraftCompaction, "summary" | "messageId"> &
 export class ThinkContext implements ContextPlan {
   readonly #desk: ContextDesk;
   readonly reader: ContextReader;
-  readonly background = new BackgroundWork();
+  readonly background: BackgroundWork;
   readonly learned: LearnedFactors;
   #compactor: Compactor | undefined;
   /** The last requests of the sessions that were used last. */
@@ -96,6 +98,11 @@ export class ThinkContext implements ContextPlan {
     this.#desk = desk;
     this.reader = new ContextReader(desk.host);
     this.learned = new LearnedFactors(desk.host);
+    this.background = new BackgroundWork({
+      keepAwake: (work) => void desk.host.keepAwake(work),
+      ready: (session) => this.ready(session),
+      failed: (error) => desk.failed(error),
+    });
   }
 
   get compactor(): Compactor {
@@ -181,6 +188,26 @@ export class ThinkContext implements ContextPlan {
     const later = row?.status === "done" && (row.endedAt ?? 0) >= (call.settledAt ?? call.startedAt);
     const tokens = (later ? row.tokensAfter : undefined) ?? call.input + (call.output ?? 0);
     return { tokens, usable: usable(limits), window: limits.window, model: call.model, estimated: later };
+  }
+
+  /**
+   * Lets a summary of the background count, if one waits. While a turn of the session runs, that is the turn's to do,
+   * before its next request. Never throws.
+   */
+  ready(session: string): void {
+    const { host } = this.#desk;
+    if (this.#desk.chat().running?.row.session === session) return;
+    const prepared = this.background.take(session);
+    if (prepared === undefined) return;
+    const publish = async () => {
+      const job = { ...prepared.job, view: () => this.#view(session) };
+      if (this.compactor.publish({ ...prepared, job }).ok) await this.#desk.renew(session);
+    };
+    void host.keepAwake(
+      publish().catch((thrown: unknown) => {
+        if (!this.background.closed) this.#desk.failed(thrown);
+      }),
+    );
   }
 
   /** Summarises now. @throws PerdureError `bad_state` when it cannot be done, with the reason. */

@@ -114,6 +114,7 @@ export class ThinkPlan {
       sourceOf: (message) => this.#messages.sourceOf(message),
       classify: async (error) => (await agent.classifyChatError(error, OUTSIDE)) ?? classifyProviderError(error),
       renew: async (session) => void (await (await agent[blocksOf](session))?.refreshSystemPrompt()),
+      failed: this.#failed,
       changed: (session) => chat().output.sessions?.({ kind: "context", session }),
     });
   }
@@ -208,7 +209,12 @@ export class ThinkPlan {
   /** Calls of this answer that have an end get no other. In the transaction that stores it. */
   settled(message: UIMessage): void {
     const { running } = this.#chat();
-    if (running !== undefined) this.ledger.closeTurn(running.row.seq);
+    // What is summarised in the background goes on, and tells its own end.
+    if (running !== undefined)
+      this.ledger.closeTurn(
+        running.row.seq,
+        ({ purpose }) => purpose === "compaction" && this.context.background.has(running.row.session),
+      );
     const calls = toolParts(message).filter(isTerminal);
     if (calls.length === 0) return;
     const now = this.#host.clock.now();

@@ -14,6 +14,7 @@ import type { MediaRetention } from "../session/media.ts";
 import type { PriceTable } from "../session/prices.ts";
 import { readConfig, writeConfig } from "../store/config.ts";
 import { keepAside, readStored } from "../store/damaged.ts";
+import type { TurnRow } from "../store/turn.ts";
 import type { PendingApproval, ReturnedCall } from "../tool/call-book.ts";
 import type { ChatHooks, ChatTurnOptions, SaveMessagesResult } from "../turn/chat-types.ts";
 import { type ChatAnswer, ORDINARY_TURN, type OrdinaryTurn } from "../turn/chunk-source.ts";
@@ -34,7 +35,7 @@ import type {
 } from "../turn/step/config.ts";
 import type { SubmitResult } from "../turn/submissions.ts";
 import { writeJson } from "../wire/json.ts";
-import { answering, chatRoom, deciding } from "./chat-agent.ts";
+import { answering, chatRoom, deciding, turnEnded } from "./chat-agent.ts";
 import { runAs } from "./context.ts";
 import { parts } from "./parts.ts";
 import { type TurnKeeper, turnKeeper } from "./run/turn-keeper.ts";
@@ -92,7 +93,8 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
     });
     // First: if the tasks cannot work, no turn may have gone on.
     this[parts].features.unshift(this.#tasks);
-    this[parts].features.push({ halt: () => this.#plan.context.background.stop() });
+    const close = () => this.#plan.context.background.close();
+    this[parts].features.push({ drain: close, halt: close, left: close });
   }
 
   /** @internal */
@@ -147,6 +149,12 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
         return plan.ledger;
       },
     };
+  }
+
+  /** @internal */
+  override [turnEnded](turn: TurnRow): void {
+    super[turnEnded](turn);
+    this.#plan.context.ready(turn.session);
   }
 
   /** @internal */

@@ -1,9 +1,11 @@
+import type { Part, UIMessage } from "../message/types.ts";
 import type { CompactFunction } from "../session/session-settings.ts";
 import type { CompactionEnd, CompactionRow, CompactionTrigger } from "../store/compaction.ts";
 import { joinFiles, type LiveState, renderCarried, saidInto, touchedFiles, type TouchedFile } from "./carried.ts";
 import { type Cut, cutAt, findCut, tailBudget } from "./cut.ts";
 import { type Measure, measureAll } from "./measure.ts";
 import { project } from "./project.ts";
+import { serialiseMessage } from "./serialise.ts";
 import type { AskSummary, Summary } from "./summarise.ts";
 import type { ContextView } from "./view.ts";
 
@@ -56,9 +58,14 @@ export interface Prepared {
   readonly parts: number | null;
   readonly kind: "summary" | "truncate";
   readonly text: string;
+  /** What was summarised, as it was then. */
+  readonly covered: Cut["covered"];
   /** How many messages nobody has read for it. */
   readonly leftOut?: number | undefined;
 }
+
+/** Why a summary counts for nothing: what it was made of is not what the model reads any more. */
+export const OTHER_WAY = "The conversation has gone another way since.";
 
 /** A compaction is kept only if the request is this much shorter with it. */
 export const MUST_SHRINK_TO = 0.8;
@@ -119,6 +126,25 @@ export function endOf(
   const old = sizeOf(view, measure);
   const problem = problemOf(text, old, size, measure.usable);
   return { end: { ...end, tokensAfter }, problem };
+}
+
+/** Whether what is covered is still what was summarised. */
+export function isSame(before: Cut["covered"], now: Cut["covered"]): boolean {
+  return (
+    before.length === now.length &&
+    before.every(({ node, parts }, i) => {
+      const other = now[i];
+      if (other === undefined || node.seq !== other.node.seq) return false;
+      // The bytes of files may have been moved elsewhere meanwhile: nobody reads those for a summary.
+      return node.message === other.node.message || readOf(node.message, parts) === readOf(node.message, other.parts);
+    })
+  );
+}
+
+const ALL = { values: Number.POSITIVE_INFINITY, texts: Number.POSITIVE_INFINITY };
+
+function readOf(message: UIMessage, parts: readonly Part[]): string {
+  return serialiseMessage(message, parts, ALL);
 }
 
 function problemOf(text: string, before: number, after: number, usable: number): string | undefined {

@@ -25,6 +25,8 @@ import {
   type DraftCompaction,
   endOf,
   type Found,
+  isSame,
+  OTHER_WAY,
   placeOf,
   type Prepared,
   sizeOf,
@@ -43,6 +45,7 @@ const SUMMARY_SHARE = 0.08;
 const MIN_SUMMARY_TOKENS = 200;
 /** Why compactions have failed that nobody saw the end of. */
 export const CUT_OFF = "It was cut off: the process ended before it did.";
+/** Why others have: nobody wanted them any more, or the agent was about to stop. */
 const STOPPED = "It was stopped.";
 /** How many rows back those that failed are kept, and how much of what they would have said. */
 const KEPT_FAILURES = 200;
@@ -80,7 +83,7 @@ export class Compactor {
   allowed(turn: { readonly seq: number; readonly step: number }, trigger: CompactionTrigger, max: number): boolean {
     const rows = compactionsOfTurn(this.#host, turn.seq);
     const made = rows.filter((row) => familyOf(row.trigger) === familyOf(trigger) && row.kind !== "prune");
-    const ended = made.filter(({ error }) => error !== CUT_OFF);
+    const ended = made.filter(({ error }) => error !== CUT_OFF && error !== STOPPED);
     if (made.length - ended.length >= MAX_CUT_OFF || ended.length >= max) return false;
     return !ended.some(({ status, step }) => status === "failed" || (status === "done" && step === turn.step));
   }
@@ -141,11 +144,11 @@ export class Compactor {
       if (place === undefined) {
         return this.#fail(seq, job, `onCompaction named message ${named ?? ""}, which is not shown to the model.`);
       }
-      const { at, parts } = place;
+      const { at, parts, covered } = place;
       const { kind, text, leftOut } = summary;
-      return { seq, job, prior: view.compaction?.seq ?? null, at, parts, kind, text, leftOut };
+      return { seq, job, prior: view.compaction?.seq ?? null, at, parts, kind, text, covered, leftOut };
     } catch (thrown) {
-      return this.#fail(seq, job, job.signal.aborted ? STOPPED : errorText(thrown));
+      return this.#fail(seq, job, job.signal.aborted ? whyStopped(job.signal) : errorText(thrown));
     }
   }
 
@@ -156,7 +159,7 @@ export class Compactor {
       const view = job.view();
       if ((view.compaction?.seq ?? null) !== prepared.prior) return this.#fail(seq, job, "Another one came first.");
       const cut = cutAt(view, prepared.at, prepared.parts);
-      if (cut === undefined) return this.#fail(seq, job, "The conversation has gone another way since.");
+      if (cut === undefined || !isSame(prepared.covered, cut.covered)) return this.#fail(seq, job, OTHER_WAY);
       const { end, problem } = endOf(job, view, cut, prepared);
       if (problem !== undefined) return this.#fail(seq, job, problem, end);
       this.#host.tx(() => {
@@ -199,9 +202,9 @@ export class Compactor {
       return { ok: false, error, tried: false };
     }
     const seq = this.#start(job, cut, sizeOf(view, job.measure), view, "summary");
-    const { at, parts } = cut;
+    const { at, parts, covered } = cut;
     const text = draft.summary.trim();
-    return this.publish({ seq, job, prior: view.compaction?.seq ?? null, at, parts, kind: "summary", text });
+    return this.publish({ seq, job, prior: view.compaction?.seq ?? null, at, parts, kind: "summary", text, covered });
   }
 
   /**
@@ -306,6 +309,10 @@ export class Compactor {
       ...(turn !== undefined && { requestId: turn.id }),
     });
   }
+}
+
+function whyStopped({ reason }: AbortSignal): string {
+  return reason instanceof Error && reason.message === OTHER_WAY ? OTHER_WAY : STOPPED;
 }
 
 /** Reasons that are the same to a turn: what it would send is known to be too long. */

@@ -230,10 +230,10 @@ export class Ledger {
     return this.#closeAll(is);
   }
 
-  /** A turn has ended: calls of it that nobody heard the end of were cut. */
-  closeTurn(turnSeq: number): void {
+  /** A turn has ended: calls of it that nobody heard the end of were cut, but for those that go on without it. */
+  closeTurn(turnSeq: number, goesOn: (call: Pick<UsageRow, "purpose">) => boolean = () => false): void {
     for (const row of openUsage(this.#host)) {
-      if (row.turnSeq === turnSeq) this.#close(row, { outcome: "cut", usage: undefined });
+      if (row.turnSeq === turnSeq && !goesOn(row)) this.#close(row, { outcome: "cut", usage: undefined });
     }
   }
 

@@ -1,5 +1,6 @@
 import { durableTool } from "perdure";
 import { expect, test } from "vitest";
+import { OTHER_WAY } from "../../src/context/compaction-job.ts";
 import { textIn } from "../chat/client.ts";
 import { refusal } from "../think/harness.ts";
 import { fill, long, openSmall, reader, shown } from "./compacting.ts";
@@ -30,6 +31,42 @@ test("in the background: a turn does not wait for it, and the next one has it", 
   expect(shown(kit.turns().at(-1))).toContain("Made ahead.");
   expect(shown(kit.turns().at(-1))).not.toContain("question 1 abc");
   expect(kit.summaries()).toHaveLength(1);
+});
+
+test("in the background: it counts as soon as it is there, before anybody asks again, and is paid for as used", async () => {
+  const { open, opened } = gate();
+  const kit = await openSmall({
+    settings: { contextOverflow: { background: true } },
+    summary: async () => {
+      await opened;
+      return { text: "Made ahead.", usage: { inputTokens: 1_700, outputTokens: 12 } };
+    },
+  });
+  await fill(kit, 3);
+  open();
+  await expect.poll(() => kit.compactions()).toMatchObject([{ status: "done", trigger: "background" }]);
+  const [call] = (await kit.agent()).listUsage({ purpose: "compaction" });
+  expect(call).toMatchObject({ status: "ok", input: 1_700, output: 12 });
+});
+
+test("in the background: what was changed meanwhile is not what was summarised, and the row says so", async () => {
+  const { open, opened } = gate();
+  const kit = await openSmall({
+    settings: { contextOverflow: { background: true } },
+    summary: async () => {
+      await opened;
+      return "Made ahead.";
+    },
+  });
+  await fill(kit, 3);
+  const { session } = await kit.agent();
+  const [first] = session.getHistory();
+  session.updateMessage({ ...first, parts: [{ type: "text", text: "something else" }] } as never);
+  open();
+  await expect.poll(() => kit.compactions()).toMatchObject([{ status: "failed", error: OTHER_WAY }]);
+  await kit.ask("short");
+  expect(shown(kit.turns().at(-1))).toContain("something else");
+  expect(shown(kit.turns().at(-1))).not.toContain("Made ahead.");
 });
 
 test("above 85 % a turn waits for what is under way, and asks for nothing else", async () => {

@@ -187,7 +187,7 @@ export class StepWindow {
     const { plan, active } = this.#run;
     const { context } = plan;
     const { session } = active.row;
-    if (context.background.has(session)) return;
+    if (!context.background.isFree(session)) return;
     if (!context.compactor.allowed(this.#turn, "background", policy.maxCompactions)) return;
     const job = await this.#job(model, "background");
     const { view } = this.#fresh();
