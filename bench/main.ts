@@ -3,6 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, totalmem, type } from "node:os";
 import { callPaths } from "./chat/call-paths.ts";
 import { collections } from "./collections/collections.ts";
+import { context } from "./context/context.ts";
 import { foundation } from "./foundation/foundation.ts";
 import { replaceSection, toMarkdown } from "./foundation/section.ts";
 import { longChat, longThink } from "./history/history.ts";
@@ -16,7 +17,18 @@ const head = "# Results\n\nMeasured by `npm run bench -- --write`. Ratios travel
 
 const only = process.argv.find((one) => one.startsWith("--only="))?.slice("--only=".length);
 
-for (const section of [foundation, callPaths, children, longThink, longChat, manyTurns, tools, collections, stall]) {
+for (const section of [
+  foundation,
+  callPaths,
+  children,
+  longThink,
+  longChat,
+  manyTurns,
+  tools,
+  collections,
+  stall,
+  context,
+]) {
   if (only !== undefined && !section.title.toLowerCase().includes(only)) continue;
   const measured = await section.run((line) => process.stderr.write(`  ${line}\n`));
   const text = toMarkdown(section, measured, machine());
