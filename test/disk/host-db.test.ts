@@ -1,11 +1,14 @@
 import {
   copyFileSync,
+  cpSync,
   existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
@@ -13,6 +16,7 @@ import { createHost, type Host, type HostOptions } from "perdure/node";
 import { killPrograms, startProgram } from "perdure/testing";
 import { afterEach, expect, onTestFinished, test } from "vitest";
 import { agentFiles, databaseFile, withDatabase } from "../host/agent-files.ts";
+import { HostDb } from "../../src/host/node/host-db.ts";
 import { tempDir } from "../host/open-host.ts";
 import { bundleProgram } from "../support/bundle-program.ts";
 import { until } from "../support/until.ts";
@@ -110,6 +114,75 @@ test("an older host.db beside newer files: who was made or given work since is w
   expect(third.listAgents()).toEqual(["Worker/asleep", "Worker/new"]);
   expect(await third.getAgentByName(Worker, "asleep").below()).toBe(0);
   expect(third.said.join()).toContain("missing or an older copy");
+});
+
+test("a host.db that was copied a moment before the next agent was made is an old copy, however short the moment", async () => {
+  const dir = tempDir();
+  const first = open(dir, { env: { ran: join(dir, "ran"), hangs: true } });
+  await first.getAgentByName(Worker, "a").plan();
+  mkdirSync(join(dir, "copy"));
+  for (const name of hostFiles(dir)) copyFileSync(join(dir, name), join(dir, "copy", name));
+  await first.getAgentByName(Worker, "b").plan();
+  await first.stop();
+  deleteHostDb(dir);
+  for (const name of readdirSync(join(dir, "copy"))) copyFileSync(join(dir, "copy", name), join(dir, name));
+  const second = open(dir);
+  const all = ["a@0", "b@0"].flatMap((name) => KINDS.map((kind) => `${name} ${kind}`));
+  await until(() => ranIn(dir).length >= all.length, "the work of both");
+  expect(ranIn(dir)).toEqual(all);
+  expect(second.said.join()).toContain("missing or an older copy");
+});
+
+test.each(["an earlier start", "the same start"])(
+  "an old host.db of %s beside a newer log is not mixed with it, but made anew",
+  async (from) => {
+    const dir = tempDir();
+    const host = open(dir, { env: { ran: join(dir, "ran"), hangs: true } });
+    await host.getAgentByName(Worker, "real").plan();
+    await host.stop();
+    const old = join(dir, "old");
+    if (from === "an earlier start") copyFileSync(join(dir, "host.db"), old);
+    const index = new HostDb(dir);
+    if (from === "the same start") copyFileSync(join(dir, "host.db"), old);
+    for (let i = 0; i < 3_000; i++) index.wake(`Worker/${String(i).padStart(40, "-")}`);
+    // As a process leaves it that is killed.
+    const killed = tempDir();
+    cpSync(dir, killed, { recursive: true });
+    index.close();
+    expect(statSync(join(killed, "host.db-wal")).size).toBeGreaterThan(0);
+    copyFileSync(old, join(killed, "host.db"));
+    const again = new HostDb(killed);
+    onTestFinished(() => again.close());
+    expect(again.notices.join()).toContain("missing or an older copy");
+    expect(again.list("", 10)).toEqual(["Worker/real"]);
+  },
+);
+
+test("a process that was killed between two moves of its log comes back with all that it had noted", () => {
+  const dir = tempDir();
+  const index = new HostDb(dir);
+  const ids = Array.from({ length: 1_000 }, (_, i) => `Worker/${String(i).padStart(4, "0")}`);
+  for (const id of ids) index.wake(id);
+  const killed = tempDir();
+  cpSync(dir, killed, { recursive: true });
+  index.close();
+  const again = new HostDb(killed);
+  onTestFinished(() => again.close());
+  expect(again.notices).toEqual([]);
+  expect(again.list("", 2_000)).toEqual(ids);
+});
+
+test("files of the host are not written through links that somebody has put in their place", async () => {
+  const dir = tempDir();
+  const elsewhere = join(tempDir(), "precious");
+  for (const name of ["agents.json.draft", "host.pid"]) {
+    writeFileSync(elsewhere, "precious");
+    symlinkSync(elsewhere, join(dir, name));
+    const host = open(dir);
+    await host.getAgentByName(Worker, "a").n();
+    await host.stop();
+    expect(readFileSync(elsewhere, "utf8")).toBe("precious");
+  }
 });
 
 test("a deletion that was cut, and host.db lost with it: the agent stays deleted, and none of its rows come back", async () => {

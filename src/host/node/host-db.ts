@@ -5,15 +5,19 @@ import type Database from "better-sqlite3";
 import { errorText, PerdureError } from "../../error.ts";
 import type { LostChild } from "../storage.ts";
 import { findAgentsOnDisk } from "./find-agents-on-disk.ts";
-import { readMark, writeMark } from "./index-mark.ts";
+import { dropForeignLog } from "./host-db-log.ts";
+import { MarkFile, readMark, writeNew } from "./index-mark.ts";
 import { openSqlite } from "./open-sqlite.ts";
-import { FILE_MODE, makePrivateFile } from "./private-files.ts";
+import { makePrivateFile } from "./private-files.ts";
 import { WalSync } from "./wal-sync.ts";
 
 /** How often a lock that another process has is tried again. */
 const LOCK_POLL_MS = 50;
-/** How far the index may be ahead of what is noted beside the agents' files. */
-const MARK_EVERY_MS = 1_000;
+/** How many writes the log may hold before it is moved into the main file. */
+const LOG_WRITES = 400;
+
+/** The databases that hosts of this process have open, by device and inode. */
+const openHere = new Set<string>();
 
 /**
  * The host's own small database: which agents exist, which were in the middle of something, and when each
@@ -32,11 +36,15 @@ export class HostDb {
   readonly notices: readonly string[];
   readonly #dir: string;
   readonly #token = randomUUID();
+  readonly #marks: MarkFile;
   #count = 0;
-  #markedAt = 0;
+  /** The count that the main file has without its log. */
+  #base = 0;
+  #logged = 0;
   readonly #db: Database.Database;
   readonly #wal: WalSync;
   readonly #owner: string;
+  readonly #key: string;
   readonly #statements: ReturnType<typeof prepareAll>;
   readonly #onCommit: (() => void) | undefined;
   #written = 0;
@@ -56,7 +64,10 @@ export class HostDb {
     this.#dir = dir;
     this.#owner = path.join(dir, "host.pid");
     this.#wal = new WalSync(file);
+    this.#marks = new MarkFile(dir);
     this.#db = openLocked(file, dir, this.#owner, waitMs);
+    this.#key = keyOf(file);
+    openHere.add(this.#key);
     this.#db.exec(`
       CREATE TABLE IF NOT EXISTS agent (
         id TEXT PRIMARY KEY, at INTEGER, awake INTEGER NOT NULL DEFAULT 0
@@ -72,20 +83,19 @@ export class HostDb {
     `);
     this.#statements = prepareAll(this.#db);
     this.notices = this.#catchUp();
-    fs.writeFileSync(this.#owner, String(process.pid), { mode: FILE_MODE });
+    fs.closeSync(writeNew(this.#owner, String(process.pid)));
   }
 
   /** Notes that a life of this agent has begun to write. */
   wake(id: string): void {
-    this.#statements.wake.run(id);
-    this.#wrote();
-    if (Date.now() - this.#markedAt >= MARK_EVERY_MS) this.#mark();
+    this.#write(() => this.#statements.wake.run(id));
+    // Not later: whoever is in no copy from before would never be woken.
+    this.#marks.count(this.#count);
   }
 
   /** Notes that the life is over, and when the next one is due. */
   settle(id: string, at: number | null): void {
-    this.#statements.settle.run(id, at);
-    this.#wrote();
+    this.#write(() => this.#statements.settle.run(id, at));
   }
 
   /** Agents whose last life did not end in order. */
@@ -120,14 +130,13 @@ export class HostDb {
   doom(ids: readonly string[], lost?: LostChild): void {
     const { strike, doom, lose } = this.#statements;
     this.#mark(ids);
-    this.#db.transaction(() => {
+    this.#write(() => {
       for (const id of ids) {
         strike.run(id);
         doom.run(id);
       }
       if (lost !== undefined) lose.run(lost.child, lost.parent);
-    })();
-    this.#wrote();
+    });
   }
 
   doomed(): string[] {
@@ -140,8 +149,7 @@ export class HostDb {
 
   /** The files of a doomed agent are gone. */
   removed(id: string): void {
-    this.#statements.removed.run(id);
-    this.#wrote();
+    this.#write(() => this.#statements.removed.run(id));
     if (this.doomed().length === 0) this.#mark();
   }
 
@@ -150,8 +158,7 @@ export class HostDb {
   }
 
   told(child: string): void {
-    this.#statements.told.run(child);
-    this.#wrote();
+    this.#write(() => this.#statements.told.run(child));
   }
 
   /** Resolves when everything written here survives the loss of power. Several callers share one sync. */
@@ -187,10 +194,13 @@ export class HostDb {
     const [result] = this.#db.pragma("wal_checkpoint(TRUNCATE)") as { busy: number }[];
     if (result?.busy !== 0) throw new PerdureError("sql_failed", "The host database could not be written to its file.");
     this.#suspect = false;
+    this.#noteBase();
   }
 
   close(): void {
     this.#db.close();
+    openHere.delete(this.#key);
+    this.#marks.close();
     this.#wal.forget();
     fs.rmSync(this.#owner, { force: true });
   }
@@ -205,9 +215,12 @@ export class HostDb {
         ? // An index from before there were marks counts as it is.
           row !== undefined || isBlank
         : row === undefined || row.token !== mark.token || row.count < mark.count;
+    this.#count = Math.max(mark?.count ?? 0, row?.count ?? 0);
     const found = isBehind ? findAgentsOnDisk(this.#dir) : undefined;
     if (found !== undefined) this.#rebuild(found.ids, mark?.doomed ?? []);
+    this.#base = mark?.base ?? 0;
     this.#mark(this.doomed());
+    this.#moveLog();
     if (found === undefined || found.ids.length + found.unknown.length === 0) return [];
     const words =
       `The index of agents, ${path.join(this.#dir, "host.db")}, was missing or an older copy. It was made anew from the ` +
@@ -220,7 +233,7 @@ export class HostDb {
   #rebuild(ids: readonly string[], doomed: readonly string[]): void {
     const { clear, undoom, lose, allLost, told, wake, strike, doom } = this.#statements;
     const there = new Set(ids);
-    this.#db.transaction(() => {
+    this.#write(() => {
       clear.run();
       // A host that came after this copy has deleted them; whoever has the name now is another.
       undoom.run();
@@ -233,21 +246,45 @@ export class HostDb {
         const parent = id.split("/").slice(0, -2).join("/");
         if (there.has(parent) && !doomed.includes(parent)) lose.run(id, parent);
       }
-    })();
-    this.#wrote();
+    });
   }
 
   /** Notes, here first, that the index has gone on. @param alsoDoomed about to be deleted */
   #mark(alsoDoomed: readonly string[] = []): void {
-    this.#markedAt = Date.now();
     this.#statements.mark.run(this.#token, ++this.#count);
-    const doomed = [...new Set([...this.doomed(), ...alsoDoomed])];
-    writeMark(this.#dir, { token: this.#token, count: this.#count, doomed });
+    this.#writeMark(alsoDoomed);
   }
 
-  #wrote(): void {
+  #writeMark(alsoDoomed: readonly string[] = []): void {
+    const doomed = [...new Set([...this.doomed(), ...alsoDoomed])];
+    this.#marks.write({ token: this.#token, count: this.#count, base: this.#base, doomed });
+  }
+
+  /** One commit, which counts. */
+  #write(work: () => void): void {
+    this.#db.transaction(() => {
+      work();
+      this.#statements.mark.run(this.#token, ++this.#count);
+    })();
     this.#written++;
     this.#onCommit?.();
+    if (++this.#logged >= LOG_WRITES && !this.#suspect) this.#moveLog();
+  }
+
+  /** Moves the log into the main file, and notes how far that has come. Where it cannot be done now, it is later. */
+  #moveLog(): void {
+    this.#logged = 0;
+    try {
+      const [result] = this.#db.pragma("wal_checkpoint(PASSIVE)") as { log: number; checkpointed: number }[];
+      if (result !== undefined && result.log === result.checkpointed) this.#noteBase();
+    } catch {
+      // A full disk: the log goes on growing, as SQLite's own would.
+    }
+  }
+
+  #noteBase(): void {
+    this.#base = this.#count;
+    this.#writeMark();
   }
 }
 
@@ -310,6 +347,8 @@ function tryLock(file: string, dir: string, owner: string): Database.Database {
     db.pragma("locking_mode = EXCLUSIVE");
     db.pragma("journal_mode = WAL");
     db.pragma("synchronous = NORMAL");
+    // The host moves the log itself, to know how far the main file has come.
+    db.pragma("wal_autocheckpoint = 0");
     db.exec("BEGIN IMMEDIATE; COMMIT");
     return db;
   } catch (thrown) {
@@ -334,9 +373,15 @@ function tryLock(file: string, dir: string, owner: string): Database.Database {
   }
 }
 
+function keyOf(file: string): string {
+  const { dev, ino } = fs.statSync(file);
+  return `${dev}:${ino}`;
+}
+
 function openFile(file: string): Database.Database {
   try {
     makePrivateFile(file);
+    if (!openHere.has(keyOf(file))) dropForeignLog(file, readMark(path.dirname(file)));
     return openSqlite(file, { timeout: 0 });
   } catch (thrown) {
     throw new PerdureError("bad_config", `The host database ${file} cannot be opened: ${errorText(thrown)}`, {
