@@ -81,6 +81,8 @@ export interface AgentEvents {
     tokensAfter: number;
     /** How many of these messages nobody has read for the summary: there were too many. The summary says so too. */
     leftOut?: number;
+    /** How many outputs of tools are left out because newer ones stand for them. */
+    superseded?: number;
     requestId?: string;
   };
   /** A compaction came to nothing; the conversation is as it was. */

@@ -63,6 +63,7 @@ export { defaultPrices } from "./session/default-prices.ts";
 export type { Price, PriceTable } from "./session/prices.ts";
 export { estimateTokens } from "./context/estimate.ts";
 export { PRUNE_MINIMUM, PRUNE_PROTECT } from "./context/prune.ts";
+export type { OutputSubject } from "./context/superseded.ts";
 export { type CallTokens, isOverflow, type OverflowLimits } from "./context/token-budget.ts";
 export type { CompactionInfo } from "./agent/compaction-info.ts";
 export type { AppliedCompaction } from "./agent/think-context.ts";

@@ -75,9 +75,9 @@ export abstract class ContextAgent<Env extends object = AgentEnv, State = unknow
   }
 
   /**
-   * Lets the model read a note in the place of old outputs of tools, as it is done before a summary is made: nothing of
-   * the user's last two turns, nor of the newest {@link PRUNE_PROTECT} tokens of outputs before them. It is a compaction of
-   * kind `prune`. Undefined, and nothing has changed, where that would free less than {@link PRUNE_MINIMUM} tokens.
+   * Lets the model read a note in the place of outputs of tools, as it is done before a summary is made: those that newer
+   * ones supersede, and old ones, but nothing of the user's last two turns, nor of the newest {@link PRUNE_PROTECT} tokens
+   * of outputs before them (in a small window, less). It is a compaction of kind `prune`. Undefined, and nothing has changed, where that would free less than {@link PRUNE_MINIMUM} tokens.
    * @throws PerdureError `bad_state` while a turn is running.
    */
   async prune({ session = this.session.id }: OfSession = {}): Promise<CompactionInfo | undefined> {

@@ -25,7 +25,7 @@ import { type CompactionRow, listCompactions, readCompaction } from "../store/co
 import { readMessage } from "../store/message.ts";
 import { ownerIdOf } from "../store/session.ts";
 import type { CallBook } from "../tool/call-book.ts";
-import { toolOptionsOf } from "../tool/define.ts";
+import { outputRules } from "../tool/output-rules.ts";
 import type { Chat } from "../turn/chat.ts";
 import { listInbox } from "../turn/inbox.ts";
 import type { ChatErrorClassification } from "../turn/provider-error.ts";
@@ -363,7 +363,7 @@ export class ThinkContext implements ContextPlan {
         instructions: typeof instructions === "string" ? instructions : undefined,
       },
       live: () => this.live(session),
-      keepAlways: (tool) => toolOptionsOf(tools[tool]).keep === "always",
+      ...outputRules(tools),
     };
   }
 }

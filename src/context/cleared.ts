@@ -3,16 +3,24 @@ import type { ToolPart, UIMessage } from "../message/types.ts";
 import { asPart, isToolPart, toolName } from "../message/types.ts";
 
 /** What the output of a tool begins with that is not shown any more. */
-const MARK = "[Cleared to make room: ";
+const CLEARED = "[Cleared to make room: ";
+/** The same where newer ones stand for it. */
+const SUPERSEDED = "[Superseded: ";
 
 /** What stands in the place of an output: it says how to get it again. */
 export function clearedText(part: ToolPart, messageId: string): string {
-  return `${MARK}the output of ${toolName(part)}, call ${part.toolCallId}, is kept in message ${messageId}. Search the conversation for it, or call the tool again if you need it.]`;
+  return `${CLEARED}the output of ${toolName(part)}, call ${part.toolCallId}, is kept in message ${messageId}. Search the conversation for it, or call the tool again if you need it.]`;
 }
 
-/** Whether an output is {@link clearedText}. */
+/** What stands in the place of an output for which newer ones stand: it says where they are. */
+export function supersededText(part: ToolPart, newer: readonly { message: string; call: string }[]): string {
+  const where = newer.map(({ message, call }) => `call ${call} in message ${message}`).join(", ");
+  return `${SUPERSEDED}the output of ${toolName(part)}, call ${part.toolCallId}, is out of date. The newer one is that of ${where}.]`;
+}
+
+/** Whether an output is {@link clearedText} or {@link supersededText}. */
 export function isCleared(output: unknown): output is string {
-  return typeof output === "string" && output.startsWith(MARK);
+  return typeof output === "string" && (output.startsWith(CLEARED) || output.startsWith(SUPERSEDED));
 }
 
 /**

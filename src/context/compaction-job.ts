@@ -7,6 +7,7 @@ import { type Measure, measureAll } from "./measure.ts";
 import { project } from "./project.ts";
 import { serialiseMessage } from "./serialise.ts";
 import type { AskSummary, Summary } from "./summarise.ts";
+import type { OutputRules } from "./superseded.ts";
 import type { ContextView } from "./view.ts";
 
 export type { DraftCompaction } from "../wire/session-types.ts";
@@ -23,7 +24,7 @@ export interface Summariser {
 }
 
 /** One compaction that is to be made. */
-export interface CompactionJob {
+export interface CompactionJob extends OutputRules {
   readonly session: string;
   readonly trigger: CompactionTrigger;
   /** The turn that it is for: its number, its id, and how many of its model calls are settled. */
@@ -39,8 +40,6 @@ export interface CompactionJob {
   readonly summariser: Summariser;
   readonly own?: CompactFunction | undefined;
   live(): LiveState;
-  /** Outputs of this tool are never cleared. */
-  keepAlways(tool: string): boolean;
   readonly signal: AbortSignal;
 }
 

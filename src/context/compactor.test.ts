@@ -283,7 +283,7 @@ test("outputs of tools are cleared first; if that is enough, no model is asked",
   const { host } = await probeHost();
   const path = new TestPath(host);
   for (let i = 0; i < 8; i++)
-    path.add(user(`u${i}`, "read"), answer(`a${i}`, called("read", `c${i}`, long("z", 15_000))));
+    path.add(user(`u${i}`, "read"), answer(`a${i}`, called("read", `c${i}`, long("z", 15_000), { i })));
   path.add(user("u9", "x"));
   const compactor = new Compactor(host);
   const { job, prompts } = asking(path, "x", { trigger: "before", turn, measure: measureOf(120_000) });

@@ -33,9 +33,9 @@ import {
 } from "./compaction-job.ts";
 import { type Cut, cutAt } from "./cut.ts";
 import type { Measure } from "./measure.ts";
-import { planPrune } from "./prune.ts";
+import { isMuchOf, joined, planPrune, planSuperseded, pruneBounds, type PrunePlan, withPlan } from "./prune.ts";
 import { summarise } from "./summarise.ts";
-import { callKey, type ContextView } from "./view.ts";
+import type { ContextView } from "./view.ts";
 
 /** When clearing outputs makes this much room, there is no summary. */
 const PRUNE_IS_ENOUGH = 0.7;
@@ -90,26 +90,50 @@ export class Compactor {
 
   /** The whole procedure. Never throws. */
   async run(job: CompactionJob): Promise<CompactionOutcome> {
-    // Whoever asked for a summary gets one; and what a provider says is too long, is not known to fit.
-    const clears = job.trigger !== "manual" && job.trigger !== "error" && job.own === undefined;
-    const pruned = clears ? this.prune(job, PRUNE_IS_ENOUGH) : undefined;
-    if (pruned !== undefined) return { ok: true, row: pruned };
+    // Whoever asked for a summary gets one.
+    const clears = job.trigger !== "manual" && job.own === undefined;
+    const pruned = clears ? this.#pruneFirst(job) : undefined;
+    if (pruned?.enough === true) return { ok: true, row: pruned.row };
     const prepared = await this.prepare(job);
-    return "seq" in prepared ? this.publish(prepared) : prepared;
+    const made = "seq" in prepared ? this.publish(prepared) : prepared;
+    // The request is shorter all the same.
+    return !made.ok && pruned !== undefined ? { ok: true, row: pruned.row } : made;
   }
 
-  /**
-   * Clears old outputs of tools, if that is worth it. @param enough how full the request may be afterwards, as a share.
-   * @returns the row; undefined when nothing was done.
-   */
-  prune(job: CompactionJob, enough = 1): CompactionRow | undefined {
+  /** Leaves out old outputs of tools, and those that newer ones stand for, if that is worth it. @returns the row */
+  prune(job: CompactionJob): CompactionRow | undefined {
     const view = job.view();
-    const plan = planPrune(view, job.measure, (tool) => job.keepAlways(tool));
-    if (plan === undefined) return undefined;
+    const plan = planAll(job, view);
+    const { minimum } = pruneBounds(job.measure.usable);
+    return plan === undefined || plan.tokens < minimum ? undefined : this.#prune(job, view, plan);
+  }
+
+  /** Leaves out the outputs that newer ones stand for, if they are a large part of the request. @returns the row */
+  tidy(job: CompactionJob): CompactionRow | undefined {
+    const view = job.view();
+    const plan = planSuperseded(view, job.measure, job);
+    if (plan === undefined || !isMuchOf(plan, sizeOf(view, job.measure), job.measure.usable)) return undefined;
+    return this.#prune(job, view, plan);
+  }
+
+  /** What can be left out before anything is summarised; `enough`: nothing has to be then. */
+  #pruneFirst(job: CompactionJob): { readonly row: CompactionRow; readonly enough: boolean } | undefined {
+    const view = job.view();
+    const superseded = planSuperseded(view, job.measure, job);
+    // What a provider says is too long, is not known to fit.
+    const most = job.trigger === "error" ? -1 : PRUNE_IS_ENOUGH * job.measure.usable;
+    const fits = (plan: PrunePlan | undefined) =>
+      plan !== undefined && sizeOf(withPlan(view, plan), job.measure) <= most;
+    const all = fits(superseded) ? superseded : planAll(job, view);
+    const plan = fits(all) ? all : superseded;
+    const row = plan && this.#prune(job, view, plan);
+    return row && { row, enough: fits(plan) };
+  }
+
+  #prune(job: CompactionJob, view: ContextView, plan: PrunePlan): CompactionRow | undefined {
     const before = sizeOf(view, job.measure);
-    const cleared = new Set([...view.cleared, ...plan.calls.map(([seq, call]) => callKey(seq, call))]);
-    const after = sizeOf({ ...view, cleared }, job.measure);
-    if (after >= before || after > enough * job.measure.usable) return undefined;
+    const after = sizeOf(withPlan(view, plan), job.measure);
+    if (after >= before) return undefined;
     const row = this.#host.tx(() => {
       const seq = this.#start(job, { at: plan.at, parts: null }, before, view, "prune");
       const nothing = { pins: "[]", files: "[]", summary: null, carried: null };
@@ -120,7 +144,8 @@ export class Compactor {
       finishCompaction(this.#host, seq, end, this.#host.clock.now());
       return readCompactionAt(this.#host, seq);
     });
-    if (row !== undefined) this.#done(row, job);
+    if (row !== undefined)
+      this.#done(row, job, { superseded: plan.calls.filter(([, , by]) => by !== undefined).length });
     return row;
   }
 
@@ -168,7 +193,7 @@ export class Compactor {
       });
       const row = readCompactionAt(this.#host, seq);
       if (row?.status !== "done") return { ok: false, error: row?.error ?? "It is gone.", tried: true };
-      this.#done(row, job, prepared.leftOut);
+      this.#done(row, job, prepared.leftOut === undefined ? {} : { leftOut: prepared.leftOut });
       return { ok: true, row };
     } catch (thrown) {
       return this.#fail(seq, job, errorText(thrown));
@@ -300,12 +325,12 @@ export class Compactor {
     return { ok: false, error, tried: true };
   }
 
-  #done(row: CompactionRow, { turn }: CompactionJob, leftOut?: number): void {
+  #done(row: CompactionRow, { turn }: CompactionJob, more: { leftOut?: number; superseded?: number }): void {
     this.#told(row);
     this.#host.emit("chat:context:compacted", {
       ...{ compactionId: row.id, session: row.session, kind: row.kind, trigger: row.trigger },
       ...{ tokensBefore: row.tokensBefore, tokensAfter: row.tokensAfter ?? 0 },
-      ...(leftOut !== undefined && { leftOut }),
+      ...more,
       ...(turn !== undefined && { requestId: turn.id }),
     });
   }
@@ -318,6 +343,14 @@ function whyStopped({ reason }: AbortSignal): string {
 /** Reasons that are the same to a turn: what it would send is known to be too long. */
 function familyOf(trigger: CompactionTrigger): CompactionTrigger {
   return trigger === "usage" || trigger === "proactive" ? "before" : trigger;
+}
+
+/** Outputs that newer ones stand for, and old ones beside them. */
+function planAll(job: CompactionJob, view: ContextView): PrunePlan | undefined {
+  const superseded = planSuperseded(view, job.measure, job);
+  const rest = superseded === undefined ? view : withPlan(view, superseded);
+  const old = planPrune(rest, job.measure, (tool) => job.keepAlways(tool));
+  return joined(superseded, old);
 }
 
 /** The shortest summary that there could be: if that does not help, none does. */

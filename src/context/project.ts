@@ -1,7 +1,7 @@
 import { isTerminal, toolParts, type UIMessage } from "../message/types.ts";
 import { markerFor } from "../session/blocks/loaded.ts";
 import type { CompactionRow } from "../store/compaction.ts";
-import { clearedText, withTexts } from "./cleared.ts";
+import { clearedText, supersededText, withTexts } from "./cleared.ts";
 import { callKey, type ContextView, type PathNode, type ShownNode } from "./view.ts";
 
 /** What the ids of summaries begin with. They are no messages: no row and no client knows them. */
@@ -79,7 +79,7 @@ export function shownFrom(node: ShownNode, view: ContextView): UIMessage | undef
   const texts = textsIn(node, view);
   if (from === 0 && texts.size === 0) return message;
   if (from >= message.parts.length) return undefined;
-  const key = `${from} ${[...texts.keys()].join(" ")}`;
+  const key = `${from} ${JSON.stringify([...texts])}`;
   const known = changedMessages.get(message);
   if (known?.key === key) return known.message;
   const rest = from === 0 ? message : { ...message, parts: message.parts.slice(from) };
@@ -88,15 +88,26 @@ export function shownFrom(node: ShownNode, view: ContextView): UIMessage | undef
   return shown;
 }
 
+/** Some parts of a message of a view, with texts in the places of the outputs that it leaves out. */
+export function shownParts(node: ShownNode, parts: UIMessage["parts"], view: ContextView): UIMessage["parts"] {
+  const message = { ...node.message, parts };
+  const texts = textsIn({ ...node, message }, { ...view, unloaded: new Map() });
+  return texts.size === 0 ? parts : withTexts(message, texts).parts;
+}
+
 /** What is shown instead of outputs, by the ids of their calls. */
-function textsIn({ seq, message, pinned }: ShownNode, { cleared, unloaded }: ContextView): Map<string, string> {
+function textsIn({ seq, message, pinned }: ShownNode, view: ContextView): Map<string, string> {
+  const { cleared, unloaded } = view;
   const texts = new Map<string, string>();
   if ((cleared.size === 0 && unloaded.size === 0) || message.role !== "assistant") return texts;
   for (const part of toolParts(message)) {
     if (part.state !== "output-available" || !isTerminal(part)) continue;
     const { toolCallId } = part;
-    const isClear = !pinned && cleared.has(callKey(seq, toolCallId));
-    const text = isClear ? clearedText(part, message.id) : markerFor(unloaded, message.id, toolCallId);
+    const key = callKey(seq, toolCallId);
+    const newer = view.newer?.get(key);
+    const instead = newer === undefined ? clearedText(part, message.id) : supersededText(part, newer);
+    const isClear = !pinned && cleared.has(key);
+    const text = isClear ? instead : markerFor(unloaded, message.id, toolCallId);
     if (text !== undefined) texts.set(toolCallId, text);
   }
   return texts;

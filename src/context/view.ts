@@ -1,5 +1,5 @@
 import { withoutSteered } from "../message/steered.ts";
-import type { UIMessage } from "../message/types.ts";
+import { isToolPart, type Part, type UIMessage } from "../message/types.ts";
 import { parseMessage } from "../message/validate.ts";
 import type { Sql } from "../port.ts";
 import { unloadedCalls } from "../session/blocks/loaded.ts";
@@ -25,6 +25,13 @@ export interface ShownNode extends PathNode {
   readonly taken?: readonly PathNode[];
 }
 
+/** A call that has a newer output of what an older one was about. */
+export interface NewerCall {
+  /** The id of its message. */
+  readonly message: string;
+  readonly call: string;
+}
+
 /** What the model is shown of a path: all that a request is made from. */
 export interface ContextView {
   /** The compaction in effect. */
@@ -35,6 +42,8 @@ export interface ContextView {
   readonly nodes: readonly ShownNode[];
   /** Tool calls whose outputs are not shown, as {@link callKey} names them. */
   readonly cleared: ReadonlySet<string>;
+  /** Of these, the ones that newer outputs stand for. */
+  readonly newer?: ReadonlyMap<string, readonly NewerCall[]>;
   /** What is shown instead of texts that were loaded and unloaded again: as `markerFor` reads it. */
   readonly unloaded: ReadonlyMap<string, string>;
 }
@@ -80,14 +89,15 @@ export class ContextReader {
     const pinned = this.#pins(compaction);
     // An answer that was pinned after it had been split is shown where it stands, whole.
     const whole = nodes[0]?.pinned === true || pinned.some(({ seq }) => seq === compaction?.at);
+    const shown = shownNodes(nodes, compaction, whole);
     return {
       compaction: this.#same(compaction),
       pinned: withTaken(
         pinned.filter(({ seq }) => seq !== compaction?.at || compaction.parts === null),
         whole ? [] : takenBefore(nodes, compaction),
       ),
-      nodes: shownNodes(nodes, compaction, whole),
-      cleared: new Set(prunes.flatMap(({ calls }) => (JSON.parse(calls) as [number, string][]).map(toKey))),
+      nodes: shown,
+      ...leftOut(prunes, shown),
       unloaded: unloadedCalls(this.#db, ownerIdOf(this.#db, session)),
     };
   }
@@ -157,6 +167,34 @@ function shownNodes(nodes: readonly PathNode[], compaction: CompactionRow | unde
   return shown;
 }
 
-function toKey([seq, call]: [number, string]): string {
-  return callKey(seq, call);
+/** A call of a row of the kind `prune`: its message's number, its id, and the message and the id of each newer one. */
+export type PrunedCall = readonly [seq: number, call: string, newer?: readonly (readonly [string, string])[]];
+
+/** The calls that rows leave out. One that newer ones stood for is shown again where none of them is left. */
+function leftOut(
+  rows: readonly CompactionRow[],
+  nodes: readonly ShownNode[],
+): Required<Pick<ContextView, "cleared" | "newer">> {
+  const cleared = new Set<string>();
+  const newer = new Map<string, readonly NewerCall[]>();
+  const calls = rows.flatMap((row) => JSON.parse(row.calls) as PrunedCall[]);
+  const messages = new Map(
+    calls.some(([, , by]) => by !== undefined) ? nodes.map((node) => [node.message.id, node]) : [],
+  );
+  const isThere = ([id, call]: readonly [string, string]) =>
+    messages.get(id)?.message.parts.some((part) => hasOutput(part, call)) === true;
+  for (const [seq, call, by] of calls) {
+    if (by?.every(isThere) === false) continue;
+    cleared.add(callKey(seq, call));
+    if (by !== undefined)
+      newer.set(
+        callKey(seq, call),
+        by.map(([message, id]) => ({ message, call: id })),
+      );
+  }
+  return { cleared, newer };
+}
+
+function hasOutput(part: Part, call: string): boolean {
+  return isToolPart(part) && part.toolCallId === call && part.state === "output-available";
 }

@@ -1,4 +1,5 @@
-import type { InferToolInput, ModelMessage, Tool, ToolExecutionOptions, ToolSet } from "ai";
+import type { InferToolInput, InferToolOutput, ModelMessage, Tool, ToolExecutionOptions, ToolSet } from "ai";
+import type { OutputSubject } from "../context/superseded.ts";
 import { PerdureError } from "../error.ts";
 import type { Identity } from "../identity.ts";
 import { type OptionNames, refuseUnknown } from "../known-options.ts";
@@ -20,7 +21,7 @@ export interface ApprovalRuleOptions {
 }
 
 /** What the AI SDK's tools cannot say about themselves. */
-export interface DurableToolOptions<INPUT = unknown> {
+export interface DurableToolOptions<INPUT = unknown, OUTPUT = unknown> {
   /**
    * A person has to be asked first: yes, no, or the words of the question. A function decides for each call; what it
    * throws ends the turn. Takes the place of the tool's own `needsApproval`. Where the AI SDK runs the tool itself, a text
@@ -45,6 +46,14 @@ export interface DurableToolOptions<INPUT = unknown> {
   /** `always`: its outputs are never cleared to make room in the model's window. */
   readonly keep?: "always";
   /**
+   * What an output is about, so that the model need not read an older one when there is a newer one: a key, several, or a
+   * piece of what has a key. An output is superseded when each of its subjects, or what it is a piece of, is in a newer
+   * output of this tool. `undefined`: none stands for another. Without it, a call with the same input supersedes.
+   * `output` is as it is stored: it may be cut. Must be quick, and say the same each time; what it throws counts as
+   * `undefined`.
+   */
+  supersedes?(input: INPUT, output: OUTPUT): OutputSubject | readonly OutputSubject[] | undefined;
+  /**
    * `always`: what a generator yields is shown as it comes, also where the class has an `afterToolCall`. Without it, such a
    * class shows nothing of a result before the hook has seen it.
    */
@@ -57,6 +66,7 @@ const durableToolOptionsNames: OptionNames<DurableToolOptions> = {
   maxOutputLines: true,
   maxOutputChars: true,
   keep: true,
+  supersedes: true,
   needsApproval: true,
   preview: true,
 };
@@ -68,6 +78,7 @@ export interface ToolOptions {
   readonly maxOutputLines: number;
   readonly maxOutputChars: number;
   readonly keep: "always" | undefined;
+  readonly supersedes: DurableToolOptions["supersedes"];
   readonly preview: "always" | undefined;
 }
 
@@ -108,6 +119,7 @@ const defaults: ToolOptions = {
   maxOutputLines: DEFAULT_OUTPUT_LINES,
   maxOutputChars: DEFAULT_OUTPUT_CHARS,
   keep: undefined,
+  supersedes: undefined,
   preview: undefined,
 };
 
@@ -119,7 +131,10 @@ const optionsKey = Symbol.for("perdure.tool");
  * changed. Used on such a copy, it adds to what was said before.
  * @throws PerdureError `bad_config` for options that cannot work
  */
-export function durableTool<T extends Tool>(tool: T, options: DurableToolOptions<InferToolInput<T>>): T {
+export function durableTool<T extends Tool>(
+  tool: T,
+  options: DurableToolOptions<InferToolInput<T>, InferToolOutput<T>>,
+): T {
   refuseUnknown(options, durableToolOptionsNames, "durableTool()");
   const { needsApproval, ...limits } = options;
   const given: DurableToolOptions = { ...readOptions(tool), ...withoutUndefined(limits) };
@@ -164,6 +179,8 @@ function faultOf(options: DurableToolOptions): string | undefined {
   if (replay !== undefined && replay !== "never" && replay !== "safe") {
     return `replay must be "never" or "safe", not ${JSON.stringify(replay)}.`;
   }
+  const supersedes: unknown = options.supersedes;
+  if (supersedes !== undefined && typeof supersedes !== "function") return "supersedes must be a function.";
   for (const name of ["keep", "preview"] as const) {
     const value: unknown = options[name];
     if (value !== undefined && value !== "always") return `${name} must be "always", not ${JSON.stringify(value)}.`;

@@ -112,7 +112,11 @@ test("old outputs are cleared when nothing is cached any more, and only then", a
     settings: { modelLimits: { "scripted/*": { window: 1_000_000 } } },
     answer: ({ step, userText }) =>
       step === 0 && userText.startsWith("read")
-        ? { toolCalls: [{ toolName: userText.includes("keep") ? "note" : "read", input: { tokens: 15_000 } }] }
+        ? {
+            toolCalls: [
+              { toolName: userText.includes("keep") ? "note" : "read", input: { tokens: 15_000, name: userText } },
+            ],
+          }
         : "Done.",
     tools: { read: reader, note: durableTool(reader, { keep: "always", maxOutputChars: 1_000_000 }) },
     extend: (Base) =>

@@ -120,7 +120,8 @@ test("clearing goes by what a text costs that is kept outside of its message", a
       modelLimits: { "scripted/*": { window: 200_000, input: 120_000 } },
       mediaRetention: { keepInMessages: 1 },
     } as never,
-    answer: ({ step }) => (step === 0 ? { toolCalls: [{ toolName: "read", input: {} }] } : "Read."),
+    answer: ({ step, userText }) =>
+      step === 0 ? { toolCalls: [{ toolName: "read", input: { for: userText } }] } : "Read.",
     tools: { read: serverTool(() => "book ".repeat(9_500)) },
   });
   await kit.ask(TASK);
@@ -164,7 +165,7 @@ test("an answer that is pinned after a part of it was summarised is shown whole 
   const kit = await openSmall({
     answer: ({ step, prompt }) =>
       step < 6 && !JSON.stringify(prompt).includes("thank you")
-        ? { text: `«${step}»`, toolCalls: [{ toolName: "read", input: {} }] }
+        ? { text: `«${step}»`, toolCalls: [{ toolName: "read", input: { step } }] }
         : "Done.",
     tools: { read: serverTool(() => long("book", 700)) },
   });

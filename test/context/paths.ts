@@ -101,6 +101,7 @@ export function jobOn(path: TestPath, more: Partial<CompactionJob> = {}): Compac
     },
     live: () => ({}),
     keepAlways: () => false,
+    subjects: ({ input }) => [JSON.stringify(input)],
     signal: new AbortController().signal,
     ...more,
   };

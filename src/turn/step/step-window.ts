@@ -2,7 +2,8 @@ import type { LanguageModel, ModelMessage, ToolSet } from "ai";
 import type { CompactionJob } from "../../context/compaction-job.ts";
 import { type Measure, measureFor } from "../../context/measure.ts";
 import type { OverflowPolicy } from "../../context/overflow.ts";
-import { project } from "../../context/project.ts";
+import { project, shownParts } from "../../context/project.ts";
+import { findSuperseded } from "../../context/superseded.ts";
 import { WEIGHED, weighShown } from "../../context/shown-units.ts";
 import {
   BACKGROUND_SHARE,
@@ -18,7 +19,7 @@ import type { UIMessage } from "../../message/types.ts";
 import type { LedgerEntry } from "../../session/charge.ts";
 import type { Usage } from "../../session/token-usage.ts";
 import { type CompactionTrigger, compactionsOfTurn } from "../../store/compaction.ts";
-import { toolOptionsOf } from "../../tool/define.ts";
+import { outputRules } from "../../tool/output-rules.ts";
 import { waitingSteers } from "../steer.ts";
 import { contextOf, ownParts, type TurnContextView } from "./context-path.ts";
 import type { SentRequest } from "./context-plan.ts";
@@ -52,10 +53,13 @@ export class StepWindow {
     return (this.#run.active.builder.inherited > 0 ? this.#fresh() : this.#read()).base;
   }
 
-  /** What this turn has added, without what a compaction covers. */
+  /** What this turn has added, without what a compaction covers or leaves out. */
   own(): UIMessage["parts"] {
     const { desk, active, called } = this.#run;
-    return ownParts(desk, active.row.session, called).slice(this.#read().covered);
+    const { view, covered } = this.#read();
+    const parts = ownParts(desk, active.row.session, called).slice(covered);
+    const node = view.nodes.find(({ message }) => message.id === active.builder.id);
+    return node === undefined ? parts : shownParts(node, parts, view);
   }
 
   /**
@@ -177,6 +181,9 @@ export class StepWindow {
       const counted = tokenCounter === undefined ? tokens : await tokenCounter(this.#read().base, text);
       if (counted > compactAfter) return this.#compact(await this.#job(model, "after"));
     }
+    // Looked at before anything is weighed: most turns find nothing.
+    const superseded = findSuperseded(this.#read().view, outputRules(turn.tools)).length > 0;
+    if (superseded && context.compactor.tidy(await this.#job(model, "after")) !== undefined) return this.#shorter();
     const [last] = plan.ledger.list({ session: active.row.session, purpose: "turn", limit: 1 });
     const cold = last !== undefined && desk.host.clock.now() - (last.settledAt ?? last.startedAt) > policy.coldAfterMs;
     if (!cold || context.compactor.prune(await this.#job(model, "after")) === undefined) return false;
@@ -274,7 +281,7 @@ export class StepWindow {
         instructions: typeof turn.instructions === "string" ? turn.instructions : undefined,
       },
       live: () => plan.context.live(session),
-      keepAlways: (tool) => toolOptionsOf(turn.tools[tool]).keep === "always",
+      ...outputRules(turn.tools),
     };
   }
 

@@ -1,4 +1,5 @@
 import { jsonSchema, type Tool } from "ai";
+import { isRecord } from "../../message/json.ts";
 import { durableTool } from "../../tool/define.ts";
 import { globBelow, ToolInput } from "./input.ts";
 import type { FindOperations } from "./operations.ts";
@@ -54,5 +55,13 @@ export function createFindTool({ ops }: { readonly ops: FindOperations }): Tool<
       return { type: "text", value: paths.length === 0 ? "Nothing matches." : [...paths, ...end].join("\n") };
     },
   };
-  return durableTool(made, { replay: "safe" });
+  return durableTool(made, {
+    replay: "safe",
+    supersedes(given, output) {
+      // A hook may have put anything else in its place.
+      if (!isRecord(output)) return undefined;
+      const input = new ToolInput(given);
+      return globBelow(input.path("path", "/"), input.needText("pattern", ""));
+    },
+  });
 }

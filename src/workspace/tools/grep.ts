@@ -1,4 +1,5 @@
 import { jsonSchema, type Tool } from "ai";
+import { isRecord } from "../../message/json.ts";
 import { durableTool } from "../../tool/define.ts";
 import { compilePattern, compileText } from "../pattern/compile.ts";
 import { compileGlob } from "../pattern/glob.ts";
@@ -84,6 +85,15 @@ export function createGrepTool(options: GrepToolOptions): Tool<GrepInput, GrepOu
     replay: "safe",
     maxOutputLines: MAX_MATCHES * (2 * MAX_CONTEXT + 2),
     maxOutputChars: 200_000,
+    supersedes(given, output) {
+      // A hook may have put anything else in its place.
+      if (!isRecord(output)) return undefined;
+      const input = new ToolInput(given);
+      return JSON.stringify([
+        ...[input.needText("pattern", ""), input.path("path", "/"), input.text("include") ?? ""],
+        ...[input.flag("ignore_case"), input.flag("literal"), input.count("context", 0, MAX_CONTEXT) ?? 0],
+      ]);
+    },
   });
 }
 

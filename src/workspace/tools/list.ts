@@ -1,5 +1,7 @@
 import { PerdureError } from "../../error.ts";
 import { jsonSchema, type Tool } from "ai";
+import type { OutputSubject } from "../../context/superseded.ts";
+import { isRecord } from "../../message/json.ts";
 import { durableTool } from "../../tool/define.ts";
 import { posixError } from "../posix-error.ts";
 import { ToolInput } from "./input.ts";
@@ -50,7 +52,15 @@ export function createListTool({ ops }: { readonly ops: ListOperations }): Tool<
     },
     toModelOutput: ({ output }) => ({ type: "text", value: typeof output === "string" ? output : textOf(output) }),
   };
-  return durableTool(made, { replay: "safe" });
+  return durableTool(made, { replay: "safe", supersedes: subjectOf });
+}
+
+/** A page of a directory; a hook may have put anything else in its place. */
+function subjectOf(given: ListInput, output: ListOutput): OutputSubject | undefined {
+  if (!isRecord(output) || typeof output.path !== "string") return undefined;
+  const offset = new ToolInput(given).count("offset", 0, 1e9) ?? 0;
+  // One page that is all of it stands for any page of before.
+  return offset === 0 && output.next === undefined ? output.path : { of: output.path, piece: `${offset}` };
 }
 
 /** What is not there is said with what to do about it. */

@@ -1,5 +1,6 @@
 import { sha256 } from "../../hash.ts";
 import { jsonSchema, type Tool } from "ai";
+import type { OutputSubject } from "../../context/superseded.ts";
 import { isRecord } from "../../message/json.ts";
 import { dataUrlOf } from "../../message/media-ref.ts";
 import { durableTool } from "../../tool/define.ts";
@@ -84,7 +85,22 @@ export function createReadTool(options: ReadToolOptions): Tool<ReadInput, ReadOu
     execute: (input) => read(options, new ToolInput(input)),
     toModelOutput: ({ output }) => show(options, output),
   };
-  return durableTool(made, { replay: "safe", maxOutputChars: MAX_OUTPUT_CHARS, maxOutputLines: MAX_LINES + 10 });
+  return durableTool(made, {
+    ...{ replay: "safe", maxOutputChars: MAX_OUTPUT_CHARS, maxOutputLines: MAX_LINES + 10 },
+    supersedes: subjectOf,
+  });
+}
+
+/** The file, or the page of it that was asked for: to read all of it again stands for any page of before. */
+function subjectOf(given: ReadInput, output: ReadOutput): OutputSubject | undefined {
+  // A hook may have put anything else in its place.
+  if (!isRecord(output) || typeof output.path !== "string") return undefined;
+  if (output.kind !== "text" || (output.fromLine <= 1 && output.toLine === output.totalLines)) return output.path;
+  const input = new ToolInput(given);
+  return {
+    of: output.path,
+    piece: `${input.count("offset", 1, 1e9) ?? 1} ${input.count("limit", 1, MAX_LINES) ?? ""}`,
+  };
 }
 
 async function read({ ops, keep }: ReadToolOptions, input: ToolInput): Promise<ReadOutput> {

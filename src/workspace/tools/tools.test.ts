@@ -54,6 +54,23 @@ test("the names, the order and what may run again", async () => {
   expect(Object.keys(createWorkspaceTools(workspace))).toContain("bash");
 });
 
+test("what outputs are about: a file or a page of it, a directory, a search; not what a hook put in their places", async () => {
+  const { tools, workspace } = await setUp();
+  await workspace.writeFile("/a", "one\ntwo\nthree");
+  const about = async (name: string, input: Record<string, unknown>, output?: unknown) =>
+    toolOptionsOf(toolOf(tools, name)).supersedes?.(input, output ?? (await call(tools, name, input)));
+  expect(await about("read", { path: "/x/../a" })).toBe("/a");
+  expect(await about("read", { path: "/a", offset: 1, limit: 9 })).toBe("/a");
+  expect(await about("read", { path: "/a", offset: 2, limit: 1 })).toEqual({ of: "/a", piece: "2 1" });
+  expect(await about("list", {})).toBe("/");
+  expect(await about("list", { path: "/" }, { path: "/", entries: [], next: 200 })).toEqual({ of: "/", piece: "0" });
+  expect(await about("find", { pattern: "*.ts" })).toBe(await about("find", { pattern: "*.ts", path: "/" }));
+  expect(await about("grep", { pattern: "o" })).toBe(await about("grep", { pattern: "o", path: "/", context: 0 }));
+  expect(await about("grep", { pattern: "o" })).not.toBe(await about("grep", { pattern: "o", literal: true }));
+  for (const name of ["read", "list", "find", "grep"])
+    expect(await about(name, { path: "/a", pattern: "o" }, "Withheld.")).toBeUndefined();
+});
+
 test("read numbers the lines and says how to go on", async () => {
   const { tools, workspace } = await setUp();
   await workspace.writeFile("/a", "one\r\ntwo\nthree");

@@ -37,7 +37,7 @@ test("prune: from the newest up, two turns and 40,000 tokens of outputs stay; th
   const kit = await openSmall({ settings: { modelLimits: { "scripted/*": { window: 1_000_000 } } } });
   const agent = await kit.agent();
   for (let i = 0; i < 6; i++) {
-    const parts = [called("read", `c${i}`, long(`book-${i}`, 15_000))];
+    const parts = [called("read", `c${i}`, long(`book-${i}`, 15_000), { book: i })];
     await agent.addMessages([user(`u${i}`, "read on"), answer(`a${i}`, ...parts)]);
   }
   // `prune({ sessionID })`; the mark is a row beside the messages and no field in a part, so that it can be undone.

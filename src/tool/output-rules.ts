@@ -1,0 +1,35 @@
+import type { ToolSet } from "ai";
+import type { OutputRules, OutputSubject } from "../context/superseded.ts";
+import { isRecord } from "../message/json.ts";
+import { type ToolPart, toolName } from "../message/types.ts";
+import { toolNamed, toolOptionsOf } from "./define.ts";
+import { canonicalJson } from "./digest.ts";
+
+/** What tools say of their outputs. A tool that is gone says nothing. */
+export function outputRules(tools: ToolSet): OutputRules {
+  const optionsOf = (name: string) => toolOptionsOf(toolNamed(tools, name));
+  return {
+    keepAlways: (name) => optionsOf(name).keep === "always",
+    subjects: (part) => subjectsOf(part, optionsOf(toolName(part)).supersedes),
+  };
+}
+
+type Supersedes = ReturnType<typeof toolOptionsOf>["supersedes"];
+
+/** What an output is about: what its tool says, or else its input. */
+function subjectsOf({ input, output }: ToolPart, supersedes: Supersedes): readonly OutputSubject[] {
+  try {
+    if (supersedes === undefined) return [canonicalJson(input)];
+    const said: unknown = supersedes(input, output);
+    const list: readonly unknown[] = Array.isArray(said) ? said : [said];
+    return list.every(isSubject) ? list : [];
+  } catch {
+    // It is only about what could be left out.
+    return [];
+  }
+}
+
+function isSubject(said: unknown): said is OutputSubject {
+  if (typeof said === "string") return true;
+  return isRecord(said) && typeof said.of === "string" && typeof said.piece === "string";
+}
