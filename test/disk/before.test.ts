@@ -40,7 +40,6 @@ test("a directory that an earlier version wrote opens and goes on: rows at rest,
   onTestFinished(() => host.stop());
   world.prompts.length = 0;
   world.ran.length = 0;
-  await host.ready;
   const desk = host.getAgentByName(Clerk, "desk");
 
   // What was at rest.

@@ -46,3 +46,12 @@ test("runTurn with a text alone is refused, not taken for a turn without input",
   expect(await agent.runTurn({ input: "hello" })).toMatchObject({ status: "completed" });
   await host.stop();
 });
+
+test.each([
+  ["nothing", {}],
+  ["a word for a storage", { storage: "memory" as never }],
+])("a host that is given %s is told what to give", (_, place) => {
+  expect(() => createHost({ agents: { Talk }, ...place })).toThrow(
+    "needs `dir`, a directory for its data, or `storage: memoryStorage()`",
+  );
+});

@@ -142,8 +142,9 @@ export function createHost(options: HostOptions): Host {
 }
 
 function openStorage(options: HostOptions, limits: HostLimits, lockWaitMs: number): Storage {
-  if (options.storage !== undefined) return options.storage;
-  if (options.dir === undefined) {
+  const { storage, dir } = options;
+  if (typeof storage === "object") return storage;
+  if (storage !== undefined || dir === undefined) {
     throw new PerdureError(
       "bad_config",
       "createHost() needs `dir`, a directory for its data, or `storage: memoryStorage()`.",
@@ -151,7 +152,7 @@ function openStorage(options: HostOptions, limits: HostLimits, lockWaitMs: numbe
   }
   let commits = 0;
   const { onCommit } = options;
-  return openDiskStorage(options.dir, { ...limits, lockWaitMs }, onCommit && ((id) => onCommit(++commits, id)));
+  return openDiskStorage(dir, { ...limits, lockWaitMs }, onCommit && ((id) => onCommit(++commits, id)));
 }
 
 /** Turns the router into Node middleware. */

@@ -31,8 +31,8 @@ export const world = {
   prompts: [] as string[],
 };
 
-function hold(): Promise<string> {
-  return world.hangs ? new Promise<never>(() => {}) : Promise.resolve("");
+async function hold(): Promise<void> {
+  if (world.hangs) await new Promise<never>(() => {});
 }
 
 function reply({ userText, step, prompt }: ScriptedCall): string | ScriptedReply {
@@ -44,7 +44,9 @@ function reply({ userText, step, prompt }: ScriptedCall): string | ScriptedReply
   }
   if (userText.includes("work") && step === 0)
     return { toolCalls: [{ toolName: "work", input: {}, toolCallId: "w-1" }] };
-  if (userText.includes("tell")) return { text: ["One ", "two ", hold(), "three."] };
+  if (userText.includes("tell")) {
+    return world.hangs ? { text: ["One ", "two "], hang: true } : { text: ["One ", "two ", "three."] };
+  }
   return `Said ${userText.slice(0, 40)}.`;
 }
 
@@ -59,7 +61,7 @@ function ran(name: string) {
 }
 
 export class Clerk extends Think<object, { n: number }> {
-  static readonly subAgents = ["Clerk"];
+  static override readonly subAgents = ["Clerk"];
   override initialState = { n: 0 };
   override getModel() {
     return model;
