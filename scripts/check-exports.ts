@@ -66,7 +66,8 @@ function undocumented(entry: ParsedSource, parsed: ReadonlyMap<string, ParsedSou
   return violations;
 }
 
-function exportedNames(source: ParsedSource): string[] {
+/** The names that a file exports, in its order. */
+export function exportedNames(source: ParsedSource): string[] {
   return source.body
     .filter((node) => node.type === "ExportNamedDeclaration")
     .flatMap((node) => [

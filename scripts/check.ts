@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { checkApi } from "./check-api.ts";
 import { checkCycles } from "./check-cycles.ts";
 import { checkDocs } from "./check-docs.ts";
 import { checkExports } from "./check-exports.ts";
@@ -21,6 +22,7 @@ const guards: Readonly<Record<string, Guard>> = {
   cycles: checkCycles,
   sizes: checkSizes,
   exports: checkExports,
+  api: checkApi,
   platform: checkPlatform,
   sql: checkSql,
   words: checkWords,
