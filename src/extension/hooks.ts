@@ -146,7 +146,11 @@ export class ExtensionHooks {
     this.#cancel?.();
     this.#cancel = undefined;
     if (this.#telling !== undefined || this.#chunks.length === 0) return;
-    this.#telling = this.#options.keepAwake(this.#tellChunks()).finally(() => (this.#telling = undefined));
+    this.#telling = this.#options
+      .keepAwake(this.#tellChunks())
+      // Nobody waits for it, and the life that it could be told to may be over.
+      .catch(() => {})
+      .finally(() => (this.#telling = undefined));
   }
 
   async #tellChunks(): Promise<void> {

@@ -180,7 +180,11 @@ export class Life implements AgentHost {
   }
 
   keepAwake<T>(work: Promise<T>): Promise<T> {
-    this.#alive();
+    if (this.#over !== undefined) {
+      // Who gave it away hears of the end of this life instead.
+      work.catch(() => {});
+      throw this.#over;
+    }
     this.#cell.keepAwake(work);
     return work;
   }

@@ -24,6 +24,7 @@ export const LONG: readonly string[] = [
   "test/directory/watch*.test.ts",
   "test/disk/damage.test.ts",
   "test/examples/{chat,mounted,tools-and-approvals}.test.ts",
+  "test/host/owned.test.ts",
   "test/long/{crash,rounds,same-model}.test.ts",
   "test/mcp/conformance-client.test.ts",
   "test/sandbox/resources.test.ts",

@@ -106,7 +106,10 @@ async function runIdOf(agent: object, turn: string, toolCallId: string): Promise
   const both = Promise.all([digestOf(turn, toolCallId), lastOf.get(agent)]);
   lastOf.set(
     agent,
-    both.then(() => {}),
+    both.then(
+      () => {},
+      () => {},
+    ),
   );
   return `run_${(await both)[0].slice(0, 24)}`;
 }

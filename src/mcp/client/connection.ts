@@ -285,7 +285,10 @@ export class McpConnection {
               update({ tools, warnings });
             };
             if (items !== null) take(items);
-            else void this.#toolsAsTheyAre().then(take, () => undefined);
+            else
+              void this.#toolsAsTheyAre()
+                .then(take)
+                .catch(() => undefined);
           },
         },
         prompts: {
@@ -306,10 +309,11 @@ export class McpConnection {
 
   /** Newer servers tell their news on a stream of its own; when that breaks, everything is read again. */
   #watch(client: Client): void {
-    void client.autoOpenedSubscription?.closed.then((why) => {
+    const ended = (why: string) => {
       if (why !== "remote" || this.#link?.client !== client || this.#stop.signal.aborted) return;
       if (this.#isSteady()) void this.connect();
-    });
+    };
+    void client.autoOpenedSubscription?.closed.then(ended, () => ended("remote"));
   }
 
   #isSteady(): boolean {

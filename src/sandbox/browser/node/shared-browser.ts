@@ -181,7 +181,7 @@ function shareBrowser(
             await context.close().catch(() => undefined);
             bridge?.server.close();
             await listening.close().catch(() => undefined);
-            await rm(path, { force: true });
+            await rm(path, { force: true }).catch(() => undefined);
             taken.delete(slot);
           },
         };
