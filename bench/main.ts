@@ -1,4 +1,5 @@
-// `npm run bench` measures and prints; `--write` also updates RESULTS.md, `--only=call` measures sections of that title.
+// `npm run bench` measures and prints; `--write` also updates RESULTS.md, `--only=call` measures sections of that title,
+// `--only=stall --input=rows` one kind of input.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, totalmem, type } from "node:os";
 import { callPaths } from "./chat/call-paths.ts";

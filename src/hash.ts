@@ -6,20 +6,23 @@ export async function sha256(data: Uint8Array | string): Promise<string> {
   return Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
+const PRIME = 0x01000193;
+
 /**
  * A fingerprint of a text at once, where {@link sha256} would have to be waited for. It tells texts apart that nobody has
  * chosen to be alike; it is no proof against who has.
  */
 export function fingerprint(text: string): string {
-  const lanes = [0x811c9dc5, 0x9e3779b9, 0x85ebca6b, 0xc2b2ae35];
-  for (let at = 0; at < text.length; at++) {
-    const lane = at & 3;
-    const mixed = Math.imul(
-      (lanes[lane] ?? 0) ^ text.charCodeAt(at) ^ ((lanes[(lane + 1) & 3] ?? 0) >>> 15),
-      0x01000193,
-    );
-    lanes[lane] = mixed;
+  // Four variables and not a list of four, which takes several times longer.
+  let [a, b, c, d] = [0x811c9dc5, 0x9e3779b9, 0x85ebca6b, 0xc2b2ae35];
+  const { length } = text;
+  for (let at = 0; at < length; at += 4) {
+    a = Math.imul(a ^ text.charCodeAt(at) ^ (b >>> 15), PRIME);
+    if (at + 1 < length) b = Math.imul(b ^ text.charCodeAt(at + 1) ^ (c >>> 15), PRIME);
+    if (at + 2 < length) c = Math.imul(c ^ text.charCodeAt(at + 2) ^ (d >>> 15), PRIME);
+    if (at + 3 < length) d = Math.imul(d ^ text.charCodeAt(at + 3) ^ (a >>> 15), PRIME);
   }
+  const lanes = [a, b, c, d];
   const hex = lanes.map((lane) => (lane >>> 0).toString(16).padStart(8, "0"));
   return `${text.length.toString(16)}-${hex.join("")}`;
 }

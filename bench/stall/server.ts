@@ -7,6 +7,7 @@ import { Agent, AIChatAgent, callable, type Collections } from "perdure";
 import { serve } from "perdure/node";
 
 const NANOSECONDS = 1e6;
+const MICROSECONDS = 1e3;
 
 /** Takes whatever it is given. */
 class Box extends Agent {
@@ -35,6 +36,15 @@ const dir = mkdtempSync(join(tmpdir(), "perdure-stall-"));
 const lag = monitorEventLoopDelay({ resolution: 1 });
 lag.enable();
 
+// What the loop's own thread computed between two turns: on a busy machine it waits for a core as well, which is no stall of ours.
+let worked = 0;
+let before = process.threadCpuUsage();
+setInterval(() => {
+  const { user, system } = process.threadCpuUsage(before);
+  before = process.threadCpuUsage();
+  worked = Math.max(worked, (user + system) / MICROSECONDS);
+}, 1).unref();
+
 const host = await serve({
   agents: { Box, Talk },
   dir,
@@ -44,8 +54,10 @@ const host = await serve({
   fetch: (request) => {
     if (new URL(request.url).pathname !== "/lag") return undefined;
     const max = lag.max / NANOSECONDS;
+    const cpu = worked;
     lag.reset();
-    return Response.json({ max });
+    worked = 0;
+    return Response.json({ max, cpu });
   },
 });
 process.send?.(host.url);

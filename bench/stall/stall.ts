@@ -1,47 +1,76 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { WebSocket } from "ws";
-import { type Figure, type Section, format } from "../foundation/section.ts";
+import { format, type Section, type Table } from "../foundation/section.ts";
 import { type Input, inputs } from "./inputs.ts";
 
 /** Each input is sent so often; the median of its longest stalls counts. */
 const ROUNDS = 3;
 const SETTLE_MS = 60;
+const MICROSECONDS = 1e3;
 
 /** How long the event loop of a host stands still because of one input that it takes. */
 export const stall: Section = {
   title: "Stall",
   notes: [
-    "The longest time in which the host did nothing else, by `monitorEventLoopDelay` in its process, for the worst inputs that were found: those that are taken, and those that are refused.",
-    "The floor is one `JSON.parse` of the same text, in the measuring process; where it is far above, the input is refused before anything parses it.",
-    "Host and client share two cores. Garbage collection is part of it.",
+    "The longest time in which the host did nothing else, for the worst inputs that were found: those that are taken, and those that are refused. Stall is by `monitorEventLoopDelay` in its process; CPU is what the thread of its loop computed meanwhile. Where they differ, the machine was busy with something else, or the loop waited for the disk. Garbage collection is part of both.",
+    "Parse is one `JSON.parse` of the same text in the measuring process, as CPU time: what it costs at least to take it whole.",
+    "The reference is one `JSON.parse` of 16 MiB of text, as a stall of the measuring process and as CPU: on a quiet machine they are the same.",
   ],
   run: (say) => measureAll(say),
 };
 
-async function measureAll(say: (text: string) => void): Promise<Figure[]> {
+/** As much as an input costs, in milliseconds. */
+interface Cost {
+  readonly max: number;
+  readonly cpu: number;
+}
+
+async function measureAll(say: (text: string) => void): Promise<Table> {
+  const wanted = process.argv.find((one) => one.startsWith("--input="))?.slice("--input=".length) ?? "";
   const child = fork(new URL("./server.ts", import.meta.url));
   const [url] = (await once(child, "message")) as [string];
-  const figures: Figure[] = [];
+  const rows: string[][] = [];
+  const add = (what: string, { max, cpu }: Cost, bare: number) => {
+    rows.push([what, format(max), format(cpu), format(bare)]);
+    say(`${what}: ${format(max)} ms, ${format(cpu)} ms of CPU, parsing alone ${format(bare)} ms`);
+  };
   try {
     for (const [n, input] of inputs.entries()) {
-      const lags: number[] = [];
-      for (let round = 0; round < ROUNDS; round++) lags.push(await measure(url, input, `a${n}-${round}`));
-      lags.sort((a, b) => a - b);
-      const ours = lags[Math.floor(ROUNDS / 2)] ?? Number.NaN;
-      const bare = parseTime(input.texts());
-      figures.push({ what: input.what, unit: "ms", ours, bare, against: "JSON.parse" });
-      say(`${input.what}: ${format(ours)} ms, parsing alone ${format(bare)} ms`);
+      if (!input.what.includes(wanted)) continue;
+      const costs: Cost[] = [];
+      for (let round = 0; round < ROUNDS; round++) costs.push(await measure(url, input, `a${n}-${round}`));
+      add(
+        input.what,
+        { max: median(costs.map(({ max }) => max)), cpu: median(costs.map(({ cpu }) => cpu)) },
+        parse(input),
+      );
     }
   } finally {
     const gone = once(child, "exit");
     child.send("stop");
     await gone;
   }
-  return figures;
+  const reference = timed(() => void JSON.parse(REFERENCE));
+  add("reference", reference, reference.cpu);
+  return { head: ["what", "stall, ms", "CPU, ms", "parse, ms"], rows };
 }
 
-async function measure(url: string, input: Input, name: string): Promise<number> {
+const REFERENCE = JSON.stringify("x".repeat(16 * 1024 * 1024));
+
+function median(figures: readonly number[]): number {
+  return figures.toSorted((a, b) => a - b)[Math.floor(figures.length / 2)] ?? Number.NaN;
+}
+
+function timed(work: () => void): Cost {
+  const begun = performance.now();
+  const before = process.threadCpuUsage();
+  work();
+  const { user, system } = process.threadCpuUsage(before);
+  return { max: performance.now() - begun, cpu: (user + system) / MICROSECONDS };
+}
+
+async function measure(url: string, input: Input, name: string): Promise<Cost> {
   const agent = `${url}/agents/${input.to === "box" ? "box" : "talk"}/${name}`;
   const texts = input.texts();
   const send = input.to === "post" ? posting(agent) : await connecting(agent);
@@ -78,6 +107,8 @@ async function connecting(agent: string): Promise<(texts: readonly string[]) => 
         }
       };
       socket.on("message", look);
+      // Refused whole: its socket is closed.
+      socket.once("close", () => resolve());
     });
     for (const text of texts) socket.send(text);
     socket.send(JSON.stringify({ type: "rpc", id, method: "none", args: [] }));
@@ -85,17 +116,21 @@ async function connecting(agent: string): Promise<(texts: readonly string[]) => 
   };
 }
 
-async function lagOf(url: string): Promise<number> {
-  const answer = (await (await fetch(`${url}/lag`)).json()) as { max: number };
-  return answer.max;
+async function lagOf(url: string): Promise<Cost> {
+  return (await (await fetch(`${url}/lag`)).json()) as Cost;
 }
 
 function pause(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
 }
 
-function parseTime(texts: readonly string[]): number {
-  const begun = performance.now();
-  for (const text of texts) JSON.parse(text);
-  return performance.now() - begun;
+/** The texts, and what stands in them as text once more. */
+function parse(input: Input): number {
+  const texts = input.texts();
+  return timed(() => {
+    for (const text of texts) {
+      const frame = JSON.parse(text) as { init?: { body?: string } };
+      if (frame.init?.body !== undefined) JSON.parse(frame.init.body);
+    }
+  }).cpu;
 }

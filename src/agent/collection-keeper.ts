@@ -12,7 +12,7 @@ import {
   writeProducerEpoch,
 } from "../store/collection-row.ts";
 import { findCollectionWrite, rememberCollectionWrite, rowCounters } from "../store/collection-write.ts";
-import { canonicalJson } from "../tool/digest.ts";
+import { canonicalJson, sortedJson } from "../tool/digest.ts";
 import { encodeFrame } from "../wire/encode.ts";
 import type { JsonObject } from "../wire/json.ts";
 import {
@@ -140,7 +140,7 @@ export class CollectionKeeper {
       throw new PerdureError("limit", `A write may have at most ${MAX_ROW_CHANGES} changes. Make several of it.`);
     }
     const { collections } = this;
-    const changes = write.changes.map((change) => checkChange(collections, change));
+    const changes = write.changes.map((change) => checkChange(collections, change, source !== "server"));
     for (const condition of write.when ?? []) {
       checkCondition(collections, condition);
       // A refusal tells the version of the row.
@@ -250,8 +250,10 @@ type WriteName = Parameters<typeof rememberCollectionWrite>[1];
  * again under others. Somebody without an identity is nobody in particular.
  */
 function digestOf(write: RowWrite, source: RowSource): string {
-  const author = source === "server" ? ["server"] : source.identity === undefined ? [] : ["user", source.identity.id];
-  return fingerprint(canonicalJson([author, write.changes]));
+  if (source === "server") return fingerprint(canonicalJson([["server"], write.changes]));
+  const author = source.identity === undefined ? [] : ["user", source.identity.id];
+  // Read from a frame: it is JSON as it is.
+  return fingerprint(sortedJson([author, write.changes]));
 }
 
 function usedAgain(txid: string | undefined): PerdureError {

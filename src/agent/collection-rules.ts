@@ -157,8 +157,11 @@ function ruleFailed(what: string, cause: unknown): PerdureError {
   return new PerdureError("bad_config", `${what} failed. The agent's log says why.`, { cause });
 }
 
-/** @throws PerdureError `not_found`, `bad_input` or `too_large` for a change that breaks a rule. */
-export function checkChange(collections: Collections, change: RowChange): CheckedChange {
+/**
+ * @param isRead its row was read from a frame: it is JSON, and nobody else has it.
+ * @throws PerdureError `not_found`, `bad_input` or `too_large` for a change that breaks a rule.
+ */
+export function checkChange(collections: Collections, change: RowChange, isRead = false): CheckedChange {
   const { table, key, operation } = change;
   const rules = rulesFor(collections, requireName(table, MAX_COLLECTION_NAME, "The name of a collection"));
   requireName(key, MAX_ROW_KEY_LENGTH, `The key of a row of "${table}"`);
@@ -170,7 +173,7 @@ export function checkChange(collections: Collections, change: RowChange): Checke
   const max = rules.maxRowBytes ?? DEFAULT_MAX_ROW_BYTES;
   if (isLonger(json, max)) throw new PerdureError("too_large", `${row} is longer than ${max} bytes.`);
   // As everybody will read it: without what JSON leaves out, and safe from whoever keeps the object.
-  const stored = JSON.parse(json) as JsonObject;
+  const stored = isRead && rules.schema === undefined ? value : (JSON.parse(json) as JsonObject);
   if (rules.getKey !== undefined && keyOf(rules, stored) !== key) {
     throw new PerdureError("bad_input", `${row} has another key in it.`);
   }

@@ -92,9 +92,22 @@ export async function answerRoute(
 
 /** A long transcript in it is read in pieces. */
 async function readBody(host: AgentHost, request: Request): Promise<unknown> {
-  const read = await readLongBody(await request.text(), () => host.breathe());
+  const read = await readLongBody(await readText(request), () => host.breathe());
   if ("reason" in read) throw new PerdureError(read.code ?? "bad_input", read.reason);
   return read.value;
+}
+
+/** Decoded as it comes: all at once, a long one would hold up everybody. */
+async function readText(request: Request): Promise<string> {
+  const words = new TextDecoder();
+  const reader = request.body?.getReader();
+  let text = "";
+  while (reader !== undefined) {
+    const { value, done } = await reader.read();
+    if (done) break;
+    text += words.decode(value, { stream: true });
+  }
+  return text + words.decode();
 }
 
 /** The answer to a request that is wrong in itself; what is anything else is thrown on. */

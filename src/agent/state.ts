@@ -59,7 +59,8 @@ export class StateKeeper<State> {
   set(next: State, source: StateSource): void {
     if (next === undefined)
       throw new PerdureError("bad_input", "The state cannot be undefined. Use null for an empty one.");
-    const lost = lostInJson(next);
+    // What a client sent was JSON.
+    const lost = source === "server" ? lostInJson(next) : undefined;
     if (lost !== undefined)
       throw new PerdureError("bad_input", `The state is JSON, which cannot hold ${lost}. Nothing was changed.`);
     const json = writeJson(next, "The state");

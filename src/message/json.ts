@@ -38,8 +38,12 @@ export function mergeJson(base: unknown, over: unknown): unknown {
   return merged;
 }
 
+/** Longer texts are encoded, which is several times faster than to look at each character. */
+const ENCODED_CHARS = 4_096;
+
 /** How many bytes `text` takes as UTF-8. */
 export function utf8Length(text: string): number {
+  if (text.length > ENCODED_CHARS) return new TextEncoder().encode(text).length;
   let bytes = text.length;
   for (let at = 0; at < text.length; at++) {
     const unit = text.charCodeAt(at);

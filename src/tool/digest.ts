@@ -8,15 +8,16 @@ import { writeJson } from "../wire/json.ts";
  */
 export function canonicalJson(value: unknown): string {
   // What `toJSON`, undefined fields and odd numbers come to is JSON's business; only the order of keys is ours.
-  return sorted(JSON.parse(writeJson(value ?? null, "The value")) as unknown);
+  return sortedJson(JSON.parse(writeJson(value ?? null, "The value")) as unknown);
 }
 
-function sorted(value: unknown): string {
+/** The same of a value that was read from JSON, and so holds nothing else. */
+export function sortedJson(value: unknown): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
-  if (Array.isArray(value)) return `[${value.map(sorted).join(",")}]`;
+  if (Array.isArray(value)) return `[${value.map(sortedJson).join(",")}]`;
   // `sort` compares UTF-16 units: the same order on every machine, whatever its locale.
   const fields = Object.entries(value as Record<string, unknown>).sort(([a], [b]) => (a < b ? -1 : 1));
-  return `{${fields.map(([key, item]) => `${JSON.stringify(key)}:${sorted(item)}`).join(",")}}`;
+  return `{${fields.map(([key, item]) => `${JSON.stringify(key)}:${sortedJson(item)}`).join(",")}}`;
 }
 
 /**

@@ -68,19 +68,30 @@ export async function readLongBody(
     return read.ok ? read : notRead(read.why);
   }
   const scan = new JsonScan(text, "messages");
-  while (scan.step(STEP_CHARS)) await breathe();
+  while (scan.step(STEP_CHARS)) {
+    const refusal = tooMuch(scan);
+    if (refusal !== undefined) return refusal;
+    await breathe();
+  }
   await breathe();
+  const refusal = tooMuch(scan);
+  if (refusal !== undefined) return refusal;
   const { list } = scan;
   if (scan.isOdd || !scan.isClosed) return notRead("not-json");
-  if (scan.depth > MAX_JSON_DEPTH) return notRead("too-deep");
-  if (scan.values - (list?.values ?? 0) > MAX_JSON_VALUES) return notRead("too-many");
-  if (list !== undefined && list.values > MAX_TRANSCRIPT_VALUES) return notRead("too-many", MAX_TRANSCRIPT_VALUES);
   if (list !== undefined && list.elements > MAX_TRANSCRIPT_MESSAGES) return tooManyMessages();
   if (list === undefined) {
     const read = readJson(text, MAX_JSON_DEPTH);
     return read.ok ? read : notRead(read.why);
   }
   return readPieces(text, list, breathe);
+}
+
+/** Whether it is too much already, whatever comes behind. */
+function tooMuch(scan: JsonScan): ChatRefusal | undefined {
+  const { depth, values, outside } = scan;
+  if (depth > MAX_JSON_DEPTH) return notRead("too-deep");
+  if (outside > MAX_JSON_VALUES) return notRead("too-many");
+  return values - outside > MAX_TRANSCRIPT_VALUES ? notRead("too-many", MAX_TRANSCRIPT_VALUES) : undefined;
 }
 
 async function readPieces(

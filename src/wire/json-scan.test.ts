@@ -16,6 +16,25 @@ test.each([
   expect(scan(text)).toMatchObject({ values, depth, isClosed: true });
 });
 
+test.each([
+  ["rare quotes", `${"x".repeat(40)}\\"`],
+  ["many quotes", '\\"'],
+  ["backslashes at the end", `${"x".repeat(20)}\\\\`],
+  ["escapes of all kinds", String.raw`\\\"\u0022[{,:\"}]`],
+])("a text with %s ends where it ends", (_, piece) => {
+  for (const times of [1, 3, 5_000]) {
+    const text = `{"a":"${piece.repeat(times)}","id":"x"}`;
+    expect(() => JSON.parse(text) as unknown).not.toThrow();
+    expect(scan(text)).toMatchObject({ values: 3, depth: 1, isClosed: true, told: new Map([["id", "x"]]) });
+  }
+});
+
+test("a scan that has enough looks no further", () => {
+  const looked = new JsonScan(`[${"[],".repeat(1_000_000)}1]`);
+  expect(looked.runUntil(() => looked.values > 10)).toBe(true);
+  expect(looked.values).toBeLessThan(100_000);
+});
+
 test("what the outermost object says of itself is found, in any order and however it is written", () => {
   const { told } = scan(
     String.raw`{ "x": {"id": "inner"}, "\u0069d" : "a\"b", "type":"t", "txid": 7, "y": ["id", "z"] }`,
@@ -70,6 +89,13 @@ test.each([
 ])("%# a long body that is wrong is refused with words", async (start, words) => {
   const read = await readLongBody(`${start},"pad":"${"p".repeat(250_000)}"}`, breathe);
   expect(read).toHaveProperty("reason", expect.stringContaining(words));
+});
+
+test("a long body is refused as soon as it is too much", async () => {
+  breaths = 0;
+  const read = await readLongBody(`{"messages":[],"x":[${"[],".repeat(3_000_000)}1]}`, breathe);
+  expect(read).toHaveProperty("code", "too_large");
+  expect(breaths).toBe(0);
 });
 
 test("keys called __proto__ go away in pieces too", async () => {

@@ -5,6 +5,8 @@ const MAX_TOLD_LENGTH = 4_096;
 /** A list is cut into pieces that take a few milliseconds to parse. */
 const PIECE_VALUES = 10_000;
 const PIECE_CHARS = 1024 * 1024;
+/** After as much of a text it is asked whether that is enough. */
+const LOOK_CHARS = 64 * 1024;
 
 /** Where a list of the outermost object stands in the text, and where it may be cut into pieces. */
 export interface ScannedList {
@@ -59,10 +61,23 @@ export class JsonScan {
     return this.#isInList ? undefined : this.#list;
   }
 
+  /** How many of the values so far do not stand in the list. */
+  get outside(): number {
+    const list = this.#list;
+    if (list === undefined) return this.values;
+    return this.values - (this.#isInList ? this.values - list.from : list.values);
+  }
+
   /** Looks at all of it. */
   run(): this {
     while (this.step(this.#text.length));
     return this;
+  }
+
+  /** Looks at it piece by piece, and no further as soon as `isEnough`. @returns whether it was. */
+  runUntil(isEnough: () => boolean): boolean {
+    while (this.step(LOOK_CHARS)) if (isEnough()) return true;
+    return isEnough();
   }
 
   /** Looks at the next characters, about as many. @returns false at the end. */
@@ -155,16 +170,36 @@ const CLOSE_LIST = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
+/** Quotes that stand closer together than this are looked for one character after the other. */
+const CLOSE_QUOTES = 16;
+/** As many characters, before the quotes are expected to be rare again. */
+const CLOSE_CHARS = 4_096;
+
 /** The quote that ends the text which begins with the quote at `start`; the end of everything if there is none. */
 function endOfText(text: string, start: number): number {
-  const next = text.indexOf('"', start + 1);
-  if (next === -1) return text.length;
-  if (text.charCodeAt(next - 1) !== BACKSLASH) return next;
-  // It may be escaped. Searching on from quote to quote would be slow where there are many.
-  for (let at = start + 1; at < text.length; at++) {
-    const char = text.charCodeAt(at);
-    if (char === BACKSLASH) at++;
-    else if (char === QUOTE) return at;
+  let at = start + 1;
+  while (at < text.length) {
+    // Searching is many times faster where quotes are rare, and slower where they are not.
+    const next = text.indexOf('"', at);
+    if (next === -1) return text.length;
+    if (!isEscaped(text, next, at)) return next;
+    if (next - at >= CLOSE_QUOTES) {
+      at = next + 1;
+      continue;
+    }
+    const stop = Math.min(next + 1 + CLOSE_CHARS, text.length);
+    for (at = next + 1; at < stop; at++) {
+      const char = text.charCodeAt(at);
+      if (char === BACKSLASH) at++;
+      else if (char === QUOTE) return at;
+    }
   }
   return text.length;
+}
+
+/** Whether the quote at `quote` belongs to an escape. Those before `from` were looked at. */
+function isEscaped(text: string, quote: number, from: number): boolean {
+  let before = quote;
+  while (before > from && text.charCodeAt(before - 1) === BACKSLASH) before--;
+  return (quote - before) % 2 === 1;
 }

@@ -43,14 +43,22 @@ export function notReadWords(why: NotRead, maxDepth = MAX_JSON_DEPTH, maxValues 
  * - Numbers too large for a double (`1e999`) become `null`, as `JSON.stringify` writes them, so that what is in
  *   memory equals what is stored and sent.
  * - More than `maxDepth` arrays and objects inside each other give `too-deep`: `JSON.stringify` and every recursive
- *   walk fail on them. More than `maxValues` values give `too-many`. A long text is looked at before it is parsed.
+ *   walk fail on them. More than `maxValues` values give `too-many`. A long text is looked at before it is parsed, and
+ *   no further than to where it is too much, JSON or not.
+ * @param isTold whether what such a text has said of itself so far is enough. If not, it is looked at further.
  */
-export function readJson(text: string, maxDepth: number, maxValues = Infinity): ReadJson {
-  if (!fitsInValues(text, maxValues)) {
-    const scan = new JsonScan(text).run();
+export function readJson(
+  text: string,
+  maxDepth: number,
+  maxValues = Infinity,
+  isTold: (told: JsonScan["told"]) => boolean = () => true,
+): ReadJson {
+  if (!fitsInValues(text, maxValues) && isContainerText(text)) {
+    const scan = new JsonScan(text);
+    const isTooMuch = () => scan.depth > maxDepth || scan.values > maxValues;
+    scan.runUntil(() => isTooMuch() && isTold(scan.told));
+    if (isTooMuch()) return { ok: false, why: scan.depth > maxDepth ? "too-deep" : "too-many", told: scan.told };
     if (!scan.isClosed) return { ok: false, why: "not-json" };
-    if (scan.depth > maxDepth) return { ok: false, why: "too-deep", told: scan.told };
-    if (scan.values > maxValues) return { ok: false, why: "too-many", told: scan.told };
   }
   let value: unknown;
   try {
@@ -61,6 +69,11 @@ export function readJson(text: string, maxDepth: number, maxValues = Infinity): 
   }
   if (isInfinite(value)) return { ok: true, value: null };
   return clean(value, maxDepth) ? { ok: true, value } : { ok: false, why: "too-deep" };
+}
+
+/** Whether a text can be a list or an object. What is neither is parsed, or found not to be JSON, in no time. */
+function isContainerText(text: string): boolean {
+  return /^\s*[[{]/.test(text);
 }
 
 /** Whether a text is too short to hold more values: each takes two characters at least. */

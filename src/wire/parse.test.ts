@@ -288,8 +288,8 @@ test("depth: frame and chat body are each bounded, states up to the bound pass",
     id: "Y",
     reason: `The body is nested deeper than ${MAX_JSON_DEPTH} levels.`,
   });
-  // Cut off before it closes: not JSON at all, so it is for the app like any other text.
-  expect(parseFrame("[".repeat(300_000))).toEqual({ kind: "other" });
+  // Nobody looks on to see whether it is JSON at all.
+  expect(parseFrame("[".repeat(300_000))).toMatchObject({ kind: "refused" });
 });
 
 test("limits can be set", () => {
@@ -354,6 +354,17 @@ test("a pushed transcript may hold more, and is read in pieces", async () => {
   const read = await readLongFrame(frame, async () => void breaths++);
   expect(read).toEqual({ kind: "chat-messages", messages });
   expect(breaths).toBeGreaterThan(10);
+});
+
+test("of a frame that is too much, no more is looked at than says whom to answer", () => {
+  const half = `{"type":"rpc","id":"1","method":"m","args":${"[],".repeat(MAX_JSON_VALUES)}`;
+  expect(parseFrame(half)).toMatchObject({ kind: "rpc-refused", id: "1" });
+  const late = `{"args":[${"[],".repeat(MAX_JSON_VALUES * 2)}1],"id":"2","type":"rpc"}`;
+  expect(parseFrame(late)).toMatchObject({ kind: "rpc-refused", id: "2" });
+});
+
+test("a long text that is neither an object nor a list is for the app, whatever stands in it", () => {
+  expect(parseFrame("a,b,c\n".repeat(MAX_JSON_VALUES))).toEqual({ kind: "other" });
 });
 
 test("a frame with as many values as may be is taken", () => {

@@ -86,7 +86,7 @@ export function parseFrame(data: string | Uint8Array, limits: FrameLimits = {}):
   const jsonDepth = limits.jsonDepth ?? MAX_JSON_DEPTH;
   const idLength = limits.idLength ?? MAX_ID_LENGTH;
   const jsonValues = limits.jsonValues ?? MAX_JSON_VALUES;
-  const read = readJson(data, jsonDepth, jsonValues);
+  const read = readJson(data, jsonDepth, jsonValues, isTold);
   if (!read.ok) {
     if (read.why === "not-json") return { kind: "other" };
     return tooMuch(data, `The frame ${notReadWords(read.why, jsonDepth, jsonValues)}.`, read.told);
@@ -221,6 +221,14 @@ function isId(value: unknown, maxLength: number): value is string {
 
 function malformed(frame: JsonObject, field: string, what = "is missing or malformed"): ParsedFrame {
   return { kind: "other", reason: `${String(frame.type)}: "${field}" ${what}` };
+}
+
+/** Types whose senders wait under no id. */
+const NOT_WAITED_FOR: ReadonlySet<string | undefined> = new Set(["cf_agent_state", "cf_agent_chat_messages"]);
+
+/** Whether enough of a frame was looked at to know whom to answer. Of one that says it late, all is looked at. */
+function isTold(told: JsonScan["told"]): boolean {
+  return NOT_WAITED_FOR.has(told.get("type")) || (told.has("type") && (told.has("id") || told.has("txid")));
 }
 
 /** A frame that is not parsed, or not looked at further: whoever waits for its answer is found without that. */
