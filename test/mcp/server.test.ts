@@ -235,3 +235,20 @@ test("clients of both kinds are told that the tools have changed", async () => {
     clearInterval(again);
   }
 });
+
+test.each([
+  ["values", `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":[${"[],".repeat(60_000)}1]}}`, "50000 values"],
+  [
+    "levels",
+    `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":${"[".repeat(500)}${"]".repeat(500)}}}`,
+    "256 levels",
+  ],
+  ["messages", JSON.stringify(Array.from({ length: 101 }, (_, id) => ({ ...initialize, id }))), "100 messages"],
+])("a request with too many %s is refused, with sessions and without", async (_what, body, words) => {
+  for (const sessions of [false, true]) {
+    const { url } = await open({ sessions });
+    const answer = await post(url, body);
+    expect(answer.status).toBe(413);
+    expect(await answer.text()).toContain(words);
+  }
+});

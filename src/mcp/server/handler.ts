@@ -1,10 +1,13 @@
 import type { AuthInfo, McpHttpHandler, McpServerFactory as SdkFactory } from "@modelcontextprotocol/server";
 import { type OptionNames, refuseUnknown } from "../../known-options.ts";
+import { MAX_JSON_DEPTH, MAX_JSON_VALUES, notReadWords, readJson } from "../../wire/json.ts";
 import { loadServerSdk, type ServerSdk } from "../load-sdk.ts";
 import { type McpAccessOptions, preflight, refusal, refuse, withCors } from "./access.ts";
 import { type McpSessionOptions, McpSessions } from "./sessions.ts";
 
 const DEFAULT_MAX_BODY = 4 * 1024 * 1024;
+/** The most messages of one request. Each may be a call, and all of them begin at once. */
+const MAX_MESSAGES = 100;
 
 /** Makes a server (an `McpServer` of `@modelcontextprotocol/server`) for one request, or one session. */
 export type McpServerFactory = SdkFactory;
@@ -112,16 +115,25 @@ async function respond(request: Request, parts: Parts, options: McpHandlerOption
   if (options.auth !== undefined && auth === undefined) return challenge(options);
   const { newest, sessions, sdk } = parts;
   const who = auth === undefined ? {} : { authInfo: auth };
-  if (sessions === undefined) return newest.fetch(request, who);
-  if (request.method !== "POST") return sessions.answer(request, undefined, auth);
+  if (request.method !== "POST") {
+    return sessions === undefined ? newest.fetch(request, who) : sessions.answer(request, undefined, auth);
+  }
   if (!sdk.isJsonContentType(request.headers.get("content-type"))) {
     return refusal(415, "Send JSON, with content-type: application/json.");
   }
   const limit = options.maxBodyBytes ?? DEFAULT_MAX_BODY;
-  const read = await sdk.readRequestBody(request.clone(), limit);
-  if (read.tooLarge) return refusal(413, `A request may have ${limit} bytes.`);
-  const body = parse(read.text);
-  if (body === undefined) return Response.json(PARSE_ERROR, { status: 400 });
+  const text = await sdk.readRequestBody(request.clone(), limit);
+  if (text.tooLarge) return refusal(413, `A request may have ${limit} bytes.`);
+  const read = readJson(text.text, MAX_JSON_DEPTH, MAX_JSON_VALUES);
+  if (!read.ok) {
+    if (read.why === "not-json") return Response.json(PARSE_ERROR, { status: 400 });
+    return refusal(413, `The request ${notReadWords(read.why)}.`);
+  }
+  const body = read.value;
+  if (Array.isArray(body) && body.length > MAX_MESSAGES) {
+    return refusal(413, `A request may hold ${MAX_MESSAGES} messages.`);
+  }
+  if (sessions === undefined) return newest.fetch(request, { ...who, parsedBody: body });
   const legacy = await sdk.isLegacyRequest(request, body);
   return legacy ? sessions.answer(request, body, auth) : newest.fetch(request, { ...who, parsedBody: body });
 }
@@ -140,13 +152,5 @@ function notifyAll({ newest, sessions }: Parts, event: keyof McpNotify): void {
     if (event === "toolsChanged") server.sendToolListChanged();
     else if (event === "promptsChanged") server.sendPromptListChanged();
     else server.sendResourceListChanged();
-  }
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
   }
 }
