@@ -98,9 +98,7 @@ export class Actions {
         world.faults.full = FULL_WRITES;
         return;
       case "jump":
-        world.skew += chance.int(2 * LONGEST_JUMP_MS) - LONGEST_JUMP_MS;
-        world.trace(`the wall clock jumps: it is off by ${world.skew} ms`);
-        return;
+        return world.jump(chance.int(2 * LONGEST_JUMP_MS) - LONGEST_JUMP_MS);
     }
   }
 

@@ -16,10 +16,9 @@ export function toolPromises({ record, setup }: World, facts: Facts, all: Readon
   const byKey = Map.groupBy(own, (run) => (isThink ? run.key : run.toolCallId));
   for (const [key, runs] of byKey) {
     const tool = runs[0]?.tool ?? "";
-    const lives = new Set(runs.map(({ machine }) => machine)).size;
+    const lives = new Set(runs.map(({ life }) => life)).size;
     if (runs.length > 1 && !(SAFE.has(tool) && isThink)) say(`${agent}: ${tool} ran ${runs.length} times for ${key}`);
-    if (runs.length > lives && isThink)
-      say(`${agent}: ${tool} ran ${runs.length} times for ${key} in ${lives} processes`);
+    if (runs.length > lives && isThink) say(`${agent}: ${tool} ran ${runs.length} times for ${key} in ${lives} lives`);
   }
   for (const message of messages.values()) {
     for (const part of toolParts(message)) {

@@ -208,7 +208,7 @@ export class Tab {
       case "cf_agent_chat_messages":
         this.list = [...(frame.messages ?? [])];
         this.stale = false;
-        for (const message of this.list) this.#shown(message);
+        this.#shown(this.list);
         return;
       case "cf_agent_message_updated": {
         const { message } = frame;
@@ -247,17 +247,28 @@ export class Tab {
       this.#world.record.acks.push({ agent: this.agent, kind: "session", key: session });
   }
 
-  /** The host says that this message is stored. */
-  #shown(message: UIMessage): void {
+  /** The host says that these messages are stored. */
+  #shown(messages: readonly UIMessage[]): void {
     const { record } = this.#world;
     const shown = record.stored.get(this.agent) ?? new Map<string, UIMessage>();
     record.stored.set(this.agent, shown);
-    shown.set(message.id, message);
-    if (message.role !== "user") return;
-    const [, tag = ""] = /\[(u\d+)v/.exec(JSON.stringify(message.parts)) ?? [];
-    const sent = record.sent.get(tag);
-    if (sent !== undefined && sent.session !== this.session && !record.touched.has(this.agent))
-      record.breaks(`${this.name} in ${this.session} of ${this.agent} was shown ${tag} of ${sent.session}`);
+    const growing = this.#answersUnderWay();
+    for (const message of messages) {
+      if (!growing.has(message.id)) shown.set(message.id, message);
+      if (message.role !== "user") continue;
+      const [, tag = ""] = /\[(u\d+)v/.exec(JSON.stringify(message.parts)) ?? [];
+      const sent = record.sent.get(tag);
+      if (sent !== undefined && sent.session !== this.session && !record.touched.has(this.agent))
+        record.breaks(`${this.name} in ${this.session} of ${this.agent} was shown ${tag} of ${sent.session}`);
+    }
+  }
+
+  /** Answers that are still being written: of those a power loss may leave nothing, and they are given anew. */
+  #answersUnderWay(): ReadonlySet<string> {
+    const { disk } = this.#world;
+    if (this.#machine?.powerMayFail !== true) return new Set();
+    const query = "SELECT answer_id AS id FROM perdure_turn WHERE status = 'running' AND continuation = 0";
+    return disk.look(this.agent, (read) => new Set(read<{ id: string }>(query).map(({ id }) => id)));
   }
 
   #acknowledge(id: string): void {

@@ -26,14 +26,18 @@ export class World {
   readonly lines = new Set<Line>();
   readonly #traced: string[] = [];
   readonly #echo: ((line: string) => void) | undefined;
-  /** What the wall clock is off by. */
-  skew = 0;
+  /** What the wall clock is off by, and the most that it was. */
+  #skew = 0;
+  #highestSkew = 0;
   /** From now on models answer in a few words. */
   calm = false;
   machine: Machine | undefined;
   /** How often the power was lost: what was only committed may have gone with it. */
   powerLosses = 0;
   #machines = 0;
+  /** A port is made anew for each life of an agent. */
+  readonly #lives = new WeakMap<AgentHost, number>();
+  #lastLife = 0;
 
   constructor(seed: number, echo?: (line: string) => void) {
     this.seed = seed;
@@ -45,7 +49,22 @@ export class World {
   }
 
   now(): number {
-    return this.time.now() + this.skew;
+    return this.time.now() + this.#skew;
+  }
+
+  get skew(): number {
+    return this.#skew;
+  }
+
+  get highestSkew(): number {
+    return this.#highestSkew;
+  }
+
+  /** The wall clock jumps. */
+  jump(ms: number): void {
+    this.#skew += ms;
+    this.#highestSkew = Math.max(this.#highestSkew, this.#skew);
+    this.trace(`the wall clock jumps: it is off by ${this.#skew} ms`);
   }
 
   get traced(): readonly string[] {
@@ -108,7 +127,7 @@ export class World {
     if (running.length > 1) this.record.breaks(`${host.id}: ${running.length} turns run at a time`);
     const order = this.record.next();
     const { number } = machine;
-    const call = { order, agent: host.id, machine: number, life: number, turn, prompt, spent: 0 };
+    const call = { order, agent: host.id, machine: number, life: this.#lifeOf(host), turn, prompt, spent: 0 };
     this.record.calls.push(call);
     this.trace(`${host.id} calls its model for ${turn} (${prompt.length} messages)`);
     return call;
@@ -121,7 +140,7 @@ export class World {
       order,
       agent: host.id,
       machine: machine.number,
-      life: machine.number,
+      life: this.#lifeOf(host),
       tool,
       toolCallId,
       key,
@@ -136,6 +155,12 @@ export class World {
     if (!machine.alive) return;
     this.record.outside.push({ machine: machine.number, kind, key });
     this.trace(`done outside: ${kind} ${key}`);
+  }
+
+  #lifeOf(host: AgentHost): number {
+    const life = this.#lives.get(host) ?? ++this.#lastLife;
+    this.#lives.set(host, life);
+    return life;
   }
 
   #bootLater(): void {
