@@ -97,19 +97,21 @@ export class LiveChat implements ChatOutput {
     this.onSessions?.(change);
   }
 
-  accepted(session: string, origin: Origin, { answer, anything }: ShownByRequest): void {
+  accepted(session: string, origin: Origin, { answer, anything, merged }: ShownByRequest): void {
     // A conversation that crossed the request on its way wiped the new message off the sender's screen. Not one that was
     // sent before an answer that the sender has; and who shows nothing after it was told because of its own message, the
     // public hook not being so, keeps no list that could be wiped.
     const told = origin === undefined ? undefined : this.#told.get(origin);
     const isRecent = told !== undefined && this.#chat().host.clock.now() - told.at < CROSSING_MS;
     const crossed = isRecent && (answer === undefined || answer <= told.leaf) && (anything || !told.own);
-    this.transcript(session, crossed ? undefined : origin);
-    const again = crossed && origin !== undefined ? this.#told.get(origin) : undefined;
-    if (again !== undefined && origin !== undefined) this.#told.set(origin, { ...again, own: true });
     const { running } = this.#chat();
-    if (running?.row.session === session || this.#chat().waitingTurns(session).length > 1)
-      this.#overlapped.add(session);
+    const streams = running?.row.session === session;
+    // What it shows as two messages is one now. While an answer streams it is told when all have ended, as ever.
+    const tells = crossed || (merged && !streams);
+    this.transcript(session, tells ? undefined : origin);
+    const again = tells && origin !== undefined ? this.#told.get(origin) : undefined;
+    if (again !== undefined && origin !== undefined) this.#told.set(origin, { ...again, own: true });
+    if (streams || this.#chat().waitingTurns(session).length > 1) this.#overlapped.add(session);
   }
 
   streaming(turn: TurnRow): void {

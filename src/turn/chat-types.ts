@@ -249,6 +249,8 @@ export interface ShownByRequest {
   readonly answer: number | undefined;
   /** Whether it holds anything but what is new. */
   readonly anything: boolean;
+  /** Whether messages that waited became part of its own: they are not in the conversation any more. */
+  readonly merged: boolean;
 }
 
 /**

@@ -27,6 +27,7 @@ import {
   type TurnTrigger,
 } from "../store/turn.ts";
 import type { ClientTool } from "../wire/frames.ts";
+import { runApprovedFirst } from "./approved-first.ts";
 import type { Origin } from "./chat-types.ts";
 import { type Desk, KEPT_TURNS } from "./desk.ts";
 import { isOfSession } from "./forget-session.ts";
@@ -35,7 +36,6 @@ import { admitMessage } from "./overlap.ts";
 import { nameSession } from "./name-session.ts";
 import { orphanedTurns } from "./place.ts";
 import { setAside } from "./set-aside.ts";
-import { runApprovedFirst } from "./tool-answers.ts";
 import { trimTranscript } from "./trim.ts";
 
 /** The most messages that one request may add. Each is a row, and all of them are stored in one go. */
@@ -136,6 +136,7 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): Refuse
     change.add.length + change.update.length + change.remove.length === 0 &&
     last?.role === "assistant";
   const sender = storeIdentity(request.identity);
+  let merged = false;
   desk.commit(() => {
     forgetFailed(desk, session);
     if (!asksAgain && change.remove.length === 0) runApprovedFirst(desk, session);
@@ -146,7 +147,7 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): Refuse
     nameSession(desk, session, change.add);
     if (admission.merge) {
       const others = [...open.filter((turn) => !skip.has(turn)), ...begunTurns(host, session)];
-      mergeWaiting(transcript, admission.skip, change.add, others);
+      merged = mergeWaiting(transcript, admission.skip, change.add, others);
     }
     for (const turn of skip) settleTurn(host, turn.seq, "skipped", null, now);
     if (moot !== undefined) cancelTurn(host, moot.seq);
@@ -179,6 +180,7 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): Refuse
   output.accepted(session, origin, {
     answer: answer && transcript.seqOf(answer.id),
     anything: roles.size > 0,
+    merged,
   });
   if (moot !== undefined) desk.cancel(moot.id);
   else desk.pump();

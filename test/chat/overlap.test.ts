@@ -94,6 +94,26 @@ test("merge: what waited becomes one message, the newest", async () => {
   expect((await chat.stored()).map((message) => textIn(message))).toEqual(["u1", "one", "two three four", "all"]);
 });
 
+test("merge: who sent what became one shows it as one, also when nothing streamed in its conversation", async () => {
+  const chat = await openChat({ messageConcurrency: "merge" });
+  const a = await chat.connect();
+  a.send({ type: "perdure_session", id: "s", op: "create", name: "Elsewhere" });
+  const made = (await a.frame(({ id }) => id === "s")) as { readonly value?: { readonly id: string } };
+  const elsewhere = (await chat.agent()).saveMessages([user("x")], { session: made.value?.id ?? "" });
+  const stage = await chat.stage();
+  // It waits for the turn of the other conversation.
+  a.request("r1", [user("u1", "one ")]);
+  a.request("r2", [user("u1", "one "), user("u2", "two")]);
+  expect(await a.done("r1")).toMatchObject({ outcome: "skipped" });
+  stage.end();
+  await elsewhere;
+  (await chat.stage()).say("all").end();
+  await a.done("r2");
+  await a.flushed();
+  const last = a.frames.findLast(({ type }) => type === TRANSCRIPT);
+  expect(last?.messages?.slice(0, 1).map((message) => [message.id, textIn(message)])).toEqual([["u2", "one two"]]);
+});
+
 test("debounce: the newest runs after a pause in which nothing more was sent", async () => {
   const { chat, a, stage } = await busy({ strategy: "debounce", debounceMs: 400 }, true);
   a.request("r2", [user("u2")]);
