@@ -98,7 +98,11 @@ function endCall(part: ToolPart, message: UIMessage, options: RepairOptions): To
   // The person has said no; only the record of it is missing.
   if (part.state === "approval-responded" && part.approval?.approved === false)
     return { ...part, state: "output-denied" };
-  return askRepair(part, message, options) ?? interruptedCall(part, options.interruptedText);
+  const own = askRepair(part, message, options);
+  if (own === undefined) return interruptedCall(part, options.interruptedText);
+  // What the class says by itself is the default too.
+  const isUsual = isToolPart(own) && own.state === "output-error" && own.errorText === INTERRUPTED_TEXT;
+  return isUsual ? { ...own, errorText: options.interruptedText ?? INTERRUPTED_TEXT } : own;
 }
 
 /** A call that was cut off, with the error that says so. */

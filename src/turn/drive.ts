@@ -1,4 +1,5 @@
 import { PerdureError } from "../error.ts";
+import { isToolPart } from "../message/types.ts";
 import { type DamageTeller, readStored } from "../store/damaged.ts";
 import type { ActiveTurn } from "./active-turn.ts";
 import type { ChatTurnOptions, TurnEnd } from "./chat-types.ts";
@@ -18,7 +19,10 @@ export async function drive(desk: Desk, active: ActiveTurn, continuation: boolea
   const options = toOptions(desk.host, active, continuation);
   let stage: "turn" | "stream" = "turn";
   try {
-    const answer = await orAborted(desk.hooks.respond(options), signal);
+    // What was approved runs as soon as the model is called. That it has begun must be known after a power loss too, or it
+    // would run again.
+    if (runsApproved(active)) await orAborted(desk.host.durable(), signal);
+    const answer = await orAborted(signal.aborted ? Promise.resolve(undefined) : desk.hooks.respond(options), signal);
     if (answer === undefined) return signal.aborted ? await cut(desk, active) : { status: "completed", silent: true };
     const plan = desk.hooks.plan?.();
     if (answer === ORDINARY_TURN && plan !== undefined)
@@ -74,6 +78,10 @@ async function steps(
   active.beforeFirstChunk = offer;
   const cancel = desk.host.clock.after(HOLD_BACK_MS, offer);
   return runSteps(desk, active, plan, options).finally(cancel);
+}
+
+function runsApproved({ builder }: ActiveTurn): boolean {
+  return builder.parts.some((part) => isToolPart(part) && part.state === "approval-responded");
 }
 
 async function cut(desk: Desk, active: ActiveTurn): Promise<TurnEnd | "again"> {

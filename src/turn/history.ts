@@ -1,6 +1,7 @@
 import type { UIMessage } from "../message/types.ts";
 import type { Desk } from "./desk.ts";
 import { waitingMessages } from "./place.ts";
+import { isApproved } from "./repair-last.ts";
 
 type Reading = Pick<Desk, "host" | "transcript" | "running">;
 
@@ -16,6 +17,9 @@ export function* visibleUp({ host, transcript, running }: Reading): Generator<UI
   }
   const { id } = running.builder;
   const waiting = waitingMessages(host, running.row, () => transcript.unanswered(id));
+  // What was approved runs first, whatever was said behind it.
+  const behind = running.continuation && running.builder.parts.some(isApproved) ? transcript.unanswered() : [];
+  for (const one of behind) waiting.add(one);
   for (const entry of transcript.up()) {
     if (waiting.has(entry.id) || (entry.id === id && running.empty)) continue;
     yield entry.id === id ? running.message : entry.message;

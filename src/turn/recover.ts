@@ -1,17 +1,14 @@
 import { PerdureError } from "../error.ts";
 import type { RecoveryBound, RecoveryFacts } from "../event.ts";
-import { type ToolPart, toolName, type UIMessage } from "../message/types.ts";
-import { batchState } from "../message/tool-answer.ts";
+import type { UIMessage } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
 import { readStored } from "../store/damaged.ts";
 import type { ActiveTurn } from "./active-turn.ts";
 import { hasContent } from "./carry-on.ts";
+import { closeCut, waitsForAnswer } from "./cut-turn.ts";
 import type { ChatRecoveryContext, TurnEnd } from "./chat-types.ts";
 import type { Desk } from "./desk.ts";
 import { sentAlong } from "./drive.ts";
-import { repairsOf } from "./repair-last.ts";
-import type { ClientTool } from "../wire/frames.ts";
-import type { TurnRow } from "../store/turn.ts";
 
 const DEFAULT_MAX_ATTEMPTS = 10;
 const DEFAULT_MAX_AGE_MS = 60 * 60 * 1000;
@@ -74,8 +71,7 @@ export async function decideRecovery(desk: Desk, active: ActiveTurn): Promise<Re
     maxNoProgressAttempts: recovery.maxNoProgressAttempts ?? maxAttempts,
     noProgressTimeoutMs: recovery.noProgressTimeoutMs ?? DEFAULT_NO_PROGRESS_MS,
   });
-  if (verdict === "waiting")
-    active.close({ ...repairsOf(desk), keepPending: true, isCut: (call) => ranHere(active, call) });
+  if (verdict === "waiting") closeCut(desk, active);
   if (verdict === "cancelled" || verdict === "finished" || verdict === "waiting") {
     desk.host.emit("chat:recovery:skipped", { ...incident, reason: verdict });
     const status = verdict === "cancelled" ? "aborted" : "completed";
@@ -115,29 +111,6 @@ async function asks<T>(desk: Desk, ask: () => T | undefined | Promise<T | undefi
     desk.hooks.failed(thrown, { stage: "recovery" });
     return otherwise;
   }
-}
-
-/**
- * Whether the cut came while somebody else was to act: an approval was asked for, or the step was over and calls
- * are left, which are then the client's to run. A call in a step that was not over was running here.
- */
-function waitsForAnswer({ leftAt, message }: ActiveTurn): boolean {
-  if (batchState(message).waiting === 0) return false;
-  const stepOver = leftAt === "finish-step";
-  return stepOver || message.parts.some((part) => "state" in part && part.state === "approval-requested");
-}
-
-/**
- * Whether a call was running here when the stream was cut, while somebody was asked about another one: nobody will tell
- * its end. Those of tools that the client brought are the client's to run.
- */
-function ranHere({ leftAt, row }: ActiveTurn, call: ToolPart): boolean {
-  if (leftAt === "finish-step" || call.state !== "input-available") return false;
-  return !clientToolsOf(row)?.some(({ name }) => name === toolName(call));
-}
-
-function clientToolsOf({ clientTools }: TurnRow): ClientTool[] | undefined {
-  return clientTools === null ? undefined : (JSON.parse(clientTools) as ClientTool[]);
 }
 
 function describe(desk: Desk, active: ActiveTurn, maxAttempts: number): ChatRecoveryContext {

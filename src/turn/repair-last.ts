@@ -2,11 +2,15 @@ import { repairMessage, type RepairOptions } from "../message/repair.ts";
 import { isToolPart, type Part, type UIMessage } from "../message/types.ts";
 import type { Desk } from "./desk.ts";
 
+/** What an approved call says that no turn will run any more. Whoever said yes must not think that it is done. */
+export const NOT_BEGUN_TEXT = "The call was approved, but the conversation went on before it began. It did not run.";
+
 /**
  * Gives the calls of the last answer an end that nobody will answer any more, because a new message was sent instead:
  * the provider would refuse the conversation with them. Everyone is told.
  */
 export function repairLast(desk: Desk, session: string): void {
+  dropApproved(desk, session);
   const last = desk.transcripts.of(session).lastAnswer();
   if (last !== undefined) replace(desk, session, last, repairMessage(last, repairsOf(desk)));
 }
@@ -15,12 +19,13 @@ export function repairLast(desk: Desk, session: string): void {
 export function dropApproved(desk: Desk, session: string): void {
   const last = desk.transcripts.of(session).lastAnswer();
   if (last?.parts.some(isApproved) !== true) return;
-  const options = repairsOf(desk);
+  const options = { ...repairsOf(desk), interruptedText: NOT_BEGUN_TEXT };
   const end = (part: Part) => (isApproved(part) ? repairMessage({ ...last, parts: [part] }, options).parts : [part]);
   replace(desk, session, last, { ...last, parts: last.parts.flatMap(end) });
 }
 
-function isApproved(part: Part): boolean {
+/** Whether somebody has said yes to a call, and it has not ended. */
+export function isApproved(part: Part): boolean {
   return isToolPart(part) && part.state === "approval-responded";
 }
 

@@ -4,12 +4,12 @@ import { type Identity, writeIdentity } from "../identity.ts";
 import { hasBehind } from "../store/message.ts";
 import { readChatContext, writeChatContext } from "../store/session.ts";
 import { insertTurn, type NewTurn, setTurnIdentity, trimTurns, type TurnRow } from "../store/turn.ts";
+import { runApprovedFirst } from "./approved-first.ts";
 import type { Origin } from "./chat-types.ts";
 import { type Desk, KEPT_TURNS } from "./desk.ts";
 import { nameSession } from "./name-session.ts";
 import { putMessages } from "./put-messages.ts";
 import { forgetFailed, trailingUserIds } from "./submit.ts";
-import { runApprovedFirst } from "./tool-answers.ts";
 import { trimTranscript } from "./trim.ts";
 import { waitingInput } from "./waiting-input.ts";
 
@@ -32,6 +32,7 @@ export function persist(
   const messages = toMessages(input);
   const transcript = desk.transcripts.of(session);
   const changed = desk.commit(() => {
+    if (messages.some(({ id }) => transcript.role(id) === undefined)) runApprovedFirst(desk, session);
     const waiting = identity === undefined ? [] : waitingInput(desk);
     const put = putMessages(transcript, messages, identity);
     // Whoever has other words answered asks for them.
@@ -46,6 +47,8 @@ export function persist(
   // Those who know only the end of the conversation would not hear of a change further up.
   if (origin === undefined) for (const message of changed) desk.output.messageUpdated(session, message);
   desk.output.transcript(session, origin);
+  // What was approved need not wait for more answers.
+  desk.pump();
 }
 
 /** What else belongs to a turn that server code asks for. */

@@ -18,10 +18,10 @@ import {
   type SubmissionStatus,
 } from "../store/submission.ts";
 import { cancelTurn, insertTurn, isOpen, readTurn, trimTurns } from "../store/turn.ts";
+import { runApprovedFirst } from "./approved-first.ts";
 import { type Desk, KEPT_TURNS } from "./desk.ts";
 import { givenIdentity } from "./save.ts";
 import { forgetFailed, trailingUserIds } from "./submit.ts";
-import { runApprovedFirst } from "./tool-answers.ts";
 
 const DEFAULT_LIMIT = 100;
 

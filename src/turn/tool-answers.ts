@@ -22,11 +22,13 @@ import type { Identity } from "../identity.ts";
 import { askApproval, expiredApprovals, settleApproval } from "../store/approval.ts";
 import { readMessageIdentity } from "../store/message.ts";
 import { readChatContext, sessionsEndingWith, writeChatContext } from "../store/session.ts";
-import { insertTurn, openTurns, postponeTurn, releaseTurn, type TurnRow } from "../store/turn.ts";
+import { insertTurn, openTurns, postponeTurn, type TurnRow } from "../store/turn.ts";
 import type { ClientTool } from "../wire/frames.ts";
 import type { ActiveTurn } from "./active-turn.ts";
+import { hasApproved, runApprovedFirst } from "./approved-first.ts";
 import type { AnswerVerdict, Origin } from "./chat-types.ts";
 import type { Desk } from "./desk.ts";
+import { closeCut, cutTurn } from "./cut-turn.ts";
 import { waitingMessages } from "./place.ts";
 
 /** Answers that come in quick succession start one continuation. */
@@ -78,7 +80,7 @@ export function answerTool(desk: Desk, given: ToolAnswer, origin: Origin): boole
   // The hook runs what is pending as soon as it has stopped, also what ran here. Stop means stop: nothing goes on.
   if (live !== undefined && live.abort.signal.aborted && !live.stalled) return false;
   const session = live?.row.session ?? given.session ?? sessionWaiting(desk, given.toolCallId);
-  const message = live ? answerLive(desk, given, origin) : answerStored(desk, session, given, origin);
+  const message = live ? answerLive(desk, live, given, origin) : answerStored(desk, session, given, origin);
   if (message === "held" || message === undefined) return message ?? false;
   desk.output.messageUpdated(session, message);
   desk.pump();
@@ -106,12 +108,16 @@ export function tellRefused({ host }: Pick<Desk, "host">, part: ToolPart, given:
   });
 }
 
-/** The turn that runs, if the call is in its answer. */
-function liveWith({ running }: Desk, given: ToolAnswer): ActiveTurn | undefined {
+/**
+ * The turn that runs, or that was cut and waits to be carried on, if the call is in its answer. It goes on from its log: an
+ * answer that is not there would be lost.
+ */
+function liveWith(desk: Desk, given: ToolAnswer): ActiveTurn | undefined {
+  const active = desk.running ?? cutTurn(desk);
   // Some providers count calls from zero in every answer: what another session says is about its own call.
-  const isHere = given.session === undefined || given.session === running?.row.session;
-  if (!isHere || running === undefined || running.dropped) return undefined;
-  return findTool(running.builder, given.toolCallId) === undefined ? undefined : running;
+  const isHere = given.session === undefined || given.session === active?.row.session;
+  if (!isHere || active === undefined || active.dropped) return undefined;
+  return findTool(active.builder, given.toolCallId) === undefined ? undefined : active;
 }
 
 /** A call that waits, and where. */
@@ -182,23 +188,26 @@ function settleDeadline(desk: Desk, toolCallId: string): void {
   }
 }
 
-function answerLive(desk: Desk, given: ToolAnswer, origin: Origin): UIMessage | "held" | undefined {
-  const active = desk.running;
-  if (active === undefined) return undefined;
+function answerLive(desk: Desk, active: ActiveTurn, given: ToolAnswer, origin: Origin): UIMessage | "held" | undefined {
   const { toolCallId, answer } = given;
   const asked = findTool(active.builder, toolCallId);
   if (asked === undefined) return undefined;
-  const verdict = isAnswerable(desk, asked, active.message, given, origin);
+  const verdict = isAnswerable(desk, asked, active.message, given, origin, active.row.session, active);
+  // A step that was cut is never over: what was running in it is told as cut off.
+  if (verdict === "later" && active !== desk.running) return undefined;
   if (verdict === "later")
     return active.hold(toolCallId, () => applyHeld(desk, asked, given, origin)) ? "held" : undefined;
   if (!verdict) return undefined;
+  // Nobody runs it in the step that was cut: that is over, and says so to the turn when it is carried on.
+  const endsStep = active !== desk.running && desk.hooks.ranInSteps?.(active.row) !== true;
   const changed =
     answer.kind === "result"
       ? applyToolResultLive(active.builder, { toolCallId, ...answer.result })
       : applyToolApprovalLive(active.builder, { toolCallId, approved: answer.approved, reason: answer.reason });
   if (!changed) return undefined;
   desk.commit(() => {
-    active.note(toChunks(given, asked.approval));
+    if (endsStep) closeCut(desk, active);
+    active.note([...toChunks(given, asked.approval), ...(endsStep ? [{ type: "finish-step" } as const] : [])]);
     settle(desk, active.row.session, active.builder.id, asked, given, origin);
   });
   return active.message;
@@ -230,11 +239,13 @@ function isAnswerable(
   given: ToolAnswer,
   origin: Origin,
   session = desk.running?.row.session,
+  running = desk.running,
 ): boolean | "later" {
   const { question, overHttp = false } = given;
   if (question !== undefined && (question.messageId !== message.id || question.approvalId !== part.approval?.id))
     return false;
-  const verdict = mayAnswer(desk, part, message, given, overHttp || origin !== undefined);
+  const { hooks } = desk;
+  const verdict = mayAnswer({ hooks, running }, part, message, given, overHttp || origin !== undefined);
   // What the client shows as answered is not: it is told, or it would never ask again.
   if (verdict === "early" && session !== undefined) desk.output.messageUpdated(session, message);
   return verdict === "early" ? false : verdict;
@@ -246,7 +257,7 @@ function isAnswerable(
  * when their step is over. `later`: that is not known yet.
  */
 export function mayAnswer(
-  { hooks, running }: Desk,
+  { hooks, running }: Pick<Desk, "hooks" | "running">,
   part: ToolPart,
   message: UIMessage,
   { answer }: ToolAnswer,
@@ -288,11 +299,9 @@ function settle(
     writeChatContext(host, session, context, host.clock.now());
   }
   const notBefore = host.clock.now() + GATHER_MS;
-  const pending = openTurns(host).find(
-    (turn) => turn.session === session && turn.continuation === 1 && turn.status === "held",
-  );
+  const pending = openTurns(host).find((turn) => turn.session === session && isUnbegunContinuation(turn));
   if (pending !== undefined) {
-    postponeTurn(host, pending.seq, notBefore);
+    if (pending.status === "held") postponeTurn(host, pending.seq, notBefore);
     if (given.autoContinue) desk.origins.set(pending.id, origin);
     return;
   }
@@ -313,15 +322,25 @@ function settle(
     identity: desk.running?.builder.id === messageId ? desk.running.row.identity : readMessageIdentity(host, messageId),
   });
   desk.origins.set(id, origin);
+  // What was said before the yes, and waits, would end the call.
+  if (openTurns(host).some((turn) => turn.session === session && turn.status === "accepted"))
+    runApprovedFirst(desk, session);
+}
+
+/** A turn that is to go on behind answers to calls, and has not begun. */
+function isUnbegunContinuation({ trigger, status, attempts }: TurnRow): boolean {
+  return trigger === "continuation" && attempts === 0 && (status === "held" || status === "accepted");
 }
 
 /**
  * Whether a continuation may start. One that is held: when the calls of the last answer are all answered. The others:
- * unless something was said behind the last answer that no later turn answers, which is what is to be answered then.
+ * unless something was said behind the last answer that no later turn answers, which is what is to be answered then; but
+ * what was approved runs in any case.
  */
 export function holds({ host, transcripts }: Desk, turn: TurnRow): "ready" | "waiting" | "moot" {
   const transcript = transcripts.of(turn.session);
   if (turn.status !== "held") {
+    if (turn.trigger === "continuation" && hasApproved(transcript.lastAnswer())) return "ready";
     const unanswered = transcript.unanswered();
     const waiting = waitingMessages(host, turn, () => unanswered);
     return unanswered.every((id) => waiting.has(id)) ? "ready" : "moot";
@@ -334,30 +353,15 @@ export function holds({ host, transcripts }: Desk, turn: TurnRow): "ready" | "wa
 }
 
 /**
- * Something is about to be said behind calls that were approved and have yet to begin: the turn that runs them keeps its
- * place before it. Whoever said yes was told that it counts. Calls that have a result need no turn of their own: the next
- * one reads it.
- */
-export function runApprovedFirst(desk: Desk, session: string): void {
-  const { host, transcripts } = desk;
-  const held = openTurns(host).find((turn) => turn.session === session && turn.status === "held");
-  if (held === undefined || holds(desk, held) !== "ready") return;
-  const last = transcripts.of(session).last();
-  if (last === undefined || !toolParts(last).some(({ state }) => state === "approval-responded")) return;
-  const context = readChatContext(host, session);
-  releaseTurn(host, held.seq, context.body, context.clientTools);
-}
-
-/**
  * Continuations that were asked for while `message` was being written, and that its model made needless: it had the
  * results from elsewhere and has gone on by itself.
  */
 export function needlessContinuations(desk: Desk, turn: TurnRow, message: UIMessage): TurnRow[] {
   const step = message.parts.slice(message.parts.findLastIndex((part) => part.type === "step-start") + 1);
   const spoke = step.some((part) => part.type === "text" && part.text !== "");
-  if (!spoke || step.some(isToolPart) || batchState(message).waiting > 0) return [];
+  if (!spoke || step.some(isToolPart) || batchState(message).waiting > 0 || hasApproved(message)) return [];
   return openTurns(desk.host).filter(
-    (open) => open.session === turn.session && open.status === "held" && open.seq > turn.seq,
+    (open) => open.session === turn.session && isUnbegunContinuation(open) && open.seq > turn.seq,
   );
 }
 

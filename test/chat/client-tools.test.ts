@@ -306,12 +306,14 @@ test("a continuation that says nothing, and one that fails, end what waits for t
 });
 
 test("answers survive a restart, and so does the wish to go on", async () => {
-  const { chat, a } = await asked(["c1", "c2"]);
+  const { chat, a } = await asked(["c1", "c2"], { manual: true });
   a.result("c1", 1);
   a.result("c2", 2);
   await a.flushed();
   await chat.restart();
   await chat.agent();
+  // Not before the restart, however slow the machine is.
+  await chat.clock.advance(100);
   const stage = await chat.stage();
   expect(stage.options).toMatchObject({ continuation: true, clientTools: TOOLS });
   expect(stage.messages[1]?.parts.slice(2)).toMatchObject([{ output: 1 }, { output: 2 }]);

@@ -4,12 +4,12 @@ import { scriptedModel } from "perdure/testing";
 import { textIn, user } from "../chat/client.ts";
 import { openThink, serverTool } from "./harness.ts";
 
-async function asked() {
+async function asked(ids: readonly string[] = ["c1"]) {
   const paid: string[] = [];
   const model = scriptedModel(({ userText, prompt }) => {
     const isAnswered = prompt.at(-1)?.role === "tool";
     return userText === "pay" && !isAnswered
-      ? { toolCalls: [{ toolName: "pay", input: {}, toolCallId: "c1" }] }
+      ? { toolCalls: ids.map((toolCallId) => ({ toolName: "pay", input: {}, toolCallId })) }
       : "Done.";
   });
   const kit = await openThink(
@@ -37,8 +37,8 @@ async function asked() {
   return { ...kit, client, paid };
 }
 
-const callIn = (message: { readonly parts: readonly object[] } | undefined) =>
-  message?.parts.find((part) => "toolCallId" in part && part.toolCallId === "c1");
+const callIn = (message: { readonly parts: readonly object[] } | undefined, id = "c1") =>
+  message?.parts.find((part) => "toolCallId" in part && part.toolCallId === id);
 
 test("a message right behind a yes: the approved call runs, and the message is answered after it", async () => {
   const { client, paid, stored, stable } = await asked();
@@ -85,4 +85,33 @@ test("a message behind a no needs no turn for the call: it is answered with what
   await stable();
   expect(paid).toEqual([]);
   expect(callIn((await stored())[1])).toMatchObject({ state: "output-denied" });
+});
+
+test("a message while another question of the same answer is open: what was approved is told as not run", async () => {
+  const { client, paid, stored, stable } = await asked(["c1", "c2"]);
+  client.approve("c1", true);
+  client.request("r2", [user("u2", "and now?")]);
+  expect(await client.done("r2")).toMatchObject({ outcome: "completed" });
+  // A yes that comes too late changes nothing.
+  client.approve("c2", true);
+  await client.flushed();
+  await stable();
+  expect(paid).toEqual([]);
+  const list = await stored();
+  expect(list.map(({ role }) => role)).toEqual(["user", "assistant", "user", "assistant"]);
+  const notRun = expect.stringContaining("did not run") as string;
+  expect(callIn(list[1])).toMatchObject({ state: "output-error", errorText: notRun, approval: { approved: true } });
+  expect(callIn(list[1], "c2")).toMatchObject({ state: "output-error" });
+});
+
+test("messages that a client pushes behind a yes do not undo it", async () => {
+  const { client, paid, stored, stable } = await asked();
+  client.approve("c1", true);
+  client.send({ type: "cf_agent_chat_messages", messages: [...(await stored()), user("u2", "by the way")] });
+  await client.flushed();
+  await stable();
+  expect(paid).toEqual(["c1"]);
+  const list = await stored();
+  expect(callIn(list[1])).toMatchObject({ state: "output-available", output: "paid" });
+  expect(list.at(-1)?.id).toBe("u2");
 });
