@@ -119,6 +119,8 @@ export interface AgentEvents {
   "agent_tool:started": { runId: string; className: string };
   /** A turn was refused: whoever asked for it is waited for by a turn of the same agent. `agents`: the circle. */
   "agent:circle": { agents: string[] };
+  /** One more turn would have come of the turn `requestId` of `agent`, too deep or too many, and was refused. */
+  "turn:refused": { reason: "depth" | "count"; depth: number; agent: string; requestId: string };
   "agent_tool:refused": { runId: string; className: string; reason: "depth" | "count"; chain: readonly string[] };
   "agent_tool:ended": { runId: string; className: string; status: string };
   /** Somebody from outside wanted to reach a child that is not there, of a class that the agent does not declare. */

@@ -25,7 +25,8 @@ import { sessionNamed } from "../turn/session-named.ts";
 import { writeJson } from "../wire/json.ts";
 import { ChatFeature, type ChatRoom } from "./chat-feature.ts";
 import type { SessionServant } from "./session-frames.ts";
-import { getCurrentAgent, runAs } from "./context.ts";
+import { admitTurn, causeOfTurn, countElsewhere, countTurn } from "./cause.ts";
+import { getCurrentAgent, runAs, withCause } from "./context.ts";
 import { parts } from "./parts.ts";
 import { ChildAgent, childRuns } from "./run/child-agent.ts";
 import { chatTurnKeeper } from "./run/chat-turn-keeper.ts";
@@ -50,6 +51,8 @@ export const mediaMover: unique symbol = Symbol("perdure.media-mover");
 
 /** Far more than a person would want done at once, and few enough to be run side by side. */
 const DEFAULT_MAX_TOOL_CALLS = 64;
+const DEFAULT_MAX_OWN_DEPTH = 25;
+const DEFAULT_MAX_OWN_TURNS = 100;
 
 /** Which session is meant. */
 export interface InSession {
@@ -161,6 +164,16 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
       };
       return runAs(context, current, work);
     };
+    // What a hook asks for when a turn is over comes of it, like what its tools ask for.
+    const after = <T>({ requestId, identity }: { requestId: string; identity?: Identity }, work: () => T): T =>
+      runAs(
+        context,
+        {
+          ...{ ...nobody, ...(identity !== undefined && { identity }) },
+          ...withCause(causeOfTurn(this[parts].host, requestId)),
+        },
+        work,
+      );
     const own = this[answering](as);
     return {
       ...this[deciding],
@@ -173,13 +186,14 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
           return this[childRuns].wanted(turn);
         },
       }),
+      admitted: (counted) => admitTurn(this[parts].host, this, counted),
       over: (turnId) => {
         this[turnOver](turnId);
         const turn = readTurn(this[parts].host, turnId);
         if (turn !== undefined) this[turnEnded](turn);
       },
-      responded: (result) => as(() => this.onChatResponse(result), undefined, result.identity),
-      recover: (recovery) => as(() => this.onChatRecovery(recovery), undefined, recovery.identity),
+      responded: (result) => after(result, () => this.onChatResponse(result)),
+      recover: (recovery) => after(recovery, () => this.onChatRecovery(recovery)),
       sanitize: (message) => this.sanitizeMessageForPersistence(message),
       repairToolPart: (part, message) => this.repairInterruptedToolPart(asPart(part), message),
       explain: async (error, context) => {
@@ -218,6 +232,16 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
    * so; a stream of `onChatMessage` that brings more ends with an error.
    */
   maxToolCallsPerStep = DEFAULT_MAX_TOOL_CALLS;
+  /**
+   * How many turns in a row may each have been asked for by the one before it: by its tools or hooks, at once or by way of
+   * schedules, the queue, fibers or other agents. One more is refused with `limit`. `Infinity`: no bound.
+   */
+  maxOwnTurnDepth = DEFAULT_MAX_OWN_DEPTH;
+  /**
+   * How many turns may come of one turn of this agent within an hour, of all agents together. More are refused with `limit`.
+   * `Infinity`: no bound.
+   */
+  maxOwnTurnsPerHour = DEFAULT_MAX_OWN_TURNS;
   /** Deny a tool call that nobody approved for this long. 0: never. */
   approvalTimeoutMs = 0;
   /**
@@ -294,6 +318,8 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
   ): Promise<SaveMessagesResult> {
     const named = options.session;
     if (named !== undefined) sessionNamed(this.#chat, named);
+    const elsewhere = countElsewhere(this[parts].host);
+    if (elsewhere !== undefined) await elsewhere;
     if (typeof messages === "function") await this.#chat.idle();
     const session = sessionNamed(this.#chat, named);
     const list = typeof messages === "function" ? await messages(messagesIn(this.#chat, session)) : messages;
@@ -306,8 +332,15 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
     options: { signal?: AbortSignal } & ForTurn = {},
   ): Promise<SaveMessagesResult> {
     const where = { session: sessionNamed(this.#chat, options.session), identity: givenIdentity(options) };
+    const elsewhere = countElsewhere(this[parts].host);
+    if (elsewhere !== undefined) await elsewhere;
     const id = continueLast(this.#chat, { body, ...where });
     return id === undefined ? { requestId: "", status: "skipped" } : this.#follow(id, options.signal);
+  }
+
+  /** Counts one more turn that came of a turn of this agent. Other agents call this. @returns the bound, if it is one too many */
+  countOwnTurn(turn: string): number | undefined {
+    return countTurn(this[parts].host, this, turn);
   }
 
   /** Stops a turn for good. False when there is no such turn under way. */

@@ -1,6 +1,7 @@
 import { PerdureError } from "../error.ts";
 import type { AgentHost } from "../port.ts";
-import { getCurrentAgent } from "./context.ts";
+import { causeNow } from "./cause.ts";
+import { type Cause, getCurrentAgent } from "./context.ts";
 import { parts } from "./parts.ts";
 
 /*
@@ -22,6 +23,11 @@ export function waitingNow(): readonly WaitingTurn[] | undefined {
   const { agent, turn, waiting } = getCurrentAgent();
   if (agent === undefined || turn === undefined) return waiting;
   return [...(waiting ?? []), { agent: agent[parts].host.id, turn }];
+}
+
+/** What the caller's code comes of, for what is called now. */
+export function causeOfCaller(): Cause | undefined {
+  return causeNow(getCurrentAgent().agent?.[parts].host);
 }
 
 /** A turn is about to begin: those who wait for what runs now wait for it. */

@@ -1,7 +1,7 @@
 import { PerdureError } from "../error.ts";
 import type { FiberContext } from "../fiber/fiber-view.ts";
 import type { Identity } from "../identity.ts";
-import type { AsyncContext } from "../port.ts";
+import type { AgentPath, AsyncContext } from "../port.ts";
 import type { Agent } from "./agent.ts";
 import type { Connection } from "./connection.ts";
 
@@ -27,10 +27,34 @@ export interface Viewer {
   readonly isReadonly: boolean;
 }
 
+/** Which turn something comes of that an agent asks for itself. */
+export interface Cause {
+  /** The agent where it began. */
+  readonly root: AgentPath;
+  /** The turn there. */
+  readonly key: string;
+  /** How many turns lie between, with the one that is asked for. */
+  readonly depth: number;
+  /** When it was asked for, in milliseconds since the epoch. */
+  readonly at: number;
+}
+
 const viewer: unique symbol = Symbol("perdure.viewer");
+const cause: unique symbol = Symbol("perdure.cause");
 
 interface Carried extends CurrentAgent {
   readonly [viewer]?: Viewer | undefined;
+  readonly [cause]?: Cause | undefined;
+}
+
+/** What is carried for code outside of turns that comes of one; nothing for all other. */
+export function withCause(value: Cause | undefined): { readonly [cause]?: Cause } {
+  return value === undefined ? {} : { [cause]: value };
+}
+
+/** What was carried along by {@link withCause}. */
+export function causeCarried(): Cause | undefined {
+  return (carrier?.get() as Carried | undefined)?.[cause];
 }
 
 /** Set by the first agent of the process; a host uses one context for all of its agents. */
@@ -51,10 +75,10 @@ export function getCurrentAgent<T extends Agent<object> = Agent<object>>(): Curr
   return (carrier?.get() ?? NOBODY) as CurrentAgent<T>;
 }
 
-/** Runs `work` as what the caller runs as, but in no turn: for what goes on after the turn that began it. */
-export function runOutsideTurn<T>(context: AsyncContext, work: () => T): T {
+/** Runs `work` as what the caller runs as, but in no turn: for what goes on after the turn that began it, and comes of it. */
+export function runOutsideTurn<T>(context: AsyncContext, of: Cause | undefined, work: () => T): T {
   const { turn: _, ...rest } = getCurrentAgent();
-  return context.run(rest, work);
+  return context.run({ ...rest, ...withCause(of) }, work);
 }
 
 /** Runs `work` for an agent. Who could only read before can only read in it. */

@@ -20,9 +20,9 @@ import {
   type RequestCaller,
   tellRefused,
 } from "./authorize.ts";
-import { waitingNow } from "./circle.ts";
+import { causeOfCaller, waitingNow } from "./circle.ts";
 import { type Connection, socketOf } from "./connection.ts";
-import { runAs, runFor, type Viewer, writeRefusal } from "./context.ts";
+import { runAs, runFor, type Viewer, withCause, writeRefusal } from "./context.ts";
 import type { Feature } from "./feature.ts";
 import { judgeOf } from "./judge.ts";
 import { type AgentParts, parts } from "./parts.ts";
@@ -151,7 +151,8 @@ export class Hosting implements HostedAgent {
     }
     // For whom it is asked: who may only read there, may only read here.
     const waiting = waitingNow();
-    const current = { agent, connection: undefined, request: undefined, ...(waiting !== undefined && { waiting }) };
+    const nobody = { agent, connection: undefined, request: undefined, ...withCause(causeOfCaller()) };
+    const current = { ...nobody, ...(waiting !== undefined && { waiting }) };
     return runAs(this.#own.host.context, current, () => Reflect.apply(target, agent, args) as unknown);
   }
 

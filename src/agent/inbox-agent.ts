@@ -22,6 +22,7 @@ import {
   type SubmitResult,
 } from "../turn/submissions.ts";
 import type { AgentEnv } from "../port.ts";
+import { countElsewhere } from "./cause.ts";
 import { chatRoom } from "./chat-agent.ts";
 import { ContextAgent } from "./context-agent.ts";
 import { parts } from "./parts.ts";
@@ -37,6 +38,8 @@ export abstract class InboxAgent<
   /** Accepts a text or messages for a later turn, once per key, and returns as soon as that is stored. */
   async submitMessages(messages: MessageInput, options: SubmitOptions = {}): Promise<SubmitResult> {
     sessionNamed(this[chatRoom].chat, options.session);
+    const elsewhere = countElsewhere(this[parts].host);
+    if (elsewhere !== undefined) await elsewhere;
     const result = submitMessages(this[chatRoom].chat, messages, options);
     await this[parts].host.durable();
     return result;

@@ -8,7 +8,8 @@ import type { AboutFailure, AgentHost, AgentStep } from "../port.ts";
 import type { Agent } from "./agent.ts";
 import type { AgentBase } from "./agent-base.ts";
 import { type Connection, Connections } from "./connection.ts";
-import { carryWith, type CurrentAgent, getCurrentAgent, runAs } from "./context.ts";
+import { causeNow, readCause } from "./cause.ts";
+import { carryWith, causeCarried, type CurrentAgent, getCurrentAgent, runAs, withCause } from "./context.ts";
 import type { Feature } from "./feature.ts";
 import { StateKeeper, type StateOwner, type StateSource } from "./state.ts";
 import { SubAgents } from "./sub-agents.ts";
@@ -118,9 +119,18 @@ export class AgentParts<State> implements WorkContext, StateOwner<State> {
     return (...args) => {
       const { fiber } = getCurrentAgent();
       const nobody = { agent: agent as unknown as Agent, connection: undefined, request: undefined };
-      const current = { ...nobody, ...(fiber !== undefined && { fiber }) };
+      const current = { ...nobody, ...(fiber !== undefined && { fiber }), ...withCause(causeCarried()) };
       return runAs(this.host.context, current, () => Reflect.apply(method, agent, args) as unknown);
     };
+  }
+
+  cause(): string | null {
+    const cause = causeNow(this.host);
+    return cause === undefined ? null : JSON.stringify(cause);
+  }
+
+  carry(cause: string | null): object {
+    return withCause(readCause(cause));
   }
 
   stopped(): boolean {

@@ -15,6 +15,7 @@ import { continueLast, givenIdentity, persist, save } from "../turn/save.ts";
 import { sessionNamed } from "../turn/session-named.ts";
 import { submitMessages, type SubmitOptions, type SubmitResult } from "../turn/submissions.ts";
 import type { TurnConfig } from "../turn/step/config.ts";
+import { countElsewhere } from "./cause.ts";
 import type { ChatRoom } from "./chat-feature.ts";
 import { noteWaiting, refuseCircle } from "./circle.ts";
 import { getCurrentAgent } from "./context.ts";
@@ -138,6 +139,8 @@ export async function chat(
   options: ChatOptions = {},
 ): Promise<SaveMessagesResult> {
   refuseInside(room.chat, "chat");
+  const elsewhere = countElsewhere(room.chat.host);
+  if (elsewhere !== undefined) await elsewhere;
   const requestId = begin(room.chat, plan, input, options);
   if (requestId === undefined) return { requestId: "", status: "skipped" };
   return follow(room, plan, requestId, callback, options.signal);
@@ -157,11 +160,15 @@ export async function runTurn(
     if ((options.input as TurnInput | undefined) === undefined)
       throw new PerdureError("bad_input", "Give `input`: a submission is a message to answer.");
     sessionNamed(room.chat, options.session);
+    const elsewhere = countElsewhere(room.chat.host);
+    if (elsewhere !== undefined) await elsewhere;
     const result = submitMessages(room.chat, options.input, options);
     await room.chat.host.durable();
     return result;
   }
   refuseInside(room.chat, "runTurn");
+  const elsewhere = countElsewhere(room.chat.host);
+  if (elsewhere !== undefined) await elsewhere;
   const input = options.input === undefined || options.continuation === true ? undefined : options.input;
   const requestId = begin(room.chat, plan, input, options);
   if (requestId === undefined) return { requestId: "", status: "skipped" };

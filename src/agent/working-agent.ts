@@ -16,6 +16,7 @@ import { retry, type RetryCallOptions } from "../fiber/retry.ts";
 import type { Schedule, ScheduleCriteria, ScheduleOptions } from "../fiber/schedule-view.ts";
 import type { AgentEnv } from "../port.ts";
 import { AgentBase } from "./agent-base.ts";
+import { causeNow } from "./cause.ts";
 import { runOutsideTurn } from "./context.ts";
 import { parts } from "./parts.ts";
 
@@ -151,8 +152,9 @@ export class WorkingAgent<
   ): Promise<StartFiberResult> {
     const { host, fibers } = this[parts];
     // Who waits for it stays in its turn, and a turn that it ran would wait for that one.
+    const of = causeNow(host);
     const isWaitedFor = options?.waitForCompletion === true;
-    const run = (fiber: FiberContext) => runOutsideTurn(host.context, () => work(fiber));
+    const run = (fiber: FiberContext) => runOutsideTurn(host.context, of, () => work(fiber));
     return fibers.startFiber(name, isWaitedFor ? work : run, options);
   }
 

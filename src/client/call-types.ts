@@ -34,6 +34,7 @@ type FrameworkMethod =
   | `persistMessages`
   | `saveMessages`
   | `continueLastTurn`
+  | `countOwnTurn`
   | `abortRequest`
   | `abortAllRequests`
   | `clearMessages`

@@ -6,6 +6,8 @@ export type Outcome = { readonly ok: true; readonly value: unknown } | { readonl
 
 /** One call of a callback and what to do with its end. */
 export interface CallbackRun {
+  /** Which turn it comes of, as it is stored. */
+  readonly cause: string | null;
   /** Calls it. May throw, may return a promise. */
   call(): unknown;
   /** Writes the end. Runs in a transaction; if that fails it runs again later. */
@@ -30,7 +32,7 @@ export function runCallback(context: WorkContext, halted: () => boolean, run: Ca
   try {
     host.tx(() => {
       // Whoever happened to start it, their turn, fiber, request and identity are not its own.
-      value = host.context.run({}, () => run.call());
+      value = host.context.run(context.carry(run.cause), () => run.call());
       if (isPromiseLike(value)) pending = Promise.resolve(value);
       else if (!halted()) run.store({ ok: true, value });
     });

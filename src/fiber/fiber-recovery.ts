@@ -45,6 +45,7 @@ export function callRecoveryHook(
   let move: FiberMove | undefined;
   context.host.emit("fiber:recovered", { id, name, attempt });
   runCallback(context, runner.halted, {
+    cause: row.cause,
     call: () => context.method(HOOK)?.(toRecoveryContext(row)),
     store: (outcome) => {
       const threw = (error: unknown): FiberFact => {

@@ -254,6 +254,7 @@ export class Fibers implements Work {
       maxRetries,
       at: options.at ?? null,
       createdAt: host.clock.now(),
+      cause: this.#context.cause(),
     });
     this.#work.changed();
     return { row, accepted: true };
@@ -296,6 +297,6 @@ export class Fibers implements Work {
     if (moved.move.cut) host.emit("fiber:recovered", { id, name, attempt });
     const run = () => this.#runner.execute(started, (ctx) => method(decodeJson(started.payload), ctx));
     // Of whoever happened to start it nothing goes along.
-    void host.context.run({}, run).then(ended);
+    void host.context.run(this.#context.carry(started.cause), run).then(ended);
   }
 }

@@ -113,6 +113,7 @@ export class Queue implements Work {
       payload: encodeJson(payload, `The payload for "${callback}"`),
       retry: JSON.stringify(resolveRetry(options.retry, this.#context.retry)),
       createdAt: host.clock.now(),
+      cause: this.#context.cause(),
     });
     host.emit("queue:added", { id, callback });
     this.#work.changed();
@@ -197,6 +198,7 @@ export class Queue implements Work {
     const row = startQueueItem(host, seq);
     if (row === undefined) return ended();
     runCallback(this.#context, () => this.#work.halted, {
+      cause: row.cause,
       call: () => {
         const run: QueueRun = { ...toItem(row), occurrence: row.occurrence, attempt: row.starts };
         return callMethod(this.#context, row, run.payload, run);

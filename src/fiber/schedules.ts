@@ -78,7 +78,7 @@ export class Schedules implements Work {
       const same = findSameSchedule(host, row, recurring, recurring ? ["pending", "running"] : ["pending"]);
       if (same !== undefined) return toSchedule<T>(same);
     }
-    const inserted = insertSchedule(host, row);
+    const inserted = insertSchedule(host, { ...row, cause: this.#context.cause() });
     host.emit("schedule:created", { id: row.id, callback });
     this.#warnOfDuplicates(callback);
     this.#work.changed();
@@ -163,6 +163,7 @@ export class Schedules implements Work {
     const row = startSchedule(host, seq, host.clock.now());
     if (row === undefined) return ended();
     runCallback(this.#context, () => this.#work.halted, {
+      cause: row.cause,
       call: () => this.#call(row),
       store: (outcome) => this.#store(row, outcome),
       stored: (outcome) => {

@@ -121,6 +121,8 @@ export class Tasks implements Work {
     const occurrence = occurrenceOf(this.#hooks.agentId, task, row.due);
     let move: TaskMove | undefined;
     runCallback(this.#context, () => this.#work.halted, {
+      // The class declares it: nobody's turn did.
+      cause: null,
       call: () => this.#call(task, row, occurrence),
       store: (outcome) => {
         move = this.#store(task, row, occurrence, outcome);

@@ -19,6 +19,10 @@ export interface WorkContext {
   changed(): void;
   /** Defaults for retries. */
   readonly retry: Required<RetryOptions>;
+  /** Which turn the calling code comes of, to be stored with what it plans; null: none. */
+  cause(): string | null;
+  /** What is carried along with work that comes of it. */
+  carry(cause: string | null): object;
   /** True once the host drains or halts: start nothing new. */
   stopped(): boolean;
 }

@@ -35,6 +35,9 @@ export const fiberSchema: readonly string[] = [
   "CREATE INDEX perdure_fiber_missing ON perdure_fiber (seq) WHERE missing = 1",
 ];
 
+/** Which turn a fiber comes of. A step of its own: there are tables from before. */
+export const fiberCauseSchema: readonly string[] = ["ALTER TABLE perdure_fiber ADD COLUMN cause TEXT"];
+
 /** How a fiber was begun: `runFiber`, `spawnFiber` or `startFiber`. */
 export type FiberKind = "run" | "spawn" | "start";
 
@@ -59,6 +62,8 @@ export interface NewFiber {
   readonly maxRetries: number;
   readonly at: number | null;
   readonly createdAt: number;
+  /** Which turn it comes of, as JSON. */
+  readonly cause: string | null;
 }
 
 /** The columns that change in a fiber's life. */
@@ -87,7 +92,7 @@ export interface FiberRow extends Omit<NewFiber, "at" | "metadata">, FiberProgre
 const COLUMNS =
   "seq, id, kind, name, idempotency_key AS idempotencyKey, payload, metadata, max_retries AS maxRetries, status, at, attempts, " +
   "starts, missing, snapshot, result, error, created_at AS createdAt, started_at AS startedAt, " +
-  "interrupted_at AS interruptedAt, settled_at AS settledAt";
+  "interrupted_at AS interruptedAt, settled_at AS settledAt, cause";
 
 const PROGRESS_COLUMN: Readonly<Record<keyof FiberProgress, string>> = {
   status: "status",
@@ -109,8 +114,8 @@ export type FiberRunKey = Pick<FiberRow, "id" | "status" | "starts">;
 
 export function insertFiber(db: Sql, fiber: NewFiber): FiberRow {
   const [row] = db.sql<FiberRow>(
-    `INSERT INTO perdure_fiber (id, kind, name, idempotency_key, payload, metadata, max_retries, status, at, created_at)
-      VALUES (?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?) RETURNING ${COLUMNS}`,
+    `INSERT INTO perdure_fiber (id, kind, name, idempotency_key, payload, metadata, max_retries, status, at, created_at, cause)
+      VALUES (?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?, ?) RETURNING ${COLUMNS}`,
     fiber.id,
     fiber.kind,
     fiber.name,
@@ -120,6 +125,7 @@ export function insertFiber(db: Sql, fiber: NewFiber): FiberRow {
     fiber.maxRetries,
     fiber.at,
     fiber.createdAt,
+    fiber.cause,
   );
   return row as FiberRow;
 }

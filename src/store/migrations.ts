@@ -9,13 +9,13 @@ import { cellSchema } from "./cell.ts";
 import { compactionSchema } from "./compaction.ts";
 import { configSchema } from "./config.ts";
 import { childSchema } from "./child.ts";
-import { fiberSchema } from "./fiber.ts";
+import { fiberCauseSchema, fiberSchema } from "./fiber.ts";
 import { fileBodySchema } from "./file-body.ts";
 import { fileSchema } from "./file.ts";
 import { messageIdentitySchema, messageSchema, messageTreeSchema } from "./message.ts";
-import { queueSchema } from "./queue.ts";
+import { queueCauseSchema, queueSchema } from "./queue.ts";
 import { runLineageSchema, runSchema } from "./run.ts";
-import { scheduleSchema } from "./schedule.ts";
+import { scheduleCauseSchema, scheduleSchema } from "./schedule.ts";
 import { chatContextSchema, sessionSchema } from "./session.ts";
 import { stateSchema } from "./state.ts";
 import { streamSchema } from "./stream.ts";
@@ -23,7 +23,14 @@ import { submissionSchema } from "./submission.ts";
 import { taskSchema } from "./task.ts";
 import { approverIdentitySchema, callResultSchema, parkedCallSchema, toolCallSchema } from "./tool-call.ts";
 import { toolStepSchema } from "./tool-step.ts";
-import { turnIdentitySchema, turnInboxSchema, turnProgressSchema, turnSchema, turnSessionSchema } from "./turn.ts";
+import {
+  turnCauseSchema,
+  turnIdentitySchema,
+  turnInboxSchema,
+  turnProgressSchema,
+  turnSchema,
+  turnSessionSchema,
+} from "./turn.ts";
 import { usageTotalSchema } from "./usage-total.ts";
 import { usageSchema } from "./usage.ts";
 
@@ -64,6 +71,7 @@ export const migrations: readonly Migration[] = [
   { id: 10, statements: turnProgressSchema },
   { id: 11, statements: [...agentRunLineageSchema, ...runLineageSchema] },
   { id: 12, statements: callIdSchema },
+  { id: 13, statements: [...turnCauseSchema, ...scheduleCauseSchema, ...queueCauseSchema, ...fiberCauseSchema] },
 ];
 
 /** Names that `this.sql` may not touch. */

@@ -26,6 +26,9 @@ export const queueSchema: readonly string[] = [
   "CREATE INDEX perdure_queue_failed ON perdure_queue (failed_at, seq) WHERE status = 'failed'",
 ];
 
+/** Which turn an item comes of. A step of its own: there are tables from before. */
+export const queueCauseSchema: readonly string[] = ["ALTER TABLE perdure_queue ADD COLUMN cause TEXT"];
+
 /** `failed` is the end of an item whose tries are used up; the row stays to be read. */
 export type QueueStatus = "pending" | "running" | "failed";
 
@@ -38,6 +41,8 @@ export interface NewQueueItem {
   readonly payload: string | null;
   readonly retry: string;
   readonly createdAt: number;
+  /** Which turn it comes of, as JSON. */
+  readonly cause: string | null;
 }
 
 export interface QueueRow extends NewQueueItem {
@@ -51,7 +56,7 @@ export interface QueueRow extends NewQueueItem {
 }
 
 const COLUMNS =
-  "seq, id, occurrence, callback, payload, retry, status, at, attempts, starts, error, failed_at AS failedAt, created_at AS createdAt";
+  "seq, id, occurrence, callback, payload, retry, status, at, attempts, starts, error, failed_at AS failedAt, created_at AS createdAt, cause";
 
 /** Names one run of a row. */
 export type QueueRunKey = Pick<QueueRow, "seq" | "starts">;
@@ -60,11 +65,11 @@ const THIS_RUN = "seq = ? AND starts = ? AND status = 'running'";
 /** Adds an item at the end, or replaces the one that waits under the same id, which keeps its place. */
 export function putQueueItem(db: Sql, item: NewQueueItem): void {
   db.sql(
-    `INSERT INTO perdure_queue (id, occurrence, callback, payload, retry, status, at, created_at)
-      VALUES (?, ?, ?, ?, ?, 'pending', ?, ?)
+    `INSERT INTO perdure_queue (id, occurrence, callback, payload, retry, status, at, created_at, cause)
+      VALUES (?, ?, ?, ?, ?, 'pending', ?, ?, ?)
       ON CONFLICT (id) WHERE status = 'pending' DO UPDATE SET occurrence = excluded.occurrence,
         callback = excluded.callback, payload = excluded.payload, retry = excluded.retry, at = excluded.at, attempts = 0,
-        starts = 0, error = NULL, created_at = excluded.created_at`,
+        starts = 0, error = NULL, created_at = excluded.created_at, cause = excluded.cause`,
     item.id,
     item.occurrence,
     item.callback,
@@ -72,6 +77,7 @@ export function putQueueItem(db: Sql, item: NewQueueItem): void {
     item.retry,
     item.createdAt,
     item.createdAt,
+    item.cause,
   );
 }
 

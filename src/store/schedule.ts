@@ -31,6 +31,9 @@ export const scheduleSchema: readonly string[] = [
   "CREATE INDEX perdure_schedule_callback ON perdure_schedule (callback, status, fingerprint)",
 ];
 
+/** Which turn a schedule comes of. A step of its own: there are tables from before. */
+export const scheduleCauseSchema: readonly string[] = ["ALTER TABLE perdure_schedule ADD COLUMN cause TEXT"];
+
 export type ScheduleType = "scheduled" | "delayed" | "cron" | "interval";
 /** `failed` is the end of a one-shot whose tries are used up; the row stays to be read. */
 export type ScheduleStatus = "pending" | "running" | "failed";
@@ -50,6 +53,8 @@ export interface NewSchedule {
 }
 
 export interface ScheduleRow extends NewSchedule {
+  /** Which turn it comes of, as JSON. */
+  readonly cause: string | null;
   readonly seq: number;
   readonly status: ScheduleStatus;
   readonly at: number;
@@ -63,17 +68,17 @@ export interface ScheduleRow extends NewSchedule {
 
 const COLUMNS =
   "seq, id, type, callback, payload, spec, time_zone AS timeZone, fingerprint, retry, status, due, at, attempts, starts, " +
-  "error, failed_at AS failedAt, created_at AS createdAt";
+  "error, failed_at AS failedAt, created_at AS createdAt, cause";
 
 /** Names one run of a row. */
 export type ScheduleRunKey = Pick<ScheduleRow, "seq" | "due" | "starts">;
 const THIS_RUN = "seq = ? AND due = ? AND starts = ? AND status = 'running'";
 
-export function insertSchedule(db: Sql, row: NewSchedule): ScheduleRow {
+export function insertSchedule(db: Sql, row: NewSchedule & Pick<ScheduleRow, "cause">): ScheduleRow {
   const [inserted] = db.sql<ScheduleRow>(
     `INSERT INTO perdure_schedule
-      (id, type, callback, payload, spec, time_zone, fingerprint, retry, status, due, at, created_at)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?, ?) RETURNING ${COLUMNS}`,
+      (id, type, callback, payload, spec, time_zone, fingerprint, retry, status, due, at, created_at, cause)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?) RETURNING ${COLUMNS}`,
     row.id,
     row.type,
     row.callback,
@@ -85,6 +90,7 @@ export function insertSchedule(db: Sql, row: NewSchedule): ScheduleRow {
     row.due,
     row.due,
     row.createdAt,
+    row.cause,
   );
   return inserted as ScheduleRow;
 }

@@ -53,6 +53,9 @@ export const turnProgressSchema: readonly string[] = [
   "ALTER TABLE perdure_turn ADD COLUMN stash TEXT",
 ];
 
+/** Which turn it comes of. A step of its own: there are tables from before. */
+export const turnCauseSchema: readonly string[] = ["ALTER TABLE perdure_turn ADD COLUMN cause TEXT"];
+
 /** Where a turn is. `held` waits for tool answers; `accepted` for its place in the queue. */
 export type TurnStatus = "held" | "accepted" | "running" | "completed" | "error" | "aborted" | "skipped";
 /** What asked for it. */
@@ -98,18 +101,25 @@ export interface TurnRow {
   readonly stuck: number;
   /** What its code has noted, as JSON. */
   readonly stash: string | null;
+  /** Which turn it comes of, as JSON; null: somebody has asked for it. */
+  readonly cause: string | null;
 }
 
 /** What is needed to accept a turn. */
 export type NewTurn = Pick<
   TurnRow,
   "id" | "trigger" | "continuation" | "messageIds" | "body" | "clientTools" | "notBefore" | "createdAt" | "session"
-> & { readonly status: "held" | "accepted"; readonly steer?: 0 | 1; readonly identity?: string | null };
+> & {
+  readonly status: "held" | "accepted";
+  readonly steer?: 0 | 1;
+  readonly identity?: string | null;
+  readonly cause?: string | null;
+};
 
 const COLUMNS = `seq, id, status, trigger, continuation, message_ids AS messageIds, answer_id AS answerId,
   base_parts AS baseParts, body, client_tools AS clientTools, not_before AS notBefore, attempts, cancelled, error,
   created_at AS createdAt, started_at AS startedAt, steer, receipt, position, session, identity,
-  progress_at AS progressAt, stuck, stash`;
+  progress_at AS progressAt, stuck, stash, cause`;
 
 /** Turns that wait run in this order. No two have the same: moving only exchanges places. */
 const PLACE = "coalesce(position, seq)";
@@ -180,7 +190,7 @@ export function namedMessages(db: Sql): Set<string> {
 export function insertTurn(db: Sql, turn: NewTurn): TurnRow {
   db.sql(
     `INSERT INTO perdure_turn (id, status, trigger, continuation, message_ids, body, client_tools, not_before, created_at,
-       steer, session, identity) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       steer, session, identity, cause) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     turn.id,
     turn.status,
     turn.trigger,
@@ -193,6 +203,7 @@ export function insertTurn(db: Sql, turn: NewTurn): TurnRow {
     turn.steer ?? 0,
     turn.session,
     turn.identity ?? null,
+    turn.cause ?? null,
   );
   const row = readTurn(db, turn.id);
   if (row === undefined) throw new Error("A turn that was just inserted is not there.");

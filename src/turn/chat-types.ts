@@ -190,6 +190,11 @@ export interface ChatHooks {
   expiry?(messageId: string, toolCallId: string): number | null | undefined;
   /** A question was answered, in the transaction that stores the answer. */
   decided?(decision: ApprovalDecision): void;
+  /**
+   * What a turn comes of that code asks for, as it is stored; null: of no other. @param counted false: something else bounds it.
+   * @throws PerdureError `limit` when it may not be
+   */
+  admitted?(counted: boolean): string | null;
   /** An attempt of a turn begins, in the transaction that starts it; `attempts` says how many there were before. */
   begun?(turn: TurnRow): void;
   /** A turn is over, however it ended. Must not throw. */

@@ -59,6 +59,8 @@ export interface SaveOptions {
   readonly also?: (turn: TurnRow) => void;
   /** Default: that of the turn that runs, or of all who name none. */
   readonly session?: string;
+  /** Something else bounds how many of these there are. */
+  readonly isBounded?: boolean;
   /** For whom it is, as it is stored. A turn that goes on with an answer is for whom that was, where nothing is said. */
   readonly identity?: string | undefined;
 }
@@ -73,8 +75,9 @@ export function givenIdentity({ identity }: { readonly identity?: Identity | und
  * @throws PerdureError `bad_input`, `too_large`. Nothing has changed then.
  */
 export function save(desk: Desk, input: MessageInput, options: SaveOptions = {}): string {
-  const { named, also, session = desk.session, identity } = options;
+  const { named, also, session = desk.session, identity, isBounded = false } = options;
   const messages = toMessages(input);
+  const cause = desk.hooks.admitted?.(!isBounded) ?? null;
   const id = newId("srv");
   named?.(id);
   desk.commit(() => {
@@ -82,7 +85,7 @@ export function save(desk: Desk, input: MessageInput, options: SaveOptions = {})
     putMessages(desk.transcripts.of(session), messages, identity);
     nameSession(desk, session, messages);
     const messageIds = JSON.stringify(trailingUserIds(messages));
-    const turn = insert(desk, session, { id, messageIds, continuation: 0, identity });
+    const turn = insert(desk, session, { id, messageIds, continuation: 0, identity, cause });
     also?.(turn);
     trimTranscript(desk, session);
   });
@@ -103,6 +106,7 @@ export function continueLast(
   const transcript = desk.transcripts.of(session);
   const { value: last } = transcript.up().next();
   if (last?.role !== "assistant" || hasBehind(desk.host, last.seq)) return undefined;
+  const cause = desk.hooks.admitted?.(true) ?? null;
   const id = newId("srv");
   const { identity = transcript.identityOf(last.id) } = options;
   named?.(id);
@@ -111,7 +115,7 @@ export function continueLast(
       const context = { ...readChatContext(desk.host, session), body: JSON.stringify(body) };
       writeChatContext(desk.host, session, context, desk.host.clock.now());
     }
-    insert(desk, session, { id, messageIds: "[]", continuation: 1, identity });
+    insert(desk, session, { id, messageIds: "[]", continuation: 1, identity, cause });
   });
   desk.pump();
   return id;
@@ -120,7 +124,7 @@ export function continueLast(
 function insert(
   desk: Desk,
   session: string,
-  asked: Pick<NewTurn, "id" | "messageIds" | "continuation" | "identity">,
+  asked: Pick<NewTurn, "id" | "messageIds" | "continuation" | "identity" | "cause">,
 ): TurnRow {
   const now = desk.host.clock.now();
   forgetFailed(desk, session);

@@ -39,6 +39,12 @@ export interface SubmitOptions {
   readonly identity?: Identity;
 }
 
+/** Of submissions of the framework's own. */
+export interface Bounded {
+  /** Something else bounds how many of these there are. */
+  readonly isBounded?: boolean;
+}
+
 /** What submitting says. */
 export interface SubmitResult {
   readonly submissionId: string;
@@ -71,7 +77,7 @@ export interface Submission {
  * @throws PerdureError `bad_input` for messages that are none, `too_large`, `conflict` for a key or id that stands for something
  * else. Nothing has changed then.
  */
-export function submitMessages(desk: Desk, input: MessageInput, options: SubmitOptions = {}): SubmitResult {
+export function submitMessages(desk: Desk, input: MessageInput, options: SubmitOptions & Bounded = {}): SubmitResult {
   const result = acceptMessages(desk, input, options);
   if (!result.accepted) return result;
   desk.pump();
@@ -83,7 +89,7 @@ export function submitMessages(desk: Desk, input: MessageInput, options: SubmitO
  * {@link submitMessages} without the start of the turn. For those who accept inside of a transaction: once that is
  * committed they must call `desk.pump()`, for a turn must not begin in what may be undone.
  */
-export function acceptMessages(desk: Desk, input: MessageInput, options: SubmitOptions = {}): SubmitResult {
+export function acceptMessages(desk: Desk, input: MessageInput, options: SubmitOptions & Bounded = {}): SubmitResult {
   const { host } = desk;
   const messages = toMessages(input);
   if (messages.length === 0) throw new PerdureError("bad_input", "There must be at least one message to submit.");
@@ -95,6 +101,7 @@ export function acceptMessages(desk: Desk, input: MessageInput, options: SubmitO
     if (!sameContent(messagesOf(known.messages), messages)) throw conflict(known, "other messages");
     return toResult(known, false);
   }
+  const cause = desk.hooks.admitted?.(options.isBounded !== true) ?? null;
   const now = host.clock.now();
   const { session = desk.session } = options;
   const row = {
@@ -119,6 +126,7 @@ export function acceptMessages(desk: Desk, input: MessageInput, options: SubmitO
       createdAt: now,
       session,
       identity,
+      cause,
       ...readChatContext(host, session),
     });
     trimTurns(host, KEPT_TURNS);

@@ -30,6 +30,7 @@ export function turnRow(fields: Partial<TurnRow> = {}): TurnRow {
     progressAt: null,
     stuck: 0,
     stash: null,
+    cause: null,
     ...fields,
   };
 }

@@ -2,9 +2,9 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import Database from "better-sqlite3";
 import type { AgentEvent } from "../../src/event.ts";
 import type { SqlValue } from "../../src/port.ts";
-import { fiberSchema } from "../../src/store/fiber.ts";
-import { queueSchema } from "../../src/store/queue.ts";
-import { scheduleSchema } from "../../src/store/schedule.ts";
+import { fiberCauseSchema, fiberSchema } from "../../src/store/fiber.ts";
+import { queueCauseSchema, queueSchema } from "../../src/store/queue.ts";
+import { scheduleCauseSchema, scheduleSchema } from "../../src/store/schedule.ts";
 import { Fibers } from "../../src/fiber/fibers.ts";
 import { Queue } from "../../src/fiber/queue.ts";
 import { DEFAULT_RETRY } from "../../src/fiber/retry.ts";
@@ -39,7 +39,9 @@ export interface World {
 
 export function createWorld(start = Date.UTC(2025, 0, 1)): World {
   const db = new Database(":memory:");
-  for (const statement of [...scheduleSchema, ...queueSchema, ...fiberSchema]) db.exec(statement);
+  const tables = [...scheduleSchema, ...queueSchema, ...fiberSchema];
+  for (const statement of [...tables, ...scheduleCauseSchema, ...queueCauseSchema, ...fiberCauseSchema])
+    db.exec(statement);
   return {
     db,
     start,
@@ -110,6 +112,8 @@ export function openLife(world: World, methods: (life: Life) => Methods = () => 
   };
 
   const context: WorkContext = {
+    cause: () => null,
+    carry: () => ({}),
     host: {
       sql: <T>(query: string, ...args: SqlValue[]): T[] => {
         check();

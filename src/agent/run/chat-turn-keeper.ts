@@ -50,7 +50,7 @@ export function chatTurnKeeper(agent: Wording, chat: () => Chat, above: ChildRun
       },
       react(key, text, metadata, { session, identity }) {
         if (isGone(session)) return;
-        const options = { idempotencyKey: key, identity: readIdentity(identity), ...within(session) };
+        const options = { idempotencyKey: key, identity: readIdentity(identity), isBounded: true, ...within(session) };
         submitMessages(chat(), [{ ...said(key, "user", text), metadata }], options);
       },
     },

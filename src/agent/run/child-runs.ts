@@ -109,6 +109,7 @@ export class ChildRuns {
     this.#listen();
     save(chat, [message], {
       identity: givenIdentity({ identity }),
+      isBounded: true,
       also: (turn) => insertRun(this.#host, { ...row, turns: JSON.stringify([[turn.seq, 0, turn.id]]) }),
     });
     return this.inspect(runId) as AgentToolRunInspection;

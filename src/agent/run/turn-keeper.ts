@@ -1,7 +1,8 @@
 import type { Agent } from "../agent.ts";
 import { storeIdentity, writeIdentity } from "../../identity.ts";
 import type { Ledger } from "../../session/ledger.ts";
-import { getCurrentAgent, runAs } from "../context.ts";
+import { causeOfCaller } from "../circle.ts";
+import { getCurrentAgent, runAs, withCause } from "../context.ts";
 import { parts } from "../parts.ts";
 import { closeCallsOf } from "./book-calls.ts";
 import type { Lineage } from "./lineage.ts";
@@ -76,7 +77,7 @@ export function runHooksOf(agent: Agent<object>): RunHooks {
     conversation: () => agent[turnKeeper]?.conversation,
     closeCalls: (run) => closeCallsOf({ host: agent[parts].host, keeper: agent[turnKeeper] }, run),
     watch: (hook) => {
-      const current = { agent, connection: undefined, request: undefined };
+      const current = { agent, connection: undefined, request: undefined, ...withCause(causeOfCaller()) };
       void (async () => runAs(agent[parts].host.context, current, hook))().catch(failed);
     },
     failed,
