@@ -1,5 +1,6 @@
 import type { Instructions, LanguageModel, ModelMessage, ToolSet } from "ai";
 import { BackgroundWork } from "../context/background.ts";
+import { BoundOutputs, outputBound } from "../context/bound-shown.ts";
 import type { LiveState } from "../context/carried.ts";
 import type { CompactionJob, CompactionOutcome, DraftCompaction } from "../context/compaction-job.ts";
 import { Compactor } from "../context/compactor.ts";
@@ -89,6 +90,7 @@ export class ThinkContext implements ContextPlan {
   readonly reader: ContextReader;
   readonly background: BackgroundWork;
   readonly learned: LearnedFactors;
+  readonly #bound = new BoundOutputs();
   #compactor: Compactor | undefined;
   /** The last requests of the sessions that were used last. */
   readonly #sent = new Map<string, SentRequest>();
@@ -120,6 +122,12 @@ export class ThinkContext implements ContextPlan {
 
   limits(model: string): ModelLimits {
     return limitsOf(this.#desk.agent.modelLimits, model);
+  }
+
+  bounded(model: string, messages: readonly ModelMessage[]): ModelMessage[] {
+    const policy = this.policy();
+    if (policy === undefined) return [...messages];
+    return this.#bound.of(messages, outputBound(this.limits(model), policy), (one) => this.#desk.sourceOf(one)?.id);
   }
 
   async summariser(): Promise<LanguageModel | undefined> {
@@ -275,7 +283,7 @@ export class ThinkContext implements ContextPlan {
   }
 
   #source(message: ModelMessage, pins: ReadonlySet<string>): MessageSource | undefined {
-    const source = this.#desk.sourceOf(message);
+    const source = this.#desk.sourceOf(this.#bound.originalOf(message));
     if (source === undefined || source === BEGINNING) return undefined;
     if (source.id.startsWith("compaction-")) return { kind: "summary" };
     return { id: source.id, ...(pins.has(source.id) && { kind: "pinned" }) };
@@ -284,7 +292,7 @@ export class ThinkContext implements ContextPlan {
   async #planned(session: string): Promise<SentRequest> {
     const { model, instructions, tools } = await this.#desk.next(session);
     const { base } = contextOf(this.#desk.chat(), this.reader, session, 0);
-    const messages = await this.#desk.assemble(base, tools);
+    const messages = this.bounded(nameOf(model), await this.#desk.assemble(base, tools));
     return {
       ...{ session, model: nameOf(model), instructions, tools, messages },
       ...{ maxOutputTokens: undefined, usage: undefined },
@@ -325,7 +333,10 @@ export class ThinkContext implements ContextPlan {
     const policy = this.policy();
     const own = policy === undefined ? Number.POSITIVE_INFINITY : policy.threshold * policy.maxInputTokens;
     const bound = Math.min(usable(this.limits(name)), own);
-    const convert = (messages: readonly UIMessage[]) => this.#desk.shown(messages, tools);
+    const convert = async (messages: readonly UIMessage[]) => {
+      const whole = await this.#desk.shown(messages, tools);
+      return whole.map((one) => ({ ...one, converted: this.bounded(name, one.converted) }));
+    };
     const shown = await weighShown(project(this.#view(session)), convert, WEIGHED * bound);
     return measureFor(this.learned.of(name), fixed, bound, shown);
   }

@@ -92,12 +92,14 @@ export class Compactor {
   async run(job: CompactionJob): Promise<CompactionOutcome> {
     // Whoever asked for a summary gets one.
     const clears = job.trigger !== "manual" && job.own === undefined;
-    const pruned = clears ? this.#pruneFirst(job) : undefined;
-    if (pruned?.enough === true) return { ok: true, row: pruned.row };
+    const pruned = clears ? this.#pruneInstead(job) : undefined;
+    if (pruned !== undefined) return { ok: true, row: pruned };
     const prepared = await this.prepare(job);
     const made = "seq" in prepared ? this.publish(prepared) : prepared;
-    // The request is shorter all the same.
-    return !made.ok && pruned !== undefined ? { ok: true, row: pruned.row } : made;
+    if (made.ok || !clears || job.signal.aborted) return made;
+    // Less than hoped for is better than nothing.
+    const row = this.prune(job);
+    return row === undefined ? made : { ok: true, row };
   }
 
   /** Leaves out old outputs of tools, and those that newer ones stand for, if that is worth it. @returns the row */
@@ -116,18 +118,16 @@ export class Compactor {
     return this.#prune(job, view, plan);
   }
 
-  /** What can be left out before anything is summarised; `enough`: nothing has to be then. */
-  #pruneFirst(job: CompactionJob): { readonly row: CompactionRow; readonly enough: boolean } | undefined {
-    const view = job.view();
-    const superseded = planSuperseded(view, job.measure, job);
+  /** Leaves out outputs where that makes so much room that nothing has to be summarised: superseded ones first. */
+  #pruneInstead(job: CompactionJob): CompactionRow | undefined {
     // What a provider says is too long, is not known to fit.
-    const most = job.trigger === "error" ? -1 : PRUNE_IS_ENOUGH * job.measure.usable;
-    const fits = (plan: PrunePlan | undefined) =>
-      plan !== undefined && sizeOf(withPlan(view, plan), job.measure) <= most;
-    const all = fits(superseded) ? superseded : planAll(job, view);
-    const plan = fits(all) ? all : superseded;
-    const row = plan && this.#prune(job, view, plan);
-    return row && { row, enough: fits(plan) };
+    if (job.trigger === "error") return undefined;
+    const view = job.view();
+    const isEnough = (plan: PrunePlan | undefined) =>
+      plan !== undefined && sizeOf(withPlan(view, plan), job.measure) <= PRUNE_IS_ENOUGH * job.measure.usable;
+    const superseded = planSuperseded(view, job.measure, job);
+    const plan = isEnough(superseded) ? superseded : planAll(job, view);
+    return plan !== undefined && isEnough(plan) ? this.#prune(job, view, plan) : undefined;
   }
 
   #prune(job: CompactionJob, view: ContextView, plan: PrunePlan): CompactionRow | undefined {

@@ -20,22 +20,31 @@ export interface CrashLook extends Fact {
   readonly texts: readonly string[];
   /** What the model would read next, without ids. */
   readonly shown: readonly string[];
-  readonly compactions: readonly { readonly status: string; readonly trigger: string; readonly error: string | null }[];
+  readonly compactions: readonly {
+    readonly kind: string;
+    readonly status: string;
+    readonly trigger: string;
+    readonly error: string | null;
+  }[];
   readonly openCalls: number;
 }
 
 const long = (words: string, tokens: number) => `${words} ${"abc ".repeat(tokens)}`.trim();
-const INPUTS = [long("one", 900), long("two", 900), long("three", 900), "read them", "done?"];
+const SAME = ["same one", "same two", "same three", "same four"];
+const INPUTS = [long("one", 900), long("two", 900), long("three", 900), "read them", ...SAME, "done?"];
 
-const model = scriptedModel(({ userText, prompt }) => {
+const model = scriptedModel(({ userText, prompt, step }) => {
   const text = JSON.stringify(prompt);
   if (text.includes("You write the notes")) return "## State of the work\nIt went well.";
+  // The same file again and again: what was read of it before is out of date.
+  if (userText.startsWith("same"))
+    return step === 0 ? { toolCalls: [{ toolName: "read", input: { path: "notes" } }] } : `Yes, ${userText}.`;
+  if (userText.startsWith("done")) return "Yes, done.";
   if (!userText.startsWith("read") && !text.includes('"read them"')) return `Yes, ${userText.slice(0, 5)}.`;
   const results = prompt.flatMap((message) => (message.role === "tool" ? message.content : [])).length;
-  if (userText.startsWith("done")) return "Yes, done.";
-  // What was read before a summary is not seen any more: the third output is the last one.
-  const seen = /contents of file-3/.test(text) ? 3 : /contents of file-2/.test(text) ? 2 : Math.min(results, 1);
-  return seen >= 3 ? "All read." : { toolCalls: [{ toolName: "read", input: { path: `file-${seen + 1}` } }] };
+  // What was read before a summary is not seen any more: the last output is.
+  const seen = [5, 4, 3, 2].find((file) => text.includes(`contents of file-${file}`)) ?? Math.min(results, 1);
+  return seen >= 5 ? "All read." : { toolCalls: [{ toolName: "read", input: { path: `file-${seen + 1}` } }] };
 });
 
 class Small extends Think {
@@ -52,7 +61,7 @@ class Small extends Think {
       read: durableTool(
         tool({
           inputSchema: jsonSchema<{ path: string }>({ type: "object" }),
-          execute: ({ path }) => long(`contents of ${path}`, 1_000),
+          execute: ({ path }) => long(`contents of ${path}`, 700),
         }),
         { replay: "safe" },
       ),
@@ -81,7 +90,10 @@ class Small extends Think {
       shown: base.map(({ role, parts }) =>
         JSON.stringify([role, parts]).replaceAll(/"toolCallId":"[^"]*"|msg_[\w-]+/g, ""),
       ),
-      compactions: this.listCompactions().map(({ status, trigger, error }) => ({ status, trigger, error })),
+      // What a call has used is known to the life that made it; the next one finds by itself that it would not fit.
+      compactions: this.listCompactions().map(({ kind, status, trigger, error }) => ({
+        ...{ kind, status, error, trigger: trigger === "usage" ? "before" : trigger },
+      })),
       openCalls: this.listUsage().filter(({ status }) => status === "open").length,
     };
   }

@@ -37,6 +37,8 @@ export interface ContextPlan {
   settings(session: string): Promise<SessionSettings>;
   /** What is true now and must not depend on a summary. */
   live(session: string): LiveState;
+  /** Messages as a model (`provider/modelId`) is shown them: no output is too long for it. @throws PerdureError `bad_config` */
+  bounded(model: string, messages: readonly ModelMessage[]): ModelMessage[];
   /** A request was answered. Must be quick, must not throw. */
   sent(request: SentRequest): void;
 }

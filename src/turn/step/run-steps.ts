@@ -182,15 +182,16 @@ class StepLoop {
       const model = turn.models[next.model];
       // JavaScript can leave it out.
       if (!model) throw new PerdureError("bad_config", "There is no model to call: getModel() returned nothing.");
-      const before = await run.messages();
+      const before = await run.messages(model);
       const shorter = await run.window.makeRoom(model, [...before.base, ...before.own]);
       if (run.signal.aborted) return undefined;
-      const { base, own } = shorter ? await run.messages() : before;
+      const { base, own } = shorter ? await run.messages(model) : before;
       const change = (await plan.beforeStep(await this.#stepContext(step, model, base, own))) ?? {};
       if (run.signal.aborted) return undefined;
       if (change.experimental_context !== undefined) run.context = change.experimental_context;
       const chosen = change.model ?? model;
-      const planned = asSent(run, change.messages ?? [...base, ...own]);
+      const fit = chosen === model ? { base, own } : await run.messages(chosen);
+      const planned = asSent(run, change.messages ?? [...fit.base, ...fit.own]);
       const reserved = await reserveCall(run, {
         ...{ step, attempt: facts.length + 1, model: chosen, modelIndex: next.model, messages: planned },
         begins: this.#begun <= step,
@@ -198,7 +199,7 @@ class StepLoop {
       if (reserved === undefined) return undefined;
       if ("over" in reserved) return this.#overBudget(reserved.over);
       this.#begun = Math.max(this.#begun, step + 1);
-      const messages = change.messages ?? [...base, ...(await run.own())];
+      const messages = change.messages ?? [...fit.base, ...(await run.own(chosen))];
       this.#sent = messages;
       const tried = await tryCall(run, { ...reserved, step, model: chosen, messages, change });
       if (tried.kind === "aborted") {

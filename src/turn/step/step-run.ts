@@ -1,4 +1,4 @@
-import type { ModelMessage, StepResult, ToolSet } from "ai";
+import type { LanguageModel, ModelMessage, StepResult, ToolSet } from "ai";
 import { FileLoads } from "../../context/file-loads.ts";
 import type { ToolPart } from "../../message/types.ts";
 import type { Payers } from "../../session/payers.ts";
@@ -9,7 +9,7 @@ import { lastCalls, settledParts, stepsOf } from "./answer.ts";
 import type { PreparedTurn, StepPlan } from "./plan.ts";
 import type { TurnTelemetry } from "./telemetry.ts";
 import { NO_USAGE, stepRecord, type StepMeta } from "./record.ts";
-import { StepWindow } from "./step-window.ts";
+import { nameOf, StepWindow } from "./step-window.ts";
 
 /** One attempt of a turn that runs step by step: what its parts share. */
 export class StepRun {
@@ -72,10 +72,19 @@ export class StepRun {
     return [...stoodIn].some((index) => index > from && index < end);
   }
 
-  /** What the model is sent next, but for what `beforeStep` changes. Only grows while the turn runs. */
-  async messages(): Promise<{ base: ModelMessage[]; own: ModelMessage[] }> {
+  /**
+   * What the model is sent next, but for what `beforeStep` changes. Only grows while the turn runs.
+   * @param model of which no output is longer than it can read; without it, all is whole.
+   */
+  async messages(model?: LanguageModel): Promise<{ base: ModelMessage[]; own: ModelMessage[] }> {
     this.#base ??= await this.assemble();
-    return { base: this.#base, own: await this.own() };
+    // What the app says is the app's to keep short.
+    const base = this.turn.messages === undefined ? this.#fitted(this.#base, model) : this.#base;
+    return { base, own: await this.own(model) };
+  }
+
+  #fitted(messages: ModelMessage[], model: LanguageModel | undefined): ModelMessage[] {
+    return model === undefined ? messages : this.plan.context.bounded(nameOf(model), messages);
   }
 
   /** The conversation before this turn as it is now. Calls that the turn goes on with may get their results yet. */
@@ -84,10 +93,11 @@ export class StepRun {
   }
 
   /** What this turn has said and done, as the model reads it. In the form in which it is stored: it is sent again. */
-  async own(): Promise<ModelMessage[]> {
+  async own(model?: LanguageModel): Promise<ModelMessage[]> {
     const parts = this.window.own();
     if (parts.length === 0) return [];
-    return this.plan.convert({ id: this.active.builder.id, role: "assistant", parts }, this.turn.tools);
+    const message = { id: this.active.builder.id, role: "assistant" as const, parts };
+    return this.#fitted(await this.plan.convert(message, this.turn.tools), model);
   }
 
   /** The conversation was made shorter: all that was sent before is sent anew. */

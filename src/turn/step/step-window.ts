@@ -253,11 +253,11 @@ export class StepWindow {
     const policy = plan.context.policy();
     const factor = plan.context.learned.of(nameOf(model));
     const bound = policy === undefined ? Number.POSITIVE_INFINITY : this.#usable(model, policy);
-    const shown = await weighShown(
-      project(this.#fresh().view),
-      (messages) => plan.shown(messages, tools),
-      WEIGHED * bound,
-    );
+    const convert = async (messages: readonly UIMessage[]) => {
+      const whole = await plan.shown(messages, tools);
+      return whole.map((one) => ({ ...one, converted: plan.context.bounded(nameOf(model), one.converted) }));
+    };
+    const shown = await weighShown(project(this.#fresh().view), convert, WEIGHED * bound);
     return measureFor(factor, fixedUnits(turn.instructions, tools), bound, shown);
   }
 
