@@ -248,17 +248,20 @@ function handleFrame(room: ChatRoom, connection: Connection, frame: ParsedFrame)
       return;
     }
     case "chat-cancel":
-      if (chat.cancel(frame.id, session)) resume.stopping(socket, frame.id);
+      if (orAgain(room, socket, () => chat.cancel(frame.id, session))) resume.stopping(socket, frame.id);
       return;
     case "chat-clear":
-      chat.clear(socket, session);
+      orAgain(room, socket, () => chat.clear(socket, session));
       return;
     case "chat-messages": {
       const refused = (reason: string) => chat.host.emit("frame:refused", { connectionId: connection.id, reason });
       const take = (messages: readonly UIMessage[]) => {
         if (messages.length > MAX_NEW_MESSAGES)
           refused(`messages that were pushed: more than ${MAX_NEW_MESSAGES} are new or changed`);
-        else persist(chat, messages, { origin: socket, session, identity: storeIdentity(identity) });
+        else {
+          const options = { origin: socket, session, identity: storeIdentity(identity) };
+          orAgain(room, socket, () => persist(chat, messages, options));
+        }
       };
       const { messages } = frame;
       if (messages.length <= LOOKED_AT_ONCE) return take(newUserMessages(chat, session, messages, identity, refused));
@@ -288,7 +291,18 @@ function handleFrame(room: ChatRoom, connection: Connection, frame: ParsedFrame)
   }
 }
 
-function answerCall({ chat, live }: ChatRoom, given: ToolAnswer, connection: Connection): void | Promise<void> {
+/** What could not be stored has not happened: who shows it as if it had is given the conversation as it is. */
+function orAgain<T>({ live }: ChatRoom, socket: Socket, work: () => T): T {
+  try {
+    return work();
+  } catch (thrown) {
+    live.again(socket);
+    throw thrown;
+  }
+}
+
+function answerCall(room: ChatRoom, given: ToolAnswer, connection: Connection): void | Promise<void> {
+  const { chat, live } = room;
   const socket = socketOf(connection);
   const conclude = (judged: JudgedAnswer) => {
     // It may have taken its time: whoever was sent away meanwhile, or may only read by now, has answered nothing.
@@ -296,7 +310,7 @@ function answerCall({ chat, live }: ChatRoom, given: ToolAnswer, connection: Con
     if ("refusal" in judged) live.approvalRefused(given.toolCallId, judged.refusal, socket);
     else if (connection.isReadonly)
       live.approvalRefused(given.toolCallId, { reason: readOnlyError(connection).message }, socket);
-    else chat.answerTool(judged.answer, socket);
+    else orAgain(room, socket, () => chat.answerTool(judged.answer, socket));
   };
   const judged = judgeAnswer(chat, given);
   return judged instanceof Promise ? judged.then(conclude) : conclude(judged);

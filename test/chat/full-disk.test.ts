@@ -1,7 +1,9 @@
 import { expect, test } from "vitest";
 import { tempDir } from "../host/open-host.ts";
-import { textIn, user } from "./client.ts";
+import { PerdureError } from "perdure";
+import { type ChatClient, textIn, TRANSCRIPT, user } from "./client.ts";
 import { openChat } from "./harness.ts";
+import { roomOf } from "./room.ts";
 
 /** Room for the tables and a little more. */
 const LIMIT = 400_000;
@@ -66,3 +68,32 @@ test("an answer that the app's own cleaning does not let through ends its turn w
   await chat.stable();
   expect(chat.calls).toBe(1);
 });
+
+const UNSTORED: readonly (readonly [what: string, act: (client: ChatClient) => void])[] = [
+  ["a clear", (client) => client.clear()],
+  ["a push", (client) => client.send({ type: TRANSCRIPT, messages: [user("u1"), user("u2")] })],
+  ["a yes", (client) => client.approve("c1", true)],
+];
+
+test.each(UNSTORED)(
+  "%s that cannot be stored: who shows it as done is given the conversation as it is",
+  async (_, act) => {
+    const chat = await openChat();
+    const a = await chat.connect();
+    a.request("r1", [user("u1")]);
+    (await chat.stage()).ask("c1").end("tool-calls");
+    await a.done("r1");
+    const { host } = (await roomOf(chat)).chat;
+    const before = a.ofType(TRANSCRIPT).length;
+    host.tx = () => {
+      throw new PerdureError("disk_full", "No room.");
+    };
+    act(a);
+    await a.flushed();
+    Reflect.deleteProperty(host, "tx");
+    const told = a.ofType(TRANSCRIPT).slice(before);
+    expect(told.map(({ messages }) => messages?.length)).toEqual([2]);
+    expect(JSON.stringify(told[0]?.messages?.[1])).toContain("approval-requested");
+    expect(chat.takeErrors()).toContain("No room.");
+  },
+);

@@ -93,6 +93,7 @@ export class Machine implements DiskLuck {
   refused(): "full" | "undone" | undefined {
     if (!this.alive) return undefined;
     const refused = this.world.faults.write();
+    if (refused !== undefined) this.world.record.refused++;
     if (refused !== undefined) this.world.trace(`the disk is full (${refused})`);
     return refused;
   }

@@ -18,7 +18,8 @@ export function toolPromises({ record, setup }: World, facts: Facts, all: Readon
     const tool = runs[0]?.tool ?? "";
     const lives = new Set(runs.map(({ life }) => life)).size;
     if (runs.length > 1 && !(SAFE.has(tool) && isThink)) say(`${agent}: ${tool} ran ${runs.length} times for ${key}`);
-    if (runs.length > lives && isThink) say(`${agent}: ${tool} ran ${runs.length} times for ${key} in ${lives} lives`);
+    if (runs.length > lives && isThink && record.refused === 0)
+      say(`${agent}: ${tool} ran ${runs.length} times for ${key} in ${lives} lives`);
   }
   for (const message of messages.values()) {
     for (const part of toolParts(message)) {

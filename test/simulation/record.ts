@@ -72,6 +72,8 @@ export class Record {
   readonly chunks = new Map<string, SeenChunks>();
   /** Conversations that somebody has cleared, cut or edited. */
   readonly touched = new Set<string>();
+  /** Writes that found no room: a turn that met one is carried on in the same life. */
+  refused = 0;
   /** Promises that broke on the way. */
   readonly broken: string[] = [];
   #order = 0;

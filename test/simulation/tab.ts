@@ -30,6 +30,7 @@ export interface Frame {
   readonly txid?: string;
   readonly applied?: boolean;
   readonly value?: unknown;
+  readonly reason?: string;
 }
 
 /** What a question of this tab was about. */
@@ -67,6 +68,8 @@ export class Tab {
   readonly #growing = new Map<string, { readonly base: UIMessage | undefined; builder: MessageBuilder }>();
   /** Streams that were offered again: their end is told again with them. */
   #resumed = new Set<string>();
+  /** Another tab goes on with the continuation under way. */
+  #watches = false;
   /** What each frame that was sent carries. */
   readonly #keys = new Map<string, string>();
   /** The message that each request brings. */
@@ -100,6 +103,7 @@ export class Tab {
     this.ends = new Map();
     this.#numbers = new Map();
     this.#resumed = new Set();
+    this.#watches = false;
     this.#machine = machine;
     const line: Line = new Line(this.#world, machine, this.#path, this.name, {
       opened: () => {
@@ -221,6 +225,9 @@ export class Tab {
         return;
       case "cf_agent_stream_resuming":
         return this.#acknowledge(frame.id ?? "");
+      case "cf_agent_stream_resume_none":
+        this.#watches = frame.reason === "continuation-owned";
+        return;
       case "cf_agent_stream_pending":
         if (frame.id !== undefined) this.#accepted(frame.id);
         return;
@@ -297,7 +304,10 @@ export class Tab {
     this.#accepted(id);
     if (seq === undefined || done === true) return;
     const last = this.#numbers.get(id) ?? -1;
-    if (seq !== 0 && seq !== last + 1) record.breaks(`${this.name} was told chunk ${seq} of ${id} after ${last}`);
+    // Another one goes on with it; who only watches was shown what there was, and hears the rest.
+    const joins = this.#watches && last === -1;
+    if (seq !== 0 && seq !== last + 1 && !joins)
+      record.breaks(`${this.name} was told chunk ${seq} of ${id} after ${last}`);
     this.#numbers.set(id, seq);
     const place = `${this.agent} ${id} ${this.#machine?.epoch ?? 0}`;
     const chunks = record.chunks.get(place) ?? new Map<number, string>();
