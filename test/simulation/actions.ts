@@ -3,6 +3,7 @@ import type { UIMessage } from "ai";
 import { isPending, type ToolPart, toolName, toolParts } from "../../src/message/types.ts";
 import { CLIENT_TOOL } from "../think/interleave-model.ts";
 import { textOf } from "../think/interleave-record.ts";
+import { Reader } from "./reader.ts";
 import { Tab } from "./tab.ts";
 import type { World } from "./world.ts";
 
@@ -18,7 +19,19 @@ const BOARD = {
   write: 3,
   drop: 0.3,
 };
-const CHAT = { send: 10, answer: 6, cancel: 2, regenerate: 1, clear: 0.3, push: 0.5, post: 2, session: 1, resume: 1 };
+const CHAT = {
+  send: 10,
+  answer: 6,
+  cancel: 2,
+  regenerate: 1,
+  clear: 0.3,
+  push: 0.5,
+  post: 2,
+  session: 1,
+  resume: 1,
+  read: 2,
+  hand: 1,
+};
 const FAULT = { cut: 4, kill: 2, killSoon: 3, power: 2, powerSoon: 3, stop: 1, full: 1, jump: 1, leave: 1 };
 
 type BoardAct = keyof typeof BOARD;
@@ -26,6 +39,8 @@ type ChatAct = keyof typeof CHAT;
 type FaultAct = keyof typeof FAULT;
 
 const FAULTY = 0.25;
+/** How many tabs want only the end of a conversation. */
+const PAGED = 0.2;
 const LONGEST_PLAN_S = 20;
 const LONGEST_JUMP_MS = 600_000;
 const MOST_COMMITS = 25;
@@ -34,6 +49,7 @@ const FULL_WRITES = 12;
 /** All that happens in a run before it is let come to rest. */
 export class Actions {
   readonly tabs: Tab[] = [];
+  readonly readers: Reader[] = [];
   readonly #world: World;
   #n = 0;
 
@@ -47,6 +63,8 @@ export class Actions {
       ["eve", "Board/b"],
       ["fay", "Board/b"],
       ["gus", "Board/d"],
+      ["hal", "Sheet/s"],
+      ["ida", "Sheet/s"],
     ] as const) {
       if (world.chance.chance(0.8)) this.#open(name, agent);
     }
@@ -61,11 +79,12 @@ export class Actions {
     const tab = this.tabs[chance.int(this.tabs.length)];
     if (tab === undefined) return;
     if (tab.isChat) await this.#chat(tab, chance.weighted(CHAT));
+    else if (tab.agent.startsWith("Sheet")) this.#sheet(tab);
     else this.#board(tab, chance.weighted(BOARD));
   }
 
   #open(name: string, agent: string, session?: string): void {
-    const tab = new Tab(this.#world, name, agent, session);
+    const tab = new Tab(this.#world, name, agent, session, this.#world.chance.chance(PAGED));
     this.tabs.push(tab);
     tab.connect();
   }
@@ -102,6 +121,10 @@ export class Actions {
     }
   }
 
+  #sheet(tab: Tab): void {
+    if (tab.connected) tab.push(`s${this.#n}`);
+  }
+
   #board(tab: Tab, what: BoardAct): void {
     if (!tab.connected) return;
     const { chance } = this.#world;
@@ -129,6 +152,7 @@ export class Actions {
   async #chat(tab: Tab, what: ChatAct): Promise<void> {
     const { chance, record } = this.#world;
     if (what === "post") return this.#post(tab);
+    if (what === "read") return this.#read(tab);
     if (!tab.connected) return;
     switch (what) {
       case "send": {
@@ -164,6 +188,12 @@ export class Actions {
       case "push":
         tab.send({ type: "cf_agent_chat_messages", messages: tab.list });
         return;
+      case "hand": {
+        if (tab.agent !== "Mind/m") return;
+        const key = `hand${this.#n}`;
+        const { parts } = this.#message(tab, key);
+        return tab.call("hand", [key, parts[0]?.type === "text" ? parts[0].text : ""], "hand", key);
+      }
       case "resume":
         tab.send({ type: "cf_agent_stream_resume_request", probeId: `p${this.#n}` });
         return;
@@ -175,6 +205,15 @@ export class Actions {
         return this.#open(`${tab.name}${this.#n}`, tab.agent, session);
       }
     }
+  }
+
+  /** A turn over HTTP whose stream is read. */
+  #read(tab: Tab): void {
+    if (tab.session !== "main") return;
+    const request = `e${this.#n}`;
+    const reader = new Reader(this.#world, tab.agent, request, this.#message(tab, request));
+    this.readers.push(reader);
+    reader.connect();
   }
 
   /** A turn over HTTP, sent twice at times. */

@@ -165,6 +165,11 @@ class Board extends Keeper {
   }
 }
 
+/** An agent whose clients set its state. */
+class Sheet extends Agent<Env, BoardState> {
+  override initialState: BoardState = { n: 0, mark: "" };
+}
+
 /** A model for one agent, and tools that are noted outside. */
 function equipment(agent: Agent<Env>, host: AgentHost) {
   const { machine } = agent.env;
@@ -238,11 +243,22 @@ class Helper extends Think<Env> {
 }
 
 class Mind extends Helper {
+  static {
+    callable(this, "hand");
+  }
+
   constructor(host: AgentHost) {
     super(host);
     const { setup } = this.env.machine.world;
     this.messageConcurrency = setup.policy;
     this.budgets = setup.budgets;
+  }
+
+  /** Server code hands a message in, once per key. */
+  async hand(key: string, text: string): Promise<string> {
+    const message = { id: `m${key}`, role: "user", parts: [{ type: "text", text }] } as const;
+    return (await this.submitMessages([{ ...message, parts: [...message.parts] }], { idempotencyKey: key }))
+      .submissionId;
   }
 
   override beforeTurn() {
@@ -257,7 +273,7 @@ class Mind extends Helper {
 }
 
 /** Classes that clients reach. */
-export const agents = { Board, Chat, Mind };
+export const agents = { Board, Chat, Mind, Sheet };
 /** Classes that are children. */
 export const children = { Leaf, Helper };
 

@@ -46,6 +46,10 @@ export interface Facts {
   /** What callbacks of a board have written, in order. */
   readonly done: readonly { readonly kind: string; readonly key: string }[];
   readonly rows: readonly { readonly key: string; readonly version: number }[];
+  /** What code has handed in, by key. */
+  readonly submissions: readonly { readonly key: string; readonly status: string; readonly messages: string }[];
+  /** The state as it is stored, as JSON. */
+  readonly state: string | undefined;
 }
 
 interface MessageRow {
@@ -87,6 +91,8 @@ export function factsOf(disk: Disk, agent: string): Facts {
       logged: read<{ turn: number }>("SELECT DISTINCT turn FROM perdure_stream").map(({ turn }) => turn),
       runsBelow: read("SELECT run_id AS id, status, class_name AS className, output FROM perdure_agent_run"),
       run: read<RunFact>("SELECT run_id AS id, status, output FROM perdure_run")[0],
+      submissions: read("SELECT idempotency_key AS key, status, messages FROM perdure_submission"),
+      state: read<{ state: string }>("SELECT value AS state FROM perdure_state")[0]?.state,
       done: made.has("done") ? read("SELECT kind, key FROM done ORDER BY rowid") : [],
       rows: made.has("perdure_row") ? read("SELECT key, version FROM perdure_row WHERE collection = 'notes'") : [],
     };

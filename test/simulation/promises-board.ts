@@ -26,6 +26,7 @@ export function boardPromises(
     if (kind === "plan") there("ring");
     if (kind === "planAsync") there("ringLate");
     if (kind === "enqueue") there("work");
+    if (kind === "hand") checkHanded(all.get(agent), key, record.touched.has(agent), say);
     if (kind === "chain") for (const left of [2, 1, 0]) there("link", `${key}.${left}`);
     if (kind === "spawn") for (let step = 0; step < FIBER_STEPS; step++) there("step", `${key}.${step}`);
     if (kind === "row" && !all.get(agent)?.rows.some((row) => row.key === key))
@@ -37,6 +38,10 @@ export function boardPromises(
   }
   for (const facts of all.values()) if (facts.done.length > 0) checkCounts(facts, record.delivered, say);
   for (const [agent, states] of record.states) {
+    if (agent.startsWith("Sheet")) {
+      checkSheet(agent, all.get(agent)?.state, states, tabs, say);
+      continue;
+    }
     const sum = all.get(agent)?.done.filter(({ kind }) => kind === "add").length ?? 0;
     for (const { n, mark } of states) {
       if (n > 0 && times(agent, "add", mark) === 0) say(`${agent}: the state of ${mark} was shown and undone`);
@@ -46,6 +51,34 @@ export function boardPromises(
       if (tab.agent === agent && tab.connected && (tab.state?.n ?? 0) !== sum)
         say(`${tab.name} shows the state ${tab.state?.n} of ${agent} in the end, not ${sum}`);
     }
+  }
+}
+
+const HANDED_ENDS = new Set(["completed", "aborted", "skipped", "error"]);
+
+/** What was handed in has come to an end, and is in the conversation if that was a good one. */
+function checkHanded(facts: Facts | undefined, key: string, isTouched: boolean, say: Say): void {
+  const [handed] = facts?.submissions.filter((one) => one.key === key) ?? [];
+  if (handed === undefined) return say(`${facts?.agent}: ${key} was acknowledged as handed in, and is not there`);
+  if (!HANDED_ENDS.has(handed.status)) say(`${facts?.agent}: what was handed in as ${key} is left ${handed.status}`);
+  if (handed.status === "completed" && !isTouched && !facts?.messages.has(`m${key}`))
+    say(`${facts?.agent}: what was handed in as ${key} is completed, and its message is not there`);
+}
+
+/** What clients set is what all of them show. */
+function checkSheet(
+  agent: string,
+  stored: string | undefined,
+  states: readonly unknown[],
+  tabs: readonly Tab[],
+  say: Say,
+) {
+  const mark = stored === undefined ? "" : (JSON.parse(stored) as { mark: string }).mark;
+  if (stored === undefined && states.some((state) => JSON.stringify(state).includes('"s')))
+    say(`${agent}: a state was shown, and none is stored`);
+  for (const tab of tabs) {
+    if (tab.agent === agent && tab.connected && (tab.state?.mark ?? "") !== mark)
+      say(`${tab.name} shows the state ${tab.state?.mark} of ${agent} in the end, not ${mark}`);
   }
 }
 

@@ -82,6 +82,17 @@ export class Record {
     return ++this.#order;
   }
 
+  /** Somebody was shown a chunk of a stream: whoever else is shown it, is shown the same. */
+  saw(agent: string, request: string, epoch: number, seq: number, body: string): void {
+    const place = `${agent} ${request} ${epoch}`;
+    const chunks = this.chunks.get(place) ?? new Map<number, string>();
+    this.chunks.set(place, chunks);
+    const before = chunks.get(seq);
+    if (before !== undefined && before !== body)
+      this.breaks(`chunk ${seq} of ${request} in ${agent} was first ${before} and then ${body}`);
+    chunks.set(seq, body);
+  }
+
   /** Each sentence once. */
   breaks(promise: string): void {
     if (!this.broken.includes(promise)) this.broken.push(promise);

@@ -81,7 +81,8 @@ async function rest(world: World, actions: Actions): Promise<string[]> {
   for (let i = 0; i < MAX_RESTS; i++) {
     await world.time.advance(REST_STEPS_MS[Math.min(i, REST_STEPS_MS.length - 1)] ?? 0);
     open = openWork(world.disk);
-    const quiet = open.length === 0 && actions.tabs.every((tab) => tab.connected);
+    const ends = actions.readers.every((reader) => reader.over);
+    const quiet = open.length === 0 && ends && actions.tabs.every((tab) => tab.connected);
     // What was sent last may still be on its way.
     if (quiet && wasQuiet) return [];
     wasQuiet = quiet;
@@ -89,7 +90,8 @@ async function rest(world: World, actions: Actions): Promise<string[]> {
       for (const question of openQuestions(tab)) actions.answer(tab, question, world.chance.next());
     }
   }
-  return open.map((work) => `it does not come to rest: ${work}`);
+  const left = actions.readers.filter(({ over }) => !over).map((one) => `${one.agent}: ${one.request} is read`);
+  return [...open, ...left].map((work) => `it does not come to rest: ${work}`);
 }
 
 /** Nobody is connected, and the host starts anew: what needs no person is done all the same. */

@@ -31,6 +31,8 @@ export interface Frame {
   readonly applied?: boolean;
   readonly value?: unknown;
   readonly reason?: string;
+  readonly before?: number;
+  readonly next?: number;
 }
 
 /** What a question of this tab was about. */
@@ -77,18 +79,18 @@ export class Tab {
   readonly #questions = new Map<string, Question>();
   #count = 0;
 
-  constructor(world: World, name: string, agent: string, session = "main") {
+  constructor(world: World, name: string, agent: string, session = "main", pages = false) {
     this.#world = world;
     this.name = name;
     this.agent = agent;
     this.session = session;
     const [cls = "", instance = ""] = agent.split("/");
-    const query = session === "main" ? "" : `&_session=${session}`;
+    const query = (session === "main" ? "" : `&_session=${session}`) + (pages ? "&_history=pages" : "");
     this.#path = `${HOST}${cls.toLowerCase()}/${instance}?_pk=${name}${query}`;
   }
 
   get isChat(): boolean {
-    return !this.agent.startsWith("Board");
+    return !this.agent.startsWith("Board") && !this.agent.startsWith("Sheet");
   }
 
   get connected(): boolean {
@@ -113,7 +115,8 @@ export class Tab {
         this.stale = true;
         this.#world.trace(`${this.name} is connected to ${this.agent} (${this.session})`);
         if (this.isChat) this.send({ type: "cf_agent_stream_resume_request" });
-        else this.send({ type: "perdure_rows_subscribe", id: "rows", since: { notes: 0 } });
+        else if (this.agent.startsWith("Board"))
+          this.send({ type: "perdure_rows_subscribe", id: "rows", since: { notes: 0 } });
       },
       received: (text) => {
         if (line === this.#line) this.#receive(text);
@@ -159,6 +162,12 @@ export class Tab {
     this.#questions.set(key, { kind: "row", key });
     const changes = [{ table: "notes", key, operation: "insert", value: { id: key } }];
     this.send({ type: "perdure_rows_write", txid: key, changes });
+  }
+
+  /** Sets the state, and shows it at once. */
+  push(mark: string): void {
+    this.state = { n: 0, mark };
+    this.send({ type: "cf_agent_state", state: this.state });
   }
 
   ask(op: string, args: object = {}): void {
@@ -210,9 +219,13 @@ export class Tab {
         return;
       }
       case "cf_agent_chat_messages":
-        this.list = [...(frame.messages ?? [])];
+        this.list = this.#told(frame);
         this.stale = false;
         this.#shown(this.list);
+        return;
+      case "perdure_chat_older":
+        this.list = [...(frame.messages ?? []), ...this.list];
+        if (frame.next !== undefined) this.send({ type: "perdure_chat_older", before: frame.next });
         return;
       case "cf_agent_message_updated": {
         const { message } = frame;
@@ -236,6 +249,13 @@ export class Tab {
       default:
         return;
     }
+  }
+
+  /** The conversation, or the end of it, which takes the place of all from its first message on. */
+  #told({ messages = [], before }: Frame): UIMessage[] {
+    const at = before === undefined ? 0 : this.list.findIndex(({ id }) => id === messages[0]?.id);
+    if (before !== undefined && at === -1) this.send({ type: "perdure_chat_older", before });
+    return [...this.list.slice(0, Math.max(0, at)), ...messages];
   }
 
   #answered(id: string, ok: boolean): void {
@@ -309,13 +329,7 @@ export class Tab {
     if (seq !== 0 && seq !== last + 1 && !joins)
       record.breaks(`${this.name} was told chunk ${seq} of ${id} after ${last}`);
     this.#numbers.set(id, seq);
-    const place = `${this.agent} ${id} ${this.#machine?.epoch ?? 0}`;
-    const chunks = record.chunks.get(place) ?? new Map<number, string>();
-    record.chunks.set(place, chunks);
-    const before = chunks.get(seq);
-    if (before !== undefined && before !== body)
-      record.breaks(`chunk ${seq} of ${id} in ${this.agent} was first ${before} and then ${body}`);
-    chunks.set(seq, body);
+    record.saw(this.agent, id, this.#machine?.epoch ?? 0, seq, body);
     this.#grow(id, seq, JSON.parse(body) as UIMessageChunk, continuation === true);
   }
 

@@ -6,7 +6,6 @@ import { hashOf, type Random, random } from "../think/interleave-random.ts";
 import { type Setup, setupOf } from "../think/interleave-setup.ts";
 import { Disk } from "./disk.ts";
 import { Faults } from "./faults.ts";
-import type { Line } from "./line.ts";
 import { type Death, Machine } from "./machine.ts";
 import { type ModelCall, Record, type ToolRun } from "./record.ts";
 
@@ -23,7 +22,8 @@ export class World {
   readonly faults: Faults;
   readonly record = new Record();
   readonly asked = new Map<number, number>();
-  readonly lines = new Set<Line>();
+  /** Who notices when the host is gone. */
+  readonly lines = new Set<{ hostDied(): void }>();
   readonly #traced: string[] = [];
   readonly #echo: ((line: string) => void) | undefined;
   /** What the wall clock is off by, and the most that it was. */
@@ -164,8 +164,9 @@ export class World {
   }
 
   #bootLater(): void {
-    for (const line of this.lines) line.hostDied();
+    const lines = [...this.lines];
     this.lines.clear();
+    for (const line of lines) line.hostDied();
     const down = this.faults.over || this.chance.chance(0.5) ? 0 : this.chance.int(LONGEST_DOWN_MS);
     this.time.after(down, () => this.boot());
   }
