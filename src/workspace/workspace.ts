@@ -10,6 +10,7 @@ import { checkWorkspaceOptions, type WorkspaceOptions } from "./workspace-option
 import { posixError, posixNameOf } from "./posix-error.ts";
 import { checkNamespace, listenersOf, realmOf, type SharedRealm, type WorkspaceListener } from "./realm.ts";
 import { diffVersions, restoreTo, sameBytes, versionOf } from "./restore.ts";
+import { sortInPieces } from "./sort-in-pieces.ts";
 import { collectStream, concat, encodeText, streamOf, textOf, tooLarge } from "./text.ts";
 import type {
   PageOptions,
@@ -168,7 +169,12 @@ export class Workspace implements WorkspaceFiles {
       if (page.length < GLOB_PAGE) break;
       await host.breathe();
     }
-    return found.sort((a, b) => (a.path < b.path ? -1 : 1)).slice(0, limit);
+    const sorted = await sortInPieces(
+      found,
+      (a, b) => (a.path < b.path ? -1 : 1),
+      () => host.breathe(),
+    );
+    return sorted.slice(0, limit);
   }
 
   async mkdir(path: string, options: { readonly recursive?: boolean } = {}): Promise<void> {

@@ -14,21 +14,21 @@ const textual =
 const SNIFF_BYTES = 1_024;
 
 /**
- * Makes text of a body. HTML becomes Markdown unless `raw`; other texts stay as they are.
+ * Makes text of a body, in pieces between which others have their turn. HTML becomes Markdown unless `raw`; other texts stay as they are.
  * @returns `undefined` for what is no text
  */
-export function readContent(
+export async function readContent(
   body: Uint8Array,
   contentType: string,
   options: { readonly raw: boolean; readonly url: string },
-): ReadableContent | undefined {
+): Promise<ReadableContent | undefined> {
   const type = contentType.toLowerCase().trim();
   const isHtml = /^(?:text\/html|application\/xhtml\+xml)/.test(type);
   const unknown = type === "" || type.startsWith("application/octet-stream");
   if (unknown ? body.subarray(0, SNIFF_BYTES).includes(0) : !isHtml && !textual.test(type)) return undefined;
   const text = decode(body, type, isHtml);
   if (isHtml && !options.raw) {
-    const { title, markdown } = htmlToMarkdown(text, options.url);
+    const { title, markdown } = await htmlToMarkdown(text, options.url);
     return { ...(title !== undefined && { title }), text: markdown, extension: "md" };
   }
   const extension = isHtml ? "html" : type.includes("json") ? "json" : type.includes("markdown") ? "md" : "txt";

@@ -157,7 +157,7 @@ async function present(
     const text = lines.join("\n").slice(0, FETCH_CHARS);
     return { ...base, content: markUntrusted(text, url), length: text.length, note: UNTRUSTED_NOTE };
   }
-  const readable = readContent(body, contentType, { raw: asked.format === "raw", url });
+  const readable = await readContent(body, contentType, { raw: asked.format === "raw", url });
   if (readable === undefined) {
     return failure(
       "not_text",

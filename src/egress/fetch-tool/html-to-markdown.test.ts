@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { htmlToMarkdown } from "./html-to-markdown.ts";
 
-const markdown = (html: string) => htmlToMarkdown(html, "https://example.com/dir/page").markdown;
+const markdown = async (html: string) => (await htmlToMarkdown(html, "https://example.com/dir/page")).markdown;
 
 const cases: readonly (readonly [string, string, string])[] = [
   ["headings", "<h1>One</h1><h3>Two <em>three</em></h3>", "# One\n\n### Two _three_"],
@@ -40,15 +40,15 @@ const cases: readonly (readonly [string, string, string])[] = [
   ["closing what was not opened", "</p></ul></table></b></a>x</pre>", "x"],
 ];
 
-test.each(cases)("%s", (_what, html, expected) => {
-  expect(markdown(html)).toBe(expected);
+test.each(cases)("%s", async (_what, html, expected) => {
+  expect(await markdown(html)).toBe(expected);
 });
 
-test("the title, and the main part when there is one", () => {
+test("the title, and the main part when there is one", async () => {
   const long = "word ".repeat(60).trim();
   const page = `<title> My\n&amp; page </title><header>Top</header><main><h1>Head</h1><p>${long}</p></main><div>Around</div>`;
-  expect(htmlToMarkdown(page)).toEqual({ title: "My & page", markdown: `# Head\n\n${long}` });
-  expect(htmlToMarkdown("<main>short</main><p>all the rest</p>").markdown).toBe("short\n\nall the rest");
+  expect(await htmlToMarkdown(page)).toEqual({ title: "My & page", markdown: `# Head\n\n${long}` });
+  expect((await htmlToMarkdown("<main>short</main><p>all the rest</p>")).markdown).toBe("short\n\nall the rest");
 });
 
 test.each([
@@ -79,10 +79,18 @@ test.each([
     " ",
     "\u0000",
   ],
-])("%j a hundred thousand times is read, and what comes out is bounded", (piece) => {
-  const { markdown: text } = htmlToMarkdown(
+])("%j a hundred thousand times is read, and what comes out is bounded", async (piece) => {
+  const { markdown: text } = await htmlToMarkdown(
     piece.repeat(Math.ceil(100_000 / piece.length)),
     `https://example.com/${"x".repeat(400)}`,
   );
   expect(text.length).toBeLessThan(2_100_000);
+});
+
+test("others have their turn while a long page is read", async () => {
+  let breaths = 0;
+  const page = `<main>${"<p>x".repeat(50_000)}</main>`;
+  const { markdown: text } = await htmlToMarkdown(page, undefined, async () => void breaths++);
+  expect(text.length).toBe(50_000 * 3 - 2);
+  expect(breaths).toBeGreaterThan(20);
 });

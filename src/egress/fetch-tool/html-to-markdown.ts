@@ -21,17 +21,24 @@ const MIN_MAIN_CHARS = 200;
 const MAX_TITLE_CHARS = 300;
 const MAX_LINK_CHARS = 500;
 const MAX_COLUMNS = 40;
+/** Pieces of markup that are read before others have their turn: some milliseconds. */
+const BREATH_TOKENS = 4_000;
 
 /**
  * The readable part of a page as Markdown: headings, paragraphs, lists, links, tables, code. Scripts, styles, controls and
  * what readers cannot see are left out; so are menus and footers, and all around the main part when the page marks one.
- * Takes any text, never throws, and takes time and room in proportion to its length.
+ * Takes any text, never rejects, and takes time and room in proportion to its length.
+ * @param breathe is awaited every few milliseconds, so that others have their turn. Default: a timer.
  */
-export function htmlToMarkdown(html: string, baseUrl?: string): ReadablePage {
-  const whole = convert(html, baseUrl, undefined);
+export async function htmlToMarkdown(
+  html: string,
+  baseUrl?: string,
+  breathe: () => Promise<void> = rest,
+): Promise<ReadablePage> {
+  const whole = await convert(html, baseUrl, undefined, breathe);
   for (const name of ["main", "article"]) {
     if (!new RegExp(`<${name}[\\s>]`, "i").test(html)) continue;
-    const part = convert(html, baseUrl, name);
+    const part = await convert(html, baseUrl, name, breathe);
     if (part.markdown.length >= MIN_MAIN_CHARS) return { ...part, title: whole.title };
   }
   return whole;
@@ -48,7 +55,12 @@ interface Table {
   ignored: number;
 }
 
-function convert(html: string, baseUrl: string | undefined, within: string | undefined): ReadablePage {
+async function convert(
+  html: string,
+  baseUrl: string | undefined,
+  within: string | undefined,
+  breathe: () => Promise<void>,
+): Promise<ReadablePage> {
   const writer = createMarkdownWriter();
   const tables: Table[] = [];
   const links: { at: number; href: string | undefined }[] = [];
@@ -59,8 +71,10 @@ function convert(html: string, baseUrl: string | undefined, within: string | und
   let skip: { name: string; depth: number } | undefined;
   let pre: { text: string; language: string; depth: number } | undefined;
 
+  let tokens = 0;
   for (const token of htmlTokens(html)) {
     if (writer.isFull()) break;
+    if (++tokens % BREATH_TOKENS === 0) await breathe();
     if (token.type === "text") {
       if (inTitle) title ??= oneLine(decodeEntities(token.text)).slice(0, MAX_TITLE_CHARS);
       else if (skip !== undefined || inside === 0) continue;
@@ -249,4 +263,8 @@ function fenced(text: string, language: string): string[] {
 
 function oneLine(text: string): string {
   return text.replace(/\s+/g, " ").trim();
+}
+
+function rest(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 0));
 }

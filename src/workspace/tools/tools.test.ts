@@ -270,6 +270,26 @@ test("find takes names at any depth, and paths from where it looks", async () =>
   expect(await said(tools, "find", { pattern: "*.md" })).toBe("Nothing matches.");
 });
 
+test("find in a large tree shows the first paths, counts the others, and lets others have their turn", async () => {
+  const { host } = await probeHost();
+  let breaths = 0;
+  const counting = new Proxy(host, {
+    get(target, key) {
+      if (key === "breathe") return () => (breaths++, host.breathe());
+      const value: unknown = Reflect.get(target, key, target);
+      return typeof value === "function" ? (value.bind(target) as unknown) : value;
+    },
+  });
+  const workspace = new Workspace({ host: counting });
+  for (let n = 0; n < 1_100; n++) await workspace.writeFile(`/d${n % 7}/f${n}.md`, "");
+  const tools = createWorkspaceTools(workspace, { bash: false });
+  breaths = 0;
+  const found = (await call(tools, "find", { pattern: "*.md" })) as { paths: string[]; more: number };
+  expect(found).toMatchObject({ more: 900, paths: found.paths.toSorted() });
+  expect(found.paths).toHaveLength(200);
+  expect(breaths).toBeGreaterThan(1);
+});
+
 test("grep shows lines and what is around them, and leaves out what is no text", async () => {
   const { tools, workspace } = await setUp();
   await workspace.writeFile("/a.ts", "let x = 1;\nlet y = 2;\n// foo(bar)\r\nend\n");
