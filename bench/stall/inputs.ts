@@ -1,8 +1,8 @@
 /** One input of the worst kind that is still taken. */
 export interface Input {
   readonly what: string;
-  /** How it is sent: frames of one socket of an agent, or a body. */
-  readonly to: "box" | "talk" | "post";
+  /** How it is sent: frames of one socket of an agent, or a body to a chat or an MCP server. */
+  readonly to: "box" | "talk" | "work" | "post" | "mcp";
   /** Sent once before, not measured. */
   readonly first?: () => readonly string[];
   readonly texts: () => readonly string[];
@@ -42,6 +42,18 @@ const write = (count: number, bytes: number) =>
       ...{ table: "rows", key: `k${n}`, operation: "upsert", value: { id: `k${n}`, text: "x".repeat(bytes) } },
     })),
   });
+
+/** Work of an agent that is done before the frame behind it is answered. */
+const work = (what: string, kind: string, refused?: true): Input => ({
+  ...{ what, to: "work", ...(refused && { refused }) },
+  first: () => [call("prepare", kind)],
+  texts: () => [call("work", kind)],
+});
+const call = (method: string, kind: string) =>
+  JSON.stringify({ type: "rpc", id: `${method} ${kind}`, method, args: [kind, "FAR"] });
+
+const mcpCall = (args: string) =>
+  `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"take","arguments":${args}}}`;
 
 /** What was tried, the worst of each kind. */
 export const inputs: readonly Input[] = [
@@ -179,6 +191,29 @@ export const inputs: readonly Input[] = [
     refused: true,
     texts: () => [`{"messages":[],"x":${fill("[]", 31 * MIB)}}`],
   },
+  { what: "MCP: a call of 4 MB of text", to: "mcp", texts: () => [mcpCall(`{"a":"${"x".repeat(3_900_000)}"}`)] },
+  {
+    what: "MCP: a call with 19,000 keys",
+    to: "mcp",
+    texts: () => [mcpCall(`{${list((n) => `"k${n}":1`, 19_000).slice(1, -1)}}`)],
+  },
+  {
+    what: "refused: MCP, 4 MB of empty lists",
+    to: "mcp",
+    refused: true,
+    texts: () => [mcpCall(fill("[]", 3_900_000))],
+  },
+  work("an MCP server answers 4 MB of text", "mcp long"),
+  work("an MCP server answers 12,000 texts", "mcp many"),
+  work("an MCP server answers 48,000 values", "mcp structured"),
+  work("refused: an MCP server answers 1,000,000 values", "mcp refused", true),
+  work("a page of 1 MB of paragraphs", "page paragraphs"),
+  work("a page of 1 MB of entities", "page entities"),
+  work("a page of 1 MB of table cells", "page cells"),
+  work("find in 10,000 files", "find"),
+  work("grep in 10,000 files", "grep"),
+  work("read from a text of 20 MB", "read"),
+  work("edit a text of 4 MB", "edit"),
 ];
 
 /** What fills a conversation first: so many new messages at a time. */

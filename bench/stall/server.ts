@@ -4,7 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { Agent, AIChatAgent, callable, type Collections } from "perdure";
+import { agentMcpServer, createMcpHandler } from "perdure/mcp";
 import { serve } from "perdure/node";
+import { Work } from "./work.ts";
 
 const NANOSECONDS = 1e6;
 const MICROSECONDS = 1e3;
@@ -45,14 +47,18 @@ setInterval(() => {
   worked = Math.max(worked, (user + system) / MICROSECONDS);
 }, 1).unref();
 
+const mcp = createMcpHandler(agentMcpServer({ take: () => 1 }, { name: "box", methods: { take: {} } }));
+
 const host = await serve({
-  agents: { Box, Talk },
+  agents: { Box, Talk, Work },
   dir,
   port: 0,
   signals: false,
   log: false,
   fetch: (request) => {
-    if (new URL(request.url).pathname !== "/lag") return undefined;
+    const { pathname } = new URL(request.url);
+    if (pathname === "/mcp") return mcp(request);
+    if (pathname !== "/lag") return undefined;
     const max = lag.max / NANOSECONDS;
     const cpu = worked;
     lag.reset();

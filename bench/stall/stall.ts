@@ -1,5 +1,8 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { WebSocket } from "ws";
 import { format, type Section, type Table } from "../foundation/section.ts";
 import { type Input, inputs } from "./inputs.ts";
@@ -28,8 +31,12 @@ interface Cost {
 
 async function measureAll(say: (text: string) => void): Promise<Table> {
   const wanted = process.argv.find((one) => one.startsWith("--input="))?.slice("--input=".length) ?? "";
-  const child = fork(new URL("./server.ts", import.meta.url));
-  const [url] = (await once(child, "message")) as [string];
+  const dir = mkdtempSync(join(tmpdir(), "perdure-far-"));
+  const [child, other] = [
+    fork(new URL("./server.ts", import.meta.url)),
+    fork(new URL("./far.ts", import.meta.url), [dir]),
+  ];
+  const [[url], [far]] = (await Promise.all([once(child, "message"), once(other, "message")])) as [[string], [string]];
   const rows: string[][] = [];
   const add = (what: string, { max, cpu }: Cost, bare: number) => {
     rows.push([what, format(max), format(cpu), format(bare)]);
@@ -39,7 +46,7 @@ async function measureAll(say: (text: string) => void): Promise<Table> {
     for (const [n, input] of inputs.entries()) {
       if (!input.what.includes(wanted)) continue;
       const costs: Cost[] = [];
-      for (let round = 0; round < ROUNDS; round++) costs.push(await measure(url, input, `a${n}-${round}`));
+      for (let round = 0; round < ROUNDS; round++) costs.push(await measure({ url, far }, input, `a${n}-${round}`));
       add(
         input.what,
         { max: median(costs.map(({ max }) => max)), cpu: median(costs.map(({ cpu }) => cpu)) },
@@ -47,9 +54,11 @@ async function measureAll(say: (text: string) => void): Promise<Table> {
       );
     }
   } finally {
-    const gone = once(child, "exit");
+    const gone = [once(child, "exit"), once(other, "exit")];
     child.send("stop");
-    await gone;
+    other.send("stop");
+    await Promise.all(gone);
+    rmSync(dir, { recursive: true, force: true });
   }
   const reference = timed(() => void JSON.parse(REFERENCE));
   add("reference", reference, reference.cpu);
@@ -70,10 +79,15 @@ function timed(work: () => void): Cost {
   return { max: performance.now() - begun, cpu: (user + system) / MICROSECONDS };
 }
 
-async function measure(url: string, input: Input, name: string): Promise<Cost> {
-  const agent = `${url}/agents/${input.to === "box" ? "box" : "talk"}/${name}`;
+/** Where the host under measurement is, and what it asks. */
+interface Places {
+  readonly url: string;
+  readonly far: string;
+}
+
+async function measure({ url, far }: Places, input: Input, name: string): Promise<Cost> {
   const texts = input.texts();
-  const send = input.to === "post" ? posting(agent) : await connecting(agent);
+  const send = await sending({ url, far }, input, name);
   for (const text of input.first?.() ?? []) await send([text]);
   await lagOf(url);
   await pause();
@@ -83,37 +97,64 @@ async function measure(url: string, input: Input, name: string): Promise<Cost> {
   return lagOf(url);
 }
 
-function posting(agent: string): (texts: readonly string[]) => Promise<void> {
+type Send = (texts: readonly string[]) => Promise<void>;
+
+async function sending({ url, far }: Places, { to }: Input, name: string): Promise<Send> {
+  if (to === "mcp") return posting(`${url}/mcp`);
+  if (to === "post") return posting(`${url}/agents/talk/${name}/chat`);
+  const socket = await connecting(`${url}/agents/${to}/${name}`);
+  // The methods of the agent wait for the name of the other place.
+  return to === "work" ? (texts) => working(socket, texts, far) : (texts) => sendAll(socket, texts);
+}
+
+function posting(address: string): Send {
+  const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
   return async (texts) => {
     for (const body of texts) {
-      const answer = await fetch(`${agent}/chat`, { method: "POST", body });
+      const answer = await fetch(address, { method: "POST", body, headers });
       await answer.text();
     }
   };
 }
 
-/** Frames are answered in their order, so that a call behind them tells when they were handled. */
-async function connecting(agent: string): Promise<(texts: readonly string[]) => Promise<void>> {
+async function connecting(agent: string): Promise<WebSocket> {
   const socket = new WebSocket(agent.replace("http", "ws"));
   await once(socket, "open");
-  let calls = 0;
-  return async (texts) => {
-    const id = `behind-${++calls}`;
-    const answered = new Promise<void>((resolve) => {
-      const look = (data: Buffer) => {
-        if (data.length < 1_000 && data.toString("utf8").includes(`"${id}"`)) {
-          socket.off("message", look);
-          resolve();
-        }
-      };
-      socket.on("message", look);
-      // Refused whole: its socket is closed.
-      socket.once("close", () => resolve());
-    });
-    for (const text of texts) socket.send(text);
-    socket.send(JSON.stringify({ type: "rpc", id, method: "none", args: [] }));
-    await answered;
-  };
+  return socket;
+}
+
+let calls = 0;
+
+/** Frames are answered in their order, so that a call behind them tells when they were handled. */
+async function sendAll(socket: WebSocket, texts: readonly string[]): Promise<void> {
+  const id = `behind-${++calls}`;
+  const answered = answerOf(socket, id);
+  for (const text of texts) socket.send(text);
+  socket.send(JSON.stringify({ type: "rpc", id, method: "none", args: [] }));
+  await answered;
+}
+
+/** Calls of methods that take their time. */
+async function working(socket: WebSocket, texts: readonly string[], far: string): Promise<void> {
+  for (const text of texts) {
+    const answered = answerOf(socket, (JSON.parse(text) as { id: string }).id);
+    socket.send(text.replaceAll("FAR", far));
+    const answer = await answered;
+    if (answer?.includes('"success":true') !== true) throw new Error(answer ?? "The socket was closed.");
+  }
+}
+
+/** Undefined: the socket was closed, because a frame was refused whole. */
+function answerOf(socket: WebSocket, id: string): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const look = (data: Buffer) => {
+      if (data.length > 1_000 || !data.toString("utf8").includes(`"${id}"`)) return;
+      socket.off("message", look);
+      resolve(data.toString("utf8"));
+    };
+    socket.on("message", look);
+    socket.once("close", () => resolve(undefined));
+  });
 }
 
 async function lagOf(url: string): Promise<Cost> {

@@ -21,6 +21,10 @@ const MIN_MAIN_CHARS = 200;
 const MAX_TITLE_CHARS = 300;
 const MAX_LINK_CHARS = 500;
 const MAX_COLUMNS = 40;
+/** A text is decoded in pieces of about as many characters. */
+const PIECE_CHARS = 64 * 1024;
+/** No entity that is known is longer. */
+const MAX_ENTITY_CHARS = 16;
 /** Pieces of markup that are read before others have their turn: some milliseconds. */
 const BREATH_TOKENS = 4_000;
 
@@ -76,10 +80,13 @@ async function convert(
     if (writer.isFull()) break;
     if (++tokens % BREATH_TOKENS === 0) await breathe();
     if (token.type === "text") {
-      if (inTitle) title ??= oneLine(decodeEntities(token.text)).slice(0, MAX_TITLE_CHARS);
-      else if (skip !== undefined || inside === 0) continue;
-      else if (pre !== undefined) pre.text += decodeEntities(token.text);
-      else writer.text(decodeEntities(token.text));
+      if (inTitle) title ??= oneLine(decodeEntities(token.text.slice(0, PIECE_CHARS))).slice(0, MAX_TITLE_CHARS);
+      if (inTitle || skip !== undefined || inside === 0) continue;
+      for (const piece of piecesOf(token.text)) {
+        if (piece.length > PIECE_CHARS / 2) await breathe();
+        if (pre !== undefined) pre.text += decodeEntities(piece);
+        else writer.text(decodeEntities(piece));
+      }
       continue;
     }
     const { name } = token;
@@ -126,6 +133,19 @@ async function convert(
   for (const table of tables) table.ignored = 0;
   while (tables.length > 0) close(writer, "table", { tables, links, marks, baseUrl });
   return { title: title === "" ? undefined : title, markdown: writer.result() };
+}
+
+/** A long text in pieces, none of which begins inside of an entity. */
+function* piecesOf(text: string): Generator<string> {
+  let at = 0;
+  while (text.length - at > PIECE_CHARS + MAX_ENTITY_CHARS) {
+    let end = at + PIECE_CHARS;
+    const entity = text.indexOf("&", end - MAX_ENTITY_CHARS);
+    if (entity !== -1 && entity < end) end = text.lastIndexOf("&", end);
+    yield text.slice(at, end);
+    at = end;
+  }
+  yield text.slice(at);
 }
 
 interface Open {

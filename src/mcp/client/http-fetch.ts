@@ -1,9 +1,9 @@
 import { PerdureError } from "../../error.ts";
-import { boundBody } from "./bound-body.ts";
+import { type AnswerBounds, boundBody } from "./bound-body.ts";
 import type { McpServerRecord } from "./server-record.ts";
 
-/** The largest answer, or event of a stream, that a server may send. */
-const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
+/** The most that a server may send as an answer, or as an event of a stream. */
+const ANSWER_BOUNDS: AnswerBounds = { bytes: 8 * 1024 * 1024, values: 100_000 };
 
 /** The shape of `fetch` that the MCP client packages ask for. */
 export type McpFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
@@ -40,7 +40,7 @@ export function serverFetch(record: McpServerRecord, rules: FetchRules): McpFetc
         if (!headers.has(name)) headers.set(name, value);
       }
     }
-    const response = boundBody(await rules.reach(url, { ...init, headers }, [...allowed, ...local]), MAX_ANSWER_BYTES);
+    const response = boundBody(await rules.reach(url, { ...init, headers }, [...allowed, ...local]), ANSWER_BOUNDS);
     return response.ok ? response : readAtOnce(response);
   };
   return async (input, init) => {

@@ -1,11 +1,13 @@
 import type { AuthInfo, McpHttpHandler, McpServerFactory as SdkFactory } from "@modelcontextprotocol/server";
 import { type OptionNames, refuseUnknown } from "../../known-options.ts";
-import { MAX_JSON_DEPTH, MAX_JSON_VALUES, notReadWords, readJson } from "../../wire/json.ts";
+import { MAX_JSON_DEPTH, notReadWords, readJson } from "../../wire/json.ts";
 import { loadServerSdk, type ServerSdk } from "../load-sdk.ts";
 import { type McpAccessOptions, preflight, refusal, refuse, withCors } from "./access.ts";
 import { type McpSessionOptions, McpSessions } from "./sessions.ts";
 
 const DEFAULT_MAX_BODY = 4 * 1024 * 1024;
+/** The most values of one request. Each is checked and copied several times before a tool has it. */
+const MAX_VALUES = 20_000;
 /** The most messages of one request. Each may be a call, and all of them begin at once. */
 const MAX_MESSAGES = 100;
 
@@ -124,10 +126,10 @@ async function respond(request: Request, parts: Parts, options: McpHandlerOption
   const limit = options.maxBodyBytes ?? DEFAULT_MAX_BODY;
   const text = await sdk.readRequestBody(request.clone(), limit);
   if (text.tooLarge) return refusal(413, `A request may have ${limit} bytes.`);
-  const read = readJson(text.text, MAX_JSON_DEPTH, MAX_JSON_VALUES);
+  const read = readJson(text.text, MAX_JSON_DEPTH, MAX_VALUES);
   if (!read.ok) {
     if (read.why === "not-json") return Response.json(PARSE_ERROR, { status: 400 });
-    return refusal(413, `The request ${notReadWords(read.why)}.`);
+    return refusal(413, `The request ${notReadWords(read.why, MAX_JSON_DEPTH, MAX_VALUES)}.`);
   }
   const body = read.value;
   if (Array.isArray(body) && body.length > MAX_MESSAGES) {
