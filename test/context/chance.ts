@@ -1,12 +1,18 @@
 // An agent whose conversation is a matter of chance, and a reader of its rows that says what every request must hold.
-import type { UIMessage } from "ai";
+import { jsonSchema, type ModelMessage, type UIMessage } from "ai";
 import { type AgentHost, durableTool, type Session, staticContext, Think } from "perdure";
 import { createHost, type Host, memoryStorage, subscribe } from "perdure/node";
 import { type ScriptedCall, scriptedModel, type ScriptedReply } from "perdure/testing";
 import { onTestFinished } from "vitest";
-import { serverTool } from "../think/harness.ts";
+import { chatRoom } from "../../src/agent/chat-agent.ts";
+import { windowOf } from "../../src/agent/context-agent.ts";
+import { estimateTokens } from "../../src/context/estimate.ts";
+import { unitsOfTool } from "../../src/context/units.ts";
+import { contextOf } from "../../src/turn/step/context-path.ts";
+import { refusal, serverTool } from "../think/harness.ts";
 import type { Random } from "../think/interleave-random.ts";
-import { isSummary } from "./compacting.ts";
+import { Power, powered, settle } from "../think/interleave-world.ts";
+import { isSummary, long } from "./compacting.ts";
 import { answer, called, step, text, user } from "./paths.ts";
 
 type Part = UIMessage["parts"][number];
@@ -21,28 +27,56 @@ interface KnownCall {
   output: unknown;
 }
 
+/** How the model behaves that is asked for summaries. */
+export const MOODS = ["good", "good", "good", "forgetful", "failing", "empty", "long", "full"] as const;
+
+/** An estimate may be so much too low before the provider refuses a request. */
+export const SLACK = 1.1;
+
+/** A process that tells of its end. */
+class Mains extends Power {
+  readonly ended: Promise<void>;
+  #end: () => void = () => {};
+
+  constructor() {
+    super();
+    this.ended = new Promise((resolve) => void (this.#end = resolve));
+  }
+
+  override committed(): void {
+    super.committed();
+    if (!this.on) this.#end();
+  }
+}
+
 /** What a test of chance plays with. */
 export class World {
   readonly chance: Random;
   /** What the model may be sent. */
   usable = Number.POSITIVE_INFINITY;
-  /** Summaries that are asked for fail. */
-  mute = false;
+  /** Which model answers. */
+  modelId = "one";
+  mood: (typeof MOODS)[number] = "good";
+  background = false;
   /** The next model call is cut by the end of this life; called when it has ended. */
   cut: (() => void) | undefined;
   readonly calls = new Map<string, KnownCall>();
-  /** The steps of the turn that runs, as they will be stored. */
-  own: Part[] = [];
+  /** The steps of the turn that runs, as they will be stored; undefined after a kill: nobody knows what was stored. */
+  own: Part[] | undefined = [];
+  /** What came of the requests of the turn that runs: how many tokens each had, and whether it was refused. */
+  turn: { readonly tokens: number; readonly refused: boolean }[] = [];
   /** What is wrong with a request, in words. */
   readonly faults: string[] = [];
   /** The marks of all that was read for summaries. */
   readonly read = new Set<string>();
-  /** Compactions that an event told of. */
-  readonly told = new Set<string>();
+  /** Compactions that an event told of, and how many messages it said nobody had read. */
+  readonly told = new Map<string, number>();
   requests = 0;
   #marks = 0;
+  #killed = false;
   #host: Host | undefined;
-  readonly #storage = memoryStorage();
+  power = new Mains();
+  readonly #storage = memoryStorage({ onCommit: () => this.power.committed() });
   agent: Chance | undefined;
   port: AgentHost | undefined;
   readonly #check: (world: World, call: ScriptedCall) => void;
@@ -50,11 +84,34 @@ export class World {
   constructor(chance: Random, check: (world: World, call: ScriptedCall) => void) {
     this.chance = chance;
     this.#check = check;
-    onTestFinished(subscribe("chat:context:compacted", ({ payload }) => void this.told.add(payload.compactionId)));
+    onTestFinished(
+      subscribe(
+        "chat:context:compacted",
+        ({ payload }) => void this.told.set(payload.compactionId, payload.leftOut ?? 0),
+      ),
+    );
     onTestFinished(() => this.#host?.stop());
   }
 
-  readonly model = scriptedModel((call) => this.#say(call));
+  /** A model of this process: what comes from one that was killed is nothing. */
+  model() {
+    const { power, modelId } = this;
+    const hangs = { hang: "before" } as const;
+    return scriptedModel((call) => (power.on ? this.#say(call) : hangs), { modelId });
+  }
+
+  /** The number of the turn that runs. */
+  get turnSeq(): number {
+    return this.agent?.[chatRoom].chat.running?.row.seq ?? -1;
+  }
+
+  /** What the model would be shown now. */
+  async shown(): Promise<string[]> {
+    const agent = await this.open();
+    const { chat } = agent[chatRoom];
+    const { base } = contextOf(chat, agent[windowOf].reader, agent.session.id, 0);
+    return base.map((message) => JSON.stringify(message));
+  }
 
   mark(kind: string): string {
     return `«${kind}${++this.#marks}»`;
@@ -66,7 +123,10 @@ export class World {
 
   /** The stub of the agent, which wakes it. */
   async open() {
-    this.#host ??= createHost({ agents: { Chance: chanceOf(this) }, storage: this.#storage, idleMs: 1e9, graceMs: 0 });
+    this.#host ??= createHost({
+      ...{ agents: { Chance: chanceOf(this) }, storage: powered(this.#storage, this.power) },
+      ...{ idleMs: 1e9, graceMs: 0, log: false },
+    });
     const stub = this.#host.getAgentByName(chanceOf(this), "one");
     await stub.hasPendingInteraction();
     if (this.agent === undefined) throw new Error("The agent was not made.");
@@ -77,6 +137,33 @@ export class World {
     await this.#host?.stop();
     this.#host = undefined;
     await this.open();
+  }
+
+  /** The process is gone at once, and another one takes over. */
+  async kill(): Promise<void> {
+    this.power.on = false;
+    try {
+      this.port?.abort(this.port.path, new Error("The power is off."));
+    } catch {
+      // That life has ended already.
+    }
+    if (this.own !== undefined && this.own.length > 0) this.own = undefined;
+    await settle();
+    this.power = new Mains();
+    this.#host = undefined;
+    this.#killed = true;
+    await this.open();
+  }
+
+  /** A life has begun. */
+  begun(agent: Chance, port: AgentHost): void {
+    this.agent = agent;
+    this.port = port;
+    if (!this.#killed) return;
+    this.#killed = false;
+    // Events go out behind the commit: one that the kill came before is lost, and the row has it all.
+    const done = port.sql<{ id: string }>("SELECT id FROM perdure_compaction WHERE status = 'done'");
+    for (const { id } of done) if (!this.told.has(id)) this.told.set(id, 1);
   }
 
   async nextLife(): Promise<void> {
@@ -105,10 +192,14 @@ export class World {
 
   #say(call: ScriptedCall): ScriptedReply | Promise<ScriptedReply> {
     const { chance } = this;
-    if (isSummary(call) && !this.mute) for (const [mark] of marksIn(JSON.stringify(call.prompt))) this.read.add(mark);
-    if (isSummary(call)) return this.mute ? { error: new Error("no") } : { text: `## Goal\n${this.mark("s")}` };
+    if (isSummary(call)) return this.#summary(call);
     this.requests++;
+    const tokens = sizeOf(call);
+    const refused = tokens > SLACK * this.usable;
     this.#check(this, call);
+    this.turn.push({ tokens, refused });
+    if (refused) return { error: refusal(400, `This model's maximum context length is ${this.usable} tokens.`) };
+    const usage = { inputTokens: tokens };
     if (this.cut !== undefined) {
       const { cut, port } = this;
       this.cut = undefined;
@@ -119,17 +210,37 @@ export class World {
       return { hang: "before" };
     }
     const said = this.words("a", 80);
-    const count = this.own.filter(({ type }) => type === "step-start").length < 4 ? chance.int(3) : 0;
+    const steps = this.turn.filter((one) => !one.refused).length;
+    const count = steps < 5 ? chance.int(3) : 0;
     const toolCalls = Array.from({ length: count }, () => {
       const tool = chance.pick(TOOLS);
       const toolCallId = `call-${this.mark("c").slice(1, -1)}`;
       this.calls.set(toolCallId, { tool, output: undefined });
-      return { toolCallId, toolName: tool, input: { tool, size: chance.int(2_500) } };
+      return { toolCallId, toolName: tool, input: { tool, size: chance.pick(SIZES) } };
     });
-    this.own.push(step, text(said));
-    for (const { toolCallId, toolName, input } of toolCalls) this.own.push(called(toolName, toolCallId, "", input));
-    return { text: said, toolCalls };
+    this.own?.push(step, text(said));
+    for (const { toolCallId, toolName, input } of toolCalls) this.own?.push(called(toolName, toolCallId, "", input));
+    return { text: said, toolCalls, usage };
   }
+
+  #summary(call: ScriptedCall): ScriptedReply {
+    const { mood } = this;
+    if (mood === "failing") return { error: refusal(401, "invalid key") };
+    if (mood === "full") return { error: refusal(400, "prompt is too long") };
+    if (mood === "empty") return { text: " " };
+    for (const [mark] of marksIn(JSON.stringify(call.prompt))) this.read.add(mark);
+    if (mood === "forgetful") return { text: "Go on as agreed." };
+    return { text: mood === "long" ? long(this.mark("s"), 4_000) : `## Goal\n${this.mark("s")}` };
+  }
+}
+
+/** What a provider counts. */
+export function sizeOf({ prompt, tools }: Pick<ScriptedCall, "prompt" | "tools">): number {
+  let sum = estimateTokens(prompt as ModelMessage[]);
+  for (const one of tools) {
+    if (one.type === "function") sum += unitsOfTool(one.name, { ...one, inputSchema: jsonSchema(one.inputSchema) });
+  }
+  return sum;
 }
 
 /** The marks of what people and models said. */
@@ -137,6 +248,8 @@ export function marksIn(text: string): IterableIterator<RegExpExecArray> {
   return text.matchAll(/«[ua]\d+»/g);
 }
 
+/** What was asked for before is superseded by what comes of it now. */
+const SIZES = [10, 120, 400, 900, 1_500, 2_400] as const;
 const TOOLS = ["read", "read", "read", "scan", "shot", "keep"] as const;
 
 /** What a tool returns; its own mark is in it. */
@@ -153,14 +266,17 @@ export function shownOutput({ tool, output }: KnownCall): string {
 }
 
 type Chance = Think;
-const classes = new WeakMap<World, new (host: AgentHost) => Chance>();
+/** One for each process. */
+const classes = new WeakMap<Power, new (host: AgentHost) => Chance>();
 
 function chanceOf(world: World): new (host: AgentHost) => Chance {
-  const known = classes.get(world);
+  const { power } = world;
+  const known = classes.get(power);
   if (known !== undefined) return known;
   const run = (tool: string) =>
     serverTool<{ size: number }>(
       ({ size }, { toolCallId }) => {
+        power.check();
         const output = outputOf(tool, world.mark("o"), size);
         world.calls.set(toolCallId, { tool, output });
         return output;
@@ -181,14 +297,15 @@ function chanceOf(world: World): new (host: AgentHost) => Chance {
     override titles = false;
     override maxSteps = 8;
     override mediaRetention = { keepInMessages: 2 };
+    override contextOverflow = { background: world.background };
     constructor(host: AgentHost) {
       super(host);
-      world.agent = this;
-      world.port = host;
+      // One that was killed may still try to wake it.
+      if (power.on) world.begun(this, host);
     }
     override modelLimits = () => ({ window: 1_000_000, input: world.usable });
     override getModel() {
-      return world.model;
+      return world.model();
     }
     override getSystemPrompt() {
       return SYSTEM;
@@ -205,7 +322,7 @@ function chanceOf(world: World): new (host: AgentHost) => Chance {
       };
     }
   }
-  classes.set(world, Chance);
+  classes.set(power, Chance);
   return Chance;
 }
 

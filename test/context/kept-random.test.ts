@@ -1,12 +1,13 @@
 // Conversations of chance: whatever happens to them, nothing of them is missing from a request without a word.
 import { expect, test } from "vitest";
-import { seedCount } from "../support/seed-count.ts";
+import { PerdureError } from "../../src/error.ts";
+import { seedsOf } from "../support/seed-count.ts";
 import { type Random, random } from "../think/interleave-random.ts";
 import { answer, text, user } from "./paths.ts";
-import { marksIn, World } from "./chance.ts";
+import { marksIn, MOODS, World } from "./chance.ts";
 import { checkRequest } from "./requests.ts";
 
-const SEEDS = seedCount(1_200, 24);
+const SEEDS = seedsOf(1_200, 36);
 const OPS = 9;
 
 const WEIGHTS = {
@@ -24,7 +25,10 @@ const WEIGHTS = {
   compact: 1,
   undo: 0.5,
   cut: 1,
-  mute: 0.4,
+  kill: 1,
+  take: 1,
+  mood: 1.5,
+  background: 0.5,
 } as const;
 
 type Op = keyof typeof WEIGHTS;
@@ -36,8 +40,11 @@ async function play(world: World, op: Op, chance: Random): Promise<void> {
   const some = () => path()[chance.int(path().length)];
   const ask = async (cut = new Promise<void>(() => {})) => {
     world.own = [];
+    world.turn = [];
     const input = user(world.mark("id").slice(1, -1), world.words("u", 300));
     await Promise.race([agent.runTurn({ input }).catch(() => undefined), cut]);
+    if (world.power.on) world.power.commits = Number.POSITIVE_INFINITY;
+    else await world.kill();
     await (await world.open()).waitUntilStable();
     world.own = [];
   };
@@ -85,11 +92,17 @@ async function play(world: World, op: Op, chance: Random): Promise<void> {
     }
     case "window":
       world.usable = chance.pick([2_500, 6_000, 20_000, 120_000, 120_000]);
+      world.modelId = chance.pick(["one", "two"]);
       return;
     case "life":
-      return world.nextLife();
+      return same(world, () => world.nextLife());
     case "restart":
-      return world.restart();
+      return same(world, () => world.restart());
+    case "kill": {
+      if (chance.chance(0.2)) return same(world, () => world.kill());
+      world.power.commits = 1 + chance.int(25);
+      return ask(world.power.ended);
+    }
     case "compact":
       return void (await agent.compact().catch(() => undefined));
     case "undo": {
@@ -97,12 +110,37 @@ async function play(world: World, op: Op, chance: Random): Promise<void> {
       if (made !== undefined) await agent.undoCompaction(made.id).catch(() => undefined);
       return;
     }
-    case "mute":
-      world.mute = !world.mute;
+    case "take": {
+      const before = await world.shown();
+      const made = await agent.compact().catch(() => undefined);
+      if (made === undefined) return;
+      if (chance.chance(0.5)) await agent.addMessages(world.round(50));
+      const undone = await agent.undoCompaction(made.id).catch((error: unknown) => error);
+      // It would be too long for this model.
+      if (undone instanceof PerdureError && undone.code === "limit") return;
+      expect(undone).toMatchObject({ status: "undone" });
+      // What was said since stands behind it.
+      const after = await world.shown();
+      if (JSON.stringify(after.slice(0, before.length)) !== JSON.stringify(before)) world.faults.push("undo");
+      return;
+    }
+    case "mood":
+      world.mood = chance.pick(MOODS);
+      return;
+    case "background":
+      world.background = !world.background;
   }
 }
 
-test.each(Array.from({ length: SEEDS }, (_, seed) => [seed]))("with the seed %i", async (seed) => {
+/** Another life reads the same. */
+async function same(world: World, change: () => Promise<void>): Promise<void> {
+  const before = await world.shown();
+  await change();
+  const after = await world.shown();
+  if (JSON.stringify(after) !== JSON.stringify(before)) world.faults.push("another life reads something else");
+}
+
+test.each(SEEDS)("with the seed %i", async (seed) => {
   const chance = random(seed);
   const world = new World(chance, checkRequest);
   world.usable = chance.pick([8_000, 8_000, 120_000]);

@@ -1,7 +1,7 @@
 // What every request must hold, read from the rows and not from what reads them in Perdure.
 import type { UIMessage } from "ai";
 import type { ScriptedCall } from "perdure/testing";
-import { BLOCK, marksIn, shownOutput, SYSTEM, type World } from "./chance.ts";
+import { BLOCK, marksIn, shownOutput, sizeOf, SLACK, SYSTEM, type World } from "./chance.ts";
 
 interface MessageRow {
   readonly seq: number;
@@ -34,7 +34,8 @@ interface Item {
 }
 
 /** Notes what is wrong with a request. */
-export function checkRequest(world: World, { prompt }: Pick<ScriptedCall, "prompt">): void {
+export function checkRequest(world: World, call: Pick<ScriptedCall, "prompt" | "tools">): void {
+  const { prompt } = call;
   const fault = (words: string) => void world.faults.push(`request ${world.requests}: ${words}`);
   const system = prompt.map((message) => (message.role === "system" ? message.content : "")).join("\n");
   if (!system.includes(SYSTEM)) fault("no system prompt");
@@ -63,20 +64,24 @@ export function checkRequest(world: World, { prompt }: Pick<ScriptedCall, "promp
     if (message.role === "tool") open = new Set();
   }
 
+  checkFit(world, sizeOf(call), fault);
   const { compaction, items, cleared, covered } = expected(world);
   if (compaction !== undefined) {
     const note = sent.shift() ?? "";
     if (!note.includes(compaction.summary ?? "?")) fault(`the summary of ${compaction.id} is not there`);
     if (!world.told.has(compaction.id)) fault(`no event told of ${compaction.id}`);
     const unread = [...marksIn(covered)].filter(([mark]) => !world.read.has(mark)).map(([mark]) => mark);
-    if (unread.length > 0) fault(`nobody read ${unread.join()} for a summary`);
+    // What nobody read is said to be missing, once.
+    const named = (world.told.get(compaction.id) ?? 0) > 0 && note.includes("left out");
+    if (unread.length > 0 && !named) fault(`nobody read ${unread.join()} for a summary`);
+    for (const mark of unread) world.read.add(mark);
   } else if (sent[0]?.startsWith("[Note of the system") === true && said[1]?.role === "assistant") {
     // Only where an answer comes first.
     sent.shift();
   }
   const wanted = items.map(({ what }) => what);
   const first = wanted.findIndex((what, i) => what !== sent[i]);
-  if (first !== -1 || sent.length !== wanted.length) {
+  if (first !== -1 || (world.own !== undefined && sent.length !== wanted.length)) {
     const at = first === -1 ? Math.min(wanted.length, sent.length) : first;
     const brief = (text: string | undefined) => text?.slice(0, 40) ?? "nothing";
     fault(
@@ -103,6 +108,19 @@ function isBounded({ usable }: World, output: string, whole: string): boolean {
   return whole.length / 4 > usable / 8 && output.includes(mark) && output.includes(" left out");
 }
 
+/** Asked again only with less; what is too long was tried to make shorter, and a row says why that failed. */
+function checkFit(world: World, tokens: number, fault: (words: string) => void): void {
+  const last = world.turn.at(-1);
+  if (last?.refused === true && tokens >= last.tokens)
+    fault(`refused with ${last.tokens} tokens, asked with ${tokens}`);
+  if (tokens <= SLACK * world.usable) return;
+  const failed = world.port?.sql(
+    "SELECT 1 FROM perdure_compaction WHERE status = 'failed' AND turn = ?",
+    world.turnSeq,
+  );
+  if (failed === undefined || failed.length === 0) fault(`${tokens} tokens, ${world.usable} fit, and no row says why`);
+}
+
 /** What must be there behind the summary: pinned messages that it covers, then all that it does not cover. */
 function expected(world: World) {
   const sql = <T>(query: string): T[] => world.port?.sql<T>(query) ?? [];
@@ -127,7 +145,7 @@ function expected(world: World) {
   const items: Item[] = [];
   let told = "";
   for (const [index, row] of path.entries()) {
-    const parts = row === running ? world.own : (JSON.parse(row.body) as UIMessage).parts;
+    const parts = row === running ? (world.own ?? []) : (JSON.parse(row.body) as UIMessage).parts;
     const isPinned = row.pinned === 1;
     const covered = index < cut || (index === cut && compaction?.parts === null);
     const gone = covered ? parts : index === cut ? parts.slice(0, compaction?.parts ?? 0) : [];
@@ -137,7 +155,7 @@ function expected(world: World) {
     items.push(...itemsOf(row, parts.slice(covered ? 0 : from)));
   }
   // What was said so far, before there is a row for it.
-  if (running === undefined && world.own.length > 0) items.push(...itemsOf({ seq: -1, pinned: 0 }, world.own));
+  if (running === undefined && world.own !== undefined) items.push(...itemsOf({ seq: -1, pinned: 0 }, world.own));
   return { compaction, items, cleared, covered: told };
 }
 
@@ -145,7 +163,8 @@ function itemsOf({ seq, pinned }: Pick<MessageRow, "seq" | "pinned">, parts: rea
   return parts.flatMap((part): Item[] => {
     const of = { seq, pinned: pinned === 1 };
     if (part.type === "text") return [{ ...of, what: part.text }];
-    if ("toolCallId" in part) return [{ ...of, what: part.toolCallId, call: part.toolCallId }];
-    return [];
+    if (!("toolCallId" in part)) return [];
+    const ran = part.state === "output-available";
+    return [{ ...of, what: part.toolCallId, ...(ran && { call: part.toolCallId }) }];
   });
 }
