@@ -72,7 +72,13 @@ export type { DraftCompaction } from "./context/compaction-job.ts";
 export { defaultModelLimits } from "./context/default-model-limits.ts";
 export type { ContextOverflow } from "./context/overflow.ts";
 export type { ModelLimits, ModelLimitsTable } from "./context/model-limits.ts";
-export type { ContextItem, ContextItemKind, ContextReport } from "./context/context-report.ts";
+export type {
+  ContextItem,
+  ContextItemKind,
+  ContextReport,
+  LeftOutItem,
+  LeftOutKind,
+} from "./context/context-report.ts";
 export type { LedgerEntry } from "./session/charge.ts";
 export type { UsageTotals } from "./session/ledger.ts";
 export type { PendingApproval, ReturnedCall } from "./tool/call-book.ts";

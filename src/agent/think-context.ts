@@ -4,12 +4,12 @@ import { BoundOutputs, outputBound } from "../context/bound-shown.ts";
 import type { LiveState } from "../context/carried.ts";
 import type { CompactionJob, CompactionOutcome, DraftCompaction } from "../context/compaction-job.ts";
 import { Compactor } from "../context/compactor.ts";
-import { contextReport, type ContextReport, type MessageSource } from "../context/context-report.ts";
+import type { ContextReport } from "../context/context-report.ts";
 import { LearnedFactors } from "../context/learned.ts";
 import { measureFor } from "../context/measure.ts";
 import { limitsOf, type ModelLimits, type ModelLimitsTable } from "../context/model-limits.ts";
 import { type ContextOverflow, type OverflowPolicy, overflowPolicy } from "../context/overflow.ts";
-import { BEGINNING, project } from "../context/project.ts";
+import { project } from "../context/project.ts";
 import { type Converted, WEIGHED, weighShown } from "../context/shown-units.ts";
 import { usable } from "../context/token-budget.ts";
 import { unitsOfInstructions, unitsOfMessages, unitsOfTools } from "../context/units.ts";
@@ -18,8 +18,8 @@ import { PerdureError } from "../error.ts";
 import type { UIMessage } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
 import { loadedKeys } from "../session/blocks/loaded.ts";
-import { splitBlocks } from "../session/blocks/render.ts";
 import type { Ledger } from "../session/ledger.ts";
+import { findPrice, type PriceTable } from "../session/prices.ts";
 import type { SessionSettings } from "../session/session-settings.ts";
 import { openAgentRuns } from "../store/agent-run.ts";
 import { type CompactionRow, listCompactions, readCompaction } from "../store/compaction.ts";
@@ -36,6 +36,7 @@ import { nameOf } from "../turn/step/step-window.ts";
 import { askWith } from "../turn/step/summary-call.ts";
 import type { ContextState } from "../wire/session-frames.ts";
 import { type CompactionInfo, compactionsOn, toInfo } from "./compaction-info.ts";
+import { reportOf } from "./context-reports.ts";
 import { settingsOf } from "./session-agent.ts";
 
 /** The settings of an agent that are about its model's window. */
@@ -61,6 +62,7 @@ export interface ContextDesk {
   readonly agent: ContextSettings;
   chat(): Chat;
   ledger(): Ledger;
+  prices(): PriceTable;
   book(): CallBook;
   next(session: string): Promise<NextRequest>;
   assemble(messages: readonly UIMessage[], tools: ToolSet): Promise<ModelMessage[]>;
@@ -271,22 +273,15 @@ export class ThinkContext implements ContextPlan {
   /** What fills the window: of the last request, or of the next one when none was made in this life. */
   async report(session: string): Promise<ContextReport> {
     const sent = this.#sent.get(session) ?? (await this.#planned(session));
-    const { model, instructions, tools, messages, usage, maxOutputTokens } = sent;
-    const text = typeof instructions === "string" ? instructions : "";
-    const { pinned } = this.#view(session);
-    const pins = new Set(pinned.map(({ message }) => message.id));
-    return contextReport({
-      ...{ model, instructions, tools, messages, usage, limits: this.limits(model), blocks: splitBlocks(text) },
-      ...{ reservedOutput: maxOutputTokens, factor: this.learned.of(model) },
-      sourceOf: (message) => this.#source(message, pins),
+    const policy = this.policy();
+    const limits = this.limits(sent.model);
+    return reportOf({
+      ...{ host: this.#desk.host, sent, view: this.#view(session), limits, factor: this.learned.of(sent.model) },
+      price: findPrice(this.#desk.prices(), sent.model),
+      bound: policy && outputBound(limits, policy),
+      originalOf: (message) => this.#bound.originalOf(message),
+      sourceOf: (message) => this.#desk.sourceOf(message),
     });
-  }
-
-  #source(message: ModelMessage, pins: ReadonlySet<string>): MessageSource | undefined {
-    const source = this.#desk.sourceOf(this.#bound.originalOf(message));
-    if (source === undefined || source === BEGINNING) return undefined;
-    if (source.id.startsWith("compaction-")) return { kind: "summary" };
-    return { id: source.id, ...(pins.has(source.id) && { kind: "pinned" }) };
   }
 
   async #planned(session: string): Promise<SentRequest> {

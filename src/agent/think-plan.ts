@@ -107,7 +107,7 @@ export class ThinkPlan {
     this.#host = host;
     this.#chat = chat;
     this.context = new ThinkContext({
-      ...{ host, agent, chat, ledger: () => this.ledger, book: () => this.book },
+      ...{ host, agent, chat, ledger: () => this.ledger, prices: () => agent.prices, book: () => this.book },
       next: (session) => this.#next(session),
       assemble: async (messages, tools) => agent.assembleContext({ messages: await this.#media.of(messages), tools }),
       shown: (messages, tools) => this.#shown(messages, tools),

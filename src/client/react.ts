@@ -43,7 +43,7 @@ export type { AppliedSummary } from "./session-requests.ts";
 export type { CompactionMark, ContextState, SessionState } from "../wire/session-frames.ts";
 export type { CompactionInfo } from "../wire/session-types.ts";
 export type { DraftCompaction } from "../wire/session-types.ts";
-export type { ContextItem, ContextReport } from "../wire/session-types.ts";
+export type { ContextItem, ContextReport, LeftOutItem } from "../wire/session-types.ts";
 export type { SearchHit } from "../wire/session-types.ts";
 export type { SessionInfo } from "../wire/session-types.ts";
 export type { OnToolCall, OnToolCall as OnToolCallCallback, ToolCall, ToolOutput } from "./tool-runner.ts";

@@ -38,7 +38,9 @@ const withFile: ModelMessage = {
 test("nothing fills nothing", () => {
   expect(contextReport(base)).toEqual({
     ...{ model: "openai/gpt-5", limit: 100_000, usable: 84_000, used: 0, estimated: true, items: [] },
-    byKind: { system: 0, tools: 0, block: 0, summary: 0, pinned: 0, message: 0, "tool-output": 0, file: 0 },
+    byKind: { system: 0, tools: 0, block: 0, summary: 0, carried: 0, pinned: 0, message: 0, "tool-output": 0, file: 0 },
+    leftOut: [],
+    leftOutByKind: { summarised: 0, cleared: 0, superseded: 0, bounded: 0 },
   });
   expect(contextReport({ ...base, usage: usage(50) }).used).toBe(0);
 });
@@ -179,4 +181,29 @@ test("a conversation that was never summarised is named by its newest messages; 
   expect(report.items[0]).toMatchObject({ kind: "message", label: "1500 older messages" });
   expect(report.items[1]?.label).toContain("Message 1500.");
   expect(report.items.reduce((sum, { tokens }) => sum + tokens, 0)).toBe(report.used);
+});
+
+test("what code carried over is apart from the summary", () => {
+  const summary = user(`It began well. ${"x".repeat(400)} Files: /a.ts and /b.ts`);
+  const sourceOf = () => ({ kind: "summary", carried: "Files: /a.ts and /b.ts" }) as const;
+  const report = contextReport({ ...base, messages: [summary], sourceOf });
+  expect(report.items.map(({ kind }) => kind)).toEqual(["summary", "carried"]);
+  expect(report.byKind.carried).toBe(6);
+  expect(sumOf(report.items)).toBe(report.used);
+});
+
+test("what is left out has the tokens and the price of having it back, also where a longer request costs more", () => {
+  const leftOut = [
+    { kind: "superseded", id: "m1", call: "c1", newer: [{ id: "m2", call: "c2" }], label: "read", units: 1_000 },
+    { kind: "summarised", id: "m0", compaction: "cmp_1", label: "what was said before", units: 4_000 },
+  ] as const;
+  const price = { input: 2, output: 9, longer: { than: 3_500, price: { input: 4, output: 9 } } };
+  const of = { ...base, messages: [user("x")], usage: usage(1_000), factor: 1.5, leftOut };
+  const report = contextReport({ ...of, price });
+  expect(report.leftOut.map(({ tokens }) => tokens)).toEqual([1_500, 6_000]);
+  expect(report.leftOutByKind).toEqual({ summarised: 6_000, cleared: 0, superseded: 1_500, bounded: 0 });
+  expect(report.leftOut[0]).toMatchObject({ id: "m1", call: "c1", newer: [{ id: "m2", call: "c2" }] });
+  expect(report.leftOut.map(({ cost }) => cost?.toFixed(4))).toEqual(["0.0030", "0.0260"]);
+  expect(report.cost).toEqual({ sent: 0.002, whole: 0.034 });
+  expect(contextReport(of)).not.toHaveProperty("cost");
 });

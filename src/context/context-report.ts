@@ -1,6 +1,8 @@
 import type { ModelMessage, SystemModelMessage, ToolSet } from "ai";
+import { costOf, NANO_DOLLARS, type Price } from "../session/prices.ts";
 import type { Usage } from "../session/token-usage.ts";
 import { shares } from "./largest-remainder.ts";
+import type { LeftOut } from "./left-out.ts";
 import type { ModelLimits } from "./model-limits.ts";
 import { unitsOfText } from "./text-units.ts";
 import { usable } from "./token-budget.ts";
@@ -12,20 +14,23 @@ import {
   unitsOfMessage,
   unitsOfTool,
 } from "./units.ts";
-import type { ContextItem, ContextItemKind, ContextReport } from "../wire/session-types.ts";
+import type { ContextItem, ContextItemKind, ContextReport, LeftOutItem, LeftOutKind } from "../wire/session-types.ts";
 
-export type { ContextItem, ContextItemKind, ContextReport } from "../wire/session-types.ts";
+export type { ContextItem, ContextItemKind, ContextReport, LeftOutItem, LeftOutKind } from "../wire/session-types.ts";
 
 const KINDS: readonly ContextItemKind[] = [
   "system",
   "tools",
   "block",
   "summary",
+  "carried",
   "pinned",
   "message",
   "tool-output",
   "file",
 ];
+
+const LEFT_OUT_KINDS: readonly LeftOutKind[] = ["summarised", "cleared", "superseded", "bounded"];
 
 /** A request, exactly as it is sent, and what is known about it. */
 export interface ReportedRequest {
@@ -47,6 +52,9 @@ export interface ReportedRequest {
   readonly estimate?: number | undefined;
   /** What is known about the model (`learned.ts`). */
   readonly factor?: number | undefined;
+  /** What is not in it. */
+  readonly leftOut?: readonly LeftOut[] | undefined;
+  readonly price?: Price | undefined;
 }
 
 /** Where a message of a request is from. */
@@ -54,6 +62,8 @@ export interface MessageSource {
   /** The stored message. */
   readonly id?: string | undefined;
   readonly kind?: "summary" | "pinned" | undefined;
+  /** Of a summary: what in it code has carried over. */
+  readonly carried?: string | undefined;
 }
 
 /** An item before it is known how many tokens all of them have. */
@@ -93,7 +103,30 @@ export function contextReport(request: ReportedRequest): ContextReport {
   });
   // Without anything to count there is nothing to have counted.
   const sum = items.length === 0 ? 0 : used;
-  return { model, limit: limits.window, usable: usable(limits, reservedOutput), used: sum, estimated, items, byKind };
+  return {
+    ...{ model, limit: limits.window, usable: usable(limits, reservedOutput), used: sum, estimated, items, byKind },
+    ...reportLeftOut(request, sum, factor),
+  };
+}
+
+/** What each thing that is left out would cost to have back, on top of what is sent. */
+function reportLeftOut({ leftOut = [], price }: ReportedRequest, used: number, factor: number) {
+  const dollars = (input: number) =>
+    price && costOf(price, { input, output: 0, reasoning: 0, cacheRead: 0, cacheWrite: 0 }) / NANO_DOLLARS;
+  const sent = dollars(used);
+  const byKind = Object.fromEntries(LEFT_OUT_KINDS.map((kind) => [kind, 0])) as Record<LeftOutKind, number>;
+  const items = leftOut.map(({ units, ...rest }): LeftOutItem => {
+    const tokens = Math.round(factor * units);
+    byKind[rest.kind] += tokens;
+    const more = dollars(used + tokens);
+    return { ...rest, tokens, ...(sent !== undefined && more !== undefined && { cost: more - sent }) };
+  });
+  const all = items.reduce((sum, { tokens }) => sum + tokens, used);
+  const whole = dollars(all);
+  return {
+    ...{ leftOut: items.slice(-MAX_ITEMS), leftOutByKind: byKind },
+    ...(sent !== undefined && whole !== undefined && { cost: { sent, whole } }),
+  };
 }
 
 function weighInstructions({ instructions, blocks = [] }: ReportedRequest): Weighed[] {
@@ -140,10 +173,13 @@ function weighTools(tools: ToolSet): Weighed[] {
 }
 
 function weighMessages({ messages, sourceOf }: ReportedRequest): Weighed[] {
-  const all = messages.flatMap((message) => {
-    const { id, kind } = sourceOf?.(message) ?? {};
+  const all = messages.flatMap((message): Weighed[] => {
+    const { id, kind, carried = "" } = sourceOf?.(message) ?? {};
     if (kind === undefined) return weighMessage(message, id);
-    return [{ kind, id, label: labelOf(message), units: unitsOfMessage(message) }];
+    const units = unitsOfMessage(message);
+    const state = Math.min(units, unitsOfText(carried));
+    const whole: Weighed = { kind, id, label: labelOf(message), units: units - state };
+    return state === 0 ? [whole] : [whole, { kind: "carried", id: undefined, label: "state of things", units: state }];
   });
   const older = all.slice(0, -MAX_ITEMS);
   const kept = older.filter(({ kind }) => OLDER[kind] === undefined);

@@ -44,6 +44,8 @@ export interface ContextView {
   readonly cleared: ReadonlySet<string>;
   /** Of these, the ones that newer outputs stand for. */
   readonly newer?: ReadonlyMap<string, readonly NewerCall[]>;
+  /** The ids of the compactions that leave them out. */
+  readonly prunedBy?: ReadonlyMap<string, string>;
   /** What is shown instead of texts that were loaded and unloaded again: as `markerFor` reads it. */
   readonly unloaded: ReadonlyMap<string, string>;
 }
@@ -174,25 +176,25 @@ export type PrunedCall = readonly [seq: number, call: string, newer?: readonly (
 function leftOut(
   rows: readonly CompactionRow[],
   nodes: readonly ShownNode[],
-): Required<Pick<ContextView, "cleared" | "newer">> {
-  const cleared = new Set<string>();
+): Required<Pick<ContextView, "cleared" | "newer" | "prunedBy">> {
   const newer = new Map<string, readonly NewerCall[]>();
-  const calls = rows.flatMap((row) => JSON.parse(row.calls) as PrunedCall[]);
-  const messages = new Map(
-    calls.some(([, , by]) => by !== undefined) ? nodes.map((node) => [node.message.id, node]) : [],
-  );
+  const prunedBy = new Map<string, string>();
+  const messages = new Map(rows.length === 0 ? [] : nodes.map(({ message }) => [message.id, message]));
   const isThere = ([id, call]: readonly [string, string]) =>
-    messages.get(id)?.message.parts.some((part) => hasOutput(part, call)) === true;
-  for (const [seq, call, by] of calls) {
-    if (by?.every(isThere) === false) continue;
-    cleared.add(callKey(seq, call));
-    if (by !== undefined)
-      newer.set(
-        callKey(seq, call),
-        by.map(([message, id]) => ({ message, call: id })),
-      );
+    messages.get(id)?.parts.some((part) => hasOutput(part, call)) === true;
+  for (const { id, calls } of rows) {
+    for (const [seq, call, by] of JSON.parse(calls) as PrunedCall[]) {
+      if (by?.every(isThere) === false) continue;
+      const key = callKey(seq, call);
+      prunedBy.set(key, id);
+      if (by !== undefined)
+        newer.set(
+          key,
+          by.map(([message, other]) => ({ message, call: other })),
+        );
+    }
   }
-  return { cleared, newer };
+  return { cleared: new Set(prunedBy.keys()), newer, prunedBy };
 }
 
 function hasOutput(part: Part, call: string): boolean {

@@ -96,9 +96,19 @@ export interface DraftCompaction {
 
 /**
  * What something in the window is: the system prompt without its blocks, a tool, a context block, the summary of what
- * was said before, a message that is kept word for word, any other message, what a tool returned, a file.
+ * was said before, the state that code carried over with it, a message that is kept word for word, any other message, what
+ * a tool returned, a file.
  */
-export type ContextItemKind = "system" | "tools" | "block" | "summary" | "pinned" | "message" | "tool-output" | "file";
+export type ContextItemKind =
+  | "system"
+  | "tools"
+  | "block"
+  | "summary"
+  | "carried"
+  | "pinned"
+  | "message"
+  | "tool-output"
+  | "file";
 
 /** One thing in the window. */
 export interface ContextItem {
@@ -110,7 +120,32 @@ export interface ContextItem {
   readonly tokens: number;
 }
 
-/** What fills the window of a model, item by item, of one request as it was sent. */
+/**
+ * Why something is not in the window: a summary stands for it (`summarised`), an output of a tool was cleared to make room
+ * (`cleared`), newer ones stand for it (`superseded`), or it is longer than the model is shown (`bounded`).
+ */
+export type LeftOutKind = "summarised" | "cleared" | "superseded" | "bounded";
+
+/** One thing that is not in the window. It is still stored. */
+export interface LeftOutItem {
+  readonly kind: LeftOutKind;
+  /** The stored message that it is from; of what is summarised, the newest one. */
+  readonly id?: string;
+  /** The call whose output it is. */
+  readonly call?: string;
+  /** The calls that have newer outputs, with their messages. */
+  readonly newer?: readonly { readonly id: string; readonly call: string }[];
+  /** What would have to be undone to have it back. */
+  readonly compaction?: string;
+  /** For a person: the name of a tool, or what it is. */
+  readonly label: string;
+  /** About what it would add to every request. */
+  readonly tokens: number;
+  /** What that would cost in one request, in US dollars, if nothing is cached. None where the model has no known price. */
+  readonly cost?: number;
+}
+
+/** What fills the window of a model, item by item, of one request as it was sent; and what was left out of it. */
 export interface ContextReport {
   /** `provider/modelId` */
   readonly model: string;
@@ -125,4 +160,12 @@ export interface ContextReport {
   /** In the order in which they are sent. */
   readonly items: readonly ContextItem[];
   readonly byKind: Readonly<Record<ContextItemKind, number>>;
+  /** What is not in it, and what it would take to have it back. */
+  readonly leftOut: readonly LeftOutItem[];
+  readonly leftOutByKind: Readonly<Record<LeftOutKind, number>>;
+  /**
+   * What the input of one request costs in US dollars if nothing is cached: as it is sent, and with all that was left out.
+   * None where the model has no known price.
+   */
+  readonly cost?: { readonly sent: number; readonly whole: number };
 }

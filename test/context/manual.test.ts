@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { textIn, user } from "../chat/client.ts";
-import { fill, long, openSmall, shown } from "./compacting.ts";
+import { fill, long, openSmall, reader, shown } from "./compacting.ts";
 
 const bad = (code: string, words: string) => ({ code, message: expect.stringContaining(words) as string });
 
@@ -187,6 +187,51 @@ test("the report says what was sent, and adds up", async () => {
   const later = await (await kit.agent()).contextReport();
   expect(later.estimated).toBe(true);
   expect(later.byKind.summary).toBeGreaterThan(0);
+});
+
+test("the report says what was left out and why, and what it would cost to have it back", async () => {
+  const kit = await openSmall({
+    settings: { modelLimits: { "scripted/*": { window: 100_000, input: 12_000 } } },
+    answer: ({ step, userText }) => {
+      const [word, name, tokens] = userText.split(" ");
+      if (step > 0 || word !== "read") return "Done.";
+      return { toolCalls: [{ toolName: "read", input: { name, tokens: Number(tokens) } }] };
+    },
+    tools: { read: reader },
+    extend: (Base) =>
+      class extends Base {
+        override prices = { "scripted/*": { input: 1_000, output: 1_000 } };
+      },
+  });
+  await kit.ask(long("long ago", 2_000));
+  await kit.ask(long("not so long ago", 500));
+  const agent = await kit.agent();
+  await agent.compact();
+  for (const words of ["read a 2000", "read a 2000", "read a 2000", "read whole 9000", "go on"]) await kit.ask(words);
+  const report = await agent.contextReport();
+  const rows = agent.listCompactions();
+  const calls = agent.messages.flatMap(({ id, parts }) =>
+    parts.flatMap((part) => ("toolCallId" in part ? [{ id, call: part.toolCallId }] : [])),
+  );
+  expect(report.leftOut.map(({ kind }) => kind)).toEqual(["summarised", "superseded", "superseded", "bounded"]);
+  const [summary, first, second, bounded] = report.leftOut;
+  expect(summary?.compaction).toBe(rows.find(({ kind }) => kind === "summary")?.id);
+  for (const [index, item] of [first, second].entries())
+    expect(item).toMatchObject({
+      ...calls[index],
+      label: "read",
+      compaction: rows.find(({ kind }) => kind === "prune")?.id,
+    });
+  expect(second?.newer).toEqual([calls[2]]);
+  expect(bounded).toMatchObject({ ...calls[3], label: "read" });
+  expect(bounded?.tokens).toBeGreaterThan(5_000);
+  for (const { tokens, cost } of report.leftOut) expect(cost).toBeCloseTo(tokens / 1_000, 5);
+  const sum = report.leftOut.reduce((all, { tokens }) => all + tokens, 0);
+  expect(report.cost?.sent).toBeCloseTo(report.used / 1_000, 5);
+  expect(report.cost?.whole).toBeCloseTo((report.used + sum) / 1_000, 5);
+  expect(report.byKind.summary).toBeGreaterThan(0);
+  // Clients are told the same.
+  expect((await agent.contextReport()).leftOutByKind.superseded).toBe((first?.tokens ?? 0) + (second?.tokens ?? 0));
 });
 
 test("a regenerated answer reads what the first one read", async () => {

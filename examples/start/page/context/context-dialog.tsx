@@ -12,10 +12,17 @@ const KINDS: readonly (readonly [Kind, string])[] = [
   ["block", "Memory"],
   ["tools", "Tools"],
   ["summary", "Summary"],
+  ["carried", "State carried over"],
   ["pinned", "Pinned messages"],
   ["message", "Messages"],
   ["tool-output", "Outputs of tools"],
   ["file", "Files"],
+];
+const LEFT_OUT: readonly (readonly [keyof Report["leftOutByKind"], string])[] = [
+  ["summarised", "Summarised"],
+  ["superseded", "Read again since"],
+  ["cleared", "Cleared to make room"],
+  ["bounded", "Too long to show at once"],
 ];
 /** So many of the largest things are listed. */
 const LARGEST = 5;
@@ -119,9 +126,37 @@ function Filled({ report, next }: { readonly report: Report; readonly next: numb
           </ol>
         </>
       )}
+      <LeftOut report={report} />
       <p className="context-note">
         {report.model} reads {inTokens(limit)}; {inNumbers(limit - usable)} are kept free for its answer.
       </p>
+    </>
+  );
+}
+
+/** What the model does not read, and what it would cost to have it back. */
+function LeftOut({ report }: { readonly report: Report }): ReactNode {
+  const { leftOutByKind, leftOut, cost } = report;
+  const kinds = LEFT_OUT.filter(([kind]) => leftOutByKind[kind] > 0);
+  if (kinds.length === 0) return null;
+  return (
+    <>
+      <h3>Left out</h3>
+      <dl className="context-kinds">
+        {kinds.map(([kind, label]) => (
+          <div key={kind} data-kind={kind} data-testid="context-left-out">
+            <dt>
+              {label} ({leftOut.filter((item) => item.kind === kind).length})
+            </dt>
+            <dd>{inNumbers(leftOutByKind[kind])}</dd>
+          </div>
+        ))}
+      </dl>
+      {cost !== undefined && (
+        <p className="context-note" data-testid="context-cost">
+          A request costs ${cost.sent.toFixed(4)}; with all of it, ${cost.whole.toFixed(4)}.
+        </p>
+      )}
     </>
   );
 }

@@ -1,0 +1,75 @@
+import type { ModelMessage } from "ai";
+import { isTerminal, isToolPart, type ToolPart, toolName, type UIMessage } from "../message/types.ts";
+import type { CompactionRow } from "../store/compaction.ts";
+import type { LeftOutItem } from "../wire/session-types.ts";
+import { clearedText, supersededText } from "./cleared.ts";
+import { unitsOfText } from "./text-units.ts";
+import { unitsOfOutput } from "./ui-units.ts";
+import { unitsOfContentPart } from "./units.ts";
+import { callKey, type ContextView } from "./view.ts";
+
+/** Something that a request does not show, and about how much of it there is. */
+export type LeftOut = Omit<LeftOutItem, "tokens" | "cost"> & { readonly units: number };
+
+const COVERED = "what was said before";
+
+/**
+ * The outputs that a view leaves out, oldest first: cleared, or superseded.
+ * @param most how much of one output the model would be shown, in units.
+ */
+export function leftOutOutputs(view: ContextView, most: number): LeftOut[] {
+  return view.nodes.flatMap(({ seq, message, from, pinned }) => {
+    if (message.role !== "assistant" || pinned) return [];
+    return message.parts.slice(from).flatMap((part): LeftOut[] => {
+      if (!isToolPart(part) || part.state !== "output-available" || !isTerminal(part)) return [];
+      const key = callKey(seq, part.toolCallId);
+      return view.cleared.has(key) ? [leftOutOutput(view, key, message, part, most)] : [];
+    });
+  });
+}
+
+function leftOutOutput(view: ContextView, key: string, message: UIMessage, part: ToolPart, most: number): LeftOut {
+  const newer = view.newer?.get(key);
+  const compaction = view.prunedBy?.get(key);
+  const note = newer === undefined ? clearedText(part, message.id) : supersededText(part, newer);
+  const units = Math.max(0, Math.min(unitsOfOutput(part), most) - unitsOfText(note));
+  return {
+    ...{ kind: newer === undefined ? "cleared" : "superseded", id: message.id, call: part.toolCallId },
+    ...{ label: toolName(part), units },
+    ...(newer !== undefined && { newer: newer.map((one) => ({ id: one.message, call: one.call })) }),
+    ...(compaction !== undefined && { compaction }),
+  };
+}
+
+/** Outputs that are shown in part. @param pairs what is sent, what it would be whole, and the stored message it is from. */
+export function boundedOutputs(
+  pairs: readonly { readonly sent: ModelMessage; readonly whole: ModelMessage; readonly id: string | undefined }[],
+): LeftOut[] {
+  return pairs.flatMap(({ sent, whole, id }) => {
+    if (sent === whole || sent.role !== "tool" || whole.role !== "tool") return [];
+    return whole.content.flatMap((part, index): LeftOut[] => {
+      const shown = sent.content[index];
+      if (part.type !== "tool-result" || shown === undefined || shown === part) return [];
+      const units = unitsOfContentPart(part) - unitsOfContentPart(shown);
+      if (units <= 0) return [];
+      return [{ kind: "bounded", ...(id !== undefined && { id }), call: part.toolCallId, label: part.toolName, units }];
+    });
+  });
+}
+
+/**
+ * What summaries stand for, newest first, each with what it made shorter.
+ * @param rows the summary in effect and those that it took in.
+ * @param factor what a unit is in tokens, for the model that is asked.
+ */
+export function summarised(
+  rows: readonly CompactionRow[],
+  factor: number,
+  idOf: (seq: number) => string | undefined,
+): LeftOut[] {
+  return rows.map(({ id: compaction, at, tokensBefore, tokensAfter }) => {
+    const id = idOf(at);
+    const units = Math.max(0, tokensBefore - (tokensAfter ?? tokensBefore)) / factor;
+    return { kind: "summarised", ...(id !== undefined && { id }), label: COVERED, units, compaction };
+  });
+}
