@@ -83,6 +83,8 @@ export interface AgentEvents {
     leftOut?: number;
     /** How many outputs of tools are left out because newer ones stand for them. */
     superseded?: number;
+    /** Why messages were left out without a summary, for a person. */
+    why?: string;
     requestId?: string;
   };
   /** A compaction came to nothing; the conversation is as it was. */

@@ -16,11 +16,11 @@ const MAX_WAY = 100_000;
 /** A row as it is told. */
 export function toInfo(db: Sql, row: CompactionRow, inEffect: boolean): CompactionInfo {
   const { id, session, kind, status, trigger, parts, summary, carried, focus, model } = row;
-  const { tokensBefore, tokensAfter, error, createdAt, endedAt } = row;
+  const { tokensBefore, tokensAfter, leftOut, error, createdAt, endedAt } = row;
   return {
     ...{ id, session, kind, status, trigger, parts, summary, carried, focus, model, inEffect },
     ...{ messageId: readMessageAt(db, row.at)?.id ?? null },
-    ...{ tokensBefore, tokensAfter, error, createdAt, endedAt },
+    ...{ tokensBefore, tokensAfter, leftOut, error, createdAt, endedAt },
   };
 }
 

@@ -348,6 +348,7 @@ export class ThinkContext implements ContextPlan {
       ...{ session, trigger: "manual", open: false, focus, own: compact, signal },
       // A turn that has begun meanwhile goes on with what it had read, and the next one has the summary.
       view: () => this.#view(session),
+      whole: () => this.reader.whole(() => nodesUp(this.#desk.chat(), session, 0), session),
       measure: await this.#measure(session, model, instructions, tools),
       summariser: {
         model: nameOf(summarises),

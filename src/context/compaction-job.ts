@@ -36,6 +36,8 @@ export interface CompactionJob extends OutputRules {
   readonly open: boolean;
   /** What the model is shown now. Asked again before anything is committed. */
   view(): ContextView;
+  /** The same, with what was left out only because there was no summary of it. Default: the same. */
+  whole?(): ContextView;
   readonly measure: Measure;
   readonly summariser: Summariser;
   readonly own?: CompactFunction | undefined;
@@ -74,10 +76,36 @@ export function sizeOf(view: ContextView, measure: Measure): number {
   return measure.fixed + measureAll(project(view), measure);
 }
 
-/** Where the conversation is cut for a job. */
-export function cutFor({ measure, open }: CompactionJob, view: ContextView): Cut | undefined {
+/** What a summary is made of. */
+export function wholeOf(job: CompactionJob): ContextView {
+  return job.whole?.() ?? job.view();
+}
+
+/** The shortest summary that there could be: if that does not help, none does. */
+export const LEAST = { kind: "summary", text: "-" } as const;
+
+/** Where the conversation is cut for a job. What was left out is summarised up to where it was, if that is enough. */
+export function cutFor(job: CompactionJob, view: ContextView): Cut | undefined {
+  const { measure, open } = job;
+  const left = leftOutIn(job, view);
+  const same = left && cutAt(view, left.at, left.parts);
+  if (same !== undefined && endOf(job, view, same, LEAST).problem === undefined) return same;
   const tail = tailBudget(measure.usable, sizeOf(view, measure) - measure.fixed);
   return findCut(view, measure, tail, open);
+}
+
+/** What is left out of what is shown, and stands in this view all the same. */
+function leftOutIn(job: CompactionJob, view: ContextView): CompactionRow | undefined {
+  const { compaction } = job.view();
+  return compaction === undefined || compaction.seq === view.compaction?.seq ? undefined : compaction;
+}
+
+/** What was left out and is covered by a summary up to here: it counts no more when the summary does. */
+export function replacedBy(job: CompactionJob, view: ContextView, { at }: Cut): CompactionRow | undefined {
+  const left = leftOutIn(job, view);
+  const place = (seq: number) => view.nodes.findIndex((node) => node.seq === seq || node.last === seq);
+  // One that stands behind it counts for others whose way goes through that message.
+  return left !== undefined && place(left.at) >= place(at) ? left : undefined;
 }
 
 /** The cut behind a message that somebody named. */
@@ -89,10 +117,13 @@ export function placeOf(view: ContextView, messageId: string): Cut | undefined {
 /** What was said, and up to which message, if that was said too. */
 export type Found = Summary & { readonly toMessageId?: string };
 
+/** Why there is no summary: the app wants none. */
+export const AS_IT_IS = "onCompaction left it as it is.";
+
 /** Asks the app for a summary. @throws what it throws. */
 export async function askOwn(job: CompactionJob, compact: CompactFunction, view: ContextView): Promise<Found> {
   const said = await compact(project(view), { focus: job.focus, signal: job.signal });
-  if (said === null || said === undefined) return { kind: "failed", error: "onCompaction left it as it is." };
+  if (said === null || said === undefined) return { kind: "failed", error: AS_IT_IS };
   if (typeof said === "string") return { kind: "summary", text: said.trim() };
   const { summary, toMessageId } = said;
   return { kind: "summary", text: summary.trim(), ...(toMessageId !== undefined && { toMessageId }) };
@@ -103,7 +134,7 @@ export function endOf(
   job: CompactionJob,
   view: ContextView,
   cut: Cut,
-  { kind, text }: Pick<Prepared, "kind" | "text">,
+  { kind, text, leftOut }: Pick<Prepared, "kind" | "text" | "leftOut">,
 ): { end: CompactionEnd; problem: string | undefined } {
   const { measure } = job;
   const prior = view.compaction;
@@ -117,7 +148,7 @@ export function endOf(
   const carried = renderCarried({ ...job.live(), files, said });
   const end: CompactionEnd = {
     ...{ kind, at: cut.at, parts: cut.parts, summary: text, carried, calls: "[]", files: JSON.stringify(files) },
-    ...{ pins: JSON.stringify(cut.pins.map(({ seq }) => seq)), tokensAfter: null },
+    ...{ pins: JSON.stringify(cut.pins.map(({ seq }) => seq)), tokensAfter: null, leftOut: leftOut ?? null },
   };
   const row = { ...end, id: "cmp_00000000-0000-0000-0000-000000000000" } as CompactionRow;
   const size = sizeOf({ ...view, compaction: row, pinned: cut.pins, nodes: cut.rest }, measure);

@@ -13,36 +13,36 @@ import {
   forgetFailedCompactions,
   readCompaction,
   readCompactionAt,
+  redoTruncation,
   startCompaction,
   undoCompaction,
 } from "../store/compaction.ts";
 import { ownerIdOf } from "../store/session.ts";
 import {
-  askOwn,
+  AS_IT_IS,
   type CompactionJob,
   type CompactionOutcome,
   cutFor,
   type DraftCompaction,
   endOf,
-  type Found,
   isSame,
+  LEAST,
   OTHER_WAY,
   placeOf,
   type Prepared,
+  replacedBy,
   sizeOf,
+  wholeOf,
 } from "./compaction-job.ts";
 import { type Cut, cutAt } from "./cut.ts";
+import { summaryFor } from "./job-summary.ts";
+import { planTruncation } from "./leave-out.ts";
 import type { Measure } from "./measure.ts";
 import { isMuchOf, joined, planPrune, planSuperseded, pruneBounds, type PrunePlan, withPlan } from "./prune.ts";
-import { summarise } from "./summarise.ts";
 import type { ContextView } from "./view.ts";
 
 /** When clearing outputs makes this much room, there is no summary. */
 const PRUNE_IS_ENOUGH = 0.7;
-/** The length of a summary, in tokens and as a share of what a request may hold. */
-const MAX_SUMMARY_TOKENS = 2_500;
-const SUMMARY_SHARE = 0.08;
-const MIN_SUMMARY_TOKENS = 200;
 /** Why compactions have failed that nobody saw the end of. */
 export const CUT_OFF = "It was cut off: the process ended before it did.";
 /** Why others have: nobody wanted them any more, or the agent was about to stop. */
@@ -52,6 +52,10 @@ const KEPT_FAILURES = 200;
 const KEPT_TEXT = 2_000;
 /** How often a turn tries again what a crash cut off: it may be the cause. */
 const MAX_CUT_OFF = 3;
+/** How often a turn asks for a summary in vain, whatever the reasons. */
+const MAX_IN_VAIN = 2;
+/** How often the same step leaves out more, after a provider has refused what was left. */
+const MAX_TRUNCATIONS = 2;
 
 type Host = Pick<AgentHost, "sql" | "tx" | "clock" | "emit">;
 
@@ -82,16 +86,44 @@ export class Compactor {
    */
   allowed(turn: { readonly seq: number; readonly step: number }, trigger: CompactionTrigger, max: number): boolean {
     const rows = compactionsOfTurn(this.#host, turn.seq);
-    const made = rows.filter((row) => familyOf(row.trigger) === familyOf(trigger) && row.kind !== "prune");
+    const made = rows.filter((row) => familyOf(row.trigger) === familyOf(trigger) && row.kind === "summary");
     const ended = made.filter(({ error }) => error !== CUT_OFF && error !== STOPPED);
     if (made.length - ended.length >= MAX_CUT_OFF || ended.length >= max) return false;
+    if (rows.filter(isInVain).length >= MAX_IN_VAIN) return false;
     return !ended.some(({ status, step }) => status === "failed" || (status === "done" && step === turn.step));
+  }
+
+  /**
+   * Leaves out what a provider has refused, when the summary of it has failed in this turn. At most twice for one step: the
+   * second time only what cannot be spared is left. In one transaction: there is nothing to wait for. Never throws.
+   * @returns the row; undefined when nothing was done.
+   */
+  truncate(job: CompactionJob): CompactionRow | undefined {
+    const { turn } = job;
+    if (turn === undefined) return undefined;
+    const rows = compactionsOfTurn(this.#host, turn.seq).filter(({ kind }) => kind !== "prune");
+    const last = rows.at(-1);
+    const before = rows.filter(({ kind, step }) => kind === "truncate" && step === turn.step).length;
+    if (last === undefined || before >= MAX_TRUNCATIONS) return undefined;
+    if (last.kind !== "truncate" && (last.status !== "failed" || last.error === AS_IT_IS)) return undefined;
+    const why = rows.findLast(({ kind }) => kind === "summary")?.error ?? "";
+    const planned = planTruncation(job, before > 0, why);
+    if (planned === undefined) return undefined;
+    const shown = job.view();
+    const row = this.#host.tx(() => {
+      const seq = this.#start(job, planned.cut, sizeOf(shown, job.measure), shown, "truncate");
+      finishCompaction(this.#host, seq, planned.end, this.#host.clock.now());
+      contextCompacted(this.#host, ownerIdOf(this.#host, job.session));
+      return readCompactionAt(this.#host, seq);
+    });
+    if (row !== undefined) this.#done(row, job, { leftOut: row.leftOut ?? 0 });
+    return row;
   }
 
   /** The whole procedure. Never throws. */
   async run(job: CompactionJob): Promise<CompactionOutcome> {
     // Whoever asked for a summary gets one.
-    const clears = job.trigger !== "manual" && job.own === undefined;
+    const clears = job.trigger !== "manual" && job.trigger !== "retry" && job.own === undefined;
     const pruned = clears ? this.#pruneInstead(job) : undefined;
     if (pruned !== undefined) return { ok: true, row: pruned };
     const prepared = await this.prepare(job);
@@ -151,17 +183,18 @@ export class Compactor {
 
   /** Gets a summary, which counts only when it is published. Never throws. */
   async prepare(job: CompactionJob): Promise<Prepared | Extract<CompactionOutcome, { ok: false }>> {
-    const view = job.view();
-    const before = sizeOf(view, job.measure);
+    const view = wholeOf(job);
+    const shown = job.view();
+    const before = sizeOf(shown, job.measure);
     const cut = cutFor(job, view);
     if (cut === undefined) return this.#not(job, view, before, NOTHING);
     const hopeless = endOf(job, view, cut, LEAST).problem;
     if (hopeless !== undefined) return this.#not(job, view, before, hopeless);
-    const seq = this.#start(job, cut, before, view, "summary");
+    const seq = this.#start(job, cut, before, shown, "summary");
     const row = readCompactionAt(this.#host, seq);
     if (row !== undefined) this.#told(row);
     try {
-      const summary = await this.#summary(job, view, cut);
+      const summary = await summaryFor(job, view, cut);
       job.signal.throwIfAborted();
       if (summary.kind === "failed") return this.#fail(seq, job, summary.error);
       const named = summary.toMessageId;
@@ -181,14 +214,16 @@ export class Compactor {
   publish(prepared: Prepared): CompactionOutcome {
     const { seq, job } = prepared;
     try {
-      const view = job.view();
+      const view = wholeOf(job);
       if ((view.compaction?.seq ?? null) !== prepared.prior) return this.#fail(seq, job, "Another one came first.");
       const cut = cutAt(view, prepared.at, prepared.parts);
       if (cut === undefined || !isSame(prepared.covered, cut.covered)) return this.#fail(seq, job, OTHER_WAY);
       const { end, problem } = endOf(job, view, cut, prepared);
       if (problem !== undefined) return this.#fail(seq, job, problem, end);
+      const replaced = replacedBy(job, view, cut);
       this.#host.tx(() => {
         finishCompaction(this.#host, seq, end, this.#host.clock.now());
+        if (replaced !== undefined) undoCompaction(this.#host, replaced.seq);
         contextCompacted(this.#host, ownerIdOf(this.#host, job.session));
       });
       const row = readCompactionAt(this.#host, seq);
@@ -202,10 +237,10 @@ export class Compactor {
 
   /** What a compaction would say, without making it. @throws PerdureError `bad_state` when there is nothing to compact. */
   async draft(job: CompactionJob): Promise<DraftCompaction> {
-    const view = job.view();
+    const view = wholeOf(job);
     const cut = cutFor(job, view);
     if (cut === undefined) throw new PerdureError("bad_state", NOTHING);
-    const summary = await this.#summary(job, view, cut);
+    const summary = await summaryFor(job, view, cut);
     if (summary.kind === "failed") throw new PerdureError("call_failed", summary.error);
     const named = summary.toMessageId;
     const place = (named === undefined ? cut : placeOf(view, named)) ?? cut;
@@ -219,14 +254,15 @@ export class Compactor {
 
   /** Makes a compaction with a text that somebody wrote or changed. Never throws. */
   apply(job: CompactionJob, draft: Pick<DraftCompaction, "summary" | "messageId" | "parts">): CompactionOutcome {
-    const view = job.view();
+    const view = wholeOf(job);
     const node = view.nodes.find(({ message }) => message.id === draft.messageId);
     const cut = node && cutAt(view, draft.parts === null ? node.last : node.seq, draft.parts);
     if (cut === undefined) {
       const error = `Message ${draft.messageId} is not shown to the model any more: make a new preview.`;
       return { ok: false, error, tried: false };
     }
-    const seq = this.#start(job, cut, sizeOf(view, job.measure), view, "summary");
+    const shown = job.view();
+    const seq = this.#start(job, cut, sizeOf(shown, job.measure), shown, "summary");
     const { at, parts, covered } = cut;
     const text = draft.summary.trim();
     return this.publish({ seq, job, prior: view.compaction?.seq ?? null, at, parts, kind: "summary", text, covered });
@@ -253,26 +289,13 @@ export class Compactor {
         `Without this compaction the conversation is about ${over} tokens too long for the model (${measure.usable} fit).`,
       );
     }
-    this.#host.tx(() => undoCompaction(this.#host, row.seq));
+    this.#host.tx(() => {
+      undoCompaction(this.#host, row.seq);
+      if (row.prior !== null) redoTruncation(this.#host, row.prior);
+    });
     const undone: CompactionRow = { ...row, status: "undone" };
     this.#told(undone);
     return undone;
-  }
-
-  #summary(job: CompactionJob, view: ContextView, cut: Cut): Promise<Found> {
-    const { summariser, measure, focus, own } = job;
-    if (own !== undefined) return askOwn(job, own, view);
-    const share = Math.floor(SUMMARY_SHARE * measure.usable);
-    return summarise({
-      cut,
-      prior: view.compaction?.summary ?? undefined,
-      focus,
-      instructions: summariser.instructions,
-      ask: summariser.ask,
-      measure,
-      room: summariser.room,
-      length: Math.max(MIN_SUMMARY_TOKENS, Math.min(MAX_SUMMARY_TOKENS, share)),
-    });
   }
 
   /** Without asking a model. In a turn it is written down, so that it is not tried again and again. */
@@ -331,6 +354,7 @@ export class Compactor {
       ...{ compactionId: row.id, session: row.session, kind: row.kind, trigger: row.trigger },
       ...{ tokensBefore: row.tokensBefore, tokensAfter: row.tokensAfter ?? 0 },
       ...more,
+      ...(row.error !== null && { why: row.error }),
       ...(turn !== undefined && { requestId: turn.id }),
     });
   }
@@ -338,6 +362,11 @@ export class Compactor {
 
 function whyStopped({ reason }: AbortSignal): string {
   return reason instanceof Error && reason.message === OTHER_WAY ? OTHER_WAY : STOPPED;
+}
+
+/** Whether a summary was asked for, and there is none. */
+function isInVain({ kind, status, error }: CompactionRow): boolean {
+  return kind === "summary" && status === "failed" && error !== CUT_OFF && error !== STOPPED;
 }
 
 /** Reasons that are the same to a turn: what it would send is known to be too long. */
@@ -352,7 +381,4 @@ function planAll(job: CompactionJob, view: ContextView): PrunePlan | undefined {
   const old = planPrune(rest, job.measure, (tool) => job.keepAlways(tool));
   return joined(superseded, old);
 }
-
-/** The shortest summary that there could be: if that does not help, none does. */
-const LEAST = { kind: "summary", text: "-" } as const;
 const NOTHING = "There is nothing that could be summarised: all that is left is needed as it is.";

@@ -195,7 +195,14 @@ function serialise({ node, parts }: Covered, limits: SerialiseLimits): string {
   return serialiseMessage(node.message, parts, limits);
 }
 
-function messagesIn(covered: readonly Covered[]): string[] {
+/** Says what was left out, and for whom that is to be found. */
+export function leftOutNote(ids: readonly string[]): string {
+  const range = ids.length === 1 ? `Message ${ids[0] ?? ""} was` : `${messageRange(ids)} were`;
+  return `[${range} left out without a summary. Search the conversation for what is there.]`;
+}
+
+/** The ids of messages, each once. */
+export function messagesIn(covered: readonly Covered[]): string[] {
   return [...new Set(covered.map(({ node }) => node.message.id))];
 }
 

@@ -72,8 +72,9 @@ export class ContextReader {
    * The view of a path. Stops at the first message that a compaction covers, and asks for no more.
    * @param up the path, newest first.
    * @param session whose loaded texts they are.
+   * @param through read on through what was left out without a summary.
    */
-  read(up: Iterable<PathNode>, session: string): ContextView {
+  read(up: Iterable<PathNode>, session: string, through = false): ContextView {
     const nodes: PathNode[] = [];
     const prunes: CompactionRow[] = [];
     const marked = new Set(compactedMessages(this.#db));
@@ -84,7 +85,7 @@ export class ContextReader {
       const rows = doneAt(this.#db, [node.seq]);
       prunes.push(...rows.filter(({ kind }) => kind === "prune"));
       // A message that was split more than once: the newest covers the most.
-      compaction = rows.findLast(({ kind }) => kind !== "prune");
+      compaction = rows.findLast((row) => row.kind !== "prune" && !(through && isLeftOut(row)));
       if (compaction !== undefined) break;
     }
     nodes.reverse();
@@ -102,6 +103,19 @@ export class ContextReader {
       ...leftOut(prunes, shown),
       unloaded: unloadedCalls(this.#db, ownerIdOf(this.#db, session)),
     };
+  }
+
+  /**
+   * The view of a path as it would be if nothing had been left out only because there was no summary of it: what a
+   * summary is made of. What is deleted since cannot be summarised any more: then it is what is shown.
+   */
+  whole(up: () => Iterable<PathNode>, session: string): ContextView {
+    const shown = this.read(up(), session);
+    const { compaction } = shown;
+    if (compaction === undefined || !isLeftOut(compaction) || compaction.parts === 0) return shown;
+    const whole = this.read(up(), session, true);
+    const last = whole.nodes.findIndex(({ seq, last: end }) => seq === compaction.at || end === compaction.at);
+    return last + 1 >= (compaction.leftOut ?? 0) ? whole : shown;
   }
 
   /** What is made from a row is remembered with it. */
@@ -124,6 +138,11 @@ export class ContextReader {
       return [{ seq, message, pinned: row.pinned === 1 }];
     });
   }
+}
+
+/** Whether a compaction only leaves out: a summary of the same is tried again. */
+export function isLeftOut({ kind, leftOut }: Pick<CompactionRow, "kind" | "leftOut">): boolean {
+  return kind === "truncate" && leftOut !== null;
 }
 
 function parse(body: string | undefined): UIMessage | undefined {

@@ -37,6 +37,12 @@ export const compactionSchema: readonly string[] = [
   "CREATE INDEX perdure_compaction_at ON perdure_compaction (at) WHERE status = 'done'",
 ];
 
+/** What the user said in what is covered, and how much of that nobody has read. */
+export const compactionWordsSchema: readonly string[] = [
+  "ALTER TABLE perdure_compaction ADD COLUMN words TEXT NOT NULL DEFAULT '[]'",
+  "ALTER TABLE perdure_compaction ADD COLUMN left_out INTEGER",
+];
+
 /** One compaction. */
 export interface CompactionRow {
   readonly seq: number;
@@ -61,6 +67,7 @@ export interface CompactionRow {
   readonly tokensAfter: number | null;
   readonly model: string | null;
   readonly focus: string | null;
+  /** Why it came to nothing; of `truncate`, why there is no summary. */
   readonly error: string | null;
   readonly createdAt: number;
   readonly endedAt: number | null;
@@ -73,6 +80,10 @@ export interface CompactionRow {
   readonly summary: string | null;
   /** What code says about the state of things, below the summary. */
   readonly carried: string | null;
+  /** What the user said in all that is covered, as JSON: it is carried from compaction to compaction. */
+  readonly words: string;
+  /** How many of the messages that it covers nobody has read for it; null: none. */
+  readonly leftOut: number | null;
 }
 
 /** What is known when it starts. */
@@ -98,11 +109,11 @@ export type NewCompaction = Pick<
 export type CompactionEnd = Pick<
   CompactionRow,
   "kind" | "at" | "parts" | "tokensAfter" | "pins" | "calls" | "files" | "summary" | "carried"
->;
+> & { readonly words?: string; readonly leftOut?: number | null; readonly error?: string | null };
 
 const COLUMNS = `seq, id, session, at, parts, kind, status, trigger, turn, step, call, prior,
   tokens_before AS tokensBefore, tokens_after AS tokensAfter, model, focus, error, created_at AS createdAt,
-  ended_at AS endedAt, pins, calls, files, summary, carried`;
+  ended_at AS endedAt, pins, calls, files, summary, carried, words, left_out AS leftOut`;
 
 function select(db: Sql, rest: string, ...args: SqlValue[]): CompactionRow[] {
   return db.sql<CompactionRow>(`SELECT ${COLUMNS} FROM perdure_compaction ${rest}`, ...args);
@@ -124,8 +135,10 @@ export function startCompaction(db: Sql, row: NewCompaction): number {
 export function finishCompaction(db: Sql, seq: number, end: CompactionEnd, now: number): void {
   db.sql(
     `UPDATE perdure_compaction SET status = 'done', kind = ?, at = ?, parts = ?, tokens_after = ?, pins = ?, calls = ?,
-       files = ?, summary = ?, carried = ?, ended_at = ? WHERE seq = ? AND status = 'started'`,
+       files = ?, summary = ?, carried = ?, words = ?, left_out = ?, error = ?, ended_at = ?
+     WHERE seq = ? AND status = 'started'`,
     ...[end.kind, end.at, end.parts, end.tokensAfter, end.pins, end.calls, end.files, end.summary, end.carried],
+    ...[end.words ?? "[]", end.leftOut ?? null, end.error ?? null],
     now,
     seq,
   );
@@ -157,6 +170,14 @@ export function failOpenCompactions(db: Sql, error: string, now: number): number
 /** It counts no more. */
 export function undoCompaction(db: Sql, seq: number): void {
   db.sql("UPDATE perdure_compaction SET status = 'undone' WHERE seq = ? AND status = 'done'", seq);
+}
+
+/** What was left out counts again: the summary that had replaced it is undone. */
+export function redoTruncation(db: Sql, seq: number): void {
+  db.sql(
+    "UPDATE perdure_compaction SET status = 'done' WHERE seq = ? AND status = 'undone' AND kind = 'truncate'",
+    seq,
+  );
 }
 
 export function setCompactionPins(db: Sql, seq: number, pins: readonly number[]): void {

@@ -203,7 +203,7 @@ export function deleteTraces(db: Sql, keys: ErasedKeys): ErasedRows {
 export function isNamedBesideMessages(db: Sql, text: string): boolean {
   const has = (column: string) => `instr(coalesce(${column}, ''), ?) > 0`;
   const query = `SELECT 1 WHERE
-    EXISTS (SELECT 1 FROM perdure_compaction WHERE ${has("summary")} OR ${has("carried")})
+    EXISTS (SELECT 1 FROM perdure_compaction WHERE ${has("summary")} OR ${has("carried")} OR ${has("words")})
     OR EXISTS (SELECT 1 FROM perdure_cell WHERE ${has("value")}
       AND key NOT LIKE 'file:%' AND key NOT LIKE 'erase:%' AND key NOT LIKE 'receipt:%')
     OR EXISTS (SELECT 1 FROM perdure_submission WHERE ${has("messages")} OR ${has("edited")})

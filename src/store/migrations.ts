@@ -6,7 +6,7 @@ import { approvalSchema } from "./approval.ts";
 import { callIdSchema } from "./call-id.ts";
 import { budgetGrantSchema } from "./budget-grant.ts";
 import { cellSchema } from "./cell.ts";
-import { compactionSchema } from "./compaction.ts";
+import { compactionSchema, compactionWordsSchema } from "./compaction.ts";
 import { configSchema } from "./config.ts";
 import { childSchema } from "./child.ts";
 import { fiberCauseSchema, fiberSchema } from "./fiber.ts";
@@ -72,6 +72,7 @@ export const migrations: readonly Migration[] = [
   { id: 11, statements: [...agentRunLineageSchema, ...runLineageSchema] },
   { id: 12, statements: callIdSchema },
   { id: 13, statements: [...turnCauseSchema, ...scheduleCauseSchema, ...queueCauseSchema, ...fiberCauseSchema] },
+  { id: 14, statements: compactionWordsSchema },
 ];
 
 /** Names that `this.sql` may not touch. */

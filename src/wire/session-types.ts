@@ -5,7 +5,10 @@ import type { Role } from "../message/types.ts";
 /** Who gave a session its name. */
 export type NamedBy = "derived" | "model" | "user";
 
-/** `truncate`: without a model, because none could read what was to be summarised. `prune`: outputs of tools only. */
+/**
+ * `truncate`: without a model, because none could summarise it and the provider had refused it whole. `prune`: outputs of
+ * tools only.
+ */
 export type CompactionKind = "summary" | "truncate" | "prune";
 
 /** `started` has not ended yet, or was cut; `undone` was done, and counts no more. */
@@ -14,9 +17,18 @@ export type CompactionStatus = "started" | "done" | "failed" | "undone";
 /**
  * Why it was made: a person or the app asked (`manual`), the conversation grew over a bound between turns (`after`), the
  * next request would not fit (`before`) or was said not to (`error`), the last one had not (`usage`) or hardly
- * (`proactive`), or room is made ahead of time (`background`).
+ * (`proactive`), room is made ahead of time (`background`), or a turn begins and what was left out without a summary is
+ * summarised after all (`retry`).
  */
-export type CompactionTrigger = "manual" | "after" | "before" | "error" | "usage" | "proactive" | "background";
+export type CompactionTrigger =
+  | "manual"
+  | "after"
+  | "before"
+  | "error"
+  | "usage"
+  | "proactive"
+  | "background"
+  | "retry";
 
 /** What a list of sessions shows. */
 export interface SessionInfo {
@@ -74,7 +86,9 @@ export interface CompactionInfo {
   readonly model: string | null;
   readonly tokensBefore: number;
   readonly tokensAfter: number | null;
-  /** Why it came to nothing. */
+  /** How many of the messages that it covers nobody has read for it; null: none. */
+  readonly leftOut: number | null;
+  /** Why it came to nothing; of `truncate`, why there is no summary. */
   readonly error: string | null;
   readonly createdAt: number;
   readonly endedAt: number | null;

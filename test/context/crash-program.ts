@@ -1,7 +1,8 @@
 // A Think agent with a small window, for the crash matrix: it is told a few long things, reads files in the middle of a
-// turn, and has to make room again and again.
+// turn, and has to make room again and again. With NO_SUMMARY there is no model that summarises until all was read, and it
+// is the provider that says what is too long.
 import { flushCompileCache } from "node:module";
-import { jsonSchema, tool } from "ai";
+import { APICallError, jsonSchema, tool } from "ai";
 import type { Fact } from "perdure/testing";
 import { Think } from "../../src/agent/think.ts";
 import { contextOf } from "../../src/turn/step/context-path.ts";
@@ -15,17 +16,19 @@ import { durableTool } from "../../src/tool/define.ts";
 
 export type CrashCommand = { readonly type: "tell" };
 
+export interface CrashCompaction {
+  readonly kind: string;
+  readonly status: string;
+  readonly trigger: string;
+  readonly error: string | null;
+}
+
 /** How things stand when all was told. */
 export interface CrashLook extends Fact {
   readonly texts: readonly string[];
   /** What the model would read next, without ids. */
   readonly shown: readonly string[];
-  readonly compactions: readonly {
-    readonly kind: string;
-    readonly status: string;
-    readonly trigger: string;
-    readonly error: string | null;
-  }[];
+  readonly compactions: readonly CrashCompaction[];
   readonly openCalls: number;
 }
 
@@ -33,8 +36,22 @@ const long = (words: string, tokens: number) => `${words} ${"abc ".repeat(tokens
 const SAME = ["same one", "same two", "same three", "same four"];
 const INPUTS = [long("one", 900), long("two", 900), long("three", 900), "read them", ...SAME, "done?"];
 
+const NO_SUMMARY = process.env["NO_SUMMARY"] === "1";
+/** What the provider takes then, in characters. */
+const MOST = 9_000;
+
+function refusal(statusCode: number, message: string) {
+  const error = new APICallError({ message, url: "https://model.example", requestBodyValues: {}, statusCode });
+  return { error };
+}
+
+const mute = scriptedModel(() => refusal(401, "bad key"));
+
 const model = scriptedModel(({ userText, prompt, step }) => {
   const text = JSON.stringify(prompt);
+  if (NO_SUMMARY && !text.includes("You write the notes") && text.length > MOST) {
+    return refusal(400, "This model's maximum context length is 4000 tokens.");
+  }
   if (text.includes("You write the notes")) return "## State of the work\nIt went well.";
   // The same file again and again: what was read of it before is out of date.
   if (userText.startsWith("same"))
@@ -49,9 +66,12 @@ const model = scriptedModel(({ userText, prompt, step }) => {
 
 class Small extends Think {
   override workspaceTools = false as const;
-  override modelLimits = { "scripted/*": { window: 100_000, input: 3_000 } };
+  override modelLimits = { "scripted/*": { window: 100_000, input: NO_SUMMARY ? 90_000 : 3_000 } };
   override getModel() {
     return model;
+  }
+  override getCompactionModel() {
+    return NO_SUMMARY && !JSON.stringify(this.messages).includes("All read.") ? mute : undefined;
   }
   override getSystemPrompt() {
     return "You help.";

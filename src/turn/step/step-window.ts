@@ -15,13 +15,14 @@ import {
 } from "../../context/token-budget.ts";
 import { unitsOfUIMessage } from "../../context/ui-units.ts";
 import { unitsOfInstructions, unitsOfMessages, unitsOfTools } from "../../context/units.ts";
+import type { ContextView } from "../../context/view.ts";
 import type { UIMessage } from "../../message/types.ts";
 import type { LedgerEntry } from "../../session/charge.ts";
 import type { Usage } from "../../session/token-usage.ts";
 import { type CompactionTrigger, compactionsOfTurn } from "../../store/compaction.ts";
 import { outputRules } from "../../tool/output-rules.ts";
 import { waitingSteers } from "../steer.ts";
-import { contextOf, ownParts, type TurnContextView } from "./context-path.ts";
+import { contextOf, nodesUp, ownParts, type TurnContextView } from "./context-path.ts";
 import type { SentRequest } from "./context-plan.ts";
 import { named } from "./model-call.ts";
 import type { StepRun } from "./step-run.ts";
@@ -73,6 +74,8 @@ export class StepWindow {
     if (policy === undefined || turn.messages !== undefined) return false;
     const { session } = active.row;
     if (await this.#published(model)) return this.#shorter();
+    if (called === 0 && (await this.#again(model))) return true;
+    if (signal.aborted) return false;
     const tokens = this.#estimate(model, messages);
     const bound = this.#usable(model, policy);
     if (tokens > WAIT_SHARE * bound && context.background.has(session)) {
@@ -91,15 +94,19 @@ export class StepWindow {
   }
 
   /**
-   * A provider said that a call was too long. @returns whether the conversation is shorter now, and it should be asked again.
+   * A provider said that a call was too long: it is summarised, and what there is no summary of is left out.
+   * @returns whether the conversation is shorter now, and it should be asked again.
    */
   async afterOverflow(model: LanguageModel, callId: string): Promise<boolean> {
-    const { plan, turn } = this.#run;
+    const { plan, turn, signal } = this.#run;
+    const { compactor, background } = plan.context;
     const policy = plan.context.policy();
-    if (policy?.reactive !== true || turn.messages !== undefined) return false;
-    if (!plan.context.compactor.allowed(this.#turn, "error", policy.maxRetries)) return false;
-    plan.context.background.stop(this.#run.active.row.session);
-    return this.#compact({ ...(await this.#job(model, "error")), call: callId });
+    if (policy?.reactive !== true || policy.maxRetries === 0 || turn.messages !== undefined) return false;
+    background.stop(this.#run.active.row.session);
+    const job = { ...(await this.#job(model, "error")), call: callId };
+    if (compactor.allowed(this.#turn, "error", policy.maxRetries) && (await this.#compact(job))) return true;
+    if (signal.aborted || compactor.truncate(job) === undefined) return false;
+    return this.#shorter();
   }
 
   /** The tries of a step since the conversation was made shorter because of one of them. */
@@ -170,6 +177,21 @@ export class StepWindow {
     return tokens > policy.threshold * policy.maxInputTokens ? "proactive" : undefined;
   }
 
+  /** A turn begins, and what an earlier one had to leave out without a summary may be summarised now. */
+  async #again(model: LanguageModel): Promise<boolean> {
+    const { compactor } = this.#run.plan.context;
+    const shown = this.#fresh().view.compaction;
+    if (shown?.kind !== "truncate" || shown.seq === this.#whole().compaction?.seq) return false;
+    return compactor.allowed(this.#turn, "retry", 1) && this.#compact(await this.#job(model, "retry"));
+  }
+
+  /** What a summary is made of. */
+  #whole(): ContextView {
+    const { desk, active, plan, called } = this.#run;
+    const { session } = active.row;
+    return plan.context.reader.whole(() => nodesUp(desk, session, called), session);
+  }
+
   /** What is done before the first call of a turn: the app's own bound, and outputs that nothing is cached of any more. */
   async #between(model: LanguageModel, policy: OverflowPolicy, tokens: number): Promise<boolean> {
     const { plan, turn, active, desk } = this.#run;
@@ -198,12 +220,14 @@ export class StepWindow {
     if (!context.compactor.allowed(this.#turn, "background", policy.maxCompactions)) return;
     const job = await this.#job(model, "background");
     const { view } = this.#fresh();
+    // What was left out is summarised first.
+    if (view.compaction?.kind === "truncate") return;
     // The answer that is being written is not covered: it may be another one by then.
     const snapshot = { ...view, nodes: view.nodes.filter(({ message }) => message.id !== active.builder.id) };
     context.background.start(session, (signal) => {
       const ask = this.#asker(job.summarises, signal);
       return context.compactor.prepare({
-        ...{ ...job, open: false, view: () => snapshot, signal },
+        ...{ ...job, open: false, view: () => snapshot, whole: () => snapshot, signal },
         summariser: { ...job.summariser, ask },
       });
     });
@@ -215,7 +239,8 @@ export class StepWindow {
     const ready = plan.context.background.take(active.row.session);
     if (ready === undefined) return false;
     const measure = await this.#measure(model);
-    const job = { ...ready.job, view: () => this.#fresh().view, measure, open: true };
+    const view = () => this.#fresh().view;
+    const job = { ...ready.job, view, whole: view, measure, open: true };
     return plan.context.compactor.publish({ ...ready, job }).ok;
   }
 
@@ -273,6 +298,7 @@ export class StepWindow {
     return {
       ...{ session, trigger, turn: this.#turn, open: true, signal, summarises, own: settings.compact },
       view: () => this.#fresh().view,
+      whole: () => this.#whole(),
       measure: await this.#measure(model),
       summariser: {
         model: nameOf(summarises),
