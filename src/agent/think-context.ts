@@ -353,6 +353,7 @@ export class ThinkContext implements ContextPlan {
       summariser: {
         model: nameOf(summarises),
         room: usable(limits),
+        measure: measureFor(this.learned.of(nameOf(summarises)), 0, usable(limits)),
         ask: askWith({
           ...{
             host,
@@ -365,6 +366,7 @@ export class ThinkContext implements ContextPlan {
             signal,
           },
           maxOutput: limits.output,
+          learned: this.learned,
           classify: (error) => this.#desk.classify(error),
         }),
         instructions: typeof instructions === "string" ? instructions : undefined,

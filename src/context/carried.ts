@@ -38,9 +38,10 @@ export const MAX_FILES = 60;
 /** Names of inputs that mean a file. */
 const FILE_KEYS = ["path", "file", "filePath", "file_path", "filename", "fileName", "file_name"] as const;
 
-/** The state as text. Depends on the state alone; empty when there is none. */
-export function renderCarried(state: LiveState): string {
+/** The state as text. Depends on what is given alone; empty when there is none. @param words what the user said, as text. */
+export function renderCarried(state: LiveState, words = ""): string {
   const blocks = [
+    words,
     block(
       "Work given to other agents that has not ended (do not start it again):",
       state.runs?.map(({ id, name, task }) => `${name}, run ${id}${task === undefined ? "" : `: ${task}`}`),

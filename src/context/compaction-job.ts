@@ -8,6 +8,7 @@ import { project } from "./project.ts";
 import { serialiseMessage } from "./serialise.ts";
 import type { AskSummary, Summary } from "./summarise.ts";
 import type { OutputRules } from "./superseded.ts";
+import { joinWords, renderWords, type SaidWords, userWords, wordsBudget } from "./user-words.ts";
 import type { ContextView } from "./view.ts";
 
 export type { DraftCompaction } from "../wire/session-types.ts";
@@ -16,8 +17,10 @@ export type { DraftCompaction } from "../wire/session-types.ts";
 export interface Summariser {
   /** `provider/modelId` */
   readonly model: string;
-  /** The most that it can be sent, in tokens. */
+  /** The most that it can be sent, in its own tokens. */
   readonly room: number;
+  /** How long texts are for it. Default: as for the model that answers. */
+  readonly measure?: Pick<Measure, "text"> | undefined;
   readonly ask: AskSummary;
   /** What the agent is told about itself. */
   readonly instructions?: string | undefined;
@@ -37,7 +40,7 @@ export interface CompactionJob extends OutputRules {
   /** What the model is shown now. Asked again before anything is committed. */
   view(): ContextView;
   /** The same, with what was left out only because there was no summary of it. Default: the same. */
-  whole?(): ContextView;
+  readonly whole?: (() => ContextView) | undefined;
   readonly measure: Measure;
   readonly summariser: Summariser;
   readonly own?: CompactFunction | undefined;
@@ -145,15 +148,17 @@ export function endOf(
   );
   const split = cut.parts === null ? undefined : cut.covered.at(-1)?.node.message;
   const said = split === undefined ? [] : saidInto(split, cut.parts ?? 0);
-  const carried = renderCarried({ ...job.live(), files, said });
+  const old = sizeOf(view, measure);
+  const words = joinWords(wordsIn(prior), userWords(cut.covered));
+  const carried = renderCarried({ ...job.live(), files, said }, tellWords(words, cut, measure, old));
   const end: CompactionEnd = {
     ...{ kind, at: cut.at, parts: cut.parts, summary: text, carried, calls: "[]", files: JSON.stringify(files) },
     ...{ pins: JSON.stringify(cut.pins.map(({ seq }) => seq)), tokensAfter: null, leftOut: leftOut ?? null },
+    words: JSON.stringify(words),
   };
   const row = { ...end, id: "cmp_00000000-0000-0000-0000-000000000000" } as CompactionRow;
   const size = sizeOf({ ...view, compaction: row, pinned: cut.pins, nodes: cut.rest }, measure);
   const tokensAfter = Math.round(size);
-  const old = sizeOf(view, measure);
   const problem = problemOf(text, old, size, measure.usable);
   return { end: { ...end, tokensAfter }, problem };
 }
@@ -175,6 +180,20 @@ const ALL = { values: Number.POSITIVE_INFINITY, texts: Number.POSITIVE_INFINITY 
 
 function readOf(message: UIMessage, parts: readonly Part[]): string {
   return serialiseMessage(message, parts, ALL);
+}
+
+function wordsIn(prior: CompactionRow | undefined): SaidWords[] {
+  return prior === undefined ? [] : (JSON.parse(prior.words) as SaidWords[]);
+}
+
+/** What is shown anyway is not told twice. */
+function tellWords(words: readonly SaidWords[], cut: Cut, measure: Measure, size: number): string {
+  const skip = new Set(cut.pins.flatMap(({ pinned, message }) => (pinned ? [] : [message.id])));
+  const split = cut.parts === null ? undefined : cut.covered.at(-1)?.node.message;
+  for (const part of split?.parts.slice(0, cut.parts ?? 0) ?? [])
+    if (part.type === "steering-message") skip.add(part.id);
+  const brief = new Set(cut.pins.map(({ message }) => message.id));
+  return renderWords(words, { budget: wordsBudget(measure.usable, size - measure.fixed), measure, skip, brief });
 }
 
 function problemOf(text: string, before: number, after: number, usable: number): string | undefined {

@@ -19,8 +19,9 @@ export function summaryFor(job: CompactionJob, view: ContextView, cut: Cut): Pro
     focus,
     instructions: summariser.instructions,
     ask: summariser.ask,
-    measure,
+    measure: summariser.measure ?? measure,
     room: summariser.room,
+    reader: measure,
     length: Math.max(MIN_SUMMARY_TOKENS, Math.min(MAX_SUMMARY_TOKENS, share)),
   });
 }

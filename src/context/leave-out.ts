@@ -1,6 +1,7 @@
 import type { CompactionEnd } from "../store/compaction.ts";
 import { type CompactionJob, endOf, sizeOf, wholeOf } from "./compaction-job.ts";
 import { type Cut, findCut, tailBudget } from "./cut.ts";
+import { withLeftOut } from "./sections.ts";
 import { leftOutNote, messagesIn } from "./summarise.ts";
 
 /** What would be left out, and what would be stored of it. */
@@ -27,7 +28,7 @@ export function planTruncation(job: CompactionJob, tight: boolean, why: string):
     const cut = find();
     if (cut === undefined) continue;
     const ids = messagesIn(cut.covered);
-    const text = [view.compaction?.summary, leftOutNote(ids)].filter((part) => (part ?? "") !== "").join("\n\n");
+    const text = withLeftOut(view.compaction?.summary ?? "", [leftOutNote(ids)]);
     const { end } = endOf(job, view, cut, { kind: "truncate", text, leftOut: ids.length });
     if ((end.tokensAfter ?? size) < Math.round(size)) return { cut, end: { ...end, error: toPerson(why, ids.length) } };
   }
@@ -36,5 +37,5 @@ export function planTruncation(job: CompactionJob, tight: boolean, why: string):
 
 function toPerson(why: string, count: number): string {
   const what = count === 1 ? "One message was" : `${count} messages were`;
-  return `The provider refused the conversation as too long, and there is no summary of it (${why}) ${what} left out of what the model reads; nothing was deleted. A summary is tried again when the next turn begins.`;
+  return `The provider refused the conversation as too long, and there is no summary of it. ${why} ${what} left out of what the model reads; nothing was deleted. A summary is tried again when the next turn begins.`;
 }

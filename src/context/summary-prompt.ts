@@ -1,4 +1,8 @@
+import { EMPTY, NO_CHANGE } from "./sections.ts";
 import { harmless } from "./serialise.ts";
+
+/** `work` when tools were used, `conversation` when people only talked. */
+export type SummaryStyle = "work" | "conversation";
 
 /** What a summary is made from. */
 export interface SummaryRequest {
@@ -8,8 +12,7 @@ export interface SummaryRequest {
   readonly prior: string | undefined;
   /** What the person who asked for it wants to keep above all. */
   readonly focus: string | undefined;
-  /** `work` when tools were used, `conversation` when people only talked. */
-  readonly style: "work" | "conversation";
+  readonly style: SummaryStyle;
   /** What the agent is told about itself, so that what matters to it is kept. */
   readonly instructions: string | undefined;
   /** The length to aim at. */
@@ -70,8 +73,21 @@ const HINTS = [
   'At most ten lines, each "term — message id", for details in the messages that you had to leave out and that may be asked for later. Use ids that stand in the text.',
 ];
 
-const UPDATE =
-  "There is a summary of what came before these messages. Write one new summary of both. It replaces the old one: what you do not carry over is lost. Where the two disagree, the conversation is right.";
+const UPDATE = [
+  "There is a summary of what came before these messages. Bring it up to date by writing only those of its sections that change, each with its heading as it stands there.",
+  "A section that you do not write stays as it is, word for word. One that you write takes the place of the old one: what you do not carry over of it is lost.",
+  `To empty a section, write its heading and under it the line ${EMPTY}. If nothing changes at all, write the one line ${NO_CHANGE}.`,
+  "Where the summary and the conversation disagree, the conversation is right.",
+].join("\n");
+
+/** The headings of a summary, in their order. */
+export function sectionNames(style: SummaryStyle): string[] {
+  return headingsOf(style).flatMap((line) => (line.startsWith("## ") ? [line.slice(3)] : []));
+}
+
+function headingsOf(style: SummaryStyle): string[] {
+  return [...(style === "work" ? WORK : CONVERSATION), ...HINTS];
+}
 
 /** The request for a summary. Depends on what is given alone. */
 export function summaryPrompt(request: SummaryRequest): SummaryPrompt {
@@ -87,8 +103,8 @@ export function summaryPrompt(request: SummaryRequest): SummaryPrompt {
     focus === undefined || focus.trim() === ""
       ? ""
       : `Whoever asked for the summary wants this to be kept above all, in detail:\n<focus>\n${harmless(focus)}\n</focus>`,
-    `Write Markdown with these headings, in this order; leave out a heading that nothing belongs under. At most about ${request.words} words, in the language of the conversation. Begin with the first heading, and end after the last one.`,
-    [...(request.style === "work" ? WORK : CONVERSATION), ...HINTS].join("\n"),
+    `Write Markdown with these headings, in this order; leave out a heading that nothing belongs under. ${prior === undefined ? "At" : "The whole summary should have at"} most about ${request.words} words, in the language of the conversation. Begin with the first heading, and end after the last one.`,
+    headingsOf(request.style).join("\n"),
   ];
   return { system: SYSTEM, prompt: sections.filter((text) => text !== "").join("\n\n") };
 }
@@ -99,7 +115,7 @@ export function shorterPrompt(summary: string, words: number): SummaryPrompt {
     system: SYSTEM,
     prompt: [
       `<prior-summary>\n${harmless(summary)}\n</prior-summary>`,
-      `This summary is too long. Write it again in at most about ${words} words, with the same headings. Keep the goal, rules, decisions and what comes next; shorten what is done and the references first.`,
+      `This summary is too long. Write it again in at most about ${words} words, with the same headings. Keep the goal, rules, decisions and what comes next; shorten what is done and the references first. A section that you do not write stays as it is.`,
     ].join("\n\n"),
   };
 }

@@ -29,7 +29,7 @@ test("in the background: a turn does not wait for it, and the next one has it", 
   await kit.ask("short");
   expect(await kit.compactions()).toMatchObject([{ status: "done", trigger: "background" }]);
   expect(shown(kit.turns().at(-1))).toContain("Made ahead.");
-  expect(shown(kit.turns().at(-1))).not.toContain("question 1 abc");
+  expect(shown(kit.turns().at(-1))).not.toContain(long("question 1", 1_000));
   expect(kit.summaries()).toHaveLength(1);
 });
 
@@ -145,11 +145,13 @@ test("old outputs are cleared when nothing is cached any more, and only then", a
 });
 
 test("when no model can read what is to be summarised, the beginning is left out, and what the user said is told", async () => {
+  const tooLong = () => ({ error: refusal(400, "prompt is too long: 5000 tokens > 4000 maximum") });
   const kit = await openSmall({
-    summary: () => ({ error: refusal(400, "prompt is too long: 5000 tokens > 4000 maximum") }),
+    summary: tooLong,
+    answer: ({ prompt }) => (JSON.stringify(prompt).length > 16_000 ? tooLong() : "Yes."),
   });
   await fill(kit, 4);
-  expect(await kit.compactions()).toMatchObject([{ kind: "truncate", status: "done" }]);
+  expect((await kit.compactions()).slice(-1)).toMatchObject([{ kind: "truncate", status: "done", trigger: "error" }]);
   const request = shown(kit.turns().at(-1));
   expect(request).toContain("were left out without a summary");
   expect(request).toContain("question 1 abc");

@@ -108,7 +108,7 @@ class Small extends Think {
         parts.map((part) => (part.type === "text" ? part.text.slice(0, 20) : "")).join(""),
       ),
       shown: base.map(({ role, parts }) =>
-        JSON.stringify([role, parts]).replaceAll(/"toolCallId":"[^"]*"|msg_[\w-]+/g, ""),
+        JSON.stringify([role, parts]).replaceAll(/"toolCallId":"[^"]*"|(?:msg|call)_[\w-]+/g, ""),
       ),
       // What a call has used is known to the life that made it; the next one finds by itself that it would not fit.
       compactions: this.listCompactions().map(({ kind, status, trigger, error }) => ({

@@ -227,7 +227,7 @@ export class StepWindow {
     context.background.start(session, (signal) => {
       const ask = this.#asker(job.summarises, signal);
       return context.compactor.prepare({
-        ...{ ...job, open: false, view: () => snapshot, whole: () => snapshot, signal },
+        ...{ ...job, open: false, view: () => snapshot, whole: undefined, signal },
         summariser: { ...job.summariser, ask },
       });
     });
@@ -239,8 +239,7 @@ export class StepWindow {
     const ready = plan.context.background.take(active.row.session);
     if (ready === undefined) return false;
     const measure = await this.#measure(model);
-    const view = () => this.#fresh().view;
-    const job = { ...ready.job, view, whole: view, measure, open: true };
+    const job = { ...ready.job, view: () => this.#fresh().view, measure, open: true };
     return plan.context.compactor.publish({ ...ready, job }).ok;
   }
 
@@ -303,6 +302,7 @@ export class StepWindow {
       summariser: {
         model: nameOf(summarises),
         room: usable(limits),
+        measure: measureFor(plan.context.learned.of(nameOf(summarises)), 0, usable(limits)),
         ask: this.#asker(summarises, signal),
         instructions: typeof turn.instructions === "string" ? turn.instructions : undefined,
       },
@@ -317,6 +317,7 @@ export class StepWindow {
       ...{ host: desk.host, ledger: plan.ledger, payers, session: active.row.session, step: called, model, signal },
       turn: { id: active.row.id, seq: active.row.seq },
       maxOutput: plan.context.limits(nameOf(model)).output,
+      learned: plan.context.learned,
       classify: (error) => plan.classify(error),
     });
   }

@@ -1,8 +1,10 @@
 import type { LanguageModel } from "ai";
 import { streamCall } from "../../ai-sdk.ts";
 import { reservedTokens } from "../../context/estimate.ts";
+import type { LearnedFactors } from "../../context/learned.ts";
 import type { AskSummary, SummaryAnswer } from "../../context/summarise.ts";
 import type { SummaryPrompt } from "../../context/summary-prompt.ts";
+import { unitsOfInstructions, unitsOfMessages } from "../../context/units.ts";
 import { newId, sleep } from "../../id.ts";
 import type { AgentHost } from "../../port.ts";
 import type { CallResult } from "../../session/charge.ts";
@@ -32,6 +34,8 @@ export interface SummaryCaller {
   /** The longest answer of the model. */
   readonly maxOutput: number | undefined;
   readonly signal: AbortSignal;
+  /** How the model counts, and what learns from its calls. */
+  readonly learned?: LearnedFactors;
   /** Default: `compaction`. */
   readonly purpose?: CallPurpose;
   classify(error: unknown): Promise<ChatErrorClassification>;
@@ -70,13 +74,19 @@ async function attempt(caller: SummaryCaller, request: Parameters<AskSummary>[0]
   const call = toCall(caller, request, maxOutputTokens, number);
   const over = await reserve(caller, call);
   if (over !== undefined) return failed(over);
-  const end = async (result: CallResult) => {
-    host.tx(() => ledger.settle(call.id, result), "commit");
+  const end = async (result: CallResult, also = () => {}) => {
+    host.tx(() => {
+      ledger.settle(call.id, result);
+      also();
+    }, "commit");
     await payers?.settle(call.id, result);
   };
   try {
     const { text, usage } = await read(caller, request, maxOutputTokens, call.id);
-    await end({ outcome: "ok", usage });
+    await end(
+      { outcome: "ok", usage },
+      () => void caller.learned?.learn(call.model, { units: unitsOf(request), usage }),
+    );
     return { kind: "text", text };
   } catch (thrown) {
     if (signal.aborted) {
@@ -99,7 +109,8 @@ async function attempt(caller: SummaryCaller, request: Parameters<AskSummary>[0]
 
 function toCall(caller: SummaryCaller, { system, prompt }: SummaryPrompt, output: number, attempt: number): NewCall {
   const { provider, modelId } = named(caller.model);
-  const input = reservedTokens([{ role: "user", content: prompt }], system, {});
+  const factor = caller.learned?.of(`${provider}/${modelId}`);
+  const input = reservedTokens([{ role: "user", content: prompt }], system, {}, factor);
   return {
     ...{ id: newId("call"), turn: caller.turn, session: caller.session, step: caller.step, attempt },
     ...{
@@ -109,6 +120,10 @@ function toCall(caller: SummaryCaller, { system, prompt }: SummaryPrompt, output
       estimate: { input, output },
     },
   };
+}
+
+function unitsOf({ system, prompt }: SummaryPrompt): number {
+  return unitsOfInstructions(system) + unitsOfMessages([{ role: "user", content: prompt }]);
 }
 
 /** @returns why it may not be made. */

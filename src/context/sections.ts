@@ -1,0 +1,134 @@
+/** The section that code writes: what nobody has read for a summary. */
+const LEFT_OUT = "Left out";
+/** The most lines of it; of more, the last ones are told. */
+const MAX_NOTES = 10;
+/** What a model writes under a heading to empty the section, and instead of a summary that stays as it is. */
+export const EMPTY = "(empty)";
+export const NO_CHANGE = "(no change)";
+const IS_EMPTY = /^[(*_]*(?:empty|none)[)*_.]*$/i;
+const IS_NO_CHANGE = /^[(*_]*no changes?[)*_.]*$/i;
+const HEADING = /^(#{1,6})[ \t]+(.+?)[ \t]*#*$/;
+const FENCE = /^ {0,3}(?:```|~~~)/;
+const WRAPPED = /^(?:```|~~~)(?:markdown|md)?[ \t]*\n([\s\S]*?)\n(?:```|~~~)$/;
+
+interface Section {
+  /** How sections are told apart. */
+  readonly key: string;
+  /** With the heading, and all up to the next one, as it stands there. */
+  readonly text: string;
+}
+
+interface Sections {
+  /** What stands before the first heading. */
+  readonly head: string;
+  readonly list: readonly Section[];
+}
+
+/**
+ * A summary with what a model has written about it: each section that it wrote takes the place of the one with the same
+ * heading, or is added; one under which it wrote {@link EMPTY} goes; all others stay as they were, byte for byte. Text
+ * without headings is taken for what stands before the first one: it replaces that, and no section.
+ * @param names of the sections that there should be, in their order.
+ */
+export function patchSummary(prior: string | undefined, answer: string, names: readonly string[]): string {
+  const said = (WRAPPED.exec(answer.trim())?.[1] ?? answer).trim();
+  const wanted = names.map(keyOf);
+  if (prior === undefined || prior === "") return withoutOwn(said, wanted);
+  if (IS_NO_CHANGE.test(said)) return prior;
+  const before = parse(prior, wanted);
+  const known = [...wanted, ...before.list.map(({ key }) => key)];
+  const after = parse(said, known);
+  const changes = new Map<string, string>();
+  for (const { key, text } of after.list) {
+    // Nothing under a heading says nothing; what is left out is not for the model to say.
+    if (bodyOf(text) === "" || key === keyOf(LEFT_OUT)) continue;
+    const known = changes.get(key);
+    changes.set(key, known === undefined ? text.trimEnd() : `${known}\n${bodyOf(text)}`);
+  }
+  const list: Section[] = [];
+  const replaced = new Set<string>();
+  for (const section of before.list) {
+    const { key, text } = section;
+    const change = changes.get(key);
+    if (change === undefined) list.push(section);
+    else if (!replaced.has(key) && !IS_EMPTY.test(bodyOf(change))) list.push({ key, text: change + endOf(text) });
+    if (change !== undefined) replaced.add(key);
+  }
+  for (const [key, text] of changes) {
+    if (!replaced.has(key) && !IS_EMPTY.test(bodyOf(text))) place(list, { key, text }, wanted);
+  }
+  const free = after.list.length > 0 && isAnnouncement(after.head) ? "" : after.head.trim();
+  const head = free === "" ? before.head : `${free}\n\n`;
+  return join(head, list);
+}
+
+/** The same with lines on what was left out, in a section that only code writes. */
+export function withLeftOut(summary: string, notes: readonly string[]): string {
+  if (notes.length === 0) return summary;
+  const { head, list } = parse(summary, []);
+  const own = list.find(({ key }) => key === keyOf(LEFT_OUT));
+  const lines = [...(own === undefined ? [] : bodyOf(own.text).split("\n")), ...notes].slice(-MAX_NOTES);
+  const text = `## ${LEFT_OUT}\n${lines.join("\n")}`;
+  return join(head, [...list.filter((one) => one !== own), { key: keyOf(LEFT_OUT), text }]);
+}
+
+/** A first summary as it was written, but for what only code may say. */
+function withoutOwn(text: string, known: readonly string[]): string {
+  const { head, list } = parse(text, known);
+  const rest = list.filter(({ key }) => key !== keyOf(LEFT_OUT));
+  return rest.length === list.length ? text : join(head, rest);
+}
+
+function parse(text: string, known: readonly string[]): Sections {
+  const headings: { readonly at: number; readonly level: number; readonly key: string }[] = [];
+  let at = 0;
+  let fenced = false;
+  for (const line of text.split("\n")) {
+    if (FENCE.test(line)) fenced = !fenced;
+    const [, marks = "", name = ""] = fenced ? [] : (HEADING.exec(line) ?? []);
+    if (marks !== "") headings.push({ at, level: marks.length, key: keyOf(name) });
+    at += line.length + 1;
+  }
+  // Headings of another level count where they are known, and nothing else divides the text.
+  const plain = headings.filter(({ level, key }) => level === 2 || (level === 1 && known.includes(key)));
+  const starts = plain.length > 0 ? plain : headings.filter(({ key }) => known.includes(key));
+  const list = starts.map(({ at: from, key }, i) => ({ key, text: text.slice(from, starts[i + 1]?.at) }));
+  return { head: text.slice(0, starts[0]?.at), list };
+}
+
+/** Before the first of those that should come behind it, or at the end. */
+function place(list: Section[], section: Section, wanted: readonly string[]): void {
+  const rank = wanted.indexOf(section.key);
+  const next = rank === -1 ? -1 : list.findIndex(({ key }) => wanted.indexOf(key) > rank);
+  const own = list.findIndex(({ key }) => key === keyOf(LEFT_OUT));
+  const at = next === -1 ? (own === -1 ? list.length : own) : next;
+  list.splice(at, 0, section);
+}
+
+function join(head: string, list: readonly Section[]): string {
+  let text = head;
+  for (const one of list) text += `${text === "" || text.endsWith("\n") ? "" : "\n\n"}${one.text}`;
+  return text.trim();
+}
+
+function bodyOf(section: string): string {
+  const end = section.indexOf("\n");
+  return end === -1 ? "" : section.slice(end + 1).trim();
+}
+
+function endOf(section: string): string {
+  return section.slice(section.trimEnd().length);
+}
+
+function isAnnouncement(text: string): boolean {
+  const line = text.trim();
+  return line === "" || (!line.includes("\n") && (line.endsWith(":") || line.startsWith("#")));
+}
+
+function keyOf(name: string): string {
+  return name
+    .replace(/^[\d.)\s]+/, "")
+    .replaceAll(/[*_`:]/g, "")
+    .trim()
+    .toLowerCase();
+}
