@@ -1,4 +1,6 @@
-import { folderOrder, placeOf } from "./folder-order.ts";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { folderOrder, mapTable, placeOf } from "./folder-order.ts";
 import { parseSource, relativeTarget } from "./parse-source.ts";
 import { isTest, readManifest, sourceFiles } from "./source-tree.ts";
 
@@ -32,7 +34,19 @@ export function checkFolders(root: string): string[] {
       }
     }
   }
-  return violations;
+  return [...violations, ...checkMap(root)];
+}
+
+/** The map in AGENTS.md is this order, and names what is there. A tree without a map has nothing to compare. */
+function checkMap(root: string): string[] {
+  const path = join(root, "AGENTS.md");
+  if (!existsSync(path)) return [];
+  const gone = folderOrder.filter(({ name }) => !existsSync(join(root, "src", name)));
+  const isOld = !readFileSync(path, "utf8").includes(mapTable());
+  return [
+    ...gone.map(({ name }) => `scripts/folder-order.ts: there is no src/${name}`),
+    ...(isOld ? ["AGENTS.md: its table is not what scripts/folder-order.ts says; run npm run map"] : []),
+  ];
 }
 
 function mayImport(from: { name: string; only?: readonly string[]; index: number }, target: string): boolean {

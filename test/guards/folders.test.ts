@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { checkFolders } from "../../scripts/check-folders.ts";
+import { folderOrder, mapTable } from "../../scripts/folder-order.ts";
 import { plant } from "./plant.ts";
 
 const agent = { "src/agent/agent.ts": "export const agent = 1;\nexport type T = string;\n" };
@@ -64,4 +65,17 @@ test("imports from above and from the same folder pass, and tests import what th
     "src/index.ts": 'export { agent } from "./agent/agent.ts";\n',
   });
   expect(checkFolders(root)).toEqual([]);
+});
+
+test("a map that is not the order of the folders fails, and so does a line without its folder", () => {
+  const places = folderOrder.map(
+    ({ name }) => [`src/${name}${name.includes(".") ? "" : "/a.ts"}`, "export {};\n"] as const,
+  );
+  const files = Object.fromEntries(places);
+  expect(checkFolders(plant({ ...files, "AGENTS.md": `# Map\n\n${mapTable()}\n` }))).toEqual([]);
+  const { "src/wire/a.ts": _, ...rest } = files;
+  expect(checkFolders(plant({ ...rest, "AGENTS.md": "# Map\n" }))).toEqual([
+    "scripts/folder-order.ts: there is no src/wire",
+    "AGENTS.md: its table is not what scripts/folder-order.ts says; run npm run map",
+  ]);
 });
