@@ -2,7 +2,7 @@ import type { ToolSet } from "ai";
 import type { Sql } from "../port.ts";
 import type { SessionSearch } from "../session/search.ts";
 import { SESSION_SEARCH_TOOL } from "../session/search-text.ts";
-import { summarisedMessages } from "../store/compaction.ts";
+import { compactedMessages } from "../store/compaction.ts";
 import { isOnPath } from "../store/search.ts";
 import { readSession } from "../store/session.ts";
 import { sessionSearchTool, type SessionSearchToolOptions } from "../tool/session-search.ts";
@@ -12,7 +12,7 @@ const MAX_STEPS = 5_000;
 
 /**
  * The tool by which the model looks up earlier messages: when the app asked for it, with what may be searched, or when a
- * summary stands for some of them.
+ * compaction leaves out some of them, or outputs of tools.
  */
 export function searchTools(
   db: Sql,
@@ -20,14 +20,14 @@ export function searchTools(
   session: string,
   asked: SessionSearchToolOptions["scope"],
 ): ToolSet {
-  if (asked === undefined && !isSummarised(db, session)) return {};
+  if (asked === undefined && !isCompacted(db, session)) return {};
   const scope = asked ?? "session";
   return { [SESSION_SEARCH_TOOL]: sessionSearchTool({ search, session: () => session, scope }) };
 }
 
-function isSummarised(db: Sql, session: string): boolean {
-  const summarised = summarisedMessages(db);
-  if (summarised.length === 0) return false;
+function isCompacted(db: Sql, session: string): boolean {
+  const compacted = compactedMessages(db);
+  if (compacted.length === 0) return false;
   const leaf = readSession(db, session)?.leaf ?? null;
-  return leaf !== null && isOnPath(db, leaf, summarised, MAX_STEPS);
+  return leaf !== null && isOnPath(db, leaf, compacted, MAX_STEPS);
 }

@@ -202,12 +202,6 @@ export function doneAt(db: Sql, seqs: readonly number[]): CompactionRow[] {
   );
 }
 
-/** The `seq` of the messages up to which something counts that stands for what was said, the newest first. */
-export function summarisedMessages(db: Sql): number[] {
-  const query = "SELECT DISTINCT at FROM perdure_compaction WHERE status = 'done' AND kind <> 'prune' ORDER BY at DESC";
-  return db.sql<{ at: number }>(query).map(({ at }) => at);
-}
-
 /** The messages that have any that counts, in no order. Reads the index alone. */
 export function compactedMessages(db: Sql): number[] {
   return db.sql<{ at: number }>("SELECT at FROM perdure_compaction WHERE status = 'done'").map(({ at }) => at);

@@ -32,6 +32,11 @@ test("a file that was read again is shown once, from the turn on in which a thir
   expect(row).toMatchObject({ kind: "prune", status: "done", trigger: "after" });
   expect(events).toMatchObject([{ compactionId: row?.id, kind: "prune", superseded: 2 }]);
   const request = shown(kit.turns().at(-1));
+  // What is left out can be read again.
+  expect(kit.turns().map(({ tools }) => tools.some(({ name }) => name === "session_search"))).toEqual([
+    ...Array.from({ length: kit.turns().length - 1 }, () => false),
+    true,
+  ]);
   for (const file of ["a", "b", "c"]) expect(request.match(new RegExp(`contents of ${file} abc`, "g"))).toHaveLength(1);
   const agent = await kit.agent();
   const calls = agent.messages.flatMap((message) =>
