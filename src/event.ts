@@ -69,6 +69,20 @@ export interface AgentEvents {
   "chat:request:failed": { requestId: string; stage: string; error: string; messagesPersisted: boolean };
   /** `afterToolCall` has replaced or withheld what a tool returned. */
   "chat:result:changed": { requestId: string; toolCallId: string; toolName: string; action: "replace" | "withhold" };
+  /** A tool call goes on without its turn: the model has a receipt. */
+  "chat:background:started": { requestId: string; toolCallId: string; toolName: string; session: string };
+  /** A call that a crash or the end of the host cut runs again. `attempt` counts from 1. */
+  "chat:background:recovered": { toolCallId: string; toolName: string; session: string; attempt: number };
+  /** It is over. `dropped`: nobody is told, because its session was cleared or deleted, or its answer taken back. */
+  "chat:background:ended": {
+    toolCallId: string;
+    toolName: string;
+    session: string;
+    status: "completed" | "error" | "interrupted" | "stopped" | "dropped";
+    error?: string;
+  };
+  /** A call was to go on without its turn and may not: it did not run, or is waited for after all. */
+  "chat:background:refused": { requestId: string; toolCallId: string; toolName: string; reason: "running" | "count" };
   /** `agent`: whose budget, when it is that of an agent above. */
   "chat:budget:reached": { requestId: string; scope: string; limit: number; agent?: string };
   /** From now on the model reads a summary, or fewer outputs of tools, instead of older messages. */

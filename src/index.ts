@@ -91,6 +91,8 @@ export {
   type DurableToolOptions,
   type ReplayPolicy,
 } from "./tool/define.ts";
+export { type BackgroundReceipt, isBackgroundReceipt } from "./tool/receipt.ts";
+export type { BackgroundCall } from "./turn/step/background-note.ts";
 export {
   type NestedCall,
   type NestedOutcome,

@@ -69,6 +69,9 @@ const OTHER_ACTS = {
   "tool.answer": "write",
   /** Says yes or no to a call that waits for a person. */
   "tool.approve": "write",
+  /** Tool calls that go on without their turns. */
+  "background.read": "read",
+  "background.stop": "write",
   /** What waits for its turn. */
   "inbox.read": "read",
   "inbox.edit": "write",
@@ -261,6 +264,7 @@ export const FRAME_ACTS: FrameActs = {
   "resume-ack": ({ id }) => ({ act: "chat.follow", on: { requestId: id } }),
   "tool-result": ({ toolCallId }) => ({ act: "tool.answer", on: { toolCallId } }),
   "tool-approval": ({ toolCallId }) => ({ act: "tool.approve", on: { toolCallId } }),
+  "tool-stop": ({ toolCallId }) => ({ act: "background.stop", on: { toolCallId } }),
   session: ({ ask }) => ({ act: `session.${ask.op}`, on: { op: ask } }),
   "session-refused": () => ({ act: "malformed" }),
   "rows-subscribe": ({ since }) => ({ act: "rows.follow", on: { collections: [...since.keys()] } }),

@@ -87,7 +87,7 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
 
   /** @internal */
   abstract [answering](
-    as: <T>(work: () => T, turn?: string) => T,
+    as: <T>(work: () => T, turn?: string, identity?: Identity) => T,
   ): Pick<ChatHooks, "respond" | "plan" | "begun"> & Partial<Pick<ChatHooks, "explain">>;
 
   /** @internal */

@@ -1,17 +1,13 @@
 import { PerdureError } from "../error.ts";
 import type { Work } from "../fiber/work.ts";
-import { type Identity, readIdentity, storeIdentity } from "../identity.ts";
+import { storeIdentity } from "../identity.ts";
 import { Audience } from "../live/audience.ts";
 import { noOlderFrame, olderFrame } from "../live/conversation-frames.ts";
 import { LiveChat } from "../live/live-chat.ts";
 import { Resume } from "../live/resume.ts";
 import { SessionNews } from "../live/session-news.ts";
-import { isRecord, sameJson } from "../message/json.ts";
-import { withoutReserved } from "../message/steered.ts";
-import { parseUserMessage } from "../message/validate.ts";
 import type { UIMessage } from "../message/types.ts";
 import type { AgentHost, Socket } from "../port.ts";
-import { isSaidIn } from "../session/siblings.ts";
 import { isOpen, readTurn } from "../store/turn.ts";
 import { Chat } from "../turn/chat.ts";
 import type { ChatHooks } from "../turn/chat-types.ts";
@@ -26,6 +22,7 @@ import { sessionIn, wantsPages } from "../wire/history.ts";
 import type { ParsedFrame } from "../wire/parse.ts";
 import type { ContextState, SessionOp } from "../wire/session-frames.ts";
 import { type Ask, askHook, type Caller, type Refusal } from "./authorize.ts";
+import { BACKGROUND_ROUTES, STOPPED_BY_PERSON } from "./chat-background-http.ts";
 import { FILE_ROUTES } from "./chat-files.ts";
 import { type ChatDoor, sessionFor, TURN_ROUTES } from "./chat-http.ts";
 import { INBOX_ROUTES } from "./chat-inbox-http.ts";
@@ -35,20 +32,19 @@ import { readOnlyError } from "./context.ts";
 import type { Feature } from "./feature.ts";
 import type { AgentParts } from "./parts.ts";
 import { type Route, type RouteTable, routeTable } from "./routes.ts";
+import { inPieces, LOOKED_AT_ONCE, newUserMessages } from "./pushed-messages.ts";
 import { answerSessionFrame, refuseSessionFrame, type SessionServant } from "./session-frames.ts";
 
 const NOTHING_SAID_YET = `{"type":"cf_agent_chat_messages","connect":true,"messages":[]}`;
 
-/** So many messages of a transcript that a client pushes are looked at in one go. */
-const LOOKED_AT_ONCE = 500;
-
 /** Acts that are about the conversation that somebody is in. */
-const IN_SESSION = /^(?:chat|tool|inbox|file)\./;
+const IN_SESSION = /^(?:chat|tool|background|inbox|file)\./;
 
 const CHAT_KINDS: ReadonlySet<ParsedFrame["kind"]> = new Set([
   ...(["chat-request", "chat-refused", "chat-messages", "chat-clear", "chat-cancel", "chat-older"] as const),
   ...(["chat-long", "transcript-long"] as const),
-  ...(["resume-request", "resume-ack", "tool-result", "tool-approval", "session", "session-refused"] as const),
+  ...(["resume-request", "resume-ack", "tool-result", "tool-approval", "tool-stop"] as const),
+  ...(["session", "session-refused"] as const),
 ]);
 
 /** All that a chat answers by HTTP. */
@@ -57,6 +53,7 @@ export const CHAT_ROUTES: readonly Route<ChatDoor & { readonly host: AgentHost }
   ...FILE_ROUTES,
   ...TURN_ROUTES,
   ...INBOX_ROUTES,
+  ...BACKGROUND_ROUTES,
 ];
 
 type ChatOwner = Pick<AgentParts<unknown>, "host" | "rearm" | "draining">;
@@ -287,6 +284,9 @@ function handleFrame(room: ChatRoom, connection: Connection, frame: ParsedFrame)
       const given = { toolCallId, answer, about: { approvalId }, digest, autoContinue, session, identity };
       return answerCall(room, given, connection);
     }
+    case "tool-stop":
+      chat.hooks.background?.stop(frame.toolCallId, { session, reason: STOPPED_BY_PERSON });
+      return;
     default:
   }
 }
@@ -332,6 +332,7 @@ function refuseFrame(room: ChatRoom, socket: Socket, frame: ParsedFrame, error: 
     case "chat-messages":
     case "chat-clear":
     case "chat-cancel":
+    case "tool-stop":
       return live.again(socket);
     case "chat-older":
       return socket.send(noOlderFrame(frame.before));
@@ -350,48 +351,4 @@ function refuseFrame(room: ChatRoom, socket: Socket, frame: ParsedFrame, error: 
     }
     default:
   }
-}
-
-/**
- * Of a transcript that a client pushes only what is new of its own messages is taken, and none of another session. Where it
- * is known who wrote a message, nobody else may give it other words.
- */
-function newUserMessages(
-  chat: Chat,
-  session: string,
-  list: readonly unknown[],
-  identity: Identity | undefined,
-  refused: (reason: string) => void,
-): UIMessage[] {
-  const messages: UIMessage[] = [];
-  for (const value of list) {
-    if (!isRecord(value) || value.role !== "user" || typeof value.id !== "string") continue;
-    const role = chat.transcript.role(value.id);
-    const isOwn = role === undefined || (role === "user" && isSaidIn(chat.host, session, value.id));
-    if (!isOwn || (role !== undefined && sameJson(chat.transcript.get(value.id), value))) continue;
-    const author = role === undefined ? undefined : readIdentity(chat.transcript.identityOf(value.id));
-    if (author !== undefined && author.id !== identity?.id) {
-      const isSame = sameJson(chat.transcript.get(value.id)?.parts, value.parts);
-      if (!isSame) refused("a message that was pushed: somebody else has written it");
-      continue;
-    }
-    const parsed = parseUserMessage(value);
-    if ("message" in parsed) messages.push(withoutReserved(parsed.message));
-    else refused(`a message that was pushed: ${parsed.reason}`);
-  }
-  return messages;
-}
-
-/** Looks through a long transcript without holding up everybody else. */
-async function inPieces(
-  { host }: Chat,
-  list: readonly unknown[],
-  look: (piece: readonly unknown[]) => UIMessage[],
-): Promise<UIMessage[]> {
-  const found: UIMessage[] = [];
-  for (let at = 0; at < list.length; at += LOOKED_AT_ONCE) {
-    for (const message of look(list.slice(at, at + LOOKED_AT_ONCE))) found.push(message);
-    await host.breathe();
-  }
-  return found;
 }

@@ -31,6 +31,7 @@ export async function eraseData(around: EraseSurroundings, scope: EraseScope): P
       const open = openTurns(host).filter((one) => sessions.includes(one.session));
       for (const { id } of open) chat.cancel(id);
       for (const { id } of open) await chat.settled(id);
+      host.tx(() => chat.hooks.background?.drop((call) => sessions.includes(call.session)));
       await around.media.idle();
     },
     erased(sessions: readonly string[]) {

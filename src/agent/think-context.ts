@@ -150,6 +150,10 @@ export class ThinkContext implements ContextPlan {
         ...{ id: runId, name: className },
         ...(preview !== null && { task: preview }),
       })),
+      background: this.#desk
+        .chat()
+        .hooks.background?.list(session)
+        .map(({ toolCallId, toolName, input }) => ({ call: toolCallId, tool: toolName, input })),
       approvals: this.#desk
         .book()
         .pendingApprovals()

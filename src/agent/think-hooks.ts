@@ -10,7 +10,7 @@ import type {
   ToolCallResultContext,
   ToolResultDecision,
 } from "../turn/step/config.ts";
-import type { StepPlan } from "../turn/step/plan.ts";
+import type { StepPlan, TurnOf } from "../turn/step/plan.ts";
 
 type Maybe<T> = T | void | Promise<T | void>;
 
@@ -31,8 +31,8 @@ export interface HookSides {
   readonly base: StepHooks;
   /** Undefined where there are no extensions. May change from turn to turn. */
   readonly extensions: () => ExtensionHooks | undefined;
-  /** Runs a hook as the agent, for the turn that runs. */
-  readonly as: <T>(work: () => T) => T;
+  /** Runs a hook as the agent, for the turn that runs or the one that is named. */
+  readonly as: <T>(work: () => T, of?: TurnOf) => T;
 }
 
 type Told = Pick<
@@ -59,7 +59,7 @@ export function tellHooks({ agent, base, extensions, as }: HookSides): Told {
     },
     get afterToolCall() {
       if (agent.afterToolCall === base.afterToolCall) return undefined;
-      return (context: ToolCallResultContext) => as(() => agent.afterToolCall(context));
+      return (context: ToolCallResultContext, of?: TurnOf) => as(() => agent.afterToolCall(context), of);
     },
     get toolCallEnded() {
       const others = listening("afterToolCall");

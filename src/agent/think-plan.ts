@@ -5,6 +5,7 @@ import { ModelMessages } from "../context/model-messages.ts";
 import type { Converted } from "../context/shown-units.ts";
 import { errorText, PerdureError } from "../error.ts";
 import { isTerminal, type ToolPart, toolName, toolParts, type UIMessage } from "../message/types.ts";
+import type { Identity } from "../identity.ts";
 import type { AgentHost } from "../port.ts";
 import { Ledger } from "../session/ledger.ts";
 import { filesOf } from "../session/files.ts";
@@ -35,10 +36,12 @@ import { type ActionRules, ThinkActions } from "./think-actions.ts";
 import { blocksOf } from "./think-blocks.ts";
 import { type StepHooks, tellHooks } from "./think-hooks.ts";
 import { toolKit } from "./tool-kit.ts";
+import type { BackgroundCalls } from "../turn/step/background.ts";
+import { backgroundCalls } from "./think-background.ts";
 import { type ContextSettings, type NextRequest, ThinkContext } from "./think-context.ts";
 import { type EquippedAgent, equip, type Equipper } from "./turn-equipment.ts";
 
-type As = <T>(work: () => T, turn?: string) => T;
+type As = <T>(work: () => T, turn?: string, identity?: Identity) => T;
 
 /** Nobody reads a question and answers it faster than this. */
 const SECOND_QUESTION_MS = 400;
@@ -68,6 +71,7 @@ export interface ThinkSettings extends ThinkHooks, ContextSettings, EquippedAgen
   readonly budgets: Budgets;
   readonly prices: PriceTable;
   getModel(): LanguageModel | readonly LanguageModel[] | Promise<LanguageModel | readonly LanguageModel[]>;
+  readonly [backgroundCalls]: BackgroundCalls;
   getMaxSteps(): number;
   assembleContext(context: {
     readonly messages: readonly UIMessage[];
@@ -198,6 +202,7 @@ export class ThinkPlan {
   /** The conversation is forgotten, in the transaction that does it. Calls whose end nobody will write down were cut. */
   cleared(session: string, running: boolean): void {
     this.context.background.stop(session);
+    this.#agent[backgroundCalls].dropSession(session);
     this.book.forgetLost();
     if (running) this.#closeOpen(this.ledger);
   }
@@ -242,7 +247,7 @@ export class ThinkPlan {
     const hooks = tellHooks({
       ...{ agent, base: this.#base },
       extensions: () => this.#extensions,
-      as: (work) => as(work, turn()),
+      as: (work, of) => as(work, of?.turn ?? turn(), of?.identity),
     });
     return Object.assign(hooks, {
       ledger: this.ledger,
@@ -254,7 +259,8 @@ export class ThinkPlan {
       convert: (message, tools) => this.#messages.once(message, tools),
       shown: (messages, tools) => as(() => this.#shown(messages, tools), turn()),
       bind: (name, tool) => (isAction(tool) ? bindAction(name, tool, this.actions.binding) : tool),
-      runTool: (work) => as(work, turn()),
+      runTool: (work, of) => as(work, of?.turn ?? turn(), of?.identity),
+      background: agent[backgroundCalls],
       classify: async (error) => {
         const context = this.#chat().running?.failure("stream") ?? OUTSIDE;
         return (await as(() => agent.classifyChatError(error, context), turn())) ?? classifyProviderError(error);
@@ -329,6 +335,11 @@ export class ThinkPlan {
       sendReasoning: config.sendReasoning ?? agent.sendReasoning,
       config,
     };
+  }
+
+  /** The tools of a session outside of its turns. */
+  async toolsOf(session: string): Promise<ToolSet> {
+    return (await equip(this.#equipper, session)).tools();
   }
 
   /** A request as it would be made now, without what a client or `beforeTurn` would change. */

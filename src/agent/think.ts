@@ -33,15 +33,17 @@ import type {
   TurnConfig,
   TurnContext,
 } from "../turn/step/config.ts";
+import type { BackgroundCalls } from "../turn/step/background.ts";
 import type { SubmitResult } from "../turn/submissions.ts";
 import { writeJson } from "../wire/json.ts";
 import { answering, chatRoom, deciding, turnEnded } from "./chat-agent.ts";
 import { runAs } from "./context.ts";
 import { parts } from "./parts.ts";
-import { type TurnKeeper, turnKeeper } from "./run/turn-keeper.ts";
+import { type TurnKeeper, turnKeeper, turnOver } from "./run/turn-keeper.ts";
 import { TaskFeature } from "./scheduled-tasks.ts";
 import { windowOf } from "./context-agent.ts";
 import { classifying, sessionOf } from "./session-agent.ts";
+import { backgroundCalls, openBackground } from "./think-background.ts";
 import { blocksOf } from "./think-blocks.ts";
 import type { ThinkActions } from "./think-actions.ts";
 import type { ThinkContext } from "./think-context.ts";
@@ -79,6 +81,8 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
 > {
   readonly #plan: ThinkPlan;
   readonly #tasks: TaskFeature;
+  /** @internal */
+  readonly [backgroundCalls]: BackgroundCalls;
 
   constructor(host: AgentHost) {
     super(host);
@@ -91,6 +95,7 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
       chat: () => this[chatRoom].chat,
       failed: (error) => void this[parts].failed(error, { stage: "scheduled task" }),
     });
+    this[backgroundCalls] = openBackground(this, this.#plan, (turnId) => super[turnOver](turnId));
     // First: if the tasks cannot work, no turn may have gone on.
     this[parts].features.unshift(this.#tasks);
     const close = () => this.#plan.context.background.close();
@@ -114,6 +119,7 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
     | "settled"
     | "removed"
     | "cleared"
+    | "background"
   > {
     const own = this.onChatMessage !== Think.prototype.onChatMessage;
     return {
@@ -137,18 +143,25 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
       },
       removed: (messageId) => this.#plan.book.forget(messageId),
       cleared: (session, running) => this.#plan.cleared(session, running),
+      background: this[backgroundCalls],
     };
   }
 
   /** @internal */
   override get [turnKeeper](): TurnKeeper {
-    const plan = this.#plan;
+    const [plan, keeper] = [this.#plan, super[turnKeeper]];
     return {
-      ...super[turnKeeper],
+      ...keeper,
+      isWanted: async (turnId) => this[backgroundCalls].hasOpen(turnId) || keeper.isWanted(turnId),
       get ledger() {
         return plan.ledger;
       },
     };
+  }
+
+  /** @internal */
+  override [turnOver](turnId: string): void {
+    if (!this[backgroundCalls].hasOpen(turnId)) super[turnOver](turnId);
   }
 
   /** @internal */

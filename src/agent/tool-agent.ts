@@ -10,6 +10,8 @@ import type { ActionAuthorization, ActionAuthorizationContext } from "../tool/ac
 import { type ActionRecord, RECLAIM_AFTER_MS } from "../tool/action-ledger.ts";
 import { type AnyAction, isAction } from "../tool/action.ts";
 import { lendAction } from "../tool/action-bind.ts";
+import type { BackgroundCalls } from "../turn/step/background.ts";
+import type { BackgroundCall } from "../turn/step/background-note.ts";
 import type { TurnContext } from "../turn/step/config.ts";
 import type { BashToolOptions } from "../workspace/bash-tool.ts";
 import { sharedWorkspace } from "../workspace/remote.ts";
@@ -22,6 +24,7 @@ import { mcpOf } from "./agent-mcp.ts";
 import { chatRoom } from "./chat-agent.ts";
 import { FilePoints } from "./file-points.ts";
 import { InboxAgent } from "./inbox-agent.ts";
+import { backgroundCalls, DEFAULT_MAX_BACKGROUND } from "./think-background.ts";
 import type { ActionRules, ThinkActions } from "./think-actions.ts";
 import { parts } from "./parts.ts";
 import { sessionOf } from "./session-agent.ts";
@@ -54,6 +57,8 @@ export abstract class ToolAgent<Env extends object = AgentEnv, State = unknown, 
   readonly [filePoints]: FilePoints;
   /** @internal */
   abstract get [actionsOf](): ThinkActions;
+  /** @internal */
+  abstract readonly [backgroundCalls]: BackgroundCalls;
 
   constructor(host: AgentHost) {
     super(host);
@@ -189,6 +194,26 @@ export abstract class ToolAgent<Env extends object = AgentEnv, State = unknown, 
       },
       getSessionInfo: () => ({ id: this.session.id, messages: this.messages.length }),
     };
+  }
+
+  // Tools in the background
+
+  /** How many tool calls may go on without their turns at one time. See `durableTool(…, { background })`. */
+  maxBackgroundCalls = DEFAULT_MAX_BACKGROUND;
+
+  /** Tool calls that go on without their turns, the oldest first; of one session and its views, if it is named. */
+  listBackgroundCalls({ session }: { readonly session?: string } = {}): BackgroundCall[] {
+    return this[backgroundCalls].list(session);
+  }
+
+  /** Stops such a call for good; the model is told. False when none of that id goes on. */
+  async stopBackgroundCall(
+    toolCallId: string,
+    options: { readonly session?: string; readonly reason?: string } = {},
+  ): Promise<boolean> {
+    const stopped = this[backgroundCalls].stop(toolCallId, options);
+    await this[parts].host.durable();
+    return stopped;
   }
 
   // MCP servers

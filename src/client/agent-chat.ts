@@ -65,6 +65,11 @@ export class AgentChat extends SessionChat {
     this.changed(true);
   }
 
+  /** Stops a call that goes on without its turn; the model is told. The list of `backgroundCalls` shows when it is over. */
+  stopCall(toolCallId: string): void {
+    sendFrame(this.connection, { type: "perdure_tool_stop", toolCallId });
+  }
+
   /** Stops what was asked for here, and nothing else. */
   async stopOwn(): Promise<void> {
     if ([...this.turns.values()].some(({ asked, stopped }) => asked !== undefined && !stopped)) await this.stop();

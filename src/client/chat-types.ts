@@ -1,6 +1,6 @@
 import type { UIMessage, UIMessageChunk } from "../message/types.ts";
 import type { TurnOutcome } from "../wire/frames.ts";
-import type { CompactionMark, ContextState, SessionState } from "../wire/session-frames.ts";
+import type { BackgroundState, CompactionMark, ContextState, SessionState } from "../wire/session-frames.ts";
 import type { BranchPlace } from "./branch-places.ts";
 import type { ChatBodySource, ChatTrigger } from "./chat-request.ts";
 import type { ToolHandlers } from "./tool-runner.ts";
@@ -36,6 +36,8 @@ export interface ChatSnapshot {
   readonly contextState: ContextState | null;
   /** Ids of messages that the model reads word by word, whatever is summarised. */
   readonly pins: readonly string[];
+  /** Tool calls that go on without their turns; `stopCall` stops one. */
+  readonly backgroundCalls: readonly BackgroundState[];
 }
 
 /** How a turn ended. */

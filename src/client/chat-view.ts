@@ -50,6 +50,7 @@ export function viewOf({ list, turns, toolsRun, recovering, failure, ...facts }:
     compactions: facts.told?.compactions ?? NONE,
     contextState: facts.told?.context ?? null,
     pins: facts.told?.pins ?? NONE,
+    backgroundCalls: facts.told?.background ?? NONE,
     isToolContinuation: awaiting || active.some(({ toolContinuation }) => toolContinuation),
   };
 }

@@ -74,6 +74,8 @@ export interface UseAgentChat<M extends UIMessage = UIMessage> extends Omit<Chat
   readonly sendMessage: (input?: ChatInput<M>, options?: SendOptions) => Promise<void>;
   readonly regenerate: (options?: SendOptions & { readonly messageId?: string }) => Promise<void>;
   readonly stop: () => Promise<void>;
+  /** Stops a call of `backgroundCalls`; the model is told. */
+  readonly stopCall: (toolCallId: string) => void;
   readonly clearHistory: () => void;
   readonly setMessages: (next: readonly M[] | ((messages: M[]) => readonly M[])) => void;
   readonly addToolOutput: (output: ToolOutput) => void;
@@ -133,6 +135,7 @@ export function useAgentChat<_State = unknown, M extends UIMessage = UIMessage>(
         chat.sendMessage(input as ChatInput, send, latest.current),
       regenerate: (ask?: SendOptions & { readonly messageId?: string }) => chat.regenerate(ask, latest.current),
       stop: () => chat.stop(),
+      stopCall: (toolCallId: string) => chat.stopCall(toolCallId),
       clearHistory: () => chat.clearHistory(),
       setMessages: (next: readonly M[] | ((messages: M[]) => readonly M[])) =>
         chat.setMessages(next as readonly UIMessage[], latest.current.syncMessagesToServer !== false),

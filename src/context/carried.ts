@@ -6,6 +6,10 @@ import { spoken } from "./serialise.ts";
 export interface LiveState {
   /** Work that was given to other agents and has not ended. */
   readonly runs?: readonly { readonly id: string; readonly name: string; readonly task?: string }[] | undefined;
+  /** Tool calls that go on in the background. */
+  readonly background?:
+    | readonly { readonly call: string; readonly tool: string; readonly input: unknown }[]
+    | undefined;
   /** Tool calls that wait for a person. */
   readonly approvals?: readonly { readonly call: string; readonly tool: string; readonly input: unknown }[] | undefined;
   /** Messages of users that wait for their turn. */
@@ -45,6 +49,10 @@ export function renderCarried(state: LiveState, words = ""): string {
     block(
       "Work given to other agents that has not ended (do not start it again):",
       state.runs?.map(({ id, name, task }) => `${name}, run ${id}${task === undefined ? "" : `: ${task}`}`),
+    ),
+    block(
+      "Tool calls that go on in the background (do not make them again; each result comes as a message):",
+      state.background?.map(({ call, tool, input }) => `${tool}, call ${call}: ${json(input)}`),
     ),
     block(
       "Tool calls that wait for a person's approval (do not ask again):",

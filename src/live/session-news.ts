@@ -8,7 +8,7 @@ import { wantsPages } from "../wire/history.ts";
 import type { ContextState } from "../wire/session-frames.ts";
 import type { Audience } from "./audience.ts";
 import type { Resume } from "./resume.ts";
-import { readMarks, type SessionMarks } from "./session-state.ts";
+import { readMarks, type SessionMarks, toBackgroundState } from "./session-state.ts";
 
 /** What may be news to the clients of a session; `turn`: only how much the model reads has changed. */
 export type News = SessionChange | { readonly kind: "turn" };
@@ -113,7 +113,8 @@ export class SessionNews {
       if (this.#marks.size >= MAX_MARKS) this.#marks.clear();
       this.#marks.set(session, (marks = readMarks(this.#chat, session)));
     }
-    return encodeFrame({ type: "perdure_session_state", ...marks, context: this.#context(session) });
+    const background = (this.#chat.hooks.background?.list(session) ?? []).map(toBackgroundState);
+    return encodeFrame({ type: "perdure_session_state", ...marks, context: this.#context(session), background });
   }
 
   #tell(socket: Socket, frame: string): void {

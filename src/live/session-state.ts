@@ -5,7 +5,9 @@ import { type MarkedMessage, markedUp } from "../store/marked-message.ts";
 import { readMessageAt } from "../store/message.ts";
 import { readSessionLine } from "../store/session.ts";
 import type { Chat } from "../turn/chat.ts";
+import type { BackgroundCall } from "../turn/step/background-note.ts";
 import {
+  type BackgroundState,
   type CompactionMark,
   type SessionState,
   type SessionStateFrame,
@@ -34,6 +36,12 @@ export function readMarks(chat: Chat, session: string): SessionMarks {
     compactions: rows.flatMap(({ row, active }) => toMark(row, idOf(row.at), active)),
     pins: [...new Set([...pins, ...near.reverse()])],
   };
+}
+
+/** A call as those are told of it who see its part in the conversation. */
+export function toBackgroundState(call: BackgroundCall): BackgroundState {
+  const { toolCallId, messageId, toolName, startedAt, progress } = call;
+  return { toolCallId, messageId, toolName, startedAt, ...(progress !== undefined && { progress }) };
 }
 
 function describe(host: AgentHost, id: string): SessionState {

@@ -3,6 +3,7 @@ import type { Sql } from "../port.ts";
 import { actionSchema } from "./action.ts";
 import { agentRunIdentitySchema, agentRunLineageSchema, agentRunSchema } from "./agent-run.ts";
 import { approvalSchema } from "./approval.ts";
+import { backgroundCallSchema } from "./background-call.ts";
 import { callIdSchema } from "./call-id.ts";
 import { budgetGrantSchema } from "./budget-grant.ts";
 import { cellSchema } from "./cell.ts";
@@ -73,6 +74,7 @@ export const migrations: readonly Migration[] = [
   { id: 12, statements: callIdSchema },
   { id: 13, statements: [...turnCauseSchema, ...scheduleCauseSchema, ...queueCauseSchema, ...fiberCauseSchema] },
   { id: 14, statements: compactionWordsSchema },
+  { id: 15, statements: backgroundCallSchema },
 ];
 
 /** Names that `this.sql` may not touch. */

@@ -8,8 +8,8 @@ import { deleteLostToolSteps, deleteToolSteps } from "./tool-step.ts";
  *       ┌──── parked ─────────┐
  *       ▼                     │
  *     asked ─→ approved ─→ started ─→ returned ─→ settled
- *       ├───→ denied          ↑ (attempts + 1: it runs again)
- *       └───→ expired
+ *       ├───→ denied          │ ↑ (attempts + 1: it runs again)
+ *       └───→ expired         └─→ background ─→ settled
  *
  * `returned` has its result in the row, and nobody has been shown it: `afterToolCall` has yet to say what of it is. Calls that
  * nobody judges go from `started` to `settled`. A result that was changed stays in the row as it was.
@@ -57,7 +57,16 @@ export const approverIdentitySchema: readonly string[] = ["ALTER TABLE perdure_t
 export const callResultSchema: readonly string[] = ["ALTER TABLE perdure_tool_call ADD COLUMN result TEXT"];
 
 /** Where a call is. `asked` waits for a person, `returned` for `afterToolCall`. */
-export type ToolCallStatus = "asked" | "approved" | "denied" | "expired" | "started" | "returned" | "settled";
+export type ToolCallStatus =
+  | "asked"
+  | "approved"
+  | "denied"
+  | "expired"
+  | "started"
+  /** It goes on without its turn (`background-call.ts`). */
+  | "background"
+  | "returned"
+  | "settled";
 
 /** One call. `input` is JSON; times are milliseconds since the epoch. */
 export interface ToolCallRow {
@@ -344,7 +353,7 @@ export function settleToolCall(db: Sql, messageId: string, toolCallId: string, n
        approver = CASE WHEN status <> 'asked' THEN approver END,
        identity = CASE WHEN status <> 'asked' THEN identity END,
        reason = CASE WHEN status <> 'asked' THEN reason END
-     WHERE message_id = ? AND tool_call_id = ? AND settled_at IS NULL RETURNING seq`,
+     WHERE message_id = ? AND tool_call_id = ? AND settled_at IS NULL AND status <> 'background' RETURNING seq`,
     now,
     keep ? 1 : 0,
     messageId,
@@ -354,8 +363,9 @@ export function settleToolCall(db: Sql, messageId: string, toolCallId: string, n
   return rows.length > 0;
 }
 
+/** What goes on in the background stays: it is not of its message alone. */
 export function deleteToolCallsOf(db: Sql, messageId: string): void {
-  db.sql("DELETE FROM perdure_tool_call WHERE message_id = ?", messageId);
+  db.sql("DELETE FROM perdure_tool_call WHERE message_id = ? AND status <> 'background'", messageId);
   deleteLostToolSteps(db);
 }
 
@@ -368,8 +378,10 @@ export function trimToolCalls(db: Sql, keep: number): void {
   );
 }
 
-/** Forgets the calls of messages that are gone. */
+/** Forgets the calls of messages that are gone, but for what goes on in the background. */
 export function deleteLostToolCalls(db: Sql): void {
-  db.sql("DELETE FROM perdure_tool_call WHERE message_id NOT IN (SELECT id FROM perdure_message)");
+  db.sql(
+    `DELETE FROM perdure_tool_call WHERE status <> 'background' AND message_id NOT IN (SELECT id FROM perdure_message)`,
+  );
   deleteLostToolSteps(db);
 }

@@ -45,7 +45,7 @@ export function insertToolStep(
   const rows = db.sql(
     `INSERT INTO perdure_tool_step (message_id, tool_call_id, name, result)
      SELECT message_id, tool_call_id, ?, ? FROM perdure_tool_call
-     WHERE message_id = ? AND tool_call_id = ? AND attempts = ? AND status = 'started' RETURNING name`,
+     WHERE message_id = ? AND tool_call_id = ? AND attempts = ? AND status IN ('started', 'background') RETURNING name`,
     name,
     result,
     messageId,
@@ -62,7 +62,7 @@ export function insertToolStep(
 export function allowToGoOn(db: Sql, { messageId, toolCallId, attempt }: CallAttempt): boolean {
   const [row] = db.sql<{ replay: string }>(
     `SELECT replay FROM perdure_tool_call
-     WHERE message_id = ? AND tool_call_id = ? AND attempts = ? AND status = 'started'`,
+     WHERE message_id = ? AND tool_call_id = ? AND attempts = ? AND status IN ('started', 'background')`,
     messageId,
     toolCallId,
     attempt,

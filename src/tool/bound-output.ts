@@ -36,6 +36,14 @@ export function boundPreview(output: unknown, limits: OutputLimits): unknown {
   return apply(survey(output, limits), limits, undefined, []);
 }
 
+/** An output as it may stand in a text: pictures and other media are kept aside, and notes say where. */
+export async function withoutMedia(output: unknown, keep: KeepText): Promise<unknown> {
+  const { value, media } = takeMedia(output);
+  const places = new Map<unknown, unknown>();
+  for (const one of media) places.set(one.mark, noteOn(one, await tryKeep(keep, one.text), "left out of this text"));
+  return media.length === 0 ? output : putMedia(value, places);
+}
+
 /** What has to be done with an output. */
 interface Survey {
   readonly output: unknown;
@@ -115,9 +123,9 @@ function cut(value: unknown, { maxOutputLines, maxOutputChars }: OutputLimits, w
   return cutValue(value, maxOutputChars, inChars);
 }
 
-function noteOn(media: Media, name: string | undefined): unknown {
+function noteOn(media: Media, name: string | undefined, why = "left out because it is too large"): unknown {
   const where = name === undefined ? "it was not kept" : `it is in ${name}`;
-  const note = `[${media.mediaType}, ${media.text.length} characters, left out because it is too large; ${where}]`;
+  const note = `[${media.mediaType}, ${media.text.length} characters, ${why}; ${where}]`;
   return isPart(media.value) ? { type: "text", text: note } : note;
 }
 

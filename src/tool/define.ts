@@ -58,6 +58,12 @@ export interface DurableToolOptions<INPUT = unknown, OUTPUT = unknown> {
    * class shows nothing of a result before the hook has seen it.
    */
   readonly preview?: "always";
+  /**
+   * The turn does not wait for it. `true`: the model gets a receipt at once and goes on; what comes of the call is told to it
+   * in a message of its own. With `afterMs`, it is waited for so long first. Only where the engine runs the tools, as in
+   * `Think`.
+   */
+  readonly background?: boolean | { readonly afterMs: number };
 }
 
 const durableToolOptionsNames: OptionNames<DurableToolOptions> = {
@@ -69,6 +75,7 @@ const durableToolOptionsNames: OptionNames<DurableToolOptions> = {
   supersedes: true,
   needsApproval: true,
   preview: true,
+  background: true,
 };
 
 /** The options of a tool with the defaults filled in. */
@@ -80,6 +87,8 @@ export interface ToolOptions {
   readonly keep: "always" | undefined;
   readonly supersedes: DurableToolOptions["supersedes"];
   readonly preview: "always" | undefined;
+  /** After how many milliseconds the turn goes on without it; undefined: never. */
+  readonly background: number | undefined;
 }
 
 /**
@@ -121,10 +130,13 @@ const defaults: ToolOptions = {
   keep: undefined,
   supersedes: undefined,
   preview: undefined,
+  background: undefined,
 };
 
 /** An own, enumerable property of the tool: spreading a tool copies it, and nothing that names fields sees it. */
 const optionsKey = Symbol.for("perdure.tool");
+/** What marks an action (`action.ts`). */
+const actionKey = Symbol.for("perdure.action");
 
 /**
  * An AI SDK tool with {@link DurableToolOptions}. Returns a copy of the same type; the tool that was given is not
@@ -143,8 +155,32 @@ export function durableTool<T extends Tool>(
   const copy = Object.create(Object.getPrototypeOf(tool) as object | null, Object.getOwnPropertyDescriptors(tool)) as T;
   // The AI SDK's types know no words here; at run time it takes them for a yes.
   if (needsApproval !== undefined) Object.assign(copy, { needsApproval: asking(needsApproval) });
+  if (given.background !== undefined && given.background !== false) {
+    if (actionKey in tool)
+      throw new PerdureError(
+        "bad_config",
+        "durableTool: an action cannot run in the background, because what it may do is what its turn was granted. " +
+          "Make a tool of it, or let it start the work and return.",
+      );
+    onlyHere(copy);
+  }
   Object.defineProperty(copy, optionsKey, { value: given, enumerable: true, configurable: true, writable: true });
   return copy;
+}
+
+/** Another engine would wait for the tool, and nobody would know that it was not to. */
+function onlyHere(tool: Tool): void {
+  const { execute } = tool;
+  if (execute === undefined) return;
+  const run = function (this: unknown, input: unknown, options: DurableExecutionOptions): unknown {
+    if (options.idempotencyKey !== undefined) return Reflect.apply(execute, this, [input, options]);
+    throw new PerdureError(
+      "bad_config",
+      "This tool runs in the background, which only Think can do. Return it from getTools() of a Think agent, or leave " +
+        "`background` out here and start the work with startFiber() or runAgentTool({ detached: true }).",
+    );
+  };
+  Object.assign(tool, { execute: run });
 }
 
 /** An empty question is a question too; the AI SDK would take it for a no. */
@@ -156,7 +192,9 @@ function asking(rule: NonNullable<DurableToolOptions<never>["needsApproval"]>): 
 
 /** The options of a tool, or the defaults for what is no tool or says nothing. Never throws. */
 export function toolOptionsOf(tool: unknown): ToolOptions {
-  return { ...defaults, ...withoutUndefined(readOptions(tool)) };
+  const { background, ...options } = readOptions(tool);
+  const after = typeof background === "object" ? background.afterMs : background === true ? 0 : undefined;
+  return { ...defaults, ...withoutUndefined(options), background: after } as ToolOptions;
 }
 
 /** A tool of a set by its name. Not what every object has: a model may call a tool `constructor`. */
@@ -184,6 +222,12 @@ function faultOf(options: DurableToolOptions): string | undefined {
   for (const name of ["keep", "preview"] as const) {
     const value: unknown = options[name];
     if (value !== undefined && value !== "always") return `${name} must be "always", not ${JSON.stringify(value)}.`;
+  }
+  const { background }: { background?: unknown } = options;
+  if (background !== undefined && typeof background !== "boolean") {
+    const { afterMs, ...rest } = Object(background) as { afterMs?: unknown };
+    if (typeof afterMs !== "number" || !(Number.isFinite(afterMs) && afterMs >= 0) || Object.keys(rest).length > 0)
+      return `background must be true, false or { afterMs: a number }, not ${JSON.stringify(background)}.`;
   }
   for (const name of ["timeoutMs", "maxOutputLines", "maxOutputChars"] as const) {
     const value = options[name];

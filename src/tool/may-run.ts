@@ -36,6 +36,8 @@ export function mayRun(row: Pick<ToolCallRow, "status" | "replay" | "digest">, d
     case "started":
       if (row.replay === "never") return "interrupted";
       return row.digest === digestNow ? "run-again" : "changed";
+    case "background":
+      return "settled";
     case "returned":
     case "denied":
     case "expired":

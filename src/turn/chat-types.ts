@@ -7,6 +7,7 @@ import type { ReplyAttachment } from "../tool/action-attachment.ts";
 import type { ClientTool } from "../wire/frames.ts";
 import type { ChatAnswer, OrdinaryTurn } from "./chunk-source.ts";
 import type { MessageConcurrency } from "./overlap.ts";
+import type { BackgroundCall } from "./step/background-note.ts";
 import type { ChatErrorContext } from "./step/config.ts";
 import type { StepPlan } from "./step/plan.ts";
 import type { LoggedChunk } from "./stream-log.ts";
@@ -205,6 +206,8 @@ export interface ChatHooks {
   settled?(message: UIMessage): void;
   /** An answer is gone from the conversation, for good or into a branch, in the transaction that takes it away. */
   removed?(messageId: string): void;
+  /** Tool calls that go on without their turns, where there are such. */
+  readonly background?: ChatBackground;
   /** A conversation is forgotten, in the transaction that does it; the turn that runs is of it if `running`. */
   cleared?(session: string, running: boolean): void;
   responded(result: ChatResponseResult): void | Promise<void>;
@@ -217,6 +220,16 @@ export interface ChatHooks {
   /** Something failed that no caller waits for. Must not throw. */
   failed(error: unknown, about?: Partial<AboutFailure>): void;
   settings(): ChatSettings;
+}
+
+/** Tool calls that go on without their turns, as those outside of the turns deal with them. */
+export interface ChatBackground {
+  /** Those that have not ended, oldest first; of one session and its views, if it is given. */
+  list(session?: string): BackgroundCall[];
+  /** Stops one for good. False: none of that id goes on there. */
+  stop(toolCallId: string, options?: { readonly session?: string; readonly reason?: string }): boolean;
+  /** Forgets those that nobody wants any more, in the caller's transaction, and stops them once that is committed. */
+  drop(isUnwanted: (call: { readonly messageId: string; readonly session: string }) => boolean): void;
 }
 
 /** The class's settings, read when they are needed. */

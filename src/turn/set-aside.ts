@@ -16,6 +16,7 @@ export function setAside(desk: Desk, session: string, ids: readonly string[]): v
     const repaired = repairMessage(answer, repairsOf(desk));
     if (repaired !== answer) transcript.put(repaired);
     desk.hooks.removed?.(answer.id);
+    desk.hooks.background?.drop(({ messageId }) => messageId === answer.id);
   }
   transcript.setAside(new Set(ids));
 }

@@ -110,6 +110,12 @@ export interface ToolApprovalFrame {
   readonly digest?: string;
 }
 
+/** Stop a call that goes on without its turn. */
+export interface ToolStopFrame {
+  readonly type: "perdure_tool_stop";
+  readonly toolCallId: string;
+}
+
 /** Send me what was said before. See `history.ts`. */
 export interface OlderRequestFrame {
   readonly type: "perdure_chat_older";
@@ -128,6 +134,7 @@ export type ClientFrame =
   | ResumeAckFrame
   | ToolResultFrame
   | ToolApprovalFrame
+  | ToolStopFrame
   | OlderRequestFrame
   | SessionRequestFrame;
 

@@ -66,6 +66,8 @@ export type ParsedFrame =
       readonly approvalId?: string;
       readonly digest?: string;
     }
+  /** A call that goes on without its turn is to be stopped. */
+  | { readonly kind: "tool-stop"; readonly toolCallId: string }
   | { readonly kind: "chat-older"; readonly before: number }
   | ParsedSessionFrame
   | ParsedRowFrame
@@ -123,6 +125,10 @@ export function parseFrame(data: string | Uint8Array, limits: FrameLimits = {}):
       return toolResult(frame, idLength);
     case "cf_agent_tool_approval":
       return toolApproval(frame, idLength);
+    case "perdure_tool_stop":
+      return isId(frame.toolCallId, idLength)
+        ? { kind: "tool-stop", toolCallId: frame.toolCallId }
+        : malformed(frame, "toolCallId");
     case "perdure_chat_older":
       return Number.isSafeInteger(frame.before)
         ? { kind: "chat-older", before: frame.before as number }

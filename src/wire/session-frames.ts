@@ -92,6 +92,20 @@ export interface SessionStateFrame {
   readonly context: ContextState | null;
   /** Ids of messages that are shown to the model whatever happens, as far as they are near. */
   readonly pins: readonly string[];
+  /** Tool calls that go on without their turns, oldest first. */
+  readonly background: readonly BackgroundState[];
+}
+
+/** A tool call that goes on without its turn. Its input is in the message. */
+export interface BackgroundState {
+  readonly toolCallId: string;
+  /** The answer that it was asked for in. */
+  readonly messageId: string;
+  readonly toolName: string;
+  /** Milliseconds since the epoch. */
+  readonly startedAt: number;
+  /** What it has shown last of how far it is, shortened. */
+  readonly progress?: unknown;
 }
 
 /** Who gave a session its name. */

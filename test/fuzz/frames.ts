@@ -106,6 +106,7 @@ export const FRAMES: { readonly [T in Exclude<FrameType, "perdure_session">]: Ma
     type: "cf_agent_chat_request_cancel",
     id: some(random, known.turns),
   }),
+  perdure_tool_stop: (random, known) => ({ type: "perdure_tool_stop", toolCallId: some(random, known.calls) }),
   cf_agent_stream_resume_request: (random, known) => ({
     type: "cf_agent_stream_resume_request",
     ...(flag(random) && { probeId: known.fresh() }),

@@ -58,6 +58,8 @@ function check(frame: ParsedFrame): boolean {
       return frame.probeId === undefined || id(frame.probeId);
     case "tool-result":
       return id(frame.toolCallId) && typeof frame.toolName === "string" && typeof frame.autoContinue === "boolean";
+    case "tool-stop":
+      return id(frame.toolCallId);
     case "tool-approval":
       return id(frame.toolCallId) && typeof frame.approved === "boolean" && typeof frame.autoContinue === "boolean";
     case "other":
@@ -94,7 +96,7 @@ test("no frame, however broken, throws or changes a prototype", () => {
     kinds.add(frame.kind);
   }
   expect(prototypes.map((one) => Reflect.ownKeys(one))).toEqual(before);
-  expect(kinds.size).toBe(23);
+  expect(kinds.size).toBe(25);
 });
 
 test("what a generator makes is understood by the parser, each as what it is", () => {
@@ -106,7 +108,7 @@ test("what a generator makes is understood by the parser, each as what it is", (
     if (kind === "other" || kind.includes("refused")) throw new Error(`${kind}: ${JSON.stringify(good)}`);
     kinds.add(kind);
   }
-  expect(kinds.size).toBe(15);
+  expect(kinds.size).toBe(16);
 });
 
 test("bytes of every kind are for the app", () => {

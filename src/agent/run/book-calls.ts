@@ -2,9 +2,11 @@ import type { AgentHost } from "../../port.ts";
 import type { CallResult, EndedCall } from "../../session/charge.ts";
 import type { OverBudgetAbove, PaidCall, ReservedAbove } from "../../session/payers.ts";
 import { type AgentRunRow, readAgentRun } from "../../store/agent-run.ts";
+import { ownerIdOf } from "../../store/session.ts";
 import type { UsageRow } from "../../store/usage.ts";
 import { leafOf } from "../../wire/agent-path.ts";
 import { parentPath } from "../sub-agents.ts";
+import { detachedOf } from "./run-views.ts";
 import type { TurnKeeper } from "./turn-keeper.ts";
 
 /*
@@ -98,7 +100,8 @@ async function reserve(
   const ledger = books.keeper?.ledger;
   if (!above.ok || ledger === undefined) return above;
   const turn = detached || run === undefined || run.turnId === null ? undefined : { id: run.turnId };
-  const book = () => (ledger.knows(call.id) ? DONE : ledger.reserve({ ...call, turn, purpose: "agent-tool" }));
+  const session = run && sessionOf(books, run);
+  const book = () => (ledger.knows(call.id) ? DONE : ledger.reserve({ ...call, turn, session, purpose: "agent-tool" }));
   const undo = () => tell(books, run, { kind: "release", id: call.id }).catch(() => {});
   try {
     const own = books.host.tx(book, "commit");
@@ -110,6 +113,12 @@ async function reserve(
     await undo();
     throw thrown;
   }
+}
+
+/** The session that asked for the run, whichever has a turn now. Undefined where nothing is known of it. */
+function sessionOf({ host, keeper }: Bookkeeper, run: AgentRunRow): string | undefined {
+  const asked = detachedOf(run)?.session ?? (run.turnId === null ? undefined : keeper?.sessionOf(run.turnId));
+  return asked === undefined ? undefined : ownerIdOf(host, asked);
 }
 
 /** Passes a note on to the agent that asked for the turn which asked for this run. */

@@ -1,11 +1,13 @@
 import { readIdentity } from "../../identity.ts";
 import type { UIMessage } from "../../message/types.ts";
 import { readAgentRun } from "../../store/agent-run.ts";
+import { readBackgroundNote } from "../../store/background-call.ts";
 import { lastRun, runOfTurnId } from "../../store/run.ts";
 import { MAIN_SESSION, readSessionLine } from "../../store/session.ts";
 import { isOpen, readTurn } from "../../store/turn.ts";
 import type { Chat } from "../../turn/chat.ts";
 import { persist } from "../../turn/save.ts";
+import { BACKGROUND_METADATA } from "../../turn/step/background-note.ts";
 import { submitMessages } from "../../turn/submissions.ts";
 import { isRecord, tryParseJson } from "../../message/json.ts";
 import type { ChildRuns } from "./child-runs.ts";
@@ -57,6 +59,13 @@ export function chatTurnKeeper(agent: Wording, chat: () => Chat, above: ChildRun
   };
 }
 
+/** Of a turn that answers the end of a call that went on in the background. */
+function lineageOfCall(host: Chat["host"], { messageId, toolCallId }: Record<string, unknown>): Lineage | undefined {
+  if (typeof messageId !== "string" || typeof toolCallId !== "string") return undefined;
+  const note = tryParseJson(readBackgroundNote(host, messageId, toolCallId) ?? "null");
+  return isRecord(note) && typeof note.lineage === "string" ? readLineage(note.lineage) : undefined;
+}
+
 /** Of a turn that a run was taken for; of one that answers the end of a detached run; of an agent made for a run. */
 function lineageIn({ host, transcript }: Chat, turnId: string | undefined): Lineage | undefined {
   if (host.blank) return undefined;
@@ -67,6 +76,9 @@ function lineageIn({ host, transcript }: Chat, turnId: string | undefined): Line
     const cause = isRecord(metadata) ? metadata.agentToolRunId : undefined;
     const lineage = typeof cause === "string" ? readLineage(readAgentRun(host, cause)?.lineage) : undefined;
     if (lineage !== undefined) return { ...lineage, chain: lineage.chain.slice(0, -1) };
+    const call = isRecord(metadata) ? metadata[BACKGROUND_METADATA] : undefined;
+    const later = isRecord(call) ? lineageOfCall(host, call) : undefined;
+    if (later !== undefined) return later;
   }
   const made = readLineage(lastRun(host)?.lineage);
   if (made === undefined || turnId === undefined) return made;

@@ -9,12 +9,22 @@ import { toPlainJson } from "../../tool/plain-json.ts";
 import { type CallOutcome, MAX_ERROR_BYTES } from "../../tool/run-call.ts";
 import type { ToolCallContext, ToolCallResultContext, ToolResultDecision } from "./config.ts";
 import { watch } from "./model-call.ts";
-import type { StepRun } from "./step-run.ts";
+import type { StepPlan, TurnOf } from "./plan.ts";
+import type { Desk } from "../desk.ts";
 
 const WITHHELD_TEXT = "The result was withheld.";
 
 /** How a call ended, whether its tool ran or not. */
 export type EndedCall = Extract<CallOutcome, { kind: "output" | "error" }>;
+
+/** Where a call has ended: in a turn that runs, or after the one that it was of. */
+export interface Judging {
+  readonly plan: StepPlan;
+  readonly desk: Pick<Desk, "hooks" | "host">;
+  readonly active: { readonly row: { readonly id: string } };
+  /** Of a call that went on without its turn. */
+  readonly of?: TurnOf;
+}
 
 /** A call that has ended, as hooks are told of it. */
 export interface Verdict {
@@ -28,7 +38,7 @@ export interface Verdict {
  * that cannot be followed, withholds it and is reported: the hook may have been about to keep it from being read.
  */
 export async function judge(
-  run: StepRun,
+  run: Judging,
   tool: Tool | undefined,
   called: ToolCallContext,
   ended: EndedCall,
@@ -39,7 +49,7 @@ export async function judge(
   const bound = (output: unknown) => boundOutput(output, toolOptionsOf(tool), (text) => plan.keep(text));
   if (afterToolCall === undefined) return { shown: ended, action: undefined };
   try {
-    const said: unknown = (await afterToolCall(resultContext(called, ended, durationMs))) ?? undefined;
+    const said: unknown = (await afterToolCall(resultContext(called, ended, durationMs), run.of)) ?? undefined;
     if (said === undefined) {
       const shown: EndedCall = ended.kind === "error" ? ended : { kind: "output", output: await bound(ended.output) };
       return { shown, action: undefined };
@@ -69,14 +79,14 @@ function readDecision(said: unknown): {
 }
 
 /** Says that a result is shown as something else. */
-export function tellChanged(run: StepRun, { toolCallId, toolName }: ToolCallContext, { action }: Verdict): void {
+export function tellChanged(run: Judging, { toolCallId, toolName }: ToolCallContext, { action }: Verdict): void {
   if (action === undefined) return;
   run.desk.host.emit("chat:result:changed", { requestId: run.active.row.id, toolCallId, toolName, action });
 }
 
 /** Tells those who only watch of a result as it is shown. */
 export async function tellShown(
-  run: StepRun,
+  run: Judging,
   called: ToolCallContext,
   { shown }: Verdict,
   durationMs: number,

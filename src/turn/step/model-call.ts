@@ -152,7 +152,10 @@ async function tellStepStart(run: StepRun, { step, model, messages, change }: Tr
 }
 
 /** Asks who only watches. What it throws is reported. */
-export async function watch(run: StepRun, work: () => unknown): Promise<void> {
+export async function watch(
+  run: { readonly desk: Pick<StepRun["desk"], "hooks">; readonly active: { readonly row: { readonly id: string } } },
+  work: () => unknown,
+): Promise<void> {
   try {
     await work();
   } catch (thrown) {

@@ -1,9 +1,13 @@
 import type { LanguageModel, ModelMessage, StopCondition, Tool, ToolSet } from "ai";
 import type { Converted } from "../../context/shown-units.ts";
 import type { UIMessage } from "../../message/types.ts";
+import type { Identity } from "../../identity.ts";
 import type { Ledger } from "../../session/ledger.ts";
 import type { Payers } from "../../session/payers.ts";
+import type { BackgroundRow } from "../../store/background-call.ts";
+import type { TurnRow } from "../../store/turn.ts";
 import type { CallBook } from "../../tool/call-book.ts";
+import type { CallOutcome } from "../../tool/run-call.ts";
 import type { ChatTurnOptions } from "../chat-types.ts";
 import type { ChatErrorClassification } from "../provider-error.ts";
 import type { ContextPlan } from "./context-plan.ts";
@@ -20,6 +24,48 @@ import type {
 } from "./config.ts";
 
 type Maybe<T> = T | void | Promise<T | void>;
+
+/** A turn that need not be the one that runs, and for whom it was. */
+export interface TurnOf {
+  readonly turn: string;
+  readonly identity: Identity | undefined;
+}
+
+/** Whether one more call may go on without its turn: the runs that it comes of, as JSON; or why not, for the model. */
+export type BackgroundAdmission = { readonly lineage: string | null } | { readonly refused: string };
+
+/** A call on its way into the background. */
+export interface MovedCall {
+  readonly messageId: string;
+  readonly toolCallId: string;
+  readonly turn: Pick<TurnRow, "id" | "session" | "identity">;
+  /** Whether it runs already. */
+  readonly begun: boolean;
+  /** What the tool is given, where a hook has changed what the model wrote. */
+  readonly given?: unknown;
+  readonly lineage: string | null;
+}
+
+/** What a turn does with calls that it does not wait for. */
+export interface StepBackground {
+  /** Asks whether one more may begin, and counts it. */
+  admit(turnId: string): Promise<BackgroundAdmission>;
+  /** How many more may go on at one time. */
+  room(): number;
+  /** A call that has begun goes on without the turn, in the transaction that shows its receipt. */
+  moved(call: MovedCall): BackgroundRow;
+  /** Runs it from its beginning. */
+  begin(row: BackgroundRow, tool: Tool, messages: readonly ModelMessage[], context: unknown): void;
+  /** Waits for one that runs already. */
+  follow(
+    row: BackgroundRow,
+    given: { readonly tool: Tool; readonly messages: readonly ModelMessage[] },
+    stop: AbortController,
+    outcome: Promise<CallOutcome>,
+  ): void;
+  /** How far it is. */
+  progress(seq: number, output: unknown): void;
+}
 
 /** A turn as it will run: the class's settings with what `beforeTurn` changed. */
 export interface PreparedTurn {
@@ -62,10 +108,12 @@ export interface StepPlan {
   beforeToolCall(context: ToolCallContext): Maybe<ToolCallDecision>;
   /** Gives a tool that another one calls its agent, where it needs one. */
   bind(name: string, tool: Tool): Tool;
-  /** Runs a tool as the agent. */
-  runTool<T>(work: () => T): T;
+  /** Runs a tool as the agent, in the turn that runs or another one. */
+  runTool<T>(work: () => T, of?: TurnOf): T;
+  /** Calls that go on without their turn. */
+  readonly background: StepBackground;
   /** Asked before anybody is shown a result. Undefined where the class does not listen: then nothing is spent on it. */
-  readonly afterToolCall: ((context: ToolCallResultContext) => Maybe<ToolResultDecision>) | undefined;
+  readonly afterToolCall: ((context: ToolCallResultContext, of?: TurnOf) => Maybe<ToolResultDecision>) | undefined;
   /** Told of a result as it is shown. */
   readonly toolCallEnded: ((context: ToolCallResultContext) => Maybe<undefined>) | undefined;
   readonly stepFinished: ((context: StepContext) => Maybe<undefined>) | undefined;

@@ -9,6 +9,7 @@ import {
   toolName,
   type UIMessageChunk,
 } from "../../message/types.ts";
+import type { BackgroundRow } from "../../store/background-call.ts";
 import type { CallIntent, CallRow, JudgedCall, ReturnedCall } from "../../tool/call-book.ts";
 import { boundPreview } from "../../tool/bound-output.ts";
 import { approvalOf } from "../../tool/call-approval.ts";
@@ -16,7 +17,7 @@ import { toolNamed, toolOptionsOf } from "../../tool/define.ts";
 import { digestOf } from "../../tool/digest.ts";
 import { mayRun } from "../../tool/may-run.ts";
 import { hasProtoField, isDeeperThan, MAX_INPUT_DEPTH, PROTO_TEXT } from "../../tool/plain-json.ts";
-import { runCall } from "../../tool/run-call.ts";
+import { failedCall, runCall } from "../../tool/run-call.ts";
 import { storedSteps } from "../../tool/step.ts";
 import { repairsOf } from "../repair-last.ts";
 import { BUDGET_TOOL } from "./budget-question.ts";
@@ -24,10 +25,10 @@ import { askBefore, callContext, toolTimeout } from "./call-context.ts";
 import type { ToolCallContext } from "./config.ts";
 import { type EndedCall, fromStore, judge, tellChanged, tellShown, toStore } from "./judge-result.ts";
 import { type ApprovalNeed, needsApproval } from "./needs-approval.ts";
-import { toolTurn } from "./nested-calls.ts";
 import { parkCall, question } from "./park-call.ts";
 import type { CallStanding } from "./next.ts";
 import type { StepRun } from "./step-run.ts";
+import { FULL_TEXT, receiptChunk, tellRefused, WaitedCall } from "./waited-call.ts";
 
 const CHANGED_TEXT = "The call was changed after it was approved. It did not run.";
 const BLOCKED_TEXT = "The call was blocked.";
@@ -54,7 +55,16 @@ type Order =
   /** It has returned, and was cut before anybody was shown the result. */
   | { readonly kind: "judge"; readonly returned: JudgedCall }
   | { readonly kind: "ask"; readonly digest: string; readonly need: Question }
-  | { readonly kind: "run"; readonly tool: Tool; readonly input: unknown; readonly digest: string };
+  | RunOrder;
+
+type RunOrder = {
+  readonly kind: "run";
+  readonly tool: Tool;
+  readonly input: unknown;
+  readonly digest: string;
+  /** It goes on without the turn from its beginning. */
+  readonly later?: { readonly lineage: string | null };
+};
 
 /**
  * Settles the calls of the last step that may be settled now: each is decided upon, then the intent of all that run is
@@ -64,13 +74,19 @@ export async function runCalls(run: StepRun, messages: readonly ModelMessage[]):
   const { desk, active, plan } = run;
   const messageId = active.builder.id;
   const rows = new Map(plan.book.of(messageId).map((row) => [row.toolCallId, row]));
-  const orders: { part: ToolPart; order: Order }[] = [];
+  const decided: { part: ToolPart; order: Order }[] = [];
   for (const part of run.calls) {
     if (standingOf(run, part) !== "ready") continue;
     const order = await decide(run, part, rows.get(part.toolCallId), messages);
     if (run.signal.aborted) return;
-    orders.push({ part, order });
+    decided.push({ part, order });
   }
+  // No wait from here to the commit: others may begin too.
+  let room = decided.some(({ order }) => isLater(order)) ? plan.background.room() : 0;
+  const orders = decided.map(({ part, order }) =>
+    isLater(order) && room-- <= 0 ? { part, order: tooMany(run, part, order) } : { part, order },
+  );
+  const later = new Map<string, BackgroundRow>();
   const { approvalTimeoutMs } = desk.hooks.settings();
   const now = desk.host.clock.now();
   // One commit: a question that anybody sees is on the books.
@@ -79,13 +95,16 @@ export async function runCalls(run: StepRun, messages: readonly ModelMessage[]):
       if (order.kind === "settle") for (const chunk of order.chunks) active.take({ chunk });
       if (order.kind === "settle" && order.instead !== undefined) active.standIn(part.toolCallId, order.instead);
       if (order.kind === "ask") active.take({ chunk: question(part, order.need.reason) });
+      if (isLater(order)) active.take({ chunk: receiptChunk(part) });
     }
     active.log.flush("sync", () => {
       for (const { part, order } of orders) {
         if (order.kind === "settle" || order.kind === "judge") continue;
         const intent = intentOf(run, part, order);
-        if (order.kind === "run") plan.book.start(intent);
-        else if (order.kind === "end") store(run, intent, order.ended, { durationMs: 0 });
+        if (order.kind === "run") {
+          plan.book.start(intent);
+          if (isLater(order)) later.set(part.toolCallId, move(run, part, order, order.later.lineage, false));
+        } else if (order.kind === "end") store(run, intent, order.ended, { durationMs: 0 });
         else {
           const { summary, waitMs = approvalTimeoutMs } = order.need;
           plan.book.ask({ ...intent, expiresAt: waitMs > 0 ? now + waitMs : null, ...(summary && { summary }) });
@@ -96,7 +115,22 @@ export async function runCalls(run: StepRun, messages: readonly ModelMessage[]):
   const begun = orders.filter(({ order: { kind } }) => kind !== "settle" && kind !== "ask");
   if (begun.length === 0) return;
   await desk.host.durable();
-  await Promise.all(begun.map(({ part, order }) => finish(run, part, order, messages)));
+  await Promise.all(
+    begun.map(({ part, order }) => {
+      const row = later.get(part.toolCallId);
+      if (row === undefined || order.kind !== "run") return finish(run, part, order, messages);
+      return plan.background.begin(row, order.tool, messages, run.context);
+    }),
+  );
+}
+
+function isLater(order: Order): order is RunOrder & Required<Pick<RunOrder, "later">> {
+  return order.kind === "run" && order.later !== undefined;
+}
+
+function tooMany(run: StepRun, part: ToolPart, { digest }: RunOrder): Order {
+  tellRefused(run, part, "running");
+  return { kind: "end", ended: failedCall(FULL_TEXT), digest };
 }
 
 /** Runs what is to run, and shows how it ended. */
@@ -155,7 +189,12 @@ async function decide(
   if (decision.action === "fail") return { kind: "end", ended: decision.failure, digest };
   if (decision.action === "block") return end(decision.reason ?? BLOCKED_TEXT);
   if (decision.action === "substitute") return end(decision.output);
-  return { kind: "run", tool, input: decision.input ?? part.input, digest };
+  const order: RunOrder = { kind: "run", tool, input: decision.input ?? part.input, digest };
+  if (toolOptionsOf(tool).background !== 0) return order;
+  const admission = await run.plan.background.admit(run.active.row.id);
+  if ("lineage" in admission) return { ...order, later: admission };
+  tellRefused(run, part, "count");
+  return { kind: "end", ended: failedCall(admission.refused), digest };
 }
 
 /** Where somebody judges results, one is stored before it is: so it is judged after a crash too, and never made again. */
@@ -216,14 +255,10 @@ function interrupted(run: StepRun, part: ToolPart): Order {
   };
 }
 
-async function runOne(
-  run: StepRun,
-  part: ToolPart,
-  order: Extract<Order, { kind: "run" }>,
-  messages: readonly ModelMessage[],
-): Promise<void> {
+async function runOne(run: StepRun, part: ToolPart, order: RunOrder, messages: readonly ModelMessage[]): Promise<void> {
   const { desk, active, plan } = run;
   const { tool, input } = order;
+  const waited = new WaitedCall(run, part, tool, messages);
   const { toolCallId } = part;
   const { clock } = desk.host;
   const messageId = active.builder.id;
@@ -241,15 +276,16 @@ async function runOne(
           messages: [...messages],
           identity: active.identity,
           approval: approvalOf(desk.host, messageId, toolCallId),
-          abortSignal: run.signal,
+          abortSignal: waited.signal,
           idempotencyKey: callKey,
           clock,
           runtimeContext: run.context,
           resumed: plan.book.resumed(messageId, toolCallId),
-          turn: toolTurn(run, part, messages),
+          turn: waited.turn,
           steps: (signal) => storedSteps(desk.host, { messageId, toolCallId, attempt }, callKey, signal),
           progress: (output) => {
-            if (shows && !run.signal.aborted)
+            if (!shows || waited.progress(output)) return;
+            if (!run.signal.aborted)
               active.take({ chunk: { type: "tool-output-available", toolCallId, output, preliminary: true } });
           },
           keep: (text) => plan.keep(text),
@@ -258,7 +294,9 @@ async function runOne(
       ),
     );
   const called = callContext(run, { ...part, input }, messages);
-  const outcome = await (run.telemetry?.tool(called, run.context, work) ?? work());
+  const running = run.telemetry?.tool(called, run.context, work) ?? work();
+  const outcome = await waited.outcome(running, (lineage) => move(run, part, order, lineage, true));
+  if (outcome === "later") return;
   if (outcome.kind === "aborted" || run.signal.aborted) return;
   if (outcome.kind === "parked") return parkCall(run, part, input, outcome.question);
   const durationMs = clock.now() - began;
@@ -266,6 +304,13 @@ async function runOne(
   if (plan.afterToolCall !== undefined)
     desk.commit(() => store(run, intentOf(run, part, order), outcome, { durationMs, ...given }));
   await conclude(run, part, called, outcome, durationMs);
+}
+
+/** The call goes on without the turn, in the transaction that shows its receipt. */
+function move(run: StepRun, part: ToolPart, { input }: RunOrder, lineage: string | null, begun: boolean) {
+  const { builder, row: turn } = run.active;
+  const call = { messageId: builder.id, toolCallId: part.toolCallId, turn, begun, lineage };
+  return run.plan.background.moved({ ...call, ...(input !== part.input && { given: input }) });
 }
 
 /** The person who was asked has said yes: it is not asked again, and the next stop is the hard limit. */

@@ -1,0 +1,385 @@
+import type { ModelMessage, Tool, ToolSet } from "ai";
+import { errorText, PerdureError } from "../../error.ts";
+import { insist } from "../../fiber/callback.ts";
+import { encodeJson } from "../../fiber/json.ts";
+import { MAX_INTERRUPTIONS, type Work, type WorkContext } from "../../fiber/work.ts";
+import { INTERRUPTED_TEXT } from "../../message/repair.ts";
+import {
+  type BackgroundRow,
+  countBackgroundCalls,
+  deleteBackgroundCall,
+  moveToBackground,
+  openBackgroundCalls,
+  readBackgroundCall,
+  restartBackgroundCall,
+  returnBackgroundCall,
+} from "../../store/background-call.ts";
+import { ownerIdOf } from "../../store/session.ts";
+import { boundPreview, withoutMedia } from "../../tool/bound-output.ts";
+import type { JudgedCall } from "../../tool/call-book.ts";
+import { approvalOf } from "../../tool/call-approval.ts";
+import { toolNamed } from "../../tool/define.ts";
+import type { BackgroundEnd } from "../../tool/receipt.ts";
+import { type CallOutcome, failedCall, runCall } from "../../tool/run-call.ts";
+import { storedSteps } from "../../tool/step.ts";
+import type { Desk } from "../desk.ts";
+import { familyOf } from "../forget-session.ts";
+import { settleAndTell } from "./background-end.ts";
+import {
+  type BackgroundCall,
+  type BackgroundNote,
+  calledOf,
+  inputOf,
+  noteOf,
+  toBackgroundCall,
+  turnOf,
+} from "./background-note.ts";
+import { type EndedCall, fromStore, judge, type Judging, tellChanged, tellShown, toStore } from "./judge-result.ts";
+import type { BackgroundAdmission, MovedCall, StepBackground, StepPlan } from "./plan.ts";
+import { NESTED_TEXT } from "./waited-call.ts";
+
+/** It was cut, and may not run again. */
+class CutCall extends Error {}
+
+/** Clients are told of progress this often at most. */
+const PROGRESS_MS = 200;
+/** All who are in the session are sent it, each time. */
+const PROGRESS_LIMITS = { maxOutputLines: 40, maxOutputChars: 2_000 };
+
+const PARKED_TEXT = "The call would have to wait for a person, and cannot do so in the background.";
+
+/** What calls in the background ask of their agent. */
+export interface BackgroundSurroundings {
+  readonly work: WorkContext;
+  desk(): Desk;
+  /** The most that may go on at one time. */
+  max(): number;
+  /** The tools of a session, outside of its turns. May throw. */
+  tools(session: string): Promise<ToolSet>;
+  /** What was said before an answer, as the model reads it. */
+  before(session: string, messageId: string, tools: ToolSet): Promise<ModelMessage[]>;
+  /** Whether one more may come of the turn. */
+  admit(turnId: string): Promise<BackgroundAdmission>;
+  /** The last one of a turn has ended. Must not throw. */
+  over(turnId: string): void;
+  /** Something about the calls of a session has changed. Must not throw. */
+  changed(session: string): void;
+}
+
+/** What a call was run with. Of one that an earlier life left it is found out anew. */
+interface Given {
+  tool: Tool | undefined;
+  messages: readonly ModelMessage[];
+}
+
+interface Live {
+  readonly row: BackgroundRow;
+  readonly stop: AbortController;
+  progress?: unknown;
+  /** Cancels the news of it. */
+  later?: (() => void) | undefined;
+}
+
+/**
+ * Tool calls that go on without the turn that asked for them. Each is a row in the book of calls, written with its receipt;
+ * its end and the message that tells it are one commit. So after a crash either the row is there, and what its tool says
+ * about being run again decides, or it has been told.
+ */
+export class BackgroundCalls implements StepBackground, Work {
+  readonly #around: BackgroundSurroundings;
+  readonly #live = new Map<number, Live>();
+  #halted = false;
+
+  constructor(around: BackgroundSurroundings) {
+    this.#around = around;
+  }
+
+  get #host() {
+    return this.#around.desk().host;
+  }
+
+  get #plan(): StepPlan {
+    const plan = this.#around.desk().hooks.plan?.();
+    if (plan === undefined) throw new PerdureError("bad_state", "Only turns that run in steps have background calls.");
+    return plan;
+  }
+
+  // For the turns that they come of
+
+  admit(turnId: string): Promise<BackgroundAdmission> {
+    return this.#around.admit(turnId);
+  }
+
+  /** How many more may begin. */
+  room(): number {
+    return this.#around.max() - countBackgroundCalls(this.#host);
+  }
+
+  moved({ messageId, toolCallId, turn, begun, given, lineage }: MovedCall): BackgroundRow {
+    const { session, identity, id: requestId } = turn;
+    const since = this.#host.clock.now();
+    const note: BackgroundNote = { session, identity, since, lineage, ...(given !== undefined && { given }) };
+    const json = encodeJson(note, "What a call was given") ?? "{}";
+    const row = moveToBackground(this.#host, messageId, toolCallId, json, begun);
+    if (row === undefined) throw new PerdureError("bad_state", `The call ${toolCallId} does not run.`);
+    this.#host.afterTx((committed) => {
+      if (!committed) return;
+      this.#host.emit("chat:background:started", { requestId, toolCallId, toolName: row.tool, session });
+      this.#around.changed(session);
+    });
+    return row;
+  }
+
+  begin(row: BackgroundRow, tool: Tool, messages: readonly ModelMessage[], context: unknown): void {
+    const stop = new AbortController();
+    const outcome = this.#start(row, tool, messages, context, stop.signal).catch(failedCall);
+    this.follow(row, { tool, messages }, stop, outcome);
+  }
+
+  follow(row: BackgroundRow, given: Given, stop: AbortController, outcome: Promise<CallOutcome>): void {
+    this.#live.set(row.seq, { row, stop });
+    const ended = outcome.then((said) => this.#ended(row, given, said));
+    void this.#host.keepAwake(ended).catch((thrown: unknown) => {
+      if (!this.#halted) this.#around.desk().hooks.failed(thrown, { stage: "background call" });
+    });
+  }
+
+  progress(seq: number, output: unknown): void {
+    const live = this.#live.get(seq);
+    if (live === undefined || this.#halted) return;
+    const isDue = live.progress === undefined;
+    live.progress = boundPreview(output, PROGRESS_LIMITS);
+    if (isDue) this.#around.changed(noteOf(live.row).session);
+    else live.later ??= this.#host.clock.after(PROGRESS_MS, () => this.#tellProgress(live));
+  }
+
+  #tellProgress(live: Live): void {
+    live.later = undefined;
+    if (!this.#halted && this.#live.get(live.row.seq) === live) this.#around.changed(noteOf(live.row).session);
+  }
+
+  // For people and the app
+
+  /** Those that have not ended, oldest first; of one session and its views, if it is given. */
+  list(session?: string): BackgroundCall[] {
+    if (this.#host.blank) return [];
+    const family = session === undefined ? undefined : familyOf(this.#host, session);
+    return openBackgroundCalls(this.#host).flatMap((row) => {
+      if (family !== undefined && !family.has(noteOf(row).session)) return [];
+      return [toBackgroundCall(row, this.#live.get(row.seq)?.progress)];
+    });
+  }
+
+  /** Stops a call for good: stored first, with the message that tells the model. False: none of that id goes on there. */
+  stop(toolCallId: string, { session, reason }: { readonly session?: string; readonly reason?: string } = {}): boolean {
+    if (this.#host.blank) return false;
+    const family = session === undefined ? undefined : familyOf(this.#host, session);
+    const row = openBackgroundCalls(this.#host).findLast(
+      (one) => one.toolCallId === toolCallId && (family === undefined || family.has(noteOf(one).session)),
+    );
+    if (row === undefined) return false;
+    this.#around.desk().commit(() => this.#settle(row, { status: "stopped", reason }, false));
+    return true;
+  }
+
+  /** Forgets calls that nobody wants any more, in the caller's transaction, and stops them once that is committed. */
+  drop(isUnwanted: (call: { readonly messageId: string; readonly session: string }) => boolean): void {
+    if (this.#host.blank) return;
+    const rows = openBackgroundCalls(this.#host).filter((row) =>
+      isUnwanted({ messageId: row.messageId, session: noteOf(row).session }),
+    );
+    if (rows.length === 0) return;
+    for (const { seq } of rows) deleteBackgroundCall(this.#host, seq);
+    this.#host.afterTx((committed) => {
+      if (!committed) return;
+      for (const row of rows) this.#tellEnd(row, "dropped");
+    });
+  }
+
+  /** The same for the calls of a session that is cleared or deleted, and of its views. */
+  dropSession(session: string): void {
+    const owner = this.#host.blank ? session : ownerIdOf(this.#host, session);
+    this.drop((call) => call.session === session || ownerIdOf(this.#host, call.session) === owner);
+  }
+
+  /** Whether a turn has calls that go on. */
+  hasOpen(turnId: string): boolean {
+    return !this.#host.blank && openBackgroundCalls(this.#host).some((row) => row.turnId === turnId);
+  }
+
+  // As work of the agent
+
+  started(): void {
+    if (this.#host.blank || this.#around.work.stopped()) return;
+    for (const row of openBackgroundCalls(this.#host)) this.#resume(row);
+  }
+
+  next(): number | null {
+    return null;
+  }
+
+  active(): boolean {
+    return this.#live.size > 0;
+  }
+
+  runDue(): void {}
+
+  halt(reason: unknown): void {
+    this.#halted = true;
+    for (const { stop } of this.#live.values()) stop.abort(reason);
+    this.#live.clear();
+  }
+
+  // One call
+
+  /** Writes down that it is about to run, then runs it. */
+  async #start(
+    row: BackgroundRow,
+    tool: Tool,
+    messages: readonly ModelMessage[],
+    context: unknown,
+    signal: AbortSignal,
+  ): Promise<CallOutcome> {
+    const { seq, toolCallId, tool: toolName } = row;
+    const attempt = row.attempts + 1;
+    // It may have been stopped meanwhile, or the host is about to: then the next life has it.
+    if (signal.aborted || this.#around.work.stopped()) return { kind: "aborted" };
+    this.#host.tx(() => restartBackgroundCall(this.#host, seq));
+    await this.#host.durable();
+    if (attempt > 1) {
+      this.#host.emit("chat:background:recovered", { toolCallId, toolName, session: noteOf(row).session, attempt });
+    }
+    return this.#execute({ ...row, attempts: attempt }, tool, messages, context, signal);
+  }
+
+  #execute(
+    row: BackgroundRow,
+    tool: Tool,
+    messages: readonly ModelMessage[],
+    context: unknown,
+    abortSignal: AbortSignal,
+  ): Promise<CallOutcome> {
+    const { messageId, toolCallId, attempts: attempt } = row;
+    const plan = this.#plan;
+    const of = turnOf(row);
+    const { identity } = of;
+    const idempotencyKey = `${messageId}:${toolCallId}`;
+    return plan.runTool(
+      () =>
+        runCall(
+          tool,
+          { toolCallId, toolName: row.tool, input: inputOf(row) },
+          {
+            ...{ messages: [...messages], identity, abortSignal, idempotencyKey, runtimeContext: context },
+            approval: approvalOf(this.#host, messageId, toolCallId),
+            clock: this.#host.clock,
+            turn: { runNested: async () => ({ kind: "error", errorText: NESTED_TEXT }) },
+            steps: (signal) => storedSteps(this.#host, { messageId, toolCallId, attempt }, idempotencyKey, signal),
+            progress: (output) => {
+              if (plan.afterToolCall === undefined) this.progress(row.seq, output);
+            },
+            keep: (text) => plan.keep(text),
+          },
+          { whole: plan.afterToolCall !== undefined },
+        ),
+      of,
+    );
+  }
+
+  /** A call that an earlier life left. */
+  #resume(row: BackgroundRow): void {
+    const stop = new AbortController();
+    const given: Given = { tool: undefined, messages: [] };
+    const outcome = this.#again(row, stop.signal, given).catch(failedCall);
+    this.follow(row, given, stop, outcome);
+  }
+
+  async #again(row: BackgroundRow, signal: AbortSignal, given: Given): Promise<CallOutcome> {
+    const { seq, tool: name } = row;
+    const { session } = noteOf(row);
+    if (row.result !== null) return fromStore(JSON.parse(row.result) as JudgedCall);
+    if (row.replay === "never" && row.attempts > 0) return failedCall(new CutCall(INTERRUPTED_TEXT));
+    if (row.attempts >= MAX_INTERRUPTIONS) {
+      const text = `The process ended ${row.attempts} times while it ran. It is not run again.`;
+      return failedCall(new CutCall(text));
+    }
+    const tools = await this.#around.tools(session);
+    const tool = toolNamed(tools, name);
+    if (tool?.execute === undefined) return failedCall(`There is no tool ${JSON.stringify(name)} any more.`);
+    given.tool = tool;
+    given.messages = await this.#around.before(session, row.messageId, tools);
+    return this.#start(row, tool, given.messages, undefined, signal);
+  }
+
+  async #ended(row: BackgroundRow, { tool, messages }: Given, outcome: CallOutcome): Promise<void> {
+    // Who stopped it has said so; what the end of this life cut is the next one's.
+    if (this.#halted || outcome.kind === "aborted") return;
+    const ended: EndedCall = outcome.kind === "parked" ? failedCall(PARKED_TEXT) : outcome;
+    const open = readBackgroundCall(this.#host, row.seq);
+    if (open === undefined) return;
+    if (ended.kind === "error" && ended.error instanceof CutCall)
+      return this.#conclude(row, { status: "interrupted", error: ended.errorText }, false);
+    const plan = this.#plan;
+    const durationMs = Math.max(0, this.#host.clock.now() - (row.startedAt ?? this.#host.clock.now()));
+    if (plan.afterToolCall !== undefined && open.result === null) this.#keep(row, ended, durationMs);
+    const of = turnOf(row);
+    const where: Judging = { plan, desk: this.#around.desk(), active: { row: { id: row.turnId } }, of };
+    const called = calledOf(row, messages);
+    const verdict = await judge(where, tool, called, ended, durationMs);
+    if (this.#halted) return;
+    const { shown } = verdict;
+    const keep = (text: string) => plan.keep(text);
+    const end: BackgroundEnd =
+      shown.kind === "error"
+        ? { status: "error", error: shown.errorText }
+        : { status: "completed", output: await withoutMedia(shown.output, keep) };
+    if (this.#halted) return;
+    await this.#conclude(row, end, verdict.action !== undefined);
+    tellChanged(where, called, verdict);
+    await tellShown(where, called, verdict, durationMs);
+  }
+
+  /** Before it is judged, so that it is judged after a crash too, and never made again. What no row can hold runs the risk. */
+  #keep(row: BackgroundRow, ended: EndedCall, durationMs: number): void {
+    const stored: JudgedCall = { ...toStore(ended), durationMs };
+    try {
+      const json = encodeJson(stored, "The result") ?? "null";
+      this.#host.tx(() => returnBackgroundCall(this.#host, row.seq, json));
+    } catch (thrown) {
+      if (!PerdureError.is(thrown, "limit")) throw thrown;
+    }
+  }
+
+  /** Stores the end with the message that tells it, however often the store has to be asked. */
+  #conclude(row: BackgroundRow, end: BackgroundEnd, keepResult: boolean): Promise<void> {
+    const desk = this.#around.desk();
+    const done = Promise.withResolvers<void>();
+    const write = () => desk.commit(() => this.#settle(row, end, keepResult));
+    insist(
+      this.#around.work,
+      () => this.#halted,
+      write,
+      () => done.resolve(),
+    );
+    return done.promise;
+  }
+
+  #settle(row: BackgroundRow, end: BackgroundEnd, keepResult: boolean): void {
+    if (!settleAndTell(this.#around.desk(), row, end, keepResult)) return;
+    this.#host.afterTx((committed) => {
+      if (committed) this.#tellEnd(row, end.status, "error" in end ? end.error : undefined);
+    });
+  }
+
+  #tellEnd(row: BackgroundRow, status: BackgroundEnd["status"] | "dropped", error?: string): void {
+    const { toolCallId, tool: toolName, turnId } = row;
+    const { session } = noteOf(row);
+    const about = { toolCallId, toolName, session, status };
+    this.#host.emit("chat:background:ended", { ...about, ...(error !== undefined && { error: errorText(error) }) });
+    if (status === "stopped" || status === "dropped")
+      this.#live.get(row.seq)?.stop.abort(new DOMException(`The call was ${status}.`, "AbortError"));
+    this.#live.delete(row.seq);
+    this.#around.changed(session);
+    if (!this.hasOpen(turnId)) this.#around.over(turnId);
+  }
+}
