@@ -1,6 +1,6 @@
 // A chat agent whose model follows from its prompt, for the crash matrix. The last message of the user says what
 // happens: "all" is text, a tool that runs here, one that the client runs, one that a person approves, and text;
-// "plain" is a plain text response; anything else is text, of which "hang" gives only the beginning in the first life,
+// "send" is the tool that a person approves, and text; "plain" is a plain text response; anything else is text, of which "hang" gives only the beginning in the first life,
 // and "hang always" in every one.
 import { appendFileSync, existsSync } from "node:fs";
 import { flushCompileCache } from "node:module";
@@ -71,6 +71,8 @@ const model = counter.wrap(
     report({ type: "asked" });
     await gate.promise;
     const { said, results } = readPrompt(call);
+    if (call.userText === "send" && call.prompt.at(-1)?.role === "user")
+      return { toolCalls: [{ toolName: "send", input: {} }] };
     if (call.userText !== "all") {
       const text = words(rest(`You said: ${call.userText}. Well then. Done.`, said));
       const hangs = call.userText === "hang always" || (call.userText === "hang" && !isLaterLife);

@@ -28,6 +28,7 @@ export const CHATS = 6;
 const BOXES = 3;
 const PAUSE_MS = 40;
 const CALL_MS = 5_000;
+const LOOK_MS = 60_000;
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -174,21 +175,34 @@ async function approve(
   }
 }
 
-/** What is acknowledged and cannot be found, and what was done twice that must be done once. */
+/** What is acknowledged and cannot be found, what says that it was cut off, and what was done twice that must be done once. */
 export async function compare(
   url: string,
   books: Books,
-): Promise<{ readonly lost: string[]; readonly twice: string[] }> {
+): Promise<{ readonly lost: string[]; readonly cut: string[]; readonly twice: string[] }> {
   const lost: string[] = [];
+  const cut: string[] = [];
   const twice: string[] = [];
   for (const [where, keys] of books.places()) {
     const [agent = "", name = "", method = "", ...args] = where.split(" ");
-    const client = new AgentClient({ agent, name, host: url, defaultCallTimeout: 60_000 });
-    const found = (await client.call(method, args)) as string[];
+    const client = new AgentClient({ agent, name, host: url, defaultCallTimeout: LOOK_MS });
+    // Whoever does not answer is named, and asked again with the next look.
+    const ask = (name: string) => client.call(name, args).catch((thrown: unknown) => String(thrown));
+    const found = (await ask(method)) as string[] | string;
+    // A call that a kill cut off when it was about to run is not run again, and says so.
+    const told = new Set(method === "paid" ? ((await ask("unpaid")) as string[] | string) : []);
     client.close();
+    if (typeof found === "string") {
+      lost.push(`${where}: ${found}`);
+      continue;
+    }
     const all = new Set(found);
-    for (const key of keys) if (!all.has(key)) lost.push(`${where}: ${key}`);
+    for (const key of keys) {
+      if (all.has(key)) continue;
+      if (told.has(key)) cut.push(`${where}: ${key}`);
+      else lost.push(`${where}: ${key}`);
+    }
     if (method === "paid" && found.length > all.size) twice.push(where);
   }
-  return { lost, twice };
+  return { lost, cut, twice };
 }

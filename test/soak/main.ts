@@ -94,6 +94,8 @@ const MIB = 1024 * 1024;
 const lines: readonly (readonly [string, (one: Measure) => string])[] = [
   ["memory (RSS, MiB)", ({ rss = 0 }) => String(Math.round(rss / MIB))],
   ["heap after collection (MiB)", ({ heapUsed = 0 }) => (heapUsed / MIB).toFixed(1)],
+  ["heap that V8 holds (MiB)", ({ heapTotal = 0 }) => (heapTotal / MIB).toFixed(1)],
+  ["outside of the heap (MiB)", ({ external = 0 }) => (external / MIB).toFixed(1)],
   ["handles", ({ handles = 0 }) => String(handles)],
   ["file descriptors", ({ fds = 0 }) => String(fds)],
   ["agents in memory", ({ live = 0 }) => String(live)],
@@ -107,6 +109,7 @@ console.log(`\n| in the life without kills, after | ${rows.map(([when]) => when)
 console.log(`| --- | ${rows.map(() => "---").join(" | ")} |`);
 for (const [name, show] of lines) console.log(`| ${name} | ${rows.map(([, one]) => show(one)).join(" | ")} |`);
 console.log(`\n${books.tried} tried, ${books.failed} refused or cut off, ${books.count} acknowledged, ${kills} kills`);
+console.log(`approved calls that say that they were cut off: ${verdict.cut.length}`);
 console.log(
   `acknowledged and not found: ${verdict.lost.length}; approved calls that ran twice: ${verdict.twice.length}`,
 );

@@ -92,6 +92,7 @@ class Mind extends Think {
   static {
     callable(this, "answered");
     callable(this, "paid");
+    callable(this, "unpaid");
   }
   override workspaceTools = false as const;
   override getModel() {
@@ -118,6 +119,12 @@ class Mind extends Think {
   paid(): string[] {
     this.sql`CREATE TABLE IF NOT EXISTS paid (call TEXT)`;
     return this.sql<{ call: string }>`SELECT call FROM paid`.map(({ call }) => call);
+  }
+  /** Calls that were cut off or never began, and say so. */
+  unpaid(): string[] {
+    return this.getHistory(null).flatMap(({ parts }) =>
+      parts.flatMap((part) => ("toolCallId" in part && part.state === "output-error" ? [part.toolCallId] : [])),
+    );
   }
 }
 
@@ -174,12 +181,14 @@ const host = await serve({
 onCommand((command) => {
   if (command !== "measure") return;
   collect();
-  const { rss, heapUsed, external } = process.memoryUsage();
+  const { rss, heapTotal, heapUsed, external, arrayBuffers } = process.memoryUsage();
   report({
     type: "measure",
     rss,
+    heapTotal,
     heapUsed,
     external,
+    arrayBuffers,
     handles: process.getActiveResourcesInfo().length,
     fds: readdirSync("/proc/self/fd").length,
     lagMs: Math.round(lag.percentile(99) / 1e4) / 100,

@@ -12,7 +12,7 @@ export const LONG: readonly string[] = [
   "test/browser/{accessible,answers,branches,context,continuity,conversations,helpers,helpers-reach,keyboard}.test.ts",
   "test/browser/{long-history,phone,tabs}.test.ts",
   "test/chat-client/{chaos,restart,tool-options}.test.tsx",
-  "test/chat/{crash-queue,crash-turn,resume-race,writes}.test.ts",
+  "test/chat/{crash-approved,crash-queue,crash-turn,resume-race,writes}.test.ts",
   "test/collections/agents/crash-points.test.ts",
   "test/collections/claims/{interleavings,processes}.test.ts",
   "test/collections/runner/{odd-runs,restart}.test.ts",
