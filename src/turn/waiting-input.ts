@@ -4,7 +4,7 @@ import type { UIMessage } from "../message/types.ts";
 import { parseMessages } from "../message/validate.ts";
 import type { Sql } from "../port.ts";
 import { submissionOf } from "../store/submission.ts";
-import { type TurnRow, turnsNotSkipped } from "../store/turn.ts";
+import { placeTurn, type TurnRow, turnsNotSkipped } from "../store/turn.ts";
 import type { Desk } from "./desk.ts";
 
 /** A turn that waits for its start, and the messages that wait with it. */
@@ -65,4 +65,12 @@ export function submittedMessages(db: Sql, turnId: string): UIMessage[] {
 
 function idsOf(turn: TurnRow): string[] {
   return JSON.parse(turn.messageIds) as string[];
+}
+
+/** Lets a turn that waits run before others that do. They keep their order: only places are exchanged. */
+export function overtake({ host }: Pick<Desk, "host">, turn: TurnRow, others: readonly TurnRow[]): void {
+  const overtaken = others.filter((other) => placeOf(other) < placeOf(turn));
+  if (overtaken.length === 0) return;
+  const places = [...overtaken, turn].map(placeOf).sort((a, b) => a - b);
+  for (const [i, one] of [turn, ...overtaken].entries()) placeTurn(host, one.seq, places[i] ?? one.seq, one.messageIds);
 }
