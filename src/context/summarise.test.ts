@@ -44,6 +44,12 @@ test("people who only talk get the notes of a conversation; with tools, those of
   const later = jobOf(talk, ["x"], { prior: "## State of the work\nall done" });
   await summarise(later.job);
   expect(later.asked[0]?.prompt).toContain("## Decisions");
+  expect(later.asked[0]?.prompt).not.toContain("## Promises");
+  // What was a conversation keeps its sections when it becomes work.
+  const turned = jobOf([answer("a2", called("getWeather", "c1", 21))], ["x"], { prior: "## The user\nin Oslo" });
+  await summarise(turned.job);
+  expect(turned.asked[0]?.prompt).toMatch(/\n## The user\nFacts[^]*\n## Goal\n/);
+  expect(turned.asked[0]?.prompt).not.toContain("## Promises");
 });
 
 test("what is summarised is data, and the older summary, the focus and the agent's own rules are marked", async () => {

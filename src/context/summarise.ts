@@ -229,7 +229,7 @@ async function askOnce(job: SummaryJob, prior: string | undefined, request: Summ
   const answer = await job.ask({ ...request, maxOutputTokens: job.length * OUTPUT_SHARE });
   if (answer.kind !== "text") return answer;
   if (answer.text.trim() === "") return { kind: "failed", error: "The model wrote an empty summary." };
-  const text = patchSummary(prior, answer.text, sectionNames(styleOf(job)));
+  const text = patchSummary(prior, answer.text, sectionNames(styleOf(job), prior));
   return { kind: "text", text: await shortened(job, text) };
 }
 
@@ -254,7 +254,7 @@ async function shortened(job: SummaryJob, first: string): Promise<string> {
     if (job.measure.text(request.prompt) > job.room) return text;
     const answer = await job.ask({ ...request, maxOutputTokens: job.length * OUTPUT_SHARE });
     if (answer.kind !== "text" || answer.text.trim() === "") return text;
-    const shorter = patchSummary(text, answer.text, sectionNames(styleOf(job)));
+    const shorter = patchSummary(text, answer.text, sectionNames(styleOf(job), text));
     if (shorter.length >= text.length) return text;
     text = shorter;
   }

@@ -81,12 +81,18 @@ const UPDATE = [
 ].join("\n");
 
 /** The headings of a summary, in their order. */
-export function sectionNames(style: SummaryStyle): string[] {
-  return headingsOf(style).flatMap((line) => (line.startsWith("## ") ? [line.slice(3)] : []));
+export function sectionNames(style: SummaryStyle, prior: string | undefined): string[] {
+  return headingsOf(style, prior).flatMap((line) => (line.startsWith("## ") ? [line.slice(3)] : []));
 }
 
-function headingsOf(style: SummaryStyle): string[] {
-  return [...(style === "work" ? WORK : CONVERSATION), ...HINTS];
+/** Of a conversation that has become work, the sections that there are stay in use: nothing is to stand in two of them. */
+function headingsOf(style: SummaryStyle, prior: string | undefined): string[] {
+  if (style === "conversation") return [...CONVERSATION, ...HINTS];
+  const lines = prior?.split("\n") ?? [];
+  const old = CONVERSATION.filter((line, i) =>
+    lines.includes(line.startsWith("## ") ? line : (CONVERSATION[i - 1] ?? "")),
+  );
+  return [...old, ...WORK, ...HINTS];
 }
 
 /** The request for a summary. Depends on what is given alone. */
@@ -104,7 +110,7 @@ export function summaryPrompt(request: SummaryRequest): SummaryPrompt {
       ? ""
       : `Whoever asked for the summary wants this to be kept above all, in detail:\n<focus>\n${harmless(focus)}\n</focus>`,
     `Write Markdown with these headings, in this order; leave out a heading that nothing belongs under. ${prior === undefined ? "At" : "The whole summary should have at"} most about ${request.words} words, in the language of the conversation. Begin with the first heading, and end after the last one.`,
-    headingsOf(request.style).join("\n"),
+    headingsOf(request.style, prior).join("\n"),
   ];
   return { system: SYSTEM, prompt: sections.filter((text) => text !== "").join("\n\n") };
 }

@@ -26,7 +26,7 @@ test("what stands in a conversation does not change what is asked of whoever sum
   const request = { items: [], dropped: 0, focus: undefined, instructions: "x", words: 1 };
   const styles = ["work", "conversation"] as const;
   const meant = styles.flatMap((style) =>
-    [undefined, "before"].map((prior) => summaryPrompt({ ...request, prior, style })),
+    [undefined, "before", "## The user\nbefore"].map((prior) => summaryPrompt({ ...request, prior, style })),
   );
   const expected = meant.map(({ system, prompt }) =>
     readAssignment({ prompt: [{ role: "system", content: system }], userText: prompt }),

@@ -24,7 +24,9 @@ test("core loop: one runs, what is asked meanwhile is queued, and each step read
   // `MessageV2.filterCompacted(MessageV2.stream(sessionID))`: the model reads the summary and what came after it.
   const request = shown(kit.turns().at(-1));
   expect(request).toContain("Be short.");
-  expect(request).not.toContain("read it");
+  // Of what it stands for, only the words of the user are told.
+  expect(request).toContain("\\n- read it\\n");
+  expect(request).not.toContain('"text":"read it"');
   expect((await kit.agent()).session.getHistory()[0]).toMatchObject({ parts: [{ text: "read it" }] });
 });
 
