@@ -103,6 +103,13 @@ export interface AgentEvents {
   };
   /** A compaction came to nothing; the conversation is as it was. */
   "chat:compaction:failed": { session: string; trigger: string; error: string; requestId?: string };
+  /** A message that a summary stood for was changed or deleted: the model reads the messages again, or a new summary. */
+  "chat:summary:dropped": {
+    session: string;
+    compactionId: string;
+    messageId: string;
+    reason: "changed" | "deleted";
+  };
   /** `parent`: it is a fork of that session. */
   "session:created": { session: string; parent?: string };
   "session:renamed": { session: string; name: string; by: "derived" | "model" | "user" };

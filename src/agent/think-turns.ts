@@ -124,7 +124,7 @@ function addBehind(chat: Chat, session: string, parentId: string | null, message
       refuseDuringTurns(chat.host, session);
       transcript.cutTo(parent);
     }
-    for (const message of messages) transcript.put(message);
+    for (const message of messages) transcript.rewrite(message);
     nameSession(chat, session, messages);
   });
   chat.output.transcript(session);

@@ -15,6 +15,7 @@ import {
 import type { SessionLine } from "../store/session.ts";
 import { nameAfter } from "./name-after.ts";
 import { isReadable, toEntry } from "./path-window.ts";
+import { dropSummaries } from "./stale-summaries.ts";
 import { isPinned, pinMessage } from "./pins.ts";
 import {
   clearSession,
@@ -196,22 +197,33 @@ export class Session extends SessionContext {
     return stored;
   }
 
-  /** Puts another content in the place of a message, in every session that shows it. @throws PerdureError `not_found` */
-  updateMessage(message: UIMessage): UIMessage {
+  /**
+   * Puts another content in the place of a message, in every session that shows it. Summaries that stand for it are taken
+   * back, unless `keepSummary`: their words may be those that were changed. @throws PerdureError `not_found`
+   */
+  updateMessage(message: UIMessage, { keepSummary = false }: { readonly keepSummary?: boolean } = {}): UIMessage {
     const desk = this.#desk;
     const stored = desk.commit(() => {
       this.#find(message.id);
-      return desk.transcripts.of(this.id).put(message);
+      const transcript = desk.transcripts.of(this.id);
+      return keepSummary ? transcript.put(message) : transcript.rewrite(message);
     });
     desk.told({ kind: "changed", session: this.id });
     return stored;
   }
 
-  /** Deletes messages for good, in every session that shows them; what stood behind one moves up. */
-  deleteMessages(ids: readonly string[]): void {
+  /**
+   * Deletes messages for good, in every session that shows them; what stood behind one moves up. Summaries that stand for
+   * one are deleted too, unless `keepSummary`: none of its words is in the next request, whatever becomes of a new summary.
+   */
+  deleteMessages(ids: readonly string[], { keepSummary = false }: { readonly keepSummary?: boolean } = {}): void {
     const desk = this.#desk;
     desk.commit(() => {
-      for (const id of ids) if (this.getMessage(id) !== undefined) desk.transcripts.of(this.id).remove(id);
+      for (const id of ids) {
+        if (this.getMessage(id) === undefined) continue;
+        if (!keepSummary) dropSummaries(desk.store, this.#find(id).seq, id, "deleted");
+        desk.transcripts.of(this.id).remove(id);
+      }
       deleteStrayCompactions(desk.store);
     });
     desk.told({ kind: "changed", session: this.id });

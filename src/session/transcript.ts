@@ -23,6 +23,7 @@ import {
 import { ownerIdOf, readSessionLine, resetLeaves, setLeaf } from "../store/session.ts";
 import { type Instead, type MessagePage, writePage, writeWhole } from "./message-pages.ts";
 import { PathLimit } from "./path-limit.ts";
+import { dropSummaries } from "./stale-summaries.ts";
 import { type Entry, isReadable, PathWindow, type ReadableEntry, toEntry } from "./path-window.ts";
 
 /** What the app may do to a message before it is stored. */
@@ -192,6 +193,18 @@ export class Transcript implements StoredMessages {
   }
 
   /**
+   * The same for what somebody has rewritten, not gone on with: summaries that stand for the message are taken back.
+   */
+  rewrite(message: UIMessage, identity?: string | null): UIMessage {
+    const known = this.#find(message.id);
+    const before = known?.json;
+    const stored = this.put(message, identity);
+    if (known !== undefined && this.#find(message.id)?.json !== before)
+      dropSummaries(this.#host, known.seq, message.id, "changed");
+    return stored;
+  }
+
+  /**
    * Puts another version of a message into its place, under its id: what was there gets a new one and stays, with what
    * was set aside behind it, as a branch of its own. What still stands behind it now stands behind the new version.
    */
@@ -205,7 +218,9 @@ export class Transcript implements StoredMessages {
     const behind = this.#behind(known.seq);
     this.cutTo(known.parent);
     this.#append(stored, json, identity);
-    if (behind.length > 0) this.#relink(behind, this.#path.leaf);
+    const seq = this.#path.leaf;
+    if (behind.length > 0) this.#relink(behind, seq);
+    if (behind.length > 0 && seq !== null) dropSummaries(this.#host, seq, message.id, "changed");
     return stored;
   }
 

@@ -180,6 +180,16 @@ export function redoTruncation(db: Sql, seq: number): void {
   );
 }
 
+/** It counts no more, and what it said is gone; the row says why. */
+export function dropCompaction(db: Sql, seq: number, why: string): void {
+  db.sql(
+    `UPDATE perdure_compaction SET error = CASE status WHEN 'done' THEN ? ELSE error END, summary = NULL, carried = NULL,
+       files = '[]', words = '[]', status = CASE status WHEN 'done' THEN 'undone' ELSE status END WHERE seq = ?`,
+    why,
+    seq,
+  );
+}
+
 export function setCompactionPins(db: Sql, seq: number, pins: readonly number[]): void {
   db.sql("UPDATE perdure_compaction SET pins = ? WHERE seq = ?", JSON.stringify(pins), seq);
 }

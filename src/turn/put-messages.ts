@@ -18,9 +18,9 @@ export function putMessages(
   const byContent = messages.some(({ id, role }) => role === "assistant" && transcript.role(id) !== "assistant");
   const stored = byContent ? recent(transcript, messages) : messages.flatMap(({ id }) => transcript.get(id) ?? []);
   const { add, update } = mergeMessages(stored, messages);
-  const put = (message: UIMessage) => transcript.put(message, message.role === "user" ? identity : undefined);
-  const changed = update.map(put);
-  for (const message of add) put(message);
+  const whose = ({ role }: UIMessage) => (role === "user" ? identity : undefined);
+  const changed = update.map((message) => transcript.rewrite(message, whose(message)));
+  for (const message of add) transcript.put(message, whose(message));
   return changed;
 }
 

@@ -1,0 +1,93 @@
+// Messages that a summary stands for are changed or deleted: what they said is in the summary.
+import type { UIMessage } from "ai";
+import { expect, test } from "vitest";
+import { chatRoom } from "../../src/agent/chat-agent.ts";
+import { refusal } from "../think/harness.ts";
+import { fill, long, openSmall, shown } from "./compacting.ts";
+
+const SECRET = "the code is 4711";
+const text = (message: UIMessage | undefined, words: string): UIMessage => ({
+  ...{ id: message?.id ?? "", role: message?.role ?? "user" },
+  parts: [{ type: "text", text: words }],
+});
+
+/** A conversation whose beginning, with a secret, is covered by a summary that tells it. */
+async function openTold(failing = () => false) {
+  const kit = await openSmall({
+    summary: ({ prompt }) => {
+      if (failing()) return { error: refusal(401, "no key") };
+      return `## Goal\n${JSON.stringify(prompt).includes(SECRET) ? SECRET : "Be short."}`;
+    },
+  });
+  await kit.ask(long(`${SECRET}. Keep it.`, 900));
+  await fill(kit, 4);
+  const agent = await kit.agent();
+  expect((await kit.compactions()).filter(({ status }) => status === "done").length).toBeGreaterThan(0);
+  expect(shown(kit.turns().at(-1))).toContain(SECRET);
+  const [secret] = agent.session.getHistory();
+  return { kit, agent, session: agent.session, secret };
+}
+
+test.each([
+  ["updateMessage", "changed"],
+  ["deleteMessages", "deleted"],
+] as const)("%s: the summary is taken back, and the next request has none of the old words", async (what, reason) => {
+  const { kit, agent, session, secret } = await openTold();
+  const fork = session.fork();
+  const [before] = agent.listCompactions().filter(({ status }) => status === "done");
+  if (what === "updateMessage") session.updateMessage(text(secret, long("Something else.", 900)));
+  else session.deleteMessages([secret?.id ?? ""]);
+  const dropped = agent.listCompactions().find(({ id }) => id === before?.id);
+  expect(dropped).toMatchObject({ status: "undone", error: expect.stringContaining(reason) as string });
+  expect((await kit.compactions()).map(({ summary, carried }) => `${summary}${carried}`).join()).not.toContain(SECRET);
+  await kit.ask(long("more", 500));
+  expect(shown(kit.turns().at(-1))).not.toContain(SECRET);
+  expect((await kit.compactions()).at(-1)).toMatchObject({ status: "done", trigger: "before" });
+  await agent.runTurn({ input: "in the fork", session: fork.id });
+  expect(shown(kit.turns().at(-1))).not.toContain(SECRET);
+  expect(shown(kit.turns().at(-1))).toContain("in the fork");
+});
+
+test("after a deletion no word is left, also when no summary can be made", async () => {
+  let fails = false;
+  const { kit, session, secret } = await openTold(() => fails);
+  fails = true;
+  session.deleteMessages([secret?.id ?? ""]);
+  const before = kit.turns().length;
+  await kit.ask("short");
+  expect(kit.turns().slice(before).map(shown).join()).not.toContain(SECRET);
+});
+
+test("the app may keep the summary", async () => {
+  const { kit, session, secret } = await openTold();
+  const rows = await kit.compactions();
+  session.updateMessage(text(secret, "Something else."), { keepSummary: true });
+  session.deleteMessages([secret?.id ?? ""], { keepSummary: true });
+  expect(await kit.compactions()).toEqual(rows);
+  await kit.ask("short");
+  expect(shown(kit.turns().at(-1))).toContain(SECRET);
+});
+
+test("what is written again as it was, and what no summary covers, changes no summary", async () => {
+  const { kit, session, secret } = await openTold();
+  const rows = await kit.compactions();
+  if (secret !== undefined) session.updateMessage(secret as never);
+  const last = session.getHistory().at(-1);
+  session.updateMessage(text(last as never, "Another answer."));
+  expect(await kit.compactions()).toEqual(rows);
+});
+
+test("another version of a covered message, with all that stands behind it, takes the summary back too", async () => {
+  const { kit, agent, secret } = await openTold();
+  const { chat } = agent[chatRoom];
+  chat.commit(() => chat.transcripts.of("main").edit(text(secret, long("Something else.", 900))));
+  await kit.ask("short");
+  expect(shown(kit.turns().at(-1))).not.toContain(SECRET);
+});
+
+test("messages that server code puts in the place of covered ones take the summary back too", async () => {
+  const { kit, agent, secret } = await openTold();
+  await agent.persistMessages([text(secret, long("Something else.", 900))]);
+  await kit.ask("short");
+  expect(shown(kit.turns().at(-1))).not.toContain(SECRET);
+});
