@@ -51,6 +51,7 @@ export async function play(conversation: Conversation, window: number, kind: Sum
     override workspaceTools = false as const;
     override titles = false;
     override maxSteps = MOST_STEPS;
+    override contextOverflow = { background: false };
     override modelLimits = { "scripted/*": { window } };
     override getModel() {
       return answers;

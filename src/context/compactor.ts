@@ -50,6 +50,8 @@ const STOPPED = "It was stopped.";
 /** How many rows back those that failed are kept, and how much of what they would have said. */
 const KEPT_FAILURES = 200;
 const KEPT_TEXT = 2_000;
+/** A turn has no more summaries made ahead than this, and none when it has had as many for other reasons. */
+const MAX_AHEAD = 2;
 /** How often a turn tries again what a crash cut off: it may be the cause. */
 const MAX_CUT_OFF = 3;
 /** How often a turn asks for a summary in vain, whatever the reasons. */
@@ -86,9 +88,11 @@ export class Compactor {
    */
   allowed(turn: { readonly seq: number; readonly step: number }, trigger: CompactionTrigger, max: number): boolean {
     const rows = compactionsOfTurn(this.#host, turn.seq);
-    const made = rows.filter((row) => familyOf(row.trigger) === familyOf(trigger) && row.kind === "summary");
+    const ahead = trigger === "background";
+    const made = rows.filter((row) => row.kind === "summary" && (ahead || familyOf(row.trigger) === familyOf(trigger)));
+    const most = ahead ? Math.min(max, MAX_AHEAD) : max;
     const ended = made.filter(({ error }) => error !== CUT_OFF && error !== STOPPED);
-    if (made.length - ended.length >= MAX_CUT_OFF || ended.length >= max) return false;
+    if (made.length - ended.length >= MAX_CUT_OFF || ended.length >= most) return false;
     if (rows.filter(isInVain).length >= MAX_IN_VAIN) return false;
     return !ended.some(({ status, step }) => status === "failed" || (status === "done" && step === turn.step));
   }
@@ -140,6 +144,14 @@ export class Compactor {
     const plan = planAll(job, view);
     const { minimum } = pruneBounds(job.measure.usable);
     return plan === undefined || plan.tokens < minimum ? undefined : this.#prune(job, view, plan);
+  }
+
+  /** Whether that much can be left out when it has to be that no summary is needed ahead of it. */
+  canPrune(job: CompactionJob): boolean {
+    const view = job.view();
+    const plan = job.own === undefined ? planAll(job, view) : undefined;
+    if (plan === undefined) return false;
+    return sizeOf(withPlan(view, plan), job.measure) <= PRUNE_IS_ENOUGH * sizeOf(view, job.measure);
   }
 
   /** Leaves out the outputs that newer ones stand for, if they are a large part of the request. @returns the row */

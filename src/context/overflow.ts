@@ -18,7 +18,10 @@ export interface ContextOverflow {
         /** How often in one turn, each time after it has come further. Default 10. */
         readonly maxCompactions?: number;
       };
-  /** Start to summarise when 60 % are full, while the turn goes on. Default false: it may be for nothing. */
+  /**
+   * Start to summarise when 60 % are full, while turns go on: none waits for it below 85 %. Default true, unless
+   * `proactive` is false.
+   */
   readonly background?: boolean;
   /**
    * When the last model call is this long ago, nothing of the conversation is cached by the provider any more, and old
@@ -47,8 +50,9 @@ const DEFAULT_COLD_MS = 60 * 60_000;
 export function overflowPolicy(given: ContextOverflow | boolean): OverflowPolicy | undefined {
   if (given === false) return undefined;
   const setting = given === true ? {} : given;
-  const { reactive = true, maxRetries = DEFAULT_RETRIES, background = false, coldAfterMs = DEFAULT_COLD_MS } = setting;
+  const { reactive = true, maxRetries = DEFAULT_RETRIES, coldAfterMs = DEFAULT_COLD_MS } = setting;
   const proactive = setting.proactive ?? true;
+  const { background = proactive !== false } = setting;
   const { maxInputTokens, threshold, maxCompactions } = typeof proactive === "object" ? proactive : {};
   const policy: OverflowPolicy = {
     reactive,

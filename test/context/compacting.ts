@@ -55,6 +55,9 @@ export async function openSmall(setup: Setup = {}) {
         constructor(host: AgentHost) {
           super(host);
           Object.assign(this, setup.settings);
+          // Tests of what is made ahead say so: the others count on every request.
+          const { contextOverflow: given } = this;
+          if (typeof given === "object") this.contextOverflow = { background: false, ...given };
         }
         override getModel() {
           return model;

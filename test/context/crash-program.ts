@@ -66,6 +66,7 @@ const model = scriptedModel(({ userText, prompt, step }) => {
 
 class Small extends Think {
   override workspaceTools = false as const;
+  override contextOverflow = { background: false };
   override modelLimits = { "scripted/*": { window: 100_000, input: NO_SUMMARY ? 90_000 : 3_000 } };
   override getModel() {
     return model;

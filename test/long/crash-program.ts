@@ -78,6 +78,7 @@ function lookUp({ lines }: { readonly lines: string }) {
 class Shrinking extends Think {
   override workspaceTools = false as const;
   override titles = false;
+  override contextOverflow = { background: false };
   override modelLimits = { "scripted/*": { window: 10 * USABLE, input: USABLE } };
 
   override getModel() {

@@ -80,7 +80,7 @@ export function tokensOf({ prompt, tools }: Pick<RecordedCall, "prompt" | "tools
 }
 
 export async function openLong(conversation: Conversation, options: LongOptions = {}): Promise<LongAgent> {
-  const { usable = usableFor(conversation), rate = 1, overflow = {}, live = () => ({}) } = options;
+  const { usable = usableFor(conversation), rate = 1, overflow = { background: false }, live = () => ({}) } = options;
   let { summarises = decent(conversation.facts) } = options;
   const calls = new Map(conversation.rounds.map((round) => [round.ask, round.calls]));
   const model = (modelId: string): ScriptedModel =>

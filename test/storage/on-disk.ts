@@ -49,6 +49,7 @@ export function openOnDisk(script: Script, window = Number.MAX_SAFE_INTEGER): Di
 
   class Talk extends Think {
     override workspaceTools = false as const;
+    override contextOverflow = { background: false };
     override modelLimits = () => ({ window });
     override getModel() {
       return model;

@@ -198,6 +198,7 @@ class StepLoop {
       });
       if (reserved === undefined) return undefined;
       if ("over" in reserved) return this.#overBudget(reserved.over);
+      run.window.reserved();
       this.#begun = Math.max(this.#begun, step + 1);
       const messages = change.messages ?? [...fit.base, ...(await run.own(chosen))];
       this.#sent = messages;

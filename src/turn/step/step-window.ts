@@ -44,6 +44,8 @@ export class StepWindow {
   readonly #run: StepRun;
   #context: TurnContextView | undefined;
   #anchor: Anchor | undefined;
+  /** Begins a summary in the background. */
+  #starts: (() => void) | undefined;
 
   constructor(run: StepRun) {
     this.#run = run;
@@ -71,6 +73,7 @@ export class StepWindow {
     const { plan, turn, active, called, signal } = this.#run;
     const { context } = plan;
     const policy = context.policy();
+    this.#starts = undefined;
     if (policy === undefined || turn.messages !== undefined) return false;
     const { session } = active.row;
     if (await this.#published(model)) return this.#shorter();
@@ -91,6 +94,12 @@ export class StepWindow {
     if (called === 0 && (await this.#between(model, policy, tokens))) return true;
     if (policy.background && tokens > BACKGROUND_SHARE * bound) await this.#ahead(model, policy);
     return false;
+  }
+
+  /** The call may be made: what is made ahead comes behind it, so that it takes no budget away from it. */
+  reserved(): void {
+    this.#starts?.();
+    this.#starts = undefined;
   }
 
   /**
@@ -219,18 +228,20 @@ export class StepWindow {
     if (!context.background.isFree(session)) return;
     if (!context.compactor.allowed(this.#turn, "background", policy.maxCompactions)) return;
     const job = await this.#job(model, "background");
+    if (context.compactor.canPrune(job)) return;
     const { view } = this.#fresh();
     // What was left out is summarised first.
     if (view.compaction?.kind === "truncate") return;
     // The answer that is being written is not covered: it may be another one by then.
     const snapshot = { ...view, nodes: view.nodes.filter(({ message }) => message.id !== active.builder.id) };
-    context.background.start(session, (signal) => {
-      const ask = this.#asker(job.summarises, signal);
-      return context.compactor.prepare({
-        ...{ ...job, open: false, view: () => snapshot, whole: undefined, signal },
-        summariser: { ...job.summariser, ask },
+    this.#starts = () =>
+      context.background.start(session, (signal) => {
+        const ask = this.#asker(job.summarises, signal);
+        return context.compactor.prepare({
+          ...{ ...job, open: false, view: () => snapshot, whole: undefined, signal },
+          summariser: { ...job.summariser, ask },
+        });
       });
-    });
   }
 
   /** Lets a summary count that was made in the background. */
