@@ -31,7 +31,7 @@ export const LONG: readonly string[] = [
   "test/sessions/{branches-property,crash,wire-random}.test.ts",
   "test/shell/hostile-{bash,python}.test.ts",
   "test/storage/turns.test.ts",
-  "test/think/crash-{again,context,erase,execute,inbox,model,runaway,tasks}.test.ts",
+  "test/think/crash-{again,background,context,erase,execute,inbox,model,runaway,tasks}.test.ts",
   "test/think/{failing-writes,interleave*}.test.ts",
   "test/together/{budgets-random,crash-budgets,crash-clear,crash-detached,crash-stop,crash-tree}.test.ts",
   "test/together/public-restart.test.tsx",
