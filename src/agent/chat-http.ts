@@ -4,7 +4,7 @@ import { STREAM_HEADERS, streamTurn } from "../live/sse.ts";
 import type { LiveChat } from "../live/live-chat.ts";
 import { userText } from "../message/input.ts";
 import { isRecord } from "../message/json.ts";
-import { readTurn, type TurnRow } from "../store/turn.ts";
+import { readTurn, type TurnRow, messageIdsOf } from "../store/turn.ts";
 import type { Chat } from "../turn/chat.ts";
 import { isOfSession } from "../turn/forget-session.ts";
 import { judgeAnswer } from "../turn/judge-answer.ts";
@@ -219,7 +219,7 @@ function follow({ request, caller, params, query }: RouteRequest, { room }: Chat
 function turnFor(chat: Chat, session: string, id: string): TurnRow | undefined {
   const found = readTurn(chat.host, id);
   const own = found !== undefined && isOfSession(chat.host, found, session) ? found : undefined;
-  const asked = own?.status === "skipped" ? (JSON.parse(own.messageIds) as string[]).at(-1) : undefined;
+  const asked = own?.status === "skipped" ? messageIdsOf(own).at(-1) : undefined;
   const joined = own && asked !== undefined ? turnThatAnswers(chat, own.session, asked) : undefined;
   return joined ?? own;
 }

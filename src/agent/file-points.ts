@@ -6,6 +6,7 @@ import { placesUp, seqOfMessage } from "../store/message.ts";
 import type { TurnRow } from "../store/turn.ts";
 import type { PointChange, RestoreResult } from "../workspace/types.ts";
 import { Workspace } from "../workspace/workspace.ts";
+import { messageIdsOf } from "../store/turn.ts";
 
 /** The version of a workspace without files. */
 const NO_FILES = 0;
@@ -29,7 +30,7 @@ export class FilePoints {
   /** An attempt of a turn begins, in the transaction that starts it. */
   begun({ messageIds, attempts }: Pick<TurnRow, "messageIds" | "attempts">): void {
     const workspace = this.#kept;
-    const id = (JSON.parse(messageIds) as string[]).at(-1);
+    const id = messageIdsOf({ messageIds }).at(-1);
     if (workspace === undefined || id === undefined) return;
     this.#whereReadable(() => {
       // An earlier attempt may have changed files by now. Where there never was one, it cannot; and its mark is lost with it.

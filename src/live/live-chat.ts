@@ -9,6 +9,7 @@ import { chunkFrameEncoder, encodeFrame, type EncodeChunk } from "../wire/encode
 import { wantsPages } from "../wire/history.ts";
 import type { Audience } from "./audience.ts";
 import { ConversationFrames } from "./conversation-frames.ts";
+import { messageIdsOf } from "../store/turn.ts";
 
 /** Longer than a frame is under way. */
 const CROSSING_MS = 10_000;
@@ -336,7 +337,7 @@ function done(id: string, outcome: TurnOutcome) {
 }
 
 function endFrame(turn: Pick<TurnRow, "id" | "messageIds" | "continuation">, end: TurnEnd) {
-  const messageIds = JSON.parse(turn.messageIds) as string[];
+  const messageIds = messageIdsOf(turn);
   return {
     ...done(turn.id, end.status),
     ...(end.status === "error" && { body: end.error ?? "", error: true as const }),

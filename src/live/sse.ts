@@ -4,6 +4,7 @@ import type { TurnRow } from "../store/turn.ts";
 import type { TurnEnd } from "../turn/chat-types.ts";
 import type { LoggedChunk } from "../turn/stream-log.ts";
 import type { Follower, LiveChat } from "./live-chat.ts";
+import { messageIdsOf } from "../store/turn.ts";
 
 /** Bytes waiting for a slow reader before it is let go; it comes back with its cursor. */
 const MAX_WAITING_BYTES = 8 * 1024 * 1024;
@@ -82,7 +83,7 @@ function toEvent({ body, seq }: LoggedChunk, from: number): string {
 }
 
 function endEvents(turn: TurnRow, end: TurnEnd): string {
-  const data = { requestId: turn.id, outcome: end.status, messageIds: JSON.parse(turn.messageIds) as string[] };
+  const data = { requestId: turn.id, outcome: end.status, messageIds: messageIdsOf(turn) };
   const chunks: unknown[] = [{ type: "data-turn", transient: true, data }];
   if (end.status === "error") chunks.unshift({ type: "error", errorText: end.error ?? "" });
   return `${chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join("")}data: [DONE]\n\n`;

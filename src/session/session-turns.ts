@@ -1,7 +1,7 @@
 import { PerdureError } from "../error.ts";
 import type { Sql } from "../port.ts";
 import { placesUp } from "../store/message.ts";
-import { openTurns, turnsBehind } from "../store/turn.ts";
+import { openTurns, turnsBehind, messageIdsOf } from "../store/turn.ts";
 import type { SessionDesk } from "./session-desk.ts";
 
 /**
@@ -44,5 +44,5 @@ export function settledEnd(desk: SessionDesk, leaf: number | null, top?: number)
 }
 
 function idsOf(turn: { readonly messageIds: string } | undefined): string[] {
-  return turn === undefined ? [] : (JSON.parse(turn.messageIds) as string[]);
+  return turn === undefined ? [] : messageIdsOf(turn);
 }

@@ -1,8 +1,11 @@
 import { errorText, PerdureError } from "../error.ts";
 import type { AgentHost, Sql } from "../port.ts";
 
+/** How the names of cells begin that keep what could not be read. */
+export const ASIDE = "aside:";
+
 /** Whom to tell of a row that cannot be read. */
-export type DamageTeller = Pick<AgentHost, "emit" | "report">;
+export type DamageTeller = Pick<AgentHost, "emit"> & Partial<Pick<AgentHost, "report">>;
 
 /** What was told already, by life. */
 const told = new WeakMap<DamageTeller, Set<string>>();
@@ -30,7 +33,7 @@ export function tellDamage(host: DamageTeller, what: string, thrown: unknown): v
   const error = errorText(thrown);
   host.emit("row:damaged", { what, error });
   const words = `What is stored as ${what} is damaged (${error}). It was left as it is, and all else goes on without it.`;
-  host.report(new PerdureError("database_corrupt", words, { cause: thrown }), { stage: "storage" });
+  host.report?.(new PerdureError("database_corrupt", words, { cause: thrown }), { stage: "storage" });
 }
 
 /**
@@ -38,7 +41,14 @@ export function tellDamage(host: DamageTeller, what: string, thrown: unknown): v
  * place. @returns the name
  */
 export function keepAside(db: Sql, table: "perdure_state" | "perdure_config", now: number): string {
-  const key = `aside:${table.slice("perdure_".length)}:${now}`;
+  const key = `${ASIDE}${table.slice("perdure_".length)}:${now}`;
   db.sql(`INSERT OR IGNORE INTO perdure_cell (key, value) SELECT ?, value FROM ${table}`, key);
+  return key;
+}
+
+/** The same for the cell of a name. */
+export function keepCellAside(db: Sql, cell: string, now: number): string {
+  const key = `${ASIDE}${cell}:${now}`;
+  db.sql("INSERT OR IGNORE INTO perdure_cell (key, value) SELECT ?, value FROM perdure_cell WHERE key = ?", key, cell);
   return key;
 }

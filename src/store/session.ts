@@ -1,5 +1,7 @@
+import { PerdureError } from "../error.ts";
 import type { Sql, SqlValue } from "../port.ts";
 import type { NamedBy } from "../wire/session-types.ts";
+import { type DamageTeller, tellDamage } from "./damaged.ts";
 
 export type { NamedBy } from "../wire/session-types.ts";
 
@@ -66,26 +68,40 @@ function select(db: Sql, rest: string, ...args: SqlValue[]): SessionRow[] {
   return db.sql<SessionRow>(`SELECT ${COLUMNS} FROM perdure_session ${rest}`, ...args);
 }
 
-export function readSession(db: Sql, id: string): SessionRow | undefined {
-  return select(db, "WHERE id = ?", id)[0];
+export function readSession(db: Sql & Partial<DamageTeller>, id: string): SessionRow | undefined {
+  return withOwner(db, select(db, "WHERE id = ?", id)[0]);
+}
+
+/** A session whose row names one that there is not, as that which it is a view of, stands for itself. */
+function withOwner<Row extends SessionLine>(db: Sql & Partial<DamageTeller>, row: Row | undefined): Row | undefined {
+  if (row === undefined || row.viewOf === null) return row;
+  return isThere(db, row.id, row.viewOf) ? row : { ...row, viewOf: null };
+}
+
+function isThere(db: Sql & Partial<DamageTeller>, id: string, viewOf: string): boolean {
+  if (db.sql("SELECT 1 FROM perdure_session WHERE id = ?", viewOf).length > 0) return true;
+  const { emit } = db;
+  const missing = new PerdureError("not_found", `There is no session ${JSON.stringify(viewOf)}.`);
+  if (emit !== undefined) tellDamage(db as DamageTeller, `what the session "${id}" is a view of`, missing);
+  return false;
 }
 
 /** What a list shows of a session: without what requests brought along, which may be long. */
 export type SessionLine = Omit<SessionRow, "body" | "clientTools">;
 
-export function readSessionLine(db: Sql, id: string): SessionLine | undefined {
-  return db.sql<SessionLine>(`SELECT ${LINE} FROM perdure_session WHERE id = ?`, id)[0];
+export function readSessionLine(db: Sql & Partial<DamageTeller>, id: string): SessionLine | undefined {
+  return withOwner(db, db.sql<SessionLine>(`SELECT ${LINE} FROM perdure_session WHERE id = ?`, id)[0]);
 }
 
 /** The session that a view is of; of any other id, itself. */
-export function ownerIdOf(db: Sql, id: string): string {
-  return (
-    db.sql<{ owner: string | null }>("SELECT view_of AS owner FROM perdure_session WHERE id = ?", id)[0]?.owner ?? id
-  );
+export function ownerIdOf(db: Sql & Partial<DamageTeller>, id: string): string {
+  const [row] = db.sql<{ owner: string | null }>("SELECT view_of AS owner FROM perdure_session WHERE id = ?", id);
+  const owner = row?.owner ?? id;
+  return owner === id || isThere(db, id, owner) ? owner : id;
 }
 
 /** A session; of a view, the one that it is of. */
-export function readOwnerLine(db: Sql, id: string): SessionLine | undefined {
+export function readOwnerLine(db: Sql & Partial<DamageTeller>, id: string): SessionLine | undefined {
   const row = readSessionLine(db, id);
   return row === undefined || row.viewOf === null ? row : readSessionLine(db, row.viewOf);
 }

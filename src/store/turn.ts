@@ -1,6 +1,7 @@
 import type { Sql, SqlValue } from "../port.ts";
 import { countChunks } from "./stream.ts";
 import { dropSubmissions, settleSubmission, startSubmission } from "./submission.ts";
+import { tryParseJson } from "../message/json.ts";
 
 /**
  * `perdure_turn`: every turn that was asked for, from its acceptance to its end; the inbox, the turn under
@@ -115,6 +116,12 @@ export type NewTurn = Pick<
   readonly identity?: string | null;
   readonly cause?: string | null;
 };
+
+/** The messages that a turn is about. None, where what is stored cannot be read: nothing else may fail because of it. */
+export function messageIdsOf({ messageIds }: Pick<TurnRow, "messageIds">): string[] {
+  const ids = tryParseJson(messageIds);
+  return Array.isArray(ids) ? ids.filter((id) => typeof id === "string") : [];
+}
 
 const COLUMNS = `seq, id, status, trigger, continuation, message_ids AS messageIds, answer_id AS answerId,
   base_parts AS baseParts, body, client_tools AS clientTools, not_before AS notBefore, attempts, cancelled, error,

@@ -5,6 +5,7 @@ import type { ClientTool } from "../wire/frames.ts";
 import { ActiveTurn } from "./active-turn.ts";
 import type { Desk } from "./desk.ts";
 import { isApproved, repairsOf } from "./repair-last.ts";
+import { tryParseJson } from "../message/json.ts";
 
 /** A turn that was cut and waits to be carried on, such as for room on the disk: its answer as its log has it. */
 export function cutTurn({ host, transcripts, output, origins, running }: Desk): ActiveTurn | undefined {
@@ -35,9 +36,10 @@ export function closeCut(desk: Desk, active: ActiveTurn): void {
  */
 function ranHere({ leftAt, row }: ActiveTurn, call: ToolPart): boolean {
   if (leftAt === "finish-step" || call.state !== "input-available") return false;
-  return !clientToolsOf(row)?.some(({ name }) => name === toolName(call));
+  return !clientToolsOf(row)?.some((one) => one?.name === toolName(call));
 }
 
 function clientToolsOf({ clientTools }: TurnRow): ClientTool[] | undefined {
-  return clientTools === null ? undefined : (JSON.parse(clientTools) as ClientTool[]);
+  const tools = clientTools === null ? undefined : tryParseJson(clientTools);
+  return Array.isArray(tools) ? (tools as ClientTool[]) : undefined;
 }

@@ -105,8 +105,10 @@ function open(desk: Desk, active: ActiveTurn): void {
 /** What the client sent along with a turn, as far as it can be read. */
 export function sentAlong(
   host: DamageTeller,
-  { id, body, clientTools }: ActiveTurn["row"],
+  { id, body, clientTools, messageIds }: ActiveTurn["row"],
 ): Pick<ChatTurnOptions, "body" | "clientTools"> {
+  // Read elsewhere, where nobody could be told.
+  readStored(host, messageIds, `the messages of the turn ${id}`);
   return {
     body: readStored(host, body, `what came along with the turn ${id}`) as ChatTurnOptions["body"],
     clientTools: readStored(

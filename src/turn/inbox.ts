@@ -2,7 +2,15 @@ import { PerdureError } from "../error.ts";
 import type { Part, UIMessage } from "../message/types.ts";
 import { parseUserMessage } from "../message/validate.ts";
 import { editSubmission } from "../store/submission.ts";
-import { placeTurn, readTurn, setTurnIdentity, settleTurn, type TurnRow, type TurnTrigger } from "../store/turn.ts";
+import {
+  placeTurn,
+  readTurn,
+  setTurnIdentity,
+  settleTurn,
+  type TurnRow,
+  type TurnTrigger,
+  messageIdsOf,
+} from "../store/turn.ts";
 import type { Desk } from "./desk.ts";
 import { isWaiting, placeOf, type WaitingInput, waitingInput } from "./waiting-input.ts";
 
@@ -127,7 +135,7 @@ function firstAnswersFirst(list: readonly WaitingInput[]): WaitingInput[] {
   const ordered: WaitingInput[] = [];
   const held = new Set<WaitingInput>();
   const ownerOf = ({ turn }: WaitingInput) => {
-    const question = turn.trigger === "regenerate" ? (JSON.parse(turn.messageIds) as string[]).at(-1) : undefined;
+    const question = turn.trigger === "regenerate" ? messageIdsOf(turn).at(-1) : undefined;
     return question === undefined ? undefined : list.find(({ messages }) => messages.some(({ id }) => id === question));
   };
   for (const item of list) {

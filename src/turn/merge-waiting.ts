@@ -1,6 +1,7 @@
 import type { UIMessage } from "../message/types.ts";
 import type { Transcript } from "../session/transcript.ts";
 import type { TurnRow } from "../store/turn.ts";
+import { messageIdsOf } from "../store/turn.ts";
 
 /**
  * Makes the messages of turns that were waiting part of the newest one, so that the model reads one message. What was
@@ -24,8 +25,4 @@ export function mergeWaiting(
   for (const { id } of earlier) transcript.remove(id);
   transcript.put({ ...newest, parts: [...earlier.flatMap((message) => message.parts), ...newest.parts] });
   return true;
-}
-
-function messageIdsOf(turn: TurnRow): string[] {
-  return JSON.parse(turn.messageIds) as string[];
 }

@@ -2,7 +2,7 @@ import { isSteered } from "../message/steered.ts";
 import { isToolPart, type UIMessage } from "../message/types.ts";
 import type { Sql } from "../port.ts";
 import type { Transcript } from "../session/transcript.ts";
-import { begunTurns, nameAnswer, setTurnIdentity, type TurnRow, turnsBehind } from "../store/turn.ts";
+import { begunTurns, nameAnswer, setTurnIdentity, type TurnRow, turnsBehind, messageIdsOf } from "../store/turn.ts";
 import { deleteOtherChunks } from "../store/stream.ts";
 import type { Desk } from "./desk.ts";
 import { nameSession } from "./name-session.ts";
@@ -105,8 +105,4 @@ export function orphanedTurns(open: readonly TurnRow[], taken: readonly string[]
     const own = turn.status === "accepted" ? messageIdsOf(turn).at(-1) : undefined;
     return own !== undefined && gone.has(own);
   });
-}
-
-function messageIdsOf(turn: TurnRow): string[] {
-  return JSON.parse(turn.messageIds) as string[];
 }

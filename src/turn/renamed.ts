@@ -1,4 +1,4 @@
-import { openTurns, setMessageIds } from "../store/turn.ts";
+import { openTurns, setMessageIds, messageIdsOf } from "../store/turn.ts";
 import type { Desk } from "./desk.ts";
 
 /**
@@ -13,7 +13,7 @@ export function renamed(
 ): void {
   for (const turn of openTurns(host)) {
     if (turn.session === session || !turn.messageIds.includes(JSON.stringify(from))) continue;
-    const ids = JSON.parse(turn.messageIds) as string[];
+    const ids = messageIdsOf(turn);
     setMessageIds(host, turn.seq, JSON.stringify(ids.map((id) => (id === from ? to : id))));
   }
   host.afterTx((committed) => {

@@ -1,7 +1,7 @@
 import { isRecord, tryParseJson } from "../message/json.ts";
 import { markSteered } from "../message/steered.ts";
 import type { UIMessage, UIMessageChunk } from "../message/types.ts";
-import { readTurn, steeringTurns, steerTurn, type TurnRow } from "../store/turn.ts";
+import { readTurn, steeringTurns, steerTurn, type TurnRow, messageIdsOf } from "../store/turn.ts";
 import type { ActiveTurn } from "./active-turn.ts";
 import type { Desk } from "./desk.ts";
 import { waitingInput } from "./waiting-input.ts";
@@ -83,7 +83,7 @@ export function closeSteers(desk: Desk, turns: readonly TurnRow[]): void {
   for (const id of new Set(turns.map((turn) => turn.id))) {
     const row = readTurn(desk.host, id);
     if (row === undefined || row.receipt === null) continue;
-    for (const messageId of JSON.parse(row.messageIds) as string[]) {
+    for (const messageId of messageIdsOf(row)) {
       const stored = desk.transcripts.of(row.session).get(messageId);
       if (stored !== undefined) desk.output.messageUpdated(row.session, stored);
     }

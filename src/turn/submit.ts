@@ -25,6 +25,7 @@ import {
   trimTurns,
   type TurnRow,
   type TurnTrigger,
+  messageIdsOf,
 } from "../store/turn.ts";
 import type { ClientTool } from "../wire/frames.ts";
 import { runApprovedFirst } from "./approved-first.ts";
@@ -233,8 +234,8 @@ function wasTried({ host }: Desk, transcript: Transcript, messageId: string): bo
   return transcript.idsAfter(messageId).some((id) => transcript.role(id) === "assistant");
 }
 
-function names({ messageIds }: TurnRow, messageId: string): boolean {
-  return (JSON.parse(messageIds) as string[]).includes(messageId);
+function names(turn: TurnRow, messageId: string): boolean {
+  return messageIdsOf(turn).includes(messageId);
 }
 
 /** What is to be answered anew may stand on a branch that the session has left since: then it goes on there. */
@@ -247,7 +248,7 @@ function goTo({ host }: Desk, transcript: Transcript, id: string | undefined): v
 
 /** Whether the question that a turn answers, or the answer that it goes on with, is among what is removed. */
 function isCut(turn: TurnRow, answerId: string | null | undefined, removed: readonly string[]): boolean {
-  const question = (JSON.parse(turn.messageIds) as string[]).at(-1);
+  const question = messageIdsOf(turn).at(-1);
   return [answerId ?? turn.answerId, question].some((id) => typeof id === "string" && removed.includes(id));
 }
 

@@ -1,4 +1,4 @@
-import { openTurns } from "../store/turn.ts";
+import { openTurns, messageIdsOf } from "../store/turn.ts";
 import type { Desk } from "./desk.ts";
 
 /**
@@ -7,7 +7,7 @@ import type { Desk } from "./desk.ts";
  */
 export function trimTranscript({ host, transcripts, running }: Desk, session: string): void {
   transcripts.of(session).trim(() => {
-    const keep = new Set(openTurns(host).flatMap((turn) => JSON.parse(turn.messageIds) as string[]));
+    const keep = new Set(openTurns(host).flatMap(messageIdsOf));
     if (running !== undefined && !running.dropped) keep.add(running.builder.id);
     return keep;
   });

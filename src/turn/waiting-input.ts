@@ -4,7 +4,7 @@ import type { UIMessage } from "../message/types.ts";
 import { parseMessages } from "../message/validate.ts";
 import type { Sql } from "../port.ts";
 import { submissionOf } from "../store/submission.ts";
-import { placeTurn, type TurnRow, turnsNotSkipped } from "../store/turn.ts";
+import { messageIdsOf, placeTurn, type TurnRow, turnsNotSkipped } from "../store/turn.ts";
 import type { Desk } from "./desk.ts";
 
 /** A turn that waits for its start, and the messages that wait with it. */
@@ -29,10 +29,10 @@ export function waitingInput({
     open.set(session, known);
     return known;
   };
-  const claimed = new Set(running === undefined ? [] : idsOf(running.row));
+  const claimed = new Set(running === undefined ? [] : messageIdsOf(running.row));
   const waiting: WaitingInput[] = [];
   for (const turn of turnsNotSkipped(host)) {
-    const ids = idsOf(turn).filter((id) => !claimed.has(id));
+    const ids = messageIdsOf(turn).filter((id) => !claimed.has(id));
     for (const id of ids) claimed.add(id);
     if (!isWaiting(turn)) continue;
     if (turn.trigger === "submission") waiting.push({ turn, messages: submittedMessages(host, turn.id) });
@@ -61,10 +61,6 @@ export function placeOf({ position, seq }: TurnRow): number {
 export function submittedMessages(db: Sql, turnId: string): UIMessage[] {
   const row = submissionOf(db, turnId);
   return row === undefined ? [] : parseMessages(tryParseJson(row.edited ?? row.messages));
-}
-
-function idsOf(turn: TurnRow): string[] {
-  return JSON.parse(turn.messageIds) as string[];
 }
 
 /** Lets a turn that waits run before others that do. They keep their order: only places are exchanged. */

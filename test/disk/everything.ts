@@ -8,9 +8,10 @@ const HOUR = 3600;
 export class Everything extends Think<object, { n: number }> {
   override initialState = { n: 0 };
   override onError(): void {}
-  readonly model = scriptedModel(({ userText }) =>
-    userText === "ask" ? { toolCalls: [{ toolName: "pay", input: {}, toolCallId: "call-ask" }] } : `Said ${userText}.`,
-  );
+  readonly model = scriptedModel(({ userText }) => {
+    if (userText === "ask") return { toolCalls: [{ toolName: "pay", input: {}, toolCallId: "call-ask" }] };
+    return this.ran().includes(`${userText} for ever`) ? { hang: "before" } : `Said ${userText}.`;
+  });
 
   override getModel() {
     return this.model;
@@ -52,6 +53,20 @@ export class Everything extends Think<object, { n: number }> {
   async say(text: string): Promise<string> {
     const { status } = await this.saveMessages([{ id: `u-${text}`, role: "user", parts: [{ type: "text", text }] }]);
     return status;
+  }
+  async remember(what: string): Promise<void> {
+    await this.session.replaceContextBlock("memory", what);
+  }
+  async eraseMain(): Promise<void> {
+    await this.erase({ session: "main" });
+  }
+  /** A turn that does not end as long as `ran` says so. */
+  async sayForEver(text: string): Promise<void> {
+    this.work(`${text} for ever`);
+    await this.sayLater(text);
+  }
+  async sayLater(text: string): Promise<void> {
+    await this.submitMessages(text, { idempotencyKey: text });
   }
   async plan(what: string): Promise<void> {
     await this.schedule(0, "work", what);

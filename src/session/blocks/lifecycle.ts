@@ -1,5 +1,6 @@
 import type { Sql } from "../../port.ts";
 import { type CellRow, deleteCell, listCells, readCell, writeCell } from "../../store/cell.ts";
+import { ASIDE } from "../../store/damaged.ts";
 import { cellOf } from "./keys.ts";
 import { settleUnloads } from "./loaded.ts";
 
@@ -34,21 +35,29 @@ export function contextCompacted(db: Sql, session: string): void {
   deleteCell(db, cellOf.prompt(session));
 }
 
-/** Deletes what the blocks of a session hold, in the caller's transaction. Shared blocks stay. */
+/**
+ * Deletes what the blocks of a session hold, in the caller's transaction, also what could not be read and was kept aside.
+ * Shared blocks stay.
+ */
 export function deleteContext(db: Sql, session: string): void {
   for (const { key } of cellsOf(db, session)) deleteCell(db, key);
+  for (const [prefix, colons] of prefixes(session)) {
+    for (const { key } of cellsBelow(db, `${ASIDE}${prefix}`, colons + 1)) deleteCell(db, key);
+  }
 }
 
 function cellsOf(db: Sql, session: string): CellRow[] {
-  const perBlock = prefixes(session).flatMap(([prefix, colons]) =>
-    // A session whose name begins with this one's and a colon has cells behind the same prefix.
-    listCells(db, prefix).filter(({ key }) => key.slice(prefix.length).split(":").length === colons + 1),
-  );
+  const perBlock = prefixes(session).flatMap(([prefix, colons]) => cellsBelow(db, prefix, colons));
   const single = [cellOf.prompt(session), cellOf.changes(session), cellOf.loaded(session)].flatMap((key) => {
     const value = readCell(db, key);
     return value === undefined ? [] : [{ key, value }];
   });
   return [...perBlock, ...single];
+}
+
+/** A session whose name begins with this one's and a colon has cells behind the same prefix: the colons tell. */
+function cellsBelow(db: Sql, prefix: string, colons: number): CellRow[] {
+  return listCells(db, prefix).filter(({ key }) => key.slice(prefix.length).split(":").length === colons + 1);
 }
 
 /** How the names of cells of a session's blocks begin, and how many colons come after that. */
