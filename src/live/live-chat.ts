@@ -120,7 +120,9 @@ export class LiveChat implements ChatOutput {
   }
 
   chunks(turn: TurnRow, chunks: readonly LoggedChunk[]): void {
-    if (this.#streamed !== turn.id) this.#waiting().offer(turn, true);
+    // Also who came while it waited for room to store the rest has nothing of it yet.
+    const isNew = this.#streamed !== turn.id || this.#audience.parked(turn.session).length > 0;
+    if (isNew) this.#waiting().offer(turn, true);
     this.#streamed = turn.id;
     if (this.#audience.hasOthers(turn.session)) {
       const encode = this.#encoderOf(turn);

@@ -1,6 +1,7 @@
-import { expect, test } from "vitest";
-import { tempDir } from "../host/open-host.ts";
+import { expect, onTestFinished, test } from "vitest";
+import { eventually, tempDir } from "../host/open-host.ts";
 import { PerdureError } from "perdure";
+import { manualClock } from "perdure/testing";
 import { type ChatClient, textIn, TRANSCRIPT, user } from "./client.ts";
 import { openChat } from "./harness.ts";
 import { roomOf } from "./room.ts";
@@ -67,6 +68,31 @@ test("an answer that the app's own cleaning does not let through ends its turn w
   await chat.restart();
   await chat.stable();
   expect(chat.calls).toBe(1);
+});
+
+test("who comes while an answer waits for room is given all of it, also what was said before", async () => {
+  const clock = manualClock();
+  const ticks = setInterval(() => void clock.advance(50), 5);
+  onTestFinished(() => clearInterval(ticks));
+  const chat = await openChat({ host: { clock } });
+  const a = await chat.connect();
+  a.request("r1", [user("u1")]);
+  const stage = await chat.stage();
+  stage.say("before ");
+  await a.said("r1", "before ");
+  const { host } = (await roomOf(chat)).chat;
+  host.tx = () => {
+    throw new PerdureError("disk_full", "No room.");
+  };
+  stage.say("lost ").end();
+  await eventually(() => chat.takeErrors().includes("No room."));
+  const b = await chat.connect();
+  await b.flushed();
+  Reflect.deleteProperty(host, "tx");
+  (await chat.stage()).say("after").end();
+  await b.done("r1");
+  const said = b.of("r1").map(({ body }) => /"delta":"([^"]*)"/.exec(body ?? "")?.[1] ?? "");
+  expect(said.join("")).toBe("before after");
 });
 
 const UNSTORED: readonly (readonly [what: string, act: (client: ChatClient) => void])[] = [

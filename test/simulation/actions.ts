@@ -189,7 +189,8 @@ export class Actions {
         tab.send({ type: "cf_agent_chat_messages", messages: tab.list });
         return;
       case "hand": {
-        if (tab.agent !== "Mind/m") return;
+        // What code hands in goes to the conversation of all who name none.
+        if (tab.agent !== "Mind/m" || tab.session !== "main") return;
         const key = `hand${this.#n}`;
         const { parts } = this.#message(tab, key);
         return tab.call("hand", [key, parts[0]?.type === "text" ? parts[0].text : ""], "hand", key);
