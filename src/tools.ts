@@ -8,6 +8,7 @@ export type { Injection } from "./egress/inject.ts";
 export { DEFAULT_EGRESS_LIMITS, type EgressLimits } from "./egress/limits.ts";
 export type { Verdict as EgressVerdict } from "./egress/policy.ts";
 export { createGuardedFetch, type GuardedFetch, type GuardedFetchOptions } from "./egress/guarded-fetch.ts";
+export { createFileDownload, type FileDownloadOptions } from "./egress/file-download.ts";
 export { addressKind, type AddressKind, isPrivateAddress } from "./egress/address.ts";
 export { guardUrl, type UrlGuardOptions, type UrlVerdict } from "./egress/url-guard.ts";
 export {

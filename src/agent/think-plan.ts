@@ -29,6 +29,7 @@ import type { PriceTable } from "../session/prices.ts";
 import type { ChatClassifyContext, ChatErrorContext, TurnConfig, TurnContext } from "../turn/step/config.ts";
 import { contextOf } from "../turn/step/context-path.ts";
 import { readSessionLine } from "../store/session.ts";
+import { type FileDownloadOptions, fileLoader, type LoadFile } from "../egress/file-download.ts";
 import type { PreparedTurn, StepPlan } from "../turn/step/plan.ts";
 import { isToldLater } from "./run/book-calls.ts";
 import { payersOf } from "./run/run-payers.ts";
@@ -68,6 +69,7 @@ export interface ThinkHooks extends StepHooks {
 /** The settings that users write. */
 export interface ThinkSettings extends ThinkHooks, ContextSettings, EquippedAgent, ActionRules {
   readonly sendReasoning: boolean;
+  readonly fileDownloads: FileDownloadOptions;
   readonly budgets: Budgets;
   readonly prices: PriceTable;
   getModel(): LanguageModel | readonly LanguageModel[] | Promise<LanguageModel | readonly LanguageModel[]>;
@@ -92,6 +94,7 @@ export class ThinkPlan {
   /** Structured output and other settings for one turn. In memory too. */
   readonly extraConfig = new Map<string, TurnConfig>();
   readonly #lostFiles = new Set<string>();
+  #loadFile: LoadFile | undefined;
   #ledger: Ledger | undefined;
   #book: CallBook | undefined;
   #actions: ThinkActions | undefined;
@@ -265,6 +268,7 @@ export class ThinkPlan {
         const context = this.#chat().running?.failure("stream") ?? OUTSIDE;
         return (await as(() => agent.classifyChatError(error, context), turn())) ?? classifyProviderError(error);
       },
+      loadFile: (file) => (this.#loadFile ??= fileLoader(agent.fileDownloads))(file),
       fileLost: (url, error) => this.#fileLost(url, error),
       keep: (text) => this.#keep(text),
       payers: (turn) => payersOf(this.#host, turn),

@@ -1,5 +1,4 @@
 import type { Experimental_DownloadFunction as DownloadFunction, ModelMessage } from "ai";
-import { createDownload } from "../ai-sdk.ts";
 import { errorText, PerdureError } from "../error.ts";
 import type { Clock } from "../id.ts";
 
@@ -23,7 +22,7 @@ export class FileLoads {
   readonly #lost = new Map<string, unknown>();
 
   /** @param failed hears of each file that is lost. Must not throw. */
-  constructor(clock: Clock, failed: (url: string, error: PerdureError) => void, load: Load = createDownload()) {
+  constructor(clock: Clock, failed: (url: string, error: PerdureError) => void, load: Load) {
     this.#clock = clock;
     this.#failed = failed;
     this.#load = load;

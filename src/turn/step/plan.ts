@@ -120,6 +120,8 @@ export interface StepPlan {
   readonly chunk: ((context: ChunkContext) => Maybe<undefined>) | undefined;
   /** What kind of error a model call of the turn that runs gave. */
   classify(error: unknown): Promise<ChatErrorClassification>;
+  /** Loads a file for a model that cannot do it itself. */
+  loadFile(file: { url: URL; abortSignal?: AbortSignal }): Promise<{ data: Uint8Array; mediaType: string | undefined }>;
   /** A file cannot be loaded for the model. Never throws. */
   fileLost(url: string, error: unknown): void;
   /** Keeps a tool's whole output and says where; undefined when it cannot. */

@@ -39,7 +39,8 @@ export class StepRun {
     this.turn = turn;
     this.options = options;
     this.context = turn.config.experimental_context;
-    this.files = new FileLoads(desk.host.clock, (url, error) => plan.fileLost(url, error));
+    const lost = (url: string, error: unknown) => plan.fileLost(url, error);
+    this.files = new FileLoads(desk.host.clock, lost, (file) => plan.loadFile(file));
     this.payers = plan.payers(active.row.seq);
     this.metas = plan.ledger.settledCalls(active.row.seq).map((call) => ({
       stepNumber: call.step,
