@@ -45,6 +45,28 @@ describe.each(backends)("a log of rows: $name", ({ start }) => {
     expect(listed(one, t).map(({ key }) => key)).toEqual(["a", "b"]);
   });
 
+  test("a transaction id stands for one write: the same again counts once, another one is refused", async () => {
+    const t = table();
+    const change = (n: number) => [{ ...row(t, "a", { n, at: { x: 1, y: 2 } }), operation: "upsert" as const }];
+    const txid = `used-${t}`;
+    const first = await one.write({ changes: change(1), txid });
+    const sameInOtherOrder = [{ ...row(t, "a", { at: { y: 2, x: 1 }, n: 1 }), operation: "upsert" as const }];
+    expect(await one.write({ changes: sameInOtherOrder, txid })).toMatchObject({ applied: true });
+    await expect(one.write({ changes: change(2), txid })).rejects.toMatchObject({ code: "conflict" });
+    await until(() => other.table(t).size === 1);
+    await expect(other.write({ changes: change(3), txid })).rejects.toMatchObject({ code: "conflict" });
+    expect(first).toMatchObject({ applied: true });
+    expect(one.table(t).get("a")).toMatchObject({ value: { n: 1 }, version: 1 });
+    // Of two that use one name at once, one is told no.
+    const both = await Promise.allSettled([
+      one.write({ changes: change(4), txid: `both-${t}` }),
+      other.write({ changes: change(5), txid: `both-${t}` }),
+    ]);
+    expect(both.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
+    const kept = both[0]?.status === "fulfilled" ? 4 : 5;
+    await until(() => [one, other].every((log) => log.table(t).get("a")?.value.n === kept));
+  });
+
   test("an update replaces the row: a field that is left out is gone", async () => {
     const t = table();
     await one.write({ changes: [{ ...row(t, "a", { n: 1, error: "x" }), operation: "insert" }] });

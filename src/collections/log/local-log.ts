@@ -1,7 +1,7 @@
 import { PerdureError } from "../../error.ts";
 import { newId } from "../../id.ts";
 import type { QuarantinedMessage, RowLog, RowProducer, RowTable, RowWrite, WriteReceipt } from "./row-log.ts";
-import { receiptOf, Receipts } from "./receipts.ts";
+import { contentOf, receiptOf, Receipts } from "./receipts.ts";
 import { RowState } from "./row-state.ts";
 import { asJson, requireWrite } from "./row-write.ts";
 
@@ -46,13 +46,14 @@ class LocalLog implements RowLog {
     // As everywhere else, the outcome comes later than the call: code that only works at once shall fail here too.
     await Promise.resolve();
     if (this.closed) throw new PerdureError("disconnected", `The log "${this.source}" is closed.`);
-    const known = write.txid === undefined ? undefined : this.receipts.get(write.txid);
+    const content = contentOf(copy.changes);
+    const known = write.txid === undefined ? undefined : this.receipts.get(write.txid, content);
     if (known !== undefined) return known;
     if (write.producer !== undefined) this.admit(write.producer);
     const { changes, refused } = this.state.apply(copy);
     this.count++;
     const receipt = receiptOf(refused, this.position);
-    if (write.txid !== undefined) this.receipts.keep(write.txid, receipt);
+    if (write.txid !== undefined) this.receipts.keep(write.txid, content, receipt);
     this.state.emit(changes);
     return receipt;
   }

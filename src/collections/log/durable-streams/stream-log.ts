@@ -2,6 +2,7 @@ import { asError } from "../../retry.ts";
 import { PerdureError } from "../../../error.ts";
 import { newId } from "../../../id.ts";
 import type { QuarantinedMessage, RowLog, RowTable, RowWrite, WriteReceipt } from "../row-log.ts";
+import { contentOf, usedAgain } from "../receipts.ts";
 import { requireWrite } from "../row-write.ts";
 import { encodeWrite } from "./state-events.ts";
 import { StreamHttp } from "./stream-http.ts";
@@ -58,6 +59,8 @@ export function openStreamLog(options: StreamLogOptions): RowLog {
 }
 
 interface Pending extends Outgoing {
+  /** What it writes. */
+  readonly content: string;
   readonly promise: Promise<WriteReceipt>;
   resolve(receipt: WriteReceipt): void;
 }
@@ -92,7 +95,9 @@ class StreamLog implements RowLog {
     this.state = new StreamState({
       onError: this.onError,
       onQuarantine: (message) => this.quarantine(message, options.onQuarantine),
-      onOutcome: (txid, receipt) => this.pending.get(txid)?.resolve(receipt),
+      // Whoever else has used the name first has got its outcome, and not ours.
+      onOutcome: (txid, content, receipt) => this.waitingFor(txid, content)?.resolve(receipt),
+      onConflict: (txid, content, error) => this.waitingFor(txid, content)?.fail(error),
     });
     this.writer = new StreamWriter({
       http,
@@ -129,14 +134,20 @@ class StreamLog implements RowLog {
     requireWrite(write);
     if (this.ended !== undefined) throw this.ended;
     const txid = write.txid ?? newId();
-    const known = this.state.receipt(txid);
+    const pending = this.newPending(write, txid);
+    const known = this.state.receipt(txid, pending.content);
     if (known !== undefined) return known;
     const under = this.pending.get(txid);
+    if (under !== undefined && under.content !== pending.content) throw usedAgain(txid);
     if (under !== undefined) return under.promise;
-    const pending = this.newPending(write, txid);
     this.pending.set(txid, pending);
     this.writer.send(pending);
     return pending.promise;
+  }
+
+  private waitingFor(txid: string, content: string): Pending | undefined {
+    const pending = this.pending.get(txid);
+    return pending?.content === content ? pending : undefined;
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -209,6 +220,7 @@ class StreamLog implements RowLog {
     const pending: Pending = {
       txid,
       events,
+      content: contentOf(write.changes),
       promise,
       settled: false,
       resolve: (receipt) => settle(() => resolve(receipt)),

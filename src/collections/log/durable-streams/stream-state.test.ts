@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { contentOf } from "../receipts.ts";
 import type { RowWrite } from "../row-log.ts";
 import { encodeWrite } from "./state-events.ts";
 import { StreamState } from "./stream-state.ts";
@@ -8,7 +9,8 @@ function reader() {
   const state = new StreamState({
     onError: (error) => outcomes.push(String(error)),
     onQuarantine: ({ reason }) => outcomes.push(`set aside: ${reason}`),
-    onOutcome: (txid, { applied, refused }) => outcomes.push(`${txid}: ${applied ? "applied" : refused}`),
+    onOutcome: (txid, _content, { applied, refused }) => outcomes.push(`${txid}: ${applied ? "applied" : refused}`),
+    onConflict: (txid) => outcomes.push(`${txid}: conflict`),
   });
   const rows = () => [...state.table("t").rows()].map(({ key, value, version }) => [key, value, version]);
   return { state, outcomes, rows };
@@ -79,6 +81,14 @@ test("the position stays before a write whose end has not come, and never goes b
   expect(state.table("t").size).toBe(3);
 });
 
+test("another write under a used name is set aside, whoever reads it, and its writer is told", () => {
+  const { state, outcomes, rows } = reader();
+  const [first, other] = [1, 2].map((n) => events({ changes: [upsert("a", n)] }, "w"));
+  state.read([...(first ?? []), ...(other ?? []), ...(first ?? [])], "1");
+  expect(rows()).toEqual([["a", { n: 1 }, 1]]);
+  expect(outcomes).toEqual(["w: applied", "set aside: its transaction id stands for another write", "w: conflict"]);
+});
+
 test("names of writes are forgotten after a number of writes, by all readers at the same place", () => {
   const once = events({ changes: [upsert("a", 1)] }, "once");
   const others = Array.from({ length: 10_000 }, (_, n) => events({ changes: [upsert("b", n)] }, `w${n}`)).flat();
@@ -87,8 +97,8 @@ test("names of writes are forgotten after a number of writes, by all readers at 
   expect(state.table("t").version("a")).toBe(1);
   state.read([...others.slice(0, 1), ...once], "2");
   expect(state.table("t").version("a")).toBe(2);
-  expect(state.receipt("w1")).toBeUndefined();
-  expect(state.receipt("w9999")).toMatchObject({ applied: true, position: "1" });
+  expect(state.receipt("w1", contentOf([upsert("b", 1)]))).toBeUndefined();
+  expect(state.receipt("w9999", contentOf([upsert("b", 9999)]))).toMatchObject({ applied: true, position: "1" });
 });
 
 test("a row that cannot be JSON is refused", () => {

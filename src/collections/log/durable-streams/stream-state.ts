@@ -1,5 +1,6 @@
+import type { PerdureError } from "../../../error.ts";
 import type { AppliedChange, QuarantinedMessage, RowChange, RowTable, RowWrite, WriteReceipt } from "../row-log.ts";
-import { receiptOf, Receipts } from "../receipts.ts";
+import { contentOf, receiptOf, Receipts, usedAgain } from "../receipts.ts";
 import { RowState } from "../row-state.ts";
 import { EventReader } from "./state-events.ts";
 import type { StreamEvent } from "./state-events.ts";
@@ -15,7 +16,9 @@ export interface StreamStateEvents {
   onError(error: unknown): void;
   onQuarantine(message: QuarantinedMessage): void;
   /** A write was applied or refused, and the listeners of its tables were told. */
-  onOutcome(txid: string, receipt: WriteReceipt): void;
+  onOutcome(txid: string, content: string, receipt: WriteReceipt): void;
+  /** A write was set aside, since its name stands for another one. */
+  onConflict(txid: string, content: string, error: PerdureError): void;
 }
 
 /** What a stream adds up to, as far as it was read. */
@@ -41,9 +44,12 @@ export class StreamState {
     return this.rows.table(name);
   }
 
-  /** What became of the write of this name, if it was read and is not forgotten. */
-  receipt(txid: string): WriteReceipt | undefined {
-    return this.receipts.get(txid);
+  /**
+   * What became of the write of this name, if it was read and is not forgotten.
+   * @throws PerdureError `conflict` when the name stands for a write of something else.
+   */
+  receipt(txid: string, content: string): WriteReceipt | undefined {
+    return this.receipts.get(txid, content);
   }
 
   /** Applies a batch of messages; `next` is where the stream goes on behind it. */
@@ -77,12 +83,20 @@ export class StreamState {
 
   private judge(write: RowWrite & { readonly txid: string }): void {
     const { txid } = write;
-    if (this.receipts.get(txid) !== undefined) return;
+    const content = contentOf(write.changes);
+    if (this.receipts.has(txid)) return this.repeated(txid, content, write);
     const { changes, refused } = this.rows.apply(write);
     const receipt = receiptOf(refused, this.position);
-    this.receipts.keep(txid, receipt);
+    this.receipts.keep(txid, content, receipt);
     this.emit(changes);
-    this.events.onOutcome(txid, receipt);
+    this.events.onOutcome(txid, content, receipt);
+  }
+
+  /** The same write again counts once; another one under its name is set aside, by all readers alike. */
+  private repeated(txid: string, content: string, write: RowWrite): void {
+    if (this.receipts.isOf(txid, content)) return;
+    this.setAside({ position: this.position, message: write, reason: "its transaction id stands for another write" });
+    this.events.onConflict(txid, content, usedAgain(txid));
   }
 
   private tolerate(change: RowChange, txid: string | undefined): void {

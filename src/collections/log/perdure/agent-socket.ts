@@ -45,6 +45,7 @@ const CODES: readonly PerdureErrorCode[] = [
   "agent_gone",
   "bad_config",
   "bad_input",
+  "conflict",
   "disk_full",
   "fenced",
   "host_stopped",
