@@ -118,10 +118,16 @@ export class AgentBase<Env extends object = AgentEnv, State = unknown, Props ext
     for (const socket of host.sockets.all(tag)) yield connections.of(socket) as Connection<S>;
   }
 
-  /** The newest open connection with this id. */
+  /**
+   * The newest open connection with this id. Clients choose their ids: it belongs to whom the oldest connection with it
+   * belongs to, and another person's are passed over.
+   */
   getConnection<S = unknown>(id: string): Connection<S> | undefined {
     let found: Connection<S> | undefined;
-    for (const connection of this.getConnections<S>()) if (connection.id === id) found = connection;
+    for (const connection of this.getConnections<S>()) {
+      if (connection.id !== id) continue;
+      if (found === undefined || found.identity?.id === connection.identity?.id) found = connection;
+    }
     return found;
   }
 

@@ -1,4 +1,4 @@
-import { errorText } from "../error.ts";
+import { errorText, PerdureError } from "../error.ts";
 import { type Identity, writeIdentity } from "../identity.ts";
 import { pendingInteractions } from "../message/tool-answer.ts";
 import { newestApproval, noteDecision } from "../tool/call-approval.ts";
@@ -80,9 +80,10 @@ export abstract class ApprovalAgent<Env extends object, State, Props extends obj
     // JavaScript can return anything.
     const judge = (said: unknown) => {
       if (said === true) return true;
-      return said === false
-        ? "authorizeApproval said no"
-        : `authorizeApproval returned ${typeof said}, not true or false`;
+      if (said === false) return "authorizeApproval said no";
+      const mistake = `authorizeApproval returned ${typeof said}, not true or false`;
+      this[chatRoom].chat.hooks.failed(new PerdureError("bad_config", `${mistake}. The question stays open.`));
+      return mistake;
     };
     try {
       const said: unknown = this.authorizeApproval(request);

@@ -52,10 +52,10 @@ export const TURN_ROUTES: readonly Route<ChatDoor>[] = [
       const { toolCallId, answer } = readAnswer(await body(), params.call ?? "");
       return askToAnswer(toolCallId, answer);
     },
-    async answer({ params, body, caller }, { room: { chat } }) {
+    async answer({ params, body, caller, insist }, { room: { chat } }) {
       const given = readAnswer(await body(), params.call ?? "");
       const where = { identity: caller.identity, session: sessionFor(chat, caller) };
-      const [answer] = await judgeAnswers(chat, [{ ...given, ...where }]);
+      const [answer] = await judgeAnswers(chat, [{ ...given, ...where }], insist);
       const changed = answer === undefined ? false : chat.answerTool(answer, undefined);
       return Response.json({ changed: changed === true, ...(changed === "held" && { held: true }) });
     },
@@ -136,7 +136,7 @@ async function post({ request, caller, body: read, insist }: RouteRequest, { roo
     }
     const answers = answersIn(body.messages.at(-1)).map((answer) => ({ ...answer, identity, session }));
     for (const { toolCallId, answer } of answers) await insist(askToAnswer(toolCallId, answer));
-    for (const answer of await judgeAnswers(chat, answers, true)) chat.answerTool(answer, undefined);
+    for (const answer of await judgeAnswers(chat, answers, insist, true)) chat.answerTool(answer, undefined);
     try {
       chat.submit({ ...body, id, trigger, identity, session }, undefined);
     } catch (thrown) {
@@ -178,14 +178,24 @@ function askToAnswer(toolCallId: string, answer: ToolAnswer["answer"]): Ask {
  * The answers as they may be given. @param all they are all that a page has: what is not about what is open is passed over.
  * @throws PerdureError `not_allowed`, `conflict` when one may not: then none is given.
  */
-async function judgeAnswers(chat: Chat, answers: readonly ToolAnswer[], all = false): Promise<ToolAnswer[]> {
+async function judgeAnswers(
+  chat: Chat,
+  answers: readonly ToolAnswer[],
+  insist: RouteRequest["insist"],
+  all = false,
+): Promise<ToolAnswer[]> {
   const allowed: ToolAnswer[] = [];
+  let slow = false;
   for (const given of answers) {
-    const judged = await judgeAnswer(chat, { ...given, overHttp: true });
+    const judging = judgeAnswer(chat, { ...given, overHttp: true });
+    slow ||= judging instanceof Promise;
+    const judged = await judging;
     if ("answer" in judged) allowed.push(judged.answer);
     else if (!all || judged.refusal.code !== "conflict")
       throw new PerdureError(judged.refusal.code, judged.refusal.reason);
   }
+  // Whoever was asked took a while: what was allowed before counts only if it still is.
+  if (slow) for (const { toolCallId, answer } of allowed) await insist(askToAnswer(toolCallId, answer));
   return allowed;
 }
 

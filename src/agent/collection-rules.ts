@@ -141,7 +141,8 @@ function permits(ask: () => unknown, rule: string, name: string): boolean {
     answer = ask();
   } catch (thrown) {
     if (PerdureError.is(thrown)) throw thrown;
-    if (!isSaid(thrown)) throw ruleFailed(`${rule}() of the collection "${name}"`, thrown);
+    // Who writes is told why not in the rule's own words; who reads could learn from them what is there.
+    if (rule === "readable" || !isSaid(thrown)) throw ruleFailed(`${rule}() of the collection "${name}"`, thrown);
     throw new PerdureError("not_allowed", errorText(thrown), { cause: thrown });
   }
   return yesOrNo(answer, `${rule}() of the collection "${name}"`);

@@ -163,9 +163,21 @@ export class Hosting implements HostedAgent {
   admitChild(request: Request, child: AgentStep, identity?: Identity): Promise<ReadVerdict> {
     const admit = async () => {
       const caller = this.#callerOf(request, identity);
-      const refusal = await authorize(this.#judge, caller, { act: "child.reach", on: { child } });
+      const ask = { act: "child.reach", on: { child } } as const;
+      const refusal = await authorize(this.#judge, caller, ask);
       if (refusal !== undefined) return { refusal: refuse(refusal) };
-      const verdict = readVerdict(await this.#agent.onBeforeSubAgent(request, child), "onBeforeSubAgent()");
+      let said: unknown;
+      try {
+        said = await this.#as(() => this.#agent.onBeforeSubAgent(request, child), {
+          request,
+          identity,
+          viewer: caller,
+        });
+      } catch (thrown) {
+        if (!PerdureError.is(thrown, "read_only") || !caller.isReadonly) throw thrown;
+        return { refusal: refuse(tellRefused(this.#judge, caller, ask, thrown)) };
+      }
+      const verdict = readVerdict(said, "onBeforeSubAgent()");
       const unreachable = verdict.refusal ?? this.#own.refuseChild(child);
       // A child may know nothing of who may only read, and is part of what such a person only looks at.
       return unreachable === undefined ? { ...verdict, mayOnlyRead: caller.isReadonly } : { refusal: unreachable };
@@ -326,6 +338,8 @@ export class Hosting implements HostedAgent {
   async #respond(caller: RequestCaller, rest: string): Promise<Response> {
     const { request, identity } = caller;
     const insist = async (ask: Ask) => {
+      // Asked anew: since the request came, its sender may have become one who may only read.
+      if (!caller.isReadonly && this.#mayOnlyRead(identity)) (caller as { isReadonly: boolean }).isReadonly = true;
       const refusal = await authorize(this.#judge, caller, ask);
       if (refusal !== undefined) throw refusal;
     };

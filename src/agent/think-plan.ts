@@ -308,7 +308,7 @@ export class ThinkPlan {
       if (authorizes) this.actions.grants = await agent.authorizeTurn(context);
       const own = await agent.beforeTurn(context);
       // The class has the last word on what it sets; what the turn was given is the app's too.
-      config = { ...(await others?.beforeTurn(context)), ...config, ...own };
+      config = { ...withinSteps(await others?.beforeTurn(context), () => agent.getMaxSteps()), ...config, ...own };
     }
     const given = bindActions(config.tools ?? {}, this.actions.binding);
     const all = { ...tools, ...given };
@@ -387,6 +387,11 @@ export class ThinkPlan {
 }
 
 /** No number at all would be no bound, and nobody would know. */
+/** What extensions say of a turn. Of steps they may ask for fewer than the agent allows, and not for more. */
+function withinSteps<C extends { readonly maxSteps?: number }>(said: C | undefined, most: () => number): C | undefined {
+  return said?.maxSteps === undefined ? said : { ...said, maxSteps: Math.min(said.maxSteps, checkMaxSteps(most())) };
+}
+
 function checkMaxSteps(maxSteps: number): number {
   if (typeof maxSteps === "number" && !Number.isNaN(maxSteps)) return maxSteps;
   throw new PerdureError("bad_config", `maxSteps must be a number of model calls, not ${String(maxSteps)}.`);

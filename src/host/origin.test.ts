@@ -25,6 +25,17 @@ function ask(
 const OTHER = "https://evil.example";
 
 test.each([
+  "http://evil@app.example",
+  "http://evil:pw@app.example",
+  "https://app.example/evil",
+  "https://app.example?evil",
+])("what is no origin is not taken for one: %s", (origin) => {
+  expect(ask("app.example", origin)).toBe(false);
+  expect(ask("other.example", origin, { origins: ["http://app.example", "https://app.example"] })).toBe(false);
+  expect(ask("app.example", "http://app.example")).toBe(true);
+});
+
+test.each([
   ["app.example", "https://app.example"],
   ["app.example", "http://app.example"],
   ["app.example:443", "https://app.example"],

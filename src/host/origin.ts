@@ -43,13 +43,21 @@ export function originGate(origins: Origins | undefined, cors: Cors | undefined)
     return typeof origins === "function" && yesOrNo(origins(origin, request), "The function `origins`");
   };
   return (request, approach) => {
-    const origin = request.headers.get("origin");
+    const said = request.headers.get("origin");
+    // Browsers send an origin and nothing else; what has a user name or a path in it is none of theirs.
+    const origin = said === null || isPlain(said) ? said : OPAQUE;
     if (approach === "request" && READING.has(request.method)) {
       const open = origins === "any" || allowed === "*" || !isUnseen(request);
       return open || (origin !== null && welcomes(request, approach, origin)) ? "yes" : "existing";
     }
     return origin === null || welcomes(request, approach, origin) ? "yes" : "no";
   };
+}
+
+/** Whether it is an origin alone, without a user, a path or anything else that an address may have. */
+function isPlain(origin: string): boolean {
+  const url = URL.parse(origin);
+  return url === null || `${url.username}${url.password}${url.search}${url.hash}` + url.pathname.slice(1) === "";
 }
 
 /** A page of another site loads it, and not as the page that its user goes to. Browsers say so; other programs do not. */

@@ -140,6 +140,40 @@ test("an extension that the app declares is told of a turn, and has its say befo
   expect(agent.extensions.list()).toMatchObject([{ name: "watch", from: "code" }, { name: "broken" }]);
 });
 
+test("an extension may ask for fewer steps than the agent allows, and not for more", async () => {
+  for (const [asked, steps] of [
+    [1_000, 3],
+    [2, 2],
+  ] as const) {
+    let call = 0;
+    const model = scriptedModel(() => ({
+      toolCalls: [{ toolName: "look", input: {}, toolCallId: `c${++call}` }],
+    }));
+    const greedy = {
+      manifest: { name: "greedy", version: "1", hooks: ["beforeTurn"] as const },
+      source: `({ hooks: { beforeTurn: () => ({ maxSteps: ${asked} }) } })`,
+    };
+    const kit = await openThink(
+      (Base) =>
+        class extends Base {
+          override extensionLoader = sandbox;
+          override maxSteps = 3;
+          override getModel() {
+            return model;
+          }
+          override getTools() {
+            return { look: serverTool(() => "looked") };
+          }
+          override getExtensions() {
+            return [greedy];
+          }
+        },
+    );
+    await kit.ask("Look.");
+    expect(model.calls).toHaveLength(steps);
+  }
+});
+
 test("a block of the app is nobody's own, whatever an extension calls itself", async () => {
   const model = scriptedModel(({ step }) =>
     step === 0 ? { toolCalls: [{ toolName: "user_write", input: {}, toolCallId: "c1" }] } : "Done.",
