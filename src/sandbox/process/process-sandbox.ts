@@ -28,7 +28,7 @@ export interface ProcessSandboxOptions {
   readonly runAs?: { readonly uid: number; readonly gid: number };
   /** A cgroup directory that this process may make groups in. Default: the process's own one, where it is delegated. */
   readonly cgroup?: string;
-  /** Where working copies are made. Default: the system's folder for temporary files. */
+  /** Where working copies are made. Default: the system's folder for temporary files, or `/dev/shm` where that is read-only. */
   readonly temporary?: string;
 }
 

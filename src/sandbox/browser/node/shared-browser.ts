@@ -6,6 +6,7 @@ import type { Browser, BrowserContext, BrowserType } from "playwright-core";
 import { errorText, PerdureError } from "../../../error.ts";
 import type { Probe } from "../../sandbox.ts";
 import { prepareMachine } from "../../process/node/machine.ts";
+import { temporaryFolder } from "../../process/node/temporary-folder.ts";
 import type { BrowserEgress, BrowserSettings } from "../browser-options.ts";
 import { type BrowserJail, jailProxy, makeBrowserJail, SLOTS } from "./browser-jail.ts";
 import { findChromium } from "./find-chromium.ts";
@@ -84,12 +85,13 @@ export async function startBrowser(settings: BrowserSettings): Promise<SharedBro
   };
   try {
     const jail = jailed ? await openJail(program, closers) : undefined;
+    const home = (await temporaryFolder(false)) ?? tmpdir();
     const browser = await chromium.launch({
       executablePath: jail?.executablePath ?? program.path,
       headless: true,
       // Chromium refuses to build its own sandbox as root; in the jail it never is.
       chromiumSandbox: jailed || process.getuid?.() !== 0,
-      env: jailed ? {} : { PATH: "/usr/bin:/bin", HOME: tmpdir() },
+      env: jailed ? {} : { PATH: "/usr/bin:/bin", HOME: home, TMPDIR: home },
       args: CHROMIUM_ARGUMENTS,
       proxy: { server: NOWHERE, bypass: "<-loopback>" },
       timeout: LAUNCH_MS,
@@ -141,7 +143,7 @@ function shareBrowser(
   });
   let folder: Promise<string> | undefined;
   const openFolder = async () => {
-    const made = await mkdtemp(join(tmpdir(), "perdure-browser-"));
+    const made = await mkdtemp(join((await temporaryFolder(false)) ?? tmpdir(), "perdure-browser-"));
     closers.push(async () => await rm(made, { recursive: true, force: true }));
     return made;
   };

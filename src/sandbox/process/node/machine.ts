@@ -1,5 +1,4 @@
 import { chmod, mkdir, mkdtemp, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import type { Language } from "../../sandbox.ts";
@@ -7,9 +6,10 @@ import type { ProcessSettings } from "../process-sandbox.ts";
 import type { Bind, JailLink } from "../profile.ts";
 import { buildSeccompFilter, type FilterOptions, type Processor } from "../seccomp.ts";
 import { type CgroupRoot, createCgroup, findCgroupRoot } from "./cgroup.ts";
-import { findInside, findOutside, isOpenToAll, isWayOpenToAll, madeUpFiles, systemView } from "./programs.ts";
+import { findInside, findOutside, isOpenToAll, madeUpFiles, systemView } from "./programs.ts";
 import { type Builder, startJail } from "./start-jail.ts";
 import { removeTree, removeTreeNow } from "./remove-tree.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
 
 /** What a jail is built with on this machine. */
 export interface Machine {
@@ -61,10 +61,12 @@ export async function prepareMachine(needs: MachineNeeds): Promise<Machine | { r
   const setpriv = isRoot ? await findOutside("setpriv", programs.setpriv) : undefined;
   if (isRoot && setpriv === undefined) return { missing: notInstalled("setpriv", "util-linux", programs.setpriv) };
 
-  const temporary = await temporaryFolder(needs.temporary, isRoot);
+  const temporary = await temporaryFolder(isRoot, needs.temporary === undefined ? undefined : [needs.temporary]);
   if (temporary === undefined) {
     return {
-      missing: `User ${needs.runAs.uid} cannot reach the folder for temporary files. Give \`temporary\`, one that all can go through.`,
+      missing: isRoot
+        ? `There is no folder for temporary files that can be written to and that user ${needs.runAs.uid} can reach. Give \`temporary\`, one that all can go through.`
+        : "There is no folder for temporary files that can be written to. Give `temporary`.",
     };
   }
   const folder = await mkdtemp(join(temporary, "perdure-jail-"));
@@ -118,14 +120,6 @@ export async function prepareMachine(needs: MachineNeeds): Promise<Machine | { r
     await remove();
     throw thrown;
   }
-}
-
-/** Root's own folder for temporary files may be closed to the user that the jail runs as. */
-async function temporaryFolder(given: string | undefined, isRoot: boolean): Promise<string | undefined> {
-  const candidates = given === undefined ? [tmpdir(), "/tmp", "/var/tmp"] : [given];
-  if (!isRoot) return candidates[0];
-  for (const path of candidates) if (await isWayOpenToAll(path)) return path;
-  return undefined;
 }
 
 function isProcessor(name: string): name is Processor {
