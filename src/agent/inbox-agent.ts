@@ -1,3 +1,4 @@
+import type { FileDownloadOptions } from "../egress/file-download.ts";
 import type { MessageInput } from "../message/input.ts";
 import {
   editInbox,
@@ -33,6 +34,12 @@ export abstract class InboxAgent<
   State = unknown,
   Props extends object = object,
 > extends ContextAgent<Env, State, Props> {
+  /**
+   * Where files of messages may be loaded from, for models that do not load them themselves. Default: public addresses, by
+   * what their names resolve to.
+   */
+  fileDownloads: FileDownloadOptions = {};
+
   // Submissions
 
   /** Accepts a text or messages for a later turn, once per key, and returns as soon as that is stored. */

@@ -31,6 +31,7 @@ import { contextOf } from "../turn/step/context-path.ts";
 import { readSessionLine } from "../store/session.ts";
 import { type FileDownloadOptions, fileLoader, type LoadFile } from "../egress/file-download.ts";
 import type { PreparedTurn, StepPlan } from "../turn/step/plan.ts";
+import { checkMaxSteps, withinSteps } from "./max-steps.ts";
 import { isToldLater } from "./run/book-calls.ts";
 import { payersOf } from "./run/run-payers.ts";
 import { type ActionRules, ThinkActions } from "./think-actions.ts";
@@ -387,15 +388,6 @@ export class ThinkPlan {
 }
 
 /** No number at all would be no bound, and nobody would know. */
-/** What extensions say of a turn. Of steps they may ask for fewer than the agent allows, and not for more. */
-function withinSteps<C extends { readonly maxSteps?: number }>(said: C | undefined, most: () => number): C | undefined {
-  return said?.maxSteps === undefined ? said : { ...said, maxSteps: Math.min(said.maxSteps, checkMaxSteps(most())) };
-}
-
-function checkMaxSteps(maxSteps: number): number {
-  if (typeof maxSteps === "number" && !Number.isNaN(maxSteps)) return maxSteps;
-  throw new PerdureError("bad_config", `maxSteps must be a number of model calls, not ${String(maxSteps)}.`);
-}
 
 function offered(tools: ToolSet, active: readonly string[] | undefined): ToolSet {
   if (active === undefined) return tools;

@@ -1,4 +1,3 @@
-import type { FileDownloadOptions } from "../egress/file-download.ts";
 import type { LanguageModel, ModelMessage, ToolSet } from "ai";
 import { DEFAULT_SYSTEM_PROMPT } from "../context/capabilities.ts";
 import { PerdureError } from "../error.ts";
@@ -195,11 +194,6 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
 
   /** The most model calls in one turn. {@link Think.getMaxSteps} may say otherwise. */
   maxSteps = DEFAULT_MAX_STEPS;
-  /**
-   * Where files of messages may be loaded from, for models that do not load them themselves. Default: public addresses, by
-   * what their names resolve to.
-   */
-  fileDownloads: FileDownloadOptions = {};
   /** Whether clients see the model's reasoning. */
   sendReasoning = true;
   /**
