@@ -1,7 +1,7 @@
 import { sourceFiles } from "./source-tree.ts";
 
-/** A file longer than this has more than one reason to exist. Aim for half of it. */
-export const maxLines = 400;
+/** A file longer than this has more than one reason to exist. Most are far shorter; what is one thought may be read in one file. */
+export const maxLines = 600;
 
 /** No TypeScript file in `src`, `test` or `scripts` is over the limit. There is no list of exceptions. */
 export function checkSizes(root: string): string[] {

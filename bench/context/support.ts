@@ -5,7 +5,7 @@ const NAMES = ["Adaeze Obi", "Bram Visser", "Chiara Longo", "Dilan Kaya", "Emeka
 const STREETS = ["Harbour Lane", "Mill Road", "Station Street", "Orchard Way", "Bridge Square"] as const;
 
 /** What a customer says of themselves; about the same thing they may say something else later. */
-const STATEMENTS: readonly { readonly about: string; say(n: number, chance: Chance): string }[] = [
+const STATEMENTS: readonly { readonly about: string; readonly say: (n: number, chance: Chance) => string }[] = [
   { about: "address", say: (n, chance) => `my address is ${n + 3} ${chance.pick(STREETS)}` },
   { about: "phone", say: (n) => `you reach me under 0170 55${1_000 + n}` },
   {

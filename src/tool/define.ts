@@ -217,8 +217,7 @@ function faultOf(options: DurableToolOptions): string | undefined {
   if (replay !== undefined && replay !== "never" && replay !== "safe") {
     return `replay must be "never" or "safe", not ${JSON.stringify(replay)}.`;
   }
-  const supersedes: unknown = options.supersedes;
-  if (supersedes !== undefined && typeof supersedes !== "function") return "supersedes must be a function.";
+  if (!["undefined", "function"].includes(typeof options.supersedes)) return "supersedes must be a function.";
   for (const name of ["keep", "preview"] as const) {
     const value: unknown = options[name];
     if (value !== undefined && value !== "always") return `${name} must be "always", not ${JSON.stringify(value)}.`;

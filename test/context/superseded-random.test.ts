@@ -89,8 +89,17 @@ test.each(Array.from({ length: SEEDS }, (_, seed) => [seed]))("with the seed %i"
     // The newest of each is always shown.
     for (const one of new Map(all.map((output) => [subjectOf(output), output])).values()) {
       const output = seen.get(`${one.message} ${one.part.toolCallId}`)?.part.output;
-      if (!isOld(output)) expect(output).toBe(one.part.output);
+      expect(isOld(output) ? one.part.output : output).toBe(one.part.output);
     }
+  };
+
+  const checkUndo = (id: string, before: readonly string[], again: () => unknown) => {
+    const after = sent();
+    expect(after.join().length).toBeLessThan(before.join().length);
+    compactor.undo(id, path.view(), measureOf(1_000_000));
+    expect(sent()).toEqual(before);
+    expect(again()).toBeDefined();
+    expect(sent()).toEqual(after);
   };
 
   for (let turn = 0; turn < TURNS; turn++) {
@@ -112,22 +121,18 @@ test.each(Array.from({ length: SEEDS }, (_, seed) => [seed]))("with the seed %i"
     path.add(user(`u${turn}`, `ask ${turn}`));
     const before = sent();
     const row = op === "manual" ? compactor.prune(job) : compactor.tidy(job);
+    // Undone, it is what it was, to the byte; and done again, what it has become.
+    const again = () => (op === "manual" ? compactor.prune(job) : compactor.tidy(job));
     if (row !== undefined) {
       pruned++;
-      const after = sent();
-      expect(after.join().length).toBeLessThan(before.join().length);
-      // Undone, it is what it was, to the byte; and done again, what it has become.
-      compactor.undo(row.id, path.view(), measureOf(1_000_000));
-      expect(sent()).toEqual(before);
-      expect(op === "manual" ? compactor.prune(job) : compactor.tidy(job)).toBeDefined();
-      expect(sent()).toEqual(after);
+      checkUndo(row.id, before, again);
       requests.clear();
     }
     check();
     // Without a row, a request begins as the one before it did.
     const request = sent();
     const parent = [...requests.values()].at(-1);
-    if (parent !== undefined) expect(request.slice(0, parent.length)).toEqual(parent);
+    expect(parent === undefined ? undefined : request.slice(0, parent.length)).toEqual(parent);
     requests.set(path.leaf, request);
     path.add(anyAnswer(chance, `a${turn}`));
     expect(readMessage(host, `a${turn}`)).toBeDefined();

@@ -47,7 +47,7 @@ function columnsOf(db: Database.Database): Column[] {
     if (db.prepare(`SELECT 1 FROM ${table}`).get() === undefined) return [];
     const where = sql.includes("WITHOUT ROWID") ? `rowid_of = 0` : `rowid = (SELECT max(rowid) FROM ${table})`;
     const columns = db.pragma(`table_info(${table})`) as { name: string; type: string; pk: number }[];
-    const texts = columns.filter(({ name, type, pk }) => type === "TEXT" && pk === 0);
+    const texts = columns.filter(({ type, pk }) => type === "TEXT" && pk === 0);
     const key = columns.find(({ pk }) => pk > 0)?.name ?? "";
     if (where !== "rowid_of = 0") return texts.map(({ name }) => ({ table, column: name, where }));
     const keys = db

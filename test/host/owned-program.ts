@@ -141,13 +141,13 @@ class Busy extends Think {
       async () => {
         for (const text of [long("one"), long("two"), long("three"), sandbox ? "work in the sandbox" : "work"])
           await this.runTurn({ input: text });
-        for (const { toolCallId } of this.pendingApprovals()) await this.answerApproval(toolCallId, true);
+        for (const { toolCallId } of this.pendingApprovals()) this.answerApproval(toolCallId, true);
         await this.compact().catch(() => {});
         await this.chat("streamed", { onEvent: () => {}, onDone: () => {} });
         await this.submitMessages("submitted");
       },
     ];
-    const ends = await Promise.allSettled(works.map(async (work) => await work()));
+    const ends = await Promise.allSettled(works.map(async (work) => work()));
     return ends.flatMap((end) => (end.status === "rejected" ? [String(end.reason)] : []));
   }
 }

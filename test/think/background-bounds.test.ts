@@ -71,9 +71,15 @@ test.for(["method", "http", "frame"] as const)(
     expect(await agent.stopBackgroundCall("c2")).toBe(false);
     expect((await fetch(`${kit.url}/chat/background/c2`, { method: "DELETE" })).status).toBe(404);
     const client = await kit.connect();
-    if (way === "method") expect(await agent.stopBackgroundCall("c1", { reason: "Closed." })).toBe(true);
-    if (way === "http") expect((await fetch(`${kit.url}/chat/background/c1`, { method: "DELETE" })).status).toBe(200);
-    if (way === "frame") client.send({ type: "perdure_tool_stop", toolCallId: "c1" });
+    const stop = {
+      method: () => agent.stopBackgroundCall("c1", { reason: "Closed." }),
+      http: async () => (await fetch(`${kit.url}/chat/background/c1`, { method: "DELETE" })).ok,
+      frame: () => {
+        client.send({ type: "perdure_tool_stop", toolCallId: "c1" });
+        return true;
+      },
+    };
+    expect(await stop[way]()).toBe(true);
     await kit.ended();
     await kit.stable();
     expect(signal?.aborted).toBe(true);
@@ -98,7 +104,7 @@ test("a call of another session is neither listed nor stopped", async () => {
   await kit.ended();
   await kit.stable();
   // Told where it was asked for.
-  expect(await agent.getHistory(null, { session: other })).toHaveLength(4);
+  expect(agent.getHistory(null, { session: other })).toHaveLength(4);
   expect(await kit.stored()).toEqual([]);
 });
 
@@ -111,7 +117,7 @@ test.for(["clear", "delete", "regenerate"] as const)(
     const session = how === "delete" ? agent.createSession({ name: "other" }).id : "main";
     await agent.runTurn({ input: "go c1", session });
     const run = await begun();
-    if (how === "clear") await agent.clearMessages();
+    if (how === "clear") agent.clearMessages();
     if (how === "delete") agent.deleteSession(session);
     if (how === "regenerate") {
       const client = await kit.connect();

@@ -75,7 +75,7 @@ class Relay extends Think {
     return Asker.model;
   }
   async pass() {
-    await (await this.parentAgent(Asker)).prompt();
+    await this.parentAgent(Asker).prompt();
   }
 }
 
@@ -106,7 +106,8 @@ test.each(["submitMessages()", "the queue", "another agent"])(
     const { heard, agent } = await play(WAYS[way] as Ask, 3);
     await expect.poll(() => agent.turns(), { timeout: PATIENCE_MS }).toBe(13);
     expect(heard.some(({ reason }) => reason === "count")).toBe(true);
-    if (way === "submitMessages()") expect(await agent.talk("maxOwnTurnsPerHour")).toBe(true);
+    // Only who asks for a turn in a tool has a model that can read it.
+    expect(way !== "submitMessages()" || (await agent.talk("maxOwnTurnsPerHour"))).toBe(true);
     // Somebody who asks begins anew.
     await agent.submitMessages("go");
     await expect.poll(() => agent.turns(), { timeout: PATIENCE_MS }).toBe(26);

@@ -295,7 +295,7 @@ export class BackgroundCalls implements StepBackground, Work {
   }
 
   async #again(row: BackgroundRow, signal: AbortSignal, given: Given): Promise<CallOutcome> {
-    const { seq, tool: name } = row;
+    const { tool: name } = row;
     const { session } = noteOf(row);
     if (row.result !== null) return fromStore(JSON.parse(row.result) as JudgedCall);
     if (row.replay === "never" && row.attempts > 0) return failedCall(new CutCall(INTERRUPTED_TEXT));

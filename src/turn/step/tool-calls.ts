@@ -116,7 +116,7 @@ export async function runCalls(run: StepRun, messages: readonly ModelMessage[]):
   if (begun.length === 0) return;
   await desk.host.durable();
   await Promise.all(
-    begun.map(({ part, order }) => {
+    begun.map(async ({ part, order }) => {
       const row = later.get(part.toolCallId);
       if (row === undefined || order.kind !== "run") return finish(run, part, order, messages);
       return plan.background.begin(row, order.tool, messages, run.context);

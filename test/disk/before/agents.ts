@@ -141,7 +141,7 @@ export class Clerk extends Think<object, { n: number }> {
       sessions: this.getSessions().map(({ name }) => name),
       compactions: this.listCompactions().map(({ kind }) => kind),
       approvals: this.pendingApprovals().map(({ toolCallId }) => toolCallId),
-      submissions: (await this.listSubmissions()).map(({ status }) => status),
+      submissions: this.listSubmissions().map(({ status }) => status),
       seen: this.sql<{ what: string }>`SELECT what FROM seen ORDER BY what`.map(({ what }) => what),
       files: [await this.workspace.readFile("/a.txt"), (await this.workspace.readFile("/b.txt"))?.length],
       notes: notes.length,
