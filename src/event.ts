@@ -103,6 +103,8 @@ export interface AgentEvents {
   };
   /** A compaction came to nothing; the conversation is as it was. */
   "chat:compaction:failed": { session: string; trigger: string; error: string; requestId?: string };
+  /** What `countTokens()` gave for a model failed: its texts are estimated until the agent wakes again. Told once in a life. */
+  "chat:counter:failed": { model: string; error: string };
   /** A message that a summary stood for was changed or deleted: the model reads the messages again, or a new summary. */
   "chat:summary:dropped": {
     session: string;

@@ -65,6 +65,7 @@ export { estimateTokens } from "./context/estimate.ts";
 export { PRUNE_MINIMUM, PRUNE_PROTECT } from "./context/prune.ts";
 export type { OutputSubject } from "./context/superseded.ts";
 export { type CallTokens, isOverflow, type OverflowLimits } from "./context/token-budget.ts";
+export type { TextCounter } from "./context/token-counters.ts";
 export type { CompactionInfo } from "./agent/compaction-info.ts";
 export type { AppliedCompaction } from "./agent/think-context.ts";
 export type { LiveState, TouchedFile } from "./context/carried.ts";

@@ -5,6 +5,7 @@ import type { ContextReport } from "../context/context-report.ts";
 import { defaultModelLimits } from "../context/default-model-limits.ts";
 import type { ModelLimitsTable } from "../context/model-limits.ts";
 import type { ContextOverflow } from "../context/overflow.ts";
+import type { TextCounter } from "../context/token-counters.ts";
 import type { AgentEnv } from "../port.ts";
 import { sessionServant } from "./chat-agent.ts";
 import type { CompactionInfo } from "./compaction-info.ts";
@@ -42,6 +43,15 @@ export abstract class ContextAgent<Env extends object = AgentEnv, State = unknow
 
   /** The model that summarises. Nothing: the one that reads the summary. */
   getCompactionModel(): LanguageModel | undefined | Promise<LanguageModel | undefined> {
+    return undefined;
+  }
+
+  /**
+   * Counts texts as a model (`provider/modelId`) does, by a real tokenizer. Nothing: they are estimated, and it is asked
+   * again. Must be quick. A counter that was returned is used as long as the agent is in memory; what fails is the event
+   * `chat:counter:failed`, and texts are estimated.
+   */
+  countTokens(_model: string): TextCounter | undefined {
     return undefined;
   }
 

@@ -4,6 +4,7 @@ import { contextReport, type ContextReport, type MessageSource } from "../contex
 import { boundedOutputs, leftOutOutputs, summarised } from "../context/left-out.ts";
 import type { ModelLimits } from "../context/model-limits.ts";
 import { BEGINNING } from "../context/project.ts";
+import type { CountText } from "../context/text-units.ts";
 import type { ContextView } from "../context/view.ts";
 import type { UIMessage } from "../message/types.ts";
 import type { Sql } from "../port.ts";
@@ -24,6 +25,8 @@ export interface ReportSource {
   readonly view: ContextView;
   readonly limits: ModelLimits;
   readonly factor: number;
+  /** How long texts are for the model. */
+  readonly count: CountText;
   readonly price: Price | undefined;
   /** How much of an output is shown; undefined: all. */
   readonly bound: OutputBound | undefined;
@@ -35,7 +38,7 @@ export interface ReportSource {
 
 /** What fills the window, and what is not in it. */
 export function reportOf(source: ReportSource): ContextReport {
-  const { host, sent, view, limits, factor, price, bound } = source;
+  const { host, sent, view, limits, factor, count, price, bound } = source;
   const { model, instructions, tools, messages, usage, maxOutputTokens } = sent;
   const pins = new Set(view.pinned.map(({ message }) => message.id));
   const sourceOf = (message: ModelMessage) => source.sourceOf(source.originalOf(message));
@@ -43,13 +46,13 @@ export function reportOf(source: ReportSource): ContextReport {
     ...{ sent: message, whole: source.originalOf(message), id: sourceOf(message)?.id },
   }));
   return contextReport({
-    ...{ model, instructions, tools, messages, usage, limits, reservedOutput: maxOutputTokens, factor, price },
+    ...{ model, instructions, tools, messages, usage, limits, reservedOutput: maxOutputTokens, factor, count, price },
     blocks: splitBlocks(typeof instructions === "string" ? instructions : ""),
     sourceOf: (message) => toSource(sourceOf(message), pins, view.compaction),
     leftOut: [
       ...summarised(summariesOf(host, view.compaction), factor, (seq) => readMessageAt(host, seq)?.id),
-      ...leftOutOutputs(view, bound?.one ?? Number.POSITIVE_INFINITY),
-      ...boundedOutputs(pairs),
+      ...leftOutOutputs(view, bound?.one ?? Number.POSITIVE_INFINITY, count),
+      ...boundedOutputs(pairs, count),
     ],
   });
 }

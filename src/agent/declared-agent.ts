@@ -73,6 +73,7 @@ const plainHooks = [
   "classifyChatError",
   "configureSession",
   "getCompactionModel",
+  "countTokens",
   "getLiveState",
   "getWorkspace",
   "getSkills",

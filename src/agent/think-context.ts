@@ -5,6 +5,7 @@ import type { LiveState } from "../context/carried.ts";
 import type { CompactionJob, CompactionOutcome, DraftCompaction } from "../context/compaction-job.ts";
 import { Compactor } from "../context/compactor.ts";
 import type { ContextReport } from "../context/context-report.ts";
+import { keepNewest } from "../context/keep-newest.ts";
 import { LearnedFactors } from "../context/learned.ts";
 import { measureFor } from "../context/measure.ts";
 import { limitsOf, type ModelLimits, type ModelLimitsTable } from "../context/model-limits.ts";
@@ -12,6 +13,7 @@ import { type ContextOverflow, type OverflowPolicy, overflowPolicy } from "../co
 import { project } from "../context/project.ts";
 import { type Converted, WEIGHED, weighShown } from "../context/shown-units.ts";
 import { usable } from "../context/token-budget.ts";
+import { type TextCounter, TokenCounters } from "../context/token-counters.ts";
 import { unitsOfInstructions, unitsOfMessages, unitsOfTools } from "../context/units.ts";
 import { ContextReader, type ContextView } from "../context/view.ts";
 import { PerdureError } from "../error.ts";
@@ -44,6 +46,7 @@ export interface ContextSettings {
   readonly contextOverflow: ContextOverflow | boolean;
   readonly modelLimits: ModelLimitsTable;
   getCompactionModel(): LanguageModel | undefined | Promise<LanguageModel | undefined>;
+  countTokens(model: string): TextCounter | undefined;
   getLiveState(): LiveState;
   /** @internal */
   [settingsOf](session: string): SessionSettings;
@@ -91,6 +94,7 @@ export class ThinkContext implements ContextPlan {
   readonly #desk: ContextDesk;
   readonly reader: ContextReader;
   readonly background: BackgroundWork;
+  readonly counters: TokenCounters;
   readonly learned: LearnedFactors;
   readonly #bound = new BoundOutputs();
   #compactor: Compactor | undefined;
@@ -101,7 +105,11 @@ export class ThinkContext implements ContextPlan {
   constructor(desk: ContextDesk) {
     this.#desk = desk;
     this.reader = new ContextReader(desk.host);
-    this.learned = new LearnedFactors(desk.host);
+    this.counters = new TokenCounters(
+      (model) => desk.agent.countTokens(model),
+      (model, error) => desk.host.emit("chat:counter:failed", { model, error }),
+    );
+    this.learned = new LearnedFactors(desk.host, (model) => this.counters.rowOf(model));
     this.background = new BackgroundWork({
       keepAwake: (work) => void desk.host.keepAwake(work),
       ready: (session) => this.ready(session),
@@ -169,24 +177,32 @@ export class ThinkContext implements ContextPlan {
 
   sent(request: SentRequest): void {
     const { session, model, usage, maxOutputTokens } = request;
-    keep(this.#sent, session, request, KEPT_REQUESTS);
+    keepNewest(this.#sent, session, request, KEPT_REQUESTS);
     const limits = this.limits(model);
-    const units = unitsOfInstructions(request.instructions) + unitsOfTools(request.tools);
-    const tokens = usage
-      ? usage.input + usage.output
-      : Math.round(this.learned.of(model) * (units + unitsOfMessages(request.messages)));
+    const tokens = usage ? usage.input + usage.output : Math.round(this.learned.of(model) * this.units(request));
     const state = {
       ...{ tokens, usable: usable(limits, maxOutputTokens), window: limits.window, model },
       estimated: usage === undefined,
     };
-    keep(this.#states, session, state, KEPT_STATES);
+    keepNewest(this.#states, session, state, KEPT_STATES);
     this.#desk.changed(session);
+  }
+
+  units({
+    model,
+    instructions,
+    tools,
+    messages,
+  }: Pick<SentRequest, "model" | "instructions" | "tools" | "messages">): number {
+    return this.counters.weigh(model, (count) => {
+      return unitsOfInstructions(instructions, count) + unitsOfTools(tools, count) + unitsOfMessages(messages, count);
+    });
   }
 
   /** How full the window is, as far as it is known without work. */
   state(session: string): ContextState | null {
     const known = this.#states.get(session) ?? this.#stateOf(session);
-    if (known !== undefined) keep(this.#states, session, known, KEPT_STATES);
+    if (known !== undefined) keepNewest(this.#states, session, known, KEPT_STATES);
     return known ?? null;
   }
 
@@ -281,6 +297,7 @@ export class ThinkContext implements ContextPlan {
     const limits = this.limits(sent.model);
     return reportOf({
       ...{ host: this.#desk.host, sent, view: this.#view(session), limits, factor: this.learned.of(sent.model) },
+      count: this.counters.of(sent.model),
       price: findPrice(this.#desk.prices(), sent.model),
       bound: policy && outputBound(limits, policy),
       originalOf: (message) => this.#bound.originalOf(message),
@@ -328,7 +345,8 @@ export class ThinkContext implements ContextPlan {
 
   async #measure(session: string, model: LanguageModel, instructions: Instructions | undefined, tools: ToolSet) {
     const name = nameOf(model);
-    const fixed = unitsOfInstructions(instructions) + unitsOfTools(tools);
+    const count = this.counters.of(name);
+    const fixed = unitsOfInstructions(instructions, count) + unitsOfTools(tools, count);
     const policy = this.policy();
     const own = policy === undefined ? Number.POSITIVE_INFINITY : policy.threshold * policy.maxInputTokens;
     const bound = Math.min(usable(this.limits(name)), own);
@@ -336,8 +354,8 @@ export class ThinkContext implements ContextPlan {
       const whole = await this.#desk.shown(messages, tools);
       return whole.map((one) => ({ ...one, converted: this.bounded(name, one.converted) }));
     };
-    const shown = await weighShown(project(this.#view(session)), convert, WEIGHED * bound);
-    return measureFor(this.learned.of(name), fixed, bound, shown);
+    const shown = await weighShown(project(this.#view(session)), convert, WEIGHED * bound, count);
+    return measureFor(this.learned.of(name), fixed, bound, shown, count);
   }
 
   async #job(session: string, focus: string | undefined): Promise<CompactionJob> {
@@ -345,7 +363,8 @@ export class ThinkContext implements ContextPlan {
     const { host, agent } = this.#desk;
     const { model, instructions, tools } = await this.#desk.next(session);
     const summarises = (await this.summariser()) ?? model;
-    const limits = this.limits(nameOf(summarises));
+    const name = nameOf(summarises);
+    const limits = this.limits(name);
     const { signal } = new AbortController();
     const { compact } = agent[settingsOf](session);
     return {
@@ -355,22 +374,14 @@ export class ThinkContext implements ContextPlan {
       whole: () => this.reader.whole(() => nodesUp(this.#desk.chat(), session, 0), session),
       measure: await this.#measure(session, model, instructions, tools),
       summariser: {
-        model: nameOf(summarises),
+        model: name,
         room: usable(limits),
-        measure: measureFor(this.learned.of(nameOf(summarises)), 0, usable(limits)),
+        measure: measureFor(this.learned.of(name), 0, usable(limits), undefined, this.counters.of(name)),
         ask: askWith({
-          ...{
-            host,
-            ledger: this.#desk.ledger(),
-            payers: undefined,
-            session,
-            turn: undefined,
-            step: 0,
-            model: summarises,
-            signal,
-          },
+          ...{ host, ledger: this.#desk.ledger(), payers: undefined, session, turn: undefined, step: 0 },
+          ...{ model: summarises, signal },
           maxOutput: limits.output,
-          learned: this.learned,
+          ...{ learned: this.learned, counters: this.counters },
           classify: (error) => this.#desk.classify(error),
         }),
         instructions: typeof instructions === "string" ? instructions : undefined,
@@ -378,16 +389,6 @@ export class ThinkContext implements ContextPlan {
       live: () => this.live(session),
       ...outputRules(tools),
     };
-  }
-}
-
-/** Puts an entry last, and lets the oldest go. */
-function keep<T>(map: Map<string, T>, key: string, value: T, most: number): void {
-  map.delete(key);
-  map.set(key, value);
-  for (const old of map.keys()) {
-    if (map.size <= most) return;
-    map.delete(old);
   }
 }
 

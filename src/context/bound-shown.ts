@@ -72,7 +72,7 @@ export class BoundOutputs {
 
 /** The same message when all of it is within the bound. */
 function boundMessage(message: ToolModelMessage, { one, step }: OutputBound, id: string | undefined): ToolModelMessage {
-  const sizes = message.content.map(unitsOfContentPart);
+  const sizes = message.content.map((part) => unitsOfContentPart(part));
   const most = Math.min(one, fairShare(sizes, step));
   if (sizes.every((size) => size <= most)) return message;
   const content = message.content.map((part, index) => {

@@ -4,7 +4,7 @@ import type { Usage } from "../session/token-usage.ts";
 import { shares } from "./largest-remainder.ts";
 import type { LeftOut } from "./left-out.ts";
 import type { ModelLimits } from "./model-limits.ts";
-import { unitsOfText } from "./text-units.ts";
+import { type CountText, unitsOfText } from "./text-units.ts";
 import { usable } from "./token-budget.ts";
 import {
   type ContentPart,
@@ -52,6 +52,8 @@ export interface ReportedRequest {
   readonly estimate?: number | undefined;
   /** What is known about the model (`learned.ts`). */
   readonly factor?: number | undefined;
+  /** How long texts are for the model. */
+  readonly count?: CountText | undefined;
   /** What is not in it. */
   readonly leftOut?: readonly LeftOut[] | undefined;
   readonly price?: Price | undefined;
@@ -87,7 +89,7 @@ const OLDER: Partial<Record<ContextItemKind, string>> = {
 /** What fills the window. The tokens of all items are exactly those of the request. */
 export function contextReport(request: ReportedRequest): ContextReport {
   const { model, limits, reservedOutput, usage, estimate, factor = 1 } = request;
-  const weighed = [...weighInstructions(request), ...weighTools(request.tools), ...weighMessages(request)];
+  const weighed = [...weighInstructions(request), ...weighTools(request), ...weighMessages(request)];
   const estimated = usage === undefined || !(usage.input > 0);
   const units = weighed.reduce((sum, item) => sum + item.units, 0);
   const used = estimated ? Math.ceil(estimate ?? factor * units) : usage.input;
@@ -129,8 +131,8 @@ function reportLeftOut({ leftOut = [], price }: ReportedRequest, used: number, f
   };
 }
 
-function weighInstructions({ instructions, blocks = [] }: ReportedRequest): Weighed[] {
-  let rest = unitsOfInstructions(instructions);
+function weighInstructions({ instructions, blocks = [], count = unitsOfText }: ReportedRequest): Weighed[] {
+  let rest = unitsOfInstructions(instructions, count);
   if (rest === 0) return [];
   const text = textOf(instructions);
   const found: Weighed[] = [];
@@ -139,7 +141,7 @@ function weighInstructions({ instructions, blocks = [] }: ReportedRequest): Weig
     const at = freePlace(text, own, taken);
     if (at === undefined) continue;
     taken.push({ at, end: at + own.length });
-    const units = unitsOfText(own);
+    const units = count(own);
     rest -= units;
     found.push({ kind: "block", id: undefined, label, units });
   }
@@ -166,18 +168,18 @@ function textOf(instructions: ReportedRequest["instructions"]): string {
   return list.map((one) => (one as SystemModelMessage).content).join("\n");
 }
 
-function weighTools(tools: ToolSet): Weighed[] {
+function weighTools({ tools, count }: ReportedRequest): Weighed[] {
   return Object.entries(tools).map(([name, tool]): Weighed => {
-    return { kind: "tools", id: undefined, label: name, units: unitsOfTool(name, tool) };
+    return { kind: "tools", id: undefined, label: name, units: unitsOfTool(name, tool, count) };
   });
 }
 
-function weighMessages({ messages, sourceOf }: ReportedRequest): Weighed[] {
+function weighMessages({ messages, sourceOf, count = unitsOfText }: ReportedRequest): Weighed[] {
   const all = messages.flatMap((message): Weighed[] => {
     const { id, kind, carried = "" } = sourceOf?.(message) ?? {};
-    if (kind === undefined) return weighMessage(message, id);
-    const units = unitsOfMessage(message);
-    const state = Math.min(units, unitsOfText(carried));
+    if (kind === undefined) return weighMessage(message, id, count);
+    const units = unitsOfMessage(message, count);
+    const state = Math.min(units, count(carried));
     const whole: Weighed = { kind, id, label: labelOf(message), units: units - state };
     return state === 0 ? [whole] : [whole, { kind: "carried", id: undefined, label: "state of things", units: state }];
   });
@@ -193,14 +195,14 @@ function weighMessages({ messages, sourceOf }: ReportedRequest): Weighed[] {
 }
 
 /** What tools returned and files apart from the rest: they are what is large, and what can be done without. */
-function weighMessage(message: ModelMessage, id: string | undefined): Weighed[] {
+function weighMessage(message: ModelMessage, id: string | undefined, count: CountText): Weighed[] {
   const { content } = message;
   const apart: Weighed[] = [];
   let units = MESSAGE_UNITS;
-  if (typeof content === "string") units += unitsOfText(content);
+  if (typeof content === "string") units += count(content);
   else {
     for (const part of content) {
-      const own = unitsOfContentPart(part);
+      const own = unitsOfContentPart(part, count);
       const item = apartFrom(part);
       if (item === undefined) units += own;
       else apart.push({ ...item, id, units: own });

@@ -1,6 +1,7 @@
 import type { ModelMessage, ToolSet } from "ai";
 import type { UIMessage } from "../message/types.ts";
-import { unitsOfText } from "./text-units.ts";
+import { Remembered } from "./remembered.ts";
+import { type CountText, unitsOfText } from "./text-units.ts";
 import { unitsOfUIMessage } from "./ui-units.ts";
 import { unitsOfMessage, unitsOfTool } from "./units.ts";
 
@@ -18,31 +19,34 @@ const CALL_FRAME_UNITS = 24;
  * The most tokens that a request may have, for reservations: a third more than the estimate, and each item rounded up.
  * @param factor what is known about the model (`learned.ts`). It can only make the reservation larger.
  */
-export function reservedTokens(messages: readonly ModelMessage[], system: string, tools: ToolSet, factor = 1): number {
+export function reservedTokens(
+  messages: readonly ModelMessage[],
+  system: string,
+  tools: ToolSet,
+  factor = 1,
+  count: CountText = unitsOfText,
+): number {
   const careful = CAREFUL * Math.max(1, factor);
-  let sum = Math.ceil(careful * unitsOfText(system));
-  for (const message of messages) sum += Math.ceil(careful * framedUnits(message));
-  for (const [name, tool] of Object.entries(tools)) sum += Math.ceil(careful * unitsOfTool(name, tool));
+  let sum = Math.ceil(careful * count(system));
+  for (const message of messages) sum += Math.ceil(careful * framedUnits(message, count));
+  for (const [name, tool] of Object.entries(tools)) sum += Math.ceil(careful * unitsOfTool(name, tool, count));
   return sum;
 }
 
-const framed = new WeakMap<ModelMessage, number>();
+const framed = new Remembered<ModelMessage>();
 
 /** What a message weighs for a provider that counts every name and id of it. Looked at once. */
-function framedUnits(message: ModelMessage): number {
-  const before = framed.get(message);
-  if (before !== undefined) return before;
-  const units = unitsOfMessage(message) + MESSAGE_FRAME_UNITS + callFrames(message.content);
-  framed.set(message, units);
-  return units;
+function framedUnits(message: ModelMessage, count: CountText): number {
+  return framed.of(message, count, () => {
+    return unitsOfMessage(message, count) + MESSAGE_FRAME_UNITS + callFrames(message.content, count);
+  });
 }
 
-function callFrames(content: ModelMessage["content"]): number {
+function callFrames(content: ModelMessage["content"], count: CountText): number {
   let sum = 0;
   if (typeof content === "string") return sum;
   for (const part of content) {
-    if (part.type === "tool-call" || part.type === "tool-result")
-      sum += CALL_FRAME_UNITS + unitsOfText(part.toolCallId);
+    if (part.type === "tool-call" || part.type === "tool-result") sum += CALL_FRAME_UNITS + count(part.toolCallId);
   }
   return sum;
 }

@@ -57,35 +57,39 @@ export function writeLearned(db: Sql, model: string, { factor, samples }: Learne
  */
 export class LearnedFactors {
   readonly #db: Sql;
+  readonly #rowOf: (model: string) => string;
   readonly #models = new Map<string, { now: Learned; stored: number }>();
 
-  constructor(db: Sql) {
+  /** @param rowOf under what name a model's row is kept: one for each way in which its texts are counted. */
+  constructor(db: Sql, rowOf: (model: string) => string = (model) => model) {
     this.#db = db;
+    this.#rowOf = rowOf;
   }
 
   /** Tokens per unit of a model (`provider/modelId`); 1 as long as nothing is known. */
   of(model: string): number {
-    return this.#entry(model).now.factor;
+    return this.#entry(this.#rowOf(model)).now.factor;
   }
 
   /** Takes in what a call used. In the transaction that settles the call. @returns the factor after it. */
   learn(model: string, call: CountedCall): number {
-    const entry = this.#entry(model);
+    const row = this.#rowOf(model);
+    const entry = this.#entry(row);
     entry.now = correctFactor(entry.now, call);
     const { factor } = entry.now;
     if (Math.abs(factor - entry.stored) > WORTH_WRITING * entry.stored) {
-      writeLearned(this.#db, model, entry.now);
+      writeLearned(this.#db, row, entry.now);
       entry.stored = factor;
     }
     return factor;
   }
 
-  #entry(model: string): { now: Learned; stored: number } {
-    const known = this.#models.get(model);
+  #entry(row: string): { now: Learned; stored: number } {
+    const known = this.#models.get(row);
     if (known !== undefined) return known;
-    const now = readLearned(this.#db, model);
+    const now = readLearned(this.#db, row);
     const entry = { now, stored: now.factor };
-    this.#models.set(model, entry);
+    this.#models.set(row, entry);
     return entry;
   }
 }

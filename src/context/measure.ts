@@ -1,6 +1,6 @@
 import type { Part, ToolPart, UIMessage } from "../message/types.ts";
 import type { ShownUnits } from "./shown-units.ts";
-import { unitsOfText } from "./text-units.ts";
+import { type CountText, unitsOfText } from "./text-units.ts";
 import { unitsOfOutput, unitsOfUIMessage, unitsOfUIParts } from "./ui-units.ts";
 
 /** How long things are for one model, in tokens. */
@@ -25,16 +25,23 @@ export function measureAll(messages: readonly UIMessage[], measure: Pick<Measure
  * How long things are for a model whose tokens are `factor` units.
  * @param fixedUnits of the instructions and the tools.
  * @param shown what is known of what the model reads; the rest is measured as it is stored.
+ * @param count how long texts are for the model.
  */
-export function measureFor(factor: number, fixedUnits: number, usable: number, shown?: ShownUnits): Measure {
+export function measureFor(
+  factor: number,
+  fixedUnits: number,
+  usable: number,
+  shown?: ShownUnits,
+  count: CountText = unitsOfText,
+): Measure {
   const units = (message: UIMessage, parts: readonly Part[]) => {
-    if (shown?.has(message) === true) return unitsOfUIParts(parts, (part) => shown.of(message, part));
-    return parts === message.parts ? unitsOfUIMessage(message) : unitsOfUIParts(parts);
+    if (shown?.has(message) === true) return unitsOfUIParts(parts, (part) => shown.of(message, part), count);
+    return parts === message.parts ? unitsOfUIMessage(message, count) : unitsOfUIParts(parts, undefined, count);
   };
   return {
-    text: (text) => factor * unitsOfText(text),
+    text: (text) => factor * count(text),
     message: (message, parts) => factor * units(message, parts),
-    output: (message, part) => factor * (shown?.of(message, part) ?? unitsOfOutput(part)),
+    output: (message, part) => factor * (shown?.of(message, part) ?? unitsOfOutput(part, count)),
     fixed: factor * fixedUnits,
     usable,
   };

@@ -1,6 +1,7 @@
 import type { ModelMessage } from "ai";
 import type { Part, ToolPart, UIMessage } from "../message/types.ts";
 import { isCleared } from "./cleared.ts";
+import { type CountText, unitsOfText } from "./text-units.ts";
 import { unitsOfUIPart } from "./ui-units.ts";
 import { unitsOfContentPart, unitsOfMessages } from "./units.ts";
 
@@ -10,6 +11,11 @@ import { unitsOfContentPart, unitsOfMessages } from "./units.ts";
  */
 export class ShownUnits {
   readonly #messages = new Map<string, Map<string, number>>();
+  readonly #count: CountText;
+
+  constructor(count: CountText = unitsOfText) {
+    this.#count = count;
+  }
 
   /**
    * Takes in one message.
@@ -22,7 +28,7 @@ export class ShownUnits {
     for (const { content } of converted) {
       if (typeof content === "string") continue;
       for (const part of content) {
-        if (part.type === "tool-result") known.set(part.toolCallId, unitsOfContentPart(part));
+        if (part.type === "tool-result") known.set(part.toolCallId, unitsOfContentPart(part, this.#count));
       }
     }
     for (const [index, part] of stored.parts.entries()) {
@@ -65,15 +71,20 @@ const PAGE = 32;
  * Weighs messages as the model reads them, the newest first.
  * @param most as many units are looked at: what is older is not sent as it is anyway.
  */
-export async function weighShown(messages: readonly UIMessage[], convert: Convert, most: number): Promise<ShownUnits> {
-  const shown = new ShownUnits();
+export async function weighShown(
+  messages: readonly UIMessage[],
+  convert: Convert,
+  most: number,
+  count: CountText = unitsOfText,
+): Promise<ShownUnits> {
+  const shown = new ShownUnits(count);
   let units = 0;
   for (let end = messages.length; end > 0 && units <= most; end -= PAGE) {
     const page = messages.slice(Math.max(0, end - PAGE), end);
     for (const [index, { whole, converted }] of (await convert(page)).entries()) {
       const stored = page[index];
       if (stored !== undefined) shown.note(stored, whole, converted);
-      units += unitsOfMessages(converted);
+      units += unitsOfMessages(converted, count);
     }
   }
   return shown;

@@ -18,6 +18,9 @@ const LETTER_FORMS = [0xfb00, 0xfe30] as const;
 const SMALL_FORMS = [0xfe50, 0xff00] as const;
 const SPECIALS = 0xfff0;
 
+/** How long a text is, in units: {@link unitsOfText}, or a counter of the app (`token-counters.ts`). Never throws. */
+export type CountText = (text: string) => number;
+
 /** About how many tokens a text has, before anything is known about the model. Looks at each character once. */
 export function unitsOfText(text: string): number {
   // Most texts are ASCII to the end, which a search finds out several times faster than a loop.
@@ -32,8 +35,8 @@ export function unitsOfText(text: string): number {
 }
 
 /** What a value weighs when it is sent as JSON. What cannot be written as JSON weighs nothing. */
-export function unitsOfJson(value: unknown): number {
-  return unitsOfText(typeof value === "string" ? value : safeJson(value));
+export function unitsOfJson(value: unknown, count: CountText = unitsOfText): number {
+  return count(typeof value === "string" ? value : safeJson(value));
 }
 
 function safeJson(value: unknown): string {

@@ -1,6 +1,13 @@
-// What a report of the window says, and what tools may say of their outputs, as types.
+// What a report of the window says, how tokens are counted, and what tools may say of their outputs, as types.
 import { jsonSchema, tool } from "ai";
-import { type ContextReport, durableTool, type LeftOutItem, type OutputSubject, type Think } from "perdure";
+import {
+  type ContextReport,
+  durableTool,
+  type LeftOutItem,
+  type OutputSubject,
+  type TextCounter,
+  Think,
+} from "perdure";
 import type { UseAgentChat } from "perdure/react";
 
 export async function costs(agent: Think): Promise<number> {
@@ -37,3 +44,16 @@ export const several = durableTool(ticket, { supersedes: ({ id }) => [id, { of: 
 export const number = durableTool(ticket, { supersedes: ({ page }) => page });
 // @ts-expect-error the tool has no such field
 export const field = durableTool(ticket, { supersedes: ({ path }) => path as string });
+
+export class Counted extends Think {
+  override countTokens(model: string): TextCounter | undefined {
+    return model.startsWith("openai/") ? (text) => text.split(" ").length : undefined;
+  }
+}
+
+export class Slow extends Think {
+  // @ts-expect-error a counter answers at once
+  override countTokens() {
+    return async (text: string) => text.length;
+  }
+}

@@ -5,6 +5,7 @@ import type { Compactor } from "../../context/compactor.ts";
 import type { LearnedFactors } from "../../context/learned.ts";
 import type { ModelLimits } from "../../context/model-limits.ts";
 import type { OverflowPolicy } from "../../context/overflow.ts";
+import type { TokenCounters } from "../../context/token-counters.ts";
 import type { ContextReader } from "../../context/view.ts";
 import type { SessionSettings } from "../../session/session-settings.ts";
 import type { Usage } from "../../session/token-usage.ts";
@@ -27,6 +28,7 @@ export interface ContextPlan {
   readonly reader: ContextReader;
   readonly compactor: Compactor;
   readonly background: BackgroundWork;
+  readonly counters: TokenCounters;
   readonly learned: LearnedFactors;
   /** What is done when a conversation grows too long; undefined: nothing. @throws PerdureError `bad_config` */
   policy(): OverflowPolicy | undefined;
@@ -39,6 +41,8 @@ export interface ContextPlan {
   live(session: string): LiveState;
   /** Messages as a model (`provider/modelId`) is shown them: no output is too long for it. @throws PerdureError `bad_config` */
   bounded(model: string, messages: readonly ModelMessage[]): ModelMessage[];
+  /** What a request weighs for its model. */
+  units(request: Pick<SentRequest, "model" | "instructions" | "tools" | "messages">): number;
   /** A request was answered. Must be quick, must not throw. */
   sent(request: SentRequest): void;
 }

@@ -1,5 +1,6 @@
 import type { LanguageModel, ModelMessage } from "ai";
 import { reservedTokens } from "../../context/estimate.ts";
+import type { CountText } from "../../context/text-units.ts";
 import { PerdureError } from "../../error.ts";
 import { newId } from "../../id.ts";
 import type { NewCall, OverBudget } from "../../session/ledger.ts";
@@ -93,8 +94,11 @@ function inputOf({ desk, turn, plan }: StepRun, { begins, messages, model }: Pla
     content: JSON.stringify(message.parts),
   }));
   const { provider, modelId } = named(model);
-  const factor = plan.context.learned.of(`${provider}/${modelId}`);
-  return reservedTokens([...messages, ...said], textOf(turn.instructions), turn.tools, factor);
+  const name = `${provider}/${modelId}`;
+  const { counters, learned } = plan.context;
+  const weigh = (count: CountText) =>
+    reservedTokens([...messages, ...said], textOf(turn.instructions), turn.tools, learned.of(name), count);
+  return counters.weigh(name, weigh);
 }
 
 function outputOf({ turn }: StepRun): number {

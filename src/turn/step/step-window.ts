@@ -1,4 +1,4 @@
-import type { LanguageModel, ModelMessage, ToolSet } from "ai";
+import type { LanguageModel, ModelMessage } from "ai";
 import type { CompactionJob } from "../../context/compaction-job.ts";
 import { type Measure, measureFor } from "../../context/measure.ts";
 import type { OverflowPolicy } from "../../context/overflow.ts";
@@ -139,7 +139,7 @@ export class StepWindow {
     const { usage } = request;
     this.#anchor = { model: name, count: messages.length, usage };
     context.sent({ ...request, session: this.#run.active.row.session, model: name });
-    const units = fixedUnits(request.instructions, request.tools) + unitsOfMessages(request.messages);
+    const units = context.units({ ...request, model: name });
     return () => void context.learned.learn(name, { units, usage });
   }
 
@@ -167,11 +167,15 @@ export class StepWindow {
     const anchor = this.#anchor?.model === name ? this.#anchor : undefined;
     // The answer of the last call is counted in what it used; results, and what was said since, are not.
     const later = anchor === undefined ? [] : messages.slice(anchor.count).filter(({ role }) => role !== "assistant");
-    const said = waitingSteers(desk).reduce((sum, { message }) => sum + unitsOfUIMessage(message), 0);
-    const unitsAfter = unitsOfMessages(later) + said;
-    const all = fixedUnits(turn.instructions, turn.tools) + unitsOfMessages(messages) + said;
-    const factor = plan.context.learned.of(name);
-    return estimateRequest({ lastUsage: anchor?.usage, factor, unitsBefore: all - unitsAfter, unitsAfter }).tokens;
+    const { counters, learned } = plan.context;
+    // First the whole, so that a counter that fails has failed before anything depends on it.
+    const whole = plan.context.units({ ...turn, model: name, messages });
+    const unitsAfter = counters.weigh(name, (count) => {
+      const said = waitingSteers(desk).reduce((sum, { message }) => sum + unitsOfUIMessage(message, count), 0);
+      return unitsOfMessages(later, count) + said;
+    });
+    const unitsBefore = whole - counters.weigh(name, (count) => unitsOfMessages(later, count));
+    return estimateRequest({ lastUsage: anchor?.usage, factor: learned.of(name), unitsBefore, unitsAfter }).tokens;
   }
 
   /** Why the conversation has to be made shorter before the next call, if it has. */
@@ -286,14 +290,16 @@ export class StepWindow {
     const { plan, turn } = this.#run;
     const { tools } = turn;
     const policy = plan.context.policy();
-    const factor = plan.context.learned.of(nameOf(model));
+    const name = nameOf(model);
+    const count = plan.context.counters.of(name);
+    const fixed = unitsOfInstructions(turn.instructions, count) + unitsOfTools(tools, count);
     const bound = policy === undefined ? Number.POSITIVE_INFINITY : this.#usable(model, policy);
     const convert = async (messages: readonly UIMessage[]) => {
       const whole = await plan.shown(messages, tools);
-      return whole.map((one) => ({ ...one, converted: plan.context.bounded(nameOf(model), one.converted) }));
+      return whole.map((one) => ({ ...one, converted: plan.context.bounded(name, one.converted) }));
     };
-    const shown = await weighShown(project(this.#fresh().view), convert, WEIGHED * bound);
-    return measureFor(factor, fixedUnits(turn.instructions, tools), bound, shown);
+    const shown = await weighShown(project(this.#fresh().view), convert, WEIGHED * bound, count);
+    return measureFor(plan.context.learned.of(name), fixed, bound, shown, count);
   }
 
   async #job(
@@ -303,7 +309,9 @@ export class StepWindow {
     const { plan, turn, active, signal } = this.#run;
     const { session } = active.row;
     const summarises = (await plan.context.summariser()) ?? model;
-    const limits = plan.context.limits(nameOf(summarises));
+    const name = nameOf(summarises);
+    const limits = plan.context.limits(name);
+    const { learned, counters } = plan.context;
     const settings = await plan.context.settings(session);
     return {
       ...{ session, trigger, turn: this.#turn, open: true, signal, summarises, own: settings.compact },
@@ -311,9 +319,9 @@ export class StepWindow {
       whole: () => this.#whole(),
       measure: await this.#measure(model),
       summariser: {
-        model: nameOf(summarises),
+        model: name,
         room: usable(limits),
-        measure: measureFor(plan.context.learned.of(nameOf(summarises)), 0, usable(limits)),
+        measure: measureFor(learned.of(name), 0, usable(limits), undefined, counters.of(name)),
         ask: this.#asker(summarises, signal),
         instructions: typeof turn.instructions === "string" ? turn.instructions : undefined,
       },
@@ -328,7 +336,7 @@ export class StepWindow {
       ...{ host: desk.host, ledger: plan.ledger, payers, session: active.row.session, step: called, model, signal },
       turn: { id: active.row.id, seq: active.row.seq },
       maxOutput: plan.context.limits(nameOf(model)).output,
-      learned: plan.context.learned,
+      ...{ learned: plan.context.learned, counters: plan.context.counters },
       classify: (error) => plan.classify(error),
     });
   }
@@ -338,8 +346,4 @@ export class StepWindow {
 export function nameOf(model: LanguageModel): string {
   const { provider, modelId } = named(model);
   return `${provider}/${modelId}`;
-}
-
-function fixedUnits(instructions: Parameters<typeof unitsOfInstructions>[0], tools: ToolSet): number {
-  return unitsOfInstructions(instructions) + unitsOfTools(tools);
 }

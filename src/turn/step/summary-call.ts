@@ -4,6 +4,8 @@ import { reservedTokens } from "../../context/estimate.ts";
 import type { LearnedFactors } from "../../context/learned.ts";
 import type { AskSummary, SummaryAnswer } from "../../context/summarise.ts";
 import type { SummaryPrompt } from "../../context/summary-prompt.ts";
+import { type CountText, unitsOfText } from "../../context/text-units.ts";
+import type { TokenCounters } from "../../context/token-counters.ts";
 import { unitsOfInstructions, unitsOfMessages } from "../../context/units.ts";
 import { newId, sleep } from "../../id.ts";
 import type { AgentHost } from "../../port.ts";
@@ -36,6 +38,8 @@ export interface SummaryCaller {
   readonly signal: AbortSignal;
   /** How the model counts, and what learns from its calls. */
   readonly learned?: LearnedFactors;
+  /** How the model counts texts, if the app says so. */
+  readonly counters?: TokenCounters;
   /** Default: `compaction`. */
   readonly purpose?: CallPurpose;
   classify(error: unknown): Promise<ChatErrorClassification>;
@@ -85,7 +89,7 @@ async function attempt(caller: SummaryCaller, request: Parameters<AskSummary>[0]
     const { text, usage } = await read(caller, request, maxOutputTokens, call.id);
     await end(
       { outcome: "ok", usage },
-      () => void caller.learned?.learn(call.model, { units: unitsOf(request), usage }),
+      () => void caller.learned?.learn(call.model, { units: unitsOf(caller, call.model, request), usage }),
     );
     return { kind: "text", text };
   } catch (thrown) {
@@ -109,21 +113,29 @@ async function attempt(caller: SummaryCaller, request: Parameters<AskSummary>[0]
 
 function toCall(caller: SummaryCaller, { system, prompt }: SummaryPrompt, output: number, attempt: number): NewCall {
   const { provider, modelId } = named(caller.model);
-  const factor = caller.learned?.of(`${provider}/${modelId}`);
-  const input = reservedTokens([{ role: "user", content: prompt }], system, {}, factor);
+  const model = `${provider}/${modelId}`;
+  const input = weigh(caller, model, (count) => {
+    return reservedTokens([{ role: "user", content: prompt }], system, {}, caller.learned?.of(model), count);
+  });
   return {
     ...{ id: newId("call"), turn: caller.turn, session: caller.session, step: caller.step, attempt },
     ...{
       purpose: caller.purpose ?? "compaction",
-      model: `${provider}/${modelId}`,
+      model,
       modelIndex: 0,
       estimate: { input, output },
     },
   };
 }
 
-function unitsOf({ system, prompt }: SummaryPrompt): number {
-  return unitsOfInstructions(system) + unitsOfMessages([{ role: "user", content: prompt }]);
+function unitsOf(caller: SummaryCaller, model: string, { system, prompt }: SummaryPrompt): number {
+  return weigh(caller, model, (count) => {
+    return unitsOfInstructions(system, count) + unitsOfMessages([{ role: "user", content: prompt }], count);
+  });
+}
+
+function weigh({ counters }: SummaryCaller, model: string, by: (count: CountText) => number): number {
+  return counters?.weigh(model, by) ?? by(unitsOfText);
 }
 
 /** @returns why it may not be made. */

@@ -1,0 +1,144 @@
+import { PerdureError } from "../error.ts";
+import { type CountText, unitsOfText } from "./text-units.ts";
+
+/**
+ * Counts the tokens of a text as a model does. Gets at most {@link MAX_PIECE} characters at a time. Must be quick, must
+ * answer at once, and say the same of the same text. If it throws or says what is no number of tokens, texts are estimated
+ * from then on.
+ */
+export type TextCounter = (text: string) => number;
+
+/** What is asked for a counter of a model (`provider/modelId`). Undefined: texts are estimated. */
+export type CounterOf = (model: string) => TextCounter | undefined;
+
+/** The most characters that a counter gets at a time. Many tokenizers take far more than twice as long for twice as much. */
+export const MAX_PIECE = 10_000;
+/** The most characters of one text that are counted. What is longer is taken to be like them. */
+const MAX_COUNTED = 10 * MAX_PIECE;
+/** Words are kept whole where there are some as short as this. */
+const MAX_WORD = 200;
+/** How many characters of texts are remembered for a model. */
+const MAX_KEPT = 2_000_000;
+/** What an entry takes besides its text, as characters. */
+const ENTRY = 50;
+
+/**
+ * The app's own counters, one for each model and each time that an agent is in memory. One that fails is not asked again
+ * in that life.
+ */
+export class TokenCounters {
+  readonly #find: CounterOf;
+  readonly #failed: (model: string, error: string) => void;
+  readonly #counters = new Map<string, CountText>();
+
+  /** @param failed is told once for a model, when its texts are estimated although there is a counter. Must not throw. */
+  constructor(find: CounterOf, failed: (model: string, error: string) => void) {
+    this.#find = find;
+    this.#failed = failed;
+  }
+
+  /** How long texts are for a model: as the app counts, or {@link unitsOfText}. Never throws. */
+  of(model: string): CountText {
+    const known = this.#counters.get(model);
+    if (known !== undefined) return known;
+    try {
+      const own: unknown = this.#find(model);
+      // It may be there later: a tokenizer takes a while to load.
+      if (own === undefined) return unitsOfText;
+      if (typeof own !== "function") {
+        throw new PerdureError("bad_config", "countTokens() must return a function that counts a text, or undefined.");
+      }
+      const counter = carefully(own as TextCounter, (thrown) => this.#fail(model, thrown));
+      this.#counters.set(model, counter);
+      return counter;
+    } catch (thrown) {
+      return this.#fail(model, thrown);
+    }
+  }
+
+  /** Weighs something with one way to count: anew by the estimate if the counter fails meanwhile. */
+  weigh(model: string, weigh: (count: CountText) => number): number {
+    const count = this.of(model);
+    const units = weigh(count);
+    return this.of(model) === count ? units : weigh(unitsOfText);
+  }
+
+  /** Under what is kept what is learned about a model: a counter has other errors than the estimate. */
+  rowOf(model: string): string {
+    return this.of(model) === unitsOfText ? model : `counted:${model}`;
+  }
+
+  #fail(model: string, thrown: unknown): CountText {
+    this.#counters.set(model, unitsOfText);
+    this.#failed(model, thrown instanceof Error ? thrown.message : String(thrown));
+    return unitsOfText;
+  }
+}
+
+/** A counter that never throws, and remembers. @param failed is told once; from then on it estimates. */
+function carefully(own: TextCounter, failed: (thrown: unknown) => void): CountText {
+  const kept = new Map<string, number>();
+  let size = 0;
+  let works = true;
+  return (text) => {
+    if (text === "") return 0;
+    if (!works) return unitsOfText(text);
+    let tokens = kept.get(text);
+    if (tokens !== undefined) kept.delete(text);
+    else {
+      try {
+        tokens = countPieces(own, text);
+      } catch (thrown) {
+        works = false;
+        kept.clear();
+        failed(thrown);
+        return unitsOfText(text);
+      }
+      size += text.length + ENTRY;
+    }
+    // The last that was asked for is the last that goes.
+    kept.set(text, tokens);
+    for (const oldest of kept.keys()) {
+      if (size <= MAX_KEPT) break;
+      kept.delete(oldest);
+      size -= oldest.length + ENTRY;
+    }
+    return tokens;
+  };
+}
+
+function countPieces(own: TextCounter, text: string): number {
+  const sampled = text.length > MAX_COUNTED;
+  // Of a very long text, pieces at the same distance from each other.
+  const gap = sampled ? Math.floor(text.length / (MAX_COUNTED / MAX_PIECE)) - MAX_PIECE : 0;
+  let tokens = 0;
+  let units = 0;
+  for (let start = 0; start < text.length;) {
+    const end = pieceEnd(text, start);
+    const piece = text.slice(start, end);
+    tokens += checked(own(piece));
+    if (sampled) units += unitsOfText(piece);
+    start = gap === 0 ? end : wholePair(text, end + gap);
+  }
+  return sampled ? (tokens / units) * unitsOfText(text) : tokens;
+}
+
+/** Before a space or a line break if there is one near, and never through the middle of a pair. */
+function pieceEnd(text: string, start: number): number {
+  const most = start + MAX_PIECE;
+  if (most >= text.length) return text.length;
+  const tail = text.slice(most - MAX_WORD, most);
+  const space = Math.max(tail.lastIndexOf(" "), tail.lastIndexOf("\n"));
+  return space > 0 ? most - MAX_WORD + space : wholePair(text, most);
+}
+
+function wholePair(text: string, at: number): number {
+  const code = text.charCodeAt(at);
+  return code >= 0xdc00 && code < 0xe000 ? at - 1 : at;
+}
+
+function checked(tokens: unknown): number {
+  if (typeof tokens === "number" && tokens >= 0 && Number.isFinite(tokens)) return tokens;
+  const said = tokens instanceof Promise ? "a promise" : String(tokens);
+  throw new PerdureError("bad_config", `A counter of countTokens() said ${said}. It must return a number of tokens.`);
+}
