@@ -9,18 +9,27 @@ const SUPERSEDED = "[Superseded: ";
 
 /** What stands in the place of an output: it says how to get it again. */
 export function clearedText(part: ToolPart, messageId: string): string {
-  return `${CLEARED}the output of ${toolName(part)}, call ${part.toolCallId}, is kept in message ${messageId}. Search the conversation for it, or call the tool again if you need it.]`;
+  return `${beginning(CLEARED, part)}is kept in message ${messageId}. Search the conversation for it, or call the tool again if you need it.]`;
 }
 
 /** What stands in the place of an output for which newer ones stand: it says where they are. */
 export function supersededText(part: ToolPart, newer: readonly { message: string; call: string }[]): string {
   const where = newer.map(({ message, call }) => `call ${call} in message ${message}`).join(", ");
-  return `${SUPERSEDED}the output of ${toolName(part)}, call ${part.toolCallId}, is out of date. The newer one is that of ${where}.]`;
+  return `${beginning(SUPERSEDED, part)}is out of date. The newer one is that of ${where}.]`;
 }
 
-/** Whether an output is {@link clearedText} or {@link supersededText}. */
-export function isCleared(output: unknown): output is string {
-  return typeof output === "string" && (output.startsWith(CLEARED) || output.startsWith(SUPERSEDED));
+/**
+ * Whether the output of a call is {@link clearedText} or {@link supersededText}. It names the call: what a page or a file
+ * says that a tool has read does not know that, and cannot pass for one.
+ */
+export function isCleared(part: ToolPart): boolean {
+  const { output } = part;
+  if (typeof output !== "string") return false;
+  return output.startsWith(beginning(CLEARED, part)) || output.startsWith(beginning(SUPERSEDED, part));
+}
+
+function beginning(mark: string, part: ToolPart): string {
+  return `${mark}the output of ${toolName(part)}, call ${part.toolCallId}, `;
 }
 
 /**
@@ -29,7 +38,12 @@ export function isCleared(output: unknown): output is string {
  */
 export function toolsFor(message: UIMessage, tools: ToolSet): ToolSet {
   const names = new Set<string>();
-  for (const part of message.parts) if (isToolPart(part) && isCleared(part.output)) names.add(toolName(part));
+  const notes = new Set<unknown>();
+  for (const part of message.parts) {
+    if (!isToolPart(part) || !isCleared(part)) continue;
+    names.add(toolName(part));
+    notes.add(part.output);
+  }
   const own = [...names].filter((name) => tools[name]?.toModelOutput !== undefined);
   if (own.length === 0) return tools;
   const changed = { ...tools };
@@ -40,7 +54,7 @@ export function toolsFor(message: UIMessage, tools: ToolSet): ToolSet {
     changed[name] = {
       ...tool,
       toModelOutput: (call: Parameters<typeof show>[0]) =>
-        isCleared(call.output) ? { type: "text", value: call.output } : show(call),
+        notes.has(call.output) ? { type: "text", value: String(call.output) } : show(call),
     } as ToolSet[string];
   }
   return changed;

@@ -103,7 +103,7 @@ export function planPrune(
     if (turns < PROTECTED_TURNS || message.role !== "assistant" || pinned) continue;
     for (const part of message.parts.slice(from).toReversed()) {
       if (!isToolPart(part) || part.state !== "output-available" || !isTerminal(part)) continue;
-      if (view.cleared.has(callKey(seq, part.toolCallId)) || isCleared(part.output)) continue;
+      if (view.cleared.has(callKey(seq, part.toolCallId)) || isCleared(part)) continue;
       // What a provider did by itself, it wants back as it said it.
       if (keepAlways(toolName(part)) || part.providerExecuted === true) continue;
       const tokens = measure.output(message, part);

@@ -25,6 +25,12 @@ test.each<[string, string, string]>([
   ["a section that is emptied", "## Next\n(empty)", (GOAL + RULES + STATE).trim()],
   ["a heading with nothing under it", "## Next\n\n## Goal\n", PRIOR],
   ["no change", "(No change.)", PRIOR],
+  [
+    "no change under headings",
+    "## Goal\n(no change)\n## Rules and wishes\n- *Unchanged.*\n## Next\nGo on.",
+    `${GOAL}${RULES}${STATE}## Next\nGo on.`,
+  ],
+  ["line ends of another system", "## Next\r\nGo\r\non.\r\n", `${GOAL}${RULES}${STATE}## Next\nGo\non.`],
   ["a section that there was not, in its place", "## To look up\nterm — u1", `${PRIOR}\n\n## To look up\nterm — u1`],
   ["one that nobody asked for", "## Weather\nRain.", `${PRIOR}\n\n## Weather\nRain.`],
   [
@@ -43,6 +49,9 @@ test("a first summary is what was written; free text is followed by free text", 
   expect(patchSummary(undefined, "Just words.", NAMES)).toBe("Just words.");
   expect(patchSummary("Just words.", "Other words.", NAMES)).toBe("Other words.");
   expect(patchSummary("Just words.", "## Goal\nSell.", NAMES)).toBe("Just words.\n\n## Goal\nSell.");
+  expect(patchSummary("Just words.", "Sure. Here it is.\n\n## Goal\nSell.", NAMES)).toBe(
+    "Just words.\n\n## Goal\nSell.",
+  );
 });
 
 test("a section is placed before those that should come behind it", () => {

@@ -6,7 +6,7 @@ const MAX_NOTES = 10;
 export const EMPTY = "(empty)";
 export const NO_CHANGE = "(no change)";
 const IS_EMPTY = /^[(*_]*(?:empty|none)[)*_.]*$/i;
-const IS_NO_CHANGE = /^[(*_]*no changes?[)*_.]*$/i;
+const IS_NO_CHANGE = /^[-\s(*_]*(?:no changes?|unchanged)[)*_.]*$/i;
 const HEADING = /^(#{1,6})[ \t]+(.+?)[ \t]*#*$/;
 const FENCE = /^ {0,3}(?:```|~~~)/;
 const WRAPPED = /^(?:```|~~~)(?:markdown|md)?[ \t]*\n([\s\S]*?)\n(?:```|~~~)$/;
@@ -26,12 +26,14 @@ interface Sections {
 
 /**
  * A summary with what a model has written about it: each section that it wrote takes the place of the one with the same
- * heading, or is added; one under which it wrote {@link EMPTY} goes; all others stay as they were, byte for byte. Text
- * without headings is taken for what stands before the first one: it replaces that, and no section.
+ * heading, or is added; one under which it wrote {@link EMPTY} goes; all others, and those under which it wrote
+ * {@link NO_CHANGE}, stay as they were, byte for byte. Text without headings is taken for what stands before the first one:
+ * it replaces that, and no section.
  * @param names of the sections that there should be, in their order.
  */
 export function patchSummary(prior: string | undefined, answer: string, names: readonly string[]): string {
-  const said = (WRAPPED.exec(answer.trim())?.[1] ?? answer).trim();
+  const text = answer.replaceAll("\r\n", "\n").trim();
+  const said = (WRAPPED.exec(text)?.[1] ?? text).trim();
   const wanted = names.map(keyOf);
   if (prior === undefined || prior === "") return withoutOwn(said, wanted);
   if (IS_NO_CHANGE.test(said)) return prior;
@@ -41,9 +43,10 @@ export function patchSummary(prior: string | undefined, answer: string, names: r
   const changes = new Map<string, string>();
   for (const { key, text } of after.list) {
     // Nothing under a heading says nothing; what is left out is not for the model to say.
-    if (bodyOf(text) === "" || key === keyOf(LEFT_OUT)) continue;
+    const body = bodyOf(text);
+    if (body === "" || IS_NO_CHANGE.test(body) || key === keyOf(LEFT_OUT)) continue;
     const known = changes.get(key);
-    changes.set(key, known === undefined ? text.trimEnd() : `${known}\n${bodyOf(text)}`);
+    changes.set(key, known === undefined ? text.trimEnd() : `${known}\n${body}`);
   }
   const list: Section[] = [];
   const replaced = new Set<string>();
@@ -57,7 +60,9 @@ export function patchSummary(prior: string | undefined, answer: string, names: r
   for (const [key, text] of changes) {
     if (!replaced.has(key) && !IS_EMPTY.test(bodyOf(text))) place(list, { key, text }, wanted);
   }
-  const free = after.list.length > 0 && isAnnouncement(after.head) ? "" : after.head.trim();
+  // What stands above headings may be a polite sentence: it takes the place of no summary that has none.
+  const isPolite = isAnnouncement(after.head) || before.list.length === 0;
+  const free = after.list.length > 0 && isPolite ? "" : after.head.trim();
   const head = free === "" ? before.head : `${free}\n\n`;
   return join(head, list);
 }

@@ -1,5 +1,6 @@
 import { cutMiddle } from "../message/cut-middle.ts";
 import { isRecord } from "../message/json.ts";
+import { isToldByCode } from "../message/told.ts";
 import { isToolPart, type Part, type ToolPart, toolName, type UIMessage } from "../message/types.ts";
 import { BUDGET_TOOL } from "./budget-tool.ts";
 
@@ -28,13 +29,14 @@ const END_OF_CALL = "[end of call]";
  * @param parts of the message, or some of them.
  */
 export function serialiseMessage(
-  message: Pick<UIMessage, "id" | "role">,
+  message: Pick<UIMessage, "id" | "role" | "metadata">,
   parts: readonly Part[],
   limits: SerialiseLimits = DEFAULT_SERIALISE_LIMITS,
 ): string {
   const lines = parts.flatMap((part) => serialisePart(part, limits));
   if (lines.length === 0) return "";
-  return `<message id="${message.id}" role="${message.role}">\n${lines.join("\n")}\n</message>`;
+  const role = isToldByCode(message) ? "tool" : message.role;
+  return `<message id="${message.id}" role="${role}">\n${lines.join("\n")}\n</message>`;
 }
 
 /** Whether a message calls tools. */

@@ -47,7 +47,7 @@ export class ShownUnits {
   of({ id }: Pick<UIMessage, "id">, part: Part | ToolPart): number | undefined {
     if (part.type === "file") return this.#messages.get(id)?.get(part.url);
     // What stands in the place of an output is no output.
-    if (!("toolCallId" in part) || isCleared(part.output)) return undefined;
+    if (!("toolCallId" in part) || isCleared(part)) return undefined;
     return this.#messages.get(id)?.get(part.toolCallId);
   }
 }

@@ -68,7 +68,7 @@ function shownCalls(message: UIMessage, seq: number, from: number): { part: Tool
   for (const [index, part] of message.parts.entries()) {
     if (part.type === "step-start") step = index;
     if (index < from || !isToolPart(part) || part.state !== "output-available" || !isTerminal(part)) continue;
-    if (!isCleared(part.output)) calls.push({ part, step: `${seq} ${step}` });
+    if (!isCleared(part)) calls.push({ part, step: `${seq} ${step}` });
   }
   return calls;
 }

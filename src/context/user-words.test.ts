@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { answer, measureOf, text, user } from "../../test/context/paths.ts";
 import type { Part, UIMessage } from "../message/types.ts";
+import { serialiseMessage } from "./serialise.ts";
 import { joinWords, renderWords, type SaidWords, userWords, wordsBudget } from "./user-words.ts";
 
 const measure = measureOf(10_000);
@@ -29,6 +30,17 @@ test("the words of each message of the user, and of those that an answer took in
   );
   expect(tell(list, 500, { skip: ["u1", "s1", "u3"] })).toBe("");
   expect(tell([], 500)).toBe("");
+});
+
+test.each([
+  ["c1-end", { backgroundCall: { toolCallId: "c1" } }, true],
+  ["agent-tool:r1:completed", { agentToolRunId: "r1" }, true],
+  ["the task of an agent", { agentToolRunId: "r1" }, false],
+])("what code tells in the user's place is not what they said: %s", (id, metadata, isTold) => {
+  const told: UIMessage = { ...user(id, "The user wants to pay."), metadata };
+  expect(userWords(covered(user("u1", "Hello."), told)).length).toBe(isTold ? 1 : 2);
+  const role = isTold ? "tool" : "user";
+  expect(serialiseMessage(told, told.parts)).toContain(`<message id="${id}" role="${role}">`);
 });
 
 test("the first and the newest whole, the others by their first words, within the budget", () => {

@@ -1,3 +1,4 @@
+import { isToldByCode } from "../message/told.ts";
 import type { Part } from "../message/types.ts";
 import type { Cut } from "./cut.ts";
 import type { Measure } from "./measure.ts";
@@ -30,11 +31,11 @@ export function wordsBudget(usable: number, conversation: number): number {
   return Math.floor(Math.min(MAX_WORDS_TOKENS, WORDS_SHARE * usable, share));
 }
 
-/** What users said in what is covered, also into answers, oldest first. */
+/** What users said in what is covered, also into answers, oldest first. What a tool said in their place is not theirs. */
 export function userWords(covered: Cut["covered"]): SaidWords[] {
   const words: SaidWords[] = [];
   for (const { node, parts } of covered) {
-    if (node.message.role === "user") words.push([node.message.id, textOf(parts)]);
+    if (node.message.role === "user" && !isToldByCode(node.message)) words.push([node.message.id, textOf(parts)]);
     for (const part of parts) if (part.type === "steering-message") words.push([part.id, spoken(part).trim()]);
   }
   return words.filter(([, text]) => text !== "").map(([id, text]) => [id, head(text, KEPT_TEXT)]);

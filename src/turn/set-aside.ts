@@ -1,5 +1,6 @@
 import { repairMessage } from "../message/repair.ts";
 import type { Desk } from "./desk.ts";
+import { familyOf } from "./forget-session.ts";
 import { repairsOf } from "./repair-last.ts";
 
 /**
@@ -16,7 +17,9 @@ export function setAside(desk: Desk, session: string, ids: readonly string[]): v
     const repaired = repairMessage(answer, repairsOf(desk));
     if (repaired !== answer) transcript.put(repaired);
     desk.hooks.removed?.(answer.id);
-    desk.hooks.background?.drop(({ messageId }) => messageId === answer.id);
+    // A fork has the same answer. What goes on for the session that it comes of is not the fork's to stop.
+    const family = familyOf(desk.host, session);
+    desk.hooks.background?.drop((call) => call.messageId === answer.id && family.has(call.session));
   }
   transcript.setAside(new Set(ids));
 }

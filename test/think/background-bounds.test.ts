@@ -132,6 +132,24 @@ test.for(["clear", "delete", "regenerate"] as const)(
   },
 );
 
+test("regenerating in a fork stops nothing of the session that it comes of", async () => {
+  const { work, begun } = gate();
+  const kit = await openBackground({ work });
+  await kit.ask("go c1");
+  const run = await begun();
+  const agent = await kit.agent();
+  const fork = agent.session.fork();
+  const body = JSON.stringify({ messages: await kit.stored(), trigger: "regenerate-message" });
+  const headers = { "content-type": "application/json" };
+  expect((await fetch(`${kit.url}/chat?_session=${fork.id}`, { method: "POST", headers, body })).ok).toBe(true);
+  await begun(2);
+  expect(agent.listBackgroundCalls().map(({ sessionId }) => sessionId)).toEqual(["main", fork.id]);
+  run.end.resolve("whole");
+  await kit.ended();
+  await until(() => agent.session.getHistory().length === 4);
+  expect(lastOf(await kit.stored())[2]).toBe(`user: ${told("c1", "is done. Its output:\n\nwhole")}`);
+});
+
 test("what cannot work is refused when it is declared", () => {
   const plain = serverTool(() => 1);
   const bad = (background: unknown) => () => durableTool(plain, { background: background as boolean });

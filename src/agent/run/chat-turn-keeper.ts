@@ -1,5 +1,6 @@
 import { readIdentity } from "../../identity.ts";
 import type { UIMessage } from "../../message/types.ts";
+import { BACKGROUND_METADATA } from "../../message/told.ts";
 import { readAgentRun } from "../../store/agent-run.ts";
 import { readBackgroundNote } from "../../store/background-call.ts";
 import { lastRun, runOfTurnId } from "../../store/run.ts";
@@ -7,7 +8,6 @@ import { MAIN_SESSION, readSessionLine } from "../../store/session.ts";
 import { isOpen, readTurn } from "../../store/turn.ts";
 import type { Chat } from "../../turn/chat.ts";
 import { persist } from "../../turn/save.ts";
-import { BACKGROUND_METADATA } from "../../turn/step/background-note.ts";
 import { submitMessages } from "../../turn/submissions.ts";
 import { isRecord, tryParseJson } from "../../message/json.ts";
 import type { ChildRuns } from "./child-runs.ts";

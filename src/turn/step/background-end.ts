@@ -1,12 +1,13 @@
 import { newId } from "../../id.ts";
 import { readIdentity } from "../../identity.ts";
+import { BACKGROUND_METADATA } from "../../message/told.ts";
 import type { UIMessage } from "../../message/types.ts";
 import { type BackgroundRow, settleBackgroundCall } from "../../store/background-call.ts";
 import { MAIN_SESSION, ownerIdOf, readSessionLine } from "../../store/session.ts";
 import { type BackgroundEnd, describeEnd } from "../../tool/receipt.ts";
 import type { Desk } from "../desk.ts";
 import { acceptMessages } from "../submissions.ts";
-import { BACKGROUND_METADATA, noteOf } from "./background-note.ts";
+import { noteOf } from "./background-note.ts";
 
 /**
  * Writes down the end of a call, and has the model of its session answer a message about it, in the caller's transaction.

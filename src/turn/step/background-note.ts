@@ -5,9 +5,6 @@ import type { BackgroundRow } from "../../store/background-call.ts";
 import type { ToolCallContext } from "./config.ts";
 import type { TurnOf } from "./plan.ts";
 
-/** The name under which the message about a call's end says which call it was. */
-export const BACKGROUND_METADATA = "backgroundCall";
-
 /** What is stored of a call beside its row in the book. */
 export interface BackgroundNote {
   /** Where its end is told. */
