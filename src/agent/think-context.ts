@@ -17,6 +17,7 @@ import { type TextCounter, TokenCounters } from "../context/token-counters.ts";
 import { unitsOfInstructions, unitsOfMessages, unitsOfTools } from "../context/units.ts";
 import { ContextReader, type ContextView } from "../context/view.ts";
 import { PerdureError } from "../error.ts";
+import { waitingText } from "../message/told-line.ts";
 import type { UIMessage } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
 import { loadedKeys } from "../session/blocks/loaded.ts";
@@ -39,6 +40,7 @@ import { askWith } from "../turn/step/summary-call.ts";
 import type { ContextState } from "../wire/session-frames.ts";
 import { type CompactionInfo, compactionsOn, toInfo } from "./compaction-info.ts";
 import { reportOf } from "./context-reports.ts";
+import { sessionOfRun } from "./run/run-views.ts";
 import { settingsOf } from "./session-agent.ts";
 
 /** The settings of an agent that are about its model's window. */
@@ -154,10 +156,12 @@ export class ThinkContext implements ContextPlan {
     const queued = listInbox(this.#desk.chat()).filter((item) => item.session === session);
     const loaded = loadedKeys(host, owner);
     return {
-      runs: openAgentRuns(host).map(({ runId, className, preview }) => ({
-        ...{ id: runId, name: className },
-        ...(preview !== null && { task: preview }),
-      })),
+      runs: openAgentRuns(host)
+        .filter((run) => ownerIdOf(host, sessionOfRun(host, run) ?? session) === owner)
+        .map(({ runId, className, preview }) => ({
+          ...{ id: runId, name: className },
+          ...(preview !== null && { task: preview }),
+        })),
       background: this.#desk
         .chat()
         .hooks.background?.list(session)
@@ -169,7 +173,7 @@ export class ThinkContext implements ContextPlan {
         .map(({ toolCallId, tool, input }) => ({
           ...{ call: toolCallId, tool, input },
         })),
-      queued: queued.flatMap(({ messages }) => messages).map(({ id, parts }) => ({ id, text: textOf(parts) })),
+      queued: queued.flatMap(({ messages }) => messages).map(({ id, parts }) => ({ id, text: waitingText(parts) })),
       loaded: loaded.map(({ label, key }) => `${label}: ${key}`),
       ...agent.getLiveState(),
     };
@@ -390,8 +394,4 @@ export class ThinkContext implements ContextPlan {
       ...outputRules(tools),
     };
   }
-}
-
-function textOf(parts: UIMessage["parts"]): string {
-  return parts.map((part) => (part.type === "text" ? part.text : `[${part.type}]`)).join(" ");
 }

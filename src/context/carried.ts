@@ -1,4 +1,5 @@
 import { isRecord } from "../message/json.ts";
+import { callHead, MAX_LINE, oneLine, WAITING_TITLE } from "../message/told-line.ts";
 import { isToolPart, type Part, toolName, type UIMessage } from "../message/types.ts";
 import { spoken } from "./serialise.ts";
 
@@ -35,8 +36,6 @@ export interface TouchedFile {
 
 /** The most lines of one kind; of more, the last ones are told. */
 const MAX_LINES = 40;
-/** The most characters of a line. */
-const MAX_LINE = 400;
 /** The most files that are remembered from compaction to compaction. */
 export const MAX_FILES = 60;
 /** Names of inputs that mean a file. */
@@ -52,14 +51,14 @@ export function renderCarried(state: LiveState, words = ""): string {
     ),
     block(
       "Tool calls that go on in the background (do not make them again; each result comes as a message):",
-      state.background?.map(({ call, tool, input }) => `${tool}, call ${call}: ${json(input)}`),
+      state.background?.map(({ call, tool, input }) => callHead(tool, call) + json(input)),
     ),
     block(
       "Tool calls that wait for a person's approval (do not ask again):",
-      state.approvals?.map(({ call, tool, input }) => `${tool}, call ${call}: ${json(input)}`),
+      state.approvals?.map(({ call, tool, input }) => callHead(tool, call) + json(input)),
     ),
     block(
-      "Messages of the user that wait and come later (do not answer them yet):",
+      WAITING_TITLE,
       state.queued?.map(({ text }) => text),
     ),
     block("What the user said while this answer was being written:", state.said),
@@ -114,11 +113,6 @@ function block(title: string, lines: readonly string[] | undefined): string {
   const left = lines.length - MAX_LINES;
   const told = lines.slice(-MAX_LINES).map((line) => `- ${oneLine(line)}`);
   return [title, ...(left > 0 ? [`- (${left} more)`] : []), ...told].join("\n");
-}
-
-function oneLine(text: string): string {
-  const line = text.replace(/\s+/g, " ").trim();
-  return line.length <= MAX_LINE ? line : `${line.slice(0, MAX_LINE - 1)}…`;
 }
 
 function json(value: unknown): string {

@@ -220,8 +220,9 @@ export class Session extends SessionContext {
     const desk = this.#desk;
     desk.commit(() => {
       for (const id of ids) {
-        if (this.getMessage(id) === undefined) continue;
-        if (!keepSummary) dropSummaries(desk.store, this.#find(id).seq, id, "deleted");
+        const before = this.getMessage(id);
+        if (before === undefined) continue;
+        if (!keepSummary) dropSummaries(desk.store, { seq: this.#find(id).seq, id, reason: "deleted", before });
         desk.transcripts.of(this.id).remove(id);
       }
       deleteStrayCompactions(desk.store);

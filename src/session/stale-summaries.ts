@@ -1,3 +1,5 @@
+import { isToldIn } from "../message/told-line.ts";
+import type { UIMessage } from "../message/types.ts";
 import { type CompactionRow, compactionPlaces, dropCompaction, readCompactionAt } from "../store/compaction.ts";
 import { standsAbove } from "../store/message.ts";
 import type { SessionStore } from "./session-store.ts";
@@ -6,25 +8,43 @@ import type { SessionStore } from "./session-store.ts";
 export type StaleReason = "changed" | "deleted";
 
 const WHY: Record<StaleReason, string> = {
-  changed: "A message that it stood for was changed.",
-  deleted: "A message that it stood for was deleted.",
+  changed: "A message that it stood for, or told of, was changed.",
+  deleted: "A message that it stood for, or told of, was deleted.",
 };
+
+/** A message that is about to be, or was, changed or deleted. */
+export interface StaleMessage {
+  readonly seq: number;
+  readonly id: string;
+  readonly reason: StaleReason;
+  /** What it said, as far as that can be read. */
+  readonly before: UIMessage | undefined;
+  /** What it says since. */
+  readonly now?: UIMessage;
+}
 
 /**
  * Takes the summaries back that stand for a message which is about to be, or was, changed or deleted: the words that it had
- * are in them. Their texts are deleted, in every session that has them; what the model reads instead are the messages, and
- * a new summary is made before the next request if these do not fit. In the caller's transaction, while the message is
- * in its place.
+ * are in them. So are those of one that waited, or of a call that went on, when a summary of what came before was made. Their
+ * texts are deleted, in every session that has them; what the model reads instead are the messages, and a new summary is
+ * made before the next request if these do not fit. In the caller's transaction, while the message is in its place.
  */
-export function dropSummaries(store: SessionStore, seq: number, messageId: string, reason: StaleReason): void {
+export function dropSummaries(store: SessionStore, message: StaleMessage): void {
+  const { seq, id, reason } = message;
   for (const place of compactionPlaces(store)) {
-    if (!standsAbove(store, seq, place.at)) continue;
+    const isAbove = standsAbove(store, seq, place.at);
+    if (!isAbove && !standsAbove(store, place.at, seq)) continue;
     const row = readCompactionAt(store, place.seq);
-    if (row === undefined || row.kind === "prune" || !covers(row, seq)) continue;
+    if (row === undefined || row.kind === "prune" || !((isAbove && covers(row, seq)) || tells(row, message))) continue;
     dropCompaction(store, row.seq, WHY[reason]);
     if (row.status !== "done") continue;
-    store.emit("chat:summary:dropped", { session: row.session, compactionId: row.id, messageId, reason });
+    store.emit("chat:summary:dropped", { session: row.session, compactionId: row.id, messageId: id, reason });
   }
+}
+
+/** Whether what code wrote below the summary has words of a message that came later. */
+function tells({ carried }: CompactionRow, { before, now }: StaleMessage): boolean {
+  return carried !== null && before !== undefined && isToldIn(carried, before, now);
 }
 
 /** Of what it stands at it may cover a part, or nothing. */

@@ -197,10 +197,11 @@ export class Transcript implements StoredMessages {
    */
   rewrite(message: UIMessage, identity?: string | null): UIMessage {
     const known = this.#find(message.id);
-    const before = known?.json;
+    const json = known?.json;
+    const before = known !== undefined && isReadable(known) ? known.message : undefined;
     const stored = this.put(message, identity);
-    if (known !== undefined && this.#find(message.id)?.json !== before)
-      dropSummaries(this.#host, known.seq, message.id, "changed");
+    if (known !== undefined && this.#find(message.id)?.json !== json)
+      dropSummaries(this.#host, { seq: known.seq, id: message.id, reason: "changed", before, now: stored });
     return stored;
   }
 
@@ -220,7 +221,8 @@ export class Transcript implements StoredMessages {
     this.#append(stored, json, identity);
     const seq = this.#path.leaf;
     if (behind.length > 0) this.#relink(behind, seq);
-    if (behind.length > 0 && seq !== null) dropSummaries(this.#host, seq, message.id, "changed");
+    if (behind.length > 0 && seq !== null)
+      dropSummaries(this.#host, { seq, id: message.id, reason: "changed", before, now: stored });
     return stored;
   }
 

@@ -3,6 +3,8 @@ import type { UIMessage } from "ai";
 import { expect, test } from "vitest";
 import { chatRoom } from "../../src/agent/chat-agent.ts";
 import { refusal } from "../think/harness.ts";
+import { insertAgentRun, type NewAgentRun } from "../../src/store/agent-run.ts";
+import { until } from "../support/until.ts";
 import { fill, long, openSmall, shown } from "./compacting.ts";
 
 const SECRET = "the code is 4711";
@@ -90,4 +92,56 @@ test("messages that server code puts in the place of covered ones take the summa
   await agent.persistMessages([text(secret, long("Something else.", 900))]);
   await kit.ask("short");
   expect(shown(kit.turns().at(-1))).not.toContain(SECRET);
+});
+
+test("a message that waited when a summary was made, and is deleted later, is told of no more", async () => {
+  const made = Promise.withResolvers<void>();
+  const kit = await openSmall({ summary: () => made.promise.then(() => "## Goal\nBe short.") });
+  await fill(kit, 3);
+  const agent = await kit.agent();
+  const going = kit.ask(long("question 4", 1_400));
+  await until(() => kit.summaries().length > 0);
+  agent.submitMessages([{ id: "waits", role: "user", parts: [{ type: "text", text: `It is so:\n${SECRET}` }] }]);
+  made.resolve();
+  await going;
+  await kit.stable();
+  expect((await kit.compactions()).at(-1)?.carried).toContain(SECRET);
+  agent.session.updateMessage({
+    ...text(agent.session.getMessage("waits"), `It is so: ${SECRET}`),
+    metadata: { seen: 1 },
+  });
+  expect((await kit.compactions()).at(-1)?.carried).toContain(SECRET);
+  agent.session.deleteMessages(["waits"]);
+  expect((await kit.compactions()).at(-1)).toMatchObject({ status: "undone", carried: null });
+  await kit.ask("short");
+  const [answer] = kit.turns().slice(-1);
+  // What the assistant has answered to it is a message of its own.
+  expect(shown(answer)).not.toContain(SECRET);
+});
+
+test("what a summary tells of calls and runs is of its own session", async () => {
+  const kit = await openSmall();
+  const agent = await kit.agent();
+  const other = agent.createSession({ name: "other" }).id;
+  await agent.runTurn({ input: "Hello.", session: other });
+  const { host } = agent[chatRoom].chat;
+  const [turn] = host.sql<{ id: string }>("SELECT id FROM perdure_turn WHERE session = ?", other);
+  const run = {
+    className: "Reader",
+    toolCallId: null,
+    input: "null",
+    display: null,
+    displayOrder: null,
+    delivery: "full",
+  } as const;
+  const begin = (runId: string, preview: string, more: Pick<NewAgentRun, "turnId" | "detached">) =>
+    insertAgentRun(host, { ...run, runId, preview, startedAt: 1, ...more });
+  begin("r1", "the books of Anna", { turnId: turn?.id ?? "", detached: null });
+  begin("r2", "the books of Ben", { turnId: null, detached: JSON.stringify({ session: other }) });
+  begin("r3", "the books of all", { turnId: null, detached: null });
+  await fill(kit, 4);
+  const carried = (await kit.compactions()).at(-1)?.carried ?? "";
+  expect(carried).toContain("the books of all");
+  expect(carried).not.toContain("Anna");
+  expect(carried).not.toContain("Ben");
 });

@@ -1,5 +1,7 @@
 import { tryParseJson } from "../../message/json.ts";
+import type { Sql } from "../../port.ts";
 import type { AgentRunRow, ListedAgentRun } from "../../store/agent-run.ts";
+import { readTurn } from "../../store/turn.ts";
 import type { AgentToolInterruptReason } from "../../wire/agent-tool-frames.ts";
 import type {
   AgentToolDisplayMetadata,
@@ -64,6 +66,11 @@ export interface Detached extends DetachedAgentToolConfig<Record<string, unknown
 /** How the end of a run is delivered, if nobody waits for it. */
 export function detachedOf(run: ListedAgentRun): Detached | undefined {
   return run.detached === null ? undefined : (JSON.parse(run.detached) as Detached);
+}
+
+/** The session that a run is for; undefined: code asked for it outside of turns, for all of them. */
+export function sessionOfRun(db: Sql, run: ListedAgentRun): string | undefined {
+  return detachedOf(run)?.session ?? (run.turnId === null ? undefined : readTurn(db, run.turnId)?.session);
 }
 
 function notifySource(config: DetachedAgentToolConfig<Record<string, unknown>> | undefined): string | undefined {
