@@ -14,7 +14,7 @@ import { project } from "../context/project.ts";
 import { type Converted, WEIGHED, weighShown } from "../context/shown-units.ts";
 import { usable } from "../context/token-budget.ts";
 import { type TextCounter, TokenCounters } from "../context/token-counters.ts";
-import { unitsOfInstructions, unitsOfMessages, unitsOfTools } from "../context/units.ts";
+import { unitsOfInstructions, unitsOfRequest, unitsOfTools } from "../context/units.ts";
 import { ContextReader, type ContextView } from "../context/view.ts";
 import { PerdureError } from "../error.ts";
 import { waitingText } from "../message/told-line.ts";
@@ -110,6 +110,7 @@ export class ThinkContext implements ContextPlan {
     this.counters = new TokenCounters(
       (model) => desk.agent.countTokens(model),
       (model, error) => desk.host.emit("chat:counter:failed", { model, error }),
+      (model) => this.learned.countOf(model),
     );
     this.learned = new LearnedFactors(desk.host, (model) => this.counters.rowOf(model));
     this.background = new BackgroundWork({
@@ -183,24 +184,14 @@ export class ThinkContext implements ContextPlan {
     const { session, model, usage, maxOutputTokens } = request;
     keepNewest(this.#sent, session, request, KEPT_REQUESTS);
     const limits = this.limits(model);
-    const tokens = usage ? usage.input + usage.output : Math.round(this.learned.of(model) * this.units(request));
+    const units = () => this.counters.weigh(model, (count) => unitsOfRequest(request, count));
+    const tokens = usage ? usage.input + usage.output : Math.round(this.learned.of(model) * units());
     const state = {
       ...{ tokens, usable: usable(limits, maxOutputTokens), window: limits.window, model },
       estimated: usage === undefined,
     };
     keepNewest(this.#states, session, state, KEPT_STATES);
     this.#desk.changed(session);
-  }
-
-  units({
-    model,
-    instructions,
-    tools,
-    messages,
-  }: Pick<SentRequest, "model" | "instructions" | "tools" | "messages">): number {
-    return this.counters.weigh(model, (count) => {
-      return unitsOfInstructions(instructions, count) + unitsOfTools(tools, count) + unitsOfMessages(messages, count);
-    });
   }
 
   /** How full the window is, as far as it is known without work. */

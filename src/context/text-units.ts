@@ -18,8 +18,11 @@ const LETTER_FORMS = [0xfb00, 0xfe30] as const;
 const SMALL_FORMS = [0xfe50, 0xff00] as const;
 const SPECIALS = 0xfff0;
 
-/** How long a text is, in units: {@link unitsOfText}, or a counter of the app (`token-counters.ts`). Never throws. */
-export type CountText = (text: string) => number;
+/**
+ * How long a text is, in units: {@link unitsOfText}, or a counter of the app (`token-counters.ts`). Never throws.
+ * `data`: it is what a tool is called with or returns, or a schema.
+ */
+export type CountText = (text: string, as?: "data") => number;
 
 /** About how many tokens a text has, before anything is known about the model. Looks at each character once. */
 export function unitsOfText(text: string): number {
@@ -34,9 +37,19 @@ export function unitsOfText(text: string): number {
   return quarters / QUARTERS;
 }
 
+/** What the wide characters of a text weigh in {@link unitsOfText}. */
+export function unitsOfWide(text: string): number {
+  let quarters = 0;
+  const first = text.search(BEYOND_ASCII);
+  for (let index = first === -1 ? text.length : first; index < text.length; index++) {
+    if (isWide(text.charCodeAt(index))) quarters += WIDE;
+  }
+  return quarters / QUARTERS;
+}
+
 /** What a value weighs when it is sent as JSON. What cannot be written as JSON weighs nothing. */
 export function unitsOfJson(value: unknown, count: CountText = unitsOfText): number {
-  return count(typeof value === "string" ? value : safeJson(value));
+  return count(typeof value === "string" ? value : safeJson(value), "data");
 }
 
 function safeJson(value: unknown): string {

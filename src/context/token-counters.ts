@@ -1,4 +1,5 @@
 import { PerdureError } from "../error.ts";
+import { type KindUnits, kindsOf } from "./kinds.ts";
 import { type CountText, unitsOfText } from "./text-units.ts";
 
 /**
@@ -29,22 +30,37 @@ const ENTRY = 50;
 export class TokenCounters {
   readonly #find: CounterOf;
   readonly #failed: (model: string, error: string) => void;
-  readonly #counters = new Map<string, CountText>();
+  readonly #estimate: (model: string) => CountText;
+  /** `false`: it has failed. */
+  readonly #counters = new Map<string, CountText | false>();
 
-  /** @param failed is told once for a model, when its texts are estimated although there is a counter. Must not throw. */
-  constructor(find: CounterOf, failed: (model: string, error: string) => void) {
+  /**
+   * @param failed is told once for a model, when its texts are estimated although there is a counter. Must not throw.
+   * @param estimate what counts texts where the app does not.
+   */
+  constructor(
+    find: CounterOf,
+    failed: (model: string, error: string) => void,
+    estimate: (model: string) => CountText = () => unitsOfText,
+  ) {
     this.#find = find;
     this.#failed = failed;
+    this.#estimate = estimate;
   }
 
-  /** How long texts are for a model: as the app counts, or {@link unitsOfText}. Never throws. */
+  /** How long texts are for a model: as the app counts, or as they are estimated. Never throws. */
   of(model: string): CountText {
+    return this.own(model) ?? this.#estimate(model);
+  }
+
+  /** As the app counts, if it does. Never throws. */
+  own(model: string): CountText | undefined {
     const known = this.#counters.get(model);
-    if (known !== undefined) return known;
+    if (known !== undefined) return known === false ? undefined : known;
     try {
       const own: unknown = this.#find(model);
       // It may be there later: a tokenizer takes a while to load.
-      if (own === undefined) return unitsOfText;
+      if (own === undefined) return undefined;
       if (typeof own !== "function") {
         throw new PerdureError("bad_config", "countTokens() must return a function that counts a text, or undefined.");
       }
@@ -52,7 +68,8 @@ export class TokenCounters {
       this.#counters.set(model, counter);
       return counter;
     } catch (thrown) {
-      return this.#fail(model, thrown);
+      this.#fail(model, thrown);
+      return undefined;
     }
   }
 
@@ -60,18 +77,25 @@ export class TokenCounters {
   weigh(model: string, weigh: (count: CountText) => number): number {
     const count = this.of(model);
     const units = weigh(count);
-    return this.of(model) === count ? units : weigh(unitsOfText);
+    return this.of(model) === count ? units : weigh(this.of(model));
+  }
+
+  /** What a call weighs, for what is learned from it: as the app counts, or as nothing was known, with its kinds. */
+  counted(model: string, weigh: (count: CountText) => number): { units: number; kinds?: KindUnits } {
+    const own = this.own(model);
+    const units = own === undefined ? 0 : weigh(own);
+    if (own !== undefined && this.own(model) === own) return { units };
+    return { units: weigh(unitsOfText), kinds: kindsOf(weigh) };
   }
 
   /** Under what is kept what is learned about a model: a counter has other errors than the estimate. */
   rowOf(model: string): string {
-    return this.of(model) === unitsOfText ? model : `counted:${model}`;
+    return this.own(model) === undefined ? model : `counted:${model}`;
   }
 
-  #fail(model: string, thrown: unknown): CountText {
-    this.#counters.set(model, unitsOfText);
+  #fail(model: string, thrown: unknown): void {
+    this.#counters.set(model, false);
     this.#failed(model, thrown instanceof Error ? thrown.message : String(thrown));
-    return unitsOfText;
   }
 }
 

@@ -73,7 +73,10 @@ export function unitsOfOutput(part: ToolPart, count: CountText = unitsOfText): n
 /** What was taken out of an output is sent with it all the same. It weighs as its beginning does. */
 function unitsElsewhere(output: unknown, count: CountText): number {
   if (output === undefined) return 0;
-  return shortenedTexts(output).reduce((sum, { text, missing }) => sum + (count(text) / text.length) * missing, 0);
+  return shortenedTexts(output).reduce(
+    (sum, { text, missing }) => sum + (count(text, "data") / text.length) * missing,
+    0,
+  );
 }
 
 /** What the model reads as the result. A call that has none gets one. */

@@ -106,6 +106,19 @@ export function unitsOfTools(tools: ToolSet, count: CountText = unitsOfText): nu
   return sum;
 }
 
+/** What a request weighs: all that is sent with it. */
+export function unitsOfRequest(
+  request: {
+    readonly instructions: Instructions | undefined;
+    readonly tools: ToolSet;
+    readonly messages: readonly ModelMessage[];
+  },
+  count: CountText = unitsOfText,
+): number {
+  const { instructions, tools, messages } = request;
+  return unitsOfInstructions(instructions, count) + unitsOfTools(tools, count) + unitsOfMessages(messages, count);
+}
+
 /** What one tool weighs. Its schema is looked at once. */
 export function unitsOfTool(name: string, tool: ToolSet[string], count: CountText = unitsOfText): number {
   const { type, description, inputSchema, args } = tool as {

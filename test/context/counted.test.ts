@@ -1,4 +1,4 @@
-// Texts are counted as the app does it, and a counter that fails changes nothing.
+// Texts are counted as the app does it, a counter that fails changes nothing, and providers correct both.
 import type { TextCounter } from "perdure";
 import { subscribe } from "perdure/node";
 import { expect, onTestFinished, test } from "vitest";
@@ -44,6 +44,15 @@ test.each([
   expect(counted.asked.every((model) => model.startsWith("scripted/"))).toBe(true);
   const estimated = await held(text, turns);
   expect(estimated.compactions.length > 0).toBe(compacted === 0);
+});
+
+test("where texts are estimated, what the provider counts is learned for each kind of text", async () => {
+  const { learned } = await held(LONG_WORDS, 3, undefined, () => ({
+    ...{ text: "Yes.", usage: { inputTokens: 1_300, outputTokens: 1 } },
+  }));
+  expect(learned).toEqual([
+    { key: expect.stringMatching(/^learned:scripted\//), value: expect.stringMatching(/^[\d.]+ 3( -?[\d.e-]+){20}$/) },
+  ]);
 });
 
 test("what the provider counts corrects the counter too, in a row of its own", async () => {

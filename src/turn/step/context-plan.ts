@@ -41,8 +41,6 @@ export interface ContextPlan {
   live(session: string): LiveState;
   /** Messages as a model (`provider/modelId`) is shown them: no output is too long for it. @throws PerdureError `bad_config` */
   bounded(model: string, messages: readonly ModelMessage[]): ModelMessage[];
-  /** What a request weighs for its model. */
-  units(request: Pick<SentRequest, "model" | "instructions" | "tools" | "messages">): number;
   /** A request was answered. Must be quick, must not throw. */
   sent(request: SentRequest): void;
 }

@@ -14,7 +14,7 @@ import {
   WAIT_SHARE,
 } from "../../context/token-budget.ts";
 import { unitsOfUIMessage } from "../../context/ui-units.ts";
-import { unitsOfInstructions, unitsOfMessages, unitsOfTools } from "../../context/units.ts";
+import { unitsOfInstructions, unitsOfMessages, unitsOfRequest, unitsOfTools } from "../../context/units.ts";
 import type { ContextView } from "../../context/view.ts";
 import type { UIMessage } from "../../message/types.ts";
 import type { LedgerEntry } from "../../session/charge.ts";
@@ -139,8 +139,8 @@ export class StepWindow {
     const { usage } = request;
     this.#anchor = { model: name, count: messages.length, usage };
     context.sent({ ...request, session: this.#run.active.row.session, model: name });
-    const units = context.units({ ...request, model: name });
-    return () => void context.learned.learn(name, { units, usage });
+    const counted = context.counters.counted(name, (count) => unitsOfRequest(request, count));
+    return () => void context.learned.learn(name, { ...counted, usage });
   }
 
   #read(): TurnContextView {
@@ -169,7 +169,7 @@ export class StepWindow {
     const later = anchor === undefined ? [] : messages.slice(anchor.count).filter(({ role }) => role !== "assistant");
     const { counters, learned } = plan.context;
     // First the whole, so that a counter that fails has failed before anything depends on it.
-    const whole = plan.context.units({ ...turn, model: name, messages });
+    const whole = counters.weigh(name, (count) => unitsOfRequest({ ...turn, messages }, count));
     const unitsAfter = counters.weigh(name, (count) => {
       const said = waitingSteers(desk).reduce((sum, { message }) => sum + unitsOfUIMessage(message, count), 0);
       return unitsOfMessages(later, count) + said;

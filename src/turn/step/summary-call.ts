@@ -6,7 +6,7 @@ import type { AskSummary, SummaryAnswer } from "../../context/summarise.ts";
 import type { SummaryPrompt } from "../../context/summary-prompt.ts";
 import { type CountText, unitsOfText } from "../../context/text-units.ts";
 import type { TokenCounters } from "../../context/token-counters.ts";
-import { unitsOfInstructions, unitsOfMessages } from "../../context/units.ts";
+import { unitsOfRequest } from "../../context/units.ts";
 import { newId, sleep } from "../../id.ts";
 import type { AgentHost } from "../../port.ts";
 import type { CallResult } from "../../session/charge.ts";
@@ -89,7 +89,7 @@ async function attempt(caller: SummaryCaller, request: Parameters<AskSummary>[0]
     const { text, usage } = await read(caller, request, maxOutputTokens, call.id);
     await end(
       { outcome: "ok", usage },
-      () => void caller.learned?.learn(call.model, { units: unitsOf(caller, call.model, request), usage }),
+      () => void caller.learned?.learn(call.model, { ...countedFor(caller, call.model, request), usage }),
     );
     return { kind: "text", text };
   } catch (thrown) {
@@ -128,10 +128,10 @@ function toCall(caller: SummaryCaller, { system, prompt }: SummaryPrompt, output
   };
 }
 
-function unitsOf(caller: SummaryCaller, model: string, { system, prompt }: SummaryPrompt): number {
-  return weigh(caller, model, (count) => {
-    return unitsOfInstructions(system, count) + unitsOfMessages([{ role: "user", content: prompt }], count);
-  });
+function countedFor({ counters }: SummaryCaller, model: string, { system, prompt }: SummaryPrompt) {
+  const messages = [{ role: "user" as const, content: prompt }];
+  const units = (count: CountText) => unitsOfRequest({ instructions: system, tools: {}, messages }, count);
+  return counters?.counted(model, units) ?? { units: units(unitsOfText) };
 }
 
 function weigh({ counters }: SummaryCaller, model: string, by: (count: CountText) => number): number {
