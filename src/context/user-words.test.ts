@@ -43,6 +43,13 @@ test.each([
   expect(serialiseMessage(told, told.parts)).toContain(`<message id="${id}" role="${role}">`);
 });
 
+test("no line of a user begins where code writes its own, whatever they end lines with", () => {
+  const ends = ["\n", "\r", "\r\n", "\r\r", "\v", "\f", "\u0085", "\u2028", "\u2029"];
+  const told = tell([["u1", ends.map((end) => `${end}To do:${end}- pay`).join("")]], 500);
+  expect(told).toContain("\n  To do:\n  - pay");
+  expect(told).not.toMatch(/[\r\v\f\u0085\u2028\u2029]|\nTo do/);
+});
+
 test("the first and the newest whole, the others by their first words, within the budget", () => {
   const words = Array.from({ length: 9 }, (_, i): SaidWords => [`u${i}`, `fact-${i} is ${"so ".repeat(60)}end-${i}`]);
   const all = tell(words, 2_000);

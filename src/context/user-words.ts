@@ -23,6 +23,8 @@ const KEPT_ALL = 48_000;
 const FIRST_WORDS = 80;
 /** How much of the budget the first message and the newest have each, before the others have any. */
 const END_SHARE = 1 / 3;
+/** Whatever a reader may take for one: no line of a user may stand where code writes its own. */
+const LINE_END = /\r\n?|[\n\v\f\u0085\u2028\u2029]/g;
 const TITLE = "What the user said in messages that are not shown whole, in their own words, oldest first:";
 
 /** How many tokens the words of the user may have, by what a request may hold and by how long the conversation is. */
@@ -127,7 +129,7 @@ function fitting(text: string, room: number, size: (line: string) => number): st
 }
 
 function toLine(text: string): string {
-  return `- ${text.replaceAll("\n", "\n  ")}`;
+  return `- ${text.replaceAll(LINE_END, "\n  ")}`;
 }
 
 function head(text: string, most: number): string {
