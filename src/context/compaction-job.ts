@@ -9,6 +9,7 @@ import { serialiseMessage } from "./serialise.ts";
 import type { AskSummary, Summary } from "./summarise.ts";
 import type { OutputRules } from "./superseded.ts";
 import { joinWords, renderWords, type SaidWords, userWords, wordsBudget } from "./user-words.ts";
+import { unitsOfText } from "./text-units.ts";
 import type { ContextView } from "./view.ts";
 
 export type { DraftCompaction } from "../wire/session-types.ts";
@@ -187,13 +188,18 @@ function wordsIn(prior: CompactionRow | undefined): SaidWords[] {
 }
 
 /** What is shown anyway is not told twice. */
-function tellWords(words: readonly SaidWords[], cut: Cut, measure: Measure, size: number): string {
+const SAMPLE = "What a text of so many characters is for the model. ".repeat(8);
+
+function tellWords(words: readonly SaidWords[], cut: Cut, measure: Measure, old: number): string {
   const skip = new Set(cut.pins.flatMap(({ pinned, message }) => (pinned ? [] : [message.id])));
   const split = cut.parts === null ? undefined : cut.covered.at(-1)?.node.message;
   for (const part of split?.parts.slice(0, cut.parts ?? 0) ?? [])
     if (part.type === "steering-message") skip.add(part.id);
   const brief = new Set(cut.pins.map(({ message }) => message.id));
-  return renderWords(words, { budget: wordsBudget(measure.usable, size - measure.fixed), measure, skip, brief });
+  // In units, not in tokens: what was learned of a model must not change the text.
+  const tokensOfUnit = measure.text(SAMPLE) / unitsOfText(SAMPLE);
+  const size = Math.round((old - measure.fixed) / tokensOfUnit);
+  return renderWords(words, { budget: wordsBudget(measure.usable, size), skip, brief });
 }
 
 function problemOf(text: string, before: number, after: number, usable: number): string | undefined {

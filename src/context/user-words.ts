@@ -1,8 +1,8 @@
 import { isToldByCode } from "../message/told.ts";
 import type { Part } from "../message/types.ts";
 import type { Cut } from "./cut.ts";
-import type { Measure } from "./measure.ts";
 import { spoken } from "./serialise.ts";
+import { unitsOfText } from "./text-units.ts";
 
 /**
  * What a user said in one message: its id and the text, as far as it is kept. An empty id: so many messages were said and
@@ -11,8 +11,8 @@ import { spoken } from "./serialise.ts";
 export type SaidWords = readonly [id: string, text: string];
 
 /** How much of a request may be words of the user that are covered, as a share and in tokens. */
-const WORDS_SHARE = 0.05;
-const MAX_WORDS_TOKENS = 4_000;
+const WORDS_SHARE = 0.12;
+const MAX_WORDS_TOKENS = 8_000;
 /** The same as a share of the conversation: one that is compacted early should become shorter too. */
 const WORDS_OF_CONVERSATION = 0.15;
 const MIN_WORDS_TOKENS = 100;
@@ -21,6 +21,8 @@ const KEPT_TEXT = 4_000;
 const KEPT_ALL = 48_000;
 /** What is told of a message when there is no room for all of it. */
 const FIRST_WORDS = 80;
+/** As long as there is room, of each message so much, before any has more. */
+const MORE_WORDS = [160, 320, 640] as const;
 /** How much of the budget the first message and the newest have each, before the others have any. */
 const END_SHARE = 1 / 3;
 /** Whatever a reader may take for one: no line of a user may stand where code writes its own. */
@@ -68,7 +70,6 @@ export function joinWords(older: readonly SaidWords[], newer: readonly SaidWords
 export interface TellWords {
   /** The most tokens. */
   readonly budget: number;
-  readonly measure: Pick<Measure, "text">;
   /** Messages that are shown elsewhere. */
   readonly skip: ReadonlySet<string>;
   /** Messages that are shown whole as long as somebody wants that: their first words are enough. */
@@ -77,12 +78,13 @@ export interface TellWords {
 
 /**
  * The words of the user as text, within a budget: the first words of each message, short messages before long ones; all
- * of the first message and of the newest; then all of the others, the newest first. Depends on what is given alone.
+ * of the first message and of the newest; then more and more of the others, the newest first. Depends on what is given
+ * alone, not on what was learned of a model: after a restart it is the same text.
  */
-export function renderWords(all: readonly SaidWords[], { budget, measure, skip, brief }: TellWords): string {
+export function renderWords(all: readonly SaidWords[], { budget, skip, brief }: TellWords): string {
   const words = all.filter(([id]) => id !== "" && !skip.has(id));
   if (words.length === 0) return "";
-  const size = (line: string) => measure.text(`${line}\n`);
+  const size = (line: string) => unitsOfText(`${line}\n`);
   const told = new Map<number, string>();
   let left = budget - size(TITLE) - size(moreLine(words.length));
   const put = (at: number, line: string) => {
@@ -93,7 +95,8 @@ export function renderWords(all: readonly SaidWords[], { budget, measure, skip, 
     left -= more;
     return true;
   };
-  const short = (at: number) => toLine(head(words[at]?.[1] ?? "", FIRST_WORDS));
+  const some = (at: number, most: number) => toLine(head(words[at]?.[1] ?? "", most));
+  const short = (at: number) => some(at, FIRST_WORDS);
   const whole = (at: number) => (brief.has(words[at]?.[0] ?? "") ? short(at) : toLine(words[at]?.[1] ?? ""));
   const newest = words.length - 1;
   const ends = [...new Set([0, newest])];
@@ -108,7 +111,9 @@ export function renderWords(all: readonly SaidWords[], { budget, measure, skip, 
       put(at, fitting(words[at]?.[1] ?? "", left / 2 + size(told.get(at) ?? ""), size));
     }
   }
-  for (const at of between) if (told.has(at)) put(at, whole(at));
+  const longer = between.filter((at) => told.has(at) && !brief.has(words[at]?.[0] ?? ""));
+  for (const most of MORE_WORDS) for (const at of longer) put(at, some(at, most));
+  for (const at of longer) put(at, whole(at));
   if (told.size === 0) return "";
   const before = Number(all.find(([id]) => id === "")?.[1] ?? 0);
   const gone = words.length - told.size + before;

@@ -42,6 +42,7 @@ const linesOf = (name: string) =>
 const facts = [
   { key: "code", from: "user", pattern: /the code is (\w+)/ },
   { key: "found", from: { tool: "look_up", in: "output" }, pattern: /"found":"(\w+)"/ },
+  { key: "more", from: { tool: "look_up", in: "output" }, pattern: /"more":(\w+)/ },
 ] as const;
 const summarises = decent(facts);
 
@@ -53,9 +54,16 @@ const model = scriptedModel((call) => {
   appendFileSync(file("sent"), `${JSON.stringify({ prompt: call.prompt, tools: call.tools })}\n`);
   const known = call.prompt.some(({ role }) => role === "tool") || JSON.stringify(call.prompt).includes("found = F12");
   const { userText } = call;
-  if (userText.startsWith("Look up") && !known) {
-    return { toolCalls: [{ toolName: "look_up", toolCallId: "call-1", input: { path: "list.txt", lines: userText } }] };
-  }
+  const lookUps = (...parts: number[]) => ({
+    toolCalls: parts.map((part) => ({
+      toolName: "look_up",
+      toolCallId: `call-${part}`,
+      input: { path: "list.txt", lines: userText, part },
+    })),
+  });
+  if (userText.startsWith("Look up") && !known) return lookUps(1);
+  const knowsMore = /call-2|more = /.test(JSON.stringify(call.prompt));
+  if (userText.includes("then more") && !knowsMore) return lookUps(2, 3);
   return { text: `Answered ${call.userText}` };
 });
 
@@ -70,8 +78,12 @@ function history(): UIMessage[] {
   }));
 }
 
-function lookUp({ lines }: { readonly lines: string }) {
+/** As long as one output may be, of those that come later. */
+const MORE_LINES = 160;
+
+function lookUp({ lines, part }: { readonly lines: string; readonly part: number }) {
   appendFileSync(file("ran"), "ran\n");
+  if (part > 1) return { more: part, text: "line of the list ".repeat(MORE_LINES) };
   return { found: "F12", text: "line of the list ".repeat(Number(/\d+/.exec(lines)?.[0])) };
 }
 
@@ -87,9 +99,12 @@ class Shrinking extends Think {
 
   override getTools() {
     return {
-      look_up: durableTool(tool({ inputSchema: jsonSchema<{ lines: string }>({ type: "object" }), execute: lookUp }), {
-        replay: "safe",
-      }),
+      look_up: durableTool(
+        tool({ inputSchema: jsonSchema<{ lines: string; part: number }>({ type: "object" }), execute: lookUp }),
+        {
+          replay: "safe",
+        },
+      ),
     };
   }
 
@@ -103,7 +118,7 @@ class Shrinking extends Think {
     if (this.messages.length === 24) this.session.pin("m2");
     if (type === "overflow") return this.#ask("q1", "Look up 220 lines.");
     // More than what is kept whole: the answer itself is cut between two of its steps.
-    if (type === "split") return this.#ask("q1", "Look up 400 lines.");
+    if (type === "split") return this.#ask("q1", "Look up 5 lines, then more.");
     // What happened to the conversation before another life is known by what it says now.
     const [made] = this.listCompactions();
     const done = made?.status === "done" || made?.status === "undone" ? made : undefined;

@@ -24,10 +24,12 @@ const nameless = (text: string) => text.replace(/\bmsg_[\w-]+/g, "an answer");
 function ended({ compactions }: CrashLook): string[] {
   return compactions
     .filter(({ status }) => status !== "failed")
-    .map(({ kind, status, trigger, parts, summary, carried, inEffect }) =>
+    .map(({ kind, status, trigger: told, parts, summary, carried, inEffect }) => {
+      // What a provider counted is known only to the life that asked it; another one estimates.
+      const trigger = told === "usage" ? "before" : told;
       // Without estimates: a call that was cut teaches nothing about what tokens are.
-      nameless(JSON.stringify({ kind, status, trigger, parts, summary, carried, inEffect })),
-    );
+      return nameless(JSON.stringify({ kind, status, trigger, parts, summary, carried, inEffect }));
+    });
 }
 
 /** As it was without a kill: what is stored, what was sent, and what stands for the older messages. */
@@ -73,8 +75,8 @@ test("an answer that is cut between two of its steps: killed after every commit"
   const matrix = await crashMatrix({ ...scenario("split"), check, points: thinned(5, 3), slack: 8 });
   expectCovered(matrix, 11, 5);
   const { compactions, ran, sent } = matrix.reference.result;
-  expect(compactions).toMatchObject([{ status: "done", trigger: "before", parts: expect.any(Number) as number }]);
-  expect(ran).toBe(1);
+  expect(compactions).toMatchObject([{ status: "done", parts: expect.any(Number) as number }]);
+  expect(ran).toBe(3);
   expect(sent.join()).toContain("found = F12");
 });
 
