@@ -247,13 +247,15 @@ type WriteName = Parameters<typeof rememberCollectionWrite>[1];
 
 /**
  * Of what is written, and by whom. Not of the conditions or the epoch of a producer: who takes work over may send the same
- * again under others. Somebody without an identity is nobody in particular.
+ * again under others. An update counts by its row: what it writes follows from what it found, which is another thing when
+ * it is made again. Somebody without an identity is nobody in particular.
  */
 function digestOf(write: RowWrite, source: RowSource): string {
-  if (source === "server") return fingerprint(canonicalJson([["server"], write.changes]));
+  const changes = write.changes.map((change) => (change.operation === "update" ? { ...change, value: null } : change));
+  if (source === "server") return fingerprint(canonicalJson([["server"], changes]));
   const author = source.identity === undefined ? [] : ["user", source.identity.id];
   // Read from a frame: it is JSON as it is.
-  return fingerprint(sortedJson([author, write.changes]));
+  return fingerprint(sortedJson([author, changes]));
 }
 
 function usedAgain(txid: string | undefined): PerdureError {

@@ -1,7 +1,6 @@
 import { type Identity, readIdentity } from "../identity.ts";
 import { isRecord, sameJson } from "../message/json.ts";
 import { withoutReserved } from "../message/steered.ts";
-import { isToldByCode } from "../message/told.ts";
 import type { UIMessage } from "../message/types.ts";
 import { parseUserMessage } from "../message/validate.ts";
 import { isSaidIn } from "../session/siblings.ts";
@@ -12,7 +11,7 @@ export const LOOKED_AT_ONCE = 500;
 
 /**
  * Of a transcript that a client pushes only what is new of its own messages is taken, and none of another session. Where it
- * is known who wrote a message, nobody else may give it other words; what code told in the user's place nobody may.
+ * is known who wrote a message, nobody else may give it other words.
  */
 export function newUserMessages(
   chat: Chat,
@@ -25,14 +24,11 @@ export function newUserMessages(
   for (const value of list) {
     if (!isRecord(value) || value.role !== "user" || typeof value.id !== "string") continue;
     const role = chat.transcript.role(value.id);
-    const known = role === undefined ? undefined : chat.transcript.get(value.id);
     const isOwn = role === undefined || (role === "user" && isSaidIn(chat.host, session, value.id));
-    if (!isOwn || (role !== undefined && sameJson(known, value))) continue;
-    // What a tool has said is nobody's to change.
-    if (known !== undefined && isToldByCode(known)) continue;
+    if (!isOwn || (role !== undefined && sameJson(chat.transcript.get(value.id), value))) continue;
     const author = role === undefined ? undefined : readIdentity(chat.transcript.identityOf(value.id));
     if (author !== undefined && author.id !== identity?.id) {
-      const isSame = sameJson(known?.parts, value.parts);
+      const isSame = sameJson(chat.transcript.get(value.id)?.parts, value.parts);
       if (!isSame) refused("a message that was pushed: somebody else has written it");
       continue;
     }

@@ -48,13 +48,16 @@ export function receiptOf(refused: string | undefined, position: string): WriteR
   return refused === undefined ? { applied: true, position } : { applied: false, position, refused };
 }
 
-/** What a write writes, to tell it from another of the same name. Not its conditions: who takes work over may have others. */
+/**
+ * What a write writes, to tell it from another of the same name. Not its conditions: who takes work over may have others.
+ * An update by its row: what it writes follows from what it found, which is another thing when it is made again.
+ */
 export function contentOf(changes: readonly RowChange[]): string {
   const parts = changes.map(({ table, key, operation, value }) => [
     table,
     key,
     operation,
-    operation === "delete" ? null : value,
+    operation === "delete" || operation === "update" ? null : value,
   ]);
   return fingerprint(JSON.stringify(parts, sorted));
 }
