@@ -1,5 +1,4 @@
 import { sameJson } from "./json.ts";
-import { isToldByCode } from "./told.ts";
 import type { Role, UIMessage } from "./types.ts";
 
 /** What reconciling asks of the stored conversation. All of it is fast and must not throw. */
@@ -45,9 +44,8 @@ export interface Reconciled {
 
 /**
  * Reads a client's whole transcript as the little that it may change: new user messages, edits of user
- * messages, and where the conversation is cut. Assistant and system messages of clients are never taken, nor
- * changes of what code told in the user's place: the server's copy is the right one, also of an answer that is
- * still being written. Nothing before the last
+ * messages, and where the conversation is cut. Assistant and system messages of clients are never taken:
+ * the server's copy is the right one, also of an answer that is still being written. Nothing before the last
  * message of the client is removed, because a client may show only the end of a long conversation; and nothing
  * before a stored message is added, because a client may also show what was trimmed away, or merged.
  *
@@ -101,6 +99,6 @@ export function storedMessages(list: readonly UIMessage[]): StoredMessages {
 
 function isChanged(stored: StoredMessages, message: UIMessage, options: ReconcileOptions): boolean {
   const before = stored.get(message.id);
-  if (before === undefined || isToldByCode(before) || sameJson(before.parts, message.parts)) return false;
+  if (before === undefined || sameJson(before.parts, message.parts)) return false;
   return options.asStored === undefined || !sameJson(before.parts, options.asStored(message).parts);
 }

@@ -1,11 +1,8 @@
 import { isRecord } from "./json.ts";
-import { BACKGROUND_METADATA, RUN_METADATA } from "./told.ts";
 import type { UIMessage } from "./types.ts";
 
 /** The field of a message's metadata that is the server's. What clients send there is not taken. */
 const RESERVED = "perdure";
-/** The same for all that code says of messages. */
-const SERVERS: readonly string[] = [RESERVED, BACKGROUND_METADATA, RUN_METADATA];
 
 /**
  * The answer that took this message in while it was being written. The message stays where it was for those who read
@@ -30,10 +27,10 @@ export function markSteered(message: UIMessage, answerId: string): UIMessage {
 
 /** A message of a client without what only the server may say about it. The same object when there is nothing. */
 export function withoutReserved(message: UIMessage): UIMessage {
-  const { metadata, ...rest } = message;
-  if (!isRecord(metadata) || !SERVERS.some((name) => Object.hasOwn(metadata, name))) return message;
-  const own = Object.entries(metadata).filter(([name]) => !SERVERS.includes(name));
-  return own.length === 0 ? rest : { ...rest, metadata: Object.fromEntries(own) };
+  if (!isRecord(message.metadata) || !Object.hasOwn(message.metadata, RESERVED)) return message;
+  const { [RESERVED]: _own, ...metadata } = message.metadata;
+  const { metadata: _metadata, ...rest } = message;
+  return Object.keys(metadata).length === 0 ? rest : { ...rest, metadata };
 }
 
 /**

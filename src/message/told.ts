@@ -4,15 +4,12 @@ import type { UIMessage } from "./types.ts";
 /** The name under which the message about the end of a call in the background says which call it was. */
 export const BACKGROUND_METADATA = "backgroundCall";
 
-/** The name under which a message says which run of another agent it is about. */
-export const RUN_METADATA = "agentToolRunId";
-
 /**
  * Whether a message stands in the user's place and tells what a tool said, or another agent that nobody waited for: these
  * are not the user's words. The task of an agent that works for another is no such message.
  */
 export function isToldByCode({ id, role, metadata }: Pick<UIMessage, "id" | "role" | "metadata">): boolean {
   if (role !== "user" || !isRecord(metadata)) return false;
-  const run = metadata[RUN_METADATA];
+  const { agentToolRunId: run } = metadata;
   return BACKGROUND_METADATA in metadata || (typeof run === "string" && id.startsWith(`agent-tool:${run}:`));
 }

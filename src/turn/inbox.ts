@@ -1,5 +1,4 @@
 import { PerdureError } from "../error.ts";
-import { isToldByCode } from "../message/told.ts";
 import type { Part, UIMessage } from "../message/types.ts";
 import { parseUserMessage } from "../message/validate.ts";
 import { editSubmission } from "../store/submission.ts";
@@ -84,8 +83,6 @@ export function editInbox(
       "bad_state",
       `"${requestId}" asks for a turn without a new message: nothing can be changed.`,
     );
-  if (isToldByCode(last))
-    throw new PerdureError("bad_state", `"${requestId}" tells what a tool or an agent said: that cannot be changed.`);
   const parts = typeof content === "string" ? withText(last.parts, content) : content;
   const parsed = parseUserMessage({ ...last, parts });
   if ("reason" in parsed)

@@ -85,7 +85,10 @@ export async function openAgent<A extends TalkingAgent>(
       ...(options.manual === true && { clock }),
       ...options.host,
     });
-  const forget = subscribe("agent:failed", ({ payload }) => {
+  const own = new Set(["Talk", ...Object.keys(options.children ?? {})]);
+  const forget = subscribe("agent:failed", ({ agent, payload }) => {
+    // Files share a process: what another one left behind is not about this agent.
+    if (!own.has(agent)) return;
     // Sockets are closed by the host as it stops, which is no failure of the agent.
     if (payload.stage !== "close") notes.errors.push(`${payload.stage}: ${payload.error}`);
   });

@@ -110,7 +110,8 @@ export class World {
     const agent = await this.open();
     const { chat } = agent[chatRoom];
     const { base } = contextOf(chat, agent[windowOf].reader, agent.session.id, 0);
-    return base.map((message) => JSON.stringify(message));
+    // What was moved out of its message meanwhile is put back for the model.
+    return (await agent.withMedia(base)).map((message) => JSON.stringify(message));
   }
 
   mark(kind: string): string {

@@ -97,6 +97,11 @@ export const ROUTES: { readonly [name: string]: Maker } = {
     ]),
   }),
   "DELETE inbox": (random, known) => ({ method: "DELETE", rest: `/chat/inbox/${turn(random, known)}` }),
+  "GET background": () => ({ method: "GET", rest: "/chat/background" }),
+  "DELETE background": (random, known) => ({
+    method: "DELETE",
+    rest: `/chat/background/${segment(some(random, known.calls))}`,
+  }),
   "GET files": (random) => ({ method: "GET", rest: `/files/${pick(random, ["0", "f"]).repeat(64)}` }),
   "GET files, by no name": (random) => ({
     method: "GET",

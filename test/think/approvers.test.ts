@@ -147,15 +147,21 @@ test("authorizeApproval is told what would run, in which words, for whom, and wh
 });
 
 test.each([
-  ["nothing", () => undefined],
-  ["a text", () => "yes"],
-  ["a promise of 1", () => Promise.resolve(1)],
-  ["a promise of no", () => Promise.resolve(false)],
-])("%s is no leave", async (_, authorize) => {
+  ["nothing", () => undefined, ["authorizeApproval returned undefined, not true or false. The question stays open."]],
+  ["a text", () => "yes", ["authorizeApproval returned string, not true or false. The question stays open."]],
+  [
+    "a promise of 1",
+    () => Promise.resolve(1),
+    ["authorizeApproval returned number, not true or false. The question stays open."],
+  ],
+  ["a promise of no", () => Promise.resolve(false), []],
+])("%s is no leave", async (_, authorize, errors) => {
   const kit = await asking({ authorize });
   expect((await kit.post("chat/tools/c1", "ben", { approved: true })).status).toBe(403);
   expect(await kit.isOpen()).toBe(true);
   expect(kit.events).toHaveLength(1);
+  // What is neither yes nor no is a mistake of the app.
+  expect(kit.takeErrors()).toEqual(errors);
 });
 
 test.each([
