@@ -1,7 +1,6 @@
 import { repairMessage } from "../message/repair.ts";
 import type { Desk } from "./desk.ts";
-import { familyOf } from "./forget-session.ts";
-import { repairsOf } from "./repair-last.ts";
+import { isOfOthers, repairsOf } from "./repair-last.ts";
 
 /**
  * Takes messages out of a conversation because something else is said instead: they stay as a branch of their own. What
@@ -13,13 +12,12 @@ export function setAside(desk: Desk, session: string, ids: readonly string[]): v
   const transcript = desk.transcripts.of(session);
   const answerId = ids.findLast((id) => transcript.role(id) === "assistant");
   const answer = answerId === undefined ? undefined : transcript.get(answerId);
-  if (answer !== undefined) {
+  // A fork has the same answer. What goes on for the session that it comes of is not the fork's to stop.
+  if (answer !== undefined && !isOfOthers(desk, session, answer.id)) {
     const repaired = repairMessage(answer, repairsOf(desk));
     if (repaired !== answer) transcript.put(repaired);
     desk.hooks.removed?.(answer.id);
-    // A fork has the same answer. What goes on for the session that it comes of is not the fork's to stop.
-    const family = familyOf(desk.host, session);
-    desk.hooks.background?.drop((call) => call.messageId === answer.id && family.has(call.session));
+    desk.hooks.background?.drop((call) => call.messageId === answer.id);
   }
   transcript.setAside(new Set(ids));
 }
