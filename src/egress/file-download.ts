@@ -39,7 +39,7 @@ export type LoadFile = (file: { url: URL; abortSignal?: AbortSignal }) => Promis
 export function createFileDownload(options: FileDownloadOptions = {}): DownloadFunction {
   const load = fileLoader(options);
   return (files) =>
-    Promise.all(files.map(({ url, isUrlSupportedByModel }) => (isUrlSupportedByModel ? null : load({ url }))));
+    Promise.all(files.map(async ({ url, isUrlSupportedByModel }) => (isUrlSupportedByModel ? null : load({ url }))));
 }
 
 /** What {@link createFileDownload} does, for one file that somebody may stop waiting for. */

@@ -10,6 +10,7 @@ import { estimateTokens } from "../../src/context/estimate.ts";
 import { unitsOfTool } from "../../src/context/units.ts";
 import { contextOf } from "../../src/turn/step/context-path.ts";
 import { refusal, serverTool } from "../think/harness.ts";
+import type { Storage } from "../../src/host/storage.ts";
 import type { Random } from "../think/interleave-random.ts";
 import { Power, powered, settle } from "../think/interleave-world.ts";
 import { isSummary, long } from "./compacting.ts";
@@ -47,6 +48,17 @@ class Mains extends Power {
     super.committed();
     if (!this.on) this.#end();
   }
+}
+
+/** A storage that wakes nobody once the power is off: the host of a process that is gone must not be heard in later tests. */
+function mortal(storage: Storage, power: Power): Storage {
+  const { index, ...rest } = powered(storage, power);
+  const quiet = {
+    awake: () => (power.on ? index.awake() : []),
+    due: (now: number, limit: number) => (power.on ? index.due(now, limit) : []),
+    nextDue: () => (power.on ? index.nextDue() : null),
+  };
+  return { ...rest, index: { ...index, ...quiet } };
 }
 
 /** What a test of chance plays with. */
@@ -125,7 +137,7 @@ export class World {
   /** The stub of the agent, which wakes it. */
   async open() {
     this.#host ??= createHost({
-      ...{ agents: { Chance: chanceOf(this) }, storage: powered(this.#storage, this.power) },
+      ...{ agents: { Chance: chanceOf(this) }, storage: mortal(this.#storage, this.power) },
       ...{ idleMs: 1e9, graceMs: 0, log: false },
     });
     const stub = this.#host.getAgentByName(chanceOf(this), "one");

@@ -101,7 +101,7 @@ test("a message that waited when a summary was made, and is deleted later, is to
   const agent = await kit.agent();
   const going = kit.ask(long("question 4", 1_400));
   await until(() => kit.summaries().length > 0);
-  agent.submitMessages([{ id: "waits", role: "user", parts: [{ type: "text", text: `It is so:\n${SECRET}` }] }]);
+  await agent.submitMessages([{ id: "waits", role: "user", parts: [{ type: "text", text: `It is so:\n${SECRET}` }] }]);
   made.resolve();
   await going;
   await kit.stable();
