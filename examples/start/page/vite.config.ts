@@ -10,7 +10,20 @@ export default defineConfig({
   plugins: [react()],
   /** `perdure/react` means `src`, so that the package need not be built first. */
   resolve: { conditions: ["perdure-source", ...defaultClientConditions] },
-  // One file is right for a page that needs all of it at once; `npm start` should not warn about that.
-  build: { outDir: "dist", emptyOutDir: true, chunkSizeWarningLimit: 1000 },
+  build: {
+    outDir: "dist",
+    emptyOutDir: true,
+    // One file is right for a page that needs all of it at once; `npm start` should not warn about that.
+    chunkSizeWarningLimit: 1000,
+    // Long enough that every hash is seen to be one, and browsers keep the file for good.
+    rolldownOptions: {
+      output: {
+        hashCharacters: "hex",
+        entryFileNames: "assets/[name]-[hash:20].js",
+        chunkFileNames: "assets/[name]-[hash:20].js",
+        assetFileNames: "assets/[name]-[hash:20][extname]",
+      },
+    },
+  },
   server: { proxy: { "/agents": { target: agents, ws: true }, "/info": agents } },
 });
