@@ -1,10 +1,10 @@
 import { batchState } from "../message/tool-answer.ts";
 import type { UIMessage } from "../message/types.ts";
 import { readChatContext } from "../store/session.ts";
-import { openTurns, releaseTurn } from "../store/turn.ts";
+import { openTurns, placeTurn, releaseTurn } from "../store/turn.ts";
 import type { Desk } from "./desk.ts";
 import { isApproved } from "./repair-last.ts";
-import { overtake } from "./waiting-input.ts";
+import { placeOf } from "./waiting-input.ts";
 
 /**
  * Something is said behind calls that were approved and have yet to begin: the turn that runs them keeps its place before
@@ -19,12 +19,11 @@ export function runApprovedFirst(desk: Desk, session: string): void {
   if (held === undefined || answer === undefined || !hasApproved(answer) || batchState(answer).waiting > 0) return;
   const context = readChatContext(host, session);
   releaseTurn(host, held.seq, context.body, context.clientTools);
-  // What was said before the yes and waits comes after it.
-  overtake(
-    desk,
-    held,
-    open.filter(({ status }) => status === "accepted"),
-  );
+  // What was said before the yes and waits exchanges places with it.
+  const overtaken = open.filter((turn) => turn.status === "accepted" && placeOf(turn) < placeOf(held));
+  const places = [...overtaken, held].map(placeOf);
+  for (const [i, turn] of [held, ...overtaken].entries())
+    if (overtaken.length > 0) placeTurn(host, turn.seq, places[i] ?? turn.seq, turn.messageIds);
 }
 
 /** Whether an answer has a call that was approved and has not ended. */

@@ -15,7 +15,6 @@ import {
   submitMessages,
   type SubmitOptions,
 } from "./submissions.ts";
-import { save } from "./save.ts";
 
 async function busy() {
   const desk = await openDesk();
@@ -289,28 +288,4 @@ test("listed by status; only what has ended can be deleted", async () => {
   (await desk.stage()).end();
   await chat.idle();
   expect(deleteSubmissions(chat, { olderThan: desk.clock.now() + 1 })).toBe(1);
-});
-
-test("what is answered anew while a submission waits is answered first, and the submission stands behind it", async () => {
-  const desk = await openDesk();
-  const { chat } = desk;
-  desk.send("u1");
-  (await desk.stage()).say("one").end();
-  await chat.settled("r-u1");
-  // Something of another session runs, so that both wait.
-  const other = save(chat, [user("x")], { session: "other" });
-  const elsewhere = await desk.stage();
-  submitMessages(chat, [user("u2")], { session: "main" });
-  const request = { trigger: "regenerate", body: undefined, clientTools: undefined, session: "main" } as const;
-  expect(chat.submit({ id: "again", messages: [user("u1")], ...request }, undefined)).toBeUndefined();
-  elsewhere.end();
-  await chat.settled(other);
-  const again = await desk.stage();
-  expect(again.options.requestId).toBe("again");
-  again.say("two").end();
-  const last = await desk.stage();
-  expect(last.messages.map(textIn)).toEqual(["u1", "two", "u2"]);
-  last.say("three").end();
-  await chat.idle();
-  expect(chat.transcripts.of("main").list().map(textIn)).toEqual(["u1", "two", "u2", "three"]);
 });

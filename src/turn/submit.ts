@@ -38,7 +38,6 @@ import { nameSession } from "./name-session.ts";
 import { orphanedTurns } from "./place.ts";
 import { setAside } from "./set-aside.ts";
 import { trimTranscript } from "./trim.ts";
-import { overtake } from "./waiting-input.ts";
 
 /** The most messages that one request may add. Each is a row, and all of them are stored in one go. */
 export const MAX_NEW_MESSAGES = 500;
@@ -155,7 +154,7 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): Refuse
     if (moot !== undefined) cancelTurn(host, moot.seq);
     const context = { body: toJson(request.body), clientTools: toJson(request.clientTools) };
     writeChatContext(host, session, context, now);
-    const turn = insertTurn(host, {
+    insertTurn(host, {
       id: request.id,
       status: "accepted",
       trigger: (replaces ? "regenerate" : "submit") satisfies TurnTrigger,
@@ -170,13 +169,6 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): Refuse
       steer: admission.steer && change.add.length > 0 ? 1 : 0,
       ...context,
     });
-    // What code has handed in joins the conversation behind it: what is answered anew stands before that.
-    if (asksAgain)
-      overtake(
-        desk,
-        turn,
-        open.filter(({ status, trigger: by }) => status === "accepted" && by === "submission"),
-      );
     trimTranscript(desk, session);
     trimTurns(host, KEPT_TURNS);
   });

@@ -104,7 +104,7 @@ test("when the window is full it happens by itself; a pinned message is not summ
   await tab.at("meter").click();
   await tab.at("context-used").waitFor();
   const kinds = () => tab.at("context-kind").evaluateAll((all) => all.map((one) => one.getAttribute("data-kind")));
-  await soon(kinds).toEqual(["system", "tools", "summary", "pinned", "message"]);
+  await soon(kinds).toEqual(["system", "tools", "summary", "carried", "pinned", "message"]);
   await tab.at("context-close").click();
   await tab.at("message").first().getByTestId("pin").click();
   await tab.sees(() => tab.page.locator(".message[data-pinned]").count(), 0);

@@ -121,6 +121,7 @@ test("a switch while a turn streams in it leaves the turn alone", async () => {
   })();
   await eventually(() => expect(branchOf(page)).toEqual({ index: 1, count: 2 }));
   const other = await openPage(host);
+  await other.shows(["user: a", "assistant: 2"]);
   void other.chat().sendMessage({ text: "b" });
   await say(1);
   await eventually(() => expect(page.lines()).toEqual(["user: a", "assistant: 2", "user: b", "assistant: one "]));
