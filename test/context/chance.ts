@@ -162,6 +162,8 @@ export class World {
     }
     if (this.own !== undefined && this.own.length > 0) this.own = undefined;
     await settle();
+    // Nothing of it may be heard in later tests.
+    await this.#host?.stop().catch(() => undefined);
     this.power = new Mains();
     this.#host = undefined;
     this.#killed = true;
