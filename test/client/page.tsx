@@ -1,5 +1,5 @@
 import "../clients/dom.ts";
-import { act, Component, type ReactNode, StrictMode, Suspense } from "react";
+import { act, Component, type ReactNode, StrictMode, Suspense, useLayoutEffect } from "react";
 import { createRoot } from "react-dom/client";
 import { expect } from "vitest";
 import {
@@ -66,7 +66,8 @@ export async function openPage(host: { readonly port: number }, options: PageOpt
 
   function Chat({ agent: on, index }: { agent: AgentClient; index: number }): ReactNode {
     const chat = useAgentChat({ throttle: false, ...chatOptions, agent: on });
-    chats[index] = chat;
+    // What was rendered and thrown away, because something else came first, is no page that anybody can use.
+    useLayoutEffect(() => void (chats[index] = chat));
     shown.push(chat.messages.map(toLine));
     return chat.messages.map(toLine).join(" | ");
   }
