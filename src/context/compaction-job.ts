@@ -196,7 +196,7 @@ function tellWords(words: readonly SaidWords[], cut: Cut, measure: Measure, old:
   for (const part of split?.parts.slice(0, cut.parts ?? 0) ?? [])
     if (part.type === "steering-message") skip.add(part.id);
   const brief = new Set(cut.pins.map(({ message }) => message.id));
-  // In units, not in tokens: what was learned of a model must not change the text.
+  // Without the model's factor: what one life has learned and another not must not change the text.
   const tokensOfUnit = measure.text(SAMPLE) / unitsOfText(SAMPLE);
   const size = Math.round((old - measure.fixed) / tokensOfUnit);
   return renderWords(words, { budget: wordsBudget(measure.usable, size), skip, brief });

@@ -99,7 +99,8 @@ export class WaitedCall {
   async #moved(running: Promise<CallOutcome>, move: (lineage: string | null) => BackgroundRow): Promise<boolean> {
     const { desk, active, plan, signal } = this.#run;
     let ended = false;
-    void running.finally(() => (ended = true));
+    const end = () => (ended = true);
+    void running.then(end, end);
     const admission = await plan.background.admit(active.row.id);
     if (ended || signal.aborted) return false;
     const refused = !("lineage" in admission) ? "count" : plan.background.room() <= 0 ? "running" : undefined;
