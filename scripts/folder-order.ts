@@ -73,7 +73,7 @@ export const folderOrder: readonly Place[] = [
   { name: "index.ts", what: "`perdure`, the public face" },
 ];
 
-/** The place that a path such as `src/store/x.ts` or `src/id.ts` belongs to. */
+/** The place that a path such as `src/store/x.ts` or `src/base/id.ts` belongs to. */
 export function placeOf(path: string): string {
   return path.split("/")[1] ?? "";
 }

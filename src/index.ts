@@ -53,14 +53,14 @@ export type {
   TurnConfig,
   TurnContext,
 } from "./turn/step/config.ts";
-export { CONTINUE_PROMPT } from "./turn/continue-prompt.ts";
-export { type ChatErrorClassification, defaultContextOverflowClassifier } from "./turn/provider-error.ts";
-export type { InboxItem, NotWaiting, Withdrawal } from "./turn/inbox.ts";
-export type { SteerReceipt } from "./turn/steer.ts";
-export type { Submission, SubmitOptions, SubmitResult } from "./turn/submissions.ts";
-export type { Budget, Budgets } from "./session/budget.ts";
-export { defaultPrices } from "./session/default-prices.ts";
-export type { Price, PriceTable } from "./session/prices.ts";
+export { CONTINUE_PROMPT } from "./turn/step/continue-prompt.ts";
+export { type ChatErrorClassification, defaultContextOverflowClassifier } from "./model/provider-error.ts";
+export type { InboxItem, NotWaiting, Withdrawal } from "./turn/intake/inbox.ts";
+export type { SteerReceipt } from "./turn/intake/steer.ts";
+export type { Submission, SubmitOptions, SubmitResult } from "./turn/intake/submissions.ts";
+export type { Budget, Budgets } from "./ledger/budget.ts";
+export { defaultPrices } from "./ledger/default-prices.ts";
+export type { Price, PriceTable } from "./ledger/prices.ts";
 export { estimateTokens } from "./context/estimate.ts";
 export { PRUNE_MINIMUM, PRUNE_PROTECT } from "./context/prune.ts";
 export type { OutputSubject } from "./context/superseded.ts";
@@ -80,8 +80,8 @@ export type {
   LeftOutItem,
   LeftOutKind,
 } from "./context/context-report.ts";
-export type { LedgerEntry } from "./session/charge.ts";
-export type { UsageTotals } from "./session/ledger.ts";
+export type { LedgerEntry } from "./ledger/charge.ts";
+export type { UsageTotals } from "./ledger/ledger.ts";
 export type { PendingApproval, ReturnedCall } from "./tool/call-book.ts";
 export { runStep, type StepContext as ToolStepContext, type ToolStep } from "./tool/step.ts";
 export {
@@ -129,17 +129,17 @@ export type {
   ChatTurnOptions as OnChatMessageOptions,
   SaveMessagesResult,
   TurnOutcome,
-} from "./turn/chat-types.ts";
-export type { ChatAnswer, OrdinaryTurn, StreamedAnswer } from "./turn/chunk-source.ts";
-export type { MessageConcurrency } from "./turn/overlap.ts";
+} from "./turn/engine/chat-types.ts";
+export type { ChatAnswer, OrdinaryTurn, StreamedAnswer } from "./turn/engine/chunk-source.ts";
+export type { MessageConcurrency } from "./turn/intake/overlap.ts";
 export type { MessageInput, NewMessage } from "./message/input.ts";
 export type { ToolPart, UIMessage as ChatMessage } from "./message/types.ts";
 export type { ClientTool, ClientTool as ClientToolSchema } from "./wire/frames.ts";
 export { type IncomingMessage, MessageType, type OutgoingMessage } from "./wire/message-type.ts";
 
 // Memory
-export type { ContextBlock, ContextBlocks } from "./session/context-blocks.ts";
-export type { ContextOptions } from "./session/blocks/definition.ts";
+export type { ContextBlock, ContextBlocks } from "./memory/context-blocks.ts";
+export type { ContextOptions } from "./memory/definition.ts";
 export type {
   ContextHit,
   ContextKind,
@@ -148,7 +148,7 @@ export type {
   ReadOnlyContext,
   SearchableContext,
   WritableContext,
-} from "./session/blocks/provider.ts";
+} from "./memory/provider.ts";
 export {
   type ContextEntries,
   type ContextEntry,
@@ -157,11 +157,11 @@ export {
   loadableFrom,
   searchableFrom,
   staticContext,
-} from "./session/blocks/providers.ts";
+} from "./memory/providers.ts";
 
 // Finding, erasing and moving what was said
-export type { MessageText, SearchHit, SearchOptions } from "./session/search.ts";
-export { SESSION_SEARCH_TOOL } from "./session/search-text.ts";
+export type { MessageText, SearchHit, SearchOptions } from "./search/search.ts";
+export { SESSION_SEARCH_TOOL } from "./search/search-text.ts";
 export {
   sessionSearchTool,
   type SessionSearchHit,
@@ -169,15 +169,15 @@ export {
   type SessionSearchOutput,
   type SessionSearchToolOptions,
 } from "./tool/session-search.ts";
-export type { EraseReceipt } from "./session/erase.ts";
-export type { ErasedScope, EraseScope } from "./session/erase-plan.ts";
-export type { MediaRetention } from "./session/media.ts";
+export type { EraseReceipt } from "./erase/erase.ts";
+export type { ErasedScope, EraseScope } from "./erase/erase-plan.ts";
+export type { MediaRetention } from "./media/media.ts";
 export { type AppendOptions, type HistoryOptions, Session } from "./session/session.ts";
 export { type ConfigureSession, SessionManager } from "./session/session-manager.ts";
 export type { ForkOptions, NewSessionOptions } from "./session/session-changes.ts";
 export type { SessionInfo } from "./session/session-info.ts";
 export type { CompactFunction, OwnSummary, SessionSettings, TokenCounter } from "./session/session-settings.ts";
-export type { OwnStore, SessionStore } from "./session/session-store.ts";
+export type { OwnStore, SessionStore } from "./store/session-store.ts";
 export type { SessionAgent } from "./agent/session-agent.ts";
 export type { InSession } from "./agent/chat-agent.ts";
 export type { TitleOptions } from "./agent/title-keeper.ts";
@@ -189,18 +189,22 @@ export {
   ExtensionManager,
   type ExtensionManagerOptions,
   type LoadExtensionOptions,
-} from "./extension/manager.ts";
-export type { ExtensionPreview } from "./extension/preview.ts";
-export { createExtensionTools, type ExtensionTools, type ExtensionToolsOptions } from "./extension/extension-tools.ts";
-export type { ExtensionBridge } from "./extension/host-functions.ts";
+} from "./toolbox/extension/manager.ts";
+export type { ExtensionPreview } from "./toolbox/extension/preview.ts";
+export {
+  createExtensionTools,
+  type ExtensionTools,
+  type ExtensionToolsOptions,
+} from "./toolbox/extension/extension-tools.ts";
+export type { ExtensionBridge } from "./toolbox/extension/host-functions.ts";
 export type {
   ExtensionContext,
   ExtensionDeclaration,
   ExtensionHook,
   ExtensionManifest,
   ExtensionPermissions,
-} from "./extension/manifest.ts";
-export type { ExtensionTurnConfig } from "./extension/turn-config.ts";
+} from "./toolbox/extension/manifest.ts";
+export type { ExtensionTurnConfig } from "./toolbox/extension/turn-config.ts";
 
 // Agents together
 export { agentTool, type AgentToolOptions, type AgentToolReceipt } from "./agent/run/agent-tool.ts";
@@ -236,8 +240,8 @@ export type {
 } from "./agent/run/types.ts";
 
 // Work
-export type { RetryCallOptions, RetryOptions } from "./fiber/retry.ts";
-export type { Schedule, ScheduleCriteria, ScheduleOptions, ScheduleRun } from "./fiber/schedule-view.ts";
+export type { RetryCallOptions, RetryOptions } from "./work/retry.ts";
+export type { Schedule, ScheduleCriteria, ScheduleOptions, ScheduleRun } from "./work/schedule-view.ts";
 export {
   defineScheduledTasks,
   type IntervalSchedule,
@@ -252,9 +256,9 @@ export {
   type TaskSchedule as ThinkScheduledTaskSchedule,
   type WallClockSchedule,
   type WallClockSchedule as ThinkWallClockSchedule,
-} from "./fiber/task-types.ts";
-export { getSchedulePrompt, type ParsedSchedule, scheduleSchema } from "./fiber/schedule-prompt.ts";
-export type { QueueItem, QueueOptions, QueueRun } from "./fiber/queue.ts";
+} from "./work/task-types.ts";
+export { getSchedulePrompt, type ParsedSchedule, scheduleSchema } from "./work/schedule-prompt.ts";
+export type { QueueItem, QueueOptions, QueueRun } from "./work/queue.ts";
 export type {
   FiberContext,
   FiberInspection,
@@ -262,24 +266,24 @@ export type {
   FiberRecoveryResult,
   FiberStatus,
   StartFiberResult,
-} from "./fiber/fiber-view.ts";
+} from "./work/fiber-view.ts";
 export type {
   DeleteFibersOptions,
   ListFibersOptions,
   SpawnFiberOptions,
   StartFiberOptions,
-} from "./fiber/fiber-options.ts";
+} from "./work/fiber-options.ts";
 
 // Skills
-export { skills } from "./skill/skills.ts";
-export { SkillRegistry, type SkillRegistryOptions } from "./skill/registry.ts";
-export { skillsForTurn, type TurnSkills } from "./skill/for-turn.ts";
-export { createSkillTools, type ActivatedSkill, type ReadSkillResource } from "./skill/tools.ts";
-export type { RunScriptInput } from "./skill/run-tool.ts";
-export type { BucketObject, SkillBucket } from "./skill/bucket-source.ts";
-export type { ManifestFile, SkillManifest } from "./skill/manifest-source.ts";
-export type { SkillRunnerOptions } from "./skill/runner.ts";
-export type { ScriptTool } from "./skill/script-tools.ts";
+export { skills } from "./toolbox/skill/skills.ts";
+export { SkillRegistry, type SkillRegistryOptions } from "./toolbox/skill/registry.ts";
+export { skillsForTurn, type TurnSkills } from "./toolbox/skill/for-turn.ts";
+export { createSkillTools, type ActivatedSkill, type ReadSkillResource } from "./toolbox/skill/tools.ts";
+export type { RunScriptInput } from "./toolbox/skill/run-tool.ts";
+export type { BucketObject, SkillBucket } from "./toolbox/skill/bucket-source.ts";
+export type { ManifestFile, SkillManifest } from "./toolbox/skill/manifest-source.ts";
+export type { SkillRunnerOptions } from "./toolbox/skill/runner.ts";
+export type { ScriptTool } from "./toolbox/skill/script-tools.ts";
 export type {
   Skill,
   SkillArtifact,
@@ -292,7 +296,7 @@ export type {
   SkillSource,
   SkillWarning,
   SkillWorkspace,
-} from "./skill/types.ts";
+} from "./toolbox/skill/types.ts";
 
 // Addresses
 export {
@@ -307,8 +311,8 @@ export type { AgentPath, AgentStep, AgentStep as AgentPathStep } from "./port.ts
 export type { Admitted, Verdict } from "./wire/fetch-object.ts";
 
 // Errors, events, and what a host must provide
-export { defer } from "./defer.ts";
-export { PerdureError, type PerdureErrorCode } from "./error.ts";
+export { defer } from "./base/defer.ts";
+export { PerdureError, type PerdureErrorCode } from "./base/error.ts";
 export type {
   AgentEvent,
   AgentEventPattern,
@@ -317,9 +321,9 @@ export type {
   EventOf,
   RecoveryBound,
   RecoveryFacts,
-} from "./event.ts";
-export type { Clock } from "./id.ts";
-export { type Identity, type JsonValue, MAX_IDENTITY_BYTES } from "./identity.ts";
+} from "./base/event.ts";
+export type { Clock } from "./base/id.ts";
+export { type Identity, type JsonValue, MAX_IDENTITY_BYTES } from "./base/identity.ts";
 export type {
   AgentEnv,
   AgentHost,

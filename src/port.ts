@@ -1,7 +1,7 @@
-import type { PerdureError } from "./error.ts";
-import type { Emit } from "./event.ts";
-import type { Clock } from "./id.ts";
-import type { Identity } from "./identity.ts";
+import type { PerdureError } from "./base/error.ts";
+import type { Emit } from "./base/event.ts";
+import type { Clock } from "./base/id.ts";
+import type { Identity } from "./base/identity.ts";
 
 /** What SQLite can store, on every host. */
 export type SqlValue = string | number | null | Uint8Array;

@@ -1,37 +1,37 @@
 // What tools are made of: files, sandboxes, shells, browsers and the way to the network.
 
 // The network
-export { createEgress, type EgressOptions, type PolicedEgress } from "./egress/egress.ts";
-export type { EgressDecision, OnDecision } from "./egress/decision.ts";
-export type { ResolveHost } from "./egress/engine.ts";
-export type { Injection } from "./egress/inject.ts";
-export { DEFAULT_EGRESS_LIMITS, type EgressLimits } from "./egress/limits.ts";
-export type { Verdict as EgressVerdict } from "./egress/policy.ts";
-export { createGuardedFetch, type GuardedFetch, type GuardedFetchOptions } from "./egress/guarded-fetch.ts";
-export { createFileDownload, type FileDownloadOptions } from "./egress/file-download.ts";
-export { addressKind, type AddressKind, isPrivateAddress } from "./egress/address.ts";
-export { guardUrl, type UrlGuardOptions, type UrlVerdict } from "./egress/url-guard.ts";
+export { createEgress, type EgressOptions, type PolicedEgress } from "./toolbox/egress/egress.ts";
+export type { EgressDecision, OnDecision } from "./toolbox/egress/decision.ts";
+export type { ResolveHost } from "./toolbox/egress/engine.ts";
+export type { Injection } from "./toolbox/egress/inject.ts";
+export { DEFAULT_EGRESS_LIMITS, type EgressLimits } from "./toolbox/egress/limits.ts";
+export type { Verdict as EgressVerdict } from "./toolbox/egress/policy.ts";
+export { createGuardedFetch, type GuardedFetch, type GuardedFetchOptions } from "./toolbox/egress/guarded-fetch.ts";
+export { createFileDownload, type FileDownloadOptions } from "./toolbox/egress/file-download.ts";
+export { addressKind, type AddressKind, isPrivateAddress } from "./toolbox/egress/address.ts";
+export { guardUrl, type UrlGuardOptions, type UrlVerdict } from "./toolbox/egress/url-guard.ts";
 export {
   createFetchTools,
   type FetchFailure,
   type FetchOutput,
   type FetchToolRules,
   type FetchToolsOptions,
-} from "./egress/fetch-tool/fetch-tools.ts";
-export type { FetchInput } from "./egress/fetch-tool/fetch-input.ts";
+} from "./toolbox/egress/fetch-tool/fetch-tools.ts";
+export type { FetchInput } from "./toolbox/egress/fetch-tool/fetch-input.ts";
 export {
   type BundledCode,
   type BundleLimits,
   createPackageBundler,
   type PackageBundler,
   type PackageBundlerOptions,
-} from "./sandbox/npm/package-bundler.ts";
+} from "./toolbox/sandbox/npm/package-bundler.ts";
 export {
   type InstalledPackages,
   installPackages,
   type InstallPackagesOptions,
-} from "./sandbox/npm/install-packages.ts";
-export type { PackageList } from "./sandbox/npm/package-names.ts";
+} from "./toolbox/sandbox/npm/install-packages.ts";
+export type { PackageList } from "./toolbox/sandbox/npm/package-names.ts";
 
 // Sandboxes
 export {
@@ -39,9 +39,9 @@ export {
   type CodePackages,
   type ExecuteInput,
   type ExecuteToolOptions,
-} from "./sandbox/execute/execute-tool.ts";
-export type { ExecuteOutput } from "./sandbox/execute/code-run.ts";
-export { createQuickJsSandbox, type ParkingSandbox, type QuickJsOptions } from "./sandbox/quickjs/create.ts";
+} from "./toolbox/sandbox/execute/execute-tool.ts";
+export type { ExecuteOutput } from "./toolbox/sandbox/execute/code-run.ts";
+export { createQuickJsSandbox, type ParkingSandbox, type QuickJsOptions } from "./toolbox/sandbox/quickjs/create.ts";
 export {
   DEFAULT_LIMITS,
   SUSPEND,
@@ -67,7 +67,7 @@ export {
   type Sandbox,
   type SandboxFiles,
   type SandboxSession,
-} from "./sandbox/sandbox.ts";
+} from "./toolbox/sandbox/sandbox.ts";
 
 // Shells
 export {
@@ -75,9 +75,9 @@ export {
   type BashRunRequest,
   type BashSandbox,
   type BashSandboxOptions,
-} from "./sandbox/bash/bash-sandbox.ts";
-export type { BashMount } from "./sandbox/bash/file-calls.ts";
-export { MemoryFiles, type MemoryFilesOptions } from "./sandbox/memory-files.ts";
+} from "./toolbox/sandbox/bash/bash-sandbox.ts";
+export type { BashMount } from "./toolbox/sandbox/bash/file-calls.ts";
+export { MemoryFiles, type MemoryFilesOptions } from "./toolbox/sandbox/memory-files.ts";
 
 // Processes in a jail, and a browser
 export {
@@ -86,35 +86,39 @@ export {
   type ProcessRunResult,
   type ProcessSandbox,
   type ProcessSandboxOptions,
-} from "./sandbox/process/process-sandbox.ts";
-export type { CheckoutBounds, FilesReport } from "./sandbox/process/files-report.ts";
+} from "./toolbox/sandbox/process/process-sandbox.ts";
+export type { CheckoutBounds, FilesReport } from "./toolbox/sandbox/process/files-report.ts";
 export {
   createSandboxTools,
   RUN_PROCESS_TOOL,
   type RunProcessInput,
   type RunProcessOutput,
   type SandboxToolsOptions,
-} from "./sandbox/process/sandbox-tools.ts";
+} from "./toolbox/sandbox/process/sandbox-tools.ts";
 export {
   type BrowserTools,
   closeBrowserSession,
   closeBrowsers,
   createBrowserTools,
   probeBrowser,
-} from "./sandbox/browser/browser-tools.ts";
-export type { BrowserEgress, BrowserToolsOptions } from "./sandbox/browser/browser-options.ts";
-export type { BrowserErrorOutput, BrowserFileOutput, BrowserPageOutput } from "./sandbox/browser/page-output.ts";
+} from "./toolbox/sandbox/browser/browser-tools.ts";
+export type { BrowserEgress, BrowserToolsOptions } from "./toolbox/sandbox/browser/browser-options.ts";
+export type {
+  BrowserErrorOutput,
+  BrowserFileOutput,
+  BrowserPageOutput,
+} from "./toolbox/sandbox/browser/page-output.ts";
 export {
   bashToolMissing,
   createBashTool,
   type BashToolInput,
   type BashToolOptions,
   type BashToolOutput,
-} from "./workspace/bash-tool.ts";
+} from "./toolbox/workspace/bash-tool.ts";
 
 // Workspace
-export { Workspace } from "./workspace/workspace.ts";
-export type { WorkspaceOptions } from "./workspace/workspace-options.ts";
+export { Workspace } from "./toolbox/workspace/workspace.ts";
+export type { WorkspaceOptions } from "./toolbox/workspace/workspace-options.ts";
 export type {
   PageOptions,
   PointChange,
@@ -125,25 +129,35 @@ export type {
   WorkspaceInfo,
   WorkspaceLike,
   WorkspacePoint,
-} from "./workspace/types.ts";
-export type { WorkspaceListener } from "./workspace/realm.ts";
-export { bucketFiles, directoryFiles, type Bucket, type LargeFiles } from "./workspace/large-files.ts";
-export { localWorkspace, RemoteWorkspace, sharedWorkspace, type WorkspaceCall } from "./workspace/remote.ts";
-export { callWorkspace, type WorkspaceAccess, type WorkspaceOperation } from "./workspace/serve.ts";
-export { toSandboxFiles, type MinimalFiles } from "./workspace/sandbox-files.ts";
-export type { KeptFiles } from "./workspace/kept-files.ts";
+} from "./toolbox/workspace/types.ts";
+export type { WorkspaceListener } from "./toolbox/workspace/realm.ts";
+export { bucketFiles, directoryFiles, type Bucket, type LargeFiles } from "./toolbox/workspace/large-files.ts";
+export { localWorkspace, RemoteWorkspace, sharedWorkspace, type WorkspaceCall } from "./toolbox/workspace/remote.ts";
+export { callWorkspace, type WorkspaceAccess, type WorkspaceOperation } from "./toolbox/workspace/serve.ts";
+export { toSandboxFiles, type MinimalFiles } from "./toolbox/workspace/sandbox-files.ts";
+export type { KeptFiles } from "./toolbox/workspace/kept-files.ts";
 export {
   createWorkspaceTools,
   type WorkspaceOperations,
   type WorkspaceToolsOptions,
-} from "./workspace/tools/create-workspace-tools.ts";
-export { createReadTool, type ReadInput, type ReadOutput, type ReadToolOptions } from "./workspace/tools/read.ts";
-export { createWriteTool, type WriteInput, type WriteOutput } from "./workspace/tools/write.ts";
-export { createEditTool, type EditInput, type EditOutput } from "./workspace/tools/edit.ts";
-export { createListTool, type ListInput, type ListOutput } from "./workspace/tools/list.ts";
-export { createFindTool, type FindInput, type FindOutput } from "./workspace/tools/find.ts";
-export { createGrepTool, type GrepInput, type GrepOutput, type GrepToolOptions } from "./workspace/tools/grep.ts";
-export { createDeleteTool, type DeleteInput, type DeleteOutput } from "./workspace/tools/delete.ts";
+} from "./toolbox/workspace/tools/create-workspace-tools.ts";
+export {
+  createReadTool,
+  type ReadInput,
+  type ReadOutput,
+  type ReadToolOptions,
+} from "./toolbox/workspace/tools/read.ts";
+export { createWriteTool, type WriteInput, type WriteOutput } from "./toolbox/workspace/tools/write.ts";
+export { createEditTool, type EditInput, type EditOutput } from "./toolbox/workspace/tools/edit.ts";
+export { createListTool, type ListInput, type ListOutput } from "./toolbox/workspace/tools/list.ts";
+export { createFindTool, type FindInput, type FindOutput } from "./toolbox/workspace/tools/find.ts";
+export {
+  createGrepTool,
+  type GrepInput,
+  type GrepOutput,
+  type GrepToolOptions,
+} from "./toolbox/workspace/tools/grep.ts";
+export { createDeleteTool, type DeleteInput, type DeleteOutput } from "./toolbox/workspace/tools/delete.ts";
 export type {
   DeleteOperations,
   EditOperations,
@@ -153,4 +167,4 @@ export type {
   ListOperations,
   ReadOperations,
   WriteOperations,
-} from "./workspace/tools/operations.ts";
+} from "./toolbox/workspace/tools/operations.ts";

@@ -1,6 +1,6 @@
-import type { Identity } from "../identity.ts";
+import type { Identity } from "../base/identity.ts";
 import type { AgentEnv, AgentHost, AgentPath, SqlRow } from "../port.ts";
-import type { RetryOptions } from "../fiber/retry.ts";
+import type { RetryOptions } from "../work/retry.ts";
 import type { Act, ActTarget } from "./authorize.ts";
 import { listCallables, type CallableOptions } from "./callable.ts";
 import type { Connection } from "./connection.ts";

@@ -1,7 +1,7 @@
-import { McpClientManager } from "../mcp/client/manager.ts";
-import { hasMcpServers } from "../mcp/client/server-record.ts";
-import { mcpFrame } from "../mcp/client/state.ts";
-import type { McpOAuthProvider } from "../mcp/oauth/own-provider.ts";
+import { McpClientManager } from "../toolbox/mcp/client/manager.ts";
+import { hasMcpServers } from "../toolbox/mcp/client/server-record.ts";
+import { mcpFrame } from "../toolbox/mcp/client/state.ts";
+import type { McpOAuthProvider } from "../toolbox/mcp/oauth/own-provider.ts";
 import { getCurrentAgent } from "./context.ts";
 import type { Feature } from "./feature.ts";
 import type { AgentParts } from "./parts.ts";

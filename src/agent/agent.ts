@@ -1,10 +1,10 @@
-import { refuseUnknown } from "../known-options.ts";
-import { findOwnersBy } from "../owner.ts";
+import { refuseUnknown } from "../base/known-options.ts";
+import { findOwnersBy } from "../base/owner.ts";
 import { hostable, hosted } from "../port.ts";
 import type { AgentEnv, AgentHost, AgentStep, HostedAgent, HostedAgentClass } from "../port.ts";
-import type { McpClientManager } from "../mcp/client/manager.ts";
-import type { AddMcpServerOptions, AddMcpServerResult } from "../mcp/client/types.ts";
-import type { McpOAuthProvider } from "../mcp/oauth/own-provider.ts";
+import type { McpClientManager } from "../toolbox/mcp/client/manager.ts";
+import type { AddMcpServerOptions, AddMcpServerResult } from "../toolbox/mcp/client/types.ts";
+import type { McpOAuthProvider } from "../toolbox/mcp/oauth/own-provider.ts";
 import type { ChildRow } from "../store/child.ts";
 import type { AgentStub } from "../stub.ts";
 import type { Verdict } from "../wire/fetch-object.ts";

@@ -1,11 +1,11 @@
-import { errorText, PerdureError } from "../error.ts";
-import { type Identity, writeIdentity } from "../identity.ts";
+import { errorText, PerdureError } from "../base/error.ts";
+import { type Identity, writeIdentity } from "../base/identity.ts";
 import { pendingInteractions } from "../message/tool-answer.ts";
 import { newestApproval, noteDecision } from "../tool/call-approval.ts";
 import { CallBook } from "../tool/call-book.ts";
 import type { CallApproval } from "../tool/define.ts";
-import type { ApprovalRequest, ChatHooks } from "../turn/chat-types.ts";
-import { sessionNamed } from "../turn/session-named.ts";
+import type { ApprovalRequest, ChatHooks } from "../turn/engine/chat-types.ts";
+import { sessionNamed } from "../turn/engine/session-named.ts";
 import { ChatAgent, chatRoom, deciding, type InSession } from "./chat-agent.ts";
 import type { Connection } from "./connection.ts";
 import { getCurrentAgent } from "./context.ts";

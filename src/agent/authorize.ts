@@ -1,9 +1,9 @@
-import { errorText, PerdureError } from "../error.ts";
-import type { Identity } from "../identity.ts";
+import { errorText, PerdureError } from "../base/error.ts";
+import type { Identity } from "../base/identity.ts";
 import type { AgentHost, AgentStep } from "../port.ts";
 import type { ParsedFrame } from "../wire/parse.ts";
 import type { SessionOp, SessionOpName } from "../wire/session-frames.ts";
-import { yesOrNo } from "../yes-or-no.ts";
+import { yesOrNo } from "../base/yes-or-no.ts";
 import type { Connection } from "./connection.ts";
 import { readOnlyError, type Viewer } from "./context.ts";
 

@@ -1,5 +1,5 @@
-import { PerdureError } from "../error.ts";
-import { type OptionNames, refuseUnknown } from "../known-options.ts";
+import { PerdureError } from "../base/error.ts";
+import { type OptionNames, refuseUnknown } from "../base/known-options.ts";
 
 /** What clients may know of a callable method. */
 export interface CallableOptions {

@@ -1,4 +1,4 @@
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import { isRecord, tryParseJson } from "../message/json.ts";
 import type { AgentHost } from "../port.ts";
 import { deleteCellsBefore, readCell, writeCell } from "../store/cell.ts";

@@ -1,14 +1,14 @@
-import { errorText, PerdureError } from "../error.ts";
-import type { Identity } from "../identity.ts";
+import { errorText, PerdureError } from "../base/error.ts";
+import type { Identity } from "../base/identity.ts";
 import type { MessageInput } from "../message/input.ts";
 import { interruptedCall } from "../message/repair.ts";
 import { asPart, isToolPart, type Part, type UIMessage } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
-import { filesOf } from "../session/files.ts";
-import { MediaMover, type MediaRetention } from "../session/media.ts";
-import { MediaRestore } from "../session/media-restore.ts";
+import { filesOf } from "../media/files.ts";
+import { MediaMover, type MediaRetention } from "../media/media.ts";
+import { MediaRestore } from "../media/media-restore.ts";
 import { readTurn, stashTurn, type TurnRow } from "../store/turn.ts";
-import type { Chat } from "../turn/chat.ts";
+import type { Chat } from "../turn/engine/chat.ts";
 import type {
   ChatHooks,
   ChatRecoveryConfig,
@@ -16,12 +16,12 @@ import type {
   ChatRecoveryOptions,
   ChatResponseResult,
   SaveMessagesResult,
-} from "../turn/chat-types.ts";
-import { messagesIn } from "../turn/history.ts";
-import type { MessageConcurrency } from "../turn/overlap.ts";
-import { describeTurnError } from "../turn/provider-error.ts";
-import { continueLast, givenIdentity, persist, save } from "../turn/save.ts";
-import { sessionNamed } from "../turn/session-named.ts";
+} from "../turn/engine/chat-types.ts";
+import { messagesIn } from "../turn/engine/history.ts";
+import type { MessageConcurrency } from "../turn/intake/overlap.ts";
+import { describeTurnError } from "../model/provider-error.ts";
+import { continueLast, givenIdentity, persist, save } from "../turn/intake/save.ts";
+import { sessionNamed } from "../turn/engine/session-named.ts";
 import { writeJson } from "../wire/json.ts";
 import { ChatFeature, type ChatRoom } from "./chat-feature.ts";
 import type { SessionServant } from "./session-frames.ts";

@@ -1,5 +1,5 @@
 import type { AgentHost } from "../port.ts";
-import { filesOf } from "../session/files.ts";
+import { filesOf } from "../media/files.ts";
 import type { Route } from "./routes.ts";
 
 /*

@@ -1,9 +1,9 @@
-import { PerdureError } from "../error.ts";
-import { storeIdentity } from "../identity.ts";
+import { PerdureError } from "../base/error.ts";
+import { storeIdentity } from "../base/identity.ts";
 import { isRecord } from "../message/json.ts";
 import { readTurn, type TurnRow } from "../store/turn.ts";
-import type { Chat } from "../turn/chat.ts";
-import { isOfSession } from "../turn/forget-session.ts";
+import type { Chat } from "../turn/engine/chat.ts";
+import { isOfSession } from "../turn/engine/forget-session.ts";
 import {
   editInbox,
   type InboxItem,
@@ -12,8 +12,8 @@ import {
   moveInbox,
   type NotWaiting,
   withdrawInbox,
-} from "../turn/inbox.ts";
-import { readReceipt } from "../turn/steer.ts";
+} from "../turn/intake/inbox.ts";
+import { readReceipt } from "../turn/intake/steer.ts";
 import type { Act, Ask, RequestCaller } from "./authorize.ts";
 import { type ChatDoor, sessionFor } from "./chat-http.ts";
 import type { Route, RouteRequest } from "./routes.ts";

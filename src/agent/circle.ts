@@ -1,4 +1,4 @@
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import type { AgentHost } from "../port.ts";
 import { causeNow } from "./cause.ts";
 import { type Cause, getCurrentAgent } from "./context.ts";

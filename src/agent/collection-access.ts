@@ -1,4 +1,4 @@
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import { countCollectionRows, listCollectionRows } from "../store/collection-row.ts";
 import { readStored } from "../store/damaged.ts";
 import type { JsonObject } from "../wire/json.ts";

@@ -1,4 +1,4 @@
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import { encodeFrame } from "../wire/encode.ts";
 import type { ParsedFrame } from "../wire/parse.ts";
 import type { AppliedRowChange, RowWrite } from "../wire/row-frames.ts";

@@ -1,5 +1,5 @@
-import { PerdureError } from "../error.ts";
-import { fingerprint } from "../hash.ts";
+import { PerdureError } from "../base/error.ts";
+import { fingerprint } from "../base/hash.ts";
 import type { AgentHost } from "../port.ts";
 import {
   collectionNames,

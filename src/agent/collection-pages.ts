@@ -1,4 +1,4 @@
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import { type CollectionRow, rowsChangedAfter } from "../store/collection-row.ts";
 import { tellDamage } from "../store/damaged.ts";
 import {

@@ -1,5 +1,5 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { errorText, PerdureError } from "../error.ts";
+import { errorText, PerdureError } from "../base/error.ts";
 import { isJsonObject, type JsonObject, writeJson } from "../wire/json.ts";
 import {
   MAX_COLLECTION_NAME,
@@ -10,7 +10,7 @@ import {
   rowNameProblem,
   type RowProducer,
 } from "../wire/row-frames.ts";
-import { yesOrNo } from "../yes-or-no.ts";
+import { yesOrNo } from "../base/yes-or-no.ts";
 import type { Connection } from "./connection.ts";
 
 /** The longest row where the rules say nothing else. */

@@ -1,6 +1,6 @@
-import { PerdureError } from "../error.ts";
-import type { FiberContext } from "../fiber/fiber-view.ts";
-import type { Identity } from "../identity.ts";
+import { PerdureError } from "../base/error.ts";
+import type { FiberContext } from "../work/fiber-view.ts";
+import type { Identity } from "../base/identity.ts";
 import type { AgentPath, AsyncContext } from "../port.ts";
 import type { Agent } from "./agent.ts";
 import type { Connection } from "./connection.ts";

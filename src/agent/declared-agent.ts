@@ -1,8 +1,8 @@
 import type { LanguageModel, ToolSet } from "ai";
-import { PerdureError } from "../error.ts";
-import { type OptionNames, refuseUnknown } from "../known-options.ts";
+import { PerdureError } from "../base/error.ts";
+import { type OptionNames, refuseUnknown } from "../base/known-options.ts";
 import type { AnyAction } from "../tool/action.ts";
-import type { ScheduledTasks } from "../fiber/task-types.ts";
+import type { ScheduledTasks } from "../work/task-types.ts";
 import type { AgentEnv, AgentHost } from "../port.ts";
 import type {
   ChunkContext,

@@ -1,5 +1,5 @@
-import type { Work } from "../fiber/work.ts";
-import type { PerdureError } from "../error.ts";
+import type { Work } from "../work/work.ts";
+import type { PerdureError } from "../base/error.ts";
 import type { ParsedFrame } from "../wire/parse.ts";
 import type { Ask, Caller, Refusal } from "./authorize.ts";
 import type { Connection } from "./connection.ts";

@@ -1,11 +1,11 @@
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import type { UIMessage } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
 import { tellDamage } from "../store/damaged.ts";
 import { placesUp, seqOfMessage } from "../store/message.ts";
 import type { TurnRow } from "../store/turn.ts";
-import type { PointChange, RestoreResult } from "../workspace/types.ts";
-import { Workspace } from "../workspace/workspace.ts";
+import type { PointChange, RestoreResult } from "../toolbox/workspace/types.ts";
+import { Workspace } from "../toolbox/workspace/workspace.ts";
 import { messageIdsOf } from "../store/turn.ts";
 
 /** The version of a workspace without files. */

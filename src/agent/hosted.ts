@@ -1,5 +1,5 @@
-import { PerdureError } from "../error.ts";
-import type { Identity } from "../identity.ts";
+import { PerdureError } from "../base/error.ts";
+import type { Identity } from "../base/identity.ts";
 import type { AgentStep, HostedAgent, ReadVerdict, Socket } from "../port.ts";
 import { leafOf } from "../wire/agent-path.ts";
 import { closeCode, refusalCode, UNKNOWN_SESSION } from "../wire/close-code.ts";
@@ -7,7 +7,7 @@ import { encodeFrame } from "../wire/encode.ts";
 import { isResponse, readVerdict } from "../wire/fetch-object.ts";
 import { kebabCase } from "../wire/kebab.ts";
 import { type ParsedFrame, parseFrame, readLongFrame } from "../wire/parse.ts";
-import { yesOrNo } from "../yes-or-no.ts";
+import { yesOrNo } from "../base/yes-or-no.ts";
 import type { Agent } from "./agent.ts";
 import { mcpOf } from "./agent-mcp.ts";
 import {

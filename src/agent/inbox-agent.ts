@@ -1,4 +1,4 @@
-import type { FileDownloadOptions } from "../egress/file-download.ts";
+import type { FileDownloadOptions } from "../toolbox/egress/file-download.ts";
 import type { MessageInput } from "../message/input.ts";
 import {
   editInbox,
@@ -8,9 +8,9 @@ import {
   type NotWaiting,
   type Withdrawal,
   withdrawInbox,
-} from "../turn/inbox.ts";
-import { sessionNamed } from "../turn/session-named.ts";
-import { readReceipt, type SteerReceipt } from "../turn/steer.ts";
+} from "../turn/intake/inbox.ts";
+import { sessionNamed } from "../turn/engine/session-named.ts";
+import { readReceipt, type SteerReceipt } from "../turn/intake/steer.ts";
 import {
   cancelSubmission,
   deleteSubmission,
@@ -21,7 +21,7 @@ import {
   submitMessages,
   type SubmitOptions,
   type SubmitResult,
-} from "../turn/submissions.ts";
+} from "../turn/intake/submissions.ts";
 import type { AgentEnv } from "../port.ts";
 import { countElsewhere } from "./cause.ts";
 import { chatRoom } from "./chat-agent.ts";

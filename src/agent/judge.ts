@@ -1,4 +1,4 @@
-import { errorText } from "../error.ts";
+import { errorText } from "../base/error.ts";
 import type { Agent } from "./agent.ts";
 import { AgentBase } from "./agent-base.ts";
 import type { Ask, Caller, Judge, Refusal } from "./authorize.ts";

@@ -1,4 +1,4 @@
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 
 /** What extensions say of a turn. Of steps they may ask for fewer than the agent allows, and not for more. */
 export function withinSteps<C extends { readonly maxSteps?: number }>(

@@ -1,5 +1,5 @@
-import { newId } from "../id.ts";
-import type { Owner } from "../owner.ts";
+import { newId } from "../base/id.ts";
+import type { Owner } from "../base/owner.ts";
 import { readCell, writeCell } from "../store/cell.ts";
 import { getCurrentAgent } from "./context.ts";
 import { parts } from "./parts.ts";

@@ -1,9 +1,9 @@
-import { errorText, PerdureError } from "../error.ts";
-import { Fibers } from "../fiber/fibers.ts";
-import { Queue } from "../fiber/queue.ts";
-import { DEFAULT_RETRY, resolveRetry, type RetryOptions } from "../fiber/retry.ts";
-import { Schedules } from "../fiber/schedules.ts";
-import type { Work, WorkContext } from "../fiber/work.ts";
+import { errorText, PerdureError } from "../base/error.ts";
+import { Fibers } from "../work/fibers.ts";
+import { Queue } from "../work/queue.ts";
+import { DEFAULT_RETRY, resolveRetry, type RetryOptions } from "../work/retry.ts";
+import { Schedules } from "../work/schedules.ts";
+import type { Work, WorkContext } from "../work/work.ts";
 import type { AboutFailure, AgentHost, AgentStep } from "../port.ts";
 import type { Agent } from "./agent.ts";
 import type { AgentBase } from "./agent-base.ts";

@@ -1,10 +1,10 @@
-import { type Identity, readIdentity } from "../identity.ts";
+import { type Identity, readIdentity } from "../base/identity.ts";
 import { isRecord, sameJson } from "../message/json.ts";
 import { withoutReserved } from "../message/steered.ts";
 import type { UIMessage } from "../message/types.ts";
 import { parseUserMessage } from "../message/validate.ts";
 import { isSaidIn } from "../session/siblings.ts";
-import type { Chat } from "../turn/chat.ts";
+import type { Chat } from "../turn/engine/chat.ts";
 
 /** So many messages of a transcript that a client pushes are looked at in one go. */
 export const LOOKED_AT_ONCE = 500;

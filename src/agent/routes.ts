@@ -1,4 +1,4 @@
-import { errorText, PerdureError } from "../error.ts";
+import { errorText, PerdureError } from "../base/error.ts";
 import type { AgentHost } from "../port.ts";
 import { readLongBody } from "../wire/chat-text.ts";
 import type { Act, Ask, RequestCaller } from "./authorize.ts";

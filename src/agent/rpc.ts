@@ -1,4 +1,4 @@
-import { errorText, PerdureError } from "../error.ts";
+import { errorText, PerdureError } from "../base/error.ts";
 import type { AgentHost } from "../port.ts";
 import { encodeFrame } from "../wire/encode.ts";
 import { findCallable } from "./callable.ts";

@@ -1,12 +1,12 @@
-import { errorText, PerdureError } from "../error.ts";
-import { checkTasks } from "../fiber/task-check.ts";
-import { type TaskHooks, Tasks } from "../fiber/tasks.ts";
-import type { ScheduledTaskContext, ScheduledTasks } from "../fiber/task-types.ts";
-import type { Work } from "../fiber/work.ts";
-import { newId } from "../id.ts";
+import { errorText, PerdureError } from "../base/error.ts";
+import { checkTasks } from "../work/task-check.ts";
+import { type TaskHooks, Tasks } from "../work/tasks.ts";
+import type { ScheduledTaskContext, ScheduledTasks } from "../work/task-types.ts";
+import type { Work } from "../work/work.ts";
+import { newId } from "../base/id.ts";
 import { nextTasks } from "../store/task.ts";
-import type { Chat } from "../turn/chat.ts";
-import { acceptMessages } from "../turn/submissions.ts";
+import type { Chat } from "../turn/engine/chat.ts";
+import { acceptMessages } from "../turn/intake/submissions.ts";
 import type { Feature } from "./feature.ts";
 import type { AgentParts } from "./parts.ts";
 

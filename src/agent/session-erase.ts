@@ -1,7 +1,7 @@
-import { PerdureError } from "../error.ts";
-import { erase, type EraseReceipt, finishErase } from "../session/erase.ts";
-import { type EraseScope, sessionsIn } from "../session/erase-plan.ts";
-import type { MediaMover } from "../session/media.ts";
+import { PerdureError } from "../base/error.ts";
+import { erase, type EraseReceipt, finishErase } from "../erase/erase.ts";
+import { type EraseScope, sessionsIn } from "../erase/erase-plan.ts";
+import type { MediaMover } from "../media/media.ts";
 import type { SessionManager } from "../session/session-manager.ts";
 import { openTurns, readTurn } from "../store/turn.ts";
 import type { ChatRoom } from "./chat-feature.ts";

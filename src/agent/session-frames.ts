@@ -1,5 +1,5 @@
 import type { ContextReport } from "../context/context-report.ts";
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import type { ChatRoom } from "./chat-feature.ts";
 import { firstChars } from "../message/cut-value.ts";
 import type { UIMessage } from "../message/types.ts";

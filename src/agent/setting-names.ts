@@ -1,10 +1,10 @@
 import type { ContextOverflow } from "../context/overflow.ts";
-import type { RetryOptions } from "../fiber/retry.ts";
-import { type OptionNames, refuseUnknown } from "../known-options.ts";
-import type { Budget, Budgets } from "../session/budget.ts";
-import type { MediaRetention } from "../session/media.ts";
-import type { ChatRecoveryConfig } from "../turn/chat-types.ts";
-import type { MessageConcurrency } from "../turn/overlap.ts";
+import type { RetryOptions } from "../work/retry.ts";
+import { type OptionNames, refuseUnknown } from "../base/known-options.ts";
+import type { Budget, Budgets } from "../ledger/budget.ts";
+import type { MediaRetention } from "../media/media.ts";
+import type { ChatRecoveryConfig } from "../turn/engine/chat-types.ts";
+import type { MessageConcurrency } from "../turn/intake/overlap.ts";
 import type { AgentOptions } from "./agent-base.ts";
 import type { TitleOptions } from "./title-keeper.ts";
 

@@ -1,4 +1,4 @@
-import { errorText, PerdureError } from "../error.ts";
+import { errorText, PerdureError } from "../base/error.ts";
 import type { AgentHost } from "../port.ts";
 import { keepAside, tellDamage } from "../store/damaged.ts";
 import { readState, writeState } from "../store/state.ts";

@@ -1,4 +1,4 @@
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import { type AgentStub, createStub } from "../stub.ts";
 import type { AgentHost, AgentPath, AgentStep, HostedAgentClass } from "../port.ts";
 import { agentId } from "../wire/agent-path.ts";

@@ -4,7 +4,7 @@ import type { ActionAuthorization, ActionAuthorizationContext } from "../tool/ac
 import { ActionLedger, RECLAIM_AFTER_MS } from "../tool/action-ledger.ts";
 import type { ActionBinding } from "../tool/action-run.ts";
 import type { KeepText } from "../tool/bound-output.ts";
-import type { Chat } from "../turn/chat.ts";
+import type { Chat } from "../turn/engine/chat.ts";
 
 type Maybe<T> = T | Promise<T>;
 

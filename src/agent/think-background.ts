@@ -1,11 +1,11 @@
 import type { ModelMessage, ToolSet } from "ai";
 import type { ContextReader } from "../context/view.ts";
-import { PerdureError } from "../error.ts";
-import type { WorkContext } from "../fiber/work.ts";
+import { PerdureError } from "../base/error.ts";
+import type { WorkContext } from "../work/work.ts";
 import type { UIMessage } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
 import { isOpen, readTurn } from "../store/turn.ts";
-import type { Chat } from "../turn/chat.ts";
+import type { Chat } from "../turn/engine/chat.ts";
 import { BackgroundCalls } from "../turn/step/background.ts";
 import { contextOf } from "../turn/step/context-path.ts";
 import type { BackgroundAdmission } from "../turn/step/plan.ts";

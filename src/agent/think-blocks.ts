@@ -1,7 +1,7 @@
 import type { Tool, ToolSet } from "ai";
 import { DEFAULT_SYSTEM_PROMPT } from "../context/capabilities.ts";
-import { saysWhoItIs } from "../session/blocks/render.ts";
-import type { ContextBlocks } from "../session/context-blocks.ts";
+import { saysWhoItIs } from "../memory/render.ts";
+import type { ContextBlocks } from "../memory/context-blocks.ts";
 import { durableTool, type DurableToolOptions } from "../tool/define.ts";
 
 /** The context blocks of a session. Under a symbol: every plain name belongs to those who extend the class. */

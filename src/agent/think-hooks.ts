@@ -1,5 +1,5 @@
-import type { ExtensionHooks } from "../extension/hooks.ts";
-import type { ExtensionHook } from "../extension/manifest.ts";
+import type { ExtensionHooks } from "../toolbox/extension/hooks.ts";
+import type { ExtensionHook } from "../toolbox/extension/manifest.ts";
 import type {
   ChunkContext,
   PrepareStepContext,

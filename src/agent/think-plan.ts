@@ -3,33 +3,33 @@ import { BUDGET_TOOL } from "../context/budget-tool.ts";
 import { capabilityBlock } from "../context/capabilities.ts";
 import { ModelMessages } from "../context/model-messages.ts";
 import type { Converted } from "../context/shown-units.ts";
-import { errorText, PerdureError } from "../error.ts";
+import { errorText, PerdureError } from "../base/error.ts";
 import { isTerminal, type ToolPart, toolName, toolParts, type UIMessage } from "../message/types.ts";
-import type { Identity } from "../identity.ts";
+import type { Identity } from "../base/identity.ts";
 import type { AgentHost } from "../port.ts";
-import { Ledger } from "../session/ledger.ts";
-import { filesOf } from "../session/files.ts";
-import { MediaRestore } from "../session/media-restore.ts";
-import { SessionSearch } from "../session/search.ts";
+import { Ledger } from "../ledger/ledger.ts";
+import { filesOf } from "../media/files.ts";
+import { MediaRestore } from "../media/media-restore.ts";
+import { SessionSearch } from "../search/search.ts";
 import { CallBook } from "../tool/call-book.ts";
 import type { ActionAuthorization } from "../tool/action-authorize.ts";
 import { bindAction, bindActions } from "../tool/action-bind.ts";
 import { toolNamed } from "../tool/define.ts";
 import { isAction } from "../tool/action.ts";
-import type { Chat } from "../turn/chat.ts";
-import type { AnswerVerdict, ChatTurnOptions } from "../turn/chat-types.ts";
+import type { Chat } from "../turn/engine/chat.ts";
+import type { AnswerVerdict, ChatTurnOptions } from "../turn/engine/chat-types.ts";
 import {
   type ChatErrorClassification,
   classifyProviderError,
   describeProviderError,
   describeTurnError,
-} from "../turn/provider-error.ts";
-import type { Budgets } from "../session/budget.ts";
-import type { PriceTable } from "../session/prices.ts";
+} from "../model/provider-error.ts";
+import type { Budgets } from "../ledger/budget.ts";
+import type { PriceTable } from "../ledger/prices.ts";
 import type { ChatClassifyContext, ChatErrorContext, TurnConfig, TurnContext } from "../turn/step/config.ts";
 import { contextOf } from "../turn/step/context-path.ts";
 import { readSessionLine } from "../store/session.ts";
-import { type FileDownloadOptions, fileLoader, type LoadFile } from "../egress/file-download.ts";
+import { type FileDownloadOptions, fileLoader, type LoadFile } from "../toolbox/egress/file-download.ts";
 import type { PreparedTurn, StepPlan } from "../turn/step/plan.ts";
 import { checkMaxSteps, withinSteps } from "./max-steps.ts";
 import { isToldLater } from "./run/book-calls.ts";

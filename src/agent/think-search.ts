@@ -1,7 +1,7 @@
 import type { ToolSet } from "ai";
 import type { Sql } from "../port.ts";
-import type { SessionSearch } from "../session/search.ts";
-import { SESSION_SEARCH_TOOL } from "../session/search-text.ts";
+import type { SessionSearch } from "../search/search.ts";
+import { SESSION_SEARCH_TOOL } from "../search/search-text.ts";
 import { compactedMessages } from "../store/compaction.ts";
 import { isOnPath } from "../store/search.ts";
 import { readSession } from "../store/session.ts";

@@ -1,24 +1,24 @@
 import type { LanguageModel, ModelMessage, ToolSet } from "ai";
 import { DEFAULT_SYSTEM_PROMPT } from "../context/capabilities.ts";
-import { PerdureError } from "../error.ts";
-import type { ScheduledTasks } from "../fiber/task-types.ts";
+import { PerdureError } from "../base/error.ts";
+import type { ScheduledTasks } from "../work/task-types.ts";
 import type { MessageInput } from "../message/input.ts";
 import type { UIMessage } from "../message/types.ts";
 import type { AgentEnv, AgentHost } from "../port.ts";
-import type { Budgets } from "../session/budget.ts";
-import type { ContextBlocks } from "../session/context-blocks.ts";
-import { defaultPrices } from "../session/default-prices.ts";
-import type { LedgerEntry } from "../session/charge.ts";
-import type { UsageTotals } from "../session/ledger.ts";
-import type { MediaRetention } from "../session/media.ts";
-import type { PriceTable } from "../session/prices.ts";
+import type { Budgets } from "../ledger/budget.ts";
+import type { ContextBlocks } from "../memory/context-blocks.ts";
+import { defaultPrices } from "../ledger/default-prices.ts";
+import type { LedgerEntry } from "../ledger/charge.ts";
+import type { UsageTotals } from "../ledger/ledger.ts";
+import type { MediaRetention } from "../media/media.ts";
+import type { PriceTable } from "../ledger/prices.ts";
 import { readConfig, writeConfig } from "../store/config.ts";
 import { keepAside, readStored } from "../store/damaged.ts";
 import type { TurnRow } from "../store/turn.ts";
 import type { PendingApproval, ReturnedCall } from "../tool/call-book.ts";
-import type { ChatHooks, ChatTurnOptions, SaveMessagesResult } from "../turn/chat-types.ts";
-import { type ChatAnswer, ORDINARY_TURN, type OrdinaryTurn } from "../turn/chunk-source.ts";
-import type { ChatErrorClassification } from "../turn/provider-error.ts";
+import type { ChatHooks, ChatTurnOptions, SaveMessagesResult } from "../turn/engine/chat-types.ts";
+import { type ChatAnswer, ORDINARY_TURN, type OrdinaryTurn } from "../turn/engine/chunk-source.ts";
+import type { ChatErrorClassification } from "../model/provider-error.ts";
 import type {
   ChatClassifyContext,
   ChatErrorContext,
@@ -34,7 +34,7 @@ import type {
   TurnContext,
 } from "../turn/step/config.ts";
 import type { BackgroundCalls } from "../turn/step/background.ts";
-import type { SubmitResult } from "../turn/submissions.ts";
+import type { SubmitResult } from "../turn/intake/submissions.ts";
 import { writeJson } from "../wire/json.ts";
 import { answering, chatRoom, deciding, turnEnded } from "./chat-agent.ts";
 import { runAs } from "./context.ts";

@@ -1,7 +1,7 @@
 import type { LanguageModel } from "ai";
-import { errorText } from "../error.ts";
+import { errorText } from "../base/error.ts";
 import type { AgentHost } from "../port.ts";
-import type { Ledger } from "../session/ledger.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import { renameSession } from "../session/session-changes.ts";
 import type { SessionDesk } from "../session/session-desk.ts";
 import { isReadable, toEntry } from "../session/path-window.ts";
@@ -10,7 +10,7 @@ import type { UIMessage } from "../message/types.ts";
 import { deleteCell, readCell, writeCell } from "../store/cell.ts";
 import { messagesUp } from "../store/message.ts";
 import { readOwnerLine, readSessionLine, type SessionLine } from "../store/session.ts";
-import type { ChatErrorClassification } from "../turn/provider-error.ts";
+import type { ChatErrorClassification } from "../model/provider-error.ts";
 import { askWith } from "../turn/step/summary-call.ts";
 
 /** How sessions are named. */

@@ -1,18 +1,18 @@
 import type { ToolSet } from "ai";
-import { createEgress } from "../egress/egress.ts";
-import { ExtensionManager, type ExtensionManagerOptions } from "../extension/manager.ts";
-import type { ExtensionBridge } from "../extension/host-functions.ts";
-import type { ExtensionDeclaration } from "../extension/manifest.ts";
-import type { McpClientManager } from "../mcp/client/manager.ts";
+import { createEgress } from "../toolbox/egress/egress.ts";
+import { ExtensionManager, type ExtensionManagerOptions } from "../toolbox/extension/manager.ts";
+import type { ExtensionBridge } from "../toolbox/extension/host-functions.ts";
+import type { ExtensionDeclaration } from "../toolbox/extension/manifest.ts";
+import type { McpClientManager } from "../toolbox/mcp/client/manager.ts";
 import type { AgentHost } from "../port.ts";
-import type { ContextBlocks } from "../session/context-blocks.ts";
-import { skillsForTurn, type TurnSkills } from "../skill/for-turn.ts";
-import { SkillRegistry } from "../skill/registry.ts";
-import type { SkillScriptRunner, SkillSource } from "../skill/types.ts";
-import { type BashToolOptions, bashToolMissing } from "../workspace/bash-tool.ts";
-import { keptIn } from "../workspace/kept-files.ts";
-import { createWorkspaceTools, type WorkspaceToolsOptions } from "../workspace/tools/create-workspace-tools.ts";
-import type { WorkspaceLike } from "../workspace/types.ts";
+import type { ContextBlocks } from "../memory/context-blocks.ts";
+import { skillsForTurn, type TurnSkills } from "../toolbox/skill/for-turn.ts";
+import { SkillRegistry } from "../toolbox/skill/registry.ts";
+import type { SkillScriptRunner, SkillSource } from "../toolbox/skill/types.ts";
+import { type BashToolOptions, bashToolMissing } from "../toolbox/workspace/bash-tool.ts";
+import { keptIn } from "../toolbox/workspace/kept-files.ts";
+import { createWorkspaceTools, type WorkspaceToolsOptions } from "../toolbox/workspace/tools/create-workspace-tools.ts";
+import type { WorkspaceLike } from "../toolbox/workspace/types.ts";
 import { waitForMcp } from "./agent-mcp.ts";
 
 /** The tools that an agent has without writing them. Under a symbol: every plain name belongs to the user. */

@@ -1,8 +1,8 @@
 import type { ToolSet } from "ai";
 import { BUDGET_TOOL } from "../context/budget-tool.ts";
 import type { AgentHost } from "../port.ts";
-import type { ContextBlocks } from "../session/context-blocks.ts";
-import type { SessionSearch } from "../session/search.ts";
+import type { ContextBlocks } from "../memory/context-blocks.ts";
+import type { SessionSearch } from "../search/search.ts";
 import type { SessionSettings } from "../session/session-settings.ts";
 import { bindActions } from "../tool/action-bind.ts";
 import type { ActionBinding } from "../tool/action-run.ts";

@@ -1,4 +1,4 @@
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import type { Sql, SqlRow, SqlValue } from "../port.ts";
 import { RESERVED_PREFIX } from "../store/migrations.ts";
 

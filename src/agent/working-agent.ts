@@ -4,16 +4,16 @@ import type {
   FiberRecoveryContext,
   FiberRecoveryResult,
   StartFiberResult,
-} from "../fiber/fiber-view.ts";
+} from "../work/fiber-view.ts";
 import type {
   DeleteFibersOptions,
   ListFibersOptions,
   SpawnFiberOptions,
   StartFiberOptions,
-} from "../fiber/fiber-options.ts";
-import type { QueueItem, QueueOptions } from "../fiber/queue.ts";
-import { retry, type RetryCallOptions } from "../fiber/retry.ts";
-import type { Schedule, ScheduleCriteria, ScheduleOptions } from "../fiber/schedule-view.ts";
+} from "../work/fiber-options.ts";
+import type { QueueItem, QueueOptions } from "../work/queue.ts";
+import { retry, type RetryCallOptions } from "../work/retry.ts";
+import type { Schedule, ScheduleCriteria, ScheduleOptions } from "../work/schedule-view.ts";
 import type { AgentEnv } from "../port.ts";
 import { AgentBase } from "./agent-base.ts";
 import { causeNow } from "./cause.ts";

@@ -1,5 +1,5 @@
-import { PerdureError } from "../error.ts";
-import { newId } from "../id.ts";
+import { PerdureError } from "../base/error.ts";
+import { newId } from "../base/id.ts";
 import { applyToolApproval, applyToolResult } from "../message/tool-answer.ts";
 import { toolName, toolParts, type UIMessage } from "../message/types.ts";
 import type { ClientFrame } from "../wire/frames.ts";

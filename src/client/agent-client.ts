@@ -1,4 +1,4 @@
-import { type Clock, newId } from "../id.ts";
+import { type Clock, newId } from "../base/id.ts";
 import type { McpState } from "../wire/frames.ts";
 import { HISTORY_PAGES, HISTORY_PARAM, type HistoryMode, SESSION_PARAM } from "../wire/history.ts";
 import { isJsonObject, type JsonObject, writeJson } from "../wire/json.ts";

@@ -1,4 +1,4 @@
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import { buildAgentPath } from "../wire/agent-path.ts";
 import { kebabCase } from "../wire/kebab.ts";
 

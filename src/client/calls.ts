@@ -1,5 +1,5 @@
-import { PerdureError } from "../error.ts";
-import { type Clock, newId } from "../id.ts";
+import { PerdureError } from "../base/error.ts";
+import { type Clock, newId } from "../base/id.ts";
 import { isJsonObject, type JsonObject, writeJson } from "../wire/json.ts";
 import type { CallOptions, CallStream } from "./call-types.ts";
 import { disconnected } from "./connection-error.ts";

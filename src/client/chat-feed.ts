@@ -1,4 +1,4 @@
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import { isAnswered, type ToolPart, toolParts, type UIMessage } from "../message/types.ts";
 import { BranchBook } from "./branch-places.ts";
 import { ChatAudience } from "./chat-audience.ts";

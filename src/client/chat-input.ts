@@ -1,5 +1,5 @@
-import { PerdureError } from "../error.ts";
-import { newId } from "../id.ts";
+import { PerdureError } from "../base/error.ts";
+import { newId } from "../base/id.ts";
 import type { Part, UIMessage } from "../message/types.ts";
 
 type FilePart = Extract<Part, { type: "file" }>;

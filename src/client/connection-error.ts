@@ -1,4 +1,4 @@
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import { closeCode, refusedStatus } from "../wire/close-code.ts";
 
 /** How a connection was closed. Not every platform has `CloseEvent`, so this is our own. */

@@ -1,6 +1,6 @@
 import type { ChatTransport } from "ai";
-import { PerdureError } from "../error.ts";
-import { type Clock, newId, sleep } from "../id.ts";
+import { PerdureError } from "../base/error.ts";
+import { type Clock, newId, sleep } from "../base/id.ts";
 import { type MessageBuilder, newBuilder } from "../message/builder.ts";
 import { applyChunk } from "../message/fold.ts";
 import { parseChunk } from "../message/parse-chunk.ts";

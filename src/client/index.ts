@@ -72,4 +72,4 @@ export type {
   AgentToolRunState,
 } from "./agent-tool-types.ts";
 
-export { PerdureError, type PerdureErrorCode } from "../error.ts";
+export { PerdureError, type PerdureErrorCode } from "../base/error.ts";

@@ -1,5 +1,5 @@
-import { PerdureError } from "../error.ts";
-import type { Clock } from "../id.ts";
+import { PerdureError } from "../base/error.ts";
+import type { Clock } from "../base/id.ts";
 import { isTerminalCloseCode } from "../wire/close-code.ts";
 import { ConnectionCloseEvent } from "./connection-error.ts";
 import { systemClock } from "./system-clock.ts";

@@ -1,8 +1,8 @@
 import type { CompactionInfo } from "../wire/session-types.ts";
 import type { DraftCompaction } from "../wire/session-types.ts";
 import type { ContextReport } from "../wire/session-types.ts";
-import { PerdureError, type PerdureErrorCode } from "../error.ts";
-import { newId } from "../id.ts";
+import { PerdureError, type PerdureErrorCode } from "../base/error.ts";
+import { newId } from "../base/id.ts";
 import { tryParseJson } from "../message/json.ts";
 import type { SearchHit } from "../wire/session-types.ts";
 import type { SessionInfo } from "../wire/session-types.ts";

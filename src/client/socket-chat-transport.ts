@@ -1,6 +1,6 @@
 import type { ChatTransport } from "ai";
-import { PerdureError } from "../error.ts";
-import { newId } from "../id.ts";
+import { PerdureError } from "../base/error.ts";
+import { newId } from "../base/id.ts";
 import { type MessageBuilder, newBuilder } from "../message/builder.ts";
 import { applyChunk } from "../message/fold.ts";
 import type { UIMessage, UIMessageChunk } from "../message/types.ts";

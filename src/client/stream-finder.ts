@@ -1,4 +1,4 @@
-import { newId } from "../id.ts";
+import { newId } from "../base/id.ts";
 import { type ChatConnection, type ChatFrame, sendFrame } from "./chat-frames.ts";
 import { LiveTurn } from "./live-turn.ts";
 

@@ -1,4 +1,4 @@
-import type { Clock } from "../id.ts";
+import type { Clock } from "../base/id.ts";
 
 /** The clock of the machine. Its timers run in browsers, workers and Node alike. */
 export const systemClock: Clock = {

@@ -1,5 +1,5 @@
 import type { UIDataTypes, UITools } from "ai";
-import { errorText } from "../error.ts";
+import { errorText } from "../base/error.ts";
 import { toolName, toolParts, type UIMessage } from "../message/types.ts";
 import type { ChatTool } from "./chat-request.ts";
 

@@ -1,5 +1,5 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import { sameJson } from "../message/json.ts";
 
 /** The schema, when it is one that can check values: a JSON Schema is not. */

@@ -1,4 +1,4 @@
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import { logUtilsOf } from "./log/collection-options.ts";
 import type { RowChange, RowCondition, RowLog, RowProducer, RowValue } from "./log/row-log.ts";
 import { namedIssues, rowBySchema } from "./row-schema.ts";

@@ -1,7 +1,7 @@
-import { errorText, PerdureError } from "../error.ts";
-import { newId } from "../id.ts";
+import { errorText, PerdureError } from "../base/error.ts";
+import { newId } from "../base/id.ts";
 import type { AgentHost } from "../port.ts";
-import { contextCompacted } from "../session/blocks/lifecycle.ts";
+import { contextCompacted } from "../memory/lifecycle.ts";
 import {
   type CompactionEnd,
   type CompactionRow,

@@ -1,6 +1,6 @@
 import type { ModelMessage, SystemModelMessage, ToolSet } from "ai";
-import { costOf, NANO_DOLLARS, type Price } from "../session/prices.ts";
-import type { Usage } from "../session/token-usage.ts";
+import { costOf, NANO_DOLLARS, type Price } from "../ledger/prices.ts";
+import type { Usage } from "../ledger/token-usage.ts";
 import { shares } from "./largest-remainder.ts";
 import type { LeftOut } from "./left-out.ts";
 import type { ModelLimits } from "./model-limits.ts";

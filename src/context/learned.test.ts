@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { probeHost } from "../../test/chat/probe-host.ts";
 import type { Sql, SqlRow, SqlValue } from "../port.ts";
-import type { Usage } from "../session/token-usage.ts";
+import type { Usage } from "../ledger/token-usage.ts";
 import { listCells, writeCell } from "../store/cell.ts";
 import { correctFactor, LearnedFactors, NOTHING_LEARNED, readLearned, writeLearned } from "./learned.ts";
 import { unitsOfText } from "./text-units.ts";

@@ -1,5 +1,5 @@
 import type { Sql } from "../port.ts";
-import type { Usage } from "../session/token-usage.ts";
+import type { Usage } from "../ledger/token-usage.ts";
 import { readCell, writeCell } from "../store/cell.ts";
 import {
   correctKinds,

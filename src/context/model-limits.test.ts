@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { defaultPrices } from "../session/default-prices.ts";
+import { defaultPrices } from "../ledger/default-prices.ts";
 import { defaultModelLimits } from "./default-model-limits.ts";
 import { findLimits, limitsOf, type ModelLimits, UNKNOWN_MODEL_LIMITS } from "./model-limits.ts";
 

@@ -1,5 +1,5 @@
-import { PerdureError } from "../error.ts";
-import { fromTable, namesOf } from "../session/model-table.ts";
+import { PerdureError } from "../base/error.ts";
+import { fromTable, namesOf } from "../ledger/model-table.ts";
 
 /** How much a model takes, in tokens. */
 export interface ModelLimits {

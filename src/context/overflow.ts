@@ -1,5 +1,5 @@
 import { PROACTIVE_SHARE } from "./token-budget.ts";
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 
 /** What is done about conversations that grow too long for the model. All of it is on unless it is said otherwise. */
 export interface ContextOverflow {

@@ -1,5 +1,5 @@
 import { isTerminal, toolParts, type UIMessage } from "../message/types.ts";
-import { markerFor } from "../session/blocks/loaded.ts";
+import { markerFor } from "../memory/loaded.ts";
 import type { CompactionRow } from "../store/compaction.ts";
 import { clearedText, supersededText, withTexts } from "./cleared.ts";
 import { callKey, type ContextView, type PathNode, type ShownNode } from "./view.ts";

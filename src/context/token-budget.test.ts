@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Usage } from "../session/token-usage.ts";
+import type { Usage } from "../ledger/token-usage.ts";
 import { BACKGROUND_SHARE, callTokens, estimateRequest, isOverflow, PROACTIVE_SHARE } from "./token-budget.ts";
 import { RESERVED_OUTPUT_TOKENS, usable, WAIT_SHARE } from "./token-budget.ts";
 

@@ -1,4 +1,4 @@
-import type { Usage } from "../session/token-usage.ts";
+import type { Usage } from "../ledger/token-usage.ts";
 import type { ModelLimits } from "./model-limits.ts";
 
 /** Above this share of what is usable, a conversation is made shorter before the next call. */

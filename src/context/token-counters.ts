@@ -1,4 +1,4 @@
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import { type KindUnits, kindsOf } from "./kinds.ts";
 import { type CountText, unitsOfText } from "./text-units.ts";
 

@@ -2,7 +2,7 @@ import { withoutSteered } from "../message/steered.ts";
 import { isToolPart, type Part, type UIMessage } from "../message/types.ts";
 import { parseMessage } from "../message/validate.ts";
 import type { Sql } from "../port.ts";
-import { unloadedCalls } from "../session/blocks/loaded.ts";
+import { unloadedCalls } from "../memory/loaded.ts";
 import { compactedMessages, type CompactionRow, doneAt } from "../store/compaction.ts";
 import { readMessageAt } from "../store/message.ts";
 import { ownerIdOf } from "../store/session.ts";

@@ -1,4 +1,4 @@
-import { errorText, PerdureError } from "../error.ts";
+import { errorText, PerdureError } from "../base/error.ts";
 import { hosted, type AgentPath, type AgentStep, type HostedAgent, type Socket } from "../port.ts";
 import { leafOf } from "../wire/agent-path.ts";
 import { closeCode } from "../wire/close-code.ts";

@@ -1,4 +1,4 @@
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 
 /** Cross-origin access: off, open to every origin, or the app's own headers. */
 export type Cors = boolean | Readonly<Record<string, string>>;

@@ -1,5 +1,5 @@
-import { PerdureError } from "../error.ts";
-import type { Clock } from "../id.ts";
+import { PerdureError } from "../base/error.ts";
+import type { Clock } from "../base/id.ts";
 import type { Cell } from "./cell.ts";
 
 /** Ended in one go: closing a database costs about half a millisecond. */

@@ -1,4 +1,4 @@
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import { closeCode } from "../wire/close-code.ts";
 
 /** Nothing went wrong with the agent: it, or its host, was ended. */

@@ -1,4 +1,4 @@
-import type { PerdureError } from "../error.ts";
+import type { PerdureError } from "../base/error.ts";
 import type { TxListener } from "./tx-listener.ts";
 
 /** What goes through the gate: a frame for a socket, or the end of one. */

@@ -1,4 +1,4 @@
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 
 /** What is still read, and thrown away, of a body that is too large: who sends it shall be able to read the answer. */
 const MAX_DISCARDED_BYTES = 64 * 1024 * 1024;

@@ -1,5 +1,5 @@
-import { PerdureError } from "../error.ts";
-import { yesOrNo } from "../yes-or-no.ts";
+import { PerdureError } from "../base/error.ts";
+import { yesOrNo } from "../base/yes-or-no.ts";
 
 /**
  * The names that a host answers to, as they stand in the `Host` header: all, those listed beside those of this machine, or

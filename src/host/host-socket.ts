@@ -1,5 +1,5 @@
-import { PerdureError } from "../error.ts";
-import type { Identity } from "../identity.ts";
+import { PerdureError } from "../base/error.ts";
+import type { Identity } from "../base/identity.ts";
 import type { Socket } from "../port.ts";
 import type { Delivery } from "./gate.ts";
 

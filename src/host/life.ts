@@ -1,6 +1,6 @@
-import { PerdureError } from "../error.ts";
-import type { AgentEvents, AgentEventType, Emit } from "../event.ts";
-import type { Clock } from "../id.ts";
+import { PerdureError } from "../base/error.ts";
+import type { AgentEvents, AgentEventType, Emit } from "../base/event.ts";
+import type { Clock } from "../base/id.ts";
 import type {
   AboutFailure,
   AgentHost,

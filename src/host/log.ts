@@ -1,6 +1,6 @@
 import type { AboutFailure } from "../port.ts";
-import { PerdureError } from "../error.ts";
-import { withoutSecrets } from "../turn/describe-error.ts";
+import { PerdureError } from "../base/error.ts";
+import { withoutSecrets } from "../model/describe-error.ts";
 import { wasEnded } from "./failure.ts";
 
 /** How many causes of an error are written. */

@@ -1,7 +1,7 @@
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import { allowedOrigin, type Cors } from "./cors.ts";
 import { hostOf, isLoopback } from "./host-names.ts";
-import { yesOrNo } from "../yes-or-no.ts";
+import { yesOrNo } from "../base/yes-or-no.ts";
 
 /**
  * Pages of which other origins may talk to the agents: all, those listed, or those that a function lets in. The function

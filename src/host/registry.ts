@@ -1,4 +1,4 @@
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import { isAgentClass } from "../port.ts";
 import type { HostedAgentClass } from "../port.ts";
 import { classTable, type FindClass } from "../wire/class-table.ts";

@@ -1,5 +1,5 @@
-import { errorText, PerdureError } from "../error.ts";
-import type { Identity } from "../identity.ts";
+import { errorText, PerdureError } from "../base/error.ts";
+import type { Identity } from "../base/identity.ts";
 import type { AgentPath, AgentStep, ReadVerdict } from "../port.ts";
 import { type Address, type AgentAddress, parseAddress, parseChildAddress } from "../wire/address.ts";
 import { agentId } from "../wire/agent-path.ts";

@@ -1,4 +1,4 @@
-import type { PerdureError } from "../error.ts";
+import type { PerdureError } from "../base/error.ts";
 
 /** Told what becomes of transactions, so that what was sent inside of one shares its fate. */
 export interface TxListener {

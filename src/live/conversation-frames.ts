@@ -4,8 +4,8 @@ import type { Instead } from "../session/message-pages.ts";
 import { hasMessage, siblingsIn } from "../session/siblings.ts";
 import { readMessageAt } from "../store/message.ts";
 import { readSessionLine } from "../store/session.ts";
-import type { ActiveTurn } from "../turn/active-turn.ts";
-import type { Chat } from "../turn/chat.ts";
+import type { ActiveTurn } from "../turn/engine/active-turn.ts";
+import type { Chat } from "../turn/engine/chat.ts";
 import type { BranchPlaces } from "../wire/frames.ts";
 import { PAGE_MESSAGES, TAIL_MESSAGES, wantsPages } from "../wire/history.ts";
 

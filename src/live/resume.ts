@@ -1,10 +1,10 @@
-import type { Clock } from "../id.ts";
+import type { Clock } from "../base/id.ts";
 import type { Socket } from "../port.ts";
 import { newestTurn, readTurn, type TurnRow } from "../store/turn.ts";
 import { readChunks } from "../store/stream.ts";
-import type { ActiveTurn } from "../turn/active-turn.ts";
-import type { Chat } from "../turn/chat.ts";
-import { heldContinuation } from "../turn/tool-answers.ts";
+import type { ActiveTurn } from "../turn/engine/active-turn.ts";
+import type { Chat } from "../turn/engine/chat.ts";
+import { heldContinuation } from "../turn/intake/tool-answers.ts";
 import { encodeFrame } from "../wire/encode.ts";
 import { wantsPages } from "../wire/history.ts";
 import type { Audience } from "./audience.ts";

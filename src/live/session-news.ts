@@ -1,7 +1,7 @@
 import type { Socket } from "../port.ts";
 import type { SessionChange } from "../session/session-desk.ts";
 import { MAIN_SESSION, readSessionLine } from "../store/session.ts";
-import type { Chat } from "../turn/chat.ts";
+import type { Chat } from "../turn/engine/chat.ts";
 import { encodeFrame } from "../wire/encode.ts";
 import { closeCode, UNKNOWN_SESSION } from "../wire/close-code.ts";
 import { wantsPages } from "../wire/history.ts";

@@ -4,7 +4,7 @@ import { type CompactionRow, doneAt, readCompactionAt } from "../store/compactio
 import { type MarkedMessage, markedUp } from "../store/marked-message.ts";
 import { readMessageAt } from "../store/message.ts";
 import { readSessionLine } from "../store/session.ts";
-import type { Chat } from "../turn/chat.ts";
+import type { Chat } from "../turn/engine/chat.ts";
 import type { BackgroundCall } from "../turn/step/background-note.ts";
 import {
   type BackgroundState,

@@ -1,8 +1,8 @@
 import type { AgentHost } from "../port.ts";
 import { readChunks } from "../store/stream.ts";
 import type { TurnRow } from "../store/turn.ts";
-import type { TurnEnd } from "../turn/chat-types.ts";
-import type { LoggedChunk } from "../turn/stream-log.ts";
+import type { TurnEnd } from "../turn/engine/chat-types.ts";
+import type { LoggedChunk } from "../turn/engine/stream-log.ts";
 import type { Follower, LiveChat } from "./live-chat.ts";
 import { messageIdsOf } from "../store/turn.ts";
 

@@ -1,5 +1,5 @@
-import { PerdureError } from "../error.ts";
-import { newId } from "../id.ts";
+import { PerdureError } from "../base/error.ts";
+import { newId } from "../base/id.ts";
 import { isRecord } from "./json.ts";
 import type { UIMessage } from "./types.ts";
 import { messageFault, sizeFault } from "./validate.ts";

@@ -1,5 +1,5 @@
-import { PerdureError } from "../error.ts";
-import { newId } from "../id.ts";
+import { PerdureError } from "../base/error.ts";
+import { newId } from "../base/id.ts";
 import { deleteCell } from "../store/cell.ts";
 import { type MessageRow, readMessage } from "../store/message.ts";
 import {
@@ -18,7 +18,7 @@ import {
 } from "../store/session.ts";
 import { deleteChunksOf } from "../store/stream.ts";
 import { deleteTurnsOf } from "../store/turn.ts";
-import { copyContext, deleteContext } from "./blocks/lifecycle.ts";
+import { copyContext, deleteContext } from "../memory/lifecycle.ts";
 import type { SessionDesk } from "./session-desk.ts";
 import { refuseDuringTurns, settledEnd } from "./session-turns.ts";
 import { hasMessage } from "./siblings.ts";

@@ -1,10 +1,10 @@
 import type { ToolSet } from "ai";
-import { PerdureError } from "../error.ts";
-import type { ContextOptions } from "./blocks/definition.ts";
-import type { CountTokens } from "./blocks/render.ts";
-import { type ContextBlock, ContextBlocks } from "./context-blocks.ts";
+import { PerdureError } from "../base/error.ts";
+import type { ContextOptions } from "../memory/definition.ts";
+import type { CountTokens } from "../memory/render.ts";
+import { type ContextBlock, ContextBlocks } from "../memory/context-blocks.ts";
 import type { CompactFunction, SessionSettings, TokenCounter } from "./session-settings.ts";
-import type { SessionStore } from "./session-store.ts";
+import type { SessionStore } from "../store/session-store.ts";
 
 /** Where the context of a session is kept. */
 export interface ContextHome {

@@ -1,4 +1,4 @@
-import type { SessionStore } from "./session-store.ts";
+import type { SessionStore } from "../store/session-store.ts";
 import { Transcripts } from "./transcripts.ts";
 
 /** Something happened to a session, other than that somebody spoke in it. */

@@ -1,9 +1,9 @@
 import type { UIMessage } from "../message/types.ts";
 import { listSessionLines, MAIN_SESSION, readSessionLine } from "../store/session.ts";
 import { readUsageTotal } from "../store/usage-total.ts";
-import { toDollars } from "./charge.ts";
-import type { UsageTotals } from "./ledger.ts";
-import { type SearchHit, type SearchOptions, SessionSearch } from "./search.ts";
+import { toDollars } from "../ledger/charge.ts";
+import type { UsageTotals } from "../ledger/ledger.ts";
+import { type SearchHit, type SearchOptions, SessionSearch } from "../search/search.ts";
 import { type AppendOptions, Session, type SessionKeeper } from "./session.ts";
 import {
   clearSession,
@@ -20,7 +20,7 @@ import {
 } from "./session-changes.ts";
 import { plainDesk, type SessionDesk } from "./session-desk.ts";
 import { infoOf, type SessionInfo } from "./session-info.ts";
-import { type OwnStore, toSessionStore } from "./session-store.ts";
+import { type OwnStore, toSessionStore } from "../store/session-store.ts";
 import { openView } from "./session-views.ts";
 
 /** Tells each session what the app wants of it. May be slow; what it throws fails whoever needs the session. */

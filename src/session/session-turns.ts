@@ -1,4 +1,4 @@
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import type { Sql } from "../port.ts";
 import { placesUp } from "../store/message.ts";
 import { openTurns, turnsBehind, messageIdsOf } from "../store/turn.ts";

@@ -1,4 +1,4 @@
-import { newId } from "../id.ts";
+import { newId } from "../base/id.ts";
 import { insertSession, MAIN_SESSION, viewsOf } from "../store/session.ts";
 import { openTurns } from "../store/turn.ts";
 import { deleteView, findMessage, findSession } from "./session-changes.ts";

@@ -1,4 +1,4 @@
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import type { UIMessage } from "../message/types.ts";
 import { deleteStrayCompactions } from "../store/compaction.ts";
 import {

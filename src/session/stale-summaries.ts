@@ -2,7 +2,7 @@ import { isToldIn } from "../message/told-line.ts";
 import type { UIMessage } from "../message/types.ts";
 import { type CompactionRow, compactionPlaces, dropCompaction, readCompactionAt } from "../store/compaction.ts";
 import { standsAbove } from "../store/message.ts";
-import type { SessionStore } from "./session-store.ts";
+import type { SessionStore } from "../store/session-store.ts";
 
 /** Why a summary that was in effect is so no more. */
 export type StaleReason = "changed" | "deleted";

@@ -2,8 +2,8 @@ import { boundMessage } from "../message/bound.ts";
 import type { StoredMessages } from "../message/reconcile.ts";
 import { sanitizeMessage } from "../message/sanitize.ts";
 import type { Role, UIMessage } from "../message/types.ts";
-import { newId } from "../id.ts";
-import type { SessionStore } from "./session-store.ts";
+import { newId } from "../base/id.ts";
+import type { SessionStore } from "../store/session-store.ts";
 import { deleteStrayCompactions } from "../store/compaction.ts";
 import {
   deleteMessage,

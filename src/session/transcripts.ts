@@ -1,4 +1,4 @@
-import type { SessionStore } from "./session-store.ts";
+import type { SessionStore } from "../store/session-store.ts";
 import { currentSession, MAIN_SESSION } from "../store/session.ts";
 import { Transcript, type TranscriptOptions } from "./transcript.ts";
 

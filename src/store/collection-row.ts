@@ -1,5 +1,5 @@
 import type { Sql } from "../port.ts";
-import { newId } from "../id.ts";
+import { newId } from "../base/id.ts";
 import { readCell, writeCell } from "./cell.ts";
 import { collectionWriteSchema, writeDigestSchema } from "./collection-write.ts";
 

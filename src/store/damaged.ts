@@ -1,4 +1,4 @@
-import { errorText, PerdureError } from "../error.ts";
+import { errorText, PerdureError } from "../base/error.ts";
 import type { AgentHost, Sql } from "../port.ts";
 
 /** How the names of cells begin that keep what could not be read. */

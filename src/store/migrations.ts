@@ -1,4 +1,4 @@
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import type { Sql } from "../port.ts";
 import { actionSchema } from "./action.ts";
 import { agentRunIdentitySchema, agentRunLineageSchema, agentRunSchema } from "./agent-run.ts";

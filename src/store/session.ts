@@ -1,4 +1,4 @@
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import type { Sql, SqlValue } from "../port.ts";
 import type { NamedBy } from "../wire/session-types.ts";
 import { type DamageTeller, tellDamage } from "./damaged.ts";

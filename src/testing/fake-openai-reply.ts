@@ -1,4 +1,4 @@
-import { newId } from "../id.ts";
+import { newId } from "../base/id.ts";
 
 /** What the model of a {@link fakeOpenAI} says in one request. A piece below is one event of a streamed answer. */
 export interface FakeReply {

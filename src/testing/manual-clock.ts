@@ -1,5 +1,5 @@
-import { PerdureError } from "../error.ts";
-import type { Clock } from "../id.ts";
+import { PerdureError } from "../base/error.ts";
+import type { Clock } from "../base/id.ts";
 
 /** A clock that stands still until a test moves it. */
 export interface ManualClock extends Clock {

@@ -1,7 +1,7 @@
-import { PerdureError } from "../error.ts";
-import { newId, sleep } from "../id.ts";
-import type { Clock } from "../id.ts";
-import { CONTINUE_PROMPT } from "../turn/continue-prompt.ts";
+import { PerdureError } from "../base/error.ts";
+import { newId, sleep } from "../base/id.ts";
+import type { Clock } from "../base/id.ts";
+import { CONTINUE_PROMPT } from "../turn/step/continue-prompt.ts";
 import type { Model, ModelCallOptions, ModelPrompt, ModelStreamPart, ModelTool } from "./model-types.ts";
 import { finishReasonOf, toContent, toPieces, usageOf } from "./scripted-reply.ts";
 import type { ScriptedReply } from "./scripted-reply.ts";

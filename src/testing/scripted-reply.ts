@@ -1,4 +1,4 @@
-import { newId } from "../id.ts";
+import { newId } from "../base/id.ts";
 import type { ModelContent, ModelFinishReason, ModelPrompt, ModelStreamPart, ModelUsage } from "./model-types.ts";
 
 /** A tool that the model asks for. */

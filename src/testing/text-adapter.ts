@@ -1,6 +1,6 @@
 import type { DefaultMessageMetadataByModality, ModelMessage, TextAdapter, TokenUsage } from "@tanstack/ai";
-import { PerdureError } from "../error.ts";
-import { newId } from "../id.ts";
+import { PerdureError } from "../base/error.ts";
+import { newId } from "../base/id.ts";
 
 /**
  * A piece of what a scripted model says. A text is sent; a promise is waited for (a gate in the hands of the test); a

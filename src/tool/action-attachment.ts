@@ -1,4 +1,4 @@
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import { isRecord } from "../message/json.ts";
 import type { UIMessage, UIMessageChunk } from "../message/types.ts";
 import { toPlainJson } from "./plain-json.ts";

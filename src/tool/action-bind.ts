@@ -1,5 +1,5 @@
 import type { Tool, ToolSet } from "ai";
-import type { PerdureError } from "../error.ts";
+import type { PerdureError } from "../base/error.ts";
 import { cutText } from "../message/cut-value.ts";
 import { isRecord } from "../message/json.ts";
 import {

@@ -1,4 +1,4 @@
-import { encodeJson } from "../fiber/json.ts";
+import { encodeJson } from "../work/json.ts";
 import type { AgentHost } from "../port.ts";
 import {
   type ActionHead,

@@ -1,6 +1,6 @@
-import { errorText, PerdureError } from "../error.ts";
-import { encodeJson } from "../fiber/json.ts";
-import { newId } from "../id.ts";
+import { errorText, PerdureError } from "../base/error.ts";
+import { encodeJson } from "../work/json.ts";
+import { newId } from "../base/id.ts";
 import { cutText } from "../message/cut-value.ts";
 import { ACTION_TIMEOUT_MS, type ActionContext, type ActionOptions, isTextList } from "./action.ts";
 import { checkAttachment, MAX_ATTACHMENTS, type ReplyAttachment } from "./action-attachment.ts";

@@ -1,7 +1,7 @@
 import type { Tool, ToolSet } from "ai";
 import { expect, test } from "vitest";
 import { byId, failed, inputSchema, openAction, type Order } from "../../test/actions/kit.ts";
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import { action, type ActionOptions, PAUSE_TTL_MS } from "./action.ts";
 import { attachmentChunk, attachmentsOf, MAX_ATTACHMENTS, type ReplyAttachment } from "./action-attachment.ts";
 import { approvalText, bindActions, readNeed } from "./action-bind.ts";

@@ -1,7 +1,7 @@
 import { type FlexibleSchema, type ModelMessage, type Tool, tool } from "ai";
-import { PerdureError } from "../error.ts";
-import type { Identity } from "../identity.ts";
-import { type OptionNames, refuseUnknown } from "../known-options.ts";
+import { PerdureError } from "../base/error.ts";
+import type { Identity } from "../base/identity.ts";
+import { type OptionNames, refuseUnknown } from "../base/known-options.ts";
 import type { ReplyAttachment } from "./action-attachment.ts";
 import { type CallApproval, durableTool } from "./define.ts";
 

@@ -1,4 +1,4 @@
-import { type Identity, readIdentity, storeIdentity } from "../identity.ts";
+import { type Identity, readIdentity, storeIdentity } from "../base/identity.ts";
 import type { Sql } from "../port.ts";
 import { insertDecided, newestApproved, readToolCall, type ToolCallRow } from "../store/tool-call.ts";
 import type { CallApproval } from "./define.ts";

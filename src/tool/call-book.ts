@@ -1,7 +1,7 @@
-import { PerdureError } from "../error.ts";
-import { decodeJson, encodeJson } from "../fiber/json.ts";
+import { PerdureError } from "../base/error.ts";
+import { decodeJson, encodeJson } from "../work/json.ts";
 import { tellDamage } from "../store/damaged.ts";
-import { storeIdentity } from "../identity.ts";
+import { storeIdentity } from "../base/identity.ts";
 import type { AgentHost } from "../port.ts";
 import {
   decidedQuestions,

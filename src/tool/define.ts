@@ -1,8 +1,8 @@
 import type { InferToolInput, InferToolOutput, ModelMessage, Tool, ToolExecutionOptions, ToolSet } from "ai";
 import type { OutputSubject } from "../context/superseded.ts";
-import { PerdureError } from "../error.ts";
-import type { Identity } from "../identity.ts";
-import { type OptionNames, refuseUnknown } from "../known-options.ts";
+import { PerdureError } from "../base/error.ts";
+import type { Identity } from "../base/identity.ts";
+import { type OptionNames, refuseUnknown } from "../base/known-options.ts";
 import type { ResumedCall, ToolTurn } from "./park.ts";
 import type { ToolStep } from "./step.ts";
 

@@ -1,4 +1,4 @@
-import { sha256 } from "../hash.ts";
+import { sha256 } from "../base/hash.ts";
 import { writeJson } from "../wire/json.ts";
 
 /**

@@ -1,4 +1,4 @@
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 
 /**
  * The error of a rule that answered with something else than it was asked for. Whoever asked takes the safe answer.

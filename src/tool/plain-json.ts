@@ -1,4 +1,4 @@
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import { readJson, writeJson } from "../wire/json.ts";
 
 /** Outputs travel inside messages, and nothing that stores or sends those follows deeper nesting. */

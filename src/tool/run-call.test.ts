@@ -1,7 +1,7 @@
 import { jsonSchema, type ModelMessage, type Tool, tool } from "ai";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import { type ManualClock, manualClock } from "perdure/testing";
 import { durableTool } from "./define.ts";
 import { type CallContext, type CallOutcome, runCall, type RunCallOptions } from "./run-call.ts";

@@ -1,8 +1,8 @@
 import { asSchema, type FlexibleSchema, type ModelMessage, type Tool } from "ai";
-import { errorText, PerdureError } from "../error.ts";
-import { encodeJson } from "../fiber/json.ts";
-import type { Clock } from "../id.ts";
-import type { Identity } from "../identity.ts";
+import { errorText, PerdureError } from "../base/error.ts";
+import { encodeJson } from "../work/json.ts";
+import type { Clock } from "../base/id.ts";
+import type { Identity } from "../base/identity.ts";
 import { cutText } from "../message/cut-value.ts";
 import { isRecord } from "../message/json.ts";
 import { boundOutput, boundPreview, type KeepText } from "./bound-output.ts";

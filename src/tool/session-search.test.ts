@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { probeHost } from "../../test/chat/probe-host.ts";
 import { say, user } from "../../test/support/tree-messages.ts";
-import { SessionSearch } from "../session/search.ts";
+import { SessionSearch } from "../search/search.ts";
 import { toolOptionsOf } from "./define.ts";
 import { type SessionSearchInput, sessionSearchTool } from "./session-search.ts";
 

@@ -1,7 +1,7 @@
 import { jsonSchema, type Tool } from "ai";
-import { PerdureError } from "../error.ts";
-import { type OptionNames, refuseUnknown } from "../known-options.ts";
-import type { MessageText, SearchHit, SessionSearch } from "../session/search.ts";
+import { PerdureError } from "../base/error.ts";
+import { type OptionNames, refuseUnknown } from "../base/known-options.ts";
+import type { MessageText, SearchHit, SessionSearch } from "../search/search.ts";
 import { durableTool } from "./define.ts";
 
 const DEFAULT_HITS = 8;

@@ -1,6 +1,6 @@
-import { PerdureError } from "../error.ts";
-import { decodeJson } from "../fiber/json.ts";
-import { newId } from "../id.ts";
+import { PerdureError } from "../base/error.ts";
+import { decodeJson } from "../work/json.ts";
+import { newId } from "../base/id.ts";
 import type { AgentHost } from "../port.ts";
 import { allowToGoOn, type CallAttempt, insertToolStep, readToolStep } from "../store/tool-step.ts";
 import { toPlainJson } from "./plain-json.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import type { AgentPath, AgentStep } from "../port.ts";
 import { MAX_STEPS, parseAddress } from "./address.ts";
 import { MAX_NAME_LENGTH } from "./agent-name.ts";

@@ -1,4 +1,4 @@
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import type { AgentPath, AgentStep } from "../port.ts";
 import { DEFAULT_PREFIX, MAX_STEPS } from "./address.ts";
 import { decodeStrictly, nameProblem } from "./agent-name.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import { classTable } from "./class-table.ts";
 
 test("CamelCase, UPPERCASE and underscored names are found by their kebab form only", () => {

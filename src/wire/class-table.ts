@@ -1,4 +1,4 @@
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import { kebabCase } from "./kebab.ts";
 
 /** The path segment between an agent and its child. No class may be called that. */

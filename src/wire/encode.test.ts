@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import { chunkFrameEncoder, encodeChunkFrame, encodeFrame, encodeStateFrame } from "./encode.ts";
 import type { ChatResponseFrame, ServerFrame } from "./frames.ts";
 

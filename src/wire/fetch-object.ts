@@ -1,5 +1,5 @@
-import { PerdureError } from "../error.ts";
-import { type Identity, readIdentity, writeIdentity } from "../identity.ts";
+import { PerdureError } from "../base/error.ts";
+import { type Identity, readIdentity, writeIdentity } from "../base/identity.ts";
 import type { ReadVerdict } from "../port.ts";
 
 /*

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { PerdureError } from "../error.ts";
+import { PerdureError } from "../base/error.ts";
 import { readJson, writeJson } from "./json.ts";
 
 const DEPTH = 8;

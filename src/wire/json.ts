@@ -1,4 +1,4 @@
-import { errorText, PerdureError } from "../error.ts";
+import { errorText, PerdureError } from "../base/error.ts";
 import { JsonScan } from "./json-scan.ts";
 
 /**

@@ -2,14 +2,14 @@
 import { Agent, type Think } from "perdure";
 import { type Script, scriptedModel } from "perdure/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createEgress } from "../../src/egress/egress.ts";
-import type { BrowserToolsOptions } from "../../src/sandbox/browser/browser-options.ts";
+import { createEgress } from "../../src/toolbox/egress/egress.ts";
+import type { BrowserToolsOptions } from "../../src/toolbox/sandbox/browser/browser-options.ts";
 import {
   closeBrowsers,
   closeBrowserSession,
   createBrowserTools,
   probeBrowser,
-} from "../../src/sandbox/browser/browser-tools.ts";
+} from "../../src/toolbox/sandbox/browser/browser-tools.ts";
 import { toolParts } from "../../src/message/types.ts";
 import { startHost } from "../clients/harness.ts";
 import { openThink } from "../think/harness.ts";

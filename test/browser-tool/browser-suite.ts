@@ -1,9 +1,9 @@
 import { chmod, lstat, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Tool } from "ai";
-import { createEgress } from "../../src/egress/egress.ts";
-import { createBrowserTools } from "../../src/sandbox/browser/browser-tools.ts";
-import type { BrowserToolsOptions } from "../../src/sandbox/browser/browser-options.ts";
+import { createEgress } from "../../src/toolbox/egress/egress.ts";
+import { createBrowserTools } from "../../src/toolbox/sandbox/browser/browser-tools.ts";
+import type { BrowserToolsOptions } from "../../src/toolbox/sandbox/browser/browser-options.ts";
 import { chromiumPath } from "../browser/chromium-path.ts";
 import type { Site } from "./site.ts";
 

@@ -1,14 +1,14 @@
 import { readdir, readFile, readlink } from "node:fs/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { MemoryFiles } from "../../src/sandbox/memory-files.ts";
+import { MemoryFiles } from "../../src/toolbox/sandbox/memory-files.ts";
 import {
   closeBrowsers,
   closeBrowserSession,
   createBrowserTools,
   probeBrowser,
-} from "../../src/sandbox/browser/browser-tools.ts";
-import { createEgress } from "../../src/egress/egress.ts";
-import type { Probe } from "../../src/sandbox/sandbox.ts";
+} from "../../src/toolbox/sandbox/browser/browser-tools.ts";
+import { createEgress } from "../../src/toolbox/egress/egress.ts";
+import type { Probe } from "../../src/toolbox/sandbox/sandbox.ts";
 import { type Caller, callerFor, openChromium, refOf, resultOf } from "./browser-suite.ts";
 import { type Site, startSite } from "./site.ts";
 

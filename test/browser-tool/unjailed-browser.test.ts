@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { closeBrowsers, createBrowserTools, probeBrowser } from "../../src/sandbox/browser/browser-tools.ts";
-import { createEgress } from "../../src/egress/egress.ts";
+import { closeBrowsers, createBrowserTools, probeBrowser } from "../../src/toolbox/sandbox/browser/browser-tools.ts";
+import { createEgress } from "../../src/toolbox/egress/egress.ts";
 import { callerFor, openChromium, refOf, resultOf } from "./browser-suite.ts";
 import { type Site, startSite } from "./site.ts";
 

@@ -2,11 +2,11 @@
 // without sockets. What clients would be told is written down.
 import type { UIMessage } from "ai";
 import { onTestFinished } from "vitest";
-import { errorText } from "../../src/error.ts";
-import type { Chat as ChatType } from "../../src/turn/chat.ts";
-import { Chat } from "../../src/turn/chat.ts";
-import type { ChatHooks, ChatOutput, ChatSettings } from "../../src/turn/chat-types.ts";
-import { closeSteers, takeSteers, waitingSteers } from "../../src/turn/steer.ts";
+import { errorText } from "../../src/base/error.ts";
+import type { Chat as ChatType } from "../../src/turn/engine/chat.ts";
+import { Chat } from "../../src/turn/engine/chat.ts";
+import type { ChatHooks, ChatOutput, ChatSettings } from "../../src/turn/engine/chat-types.ts";
+import { closeSteers, takeSteers, waitingSteers } from "../../src/turn/intake/steer.ts";
 import { eventually } from "../host/open-host.ts";
 import { user } from "./client.ts";
 import { probeHost, type ProbeHost } from "./probe-host.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { inspectSubmission, submitMessages } from "../../src/turn/submissions.ts";
+import { inspectSubmission, submitMessages } from "../../src/turn/intake/submissions.ts";
 import { textIn, TRANSCRIPT, user } from "./client.ts";
 import { openChat } from "./harness.ts";
 import { roomOf } from "./room.ts";

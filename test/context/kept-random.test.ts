@@ -1,6 +1,6 @@
 // Conversations of chance: whatever happens to them, nothing of them is missing from a request without a word.
 import { expect, test } from "vitest";
-import { PerdureError } from "../../src/error.ts";
+import { PerdureError } from "../../src/base/error.ts";
 import { seedsOf } from "../support/seed-count.ts";
 import { type Random, random } from "../think/interleave-random.ts";
 import { answer, text, user } from "./paths.ts";

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import type { AgentEnv, HostedAgentClass } from "perdure";
 import type { Host, HostOptions } from "perdure/node";
 import { Agent } from "../../src/agent/agent.ts";
-import { errorText } from "../../src/error.ts";
+import { errorText } from "../../src/base/error.ts";
 import { subscribe } from "../../src/host/node/channels.ts";
 import { crashPoint, onCommand, programDir, report } from "../../src/testing/crash/child.ts";
 import { fastClock } from "./fast-clock.ts";

@@ -5,7 +5,7 @@ import {
   FETCH_CHARS,
   type FetchOutput,
   type FetchToolsOptions,
-} from "../../src/egress/fetch-tool/fetch-tools.ts";
+} from "../../src/toolbox/egress/fetch-tool/fetch-tools.ts";
 import { startServer, type TestServer } from "./servers.ts";
 
 let server: TestServer;

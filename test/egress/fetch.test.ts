@@ -2,8 +2,8 @@ import { gzipSync, brotliCompressSync } from "node:zlib";
 import type { ServerResponse } from "node:http";
 import { createServer } from "node:net";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { createEgress, type EgressOptions } from "../../src/egress/egress.ts";
-import type { EgressDecision } from "../../src/egress/decision.ts";
+import { createEgress, type EgressOptions } from "../../src/toolbox/egress/egress.ts";
+import type { EgressDecision } from "../../src/toolbox/egress/decision.ts";
 import { listening, refusal, startServer, type TestServer } from "./servers.ts";
 
 let main: TestServer;

@@ -1,7 +1,7 @@
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createGuardedFetch } from "../../src/egress/guarded-fetch.ts";
-import { guardUrl } from "../../src/egress/url-guard.ts";
+import { createGuardedFetch } from "../../src/toolbox/egress/guarded-fetch.ts";
+import { guardUrl } from "../../src/toolbox/egress/url-guard.ts";
 import { refusal, startServer, type TestServer } from "./servers.ts";
 
 let server: TestServer;

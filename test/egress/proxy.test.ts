@@ -4,8 +4,8 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import type { EgressDecision } from "../../src/egress/decision.ts";
-import { createEgress, type EgressOptions } from "../../src/egress/egress.ts";
+import type { EgressDecision } from "../../src/toolbox/egress/decision.ts";
+import { createEgress, type EgressOptions } from "../../src/toolbox/egress/egress.ts";
 import { listening, refusal, startServer, type TestServer } from "./servers.ts";
 
 let folder: string;

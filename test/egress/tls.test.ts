@@ -2,8 +2,8 @@ import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createEgress } from "../../src/egress/egress.ts";
-import { createGuardedFetch } from "../../src/egress/guarded-fetch.ts";
+import { createEgress } from "../../src/toolbox/egress/egress.ts";
+import { createGuardedFetch } from "../../src/toolbox/egress/guarded-fetch.ts";
 import { selfSigned } from "./certificate.ts";
 import { listening, refusal } from "./servers.ts";
 

@@ -4,10 +4,10 @@ import type { ExtensionBridge, ExtensionManagerOptions, ExtensionPermissions } f
 import type { Egress } from "perdure/tools";
 import { ExtensionManager } from "perdure";
 import { afterAll } from "vitest";
-import { errorText } from "../../src/error.ts";
+import { errorText } from "../../src/base/error.ts";
 import type { AgentHost } from "../../src/port.ts";
-import { createQuickJsSandbox } from "../../src/sandbox/quickjs/create.ts";
-import type { WorkspaceLike } from "../../src/workspace/types.ts";
+import { createQuickJsSandbox } from "../../src/toolbox/sandbox/quickjs/create.ts";
+import type { WorkspaceLike } from "../../src/toolbox/workspace/types.ts";
 
 export const sandbox = createQuickJsSandbox();
 afterAll(() => sandbox.dispose());

@@ -27,13 +27,13 @@ test("what only looks like an import passes", () => {
 
 test("root files have an order too, and nothing imports the public entry", () => {
   const root = plant({
-    "src/error.ts": 'import type { Clock } from "./id.ts";\n',
-    "src/id.ts": "export interface Clock {}\n",
+    "src/base/error.ts": 'import type { Clock } from "./id.ts";\n',
+    "src/base/id.ts": "export interface Clock {}\n",
     "src/index.ts": "export {};\n",
     "src/testing/clock.ts": 'import "../index.ts";\n',
   });
   expect(checkFolders(root)).toEqual([
-    "src/error.ts:1: error.ts may not import from id.ts (./id.ts)",
+    "src/base/error.ts:1: error.ts may not import from id.ts (./id.ts)",
     "src/testing/clock.ts:1: testing may not import from index.ts (../index.ts)",
   ]);
 });
@@ -61,7 +61,7 @@ test("imports from above and from the same folder pass, and tests import what th
       'import { agent } from "./agent.ts";\nimport { state } from "../store/state.ts";\nimport "ws";\n',
     "src/store/state.ts": 'import "../error.ts";\n',
     "src/store/state.test.ts": 'import { agent } from "../agent/agent.ts";\n',
-    "src/error.ts": "export {};\n",
+    "src/base/error.ts": "export {};\n",
     "src/index.ts": 'export { agent } from "./agent/agent.ts";\n',
   });
   expect(checkFolders(root)).toEqual([]);

@@ -23,7 +23,7 @@ test("the platform folders, tests and other packages pass", () => {
     "src/cli/a.ts": 'import "node:fs";\n',
     "src/testing/a.ts": 'import "node:fs";\n',
     "src/store/a.test.ts": 'import "better-sqlite3";\n',
-    "src/fiber/a.ts": 'import { Cron } from "croner";\nimport "../event.ts";\n',
+    "src/work/a.ts": 'import { Cron } from "croner";\nimport "../event.ts";\n',
   });
   expect(checkPlatform(root)).toEqual([]);
 });

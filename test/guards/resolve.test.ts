@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
-import { PerdureError } from "../../src/error.ts";
+import { PerdureError } from "../../src/base/error.ts";
 import { repository } from "./plant.ts";
 
 test("the package's own name means src in tests, not what was last built", async () => {

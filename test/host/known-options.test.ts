@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { refuseUnknown } from "../../src/known-options.ts";
+import { refuseUnknown } from "../../src/base/known-options.ts";
 
 const names = { idleMs: true, graceMs: true } as const;
 

@@ -1,7 +1,7 @@
 // Runs the jail from a process that is not root, and prints what came out of it.
 import { argv, stdin } from "node:process";
 import { text } from "node:stream/consumers";
-import { createProcessSandbox } from "../../src/sandbox/process/process-sandbox.ts";
+import { createProcessSandbox } from "../../src/toolbox/sandbox/process/process-sandbox.ts";
 
 const sandbox = createProcessSandbox({ temporary: argv[2] ?? "/tmp" });
 const probe = await sandbox.probe();

@@ -1,8 +1,8 @@
 import { mkdtemp, readdir, readFile, rm, writeFile, chmod } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { MemoryFiles } from "../../src/sandbox/memory-files.ts";
-import { createProcessSandbox } from "../../src/sandbox/process/process-sandbox.ts";
+import { MemoryFiles } from "../../src/toolbox/sandbox/memory-files.ts";
+import { createProcessSandbox } from "../../src/toolbox/sandbox/process/process-sandbox.ts";
 import { diskFolder } from "../support/run-folder.ts";
 import { jailed, printed, sandbox } from "./jailed.ts";
 

@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import type { RunResult } from "../../src/sandbox/sandbox.ts";
+import type { RunResult } from "../../src/toolbox/sandbox/sandbox.ts";
 
 /** What the jail must look like from inside, whoever started it. */
 export function expectJail(result: RunResult, text: string): void {

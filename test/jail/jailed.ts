@@ -1,6 +1,6 @@
 import { expect } from "vitest";
-import type { Probe, RunResult } from "../../src/sandbox/sandbox.ts";
-import { createProcessSandbox, type ProcessSandbox } from "../../src/sandbox/process/process-sandbox.ts";
+import type { Probe, RunResult } from "../../src/toolbox/sandbox/sandbox.ts";
+import { createProcessSandbox, type ProcessSandbox } from "../../src/toolbox/sandbox/process/process-sandbox.ts";
 
 /** One for a file: what it needs is looked for once. */
 export const sandbox: ProcessSandbox = createProcessSandbox();

@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import { mkdir, readdir, rmdir } from "node:fs/promises";
 import { afterAll, expect, test } from "vitest";
-import { MemoryFiles } from "../../src/sandbox/memory-files.ts";
-import { createProcessSandbox } from "../../src/sandbox/process/process-sandbox.ts";
+import { MemoryFiles } from "../../src/toolbox/sandbox/memory-files.ts";
+import { createProcessSandbox } from "../../src/toolbox/sandbox/process/process-sandbox.ts";
 import { jailed, printed, sandbox } from "./jailed.ts";
 
 afterAll(async () => await sandbox.dispose());

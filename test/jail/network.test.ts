@@ -1,7 +1,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createEgress } from "../../src/egress/egress.ts";
+import { createEgress } from "../../src/toolbox/egress/egress.ts";
 import { jailed, printed, sandbox } from "./jailed.ts";
 
 let allowed: Server;

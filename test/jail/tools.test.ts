@@ -1,12 +1,12 @@
 import { afterAll, expect, test } from "vitest";
-import type { Sandbox } from "../../src/sandbox/sandbox.ts";
-import { MemoryFiles } from "../../src/sandbox/memory-files.ts";
-import { createProcessSandbox } from "../../src/sandbox/process/process-sandbox.ts";
+import type { Sandbox } from "../../src/toolbox/sandbox/sandbox.ts";
+import { MemoryFiles } from "../../src/toolbox/sandbox/memory-files.ts";
+import { createProcessSandbox } from "../../src/toolbox/sandbox/process/process-sandbox.ts";
 import {
   createSandboxTools,
   type RunProcessInput,
   type SandboxToolsOptions,
-} from "../../src/sandbox/process/sandbox-tools.ts";
+} from "../../src/toolbox/sandbox/process/sandbox-tools.ts";
 import { toolOptionsOf } from "../../src/tool/define.ts";
 import { jailed, sandbox } from "./jailed.ts";
 

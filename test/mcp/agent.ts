@@ -5,7 +5,7 @@ import { onTestFinished } from "vitest";
 import { AgentMcp, MCP_ROUTES } from "../../src/agent/agent-mcp.ts";
 import { routeTable } from "../../src/agent/routes.ts";
 import { parts } from "../../src/agent/parts.ts";
-import { McpClientManager, type McpClientManagerOptions } from "../../src/mcp/client/manager.ts";
+import { McpClientManager, type McpClientManagerOptions } from "../../src/toolbox/mcp/client/manager.ts";
 
 /** An agent under test. */
 export interface McpAgent {

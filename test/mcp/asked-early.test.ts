@@ -1,6 +1,6 @@
 // A client may call a tool before it has opened the stream on which it is asked back.
 import { expect, onTestFinished, test } from "vitest";
-import { createMcpHandler } from "../../src/mcp/server/handler.ts";
+import { createMcpHandler } from "../../src/toolbox/mcp/server/handler.ts";
 import { everything } from "./conformance-everything.ts";
 import { listen } from "./web-server.ts";
 

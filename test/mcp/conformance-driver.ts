@@ -1,8 +1,8 @@
 // Does with our client what a scenario of the conformance suite asks for.
 import { ClientCredentialsProvider, PrivateKeyJwtProvider } from "@modelcontextprotocol/client";
-import type { McpClientManager } from "../../src/mcp/client/manager.ts";
-import type { AddMcpServerOptions, AddMcpServerResult, McpOAuthClient } from "../../src/mcp/client/types.ts";
-import type { McpOAuthProvider } from "../../src/mcp/oauth/own-provider.ts";
+import type { McpClientManager } from "../../src/toolbox/mcp/client/manager.ts";
+import type { AddMcpServerOptions, AddMcpServerResult, McpOAuthClient } from "../../src/toolbox/mcp/client/types.ts";
+import type { McpOAuthProvider } from "../../src/toolbox/mcp/oauth/own-provider.ts";
 import { openMcp } from "./agent.ts";
 
 /** What the suite hands to a client. */

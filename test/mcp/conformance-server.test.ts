@@ -4,7 +4,7 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { createMcpHandler } from "../../src/mcp/server/handler.ts";
+import { createMcpHandler } from "../../src/toolbox/mcp/server/handler.ts";
 import { everything } from "./conformance-everything.ts";
 import { listen } from "./web-server.ts";
 

@@ -1,9 +1,9 @@
 // Catalogues of servers that mean no good, or know no measure.
 import { expect, test } from "vitest";
-import { boundCapabilities, boundOthers, boundTools, EMPTY_CATALOGUE } from "../../src/mcp/client/catalogue.ts";
-import { mcpState } from "../../src/mcp/client/state.ts";
-import { nameTool } from "../../src/mcp/client/tool-name.ts";
-import { toModelOutput } from "../../src/mcp/client/tool-output.ts";
+import { boundCapabilities, boundOthers, boundTools, EMPTY_CATALOGUE } from "../../src/toolbox/mcp/client/catalogue.ts";
+import { mcpState } from "../../src/toolbox/mcp/client/state.ts";
+import { nameTool } from "../../src/toolbox/mcp/client/tool-name.ts";
+import { toModelOutput } from "../../src/toolbox/mcp/client/tool-output.ts";
 
 const object = { type: "object" };
 

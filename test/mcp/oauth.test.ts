@@ -1,7 +1,7 @@
 // Signing in at an MCP server, against a real authorization server.
 import type { McpServer } from "@modelcontextprotocol/server";
 import { expect, test } from "vitest";
-import type { McpClientManager } from "../../src/mcp/client/manager.ts";
+import type { McpClientManager } from "../../src/toolbox/mcp/client/manager.ts";
 import { type McpAgent, openMcp } from "./agent.ts";
 import { type AuthServer, startAuth } from "./authorization-server.ts";
 import { startMcp, type TestServer } from "./mcp-servers.ts";

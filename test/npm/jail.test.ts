@@ -1,7 +1,7 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createPackageBundler, type PackageBundler } from "../../src/sandbox/npm/package-bundler.ts";
+import { createPackageBundler, type PackageBundler } from "../../src/toolbox/sandbox/npm/package-bundler.ts";
 import { refusal } from "../egress/servers.ts";
 import { makeStore, SECRET, type TestStore } from "./store.ts";
 

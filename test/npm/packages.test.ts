@@ -1,11 +1,11 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createExecuteTool } from "../../src/sandbox/execute/execute-tool.ts";
-import { installPackages } from "../../src/sandbox/npm/install-packages.ts";
-import { createPackageBundler, type PackageBundler } from "../../src/sandbox/npm/package-bundler.ts";
-import { createQuickJsSandbox } from "../../src/sandbox/quickjs/create.ts";
-import type { Sandbox } from "../../src/sandbox/sandbox.ts";
+import { createExecuteTool } from "../../src/toolbox/sandbox/execute/execute-tool.ts";
+import { installPackages } from "../../src/toolbox/sandbox/npm/install-packages.ts";
+import { createPackageBundler, type PackageBundler } from "../../src/toolbox/sandbox/npm/package-bundler.ts";
+import { createQuickJsSandbox } from "../../src/toolbox/sandbox/quickjs/create.ts";
+import type { Sandbox } from "../../src/toolbox/sandbox/sandbox.ts";
 import { refusal } from "../egress/servers.ts";
 import { makeStore, type TestStore } from "./store.ts";
 

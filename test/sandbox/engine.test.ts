@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { engineHashes } from "../../src/sandbox/quickjs/node/engine.ts";
+import { engineHashes } from "../../src/toolbox/sandbox/quickjs/node/engine.ts";
 
 test("the engine is the one that the tests in this folder were passed with", async () => {
   // When this fails the engine has changed: look at what changed, run all of test/sandbox, then write the new hashes here.

@@ -1,10 +1,10 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { afterAll, expect, test } from "vitest";
-import { PerdureError } from "../../src/error.ts";
-import { type BashRunRequest, createBashSandbox } from "../../src/sandbox/bash/bash-sandbox.ts";
-import { MemoryFiles } from "../../src/sandbox/memory-files.ts";
-import type { RunResult } from "../../src/sandbox/sandbox.ts";
+import { PerdureError } from "../../src/base/error.ts";
+import { type BashRunRequest, createBashSandbox } from "../../src/toolbox/sandbox/bash/bash-sandbox.ts";
+import { MemoryFiles } from "../../src/toolbox/sandbox/memory-files.ts";
+import type { RunResult } from "../../src/toolbox/sandbox/sandbox.ts";
 
 const sandbox = createBashSandbox({ workers: 1 });
 afterAll(() => sandbox.dispose());
@@ -188,7 +188,7 @@ test("a sandbox that was disposed of runs nothing", async () => {
 });
 
 test("a process that used a shell ends by itself", async () => {
-  const module = new URL("../../src/sandbox/bash/bash-sandbox.ts", import.meta.url).href;
+  const module = new URL("../../src/toolbox/sandbox/bash/bash-sandbox.ts", import.meta.url).href;
   const program = `import { createBashSandbox } from ${JSON.stringify(module)};
 const { logs } = await createBashSandbox().run({ language: "bash", code: "echo done" });
 process.stdout.write(logs[0].text);`;

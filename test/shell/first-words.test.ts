@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { setTimeout } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { expect, onTestFinished, test } from "vitest";
-import { firstWords } from "../../src/sandbox/bash/node/first-words.ts";
+import { firstWords } from "../../src/toolbox/sandbox/bash/node/first-words.ts";
 
 /** A thread of the shell that waits for the value to be another than 1, and tells how that ended. */
 async function waiting(timeoutMs: number) {

@@ -4,9 +4,9 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { type BashRunRequest, createBashSandbox } from "../../src/sandbox/bash/bash-sandbox.ts";
-import { MemoryFiles } from "../../src/sandbox/memory-files.ts";
-import type { RunResult } from "../../src/sandbox/sandbox.ts";
+import { type BashRunRequest, createBashSandbox } from "../../src/toolbox/sandbox/bash/bash-sandbox.ts";
+import { MemoryFiles } from "../../src/toolbox/sandbox/memory-files.ts";
+import type { RunResult } from "../../src/toolbox/sandbox/sandbox.ts";
 import { watchHost } from "./host-watch.ts";
 
 const sandbox = createBashSandbox({ workers: 1 });

@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
 import { afterAll, expect, test } from "vitest";
-import { createBashSandbox } from "../../src/sandbox/bash/bash-sandbox.ts";
-import { MemoryFiles } from "../../src/sandbox/memory-files.ts";
-import type { RunResult } from "../../src/sandbox/sandbox.ts";
+import { createBashSandbox } from "../../src/toolbox/sandbox/bash/bash-sandbox.ts";
+import { MemoryFiles } from "../../src/toolbox/sandbox/memory-files.ts";
+import type { RunResult } from "../../src/toolbox/sandbox/sandbox.ts";
 import { watchHost } from "./host-watch.ts";
 
 const sandbox = createBashSandbox({ workers: 1 });

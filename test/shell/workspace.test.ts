@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "vitest";
-import { createBashSandbox } from "../../src/sandbox/bash/bash-sandbox.ts";
-import { type BashToolInput, type BashToolOutput, createBashTool } from "../../src/workspace/bash-tool.ts";
-import { Workspace } from "../../src/workspace/workspace.ts";
+import { createBashSandbox } from "../../src/toolbox/sandbox/bash/bash-sandbox.ts";
+import { type BashToolInput, type BashToolOutput, createBashTool } from "../../src/toolbox/workspace/bash-tool.ts";
+import { Workspace } from "../../src/toolbox/workspace/workspace.ts";
 import { probeHost } from "../chat/probe-host.ts";
 
 const sandbox = createBashSandbox({ workers: 1 });

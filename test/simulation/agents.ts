@@ -17,7 +17,7 @@ import {
 } from "perdure";
 import { z } from "zod";
 import { parts } from "../../src/agent/parts.ts";
-import { sleep } from "../../src/id.ts";
+import { sleep } from "../../src/base/id.ts";
 import { makeModel } from "../think/interleave-model.ts";
 import { makeTools } from "../think/interleave-tools.ts";
 import type { Machine } from "./machine.ts";

@@ -1,7 +1,7 @@
 // A disk in memory: real SQLite for each agent, and an exact account of what the death of a process, or the loss of power,
 // leaves of it.
 import Database from "better-sqlite3";
-import { PerdureError } from "../../src/error.ts";
+import { PerdureError } from "../../src/base/error.ts";
 import { AgentDatabase } from "../../src/host/node/database.ts";
 import { memoryBlobs } from "../../src/host/node/disk-blobs.ts";
 import { indexed } from "../../src/host/node/disk-storage.ts";

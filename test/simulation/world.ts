@@ -1,6 +1,6 @@
 // One run: a disk, one process after the other on it, and clients around them. A seed decides everything.
 import { manualClock, type ManualClock } from "perdure/testing";
-import type { AgentEvents, AgentEventType } from "../../src/event.ts";
+import type { AgentEvents, AgentEventType } from "../../src/base/event.ts";
 import type { AgentHost } from "../../src/port.ts";
 import { hashOf, type Random, random } from "../think/interleave-random.ts";
 import { type Setup, setupOf } from "../think/interleave-setup.ts";

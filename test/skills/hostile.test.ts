@@ -2,9 +2,9 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { directorySource } from "../../src/skill/directory-source.ts";
-import { parseFrontMatter } from "../../src/skill/front-matter.ts";
-import { resourcePath } from "../../src/skill/resource-path.ts";
+import { directorySource } from "../../src/toolbox/skill/directory-source.ts";
+import { parseFrontMatter } from "../../src/toolbox/skill/front-matter.ts";
+import { resourcePath } from "../../src/toolbox/skill/resource-path.ts";
 import { tempDir } from "../host/open-host.ts";
 
 test.each(["../x", "a/../../x", "/etc/passwd", "a\\..\\x", "C:\\x", "a\0b", "a/..", ".."])(

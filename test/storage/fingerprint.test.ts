@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { fingerprint } from "../../src/hash.ts";
+import { fingerprint } from "../../src/base/hash.ts";
 
 // They stand in rows: whoever sends a write again after an update of this package must be recognised.
 test.each([

@@ -1,15 +1,15 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import Database from "better-sqlite3";
-import type { AgentEvent } from "../../src/event.ts";
+import type { AgentEvent } from "../../src/base/event.ts";
 import type { SqlValue } from "../../src/port.ts";
 import { fiberCauseSchema, fiberSchema } from "../../src/store/fiber.ts";
 import { queueCauseSchema, queueSchema } from "../../src/store/queue.ts";
 import { scheduleCauseSchema, scheduleSchema } from "../../src/store/schedule.ts";
-import { Fibers } from "../../src/fiber/fibers.ts";
-import { Queue } from "../../src/fiber/queue.ts";
-import { DEFAULT_RETRY } from "../../src/fiber/retry.ts";
-import { Schedules } from "../../src/fiber/schedules.ts";
-import type { WorkContext } from "../../src/fiber/work.ts";
+import { Fibers } from "../../src/work/fibers.ts";
+import { Queue } from "../../src/work/queue.ts";
+import { DEFAULT_RETRY } from "../../src/work/retry.ts";
+import { Schedules } from "../../src/work/schedules.ts";
+import type { WorkContext } from "../../src/work/work.ts";
 
 /*
  * For tests only: what outlives a process (a real SQLite database, the host's alarm and busy flag, time) is a

@@ -6,7 +6,7 @@ import { type AgentHost, type EraseReceipt, Think } from "perdure";
 import { createHost } from "perdure/node";
 import { programDir, report, scriptedModel } from "perdure/testing";
 import { mediaMover } from "../../src/agent/chat-agent.ts";
-import { filesOf } from "../../src/session/files.ts";
+import { filesOf } from "../../src/media/files.ts";
 import { referencesOf } from "../../src/message/media-ref.ts";
 import { obey, watchedOptions } from "../crash/watched-host.ts";
 import { type EraseResult, SECRET } from "./crash-erase-types.ts";

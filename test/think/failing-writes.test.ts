@@ -4,7 +4,7 @@ import { createHost, memoryStorage } from "perdure/node";
 import { manualClock, scriptedModel } from "perdure/testing";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { PerdureError } from "../../src/error.ts";
+import { PerdureError } from "../../src/base/error.ts";
 import { isTerminal, toolParts } from "../../src/message/types.ts";
 import { serverTool } from "./harness.ts";
 import { Power, powered } from "./interleave-world.ts";

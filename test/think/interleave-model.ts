@@ -1,8 +1,8 @@
 // A model that says, asks for and fails what chance decides. The same prompt mostly gets the same answer again.
 import { APICallError, type LanguageModel } from "ai";
 import { scriptedModel, type ScriptedCall, type ScriptedReply, type ScriptedToolCall } from "perdure/testing";
-import type { Clock } from "../../src/id.ts";
-import { CONTINUE_PROMPT } from "../../src/turn/continue-prompt.ts";
+import type { Clock } from "../../src/base/id.ts";
+import { CONTINUE_PROMPT } from "../../src/turn/step/continue-prompt.ts";
 import { hashOf, type Random, random } from "./interleave-random.ts";
 import type { ModelCall } from "./interleave-record.ts";
 import type { Setup } from "./interleave-setup.ts";

@@ -1,7 +1,7 @@
 // An agent with a workspace, for the crash matrix.
 import { parts } from "../../src/agent/parts.ts";
 import { createHost } from "../../src/host/node/create-host.ts";
-import { Workspace } from "../../src/workspace/workspace.ts";
+import { Workspace } from "../../src/toolbox/workspace/workspace.ts";
 import { obey, reportEvents, Watched, watchedOptions } from "../crash/watched-host.ts";
 import { INLINE_LIMIT, MAX_POINTS, type Op, type Result } from "./crash-model.ts";
 

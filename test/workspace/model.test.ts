@@ -1,6 +1,6 @@
 // The workspace beside a plain map: whatever is done, in whatever order, both hold the same, at every point.
 import { expect, test } from "vitest";
-import { Workspace } from "../../src/workspace/workspace.ts";
+import { Workspace } from "../../src/toolbox/workspace/workspace.ts";
 import { probeHost } from "../chat/probe-host.ts";
 import { seeded } from "../support/seeded.ts";
 

@@ -1,6 +1,6 @@
-import { errorText, PerdureError } from "../../error.ts";
-import type { Work } from "../../fiber/work.ts";
-import { newId, sleep } from "../../id.ts";
+import { errorText, PerdureError } from "../../base/error.ts";
+import type { Work } from "../../work/work.ts";
+import { newId, sleep } from "../../base/id.ts";
 import type { AgentHost, HostedAgentClass } from "../../port.ts";
 import {
   type AgentRunEnd,

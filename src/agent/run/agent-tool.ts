@@ -1,8 +1,8 @@
 import { asSchema, type FlexibleSchema, type InferSchema, type Tool, type ToolExecutionOptions } from "ai";
 import { withOrigin } from "../../context/capabilities.ts";
-import { PerdureError } from "../../error.ts";
-import { type OptionNames, refuseUnknown } from "../../known-options.ts";
-import { newId } from "../../id.ts";
+import { PerdureError } from "../../base/error.ts";
+import { type OptionNames, refuseUnknown } from "../../base/known-options.ts";
+import { newId } from "../../base/id.ts";
 import type { HostedAgentClass } from "../../port.ts";
 import { durableTool } from "../../tool/define.ts";
 import { digestOf } from "../../tool/digest.ts";

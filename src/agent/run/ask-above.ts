@@ -1,5 +1,5 @@
-import { PerdureError } from "../../error.ts";
-import { sleep } from "../../id.ts";
+import { PerdureError } from "../../base/error.ts";
+import { sleep } from "../../base/id.ts";
 import type { AgentHost, AgentPath } from "../../port.ts";
 import { isGone } from "./run-ends.ts";
 

@@ -1,4 +1,4 @@
-import { readIdentity } from "../../identity.ts";
+import { readIdentity } from "../../base/identity.ts";
 import type { UIMessage } from "../../message/types.ts";
 import { BACKGROUND_METADATA } from "../../message/told.ts";
 import { readAgentRun } from "../../store/agent-run.ts";
@@ -6,9 +6,9 @@ import { readBackgroundNote } from "../../store/background-call.ts";
 import { lastRun, runOfTurnId } from "../../store/run.ts";
 import { MAIN_SESSION, readSessionLine } from "../../store/session.ts";
 import { isOpen, readTurn } from "../../store/turn.ts";
-import type { Chat } from "../../turn/chat.ts";
-import { persist } from "../../turn/save.ts";
-import { submitMessages } from "../../turn/submissions.ts";
+import type { Chat } from "../../turn/engine/chat.ts";
+import { persist } from "../../turn/intake/save.ts";
+import { submitMessages } from "../../turn/intake/submissions.ts";
 import { isRecord, tryParseJson } from "../../message/json.ts";
 import type { ChildRuns } from "./child-runs.ts";
 import { type Lineage, readLineage } from "./lineage.ts";

@@ -1,4 +1,4 @@
-import type { Identity } from "../../identity.ts";
+import type { Identity } from "../../base/identity.ts";
 import type { UIMessage } from "../../message/types.ts";
 import { Agent } from "../agent.ts";
 import type { ChildRuns } from "./child-runs.ts";

@@ -1,4 +1,4 @@
-import { readIdentity } from "../../identity.ts";
+import { readIdentity } from "../../base/identity.ts";
 import type { AgentHost, AgentPath } from "../../port.ts";
 import type { AgentRunRow, ListedAgentRun } from "../../store/agent-run.ts";
 import type { StoredRun } from "./run-events.ts";

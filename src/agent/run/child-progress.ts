@@ -1,5 +1,5 @@
-import { PerdureError } from "../../error.ts";
-import { newId } from "../../id.ts";
+import { PerdureError } from "../../base/error.ts";
+import { newId } from "../../base/id.ts";
 import type { AgentHost } from "../../port.ts";
 import { runOfTurn, type RunRow, setRunMilestones, setRunProgress } from "../../store/run.ts";
 import type { AgentProgress } from "../../wire/agent-tool-frames.ts";

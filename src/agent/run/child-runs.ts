@@ -1,6 +1,6 @@
-import { errorText, PerdureError } from "../../error.ts";
-import { newId } from "../../id.ts";
-import type { Identity } from "../../identity.ts";
+import { errorText, PerdureError } from "../../base/error.ts";
+import { newId } from "../../base/id.ts";
+import type { Identity } from "../../base/identity.ts";
 import type { Follower } from "../../live/live-chat.ts";
 import { tryParseJson } from "../../message/json.ts";
 import { pendingInteractions } from "../../message/tool-answer.ts";
@@ -10,7 +10,7 @@ import type { AgentHost } from "../../port.ts";
 import { endRun, insertRun, openRuns, readRun, runOfTurn, type RunRow, setRunTurns } from "../../store/run.ts";
 import { countChunks, readChunks } from "../../store/stream.ts";
 import { isOpen, readTurn, type TurnRow } from "../../store/turn.ts";
-import { givenIdentity, save } from "../../turn/save.ts";
+import { givenIdentity, save } from "../../turn/intake/save.ts";
 import type { AgentToolInterruptReason } from "../../wire/agent-tool-frames.ts";
 import { writeJson } from "../../wire/json.ts";
 import type { ChatRoom } from "../chat-feature.ts";

@@ -1,4 +1,4 @@
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import { type AgentRunRow, readAgentRun, tellAgentRun } from "../../store/agent-run.ts";
 import type { AgentParts } from "../parts.ts";
 import type { RunHooks } from "./run-hooks.ts";

@@ -1,4 +1,4 @@
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import type { AgentHost, AgentPath } from "../../port.ts";
 import { deleteCellsBefore, readCell, writeCell } from "../../store/cell.ts";
 import { isRecord, tryParseJson } from "../../message/json.ts";

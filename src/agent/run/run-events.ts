@@ -1,4 +1,4 @@
-import { errorText, PerdureError } from "../../error.ts";
+import { errorText, PerdureError } from "../../base/error.ts";
 import type { AgentHost, Socket } from "../../port.ts";
 import type { ListedAgentRun } from "../../store/agent-run.ts";
 import type { AgentToolEventFrame } from "../../wire/agent-tool-frames.ts";

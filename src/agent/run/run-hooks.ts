@@ -1,5 +1,5 @@
 import type { Lineage, RunBounds } from "./lineage.ts";
-import type { Identity } from "../../identity.ts";
+import type { Identity } from "../../base/identity.ts";
 import type { AgentRunRow } from "../../store/agent-run.ts";
 import type {
   AgentToolLifecycleResult,

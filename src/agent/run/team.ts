@@ -1,5 +1,5 @@
-import { PerdureError } from "../../error.ts";
-import { newId, sleep } from "../../id.ts";
+import { PerdureError } from "../../base/error.ts";
+import { newId, sleep } from "../../base/id.ts";
 import type { HostedAgentClass } from "../../port.ts";
 import type { Agent } from "../agent.ts";
 import { parts } from "../parts.ts";

@@ -1,6 +1,6 @@
 import type { Agent } from "../agent.ts";
-import { storeIdentity, writeIdentity } from "../../identity.ts";
-import type { Ledger } from "../../session/ledger.ts";
+import { storeIdentity, writeIdentity } from "../../base/identity.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
 import { causeOfCaller } from "../circle.ts";
 import { getCurrentAgent, runAs, withCause } from "../context.ts";
 import { parts } from "../parts.ts";

@@ -1,5 +1,5 @@
-import type { OptionNames } from "../../known-options.ts";
-import type { Identity } from "../../identity.ts";
+import type { OptionNames } from "../../base/known-options.ts";
+import type { Identity } from "../../base/identity.ts";
 import type { UIMessage } from "../../message/types.ts";
 import type { AgentRunStatus } from "../../store/agent-run.ts";
 import type { AgentProgress, AgentToolInterruptReason } from "../../wire/agent-tool-frames.ts";

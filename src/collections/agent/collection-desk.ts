@@ -1,5 +1,5 @@
-import { newId } from "../../id.ts";
-import { PerdureError } from "../../error.ts";
+import { newId } from "../../base/id.ts";
+import { PerdureError } from "../../base/error.ts";
 import type { AgentMessage, SummaryRecord } from "../contract.ts";
 import { logUtilsOf } from "../log/collection-options.ts";
 import type { RowChange, RowCondition } from "../log/row-log.ts";

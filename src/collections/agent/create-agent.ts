@@ -1,6 +1,6 @@
 import { createCollection } from "@tanstack/db";
 import type { Context } from "@tanstack/db";
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import type { Claims } from "../claim/claim.ts";
 import { createClaims } from "../claim/claims.ts";
 import type { AgentMessage, ClaimRecord } from "../contract.ts";

@@ -1,6 +1,6 @@
 import { maxIterations } from "@tanstack/ai";
 import type { AnyTextAdapter, AnyTool, ModelMessage } from "@tanstack/ai";
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import { createClaims } from "../claim/claims.ts";
 import type { AgentMessage } from "../contract.ts";
 import { durableChat } from "../generation/durable-chat.ts";

@@ -1,5 +1,5 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { newId } from "../../id.ts";
+import { newId } from "../../base/id.ts";
 import type { AgentMessage } from "../contract.ts";
 
 /** A message to be inserted: who writes to whom, and what. The rest has defaults. */

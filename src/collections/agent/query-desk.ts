@@ -1,5 +1,5 @@
 import type { Context } from "@tanstack/db";
-import { newId } from "../../id.ts";
+import { newId } from "../../base/id.ts";
 import type { AgentContext, AgentReply, QueryAgentConfig } from "./config.ts";
 import type { Desk, Turn } from "./desk.ts";
 import { watchQuery } from "../watch.ts";

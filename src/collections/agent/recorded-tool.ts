@@ -1,6 +1,6 @@
 import type { AnyTool, ToolExecutionContext } from "@tanstack/ai";
-import { PerdureError, errorText } from "../../error.ts";
-import { newId } from "../../id.ts";
+import { PerdureError, errorText } from "../../base/error.ts";
+import { newId } from "../../base/id.ts";
 import type { ToolCallRecord } from "../contract.ts";
 import { rowsOf } from "../rows.ts";
 import type { RowCollection } from "../rows.ts";

@@ -1,6 +1,6 @@
 import type { AnyTool, JSONSchema } from "@tanstack/ai";
-import { PerdureError } from "../../error.ts";
-import { newId } from "../../id.ts";
+import { PerdureError } from "../../base/error.ts";
+import { newId } from "../../base/id.ts";
 import type { AgentMessage, AgentToolCall } from "../contract.ts";
 import { rowsOf } from "../rows.ts";
 import type { Rows } from "../rows.ts";

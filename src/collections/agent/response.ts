@@ -1,4 +1,4 @@
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import type { AgentMessage } from "../contract.ts";
 import { logUtilsOf } from "../log/collection-options.ts";
 import { rowsOf } from "../rows.ts";

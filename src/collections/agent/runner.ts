@@ -1,4 +1,4 @@
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import type { Claims } from "../claim/claim.ts";
 import { createPump } from "../pump.ts";
 import type { Pump } from "../pump.ts";

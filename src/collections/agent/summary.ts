@@ -1,7 +1,7 @@
 import { chat } from "@tanstack/ai";
 import type { MessageCollection } from "./config.ts";
 import type { AnyTextAdapter } from "@tanstack/ai";
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import type { AgentMessage, SummaryRecord } from "../contract.ts";
 import { rowsOf } from "../rows.ts";
 import type { RowCollection, RowOptions } from "../rows.ts";

@@ -1,4 +1,4 @@
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import { rowsOf } from "../rows.ts";
 import type { RowProducer } from "../log/row-log.ts";
 import { catchUp } from "../runner/catch-up.ts";

@@ -1,8 +1,8 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { chat, maxIterations } from "@tanstack/ai";
 import type { AnyTextAdapter, AnyTool, ModelMessage, SchemaInput, StreamChunk } from "@tanstack/ai";
-import { PerdureError } from "../../error.ts";
-import { newId } from "../../id.ts";
+import { PerdureError } from "../../base/error.ts";
+import { newId } from "../../base/id.ts";
 import type { ChunkRecord, ToolCallRecord } from "../contract.ts";
 import { deleteChunksFrom, toChunkRecord } from "../generation/chunk.ts";
 import type { ChunkTransform } from "../generation/chunk-sink.ts";

@@ -1,5 +1,5 @@
-import { newId } from "../../id.ts";
-import type { Clock } from "../../id.ts";
+import { newId } from "../../base/id.ts";
+import type { Clock } from "../../base/id.ts";
 import { monotonicClock } from "../claim/monotonic-clock.ts";
 import type { ApprovalEvent } from "../contract.ts";
 import { asError } from "../retry.ts";

@@ -1,4 +1,4 @@
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import type { ClaimBeat, ClaimRecord, ClaimRow } from "../contract.ts";
 import { logUtilsOf } from "../log/collection-options.ts";
 import type { RowChange, RowCondition, RowLog } from "../log/row-log.ts";

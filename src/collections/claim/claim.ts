@@ -1,4 +1,4 @@
-import type { PerdureError } from "../../error.ts";
+import type { PerdureError } from "../../base/error.ts";
 import type { RowChange, RowCondition, RowLog, RowProducer } from "../log/row-log.ts";
 
 /**

@@ -1,6 +1,6 @@
-import { PerdureError } from "../../error.ts";
-import { newId } from "../../id.ts";
-import type { Clock } from "../../id.ts";
+import { PerdureError } from "../../base/error.ts";
+import { newId } from "../../base/id.ts";
+import type { Clock } from "../../base/id.ts";
 import type { ClaimRecord } from "../contract.ts";
 import type { RowCollection } from "../rows.ts";
 import type { Acquired, AcquireOptions, Claim, Claims, ClaimView, DeadLetter, Hold, HoldOptions } from "./claim.ts";

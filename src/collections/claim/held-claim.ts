@@ -1,5 +1,5 @@
-import { errorText, PerdureError } from "../../error.ts";
-import type { Clock } from "../../id.ts";
+import { errorText, PerdureError } from "../../base/error.ts";
+import type { Clock } from "../../base/id.ts";
 import type { ClaimRecord, ClaimRow } from "../contract.ts";
 import type { RowChange, RowCondition, RowProducer } from "../log/row-log.ts";
 import type { Claim } from "./claim.ts";

@@ -1,4 +1,4 @@
-import type { Clock } from "../../id.ts";
+import type { Clock } from "../../base/id.ts";
 import { startTimer } from "../timer.ts";
 
 /** Time that only passes: nobody sets it. Its timers never keep a process alive. */

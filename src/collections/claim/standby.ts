@@ -1,5 +1,5 @@
-import { PerdureError } from "../../error.ts";
-import type { Clock } from "../../id.ts";
+import { PerdureError } from "../../base/error.ts";
+import type { Clock } from "../../base/id.ts";
 import { asError } from "../retry.ts";
 import { within } from "./monotonic-clock.ts";
 import type { Claim, Claims, Hold, HoldOptions } from "./claim.ts";

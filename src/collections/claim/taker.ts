@@ -1,7 +1,7 @@
-import { sleep } from "../../id.ts";
-import type { Clock } from "../../id.ts";
+import { sleep } from "../../base/id.ts";
+import type { Clock } from "../../base/id.ts";
 import type { ClaimRow } from "../contract.ts";
-import type { PerdureError } from "../../error.ts";
+import type { PerdureError } from "../../base/error.ts";
 import type { Acquired, Claim, DeadLetter } from "./claim.ts";
 import { beatKey } from "./claim-table.ts";
 import type { ClaimTable } from "./claim-table.ts";

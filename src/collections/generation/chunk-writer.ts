@@ -1,4 +1,4 @@
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import type { ChunkContract } from "../contract.ts";
 import type { RowCondition, RowProducer } from "../log/row-log.ts";
 import type { Rows } from "../rows.ts";

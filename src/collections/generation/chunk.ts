@@ -1,5 +1,5 @@
 import type { StreamChunk } from "@tanstack/ai";
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import type { ChunkContract, ChunkRecord, ChunkType } from "../contract.ts";
 import { deleteRows } from "../delete-rows.ts";
 import { keyOf, rowsOf } from "../rows.ts";

@@ -1,5 +1,5 @@
 import type { AnyTextAdapter, AnyTool, ModelMessage } from "@tanstack/ai";
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import type { AgentToolCall, ChunkContract, ToolCallContract } from "../contract.ts";
 import { rowsOf } from "../rows.ts";
 import type { RowOptions } from "../rows.ts";

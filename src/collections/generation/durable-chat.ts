@@ -1,7 +1,7 @@
 import { chat } from "@tanstack/ai";
 import type { AnyTextAdapter, AnyTool, ModelMessage, StreamChunk } from "@tanstack/ai";
-import { PerdureError } from "../../error.ts";
-import { newId } from "../../id.ts";
+import { PerdureError } from "../../base/error.ts";
+import { newId } from "../../base/id.ts";
 import type { ChunkContract, ChunkRecord, ToolCallContract, ToolCallRecord } from "../contract.ts";
 import type { RowLog } from "../log/row-log.ts";
 import { linkSignals } from "../link-signals.ts";

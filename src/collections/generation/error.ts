@@ -1,5 +1,5 @@
-import { PerdureError } from "../../error.ts";
-import type { PerdureErrorCode } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
+import type { PerdureErrorCode } from "../../base/error.ts";
 
 /** What there was of an answer that did not come to its end. */
 export interface PartialAnswer {

@@ -1,6 +1,6 @@
 import type { Context } from "@tanstack/db";
-import { errorText, PerdureError } from "../../error.ts";
-import { newId } from "../../id.ts";
+import { errorText, PerdureError } from "../../base/error.ts";
+import { newId } from "../../base/id.ts";
 import { generationClaimId } from "../claim/claim.ts";
 import type { Claim } from "../claim/claim.ts";
 import { isSettledStatus } from "../contract.ts";

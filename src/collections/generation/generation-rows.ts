@@ -1,4 +1,4 @@
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import { isSettledStatus } from "../contract.ts";
 import type { GenerationContract } from "../contract.ts";
 import type { Claim } from "../claim/claim.ts";

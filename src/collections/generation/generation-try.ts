@@ -1,4 +1,4 @@
-import { errorText, PerdureError } from "../../error.ts";
+import { errorText, PerdureError } from "../../base/error.ts";
 import type { Claim } from "../claim/claim.ts";
 import type { RowCondition } from "../log/row-log.ts";
 import type { PumpOutcome } from "../pump.ts";

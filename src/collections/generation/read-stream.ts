@@ -1,5 +1,5 @@
 import type { StreamChunk, TokenUsage } from "@tanstack/ai";
-import { errorText, PerdureError } from "../../error.ts";
+import { errorText, PerdureError } from "../../base/error.ts";
 import { GenerationError } from "./error.ts";
 import { StreamTally } from "./tally.ts";
 import type { StreamEnd } from "./tally.ts";

@@ -1,5 +1,5 @@
 import type { ModelMessage } from "@tanstack/ai";
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import type { RowCondition, RowLog } from "../log/row-log.ts";
 import { rowsOf } from "../rows.ts";
 import type { RowCollection, RowOptions, Rows } from "../rows.ts";

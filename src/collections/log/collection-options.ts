@@ -1,8 +1,8 @@
 import type { CollectionConfig, InferSchemaOutput, PendingMutation, UtilsRecord } from "@tanstack/db";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import type { RowChange, RowLog, RowProducer, RowTable, RowValue } from "./row-log.ts";
-import { newId } from "../../id.ts";
+import { newId } from "../../base/id.ts";
 import { rowBySchema } from "../row-schema.ts";
 import { syncTable } from "./sync-table.ts";
 import type { SyncSink } from "./sync-table.ts";

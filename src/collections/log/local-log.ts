@@ -1,5 +1,5 @@
-import { PerdureError } from "../../error.ts";
-import { newId } from "../../id.ts";
+import { PerdureError } from "../../base/error.ts";
+import { newId } from "../../base/id.ts";
 import type { QuarantinedMessage, RowLog, RowProducer, RowTable, RowWrite, WriteReceipt } from "./row-log.ts";
 import { contentOf, receiptOf, Receipts } from "./receipts.ts";
 import { RowState } from "./row-state.ts";

@@ -1,4 +1,4 @@
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import type { RowChange, WriteReceipt } from "./row-log.ts";
 
 /** How many names of writes are known again. */

@@ -1,4 +1,4 @@
-import { errorText, PerdureError } from "../../error.ts";
+import { errorText, PerdureError } from "../../base/error.ts";
 import type { RowWrite } from "./row-log.ts";
 
 const OPERATIONS: ReadonlySet<unknown> = new Set(["insert", "update", "upsert", "delete"]);

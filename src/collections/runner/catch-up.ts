@@ -1,4 +1,4 @@
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import type { RowLog } from "../log/row-log.ts";
 import { compareCursors, sameSource } from "./checkpoint.ts";
 import { pause } from "../timer.ts";

@@ -1,4 +1,4 @@
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import type { CheckpointContract } from "../contract.ts";
 import type { RowLog, RowProducer } from "../log/row-log.ts";
 import { streamPath } from "./control.ts";

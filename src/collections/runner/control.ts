@@ -1,4 +1,4 @@
-import { PerdureError, errorText } from "../../error.ts";
+import { PerdureError, errorText } from "../../base/error.ts";
 
 /** How the control routes of a Durable Streams server are reached. */
 export interface ControlOptions {

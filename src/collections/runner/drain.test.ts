@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import { openLocalLog } from "../log/local-log.ts";
 import { checkpointsOf, producerOf, sameSource } from "./checkpoint.ts";
 import { drainUntilIdle } from "./drain.ts";

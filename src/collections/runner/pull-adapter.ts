@@ -1,4 +1,4 @@
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import type { AckMode } from "./acks.ts";
 import { AckLedger, WakePace } from "./acks.ts";
 import type { ControlOptions, SubscriptionFacts } from "./control.ts";

@@ -1,5 +1,5 @@
-import { PerdureError } from "../../error.ts";
-import { newId } from "../../id.ts";
+import { PerdureError } from "../../base/error.ts";
+import { newId } from "../../base/id.ts";
 import { linkSignals } from "../link-signals.ts";
 import type { AckMode } from "./acks.ts";
 import type { ControlOptions } from "./control.ts";

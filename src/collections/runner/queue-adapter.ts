@@ -1,5 +1,5 @@
-import { PerdureError } from "../../error.ts";
-import { newId } from "../../id.ts";
+import { PerdureError } from "../../base/error.ts";
+import { newId } from "../../base/id.ts";
 import type { RowCollection, Rows } from "../rows.ts";
 import { rowsOf } from "../rows.ts";
 import { compareCursors, goesBack } from "./checkpoint.ts";

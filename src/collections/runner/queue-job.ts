@@ -1,4 +1,4 @@
-import { newId } from "../../id.ts";
+import { newId } from "../../base/id.ts";
 
 /** A job of a queue that is a collection. */
 export interface QueueJob<TPayload = unknown> {

@@ -1,4 +1,4 @@
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import type { Pump, PumpOutcome } from "../pump.ts";
 import { createPump } from "../pump.ts";
 import { rowsOf } from "../rows.ts";

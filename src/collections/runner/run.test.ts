@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from "vitest";
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import type { RunnerClaim, RunnerLifecycleAdapter, RunnerSession } from "./lifecycle.ts";
 import { runWithLifecycle } from "./run.ts";
 

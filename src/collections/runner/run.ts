@@ -1,4 +1,4 @@
-import { PerdureError, errorText } from "../../error.ts";
+import { PerdureError, errorText } from "../../base/error.ts";
 import type { CheckpointContract } from "../contract.ts";
 import { asError } from "../retry.ts";
 import { CheckpointGuard, compareCursors } from "./checkpoint.ts";

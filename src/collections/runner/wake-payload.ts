@@ -1,4 +1,4 @@
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import { fieldOf } from "./control.ts";
 
 /** What a Durable Streams server posts to a webhook. */

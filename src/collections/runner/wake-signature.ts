@@ -1,4 +1,4 @@
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import type { ControlOptions } from "./control.ts";
 import { callControl, fieldOf } from "./control.ts";
 

@@ -1,4 +1,4 @@
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import type { Ack, AckMode } from "./acks.ts";
 import { AckLedger, WakePace } from "./acks.ts";
 import type { ControlAnswer, ControlOptions, SubscriptionFacts } from "./control.ts";

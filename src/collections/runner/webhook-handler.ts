@@ -1,4 +1,4 @@
-import { PerdureError, errorText } from "../../error.ts";
+import { PerdureError, errorText } from "../../base/error.ts";
 import type { DurableStreamsWakePayload } from "./wake-payload.ts";
 import type { DurableStreamsWebhookAdapter, WebhookExecutionMode } from "./webhook-adapter.ts";
 

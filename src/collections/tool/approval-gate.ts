@@ -1,4 +1,4 @@
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import type { Approvals } from "../approval/approvals.ts";
 
 /** Lets calls pass that a person has allowed. */

@@ -1,4 +1,4 @@
-import { PerdureError, errorText } from "../../error.ts";
+import { PerdureError, errorText } from "../../base/error.ts";
 import type { ToolCallContract } from "../contract.ts";
 import { asInserted, keyOf, rowsOf } from "../rows.ts";
 import type { RowCollection, RowOptions, Rows } from "../rows.ts";

@@ -1,4 +1,4 @@
-import { errorText } from "../../error.ts";
+import { errorText } from "../../base/error.ts";
 import type { Claims } from "../claim/claim.ts";
 import type { RetryPolicy } from "../retry.ts";
 import type { Rows } from "../rows.ts";

@@ -1,4 +1,4 @@
-import { PerdureError, errorText } from "../../error.ts";
+import { PerdureError, errorText } from "../../base/error.ts";
 import { asError, nextDelay } from "../retry.ts";
 import { standardSchema } from "../row-schema.ts";
 import type { PumpOutcome } from "../pump.ts";

@@ -1,6 +1,6 @@
 import type { ToolExecutionContext } from "@tanstack/ai";
-import { PerdureError } from "../../error.ts";
-import { newId } from "../../id.ts";
+import { PerdureError } from "../../base/error.ts";
+import { newId } from "../../base/id.ts";
 import type { ToolCallContract } from "../contract.ts";
 import { keyOf } from "../rows.ts";
 import type { RowCollection } from "../rows.ts";

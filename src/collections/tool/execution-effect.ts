@@ -1,5 +1,5 @@
 import type { Context } from "@tanstack/db";
-import { PerdureError, errorText } from "../../error.ts";
+import { PerdureError, errorText } from "../../base/error.ts";
 import type { GenerationContract, ToolCallContract } from "../contract.ts";
 import { createPump } from "../pump.ts";
 import type { Pump, PumpOutcome } from "../pump.ts";

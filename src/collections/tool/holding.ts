@@ -1,4 +1,4 @@
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import type { Claim } from "../claim/claim.ts";
 import type { RowCondition } from "../log/row-log.ts";
 import type { Rows } from "../rows.ts";

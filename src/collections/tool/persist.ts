@@ -1,4 +1,4 @@
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import { asError, nextDelay } from "../retry.ts";
 import { pause } from "../timer.ts";
 

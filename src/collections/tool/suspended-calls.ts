@@ -1,4 +1,4 @@
-import { PerdureError, errorText } from "../../error.ts";
+import { PerdureError, errorText } from "../../base/error.ts";
 import type { AgentToolCall } from "../contract.ts";
 import type { RowOptions } from "../rows.ts";
 import { startTimer } from "../timer.ts";

@@ -1,4 +1,4 @@
-import { errorText, PerdureError } from "../../error.ts";
+import { errorText, PerdureError } from "../../base/error.ts";
 import { toolClaimId } from "../claim/claim.ts";
 import type { PumpOutcome } from "../pump.ts";
 import { settleUntold, tell } from "./call-parts.ts";

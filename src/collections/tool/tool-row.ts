@@ -1,4 +1,4 @@
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import { isSettledStatus } from "../contract.ts";
 import type { ToolCallContract, ToolCallRecord } from "../contract.ts";
 import type { ToolCallData } from "./tool-types.ts";

@@ -1,5 +1,5 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import { issuesText, standardSchema } from "../row-schema.ts";
 
 /**

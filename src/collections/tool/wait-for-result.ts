@@ -1,4 +1,4 @@
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import type { ToolCallContract } from "../contract.ts";
 import { rowsOf } from "../rows.ts";
 import type { RowCollection } from "../rows.ts";

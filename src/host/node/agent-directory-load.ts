@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
-import { errorText, PerdureError } from "../../error.ts";
+import { errorText, PerdureError } from "../../base/error.ts";
 import { type HostedAgentClass, isAgentClass } from "../../port.ts";
 import { shownPath } from "./agent-directory-scan.ts";
 

@@ -1,7 +1,7 @@
 import * as nodeModule from "node:module";
 import { sep } from "node:path";
 import { fileURLToPath } from "node:url";
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 
 let graphs = 0;
 

@@ -1,4 +1,4 @@
-import { errorText, PerdureError } from "../../error.ts";
+import { errorText, PerdureError } from "../../base/error.ts";
 import type { HostedAgentClass } from "../../port.ts";
 import { classTable } from "../../wire/class-table.ts";
 import { kebabCase } from "../../wire/kebab.ts";

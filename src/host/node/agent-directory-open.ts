@@ -1,4 +1,4 @@
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import { type AgentClasses, namedClasses } from "../registry.ts";
 import { findAgents } from "./agent-directory.ts";
 import type { FoundAgents } from "./agent-directory-names.ts";

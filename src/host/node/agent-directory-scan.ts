@@ -1,7 +1,7 @@
 import { type Dirent, readdirSync, statSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 
 /** A file that should hold an agent. */
 export interface AgentFile {

@@ -1,6 +1,6 @@
 import { realpathSync } from "node:fs";
-import { errorText, PerdureError } from "../../error.ts";
-import { type OptionNames, refuseUnknown } from "../../known-options.ts";
+import { errorText, PerdureError } from "../../base/error.ts";
+import { type OptionNames, refuseUnknown } from "../../base/known-options.ts";
 import type { HostedAgentClass } from "../../port.ts";
 import { type FileChange, FileChanges } from "./agent-directory-changes.ts";
 import { loadAgentFile } from "./agent-directory-load.ts";

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import type Database from "better-sqlite3";
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import { noteAgentId } from "../../store/agent-id.ts";
 import { migrate } from "../../store/migrations.ts";
 import { parseAgentId } from "../../wire/agent-path.ts";

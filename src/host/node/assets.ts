@@ -2,7 +2,7 @@ import { createReadStream, realpathSync, statSync, type Stats } from "node:fs";
 import { realpath, stat } from "node:fs/promises";
 import { extname, join, sep } from "node:path";
 import { Readable } from "node:stream";
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 
 /** Answers a request with a file, or with nothing when there is none for it. Never rejects. */
 export type Assets = (request: Request) => Promise<Response | undefined>;

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import type { AgentPath, AgentStep, HostedAgentClass } from "../../port.ts";
 import { logTo } from "../log.ts";
 import { Registry } from "../registry.ts";

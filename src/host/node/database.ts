@@ -1,5 +1,5 @@
 import type BetterSqlite3 from "better-sqlite3";
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import type { Blobs, SqlRow, SqlValue, WriteLevel } from "../../port.ts";
 import { guardStatement } from "../statement-guard.ts";
 import type { AgentStore } from "../storage.ts";

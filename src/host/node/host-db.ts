@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import type Database from "better-sqlite3";
-import { errorText, PerdureError } from "../../error.ts";
+import { errorText, PerdureError } from "../../base/error.ts";
 import type { LostChild } from "../storage.ts";
 import { findAgentsOnDisk } from "./find-agents-on-disk.ts";
 import { dropForeignLog } from "./host-db-log.ts";

@@ -1,6 +1,6 @@
-import { PerdureError } from "../../error.ts";
-import { type OptionNames, refuseUnknown } from "../../known-options.ts";
-import type { Clock } from "../../id.ts";
+import { PerdureError } from "../../base/error.ts";
+import { type OptionNames, refuseUnknown } from "../../base/known-options.ts";
+import type { Clock } from "../../base/id.ts";
 import type { Log } from "../log.ts";
 import type { AgentClasses } from "../registry.ts";
 import { checkCors } from "../cors.ts";

@@ -1,4 +1,4 @@
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import type { HostedAgentClass } from "../../port.ts";
 import type { AgentStub } from "../../stub.ts";
 import type { Host, Target } from "./create-host.ts";

@@ -1,6 +1,6 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { OptionNames } from "../../known-options.ts";
+import type { OptionNames } from "../../base/known-options.ts";
 import { type Assets, openAssets } from "./assets.ts";
 import { hostGate, type Hosts, isLoopback } from "../host-names.ts";
 import type { AgentClasses } from "../registry.ts";

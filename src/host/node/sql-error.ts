@@ -1,4 +1,4 @@
-import { errorText, PerdureError } from "../../error.ts";
+import { errorText, PerdureError } from "../../base/error.ts";
 
 /**
  * Turns what SQLite threw into an error that says what to do. A full disk or a damaged file is told

@@ -1,6 +1,6 @@
 import fs from "node:fs";
 import path from "node:path";
-import { errorText, PerdureError } from "../../error.ts";
+import { errorText, PerdureError } from "../../base/error.ts";
 
 const MIB = 1024 * 1024;
 const READ_ONLY = /^(EROFS|EACCES|EPERM|ENOENT|SQLITE_READONLY.*|SQLITE_CANTOPEN.*)$/;

@@ -1,4 +1,4 @@
-import type { Clock } from "../../id.ts";
+import type { Clock } from "../../base/id.ts";
 
 /** Timers hold 31 bits; one that is set to more fires at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;

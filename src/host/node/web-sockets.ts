@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { WebSocket, WebSocketServer } from "ws";
-import { newId } from "../../id.ts";
+import { newId } from "../../base/id.ts";
 import type { AgentStep } from "../../port.ts";
 import { closeCode, refusalCode } from "../../wire/close-code.ts";
 import { parseConnectQuery } from "../../wire/connect-query.ts";

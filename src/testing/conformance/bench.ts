@@ -1,4 +1,4 @@
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import type { AgentHost } from "../../port.ts";
 import type { Probe } from "./probe.ts";
 

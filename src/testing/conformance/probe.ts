@@ -1,4 +1,4 @@
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import { hostable, hosted } from "../../port.ts";
 import type { AgentHost, AgentPath, HostedAgent, HostedAgentClass, Socket } from "../../port.ts";
 

@@ -1,5 +1,5 @@
 import { writeSync } from "node:fs";
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import { ENV, encodeLine } from "./protocol.ts";
 import type { Fact, Line } from "./protocol.ts";
 

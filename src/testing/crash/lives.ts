@@ -1,4 +1,4 @@
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import { endingText, startProgram } from "./program.ts";
 import type { Ending, Program } from "./program.ts";
 import type { Fact } from "./protocol.ts";

@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { errorText, PerdureError } from "../../error.ts";
+import { errorText, PerdureError } from "../../base/error.ts";
 import { runLives } from "./lives.ts";
 import type { CrashRun, CrashScenario, Death, Life } from "./lives.ts";
 import type { Fact } from "./protocol.ts";

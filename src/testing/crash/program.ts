@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { createInterface } from "node:readline";
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import { ENV, parseLine } from "./protocol.ts";
 import type { Fact } from "./protocol.ts";
 

@@ -3,7 +3,7 @@ import { builderFrom, type MessageBuilder, newBuilder } from "../../message/buil
 import { applyChunk } from "../../message/fold.ts";
 import type { Part, UIMessageChunk } from "../../message/types.ts";
 import { hasPartial, lastCalls, partialText, settledParts, stepsOf } from "./answer.ts";
-import { budgetQuestion } from "./budget-question.ts";
+import { budgetQuestion } from "../../model/budget-question.ts";
 
 const step: UIMessageChunk = { type: "start-step" };
 const start = (id: string): UIMessageChunk => ({ type: "text-start", id });

@@ -1,6 +1,6 @@
 import type { MessageBuilder } from "../../message/builder.ts";
 import { isTerminal, isToolPart, type Part, type ToolPart, toolName } from "../../message/types.ts";
-import { BUDGET_TOOL } from "./budget-question.ts";
+import { BUDGET_TOOL } from "../../model/budget-question.ts";
 
 /** The parts of an answer, step by step. What was said to it before its first step belongs to that one. */
 export function stepsOf(parts: readonly Part[]): Part[][] {

@@ -1,12 +1,12 @@
-import { newId } from "../../id.ts";
-import { readIdentity } from "../../identity.ts";
+import { newId } from "../../base/id.ts";
+import { readIdentity } from "../../base/identity.ts";
 import { BACKGROUND_METADATA } from "../../message/told.ts";
 import type { UIMessage } from "../../message/types.ts";
 import { type BackgroundRow, settleBackgroundCall } from "../../store/background-call.ts";
 import { MAIN_SESSION, ownerIdOf, readSessionLine } from "../../store/session.ts";
 import { type BackgroundEnd, describeEnd } from "../../tool/receipt.ts";
-import type { Desk } from "../desk.ts";
-import { acceptMessages } from "../submissions.ts";
+import type { Desk } from "../engine/desk.ts";
+import { acceptMessages } from "../intake/submissions.ts";
 import { noteOf } from "./background-note.ts";
 
 /**

@@ -1,6 +1,6 @@
 import type { ModelMessage } from "ai";
-import { decodeJson } from "../../fiber/json.ts";
-import { type Identity, readIdentity } from "../../identity.ts";
+import { decodeJson } from "../../work/json.ts";
+import { type Identity, readIdentity } from "../../base/identity.ts";
 import type { BackgroundRow } from "../../store/background-call.ts";
 import type { ToolCallContext } from "./config.ts";
 import type { TurnOf } from "./plan.ts";

@@ -1,8 +1,8 @@
 import type { ModelMessage, Tool, ToolSet } from "ai";
-import { errorText, PerdureError } from "../../error.ts";
-import { insist } from "../../fiber/callback.ts";
-import { encodeJson } from "../../fiber/json.ts";
-import { MAX_INTERRUPTIONS, type Work, type WorkContext } from "../../fiber/work.ts";
+import { errorText, PerdureError } from "../../base/error.ts";
+import { insist } from "../../work/callback.ts";
+import { encodeJson } from "../../work/json.ts";
+import { MAX_INTERRUPTIONS, type Work, type WorkContext } from "../../work/work.ts";
 import { INTERRUPTED_TEXT } from "../../message/repair.ts";
 import {
   type BackgroundRow,
@@ -22,8 +22,8 @@ import { toolNamed } from "../../tool/define.ts";
 import type { BackgroundEnd } from "../../tool/receipt.ts";
 import { type CallOutcome, failedCall, runCall } from "../../tool/run-call.ts";
 import { storedSteps } from "../../tool/step.ts";
-import type { Desk } from "../desk.ts";
-import { familyOf } from "../forget-session.ts";
+import type { Desk } from "../engine/desk.ts";
+import { familyOf } from "../engine/forget-session.ts";
 import { settleAndTell } from "./background-end.ts";
 import {
   type BackgroundCall,

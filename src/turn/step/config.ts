@@ -20,10 +20,10 @@ import type {
   ToolCallRepairFunction,
   ToolSet,
 } from "ai";
-import type { Identity } from "../../identity.ts";
+import type { Identity } from "../../base/identity.ts";
 import type { UIMessage } from "../../message/types.ts";
 import type { ClientTool } from "../../wire/frames.ts";
-import type { ChatErrorClassification } from "../provider-error.ts";
+import type { ChatErrorClassification } from "../../model/provider-error.ts";
 
 /** Settings of the AI SDK that go to a provider as they are. */
 type ProviderOptions = NonNullable<Parameters<typeof streamText>[0]["providerOptions"]>;

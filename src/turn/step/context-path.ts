@@ -2,8 +2,8 @@ import { project } from "../../context/project.ts";
 import type { ContextReader, ContextView, PathNode } from "../../context/view.ts";
 import type { UIMessage } from "../../message/types.ts";
 import type { ReadableEntry } from "../../session/path-window.ts";
-import type { Desk } from "../desk.ts";
-import { waitingMessages } from "../place.ts";
+import type { Desk } from "../engine/desk.ts";
+import { waitingMessages } from "../engine/place.ts";
 import { settledParts } from "./answer.ts";
 
 type Reading = Pick<Desk, "host" | "transcripts" | "running">;

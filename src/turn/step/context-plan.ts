@@ -8,7 +8,7 @@ import type { OverflowPolicy } from "../../context/overflow.ts";
 import type { TokenCounters } from "../../context/token-counters.ts";
 import type { ContextReader } from "../../context/view.ts";
 import type { SessionSettings } from "../../session/session-settings.ts";
-import type { Usage } from "../../session/token-usage.ts";
+import type { Usage } from "../../ledger/token-usage.ts";
 
 /** A request that was sent to a model, for who wants to know what fills its window. */
 export interface SentRequest {

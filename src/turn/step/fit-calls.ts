@@ -2,8 +2,8 @@ import { findTool, type MessageBuilder } from "../../message/builder.ts";
 import { sameJson } from "../../message/json.ts";
 import { storedToolInput } from "../../message/tool-input.ts";
 import { isTerminal, isToolPart, type ToolPart, toolName, type UIMessageChunk } from "../../message/types.ts";
-import { type CallIdSource, freeCallId } from "../call-ids.ts";
-import { tooManyCalls } from "../chunk-bounds.ts";
+import { type CallIdSource, freeCallId } from "../engine/call-ids.ts";
+import { tooManyCalls } from "../engine/chunk-bounds.ts";
 import { settledParts } from "./answer.ts";
 
 /** What a call of a cut attempt says that was not asked for again. */

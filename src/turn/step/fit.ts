@@ -1,6 +1,6 @@
 import { sameJson } from "../../message/json.ts";
 import type { Part, UIMessageChunk } from "../../message/types.ts";
-import type { CallIdSource } from "../call-ids.ts";
+import type { CallIdSource } from "../engine/call-ids.ts";
 import { CallFit } from "./fit-calls.ts";
 import { SpokenFit } from "./fit-spoken.ts";
 

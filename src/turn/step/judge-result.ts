@@ -10,7 +10,7 @@ import { type CallOutcome, MAX_ERROR_BYTES } from "../../tool/run-call.ts";
 import type { ToolCallContext, ToolCallResultContext, ToolResultDecision } from "./config.ts";
 import { watch } from "./model-call.ts";
 import type { StepPlan, TurnOf } from "./plan.ts";
-import type { Desk } from "../desk.ts";
+import type { Desk } from "../engine/desk.ts";
 
 const WITHHELD_TEXT = "The result was withheld.";
 

@@ -1,15 +1,15 @@
 import type { LanguageModel, ModelMessage, TextStreamPart, ToolSet } from "ai";
-import { filterActiveTools, streamCall, toUIMessageChunk } from "../../ai-sdk.ts";
-import { errorText } from "../../error.ts";
+import { filterActiveTools, streamCall, toUIMessageChunk } from "../../base/ai-sdk.ts";
+import { errorText } from "../../base/error.ts";
 import { cutText } from "../../message/cut-value.ts";
 import type { UIMessageChunk } from "../../message/types.ts";
 import { MAX_ERROR_BYTES } from "../../tool/run-call.ts";
-import { CONTINUE_PROMPT } from "../continue-prompt.ts";
+import { CONTINUE_PROMPT } from "./continue-prompt.ts";
 import { hasPartial, partialText, settledParts } from "./answer.ts";
 import type { StepConfig } from "./config.ts";
 import { CallFit } from "./fit-calls.ts";
 import { StepFit } from "./fit.ts";
-import { deadline } from "./deadline.ts";
+import { deadline } from "../../model/deadline.ts";
 import type { StepMeta } from "./record.ts";
 import type { StepRun } from "./step-run.ts";
 

@@ -3,7 +3,7 @@ import { type ToolPart, toolName } from "../../message/types.ts";
 import { isRecord } from "../../message/json.ts";
 import { approvalText, readNeed } from "../../tool/action-bind.ts";
 import { oddAnswer } from "../../tool/odd-answer.ts";
-import type { ChatHooks, ChatTurnOptions } from "../chat-types.ts";
+import type { ChatHooks, ChatTurnOptions } from "../engine/chat-types.ts";
 import type { StepRun } from "./step-run.ts";
 
 /** Whether a call may run, must wait for a person, or may not run at all. */

@@ -1,15 +1,15 @@
 import type { LanguageModel, ModelMessage, StopCondition, Tool, ToolSet } from "ai";
 import type { Converted } from "../../context/shown-units.ts";
 import type { UIMessage } from "../../message/types.ts";
-import type { Identity } from "../../identity.ts";
-import type { Ledger } from "../../session/ledger.ts";
-import type { Payers } from "../../session/payers.ts";
+import type { Identity } from "../../base/identity.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import type { Payers } from "../../ledger/payers.ts";
 import type { BackgroundRow } from "../../store/background-call.ts";
 import type { TurnRow } from "../../store/turn.ts";
 import type { CallBook } from "../../tool/call-book.ts";
 import type { CallOutcome } from "../../tool/run-call.ts";
-import type { ChatTurnOptions } from "../chat-types.ts";
-import type { ChatErrorClassification } from "../provider-error.ts";
+import type { ChatTurnOptions } from "../engine/chat-types.ts";
+import type { ChatErrorClassification } from "../../model/provider-error.ts";
 import type { ContextPlan } from "./context-plan.ts";
 import type {
   ChunkContext,

@@ -1,11 +1,11 @@
 import type { LanguageModel, ModelMessage } from "ai";
 import { reservedTokens } from "../../context/estimate.ts";
 import type { CountText } from "../../context/text-units.ts";
-import { PerdureError } from "../../error.ts";
-import { newId } from "../../id.ts";
-import type { NewCall, OverBudget } from "../../session/ledger.ts";
-import type { OverBudgetAbove, Payers, ReservedAbove } from "../../session/payers.ts";
-import { closeSteers, takeSteers, waitingSteers } from "../steer.ts";
+import { PerdureError } from "../../base/error.ts";
+import { newId } from "../../base/id.ts";
+import type { NewCall, OverBudget } from "../../ledger/ledger.ts";
+import type { OverBudgetAbove, Payers, ReservedAbove } from "../../ledger/payers.ts";
+import { closeSteers, takeSteers, waitingSteers } from "../intake/steer.ts";
 import { named } from "./model-call.ts";
 import type { StepRun } from "./step-run.ts";
 

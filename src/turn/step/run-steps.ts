@@ -1,22 +1,27 @@
 import type { LanguageModel, ModelMessage } from "ai";
-import { PerdureError } from "../../error.ts";
-import { newId } from "../../id.ts";
-import { readUsage } from "../../session/token-usage.ts";
+import { PerdureError } from "../../base/error.ts";
+import { newId } from "../../base/id.ts";
+import { readUsage } from "../../ledger/token-usage.ts";
 import { toolName } from "../../message/types.ts";
-import type { ActiveTurn } from "../active-turn.ts";
-import type { CallResult, LedgerEntry } from "../../session/charge.ts";
-import type { OverBudget } from "../../session/ledger.ts";
-import type { OverBudgetAbove } from "../../session/payers.ts";
+import type { ActiveTurn } from "../engine/active-turn.ts";
+import type { CallResult, LedgerEntry } from "../../ledger/charge.ts";
+import type { OverBudget } from "../../ledger/ledger.ts";
+import type { OverBudgetAbove } from "../../ledger/payers.ts";
 import { digestOf } from "../../tool/digest.ts";
-import { type AttemptFact, nextAttempt } from "../attempts.ts";
-import type { ChatTurnOptions, TurnEnd } from "../chat-types.ts";
-import type { Desk } from "../desk.ts";
-import { type ChatErrorClassification, describeProviderError, retryAfterMs, wasRefused } from "../provider-error.ts";
-import { waitingSteers } from "../steer.ts";
-import { releaseHeld } from "../tool-answers.ts";
+import { type AttemptFact, nextAttempt } from "../../model/attempts.ts";
+import type { ChatTurnOptions, TurnEnd } from "../engine/chat-types.ts";
+import type { Desk } from "../engine/desk.ts";
+import {
+  type ChatErrorClassification,
+  describeProviderError,
+  retryAfterMs,
+  wasRefused,
+} from "../../model/provider-error.ts";
+import { waitingSteers } from "../intake/steer.ts";
+import { releaseHeld } from "../intake/tool-answers.ts";
 import { stepsOf, settledParts } from "./answer.ts";
 import { unrunCalls } from "./fit-calls.ts";
-import { budgetInput, budgetQuestion, budgetText, budgetTextAbove, BUDGET_TOOL } from "./budget-question.ts";
+import { budgetInput, budgetQuestion, budgetText, budgetTextAbove, BUDGET_TOOL } from "../../model/budget-question.ts";
 import type { StepConfig } from "./config.ts";
 import { asSent, named, type Tried, tryCall, watch } from "./model-call.ts";
 import { nextStep, type StepFacts } from "./next.ts";

@@ -1,10 +1,10 @@
 import type { LanguageModel, ModelMessage, StepResult, ToolSet } from "ai";
 import { FileLoads } from "../../context/file-loads.ts";
 import type { ToolPart } from "../../message/types.ts";
-import type { Payers } from "../../session/payers.ts";
-import type { ActiveTurn } from "../active-turn.ts";
-import type { ChatTurnOptions } from "../chat-types.ts";
-import type { Desk } from "../desk.ts";
+import type { Payers } from "../../ledger/payers.ts";
+import type { ActiveTurn } from "../engine/active-turn.ts";
+import type { ChatTurnOptions } from "../engine/chat-types.ts";
+import type { Desk } from "../engine/desk.ts";
 import { lastCalls, settledParts, stepsOf } from "./answer.ts";
 import type { PreparedTurn, StepPlan } from "./plan.ts";
 import type { TurnTelemetry } from "./telemetry.ts";

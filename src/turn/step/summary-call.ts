@@ -1,5 +1,5 @@
 import type { LanguageModel } from "ai";
-import { streamCall } from "../../ai-sdk.ts";
+import { streamCall } from "../../base/ai-sdk.ts";
 import { reservedTokens } from "../../context/estimate.ts";
 import type { LearnedFactors } from "../../context/learned.ts";
 import type { AskSummary, SummaryAnswer } from "../../context/summarise.ts";
@@ -7,17 +7,22 @@ import type { SummaryPrompt } from "../../context/summary-prompt.ts";
 import { type CountText, unitsOfText } from "../../context/text-units.ts";
 import type { TokenCounters } from "../../context/token-counters.ts";
 import { unitsOfRequest } from "../../context/units.ts";
-import { newId, sleep } from "../../id.ts";
+import { newId, sleep } from "../../base/id.ts";
 import type { AgentHost } from "../../port.ts";
-import type { CallResult } from "../../session/charge.ts";
-import type { Ledger, NewCall } from "../../session/ledger.ts";
-import type { Payers } from "../../session/payers.ts";
-import { readUsage } from "../../session/token-usage.ts";
+import type { CallResult } from "../../ledger/charge.ts";
+import type { Ledger, NewCall } from "../../ledger/ledger.ts";
+import type { Payers } from "../../ledger/payers.ts";
+import { readUsage } from "../../ledger/token-usage.ts";
 import type { CallPurpose } from "../../store/usage.ts";
-import { type AttemptFact, nextAttempt } from "../attempts.ts";
-import { type ChatErrorClassification, describeProviderError, retryAfterMs, wasRefused } from "../provider-error.ts";
-import { budgetText, budgetTextAbove } from "./budget-question.ts";
-import { deadline } from "./deadline.ts";
+import { type AttemptFact, nextAttempt } from "../../model/attempts.ts";
+import {
+  type ChatErrorClassification,
+  describeProviderError,
+  retryAfterMs,
+  wasRefused,
+} from "../../model/provider-error.ts";
+import { budgetText, budgetTextAbove } from "../../model/budget-question.ts";
+import { deadline } from "../../model/deadline.ts";
 import { named } from "./model-call.ts";
 
 /** A summary that takes longer is given up. */

@@ -1,11 +1,11 @@
 import type { ModelMessage, StepResult, TelemetryOptions, ToolSet } from "ai";
 import type { createRestrictedTelemetryDispatcher } from "ai/internal";
-import type { Clock } from "../../id.ts";
+import type { Clock } from "../../base/id.ts";
 import type { CallOutcome } from "../../tool/run-call.ts";
-import type { TurnEnd } from "../chat-types.ts";
+import type { TurnEnd } from "../engine/chat-types.ts";
 import type { StepConfig, ToolCallContext } from "./config.ts";
 import type { PreparedTurn } from "./plan.ts";
-import { sumUsage } from "./sum-usage.ts";
+import { sumUsage } from "../../model/sum-usage.ts";
 
 type Dispatcher = ReturnType<typeof createRestrictedTelemetryDispatcher<ToolSet, Record<string, unknown>, never>>;
 type Event<K extends keyof Dispatcher> = Parameters<Extract<Dispatcher[K], (...args: never) => unknown>>[0];

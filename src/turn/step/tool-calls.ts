@@ -1,5 +1,5 @@
 import type { ModelMessage, Tool } from "ai";
-import { PerdureError } from "../../error.ts";
+import { PerdureError } from "../../base/error.ts";
 import { askRepair, INTERRUPTED_TEXT } from "../../message/repair.ts";
 import {
   isTerminal,
@@ -19,8 +19,8 @@ import { mayRun } from "../../tool/may-run.ts";
 import { hasProtoField, isDeeperThan, MAX_INPUT_DEPTH, PROTO_TEXT } from "../../tool/plain-json.ts";
 import { failedCall, runCall } from "../../tool/run-call.ts";
 import { storedSteps } from "../../tool/step.ts";
-import { repairsOf } from "../repair-last.ts";
-import { BUDGET_TOOL } from "./budget-question.ts";
+import { repairsOf } from "../engine/repair-last.ts";
+import { BUDGET_TOOL } from "../../model/budget-question.ts";
 import { askBefore, callContext, toolTimeout } from "./call-context.ts";
 import type { ToolCallContext } from "./config.ts";
 import { type EndedCall, fromStore, judge, tellChanged, tellShown, toStore } from "./judge-result.ts";

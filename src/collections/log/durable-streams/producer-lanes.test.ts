@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { PerdureError } from "../../../error.ts";
+import type { PerdureError } from "../../../base/error.ts";
 import type { RowProducer } from "../row-log.ts";
 import { ProducerLanes } from "./producer-lanes.ts";
 import { StreamHttp } from "./stream-http.ts";

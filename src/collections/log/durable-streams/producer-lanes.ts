@@ -1,4 +1,4 @@
-import type { PerdureError } from "../../../error.ts";
+import type { PerdureError } from "../../../base/error.ts";
 import { fenced } from "../local-log.ts";
 import type { RowProducer } from "../row-log.ts";
 

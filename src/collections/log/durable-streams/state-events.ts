@@ -1,4 +1,4 @@
-import { PerdureError } from "../../../error.ts";
+import { PerdureError } from "../../../base/error.ts";
 import type { RowChange, RowCondition, RowValue, RowWrite } from "../row-log.ts";
 
 /**

@@ -1,4 +1,4 @@
-import { errorText, PerdureError } from "../../../error.ts";
+import { errorText, PerdureError } from "../../../base/error.ts";
 
 /**
  * The requests of the Durable Streams protocol that a log needs, by plain fetch and long-poll. The published client

@@ -1,6 +1,6 @@
 import { asError } from "../../retry.ts";
-import { PerdureError } from "../../../error.ts";
-import { newId } from "../../../id.ts";
+import { PerdureError } from "../../../base/error.ts";
+import { newId } from "../../../base/id.ts";
 import type { QuarantinedMessage, RowLog, RowTable, RowWrite, WriteReceipt } from "../row-log.ts";
 import { contentOf, usedAgain } from "../receipts.ts";
 import { requireWrite } from "../row-write.ts";

@@ -1,4 +1,4 @@
-import { PerdureError } from "../../../error.ts";
+import { PerdureError } from "../../../base/error.ts";
 import { Backoff } from "./backoff.ts";
 import { START } from "./stream-state.ts";
 import { Trouble } from "./stream-http.ts";

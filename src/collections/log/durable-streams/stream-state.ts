@@ -1,4 +1,4 @@
-import type { PerdureError } from "../../../error.ts";
+import type { PerdureError } from "../../../base/error.ts";
 import type { AppliedChange, QuarantinedMessage, RowChange, RowTable, RowWrite, WriteReceipt } from "../row-log.ts";
 import { contentOf, receiptOf, Receipts, usedAgain } from "../receipts.ts";
 import { RowState } from "../row-state.ts";

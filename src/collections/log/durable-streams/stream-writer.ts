@@ -1,5 +1,5 @@
-import { errorText, PerdureError } from "../../../error.ts";
-import { newId } from "../../../id.ts";
+import { errorText, PerdureError } from "../../../base/error.ts";
+import { newId } from "../../../base/id.ts";
 import { fenced } from "../local-log.ts";
 import type { RowProducer } from "../row-log.ts";
 import { Backoff } from "./backoff.ts";

@@ -1,4 +1,4 @@
-import { PerdureError } from "../../../error.ts";
+import { PerdureError } from "../../../base/error.ts";
 import { ROW_FRAME_START, type RowRequestFrame, type RowServerFrame } from "../../../wire/row-frames.ts";
 import type { ConfirmedRow, QuarantinedMessage, RowLog, RowTable, RowWrite, WriteReceipt } from "../row-log.ts";
 import { RowState } from "../row-state.ts";

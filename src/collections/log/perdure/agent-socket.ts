@@ -1,4 +1,4 @@
-import { PerdureError, type PerdureErrorCode } from "../../../error.ts";
+import { PerdureError, type PerdureErrorCode } from "../../../base/error.ts";
 import { isTerminalCloseCode } from "../../../wire/close-code.ts";
 
 /**

@@ -1,5 +1,5 @@
-import { PerdureError } from "../../../error.ts";
-import { newId } from "../../../id.ts";
+import { PerdureError } from "../../../base/error.ts";
+import { newId } from "../../../base/id.ts";
 import { MAX_FOLLOWED, rowNameProblem } from "../../../wire/row-frames.ts";
 import type {
   PageRow,

@@ -1,5 +1,5 @@
-import { PerdureError } from "../../../error.ts";
-import { newId } from "../../../id.ts";
+import { PerdureError } from "../../../base/error.ts";
+import { newId } from "../../../base/id.ts";
 import {
   MAX_ROW_CHANGES,
   MAX_ROW_WRITE_LENGTH,

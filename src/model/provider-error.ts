@@ -1,0 +1,185 @@
+import { errorText, PerdureError } from "../base/error.ts";
+import type { ChatErrorClassification } from "../store/usage.ts";
+import { describeProviderError } from "./describe-error.ts";
+import { readError } from "./error-facts.ts";
+import type { ErrorFacts } from "./error-facts.ts";
+import {
+  hasOverflowCode,
+  saysLargerThanMinute,
+  saysNetwork,
+  saysOutputLimit,
+  saysOverflow,
+  saysQuota,
+  saysRateLimit,
+} from "./error-wording.ts";
+
+export { describeProviderError };
+export { retryAfterMs } from "./retry-after.ts";
+export type { ChatErrorClassification } from "../store/usage.ts";
+
+/** The connection was never made, so nothing was asked of a model. */
+const unconnected = new Set([
+  "econnrefused",
+  "enotfound",
+  "eai_again",
+  "ehostunreach",
+  "enetunreach",
+  "und_err_connect_timeout",
+  "connectionrefused",
+  "failedtoopensocket",
+]);
+const disconnected = new Set([
+  "econnreset",
+  "econnaborted",
+  "epipe",
+  "etimedout",
+  "connectionclosed",
+  "timeout",
+  "err_stream_premature_close",
+]);
+
+/** What a provider calls a trouble of its own. */
+const ownTrouble = new Set([
+  "api_error",
+  "deadline_exceeded",
+  "engine_overloaded_error",
+  "internal",
+  "internal_error",
+  "internal_server_error",
+  "internalserverexception",
+  "modelstreamerrorexception",
+  "modeltimeoutexception",
+  "overloaded",
+  "overloaded_error",
+  "server_error",
+  "service_unavailable",
+  "serviceunavailableexception",
+  "timeout_error",
+  "unavailable",
+]);
+/** What a provider will say again however often it is asked. */
+const refusals = new Set([
+  "access_denied",
+  "accessdeniedexception",
+  "authentication_error",
+  "bad_config",
+  "content_filter",
+  "content_policy_violation",
+  "forbidden",
+  "invalid_api_key",
+  "invalid_argument",
+  "invalid_prompt",
+  "invalid_request_error",
+  "model_not_found",
+  "not_found_error",
+  "permission_denied",
+  "permission_error",
+  "resourcenotfoundexception",
+  "unauthenticated",
+  "unsupported_parameter",
+  "validationexception",
+]);
+/** The model made something of its own that the provider could not use: another try makes something else. */
+const modelSlips = new Set(["tool_use_failed", "json_validate_failed", "output_parse_failed"]);
+/** Errors of the SDK before anything is sent: settings and arguments. */
+const neverSent = new Set([
+  "AI_InvalidArgumentError",
+  "AI_InvalidMessageRoleError",
+  "AI_InvalidPromptError",
+  "AI_LoadAPIKeyError",
+  "AI_LoadSettingError",
+  "AI_MessageConversionError",
+  "AI_MissingToolResultsError",
+  "AI_NoSuchModelError",
+  "AI_NoSuchProviderError",
+  "AI_NoSuchProviderReferenceError",
+  "AI_UnsupportedFunctionalityError",
+  "AI_UnsupportedModelVersionError",
+]);
+
+/** 409 and 425 are about the moment, 424 is about a server behind the server. */
+const worthAnotherTry = new Set([408, 409, 424, 425]);
+/** "I do not do that": a 5xx that stays. */
+const neverSupported = new Set([501, 505]);
+
+/**
+ * What a failed model call means, read from the error's structure and words: it works across copies of the AI SDK, on
+ * what streams carry as errors, on plain errors of `fetch` and on what was wrapped in `RetryError` or `cause`. The
+ * outermost HTTP status decides where there is one. A call that was stopped (`AbortError`) is no error of a provider
+ * and comes out as `unknown`: look for your own signal first. Never throws.
+ */
+export function classifyProviderError(error: unknown): ChatErrorClassification {
+  // Ours: what was too much once is too much again.
+  if (error instanceof Error && PerdureError.is(error, "limit")) return "fatal";
+  const facts = readError(error);
+  const status = facts.statuses[0];
+  if (facts.names[0] === "AbortError") return "unknown";
+  if (facts.names.some((name) => neverSent.has(name))) return "fatal";
+  if (status === 402 || saysQuota(facts)) return "fatal";
+  if (status !== 429 && hasOverflowCode(facts)) return "context_overflow";
+  if (saysLargerThanMinute(facts)) return "fatal";
+  if (status === 401 || status === 404) return "fatal";
+  if (status === 429 || saysRateLimit(facts)) return "rate_limit";
+  if (status === 403) return "fatal";
+  if (saysOutputLimit(facts)) return "fatal";
+  if (status === 413 || saysOverflow(facts)) return "context_overflow";
+  return status === undefined ? withoutStatus(facts) : withStatus(status, facts);
+}
+
+function withStatus(status: number, { codes }: ErrorFacts): ChatErrorClassification {
+  if (worthAnotherTry.has(status)) return "transient";
+  if (status >= 500) return neverSupported.has(status) ? "fatal" : "transient";
+  return some(codes, modelSlips) ? "unknown" : "fatal";
+}
+
+function withoutStatus(facts: ErrorFacts): ChatErrorClassification {
+  const { codes, names } = facts;
+  if (facts.retryable === true || names.includes("TimeoutError")) return "transient";
+  if (some(codes, unconnected) || some(codes, disconnected) || some(codes, ownTrouble)) return "transient";
+  if ([...codes].some((code) => code.startsWith("und_err_"))) return "transient";
+  if (some(codes, modelSlips)) return "unknown";
+  if (some(codes, refusals)) return "fatal";
+  // Of the SDK: an answer without a body is a connection that broke in time.
+  if (names.includes("AI_EmptyResponseBodyError") || saysNetwork(facts)) return "transient";
+  return "unknown";
+}
+
+/**
+ * Says `context_overflow` for the errors with which providers say that a request is too long for the model, and
+ * nothing for all others, so that it can stand where a classifier of the app's own may follow. Never throws.
+ */
+export function defaultContextOverflowClassifier(error: unknown): ChatErrorClassification | undefined {
+  return classifyProviderError(error) === "context_overflow" ? "context_overflow" : undefined;
+}
+
+/**
+ * Whether the provider (or the SDK) refused before any model worked, so that the call costs nothing: an HTTP error
+ * instead of an answer, a connection that was never made, settings that could not be sent. An error in the middle of
+ * a stream is none of these. Never throws.
+ */
+export function wasRefused(error: unknown): boolean {
+  const { names, statuses, codes } = readError(error);
+  if (names.some((name) => neverSent.has(name)) || some(codes, unconnected)) return true;
+  return statuses.length > 0 && names.some((name) => name === "AI_APICallError" || name.startsWith("Gateway"));
+}
+
+function some(codes: ReadonlySet<string>, known: ReadonlySet<string>): boolean {
+  for (const code of codes) if (known.has(code)) return true;
+  return false;
+}
+
+/** What the user reads of a bug of the app: its text is for those who can mend it. */
+const OWN_FAILURE = "Something went wrong on the server, and the answer could not be finished. Please try again.";
+/** Errors of ours that tell how the app's own SQL failed. */
+const SQL_BUGS: ReadonlySet<string> = new Set(["sql_failed", "sql_refused"]);
+
+/**
+ * A sentence for the user about a turn that failed outside of a model call: in a hook, a setting, or the app's own code.
+ * Errors of ours are told, so that an app can say something on purpose; those of providers are described; all others
+ * are not for users. Never throws.
+ */
+export function describeTurnError(error: unknown): string {
+  if (PerdureError.is(error)) return SQL_BUGS.has(error.code) ? OWN_FAILURE : errorText(error);
+  const isProviders = readError(error).names.some((name) => name.startsWith("AI_"));
+  return isProviders ? describeProviderError(error, classifyProviderError(error)) : OWN_FAILURE;
+}

@@ -1,0 +1,84 @@
+import type { Experimental_DownloadFunction as DownloadFunction } from "ai";
+import { createDownload } from "../../base/ai-sdk.ts";
+import { PerdureError } from "../../base/error.ts";
+import { type OptionNames, refuseUnknown } from "../../base/known-options.ts";
+import { createGuardedFetch, type GuardedFetchOptions } from "./guarded-fetch.ts";
+
+/** Where files of messages may be loaded from, for models that cannot do it themselves. */
+export interface FileDownloadOptions extends Pick<
+  GuardedFetchOptions,
+  "allow" | "allowPrivate" | "ca" | "onDecision" | "resolve"
+> {
+  /** The most bytes of one file. Default: 100 MB. */
+  readonly maxBytes?: number;
+}
+
+const fileDownloadOptionsNames: OptionNames<FileDownloadOptions> = {
+  allow: true,
+  allowPrivate: true,
+  ca: true,
+  onDecision: true,
+  resolve: true,
+  maxBytes: true,
+};
+
+const DEFAULT_MAX_BYTES = 100_000_000;
+
+/** Loads one file. */
+export type LoadFile = (file: { url: URL; abortSignal?: AbortSignal }) => Promise<{
+  data: Uint8Array;
+  mediaType: string | undefined;
+}>;
+
+/**
+ * For `experimental_download` of the AI SDK's `streamText` and its like: loads the files of messages whose addresses somebody
+ * else has written. It reaches public addresses only, by what their names resolve to, and checks redirects anew.
+ * @throws PerdureError `bad_config` for rules that are none. What it returns rejects as `createGuardedFetch` does, and with
+ * `limit` for files that are too large.
+ */
+export function createFileDownload(options: FileDownloadOptions = {}): DownloadFunction {
+  const load = fileLoader(options);
+  return (files) =>
+    Promise.all(files.map(async ({ url, isUrlSupportedByModel }) => (isUrlSupportedByModel ? null : load({ url }))));
+}
+
+/** What {@link createFileDownload} does, for one file that somebody may stop waiting for. */
+export function fileLoader(options: FileDownloadOptions = {}): LoadFile {
+  refuseUnknown(options, fileDownloadOptionsNames, "createFileDownload()");
+  const { maxBytes = DEFAULT_MAX_BYTES, ...rules } = options;
+  if (!Number.isInteger(maxBytes) || maxBytes < 1)
+    throw new PerdureError("bad_config", "`maxBytes` of createFileDownload() must be a whole number above 0.");
+  const fetch = createGuardedFetch(rules);
+  let inline: LoadFile | undefined;
+  return async ({ url, abortSignal }) => {
+    // Nobody is asked for what stands in the address itself.
+    if (url.protocol === "data:") return (inline ??= createDownload() as LoadFile)({ url });
+    const response = await fetch(url, abortSignal === undefined ? {} : { signal: abortSignal });
+    if (!response.ok) {
+      await response.body?.cancel();
+      throw new PerdureError("call_failed", `${url.host} answered ${response.status}.`);
+    }
+    return {
+      data: await readUpTo(response, maxBytes, url.host),
+      mediaType: response.headers.get("content-type") ?? undefined,
+    };
+  };
+}
+
+async function readUpTo({ body }: Response, maxBytes: number, host: string): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of (body ?? []) as AsyncIterable<Uint8Array>) {
+    size += chunk.byteLength;
+    // Leaving the loop ends the answer.
+    if (size > maxBytes) throw new PerdureError("limit", `The file at ${host} is larger than ${maxBytes} bytes.`);
+    chunks.push(chunk);
+  }
+  const whole = new Uint8Array(size);
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.byteLength;
+  }
+  return whole;
+}

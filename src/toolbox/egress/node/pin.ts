@@ -1,0 +1,76 @@
+import { lookup } from "node:dns/promises";
+import { isIP, type LookupFunction, type Socket } from "node:net";
+import { PerdureError } from "../../../base/error.ts";
+import { addressKind, canonicalAddress } from "../address.ts";
+import type { Engine } from "../engine.ts";
+
+/** What a host was resolved to, once, and all of it looked at. */
+export interface Pinned {
+  readonly addresses: readonly string[];
+  /** Answers with these addresses alone, whatever it is asked. */
+  readonly lookup: LookupFunction;
+}
+
+/**
+ * Resolves a host once and checks every answer.
+ * @returns the reason to refuse it, as a text
+ * @throws PerdureError `call_failed` for a name that cannot be resolved; the signal's reason
+ */
+export async function pin(
+  engine: Pick<Engine, "policy" | "resolve">,
+  host: string,
+  port: number,
+  signal: AbortSignal,
+): Promise<Pinned | string> {
+  const addresses = addressKind(host) === undefined ? await resolveAll(engine, host, signal) : [host];
+  const reason = engine.policy.addresses(host, port, addresses);
+  if (reason !== undefined) return reason;
+  const found = addresses.map((address) => ({ address, family: isIP(address) }));
+  const [first] = found;
+  if (first === undefined || found.some(({ family }) => family === 0)) return `${host} has no usable address.`;
+  return {
+    addresses,
+    lookup: (_host, options, callback) => {
+      if (options.all === true) callback(null, found);
+      else callback(null, first.address, first.family);
+    },
+  };
+}
+
+/** Ends a socket that is connected to anything else. The second wall: the first is that it was never told of anything else. */
+export function holdTo(socket: Socket, { addresses }: Pinned): void {
+  const allowed = new Set(addresses.map(canonicalAddress));
+  socket.once("connect", () => {
+    if (!allowed.has(canonicalAddress(socket.remoteAddress ?? ""))) {
+      socket.destroy(
+        new PerdureError("not_allowed", "The connection went to another address than the one that was checked."),
+      );
+    }
+  });
+}
+
+async function resolveAll(
+  engine: Pick<Engine, "resolve">,
+  host: string,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  signal.throwIfAborted();
+  let stop = () => {};
+  const aborted = new Promise<never>((_resolve, reject) => {
+    stop = () => reject(signal.reason as Error);
+    signal.addEventListener("abort", stop, { once: true });
+  });
+  try {
+    return await Promise.race([(engine.resolve ?? systemResolve)(host), aborted]);
+  } catch (thrown) {
+    signal.throwIfAborted();
+    throw new PerdureError("call_failed", `The name ${host} could not be resolved.`, { cause: thrown });
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}
+
+async function systemResolve(host: string): Promise<readonly string[]> {
+  const answers = await lookup(host, { all: true });
+  return answers.map(({ address }) => address);
+}

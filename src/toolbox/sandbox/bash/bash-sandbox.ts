@@ -1,0 +1,241 @@
+import { PerdureError } from "../../../base/error.ts";
+import { type OptionNames, refuseUnknown } from "../../../base/known-options.ts";
+import { resolveLimits } from "../limits.ts";
+import { cleanPath } from "../memory-files.ts";
+import type { Capabilities, LimitName, Limits, Outcome, Probe, RunRequest, RunResult, Sandbox } from "../sandbox.ts";
+import { answerCall, callErrorText, type CallScope, toolNames } from "./answer-call.ts";
+import type { BashMount } from "./file-calls.ts";
+import type { LaneEnd, LaneSize, ShellLane } from "./node/lane.ts";
+import type { ShellPool } from "./node/pool.ts";
+import { logsOf, outcomeOf } from "./outcome.ts";
+import type { RunMessage } from "./protocol.ts";
+
+/** How {@link createBashSandbox} runs shells. */
+export interface BashSandboxOptions {
+  /** Whether scripts in Python run, and the shell has `python3`. Default: true. */
+  readonly python?: boolean;
+  /** How many scripts run at the same time; others wait. Default: 2. */
+  readonly workers?: number;
+  /** The heap of one shell, unless a run says otherwise. Default: 256. */
+  readonly memoryMB?: number;
+  /** What Python, and SQLite, may use beside the heap. Default: 128. */
+  readonly pythonMemoryMB?: number;
+  /** A shell that nobody used for so long is ended. Default: one minute. */
+  readonly idleMs?: number;
+  /** The largest file that a shell can read or write in one piece. Default: 32 MiB. */
+  readonly maxFileBytes?: number;
+}
+
+const bashSandboxOptionsNames: OptionNames<BashSandboxOptions> = {
+  python: true,
+  workers: true,
+  memoryMB: true,
+  pythonMemoryMB: true,
+  idleMs: true,
+  maxFileBytes: true,
+};
+
+/** What a shell is asked to run. */
+export interface BashRunRequest extends RunRequest {
+  /** More trees of files, beside the root (`can.files`). */
+  readonly mounts?: readonly BashMount[];
+}
+
+/** A sandbox for `bash` and `python`. */
+export interface BashSandbox extends Sandbox {
+  run(request: BashRunRequest): Promise<RunResult>;
+  /** Starts a shell ahead of its first use. Resolves also when it cannot start. */
+  warm(): Promise<void>;
+}
+
+const PACKAGE = "just-bash";
+const DEFAULT_WORKERS = 2;
+const DEFAULT_MEMORY_MB = 256;
+const DEFAULT_PYTHON_MB = 128;
+const DEFAULT_IDLE_MS = 60_000;
+const DEFAULT_FILE_BYTES = 32 << 20;
+/** After a script that went beyond one of these its shell is not used again. */
+const SPENDING: ReadonlySet<LimitName> = new Set(["memory", "wall"]);
+/** Taken by the shell itself. */
+const OWN_MOUNTS = ["/tmp", "/dev"];
+const MOUNT = /^\/[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/;
+
+/**
+ * Runs Bash and Python scripts in a shell that is written in TypeScript (`just-bash`) and a Python that is
+ * WebAssembly, each in a worker thread: no process of the host, no file of the host, no socket. `can.files` is the root
+ * of the shell, and every write goes straight to it; `/tmp` and `/dev` are the shell's own and go with the run. With
+ * `can.network` there is `curl`, with `can.tools` a command `tool NAME JSON`. `input` is what the script reads on its
+ * standard input when `stdin` is not given. `limits.cpuMs` is not measured here: `wallMs` ends what goes on for too long.
+ *
+ * What was printed comes at the end, as one `stdout` and one `stderr` entry; of a run that had to be ended, nothing.
+ * Needs Node and the package `just-bash`; {@link Sandbox.probe} says whether both are there.
+ * @throws PerdureError `bad_config` for options that cannot work
+ */
+export function createBashSandbox(options: BashSandboxOptions = {}): BashSandbox {
+  refuseUnknown(options, bashSandboxOptionsNames, "createBashSandbox()");
+  const python = options.python ?? true;
+  const maxFileBytes = positive("maxFileBytes", options.maxFileBytes ?? DEFAULT_FILE_BYTES);
+  const workers = positive("workers", options.workers ?? DEFAULT_WORKERS);
+  const memoryMB = positive("memoryMB", options.memoryMB ?? DEFAULT_MEMORY_MB);
+  const pythonMemoryMB = positive("pythonMemoryMB", options.pythonMemoryMB ?? DEFAULT_PYTHON_MB);
+  const idleMs = positive("idleMs", options.idleMs ?? DEFAULT_IDLE_MS);
+  let opening: Promise<ShellPool> | undefined;
+  let disposed = false;
+  let runs = 0;
+  const pool = (): Promise<ShellPool> =>
+    (opening ??= import("./node/pool.ts").then(({ ShellPool: Pool }) => new Pool(workers, idleMs)));
+
+  const probe = async (): Promise<Probe> => {
+    try {
+      const { hasPackage } = await import("./node/pool.ts");
+      if (!hasPackage(PACKAGE))
+        return { ok: false, missing: `Install ${PACKAGE} to run shells: npm install ${PACKAGE}` };
+    } catch {
+      return { ok: false, missing: "Shells need Node's worker threads." };
+    }
+    return { ok: true, detail: python ? "Bash and Python in worker threads" : "Bash in worker threads" };
+  };
+
+  const runIn = async (
+    request: BashRunRequest,
+    limits: Limits,
+    size: LaneSize,
+  ): Promise<[Outcome, LaneEnd, number]> => {
+    const mounts = mountsOf(request);
+    const ended = new AbortController();
+    const can = request.can ?? {};
+    const scope: CallScope = { can, mounts, maxFileBytes, limits, signal: ended.signal, toolCalls: 0 };
+    const message = messageOf(request, { run: runs++, mounts, limits, python, can });
+    const lane = await (await pool()).take(size, request.signal);
+    const end = await runLane(lane, message, scope, request.signal);
+    ended.abort();
+    const outcome = outcomeOfLane(end);
+    // What the script had taken may be held for a while, and some of it may still run: the next one must not pay for it.
+    if (outcome.status === "limit" && SPENDING.has(outcome.limit)) await lane.close();
+    await (await pool()).giveBack(lane);
+    return [outcome, end, scope.toolCalls];
+  };
+
+  return {
+    kind: "just-bash",
+    supports: { languages: python ? ["bash", "python"] : ["bash"], network: true, files: true, suspend: false },
+    probe,
+    async run(request) {
+      const limits = resolveLimits({ memoryMB }, request.limits);
+      checkRequest(request, python);
+      const began = Date.now();
+      const finish = (outcome: Outcome, end?: LaneEnd, toolCalls = 0): RunResult => {
+        const logs = end?.kind === "end" ? logsOf(end.end) : [];
+        for (const line of logs) request.onLog?.(line);
+        return { ...outcome, logs, stats: { ms: Date.now() - began, toolCalls } };
+      };
+      if (disposed) return finish({ status: "crashed", message: "This sandbox was disposed of." });
+      const found = await probe();
+      if (!found.ok) return finish({ status: "crashed", message: found.missing });
+      try {
+        return finish(...(await runIn(request, limits, { memoryMB: limits.memoryMB, pythonMemoryMB })));
+      } catch (thrown) {
+        if (request.signal?.aborted === true) return finish({ status: "aborted" });
+        if (PerdureError.is(thrown, "bad_input")) throw thrown;
+        return finish({ status: "crashed", message: thrown instanceof Error ? thrown.message : "the shell failed" });
+      }
+    },
+    async warm() {
+      if (disposed || !(await probe()).ok) return;
+      const shells = await pool();
+      const lane = await shells.take({ memoryMB, pythonMemoryMB });
+      await lane.ready().catch(() => {});
+      await shells.giveBack(lane);
+    },
+    async dispose() {
+      disposed = true;
+      await (await opening)?.close();
+    },
+  };
+}
+
+async function runLane(
+  lane: ShellLane,
+  message: RunMessage,
+  scope: CallScope,
+  signal: AbortSignal | undefined,
+): Promise<LaneEnd> {
+  return lane.run(
+    message,
+    async (ask) => {
+      try {
+        return await answerCall(ask, scope);
+      } catch (thrown) {
+        throw new Error(callErrorText(thrown, ask));
+      }
+    },
+    signal,
+  );
+}
+
+interface Given {
+  readonly run: number;
+  readonly mounts: readonly BashMount[];
+  readonly limits: Limits;
+  readonly python: boolean;
+  readonly can: Capabilities;
+}
+
+function messageOf(request: BashRunRequest, { run, mounts, limits, python, can }: Given): RunMessage {
+  return {
+    type: "run",
+    run,
+    language: request.language === "python" ? "python" : "bash",
+    code: request.code,
+    cwd: request.cwd ?? "/",
+    env: { ...can.env },
+    stdin: request.stdin ?? (request.input === undefined ? "" : JSON.stringify(request.input)),
+    mounts: mounts.map(({ path }) => path),
+    network: can.network !== undefined,
+    tools: toolNames(can),
+    python,
+    wallMs: limits.wallMs,
+    outputBytes: limits.outputBytes,
+  };
+}
+
+function outcomeOfLane(end: LaneEnd): Outcome {
+  switch (end.kind) {
+    case "end":
+      return outcomeOf(end.end);
+    case "failed":
+      return { status: "error", error: { name: "ShellError", message: end.message } };
+    case "limit":
+      return { status: "limit", limit: end.limit, message: `The script was ended: ${end.message}.` };
+    case "aborted":
+      return { status: "aborted" };
+    case "crashed":
+      return { status: "crashed", message: end.message };
+  }
+}
+
+function mountsOf({ can, mounts = [] }: BashRunRequest): BashMount[] {
+  const root = can?.files === undefined ? [] : [{ path: "/", ...can.files }];
+  for (const [index, { path }] of mounts.entries()) {
+    const taken = OWN_MOUNTS.includes(path) || mounts.findIndex((other) => other.path === path) !== index;
+    if (!MOUNT.test(path) || taken) throw new PerdureError("bad_input", `Files cannot be mounted at "${path}".`);
+  }
+  return [...root, ...mounts];
+}
+
+function checkRequest(request: BashRunRequest, python: boolean): void {
+  const { language, cwd = "/" } = request;
+  if (language !== "bash" && !(language === "python" && python)) {
+    throw new PerdureError("bad_input", `This sandbox runs bash${python ? " and python" : ""}, not ${language}.`);
+  }
+  cleanPath(cwd);
+  mountsOf(request);
+}
+
+function positive(name: string, value: number): number {
+  if (Number.isFinite(value) && value >= 1) return Math.floor(value);
+  throw new PerdureError(
+    "bad_config",
+    `createBashSandbox: ${name} must be a number of at least 1, not ${String(value)}.`,
+  );
+}

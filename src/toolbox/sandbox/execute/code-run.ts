@@ -1,0 +1,253 @@
+import type { Tool } from "ai";
+import { errorText, PerdureError } from "../../../base/error.ts";
+import { cutMiddle } from "../../../message/cut-middle.ts";
+import { cutText, cutValue } from "../../../message/cut-value.ts";
+import type { DurableExecutionOptions } from "../../../tool/define.ts";
+import { park, type NestedOutcome, type NestedQuestion, type ParkedCall } from "../../../tool/park.ts";
+import {
+  SUSPEND,
+  type CallAnswerInSandbox,
+  type Capabilities,
+  type HostFunction,
+  type Json,
+  type LogLine,
+  type OpenCall,
+  type RunResult,
+  type Sandbox,
+} from "../sandbox.ts";
+import type { ExecuteToolOptions } from "./execute-tool.ts";
+import { runNestedTool } from "./nested-tools.ts";
+import { readParkedState, writeParkedState } from "./parked-state.ts";
+import { searchCatalog, type CatalogEntry } from "./tool-catalog.ts";
+
+/** What the model reads after the code has run. */
+export interface ExecuteOutput {
+  /** What the code returned. */
+  readonly result?: Json;
+  /** Why there is none. */
+  readonly error?: string;
+  /** What the code printed. */
+  readonly logs?: string;
+  readonly note?: string;
+}
+
+const LOG_LINES = 200;
+const LOG_CHARS = 8_000;
+const LONGEST_INPUT = 1_200;
+const LONGEST_REASON = 400;
+const LONGEST_RESULT = 2_000;
+
+interface CodeRunOptions {
+  readonly options: ExecuteToolOptions;
+  readonly sandbox: Sandbox;
+  readonly tools: Readonly<Record<string, Tool>>;
+  readonly catalog: readonly CatalogEntry[];
+  /** Whether the model has read every declaration. */
+  readonly complete: boolean;
+  readonly handed: DurableExecutionOptions;
+}
+
+/** One call of the tool, from its start, or from where it was parked, to its end or the next question. */
+export class CodeRun {
+  readonly #given: CodeRunOptions;
+  /** Why calls have to be asked about, by number. */
+  readonly #questions = new Map<string, NestedQuestion>();
+  #logs: LogLine[] = [];
+
+  constructor(given: CodeRunOptions) {
+    this.#given = given;
+  }
+
+  /** @throws PerdureError when the sandbox itself failed, or the turn was stopped */
+  async run(code: string): Promise<ExecuteOutput | ParkedCall> {
+    const { packages } = this.#given.options;
+    let bundled: { readonly code: string; readonly modules?: Readonly<Record<string, string>> } = { code };
+    try {
+      if (packages !== undefined) bundled = await packages.bundle(code, "ts");
+    } catch (thrown) {
+      return { error: errorText(thrown) };
+    }
+    const { resumed } = this.#given.handed;
+    if (resumed === undefined) return this.#start(bundled.code, bundled.modules);
+    return this.#resume(resumed.state, bundled.modules);
+  }
+
+  async #start(
+    code: string,
+    modules: Readonly<Record<string, string>> | undefined,
+  ): Promise<ExecuteOutput | ParkedCall> {
+    const { sandbox } = this.#given;
+    return this.#end(await sandbox.run({ language: "ts", code, ...this.#request(modules) }));
+  }
+
+  async #resume(
+    bytes: Uint8Array,
+    modules: Readonly<Record<string, string>> | undefined,
+  ): Promise<ExecuteOutput | ParkedCall> {
+    const { sandbox } = this.#given;
+    if (sandbox.resume === undefined) {
+      throw new PerdureError("bad_config", `The sandbox "${sandbox.kind}" cannot go on with a run that was parked.`);
+    }
+    const state = readParkedState(bytes);
+    this.#logs = [...state.logs];
+    for (const [call, question] of Object.entries(state.questions)) this.#questions.set(call, question);
+    const { asked } = state;
+    const outcome = await this.#callTool(asked.name, asked.args, asked.call, true, this.#signal());
+    if (outcome.kind === "ask") return this.#question(asked, state.snapshot, outcome);
+    const answer = this.#answerOf(asked.call, outcome);
+    let result: RunResult;
+    try {
+      result = await sandbox.resume(state.snapshot, [answer], this.#request(modules));
+    } catch (thrown) {
+      // What was approved is done by now, and must not be lost together with the code.
+      const done = answer.error ?? JSON.stringify(answer.value ?? null).slice(0, LONGEST_RESULT);
+      return this.#output({
+        error: `"${asked.name}" was approved and has run (it gave: ${done}), but the code cannot go on: ${errorText(thrown)}`,
+      });
+    }
+    return this.#end(result);
+  }
+
+  #signal(): AbortSignal {
+    return this.#given.handed.abortSignal ?? new AbortController().signal;
+  }
+
+  #request(modules: Readonly<Record<string, string>> | undefined): {
+    readonly can: Capabilities;
+    readonly modules?: Readonly<Record<string, string>>;
+    readonly limits?: ExecuteToolOptions["limits"];
+    readonly signal?: AbortSignal;
+  } {
+    const { options, handed } = this.#given;
+    const { network, workspace, workspaceAccess = "read", limits } = options;
+    const functions = this.#functions();
+    return {
+      can: {
+        tools: { tools: functions, codemode: functions },
+        ...(network !== undefined && { network }),
+        ...(workspace !== undefined && { files: { fs: workspace, mode: workspaceAccess } }),
+      },
+      ...(modules !== undefined && { modules }),
+      ...(limits !== undefined && { limits }),
+      ...(handed.abortSignal !== undefined && { signal: handed.abortSignal }),
+    };
+  }
+
+  #functions(): Record<string, HostFunction> {
+    const { catalog, complete } = this.#given;
+    const functions: Record<string, HostFunction> = {};
+    if (!complete) {
+      functions.search = (query) =>
+        searchCatalog(catalog, typeof query === "string" ? query : "").map(({ name, summary }) => ({
+          name,
+          description: summary,
+        }));
+      functions.describe = (name) => {
+        const found = catalog.find((entry) => entry.name === name);
+        if (found === undefined) throw new PerdureError("not_found", `There is no tool ${JSON.stringify(name)}.`);
+        return found.declaration;
+      };
+    }
+    for (const { name } of catalog) {
+      functions[name] = async (args, { call, signal }) => {
+        const outcome = await this.#callTool(name, args, call, false, signal);
+        if (outcome.kind === "ask") return this.#suspend(name, call, outcome);
+        const answer = this.#answerOf(call, outcome);
+        if (answer.error !== undefined) throw new PerdureError("call_failed", answer.error);
+        return answer.value;
+      };
+    }
+    return functions;
+  }
+
+  async #callTool(
+    name: string,
+    args: Json,
+    index: number,
+    approved: boolean,
+    signal: AbortSignal,
+  ): Promise<NestedOutcome> {
+    const { tools, handed } = this.#given;
+    const tool = Object.hasOwn(tools, name) ? tools[name] : undefined;
+    if (tool === undefined) return { kind: "error", errorText: `There is no tool "${name}" any more.` };
+    // Code calls a tool that needs nothing with nothing; schemas of tools are objects.
+    return runNestedTool({ name, tool, input: args ?? {}, index, approved, signal }, handed);
+  }
+
+  #suspend(name: string, call: number, { reason, waitMs }: NestedQuestion): typeof SUSPEND {
+    const { sandbox } = this.#given;
+    if (!sandbox.supports.suspend || sandbox.resume === undefined) {
+      throw new PerdureError(
+        "not_allowed",
+        `"${name}" needs a person's approval, and this sandbox cannot wait for one. Call it directly, as a tool of its own.`,
+      );
+    }
+    this.#questions.set(String(call), { reason, ...(waitMs !== undefined && { waitMs }) });
+    return SUSPEND;
+  }
+
+  #answerOf(call: number, outcome: Exclude<NestedOutcome, { kind: "ask" }>): CallAnswerInSandbox {
+    switch (outcome.kind) {
+      case "output":
+        return { call, value: (outcome.output ?? null) as Json };
+      case "error":
+        return { call, error: outcome.errorText };
+      case "aborted":
+        return { call, error: "The turn was stopped." };
+    }
+  }
+
+  #end(result: RunResult): ExecuteOutput | ParkedCall {
+    this.#logs.push(...result.logs);
+    switch (result.status) {
+      case "ok":
+        if (result.value !== undefined) return this.#output({ result: result.value });
+        return this.#output({ result: null, note: "The code returned nothing. Use `return` to see a value." });
+      case "error":
+        return this.#output({ error: `${result.error.name}: ${result.error.message}` });
+      case "limit":
+        return this.#output({ error: `The code was ended (limit: ${result.limit}). ${result.message}` });
+      case "suspended": {
+        const [asked] = result.calls;
+        if (asked === undefined) throw new PerdureError("call_failed", "The sandbox parked the code without a reason.");
+        return this.#question(asked, result.snapshot, this.#questions.get(String(asked.call)) ?? { reason: undefined });
+      }
+      case "aborted":
+        this.#given.handed.abortSignal?.throwIfAborted();
+        throw new PerdureError("call_failed", "The code was stopped.");
+      case "crashed":
+        throw new PerdureError("call_failed", `The sandbox failed, and the code did not finish: ${result.message}`);
+    }
+  }
+
+  #question(asked: OpenCall, snapshot: Uint8Array, { reason, waitMs }: NestedQuestion): ParkedCall {
+    this.#questions.delete(String(asked.call));
+    const state = writeParkedState({
+      asked,
+      questions: Object.fromEntries(this.#questions),
+      logs: this.#logs,
+      snapshot,
+    });
+    const input = asked.args ?? {};
+    // Who is asked sees the code, but not what its variables hold: a reason alone would be a yes to anything.
+    // Long texts in it are cut, each with a note, so that none of them hides what comes behind.
+    const shown = JSON.stringify(cutValue(input, LONGEST_INPUT));
+    const why = reason === undefined ? "" : ` (${cutText(reason, LONGEST_REASON)})`;
+    return park({
+      tool: asked.name,
+      input,
+      summary: `The code wants to call "${asked.name}"${why} with ${shown}`,
+      ...(waitMs !== undefined && { waitMs }),
+      state,
+    });
+  }
+
+  #output(output: ExecuteOutput): ExecuteOutput {
+    if (this.#logs.length === 0) return output;
+    const lines = this.#logs.map(({ level, text }) =>
+      level === "log" || level === "info" ? text : `[${level}] ${text}`,
+    );
+    const logs = cutMiddle(lines.join("\n"), LOG_LINES, LOG_CHARS, (chars) => `[… ${chars} characters left out …]`);
+    return { ...output, logs };
+  }
+}

@@ -1,0 +1,157 @@
+import { jsonSchema, type Tool } from "ai";
+import { PerdureError } from "../../../base/error.ts";
+import { type OptionNames, refuseUnknown } from "../../../base/known-options.ts";
+import { isRecord } from "../../../message/json.ts";
+import { durableTool, type DurableExecutionOptions } from "../../../tool/define.ts";
+import type { ParkedCall } from "../../../tool/park.ts";
+import { resolveLimits } from "../limits.ts";
+import { sharedQuickJsSandbox } from "../quickjs/shared.ts";
+import type { Egress, Limits, Sandbox, SandboxFiles } from "../sandbox.ts";
+import { describeExecute } from "./describe.ts";
+import { CodeRun, type ExecuteOutput } from "./code-run.ts";
+import { catalogOf, declareTools } from "./tool-catalog.ts";
+
+/** What turns packages that code imports into modules. `createPackageBundler` makes one. */
+export interface CodePackages {
+  /** What can be imported. */
+  readonly names: readonly string[];
+  /** Rejects with a message for the model when the code imports what it may not. */
+  bundle(
+    code: string,
+    language: "js" | "ts",
+  ): Promise<{ readonly code: string; readonly modules?: Readonly<Record<string, string>> }>;
+}
+
+/** What the code that a model writes can do. What is absent it cannot. */
+export interface ExecuteToolOptions {
+  /**
+   * The tools that code can call, as `tools.name(args)`. Those without `execute` are left out. A function is asked when
+   * the description is made and with each call: for tools that change.
+   */
+  readonly tools: Readonly<Record<string, Tool>> | (() => Readonly<Record<string, Tool>>);
+  /** Where the code runs. Default: a QuickJS sandbox that all such tools of the process share. */
+  readonly sandbox?: Sandbox;
+  readonly limits?: Partial<Limits>;
+  /** Gives the code `fetch`. */
+  readonly network?: Egress;
+  /** Gives the code `files`. What it writes there goes past the rules for tools: nobody is asked. */
+  readonly workspace?: SandboxFiles;
+  /** Default `read`. */
+  readonly workspaceAccess?: "read" | "read-write";
+  /** Packages that the code can import. */
+  readonly packages?: CodePackages;
+  /** What the model is told first, in the place of our own sentence. */
+  readonly description?: string;
+  /** Characters that the declarations of tools may take in the description. Default 12 000. Of the others names are given. */
+  readonly maxDeclarationChars?: number;
+}
+
+const executeToolOptionsNames: OptionNames<ExecuteToolOptions> = {
+  tools: true,
+  sandbox: true,
+  limits: true,
+  network: true,
+  workspace: true,
+  workspaceAccess: true,
+  packages: true,
+  description: true,
+  maxDeclarationChars: true,
+};
+
+/** What the model says. */
+export interface ExecuteInput {
+  readonly code: string;
+}
+
+const DEFAULT_DECLARATION_CHARS = 12_000;
+const LONGEST_CODE = 200_000;
+
+/**
+ * A tool that runs code which the model writes, in a sandbox, with other tools as functions. Each call that the code
+ * makes is judged like a call of the model itself: when a person has to be asked, the code is parked where it stands,
+ * and goes on after the answer, also after a restart. Where no turn can park calls, such a call is an error in the code.
+ * @throws PerdureError `bad_config` for options that cannot work
+ */
+export function createExecuteTool(options: ExecuteToolOptions): Tool<ExecuteInput, ExecuteOutput | ParkedCall> {
+  refuseUnknown(options, executeToolOptionsNames, "createExecuteTool()", {
+    loader: "Leave it out: code runs in a QuickJS sandbox. Another one is `sandbox`.",
+    executor: "Another place to run code is `sandbox`.",
+    timeout: "Use `limits: { wallMs }`.",
+    globalOutbound: "Code has no network unless it is given one: `network: createEgress({ allow: [...] })`.",
+  });
+  checkOptions(options);
+  const toolsOf = (): Readonly<Record<string, Tool>> => {
+    const given = typeof options.tools === "function" ? options.tools() : options.tools;
+    // Code that runs code gains nothing, and would never end.
+    return Object.fromEntries(Object.entries(given).filter(([, one]) => !isExecute(one)));
+  };
+  const room = options.maxDeclarationChars ?? DEFAULT_DECLARATION_CHARS;
+  const describe = (): string => describeExecute(options, declareTools(catalogOf(toolsOf()), room));
+  const made: Tool<ExecuteInput, ExecuteOutput | ParkedCall> = {
+    description: typeof options.tools === "function" ? describe : describe(),
+    inputSchema: jsonSchema<ExecuteInput>(
+      {
+        type: "object",
+        properties: {
+          code: { type: "string", description: "TypeScript or JavaScript: the body of an async function." },
+        },
+        required: ["code"],
+        additionalProperties: false,
+      },
+      { validate: readInput },
+    ),
+    execute: async (input: ExecuteInput, handed: DurableExecutionOptions) => {
+      const sandbox = options.sandbox ?? sharedQuickJsSandbox();
+      const tools = toolsOf();
+      return new CodeRun({
+        options,
+        sandbox,
+        tools,
+        catalog: catalogOf(tools),
+        complete: isComplete(tools),
+        handed,
+      }).run(input.code);
+    },
+  };
+  const isComplete = (tools: Readonly<Record<string, Tool>>): boolean => declareTools(catalogOf(tools), room).complete;
+  Object.defineProperty(made, executeKey, { value: true, enumerable: true });
+  return durableTool(made, { replay: "never" });
+}
+
+const executeKey = Symbol.for("perdure.execute");
+
+function isExecute(tool: Tool): boolean {
+  return executeKey in tool;
+}
+
+function readInput(value: unknown): { success: true; value: ExecuteInput } | { success: false; error: Error } {
+  const code = isRecord(value) ? value.code : undefined;
+  if (typeof code !== "string" || code.trim() === "") {
+    return {
+      success: false,
+      error: new PerdureError("bad_input", 'Give the code as a text: { "code": "return 1 + 1" }.'),
+    };
+  }
+  if (code.length > LONGEST_CODE) {
+    const message = `The code has ${code.length} characters; at most ${LONGEST_CODE} are allowed.`;
+    return { success: false, error: new PerdureError("bad_input", message) };
+  }
+  return { success: true, value: { code } };
+}
+
+function checkOptions(options: ExecuteToolOptions): void {
+  const { sandbox, limits, tools, maxDeclarationChars } = options;
+  const bad = (message: string): PerdureError => new PerdureError("bad_config", `createExecuteTool: ${message}`);
+  if (typeof tools !== "function" && !isRecord(tools)) throw bad("tools must be an object of tools.");
+  if (sandbox !== undefined && !sandbox.supports.languages.includes("ts")) {
+    throw bad(`the sandbox "${sandbox.kind}" does not run TypeScript.`);
+  }
+  if (maxDeclarationChars !== undefined && !(maxDeclarationChars >= 0)) {
+    throw bad("maxDeclarationChars must be a number of at least 0.");
+  }
+  try {
+    resolveLimits(limits);
+  } catch (thrown) {
+    throw bad(thrown instanceof Error ? thrown.message : String(thrown));
+  }
+}

@@ -1,0 +1,82 @@
+import { PerdureError } from "../../../base/error.ts";
+import { type OptionNames, refuseUnknown } from "../../../base/known-options.ts";
+import type { PackageBench } from "./node/bench.ts";
+import { checkPackages, type PackageList } from "./package-names.ts";
+
+/** What bundling may use. */
+export interface BundleLimits {
+  /** Milliseconds of one step, in a process of its own that is ended then. */
+  readonly timeoutMs: number;
+  /** One package, as it goes into the sandbox. */
+  readonly bundleBytes: number;
+  /** What is kept for the next time, in memory. */
+  readonly cacheBytes: number;
+}
+
+/** Which packages code in the sandbox may import, and where they are. */
+export interface PackageBundlerOptions {
+  /** Names of packages, each with the version that must be there, or `true`. What is not listed cannot be imported. */
+  readonly packages: PackageList;
+  /** An absolute path to the folder that holds `node_modules`, outside of any workspace. `installPackages` fills it. */
+  readonly store: string;
+  readonly limits?: Partial<BundleLimits>;
+}
+
+const packageBundlerOptionsNames: OptionNames<PackageBundlerOptions> = { packages: true, store: true, limits: true };
+
+/** Code, and what it imports. */
+export interface BundledCode {
+  readonly code: string;
+  readonly modules: Readonly<Record<string, string>>;
+}
+
+/** Makes modules for the sandbox of packages. */
+export interface PackageBundler {
+  /** What can be imported. */
+  readonly names: readonly string[];
+  /**
+   * The code as it is, and the source of each package that it imports, as one ES module, by the name it is imported by:
+   * both for a `RunRequest`. `own` are modules that the run has besides; they are among the result, with what they import.
+   * Nothing of a package is run here.
+   * @throws PerdureError `not_allowed` for an import that is refused (for the model to read), `limit`, `timeout`,
+   * `bad_input` for code that cannot be read, `bad_config` when esbuild or a package is missing
+   */
+  bundle(code: string, language?: "js" | "ts", own?: Readonly<Record<string, string>>): Promise<BundledCode>;
+  /** Ends its process. It starts again when it is needed. */
+  close(): Promise<void>;
+}
+
+const DEFAULT_LIMITS: BundleLimits = { timeoutMs: 20_000, bundleBytes: 4 << 20, cacheBytes: 32 << 20 };
+
+/**
+ * Lets code in the sandbox import packages of a list. esbuild (an optional peer) bundles them in a process of its own,
+ * which reads nothing but the store. Installing them is a step apart: `installPackages`.
+ * @throws PerdureError `bad_config` for names, versions or a store that cannot work
+ */
+export function createPackageBundler(options: PackageBundlerOptions): PackageBundler {
+  refuseUnknown(options, packageBundlerOptionsNames, "createPackageBundler()");
+  const { packages, store } = options;
+  checkPackages(packages);
+  if (!/^(?:\/|[A-Za-z]:[\\/])/.test(store)) {
+    throw new PerdureError(
+      "bad_config",
+      "createPackageBundler: `store` must be an absolute path to the folder of the packages.",
+    );
+  }
+  const limits = { ...DEFAULT_LIMITS, ...options.limits };
+  let bench: PackageBench | undefined;
+  return {
+    names: Object.keys(packages),
+    async bundle(code, _language, own = {}) {
+      const sources = [code, ...Object.values(own)];
+      // Without one of these words nothing can be imported, and no process is needed.
+      if (!sources.some((source) => /\b(?:import|require|export)\b/.test(source))) return { code, modules: own };
+      const { createBench } = await import("./node/bench.ts");
+      bench ??= createBench({ packages, store, limits });
+      return { code, modules: { ...own, ...(await bench.bundle(code, own)) } };
+    },
+    async close() {
+      await bench?.close();
+    },
+  };
+}

@@ -1,0 +1,98 @@
+import { PerdureError } from "../../../base/error.ts";
+import { type OptionNames, refuseUnknown } from "../../../base/known-options.ts";
+import { resolveLimits } from "../limits.ts";
+import type { Limits, Sandbox } from "../sandbox.ts";
+import type { QuickJsSandbox } from "./node/sandbox.ts";
+
+/** How {@link createQuickJsSandbox} runs code. */
+export interface QuickJsOptions {
+  /**
+   * `thread` (the default): a thread of this process, for code that one tenant is answerable for. `process`: a process
+   * without permissions for each lane, for code of several tenants. The guest sees no difference.
+   */
+  readonly host?: "thread" | "process";
+  /** The limits of runs that say nothing. */
+  readonly limits?: Partial<Limits>;
+  readonly lanes?: {
+    /** How many guests compute at the same time; those that wait for a tool do not count. Default 4. */
+    readonly max?: number;
+    /** How many lanes stay ready once they were needed. Default 1. */
+    readonly warm?: number;
+    /** Others end after so many milliseconds without work. Default 30 000. */
+    readonly idleMs?: number;
+  };
+  /**
+   * Seals snapshots (HMAC-SHA256). Give one, the same in every process, where snapshots are kept in a place that others
+   * can write to. Without it a snapshot is only protected against damage.
+   */
+  readonly snapshotKey?: string | Uint8Array;
+  /** Puts another program in front of a lane's process, such as a jail. Gets and returns the words of the command. */
+  readonly wrapProcess?: (argv: readonly string[]) => readonly string[];
+}
+
+const quickJsOptionsNames: OptionNames<QuickJsOptions> = {
+  host: true,
+  limits: true,
+  lanes: true,
+  snapshotKey: true,
+  wrapProcess: true,
+};
+
+/** A sandbox that can park runs and keep guests. */
+export type ParkingSandbox = Sandbox & Required<Pick<Sandbox, "resume" | "open">>;
+
+/**
+ * Runs JavaScript and TypeScript in QuickJS, one engine of its own for each run. Nothing starts before the first run.
+ * Needs Node; elsewhere runs reject. `dispose` ends its lanes; lanes without work do not keep a process alive.
+ * @throws PerdureError `bad_config` for options that cannot work
+ */
+export function createQuickJsSandbox(options: QuickJsOptions = {}): ParkingSandbox {
+  refuseUnknown(options, quickJsOptionsNames, "createQuickJsSandbox()");
+  checkOptions(options);
+  let loaded: Promise<QuickJsSandbox> | undefined;
+  const load = async (): Promise<QuickJsSandbox> => {
+    loaded ??= import("./node/sandbox.ts").then(
+      (module) => new module.QuickJsSandbox(options),
+      (cause: unknown) => {
+        // The reason names files of this machine, and models read what runs reject with.
+        throw new PerdureError("bad_config", "The sandbox cannot be loaded here: it needs Node.", { cause });
+      },
+    );
+    return loaded;
+  };
+  return {
+    kind: "quickjs",
+    supports: { languages: ["js", "ts"], network: true, files: true, suspend: true },
+    probe: async () => (await load()).probe(),
+    run: async (request) => (await load()).run(request),
+    resume: async (snapshot, answers, request) => (await load()).resume(snapshot, answers, request),
+    open: async (request) => (await load()).open(request),
+    dispose: async () => (await load()).dispose(),
+  };
+}
+
+function checkOptions(options: QuickJsOptions): void {
+  const { host, lanes, limits }: { host?: unknown; lanes?: QuickJsOptions["lanes"]; limits?: Partial<Limits> } =
+    options;
+  if (host !== undefined && host !== "thread" && host !== "process") {
+    throw new PerdureError("bad_config", `host must be "thread" or "process", not ${JSON.stringify(host)}.`);
+  }
+  for (const [name, least] of [
+    ["max", 1],
+    ["warm", 0],
+    ["idleMs", 0],
+  ] as const) {
+    const value = lanes?.[name];
+    if (value !== undefined && !(Number.isSafeInteger(value) && value >= least)) {
+      throw new PerdureError(
+        "bad_config",
+        `lanes.${name} must be a whole number of at least ${least}, not ${String(value)}.`,
+      );
+    }
+  }
+  try {
+    resolveLimits(limits);
+  } catch (thrown) {
+    throw new PerdureError("bad_config", thrown instanceof Error ? thrown.message : String(thrown));
+  }
+}

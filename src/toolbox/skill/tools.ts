@@ -1,0 +1,125 @@
+import { jsonSchema, type Tool, type ToolSet } from "ai";
+import { durableTool } from "../../tool/define.ts";
+import { type Failed, placeOf, scriptsOf, skillOf } from "./find-skill.ts";
+import { nearest } from "../../base/nearest.ts";
+import type { SkillRegistry } from "./registry.ts";
+import { textOfBytes, toBase64 } from "./resource-path.ts";
+import { runSkillScriptTool } from "./run-tool.ts";
+import type { SkillScriptRunner } from "./types.ts";
+
+const MAX_TEXT = 40_000;
+const MAX_BINARY = 200_000;
+/** More than either tool gives: they bound themselves. */
+const TOOL_OUTPUT = 300_000;
+const MANY_LINES = 1_000_000;
+
+/** What `activate_skill` gives. */
+export type ActivatedSkill =
+  | Failed
+  | {
+      readonly name: string;
+      readonly instructions: string;
+      readonly resources: readonly { readonly path: string; readonly size: number; readonly mediaType: string }[];
+      readonly note?: string;
+    };
+
+/** What `read_skill_resource` gives. */
+export type ReadSkillResource =
+  | Failed
+  | { readonly path: string; readonly mediaType: string; readonly text: string; readonly note?: string }
+  | { readonly path: string; readonly mediaType: string; readonly base64: string };
+
+/**
+ * The tools by which a model uses skills: `activate_skill`, `read_skill_resource`, and with a runner
+ * `run_skill_script`. They look into the registry at each call. Wrong input is answered with a text that says what to do.
+ */
+export function createSkillTools(registry: SkillRegistry, runner?: SkillScriptRunner): ToolSet {
+  const room = { maxOutputChars: TOOL_OUTPUT, maxOutputLines: MANY_LINES };
+  return {
+    // Without its instructions a skill is forgotten: they stay when the window is cleared.
+    activate_skill: durableTool(activateTool(registry, runner), { replay: "safe", keep: "always", ...room }),
+    read_skill_resource: durableTool(readTool(registry), { replay: "safe", ...room }),
+    ...(runner !== undefined && {
+      run_skill_script: durableTool(runSkillScriptTool(registry, runner), { replay: "never", ...room }),
+    }),
+  };
+}
+
+function activateTool(
+  registry: SkillRegistry,
+  runner: SkillScriptRunner | undefined,
+): Tool<{ name: string }, ActivatedSkill> {
+  return {
+    description: "Fetches the instructions of a skill, and the list of its files. Follow them for the task at hand.",
+    inputSchema: jsonSchema<{ name: string }>({
+      type: "object",
+      properties: { name: { type: "string", description: "The name of the skill, as it is listed." } },
+      required: ["name"],
+      additionalProperties: false,
+    }),
+    async execute({ name }) {
+      const skill = skillOf(registry, name);
+      if ("error" in skill) return skill;
+      const resources = skill.resources.map(({ path, size, mediaType }) => ({ path, size, mediaType }));
+      const scripts = scriptsOf(skill, runner);
+      const notes = [
+        resources.length === 0 ? "" : "Read files with read_skill_resource when the instructions name them.",
+        scripts.length === 0 ? "" : `Run with run_skill_script: ${scripts.join(", ")}.`,
+        skill.compatibility === undefined ? "" : `It needs: ${skill.compatibility}`,
+      ].filter((note) => note !== "");
+      const note = notes.length === 0 ? {} : { note: notes.join(" ") };
+      return { name: skill.name, instructions: skill.instructions, resources, ...note };
+    },
+  };
+}
+
+interface ReadInput {
+  readonly name?: string;
+  readonly path: string;
+  readonly offset?: number;
+}
+
+function readTool(registry: SkillRegistry): Tool<ReadInput, ReadSkillResource> {
+  return {
+    description:
+      "Reads a file of a skill. Give `name` and `path`, or only a `path` that begins with the skill's name, " +
+      "such as release-notes/references/style.md. Text comes as text, everything else as base64.",
+    inputSchema: jsonSchema<ReadInput>({
+      type: "object",
+      properties: {
+        name: { type: "string", description: "The name of the skill." },
+        path: { type: "string", description: "The file, below the skill's directory." },
+        offset: { type: "integer", minimum: 0, description: "From which character of a long text. Default: 0." },
+      },
+      required: ["path"],
+      additionalProperties: false,
+    }),
+    async execute({ name, path, offset = 0 }) {
+      const place = placeOf(registry, name, path);
+      if ("error" in place) return place;
+      const found = place.skill.resources.find((one) => one.path === place.path);
+      if (found === undefined) {
+        const names = place.skill.resources.map((one) => one.path);
+        const files = names.length === 0 ? "It has none." : `It has: ${nearest(place.path, names).join(", ")}.`;
+        return { error: `The skill "${place.skill.name}" has no file "${place.path}". ${files}` };
+      }
+      const bytes = await place.skill.read(found.path);
+      const text = found.text ? textOfBytes(bytes) : undefined;
+      const about = { path: found.path, mediaType: found.mediaType };
+      if (text !== undefined) return { ...about, ...pageOf(text, typeof offset === "number" ? offset : 0) };
+      if (bytes.length > MAX_BINARY) {
+        return {
+          error: `${found.path} is no text and has ${bytes.length} bytes; ${MAX_BINARY} can be read. A script can use it.`,
+        };
+      }
+      return { ...about, base64: toBase64(bytes) };
+    },
+  };
+}
+
+function pageOf(text: string, offset: number): { text: string; note?: string } {
+  const from = Math.min(Math.max(0, Math.floor(offset)), text.length);
+  const page = text.slice(from, from + MAX_TEXT);
+  const end = from + page.length;
+  return end < text.length ? { text: page, note: `Read on with offset ${end} of ${text.length}.` } : { text: page };
+}

@@ -1,0 +1,54 @@
+import { jsonSchema, type Tool } from "ai";
+import { durableTool } from "../../../tool/define.ts";
+import { ROOT } from "../path.ts";
+import { posixError, posixNameOf } from "../posix-error.ts";
+import { ToolInput } from "./input.ts";
+import type { DeleteOperations } from "./operations.ts";
+
+/** What the model says. */
+export interface DeleteInput {
+  readonly path: string;
+  readonly recursive?: boolean;
+}
+
+/** What became of it. */
+export interface DeleteOutput {
+  readonly path: string;
+  /** False when there was nothing. */
+  readonly deleted: boolean;
+}
+
+const inputSchema = jsonSchema<DeleteInput>({
+  type: "object",
+  properties: {
+    path: { type: "string", description: "Absolute path of a file or directory." },
+    recursive: { type: "boolean", description: "Must be true for a directory that is not empty." },
+  },
+  required: ["path"],
+  additionalProperties: false,
+});
+
+/** A tool that deletes. What is gone stays gone, so a call that a crash cut runs again. */
+export function createDeleteTool({ ops }: { readonly ops: DeleteOperations }): Tool<DeleteInput, DeleteOutput> {
+  const made: Tool<DeleteInput, DeleteOutput> = {
+    description: "Deletes a file of the workspace, or a directory with all that is in it.",
+    inputSchema,
+    execute: async (given) => {
+      const input = new ToolInput(given);
+      const path = input.path("path");
+      if (path === ROOT) throw posixError("EPERM", "The root cannot be deleted. Delete what is in it, one by one.");
+      try {
+        await ops.rm(path, { recursive: input.flag("recursive") });
+        return { path, deleted: true };
+      } catch (thrown) {
+        if (posixNameOf(thrown) === "ENOENT") return { path, deleted: false };
+        throw thrown;
+      }
+    },
+    toModelOutput: ({ output }) => {
+      if (typeof output === "string") return { type: "text", value: output };
+      return { type: "text", value: output.deleted ? `Deleted ${output.path}.` : `There was no ${output.path}.` };
+    },
+  };
+  return durableTool(made, { replay: "safe" });
+}

@@ -1,0 +1,67 @@
+import { jsonSchema, type Tool } from "ai";
+import { isRecord } from "../../../message/json.ts";
+import { durableTool } from "../../../tool/define.ts";
+import { globBelow, ToolInput } from "./input.ts";
+import type { FindOperations } from "./operations.ts";
+
+export const MAX_FOUND = 200;
+
+/** What the model says. */
+export interface FindInput {
+  readonly pattern: string;
+  readonly path?: string;
+}
+
+/** What was found. */
+export interface FindOutput {
+  /** Directories end with a slash. */
+  readonly paths: readonly string[];
+  /** How many more there are. */
+  readonly more: number;
+}
+
+const inputSchema = jsonSchema<FindInput>({
+  type: "object",
+  properties: {
+    pattern: {
+      type: "string",
+      description: "A glob, such as *.ts (at any depth), src/**/*.test.ts or /docs/{a,b}*.md.",
+    },
+    path: { type: "string", description: "The directory to look in. Default: /." },
+  },
+  required: ["pattern"],
+  additionalProperties: false,
+});
+
+/** A tool that finds files by their names. It only reads, so a call that a crash cut runs again. */
+export function createFindTool({ ops }: { readonly ops: FindOperations }): Tool<FindInput, FindOutput> {
+  const made: Tool<FindInput, FindOutput> = {
+    description: "Finds files and directories of the workspace by a glob pattern.",
+    inputSchema,
+    execute: async (given) => {
+      const input = new ToolInput(given);
+      const found = await ops.glob(
+        globBelow(input.path("path", "/"), input.needText("pattern", 'Give a glob, such as "*.md".')),
+      );
+      const paths = found
+        .slice(0, MAX_FOUND)
+        .map(({ path, type }) => (type === "directory" && path !== "/" ? `${path}/` : path));
+      return { paths, more: found.length - paths.length };
+    },
+    toModelOutput: ({ output }) => {
+      if (typeof output === "string") return { type: "text", value: output };
+      const { paths, more } = output;
+      const end = more === 0 ? [] : [`(There are ${more} more. Use a narrower pattern.)`];
+      return { type: "text", value: paths.length === 0 ? "Nothing matches." : [...paths, ...end].join("\n") };
+    },
+  };
+  return durableTool(made, {
+    replay: "safe",
+    supersedes(given, output) {
+      // A hook may have put anything else in its place.
+      if (!isRecord(output)) return undefined;
+      const input = new ToolInput(given);
+      return globBelow(input.path("path", "/"), input.needText("pattern", ""));
+    },
+  });
+}

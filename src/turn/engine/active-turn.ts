@@ -1,0 +1,338 @@
+import { defer } from "../../base/defer.ts";
+import type { RecoveryFacts } from "../../base/event.ts";
+import { takeChunk } from "../../message/admit.ts";
+import { builderFrom, type MessageBuilder, newBuilder, standIn, toMessage } from "../../message/builder.ts";
+import { applyChunk, isBoundary } from "../../message/fold.ts";
+import { parseChunk } from "../../message/parse-chunk.ts";
+import { askRepair, INTERRUPTED_TEXT, type RepairOptions } from "../../message/repair.ts";
+import { isToolPart, type Part, toolParts, type UIMessage, type UIMessageChunk } from "../../message/types.ts";
+import { newId } from "../../base/id.ts";
+import { type Identity, readIdentity } from "../../base/identity.ts";
+import type { AgentHost } from "../../port.ts";
+import type { Transcript } from "../../session/transcript.ts";
+import { insertCallId, isCallIdTaken } from "../../store/call-id.ts";
+import { nameAnswer, type TurnRow } from "../../store/turn.ts";
+import type { CallIdSource } from "./call-ids.ts";
+import { checkChunk } from "./chunk-bounds.ts";
+import { closingChunks, continuationFilter, hasContent } from "./carry-on.ts";
+import type { ChatOutput, Origin } from "./chat-types.ts";
+import type { SourceChunk } from "./chunk-source.ts";
+import { passWaiting } from "./place.ts";
+import type { ChatErrorClassification } from "../../model/provider-error.ts";
+import type { ChatErrorContext, ChatErrorStage } from "../step/config.ts";
+import { StreamLog } from "./stream-log.ts";
+
+/** Chunks that show nothing by themselves. */
+const FRAME: ReadonlySet<string> = new Set(["start", "start-step", "finish-step", "finish"]);
+
+/** How much an unsaved answer may grow, against what is saved, before a part's end saves it again. */
+const SAVE_GROWTH = 0.5;
+
+/** Chunks that settle something: they must survive the loss of power before anyone sees them. */
+const FACTS: ReadonlySet<string> = new Set([
+  "tool-input-available",
+  "tool-output-available",
+  "tool-output-error",
+  "tool-output-denied",
+  "tool-approval-request",
+  "tool-approval-response",
+]);
+
+/**
+ * A turn that is running: the answer being built, its log, and its abort. What enters by {@link ActiveTurn.take}
+ * is admitted, folded into the answer, committed to the log and sent, in this order.
+ */
+export class ActiveTurn {
+  readonly row: TurnRow;
+  readonly origin: Origin;
+  /** For whom it is run. */
+  readonly identity: Identity | undefined;
+  readonly abort = new AbortController();
+  readonly builder: MessageBuilder;
+  readonly log: StreamLog;
+  readonly #host: AgentHost;
+  readonly #transcript: Transcript;
+  #filter: ((chunk: UIMessageChunk) => UIMessageChunk[]) | undefined;
+  /** What came before there was anything to see; undefined after that. */
+  #opening: SourceChunk[] | undefined = [];
+  #named: boolean;
+  #saved = 0;
+  #unsaved = 0;
+  /** The conversation was cleared: nothing of this may be written any more. */
+  dropped = false;
+  /** No chunk came for too long: the attempt is given up, the turn is not. */
+  stalled = false;
+  /** This life is over. */
+  halted = false;
+  streaming = false;
+  /** The interruption that it is carried on after. */
+  incident: RecoveryFacts | undefined;
+  /** Where calls were that another part stands for now. */
+  readonly stoodIn = new Set<number>();
+  /** Something is under way that takes its time without a chunk: it does not stall meanwhile. */
+  busy = 0;
+  /** Instead of the class's bound on the time without a chunk. */
+  stallTimeoutMs: number | undefined;
+  /** Called before the first chunk that anybody can see. */
+  beforeFirstChunk: (() => void) | undefined;
+  /** That bound has changed. */
+  watchAnew: () => void = () => {};
+  lastChunkAt: number;
+  /** What clients have said about calls whose step is not over, by call: the first counts. */
+  readonly #held = new Map<string, () => void>();
+  #stepOpen = false;
+  /** The type of the last chunk that an earlier attempt left. */
+  readonly leftAt: string | undefined;
+  /** Steps that earlier attempts have ended. */
+  readonly stepsEnded: number;
+
+  constructor(host: AgentHost, transcript: Transcript, output: ChatOutput, row: TurnRow, origin: Origin) {
+    this.#host = host;
+    this.#transcript = transcript;
+    this.row = row;
+    this.#named = row.answerId !== null;
+    this.origin = origin;
+    this.identity = readIdentity(row.identity);
+    this.lastChunkAt = host.clock.now();
+    this.builder = openAnswer(transcript, row);
+    this.log = new StreamLog(host, row.seq, (chunks) => output.chunks(row, chunks));
+    let leftAt: string | undefined;
+    let stepsEnded = 0;
+    for (const json of row.attempts > 0 ? this.log.read() : []) {
+      const chunk = readLogged(json);
+      if (chunk === undefined) continue;
+      applyChunk(this.builder, chunk);
+      leftAt = chunk.type;
+      this.#stepOpen = isStepOpen(chunk, this.#stepOpen);
+      if (chunk.type === "finish-step") stepsEnded++;
+    }
+    this.leftAt = leftAt;
+    this.stepsEnded = stepsEnded;
+    if (this.builder.started) this.#opening = undefined;
+  }
+
+  /** What ids its calls may have. */
+  get callIds(): CallIdSource {
+    const host = this.#host;
+    const { builder, row } = this;
+    return { builder, turn: row.seq, isTakenElsewhere: (id) => isCallIdTaken(host, id, builder.id) };
+  }
+
+  get continuation(): boolean {
+    return this.row.continuation === 1;
+  }
+
+  /** The answer as it is now. */
+  get message(): UIMessage {
+    return toMessage(this.builder);
+  }
+
+  /** What `onChatError` is told. */
+  failure(stage: ChatErrorStage, classification?: ChatErrorClassification): ChatErrorContext {
+    const partial = this.empty ? undefined : this.message;
+    const { identity, row } = this;
+    return { stage, requestId: row.id, identity, messagesPersisted: true, classification, partial };
+  }
+
+  /** Whether there is nothing of the answer yet that anybody could read. */
+  get empty(): boolean {
+    return this.builder.inherited === 0 && !hasContent(this.builder);
+  }
+
+  /** From now on chunks come from another attempt, and are fitted behind what is there. */
+  carryOn(repair: RepairOptions): void {
+    this.close(repair);
+    if (this.builder.started) this.#filter = continuationFilter(this.builder);
+  }
+
+  /** Something takes its time without a chunk: until the scope is left, the turn does not stall. */
+  working(): Disposable {
+    this.busy++;
+    return defer(() => {
+      this.busy--;
+      this.lastChunkAt = this.#host.clock.now();
+    });
+  }
+
+  /** Closes what a cut stream left open; an open text stays. */
+  close(repair: RepairOptions): void {
+    const others = new Map<string, Part>();
+    const chunks = closingChunks(this.builder, repair, (toolCallId, part) => others.set(toolCallId, part));
+    for (const chunk of chunks) this.#put(chunk);
+    for (const [toolCallId, part] of others) this.standIn(toolCallId, part);
+  }
+
+  /** Puts what the app made of a call that was cut off in its place. Clients have the call with its error until the end. */
+  standIn(toolCallId: string, part: Part): void {
+    const index = standIn(this.builder, toolCallId, part);
+    if (index !== undefined) this.stoodIn.add(index);
+  }
+
+  /** The log knows only that calls were cut off: asks again what stands in their places. */
+  standInAgain(repair: RepairOptions): void {
+    const { message } = this;
+    for (const part of toolParts({ ...message, parts: this.builder.parts.slice(this.builder.inherited) })) {
+      if (part.state !== "output-error" || part.errorText !== INTERRUPTED_TEXT) continue;
+      const { errorText: _errorText, ...call } = part;
+      const own = askRepair({ ...call, state: "input-available" }, message, repair);
+      if (own !== undefined && !isToolPart(own)) this.standIn(part.toolCallId, own);
+    }
+  }
+
+  /** Whether a call is in the step under way: nobody knows yet who runs it. */
+  isInOpenStep(toolCallId: string): boolean {
+    const { tools, inherited, stepAt } = this.builder;
+    const at = tools.get(toolCallId)?.index ?? -1;
+    return this.#stepOpen && at >= inherited && at >= stepAt;
+  }
+
+  /**
+   * Keeps what a client said about a call until its step is over. In memory: a step that is cut has other calls.
+   * @returns false when something was said before: the first counts.
+   */
+  hold(toolCallId: string, apply: () => void): boolean {
+    if (this.#held.has(toolCallId)) return false;
+    this.#held.set(toolCallId, apply);
+    return true;
+  }
+
+  /** What was kept, once the step is over. */
+  takeHeld(): readonly (() => void)[] {
+    if (this.#stepOpen || this.#held.size === 0) return [];
+    const held = [...this.#held.values()];
+    this.#held.clear();
+    return held;
+  }
+
+  /** Nothing more comes: no step is under way. */
+  endStep(): void {
+    this.#stepOpen = false;
+  }
+
+  /** Ends texts that are still open. */
+  endTexts(): void {
+    for (const id of [...this.builder.openText.keys()]) this.#put({ type: "text-end", id });
+  }
+
+  /** Takes a chunk of the model. @returns whether the producer should let others have a turn. */
+  take({ chunk, json }: SourceChunk): boolean {
+    this.lastChunkAt = this.#host.clock.now();
+    if (chunk.type === "abort") return false;
+    if (this.#filter !== undefined) {
+      let crowded = false;
+      for (const fitted of this.#filter(chunk))
+        crowded = this.#put(fitted, fitted === chunk ? json : undefined) || crowded;
+      return crowded;
+    }
+    // Clients show a message from its `start` on. It waits for something to see, so that a turn that is stopped or
+    // fails before that leaves no empty message on any screen.
+    if (this.#opening !== undefined) {
+      this.#opening.push({ chunk, json });
+      if (FRAME.has(chunk.type)) return false;
+      const opening = this.#opening;
+      this.#opening = undefined;
+      if (opening[0]?.chunk.type !== "start") this.#put({ type: "start" });
+      let crowded = false;
+      for (const one of opening) crowded = this.#put(one.chunk, one.json) || crowded;
+      return crowded;
+    }
+    return this.#put(chunk, json);
+  }
+
+  /** Notes what a client answered while the stream runs. The answer has been applied already. */
+  note(chunks: readonly UIMessageChunk[]): void {
+    for (const chunk of chunks) this.log.append(JSON.stringify(chunk), { keep: true, level: "sync" });
+    this.save();
+  }
+
+  /**
+   * Stores the answer as it is, with what is pending in the log. What a continuation adds is in the log alone until its
+   * end: a page that comes meanwhile can go on only with the message as it was before.
+   */
+  save(): void {
+    // That it has a name and a place may have been undone.
+    if (!this.#named && !this.continuation) this.#name();
+    else this.#store(this.continuation ? undefined : () => this.#transcript.put(this.message, this.row.identity));
+    this.#saved += this.#unsaved;
+    this.#unsaved = 0;
+  }
+
+  #put(chunk: UIMessageChunk, json?: string): boolean {
+    let crowded = false;
+    this.beforeFirstChunk?.();
+    this.beforeFirstChunk = undefined;
+    const options = {
+      continuation: this.continuation,
+      isTaken: (id: string) => this.#transcript.role(id) !== undefined,
+    };
+    const whole = json ?? JSON.stringify(chunk);
+    checkChunk(this.builder, chunk, whole.length);
+    const isNewCall = "toolCallId" in chunk && !this.builder.tools.has(chunk.toolCallId);
+    for (const admitted of takeChunk(this.builder, chunk, options)) {
+      const body = admitted === chunk ? whole : JSON.stringify(admitted);
+      const keep = !("transient" in admitted && admitted.transient === true);
+      crowded = this.log.append(body, { keep, level: isFact(admitted) ? "sync" : "commit" }) || crowded;
+      this.#unsaved += body.length;
+      this.#stepOpen = isStepOpen(admitted, this.#stepOpen);
+      // Together with the chunk: nobody has seen an id that another call may get.
+      if (isNewCall && "toolCallId" in admitted) this.log.also(() => this.#noteCall(admitted.toolCallId));
+      if (admitted.type === "start") this.#name();
+      else if (admitted.type === "tool-approval-request") this.save();
+      else if (this.#unsaved > this.#saved * SAVE_GROWTH && isBoundary(admitted)) this.save();
+    }
+    return crowded;
+  }
+
+  #noteCall(toolCallId: string): void {
+    insertCallId(this.#host, toolCallId, this.builder.id);
+  }
+
+  /** The answer exists from its first chunk on, under the id that clients are told. */
+  #name(): void {
+    this.#store(() => {
+      nameAnswer(this.#host, this.row.seq, this.builder.id, this.builder.inherited);
+      if (this.continuation) return;
+      this.#transcript.put(this.message, this.row.identity);
+      passWaiting(this.#host, this.#transcript, this.row, this.builder.id);
+    });
+    this.#named = true;
+  }
+
+  #store(work: (() => void) | undefined): void {
+    try {
+      this.log.flush("commit", work);
+    } catch (thrown) {
+      // What was undone is still in memory, under a number that the next message gets.
+      this.#transcript.reload();
+      throw thrown;
+    }
+  }
+}
+
+/** What settles something. An output that is not the last one settles nothing. */
+function isFact(chunk: UIMessageChunk): boolean {
+  return FACTS.has(chunk.type) && !("preliminary" in chunk && chunk.preliminary === true);
+}
+
+/** Whether a step with calls is under way behind a chunk. */
+function isStepOpen({ type }: UIMessageChunk, before: boolean): boolean {
+  if (type === "tool-input-start" || type === "tool-input-available") return true;
+  return before && type !== "finish-step" && type !== "finish";
+}
+
+/** A row that is damaged costs what it held, not the turn. */
+function readLogged(json: string): UIMessageChunk | undefined {
+  try {
+    return parseChunk(JSON.parse(json));
+  } catch {
+    return undefined;
+  }
+}
+
+function openAnswer(transcript: Transcript, row: TurnRow): MessageBuilder {
+  if (row.continuation === 0) return newBuilder(row.answerId ?? newId("msg"));
+  const base = row.answerId === null ? undefined : transcript.get(row.answerId);
+  if (base?.role !== "assistant") return newBuilder(row.answerId ?? newId("msg"));
+  // What an earlier attempt had added is in the log, and comes from there again.
+  return builderFrom({ ...base, parts: base.parts.slice(0, row.baseParts) });
+}

@@ -1,0 +1,196 @@
+import { PerdureError } from "../../base/error.ts";
+import type { Part, UIMessage } from "../../message/types.ts";
+import { parseUserMessage } from "../../message/validate.ts";
+import { editSubmission } from "../../store/submission.ts";
+import {
+  placeTurn,
+  readTurn,
+  setTurnIdentity,
+  settleTurn,
+  type TurnRow,
+  type TurnTrigger,
+  messageIdsOf,
+} from "../../store/turn.ts";
+import type { Desk } from "../engine/desk.ts";
+import { isWaiting, placeOf, type WaitingInput, waitingInput } from "./waiting-input.ts";
+
+/*
+ * The inbox
+ *
+ * What was accepted and has not started can still be changed. Each function here reads and writes in one synchronous
+ * section, as the start of a turn does, so one of them is first and the other one sees it: an answer never reads half
+ * of an edit, and what was withdrawn is never answered.
+ */
+
+/** Input that waits for its start. */
+export interface InboxItem {
+  readonly requestId: string;
+  readonly messageIds: readonly string[];
+  /** The messages that wait. None when it only asks for something, such as another answer. */
+  readonly messages: readonly UIMessage[];
+  readonly trigger: TurnTrigger;
+  /** The conversation that it waits in. */
+  readonly session: string;
+  /** The turn that runs takes it in before its next step, if it has one. */
+  readonly steer: boolean;
+  readonly createdAt: number;
+  /** From 0, in the order in which the items will run. */
+  readonly position: number;
+}
+
+/** Why something is not in the inbox: it has started, or was taken in; or it never was there, or left unstarted. */
+export type NotWaiting = "started" | "not_found";
+
+/** What became of a wish to take input back. */
+export type Withdrawal =
+  | { readonly kind: "withdrawn"; readonly messages: readonly UIMessage[] }
+  | { readonly kind: NotWaiting };
+
+/** What waits, in the order in which it will run. */
+export function listInbox(desk: Desk): InboxItem[] {
+  return waitingInput(desk).map(({ turn, messages }, position) => ({
+    requestId: turn.id,
+    messageIds: messages.map(({ id }) => id),
+    messages,
+    trigger: turn.trigger,
+    session: turn.session,
+    steer: turn.steer === 1,
+    createdAt: turn.createdAt,
+    position,
+  }));
+}
+
+/**
+ * Changes a message that waits; if the item has several, its last one. A text takes the place of the texts in it and
+ * leaves its files; parts take the place of all.
+ * @param identity whose words these are, as it is stored: the turn is for them from now on. Undefined: as before.
+ * @throws PerdureError `bad_input` or `too_large` when a user's message cannot be so, `bad_state` when the item has no
+ * message. Nothing
+ * has changed then.
+ */
+export function editInbox(
+  desk: Desk,
+  requestId: string,
+  content: string | readonly unknown[],
+  identity?: string | null,
+): "edited" | NotWaiting {
+  const found = find(desk, requestId);
+  if (typeof found === "string") return found;
+  const { turn, messages } = found;
+  const last = messages.at(-1);
+  if (last === undefined)
+    throw new PerdureError(
+      "bad_state",
+      `"${requestId}" asks for a turn without a new message: nothing can be changed.`,
+    );
+  const parts = typeof content === "string" ? withText(last.parts, content) : content;
+  const parsed = parseUserMessage({ ...last, parts });
+  if ("reason" in parsed)
+    throw new PerdureError(parsed.code, `The message cannot be changed to this: ${parsed.reason}.`);
+  const rewrite = <T>(write: () => T): T =>
+    desk.commit(() => {
+      if (identity !== undefined) setTurnIdentity(desk.host, turn.seq, identity);
+      return write();
+    });
+  if (turn.trigger === "submission") {
+    rewrite(() => editSubmission(desk.host, turn.id, JSON.stringify([...messages.slice(0, -1), parsed.message])));
+    return "edited";
+  }
+  const stored = rewrite(() => desk.transcripts.of(turn.session).put(parsed.message, identity));
+  // Those who know only the end of the conversation would not hear of a change further up.
+  desk.output.messageUpdated(turn.session, stored);
+  desk.output.transcript(turn.session);
+  return "edited";
+}
+
+/**
+ * Lets an item run before another one, or after all with null. The messages of the conversation that wait stand in the
+ * new order. `started` and `not_found` may be about either of the two; nothing has changed then.
+ */
+export function moveInbox(desk: Desk, requestId: string, before: string | null): "moved" | NotWaiting {
+  const found = find(desk, requestId);
+  if (typeof found === "string") return found;
+  const target = before === null ? undefined : find(desk, before);
+  if (typeof target === "string") return target;
+  const inOrder = waitingInput(desk);
+  const places = inOrder.map(({ turn }) => placeOf(turn));
+  const rest = inOrder.filter(({ turn }) => turn.seq !== found.turn.seq);
+  const at = target === undefined ? -1 : rest.findIndex(({ turn }) => turn.seq === target.turn.seq);
+  const moved = firstAnswersFirst(target === undefined ? [...rest, found] : rest.toSpliced(at, 0, found));
+  if (target?.turn.seq === found.turn.seq) return "moved";
+  desk.commit(() => {
+    for (const [i, { turn, messages }] of moved.entries()) {
+      placeTurn(desk.host, turn.seq, places[i] ?? turn.seq, claimed(turn, messages));
+      if (turn.trigger !== "submission")
+        desk.transcripts.of(turn.session).moveToEnd(new Set(messages.map(({ id }) => id)));
+    }
+  });
+  for (const session of new Set(moved.map(({ turn }) => turn.session))) desk.output.transcript(session);
+  desk.pump();
+  return "moved";
+}
+
+/** What asks for another answer stays behind what asks for the first one: there is nothing to answer anew before. */
+function firstAnswersFirst(list: readonly WaitingInput[]): WaitingInput[] {
+  const ordered: WaitingInput[] = [];
+  const held = new Set<WaitingInput>();
+  const ownerOf = ({ turn }: WaitingInput) => {
+    const question = turn.trigger === "regenerate" ? messageIdsOf(turn).at(-1) : undefined;
+    return question === undefined ? undefined : list.find(({ messages }) => messages.some(({ id }) => id === question));
+  };
+  for (const item of list) {
+    const owner = ownerOf(item);
+    if (owner !== undefined && !ordered.includes(owner)) held.add(item);
+    else ordered.push(item);
+    for (const one of held) if (ownerOf(one) === item) ordered.push(one);
+  }
+  return ordered;
+}
+
+/** Takes an item back: its messages leave the conversation and its turn ends `skipped`. Everyone is told. */
+export function withdrawInbox(desk: Desk, requestId: string): Withdrawal {
+  const { host } = desk;
+  const found = find(desk, requestId);
+  if (typeof found === "string") return { kind: found };
+  const { turn, messages } = found;
+  const transcript = desk.transcripts.of(turn.session);
+  desk.commit(() => {
+    if (turn.trigger !== "submission") for (const { id } of messages) transcript.remove(id);
+    settleTurn(host, turn.seq, "skipped", null, host.clock.now());
+  });
+  desk.output.transcript(turn.session);
+  desk.close(turn, "skipped");
+  // It may have held up others.
+  desk.pump();
+  return { kind: "withdrawn", messages };
+}
+
+/** Whether a request waits. */
+export function inboxStanding(desk: Desk, requestId: string): "waiting" | NotWaiting {
+  const found = find(desk, requestId);
+  return typeof found === "string" ? found : "waiting";
+}
+
+/** Where a request is: what waits, or why it does not. */
+function find(desk: Desk, requestId: string): WaitingInput | NotWaiting {
+  const turn = readTurn(desk.host, requestId);
+  if (turn === undefined || turn.status === "held") return "not_found";
+  if (isWaiting(turn)) return waitingInput(desk).find((input) => input.turn.seq === turn.seq) ?? "not_found";
+  return turn.attempts > 0 || turn.receipt !== null ? "started" : "not_found";
+}
+
+/**
+ * What a turn names once it was moved: its own messages only. What it repeated of others was right as long as those
+ * came before it.
+ */
+function claimed(turn: TurnRow, messages: readonly UIMessage[]): string {
+  const named = turn.trigger === "regenerate" || turn.trigger === "submission";
+  return named ? turn.messageIds : JSON.stringify(messages.map(({ id }) => id));
+}
+
+function withText(parts: readonly Part[], text: string): Part[] {
+  const at = parts.findIndex((part) => part.type === "text");
+  const others = parts.filter((part, i) => i === at || part.type !== "text");
+  const part: Part = { type: "text", text };
+  return at === -1 ? [...others, part] : others.map((other) => (other.type === "text" ? part : other));
+}

@@ -1,0 +1,233 @@
+import { PerdureError } from "../../base/error.ts";
+import { newId } from "../../base/id.ts";
+import type { Identity } from "../../base/identity.ts";
+import { type MessageInput, toMessages } from "../../message/input.ts";
+import { sameJson, tryParseJson } from "../../message/json.ts";
+import type { UIMessage } from "../../message/types.ts";
+import { MAX_ID_LENGTH, parseMessages } from "../../message/validate.ts";
+import { readChatContext } from "../../store/session.ts";
+import {
+  deleteSubmissionRow,
+  deleteSubmissionRows,
+  explainSubmission,
+  insertSubmission,
+  listSubmissionRows,
+  readSubmission,
+  submissionByKey,
+  type SubmissionRow,
+  type SubmissionStatus,
+} from "../../store/submission.ts";
+import { cancelTurn, insertTurn, isOpen, readTurn, trimTurns } from "../../store/turn.ts";
+import { runApprovedFirst } from "./approved-first.ts";
+import { type Desk, KEPT_TURNS } from "../engine/desk.ts";
+import { givenIdentity } from "./save.ts";
+import { forgetFailed, trailingUserIds } from "./submit.ts";
+
+const DEFAULT_LIMIT = 100;
+
+/** How to submit. */
+export interface SubmitOptions {
+  /** The caller's name for this piece of work: submitting it again is harmless. */
+  readonly idempotencyKey?: string;
+  /** The submission's own name. Default: a new one. */
+  readonly submissionId?: string;
+  /** JSON that is kept with the submission, for whoever looks at it later. */
+  readonly metadata?: unknown;
+  /** The conversation that it is for. Default: that of the turn that runs, or of all who name none. */
+  readonly session?: string;
+  /** For whom it is. Stored with the turn and its messages. */
+  readonly identity?: Identity;
+}
+
+/** Of submissions of the framework's own. */
+export interface Bounded {
+  /** Something else bounds how many of these there are. */
+  readonly isBounded?: boolean;
+}
+
+/** What submitting says. */
+export interface SubmitResult {
+  readonly submissionId: string;
+  /** The id of the turn. */
+  readonly requestId: string;
+  readonly status: SubmissionStatus;
+  /** False: it was accepted before, and nothing has happened now. */
+  readonly accepted: boolean;
+}
+
+/** A submission and what became of it. Times are milliseconds since the epoch. */
+export interface Submission {
+  readonly submissionId: string;
+  readonly requestId: string;
+  readonly idempotencyKey: string | undefined;
+  readonly status: SubmissionStatus;
+  readonly messages: readonly UIMessage[];
+  readonly metadata: unknown;
+  /** Why it failed, or was cancelled. */
+  readonly error: string | undefined;
+  readonly createdAt: number;
+  readonly startedAt: number | undefined;
+  readonly settledAt: number | undefined;
+}
+
+/**
+ * Accepts messages and a turn that answers them, in one commit, and does not wait. The messages join the conversation
+ * when the turn starts. The same key or id again means the first one, if roles and parts are the same; ids of messages
+ * and metadata may differ, since callers that try again make new ones.
+ * @throws PerdureError `bad_input` for messages that are none, `too_large`, `conflict` for a key or id that stands for something
+ * else. Nothing has changed then.
+ */
+export function submitMessages(desk: Desk, input: MessageInput, options: SubmitOptions & Bounded = {}): SubmitResult {
+  const result = acceptMessages(desk, input, options);
+  if (!result.accepted) return result;
+  desk.pump();
+  // It may have started already.
+  return { ...result, status: readSubmission(desk.host, result.submissionId)?.status ?? result.status };
+}
+
+/**
+ * {@link submitMessages} without the start of the turn. For those who accept inside of a transaction: once that is
+ * committed they must call `desk.pump()`, for a turn must not begin in what may be undone.
+ */
+export function acceptMessages(desk: Desk, input: MessageInput, options: SubmitOptions & Bounded = {}): SubmitResult {
+  const { host } = desk;
+  const messages = toMessages(input);
+  if (messages.length === 0) throw new PerdureError("bad_input", "There must be at least one message to submit.");
+  const idempotencyKey = checkId("idempotencyKey", options.idempotencyKey);
+  const submissionId = checkId("submissionId", options.submissionId);
+  const identity = givenIdentity(options) ?? null;
+  const known = findKnown(desk, idempotencyKey, submissionId);
+  if (known !== undefined) {
+    if (!sameContent(messagesOf(known.messages), messages)) throw conflict(known, "other messages");
+    return toResult(known, false);
+  }
+  const cause = desk.hooks.admitted?.(options.isBounded !== true) ?? null;
+  const now = host.clock.now();
+  const { session = desk.session } = options;
+  const row = {
+    id: submissionId ?? newId("sub"),
+    idempotencyKey: idempotencyKey ?? null,
+    messages: JSON.stringify(messages),
+    metadata: options.metadata === undefined ? null : (JSON.stringify(options.metadata) ?? null),
+    turnId: newId("srv"),
+    createdAt: now,
+  };
+  desk.commit(() => {
+    forgetFailed(desk, session);
+    runApprovedFirst(desk, session);
+    insertSubmission(host, row);
+    insertTurn(host, {
+      id: row.turnId,
+      status: "accepted",
+      trigger: "submission",
+      continuation: 0,
+      messageIds: JSON.stringify(trailingUserIds(messages)),
+      notBefore: now,
+      createdAt: now,
+      session,
+      identity,
+      cause,
+      ...readChatContext(host, session),
+    });
+    trimTurns(host, KEPT_TURNS);
+  });
+  // Inside somebody's transaction it starts when that is committed.
+  host.afterTx((committed) => {
+    if (committed) desk.pump();
+  });
+  // It may have started already.
+  const status = readSubmission(host, row.id)?.status ?? "pending";
+  return { submissionId: row.id, requestId: row.turnId, status, accepted: true };
+}
+
+/** A submission, or undefined when there is none of this id. */
+export function inspectSubmission({ host }: Pick<Desk, "host">, submissionId: string): Submission | undefined {
+  const row = readSubmission(host, submissionId);
+  return row && toSubmission(row);
+}
+
+/** The newest submissions first, at most `limit` (100), of one or several statuses if given. */
+export function listSubmissions(
+  { host }: Pick<Desk, "host">,
+  options: { readonly status?: SubmissionStatus | readonly SubmissionStatus[]; readonly limit?: number } = {},
+): Submission[] {
+  const { status = [], limit = DEFAULT_LIMIT } = options;
+  if (!Number.isInteger(limit) || limit < 1)
+    throw new PerdureError("bad_input", "`limit` must be a whole number above 0.");
+  return listSubmissionRows(host, typeof status === "string" ? [status] : status, limit).map(toSubmission);
+}
+
+/**
+ * Stops a submission for good, whether it runs or waits; `reason` is kept with it. The wish is stored before anything
+ * else, so it holds whatever becomes of the process. @returns false when it is unknown or has ended.
+ */
+export function cancelSubmission(desk: Desk, submissionId: string, reason?: string): boolean {
+  const row = readSubmission(desk.host, submissionId);
+  const turn = row === undefined ? undefined : readTurn(desk.host, row.turnId);
+  if (turn === undefined || !isOpen(turn)) return false;
+  desk.commit(() => {
+    if (reason !== undefined) explainSubmission(desk.host, submissionId, reason);
+    cancelTurn(desk.host, turn.seq);
+  });
+  return desk.cancel(turn.id);
+}
+
+/** Forgets an ended submission; its key and id may be used again. False when it is unknown or has not ended. */
+export function deleteSubmission({ host }: Pick<Desk, "host">, submissionId: string): boolean {
+  return deleteSubmissionRow(host, submissionId);
+}
+
+/** Forgets submissions that ended before `olderThan` (milliseconds since the epoch, or a date). @returns how many. */
+export function deleteSubmissions(
+  { host }: Pick<Desk, "host">,
+  options: { readonly olderThan: number | Date },
+): number {
+  const olderThan = Number(options.olderThan);
+  if (!Number.isFinite(olderThan)) throw new PerdureError("bad_input", "`olderThan` must be a time.");
+  return deleteSubmissionRows(host, olderThan);
+}
+
+function findKnown(desk: Desk, key: string | undefined, id: string | undefined): SubmissionRow | undefined {
+  const byKey = key === undefined ? undefined : submissionByKey(desk.host, key);
+  const byId = id === undefined ? undefined : readSubmission(desk.host, id);
+  if (byKey !== undefined && id !== undefined && byKey.id !== id) throw conflict(byKey, "another submission id");
+  if (byId !== undefined && key !== undefined && byId.idempotencyKey !== key) throw conflict(byId, "another key");
+  return byKey ?? byId;
+}
+
+function conflict(known: SubmissionRow, what: string): PerdureError {
+  return new PerdureError("conflict", `"${known.id}" was submitted before with ${what}. Use a new key or id.`);
+}
+
+function checkId(name: string, id: string | undefined): string | undefined {
+  if (id === undefined || (id !== "" && id.length <= MAX_ID_LENGTH && id.isWellFormed())) return id;
+  throw new PerdureError("bad_input", `\`${name}\` must be text of 1 to ${MAX_ID_LENGTH} characters.`);
+}
+
+function sameContent(a: readonly UIMessage[], b: readonly UIMessage[]): boolean {
+  const content = ({ role, parts }: UIMessage) => ({ role, parts });
+  return sameJson(a.map(content), b.map(content));
+}
+
+function messagesOf(json: string): UIMessage[] {
+  return parseMessages(tryParseJson(json));
+}
+
+function toResult(row: SubmissionRow, accepted: boolean): SubmitResult {
+  return { submissionId: row.id, requestId: row.turnId, status: row.status, accepted };
+}
+
+function toSubmission(row: SubmissionRow): Submission {
+  return {
+    submissionId: row.id,
+    requestId: row.turnId,
+    idempotencyKey: row.idempotencyKey ?? undefined,
+    status: row.status,
+    messages: messagesOf(row.edited ?? row.messages),
+    metadata: row.metadata === null ? undefined : tryParseJson(row.metadata),
+    error: row.error ?? undefined,
+    createdAt: row.createdAt,
+    startedAt: row.startedAt ?? undefined,
+    settledAt: row.settledAt ?? undefined,
+  };
+}

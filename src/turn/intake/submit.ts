@@ -1,0 +1,343 @@
+import { PerdureError } from "../../base/error.ts";
+import { newId } from "../../base/id.ts";
+import { type Identity, storeIdentity } from "../../base/identity.ts";
+import { reconcile, type StoredMessages } from "../../message/reconcile.ts";
+import { isRecord } from "../../message/json.ts";
+import { withStoredMedia } from "../../message/media-ref.ts";
+import { withoutReserved } from "../../message/steered.ts";
+import type { Role, UIMessage } from "../../message/types.ts";
+import { type ParsedUserMessage, parseUserMessage } from "../../message/validate.ts";
+import { standsAbove } from "../../store/message.ts";
+import { writeChatContext } from "../../store/session.ts";
+import { isSaidIn } from "../../session/siblings.ts";
+import type { Transcript } from "../../session/transcript.ts";
+import { deleteChunks } from "../../store/stream.ts";
+import {
+  begunTurns,
+  cancelTurn,
+  insertTurn,
+  isOpen,
+  namedMessages,
+  newestTurn,
+  openTurns,
+  readTurn,
+  settleTurn,
+  trimTurns,
+  type TurnRow,
+  type TurnTrigger,
+  messageIdsOf,
+} from "../../store/turn.ts";
+import type { ClientTool } from "../../wire/frames.ts";
+import { runApprovedFirst } from "./approved-first.ts";
+import type { Origin } from "../engine/chat-types.ts";
+import { type Desk, KEPT_TURNS } from "../engine/desk.ts";
+import { isOfSession } from "../engine/forget-session.ts";
+import { mergeWaiting } from "./merge-waiting.ts";
+import { admitMessage } from "./overlap.ts";
+import { nameSession } from "./name-session.ts";
+import { orphanedTurns } from "../engine/place.ts";
+import { setAside } from "../engine/set-aside.ts";
+import { trimTranscript } from "../engine/trim.ts";
+
+/** The most messages that one request may add. Each is a row, and all of them are stored in one go. */
+export const MAX_NEW_MESSAGES = 500;
+
+/** Why the messages of a request are not taken. */
+export type RefusedMessage = Extract<ParsedUserMessage, { readonly reason: string }>;
+
+/** A client's request for a turn. */
+export interface ChatRequest {
+  readonly id: string;
+  /** The client's transcript after its local edit, or the new messages alone. Not checked yet. */
+  readonly messages: readonly unknown[];
+  readonly trigger: "submit" | "regenerate";
+  readonly body: Record<string, unknown> | undefined;
+  readonly clientTools: readonly ClientTool[] | undefined;
+  /** The conversation that it is for. Default: that of all who name none. */
+  readonly session?: string;
+  /** Who sent it, as the app established it. */
+  readonly identity?: Identity | undefined;
+}
+
+/**
+ * Takes in a request: what is new of its messages and the turn itself are committed together, then the others
+ * are told and the turn gets its place. A request that is turned away changes nothing, and its sender is told. The
+ * same request again does nothing, but for telling its sender the end if there was one. The same question in another
+ * request asks for another answer in the place of the first; while there is none yet, it joins the turn that makes it.
+ * @returns the reason when the request is not understood; nothing has changed then.
+ */
+export function submit(desk: Desk, request: ChatRequest, origin: Origin): RefusedMessage | undefined {
+  const { host, output } = desk;
+  const { session = desk.transcripts.current } = request;
+  const transcript = desk.transcripts.of(session);
+  const known = readTurn(host, request.id);
+  if (known !== undefined) {
+    if (!isOfSession(host, known, session))
+      return { code: "bad_input", reason: "The request's `id` stands for something else already." };
+    if (!isOpen(known)) output.repeated(known, origin);
+    return undefined;
+  }
+  const roles = rolesOf(transcript, request.messages);
+  const read = readMessages(transcript, roles, request.messages);
+  if ("reason" in read) return read;
+  const open = openTurns(host).filter((turn) => turn.session === session);
+  const running = desk.running?.row.session === session ? desk.running : undefined;
+  const now = host.clock.now();
+  const stored: StoredMessages = {
+    role: (id) => roles.get(id),
+    get: (id) => transcript.get(id),
+    idsAfter: (id) => transcript.idsAfter(id),
+  };
+  let named: ReadonlySet<string> | undefined;
+  const changeBy = (trigger: ChatRequest["trigger"]) =>
+    reconcile(stored, read, {
+      trigger: trigger === "regenerate" ? "regenerate-message" : "submit-message",
+      inFlightId: running?.continuation === false ? running.builder.id : undefined,
+      compare: "last",
+      wasStored: (id) => (named ??= namedMessages(host)).has(id),
+      asStored: (message) => withStoredMedia(transcript.get(message.id), transcript.clean(message)),
+    });
+  const asGiven = changeBy(request.trigger);
+  const last = read.at(-1);
+  const edits = asGiven.update.some((message) => message.id === last?.id);
+  const repeats =
+    request.trigger === "submit" && last?.role === "user" && asGiven.add.length + asGiven.update.length === 0;
+  if ((edits || repeats) && last !== undefined && !isSaidIn(host, session, last.id)) {
+    // What its sender shows is not so (any more): it is given what is.
+    output.turnedAway(request.id, [last.id], origin);
+    return undefined;
+  }
+  const other = repeats ? turnThatAnswers(desk, session, last.id) : undefined;
+  if (other !== undefined) {
+    join(desk, { ...request, session }, trailingUserIds(read), other, origin);
+    return undefined;
+  }
+  // The same question once more, after an answer or an attempt at one, asks for another answer.
+  const trigger = repeats && wasTried(desk, transcript, last.id) ? "regenerate" : request.trigger;
+  const policy = trigger === "submit" ? desk.hooks.settings().concurrency : "queue";
+  const admission = admitMessage(policy, open, now);
+  if (admission.kind === "refuse") {
+    output.turnedAway(request.id, trailingUserIds(read), origin);
+    return undefined;
+  }
+
+  const change = trigger === request.trigger ? asGiven : changeBy(trigger);
+  const asksAgain = edits || trigger === "regenerate";
+  // An edit that waits with the words of before would be answered twice. A regenerate is asked for on top: the public
+  // hook loses its place when a turn that it waits for is passed over while it asks for another.
+  const superseded = edits ? orphanedTurns(open, questionOf(read).slice(-1)) : [];
+  const skip = new Set([...admission.skip, ...orphanedTurns(open, change.remove), ...superseded]);
+  // What waits for its first answer has none yet that could be replaced.
+  const replaces = asksAgain && superseded.every(({ trigger }) => trigger === "regenerate");
+  // The conversation is cut before what is being answered: nobody wants that answer any more.
+  const begun = running?.row ?? open.find((turn) => turn.session === session && turn.status === "running");
+  const moot = begun !== undefined && isCut(begun, running?.builder.id, change.remove) ? begun : undefined;
+  const goesOn =
+    trigger === "submit" &&
+    change.add.length + change.update.length + change.remove.length === 0 &&
+    last?.role === "assistant";
+  const sender = storeIdentity(request.identity);
+  let merged = false;
+  desk.commit(() => {
+    forgetFailed(desk, session);
+    if (!asksAgain && change.remove.length === 0) runApprovedFirst(desk, session);
+    if (trigger === "regenerate" && open.length === 0) goTo(desk, transcript, change.last);
+    setAside(desk, session, change.remove);
+    for (const message of change.update) transcript.edit(message, sender);
+    for (const message of change.add) transcript.put(message, sender);
+    nameSession(desk, session, change.add);
+    if (admission.merge) {
+      const others = [...open.filter((turn) => !skip.has(turn)), ...begunTurns(host, session)];
+      merged = mergeWaiting(transcript, admission.skip, change.add, others);
+    }
+    for (const turn of skip) settleTurn(host, turn.seq, "skipped", null, now);
+    if (moot !== undefined) cancelTurn(host, moot.seq);
+    const context = { body: toJson(request.body), clientTools: toJson(request.clientTools) };
+    writeChatContext(host, session, context, now);
+    insertTurn(host, {
+      id: request.id,
+      status: "accepted",
+      trigger: (replaces ? "regenerate" : "submit") satisfies TurnTrigger,
+      continuation: goesOn ? 1 : 0,
+      messageIds: JSON.stringify(trigger === "regenerate" ? questionOf(read) : trailingUserIds(read)),
+      notBefore: admission.notBefore,
+      createdAt: now,
+      session,
+      // What goes on behind a call is for whom that was: known when it starts.
+      identity: sender,
+      // An edit, or a wish to go on, is about the conversation as it was: no answer can take it in.
+      steer: admission.steer && change.add.length > 0 ? 1 : 0,
+      ...context,
+    });
+    trimTranscript(desk, session);
+    trimTurns(host, KEPT_TURNS);
+  });
+  for (const turn of skip) {
+    output.skipped(turn, desk.origins.get(turn.id), false);
+    desk.origins.delete(turn.id);
+  }
+  desk.origins.set(request.id, origin);
+  const answer = read.findLast(({ id }) => roles.get(id) === "assistant");
+  output.accepted(session, origin, {
+    answer: answer && transcript.seqOf(answer.id),
+    anything: roles.size > 0,
+    merged,
+  });
+  if (moot !== undefined) desk.cancel(moot.id);
+  else desk.pump();
+  return undefined;
+}
+
+/** The turn under way that is to answer this message, unless it was stopped. */
+export function turnThatAnswers({ host }: Pick<Desk, "host">, session: string, messageId: string): TurnRow | undefined {
+  return openTurns(host).find(
+    (turn) => turn.session === session && turn.cancelled === 0 && turn.status !== "held" && names(turn, messageId),
+  );
+}
+
+/**
+ * The same question came again, under another request id, while it waits for its answer or is being answered: it gets that
+ * answer and no second one, which might do twice what its tools do. The request is stored as passed over, so that it too
+ * may be repeated.
+ */
+function join(
+  desk: Desk,
+  { id, session }: ChatRequest & { readonly session: string },
+  messageIds: readonly string[],
+  other: TurnRow,
+  origin: Origin,
+): void {
+  const { host } = desk;
+  const now = host.clock.now();
+  desk.commit(() => {
+    const turn = insertTurn(host, {
+      ...{ id, session, status: "accepted", trigger: "submit", continuation: 0, notBefore: now, createdAt: now },
+      ...{ messageIds: JSON.stringify(messageIds), body: null, clientTools: null },
+    });
+    settleTurn(host, turn.seq, "skipped", null, now);
+    trimTurns(host, KEPT_TURNS);
+  });
+  desk.output.joined(id, messageIds, other, origin);
+}
+
+/** Whether a message was answered, or a turn has begun to. */
+function wasTried({ host }: Desk, transcript: Transcript, messageId: string): boolean {
+  if (begunTurns(host, transcript.session).some((turn) => names(turn, messageId))) return true;
+  return transcript.idsAfter(messageId).some((id) => transcript.role(id) === "assistant");
+}
+
+function names(turn: TurnRow, messageId: string): boolean {
+  return messageIdsOf(turn).includes(messageId);
+}
+
+/** What is to be answered anew may stand on a branch that the session has left since: then it goes on there. */
+function goTo({ host }: Desk, transcript: Transcript, id: string | undefined): void {
+  const { session, leaf } = transcript;
+  const seq = id === undefined ? undefined : transcript.seqOf(id);
+  if (id === undefined || seq === undefined || (leaf !== null && standsAbove(host, seq, leaf))) return;
+  if (isSaidIn(host, session, id)) transcript.cutTo(seq);
+}
+
+/** Whether the question that a turn answers, or the answer that it goes on with, is among what is removed. */
+function isCut(turn: TurnRow, answerId: string | null | undefined, removed: readonly string[]): boolean {
+  const question = messageIdsOf(turn).at(-1);
+  return [answerId ?? turn.answerId, question].some((id) => typeof id === "string" && removed.includes(id));
+}
+
+/** A new request ends the time in which a failed one can be looked at again. */
+export function forgetFailed(desk: Desk, session: string): void {
+  const newest = newestTurn(desk.host, session);
+  if (newest?.status === "error") deleteChunks(desk.host, newest.seq);
+}
+
+/** What is to be answered anew. A client that shows answers in an order of its own may end with another answer. */
+function questionOf(messages: readonly UIMessage[]): string[] {
+  const trailing = trailingUserIds(messages);
+  const last = messages.findLast(({ role }) => role === "user");
+  return trailing.length > 0 || last === undefined ? trailing : [last.id];
+}
+
+/** The ids of the user messages at the end of the list. */
+export function trailingUserIds(messages: readonly UIMessage[]): string[] {
+  const ids: string[] = [];
+  for (let i = messages.length - 1; i >= 0; i--) {
+    const message = messages[i];
+    if (message?.role !== "user") break;
+    ids.unshift(message.id);
+  }
+  return ids;
+}
+
+/**
+ * Checks the messages of a request that comes without a socket. Such a client shows what it was given, so an answer that is
+ * not ours, or a message of the system, is one that it made up. Changes nothing.
+ * @throws PerdureError `bad_input` or `too_large` when they cannot be taken.
+ */
+export function checkMessages(desk: Desk, list: readonly unknown[]): void {
+  const { transcript, running } = desk;
+  const roles = rolesOf(transcript, list);
+  const read = readMessages(transcript, roles, list);
+  if ("reason" in read) throw new PerdureError(read.code, read.reason);
+  for (const [i, { id, role }] of read.entries()) {
+    if (role === "user" || roles.has(id) || id === running?.builder.id) continue;
+    // Pages often greet with an answer that nobody gave. It is not taken, nor in the way.
+    if (role === "system" || i === read.length - 1)
+      throw new PerdureError(
+        "bad_input",
+        `A message of role "${role}" cannot be sent: only the agent says such. Use "user".`,
+      );
+  }
+}
+
+/**
+ * The messages of a request. The client sends all it has every time, so those that are stored are looked at by id
+ * alone; only what is new, and the last one, which may be an edit, is checked. What has no id is new and gets one; but
+ * behind it may stand what it repeats of a conversation that is there, which is passed over. @returns the reason when it
+ * is not acceptable.
+ */
+function readMessages(
+  transcript: Transcript,
+  roles: ReadonlyMap<string, Role>,
+  list: readonly unknown[],
+): UIMessage[] | RefusedMessage {
+  const messages: UIMessage[] = [];
+  // What stands before a message that is stored was stored once too, and is not looked at.
+  const lastKnown = list.findLastIndex((value) => isRecord(value) && roles.has(value.id as string));
+  let added = 0;
+  const answered = list.findLastIndex((value) => isRecord(value) && value.role !== "user");
+  for (const [i, given] of list.entries()) {
+    if (!isRecord(given)) return { code: "bad_input", reason: `messages[${i}] must be an object.` };
+    if (given.id === undefined && given.role === "user" && i < answered && !transcript.isEmpty) continue;
+    const value = given.id === undefined ? { ...given, id: newId("msg") } : given;
+    if (typeof value.id !== "string") return { code: "bad_input", reason: `messages[${i}]: id must be a text.` };
+    const known = roles.get(value.id);
+    if (known !== undefined && (known !== "user" || i < list.length - 1)) {
+      messages.push({ id: value.id, role: known, parts: [] });
+      continue;
+    }
+    if (value.role === "assistant" || value.role === "system") {
+      // Ours alone to write: kept for its place, never for its content.
+      messages.push({ id: value.id, role: value.role, parts: [] });
+      continue;
+    }
+    if (i < lastKnown && value.role === "user") {
+      messages.push({ id: value.id, role: "user", parts: [] });
+      continue;
+    }
+    if (added++ >= MAX_NEW_MESSAGES)
+      return { code: "too_large", reason: `A request may add at most ${MAX_NEW_MESSAGES} messages.` };
+    const parsed = parseUserMessage(value);
+    if ("reason" in parsed) return { ...parsed, reason: `messages[${i}]: ${parsed.reason}.` };
+    messages.push(withoutReserved(parsed.message));
+  }
+  return messages;
+}
+
+/** Of those messages of a request that are stored. */
+function rolesOf(transcript: Transcript, list: readonly unknown[]): ReadonlyMap<string, Role> {
+  return transcript.roles(list.flatMap((value) => (isRecord(value) && typeof value.id === "string" ? value.id : [])));
+}
+
+function toJson(value: unknown): string | null {
+  return value === undefined ? null : JSON.stringify(value);
+}

@@ -1,0 +1,384 @@
+import { findTool } from "../../message/builder.ts";
+import {
+  applyToolApproval,
+  applyToolApprovalLive,
+  applyToolResult,
+  applyToolResultLive,
+  batchState,
+  DENIED_TEXT,
+  type ToolResult,
+} from "../../message/tool-answer.ts";
+import {
+  isTerminal,
+  isToolPart,
+  type ToolPart,
+  toolName,
+  toolParts,
+  type UIMessage,
+  type UIMessageChunk,
+} from "../../message/types.ts";
+import { newId } from "../../base/id.ts";
+import type { Identity } from "../../base/identity.ts";
+import { askApproval, expiredApprovals, settleApproval } from "../../store/approval.ts";
+import { readMessageIdentity } from "../../store/message.ts";
+import { readChatContext, sessionsEndingWith, writeChatContext } from "../../store/session.ts";
+import { insertTurn, openTurns, postponeTurn, type TurnRow } from "../../store/turn.ts";
+import type { ClientTool } from "../../wire/frames.ts";
+import type { ActiveTurn } from "../engine/active-turn.ts";
+import { hasApproved, runApprovedFirst } from "./approved-first.ts";
+import type { AnswerVerdict, Origin } from "../engine/chat-types.ts";
+import type { Desk } from "../engine/desk.ts";
+import { closeCut, cutTurn } from "../engine/cut-turn.ts";
+import { waitingMessages } from "../engine/place.ts";
+
+/** Answers that come in quick succession start one continuation. */
+const GATHER_MS = 50;
+
+/** The continuation that waits for its start; for whoever asked for it also while answers are missing. */
+export function heldContinuation(desk: Desk, session: string, asker: Origin): TurnRow | undefined {
+  return openTurns(desk.host).find((turn) => {
+    if (turn.session !== session) return false;
+    if (turn.trigger !== "continuation" || turn.status === "running") return false;
+    return turn.status === "accepted" || desk.origins.get(turn.id) === asker || holds(desk, turn) === "ready";
+  });
+}
+
+/** What a client, or a person, says to a tool call. */
+export interface ToolAnswer {
+  readonly toolCallId: string;
+  readonly answer:
+    | { readonly kind: "result"; readonly result: Omit<ToolResult, "toolCallId"> }
+    | { readonly kind: "approval"; readonly approved: boolean; readonly reason?: string };
+  /** Who approved or denied it. Default: whoever the agent takes the client for. */
+  readonly approver?: string;
+  /** Who gave it, as the app established it. */
+  readonly identity?: Identity | undefined;
+  /** What its giver says that it is about; to anything else it is no answer. */
+  readonly about?: { readonly messageId?: string | undefined; readonly approvalId?: string | undefined };
+  /** Of tool and input, as its giver saw them. With it, it is no answer to others. */
+  readonly digest?: string | undefined;
+  /** The question that it was judged for; to another one it is none. Default: whichever is open. */
+  readonly question?: { readonly messageId: string; readonly approvalId: string | undefined };
+  /** The conversation that it is about. Default: wherever the call waits. */
+  readonly session?: string;
+  /** A client gave it that has no socket. */
+  readonly overHttp?: boolean;
+  /** Nobody has answered in time. */
+  readonly expired?: boolean;
+  /** The turn goes on by itself once all calls are answered. */
+  readonly autoContinue: boolean;
+  readonly clientTools?: readonly ClientTool[];
+}
+
+/**
+ * Applies an answer to its call, wherever that is: in the answer being streamed or in a stored one. The first
+ * answer wins; a late or repeated one changes nothing. The wish to go on is stored with the answer, so that it
+ * holds after a restart. @returns whether anything changed; `held`: not yet, see {@link releaseHeld}.
+ */
+export function answerTool(desk: Desk, given: ToolAnswer, origin: Origin): boolean | "held" {
+  const live = liveWith(desk, given);
+  // The hook runs what is pending as soon as it has stopped, also what ran here. Stop means stop: nothing goes on.
+  if (live !== undefined && live.abort.signal.aborted && !live.stalled) return false;
+  const session = live?.row.session ?? given.session ?? sessionWaiting(desk, given.toolCallId);
+  const message = live ? answerLive(desk, live, given, origin) : answerStored(desk, session, given, origin);
+  if (message === "held" || message === undefined) return message ?? false;
+  desk.output.messageUpdated(session, message);
+  desk.pump();
+  return true;
+}
+
+/**
+ * Applies what clients have said about calls of a step that is over now. Until then it could not be told whether a call is
+ * the server's, which may run it, or a client's. Where the server gave it a result, what the client said is refused.
+ */
+export function releaseHeld(desk: Desk, active: ActiveTurn): void {
+  for (const apply of active.takeHeld()) apply();
+}
+
+function applyHeld(desk: Desk, part: ToolPart, given: ToolAnswer, origin: Origin): void {
+  if (answerTool(desk, given, origin) !== false) return;
+  tellRefused(desk, part, given, `What came of the call of "${toolName(part)}", the server has said: it ran there.`);
+}
+
+/** Says that an answer from outside counts for nothing. */
+export function tellRefused({ host }: Pick<Desk, "host">, part: ToolPart, given: ToolAnswer, reason: string): void {
+  host.emit("chat:answer:refused", {
+    ...{ toolCallId: part.toolCallId, tool: toolName(part), kind: given.answer.kind, reason },
+    ...(given.identity !== undefined && { by: given.identity.id }),
+  });
+}
+
+/**
+ * The turn that runs, or that was cut and waits to be carried on, if the call is in its answer. It goes on from its log: an
+ * answer that is not there would be lost.
+ */
+function liveWith(desk: Desk, given: ToolAnswer): ActiveTurn | undefined {
+  const active = desk.running ?? cutTurn(desk);
+  // Some providers count calls from zero in every answer: what another session says is about its own call.
+  const isHere = given.session === undefined || given.session === active?.row.session;
+  if (!isHere || active === undefined || active.dropped) return undefined;
+  return findTool(active.builder, given.toolCallId) === undefined ? undefined : active;
+}
+
+/** A call that waits, and where. */
+export interface Asked {
+  readonly session: string;
+  readonly message: UIMessage;
+  readonly part: ToolPart;
+}
+
+/** The call that an answer is about, as it is now. */
+export function findAsked(desk: Desk, given: ToolAnswer): Asked | undefined {
+  const { toolCallId } = given;
+  const live = liveWith(desk, given);
+  const session = live?.row.session ?? given.session ?? sessionWaiting(desk, toolCallId);
+  const message = live?.message ?? desk.transcripts.of(session).withCall(toolCallId);
+  const part = message && toolParts(message).findLast((one) => one.toolCallId === toolCallId);
+  return message && part && { session, message, part };
+}
+
+/** Where a call waits that code answers without saying where: in the session of now, or at the end of any other. */
+function sessionWaiting(desk: Desk, toolCallId: string): string {
+  const { host, session } = desk;
+  const waits = (id: string) => messageWith(desk, id, toolCallId, (part) => !isTerminal(part)) !== undefined;
+  if (waits(session)) return session;
+  return sessionsEndingWith(host, toolCallId).find(waits) ?? session;
+}
+
+/** The message of a session that has a call of this id which is so. */
+function messageWith(
+  { transcripts }: Desk,
+  session: string,
+  toolCallId: string,
+  isSo: (part: ToolPart) => boolean,
+): UIMessage | undefined {
+  const message = transcripts.of(session).withCall(toolCallId);
+  const part = message && toolParts(message).findLast((one) => one.toolCallId === toolCallId);
+  return part !== undefined && isSo(part) ? message : undefined;
+}
+
+/** When the question about a call is over in a session; null: never; undefined: there is none, or nobody knows. */
+function deadlineIn(desk: Desk, session: string, toolCallId: string): number | null | undefined {
+  const message = messageWith(desk, session, toolCallId, ({ state }) => state === "approval-requested");
+  return message && desk.hooks.expiry?.(message.id, toolCallId);
+}
+
+/** Denies what nobody has approved in time. Calls of one id may wait in several sessions, each for its own time. */
+export function expireApprovals(desk: Desk): void {
+  const { host, session } = desk;
+  const now = host.clock.now();
+  for (const toolCallId of expiredApprovals(host, now)) {
+    const answer = { kind: "approval", approved: false, reason: "The approval has expired." } as const;
+    for (const one of new Set([session, ...sessionsEndingWith(host, toolCallId)])) {
+      const at = deadlineIn(desk, one, toolCallId);
+      if (at === null || (at !== undefined && at > now)) continue;
+      answerTool(desk, { toolCallId, answer, session: one, expired: true, autoContinue: true }, undefined);
+    }
+    desk.commit(() => settleDeadline(desk, toolCallId));
+  }
+}
+
+/** One question about calls of this id is over. Others may be open for a time. */
+function settleDeadline(desk: Desk, toolCallId: string): void {
+  const { host, hooks } = desk;
+  settleApproval(host, toolCallId);
+  for (const session of hooks.expiry === undefined ? [] : sessionsEndingWith(host, toolCallId)) {
+    const at = deadlineIn(desk, session, toolCallId);
+    if (typeof at === "number" && at > host.clock.now()) askApproval(host, toolCallId, at);
+  }
+}
+
+function answerLive(desk: Desk, active: ActiveTurn, given: ToolAnswer, origin: Origin): UIMessage | "held" | undefined {
+  const { toolCallId, answer } = given;
+  const asked = findTool(active.builder, toolCallId);
+  if (asked === undefined) return undefined;
+  const verdict = isAnswerable(desk, asked, active.message, given, origin, active.row.session, active);
+  // A step that was cut is never over: what was running in it is told as cut off.
+  if (verdict === "later" && active !== desk.running) return undefined;
+  if (verdict === "later")
+    return active.hold(toolCallId, () => applyHeld(desk, asked, given, origin)) ? "held" : undefined;
+  if (!verdict) return undefined;
+  // Nobody runs it in the step that was cut: that is over, and says so to the turn when it is carried on.
+  const endsStep = active !== desk.running && desk.hooks.ranInSteps?.(active.row) !== true;
+  const changed =
+    answer.kind === "result"
+      ? applyToolResultLive(active.builder, { toolCallId, ...answer.result })
+      : applyToolApprovalLive(active.builder, { toolCallId, approved: answer.approved, reason: answer.reason });
+  if (!changed) return undefined;
+  desk.commit(() => {
+    if (endsStep) closeCut(desk, active);
+    active.note([...toChunks(given, asked.approval), ...(endsStep ? [{ type: "finish-step" } as const] : [])]);
+    settle(desk, active.row.session, active.builder.id, asked, given, origin);
+  });
+  return active.message;
+}
+
+function answerStored(desk: Desk, session: string, given: ToolAnswer, origin: Origin): UIMessage | undefined {
+  const { toolCallId, answer } = given;
+  const transcript = desk.transcripts.of(session);
+  const stored = transcript.withCall(toolCallId);
+  if (stored === undefined) return undefined;
+  const asked = toolParts(stored).findLast((part) => part.toolCallId === toolCallId);
+  if (asked === undefined || isAnswerable(desk, asked, stored, given, origin, session) !== true) return undefined;
+  const { message, changed } =
+    answer.kind === "result"
+      ? applyToolResult(stored, { toolCallId, ...answer.result })
+      : applyToolApproval(stored, { toolCallId, approved: answer.approved, reason: answer.reason });
+  if (!changed) return undefined;
+  return desk.commit(() => {
+    const written = transcript.put(message);
+    settle(desk, session, message.id, asked, given, origin);
+    return written;
+  });
+}
+
+function isAnswerable(
+  desk: Desk,
+  part: ToolPart,
+  message: UIMessage,
+  given: ToolAnswer,
+  origin: Origin,
+  session = desk.running?.row.session,
+  running = desk.running,
+): boolean | "later" {
+  const { question, overHttp = false } = given;
+  if (question !== undefined && (question.messageId !== message.id || question.approvalId !== part.approval?.id))
+    return false;
+  const { hooks } = desk;
+  const verdict = mayAnswer({ hooks, running }, part, message, given, overHttp || origin !== undefined);
+  // What the client shows as answered is not: it is told, or it would never ask again.
+  if (verdict === "early" && session !== undefined) desk.output.messageUpdated(session, message);
+  return verdict === "early" ? false : verdict;
+}
+
+/**
+ * Whether an answer may be given to a call as it is now. The class's own rule decides where it has one. Else server code may
+ * give any; a client decides what was asked, and gives results for what it runs: calls that have no result and ask nobody
+ * when their step is over. `later`: that is not known yet.
+ */
+export function mayAnswer(
+  { hooks, running }: Pick<Desk, "hooks" | "running">,
+  part: ToolPart,
+  message: UIMessage,
+  { answer }: ToolAnswer,
+  isClient: boolean,
+): AnswerVerdict {
+  const own = hooks.answerable?.(part, message.id, answer.kind, isClient);
+  if (own !== undefined || !isClient) return own ?? true;
+  if (part.state === "approval-requested")
+    // An error in the place of a result is a no, in the client's own words.
+    return answer.kind === "approval" || answer.result.state === "output-error";
+  if (part.state === "approval-responded" || part.providerExecuted === true) return false;
+  return running?.builder.id === message.id && running.isInOpenStep(part.toolCallId) ? "later" : true;
+}
+
+/** What is stored beside the answer: new client tools, the end of its deadline, and the turn that is to follow. */
+function settle(
+  desk: Desk,
+  session: string,
+  messageId: string,
+  part: ToolPart,
+  given: ToolAnswer,
+  origin: Origin,
+): void {
+  const { host } = desk;
+  settleDeadline(desk, given.toolCallId);
+  const { toolCallId, answer, identity, expired = false } = given;
+  if (answer.kind === "approval") {
+    const { approved, reason } = answer;
+    const { approver = expired ? undefined : desk.hooks.approver?.(origin, identity) } = given;
+    desk.hooks.decided?.({
+      ...{ messageId, toolCallId, tool: toolName(part), approved, expired },
+      ...(identity !== undefined && { identity }),
+      ...(approver !== undefined && { approver }),
+      ...(reason !== undefined && { reason }),
+    });
+  }
+  if (given.clientTools !== undefined && given.clientTools.length > 0) {
+    const context = { ...readChatContext(host, session), clientTools: JSON.stringify(given.clientTools) };
+    writeChatContext(host, session, context, host.clock.now());
+  }
+  const notBefore = host.clock.now() + GATHER_MS;
+  const pending = openTurns(host).find((turn) => turn.session === session && isUnbegunContinuation(turn));
+  if (pending !== undefined) {
+    if (pending.status === "held") postponeTurn(host, pending.seq, notBefore);
+    if (given.autoContinue) desk.origins.set(pending.id, origin);
+    return;
+  }
+  if (!given.autoContinue) return;
+  const id = newId("cont");
+  insertTurn(host, {
+    id,
+    status: "held",
+    trigger: "continuation",
+    continuation: 1,
+    messageIds: "[]",
+    body: null,
+    clientTools: null,
+    notBefore,
+    createdAt: host.clock.now(),
+    session,
+    // It goes on for whom it began, whoever has answered.
+    identity: desk.running?.builder.id === messageId ? desk.running.row.identity : readMessageIdentity(host, messageId),
+  });
+  desk.origins.set(id, origin);
+  // What was said before the yes, and waits, would end the call.
+  if (openTurns(host).some((turn) => turn.session === session && turn.status === "accepted"))
+    runApprovedFirst(desk, session);
+}
+
+/** A turn that is to go on behind answers to calls, and has not begun. */
+function isUnbegunContinuation({ trigger, status, attempts }: TurnRow): boolean {
+  return trigger === "continuation" && attempts === 0 && (status === "held" || status === "accepted");
+}
+
+/**
+ * Whether a continuation may start. One that is held: when the calls of the last answer are all answered. The others:
+ * unless something was said behind the last answer that no later turn answers, which is what is to be answered then; but
+ * what was approved runs in any case.
+ */
+export function holds({ host, transcripts }: Desk, turn: TurnRow): "ready" | "waiting" | "moot" {
+  const transcript = transcripts.of(turn.session);
+  if (turn.status !== "held") {
+    if (turn.trigger === "continuation" && hasApproved(transcript.lastAnswer())) return "ready";
+    const unanswered = transcript.unanswered();
+    const waiting = waitingMessages(host, turn, () => unanswered);
+    return unanswered.every((id) => waiting.has(id)) ? "ready" : "moot";
+  }
+  const last = transcript.last();
+  if (last?.role !== "assistant") return "moot";
+  const batch = batchState(last);
+  if (batch.answered === 0) return "moot";
+  return batch.waiting > 0 ? "waiting" : "ready";
+}
+
+/**
+ * Continuations that were asked for while `message` was being written, and that its model made needless: it had the
+ * results from elsewhere and has gone on by itself.
+ */
+export function needlessContinuations(desk: Desk, turn: TurnRow, message: UIMessage): TurnRow[] {
+  const step = message.parts.slice(message.parts.findLastIndex((part) => part.type === "step-start") + 1);
+  const spoke = step.some((part) => part.type === "text" && part.text !== "");
+  if (!spoke || step.some(isToolPart) || batchState(message).waiting > 0 || hasApproved(message)) return [];
+  return openTurns(desk.host).filter(
+    (open) => open.session === turn.session && isUnbegunContinuation(open) && open.seq > turn.seq,
+  );
+}
+
+/** The answer as chunks of the stream that it falls into, so that the log alone tells the whole answer. */
+function toChunks(given: ToolAnswer, asked: ToolPart["approval"]): UIMessageChunk[] {
+  const { toolCallId, answer } = given;
+  if (answer.kind === "result") {
+    const { state, output, errorText } = answer.result;
+    return state === "output-error"
+      ? [{ type: "tool-output-error", toolCallId, errorText: errorText || DENIED_TEXT }]
+      : [{ type: "tool-output-available", toolCallId, output: output ?? null, preliminary: false }];
+  }
+  const { approved, reason } = answer;
+  const approvalId = asked?.id ?? toolCallId;
+  const chunks: UIMessageChunk[] = [];
+  if (asked === undefined) chunks.push({ type: "tool-approval-request", approvalId, toolCallId });
+  chunks.push({ type: "tool-approval-response", approvalId, approved, ...(reason !== undefined && { reason }) });
+  if (!approved) chunks.push({ type: "tool-output-denied", toolCallId });
+  return chunks;
+}

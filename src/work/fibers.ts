@@ -1,0 +1,302 @@
+import { PerdureError } from "../base/error.ts";
+import { type OptionNames, refuseUnknown } from "../base/known-options.ts";
+import { newId } from "../base/id.ts";
+import type { FiberKind, FiberRow } from "../store/fiber.ts";
+import {
+  deleteSettledFibers,
+  dueFibers,
+  insertFiber,
+  listFibers,
+  nextFiberAt,
+  readFiber,
+  readFiberByKey,
+} from "../store/fiber.ts";
+import type { Outcome } from "./callback.ts";
+import { contextValues, insist } from "./callback.ts";
+import { DueWork } from "./due-work.ts";
+import { adoptOrphans, callRecoveryHook, DEFAULT_RECOVERY_MAX_AGE_MS } from "./fiber-recovery.ts";
+import type {
+  DeleteFibersOptions,
+  FibersOptions,
+  ListFibersOptions,
+  NewFiberOptions,
+  SpawnFiberOptions,
+  StartFiberOptions,
+} from "./fiber-options.ts";
+import {
+  checkDeletable,
+  checkNewFiber,
+  DEFAULT_LIST_LIMIT,
+  DEFAULT_MAX_RETRIES,
+  DELETED_BY_DEFAULT,
+} from "./fiber-options.ts";
+import { FiberRunner } from "./fiber-run.ts";
+import type { FiberFact } from "./fiber-state.ts";
+import type { FiberContext, FiberInspection, FiberRecoveryResult, StartFiberResult } from "./fiber-view.ts";
+import { parseRecoveryResult, toInspection, toStoredStatuses } from "./fiber-view.ts";
+import { decodeJson, encodeJson } from "./json.ts";
+import type { Work, WorkContext } from "./work.ts";
+import { MAX_RUNNING } from "./work.ts";
+
+const spawnNames: OptionNames<SpawnFiberOptions> = { maxRetries: true, metadata: true, idempotencyKey: true };
+const startNames: OptionNames<StartFiberOptions> = {
+  fiberId: true,
+  idempotencyKey: true,
+  metadata: true,
+  waitForCompletion: true,
+};
+
+/** Durable functions outside of a turn. `fiber-state.ts` tells their life. */
+export class Fibers implements Work {
+  readonly #context: WorkContext;
+  readonly #runner: FiberRunner;
+  readonly #work: DueWork<string>;
+  readonly #recoveryMaxAgeMs: number;
+
+  constructor(context: WorkContext, options: FibersOptions = {}) {
+    const { host } = context;
+    this.#context = context;
+    this.#recoveryMaxAgeMs = options.recoveryMaxAgeMs ?? DEFAULT_RECOVERY_MAX_AGE_MS;
+    if (!Number.isFinite(this.#recoveryMaxAgeMs) || this.#recoveryMaxAgeMs < 0) {
+      throw new PerdureError("bad_config", "fiberRecoveryMaxAgeMs must be a number of milliseconds, or 0 for no end.");
+    }
+    this.#runner = new FiberRunner(context, () => this.#work);
+    this.#work = new DueWork<string>({
+      context,
+      maxRunning: MAX_RUNNING,
+      adopt: () => adoptOrphans(context, this.#runner),
+      next: () => nextFiberAt(host),
+      due: (now, limit) => dueFibers(host, now, limit),
+      start: (id, ended) => this.#start(id, ended),
+      halted: (reason) => this.#runner.halt(reason),
+    });
+  }
+
+  /**
+   * Runs `fn` as a fiber and resolves with its value. The row is there before `fn` starts and goes when it
+   * returns or throws; after a crash in between, `onFiberRecovered` is called.
+   * @throws what `fn` throws; PerdureError `host_stopped`, `bad_input`
+   */
+  async runFiber<T>(name: string, fn: (ctx: FiberContext) => T | Promise<T>): Promise<T> {
+    this.#refuseClosureWhenStopped();
+    const { row } = this.#accept("run", name, {});
+    const outcome = await this.#begin(row, fn);
+    if (outcome === undefined) {
+      throw new PerdureError(
+        "bad_state",
+        `The fiber "${name}" never started: it was cancelled, or the transaction that it was started in was undone.`,
+      );
+    }
+    if (!outcome.ok) throw outcome.error;
+    if (!this.#work.halted) await this.#context.host.durable();
+    // The value is what `fn` returned; only its type got lost on the way.
+    return outcome.value as T;
+  }
+
+  /**
+   * Stores a fiber that calls `agent[method](payload, ctx)`, and starts it soon; committed when this returns.
+   * After a crash it runs again by itself, with its last checkpoint in `ctx.snapshot`.
+   * @returns its id
+   * @throws PerdureError `not_found` (the method), `bad_input`, `bad_config`, `limit`
+   */
+  spawnFiber(method: string, payload?: unknown, options: SpawnFiberOptions = {}): string {
+    refuseUnknown(options, spawnNames, "spawnFiber()");
+    if (typeof method !== "string" || this.#context.method(method) === undefined) {
+      throw new PerdureError("not_found", `There is no method "${String(method)}" to run as a fiber on this agent.`);
+    }
+    const { maxRetries = DEFAULT_MAX_RETRIES, metadata, idempotencyKey } = options;
+    const at = this.#context.host.clock.now();
+    const { row } = this.#accept("spawn", method, { payload, maxRetries, metadata, idempotencyKey, at });
+    this.#work.runSoon();
+    return row.id;
+  }
+
+  /**
+   * Accepts `fn` as a fiber with a record that stays: it can be found, cancelled and waited for. Resolves once
+   * the acceptance survives. A throw ends it as `error`; after a crash, `onFiberRecovered` decides.
+   * @throws PerdureError `host_stopped`, `bad_input`, `limit`
+   */
+  async startFiber(
+    name: string,
+    fn: (ctx: FiberContext) => unknown,
+    options: StartFiberOptions = {},
+  ): Promise<StartFiberResult> {
+    refuseUnknown(options, startNames, "startFiber()");
+    this.#refuseClosureWhenStopped();
+    const { fiberId, idempotencyKey, metadata, waitForCompletion } = options;
+    const { row, accepted } = this.#accept("start", name, { id: fiberId, idempotencyKey, metadata });
+    if (accepted) void this.#begin(row, fn);
+    await this.#context.host.durable();
+    if (waitForCompletion === true) await this.#runner.whenSettled(row.id);
+    return { accepted, ...toInspection(this.#context.host, readFiber(this.#context.host, row.id) ?? row) };
+  }
+
+  /** Replaces the checkpoint of the fiber that this code runs in. @throws PerdureError `bad_state` outside of one */
+  stash(data: unknown): void {
+    const { fiber } = contextValues(this.#context.host.context.get());
+    if (fiber === undefined) {
+      throw new PerdureError(
+        "bad_state",
+        "There is no fiber here to stash for. Call this inside of a fiber's function.",
+      );
+    }
+    // Only `FiberRunner` puts a value under this key.
+    (fiber as FiberContext).stash(data);
+  }
+
+  inspectFiber(id: string): FiberInspection | null {
+    const row = readFiber(this.#context.host, id);
+    return row === undefined ? null : toInspection(this.#context.host, row);
+  }
+
+  inspectFiberByKey(key: string): FiberInspection | null {
+    const row = readFiberByKey(this.#context.host, key);
+    return row === undefined ? null : toInspection(this.#context.host, row);
+  }
+
+  /** Matching fibers, newest first. */
+  listFibers(options: ListFibersOptions = {}): FiberInspection[] {
+    const { status, name, limit = DEFAULT_LIST_LIMIT } = options;
+    const statuses = status === undefined ? undefined : toStoredStatuses(status);
+    return listFibers(this.#context.host, { statuses, name, limit }).map((row) =>
+      toInspection(this.#context.host, row),
+    );
+  }
+
+  /** Ends a fiber as `aborted`, then tells its signal. False when it has ended before, or is not there. */
+  async cancelFiber(id: string, reason?: string): Promise<boolean> {
+    const moved = this.#move(id, { type: "cancelled", reason: reason ?? null });
+    if (moved) this.#runner.abort(id, reason ?? null);
+    await this.#context.host.durable();
+    return moved;
+  }
+
+  /** {@link Fibers.cancelFiber} by idempotency key. */
+  async cancelFiberByKey(key: string, reason?: string): Promise<boolean> {
+    const row = readFiberByKey(this.#context.host, key);
+    return row === undefined ? false : this.cancelFiber(row.id, reason);
+  }
+
+  /**
+   * Says how an interrupted fiber is to end. False when it is not interrupted, or not there.
+   * @throws PerdureError `bad_input`, `limit` for a result that cannot be stored
+   */
+  async resolveFiber(id: string, result: FiberRecoveryResult): Promise<boolean> {
+    const checked = parseRecoveryResult(result);
+    if (checked === undefined) throw new PerdureError("bad_input", "Say how the fiber is to end, with a status.");
+    const moved = this.#move(id, { type: "resolved", result: checked });
+    await this.#context.host.durable();
+    return moved;
+  }
+
+  /** Deletes the records of fibers that have ended. @returns how many @throws PerdureError `bad_input` */
+  async deleteFibers(options: DeleteFibersOptions = {}): Promise<number> {
+    const { status = DELETED_BY_DEFAULT, settledBefore, limit } = options;
+    checkDeletable(status);
+    const deleted = deleteSettledFibers(this.#context.host, toStoredStatuses(status), settledBefore?.getTime(), limit);
+    await this.#context.host.durable();
+    return deleted;
+  }
+
+  /** Takes over what an earlier life left behind and starts what is due. Once, at the start of a life. */
+  recover(): void {
+    this.#work.runDue();
+  }
+
+  next(): number | null {
+    return this.#work.next();
+  }
+
+  active(): boolean {
+    return this.#work.active();
+  }
+
+  runDue(): void {
+    this.#work.runDue();
+  }
+
+  halt(reason: unknown): void {
+    this.#work.halt(reason);
+  }
+
+  #refuseClosureWhenStopped(): void {
+    if (!this.#context.stopped() && !this.#work.halted) return;
+    throw new PerdureError(
+      "host_stopped",
+      "The host is stopping: a function cannot be started. spawnFiber() still can.",
+    );
+  }
+
+  #move(id: string, fact: FiberFact): boolean {
+    this.#work.adopt();
+    const row = readFiber(this.#context.host, id);
+    const moved = row && this.#runner.move(row, fact);
+    if (row === undefined || moved === undefined) return false;
+    this.#runner.tell(row, moved.move);
+    this.#work.changed();
+    return true;
+  }
+
+  #accept(kind: FiberKind, name: string, options: NewFiberOptions): { row: FiberRow; accepted: boolean } {
+    const { host } = this.#context;
+    checkNewFiber(name, options);
+    this.#work.adopt();
+    const { id = newId(), idempotencyKey: key, maxRetries = 0 } = options;
+    const same = (key === undefined ? undefined : readFiberByKey(host, key)) ?? readFiber(host, id);
+    if (same !== undefined) return { row: same, accepted: false };
+    const row = insertFiber(host, {
+      id,
+      kind,
+      name,
+      idempotencyKey: key ?? null,
+      payload: encodeJson(options.payload, `The payload for "${name}"`),
+      metadata: encodeJson(options.metadata, "The metadata"),
+      maxRetries,
+      at: options.at ?? null,
+      createdAt: host.clock.now(),
+      cause: this.#context.cause(),
+    });
+    this.#work.changed();
+    return { row, accepted: true };
+  }
+
+  /** Starts a closure once the code that made it has given way. Undefined when its row is gone by then. */
+  async #begin(row: FiberRow, fn: (ctx: FiberContext) => unknown): Promise<Outcome | undefined> {
+    this.#work.begin(row.id);
+    this.#work.changed();
+    try {
+      // Not in the transaction of the caller, if there is one.
+      await Promise.resolve();
+      let started: FiberRow | undefined;
+      const write = (): void => {
+        started = this.#runner.move(row, { type: "due", hasMethod: true })?.row;
+      };
+      await new Promise<boolean>((resolve) => insist(this.#context, this.#runner.halted, write, resolve));
+      if (started === undefined) return undefined;
+      this.#context.host.emit("fiber:started", { id: row.id, name: row.name });
+      return await this.#runner.execute(started, fn);
+    } finally {
+      this.#work.end(row.id);
+    }
+  }
+
+  #start(id: string, ended: () => void): void {
+    const { host } = this.#context;
+    const row = readFiber(host, id);
+    const method = row === undefined ? undefined : this.#context.method(row.name);
+    const moved = row && this.#runner.move(row, { type: "due", hasMethod: method !== undefined });
+    const started = moved?.row;
+    if (row !== undefined) this.#runner.tell(row, moved?.move);
+    if (started === undefined) return ended();
+    if (moved?.move.type === "hook") {
+      return callRecoveryHook(this.#context, this.#runner, started, this.#recoveryMaxAgeMs, ended);
+    }
+    if (moved?.move.type !== "start" || method === undefined) return ended();
+    const { name, starts: attempt } = started;
+    host.emit("fiber:started", { id, name });
+    if (moved.move.cut) host.emit("fiber:recovered", { id, name, attempt });
+    const run = () => this.#runner.execute(started, (ctx) => method(decodeJson(started.payload), ctx));
+    // Of whoever happened to start it nothing goes along.
+    void host.context.run(this.#context.carry(started.cause), run).then(ended);
+  }
+}

@@ -1,0 +1,206 @@
+import { errorText, PerdureError } from "../base/error.ts";
+import type { TaskRow } from "../store/task.ts";
+import {
+  armTask,
+  changeTask,
+  deleteTask,
+  listTasks,
+  nextTask,
+  nextTasks,
+  readTaskRun,
+  retryTask,
+  startTask,
+} from "../store/task.ts";
+import { cutTooOften, wasCutTooOften } from "./attempt.ts";
+import { type Outcome, runCallback } from "./callback.ts";
+import { DueWork } from "./due-work.ts";
+import { encodeJson } from "./json.ts";
+import type { CheckedTask } from "./task-check.ts";
+import { changesFor, moveAfter, type TaskMove } from "./task-move.ts";
+import type { ScheduledTaskContext } from "./task-types.ts";
+import type { Work, WorkContext } from "./work.ts";
+import { MAX_RUNNING } from "./work.ts";
+
+/** What tasks ask of the agent that declared them. */
+export interface TaskHooks {
+  /** The whole address of the agent. */
+  readonly agentId: string;
+  /** Runs code of the user as the agent. Throws what it throws. */
+  as<T>(work: () => T): T;
+  /**
+   * Stores a turn that answers `prompt`, once per occurrence. In a transaction that may be undone: it starts nothing.
+   * If it throws, that is taken for trouble of the store, and it is called again.
+   */
+  accept(prompt: string, occurrence: ScheduledTaskContext): void;
+  /** What `accept` stored is committed. Must not throw. */
+  accepted(): void;
+  /** An occurrence was given up. Must not throw. */
+  failed(error: unknown): void;
+}
+
+/**
+ * The tasks that an agent has declared. All is in rows, one per task: the occurrence that it waits for. That runs once
+ * it is due, late if the host was down; then the next one in the future is armed, whatever became of it. A task never
+ * overlaps itself.
+ */
+export class Tasks implements Work {
+  readonly #context: WorkContext;
+  readonly #hooks: TaskHooks;
+  readonly #work: DueWork<string>;
+  #tasks: ReadonlyMap<string, CheckedTask> = new Map();
+
+  constructor(context: WorkContext, hooks: TaskHooks) {
+    this.#context = context;
+    this.#hooks = hooks;
+    this.#work = new DueWork<string>({
+      context,
+      maxRunning: MAX_RUNNING,
+      adopt: () => undefined,
+      next: () => this.#waiting(1)[0]?.at ?? null,
+      due: (now, limit) =>
+        this.#waiting(limit)
+          .filter(({ at }) => at <= now)
+          .map(({ id }) => id),
+      start: (id, ended) => this.#start(id, ended),
+    });
+  }
+
+  /**
+   * From now on these are the tasks: new ones are armed, those with another schedule are armed anew, others are left as
+   * they are, and rows of no task go. One commit, if there is anything to change.
+   */
+  reconcile(tasks: ReadonlyMap<string, CheckedTask>): void {
+    const { host } = this.#context;
+    const isRunning = (id: string) => this.#work.isRunning(id);
+    const changes = changesFor(listTasks(host), tasks, isRunning, host.clock.now());
+    if (changes.length > 0) {
+      host.tx(() => {
+        for (const change of changes) {
+          if (change.kind === "arm") armTask(host, change.task);
+          else if (change.kind === "change") changeTask(host, change.task);
+          else deleteTask(host, change.id);
+        }
+      });
+    }
+    host.afterTx((committed) => {
+      if (committed) this.#tasks = tasks;
+    });
+    this.#work.changed();
+  }
+
+  next(): number | null {
+    return this.#tasks.size === 0 ? null : this.#work.next();
+  }
+
+  active(): boolean {
+    return this.#work.active();
+  }
+
+  runDue(): void {
+    if (this.#tasks.size > 0) this.#work.runDue();
+  }
+
+  halt(reason: unknown): void {
+    this.#work.halt(reason);
+  }
+
+  /** The first tasks that wait. A row may come back to life while its old run goes on: then it waits for that. */
+  #waiting(limit: number): Pick<TaskRow, "id" | "at">[] {
+    const { host } = this.#context;
+    const isFree = ({ id }: { id: string }) => this.#tasks.has(id) && !this.#work.isRunning(id);
+    return nextTasks(host, limit + this.#work.running)
+      .filter(isFree)
+      .slice(0, limit);
+  }
+
+  #start(id: string, ended: () => void): void {
+    const { host } = this.#context;
+    const task = this.#tasks.get(id);
+    const row = task && startTask(host, id, host.clock.now());
+    if (task === undefined || row === undefined) return ended();
+    const occurrence = occurrenceOf(this.#hooks.agentId, task, row.due);
+    let move: TaskMove | undefined;
+    runCallback(this.#context, () => this.#work.halted, {
+      // The class declares it: nobody's turn did.
+      cause: null,
+      call: () => this.#call(task, row, occurrence),
+      store: (outcome) => {
+        move = this.#store(task, row, occurrence, outcome);
+      },
+      stored: (outcome) => {
+        this.#tell(task, row, occurrence, outcome, move);
+        ended();
+      },
+    });
+  }
+
+  /** @returns for a prompt its text, or a promise of it */
+  #call({ id, action }: CheckedTask, row: TaskRow, occurrence: ScheduledTaskContext): unknown {
+    if (wasCutTooOften(row)) throw cutTooOften(id);
+    if (action.kind === "handler") return this.#hooks.as(() => action.call(occurrence));
+    const text = this.#hooks.as(() => action.text());
+    return typeof text === "string"
+      ? checkPrompt(id, text)
+      : Promise.resolve(text).then((value) => checkPrompt(id, value));
+  }
+
+  /** @returns undefined when the task is gone: then nobody waits for its end. */
+  #store(called: CheckedTask, run: TaskRow, occurrence: ScheduledTaskContext, outcome: Outcome): TaskMove | undefined {
+    const { host } = this.#context;
+    // Its schedule may be another by now.
+    const task = this.#tasks.get(run.id);
+    const row = readTaskRun(host, run);
+    if (task === undefined || row === undefined) return undefined;
+    if (outcome.ok && typeof outcome.value === "string" && called.action.kind === "prompt") {
+      this.#hooks.accept(outcome.value, occurrence);
+    }
+    const error = outcome.ok ? null : errorText(outcome.error);
+    const move = moveAfter(row, task, error, host.clock.now(), !wasCutTooOften(row));
+    if (move.kind === "retry") retryTask(host, row, move.at, move.error);
+    else nextTask(host, row, move.due, move.error);
+    return move;
+  }
+
+  #tell(
+    { id, action }: CheckedTask,
+    row: TaskRow,
+    { occurrenceKey }: ScheduledTaskContext,
+    outcome: Outcome,
+    move: TaskMove | undefined,
+  ): void {
+    const { host } = this.#context;
+    const end = outcome.ok ? { ok: true } : { ok: false, error: errorText(outcome.error) };
+    host.emit("task:ran", { taskId: id, occurrenceKey, attempt: row.starts, ...end });
+    if (!outcome.ok) host.report(outcome.error, { stage: `task ${id}` });
+    if (outcome.ok && action.kind === "prompt") this.#hooks.accepted();
+    if (outcome.ok || move?.kind !== "next") return;
+    host.emit("task:failed", { taskId: id, occurrenceKey, attempts: row.starts, error: errorText(outcome.error) });
+    this.#hooks.failed(outcome.error);
+  }
+}
+
+function occurrenceOf(agentId: string, task: CheckedTask, due: number): ScheduledTaskContext {
+  const scheduledForDate = new Date(due);
+  const occurrenceKey = `${task.id}:${scheduledForDate.toISOString()}`;
+  return {
+    taskId: task.id,
+    scheduledFor: due,
+    scheduledForDate,
+    occurrenceKey,
+    idempotencyKey: `${agentId}:${occurrenceKey}`,
+    schedule: task.schedule,
+    scheduleKind: task.plan.kind,
+    timezone: task.timeZone ?? undefined,
+    metadata: task.metadata,
+  };
+}
+
+/** Refuses here what could not be stored: once there is a text to store, only a full disk may be in its way. */
+function checkPrompt(id: string, text: unknown): string {
+  const what = `The prompt of the scheduled task "${id}"`;
+  if (typeof text !== "string" || text.trim() === "") {
+    throw new PerdureError("bad_input", `${what} must return a text that is not empty.`);
+  }
+  encodeJson(text, what);
+  return text;
+}
