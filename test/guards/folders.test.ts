@@ -27,13 +27,13 @@ test("what only looks like an import passes", () => {
 
 test("root files have an order too, and nothing imports the public entry", () => {
   const root = plant({
-    "src/base/error.ts": 'import type { Clock } from "./id.ts";\n',
-    "src/base/id.ts": "export interface Clock {}\n",
+    "src/port.ts": 'import type { Stub } from "./stub.ts";\n',
+    "src/stub.ts": "export interface Stub {}\n",
     "src/index.ts": "export {};\n",
     "src/testing/clock.ts": 'import "../index.ts";\n',
   });
   expect(checkFolders(root)).toEqual([
-    "src/base/error.ts:1: error.ts may not import from id.ts (./id.ts)",
+    "src/port.ts:1: port.ts may not import from stub.ts (./stub.ts)",
     "src/testing/clock.ts:1: testing may not import from index.ts (../index.ts)",
   ]);
 });
@@ -54,12 +54,25 @@ test("a folder that has no place, a narrow folder, a test, the package's own nam
   ]);
 });
 
+test("folders in a folder have an order too", () => {
+  const root = plant({
+    "src/toolbox/egress/a.ts": 'import "../mcp/a.ts";\nimport "./b.ts";\n',
+    "src/toolbox/egress/b.ts": "export {};\n",
+    "src/toolbox/mcp/a.ts": 'import "../egress/b.ts";\n',
+    "src/toolbox/other.ts": "export {};\n",
+  });
+  expect(checkFolders(root)).toEqual([
+    "src/toolbox/egress/a.ts:1: toolbox/egress may not import from toolbox/mcp (../mcp/a.ts)",
+    'src/toolbox/other.ts: "toolbox" has no line in scripts/folder-order.ts',
+  ]);
+});
+
 test("imports from above and from the same folder pass, and tests import what they like", () => {
   const root = plant({
     ...agent,
     "src/agent/wire.ts":
       'import { agent } from "./agent.ts";\nimport { state } from "../store/state.ts";\nimport "ws";\n',
-    "src/store/state.ts": 'import "../error.ts";\n',
+    "src/store/state.ts": 'import "../base/error.ts";\n',
     "src/store/state.test.ts": 'import { agent } from "../agent/agent.ts";\n',
     "src/base/error.ts": "export {};\n",
     "src/index.ts": 'export { agent } from "./agent/agent.ts";\n',
