@@ -27,7 +27,10 @@ export const folderOrder: readonly Place[] = [
   { name: "work", what: "rows with a due time: fibers, schedules, queue, scheduled tasks" },
   { name: "context", what: "what the model is sent: messages, estimates, summaries and what is left out" },
   { name: "tool", what: "tools: options, running one call, the book of calls and approvals, bounded outputs" },
-  { name: "model", what: "calls of a model: attempts, time limits, and what providers' errors mean" },
+  {
+    name: "model",
+    what: "one booked call of a model: reserved, read, settled, tried again; what providers' errors mean",
+  },
   {
     name: "turn",
     what: "a turn: `intake/` is the way in, `engine/` its life from start to end, `step/` the step loop of `Think`",

@@ -35,8 +35,8 @@ import { listInbox } from "../turn/intake/inbox.ts";
 import type { ChatErrorClassification } from "../model/provider-error.ts";
 import { contextOf, nodesUp } from "../turn/step/context-path.ts";
 import type { ContextPlan, SentRequest } from "../turn/step/context-plan.ts";
-import { nameOf } from "../turn/step/step-window.ts";
-import { askWith } from "../turn/step/summary-call.ts";
+import { nameOf } from "../model/call.ts";
+import { askWith } from "../model/summary-call.ts";
 import type { ContextState } from "../wire/session-frames.ts";
 import { type CompactionInfo, compactionsOn, toInfo } from "./compaction-info.ts";
 import { reportOf } from "./context-reports.ts";
@@ -376,7 +376,7 @@ export class ThinkContext implements ContextPlan {
           ...{ host, ledger: this.#desk.ledger(), payers: undefined, session, turn: undefined, step: 0 },
           ...{ model: summarises, signal },
           maxOutput: limits.output,
-          ...{ learned: this.learned, counters: this.counters },
+          ...{ purpose: "compaction", counts: this },
           classify: (error) => this.#desk.classify(error),
         }),
         instructions: typeof instructions === "string" ? instructions : undefined,

@@ -11,7 +11,7 @@ import { deleteCell, readCell, writeCell } from "../store/cell.ts";
 import { messagesUp } from "../store/message.ts";
 import { readOwnerLine, readSessionLine, type SessionLine } from "../store/session.ts";
 import type { ChatErrorClassification } from "../model/provider-error.ts";
-import { askWith } from "../turn/step/summary-call.ts";
+import { askWith } from "../model/summary-call.ts";
 
 /** How sessions are named. */
 export interface TitleOptions {

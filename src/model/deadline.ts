@@ -3,7 +3,7 @@ import { PerdureError } from "../base/error.ts";
 import type { Clock } from "../base/id.ts";
 
 /** Parts that a stream brings before the model has said anything, and meanwhile. */
-const SILENT: ReadonlySet<string> = new Set(["model-call-start", "model-call-response-metadata", "ping", "raw"]);
+export const SILENT: ReadonlySet<string> = new Set(["model-call-start", "model-call-response-metadata", "ping", "raw"]);
 
 /** Bounds on the time of one model call. */
 export interface Deadline {

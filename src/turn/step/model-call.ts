@@ -5,11 +5,12 @@ import { cutText } from "../../message/cut-value.ts";
 import type { UIMessageChunk } from "../../message/types.ts";
 import { MAX_ERROR_BYTES } from "../../tool/run-call.ts";
 import { CONTINUE_PROMPT } from "./continue-prompt.ts";
+import { readUsage } from "../../ledger/token-usage.ts";
 import { hasPartial, partialText, settledParts } from "./answer.ts";
+import { type ModelEnd, type ModelPart, type ModelReader, named } from "../../model/call.ts";
 import type { StepConfig } from "./config.ts";
 import { CallFit } from "./fit-calls.ts";
 import { StepFit } from "./fit.ts";
-import { deadline } from "../../model/deadline.ts";
 import type { StepMeta } from "./record.ts";
 import type { StepRun } from "./step-run.ts";
 
@@ -23,125 +24,126 @@ export interface Try {
   readonly maxOutputTokens: number | undefined;
 }
 
-/** How a try ended. */
-export type Tried =
-  | { readonly kind: "settled"; readonly meta: StepMeta }
-  | { readonly kind: "failed"; readonly error: unknown; readonly spoke: boolean }
-  | { readonly kind: "aborted" };
-
 /**
- * Makes one model call and puts what it streams into the answer. An earlier try that was cut has left something: the
+ * Sends one try of a step and puts what is streamed into the answer. An earlier try that was cut has left something: the
  * model is told to go on from it, and what it repeats is passed over.
  */
-export async function tryCall(run: StepRun, call: Try): Promise<Tried> {
-  const { active, turn, plan, desk } = run;
-  const { config } = turn;
-  const limits = deadline(desk.host.clock, run.signal, config.timeout);
-  const cut = hasPartial(active.builder, run.called);
-  const { maxToolCalls } = desk.hooks.settings();
-  const calls = new CallFit(active.callIds, stepAt(run), maxToolCalls);
-  const fit = cut ? new StepFit(active.callIds, stepAt(run), calls) : undefined;
-  const fitted = (chunk: UIMessageChunk) => {
-    if (fit !== undefined) return fit.take(chunk);
-    return "toolCallId" in chunk ? calls.take(chunk) : [chunk];
-  };
-  const put = (given: UIMessageChunk): boolean => {
-    let crowded = false;
-    for (const chunk of fitted(given)) crowded = active.take({ chunk }) || crowded;
-    return crowded;
-  };
-  // Of a call that was tried before, or whose tool calls were renamed, what is in the answer is the truth: it has the
-  // ids, and all of the text.
-  const collect = plan.stepFinished !== undefined && !cut;
-  const { telemetry } = run;
-  let spoke = false;
-  let meta: StepMeta | undefined;
-  const response: { id?: string; timestamp?: Date; modelId?: string } = {};
-  let warnings: StepMeta["warnings"];
-  let content: StepMeta["content"];
-  const tools = filterActiveTools({
-    tools: turn.tools,
-    activeTools: (call.change.activeTools ?? config.activeTools) as never,
-  }) as ToolSet | undefined;
-  try {
-    const { stream, request } = await limits.within(
-      run.files.within(asSent(run, call.messages), limits.signal, (messages, download) =>
-        streamCall({
-          ...callSettings(config),
-          model: call.model,
-          messages,
-          download,
-          allowSystemInMessages: true,
-          ...instructionsOf(run, call.change),
-          ...(tools !== undefined && Object.keys(tools).length > 0 && { tools }),
-          ...optional("toolChoice", call.change.toolChoice ?? config.toolChoice),
-          ...optional("output", config.output),
-          ...optional("headers", config.headers),
-          ...optional("providerOptions", call.change.providerOptions ?? config.providerOptions),
-          ...optional("repairToolCall", config.repairToolCall),
-          ...optional("maxOutputTokens", call.maxOutputTokens),
-          abortSignal: limits.signal,
-          // Telemetry knows all calls of a turn by one name.
-          callId: telemetry === undefined ? call.callId : active.row.id,
-          onStart: () => tellStepStart(run, call),
-          ...optional("onLanguageModelCallStart", telemetry?.call.onLanguageModelCallStart),
-          ...optional("executeLanguageModelCallInTelemetryContext", telemetry?.call.executeLanguageModelCall),
-          onLanguageModelCallEnd: [
-            (event) => void (content = collect ? event.content : undefined),
-            ...listOf(telemetry?.call.onLanguageModelCallEnd),
-          ],
-          _internal: { collectContent: collect || telemetry !== undefined },
-        }),
-      ),
-    );
-    for await (const part of limits.each(stream)) {
-      switch (part.type) {
-        case "model-call-start":
-          warnings = part.warnings;
-          break;
-        case "model-call-response-metadata":
-          Object.assign(response, { id: part.id, timestamp: part.timestamp, modelId: part.modelId });
-          break;
-        case "model-call-end": {
-          const { finishReason, rawFinishReason, usage, performance, providerMetadata } = part;
-          const { provider, modelId } = named(call.model);
-          const { callId, step: stepNumber } = call;
-          meta = {
-            ...{ callId, stepNumber, provider, modelId, finishReason, usage, performance, response },
-            ...{ rawFinishReason, warnings, request, providerMetadata },
-          } as StepMeta;
-          break;
-        }
-        case "error":
-          return failed(run, part.error, spoke);
-        default: {
-          const textPart = part as TextStreamPart<ToolSet>;
-          if (plan.chunk !== undefined) await watch(run, () => plan.chunk?.({ chunk: textPart }));
-          // Whoever watches may have stopped the turn: nothing of it is to be seen then.
-          if (run.signal.aborted) return { kind: "aborted" };
-          const chunk = toChunk(textPart, turn.tools, turn.sendReasoning, config.sendSources ?? true);
-          if (chunk === undefined) break;
-          spoke = true;
-          if (put(chunk)) await desk.host.breathe();
-        }
-      }
-      if (run.signal.aborted) return { kind: "aborted" };
-    }
-  } catch (error) {
-    return failed(run, error, spoke);
-  } finally {
-    limits.end();
+export class StepCall implements ModelReader {
+  readonly #run: StepRun;
+  readonly #call: Try;
+  readonly #maxToolCalls: number;
+  readonly #calls: CallFit;
+  readonly #fit: StepFit | undefined;
+  /** Of a call that was tried before, or whose tool calls were renamed, what is in the answer is the truth: it has the
+   * ids, and all of the text. */
+  readonly #collect: boolean;
+  readonly #response: { id?: string; timestamp?: Date; modelId?: string } = {};
+  #request: StepMeta["request"];
+  #warnings: StepMeta["warnings"];
+  #content: StepMeta["content"];
+
+  constructor(run: StepRun, call: Try) {
+    const { active, plan, desk } = run;
+    this.#run = run;
+    this.#call = call;
+    this.#maxToolCalls = desk.hooks.settings().maxToolCalls;
+    const cut = hasPartial(active.builder, run.called);
+    this.#calls = new CallFit(active.callIds, stepAt(run), this.#maxToolCalls);
+    this.#fit = cut ? new StepFit(active.callIds, stepAt(run), this.#calls) : undefined;
+    this.#collect = plan.stepFinished !== undefined && !cut;
   }
-  if (run.signal.aborted) return { kind: "aborted" };
-  if (meta === undefined) return failed(run, new Error("The model's stream ended before the model did."), spoke);
-  for (const chunk of fit?.finish() ?? []) active.take({ chunk });
-  const { refused } = calls;
-  if (refused > 0)
-    desk.host.emit("chat:calls:refused", { requestId: active.row.id, step: call.step, limit: maxToolCalls, refused });
-  return {
-    kind: "settled",
-    meta: { ...meta, ...(content !== undefined && !calls.renamed && refused === 0 && { content }) },
-  };
+
+  async open(signal: AbortSignal) {
+    const run = this.#run;
+    const call = this.#call;
+    const { turn, telemetry } = run;
+    const { config } = turn;
+    const tools = filterActiveTools({
+      tools: turn.tools,
+      activeTools: (call.change.activeTools ?? config.activeTools) as never,
+    }) as ToolSet | undefined;
+    const opened = await run.files.within(asSent(run, call.messages), signal, (messages, download) =>
+      streamCall({
+        ...callSettings(config),
+        model: call.model,
+        messages,
+        download,
+        allowSystemInMessages: true,
+        ...optional("instructions", instructionsOf(run, call.change) || undefined),
+        ...(tools !== undefined && Object.keys(tools).length > 0 && { tools }),
+        ...optional("toolChoice", call.change.toolChoice ?? config.toolChoice),
+        ...optional("output", config.output),
+        ...optional("headers", config.headers),
+        ...optional("providerOptions", call.change.providerOptions ?? config.providerOptions),
+        ...optional("repairToolCall", config.repairToolCall),
+        ...optional("maxOutputTokens", call.maxOutputTokens),
+        abortSignal: signal,
+        // Telemetry knows all calls of a turn by one name.
+        callId: telemetry === undefined ? call.callId : run.active.row.id,
+        onStart: () => tellStepStart(run, call),
+        ...optional("onLanguageModelCallStart", telemetry?.call.onLanguageModelCallStart),
+        ...optional("executeLanguageModelCallInTelemetryContext", telemetry?.call.executeLanguageModelCall),
+        onLanguageModelCallEnd: [
+          (event) => void (this.#content = this.#collect ? event.content : undefined),
+          ...listOf(telemetry?.call.onLanguageModelCallEnd),
+        ],
+        _internal: { collectContent: this.#collect || telemetry !== undefined },
+      }),
+    );
+    this.#request = opened.request;
+    return opened;
+  }
+
+  async take(part: ModelPart): Promise<void> {
+    if (part.type === "model-call-start") {
+      this.#warnings = part.warnings;
+      return;
+    }
+    if (part.type === "model-call-response-metadata") {
+      Object.assign(this.#response, { id: part.id, timestamp: part.timestamp, modelId: part.modelId });
+      return;
+    }
+    const run = this.#run;
+    const { plan, turn } = run;
+    const textPart = part as TextStreamPart<ToolSet>;
+    if (plan.chunk !== undefined) await watch(run, () => plan.chunk?.({ chunk: textPart }));
+    // Whoever watches may have stopped the turn: nothing of it is to be seen then.
+    if (run.signal.aborted) return;
+    const chunk = toChunk(textPart, turn.tools, turn.sendReasoning, turn.config.sendSources ?? true);
+    if (chunk !== undefined && this.#put(chunk)) await run.desk.host.breathe();
+  }
+
+  #put(given: UIMessageChunk): boolean {
+    let crowded = false;
+    for (const chunk of this.#fitted(given)) crowded = this.#run.active.take({ chunk }) || crowded;
+    return crowded;
+  }
+
+  #fitted(chunk: UIMessageChunk): readonly UIMessageChunk[] {
+    if (this.#fit !== undefined) return this.#fit.take(chunk);
+    return "toolCallId" in chunk ? this.#calls.take(chunk) : [chunk];
+  }
+
+  ended({ finishReason, rawFinishReason, usage, performance, providerMetadata }: ModelEnd): () => void {
+    const run = this.#run;
+    const { active, desk, turn } = run;
+    const { callId, step: stepNumber, model, change, messages } = this.#call;
+    for (const chunk of this.#fit?.finish() ?? []) active.take({ chunk });
+    const { refused, renamed } = this.#calls;
+    const limit = this.#maxToolCalls;
+    if (refused > 0)
+      desk.host.emit("chat:calls:refused", { requestId: active.row.id, step: stepNumber, limit, refused });
+    const content = renamed || refused > 0 ? undefined : this.#content;
+    run.metas.push({
+      ...{ callId, stepNumber, ...named(model), finishReason, usage, performance, response: this.#response },
+      ...{ rawFinishReason, warnings: this.#warnings, request: this.#request, providerMetadata },
+      ...(content !== undefined && { content }),
+    } as StepMeta);
+    return run.window.settled(model, messages, {
+      ...{ instructions: instructionsOf(run, change), tools: turn.tools, messages, usage: readUsage(usage) },
+      maxOutputTokens: turn.config.maxOutputTokens,
+    });
+  }
 }
 
 async function tellStepStart(run: StepRun, { step, model, messages, change }: Try): Promise<void> {
@@ -163,19 +165,6 @@ export async function watch(
   }
 }
 
-/** The provider and the name of a model. */
-export function named(model: LanguageModel): { provider: string; modelId: string } {
-  if (typeof model !== "string") return { provider: model.provider, modelId: model.modelId };
-  const at = model.indexOf("/");
-  return at === -1
-    ? { provider: "gateway", modelId: model }
-    : { provider: model.slice(0, at), modelId: model.slice(at + 1) };
-}
-
-function failed(run: StepRun, error: unknown, spoke: boolean): Tried {
-  return run.signal.aborted ? { kind: "aborted" } : { kind: "failed", error, spoke };
-}
-
 /** The first part of the step under way. */
 function stepAt(run: StepRun): number {
   const { builder } = run.active;
@@ -193,9 +182,8 @@ export function asSent(run: StepRun, messages: ModelMessage[]): ModelMessage[] {
   return [...messages, { role: "assistant", content: text }, { role: "user", content: CONTINUE_PROMPT }];
 }
 
-function instructionsOf(run: StepRun, change: StepConfig) {
-  const instructions = change.instructions ?? change.system ?? run.turn.instructions;
-  return instructions === undefined || instructions === "" ? {} : { instructions };
+function instructionsOf({ turn }: StepRun, change: StepConfig) {
+  return change.instructions ?? change.system ?? turn.instructions;
 }
 
 /** The settings of the AI SDK that go to the model as they are. */

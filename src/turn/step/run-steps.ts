@@ -1,39 +1,31 @@
 import type { LanguageModel, ModelMessage } from "ai";
-import { PerdureError } from "../../base/error.ts";
+import { reservedTokens } from "../../context/estimate.ts";
 import { newId } from "../../base/id.ts";
-import { readUsage } from "../../ledger/token-usage.ts";
 import { toolName } from "../../message/types.ts";
 import type { ActiveTurn } from "../engine/active-turn.ts";
 import type { CallResult, LedgerEntry } from "../../ledger/charge.ts";
 import type { OverBudget } from "../../ledger/ledger.ts";
 import type { OverBudgetAbove } from "../../ledger/payers.ts";
 import { digestOf } from "../../tool/digest.ts";
-import { type AttemptFact, nextAttempt } from "../../model/attempts.ts";
 import type { ChatTurnOptions, TurnEnd } from "../engine/chat-types.ts";
 import type { Desk } from "../engine/desk.ts";
-import {
-  type ChatErrorClassification,
-  describeProviderError,
-  retryAfterMs,
-  wasRefused,
-} from "../../model/provider-error.ts";
-import { waitingSteers } from "../intake/steer.ts";
+import type { ChatErrorClassification } from "../../model/provider-error.ts";
+import { closeSteers, type Steer, takeSteers, waitingSteers } from "../intake/steer.ts";
 import { releaseHeld } from "../intake/tool-answers.ts";
 import { stepsOf, settledParts } from "./answer.ts";
 import { unrunCalls } from "./fit-calls.ts";
 import { budgetInput, budgetQuestion, budgetText, budgetTextAbove, BUDGET_TOOL } from "../../model/budget-question.ts";
-import type { StepConfig } from "./config.ts";
-import { asSent, named, type Tried, tryCall, watch } from "./model-call.ts";
+import { callModel, type ModelRequest, named, nameOf, type TriedCall } from "../../model/call.ts";
+import { asSent, StepCall, watch } from "./model-call.ts";
 import { nextStep, type StepFacts } from "./next.ts";
 import type { StepPlan } from "./plan.ts";
 import { stepRecord } from "./record.ts";
-import { reserveCall } from "./reserve.ts";
 import { StepRun } from "./step-run.ts";
 import { openTelemetry } from "./telemetry.ts";
 import { runCalls, standingOf } from "./tool-calls.ts";
 
-/** The longest wait between two tries. */
-const MAX_WAIT_MS = 10 * 60_000;
+/** What a model may say in one call, where nothing else bounds it. For reservations only. */
+const DEFAULT_OUTPUT_TOKENS = 8_192;
 
 /**
  * Runs a turn step by step to its end, from wherever an earlier attempt left it. Undefined where the turn was stopped
@@ -87,9 +79,10 @@ function toFact({
   retryAfterMs: wait,
   settledAt,
   startedAt,
-}: LedgerEntry): AttemptFact {
+  id,
+}: LedgerEntry): TriedCall {
   const outcome = status === "open" ? "cut" : status;
-  return { model: modelIndex, outcome, errorClass, retryAfterMs: wait, settledAt: settledAt ?? startedAt };
+  return { id, model: modelIndex, outcome, errorClass, retryAfterMs: wait, settledAt: settledAt ?? startedAt };
 }
 
 type Fail = (error: unknown, classification: ChatErrorClassification) => Promise<TurnEnd | undefined>;
@@ -169,114 +162,110 @@ class StepLoop {
     return false;
   }
 
-  /** Makes the model call of a step, as often as it takes. */
+  /** Makes the model call of a step. */
   async #call(step: number): Promise<"called" | TurnEnd | undefined> {
     const run = this.#run;
-    const { plan, turn, active, desk } = run;
-    for (;;) {
-      const facts = plan.ledger.attempts(active.row.seq, step);
-      const since = run.window.since(facts);
-      if (await this.#madeShorter(since)) continue;
-      const next = nextAttempt(since.map(toFact), {
-        models: turn.models.length,
-        ...(turn.config.maxRetries !== undefined && { maxRetries: turn.config.maxRetries }),
-      });
-      if (next.kind === "end") return this.#fail(this.#lastError ?? facts.at(-1)?.error, next.errorClass);
-      await this.#waitUntil(next.notBefore);
-      if (run.signal.aborted) return undefined;
-      const model = turn.models[next.model];
-      // JavaScript can leave it out.
-      if (!model) throw new PerdureError("bad_config", "There is no model to call: getModel() returned nothing.");
-      const before = await run.messages(model);
-      const shorter = await run.window.makeRoom(model, [...before.base, ...before.own]);
-      if (run.signal.aborted) return undefined;
-      const { base, own } = shorter ? await run.messages(model) : before;
-      const change = (await plan.beforeStep(await this.#stepContext(step, model, base, own))) ?? {};
-      if (run.signal.aborted) return undefined;
-      if (change.experimental_context !== undefined) run.context = change.experimental_context;
-      const chosen = change.model ?? model;
-      const fit = chosen === model ? { base, own } : await run.messages(chosen);
-      const planned = asSent(run, change.messages ?? [...fit.base, ...fit.own]);
-      const reserved = await reserveCall(run, {
-        ...{ step, attempt: facts.length + 1, model: chosen, modelIndex: next.model, messages: planned },
-        begins: this.#begun <= step,
-      });
-      if (reserved === undefined) return undefined;
-      if ("over" in reserved) return this.#overBudget(reserved.over);
-      run.window.reserved();
-      this.#begun = Math.max(this.#begun, step + 1);
-      const messages = change.messages ?? [...fit.base, ...(await run.own(chosen))];
-      this.#sent = messages;
-      const tried = await tryCall(run, { ...reserved, step, model: chosen, messages, change });
-      if (tried.kind === "aborted") {
-        const cut: CallResult = { outcome: "cut", usage: undefined };
-        desk.commit(() => plan.ledger.settle(reserved.callId, cut));
-        await run.payers?.settle(reserved.callId, cut);
-        return undefined;
-      }
-      if (tried.kind === "settled") {
-        await this.#settled(reserved.callId, tried, chosen, messages, change);
-        return "called";
-      }
-      await this.#failed(reserved.callId, tried);
-    }
-  }
-
-  #lastError: unknown;
-
-  /** The last call was too long, and what it was sent is shorter now. */
-  async #madeShorter(facts: readonly LedgerEntry[]): Promise<boolean> {
-    const last = facts.at(-1);
-    if (last?.errorClass !== "context_overflow") return false;
-    const { window, turn, signal } = this.#run;
-    const model = turn.models[last.modelIndex];
-    return model !== undefined && !signal.aborted && window.afterOverflow(model, last.id);
-  }
-
-  async #settled(
-    callId: string,
-    { meta }: Extract<Tried, { kind: "settled" }>,
-    model: LanguageModel,
-    messages: readonly ModelMessage[],
-    change: StepConfig,
-  ): Promise<void> {
-    const run = this.#run;
-    const usage = readUsage(meta.usage);
-    const result: CallResult = { outcome: "ok", usage };
-    const { tools, config } = run.turn;
-    const instructions = change.instructions ?? change.system ?? run.turn.instructions;
-    const { maxOutputTokens } = config;
-    const learn = run.window.settled(model, messages, { instructions, tools, messages, maxOutputTokens, usage });
-    run.metas.push(meta);
-    this.#open = true;
-    // In one commit with what comes next: the intent of its tools, or the end of the turn.
-    run.active.log.also(() => {
-      run.plan.ledger.settle(callId, result);
-      learn();
-    });
-    if (run.payers === undefined) return;
-    // Others hear only of what is stored here: so they can be told again.
-    run.active.log.flush();
-    await run.payers.settle(callId, result);
-  }
-
-  async #failed(callId: string, { error, spoke }: Extract<Tried, { kind: "failed" }>): Promise<void> {
-    const { plan, desk, active, payers } = this.#run;
-    this.#lastError = error;
-    const errorClass = await plan.classify(error);
-    const wait = retryAfterMs(error, desk.host.clock.now());
-    const result: CallResult = {
-      outcome: "error",
-      usage: undefined,
-      // A provider that refuses does so before it says anything.
-      refused: spoke ? false : wasRefused(error) || undefined,
-      error: describeProviderError(error, errorClass),
-      errorClass,
-      ...(wait !== undefined && { retryAfterMs: wait }),
+    const { plan, turn, active, desk, payers, signal } = run;
+    const { id, seq } = active.row;
+    const books = {
+      host: desk.host,
+      ledger: plan.ledger,
+      payers,
+      signal,
+      classify: (error: unknown) => plan.classify(error),
     };
-    active.log.flush("commit", () => plan.ledger.settle(callId, result));
-    await payers?.settle(callId, result);
-    desk.host.emit("chat:call:failed", { requestId: active.row.id, errorClass });
+    const tries = () => plan.ledger.attempts(seq, step);
+    const end = await callModel(books, {
+      ...{ purpose: "turn", turn: { id, seq }, step, models: turn.models, maxRetries: turn.config.maxRetries },
+      tries: () => {
+        const all = tries();
+        return { count: all.length, facts: run.window.since(all).map(toFact) };
+      },
+      prepare: (model) => this.#prepare(step, model),
+      overflowed: (model, callId) => run.window.afterOverflow(model, callId),
+      commit: (work) => desk.commit(work, "commit"),
+      settle: (write, result) => this.#settle(write, result),
+      working: () => active.working(),
+    });
+    if (end.kind === "stopped") return undefined;
+    if (end.kind === "over") return this.#overBudget(end.over);
+    if (end.kind === "failed") return this.#fail(end.error ?? tries().at(-1)?.error, end.errorClass);
+    this.#open = true;
+    return "called";
+  }
+
+  /** What a try of a step sends: the conversation, made shorter if need be, as `beforeStep` wants it. */
+  async #prepare(step: number, model: LanguageModel): Promise<ModelRequest | undefined> {
+    const run = this.#run;
+    const { plan, active, desk, payers } = run;
+    const before = await run.messages(model);
+    const shorter = await run.window.makeRoom(model, [...before.base, ...before.own]);
+    if (run.signal.aborted) return undefined;
+    const { base, own } = shorter ? await run.messages(model) : before;
+    const change = (await plan.beforeStep(await this.#stepContext(step, model, base, own))) ?? {};
+    if (run.signal.aborted) return undefined;
+    if (change.experimental_context !== undefined) run.context = change.experimental_context;
+    const chosen = change.model ?? model;
+    const fit = chosen === model ? { base, own } : await run.messages(chosen);
+    const planned = asSent(run, change.messages ?? [...fit.base, ...fit.own]);
+    const { timeout, maxOutputTokens } = run.turn.config;
+    const output = maxOutputTokens ?? DEFAULT_OUTPUT_TOKENS;
+    // The step begins with its first try, which takes up what was said meanwhile.
+    const steers = () => (this.#begun <= step ? waitingSteers(desk) : []);
+    // Only where it is limited need anybody know how large it may become.
+    const sized = payers !== undefined || plan.ledger.limited;
+    let taken: readonly Steer[] = [];
+    return {
+      ...{ model: chosen, timeout, output: sized ? output : 0 },
+      input: () => (sized ? this.#input(chosen, planned, steers()) : 0),
+      reserved: (callId) => {
+        taken = steers();
+        if (this.#begun <= step) {
+          const receipt = { turnId: active.row.id, step, callId };
+          for (const chunk of taken.length === 0 ? [] : takeSteers(desk, active, receipt)) active.take({ chunk });
+          active.take({ chunk: { type: "start-step" } });
+        }
+        // What the call builds on is stored before it is made: the end of the step before, and what was taken up.
+        active.log.flush(taken.length > 0 ? "sync" : "commit");
+      },
+      begin: async (callId, bounded) => {
+        if (taken.length > 0)
+          closeSteers(
+            desk,
+            taken.map(({ turn }) => turn),
+          );
+        run.window.reserved();
+        this.#begun = Math.max(this.#begun, step + 1);
+        const messages = change.messages ?? [...fit.base, ...(await run.own(chosen))];
+        this.#sent = messages;
+        const most = bounded ? output : maxOutputTokens;
+        return new StepCall(run, { callId, step, model: chosen, messages, change, maxOutputTokens: most });
+      },
+    };
+  }
+
+  /** The most that a request can be, in tokens, with what was said meanwhile. */
+  #input(model: LanguageModel, messages: readonly ModelMessage[], steers: readonly Steer[]): number {
+    const { turn, plan } = this.#run;
+    const { instructions = "", tools } = turn;
+    const said = steers.map(({ message }): ModelMessage => ({ role: "user", content: JSON.stringify(message.parts) }));
+    const text = typeof instructions === "string" ? instructions : JSON.stringify(instructions);
+    const name = nameOf(model);
+    const { counters, learned } = plan.context;
+    return counters.weigh(name, (count) => {
+      return reservedTokens([...messages, ...said], text, tools, learned.of(name), count);
+    });
+  }
+
+  #settle(write: () => void, { outcome, errorClass }: CallResult): void {
+    const { active, desk, payers } = this.#run;
+    const { log, row } = active;
+    if (outcome === "cut") desk.commit(write);
+    // In one commit with what comes next: the intent of its tools, or the end of the turn. But others hear only of what
+    // is stored here: so they can be told again.
+    else if (outcome === "ok" && payers === undefined) log.also(write);
+    else log.flush("commit", write);
+    if (errorClass !== undefined) desk.host.emit("chat:call:failed", { requestId: row.id, errorClass });
   }
 
   async #overBudget(verdict: OverBudget | OverBudgetAbove): Promise<TurnEnd | undefined> {
@@ -360,17 +349,5 @@ class StepLoop {
       { response: meta.response as never, usage: meta.usage, finishReason: meta.finishReason },
     );
     return { status: "completed", silent, output };
-  }
-
-  async #waitUntil(at: number): Promise<void> {
-    const { desk, signal, active } = this.#run;
-    // A clock that was set back must not make it longer than any policy asks for.
-    const wait = Math.min(at - desk.host.clock.now(), MAX_WAIT_MS);
-    if (wait <= 0) return;
-    using _ = active.working();
-    await new Promise<void>((resolve) => {
-      const cancel = desk.host.clock.after(wait, resolve);
-      signal.addEventListener("abort", () => (cancel(), resolve()), { once: true });
-    });
   }
 }

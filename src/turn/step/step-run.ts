@@ -6,10 +6,11 @@ import type { ActiveTurn } from "../engine/active-turn.ts";
 import type { ChatTurnOptions } from "../engine/chat-types.ts";
 import type { Desk } from "../engine/desk.ts";
 import { lastCalls, settledParts, stepsOf } from "./answer.ts";
+import { nameOf } from "../../model/call.ts";
 import type { PreparedTurn, StepPlan } from "./plan.ts";
 import type { TurnTelemetry } from "./telemetry.ts";
 import { NO_USAGE, stepRecord, type StepMeta } from "./record.ts";
-import { nameOf, StepWindow } from "./step-window.ts";
+import { StepWindow } from "./step-window.ts";
 
 /** One attempt of a turn that runs step by step: what its parts share. */
 export class StepRun {

@@ -22,11 +22,11 @@ import type { Usage } from "../../ledger/token-usage.ts";
 import { type CompactionTrigger, compactionsOfTurn } from "../../store/compaction.ts";
 import { outputRules } from "../../tool/output-rules.ts";
 import { waitingSteers } from "../intake/steer.ts";
+import { nameOf } from "../../model/call.ts";
 import { contextOf, nodesUp, ownParts, type TurnContextView } from "./context-path.ts";
 import type { SentRequest } from "./context-plan.ts";
-import { named } from "./model-call.ts";
 import type { StepRun } from "./step-run.ts";
-import { askWith } from "./summary-call.ts";
+import { askWith } from "../../model/summary-call.ts";
 
 /** The last call of this turn, as far as the next estimate builds on it. */
 interface Anchor {
@@ -336,14 +336,8 @@ export class StepWindow {
       ...{ host: desk.host, ledger: plan.ledger, payers, session: active.row.session, step: called, model, signal },
       turn: { id: active.row.id, seq: active.row.seq },
       maxOutput: plan.context.limits(nameOf(model)).output,
-      ...{ learned: plan.context.learned, counters: plan.context.counters },
+      ...{ purpose: "compaction", counts: plan.context },
       classify: (error) => plan.classify(error),
     });
   }
-}
-
-/** `provider/modelId` */
-export function nameOf(model: LanguageModel): string {
-  const { provider, modelId } = named(model);
-  return `${provider}/${modelId}`;
 }

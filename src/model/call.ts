@@ -1,0 +1,262 @@
+import type { LanguageModel, LanguageModelStreamPart, TimeoutConfiguration, ToolSet } from "ai";
+import { PerdureError } from "../base/error.ts";
+import { newId, sleep } from "../base/id.ts";
+import type { AgentHost } from "../port.ts";
+import type { CallResult } from "../ledger/charge.ts";
+import type { Ledger, NewCall, OverBudget } from "../ledger/ledger.ts";
+import type { OverBudgetAbove, Payers, ReservedAbove } from "../ledger/payers.ts";
+import { readUsage } from "../ledger/token-usage.ts";
+import { type AttemptFact, nextAttempt } from "./attempts.ts";
+import { type ChatErrorClassification, describeProviderError, retryAfterMs, wasRefused } from "./provider-error.ts";
+import { deadline, SILENT } from "./deadline.ts";
+
+/** The longest wait between two tries: a clock that was set back must not make it longer than any policy asks for. */
+const MAX_WAIT_MS = 10 * 60_000;
+
+/** One part of what a model streams. */
+export type ModelPart = LanguageModelStreamPart<ToolSet>;
+/** The part that says how its answer ended. */
+export type ModelEnd = Extract<ModelPart, { type: "model-call-end" }>;
+
+/** What model calls are booked with. */
+export interface Books {
+  readonly host: AgentHost;
+  readonly ledger: Ledger;
+  /** Who pays for them besides the agent. */
+  readonly payers: Payers | undefined;
+  /** Cuts the call that is under way. */
+  readonly signal: AbortSignal;
+  /** What kind of error a call gave. */
+  classify(error: unknown): Promise<ChatErrorClassification>;
+}
+
+/** An earlier try, and its name in the ledger. */
+export type TriedCall = AttemptFact & { readonly id: string };
+
+/** A model call, with all its tries. */
+export interface BookedCall extends Pick<NewCall, "purpose" | "session" | "turn" | "step"> {
+  /** Tried in this order. */
+  readonly models: readonly LanguageModel[];
+  /** Further tries of one model after its first error. */
+  readonly maxRetries?: number | undefined;
+  /** How many tries there were, in earlier lives too, and those that count now. Default: those of this life. */
+  tries?(): { readonly count: number; readonly facts: readonly TriedCall[] };
+  /** Before each try: makes what is sent. Undefined: it was stopped meanwhile. */
+  prepare(model: LanguageModel): Promise<ModelRequest | undefined>;
+  /** The provider said that it is too long. @returns whether it is shorter now: then it is asked again, and that is no retry. */
+  overflowed?(model: LanguageModel, id: string): Promise<boolean>;
+  /** The transaction that reserves a try. Default: the host's own. */
+  commit?<T>(work: () => T): T;
+  /** Stores the end of a try. Default: at once. */
+  settle?(write: () => void, result: CallResult): void;
+  /** Held while nobody waits for the model. */
+  working?(): Disposable;
+}
+
+/** What is sent in one try. */
+export interface ModelRequest {
+  readonly model: LanguageModel;
+  readonly timeout: TimeoutConfiguration<never> | undefined;
+  /** The most that it can use, in tokens. Asked again after those above were: it may have grown. */
+  input(): number;
+  readonly output: number;
+  /** In the transaction that reserves it. */
+  reserved?(id: string): void;
+  /** It is reserved: who sends and reads it. @param bounded a budget counts on `output`: the answer must not be longer. */
+  begin(id: string, bounded: boolean): ModelReader | Promise<ModelReader>;
+}
+
+/** Sends one try and reads what is streamed. */
+export interface ModelReader {
+  open(signal: AbortSignal): Promise<{ readonly stream: AsyncIterable<ModelPart> }>;
+  /** Each part but errors and the end. What it throws fails the try. */
+  take(part: ModelPart): void | Promise<void>;
+  /** The model has ended. @returns what is written in the transaction that settles the call. */
+  ended(end: ModelEnd): () => void;
+}
+
+/** How a call ended, after all its tries. */
+export type CallEnd =
+  | { readonly kind: "answered" }
+  | { readonly kind: "stopped" }
+  /** A budget does not allow it. */
+  | { readonly kind: "over"; readonly over: OverBudget | OverBudgetAbove }
+  /** `error` is what the last try of this life gave; undefined where there was none. */
+  | { readonly kind: "failed"; readonly error: unknown; readonly errorClass: ChatErrorClassification };
+
+const STOPPED = { kind: "stopped" } as const;
+/** Nobody above has anything to say. */
+const NOBODY: ReservedAbove = { ok: true, limited: false };
+
+/**
+ * Makes a model call, as often as it takes: each try is reserved in the ledger at its worst case before it is made, here
+ * and above, and settled after. Which model is tried when is {@link nextAttempt}'s to say.
+ * @throws PerdureError `bad_config` for budgets and prices that are none; what `prepare` and `begin` throw.
+ */
+export async function callModel(books: Books, call: BookedCall): Promise<CallEnd> {
+  const { host, signal } = books;
+  const own: TriedCall[] = [];
+  let lastError: unknown;
+  for (;;) {
+    const { count, facts } = call.tries?.() ?? { count: own.length, facts: own };
+    const last = facts.at(-1);
+    if (last?.errorClass === "context_overflow" && !signal.aborted) {
+      const model = call.models[last.model];
+      if (model !== undefined && (await call.overflowed?.(model, last.id)) === true) continue;
+    }
+    const next = nextAttempt(facts, { models: call.models.length, maxRetries: call.maxRetries });
+    if (next.kind === "end") return { kind: "failed", error: lastError, errorClass: next.errorClass };
+    await waitUntil(books, call, next.notBefore);
+    if (signal.aborted) return STOPPED;
+    const model = call.models[next.model];
+    // JavaScript can leave it out.
+    if (!model) throw new PerdureError("bad_config", "There is no model to call: getModel() returned nothing.");
+    const request = await call.prepare(model);
+    if (request === undefined) return STOPPED;
+    const place = { attempt: count + 1, modelIndex: next.model };
+    const reserved = await reserve(books, call, request, place);
+    if ("kind" in reserved) return reserved;
+    const { id } = reserved;
+    const reader = await request.begin(id, reserved.bounded);
+    const settle = async (result: CallResult, also?: () => void) => {
+      const write = () => {
+        books.ledger.settle(id, result);
+        also?.();
+      };
+      if (call.settle === undefined) host.tx(write, "commit");
+      else call.settle(write, result);
+      await books.payers?.settle(id, result);
+    };
+    const tried = await read(books, reader, request.timeout);
+    if (tried === undefined) {
+      await settle({ outcome: "cut", usage: undefined });
+      return STOPPED;
+    }
+    if ("end" in tried) {
+      const also = reader.ended(tried.end);
+      await settle({ outcome: "ok", usage: readUsage(tried.end.usage) }, also);
+      return { kind: "answered" };
+    }
+    const { error } = tried;
+    lastError = error;
+    const errorClass = await books.classify(error);
+    const wait = retryAfterMs(error, host.clock.now());
+    await settle({
+      ...{ outcome: "error", usage: undefined, error: describeProviderError(error, errorClass), errorClass },
+      // A provider that refuses does so before it says anything.
+      refused: tried.spoke ? false : wasRefused(error) || undefined,
+      ...(wait !== undefined && { retryAfterMs: wait }),
+    });
+    const settledAt = host.clock.now();
+    own.push({ id, model: next.model, outcome: "error", errorClass, retryAfterMs: wait ?? null, settledAt });
+  }
+}
+
+async function waitUntil({ host, signal }: Books, call: BookedCall, at: number): Promise<void> {
+  const wait = Math.min(at - host.clock.now(), MAX_WAIT_MS);
+  if (wait <= 0) return;
+  using _ = call.working?.();
+  await sleep(host.clock, wait, signal).catch(() => {});
+}
+
+/** Reserves a try. Those who asked for the work are asked first: what is booked here is booked there. */
+async function reserve(
+  books: Books,
+  { purpose, session, turn, step, ...call }: BookedCall,
+  request: ModelRequest,
+  place: Pick<NewCall, "attempt" | "modelIndex">,
+): Promise<{ readonly id: string; readonly bounded: boolean } | CallEnd> {
+  const { host, ledger, payers, signal } = books;
+  for (;;) {
+    const id = newId("call");
+    const estimate = { input: request.input(), output: request.output };
+    const booked: NewCall = {
+      ...{ id, purpose, session, turn, step, estimate },
+      ...place,
+      model: nameOf(request.model),
+    };
+    const above = payers === undefined ? NOBODY : await askAbove(books, call.working, payers, booked);
+    if (above === undefined) return STOPPED;
+    if (!above.ok) return { kind: "over", over: above };
+    let kept = false;
+    try {
+      if (signal.aborted) return STOPPED;
+      // What was said while they were asked is not in what they agreed to.
+      if (request.input() > estimate.input) continue;
+      const book = () => {
+        const found = ledger.reserve(booked);
+        if (found.ok) request.reserved?.(id);
+        return found;
+      };
+      const verdict = call.commit?.(book) ?? host.tx(book, "commit");
+      if (!verdict.ok) return { kind: "over", over: verdict };
+      kept = true;
+      return { id, bounded: ledger.limited || above.limited };
+    } finally {
+      if (!kept) await payers?.release(id);
+    }
+  }
+}
+
+/** Undefined: it was stopped meanwhile. */
+async function askAbove(
+  { ledger, signal }: Books,
+  working: BookedCall["working"],
+  payers: Payers,
+  { id, step, attempt, model, modelIndex, estimate }: NewCall,
+): Promise<ReservedAbove | OverBudgetAbove | undefined> {
+  using _ = working?.();
+  try {
+    const price = ledger.priceOf(model);
+    return await payers.reserve({ id, step, attempt, model, modelIndex, estimate, price }, signal);
+  } catch (thrown) {
+    if (signal.aborted) return undefined;
+    if (!PerdureError.is(thrown, "host_stopped")) throw thrown;
+    // The turn goes on at the next start. It must not end before this life does.
+    await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+    return undefined;
+  }
+}
+
+/** How a try ended; undefined: it was cut. */
+type Read = { readonly end: ModelEnd } | { readonly error: unknown; readonly spoke: boolean } | undefined;
+
+async function read({ host, signal }: Books, reader: ModelReader, timeout: ModelRequest["timeout"]): Promise<Read> {
+  const limits = deadline(host.clock, signal, timeout);
+  let spoke = false;
+  let end: ModelEnd | undefined;
+  try {
+    const { stream } = await limits.within(reader.open(limits.signal));
+    for await (const part of limits.each(stream)) {
+      if (part.type === "error") throw part.error;
+      if (part.type === "model-call-end") end = part;
+      else {
+        spoke ||= !SILENT.has(part.type);
+        await reader.take(part);
+      }
+      if (signal.aborted) return undefined;
+    }
+    if (signal.aborted) return undefined;
+    if (end === undefined) throw new Error("The model's stream ended before the model did.");
+    return { end };
+  } catch (error) {
+    return signal.aborted ? undefined : { error, spoke };
+  } finally {
+    limits.end();
+  }
+}
+
+/** The provider and the name of a model. */
+export function named(model: LanguageModel): { provider: string; modelId: string } {
+  if (typeof model !== "string") return { provider: model.provider, modelId: model.modelId };
+  const at = model.indexOf("/");
+  return at === -1
+    ? { provider: "gateway", modelId: model }
+    : { provider: model.slice(0, at), modelId: model.slice(at + 1) };
+}
+
+/** `provider/modelId` */
+export function nameOf(model: LanguageModel): string {
+  const { provider, modelId } = named(model);
+  return `${provider}/${modelId}`;
+}
