@@ -8,7 +8,7 @@ import { project } from "./project.ts";
 import { serialiseMessage } from "./serialise.ts";
 import type { AskSummary, Summary } from "./summarise.ts";
 import type { OutputRules } from "./superseded.ts";
-import { joinWords, renderWords, type SaidWords, userWords, wordsBudget } from "./user-words.ts";
+import { coveredWords, joinWords, renderWords, type SaidWords, type TellWords, wordsBudget } from "./user-words.ts";
 import { unitsOfText } from "./text-units.ts";
 import type { ContextView } from "./view.ts";
 
@@ -150,8 +150,11 @@ export function endOf(
   const split = cut.parts === null ? undefined : cut.covered.at(-1)?.node.message;
   const said = split === undefined ? [] : saidInto(split, cut.parts ?? 0);
   const old = sizeOf(view, measure);
-  const words = joinWords(wordsIn(prior), userWords(cut.covered));
-  const carried = renderCarried({ ...job.live(), files, said }, tellWords(words, cut, measure, old));
+  const words = joinWords(wordsIn(prior), coveredWords(cut.covered));
+  const carried = renderCarried(
+    { ...job.live(), files, said },
+    tellWords(words, cut, measure, old, { summary: text, files: new Set(files.map(({ path }) => path)) }),
+  );
   const end: CompactionEnd = {
     ...{ kind, at: cut.at, parts: cut.parts, summary: text, carried, calls: "[]", files: JSON.stringify(files) },
     ...{ pins: JSON.stringify(cut.pins.map(({ seq }) => seq)), tokensAfter: null, leftOut: leftOut ?? null },
@@ -190,7 +193,13 @@ function wordsIn(prior: CompactionRow | undefined): SaidWords[] {
 /** What is shown anyway is not told twice. */
 const SAMPLE = "What a text of so many characters is for the model. ".repeat(8);
 
-function tellWords(words: readonly SaidWords[], cut: Cut, measure: Measure, old: number): string {
+function tellWords(
+  words: readonly SaidWords[],
+  cut: Cut,
+  measure: Measure,
+  old: number,
+  told: Pick<TellWords, "summary" | "files">,
+): string {
   const skip = new Set(cut.pins.flatMap(({ pinned, message }) => (pinned ? [] : [message.id])));
   const split = cut.parts === null ? undefined : cut.covered.at(-1)?.node.message;
   for (const part of split?.parts.slice(0, cut.parts ?? 0) ?? [])
@@ -199,7 +208,7 @@ function tellWords(words: readonly SaidWords[], cut: Cut, measure: Measure, old:
   // Without the model's factor: what one life has learned and another not must not change the text.
   const tokensOfUnit = measure.text(SAMPLE) / unitsOfText(SAMPLE);
   const size = Math.round((old - measure.fixed) / tokensOfUnit);
-  return renderWords(words, { budget: wordsBudget(measure.usable, size), skip, brief });
+  return renderWords(words, { ...wordsBudget(measure.usable, size), skip, brief, ...told });
 }
 
 function problemOf(text: string, before: number, after: number, usable: number): string | undefined {

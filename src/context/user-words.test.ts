@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { answer, measureOf, text, user } from "../../test/context/paths.ts";
 import type { Part, UIMessage } from "../message/types.ts";
 import { serialiseMessage } from "./serialise.ts";
-import { joinWords, renderWords, type SaidWords, userWords, wordsBudget } from "./user-words.ts";
+import { joinWords, renderWords, type SaidWords, coveredWords, wordsBudget } from "./user-words.ts";
 
 const measure = measureOf(10_000);
 const tell = (words: readonly SaidWords[], budget: number, more: { skip?: string[]; brief?: string[] } = {}) =>
@@ -15,7 +15,7 @@ const covered = (...messages: UIMessage[]) =>
 test("the words of each message of the user, and of those that an answer took in", () => {
   const said = { type: "steering-message", id: "s1", parts: [text("rather Bergen")] } as Part;
   const file = { type: "file", mediaType: "text/plain", filename: "a.txt", url: "data:," } as Part;
-  const list = userWords(
+  const list = coveredWords(
     covered(user("u1", "Two\nlines"), answer("a1", text("No."), said), user("u2", " "), {
       ...{ id: "u3", role: "user", parts: [text("See"), file] },
     }),
@@ -38,7 +38,7 @@ test.each([
   ["the task of an agent", { agentToolRunId: "r1" }, false],
 ])("what code tells in the user's place is not what they said: %s", (id, metadata, isTold) => {
   const told: UIMessage = { ...user(id, "The user wants to pay."), metadata };
-  expect(userWords(covered(user("u1", "Hello."), told)).length).toBe(isTold ? 1 : 2);
+  expect(coveredWords(covered(user("u1", "Hello."), told)).length).toBe(isTold ? 1 : 2);
   const role = isTold ? "tool" : "user";
   expect(serialiseMessage(told, told.parts)).toContain(`<message id="${id}" role="${role}">`);
 });
@@ -87,7 +87,7 @@ test("lists are joined by message, and what is kept is bounded", () => {
   ]);
   let words: SaidWords[] = [];
   for (let i = 0; i < 900; i++)
-    words = joinWords(words, userWords(covered(user(`u${i}`, `${i} ${"x ".repeat(3_000)}`))));
+    words = joinWords(words, coveredWords(covered(user(`u${i}`, `${i} ${"x ".repeat(3_000)}`))));
   const size = words.reduce((sum, [, one]) => sum + one.length, 0);
   expect(size).toBeLessThan(50_000);
   expect(words[0]?.[0]).toBe("u0");
@@ -98,9 +98,68 @@ test("lists are joined by message, and what is kept is bounded", () => {
   expect(joinWords(words, [])).toEqual(words);
 });
 
-test("the budget grows with the window, up to a bound", () => {
-  expect(wordsBudget(4_000, 4_000)).toBe(480);
-  expect(wordsBudget(4_000, 1_000)).toBe(150);
-  expect(wordsBudget(4_000, 40)).toBe(100);
-  expect(wordsBudget(Number.POSITIVE_INFINITY, 1e6)).toBe(8_000);
+test("the budget grows with the window, up to a bound; in a small one, sentences that should not be lost have more", () => {
+  expect(wordsBudget(4_000, 4_000)).toEqual({ budget: 480, most: 800 });
+  expect(wordsBudget(4_000, 1_000)).toEqual({ budget: 150, most: 200 });
+  expect(wordsBudget(4_000, 40)).toEqual({ budget: 100, most: 100 });
+  expect(wordsBudget(100_000, 100_000)).toEqual({ budget: 8_000, most: 8_000 });
+  expect(wordsBudget(Number.POSITIVE_INFINITY, 1e6)).toEqual({ budget: 8_000, most: 8_000 });
+});
+
+const filler = (i: number) => `${"well then let us see what comes of it ".repeat(4)}(${"so ".repeat(i % 3)}far).`;
+
+test("sentences that nobody could guess come before the first words of others, the newest first", () => {
+  const words = Array.from({ length: 40 }, (_, i): SaidWords => [
+    `u${i}`,
+    `${filler(i)} the berth is number ${700 + i}. ${filler(i)}`,
+  ]);
+  const told = tell(words, 420);
+  expect(measure.text(told)).toBeLessThanOrEqual(420);
+  const numbers = [...told.matchAll(/the berth is number (\d+)\./g)].map(([, number]) => Number(number));
+  expect(numbers.length).toBeGreaterThan(20);
+  // The first message stays, whatever else goes.
+  expect(numbers.filter((number) => number !== 700)).toEqual(numbers.slice(-numbers.length + 1));
+  expect(numbers.at(-1)).toBe(739);
+  expect(tell(words, 420)).toBe(told);
+});
+
+test("what the summary says in the same words is not told again, and the same sentence only once", () => {
+  const words: SaidWords[] = [
+    ["u0", "Begin."],
+    ["u1", `${filler(0)} Pay invoice 4711 to Ole. ${filler(1)}`],
+    ["u2", `${filler(2)} The mast is 17 metres. ${filler(1)}`],
+    ["u3", `${filler(1)} The mast is 17 metres. ${filler(1)}`],
+    ["u4", "Go on."],
+  ];
+  const how = { budget: 110, skip: new Set<string>(), brief: new Set<string>() };
+  const all = renderWords(words, how);
+  expect(all.match(/The mast is 17 metres\./g)?.length).toBe(1);
+  expect(all).toContain("Pay invoice 4711 to Ole.");
+  const rest = renderWords(words, { ...how, summary: "## Goal\nThey will pay invoice 4711 to Ole tomorrow." });
+  expect(rest).toContain("The mast is 17 metres.");
+  expect(rest).not.toContain("4711");
+  // The number alone, somewhere else, says something else.
+  expect(renderWords(words, { ...how, summary: "## Goal\nCall 4711 at noon." })).toContain("4711");
+});
+
+test("of answers the sentences that nobody could guess, also piece by piece, and none that are shown", () => {
+  const words = coveredWords(covered(user("u1", "Look."), answer("a1", text("I look. The mast is 17 metres. Fine."))));
+  const more = joinWords(words, coveredWords(covered(answer("a1", text("It is rotten at line 3. Hm.")))));
+  expect(joinWords(more, words)).toEqual(more);
+  expect(more.at(-1)).toEqual(["a1", "The mast is 17 metres.\nIt is rotten at line 3.", "answer"]);
+  expect(tell(more, 500)).toContain(
+    "not shown any more, word for word, oldest first:\n- The mast is 17 metres.\n- It is rotten",
+  );
+  expect(tell(more, 500, { brief: ["a1"] })).not.toContain("mast");
+  expect(tell([["u1", "Look."]], 500)).not.toContain("assistant");
+});
+
+test("a message that is kept in part keeps the sentences that nobody could guess", () => {
+  let words: SaidWords[] = [];
+  for (let i = 0; i < 60; i++) {
+    const letter = `${filler(i)} The berth is number ${700 + i}. ${filler(i).repeat(20)}`;
+    words = joinWords(words, coveredWords(covered(user(`u${i}`, letter))));
+  }
+  expect(words.reduce((sum, [, one]) => sum + one.length, 0)).toBeLessThanOrEqual(48_000);
+  for (let i = 0; i < 60; i++) expect(words[i]?.[1]).toContain(`The berth is number ${700 + i}.`);
 });

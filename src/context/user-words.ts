@@ -1,67 +1,117 @@
 import { isToldByCode } from "../message/told.ts";
 import type { Part } from "../message/types.ts";
 import type { Cut } from "./cut.ts";
+import { type KeySentence, keySentences, saidIn, type Span } from "./key-sentences.ts";
 import { spoken } from "./serialise.ts";
 import { unitsOfText } from "./text-units.ts";
 
 /**
  * What a user said in one message: its id and the text, as far as it is kept. An empty id: so many messages were said and
- * are not kept.
+ * are not kept. With `answer`, what the assistant said there that nobody could guess, a sentence on each line.
  */
-export type SaidWords = readonly [id: string, text: string];
+export type SaidWords = readonly [id: string, text: string, by?: "answer"];
 
-/** How much of a request may be words of the user that are covered, as a share and in tokens. */
+/** How much of a request may be words of people and models that are covered, as a share and in tokens. */
 const WORDS_SHARE = 0.12;
 const MAX_WORDS_TOKENS = 8_000;
+/** In a small window, sentences that should not be lost have more, up to so many tokens: they are as long there as elsewhere. */
+const SMALL_WORDS_SHARE = 0.2;
+const SMALL_WORDS_TOKENS = 2_000;
 /** The same as a share of the conversation: one that is compacted early should become shorter too. */
 const WORDS_OF_CONVERSATION = 0.15;
 const MIN_WORDS_TOKENS = 100;
-/** The most characters that are kept of one message, and of all of them. */
+/** How much of that is for what the assistant said, at most. */
+const ANSWERS_SHARE = 1 / 3;
+/** The most characters that are kept of one message, of its sentences that should not be lost, and of all messages. */
 const KEPT_TEXT = 4_000;
+const KEPT_SENTENCES = 1_200;
 const KEPT_ALL = 48_000;
 /** What is told of a message when there is no room for all of it. */
 const FIRST_WORDS = 80;
+/** A sentence of so many characters is told before anything is told of other messages; a longer one after that. */
+const SHORT_SENTENCE = 180;
 /** As long as there is room, of each message so much, before any has more. */
 const MORE_WORDS = [160, 320, 640] as const;
 /** How much of the budget the first message and the newest have each, before the others have any. */
 const END_SHARE = 1 / 3;
 /** Whatever a reader may take for one: no line of a user may stand where code writes its own. */
 const LINE_END = /\r\n?|[\n\v\f\u0085\u2028\u2029]/g;
+const SENTENCE_END = /[.!?…。！？]["'”»)\]]*$/;
 const TITLE = "What the user said in messages that are not shown whole, in their own words, oldest first:";
+const ANSWERS_TITLE = "What the assistant said in messages that are not shown any more, word for word, oldest first:";
 
-/** How many tokens the words of the user may have, by what a request may hold and by how long the conversation is. */
-export function wordsBudget(usable: number, conversation: number): number {
-  const share = Math.max(MIN_WORDS_TOKENS, WORDS_OF_CONVERSATION * conversation);
-  return Math.floor(Math.min(MAX_WORDS_TOKENS, WORDS_SHARE * usable, share));
+/** How many tokens these words may have, by what a request may hold and by how long the conversation is. */
+export function wordsBudget(usable: number, conversation: number): Pick<TellWords, "budget" | "most"> {
+  const within = (share: number, most: number) =>
+    Math.floor(Math.min(MAX_WORDS_TOKENS, most, Math.max(MIN_WORDS_TOKENS, share * conversation)));
+  const budget = within(WORDS_OF_CONVERSATION, WORDS_SHARE * usable);
+  const small = within(SMALL_WORDS_SHARE, Math.min(SMALL_WORDS_TOKENS, SMALL_WORDS_SHARE * usable));
+  return { budget, most: Math.max(budget, small) };
 }
 
-/** What users said in what is covered, also into answers, oldest first. What a tool said in their place is not theirs. */
-export function userWords(covered: Cut["covered"]): SaidWords[] {
+/**
+ * What users said in what is covered, also into answers, oldest first, and of what the assistant said the sentences that
+ * should not be lost. What a tool said in a user's place is not theirs.
+ */
+export function coveredWords(covered: Cut["covered"]): SaidWords[] {
   const words: SaidWords[] = [];
   for (const { node, parts } of covered) {
-    if (node.message.role === "user" && !isToldByCode(node.message)) words.push([node.message.id, textOf(parts)]);
-    for (const part of parts) if (part.type === "steering-message") words.push([part.id, spoken(part).trim()]);
+    const { id, role } = node.message;
+    if (role === "user" && !isToldByCode(node.message)) words.push([id, head(textOf(parts), KEPT_TEXT)]);
+    if (role === "assistant") words.push([id, keyLines(textOf(parts)), "answer"]);
+    for (const part of parts) {
+      if (part.type === "steering-message") words.push([part.id, head(spoken(part).trim(), KEPT_TEXT)]);
+    }
   }
-  return words.filter(([, text]) => text !== "").map(([id, text]) => [id, head(text, KEPT_TEXT)]);
+  return words.filter(([, text]) => text !== "");
 }
 
-/** Two lists as one, each message once. When it is too much, those between the first and the newest lose their ends. */
+/** The sentences of an answer that should not be lost, each on a line. */
+function keyLines(text: string): string {
+  return keySpans(text)
+    .map(({ from, to }) => text.slice(from, to))
+    .join("\n");
+}
+
+/** Where the sentences of a text are that should not be lost, those that say most if it is too much. */
+function keySpans(text: string): Span[] {
+  let left = KEPT_SENTENCES;
+  return keySentences(text)
+    .toSorted((a, b) => b.weight - a.weight)
+    .filter(({ from, to }) => (left -= to - from) >= 0)
+    .toSorted((a, b) => a.from - b.from);
+}
+
+/**
+ * Two lists as one, each message once; of an answer that is covered piece by piece, all of them. When it is too much,
+ * what lies between the first message and the newest loses all but its sentences that matter, then these, then goes.
+ */
 export function joinWords(older: readonly SaidWords[], newer: readonly SaidWords[]): SaidWords[] {
-  const known = new Map<string, string>();
-  for (const [id, text] of [...older, ...newer]) known.set(id, text);
-  let gone = Number(known.get("") ?? 0);
+  const known = new Map<string, SaidWords>();
+  for (const [id, text, by] of [...older, ...newer]) {
+    const before = by === undefined ? undefined : known.get(id);
+    const lines = before === undefined ? text : [...new Set(`${before[1]}\n${text}`.split("\n"))].join("\n");
+    known.set(id, by === undefined ? [id, text] : [id, lines, by]);
+  }
+  let gone = Number(known.get("")?.[1] ?? 0);
   known.delete("");
-  const words: SaidWords[] = [...known];
+  const words: SaidWords[] = [...known.values()];
   let size = words.reduce((sum, [, text]) => sum + text.length, 0);
-  for (let at = 1; at < words.length - 1 && size > KEPT_ALL; at++) {
-    const [id, text] = words[at] ?? ["", ""];
-    words[at] = [id, head(text, FIRST_WORDS)];
-    size -= text.length - (words[at]?.[1].length ?? 0);
+  const toKeys = (text: string) => pieces(text, keySpans(text));
+  for (const shorten of [toKeys, (text: string) => head(text, FIRST_WORDS)]) {
+    for (let at = 1; at < words.length - 1 && size > KEPT_ALL; at++) {
+      const [id, text, by] = words[at] ?? ["", ""];
+      if (text.length <= FIRST_WORDS + 1) continue;
+      const less = shorten(text) || head(text, FIRST_WORDS);
+      if (less.length >= text.length) continue;
+      words[at] = by === undefined ? [id, less] : [id, less, by];
+      size -= text.length - less.length;
+    }
   }
   while (words.length > 2 && size > KEPT_ALL) {
     const [lost] = words.splice(1, 1);
     size -= lost?.[1].length ?? 0;
-    gone++;
+    if (lost?.[2] === undefined) gone++;
   }
   return gone === 0 ? words : [...words.slice(0, 1), ["", String(gone)], ...words.slice(1)];
 }
@@ -70,78 +120,174 @@ export function joinWords(older: readonly SaidWords[], newer: readonly SaidWords
 export interface TellWords {
   /** The most tokens. */
   readonly budget: number;
+  /** The same where sentences that should not be lost need more. */
+  readonly most?: number;
   /** Messages that are shown elsewhere. */
   readonly skip: ReadonlySet<string>;
   /** Messages that are shown whole as long as somebody wants that: their first words are enough. */
   readonly brief: ReadonlySet<string>;
+  /** The summary that they stand below: what it says is not told again. */
+  readonly summary?: string;
+  /** Files that are told anyway: their names alone make no sentence worth telling. */
+  readonly files?: ReadonlySet<string>;
+}
+
+/** The words of people and models as text, within a budget. Depends on what is given alone, not on what was learned of a model: after a restart it is the same text. */
+export function renderWords(all: readonly SaidWords[], how: TellWords): string {
+  const most = how.most ?? how.budget;
+  const isSaid = saidIn(how.summary ?? "");
+  const told = new Set<string>();
+  /** What is not said in the summary, and not by a newer message. */
+  const keysOf = ([, text]: SaidWords) =>
+    keySentences(text, (word) => how.files?.has(word) === true)
+      .filter((key) => !isSaid(key) && told.size < told.add(key.plain).size)
+      .toSorted((a, b) => b.weight - a.weight);
+  const isShown = ([id]: SaidWords) => id === "" || how.skip.has(id);
+  const users = all.filter((one) => one[2] === undefined && !isShown(one));
+  const keys = users.toReversed().map(keysOf).toReversed();
+  const answers = all.filter((one) => one[2] === "answer" && !isShown(one) && !how.brief.has(one[0]));
+  const lines = answerLines(
+    answers.toReversed().map((one) => [one[1], keysOf(one)]),
+    most * ANSWERS_SHARE,
+  );
+  const rest = { budget: how.budget - size(lines), most: most - size(lines) };
+  const gone = Number(all.find(([id]) => id === "")?.[1] ?? 0);
+  return [userLines(users, keys, gone, { ...how, ...rest }), lines].filter((text) => text !== "").join("\n\n");
+}
+
+function size(line: string): number {
+  return line === "" ? 0 : unitsOfText(`${line}\n`);
+}
+
+/** What the assistant said, the newest first as long as there is room. @param answers newest first. */
+function answerLines(answers: readonly (readonly [string, readonly KeySentence[]])[], budget: number): string {
+  let left = budget - size(ANSWERS_TITLE);
+  const told: string[] = [];
+  for (const [text, keys] of answers) {
+    const lines: string[] = [];
+    for (const { from, to } of keys.toSorted((a, b) => a.from - b.from)) {
+      const line = toLine(text.slice(from, to));
+      if (size(line) > left) continue;
+      left -= size(line);
+      lines.push(line);
+    }
+    told.unshift(...lines);
+  }
+  return told.length === 0 ? "" : [ANSWERS_TITLE, ...told].join("\n");
 }
 
 /**
- * The words of the user as text, within a budget: the first words of each message, short messages before long ones; all
- * of the first message and of the newest; then more and more of the others, the newest first. Depends on what is given
- * alone, not on what was learned of a model: after a restart it is the same text.
+ * What the user said: all of the first message and of the newest unless they are long; short sentences that should
+ * not be lost; short messages; the first words of each other message; longer sentences of that kind; then more and more of
+ * all messages. Of all kinds the newest first.
  */
-export function renderWords(all: readonly SaidWords[], { budget, skip, brief }: TellWords): string {
-  const words = all.filter(([id]) => id !== "" && !skip.has(id));
+function userLines(
+  words: readonly SaidWords[],
+  keys: readonly (readonly KeySentence[])[],
+  before: number,
+  { budget, most, brief }: Required<Pick<TellWords, "budget" | "most" | "brief">>,
+): string {
   if (words.length === 0) return "";
-  const size = (line: string) => unitsOfText(`${line}\n`);
-  const told = new Map<number, string>();
-  let left = budget - size(TITLE) - size(moreLine(words.length));
-  const put = (at: number, line: string) => {
+  const told = new Map<number, readonly Span[]>();
+  const textAt = (at: number) => words[at]?.[1] ?? "";
+  const lineOf = (at: number, spans: readonly Span[]) => toLine(pieces(textAt(at), spans));
+  let left = most - size(TITLE) - size(moreLine(words.length));
+  const put = (at: number, more: readonly Span[]) => {
     const before = told.get(at);
-    const more = size(line) - (before === undefined ? 0 : size(before));
-    if (more > left) return false;
-    told.set(at, line);
-    left -= more;
+    const spans = joinSpans([...(before ?? []), ...more]);
+    const cost = size(lineOf(at, spans)) - (before === undefined ? 0 : size(lineOf(at, before)));
+    if (cost > left) return false;
+    told.set(at, spans);
+    left -= cost;
     return true;
   };
-  const some = (at: number, most: number) => toLine(head(words[at]?.[1] ?? "", most));
-  const short = (at: number) => some(at, FIRST_WORDS);
-  const whole = (at: number) => (brief.has(words[at]?.[0] ?? "") ? short(at) : toLine(words[at]?.[1] ?? ""));
+  const first = (at: number, most: number) => [{ from: 0, to: headLength(textAt(at), most) }];
+  const isBrief = (at: number) => brief.has(words[at]?.[0] ?? "");
+  const whole = (at: number) => first(at, isBrief(at) ? FIRST_WORDS : textAt(at).length);
   const newest = words.length - 1;
   const ends = [...new Set([0, newest])];
   const between = Array.from({ length: Math.max(0, newest - 1) }, (_, i) => newest - 1 - i);
-  const isShort = (at: number) => (words[at]?.[1].length ?? 0) <= FIRST_WORDS;
-  // The two ends, whole unless they are long; something of each, first of those that cost least; then all that fits.
-  for (const at of ends) put(at, size(whole(at)) <= budget * END_SHARE ? whole(at) : short(at));
-  for (const at of between.filter(isShort)) put(at, short(at));
-  for (const at of between) if (!told.has(at)) put(at, short(at));
+  const downwards = [...new Set([newest, ...between, 0])].filter((at) => !isBrief(at));
   for (const at of ends) {
-    if (!put(at, whole(at)) && !brief.has(words[at]?.[0] ?? "")) {
-      put(at, fitting(words[at]?.[1] ?? "", left / 2 + size(told.get(at) ?? ""), size));
-    }
+    const isSmall = size(lineOf(at, whole(at))) <= most * END_SHARE;
+    put(at, isSmall ? whole(at) : first(at, FIRST_WORDS));
   }
-  const longer = between.filter((at) => told.has(at) && !brief.has(words[at]?.[0] ?? ""));
-  for (const most of MORE_WORDS) for (const at of longer) put(at, some(at, most));
+  const rounds = keys.reduce((most, list) => Math.max(most, list.length), 0);
+  const putKeys = (longest: number) => {
+    for (let round = 0; round < rounds; round++) {
+      for (const at of downwards) {
+        const key = keys[at]?.[round];
+        if (key !== undefined && key.to - key.from <= longest) put(at, [key]);
+      }
+    }
+  };
+  putKeys(SHORT_SENTENCE);
+  left -= most - budget;
+  for (const at of between) if (textAt(at).length <= FIRST_WORDS && !textAt(at).endsWith("…")) put(at, whole(at));
+  for (const at of between) if (!told.has(at)) put(at, first(at, FIRST_WORDS));
+  left += most - budget;
+  putKeys(Number.POSITIVE_INFINITY);
+  left -= most - budget;
+  for (const at of ends) {
+    if (put(at, whole(at)) || isBrief(at)) continue;
+    let most = textAt(at).length;
+    const room = left / 2 + size(lineOf(at, told.get(at) ?? []));
+    while (most > FIRST_WORDS / 2 && size(lineOf(at, first(at, most))) > room) most = Math.floor(most * 0.8);
+    put(at, first(at, most));
+  }
+  const longer = downwards.filter((at) => told.has(at));
+  for (const most of MORE_WORDS) for (const at of longer) put(at, first(at, most));
   for (const at of longer) put(at, whole(at));
   if (told.size === 0) return "";
-  const before = Number(all.find(([id]) => id === "")?.[1] ?? 0);
   const gone = words.length - told.size + before;
-  const lines = [...told].toSorted(([a], [b]) => a - b).map(([, line]) => line);
+  const lines = [...told].toSorted(([a], [b]) => a - b).map(([at, spans]) => lineOf(at, spans));
   if (gone > 0) lines.splice(told.has(0) ? 1 : 0, 0, moreLine(gone));
   return [TITLE, ...lines].join("\n");
+}
+
+/** Pieces of a text, with marks where something is left out that is no whole sentence, and between them. */
+function pieces(text: string, spans: readonly Span[]): string {
+  let said = "";
+  let end = 0;
+  for (const { from, to } of spans) {
+    const gap = text.slice(end, from);
+    const mark = said === "" ? (SENTENCE_END.test(gap.trimEnd()) ? "" : "…") : " … ";
+    said += `${gap.trim() === "" ? gap : mark}${text.slice(from, to)}`;
+    end = to;
+  }
+  return text.slice(end).trim() === "" || SENTENCE_END.test(said) ? said : `${said.trimEnd()}…`;
+}
+
+/** The same pieces in their order, each place once. */
+function joinSpans(spans: readonly Span[]): Span[] {
+  const joined: Span[] = [];
+  for (const span of spans.toSorted((a, b) => a.from - b.from)) {
+    const last = joined.at(-1);
+    if (last === undefined || span.from > last.to) joined.push(span);
+    else joined[joined.length - 1] = { from: last.from, to: Math.max(last.to, span.to) };
+  }
+  return joined;
 }
 
 function moreLine(count: number): string {
   return `- (${count} more messages: search the conversation)`;
 }
 
-/** As much of the beginning of a text as fits. */
-function fitting(text: string, room: number, size: (line: string) => number): string {
-  let most = text.length;
-  while (most > FIRST_WORDS / 2 && size(toLine(head(text, most))) > room) most = Math.floor(most * 0.8);
-  return toLine(head(text, most));
-}
-
 function toLine(text: string): string {
-  return `- ${text.replaceAll(LINE_END, "\n  ")}`;
+  // What is cut may be cut in two halves of one character.
+  return `- ${text.toWellFormed().replaceAll(LINE_END, "\n  ")}`;
 }
 
 function head(text: string, most: number): string {
-  if (text.length <= most) return text;
+  return text.length <= most ? text : `${text.slice(0, headLength(text, most))}…`;
+}
+
+/** How many characters the beginning of a text has that ends with a word. */
+function headLength(text: string, most: number): number {
+  if (text.length <= most) return text.length;
   const cut = text.slice(0, most);
   const blank = cut.search(/\s\S*$/);
-  return `${cut.slice(0, blank > most / 2 ? blank : undefined).trimEnd()}…`;
+  return cut.slice(0, blank > most / 2 ? blank : undefined).trimEnd().length;
 }
 
 function textOf(parts: readonly Part[]): string {
