@@ -1,8 +1,8 @@
 /**
  * `perdure/collections`: durable state for AI agents in collections of TanStack DB. Docs: docs/collections.md.
  */
-export { agentCollections } from "./agent/agent-collections.ts";
-export type { AgentCollections, LogCollection } from "./agent/agent-collections.ts";
+export { agentCollections } from "./chat/agent-collections.ts";
+export type { AgentCollections, LogCollection } from "./chat/agent-collections.ts";
 export type {
   Agent,
   AgentCollectionsBase,
@@ -24,31 +24,31 @@ export type {
   MessageCollection,
   QueryAgentConfig,
   WatchForResponseOptions,
-} from "./agent/config.ts";
-export { createAgent } from "./agent/create-agent.ts";
-export { durableAgent } from "./agent/durable-agent.ts";
-export type { AutoSummarizeOptions, DurableAgentOptions } from "./agent/durable-agent.ts";
-export { getContextMessages } from "./agent/history.ts";
-export type { HistoryCollections } from "./agent/history.ts";
-export { agentMessageSchema } from "./agent/message.ts";
-export type { NewAgentMessage } from "./agent/message.ts";
-export { agentPeer } from "./agent/response.ts";
-export { reviveMessage } from "./agent/revive-message.ts";
-export { summarizeOldMessages } from "./agent/summary.ts";
-export type { SummarizeOptions } from "./agent/summary.ts";
-export { createWorkerAgent } from "./agent/worker.ts";
+} from "./chat/config.ts";
+export { createAgent } from "./chat/create-agent.ts";
+export { durableAgent } from "./chat/durable-agent.ts";
+export type { AutoSummarizeOptions, DurableAgentOptions } from "./chat/durable-agent.ts";
+export { getContextMessages } from "./chat/history.ts";
+export type { HistoryCollections } from "./chat/history.ts";
+export { agentMessageSchema } from "./chat/message.ts";
+export type { NewAgentMessage } from "./chat/message.ts";
+export { agentPeer } from "./chat/response.ts";
+export { reviveMessage } from "./chat/message.ts";
+export { summarizeOldMessages } from "./chat/summary.ts";
+export type { SummarizeOptions } from "./chat/summary.ts";
+export { createWorkerAgent } from "./chat/worker-agent.ts";
 export type {
   SchemaInputValue,
   SchemaOutput,
   WorkerAgent,
   WorkerAgentOptions,
   WorkerRunOptions,
-} from "./agent/worker.ts";
-export { getApprovalStatus } from "./approval/approval-status.ts";
-export type { ApprovalStatus } from "./approval/approval-status.ts";
+} from "./chat/worker-agent.ts";
+export { getApprovalStatus } from "./approval/trail.ts";
+export type { ApprovalStatus } from "./approval/trail.ts";
 export { createApprovals } from "./approval/approvals.ts";
 export type { ApprovalBy, ApprovalDecision, Approvals, ApprovalsOptions } from "./approval/approvals.ts";
-export { generationClaimId, runnerClaimId, toolClaimId } from "./claim/claim.ts";
+export { generationClaimId, runnerClaimId, toolClaimId } from "./worker/claim.ts";
 export type {
   Acquired,
   AcquireOptions,
@@ -58,9 +58,9 @@ export type {
   DeadLetter,
   Hold,
   HoldOptions,
-} from "./claim/claim.ts";
-export { createClaims } from "./claim/claims.ts";
-export type { ClaimsOptions } from "./claim/claims.ts";
+} from "./worker/claim.ts";
+export { createClaims } from "./worker/claims.ts";
+export type { ClaimsOptions } from "./worker/claims.ts";
 export type {
   AgentMessage,
   AgentToolCall,
@@ -89,33 +89,33 @@ export {
   readChunks,
   toChunkRecord,
   toRawChunk,
-} from "./generation/chunk.ts";
-export type { RawChunkRecord } from "./generation/chunk.ts";
-export type { ChunkSinkOptions, ChunkTransform, TransformOption } from "./generation/chunk-sink.ts";
-export type { ChunkBatch, Conditions } from "./generation/chunk-writer.ts";
-export { durableChat } from "./generation/durable-chat.ts";
+} from "./answer/chunk.ts";
+export type { RawChunkRecord } from "./answer/chunk.ts";
+export type { ChunkSinkOptions, ChunkTransform, TransformOption } from "./answer/stream-to-collection.ts";
+export type { ChunkBatch, Conditions } from "./answer/stream-to-collection.ts";
+export { durableChat } from "./answer/durable-chat.ts";
 export type {
   ChatSettings,
   CompletedChat,
   DurableChatOptions,
   DurableChatResult,
   SuspendedChat,
-} from "./generation/durable-chat-types.ts";
+} from "./answer/durable-chat-types.ts";
 export type {
   CompletedResult,
   GenerationEffect,
   GenerationEffectOptions,
   GenerationResult,
   GenerationRun,
-} from "./generation/effect-types.ts";
-export { GenerationError } from "./generation/error.ts";
-export type { PartialAnswer } from "./generation/error.ts";
-export { createGenerationEffect } from "./generation/generation-effect.ts";
-export type { CollectStreamOptions, StreamResult } from "./generation/read-stream.ts";
-export { collectStream, streamToCollection } from "./generation/stream-to-collection.ts";
-export type { StreamToCollectionOptions } from "./generation/stream-to-collection.ts";
-export type { StreamEnd } from "./generation/tally.ts";
-export type { TurnRecord } from "./generation/turn-log.ts";
+} from "./answer/effect-types.ts";
+export { GenerationError } from "./answer/read-stream.ts";
+export type { PartialAnswer } from "./answer/read-stream.ts";
+export { createGenerationEffect } from "./answer/effect.ts";
+export type { CollectStreamOptions, StreamResult } from "./answer/read-stream.ts";
+export { collectStream, streamToCollection } from "./answer/stream-to-collection.ts";
+export type { StreamToCollectionOptions } from "./answer/stream-to-collection.ts";
+export type { StreamEnd } from "./answer/read-stream.ts";
+export type { TurnRecord } from "./answer/turn-log.ts";
 export { logCollectionOptions, writeMutations } from "./log/collection-options.ts";
 export type {
   LogCollectionConfig,
@@ -126,13 +126,13 @@ export type {
   SchemaConfig,
   SchemaOptions,
 } from "./log/collection-options.ts";
-export { durableStreamCollectionOptions } from "./log/durable-streams/stream-collection.ts";
-export type { StreamCollectionSource } from "./log/durable-streams/stream-collection.ts";
+export { durableStreamCollectionOptions } from "./log/durable-streams/stream-log.ts";
+export type { StreamCollectionSource } from "./log/durable-streams/stream-log.ts";
 export type { StreamHeaders } from "./log/durable-streams/stream-http.ts";
 export { openStreamLog } from "./log/durable-streams/stream-log.ts";
 export type { StreamLogOptions } from "./log/durable-streams/stream-log.ts";
 export { openLocalLog } from "./log/local-log.ts";
-export { perdureCollectionOptions } from "./log/perdure/agent-collection.ts";
+export { perdureCollectionOptions } from "./log/perdure/agent-log.ts";
 export { openAgentLog } from "./log/perdure/agent-log.ts";
 export type { AgentLogOptions } from "./log/perdure/agent-log.ts";
 export type { AgentSocket } from "./log/perdure/agent-socket.ts";
@@ -149,75 +149,70 @@ export type {
   RowWrite,
   WriteReceipt,
 } from "./log/row-log.ts";
-export { classifyGeneration, classifyToolCall } from "./recovery/classify.ts";
-export type { Classification } from "./recovery/classify.ts";
-export { forgetGenerations } from "./recovery/forget.ts";
-export type { Forgotten, GenerationTraces } from "./recovery/forget.ts";
-export type { RecoverableRow } from "./recovery/orphan.ts";
-export { getLastPersistedChunkIndex, getPartialContent } from "./recovery/partial.ts";
-export { recoverOrphanedOperations } from "./recovery/recover.ts";
+export { classifyGeneration, classifyToolCall } from "./answer/recover.ts";
+export type { Classification } from "./answer/recover.ts";
+export { forgetGenerations } from "./answer/forget.ts";
+export type { Forgotten, GenerationTraces } from "./answer/forget.ts";
+export type { RecoverableRow } from "./answer/recover.ts";
+export { getLastPersistedChunkIndex, getPartialContent } from "./answer/chunk.ts";
+export { recoverOrphanedOperations } from "./answer/recover.ts";
 export type {
   GenerationPolicy,
   RecoverableGeneration,
   Recovered,
   RecoveryOptions,
   RecoveryReport,
-} from "./recovery/recover.ts";
-export { resumeToolChain } from "./recovery/tool-chain.ts";
-export type { ChainedToolCall, ResumableGeneration, ResumedToolChain } from "./recovery/tool-chain.ts";
-export type { RetryPolicy } from "./retry.ts";
-export { rowsOf } from "./rows.ts";
-export type { RowCollection, RowOptions, Rows } from "./rows.ts";
-export type { AckMode } from "./runner/acks.ts";
-export { catchUp } from "./runner/catch-up.ts";
-export { checkpointsOf, compareCursors, producerOf } from "./runner/checkpoint.ts";
-export type { CompareCursors } from "./runner/checkpoint.ts";
-export type { ControlAnswer, ControlOptions, SubscriptionFacts } from "./runner/control.ts";
-export { drainUntilIdle } from "./runner/drain.ts";
-export type { DrainOptions } from "./runner/drain.ts";
-export type { RunnerClaim, RunnerLifecycleAdapter, RunnerSession, RunnerState } from "./runner/lifecycle.ts";
-export { pullWakeAdapter } from "./runner/pull-adapter.ts";
-export type { PullWake, PullWakeOptions } from "./runner/pull-adapter.ts";
-export { runPullWakeWorker } from "./runner/pull-worker.ts";
-export type { PullWakeWorker, PullWakeWorkerOptions } from "./runner/pull-worker.ts";
-export { tableQueueAdapter } from "./runner/queue-adapter.ts";
-export type { QueueWake, TableQueueAdapter, TableQueueOptions } from "./runner/queue-adapter.ts";
-export { newJob } from "./runner/queue-job.ts";
-export type { QueueJob } from "./runner/queue-job.ts";
-export { runQueueWorker } from "./runner/queue-worker.ts";
-export type { QueueWorker, QueueWorkerOptions } from "./runner/queue-worker.ts";
-export { runWithLifecycle } from "./runner/run.ts";
-export { ensureWakeSubscription, keepWakeSubscription, requestWake } from "./runner/subscription.ts";
-export type { KeptSubscription, WakeSubscription } from "./runner/subscription.ts";
-export { parseWakePayload } from "./runner/wake-payload.ts";
-export type { DurableStreamsWakePayload, DurableStreamsWakeStream } from "./runner/wake-payload.ts";
-export type { WakeKey } from "./runner/wake-signature.ts";
-export { durableStreamsWebhookAdapter } from "./runner/webhook-adapter.ts";
+} from "./answer/recover.ts";
+export { resumeToolChain } from "./answer/recover.ts";
+export type { ChainedToolCall, ResumableGeneration, ResumedToolChain } from "./answer/recover.ts";
+export type { RetryPolicy } from "./worker/retry.ts";
+export { rowsOf } from "./log/rows.ts";
+export type { RowCollection, RowOptions, Rows } from "./log/rows.ts";
+export type { AckMode } from "./worker/acks.ts";
+export { catchUp } from "./worker/checkpoint.ts";
+export { checkpointsOf, compareCursors, producerOf } from "./worker/checkpoint.ts";
+export type { CompareCursors } from "./worker/checkpoint.ts";
+export type { ControlAnswer, ControlOptions, SubscriptionFacts } from "./worker/control.ts";
+export { drainUntilIdle } from "./worker/drain.ts";
+export type { DrainOptions } from "./worker/drain.ts";
+export type { RunnerClaim, RunnerLifecycleAdapter, RunnerSession, RunnerState } from "./worker/lifecycle.ts";
+export { pullWakeAdapter } from "./worker/pull-worker.ts";
+export type { PullWake, PullWakeOptions } from "./worker/pull-worker.ts";
+export { runPullWakeWorker } from "./worker/pull-worker.ts";
+export type { PullWakeWorker, PullWakeWorkerOptions } from "./worker/pull-worker.ts";
+export { tableQueueAdapter } from "./worker/queue.ts";
+export type { QueueWake, TableQueueAdapter, TableQueueOptions } from "./worker/queue.ts";
+export { newJob } from "./worker/queue.ts";
+export type { QueueJob } from "./worker/queue.ts";
+export { runQueueWorker } from "./worker/queue.ts";
+export type { QueueWorker, QueueWorkerOptions } from "./worker/queue.ts";
+export { runWithLifecycle } from "./worker/lifecycle.ts";
+export { ensureWakeSubscription, keepWakeSubscription, requestWake } from "./worker/subscription.ts";
+export type { KeptSubscription, WakeSubscription } from "./worker/subscription.ts";
+export { parseWakePayload } from "./worker/control.ts";
+export type { DurableStreamsWakePayload, DurableStreamsWakeStream } from "./worker/control.ts";
+export type { WakeKey } from "./worker/wake-signature.ts";
+export { durableStreamsWebhookAdapter } from "./worker/webhook.ts";
 export type {
   DurableStreamsWebhookAdapter,
   DurableStreamsWebhookOptions,
   WakeCallback,
   WebhookExecutionMode,
-} from "./runner/webhook-adapter.ts";
-export { handleDurableStreamsWake } from "./runner/webhook-handler.ts";
-export type { HandleWakeOptions } from "./runner/webhook-handler.ts";
-export { durableToolOf, makeAsyncTool, makeDurableTool, makeDurableTools } from "./tool/durable-tool.ts";
-export { createToolExecutionEffect } from "./tool/execution-effect.ts";
-export type {
-  LateResults,
-  ToolExecutionCallbacks,
-  ToolExecutionEffect,
-  ToolExecutionOptions,
-} from "./tool/execution-options.ts";
+} from "./worker/webhook.ts";
+export { handleDurableStreamsWake } from "./worker/webhook.ts";
+export type { HandleWakeOptions } from "./worker/webhook.ts";
+export { durableToolOf, makeAsyncTool, makeDurableTool, makeDurableTools } from "./call/durable-tool.ts";
+export { createToolExecutionEffect } from "./call/executor.ts";
+export type { LateResults, ToolExecutionCallbacks, ToolExecutionEffect, ToolExecutionOptions } from "./call/types.ts";
 export {
   cancelToolCalls,
   openToolCalls,
   toolCallResults,
   waitForToolCalls,
   watchToolCalls,
-} from "./tool/suspended-calls.ts";
-export type { CallsOf } from "./tool/suspended-calls.ts";
-export { toolCallRowId } from "./tool/tool-row.ts";
+} from "./call/suspended-calls.ts";
+export type { CallsOf } from "./call/suspended-calls.ts";
+export { toolCallRowId } from "./call/call-row.ts";
 export type {
   AsyncToolOptions,
   DurableTool,
@@ -232,7 +227,7 @@ export type {
   ToolResult,
   ToolResultMessage,
   ToolRun,
-} from "./tool/tool-types.ts";
-export { waitForToolResult } from "./tool/wait-for-result.ts";
-export type { WaitOptions } from "./tool/wait-for-result.ts";
-export type { QueryRow, RowQuery } from "./watch.ts";
+} from "./call/types.ts";
+export { waitForToolResult } from "./call/wait-for-result.ts";
+export type { WaitOptions } from "./call/wait-for-result.ts";
+export type { QueryRow, RowQuery } from "./log/query.ts";

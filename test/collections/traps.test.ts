@@ -1,7 +1,7 @@
 import { createCollection, createEffect, eq, queryOnce } from "@tanstack/db";
 import { logCollectionOptions, openLocalLog, rowsOf } from "perdure/collections";
 import { expect, test } from "vitest";
-import { watchQuery } from "../../src/collections/watch.ts";
+import { watchQuery } from "../../src/collections/log/query.ts";
 import { until } from "../support/until.ts";
 
 interface Call {

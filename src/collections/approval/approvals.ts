@@ -1,13 +1,13 @@
 import { newId } from "../../base/id.ts";
 import type { Clock } from "../../base/id.ts";
-import { monotonicClock } from "../claim/monotonic-clock.ts";
+import { monotonicClock } from "../worker/timer.ts";
 import type { ApprovalEvent } from "../contract.ts";
-import { asError } from "../retry.ts";
-import { rowsOf } from "../rows.ts";
-import type { RowCollection, Rows } from "../rows.ts";
-import type { ApprovalStatus } from "./approval-status.ts";
-import { openTrail } from "./approval-trail.ts";
-import type { ApprovalTrail } from "./approval-trail.ts";
+import { asError } from "../worker/retry.ts";
+import { rowsOf } from "../log/rows.ts";
+import type { RowCollection, Rows } from "../log/rows.ts";
+import type { ApprovalStatus } from "./trail.ts";
+import { openTrail } from "./trail.ts";
+import type { ApprovalTrail } from "./trail.ts";
 
 /** Who says it, and why. */
 export interface ApprovalBy {

@@ -32,7 +32,7 @@ class Table implements RowTable {
 }
 
 /** What applying one write did. */
-export interface Applied {
+interface Applied {
   readonly changes: readonly AppliedChange[];
   /** Why nothing was changed. */
   readonly refused?: string;

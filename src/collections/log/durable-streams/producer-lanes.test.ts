@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { PerdureError } from "../../../base/error.ts";
 import type { RowProducer } from "../row-log.ts";
-import { ProducerLanes } from "./producer-lanes.ts";
+import { ProducerLanes } from "./stream-writer.ts";
 import { StreamHttp } from "./stream-http.ts";
 import { StreamWriter } from "./stream-writer.ts";
 

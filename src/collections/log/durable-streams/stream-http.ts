@@ -1,4 +1,5 @@
-import { errorText, PerdureError } from "../../../base/error.ts";
+import { PerdureError, errorText } from "../../../base/error.ts";
+import { pause } from "../../worker/timer.ts";
 
 /**
  * The requests of the Durable Streams protocol that a log needs, by plain fetch and long-poll. The published client
@@ -13,7 +14,7 @@ const CATCH_UP_TIMEOUT_MS = 300_000;
 const LIVE_TIMEOUT_MS = 90_000;
 
 /** How a stream is reached. */
-export interface StreamAddress {
+interface StreamAddress {
   readonly url: string;
   readonly headers?: StreamHeaders;
   readonly fetch?: typeof fetch;
@@ -54,25 +55,25 @@ export interface Batch {
 }
 
 /** There is no such stream (404), or no longer (410). */
-export interface Missing {
+interface Missing {
   readonly kind: "missing";
   readonly status: number;
 }
 
 /** An answer that stays the same however often it is asked for. */
-export interface Refused {
+interface Refused {
   readonly kind: "refused";
   readonly error: PerdureError;
 }
 
 /** Under which name a batch of writes is sent. */
-export interface Sequence {
+interface Sequence {
   readonly id: string;
   readonly epoch: number;
   readonly seq: number;
 }
 
-export type AppendAnswer =
+type AppendAnswer =
   | { readonly kind: "taken"; readonly next: string | undefined }
   /** A batch of this name and number was taken before. */
   | { readonly kind: "duplicate" }
@@ -233,4 +234,29 @@ export class StreamHttp {
 /** Header values are visible ASCII. */
 function headerSafe(text: string): string {
   return /^[\x21-\x7e]+$/.test(text) ? text : encodeURIComponent(text);
+}
+
+const FIRST_DELAY_MS = 50;
+const MAX_DELAY_MS = 5_000;
+
+/** The waits between tries, longer each time until one succeeds. */
+export class Backoff {
+  private failures = 0;
+
+  /** Whether the last try succeeded, so that a failure is news. */
+  get fresh(): boolean {
+    return this.failures === 0;
+  }
+
+  succeeded(): void {
+    this.failures = 0;
+  }
+
+  /** Resolves after the next wait, or as soon as the signal is aborted. */
+  async wait(signal: AbortSignal, atLeastMs = 0): Promise<void> {
+    const full = Math.min(FIRST_DELAY_MS * 2 ** this.failures++, MAX_DELAY_MS);
+    // Some of it by chance, so that all who lost a server do not come back at once.
+    const delay = Math.max(atLeastMs, full * (0.5 + Math.random() / 2));
+    await pause(delay, signal);
+  }
 }

@@ -1,5 +1,5 @@
 import { PerdureError } from "../../../base/error.ts";
-import { Backoff } from "./backoff.ts";
+import { Backoff } from "./stream-http.ts";
 import { START } from "./stream-state.ts";
 import { Trouble } from "./stream-http.ts";
 import type { Batch, ReadPlace, StreamHttp } from "./stream-http.ts";
@@ -14,7 +14,7 @@ const SHORTEST_WAIT_MS = 10;
 const BEHIND_PATIENCE_MS = 2_000;
 
 /** Who is told what was read. None of these may throw. */
-export interface ReaderEvents {
+interface ReaderEvents {
   /** The stream is there. */
   onOpen(): void;
   /** The next messages, each batch once and in order; `next` is where it goes on. */
@@ -25,7 +25,7 @@ export interface ReaderEvents {
   onTrouble(error: Error): void;
 }
 
-export interface ReaderOptions {
+interface ReaderOptions {
   readonly http: StreamHttp;
   readonly create: boolean;
   readonly signal: AbortSignal;

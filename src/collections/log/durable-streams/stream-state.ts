@@ -12,7 +12,7 @@ const KEPT_QUARANTINED = 100;
 export const START = "-1";
 
 /** Who wants to know. None of these may throw. */
-export interface StreamStateEvents {
+interface StreamStateEvents {
   onError(error: unknown): void;
   onQuarantine(message: QuarantinedMessage): void;
   /** A write was applied or refused, and the listeners of its tables were told. */

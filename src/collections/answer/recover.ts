@@ -1,0 +1,330 @@
+import { PerdureError } from "../../base/error.ts";
+import type { GenerationContract } from "../contract.ts";
+import type { RowCondition } from "../log/row-log.ts";
+import { rowsOf } from "../log/rows.ts";
+import type { RowCollection, Rows } from "../log/rows.ts";
+import { generationClaimId, toolClaimId } from "../worker/claim.ts";
+import type { Claims } from "../worker/claim.ts";
+
+/**
+ * What is to become of work that a process has left behind, by its state. The same table for people and for
+ * {@link recoverOrphanedOperations}.
+ */
+export interface Classification {
+  /** `maybe`: by policy, and by how often it was tried. */
+  readonly resumable: "yes" | "maybe" | "no";
+  /**
+   * - `pick-up`: nothing to do, whoever works on such rows takes it up.
+   * - `leave`: somebody works on it.
+   * - `await-tools`: it goes on when its tool calls have their results.
+   * - `retry-or-fail`: back to `pending` with one more attempt, or `failed`.
+   * - `show-partial`: what was stored of it can be shown; it cannot go on from there.
+   * - `none`: it is over.
+   */
+  readonly action: "pick-up" | "leave" | "await-tools" | "retry-or-fail" | "show-partial" | "none";
+}
+
+const OVER: Classification = { resumable: "no", action: "none" };
+
+/** Where an answer can go from here. `orphaned`: nobody works on it. `chunks`: how many of them are stored. */
+export function classifyGeneration(
+  row: { readonly status: string },
+  known: { readonly orphaned?: boolean; readonly chunks?: number } = {},
+): Classification {
+  switch (row.status) {
+    case "pending":
+      return { resumable: "yes", action: "pick-up" };
+    case "generating":
+      return known.orphaned === true
+        ? { resumable: "maybe", action: "retry-or-fail" }
+        : { resumable: "no", action: "leave" };
+    case "suspended":
+      return { resumable: "yes", action: "await-tools" };
+    case "failed":
+    case "cancelled":
+      return (known.chunks ?? 0) > 0 ? { resumable: "no", action: "show-partial" } : OVER;
+    default:
+      return OVER;
+  }
+}
+
+/** Where a tool call can go from here. `orphaned`: nobody works on it. */
+export function classifyToolCall(
+  row: { readonly status: string },
+  known: { readonly orphaned?: boolean } = {},
+): Classification {
+  switch (row.status) {
+    case "pending":
+      return { resumable: "yes", action: "pick-up" };
+    case "executing":
+      return known.orphaned === true
+        ? { resumable: "maybe", action: "retry-or-fail" }
+        : { resumable: "no", action: "leave" };
+    default:
+      return OVER;
+  }
+}
+
+/** What recovery needs to see of a row. Rows may have anything else. */
+export interface RecoverableRow {
+  id: string;
+  status: string;
+  /** ISO time of the last change of status. Without claims it is what tells that nobody works on the row. */
+  updatedAt?: string;
+  attempt?: number;
+  error?: string;
+}
+
+/** How it is told that nobody works on a row. */
+interface OrphanTest {
+  readonly claims?: Claims;
+  readonly timeoutMs: number;
+  now(): number;
+}
+
+/** Changes an orphan. `why`: for people. `last`: it was given up, there is no further try. */
+type OrphanChange = (draft: RecoverableRow, why: string, last: boolean) => void;
+
+/**
+ * Changes a row if nobody works on it. Of several processes that find the same orphan one changes it.
+ * @returns whether this one did.
+ */
+async function changeOrphan<TRow extends RecoverableRow>(
+  rows: Rows<TRow>,
+  row: TRow,
+  test: OrphanTest,
+  claim: { readonly id: string; readonly fence: number | undefined },
+  change: OrphanChange,
+): Promise<boolean> {
+  const { claims } = test;
+  const write = (why: string, when: readonly RowCondition[] = [], last = false) => {
+    const judge = (draft: TRow) => sameRun(draft, row) && (change(draft, why, last), true);
+    return rows.update(row.id, judge, { when });
+  };
+  if (claims === undefined) return isOld(row, test) && write(`no change for ${test.timeoutMs} ms`);
+  requireSameLog(claims, rows);
+  const view = claims.inspect(claim.id);
+  if (view.state === "held") {
+    // Its holder has changed hands since: what the row's worker would write is refused.
+    const left = claim.fence !== undefined && claim.fence !== view.fence;
+    return left && write(`"${view.owner}" has taken over from its worker`);
+  }
+  if (view.state === "dead") return write(`it was given up: ${view.error}`, [], true);
+  return takeAndWrite(claims, claim.id, (when) => write("its worker has stopped", when));
+}
+
+/** Holding the claim, so that neither its last worker nor the next one can be writing at the same time. */
+async function takeAndWrite(
+  claims: Claims,
+  claimId: string,
+  write: (when: readonly RowCondition[]) => Promise<boolean>,
+): Promise<boolean> {
+  const { claim } = await claims.acquire(claimId, { maxAttempts: Number.POSITIVE_INFINITY });
+  if (claim === undefined) return false;
+  try {
+    return await write([claim.condition()]);
+  } finally {
+    await claim.giveBack();
+  }
+}
+
+function isOld(row: RecoverableRow, test: OrphanTest): boolean {
+  // Without a time it is never old: nothing tells that it was left.
+  return test.now() - Date.parse(row.updatedAt ?? "") > test.timeoutMs;
+}
+
+/** Whether a row is still the run that was looked at: somebody else may have recovered or finished it. */
+function sameRun(now: RecoverableRow, seen: RecoverableRow): boolean {
+  return now.status === seen.status && now.updatedAt === seen.updatedAt && now.attempt === seen.attempt;
+}
+
+function requireSameLog(claims: Claims, rows: { readonly log: unknown }): void {
+  if (rows.log === claims.log) return;
+  throw new PerdureError(
+    "bad_config",
+    "Claims judge only rows of their own log: give recoverOrphanedOperations collections and claims of the same log.",
+  );
+}
+
+const DEFAULT_TIMEOUT_MS = 300_000;
+const DEFAULT_ATTEMPTS = 3;
+
+/** A row of an answer, as far as recovery looks at it. */
+export interface RecoverableGeneration extends RecoverableRow {
+  /** The claim that its run is under, and that claim's fence: with claims they tell whether it still runs. */
+  runner?: string;
+  fence?: number;
+}
+
+/** What becomes of an answer that was cut off: `failed`, or `pending` once more, as often as attempts are left. */
+export type GenerationPolicy = "fail" | "retry";
+
+/** What {@link recoverOrphanedOperations} looks at. */
+export interface RecoveryOptions<TGeneration extends RecoverableGeneration, TToolCall extends RecoverableRow> {
+  readonly generations?: RowCollection<TGeneration>;
+  readonly toolCalls?: RowCollection<TToolCall>;
+  /**
+   * With claims (of the same log) a row is an orphan when its claim is free or has expired: no clock is asked, and a
+   * slow worker that lives is never disturbed. All workers must then work under claims.
+   */
+  readonly claims?: Claims;
+  /**
+   * Without claims: a row is an orphan when its `updatedAt` is older than that, by this machine's clock. Choose it
+   * longer than the longest work. Default 300,000 (5 minutes).
+   */
+  readonly timeoutMs?: number;
+  /** How often work is begun before it is `failed` for good. Default 3. */
+  readonly maxAttempts?: number;
+  /**
+   * Default `fail`: what was stored of the answer stays to be shown, and whoever wants it asks again under a new id.
+   * `retry` is for generations that can go on or begin again under their id. A function must not throw.
+   */
+  readonly generationPolicy?: GenerationPolicy | ((row: TGeneration) => GenerationPolicy);
+  /** Default {@link toolClaimId} of the row's id. */
+  readonly toolClaimId?: (row: TToolCall) => string;
+  /** Default: the row's `runner`, or else {@link generationClaimId} of its id. */
+  readonly generationClaimId?: (row: TGeneration) => string;
+  /** Milliseconds since the epoch. For tests. */
+  readonly now?: () => number;
+}
+
+/** One row that was recovered by this call. */
+export interface Recovered {
+  readonly id: string;
+  readonly to: "pending" | "failed";
+  /** The row's `attempt` behind it. */
+  readonly attempt: number;
+  readonly reason: string;
+}
+
+/** What was done. Rows that another process recovered at the same time are not in it. */
+export interface RecoveryReport {
+  readonly generations: readonly Recovered[];
+  readonly toolCalls: readonly Recovered[];
+}
+
+/**
+ * Finds work that was begun and that nobody does any more, and puts it back: answers that are `generating` become
+ * `failed` (or `pending`, by policy), tool calls that are `executing` become `pending` with one more attempt, or
+ * `failed` after the last. Call it at the start of a worker, and every now and then. All writes are conditional, so
+ * any number of processes may call it at once: each orphan is recovered, and counted, once (on collections that are
+ * on no log: with one process).
+ * @throws PerdureError `bad_config` when claims and collections are of different logs; or what the log throws: what
+ *   was not reached is left for the next call.
+ */
+export async function recoverOrphanedOperations<
+  TGeneration extends RecoverableGeneration = RecoverableGeneration,
+  TToolCall extends RecoverableRow = RecoverableRow,
+>(options: RecoveryOptions<TGeneration, TToolCall>): Promise<RecoveryReport> {
+  const { claims, timeoutMs = DEFAULT_TIMEOUT_MS, maxAttempts = DEFAULT_ATTEMPTS, now = Date.now } = options;
+  const test: OrphanTest = { timeoutMs, now, ...(claims === undefined ? {} : { claims }) };
+  await claims?.ready;
+  const policy = (row: TGeneration) =>
+    typeof options.generationPolicy === "function" ? options.generationPolicy(row) : options.generationPolicy;
+  return {
+    generations: await recoverAll(options.generations, "generating", test, (row) => ({
+      claim: {
+        id: options.generationClaimId?.(row) ?? row.runner ?? generationClaimId(row.id),
+        fence: row.fence,
+      },
+      // Answers count their tries from 1, calls those that are over.
+      first: 1,
+      triesLeft: policy(row) === "retry" ? maxAttempts - (row.attempt ?? 1) : 0,
+    })),
+    toolCalls: await recoverAll(options.toolCalls, "executing", test, (row) => ({
+      claim: { id: options.toolClaimId?.(row) ?? toolClaimId(row.id), fence: undefined },
+      first: 0,
+      triesLeft: maxAttempts - (row.attempt ?? 0) - 1,
+    })),
+  };
+}
+
+interface Judged {
+  readonly claim: { readonly id: string; readonly fence: number | undefined };
+  readonly first: number;
+  readonly triesLeft: number;
+}
+
+async function recoverAll<TRow extends RecoverableRow>(
+  collection: RowCollection<TRow> | undefined,
+  status: string,
+  test: OrphanTest,
+  judge: (row: TRow) => Judged,
+): Promise<Recovered[]> {
+  if (collection === undefined) return [];
+  const rows = rowsOf(collection);
+  await rows.ready();
+  const recovered: Recovered[] = [];
+  for (const row of rows.all()) {
+    if (row.status !== status) continue;
+    const { claim, first, triesLeft } = judge(row);
+    let done: Recovered | undefined;
+    const change: OrphanChange = (draft, why, last) => {
+      const to = triesLeft > 0 && !last ? "pending" : "failed";
+      const attempt = (draft.attempt ?? first) + (to === "pending" || first === 0 ? 1 : 0);
+      const reason = `Left behind as "${status}": ${why}.`;
+      draft.status = to;
+      draft.attempt = attempt;
+      draft.updatedAt = new Date(test.now()).toISOString();
+      if (to === "failed") draft.error = reason;
+      done = { id: row.id, to, attempt, reason };
+    };
+    if ((await changeOrphan(rows, row, test, claim, change)) && done !== undefined) recovered.push(done);
+  }
+  return recovered;
+}
+
+/** What {@link resumeToolChain} needs to see of an answer. */
+export interface ResumableGeneration extends GenerationContract {
+  resumeFromToolIndex?: number;
+  error?: string;
+  updatedAt?: string;
+}
+
+/** What {@link resumeToolChain} needs to see of a tool call. */
+export interface ChainedToolCall {
+  id: string;
+  generationId: string;
+  status: string;
+}
+
+/** What {@link resumeToolChain} found. */
+export interface ResumedToolChain {
+  /** Whether the answer is `pending` again because of this call. */
+  readonly resumed: boolean;
+  /** The calls that have their result. */
+  readonly completed: readonly string[];
+  /** The calls that have none: `pending`, `executing` or `failed`. */
+  readonly open: readonly string[];
+}
+
+const RESUMABLE: ReadonlySet<string> = new Set(["generating", "suspended", "failed"]);
+
+/**
+ * Lets an answer that was cut off among its tool calls go on: it becomes `pending`, and `resumeFromToolIndex` says
+ * how many of its calls have their results, which are kept. An answer without calls is left as it is: there is
+ * nothing to go on from. So is one that is `pending`, `completed` or `cancelled`. One that is `generating` is taken
+ * as cut off: call it for orphans only (see `recoverOrphanedOperations`). Several may call it at once: one resumes.
+ */
+export async function resumeToolChain<TGeneration extends ResumableGeneration, TToolCall extends ChainedToolCall>(
+  generationId: string,
+  options: { readonly generations: RowCollection<TGeneration>; readonly toolCalls: RowCollection<TToolCall> },
+): Promise<ResumedToolChain> {
+  const generations = rowsOf(options.generations);
+  const toolCalls = rowsOf(options.toolCalls);
+  await Promise.all([generations.ready(), toolCalls.ready()]);
+  const calls = toolCalls.all().filter((call) => call.generationId === generationId && call.status !== "cancelled");
+  const completed = calls.filter(({ status }) => status === "completed").map(({ id }) => id);
+  const open = calls.filter(({ status }) => status !== "completed").map(({ id }) => id);
+  if (calls.length === 0) return { resumed: false, completed, open };
+  const seen = generations.get(generationId);
+  const resume = (draft: ResumableGeneration) => {
+    if (!RESUMABLE.has(draft.status) || draft.status !== seen?.status) return false;
+    draft.status = "pending";
+    draft.resumeFromToolIndex = completed.length;
+    draft.updatedAt = new Date().toISOString();
+    delete draft.error;
+    return true;
+  };
+  return { resumed: await generations.update(generationId, resume), completed, open };
+}

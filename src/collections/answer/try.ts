@@ -1,0 +1,331 @@
+import { PerdureError, errorText } from "../../base/error.ts";
+import { isSettledStatus } from "../contract.ts";
+import type { GenerationContract } from "../contract.ts";
+import type { RowCondition } from "../log/row-log.ts";
+import type { Rows } from "../log/rows.ts";
+import type { Claim } from "../worker/claim.ts";
+import type { PumpOutcome } from "../worker/pump.ts";
+import { asError, isUnwritable, nextDelay, persist } from "../worker/retry.ts";
+import type { RetryPolicy } from "../worker/retry.ts";
+import { pause } from "../worker/timer.ts";
+import type { GenerationResult, GenerationRun } from "./effect-types.ts";
+
+/** A row with what the effect keeps in it. */
+export type StoredGeneration = GenerationContract & {
+  generationId?: string;
+  attempt?: number;
+  error?: string;
+  runner?: string;
+  fence?: number;
+  updatedAt?: string;
+  completedAt?: string;
+};
+
+/** A try at a row, as it was written when it began. */
+export interface BegunTry {
+  readonly id: string;
+  readonly generationId: string;
+  readonly attempt: number;
+  readonly claim: Claim | undefined;
+}
+
+/** The state of answers, in their rows. */
+export class GenerationRows {
+  readonly rows: Rows<StoredGeneration>;
+
+  constructor(rows: Rows<StoredGeneration>) {
+    this.rows = rows;
+  }
+
+  /** Takes a row that is still as it was seen. False: somebody else was quicker. */
+  begin(seen: StoredGeneration, { id, generationId, attempt, claim }: BegunTry): Promise<boolean> {
+    return this.rows.update(
+      id,
+      (draft) => {
+        if (draft.status !== seen.status || draft.generationId !== seen.generationId) return false;
+        draft.status = "generating";
+        draft.generationId = generationId;
+        draft.attempt = attempt;
+        delete draft.error;
+        if (claim !== undefined) {
+          draft.runner = claim.id;
+          draft.fence = claim.fence;
+        }
+        touch(draft);
+        return true;
+      },
+      withClaim(claim),
+    );
+  }
+
+  /** Writes what became of a try, if the row is still its. */
+  settle(begun: BegunTry, change: (draft: StoredGeneration) => void): Promise<boolean> {
+    return this.rows.update(
+      begun.id,
+      (draft) => {
+        if (!isOf(draft, begun)) return false;
+        change(draft);
+        touch(draft);
+        return true;
+      },
+      withClaim(begun.claim),
+    );
+  }
+
+  /** Whether the row is still worked on by this try. */
+  isOurs(begun: BegunTry): boolean {
+    const row = this.rows.get(begun.id);
+    return row !== undefined && isOf(row, begun);
+  }
+
+  /** See `GenerationRun.when`. */
+  conditions(begun: BegunTry): readonly RowCondition[] {
+    const condition = this.rows.unchanged(begun.id);
+    if (condition === undefined) return [];
+    if (!this.isOurs(begun)) {
+      throw new PerdureError("fenced", `The answer "${begun.id}" is not this try's any more. Stop this one.`);
+    }
+    return [condition];
+  }
+}
+
+function isOf(row: StoredGeneration, { generationId }: BegunTry): boolean {
+  return row.status === "generating" && row.generationId === generationId;
+}
+
+function withClaim(claim: Claim | undefined): { when?: readonly RowCondition[] } {
+  return claim === undefined ? {} : { when: [claim.condition()] };
+}
+
+/** Keeps the times of rows that have them. */
+function touch(draft: StoredGeneration): void {
+  if (draft.updatedAt === undefined) return;
+  draft.updatedAt = new Date().toISOString();
+  if (isSettledStatus(draft.status)) draft.completedAt = draft.updatedAt;
+}
+
+/** What a try needs of its effect. */
+export interface TryParts<TRow, TResult extends GenerationResult> {
+  readonly effectId: string;
+  /** None: the callbacks write. */
+  readonly keeper: GenerationRows | undefined;
+  readonly retry: RetryPolicy;
+  generate(row: TRow, run: GenerationRun): Promise<TResult>;
+  keepResult(draft: StoredGeneration, result: TResult): void;
+  onComplete(row: TRow, result: TResult): Promise<void> | void;
+  onSuspended(row: TRow, result: TResult): Promise<void> | void;
+  onCancelled(row: TRow, why: "cancelled" | "disposed"): Promise<void> | void;
+  onError(row: TRow, error: Error): Promise<void> | void;
+  report(error: Error, row: TRow): void;
+}
+
+/** What became of a try, and what the pump is to do. */
+interface TryEnd {
+  readonly outcome: PumpOutcome;
+  readonly state: "completed" | "failed" | "cancelled" | "suspended" | "again" | "lost";
+}
+
+const DONE: PumpOutcome = "done";
+const LATER: PumpOutcome = { later: true };
+
+/** The reason of an abort by `dispose()`. */
+export function disposedReason(): PerdureError {
+  return new PerdureError("bad_state", "The effect was disposed.");
+}
+
+/** One try at one row, from `generating` to what it becomes. */
+export class GenerationTry<TRow, TResult extends GenerationResult> {
+  private readonly parts: TryParts<TRow, TResult>;
+  private readonly row: TRow;
+  private readonly begun: BegunTry;
+  private readonly claim: Claim | undefined;
+  private readonly signal: AbortSignal;
+
+  constructor(parts: TryParts<TRow, TResult>, row: TRow, begun: BegunTry, signal: AbortSignal) {
+    this.parts = parts;
+    this.row = row;
+    this.begun = begun;
+    this.claim = begun.claim;
+    this.signal = signal;
+  }
+
+  async run(): Promise<TryEnd> {
+    try {
+      return await this.once();
+    } catch (error) {
+      // A claim that nobody works under would keep everybody out for as long as this process lives.
+      await this.claim?.giveBack().catch(() => {});
+      throw error;
+    }
+  }
+
+  private async once(): Promise<TryEnd> {
+    let made: { readonly result: TResult } | { readonly error: Error };
+    try {
+      made = { result: await this.parts.generate(this.row, this.context()) };
+    } catch (thrown) {
+      made = { error: asError(thrown) };
+    }
+    // Not by whether it threw: a `chat()` that was aborted resolves with a part of its text.
+    if (this.signal.aborted) return this.stopped();
+    if ("error" in made) return this.failed(made.error);
+    const { result } = made;
+    if (result === "") return this.failed(noText());
+    return isUnfinished(result) ? this.suspended(result) : this.completed(result);
+  }
+
+  private context(): GenerationRun {
+    const { begun, claim, signal, parts } = this;
+    const { attempt, generationId } = begun;
+    const when = (): readonly RowCondition[] => [
+      ...(parts.keeper?.conditions(begun) ?? []),
+      ...(claim === undefined ? [] : [claim.condition()]),
+    ];
+    return { signal, effectId: parts.effectId, attempt, generationId, when, ...(claim === undefined ? {} : { claim }) };
+  }
+
+  private async completed(result: TResult): Promise<TryEnd> {
+    const error = await this.insist(() => this.parts.onComplete(this.row, result));
+    if (this.signal.aborted) return this.stopped();
+    if (error !== undefined) return this.givenUp(error);
+    let mine: boolean;
+    try {
+      mine = await this.settle((draft) => {
+        this.parts.keepResult(draft, result);
+        draft.status = "completed";
+      });
+    } catch (thrown) {
+      this.parts.report(asError(thrown), this.row);
+      return this.givenUp(asError(thrown));
+    }
+    if (!mine && this.signal.aborted) return this.stopped();
+    await this.claim?.release();
+    return { outcome: DONE, state: "completed" };
+  }
+
+  private async suspended(result: TResult): Promise<TryEnd> {
+    const error = await this.insist(() => this.parts.onSuspended(this.row, result));
+    if (error !== undefined) return this.givenUp(error);
+    await this.settle((draft) => {
+      draft.status = "suspended";
+    });
+    await this.claim?.giveBack();
+    return { outcome: LATER, state: "suspended" };
+  }
+
+  private async failed(error: Error): Promise<TryEnd> {
+    this.parts.report(error, this.row);
+    // Shut out by whoever has the row now: that is not a failure of the work.
+    if (PerdureError.is(error, "fenced") && this.parts.keeper?.isOurs(this.begun) === false) return this.lost();
+    const delay = nextDelay(this.parts.retry, this.begun.attempt, error);
+    if (delay === undefined) return this.givenUp(error);
+    await this.settle((draft) => {
+      draft.status = "pending";
+      draft.error = errorText(error);
+      // The next try starts from nothing, under an id of its own.
+      delete draft.generationId;
+    });
+    if ((await this.claim?.fail(error)) === "dead") return this.givenUp(error);
+    return { outcome: { later: true, ms: delay }, state: "again" };
+  }
+
+  private async givenUp(error: Error): Promise<TryEnd> {
+    await this.insist(() => this.parts.onError(this.row, error));
+    await this.settle((draft) => {
+      draft.status = "failed";
+      draft.error = errorText(error);
+    });
+    await this.claim?.release();
+    return { outcome: DONE, state: "failed" };
+  }
+
+  private async stopped(): Promise<TryEnd> {
+    const { reason } = this.signal;
+    if (PerdureError.is(reason, "fenced") || PerdureError.is(reason, "disconnected")) return this.lost();
+    if (PerdureError.is(reason, "bad_state")) {
+      await this.call(() => this.parts.onCancelled(this.row, "disposed"));
+      await this.settle((draft) => {
+        draft.status = "pending";
+        draft.attempt = this.begun.attempt - 1;
+      });
+      await this.claim?.giveBack();
+      return { outcome: LATER, state: "again" };
+    }
+    await this.call(() => this.parts.onCancelled(this.row, "cancelled"));
+    await this.settle((draft) => {
+      draft.status = "cancelled";
+    });
+    await this.claim?.release();
+    return { outcome: DONE, state: "cancelled" };
+  }
+
+  private async lost(): Promise<TryEnd> {
+    // The row may have gone another way while the claim is still ours: then somebody, or this process, begins again.
+    if (this.claim?.signal.aborted === false) await this.claim.giveBack();
+    return { outcome: LATER, state: "lost" };
+  }
+
+  /**
+   * Writes what became of the try, again if that fails: a row that nobody writes stays as it is for good.
+   * @returns false when it is not this try's any more. @throws what is wrong with the row itself.
+   */
+  private async settle(change: (draft: StoredGeneration) => void): Promise<boolean> {
+    const { keeper } = this.parts;
+    if (keeper === undefined) return true;
+    let unfit: { readonly error: unknown } | undefined;
+    const apply = (draft: StoredGeneration) => {
+      try {
+        change(draft);
+      } catch (error) {
+        unfit = { error };
+        throw error;
+      }
+    };
+    const write = async () => {
+      try {
+        return await keeper.settle(this.begun, apply);
+      } catch (error) {
+        if (isUnwritable(error)) unfit ??= { error };
+        if (unfit !== undefined) return false;
+        throw error;
+      }
+    };
+    const written = await persist(write, this.signal, (error) => this.parts.report(error, this.row));
+    if (unfit !== undefined) throw unfit.error;
+    return written ?? false;
+  }
+
+  /** Calls a callback until it works, as often as the policy allows. Returns its last failure. */
+  private async insist(callback: () => Promise<void> | void): Promise<Error | undefined> {
+    for (let attempt = 1; ; attempt++) {
+      const error = await this.call(callback);
+      const delay = error === undefined ? undefined : nextDelay(this.parts.retry, attempt, error);
+      if (delay === undefined || this.signal.aborted) return error;
+      await pause(delay, this.signal);
+    }
+  }
+
+  private async call(callback: () => Promise<void> | void): Promise<Error | undefined> {
+    try {
+      await callback();
+      return undefined;
+    } catch (thrown) {
+      const error = asError(thrown);
+      this.parts.report(error, this.row);
+      return error;
+    }
+  }
+}
+
+function isUnfinished(result: GenerationResult): boolean {
+  if (typeof result === "string") return false;
+  return result.outcome === "suspended" || result.outcome === "interrupted";
+}
+
+function noText(): PerdureError {
+  const text = "The answer is empty. chat({ stream: false }) gives that when it stops for an approval or a tool:";
+  return new PerdureError(
+    "model_failed",
+    `${text} use durableChat, or return { outcome: "completed" } if it is meant.`,
+  );
+}

@@ -1,0 +1,150 @@
+import { PerdureError, errorText } from "../../base/error.ts";
+import type { AgentToolCall } from "../contract.ts";
+import type { RowOptions } from "../log/rows.ts";
+import { startTimer } from "../worker/timer.ts";
+import type { CallDesk, CallName, Opening } from "./call-desk.ts";
+import { callDeskOf } from "./durable-tool.ts";
+import type { ToolResultMessage } from "./types.ts";
+import { waitAborted } from "./wait-for-result.ts";
+
+/** The answer whose calls are meant. */
+export interface CallsOf {
+  readonly generationId: string;
+}
+
+interface Known {
+  readonly call: AgentToolCall;
+  readonly desk: CallDesk;
+  readonly name: CallName;
+}
+
+/**
+ * Writes the calls of a turn that ended for them as pending rows, those of one collection in one write: so all of them
+ * can be executed at the same time. Calls of tools that are not durable are left out; rows that are there are kept.
+ * @returns the ids of the rows, in the order of the calls.
+ * @throws PerdureError `conflict` when a row of the same id is another call; `fenced` when a condition of `write`
+ *   did not hold; `bad_input` when a call's arguments are no JSON.
+ */
+export async function openToolCalls(
+  tools: readonly unknown[],
+  calls: readonly AgentToolCall[],
+  options: CallsOf & { readonly write?: RowOptions },
+): Promise<string[]> {
+  const known = knownCalls(tools, calls, options);
+  const groups = new Map<object, { desk: CallDesk; openings: Opening[] }>();
+  const openings = known.map(({ desk, name }) => ({ desk, opening: desk.opening(name) }));
+  for (const { desk, opening } of openings) {
+    const group = groups.get(desk.collection);
+    if (group === undefined) groups.set(desk.collection, { desk, openings: [opening] });
+    else group.openings.push(opening);
+  }
+  for (const group of groups.values()) await group.desk.open(group.openings, options.write);
+  return openings.map(({ opening }) => opening.id);
+}
+
+/**
+ * The results of a turn's calls so far: messages to put behind the message that made the calls, and the calls that
+ * still wait. A call that failed or was cancelled is over too; its message says so.
+ */
+export async function toolCallResults(
+  tools: readonly unknown[],
+  calls: readonly AgentToolCall[],
+  options: CallsOf,
+): Promise<{ messages: ToolResultMessage[]; open: AgentToolCall[] }> {
+  const messages: ToolResultMessage[] = [];
+  const open: AgentToolCall[] = [];
+  for (const { call, desk, name } of knownCalls(tools, calls, options)) {
+    const settled = await desk.settled(name);
+    if (settled === undefined) open.push(call);
+    else messages.push({ role: "tool", toolCallId: call.id, content: resultText(settled) });
+  }
+  return { messages, open };
+}
+
+/** Calls `wake` whenever the rows of a turn's calls may have changed. Returns its end. `wake` must not throw. */
+export function watchToolCalls(
+  tools: readonly unknown[],
+  calls: readonly AgentToolCall[],
+  options: CallsOf,
+  wake: () => void,
+): () => void {
+  const desks = new Map(knownCalls(tools, calls, options).map(({ desk }) => [desk.collection, desk]));
+  const ends = [...desks.values()].map((desk) => desk.subscribe(wake));
+  return () => ends.forEach((end) => end());
+}
+
+/**
+ * Waits until all calls of a turn are over, and gives their messages.
+ * @throws PerdureError `timeout`, `cancelled` when `signal` aborted. The calls go on: see {@link cancelToolCalls}.
+ */
+export async function waitForToolCalls(
+  tools: readonly unknown[],
+  calls: readonly AgentToolCall[],
+  options: CallsOf & { readonly signal?: AbortSignal; readonly timeout?: number },
+): Promise<ToolResultMessage[]> {
+  const { signal, timeout } = options;
+  let changed: () => void = () => {};
+  const aborted = () => changed();
+  const unwatch = watchToolCalls(tools, calls, options, () => changed());
+  signal?.addEventListener("abort", aborted);
+  let late = false;
+  const timeIsUp = () => {
+    late = true;
+    changed();
+  };
+  const stopTimer = timeout === undefined ? () => {} : startTimer(timeout, timeIsUp);
+  try {
+    for (;;) {
+      const next = new Promise<void>((resolve) => (changed = resolve));
+      const { messages, open } = await toolCallResults(tools, calls, options);
+      if (open.length === 0) return messages;
+      const ids = open.map(({ id }) => id).join(", ");
+      if (signal?.aborted === true) throw waitAborted(ids, signal);
+      if (late) throw new PerdureError("timeout", `The tool calls ${ids} had no result after ${timeout} ms.`);
+      await next;
+    }
+  } finally {
+    unwatch();
+    stopTimer();
+    signal?.removeEventListener("abort", aborted);
+  }
+}
+
+/** Cancels those calls of a turn that are not over: who executes one is told to stop. */
+export async function cancelToolCalls(
+  tools: readonly unknown[],
+  calls: readonly AgentToolCall[],
+  options: CallsOf & { readonly write?: RowOptions },
+): Promise<void> {
+  for (const { desk, name } of knownCalls(tools, calls, options)) await desk.cancel(name, options.write);
+}
+
+function knownCalls(tools: readonly unknown[], calls: readonly AgentToolCall[], { generationId }: CallsOf): Known[] {
+  const desks = new Map<string, CallDesk>();
+  for (const tool of tools) {
+    const desk = callDeskOf(tool);
+    if (desk?.mode === "suspend") desks.set(desk.tool.name, desk);
+  }
+  return calls.flatMap((call) => {
+    const desk = desks.get(call.name);
+    if (desk === undefined) return [];
+    return [{ call, desk, name: { generationId, toolCallId: call.id, args: argumentsOf(call) } }];
+  });
+}
+
+/** As `chat()` reads them: no text is no argument, and what is no object is an empty one. */
+function argumentsOf({ id, name, arguments: text }: AgentToolCall): unknown {
+  if (text.trim() === "") return {};
+  try {
+    const args: unknown = JSON.parse(text);
+    return typeof args === "object" && args !== null ? args : {};
+  } catch {
+    throw new PerdureError("bad_input", `The arguments of the call "${id}" of "${name}" are no JSON: ${text}`);
+  }
+}
+
+function resultText(settled: { readonly result: unknown } | { readonly error: unknown }): string {
+  if ("error" in settled) return JSON.stringify({ error: errorText(settled.error) });
+  const { result } = settled;
+  return typeof result === "string" ? result : (JSON.stringify(result) ?? "null");
+}

@@ -1,0 +1,305 @@
+import { createCollection } from "@tanstack/db";
+import type { Context } from "@tanstack/db";
+import { PerdureError } from "../../base/error.ts";
+import type { AgentMessage, ClaimRecord } from "../contract.ts";
+import { logCollectionOptions, logUtilsOf } from "../log/collection-options.ts";
+import { queryRoot } from "../log/query.ts";
+import type { QueryRow, RowQuery } from "../log/query.ts";
+import type { RowProducer } from "../log/row-log.ts";
+import { rowsOf } from "../log/rows.ts";
+import { catchUp, checkpointsOf, producerOf } from "../worker/checkpoint.ts";
+import type { Claims } from "../worker/claim.ts";
+import { createClaims } from "../worker/claims.ts";
+import { drainUntilIdle } from "../worker/drain.ts";
+import { runWithLifecycle } from "../worker/lifecycle.ts";
+import type { RunnerLifecycleAdapter } from "../worker/lifecycle.ts";
+import { handleDurableStreamsWake } from "../worker/webhook.ts";
+import type { DurableStreamsWebhookAdapter } from "../worker/webhook.ts";
+import { CLAIMS } from "./agent-collections.ts";
+import { CollectionDesk } from "./collection-desk.ts";
+import type {
+  Agent,
+  AgentCollectionsBase,
+  AgentContext,
+  AgentDrainOptions,
+  AgentGenerateInput,
+  AgentRuntime,
+  CollectionAgentConfig,
+  QueryAgentConfig,
+} from "./config.ts";
+import type { Desk, Turn } from "./desk.ts";
+import { QueryDesk } from "./query-desk.ts";
+import { agentTools, watchCalls } from "./reference.ts";
+import { watchForResponse } from "./response.ts";
+import { AgentRunner } from "./runner.ts";
+import type { Seat } from "./seat.ts";
+
+/** A signal that never aborts. */
+const NEVER = new AbortController().signal;
+
+/**
+ * Brings an agent to life. It waits for its rows, answers those that are pending, and from then on whatever comes:
+ * one turn behind the other, all that waits in one turn (requests of other agents each in their own). What comes
+ * during a turn is answered next. A try that fails is made again by `retry`; after the last one the message is
+ * marked `processed` with `error`.
+ *
+ * On collections of a log a turn is two writes: one takes the messages, one marks them processed and inserts the
+ * reply, and the second is refused when another runner has taken the messages in between. So there is one reply to
+ * each message, however many runners there are and wherever one dies.
+ * @throws PerdureError `bad_config` when two tools have the same name, or it is not said where its messages are.
+ */
+export function createAgent<TCollections extends AgentCollectionsBase, TWake = never>(
+  config: CollectionAgentConfig<TCollections, TWake>,
+): Agent<TCollections, TWake>;
+export function createAgent<TContext extends Context>(
+  config: QueryAgentConfig<QueryRow<TContext>, RowQuery<TContext>>,
+): Agent<undefined>;
+export function createAgent<TRow extends object>(config: QueryAgentConfig<TRow>): Agent<undefined>;
+export function createAgent(
+  config: CollectionAgentConfig<AgentCollectionsBase, unknown> | QueryAgentConfig<object, unknown>,
+): Agent<AgentCollectionsBase | undefined, unknown> {
+  requireToolNames(config);
+  requireRows(config);
+  return config.collections === undefined ? queryAgent(config) : collectionAgent(config);
+}
+
+type AnyAgent = Agent<AgentCollectionsBase | undefined, unknown>;
+
+function collectionAgent(config: CollectionAgentConfig<AgentCollectionsBase, unknown>): AnyAgent {
+  const { collections, hooks, runtime } = config;
+  const runner = new AgentRunner<AgentMessage>({
+    ...runnerBase(config),
+    collections,
+    live: config.live ?? runtime === undefined,
+    desk: (wake) => {
+      // Alone in its process, it must not take what another process has just begun; with a lease it knows better.
+      const adopts = isClaiming(config) || runtime !== undefined ? "all" : "at-start";
+      return new CollectionDesk(config, adopts, wake);
+    },
+    ...(hooks?.afterTurn === undefined ? {} : { afterTurn: hooks.afterTurn }),
+    generate: (turn, desk, context) => generate(config, turn, desk, context),
+  });
+  return agentOf(config, collections, runner, {
+    watchForResponse: (requestId, options) => watchForResponse(config.name, collections.messages, requestId, options),
+    dispose: hooks?.dispose,
+  });
+}
+
+/** Whether runners of an agent are told apart. */
+function isClaiming({ claims }: Pick<CollectionAgentConfig, "claims">): boolean {
+  return claims !== undefined && claims !== false;
+}
+
+/** What lets one runner of an agent with queries work at a time; undefined where no write can be conditional. */
+function claimsBeside(query: RowQuery<Context>): Claims | undefined {
+  const root = queryRoot(query);
+  const log = root === undefined ? undefined : logUtilsOf(root.collection)?.log;
+  if (log === undefined) return undefined;
+  const options = logCollectionOptions<ClaimRecord>({ log, name: CLAIMS, getKey: (row) => row.id });
+  return createClaims({ collection: createCollection(options) });
+}
+
+function queryAgent(config: QueryAgentConfig<object, unknown>): AnyAgent {
+  const own = config.claims === undefined ? claimsBeside(config.pendingWork as RowQuery<Context>) : undefined;
+  const runner = new AgentRunner<object>({
+    ...runnerBase(config),
+    ...(own === undefined ? {} : { claims: own }),
+    collections: undefined,
+    live: config.live ?? true,
+    desk: (wake) => new QueryDesk(config, wake),
+    generate: (turn, desk, context) => generate(config, turn, desk, context),
+  });
+  return agentOf(config, undefined, runner, {
+    watchForResponse: async (requestId, options = {}) => {
+      if (config.watchForResponse !== undefined) return config.watchForResponse(requestId, options);
+      throw new PerdureError(
+        "bad_config",
+        `The agent "${config.name}" has no collections: give it a watchForResponse to let other agents ask it.`,
+      );
+    },
+    dispose: own === undefined ? undefined : () => own.dispose(),
+  });
+}
+
+/** What both kinds of agents give their runner. */
+function runnerBase(config: Pick<CollectionAgentConfig, "name" | "retry" | "claims" | "onFailure">) {
+  return {
+    name: config.name,
+    retry: config.retry ?? {},
+    claims: config.claims === false ? undefined : config.claims,
+    onFailure: config.onFailure ?? ((error: Error) => console.error(`The agent "${config.name}":`, error)),
+  };
+}
+
+/** One try: context, then answer. */
+async function generate<TRow extends object>(
+  config: Pick<QueryAgentConfig<TRow>, "adapter" | "instructions" | "tools" | "agents"> & {
+    generate(input: AgentGenerateInput<TRow>): ReturnType<QueryAgentConfig<TRow>["generate"]>;
+  },
+  turn: Turn<TRow>,
+  desk: Desk<TRow>,
+  context: AgentContext,
+) {
+  const messages = await desk.build(turn, context);
+  context.signal.throwIfAborted();
+  const { agents = [] } = config;
+  // Only who may ask several has something to gain from knowing what else is asked.
+  const { adapter, calls } = agents.length > 1 ? watchCalls(config.adapter) : { adapter: config.adapter, calls: [] };
+  return config.generate({
+    pending: turn.rows,
+    messages,
+    adapter,
+    tools: [...(config.tools ?? []), ...agentTools(agents, context, calls)],
+    instructions: config.instructions,
+    signal: context.signal,
+    context,
+  });
+}
+
+function agentOf<TRow extends object>(
+  config: CollectionAgentConfig<AgentCollectionsBase, unknown> | QueryAgentConfig<object, unknown>,
+  collections: AgentCollectionsBase | undefined,
+  runner: AgentRunner<TRow>,
+  rest: Pick<AnyAgent, "watchForResponse"> & { dispose?: (() => Promise<void>) | undefined },
+): AnyAgent {
+  const agent: AnyAgent = {
+    name: config.name,
+    collections,
+    ready: runner.ready,
+    get state() {
+      return runner.state;
+    },
+    hasPendingWork: async () => {
+      await runner.ready;
+      return runner.hasPendingWork();
+    },
+    runGenerationCycle: ({ signal = NEVER } = {}) => runner.runCycle(signal),
+    drainUntilIdle: (options: AgentDrainOptions = {}) =>
+      drainUntilIdle({
+        ...options,
+        hasPendingWork: () => agent.hasPendingWork(),
+        runCycle: () => runner.runCycle(options.signal ?? NEVER),
+      }),
+    watchForResponse: rest.watchForResponse,
+    runWake: (wake, options) => runWake(agent, runner.seat, config, wake, options),
+    handleWake: (request, options) => handleWake(agent, config, request, options),
+    dispose: async () => {
+      await runner.dispose();
+      await rest.dispose?.();
+    },
+    [Symbol.asyncDispose]: () => agent.dispose(),
+  };
+  return agent;
+}
+
+/** Options of `durableAgent` that were given to `createAgent` itself have neither. */
+function requireRows(config: {
+  readonly name: string;
+  readonly collections?: unknown;
+  readonly pendingWork?: unknown;
+}): void {
+  if (config.collections !== undefined || config.pendingWork !== undefined) return;
+  throw new PerdureError(
+    "bad_config",
+    `The agent "${config.name}" has no messages: give "collections" or "pendingWork", or wrap its options: createAgent(durableAgent({ … })).`,
+  );
+}
+
+function requireToolNames(config: Pick<CollectionAgentConfig, "name" | "tools" | "agents">): void {
+  const names = [
+    ...(config.tools ?? []).map((tool) => tool.name),
+    ...(config.agents ?? []).map((one) => one.agent.name),
+  ];
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice === undefined) return;
+  throw new PerdureError(
+    "bad_config",
+    `The agent "${config.name}" has two tools named "${twice}": a model could not tell them apart. Rename one.`,
+  );
+}
+
+type WokenAgent = Agent<AgentCollectionsBase | undefined, unknown>;
+
+/** The parts of a configuration that wakes need. */
+interface WakeConfig {
+  readonly name: string;
+  readonly runtime?: AgentRuntime<unknown>;
+}
+
+/** See `runWake` of `Agent`. */
+async function runWake(
+  agent: WokenAgent,
+  seat: Seat,
+  config: WakeConfig,
+  wake: unknown,
+  options: { readonly signal?: AbortSignal } = {},
+): Promise<{ completed: boolean; cycles: number }> {
+  const { wakeAdapter, drain } = runtimeOf(config);
+  const log = agent.collections === undefined ? undefined : rowsOf(agent.collections.messages).log;
+  return runWithLifecycle(
+    wake,
+    wakeAdapter,
+    async (session) => {
+      await agent.ready;
+      if (log !== undefined) await catchUp(session, [log]);
+      const producer = log === undefined ? undefined : sessionProducer(config.name, session.fenceToken);
+      const leave = seat.enter({ fence: producer === undefined ? {} : { producer }, signal: session.signal });
+      try {
+        const drained = await agent.drainUntilIdle({
+          ...drain,
+          signal: session.signal,
+          lifecycle: {
+            heartbeat: () => session.heartbeat(),
+            checkpoint: (checkpoints) => session.checkpoint(checkpoints),
+          },
+          ...(log === undefined ? {} : { buildCheckpoint: () => checkpointsOf(log) }),
+        });
+        await session.complete({ done: drained.completed });
+        return drained;
+      } finally {
+        leave();
+      }
+    },
+    options,
+  );
+}
+
+/** See `handleWake` of `Agent`. */
+async function handleWake(
+  agent: WokenAgent,
+  config: WakeConfig,
+  request: Request,
+  options: { waitUntil?: (work: Promise<unknown>) => void } = {},
+): Promise<Response> {
+  const { wakeAdapter } = runtimeOf(config);
+  if (!isWebhook(wakeAdapter)) {
+    throw new PerdureError(
+      "bad_config",
+      `The wake adapter of the agent "${config.name}" is not one of webhooks: call runWake with its wakes.`,
+    );
+  }
+  return handleDurableStreamsWake({
+    request,
+    adapter: wakeAdapter,
+    run: (wake, { signal }) => agent.runWake(wake, { signal }),
+    ...(options.waitUntil === undefined ? {} : { waitUntil: options.waitUntil }),
+  });
+}
+
+function runtimeOf(config: WakeConfig): AgentRuntime<unknown> {
+  if (config.runtime !== undefined) return config.runtime;
+  throw new PerdureError("bad_config", `The agent "${config.name}" has no runtime: give it a wakeAdapter.`);
+}
+
+/** A transport that numbers its runners fences their writes too; one that does not leaves that to claims. */
+function sessionProducer(name: string, fenceToken: string | undefined): RowProducer | undefined {
+  const epoch = Number(fenceToken);
+  if (fenceToken === undefined || !Number.isSafeInteger(epoch) || epoch < 0) return undefined;
+  return producerOf(`wake:${name}`, { fenceToken });
+}
+
+function isWebhook(
+  adapter: RunnerLifecycleAdapter<unknown>,
+): adapter is RunnerLifecycleAdapter<unknown> & DurableStreamsWebhookAdapter {
+  return "verify" in adapter && "isKnown" in adapter;
+}

@@ -1,0 +1,98 @@
+import { PerdureError } from "../../base/error.ts";
+import type { CheckpointContract } from "../contract.ts";
+import { compareCursors, goesBack, sameSource } from "./checkpoint.ts";
+
+/** A stream of a subscription, as a wake tells of it. */
+interface WakeStream {
+  readonly path: string;
+  /** Up to here it was consumed. */
+  readonly acked_offset: string;
+  /** Up to here it goes. */
+  readonly tail_offset: string;
+}
+
+/** How the server is told what was consumed. */
+export interface Ack {
+  readonly stream: string;
+  readonly offset: string;
+}
+
+/**
+ * When acks are sent. `with-done` (default): together with `done`, so that a run that dies, or ends with work left, is
+ * woken again whatever it has checkpointed. `at-once`: with each checkpoint, for those that are exact; a run that
+ * has acked all there is and then says "not done" is not woken again.
+ */
+export type AckMode = "with-done" | "at-once";
+
+/** The acks of one wake. */
+export class AckLedger {
+  private readonly streams: readonly WakeStream[];
+  private readonly held = new Map<string, string>();
+
+  constructor(streams: readonly WakeStream[]) {
+    this.streams = streams;
+  }
+
+  /** How far each stream goes. */
+  tails(): CheckpointContract[] {
+    return this.streams.map(({ path, tail_offset }) => ({ source: path, cursor: tail_offset }));
+  }
+
+  /**
+   * Takes checkpoints.
+   * @throws PerdureError `bad_input` for a source that is no stream of this subscription, or a cursor behind its ack.
+   */
+  take(checkpoints: readonly CheckpointContract[]): Ack[] {
+    const acks = checkpoints.map(({ source, cursor }): Ack => {
+      const stream = this.streams.find(({ path }) => sameSource(path, source));
+      if (stream === undefined) {
+        const known = this.streams.map(({ path }) => `"${path}"`).join(", ");
+        throw new PerdureError("bad_input", `"${source}" is no stream of this subscription. It has: ${known}.`);
+      }
+      if (compareCursors(cursor, stream.acked_offset, source) < 0) throw goesBack(source, stream.acked_offset, cursor);
+      return { stream: stream.path, offset: cursor };
+    });
+    for (const { stream, offset } of acks) this.held.set(stream, offset);
+    return acks;
+  }
+
+  /**
+   * What is acked with "done": what was checkpointed, and of streams without a checkpoint what the wake told of. Only
+   * streams that were read up to less than that are left for another wake.
+   */
+  final(): Ack[] {
+    return this.streams.map(({ path, tail_offset }) => ({ stream: path, offset: this.held.get(path) ?? tail_offset }));
+  }
+
+  /** Whether an ack goes beyond where its stream was acked when this wake began. */
+  hasMoved(acks: readonly Ack[]): boolean {
+    return acks.some(({ stream, offset }) => {
+      const acked = this.streams.find(({ path }) => path === stream)?.acked_offset ?? "";
+      return compareCursors(offset, acked, stream) > 0;
+    });
+  }
+}
+
+/** Wakes of one subscription in one lease that may end without any progress before the next one is put off. */
+const QUICK_WAKES = 20;
+
+/**
+ * Keeps a runner that gets nowhere from being woken again at once for ever: after so many wakes without progress in
+ * the time of one lease, a wake is not given back, and the next one comes when its lease has run out.
+ */
+export class WakePace {
+  private readonly ends = new Map<string, number[]>();
+
+  /** Whether a wake that ends now is to be given back at once. */
+  mayGiveBack(subscription: string, hasMoved: boolean, leaseMs: number): boolean {
+    if (hasMoved) {
+      this.ends.delete(subscription);
+      return true;
+    }
+    const now = performance.now();
+    const recent = (this.ends.get(subscription) ?? []).filter((end) => now - end < leaseMs);
+    recent.push(now);
+    this.ends.set(subscription, recent);
+    return recent.length <= QUICK_WAKES;
+  }
+}

@@ -1,0 +1,290 @@
+import { PerdureError } from "../../base/error.ts";
+import { newId } from "../../base/id.ts";
+import { AckLedger, WakePace } from "./acks.ts";
+import type { AckMode } from "./acks.ts";
+import {
+  callControl,
+  fieldOf,
+  readStream,
+  readSubscription,
+  refusal,
+  streamPath,
+  streamUrl,
+  subscriptionUrl,
+  wakeEpoch,
+} from "./control.ts";
+import type { ControlOptions, SubscriptionFacts } from "./control.ts";
+import { runWithLifecycle } from "./lifecycle.ts";
+import type { RunnerClaim, RunnerLifecycleAdapter, RunnerSession, RunnerState } from "./lifecycle.ts";
+import { ensureWakeSubscription } from "./subscription.ts";
+import { linkSignals, pause } from "./timer.ts";
+
+/** "There may be work": what a worker of a pull-wake subscription claims with. */
+export interface PullWake {
+  readonly subscription_id: string;
+}
+
+/** What `pullWakeAdapter` needs to know. */
+export interface PullWakeOptions extends ControlOptions {
+  /** The server: `http://host:4437`. */
+  readonly baseUrl: string | URL;
+  readonly subscriptionId: string;
+  /** This worker's name, for people. */
+  readonly worker: string;
+  /** Default: a third of the lease. */
+  readonly heartbeatIntervalMs?: number;
+  readonly acks?: AckMode;
+}
+
+interface Claimed {
+  readonly fenceToken: string;
+  readonly wake_id: string;
+  readonly generation: number;
+  readonly token: string;
+  readonly leaseMs: number;
+  readonly ledger: AckLedger;
+}
+
+const BEATS_PER_LEASE = 3;
+
+/**
+ * The lifecycle of pull-wake subscriptions of Durable Streams servers (0.3.7): the server gives a wake to one worker.
+ * `claimWake` rejects with `fenced` when another worker has it or there is no work, and with `not_found` when the
+ * server has forgotten the subscription.
+ */
+export function pullWakeAdapter(options: PullWakeOptions): RunnerLifecycleAdapter<PullWake> {
+  return new PullAdapter(options);
+}
+
+class PullAdapter implements RunnerLifecycleAdapter<PullWake> {
+  private readonly options: PullWakeOptions;
+  private readonly url: string;
+  /**
+   * The latest wake. The server gives the next one only when the one before is over, also when nobody here has said so:
+   * a wake that was lost is forgotten with the next claim.
+   */
+  private current: Claimed | undefined;
+  private readonly pace = new WakePace();
+
+  constructor(options: PullWakeOptions) {
+    this.options = options;
+    this.url = subscriptionUrl(options.baseUrl, options.subscriptionId);
+  }
+
+  async claimWake(_wake: PullWake, { signal }: { readonly signal: AbortSignal }): Promise<RunnerClaim> {
+    // Before the claim: a subscription that is made again in between makes the claim fail or is this old.
+    const facts = await readSubscription(this.options, this.url);
+    const body = { worker: this.options.worker };
+    const answer = await callControl(this.options, `${this.url}/claim`, { method: "POST", body, signal });
+    if (answer.status !== 200) throw refusal(answer, `The claim of "${this.options.subscriptionId}"`);
+    const claimed = readClaim(answer.body, facts);
+    this.current = claimed;
+    return {
+      fenceToken: claimed.fenceToken,
+      leaseMs: claimed.leaseMs,
+      heartbeatIntervalMs: this.options.heartbeatIntervalMs ?? claimed.leaseMs / BEATS_PER_LEASE,
+      tails: claimed.ledger.tails(),
+    };
+  }
+
+  async heartbeat(state: RunnerState<PullWake>): Promise<void> {
+    await this.call("ack", state, {});
+  }
+
+  async checkpoint(checkpoints: { source: string; cursor: string }[], state: RunnerState<PullWake>): Promise<void> {
+    const acks = this.claimed(state).ledger.take(checkpoints);
+    if (this.options.acks === "at-once") await this.call("ack", state, { acks });
+  }
+
+  async complete(state: RunnerState<PullWake>, { done }: { readonly done: boolean }): Promise<void> {
+    const { ledger, leaseMs } = this.claimed(state);
+    const acks = done ? ledger.final() : [];
+    const mayGiveBack = this.pace.mayGiveBack(this.options.subscriptionId, ledger.hasMoved(acks), leaseMs);
+    if (!done && mayGiveBack) await this.call("release", state, {});
+    if (done) await this.call("ack", state, mayGiveBack ? { acks, done: true } : { acks });
+    this.forget(state);
+  }
+
+  /** Nothing is sent: the next wake comes when the lease has run out, so what always fails does not loop. */
+  async fail(state: RunnerState<PullWake>): Promise<void> {
+    this.forget(state);
+  }
+
+  private async call(action: "ack" | "release", state: RunnerState<PullWake>, more: object): Promise<void> {
+    const { wake_id, generation, token } = this.claimed(state);
+    const body = { wake_id, generation, ...more };
+    const answer = await callControl(this.options, `${this.url}/${action}`, { method: "POST", body, token });
+    if (answer.status < 300) return;
+    const error = refusal(answer, `The ${action} of the wake "${wake_id}"`);
+    const isLost = PerdureError.is(error, "fenced") || PerdureError.is(error, "not_found");
+    if (!isLost) throw error;
+    this.forget(state);
+    throw new PerdureError("fenced", error.message);
+  }
+
+  private claimed({ fenceToken }: RunnerState<PullWake>): Claimed {
+    const { current } = this;
+    if (current !== undefined && current.fenceToken === fenceToken) return current;
+    throw new PerdureError("fenced", "The wake is not claimed (any more) by this worker.");
+  }
+
+  private forget({ fenceToken }: RunnerState<PullWake>): void {
+    if (this.current?.fenceToken === fenceToken) this.current = undefined;
+  }
+}
+
+function readClaim(body: unknown, facts: SubscriptionFacts): Claimed {
+  const [wake_id, generation, token, leaseMs, streams] = [
+    "wake_id",
+    "generation",
+    "token",
+    "lease_ttl_ms",
+    "streams",
+  ].map((name) => fieldOf(body, name));
+  const isWhole = typeof wake_id === "string" && typeof generation === "number" && typeof token === "string";
+  if (!isWhole || typeof leaseMs !== "number" || !Array.isArray(streams)) {
+    throw new PerdureError(
+      "bad_input",
+      "The server answered a claim without wake_id, generation, token, lease or streams.",
+    );
+  }
+  const fenceToken = String(wakeEpoch(facts, generation, 0));
+  return { fenceToken, wake_id, generation, token, leaseMs, ledger: new AckLedger(streams.map(readStream)) };
+}
+
+/** What `runPullWakeWorker` needs to know. */
+export interface PullWakeWorkerOptions extends ControlOptions {
+  readonly baseUrl: string | URL;
+  readonly subscriptionId: string;
+  /** What wakes: paths or addresses of streams. The same for all workers of the subscription. */
+  readonly streams: readonly string[];
+  /** The stream that wakes are told on. Default: one that is named after the subscription. */
+  readonly wakeStream?: string;
+  readonly leaseTtlMs?: number;
+  /** This worker's name, for people. Default: a new one. */
+  readonly worker?: string;
+  readonly acks?: AckMode;
+  /** Does the work of a wake, and ends it with `session.complete`. What it throws has the work tried again. */
+  readonly run: (session: RunnerSession<PullWake>) => Promise<unknown>;
+  /** Ends the worker, like `stop`. */
+  readonly signal?: AbortSignal;
+  /** Told of each failure of `run` and of each outage. Must not throw. Default: the console. */
+  readonly onError?: (error: unknown) => void;
+}
+
+/** A worker that runs until it is stopped. */
+export interface PullWakeWorker extends AsyncDisposable {
+  /** Resolves when it has ended. */
+  readonly done: Promise<void>;
+  /** Takes nothing more, tells what runs to stop, and waits for it. */
+  stop(): Promise<void>;
+}
+
+const FIRST_RETRY_MS = 100;
+const MAX_RETRY_MS = 5_000;
+/** A look without having been told, in case a wake was never told. */
+const LOOK_MS = 35_000;
+
+/**
+ * Claims and runs the wakes of a pull-wake subscription, which it creates, and creates again when the server has
+ * forgotten it. Of several workers of one subscription, one has its work at a time.
+ */
+export function runPullWakeWorker(options: PullWakeWorkerOptions): PullWakeWorker {
+  const end = new AbortController();
+  const unlink = linkSignals([options.signal], end);
+  const done = new PullWorker(options, end.signal).work().finally(unlink);
+  const stop = async () => {
+    end.abort(new PerdureError("bad_state", "The worker was stopped."));
+    await done;
+  };
+  return { done, stop, [Symbol.asyncDispose]: stop };
+}
+
+class PullWorker {
+  private readonly options: PullWakeWorkerOptions;
+  private readonly signal: AbortSignal;
+  private readonly wakeStream: string;
+  private readonly report: (error: unknown) => void;
+  /** Up to where wakes were heard; undefined: not yet known. */
+  private heard: string | undefined;
+
+  constructor(options: PullWakeWorkerOptions, signal: AbortSignal) {
+    this.options = options;
+    this.signal = signal;
+    this.wakeStream = options.wakeStream ?? `perdure-wakes/${options.subscriptionId.replace(/[^\w.-]/g, "_")}`;
+    this.report = options.onError ?? ((error) => console.error(error));
+  }
+
+  async work(): Promise<void> {
+    const { options, signal } = this;
+    const adapter = pullWakeAdapter({ ...options, worker: options.worker ?? newId("worker") });
+    const wake = { subscription_id: options.subscriptionId };
+    let delay = FIRST_RETRY_MS;
+    while (!signal.aborted) {
+      let began = false;
+      try {
+        // Before the claim: a wake that is told behind it must be heard.
+        this.heard ??= await this.tail();
+        await runWithLifecycle(wake, adapter, (session) => ((began = true), options.run(session)), { signal });
+        delay = FIRST_RETRY_MS;
+      } catch (error) {
+        if (signal.aborted) return;
+        if (began) this.report(error);
+        const isFenced = PerdureError.is(error, "fenced");
+        if (!began && !isFenced && !PerdureError.is(error, "not_found")) this.report(error);
+        if (!began && !isFenced) {
+          this.heard = undefined;
+          if (PerdureError.is(error, "not_found") && (await this.create())) continue;
+          await pause(delay, signal);
+          delay = Math.min(delay * 2, MAX_RETRY_MS);
+        } else if (!(await this.told())) await pause(delay, signal);
+      }
+    }
+  }
+
+  private async create(): Promise<boolean> {
+    const { options, wakeStream } = this;
+    try {
+      await ensureWakeSubscription({ ...options, id: options.subscriptionId, wakeStream });
+      return true;
+    } catch (error) {
+      this.report(error);
+      return false;
+    }
+  }
+
+  /** Where the stream of wakes ends. @throws PerdureError `not_found` when there is none. */
+  private async tail(): Promise<string> {
+    const response = await this.request("HEAD", "");
+    if (response.status === 404) throw new PerdureError("not_found", "There is no stream of wakes yet.");
+    const offset = response.headers.get("stream-next-offset");
+    if (!response.ok || offset === null) {
+      throw new PerdureError("disconnected", `The stream of wakes answered ${response.status}.`);
+    }
+    return offset;
+  }
+
+  /** Waits until a wake is told, or for a while. False: it could not listen. */
+  private async told(): Promise<boolean> {
+    try {
+      const query = `?offset=${encodeURIComponent(this.heard ?? "-1")}&live=long-poll`;
+      const response = await this.request("GET", query, AbortSignal.timeout(LOOK_MS));
+      await response.text();
+      const offset = response.headers.get("stream-next-offset");
+      if (!response.ok || offset === null) this.heard = undefined;
+      else this.heard = offset;
+      return response.ok;
+    } catch {
+      this.heard = undefined;
+      return false;
+    }
+  }
+
+  private async request(method: string, query: string, signal?: AbortSignal): Promise<Response> {
+    const { headers, baseUrl } = this.options;
+    const given = typeof headers === "function" ? await headers() : (headers ?? {});
+    const url = `${streamUrl(baseUrl, streamPath(this.wakeStream))}${query}`;
+    const signals = signal === undefined ? [this.signal] : [this.signal, signal];
+    return (this.options.fetch ?? fetch)(url, { method, headers: given, signal: AbortSignal.any(signals) });
+  }
+}

@@ -1,0 +1,279 @@
+import { asError, nextDelay } from "./retry.ts";
+import type { RetryPolicy } from "./retry.ts";
+import { pause, startTimer } from "./timer.ts";
+import type { Move } from "../log/query.ts";
+
+/**
+ * What became of one piece of work.
+ * - `done`: never again under this id, until it was seen gone.
+ * - `later`: nobody's now (another worker holds it, a condition is open); look again at the next wake, or, with `ms`,
+ *   after that time and not before; with `orWake` whatever comes first.
+ */
+export type PumpOutcome = "done" | { readonly later: true; readonly ms?: number; readonly orWake?: true };
+
+/** What a pump needs to know. */
+export interface PumpOptions<TItem> {
+  /**
+   * All work there is now, the most urgent first. Read again after each run: never from an event's memory. Only as
+   * much of it is taken as can run.
+   */
+  read(): Iterable<TItem> | Promise<Iterable<TItem>>;
+  /**
+   * What has come and gone since the last call (`moves` of a watch). With it a look costs as much as has moved;
+   * without it as much as there is.
+   */
+  moves?(): readonly Move<TItem>[];
+  /** Names one execution. Work that comes again under the same id is not run again. */
+  idOf(item: TItem): string;
+  /** Does it. What it throws is retried by policy. */
+  run(item: TItem, context: { readonly signal: AbortSignal; readonly attempt: number }): Promise<PumpOutcome>;
+  /** Called when the last try has failed. What it throws goes to `onError`. */
+  giveUp(item: TItem, error: Error): Promise<void> | void;
+  /**
+   * Whether work that `read` does not list any more is really gone, so that the same id may be run again when it
+   * comes back. False while it is only hidden, by an optimistic edit for instance. Default: it is gone.
+   */
+  isGone?(id: string): boolean;
+  readonly retry?: RetryPolicy;
+  /** How many run at once. Default 1: in order, one behind the other. */
+  readonly concurrency?: number;
+  /** Failures of `read` and `giveUp`, and each failed try. Must not throw. */
+  onError?(error: Error): void;
+}
+
+/** A loop that does work while there is some. */
+export interface Pump {
+  /** Says that there may be work. Cheap; calls in between come to one. */
+  wake(): void;
+  /** Resolves when nothing runs and nothing is left to run now; retries that wait do not count. */
+  idle(): Promise<void>;
+  /** Aborts `signal` of all runs and waits for them, `waitMs` at most (default 10 s). Starts nothing any more. */
+  dispose(waitMs?: number): Promise<void>;
+  readonly disposed: boolean;
+}
+
+/**
+ * Where one id is. None: it may run. `parked`: not before somebody wakes the pump. `waiting`: not before its timer.
+ * `over`: not again under this id.
+ */
+type Standing = "running" | "parked" | "waiting" | "over";
+
+const DISPOSE_WAIT_MS = 10_000;
+
+/**
+ * A serial pump. Whoever sees a change wakes it; it re-reads what is to be done, and runs what it has not run. So a
+ * row that leaves and re-enters a query (a local edit, a refused claim, a re-sync) is not run twice, one whose run
+ * failed is not forgotten, and one that came during a run is not missed.
+ */
+export function createPump<TItem>(options: PumpOptions<TItem>): Pump {
+  return new SerialPump(options);
+}
+
+class SerialPump<TItem> implements Pump {
+  private readonly options: PumpOptions<TItem>;
+  private readonly abort = new AbortController();
+  private readonly standing = new Map<string, Standing>();
+  private readonly attempts = new Map<string, number>();
+  /** Ids that `read` does not list now. */
+  private readonly absent = new Set<string>();
+  private readonly running = new Set<Promise<void>>();
+  /** What cancels each timer. */
+  private readonly timers = new Set<() => void>();
+  /** The same for the timers of parked ids. */
+  private readonly alarms = new Map<string, () => void>();
+  /** How often somebody has said that there may be work. */
+  private wakes = 0;
+  private dirty = false;
+  private failedLooks = 0;
+  private turn: Promise<void> | undefined;
+
+  constructor(options: PumpOptions<TItem>) {
+    this.options = options;
+  }
+
+  get disposed(): boolean {
+    return this.abort.signal.aborted;
+  }
+
+  wake(): void {
+    this.wakes++;
+    for (const [id, standing] of this.standing) if (standing === "parked") this.standing.delete(id);
+    this.look();
+  }
+
+  async idle(): Promise<void> {
+    while (!this.disposed && (this.turn !== undefined || this.running.size > 0)) {
+      // Only what is under way: a race with "nothing" is won at once, and would let nothing else happen.
+      await Promise.race(this.turn === undefined ? this.running : [this.turn, ...this.running]);
+      await Promise.resolve();
+    }
+  }
+
+  async dispose(waitMs = DISPOSE_WAIT_MS): Promise<void> {
+    this.abort.abort();
+    for (const cancel of this.timers) cancel();
+    // Bounded, because a run that waits for this very promise would wait for itself.
+    const over = new AbortController();
+    const ends = Promise.allSettled([this.turn, ...this.running]);
+    await Promise.race([pause(waitMs, over.signal), ends]);
+    over.abort();
+  }
+
+  private look(): void {
+    this.dirty = true;
+    if (this.turn !== undefined || this.disposed) return;
+    this.turn = this.loop().finally(() => {
+      this.turn = undefined;
+      if (this.dirty) this.look();
+    });
+  }
+
+  private async loop(): Promise<void> {
+    // A microtask later, so that a burst of wakes in one tick is read once.
+    await Promise.resolve();
+    while (this.dirty && !this.disposed) {
+      this.dirty = false;
+      try {
+        const items = await this.read();
+        if (this.disposed) return;
+        for (const item of this.pick(items)) this.start(item);
+        this.failedLooks = 0;
+      } catch (thrown) {
+        const error = asError(thrown);
+        this.options.onError?.(error);
+        // Nobody else may wake it.
+        const delay = nextDelay({ ...this.options.retry, maxAttempts: Infinity }, ++this.failedLooks, error);
+        if (delay !== undefined) this.after(delay, () => this.look());
+        return;
+      }
+    }
+  }
+
+  private async read(): Promise<Iterable<TItem>> {
+    const items = await this.options.read();
+    if (this.options.moves !== undefined) {
+      this.follow(this.options.moves());
+      return items;
+    }
+    const all = [...items];
+    this.forget(all);
+    return all;
+  }
+
+  /** Ids that are seen gone may come back as new work. */
+  private forget(items: readonly TItem[]): void {
+    if (this.standing.size === 0) return;
+    const there = new Set(items.map((item) => this.options.idOf(item)));
+    for (const id of this.standing.keys()) if (!there.has(id)) this.forgetOne(id);
+  }
+
+  /** The same by what has moved. Ids that are only hidden are looked at again each time. */
+  private follow(moves: readonly Move<TItem>[]): void {
+    for (const { to, row } of moves) {
+      const id = this.options.idOf(row);
+      if (to === "in") this.absent.delete(id);
+      else this.absent.add(id);
+    }
+    for (const id of this.absent) {
+      this.forgetOne(id);
+      if (!this.standing.has(id)) this.absent.delete(id);
+    }
+  }
+
+  private forgetOne(id: string): void {
+    if (this.standing.get(id) === "running" || this.options.isGone?.(id) === false) return;
+    this.standing.delete(id);
+    this.attempts.delete(id);
+  }
+
+  private pick(items: Iterable<TItem>): TItem[] {
+    const room = (this.options.concurrency ?? 1) - this.running.size;
+    const picked: TItem[] = [];
+    if (room <= 0) return picked;
+    const taken = new Set<string>();
+    for (const item of items) {
+      const id = this.options.idOf(item);
+      if (this.standing.has(id) || taken.has(id)) continue;
+      taken.add(id);
+      picked.push(item);
+      if (picked.length >= room) break;
+    }
+    return picked;
+  }
+
+  private start(item: TItem): void {
+    const id = this.options.idOf(item);
+    this.alarms.get(id)?.();
+    this.alarms.delete(id);
+    this.standing.set(id, "running");
+    const run = this.one(item, id).finally(() => {
+      this.running.delete(run);
+      this.look();
+    });
+    this.running.add(run);
+  }
+
+  private async one(item: TItem, id: string): Promise<void> {
+    const attempt = (this.attempts.get(id) ?? 0) + 1;
+    const wakes = this.wakes;
+    try {
+      const outcome = await this.options.run(item, { signal: this.abort.signal, attempt });
+      if (outcome === "done") this.standing.set(id, "over");
+      else if (outcome.ms !== undefined && outcome.orWake !== true) this.wait(id, outcome.ms);
+      // What woke the pump during the run may be just what it has missed.
+      else if (this.wakes !== wakes) this.standing.delete(id);
+      else this.park(id, outcome.ms);
+    } catch (thrown) {
+      if (this.disposed) return;
+      const error = asError(thrown);
+      this.options.onError?.(error);
+      this.attempts.set(id, attempt);
+      const delay = nextDelay(this.options.retry ?? {}, attempt, error);
+      if (delay === undefined) await this.giveUp(item, id, error);
+      else this.wait(id, delay);
+    }
+  }
+
+  private async giveUp(item: TItem, id: string, error: Error): Promise<void> {
+    this.standing.set(id, "over");
+    try {
+      await this.options.giveUp(item, error);
+    } catch (failure) {
+      this.options.onError?.(asError(failure));
+    }
+  }
+
+  private park(id: string, ms: number | undefined): void {
+    this.standing.set(id, "parked");
+    if (ms === undefined) return;
+    const cancel = this.after(ms, () => {
+      this.alarms.delete(id);
+      if (this.standing.get(id) === "parked") this.standing.delete(id);
+      this.look();
+    });
+    this.alarms.set(id, cancel);
+  }
+
+  private wait(id: string, ms: number): void {
+    this.standing.set(id, "waiting");
+    this.after(ms, () => {
+      if (this.standing.get(id) === "waiting") this.standing.delete(id);
+      this.look();
+    });
+  }
+
+  /** @returns what cancels it. */
+  private after(ms: number, work: () => void): () => void {
+    if (this.disposed) return () => {};
+    const cancel = () => {
+      stop();
+      this.timers.delete(cancel);
+    };
+    const stop = startTimer(ms, () => {
+      this.timers.delete(cancel);
+      work();
+    });
+    this.timers.add(cancel);
+    return cancel;
+  }
+}

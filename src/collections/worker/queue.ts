@@ -1,0 +1,281 @@
+import { PerdureError } from "../../base/error.ts";
+import { newId } from "../../base/id.ts";
+import { indexRows } from "../log/row-index.ts";
+import { rowsOf } from "../log/rows.ts";
+import type { RowCollection, Rows } from "../log/rows.ts";
+import { compareCursors, goesBack } from "./checkpoint.ts";
+import type { CompareCursors } from "./checkpoint.ts";
+import { BEATS_PER_LEASE, runWithLifecycle } from "./lifecycle.ts";
+import type { RunnerClaim, RunnerLifecycleAdapter, RunnerSession, RunnerState } from "./lifecycle.ts";
+import { createPump } from "./pump.ts";
+import type { Pump, PumpOutcome } from "./pump.ts";
+
+/** A job of a queue that is a collection. */
+export interface QueueJob<TPayload = unknown> {
+  id: string;
+  payload: TPayload;
+  /** `queued` → `running` → `done`, or `failed` after its last attempt. */
+  status: "queued" | "running" | "done" | "failed";
+  /** How often it was begun. */
+  attempts: number;
+  /** Grows by one with each claim: the epoch of the claim's writer. */
+  fence: number;
+  /** Who has it. */
+  owner?: string;
+  /** Grows with each heartbeat, so that others see life without comparing clocks. */
+  beat: number;
+  /** How long the claim holds without a heartbeat. */
+  leaseMs?: number;
+  /** How far its sources were consumed: cursors by source. */
+  checkpoints?: Record<string, string>;
+  /** Its last failure. */
+  error?: string;
+}
+
+/** A new job, to be inserted into the queue. */
+export function newJob<TPayload>(payload: TPayload, id: string = newId("job")): QueueJob<TPayload> {
+  return { id, payload, status: "queued", attempts: 0, fence: 0, beat: 0 };
+}
+
+/** Which job. */
+export interface QueueWake {
+  readonly id: string;
+}
+
+/** What `tableQueueAdapter` needs to know. */
+export interface TableQueueOptions<TPayload = unknown> {
+  /** The queue. On a log, any number of processes may work on it; any other collection serves one process. */
+  readonly collection: RowCollection<QueueJob<TPayload>>;
+  /** This worker's name. Default: a new one. */
+  readonly owner?: string;
+  /** How long a claim holds without a heartbeat. Default 30 s. */
+  readonly leaseMs?: number;
+  /** How often a job is begun before it is `failed` for good; those that died on the way count. Default 3. */
+  readonly maxAttempts?: number;
+  /** The order of the cursors of its sources. Default: numbers by their value, others as texts. */
+  readonly compareCursors?: CompareCursors;
+}
+
+/** A queue's adapter. */
+export interface TableQueueAdapter extends RunnerLifecycleAdapter<QueueWake> {
+  readonly owner: string;
+  /** How long until a running job may be taken over, as far as this process has seen; 0: now. Undefined: not running. */
+  expiresInMs(id: string): number | undefined;
+}
+
+const DEFAULT_LEASE_MS = 30_000;
+const DEFAULT_ATTEMPTS = 3;
+
+/**
+ * The lifecycle of jobs in a collection: no server but the one that keeps the rows. A claim is a write that only holds if
+ * the job is as it was seen, so of two workers one gets it. A job whose heartbeat stands still for its lease, as
+ * this process has seen it, may be taken over; then `fence` is another, and all that the old one writes is `fenced`.
+ */
+export function tableQueueAdapter<TPayload>(options: TableQueueOptions<TPayload>): TableQueueAdapter {
+  return new QueueAdapter(options);
+}
+
+class QueueAdapter<TPayload> implements TableQueueAdapter {
+  readonly owner: string;
+  readonly leaseMs: number;
+  readonly heartbeatIntervalMs: number;
+  readonly compareCursors: CompareCursors;
+  private readonly rows: Rows<QueueJob<TPayload>>;
+  private readonly maxAttempts: number;
+  /** When this process saw a claim's heartbeat for the first time. */
+  private readonly seen = new Map<string, { mark: string; at: number }>();
+
+  constructor(options: TableQueueOptions<TPayload>) {
+    this.rows = rowsOf(options.collection);
+    this.owner = options.owner ?? newId("worker");
+    this.leaseMs = options.leaseMs ?? DEFAULT_LEASE_MS;
+    this.heartbeatIntervalMs = this.leaseMs / BEATS_PER_LEASE;
+    this.compareCursors = options.compareCursors ?? compareCursors;
+    this.maxAttempts = options.maxAttempts ?? DEFAULT_ATTEMPTS;
+  }
+
+  expiresInMs(id: string): number | undefined {
+    const job = this.rows.get(id);
+    if (job?.status !== "running") {
+      this.seen.delete(id);
+      return undefined;
+    }
+    const mark = `${job.fence}:${job.beat}`;
+    const now = performance.now();
+    const known = this.seen.get(id);
+    if (known === undefined) this.forgetEnded();
+    if (known?.mark !== mark) this.seen.set(id, { mark, at: now });
+    const since = known?.mark === mark ? known.at : now;
+    return Math.max(0, since + (job.leaseMs ?? this.leaseMs) - now);
+  }
+
+  /** Nobody asks about jobs again that others have ended: there are never more than run, and one. */
+  private forgetEnded(): void {
+    for (const id of this.seen.keys()) if (this.rows.get(id)?.status !== "running") this.seen.delete(id);
+  }
+
+  async claimWake({ id }: QueueWake): Promise<RunnerClaim> {
+    await this.rows.ready();
+    let fence = 0;
+    const claimed = await this.rows.update(id, (job) => {
+      const isFree = job.status === "queued" || (job.status === "running" && this.expiresInMs(id) === 0);
+      if (!isFree) return false;
+      fence = job.fence + 1;
+      if (job.attempts >= this.maxAttempts) {
+        // It died each time: nobody was left to say so.
+        Object.assign(job, { status: "failed", fence, error: job.error ?? "Its workers died." });
+        return true;
+      }
+      const attempts = job.attempts + 1;
+      Object.assign(job, { status: "running", owner: this.owner, fence, attempts, beat: 0, leaseMs: this.leaseMs });
+      return true;
+    });
+    const job = this.rows.get(id);
+    if (!claimed || job?.status !== "running" || job.fence !== fence) throw this.refused(id, job);
+    this.seen.delete(id);
+    return { fenceToken: String(fence), leaseMs: this.leaseMs };
+  }
+
+  async heartbeat(state: RunnerState<QueueWake>): Promise<void> {
+    await this.change(state, (job) => void (job.beat += 1));
+  }
+
+  async checkpoint(checkpoints: { source: string; cursor: string }[], state: RunnerState<QueueWake>): Promise<void> {
+    await this.change(state, (job) => {
+      const kept = { ...job.checkpoints };
+      for (const { source, cursor } of checkpoints) {
+        const before = kept[source];
+        if (before !== undefined && this.compareCursors(cursor, before, source) < 0)
+          throw goesBack(source, before, cursor);
+        kept[source] = cursor;
+      }
+      job.checkpoints = kept;
+    });
+  }
+
+  async complete(state: RunnerState<QueueWake>, { done }: { readonly done: boolean }): Promise<void> {
+    await this.change(state, (job) => {
+      job.status = done ? "done" : "queued";
+      // What has come this far without a failure is at no attempt's end.
+      if (!done) job.attempts -= 1;
+      delete job.owner;
+    });
+  }
+
+  async fail(state: RunnerState<QueueWake>, error: Error): Promise<void> {
+    await this.change(state, (job) => {
+      job.status = job.attempts >= this.maxAttempts ? "failed" : "queued";
+      job.error = error.message;
+      delete job.owner;
+    });
+  }
+
+  /** Changes the job if it is still this claim's. */
+  private async change({ wake, fenceToken }: RunnerState<QueueWake>, work: (job: QueueJob<TPayload>) => void) {
+    const isMine = (job: QueueJob<TPayload>) => job.status === "running" && String(job.fence) === fenceToken;
+    const changed = await this.rows.update(wake.id, (job) => (isMine(job) ? work(job) : false));
+    if (!changed) throw this.refused(wake.id, this.rows.get(wake.id));
+  }
+
+  private refused(id: string, job: QueueJob<TPayload> | undefined): PerdureError {
+    if (job === undefined) return new PerdureError("fenced", `There is no job "${id}" (any more).`);
+    const who = job.status === "running" ? `"${job.owner}" works on it` : `it is ${job.status}`;
+    return new PerdureError("fenced", `The job "${id}" is not this worker's: ${who}.`);
+  }
+}
+
+/** The jobs of a queue that are not over, kept current. */
+interface OpenJobs<TPayload> {
+  /** The oldest first, as they were confirmed. */
+  read(): QueueJob<TPayload>[];
+  stop(): void;
+}
+
+const OPEN = "open";
+
+/** Calls `wake` when jobs have changed. On a log a look costs as much as there is left to do, not as was ever done. */
+function followOpenJobs<TPayload>(collection: RowCollection<QueueJob<TPayload>>, wake: () => void): OpenJobs<TPayload> {
+  const isOpen = ({ status }: QueueJob<TPayload>) => status === "queued" || status === "running";
+  const index = indexRows(collection, (job) => (isOpen(job) ? OPEN : undefined), wake);
+  if (index !== undefined) return { read: () => index.rows(OPEN), stop: () => index.stop() };
+  const rows = rowsOf(collection);
+  return { read: () => rows.all().filter(isOpen), stop: rows.subscribe(wake) };
+}
+
+/** What `runQueueWorker` needs to know. */
+export interface QueueWorkerOptions<TPayload> extends TableQueueOptions<TPayload> {
+  /**
+   * Does a job. When it returns without `session.complete`, the job is done; when it throws, it is tried again up to
+   * `maxAttempts` times.
+   */
+  readonly run: (session: RunnerSession<QueueWake>, job: QueueJob<TPayload>) => Promise<unknown>;
+  /** How many jobs at once. Default 1. */
+  readonly concurrency?: number;
+  /** Told of each failure. Must not throw. Default: the console. */
+  readonly onError?: (error: unknown) => void;
+}
+
+/** A worker of a queue. */
+export interface QueueWorker extends AsyncDisposable {
+  readonly owner: string;
+  /** Resolves when there is nothing that this worker can do now. */
+  idle(): Promise<void>;
+  /** Takes nothing more, tells what runs to stop, waits for it, and puts unfinished jobs back. */
+  stop(): Promise<void>;
+}
+
+/** A claim that could not be written is tried for again as long as there is the job: nobody else may be there. */
+const UNREACHED = { maxAttempts: Number.POSITIVE_INFINITY, delayMs: 200, maxDelayMs: 30_000 };
+
+/** Works on the jobs of a queue, oldest first, until it is stopped. */
+export function runQueueWorker<TPayload>(options: QueueWorkerOptions<TPayload>): QueueWorker {
+  const rows = rowsOf(options.collection);
+  const adapter = tableQueueAdapter(options);
+  const report = options.onError ?? ((error: unknown) => console.error(error));
+  const mine = new Set<string>();
+
+  const one = async (job: QueueJob<TPayload>, signal: AbortSignal): Promise<PumpOutcome> => {
+    const left = adapter.expiresInMs(job.id);
+    if (left !== undefined && left > 0) return { later: true, ms: left };
+    let began = false;
+    mine.add(job.id);
+    try {
+      await runWithLifecycle({ id: job.id }, adapter, (session) => ((began = true), perform(session, job)), { signal });
+    } catch (error) {
+      if (began && !signal.aborted) report(error);
+      if (!began && !PerdureError.is(error, "fenced")) throw error;
+    } finally {
+      mine.delete(job.id);
+    }
+    return "done";
+  };
+  const perform = async (session: RunnerSession<QueueWake>, job: QueueJob<TPayload>) => {
+    await options.run(session, rows.get(job.id) ?? job);
+    if (!session.ended && !session.signal.aborted) await session.complete({ done: true });
+  };
+  const pump: Pump = createPump({
+    read: () => jobs.read().filter(({ id }) => !mine.has(id)),
+    // Each claim and each state of it is work of its own; a heartbeat is not.
+    idOf: (job) => `${job.id}:${job.fence}:${job.status}`,
+    run: (job, { signal }) => one(job, signal),
+    giveUp: (_job, error) => report(error),
+    retry: UNREACHED,
+    concurrency: options.concurrency ?? 1,
+    onError: report,
+  });
+  const jobs = followOpenJobs(options.collection, () => pump.wake());
+  rows.ready().then(() => pump.wake(), report);
+  const stop = async () => {
+    jobs.stop();
+    await pump.dispose();
+  };
+  return {
+    owner: adapter.owner,
+    idle: async () => {
+      await rows.ready();
+      await pump.idle();
+    },
+    stop,
+    [Symbol.asyncDispose]: stop,
+  };
+}
