@@ -78,12 +78,13 @@ for (const share of [KILLS + WARM_UP, (KILLS + WARM_UP + 1) / 2, 0.99]) {
 }
 await load;
 
-// Schedules and turns that were accepted last are still on their way.
-const late = Date.now() + PATIENCE_MS;
+// Schedules and turns that were accepted last are still on their way. Lost is what does not come while others do.
 let verdict = await compare(url, books);
-while (verdict.lost.length > 0 && Date.now() < late) {
+for (let late = Date.now() + PATIENCE_MS; verdict.lost.length > 0 && Date.now() < late;) {
   await pause(1_000);
+  const missing = verdict.lost.length;
   verdict = await compare(url, books);
+  if (verdict.lost.length < missing) late = Date.now() + PATIENCE_MS;
 }
 await pause(IDLE_MS);
 rows.push(["idle", await measure(life)]);
