@@ -66,6 +66,7 @@ export const folderOrder: readonly Place[] = [
     name: "testing",
     what: "exported: manual clock, scripted model and model server, crash harness, conformance suites",
   },
+  { name: "public", what: "lists: what the subpaths of the package export" },
   // What tools are made of, for apps that make their own.
   { name: "tools.ts", what: "`perdure/tools`: what tools are made of" },
   // The public face. Last, so that nothing inside imports it: that is how barrels make cycles.

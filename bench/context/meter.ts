@@ -1,4 +1,4 @@
-import { estimateTokens } from "perdure";
+import { estimateTokens } from "perdure/context";
 import type { ScriptedCall } from "perdure/testing";
 import { type Fact, newest, type PlannedCall } from "./conversation.ts";
 

@@ -1,13 +1,7 @@
 import { Worker } from "node:worker_threads";
 import { jsonSchema, tool } from "ai";
-import {
-  createExecuteTool,
-  createQuickJsSandbox,
-  SUSPEND,
-  type Json,
-  type ParkingSandbox,
-  type RunResult,
-} from "perdure/tools";
+import { SUSPEND, type Json, type ParkingSandbox, type RunResult } from "perdure/sandbox";
+import { createExecuteTool, createQuickJsSandbox } from "perdure/tools";
 import type { Figure } from "../foundation/section.ts";
 import { bestInTurns } from "./best.ts";
 import { callBare, CODE, compileEngine, evaluateBare } from "./guest.ts";

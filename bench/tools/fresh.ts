@@ -1,4 +1,5 @@
 // Runs in a process of its own: what only a fresh one can tell. Prints figures as JSON.
+import type { ParkingSandbox } from "perdure/sandbox";
 import type * as Perdure from "perdure/tools";
 import { CODE, compileEngine, evaluateBare } from "./guest.ts";
 
@@ -86,7 +87,7 @@ const tasks = {
 };
 
 /** So many runs that all wait for each other: as many lanes. */
-async function runTogether(sandbox: Perdure.ParkingSandbox, count: number): Promise<void> {
+async function runTogether(sandbox: ParkingSandbox, count: number): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<null>();
   let here = 0;
   const meet = async (): Promise<null> => {

@@ -1,5 +1,6 @@
 import { Worker } from "node:worker_threads";
-import { createBashSandbox, MemoryFiles, type SandboxFiles } from "perdure/tools";
+import type { SandboxFiles } from "perdure/sandbox";
+import { createBashSandbox, MemoryFiles } from "perdure/tools";
 import type { Figure } from "../foundation/section.ts";
 import { bestInTurns } from "./best.ts";
 import type { BareShellTask } from "./bare-shell.ts";

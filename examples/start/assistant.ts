@@ -1,5 +1,7 @@
 import type { InferUITools, ToolSet, UIMessage } from "ai";
-import { type AgentStep, callable, defaultModelLimits, PerdureError, skills, Think, type TurnConfig } from "perdure";
+import { callable, PerdureError, skills, Think, type TurnConfig } from "perdure";
+import { defaultModelLimits } from "perdure/context";
+import type { AgentStep } from "perdure/host";
 import type { AgentStub } from "perdure/node";
 import { type AssistantApi, type AssistantTools, UNTITLED } from "./contract.ts";
 import { Conversations } from "./conversations.ts";

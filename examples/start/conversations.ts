@@ -1,5 +1,5 @@
 import { Agent, type AgentEnv, callable } from "perdure";
-import type { AgentStep } from "perdure";
+import type { AgentStep } from "perdure/host";
 import { MAX_CONVERSATIONS, MAX_TITLE } from "./contract.ts";
 import type { ConversationItem, ConversationsApi, ConversationsState } from "./contract.ts";
 

@@ -1,7 +1,8 @@
 // What the assistant can do beside the tools that were written for it: run code, read pages, gain tools.
 import { join } from "node:path";
 import { tool, type Tool, type ToolSet } from "ai";
-import { action, createExtensionTools, type Think } from "perdure";
+import { action, type Think } from "perdure";
+import { createExtensionTools } from "perdure/extensions";
 import {
   createBrowserTools,
   createEgress,

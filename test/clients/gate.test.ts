@@ -1,5 +1,6 @@
 import { agentFetch } from "agents/client";
-import { type AgentStep, callable, type Connection, type ConnectionContext } from "perdure";
+import { callable, type Connection, type ConnectionContext } from "perdure";
+import type { AgentStep } from "perdure/host";
 import { expect, test } from "vitest";
 import { Base } from "./fixtures.ts";
 import { addressOf, connect, connected, eventually, startHost } from "./harness.ts";

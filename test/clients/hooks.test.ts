@@ -1,5 +1,6 @@
 import { agentFetch } from "agents/client";
-import type { AgentStep, Connection, ConnectionContext } from "perdure";
+import type { Connection, ConnectionContext } from "perdure";
+import type { AgentStep } from "perdure/host";
 import { expect, test, vi } from "vitest";
 import { Base } from "./fixtures.ts";
 import { addressOf, atEnd, connect, connected, eventually, startHost, takeFailures } from "./harness.ts";

@@ -1,5 +1,5 @@
 import { agentFetch } from "agents/client";
-import { buildAgentPath } from "perdure";
+import { buildAgentPath } from "perdure/host";
 import { expect, test, vi } from "vitest";
 import { Base } from "./fixtures.ts";
 import { addressOf, atEnd, connected, rawSocket, startHost } from "./harness.ts";

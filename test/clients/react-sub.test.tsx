@@ -1,5 +1,6 @@
 import { render, rendered } from "./react.tsx";
-import { type AgentOptions, type AgentStep, callable } from "perdure";
+import { type AgentOptions, callable } from "perdure";
+import type { AgentStep } from "perdure/host";
 import { expect, test } from "vitest";
 import { Base, type Count } from "./fixtures.ts";
 import { eventually, startHost } from "./harness.ts";

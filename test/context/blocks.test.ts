@@ -1,5 +1,6 @@
 // A compaction changes the whole request: that is when a frozen prompt is made anew, and when unloaded texts go.
-import { loadableContext, type Session } from "perdure";
+import type { Session } from "perdure";
+import { loadableContext } from "perdure/context";
 import type { RecordedCall, ScriptedCall } from "perdure/testing";
 import { expect, test } from "vitest";
 import { outputsSent, systemOf } from "../think/harness.ts";

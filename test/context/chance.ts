@@ -1,6 +1,7 @@
 // An agent whose conversation is a matter of chance, and a reader of its rows that says what every request must hold.
 import { jsonSchema, type ModelMessage, type UIMessage } from "ai";
-import { type AgentHost, durableTool, type Session, staticContext, Think } from "perdure";
+import { type AgentHost, durableTool, type Session, Think } from "perdure";
+import { staticContext } from "perdure/context";
 import { createHost, type Host, memoryStorage, subscribe } from "perdure/node";
 import { type ScriptedCall, scriptedModel, type ScriptedReply } from "perdure/testing";
 import { onTestFinished } from "vitest";

@@ -1,5 +1,5 @@
 // Texts are counted as the app does it, a counter that fails changes nothing, and providers correct both.
-import type { TextCounter } from "perdure";
+import type { TextCounter } from "perdure/context";
 import { subscribe } from "perdure/node";
 import { expect, onTestFinished, test } from "vitest";
 import { openSmall } from "./compacting.ts";

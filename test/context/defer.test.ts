@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { defer } from "perdure";
+import { defer } from "perdure/host";
 
 test("what is deferred runs once, last first, when its scope is left", () => {
   const told: string[] = [];

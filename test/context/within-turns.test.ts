@@ -1,5 +1,6 @@
 import { jsonSchema } from "ai";
-import { agent as declare, agentTool, type LiveState, Think } from "perdure";
+import { agent as declare, agentTool, Think } from "perdure";
+import type { LiveState } from "perdure/context";
 import { createHost, memoryStorage } from "perdure/node";
 import { type ScriptedCall, scriptedModel } from "perdure/testing";
 import { expect, onTestFinished, test } from "vitest";

@@ -1,4 +1,4 @@
-import type { Clock } from "perdure";
+import type { Clock } from "perdure/host";
 
 /** A second of schedules and back-offs takes so many times less. */
 const SPEED = 50;

@@ -1,5 +1,6 @@
 // An agent for clients on real sockets, for the crash matrix.
-import type { AgentOptions, QueueRun, StreamingResponse } from "perdure";
+import type { AgentOptions, StreamingResponse } from "perdure";
+import type { QueueRun } from "perdure/work";
 import { callable } from "../../src/agent/callable.ts";
 import { serve } from "../../src/host/node/serve.ts";
 import { report } from "../../src/testing/crash/child.ts";

@@ -4,7 +4,8 @@
 import { existsSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { join } from "node:path";
-import type { AgentEnv, HostedAgentClass } from "perdure";
+import type { AgentEnv } from "perdure";
+import type { HostedAgentClass } from "perdure/host";
 import type { Host, HostOptions } from "perdure/node";
 import { Agent } from "../../src/agent/agent.ts";
 import { errorText } from "../../src/base/error.ts";

@@ -1,5 +1,6 @@
 // An agent with state, tables, a queue and schedules, for the crash matrix.
-import type { HostedAgentClass, QueueRun, ScheduleRun } from "perdure";
+import type { HostedAgentClass } from "perdure/host";
+import type { QueueRun, ScheduleRun } from "perdure/work";
 import { createHost } from "../../src/host/node/create-host.ts";
 import { report } from "../../src/testing/crash/child.ts";
 import { fastClock } from "./fast-clock.ts";

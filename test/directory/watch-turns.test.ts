@@ -42,7 +42,8 @@ function worker(note?: string): string {
       ? "await new Promise(() => undefined);"
       : `writeFileSync(${JSON.stringify(note)}, "attempt " + item.attempt);`;
   return `import { writeFileSync } from "node:fs";
-import { Agent, type AgentEnv, callable, type QueueRun } from "perdure";
+import { Agent, type AgentEnv, callable } from "perdure";
+import type { QueueRun } from "perdure/work";
 export class Worker extends Agent<AgentEnv, { began: number }> {
   static { callable(this, "begin"); }
   override initialState = { began: 0 };

@@ -1,5 +1,6 @@
 // What a person agrees to when a model writes an extension, and what comes of it in other conversations.
-import { createExtensionTools, type ExtensionManifest, type Think } from "perdure";
+import type { Think } from "perdure";
+import { createExtensionTools, type ExtensionManifest } from "perdure/extensions";
 import { type Script, scriptedModel } from "perdure/testing";
 import { expect, test } from "vitest";
 import { openThink, systemOf } from "../think/harness.ts";

@@ -1,5 +1,6 @@
 // An agent that keeps extensions, for the crash matrix. The driver calls its methods.
-import type { AgentHost, HostedAgentClass } from "perdure";
+import type { AgentHost } from "perdure";
+import type { HostedAgentClass } from "perdure/host";
 import { ExtensionManager } from "../../src/toolbox/extension/manager.ts";
 import { createHost } from "../../src/host/node/create-host.ts";
 import { report } from "../../src/testing/crash/child.ts";

@@ -1,5 +1,5 @@
 // Sources that want more than they may. Each case says what must not happen.
-import { createExtensionTools, ExtensionManager } from "perdure";
+import { createExtensionTools, ExtensionManager } from "perdure/extensions";
 import { expect, test } from "vitest";
 import { probeHost } from "../chat/probe-host.ts";
 import { callTool, openKit, sandbox } from "./kit.ts";

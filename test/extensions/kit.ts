@@ -1,8 +1,8 @@
 // For tests of extensions: a manager in a real sandbox, and an agent's side that notes what it was asked to do.
 import type { Tool } from "ai";
-import type { ExtensionBridge, ExtensionManagerOptions, ExtensionPermissions } from "perdure";
+import { ExtensionManager } from "perdure/extensions";
+import type { ExtensionBridge, ExtensionManagerOptions, ExtensionPermissions } from "perdure/extensions";
 import type { Egress } from "perdure/tools";
-import { ExtensionManager } from "perdure";
 import { afterAll } from "vitest";
 import { errorText } from "../../src/base/error.ts";
 import type { AgentHost } from "../../src/port.ts";

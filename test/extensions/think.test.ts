@@ -1,5 +1,6 @@
 // Extensions in an agent on a real host, over restarts.
-import { createExtensionTools, type Session } from "perdure";
+import type { Session } from "perdure";
+import { createExtensionTools } from "perdure/extensions";
 import { type Script, scriptedModel } from "perdure/testing";
 import { expect, test } from "vitest";
 import { toolName, toolParts } from "../../src/message/types.ts";

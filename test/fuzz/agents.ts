@@ -2,7 +2,8 @@
 import { generateKeyPairSync, sign } from "node:crypto";
 import { convertToModelMessages, isStepCount, jsonSchema, streamText, tool } from "ai";
 import { Agent, type AgentEnv, type AgentHost, AIChatAgent, callable, type ChatTurnOptions, Think } from "perdure";
-import type { ConnectionContext, SessionOp, StreamingResponse } from "perdure";
+import type { ConnectionContext, StreamingResponse } from "perdure";
+import type { SessionOp } from "perdure/chat";
 import { durableStreamsWebhookAdapter, handleDurableStreamsWake } from "perdure/collections";
 import { agentMcpServer, createMcpHandler } from "perdure/mcp";
 import type { Act } from "../../src/agent/authorize.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { checkApi, listApi } from "../../scripts/check-api.ts";
-import { entry, manifest, plant } from "./plant.ts";
+import { entry, manifest, plant, repository } from "./plant.ts";
 
 const files = {
   "package.json": manifest({ ".": entry("index"), "./node": entry("node"), "./LICENSE": "./LICENSE" }),
@@ -22,4 +22,12 @@ test("a name that came or went, or no list at all, fails until the list is writt
     "- old",
   ]);
   expect(checkApi(plant(files))).toContain("+ a");
+});
+
+test("the front has what apps are written with, and no more than a reader takes in", () => {
+  const counts = new Map(
+    [...listApi(repository).matchAll(/^(\S+): (\d+) names$/gm)].map(([, name, count]) => [name, Number(count)]),
+  );
+  expect(counts.get("perdure")).toBeLessThanOrEqual(140);
+  expect(counts.get("perdure/tools")).toBeLessThanOrEqual(90);
 });

@@ -1,8 +1,8 @@
 // Three agents with work: one asleep, one awake, one in the middle of it. Then it waits to be killed.
 import { Agent } from "perdure";
-import type { ScheduleRun } from "perdure";
 import { createHost } from "perdure/node";
 import { onCommand, programDir, report } from "perdure/testing";
+import type { ScheduleRun } from "perdure/work";
 
 class Alarm extends Agent {
   async in(seconds: number): Promise<void> {

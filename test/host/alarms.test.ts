@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { Agent } from "perdure";
-import type { ScheduleRun } from "perdure";
 import { memoryStorage, subscribe } from "perdure/node";
 import { killPrograms, manualClock, startProgram } from "perdure/testing";
+import type { ScheduleRun } from "perdure/work";
 import { afterEach, expect, onTestFinished, test } from "vitest";
 import { withDatabase } from "./agent-files.ts";
 import { eventually, openHost, quiet, tempDir } from "./open-host.ts";

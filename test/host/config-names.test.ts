@@ -1,5 +1,5 @@
 import { jsonSchema } from "ai";
-import { action, Agent, agent, agentTool, AIChatAgent, callable, durableTool, sessionSearchTool, Think } from "perdure";
+import { action, Agent, agent, agentTool, AIChatAgent, callable, durableTool, Think } from "perdure";
 import { createMcpHandler } from "perdure/mcp";
 import { createHost, memoryStorage, serve, watchAgents } from "perdure/node";
 import { scriptedModel } from "perdure/testing";
@@ -14,6 +14,7 @@ import {
   createQuickJsSandbox,
   createSandboxTools,
   createWorkspaceTools,
+  sessionSearchTool,
 } from "perdure/tools";
 import { expect, onTestFinished, test } from "vitest";
 

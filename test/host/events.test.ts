@@ -1,6 +1,6 @@
 import { channel } from "node:diagnostics_channel";
 import { Agent, type AgentEnv, callable } from "perdure";
-import type { AgentEventType, EventOf } from "perdure";
+import type { AgentEventType, EventOf } from "perdure/host";
 import { memoryStorage, subscribe } from "perdure/node";
 import { expect, onTestFinished, test } from "vitest";
 import { connect, eventually, openHost } from "./open-host.ts";

@@ -1,4 +1,5 @@
-import { Agent, callable, getCurrentAgent, type Identity, MAX_IDENTITY_BYTES } from "perdure";
+import { Agent, callable, getCurrentAgent, type Identity } from "perdure";
+import { MAX_IDENTITY_BYTES } from "perdure/host";
 import { type BeforeHook, memoryStorage, subscribe } from "perdure/node";
 import { expect, onTestFinished, test } from "vitest";
 import { connect, eventually, openHost, tempDir } from "./open-host.ts";

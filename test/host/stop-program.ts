@@ -1,8 +1,9 @@
 // A server that is stopped by signals. It says what its agent does.
 import { Agent, type AgentEnv, callable } from "perdure";
-import type { FiberContext, ScheduleRun } from "perdure";
+import type { FiberContext } from "perdure";
 import { serve } from "perdure/node";
 import { onCommand, programDir, report } from "perdure/testing";
+import type { ScheduleRun } from "perdure/work";
 
 class Worker extends Agent<AgentEnv, { done: number }> {
   static {

@@ -1,6 +1,7 @@
 // A real Think agent that a long conversation is held with: its models are scripts, and all that they are sent is kept.
 import { APICallError, jsonSchema, type LanguageModel, tool, type ToolSet } from "ai";
-import type { ModelLimits, Think } from "perdure";
+import type { Think } from "perdure";
+import type { ModelLimits } from "perdure/context";
 import {
   type RecordedCall,
   type ScriptedCall,

@@ -1,14 +1,8 @@
 import * as ai from "@cloudflare/ai-chat/types";
-import {
-  Agent,
-  buildAgentPath,
-  buildAgentUrl,
-  camelCaseToKebabCase,
-  MessageType,
-  PerdureError,
-  SUB_PREFIX,
-} from "perdure";
+import { Agent, PerdureError } from "perdure";
+import { MessageType } from "perdure/chat";
 import { extractClientToolSchemas } from "perdure/client";
+import { buildAgentPath, buildAgentUrl, camelCaseToKebabCase, SUB_PREFIX } from "perdure/host";
 import { createHost, getSubAgentByName, memoryStorage, routeAgentRequest } from "perdure/node";
 import { expect, onTestFinished, test } from "vitest";
 

@@ -1,6 +1,6 @@
 import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
-import { CONTINUE_PROMPT } from "perdure";
+import { CONTINUE_PROMPT } from "perdure/chat";
 import { fakeOpenAI, type FakeOpenAI, type FakeOpenAIScript } from "perdure/testing";
 import { expect, onTestFinished, test } from "vitest";
 import { openTalk, settings, startAgents, type Talk, watchLog } from "../start/talk.ts";

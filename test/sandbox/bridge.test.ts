@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Capabilities, Json, SandboxFiles } from "perdure/tools";
+import type { Capabilities, Json, SandboxFiles } from "perdure/sandbox";
 import { sharedSandbox } from "./shared-sandbox.ts";
 
 const { run, value, failure, stillWorks } = sharedSandbox();

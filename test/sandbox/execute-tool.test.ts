@@ -1,8 +1,9 @@
 import { jsonSchema, tool, type Tool } from "ai";
 import { afterAll, expect, test } from "vitest";
 import { z } from "zod";
-import type { ParkedCall, DurableExecutionOptions, NestedCall, NestedOutcome } from "perdure";
+import type { DurableExecutionOptions } from "perdure";
 import { createExecuteTool, createQuickJsSandbox, type ExecuteToolOptions } from "perdure/tools";
+import type { ParkedCall, NestedCall, NestedOutcome } from "perdure/tools";
 
 const sandbox = createQuickJsSandbox();
 afterAll(async () => sandbox.dispose());

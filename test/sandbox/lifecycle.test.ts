@@ -1,5 +1,6 @@
 import { afterAll, expect, test } from "vitest";
-import { createQuickJsSandbox, type Capabilities, type Json } from "perdure/tools";
+import type { Capabilities, Json } from "perdure/sandbox";
+import { createQuickJsSandbox } from "perdure/tools";
 import { sharedSandbox } from "./shared-sandbox.ts";
 
 const { sandbox, run, stillWorks } = sharedSandbox({ lanes: { max: 2, warm: 1 } });

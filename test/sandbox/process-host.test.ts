@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { SUSPEND, type Capabilities } from "perdure/tools";
+import { SUSPEND, type Capabilities } from "perdure/sandbox";
 import { sharedSandbox } from "./shared-sandbox.ts";
 
 const { sandbox, run, value, stillWorks } = sharedSandbox({ host: "process", lanes: { max: 1, warm: 1 } });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Capabilities } from "perdure/tools";
+import type { Capabilities } from "perdure/sandbox";
 import { sharedSandbox } from "./shared-sandbox.ts";
 
 const { run, stillWorks } = sharedSandbox({ limits: { memoryMB: 32 } });

@@ -1,5 +1,6 @@
 import { afterAll, expect, test } from "vitest";
-import { createQuickJsSandbox, SUSPEND, type Capabilities, type RunResult } from "perdure/tools";
+import { SUSPEND, type Capabilities, type RunResult } from "perdure/sandbox";
+import { createQuickJsSandbox } from "perdure/tools";
 
 const sandbox = createQuickJsSandbox({ lanes: { max: 1, warm: 1 } });
 afterAll(async () => sandbox.dispose());

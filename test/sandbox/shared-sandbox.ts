@@ -1,5 +1,6 @@
 import { afterAll, expect } from "vitest";
-import { createQuickJsSandbox, type Capabilities, type Json, type QuickJsOptions, type RunResult } from "perdure/tools";
+import type { Capabilities, Json, RunResult } from "perdure/sandbox";
+import { createQuickJsSandbox, type QuickJsOptions } from "perdure/tools";
 
 /** One sandbox for a file of tests. */
 export function sharedSandbox(options: QuickJsOptions = {}) {

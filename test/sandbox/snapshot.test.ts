@@ -3,7 +3,8 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, expect, test } from "vitest";
-import { createQuickJsSandbox, SUSPEND, type Capabilities, type Json, type RunResult } from "perdure/tools";
+import { SUSPEND, type Capabilities, type Json, type RunResult } from "perdure/sandbox";
+import { createQuickJsSandbox } from "perdure/tools";
 import { runFolder } from "../support/run-folder.ts";
 
 const KEY = "a key for tests";

@@ -1,7 +1,8 @@
 // An answer is bound to its session, message, call and question.
-import { type DurableExecutionOptions, park } from "perdure";
+import type { DurableExecutionOptions } from "perdure";
 import { subscribe } from "perdure/node";
 import { type Script, scriptedModel } from "perdure/testing";
+import { park } from "perdure/tools";
 import { expect, onTestFinished, test } from "vitest";
 import { connectTo, user } from "../chat/client.ts";
 import { openChat } from "../chat/harness.ts";

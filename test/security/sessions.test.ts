@@ -1,4 +1,5 @@
-import { type Caller, Connection, type SessionOp } from "perdure";
+import { type Caller, Connection } from "perdure";
+import type { SessionOp } from "perdure/chat";
 import { expect, test } from "vitest";
 import { openVault, type Vault } from "./vault.ts";
 

@@ -1,5 +1,6 @@
 // A host with one agent that has something of everything, and callers that differ in what they may do.
-import { type Act, AIChatAgent, type AgentHost, callable, type Caller, type Identity, type SessionOp } from "perdure";
+import { type Act, AIChatAgent, type AgentHost, callable, type Caller, type Identity } from "perdure";
+import type { SessionOp } from "perdure/chat";
 import { subscribe } from "perdure/node";
 import { onTestFinished } from "vitest";
 import { newNotes, noteError, openAgent, type TestAgent } from "../chat/open-agent.ts";

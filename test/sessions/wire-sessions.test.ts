@@ -1,5 +1,5 @@
-import type { SessionOp } from "perdure";
 import { AIChatAgent, type AgentHost, type ChatTurnOptions, type Connection, PerdureError } from "perdure";
+import type { SessionOp } from "perdure/chat";
 import { expect, test } from "vitest";
 import { WebSocket } from "ws";
 import { type ChatClient, connectTo, user } from "../chat/client.ts";

@@ -11,10 +11,9 @@ import {
   type Collections,
   createToolsFromClientSchemas,
   type FiberContext,
-  type QueueRun,
-  type ScheduleRun,
   Think,
 } from "perdure";
+import type { QueueRun, ScheduleRun } from "perdure/work";
 import { z } from "zod";
 import { parts } from "../../src/agent/parts.ts";
 import { sleep } from "../../src/base/id.ts";

@@ -1,6 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { SkillRegistry, type SkillScriptResult, type SkillWarning, skills } from "perdure";
+import { skills } from "perdure";
+import { SkillRegistry, type SkillScriptResult, type SkillWarning } from "perdure/skills";
 import { createBashSandbox, createQuickJsSandbox, MemoryFiles } from "perdure/tools";
 
 const folder = fileURLToPath(new URL("../../examples/skills", import.meta.url));

@@ -1,7 +1,8 @@
 import { renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { SkillRegistry, type SkillBucket, type SkillSource, skills, skillsForTurn } from "perdure";
+import { type SkillSource, skills } from "perdure";
+import { SkillRegistry, type SkillBucket, skillsForTurn } from "perdure/skills";
 import { manifestOf, skillFolder, skillText } from "./skill-folder.ts";
 
 const folders: string[] = [];

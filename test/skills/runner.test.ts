@@ -1,6 +1,7 @@
 import { jsonSchema, tool } from "ai";
 import { afterAll, expect, test } from "vitest";
-import { SkillRegistry, type SkillRunnerOptions, type SkillScriptResult, skills } from "perdure";
+import { skills } from "perdure";
+import { SkillRegistry, type SkillRunnerOptions, type SkillScriptResult } from "perdure/skills";
 import { createBashSandbox, createQuickJsSandbox, MemoryFiles } from "perdure/tools";
 import { manifestOf, skillText } from "./skill-folder.ts";
 

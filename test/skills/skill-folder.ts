@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import type { SkillManifest } from "perdure";
+import type { SkillManifest } from "perdure/skills";
 
 /** A `SKILL.md` with the least that it needs. */
 export function skillText(name: string, description = `About ${name}.`, body = `Do ${name}.`): string {

@@ -1,6 +1,7 @@
 import type { ToolSet } from "ai";
 import { afterAll, expect, test } from "vitest";
-import { SkillRegistry, skills, skillsForTurn } from "perdure";
+import { skills } from "perdure";
+import { SkillRegistry, skillsForTurn } from "perdure/skills";
 import { createQuickJsSandbox } from "perdure/tools";
 import { manifestOf, skillText } from "./skill-folder.ts";
 

@@ -1,6 +1,6 @@
 // A database of the app's own, as somebody has it who uses sessions without an agent.
 import Database from "better-sqlite3";
-import type { Sql, SqlValue } from "perdure";
+import type { Sql, SqlValue } from "perdure/host";
 import { onTestFinished } from "vitest";
 
 export function plainSql(file = ":memory:"): Sql {

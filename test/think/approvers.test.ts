@@ -7,10 +7,10 @@ import {
   durableTool,
   getCurrentAgent,
   type Identity,
-  park,
 } from "perdure";
 import { type BeforeHook, subscribe } from "perdure/node";
 import { type Script, scriptedModel } from "perdure/testing";
+import { park } from "perdure/tools";
 import { expect, onTestFinished, test } from "vitest";
 import { connectTo, UPDATED, user } from "../chat/client.ts";
 import { asksOnce, childClass, openTogether } from "../together/harness.ts";

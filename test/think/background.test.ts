@@ -1,4 +1,4 @@
-import { type BackgroundCall, isBackgroundReceipt } from "perdure";
+import { type BackgroundCall, isBackgroundReceipt } from "perdure/chat";
 import type { Script } from "perdure/testing";
 import { expect, test } from "vitest";
 import { toolParts } from "../../src/message/types.ts";

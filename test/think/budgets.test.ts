@@ -1,5 +1,6 @@
 import type { UIMessage } from "ai";
-import type { Budgets, PriceTable } from "perdure";
+import type { Budgets } from "perdure";
+import type { PriceTable } from "perdure/context";
 import { subscribe } from "perdure/node";
 import { type Script, scriptedModel } from "perdure/testing";
 import { expect, onTestFinished, test } from "vitest";

@@ -1,6 +1,6 @@
 // Context blocks as a model meets them: in its prompt, and through its tools.
 import type { AgentHost, Session, Think } from "perdure";
-import { loadableContext, staticContext } from "perdure";
+import { loadableContext, staticContext } from "perdure/context";
 import { type Script, type ScriptedModel, scriptedModel } from "perdure/testing";
 import { expect, test } from "vitest";
 import { DEFAULT_SYSTEM_PROMPT } from "../../src/context/capabilities.ts";

@@ -1,6 +1,6 @@
 // For crash tests of Think: what a client does in each life, and what must be true after any kill.
 import { readUIMessageStream, type UIMessage, type UIMessageChunk } from "ai";
-import type { LedgerEntry, SteerReceipt, Submission, UsageTotals } from "perdure";
+import type { LedgerEntry, SteerReceipt, Submission, UsageTotals } from "perdure/chat";
 import type { CrashOutcome, CrashScenario, Fact, Life, Program } from "perdure/testing";
 import { expect } from "vitest";
 import { INTERRUPTED_TEXT } from "../../src/message/repair.ts";

@@ -9,17 +9,17 @@ import {
   type AgentHost,
   durableTool,
   type DurableToolOptions,
-  type LedgerEntry,
   runStep,
   Think,
   type ToolCallResultContext,
   type ToolResultDecision,
   type ToolStepContext,
 } from "perdure";
-import { createExecuteTool } from "perdure/tools";
+import type { LedgerEntry } from "perdure/chat";
 import { serve, subscribe } from "perdure/node";
 import { countCalls, crashPoint, onCommand, programDir, report, scriptedModel } from "perdure/testing";
 import type { ScriptedReply } from "perdure/testing";
+import { createExecuteTool } from "perdure/tools";
 import type { DurableExecutionOptions } from "../../src/tool/define.ts";
 import { fastClock } from "../crash/fast-clock.ts";
 import type { StoredCall, StoredTurn, ThinkCommand, ThinkLook } from "./crash-drive.ts";

@@ -1,6 +1,7 @@
 // A real host with one Think agent. The model is a script; each test writes the class as a user would.
 import { APICallError, jsonSchema, type ModelMessage, tool, type Tool, type UIMessage } from "ai";
-import { type AgentHost, type ChatResponseResult, type SaveMessagesResult, Think, type WaitTurnOptions } from "perdure";
+import { type AgentHost, type ChatResponseResult, type SaveMessagesResult, Think } from "perdure";
+import type { WaitTurnOptions } from "perdure/chat";
 import type { ScriptedModel } from "perdure/testing";
 import { type AgentOptions, newNotes, noteError, openAgent, type TestAgent } from "../chat/open-agent.ts";
 import { user } from "../chat/client.ts";

@@ -1,6 +1,6 @@
 // What can happen to a conversation, one thing at a time. An action that does not apply does nothing.
 import type { UIMessage } from "ai";
-import type { InboxItem, SubmitResult, Withdrawal } from "perdure";
+import type { InboxItem, SubmitResult, Withdrawal } from "perdure/chat";
 import { isPending, type ToolPart, toolName, toolParts } from "../../src/message/types.ts";
 import { BUDGET_TOOL } from "../../src/context/budget-tool.ts";
 import type { Client } from "./interleave-client.ts";

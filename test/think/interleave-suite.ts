@@ -1,5 +1,5 @@
 // The runs as tests. They are in two files, because files are what is tested side by side.
-import { defer } from "perdure";
+import { defer } from "perdure/host";
 import { digestAtOnce } from "../support/digest-at-once.ts";
 import { seedCount } from "../support/seed-count.ts";
 import { play, report } from "./interleave-run.ts";

@@ -1,6 +1,7 @@
 // Options under the names that they have in the public packages: refused with what to use, never left unread.
 import { jsonSchema } from "ai";
-import { agentTool, type AgentHost, ExtensionManager, skills, Think } from "perdure";
+import { agentTool, type AgentHost, skills, Think } from "perdure";
+import { ExtensionManager } from "perdure/extensions";
 import { scriptedModel } from "perdure/testing";
 import { createExecuteTool, Workspace } from "perdure/tools";
 import { expect, test } from "vitest";

@@ -1,7 +1,8 @@
 // Tools that wait for a person in the middle of their work, and tools that call others.
 import { jsonSchema, type ToolSet } from "ai";
-import { action, type DurableExecutionOptions, type NestedOutcome, park, type TurnConfig } from "perdure";
+import { action, type DurableExecutionOptions, type TurnConfig } from "perdure";
 import { type Script, scriptedModel } from "perdure/testing";
+import { type NestedOutcome, park } from "perdure/tools";
 import { expect, test } from "vitest";
 import { textIn, user } from "../chat/client.ts";
 import { openThink, outputsSent, serverTool } from "./harness.ts";

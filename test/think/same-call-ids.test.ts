@@ -1,6 +1,7 @@
 // Some providers count calls from zero in every answer: the same id in several conversations of an agent.
-import { type DurableExecutionOptions, park } from "perdure";
+import type { DurableExecutionOptions } from "perdure";
 import { scriptedModel } from "perdure/testing";
+import { park } from "perdure/tools";
 import { expect, test } from "vitest";
 import { openThink, serverTool } from "./harness.ts";
 

@@ -1,7 +1,8 @@
 // Scheduled tasks of a real agent on a clock that the test moves: changes of the clocks, late hosts, wrong clocks.
-import { type AgentHost, type ScheduledTaskContext, type ScheduledTasks, type TaskSchedule, Think } from "perdure";
+import { type AgentHost, type ScheduledTaskContext, type ScheduledTasks, Think } from "perdure";
 import { memoryStorage } from "perdure/node";
 import { type ManualClock, manualClock } from "perdure/testing";
+import type { TaskSchedule } from "perdure/work";
 import { expect, test } from "vitest";
 import { openHost } from "../host/open-host.ts";
 

@@ -1,7 +1,7 @@
 import { jsonSchema, tool, type ToolSet } from "ai";
-import { type DurableExecutionOptions, durableTool, park, runStep, type ToolStep, type ToolStepContext } from "perdure";
-import { createExecuteTool } from "perdure/tools";
+import { type DurableExecutionOptions, durableTool, runStep, type ToolStep, type ToolStepContext } from "perdure";
 import { type Script, scriptedModel } from "perdure/testing";
+import { createExecuteTool, park } from "perdure/tools";
 import { expect, test } from "vitest";
 import { INTERRUPTED_TEXT } from "../../src/message/repair.ts";
 import { toolParts } from "../../src/message/types.ts";

@@ -6,13 +6,11 @@ import {
   type DurableExecutionOptions,
   durableTool,
   type PrepareStepContext,
-  type ReturnedCall,
   runStep,
   type SaveMessagesResult,
   type StepConfig,
   type StepContext,
   type StreamCallback,
-  type SubmitResult,
   Think,
   type ToolCallContext,
   type ToolCallDecision,
@@ -21,6 +19,7 @@ import {
   type TurnConfig,
   type TurnContext,
 } from "perdure";
+import type { ReturnedCall, SubmitResult } from "perdure/chat";
 import { expectTypeOf } from "vitest";
 
 declare const model: LanguageModel;

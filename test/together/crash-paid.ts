@@ -1,5 +1,5 @@
 // For crash tests of runs: what must be true of the books of the whole tree, whatever was cut, and whenever.
-import type { LedgerEntry } from "perdure";
+import type { LedgerEntry } from "perdure/chat";
 import { expect } from "vitest";
 import { type AgentLook, LAYERS, type TreeLook } from "./crash-types.ts";
 

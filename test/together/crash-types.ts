@@ -1,6 +1,6 @@
 // What the program of the crash tests of runs and its driver say to each other.
 import type { UIMessage } from "ai";
-import type { LedgerEntry, UsageTotals } from "perdure";
+import type { LedgerEntry, UsageTotals } from "perdure/chat";
 import type { Fact } from "perdure/testing";
 
 /** The classes of the agents, from the top. */

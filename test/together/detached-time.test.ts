@@ -1,4 +1,5 @@
-import type { AgentToolLifecycleResult, AgentToolRunInfo, DetachedAgentToolConfig, Think } from "perdure";
+import type { AgentToolLifecycleResult, AgentToolRunInfo, Think } from "perdure";
+import type { DetachedAgentToolConfig } from "perdure/agent-tools";
 import type { Script } from "perdure/testing";
 import { expect, test } from "vitest";
 import { eventually } from "../host/open-host.ts";

@@ -1,4 +1,5 @@
-import type { AgentToolMilestone, AgentToolRunInfo, DetachedAgentToolConfig, Think } from "perdure";
+import type { AgentToolRunInfo, Think } from "perdure";
+import type { AgentToolMilestone, DetachedAgentToolConfig } from "perdure/agent-tools";
 import { expect, test } from "vitest";
 import { textIn } from "../chat/client.ts";
 import { eventually, quiet } from "../host/open-host.ts";

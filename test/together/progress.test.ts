@@ -1,4 +1,5 @@
-import type { AgentToolProgress, AgentToolProgressSnapshot, AgentToolRunInfo, Think } from "perdure";
+import type { AgentToolRunInfo, Think } from "perdure";
+import type { AgentToolProgress, AgentToolProgressSnapshot } from "perdure/agent-tools";
 import { expect, test } from "vitest";
 import { user } from "../chat/client.ts";
 import { eventually } from "../host/open-host.ts";

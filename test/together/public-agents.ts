@@ -1,7 +1,9 @@
 // A parent whose tools are children, for tests of what public clients show of them. Children say one word whenever the
 // test lets them; the script looks only at the prompt, so it also fits after a restart.
 import { type ToolSet, jsonSchema, tool } from "ai";
-import { agentTool, callable, type Clock, CONTINUE_PROMPT, durableTool, getCurrentAgent, Think } from "perdure";
+import { agentTool, callable, durableTool, getCurrentAgent, Think } from "perdure";
+import { CONTINUE_PROMPT } from "perdure/chat";
+import type { Clock } from "perdure/host";
 import { type ScriptedCall, type ScriptedReply, scriptedModel } from "perdure/testing";
 import { z } from "zod";
 

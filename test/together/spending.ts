@@ -1,6 +1,8 @@
 // Layers of Think agents, each the tool of the one above, all of whose calls cost the same; and what their books say.
 import type { ToolSet } from "ai";
-import { type Agent, type AgentHost, agentTool, type Budgets, type LedgerEntry, type PriceTable, Think } from "perdure";
+import { type Agent, type AgentHost, agentTool, type Budgets, Think } from "perdure";
+import type { LedgerEntry } from "perdure/chat";
+import type { PriceTable } from "perdure/context";
 import { type Script, type ScriptedModel, scriptedModel } from "perdure/testing";
 import { expect } from "vitest";
 import { z } from "zod";

@@ -1,5 +1,5 @@
 import type { Agent } from "perdure";
-import { fanOut, firstGood, supervise } from "perdure";
+import { fanOut, firstGood, supervise } from "perdure/agent-tools";
 import type { Script } from "perdure/testing";
 import { expect, test } from "vitest";
 import { eventually } from "../host/open-host.ts";

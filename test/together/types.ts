@@ -3,14 +3,12 @@ import { type InferToolInput, type InferToolOutput, jsonSchema, type ToolSet } f
 import {
   Agent,
   agentTool,
-  type AgentToolFailure,
   type AgentToolLifecycleResult,
-  type AgentToolReceipt,
   type AgentToolRunInfo,
-  type DetachedRunAgentToolResult,
   type RunAgentToolResult,
   Think,
 } from "perdure";
+import type { AgentToolFailure, AgentToolReceipt, DetachedRunAgentToolResult } from "perdure/agent-tools";
 import { expectTypeOf } from "vitest";
 import { z } from "zod";
 

@@ -1,18 +1,16 @@
 // Checked by the compiler (`npm run check`), never run.
 import { Agent, type AgentEnv, callable, getCurrentAgent } from "perdure";
 import type {
-  AgentPath,
   Connection,
   ConnectionContext,
   CurrentAgent,
   FiberContext,
-  FiberInspection,
   Schedule,
-  SqlRow,
-  SqlValue,
   StateSource,
   StreamingResponse,
 } from "perdure";
+import type { AgentPath, SqlRow, SqlValue } from "perdure/host";
+import type { FiberInspection } from "perdure/work";
 import { expectTypeOf } from "vitest";
 
 interface CounterState {

@@ -1,6 +1,7 @@
 // Checked by the compiler (`npm run check`), never run.
 import { type InferToolInput, type InferToolOutput, jsonSchema, tool } from "ai";
-import { type BackgroundCall, type BackgroundReceipt, durableTool, isBackgroundReceipt, Think } from "perdure";
+import { durableTool, Think } from "perdure";
+import { type BackgroundCall, type BackgroundReceipt, isBackgroundReceipt } from "perdure/chat";
 import { expectTypeOf } from "vitest";
 
 const plain = tool({

@@ -1,13 +1,7 @@
 // What a report of the window says, how tokens are counted, and what tools may say of their outputs, as types.
 import { jsonSchema, tool } from "ai";
-import {
-  type ContextReport,
-  durableTool,
-  type LeftOutItem,
-  type OutputSubject,
-  type TextCounter,
-  Think,
-} from "perdure";
+import { durableTool, Think } from "perdure";
+import type { ContextReport, LeftOutItem, OutputSubject, TextCounter } from "perdure/context";
 import type { UseAgentChat } from "perdure/react";
 
 export async function costs(agent: Think): Promise<number> {

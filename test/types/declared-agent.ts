@@ -1,6 +1,7 @@
 // Checked by the compiler (`npm run check`), never run.
 import { jsonSchema, type LanguageModel, tool } from "ai";
-import { agent, Agent, type AgentEnv, agentTool, callable, type HostedAgentClass, type Think } from "perdure";
+import { agent, Agent, type AgentEnv, agentTool, callable, type Think } from "perdure";
+import type { HostedAgentClass } from "perdure/host";
 import { createHost, findAgents, type FoundAgents, memoryStorage, serve } from "perdure/node";
 import { expectTypeOf } from "vitest";
 

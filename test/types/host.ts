@@ -1,6 +1,7 @@
 // Checked by the compiler (`npm run check`), never run.
 import { Agent, type AgentEnv, PerdureError } from "perdure";
-import type { AgentEvent, AgentEvents, PerdureErrorCode } from "perdure";
+import type { AgentEvent, PerdureErrorCode } from "perdure";
+import type { AgentEvents } from "perdure/host";
 import { createHost, memoryStorage, serve, subscribe } from "perdure/node";
 import type { Host, ServedHost, Storage } from "perdure/node";
 import { expectTypeOf } from "vitest";

@@ -3,22 +3,17 @@ import type { AITool as PublicTool } from "@cloudflare/ai-chat/react";
 import type { OnChatMessageOptions as PublicOptions } from "@cloudflare/ai-chat";
 import type { IncomingMessage as PublicIncoming, OutgoingMessage as PublicOutgoing } from "@cloudflare/ai-chat/types";
 import {
-  type AgentPathStep,
   type AgentStaticOptions,
   AIChatAgent,
-  type BuildAgentPathOptions,
   type CallableMetadata,
   type ChatMessage,
-  type ClientToolSchema,
-  type IncomingMessage,
-  MessageType,
   type OnChatMessageOptions,
-  type OutgoingMessage,
   type SubAgentStub,
   type WSMessage,
 } from "perdure";
-import type { AITool, ChatTurnEndEvent, ChatTurnOutcome, OnToolCallCallback } from "perdure/react";
-import type { UseAgentChatOptions } from "perdure/react";
+import { type ClientToolSchema, type IncomingMessage, MessageType, type OutgoingMessage } from "perdure/chat";
+import type { AgentPathStep, BuildAgentPathOptions } from "perdure/host";
+import type { AITool, ChatTurnEndEvent, ChatTurnOutcome, OnToolCallCallback, UseAgentChatOptions } from "perdure/react";
 import { expectTypeOf } from "vitest";
 
 // Every word that public clients and servers say is one of ours.

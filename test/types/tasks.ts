@@ -1,15 +1,13 @@
 // Checked by the compiler (`npm run check`), never run.
 import { defineScheduledTasks, Think } from "perdure";
+import type { ScheduledTaskContext, ScheduledTasks, ThinkScheduledTasks } from "perdure";
 import type {
   IntervalSchedule,
   ScheduledTask,
-  ScheduledTaskContext,
-  ScheduledTasks,
   TaskSchedule,
   ThinkScheduledTaskContext,
-  ThinkScheduledTasks,
   WallClockSchedule,
-} from "perdure";
+} from "perdure/work";
 import { expectTypeOf } from "vitest";
 
 /** Both names mean the same. */

@@ -1,5 +1,5 @@
 // What the built-in guide answers to a prompt: a pure function, so that the same conversation always goes the same way.
-import { CONTINUE_PROMPT } from "perdure";
+import { CONTINUE_PROMPT } from "perdure/chat";
 import type { DeleteFilesTool, ResearchTool, TidyUpTool, TimeZoneTool, WeatherTool } from "../contract.ts";
 import * as say from "./guide-text.ts";
 import { summaryFor } from "./guide-summary.ts";

@@ -1,7 +1,8 @@
 // The loop of a coding agent, its queue, its title, and how it is stopped. Written after the samples on sessions, loops and
 // cancellation; a comment says what had to be written otherwise.
 import { jsonSchema, tool } from "ai";
-import { defer, type Think } from "perdure";
+import type { Think } from "perdure";
+import { defer } from "perdure/host";
 import { scriptedModel } from "perdure/testing";
 import { expect, test } from "vitest";
 import { textIn } from "../../chat/client.ts";

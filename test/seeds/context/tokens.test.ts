@@ -1,6 +1,6 @@
 // Tokens, overflow and pruning. Written after the samples on compression and on counting tokens; a comment says what had
 // to be written otherwise.
-import { estimateTokens, isOverflow, PRUNE_MINIMUM, PRUNE_PROTECT } from "perdure";
+import { estimateTokens, isOverflow, PRUNE_MINIMUM, PRUNE_PROTECT } from "perdure/context";
 import { expect, test } from "vitest";
 import { long, openSmall, shown } from "../../context/compacting.ts";
 import { answer, called, user } from "../../context/paths.ts";

@@ -1,5 +1,6 @@
 // Agent tools, the workspace, skills, code, extensions and MCP servers.
-import { agentTool, createExtensionTools, ExtensionManager, skills, Think } from "perdure";
+import { agentTool, skills, Think } from "perdure";
+import { createExtensionTools, ExtensionManager } from "perdure/extensions";
 import { scriptedModel } from "perdure/testing";
 import { bucketFiles, createExecuteTool, createWorkspaceTools } from "perdure/tools";
 import { expect, test } from "vitest";
