@@ -7,14 +7,12 @@ import { Compactor } from "../context/compactor.ts";
 import type { ContextReport } from "../context/context-report.ts";
 import { keepNewest } from "../context/keep-newest.ts";
 import { LearnedFactors } from "../context/learned.ts";
-import { measureFor } from "../context/measure.ts";
 import { limitsOf, type ModelLimits, type ModelLimitsTable } from "../context/model-limits.ts";
 import { type ContextOverflow, type OverflowPolicy, overflowPolicy } from "../context/overflow.ts";
-import { project } from "../context/project.ts";
-import { type Converted, WEIGHED, weighShown } from "../context/shown-units.ts";
+import type { Converted } from "../context/shown-units.ts";
 import { usable } from "../context/token-budget.ts";
 import { type TextCounter, TokenCounters } from "../context/token-counters.ts";
-import { unitsOfInstructions, unitsOfRequest, unitsOfTools } from "../context/units.ts";
+import { unitsOfRequest } from "../context/units.ts";
 import { ContextReader, type ContextView } from "../context/view.ts";
 import { PerdureError } from "../base/error.ts";
 import { waitingText } from "../message/told-line.ts";
@@ -29,14 +27,13 @@ import { type CompactionRow, listCompactions, readCompaction } from "../store/co
 import { readMessage } from "../store/message.ts";
 import { ownerIdOf } from "../store/session.ts";
 import type { CallBook } from "../tool/call-book.ts";
-import { outputRules } from "../tool/output-rules.ts";
 import type { Chat } from "../turn/engine/chat.ts";
 import { listInbox } from "../turn/intake/inbox.ts";
 import type { ChatErrorClassification } from "../model/provider-error.ts";
+import { jobNow, measureNow, type RequestNow } from "../turn/step/make-job.ts";
 import { contextOf, nodesUp } from "../turn/step/context-path.ts";
 import type { ContextPlan, SentRequest } from "../turn/step/context-plan.ts";
 import { nameOf } from "../model/call.ts";
-import { askWith } from "../model/summary-call.ts";
 import type { ContextState } from "../wire/session-frames.ts";
 import { type CompactionInfo, compactionsOn, toInfo } from "./compaction-info.ts";
 import { reportOf } from "./context-reports.ts";
@@ -269,8 +266,7 @@ export class ThinkContext implements ContextPlan {
     if (row === undefined) throw new PerdureError("not_found", `There is no compaction ${id}.`);
     const where = session ?? row.session;
     this.#idle(where);
-    const { model, instructions, tools } = await this.#desk.next(where);
-    const measure = await this.#measure(where, model, instructions, tools);
+    const measure = await measureNow(this, await this.#now(where));
     const undone = this.compactor.undo(id, this.#view(where), measure);
     await this.#desk.renew(where);
     return toInfo(host, undone, false);
@@ -338,51 +334,30 @@ export class ThinkContext implements ContextPlan {
     throw new PerdureError("bad_state", "A turn of this session is running. Ask again when it has ended.");
   }
 
-  async #measure(session: string, model: LanguageModel, instructions: Instructions | undefined, tools: ToolSet) {
-    const name = nameOf(model);
-    const count = this.counters.of(name);
-    const fixed = unitsOfInstructions(instructions, count) + unitsOfTools(tools, count);
+  async #now(session: string): Promise<RequestNow> {
+    const next = await this.#desk.next(session);
     const policy = this.policy();
     const own = policy === undefined ? Number.POSITIVE_INFINITY : policy.threshold * policy.maxInputTokens;
-    const bound = Math.min(usable(this.limits(name)), own);
-    const convert = async (messages: readonly UIMessage[]) => {
-      const whole = await this.#desk.shown(messages, tools);
-      return whole.map((one) => ({ ...one, converted: this.bounded(name, one.converted) }));
+    return {
+      ...next,
+      bound: Math.min(usable(this.limits(nameOf(next.model))), own),
+      // A turn that has begun meanwhile goes on with what it had read, and the next one has the summary.
+      view: () => this.#view(session),
+      shown: (messages) => this.#desk.shown(messages, next.tools),
     };
-    const shown = await weighShown(project(this.#view(session)), convert, WEIGHED * bound, count);
-    return measureFor(this.learned.of(name), fixed, bound, shown, count);
   }
 
   async #job(session: string, focus: string | undefined): Promise<CompactionJob> {
     this.#idle(session);
-    const { host, agent } = this.#desk;
-    const { model, instructions, tools } = await this.#desk.next(session);
-    const summarises = (await this.summariser()) ?? model;
-    const name = nameOf(summarises);
-    const limits = this.limits(name);
-    const { signal } = new AbortController();
-    const { compact } = agent[settingsOf](session);
-    return {
-      ...{ session, trigger: "manual", open: false, focus, own: compact, signal },
-      // A turn that has begun meanwhile goes on with what it had read, and the next one has the summary.
-      view: () => this.#view(session),
+    const { host } = this.#desk;
+    return jobNow(this, {
+      ...(await this.#now(session)),
+      ...{ session, trigger: "manual", open: false, focus, signal: new AbortController().signal, turn: undefined },
       whole: () => this.reader.whole(() => nodesUp(this.#desk.chat(), session, 0), session),
-      measure: await this.#measure(session, model, instructions, tools),
-      summariser: {
-        model: name,
-        room: usable(limits),
-        measure: measureFor(this.learned.of(name), 0, usable(limits), undefined, this.counters.of(name)),
-        ask: askWith({
-          ...{ host, ledger: this.#desk.ledger(), payers: undefined, session, turn: undefined, step: 0 },
-          ...{ model: summarises, signal },
-          maxOutput: limits.output,
-          ...{ purpose: "compaction", counts: this },
-          classify: (error) => this.#desk.classify(error),
-        }),
-        instructions: typeof instructions === "string" ? instructions : undefined,
+      books: {
+        ...{ host, ledger: this.#desk.ledger(), payers: undefined, turn: undefined, step: 0 },
+        classify: (error) => this.#desk.classify(error),
       },
-      live: () => this.live(session),
-      ...outputRules(tools),
-    };
+    });
   }
 }

@@ -22,7 +22,7 @@ export interface Summariser {
   readonly room: number;
   /** How long texts are for it. Default: as for the model that answers. */
   readonly measure?: Pick<Measure, "text"> | undefined;
-  readonly ask: AskSummary;
+  ask(prompt: Parameters<AskSummary>[0], signal: AbortSignal): ReturnType<AskSummary>;
   /** What the agent is told about itself. */
   readonly instructions?: string | undefined;
 }
@@ -78,6 +78,11 @@ export const MUST_SHRINK_TO = 0.8;
 /** How long a request with this view is. */
 export function sizeOf(view: ContextView, measure: Measure): number {
   return measure.fixed + measureAll(project(view), measure);
+}
+
+/** The same once something is left out of it. */
+export function sizeAfter(view: ContextView, measure: Measure): number {
+  return sizeOf(view, measure) + (measure.added ?? 0);
 }
 
 /** What a summary is made of. */
@@ -161,7 +166,7 @@ export function endOf(
     words: JSON.stringify(words),
   };
   const row = { ...end, id: "cmp_00000000-0000-0000-0000-000000000000" } as CompactionRow;
-  const size = sizeOf({ ...view, compaction: row, pinned: cut.pins, nodes: cut.rest }, measure);
+  const size = sizeAfter({ ...view, compaction: row, pinned: cut.pins, nodes: cut.rest }, measure);
   const tokensAfter = Math.round(size);
   const problem = problemOf(text, old, size, measure.usable);
   return { end: { ...end, tokensAfter }, problem };

@@ -360,3 +360,12 @@ test.each(["whole", "in part"])(
     expect(pinned).toMatchObject([{ parts: [{ text: "mind the pump" }] }]);
   },
 );
+
+test("nothing is left out where the request would not be shorter with what that adds to it", async () => {
+  const { path, compactor, rows } = await open();
+  const fail = asking(path, { kind: "failed", error: "no" }, { turn, trigger: "error" }).job;
+  expect((await compactor.run(fail)).ok).toBe(false);
+  const most = rows()[0]?.tokensBefore ?? 0;
+  expect(compactor.truncate({ ...fail, measure: { ...fail.measure, added: most } })).toBeUndefined();
+  expect(compactor.truncate({ ...fail, measure: { ...fail.measure, added: 10 } })?.kind).toBe("truncate");
+});

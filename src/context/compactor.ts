@@ -20,24 +20,27 @@ import {
 import { ownerIdOf } from "../store/session.ts";
 import {
   AS_IT_IS,
+  askOwn,
   type CompactionJob,
   type CompactionOutcome,
   cutFor,
   type DraftCompaction,
   endOf,
+  type Found,
   isSame,
   LEAST,
   OTHER_WAY,
   placeOf,
   type Prepared,
   replacedBy,
+  sizeAfter,
   sizeOf,
   wholeOf,
 } from "./compaction-job.ts";
 import { type Cut, cutAt } from "./cut.ts";
-import { summaryFor } from "./job-summary.ts";
 import { planTruncation } from "./leave-out.ts";
 import type { Measure } from "./measure.ts";
+import { summarise } from "./summarise.ts";
 import { isMuchOf, joined, planPrune, planSuperseded, pruneBounds, type PrunePlan, withPlan } from "./prune.ts";
 import type { ContextView } from "./view.ts";
 
@@ -46,7 +49,7 @@ const PRUNE_IS_ENOUGH = 0.7;
 /** Why compactions have failed that nobody saw the end of. */
 export const CUT_OFF = "It was cut off: the process ended before it did.";
 /** Why others have: nobody wanted them any more, or the agent was about to stop. */
-const STOPPED = "It was stopped.";
+export const STOPPED = "It was stopped.";
 /** How many rows back those that failed are kept, and how much of what they would have said. */
 const KEPT_FAILURES = 200;
 const KEPT_TEXT = 2_000;
@@ -58,6 +61,11 @@ const MAX_CUT_OFF = 3;
 const MAX_IN_VAIN = 2;
 /** How often the same step leaves out more, after a provider has refused what was left. */
 const MAX_TRUNCATIONS = 2;
+
+/** The length of a summary, in tokens and as a share of what a request may hold. */
+const MAX_SUMMARY_TOKENS = 2_500;
+const SUMMARY_SHARE = 0.08;
+const MIN_SUMMARY_TOKENS = 200;
 
 type Host = Pick<AgentHost, "sql" | "tx" | "clock" | "emit">;
 
@@ -151,7 +159,7 @@ export class Compactor {
     const view = job.view();
     const plan = job.own === undefined ? planAll(job, view) : undefined;
     if (plan === undefined) return false;
-    return sizeOf(withPlan(view, plan), job.measure) <= PRUNE_IS_ENOUGH * sizeOf(view, job.measure);
+    return sizeAfter(withPlan(view, plan), job.measure) <= PRUNE_IS_ENOUGH * sizeOf(view, job.measure);
   }
 
   /** Leaves out the outputs that newer ones stand for, if they are a large part of the request. @returns the row */
@@ -168,7 +176,7 @@ export class Compactor {
     if (job.trigger === "error") return undefined;
     const view = job.view();
     const isEnough = (plan: PrunePlan | undefined) =>
-      plan !== undefined && sizeOf(withPlan(view, plan), job.measure) <= PRUNE_IS_ENOUGH * job.measure.usable;
+      plan !== undefined && sizeAfter(withPlan(view, plan), job.measure) <= PRUNE_IS_ENOUGH * job.measure.usable;
     const superseded = planSuperseded(view, job.measure, job);
     const plan = isEnough(superseded) ? superseded : planAll(job, view);
     return plan !== undefined && isEnough(plan) ? this.#prune(job, view, plan) : undefined;
@@ -176,7 +184,7 @@ export class Compactor {
 
   #prune(job: CompactionJob, view: ContextView, plan: PrunePlan): CompactionRow | undefined {
     const before = sizeOf(view, job.measure);
-    const after = sizeOf(withPlan(view, plan), job.measure);
+    const after = sizeAfter(withPlan(view, plan), job.measure);
     if (after >= before) return undefined;
     const row = this.#host.tx(() => {
       const seq = this.#start(job, { at: plan.at, parts: null }, before, view, "prune");
@@ -370,6 +378,24 @@ export class Compactor {
       ...(turn !== undefined && { requestId: turn.id }),
     });
   }
+}
+
+/** Gets the summary of a job: from the app if it has its own way, else from a model. @throws what the app throws. */
+function summaryFor(job: CompactionJob, view: ContextView, cut: Cut): Promise<Found> {
+  const { summariser, measure, focus, own } = job;
+  if (own !== undefined) return askOwn(job, own, view);
+  const share = Math.floor(SUMMARY_SHARE * measure.usable);
+  return summarise({
+    cut,
+    prior: view.compaction?.summary ?? undefined,
+    focus,
+    instructions: summariser.instructions,
+    ask: (prompt) => summariser.ask(prompt, job.signal),
+    measure: summariser.measure ?? measure,
+    room: summariser.room,
+    reader: measure,
+    length: Math.max(MIN_SUMMARY_TOKENS, Math.min(MAX_SUMMARY_TOKENS, share)),
+  });
 }
 
 function whyStopped({ reason }: AbortSignal): string {

@@ -12,6 +12,8 @@ export interface Measure {
   output(message: UIMessage, part: ToolPart): number;
   /** What each request holds besides the conversation: instructions and tools. */
   readonly fixed: number;
+  /** What each request holds besides that once something is left out, and does not hold yet. Default: nothing. */
+  readonly added?: number;
   /** The most that a request may hold. */
   readonly usable: number;
 }

@@ -67,6 +67,12 @@ test("what is left out is told by code alone, the newest ten lines of it", () =>
     `${PRIOR}\n\n## Weather\nRain.\n\n## Left out\n[u1 was left out]`,
   );
   expect(patchSummary(undefined, "## Goal\nA.\n## Left out\nnothing", NAMES)).toBe("## Goal\nA.");
+  // A heading of that name is the model's own at whatever level it stands.
+  for (const mark of ["#", "###"]) {
+    const said = `${mark} Goal\nA.\n${mark} Left out\n[9 messages were left out]`;
+    expect(patchSummary(undefined, said, NAMES)).toBe(`${mark} Goal\nA.`);
+    expect(patchSummary(once, said, NAMES)).not.toContain("9 messages");
+  }
   const many = Array.from({ length: 12 }, (_, i) => `[${i}]`).reduce((text, note) => withLeftOut(text, [note]), "");
   expect(many).toBe(`## Left out\n${[2, 3, 4, 5, 6, 7, 8, 9, 10, 11].map((i) => `[${i}]`).join("\n")}`);
   expect(withLeftOut(PRIOR, [])).toBe(PRIOR);

@@ -38,7 +38,7 @@ export function patchSummary(prior: string | undefined, answer: string, names: r
   if (prior === undefined || prior === "") return withoutOwn(said, wanted);
   if (IS_NO_CHANGE.test(said)) return prior;
   const before = parse(prior, wanted);
-  const known = [...wanted, ...before.list.map(({ key }) => key)];
+  const known = [...wanted, ...before.list.map(({ key }) => key), keyOf(LEFT_OUT)];
   const after = parse(said, known);
   const changes = new Map<string, string>();
   for (const { key, text } of after.list) {
@@ -79,7 +79,7 @@ export function withLeftOut(summary: string, notes: readonly string[]): string {
 
 /** A first summary as it was written, but for what only code may say. */
 function withoutOwn(text: string, known: readonly string[]): string {
-  const { head, list } = parse(text, known);
+  const { head, list } = parse(text, [...known, keyOf(LEFT_OUT)]);
   const rest = list.filter(({ key }) => key !== keyOf(LEFT_OUT));
   return rest.length === list.length ? text : join(head, rest);
 }

@@ -1,9 +1,11 @@
 import { withoutSteered } from "../message/steered.ts";
 import { isToolPart, type Part, type UIMessage } from "../message/types.ts";
 import { parseMessage } from "../message/validate.ts";
+import { isRecord } from "../message/json.ts";
 import type { Sql } from "../port.ts";
 import { unloadedCalls } from "../memory/loaded.ts";
-import { compactedMessages, type CompactionRow, doneAt } from "../store/compaction.ts";
+import { compactedMessages, type CompactionRow, doneAt, pinsOf } from "../store/compaction.ts";
+import { type DamageTeller, readStoredList } from "../store/damaged.ts";
 import { readMessageAt } from "../store/message.ts";
 import { ownerIdOf } from "../store/session.ts";
 
@@ -60,11 +62,11 @@ export function callKey(seq: number, toolCallId: string): string {
  * leave out what is too much is not decided here, but by a compaction that says so.
  */
 export class ContextReader {
-  readonly #db: Sql;
+  readonly #db: Sql & DamageTeller;
   readonly #pinned = new Map<number, { readonly body: string; readonly message: UIMessage }>();
   #last: CompactionRow | undefined;
 
-  constructor(db: Sql) {
+  constructor(db: Sql & DamageTeller) {
     this.#db = db;
   }
 
@@ -100,7 +102,7 @@ export class ContextReader {
         whole ? [] : takenBefore(nodes, compaction),
       ),
       nodes: shown,
-      ...leftOut(prunes, shown),
+      ...leftOut(this.#db, prunes, shown),
       unloaded: unloadedCalls(this.#db, ownerIdOf(this.#db, session)),
     };
   }
@@ -121,12 +123,13 @@ export class ContextReader {
   /** What is made from a row is remembered with it. */
   #same(row: CompactionRow | undefined): CompactionRow | undefined {
     const known = this.#last;
-    if (known === undefined || known.seq !== row?.seq || known.pins !== row.pins) this.#last = row;
+    if (known !== undefined && known.seq === row?.seq && known.pins === row.pins) return known;
+    this.#last = row && readable(this.#db, row);
     return this.#last;
   }
 
   #pins(compaction: CompactionRow | undefined): PathNode[] {
-    const seqs = compaction === undefined ? [] : (JSON.parse(compaction.pins) as number[]);
+    const seqs = compaction === undefined ? [] : (pinsOf(this.#db, compaction) ?? []);
     for (const seq of this.#pinned.keys()) if (!seqs.includes(seq)) this.#pinned.delete(seq);
     return seqs.flatMap((seq) => {
       const row = readMessageAt(this.#db, seq);
@@ -138,6 +141,13 @@ export class ContextReader {
       return [{ seq, message, pinned: row.pinned === 1 }];
     });
   }
+}
+
+/** A row whose lists can be read: of one that is damaged there is nothing to carry on. */
+function readable(host: DamageTeller, row: CompactionRow): CompactionRow {
+  const words = readStoredList(host, row.words, `the words of compaction ${row.seq}`, isPair);
+  const files = readStoredList(host, row.files, `the files of compaction ${row.seq}`, isFile);
+  return { ...row, words: JSON.stringify(words ?? []), files: JSON.stringify(files ?? []) };
 }
 
 /** Whether a compaction only leaves out: a summary of the same is tried again. */
@@ -193,6 +203,7 @@ export type PrunedCall = readonly [seq: number, call: string, newer?: readonly (
 
 /** The calls that rows leave out. One that newer ones stood for is shown again where none of them is left. */
 function leftOut(
+  host: DamageTeller,
   rows: readonly CompactionRow[],
   nodes: readonly ShownNode[],
 ): Required<Pick<ContextView, "cleared" | "newer" | "prunedBy">> {
@@ -201,8 +212,9 @@ function leftOut(
   const messages = new Map(rows.length === 0 ? [] : nodes.map(({ message }) => [message.id, message]));
   const isThere = ([id, call]: readonly [string, string]) =>
     messages.get(id)?.parts.some((part) => hasOutput(part, call)) === true;
-  for (const { id, calls } of rows) {
-    for (const [seq, call, by] of JSON.parse(calls) as PrunedCall[]) {
+  for (const { seq: at, id, calls } of rows) {
+    // Without the list nothing is left out.
+    for (const [seq, call, by] of readStoredList(host, calls, `the calls of compaction ${at}`, isPruned) ?? []) {
       if (by?.every(isThere) === false) continue;
       const key = callKey(seq, call);
       prunedBy.set(key, id);
@@ -214,6 +226,20 @@ function leftOut(
     }
   }
   return { cleared: new Set(prunedBy.keys()), newer, prunedBy };
+}
+
+function isPair(one: unknown): one is readonly [string, string] {
+  return Array.isArray(one) && typeof one[0] === "string" && typeof one[1] === "string";
+}
+
+function isFile(one: unknown): one is object {
+  return isRecord(one) && typeof one.path === "string" && typeof one.tool === "string";
+}
+
+function isPruned(one: unknown): one is PrunedCall {
+  if (!Array.isArray(one)) return false;
+  const [seq, call, newer = []] = one as unknown[];
+  return Number.isSafeInteger(seq) && typeof call === "string" && Array.isArray(newer) && newer.every(isPair);
 }
 
 function hasOutput(part: Part, call: string): boolean {

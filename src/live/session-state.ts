@@ -1,6 +1,6 @@
 import { firstChars } from "../message/cut-value.ts";
 import type { AgentHost } from "../port.ts";
-import { type CompactionRow, doneAt, readCompactionAt } from "../store/compaction.ts";
+import { type CompactionRow, doneAt, pinsOf, readCompactionAt } from "../store/compaction.ts";
 import { type MarkedMessage, markedUp } from "../store/marked-message.ts";
 import { readMessageAt } from "../store/message.ts";
 import { readSessionLine } from "../store/session.ts";
@@ -29,7 +29,7 @@ export function readMarks(chat: Chat, session: string): SessionMarks {
   const ids = new Map(marked.map(({ seq, id }) => [seq, id]));
   const idOf = (seq: number) => ids.get(seq) ?? readMessageAt(host, seq)?.id;
   const { rows, covering } = compactionsOn(host, marked);
-  const pins = covering === undefined ? [] : (JSON.parse(covering.pins) as number[]).flatMap((seq) => idOf(seq) ?? []);
+  const pins = covering === undefined ? [] : (pinsOf(host, covering) ?? []).flatMap((seq) => idOf(seq) ?? []);
   const near = marked.filter(({ pinned }) => pinned === 1).map(({ id }) => id);
   return {
     session: describe(host, session),

@@ -7,6 +7,7 @@ import {
   deleteCompaction,
   deleteStrayCompactions,
   doneAt,
+  dropCompaction,
   failCompaction,
   failOpenCompactions,
   finishCompaction,
@@ -15,6 +16,7 @@ import {
   type NewCompaction,
   readCompaction,
   readCompactionAt,
+  redoTruncation,
   setCompactionPins,
   startCompaction,
   undoCompaction,
@@ -47,6 +49,19 @@ test("a compaction from its beginning to its end, which is the first one", async
   expect(readCompaction(host, "a")?.status).toBe("undone");
   undoCompaction(host, startCompaction(host, begun("b")));
   expect(readCompaction(host, "b")?.status).toBe("started");
+});
+
+test("what was left out counts again, unless it says nothing any more", async () => {
+  const { host } = await probeHost();
+  const seq = startCompaction(host, begun("a"));
+  finishCompaction(host, seq, end, 9);
+  undoCompaction(host, seq);
+  redoTruncation(host, seq);
+  expect(readCompaction(host, "a")?.status).toBe("done");
+  undoCompaction(host, seq);
+  dropCompaction(host, seq, "its message was changed");
+  redoTruncation(host, seq);
+  expect(readCompaction(host, "a")).toMatchObject({ status: "undone", summary: null });
 });
 
 test("what came to nothing says why, and is not finished any more", async () => {

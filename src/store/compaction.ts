@@ -1,4 +1,5 @@
 import type { Sql, SqlValue } from "../port.ts";
+import { type DamageTeller, readStoredList } from "./damaged.ts";
 import type { CompactionKind, CompactionStatus, CompactionTrigger } from "../wire/session-types.ts";
 
 export type { CompactionKind, CompactionStatus, CompactionTrigger } from "../wire/session-types.ts";
@@ -172,10 +173,11 @@ export function undoCompaction(db: Sql, seq: number): void {
   db.sql("UPDATE perdure_compaction SET status = 'undone' WHERE seq = ? AND status = 'done'", seq);
 }
 
-/** What was left out counts again: the summary that had replaced it is undone. */
+/** What was left out counts again: the summary that had replaced it is undone. One that says nothing any more does not. */
 export function redoTruncation(db: Sql, seq: number): void {
   db.sql(
-    "UPDATE perdure_compaction SET status = 'done' WHERE seq = ? AND status = 'undone' AND kind = 'truncate'",
+    `UPDATE perdure_compaction SET status = 'done'
+     WHERE seq = ? AND status = 'undone' AND kind = 'truncate' AND summary IS NOT NULL`,
     seq,
   );
 }
@@ -188,6 +190,11 @@ export function dropCompaction(db: Sql, seq: number, why: string): void {
     why,
     seq,
   );
+}
+
+/** The messages that are shown whole; undefined where that cannot be read, which is said once. */
+export function pinsOf(host: DamageTeller, { seq, pins }: Pick<CompactionRow, "seq" | "pins">): number[] | undefined {
+  return readStoredList(host, pins, `the pins of compaction ${seq}`, (one): one is number => Number.isSafeInteger(one));
 }
 
 export function setCompactionPins(db: Sql, seq: number, pins: readonly number[]): void {

@@ -24,6 +24,19 @@ export function readStored(host: DamageTeller, json: string | null | undefined, 
   }
 }
 
+/** {@link readStored} of a list. What is none counts as damaged; what does not belong in it is passed over. */
+export function readStoredList<T>(
+  host: DamageTeller,
+  json: string,
+  what: string,
+  belongs: (one: unknown) => one is T,
+): T[] | undefined {
+  const list = readStored(host, json, what);
+  if (Array.isArray(list)) return list.filter(belongs);
+  if (list !== undefined) tellDamage(host, what, new Error("It is no list."));
+  return undefined;
+}
+
 /** Says, once in a life, that something stored cannot be read. */
 export function tellDamage(host: DamageTeller, what: string, thrown: unknown): void {
   const known = told.get(host) ?? new Set();

@@ -1,6 +1,7 @@
 // Conversations of chance: whatever happens to them, nothing of them is missing from a request without a word.
 import { expect, test } from "vitest";
 import { PerdureError } from "../../src/base/error.ts";
+import { CUT_OFF, STOPPED } from "../../src/context/compactor.ts";
 import { seedsOf } from "../support/seed-count.ts";
 import { type Random, random } from "../think/interleave-random.ts";
 import { answer, text, user } from "./paths.ts";
@@ -140,6 +141,18 @@ async function same(world: World, change: () => Promise<void>): Promise<void> {
   if (JSON.stringify(after) !== JSON.stringify(before)) world.faults.push("another life reads something else");
 }
 
+/** A turn asks for a summary twice in vain at most, and twice at most for one request, however that ends. */
+function checkAsked(world: World): void {
+  const asked = `SELECT count(*) AS n FROM perdure_compaction WHERE kind = 'summary' AND turn IS NOT NULL
+    AND status <> 'started' AND coalesce(error, '') NOT IN (?, ?)`;
+  const most = (rest: string) =>
+    world.port?.sql<{ n: number }>(`${asked} ${rest} ORDER BY n DESC LIMIT 1`, CUT_OFF, STOPPED)[0]?.n ?? 0;
+  const inVain = most("AND status = 'failed' GROUP BY turn");
+  const atOnce = most("GROUP BY turn, step");
+  if (inVain > 2) world.faults.push(`a turn asked for a summary ${inVain} times in vain`);
+  if (atOnce > 2) world.faults.push(`a turn asked for a summary ${atOnce} times before one step`);
+}
+
 test.each(SEEDS)("with the seed %i", async (seed) => {
   const chance = random(seed);
   const world = new World(chance, checkRequest);
@@ -149,6 +162,7 @@ test.each(SEEDS)("with the seed %i", async (seed) => {
     const op = i === OPS - 1 ? "ask" : chance.weighted(WEIGHTS);
     ops.push(op);
     await play(world, op, chance);
+    checkAsked(world);
     expect(world.faults, ops.join(" ")).toEqual([]);
   }
   expect(world.requests).toBeGreaterThan(0);

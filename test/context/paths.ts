@@ -3,7 +3,7 @@ import type { UIMessage } from "ai";
 import type { CompactionJob } from "../../src/context/compaction-job.ts";
 import type { Measure } from "../../src/context/measure.ts";
 import { ContextReader, type PathNode } from "../../src/context/view.ts";
-import type { Sql } from "../../src/port.ts";
+import type { AgentHost } from "../../src/port.ts";
 import { insertMessage, messagesUp, updateMessage } from "../../src/store/message.ts";
 
 export const text = (words: string): UIMessage["parts"][number] => ({ type: "text", text: words });
@@ -25,12 +25,12 @@ export const answer = (id: string, ...parts: UIMessage["parts"]): UIMessage => (
 
 /** A path that grows at its end. */
 export class TestPath {
-  readonly #db: Sql;
+  readonly #db: Pick<AgentHost, "sql" | "tx" | "emit">;
   readonly reader: ContextReader;
   leaf: number | null = null;
   readonly #known = new Map<number, { body: string; node: PathNode }>();
 
-  constructor(db: Sql) {
+  constructor(db: Pick<AgentHost, "sql" | "tx" | "emit">) {
     this.#db = db;
     this.reader = new ContextReader(db);
   }

@@ -142,6 +142,40 @@ test("a state that is set before it was ever read keeps what could not be read, 
   expect(kept).toEqual([GARBAGE]);
 });
 
+test.each([
+  ["pins", "summary", GARBAGE],
+  ["words", "summary", GARBAGE],
+  ["files", "summary", "7"],
+  ["calls", "prune", GARBAGE],
+  ["calls", "prune", '[7, ["a"], {}]'],
+])(
+  "a compaction whose %s cannot be read (%s, %j) is said so, and turns go on with the rest of it",
+  async (column, kind, value) => {
+    const dir = await filled();
+    const file = databaseFile(dir, "one");
+    withDatabase(file, (db) => {
+      db.prepare(
+        `INSERT INTO perdure_compaction (id, session, at, kind, status, trigger, tokens_before, created_at)
+       SELECT 'cmp-prune', 'main', max(seq), 'prune', 'done', 'after', 9, 0 FROM perdure_message WHERE session = 'main'`,
+      ).run();
+      db.prepare(`UPDATE perdure_compaction SET ${column} = ? WHERE kind = ?`).run(value, kind);
+    });
+    const events: string[] = [];
+    onTestFinished(subscribe("row:damaged", ({ payload }) => void events.push(payload.what)));
+    const host = open(dir);
+    const agent = host.getAgentByName(Everything, "one");
+    expect(Object.entries(await agent.look()).filter(([, error]) => error !== null)).toEqual([]);
+    expect(await agent.say("after")).toBe("completed");
+    expect(events).toEqual(value.startsWith("[") ? [] : [expect.stringMatching(`the ${column} of compaction`)]);
+    await host.stop();
+    expect(
+      withDatabase(file, (db) =>
+        db.prepare(`SELECT ${column} FROM perdure_compaction WHERE kind = ?`).pluck().get(kind),
+      ),
+    ).toBe(value);
+  },
+);
+
 test("a memory block that cannot be read is said so, ends no turn, and is kept aside until its session is erased", async () => {
   const dir = await filled();
   const file = databaseFile(dir, "one");

@@ -16,6 +16,9 @@ export class Everything extends Think<object, { n: number }> {
   override getModel() {
     return this.model;
   }
+  override getCompactionModel() {
+    return scriptedModel(() => "## Goal\nGo on.");
+  }
   override getTools(): ToolSet {
     const inputSchema = jsonSchema<object>({ type: "object" });
     return { pay: tool({ inputSchema, needsApproval: true, execute: () => "paid" }) };
@@ -36,6 +39,14 @@ export class Everything extends Think<object, { n: number }> {
     this.sql`CREATE TABLE ran (what TEXT)`;
     await this.say("first");
     await this.say("second");
+    const long = "abc ".repeat(4_000);
+    await this.addMessages([
+      { id: "long", role: "user", parts: [{ type: "text", text: `Read 17 pages. ${long}` }] },
+      { id: "read", role: "assistant", parts: [{ type: "text", text: long }] },
+    ]);
+    this.session.pin("u-first");
+    await this.say("third");
+    await this.compact();
     this.createSession("Other");
     await this.session.replaceContextBlock("memory", "likes tea");
     await this.submitMessages("submitted", { idempotencyKey: "k1" });
@@ -107,6 +118,12 @@ export class Everything extends Think<object, { n: number }> {
       search: () => this.search("first"),
       notes: () => this.collection("notes").list(),
       files: () => this.workspace.readDir("/"),
+      compactions: () => this.listCompactions(),
+      context: () => this.contextReport(),
+      pin: () => {
+        this.session.unpin("u-first");
+        this.session.pin("u-first");
+      },
       submissions: () => this.listSubmissions(),
     };
     const told: Record<string, string | null> = {};

@@ -1,10 +1,8 @@
 import type { LanguageModel, ModelMessage } from "ai";
 import type { CompactionJob } from "../../context/compaction-job.ts";
-import { type Measure, measureFor } from "../../context/measure.ts";
 import type { OverflowPolicy } from "../../context/overflow.ts";
-import { project, shownParts } from "../../context/project.ts";
+import { shownParts } from "../../context/project.ts";
 import { findSuperseded } from "../../context/superseded.ts";
-import { WEIGHED, weighShown } from "../../context/shown-units.ts";
 import {
   BACKGROUND_SHARE,
   callTokens,
@@ -14,7 +12,7 @@ import {
   WAIT_SHARE,
 } from "../../context/token-budget.ts";
 import { unitsOfUIMessage } from "../../context/ui-units.ts";
-import { unitsOfInstructions, unitsOfMessages, unitsOfRequest, unitsOfTools } from "../../context/units.ts";
+import { unitsOfMessages, unitsOfRequest } from "../../context/units.ts";
 import type { ContextView } from "../../context/view.ts";
 import type { UIMessage } from "../../message/types.ts";
 import type { LedgerEntry } from "../../ledger/charge.ts";
@@ -23,10 +21,10 @@ import { type CompactionTrigger, compactionsOfTurn } from "../../store/compactio
 import { outputRules } from "../../tool/output-rules.ts";
 import { waitingSteers } from "../intake/steer.ts";
 import { nameOf } from "../../model/call.ts";
+import { jobNow, measureNow, type RequestNow } from "./make-job.ts";
 import { contextOf, nodesUp, ownParts, type TurnContextView } from "./context-path.ts";
 import type { SentRequest } from "./context-plan.ts";
 import type { StepRun } from "./step-run.ts";
-import { askWith } from "../../model/summary-call.ts";
 
 /** The last call of this turn, as far as the next estimate builds on it. */
 interface Anchor {
@@ -239,13 +237,9 @@ export class StepWindow {
     // The answer that is being written is not covered: it may be another one by then.
     const snapshot = { ...view, nodes: view.nodes.filter(({ message }) => message.id !== active.builder.id) };
     this.#starts = () =>
-      context.background.start(session, (signal) => {
-        const ask = this.#asker(job.summarises, signal);
-        return context.compactor.prepare({
-          ...{ ...job, open: false, view: () => snapshot, whole: undefined, signal },
-          summariser: { ...job.summariser, ask },
-        });
-      });
+      context.background.start(session, (signal) =>
+        context.compactor.prepare({ ...job, open: false, view: () => snapshot, whole: undefined, signal }),
+      );
   }
 
   /** Lets a summary count that was made in the background. */
@@ -253,7 +247,7 @@ export class StepWindow {
     const { plan, active } = this.#run;
     const ready = plan.context.background.take(active.row.session);
     if (ready === undefined) return false;
-    const measure = await this.#measure(model);
+    const measure = await measureNow(plan.context, this.#now(model));
     const job = { ...ready.job, view: () => this.#fresh().view, measure, open: true };
     return plan.context.compactor.publish({ ...ready, job }).ok;
   }
@@ -285,59 +279,29 @@ export class StepWindow {
     return this.#read();
   }
 
-  /** By what the model reads now. */
-  async #measure(model: LanguageModel): Promise<Measure> {
+  #now(model: LanguageModel): RequestNow {
     const { plan, turn } = this.#run;
-    const { tools } = turn;
+    const { instructions, tools } = turn;
     const policy = plan.context.policy();
-    const name = nameOf(model);
-    const count = plan.context.counters.of(name);
-    const fixed = unitsOfInstructions(turn.instructions, count) + unitsOfTools(tools, count);
-    const bound = policy === undefined ? Number.POSITIVE_INFINITY : this.#usable(model, policy);
-    const convert = async (messages: readonly UIMessage[]) => {
-      const whole = await plan.shown(messages, tools);
-      return whole.map((one) => ({ ...one, converted: plan.context.bounded(name, one.converted) }));
-    };
-    const shown = await weighShown(project(this.#fresh().view), convert, WEIGHED * bound, count);
-    return measureFor(plan.context.learned.of(name), fixed, bound, shown, count);
-  }
-
-  async #job(
-    model: LanguageModel,
-    trigger: CompactionTrigger,
-  ): Promise<CompactionJob & { readonly summarises: LanguageModel }> {
-    const { plan, turn, active, signal } = this.#run;
-    const { session } = active.row;
-    const summarises = (await plan.context.summariser()) ?? model;
-    const name = nameOf(summarises);
-    const limits = plan.context.limits(name);
-    const { learned, counters } = plan.context;
-    const settings = await plan.context.settings(session);
     return {
-      ...{ session, trigger, turn: this.#turn, open: true, signal, summarises, own: settings.compact },
+      ...{ model, instructions, tools },
+      bound: policy === undefined ? Number.POSITIVE_INFINITY : this.#usable(model, policy),
       view: () => this.#fresh().view,
-      whole: () => this.#whole(),
-      measure: await this.#measure(model),
-      summariser: {
-        model: name,
-        room: usable(limits),
-        measure: measureFor(learned.of(name), 0, usable(limits), undefined, counters.of(name)),
-        ask: this.#asker(summarises, signal),
-        instructions: typeof turn.instructions === "string" ? turn.instructions : undefined,
-      },
-      live: () => plan.context.live(session),
-      ...outputRules(turn.tools),
+      shown: (messages) => plan.shown(messages, tools),
     };
   }
 
-  #asker(model: LanguageModel, signal: AbortSignal) {
-    const { desk, plan, payers, active, called } = this.#run;
-    return askWith({
-      ...{ host: desk.host, ledger: plan.ledger, payers, session: active.row.session, step: called, model, signal },
-      turn: { id: active.row.id, seq: active.row.seq },
-      maxOutput: plan.context.limits(nameOf(model)).output,
-      ...{ purpose: "compaction", counts: plan.context },
-      classify: (error) => plan.classify(error),
+  #job(model: LanguageModel, trigger: CompactionTrigger): Promise<CompactionJob> {
+    const { desk, plan, payers, active, called, signal } = this.#run;
+    const { id, seq, session } = active.row;
+    return jobNow(plan.context, {
+      ...this.#now(model),
+      ...{ session, trigger, turn: this.#turn, open: true, signal, focus: undefined },
+      whole: () => this.#whole(),
+      books: {
+        ...{ host: desk.host, ledger: plan.ledger, payers, turn: { id, seq }, step: called },
+        classify: (error) => plan.classify(error),
+      },
     });
   }
 }
