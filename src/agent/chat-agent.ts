@@ -1,6 +1,6 @@
 import { errorText, PerdureError } from "../base/error.ts";
 import type { Identity } from "../base/identity.ts";
-import type { MessageInput } from "../message/input.ts";
+import { type MessageInput, toMessages } from "../message/input.ts";
 import { interruptedCall } from "../message/repair.ts";
 import { asPart, isToolPart, type Part, type UIMessage } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
@@ -8,6 +8,7 @@ import { filesOf } from "../media/files.ts";
 import { MediaMover, type MediaRetention } from "../media/media.ts";
 import { MediaRestore } from "../media/media-restore.ts";
 import { readTurn, stashTurn, type TurnRow } from "../store/turn.ts";
+import { accept, acceptMore, givenIdentity, persist } from "../turn/intake/accept.ts";
 import type { Chat } from "../turn/engine/chat.ts";
 import type {
   ChatHooks,
@@ -20,7 +21,6 @@ import type {
 import { messagesIn } from "../turn/engine/history.ts";
 import type { MessageConcurrency } from "../turn/intake/overlap.ts";
 import { describeTurnError } from "../model/provider-error.ts";
-import { continueLast, givenIdentity, persist, save } from "../turn/intake/save.ts";
 import { sessionNamed } from "../turn/engine/session-named.ts";
 import { writeJson } from "../wire/json.ts";
 import { ChatFeature, type ChatRoom } from "./chat-feature.ts";
@@ -323,7 +323,9 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
     if (typeof messages === "function") await this.#chat.idle();
     const session = sessionNamed(this.#chat, named);
     const list = typeof messages === "function" ? await messages(messagesIn(this.#chat, session)) : messages;
-    return this.#follow(save(this.#chat, list, { session, identity: givenIdentity(options) }), options.signal);
+    const input = { kind: "messages", messages: toMessages(list), joins: "now" } as const;
+    const turn = accept(this.#chat, { session, input, identity: givenIdentity(options) });
+    return this.#follow(turn.id, options.signal);
   }
 
   /** Lets the last answer go on without a new message. `skipped` when the last message is not an answer. */
@@ -334,8 +336,8 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
     const where = { session: sessionNamed(this.#chat, options.session), identity: givenIdentity(options) };
     const elsewhere = countElsewhere(this[parts].host);
     if (elsewhere !== undefined) await elsewhere;
-    const id = continueLast(this.#chat, { body, ...where });
-    return id === undefined ? { requestId: "", status: "skipped" } : this.#follow(id, options.signal);
+    const turn = acceptMore(this.#chat, { body, ...where });
+    return turn === undefined ? { requestId: "", status: "skipped" } : this.#follow(turn.id, options.signal);
   }
 
   /** Counts one more turn that came of a turn of this agent. Other agents call this. @returns the bound, if it is one too many */

@@ -6,7 +6,7 @@ import type { Work } from "../work/work.ts";
 import { newId } from "../base/id.ts";
 import { nextTasks } from "../store/task.ts";
 import type { Chat } from "../turn/engine/chat.ts";
-import { acceptMessages } from "../turn/intake/submissions.ts";
+import { submitMessages } from "../turn/intake/submissions.ts";
 import type { Feature } from "./feature.ts";
 import type { AgentParts } from "./parts.ts";
 
@@ -120,13 +120,6 @@ export class TaskFeature implements Feature {
       agentId: this.#own.host.id,
       as: (work) => declarer.as(work),
       accept: (prompt, occurrence) => acceptPrompt(declarer.chat(), prompt, occurrence),
-      accepted: () => {
-        try {
-          declarer.chat().pump();
-        } catch (thrown) {
-          declarer.failed(thrown);
-        }
-      },
       failed: (error) => declarer.failed(error),
     };
   }
@@ -136,7 +129,7 @@ function acceptPrompt(chat: Chat, prompt: string, occurrence: ScheduledTaskConte
   const { taskId, scheduledFor, schedule, timezone, metadata, occurrenceKey } = occurrence;
   const message = { id: newId("msg"), role: "user" as const, parts: [{ type: "text" as const, text: prompt }] };
   try {
-    acceptMessages(chat, [message], {
+    submitMessages(chat, [message], {
       idempotencyKey: `task:${occurrenceKey}`,
       metadata: { taskId, scheduledFor, schedule, timezone, metadata },
     });

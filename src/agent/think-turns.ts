@@ -4,14 +4,13 @@ import type { Identity } from "../base/identity.ts";
 import type { Follower } from "../live/live-chat.ts";
 import { type MessageInput, toMessages } from "../message/input.ts";
 import type { UIMessage } from "../message/types.ts";
-import { readTurn } from "../store/turn.ts";
+import { readTurn, type TurnRow } from "../store/turn.ts";
 import type { Chat } from "../turn/engine/chat.ts";
 import type { SaveMessagesResult } from "../turn/engine/chat-types.ts";
 import { findMessage, findSession } from "../session/session-changes.ts";
 import { refuseDuringTurns } from "../session/session-turns.ts";
 import { messagesIn } from "../turn/engine/history.ts";
-import { nameSession } from "../turn/intake/name-session.ts";
-import { continueLast, givenIdentity, persist, save } from "../turn/intake/save.ts";
+import { accept, acceptMore, givenIdentity, nameSession, persist } from "../turn/intake/accept.ts";
 import { sessionNamed } from "../turn/engine/session-named.ts";
 import { submitMessages, type SubmitOptions, type SubmitResult } from "../turn/intake/submissions.ts";
 import type { TurnConfig } from "../turn/step/config.ts";
@@ -179,17 +178,21 @@ export async function runTurn(
 function begin(
   desk: Chat,
   plan: ThinkPlan,
-  messages: MessageInput | undefined,
+  given: MessageInput | undefined,
   { tools, config, session, identity }: TurnExtras,
 ): string | undefined {
-  // Before the turn starts, which it may do at once.
-  const note = (id: string) => {
-    if (tools !== undefined) plan.extraTools.set(id, tools);
-    if (config !== undefined) plan.extraConfig.set(id, config);
-    noteWaiting(id);
+  const wish = {
+    session: sessionNamed(desk, session),
+    identity: givenIdentity({ identity }),
+    // Before the turn starts, which it may do at once.
+    also({ id }: TurnRow) {
+      if (tools !== undefined) plan.extraTools.set(id, tools);
+      if (config !== undefined) plan.extraConfig.set(id, config);
+      noteWaiting(id);
+    },
   };
-  const where = { named: note, session: sessionNamed(desk, session), identity: givenIdentity({ identity }) };
-  return messages === undefined ? continueLast(desk, where) : save(desk, messages, where);
+  if (given === undefined) return acceptMore(desk, wish)?.id;
+  return accept(desk, { ...wish, input: { kind: "messages", messages: toMessages(given), joins: "now" } }).id;
 }
 
 async function follow(

@@ -4,7 +4,7 @@ import { setLeaf } from "../store/session.ts";
 import { probeHost, type ProbeHost } from "../../test/chat/probe-host.ts";
 import { MAX_MESSAGE_BYTES } from "../message/bound.ts";
 import type { UIMessage } from "../message/types.ts";
-import { mergeWaiting } from "../turn/intake/merge-waiting.ts";
+import { mergeWaiting } from "../turn/intake/accept.ts";
 import { turnRow } from "../../test/chat/turn-row.ts";
 import { Transcript } from "./transcript.ts";
 

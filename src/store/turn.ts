@@ -179,9 +179,9 @@ export function readTurn(db: Sql, id: string): TurnRow | undefined {
   return select(db, "WHERE id = ?", id)[0];
 }
 
-/** The newest turn of a session that was neither passed over nor taken by another. */
+/** The last turn of a session, in the order in which they run, that was neither passed over nor taken by another. */
 export function newestTurn(db: Sql, session: string): TurnRow | undefined {
-  const rest = "WHERE status <> 'skipped' AND receipt IS NULL AND session = ? ORDER BY seq DESC LIMIT 1";
+  const rest = `WHERE status <> 'skipped' AND receipt IS NULL AND session = ? ORDER BY ${PLACE} DESC LIMIT 1`;
   return select(db, rest, session)[0];
 }
 

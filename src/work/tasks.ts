@@ -28,12 +28,10 @@ export interface TaskHooks {
   /** Runs code of the user as the agent. Throws what it throws. */
   as<T>(work: () => T): T;
   /**
-   * Stores a turn that answers `prompt`, once per occurrence. In a transaction that may be undone: it starts nothing.
+   * Stores a turn that answers `prompt`, once per occurrence. In a transaction: it starts when that is committed.
    * If it throws, that is taken for trouble of the store, and it is called again.
    */
   accept(prompt: string, occurrence: ScheduledTaskContext): void;
-  /** What `accept` stored is committed. Must not throw. */
-  accepted(): void;
   /** An occurrence was given up. Must not throw. */
   failed(error: unknown): void;
 }
@@ -162,7 +160,7 @@ export class Tasks implements Work {
   }
 
   #tell(
-    { id, action }: CheckedTask,
+    { id }: CheckedTask,
     row: TaskRow,
     { occurrenceKey }: ScheduledTaskContext,
     outcome: Outcome,
@@ -172,7 +170,6 @@ export class Tasks implements Work {
     const end = outcome.ok ? { ok: true } : { ok: false, error: errorText(outcome.error) };
     host.emit("task:ran", { taskId: id, occurrenceKey, attempt: row.starts, ...end });
     if (!outcome.ok) host.report(outcome.error, { stage: `task ${id}` });
-    if (outcome.ok && action.kind === "prompt") this.#hooks.accepted();
     if (outcome.ok || move?.kind !== "next") return;
     host.emit("task:failed", { taskId: id, occurrenceKey, attempts: row.starts, error: errorText(outcome.error) });
     this.#hooks.failed(outcome.error);

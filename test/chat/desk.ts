@@ -3,6 +3,7 @@
 import type { UIMessage } from "ai";
 import { onTestFinished } from "vitest";
 import { errorText } from "../../src/base/error.ts";
+import { accept, acceptMore } from "../../src/turn/intake/accept.ts";
 import type { Chat as ChatType } from "../../src/turn/engine/chat.ts";
 import { Chat } from "../../src/turn/engine/chat.ts";
 import type { ChatHooks, ChatOutput, ChatSettings } from "../../src/turn/engine/chat-types.ts";
@@ -106,6 +107,16 @@ export async function openDesk(settings: Partial<ChatSettings> = {}): Promise<Te
       return chat;
     },
   };
+}
+
+/** Code says something and wants an answer. @returns the turn's id */
+export function save(chat: ChatType, messages: readonly UIMessage[], session = chat.session): string {
+  return accept(chat, { session, input: { kind: "messages", messages, joins: "now" } }).id;
+}
+
+/** Code wants the last answer to go on. @returns the turn's id */
+export function continueLast(chat: ChatType): string | undefined {
+  return acceptMore(chat, { session: chat.session })?.id;
 }
 
 /** What a turn that runs step by step does before its next model call. @returns the messages that it took. */

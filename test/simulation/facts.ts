@@ -80,7 +80,7 @@ export function factsOf(disk: Disk, agent: string): Facts {
       agent,
       turns: read<TurnFact>(
         `SELECT seq, id, session, status, trigger, message_ids AS messageIds, answer_id AS answerId, attempts, error
-         FROM perdure_turn ORDER BY seq`,
+         FROM perdure_turn ORDER BY coalesce(position, seq)`,
       ),
       paths: new Map(sessions.map(({ id, leaf }) => [id, pathTo(leaf)])),
       messages: new Map([...bySeq.values()].map(({ id, message }) => [id, message])),

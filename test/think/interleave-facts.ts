@@ -39,7 +39,7 @@ export interface Facts {
 export function factsOf(world: World): Facts {
   const turns = world.rows<TurnFact>(
     `SELECT seq, id, status, trigger, continuation, answer_id AS answerId, attempts, error, receipt
-     FROM perdure_turn ORDER BY seq`,
+     FROM perdure_turn ORDER BY coalesce(position, seq)`,
   );
   return {
     turns,

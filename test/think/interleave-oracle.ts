@@ -51,7 +51,12 @@ function checkTurns({ record, setup }: World, { turns, turn, calls }: Facts, say
       say(`submission ${id} is lost`);
   }
   const started = [...calls.keys()].flatMap((id) => turn.get(id) ?? []).filter((row) => row.continuation === 0);
-  const inOrder = started.every((row, i) => i === 0 || (started[i - 1]?.seq ?? 0) < row.seq);
+  // What code has submitted gives way to an answer that is asked for anew, and to what stands before that one.
+  const gaveWay = (row: TurnFact, to: TurnFact) =>
+    row.trigger === "submission" && turns.some(({ trigger, seq }) => trigger === "regenerate" && seq >= to.seq);
+  const inOrder = started.every((row, i) =>
+    started.slice(0, i).every((before) => before.seq < row.seq || gaveWay(row, before)),
+  );
   if (!record.moved && !inOrder) say(`turns did not start in their order: ${started.map(({ id }) => id).join(", ")}`);
   if (setup.policy === "queue" || setup.policy === "steer") {
     for (const { id, status, trigger } of cuts.length > 0 ? [] : turns) {

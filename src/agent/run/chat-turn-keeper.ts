@@ -6,8 +6,8 @@ import { readBackgroundNote } from "../../store/background-call.ts";
 import { lastRun, runOfTurnId } from "../../store/run.ts";
 import { MAIN_SESSION, readSessionLine } from "../../store/session.ts";
 import { isOpen, readTurn } from "../../store/turn.ts";
+import { persist } from "../../turn/intake/accept.ts";
 import type { Chat } from "../../turn/engine/chat.ts";
-import { persist } from "../../turn/intake/save.ts";
 import { submitMessages } from "../../turn/intake/submissions.ts";
 import { isRecord, tryParseJson } from "../../message/json.ts";
 import type { ChildRuns } from "./child-runs.ts";
@@ -48,7 +48,7 @@ export function chatTurnKeeper(agent: Wording, chat: () => Chat, above: ChildRun
       formatMilestone: (run, milestone) => agent.formatDetachedMilestone(run, milestone),
       narrate(key, text, session) {
         if (isGone(session) || chat().transcript.role(key) !== undefined) return;
-        persist(chat(), [said(key, "assistant", text)], within(session));
+        persist(chat(), [said(key, "assistant", text)], { session: session ?? chat().session });
       },
       react(key, text, metadata, { session, identity }) {
         if (isGone(session)) return;

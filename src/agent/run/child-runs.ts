@@ -2,6 +2,7 @@ import { errorText, PerdureError } from "../../base/error.ts";
 import { newId } from "../../base/id.ts";
 import type { Identity } from "../../base/identity.ts";
 import type { Follower } from "../../live/live-chat.ts";
+import { toMessages } from "../../message/input.ts";
 import { tryParseJson } from "../../message/json.ts";
 import { pendingInteractions } from "../../message/tool-answer.ts";
 import type { UIMessage } from "../../message/types.ts";
@@ -10,7 +11,7 @@ import type { AgentHost } from "../../port.ts";
 import { endRun, insertRun, openRuns, readRun, runOfTurn, type RunRow, setRunTurns } from "../../store/run.ts";
 import { countChunks, readChunks } from "../../store/stream.ts";
 import { isOpen, readTurn, type TurnRow } from "../../store/turn.ts";
-import { givenIdentity, save } from "../../turn/intake/save.ts";
+import { accept, givenIdentity } from "../../turn/intake/accept.ts";
 import type { AgentToolInterruptReason } from "../../wire/agent-tool-frames.ts";
 import { writeJson } from "../../wire/json.ts";
 import type { ChatRoom } from "../chat-feature.ts";
@@ -107,7 +108,9 @@ export class ChildRuns {
     } as const;
     const { chat } = this.#own.room();
     this.#listen();
-    save(chat, [message], {
+    accept(chat, {
+      session: chat.session,
+      input: { kind: "messages", messages: toMessages(message), joins: "now" },
       identity: givenIdentity({ identity }),
       isBounded: true,
       also: (turn) => insertRun(this.#host, { ...row, turns: JSON.stringify([[turn.seq, 0, turn.id]]) }),

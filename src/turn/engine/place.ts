@@ -4,12 +4,11 @@ import type { Sql } from "../../port.ts";
 import type { Transcript } from "../../session/transcript.ts";
 import { begunTurns, nameAnswer, setTurnIdentity, type TurnRow, turnsBehind, messageIdsOf } from "../../store/turn.ts";
 import { deleteOtherChunks } from "../../store/stream.ts";
+import { say } from "../intake/accept.ts";
 import type { Desk } from "./desk.ts";
-import { nameSession } from "../intake/name-session.ts";
-import { putMessages } from "../intake/put-messages.ts";
 import { setAside } from "./set-aside.ts";
 import { trimTranscript } from "./trim.ts";
-import { submittedMessages } from "../intake/waiting-input.ts";
+import { submittedMessages } from "../intake/inbox.ts";
 
 /*
  * Where messages stand
@@ -61,8 +60,7 @@ export function takePlace(desk: Desk, turn: TurnRow): boolean {
   if (turn.trigger === "submission") {
     const waiting = waitingMessages(host, turn, () => transcript.unanswered());
     const submitted = submittedMessages(host, turn.id);
-    putMessages(transcript, submitted, turn.identity ?? undefined);
-    nameSession(desk, turn.session, submitted);
+    say(desk, turn.session, submitted, turn.identity ?? undefined);
     transcript.moveToEnd(waiting);
     trimTranscript(desk, turn.session);
     return true;
@@ -91,18 +89,4 @@ function wasTaken(transcript: Transcript, id: string): boolean {
 /** Puts an answer that was just named in front of everything that waits. */
 export function passWaiting(db: Sql, transcript: Transcript, current: TurnRow, answerId: string): void {
   transcript.moveToEnd(waitingMessages(db, current, () => transcript.unanswered(answerId)));
-}
-
-/**
- * Turns that wait to answer messages that are removed, or that another turn is to answer instead: there is nothing left
- * for them to answer.
- */
-export function orphanedTurns(open: readonly TurnRow[], taken: readonly string[]): TurnRow[] {
-  if (taken.length === 0) return [];
-  const gone = new Set(taken);
-  return open.filter((turn) => {
-    // Its own is the last: those before it, if any, have turns of their own.
-    const own = turn.status === "accepted" ? messageIdsOf(turn).at(-1) : undefined;
-    return own !== undefined && gone.has(own);
-  });
 }

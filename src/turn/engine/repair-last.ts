@@ -32,6 +32,11 @@ export function isApproved(part: Part): boolean {
   return isToolPart(part) && part.state === "approval-responded";
 }
 
+/** Whether an answer has a call that was approved and has not ended. */
+export function hasApproved(message: UIMessage | undefined): boolean {
+  return message?.role === "assistant" && message.parts.some(isApproved);
+}
+
 /** Whether an answer was given in another session, of which this one is a fork: what it waits for is not ours to end. */
 export function isOfOthers({ host }: Pick<Desk, "host">, session: string, id: string): boolean {
   const row = readMessage(host, id);

@@ -7,7 +7,7 @@ import { PerdureError } from "../../base/error.ts";
 import { INTERRUPTED_TEXT } from "../../message/repair.ts";
 import { toolParts } from "../../message/types.ts";
 import { NOT_BEGUN_TEXT } from "../engine/repair-last.ts";
-import { persist } from "./save.ts";
+import { persist } from "./accept.ts";
 
 /** Longer than answers are gathered, and than it takes until a disk that was full is tried again. */
 const LATER_MS = 10_000;
@@ -124,7 +124,7 @@ test("a yes after a message that waits: the call runs before that is answered", 
 test("messages that are pushed behind a yes do not undo it: the call runs, and its answer stands before them", async () => {
   const desk = await asked("c1");
   approve(desk, "c1");
-  persist(desk.chat, [user("u2", "by the way")]);
+  persist(desk.chat, [user("u2", "by the way")], { session: "main" });
   await later(desk);
   const stage = await desk.stage();
   expect(stage.options.continuation).toBe(true);

@@ -1,11 +1,10 @@
 import { expect, test } from "vitest";
 import { textIn, user } from "../../../test/chat/client.ts";
-import { openDesk, type TestDesk } from "../../../test/chat/desk.ts";
+import { continueLast, openDesk, save, type TestDesk } from "../../../test/chat/desk.ts";
 import { PerdureError } from "../../base/error.ts";
 import type { UIMessage } from "../../message/types.ts";
 import { openTurns, readTurn } from "../../store/turn.ts";
 import { editInbox, listInbox, moveInbox, withdrawInbox } from "./inbox.ts";
-import { continueLast, save } from "./save.ts";
 import { submitMessages } from "./submissions.ts";
 
 /** A turn that runs, and these messages behind it. */

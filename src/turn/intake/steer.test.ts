@@ -1,12 +1,11 @@
 import { convertToModelMessages } from "ai";
 import { expect, test } from "vitest";
 import { textIn, user } from "../../../test/chat/client.ts";
-import { boundary, openDesk, type TestDesk } from "../../../test/chat/desk.ts";
+import { boundary, openDesk, save, type TestDesk } from "../../../test/chat/desk.ts";
 import type { Stage } from "../../../test/chat/stage.ts";
 import { eventually } from "../../../test/host/open-host.ts";
 import { newestTurn, readTurn } from "../../store/turn.ts";
 import { editInbox, listInbox, moveInbox, withdrawInbox } from "./inbox.ts";
-import { save } from "./save.ts";
 import { isSteered, readReceipt, takeSteers, waitingSteers, withoutSteered } from "./steer.ts";
 
 /** A turn that has said something, with the policy `steer`. */

@@ -4,7 +4,7 @@ import type { UIMessage, UIMessageChunk } from "../../message/types.ts";
 import { readTurn, steeringTurns, steerTurn, type TurnRow, messageIdsOf } from "../../store/turn.ts";
 import type { ActiveTurn } from "../engine/active-turn.ts";
 import type { Desk } from "../engine/desk.ts";
-import { waitingInput } from "./waiting-input.ts";
+import { waitingInput } from "./inbox.ts";
 
 export { isSteered, withoutSteered } from "../../message/steered.ts";
 

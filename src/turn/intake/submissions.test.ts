@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { textIn, user } from "../../../test/chat/client.ts";
-import { openDesk, type TestDesk } from "../../../test/chat/desk.ts";
+import { openDesk, save, type TestDesk } from "../../../test/chat/desk.ts";
 import { PerdureError } from "../../base/error.ts";
 import type { UIMessage } from "../../message/types.ts";
-import { readTurn } from "../../store/turn.ts";
+import { newestTurn, readTurn } from "../../store/turn.ts";
 import { KEPT_TURNS } from "../engine/desk.ts";
 import { listInbox, withdrawInbox } from "./inbox.ts";
 import {
@@ -288,4 +288,99 @@ test("listed by status; only what has ended can be deleted", async () => {
   (await desk.stage()).end();
   await chat.idle();
   expect(deleteSubmissions(chat, { olderThan: desk.clock.now() + 1 })).toBe(1);
+});
+
+const REGENERATE = { trigger: "regenerate", body: undefined, clientTools: undefined, session: "main" } as const;
+
+/** Plays all turns of "main" that wait, each answered with its number. @returns what the models were shown, and the end. */
+async function playOut(desk: TestDesk, turns: number) {
+  const shown: string[][] = [];
+  for (let i = 1; i <= turns; i++) {
+    const stage = await desk.stage();
+    shown.push(stage.messages.map(textIn));
+    stage.say(`answer ${i}`).end();
+  }
+  await desk.chat.idle();
+  return { shown, end: desk.chat.transcripts.of("main").list().map(textIn) };
+}
+
+test("what is answered anew while a submission waits is answered first, and the submission stands behind it", async () => {
+  const desk = await openDesk();
+  const { chat } = desk;
+  desk.send("u1");
+  (await desk.stage()).say("one").end();
+  await chat.settled("r-u1");
+  // Something of another session runs, so that all wait.
+  save(chat, [user("x")], "other");
+  const elsewhere = await desk.stage();
+  submitMessages(chat, [user("s1")], { session: "main" });
+  submitMessages(chat, [user("s2")], { session: "main" });
+  expect(chat.submit({ id: "again", messages: [user("u1")], ...REGENERATE }, undefined)).toBeUndefined();
+  elsewhere.end();
+  const { shown, end } = await playOut(desk, 3);
+  expect(shown).toEqual([["u1"], ["u1", "answer 1", "s1"], ["u1", "answer 1", "s1", "answer 2", "s2"]]);
+  expect(end).toEqual(["u1", "answer 1", "s1", "answer 2", "s2", "answer 3"]);
+});
+
+test("what is answered anew before it was answered at all: only submissions between the two give way, also after a restart", async () => {
+  const desk = await openDesk();
+  save(desk.chat, [user("x")], "other");
+  await desk.stage();
+  submitMessages(desk.chat, [user("s1")], { session: "main" });
+  desk.chat.submit({ id: "first", messages: [user("u1")], ...REGENERATE, trigger: "submit" }, undefined);
+  submitMessages(desk.chat, [user("s2")], { session: "main" });
+  desk.chat.submit({ id: "again", messages: [user("u1")], ...REGENERATE }, undefined);
+  expect(listInbox(desk.chat).map(({ messageIds, requestId }) => messageIds[0] ?? requestId)).toEqual([
+    "s1",
+    "u1",
+    "again",
+    "s2",
+  ]);
+  desk.restart();
+  (await desk.stage()).end();
+  const { shown, end } = await playOut(desk, 4);
+  expect(shown).toEqual([
+    ["s1"],
+    ["s1", "answer 1", "u1"],
+    ["s1", "answer 1", "u1"],
+    ["s1", "answer 1", "u1", "answer 3", "s2"],
+  ]);
+  expect(end).toEqual(["s1", "answer 1", "u1", "answer 3", "s2", "answer 4"]);
+});
+
+test("a submission that gave way and failed is the last turn, which those who come back are told of", async () => {
+  const desk = await openDesk();
+  const { chat } = desk;
+  desk.send("u1");
+  (await desk.stage()).say("one").end();
+  await chat.settled("r-u1");
+  save(chat, [user("x")], "other");
+  const elsewhere = await desk.stage();
+  const { requestId } = submitMessages(chat, [user("s1")], { session: "main" });
+  chat.submit({ id: "again", messages: [user("u1")], ...REGENERATE }, undefined);
+  elsewhere.end();
+  (await desk.stage()).say("two").end();
+  (await desk.stage()).fail(new Error("broken"));
+  await chat.settled(requestId);
+  expect(newestTurn(desk.host, "main")).toMatchObject({ id: requestId, status: "error" });
+});
+
+test("accepted inside of a transaction, a turn starts when that is committed, and not at all if it is undone", async () => {
+  const desk = await openDesk();
+  const { chat } = desk;
+  expect(() =>
+    chat.commit(() => {
+      submitMessages(chat, [user("s1")]);
+      throw new Error("undone");
+    }),
+  ).toThrow("undone");
+  expect([listSubmissions(chat), desk.calls, listInbox(chat)]).toEqual([[], 0, []]);
+  const result = chat.commit(() => {
+    const made = submitMessages(chat, [user("s2")]);
+    expect([desk.calls, chat.running]).toEqual([0, undefined]);
+    return made;
+  });
+  expect(result.status).toBe("pending");
+  const { shown } = await playOut(desk, 1);
+  expect(shown).toEqual([["s2"]]);
 });

@@ -5,7 +5,6 @@ import { type MessageInput, toMessages } from "../../message/input.ts";
 import { sameJson, tryParseJson } from "../../message/json.ts";
 import type { UIMessage } from "../../message/types.ts";
 import { MAX_ID_LENGTH, parseMessages } from "../../message/validate.ts";
-import { readChatContext } from "../../store/session.ts";
 import {
   deleteSubmissionRow,
   deleteSubmissionRows,
@@ -17,11 +16,9 @@ import {
   type SubmissionRow,
   type SubmissionStatus,
 } from "../../store/submission.ts";
-import { cancelTurn, insertTurn, isOpen, readTurn, trimTurns } from "../../store/turn.ts";
-import { runApprovedFirst } from "./approved-first.ts";
-import { type Desk, KEPT_TURNS } from "../engine/desk.ts";
-import { givenIdentity } from "./save.ts";
-import { forgetFailed, trailingUserIds } from "./submit.ts";
+import { cancelTurn, isOpen, readTurn } from "../../store/turn.ts";
+import { accept, givenIdentity } from "./accept.ts";
+import type { Desk } from "../engine/desk.ts";
 
 const DEFAULT_LIMIT = 100;
 
@@ -71,73 +68,38 @@ export interface Submission {
 }
 
 /**
- * Accepts messages and a turn that answers them, in one commit, and does not wait. The messages join the conversation
- * when the turn starts. The same key or id again means the first one, if roles and parts are the same; ids of messages
- * and metadata may differ, since callers that try again make new ones.
+ * Accepts messages and a turn that answers them, in one commit, also inside of a caller's, and does not wait. The messages
+ * join the conversation when the turn starts. The same key or id again means the first one, if roles and parts are the same;
+ * ids of messages and metadata may differ, since callers that try again make new ones.
  * @throws PerdureError `bad_input` for messages that are none, `too_large`, `conflict` for a key or id that stands for something
  * else. Nothing has changed then.
  */
 export function submitMessages(desk: Desk, input: MessageInput, options: SubmitOptions & Bounded = {}): SubmitResult {
-  const result = acceptMessages(desk, input, options);
-  if (!result.accepted) return result;
-  desk.pump();
-  // It may have started already.
-  return { ...result, status: readSubmission(desk.host, result.submissionId)?.status ?? result.status };
-}
-
-/**
- * {@link submitMessages} without the start of the turn. For those who accept inside of a transaction: once that is
- * committed they must call `desk.pump()`, for a turn must not begin in what may be undone.
- */
-export function acceptMessages(desk: Desk, input: MessageInput, options: SubmitOptions & Bounded = {}): SubmitResult {
   const { host } = desk;
   const messages = toMessages(input);
   if (messages.length === 0) throw new PerdureError("bad_input", "There must be at least one message to submit.");
   const idempotencyKey = checkId("idempotencyKey", options.idempotencyKey);
   const submissionId = checkId("submissionId", options.submissionId);
-  const identity = givenIdentity(options) ?? null;
+  const identity = givenIdentity(options);
   const known = findKnown(desk, idempotencyKey, submissionId);
   if (known !== undefined) {
     if (!sameContent(messagesOf(known.messages), messages)) throw conflict(known, "other messages");
     return toResult(known, false);
   }
-  const cause = desk.hooks.admitted?.(options.isBounded !== true) ?? null;
-  const now = host.clock.now();
-  const { session = desk.session } = options;
-  const row = {
-    id: submissionId ?? newId("sub"),
-    idempotencyKey: idempotencyKey ?? null,
-    messages: JSON.stringify(messages),
-    metadata: options.metadata === undefined ? null : (JSON.stringify(options.metadata) ?? null),
-    turnId: newId("srv"),
-    createdAt: now,
-  };
-  desk.commit(() => {
-    forgetFailed(desk, session);
-    runApprovedFirst(desk, session);
-    insertSubmission(host, row);
-    insertTurn(host, {
-      id: row.turnId,
-      status: "accepted",
-      trigger: "submission",
-      continuation: 0,
-      messageIds: JSON.stringify(trailingUserIds(messages)),
-      notBefore: now,
-      createdAt: now,
-      session,
-      identity,
-      cause,
-      ...readChatContext(host, session),
-    });
-    trimTurns(host, KEPT_TURNS);
-  });
-  // Inside somebody's transaction it starts when that is committed.
-  host.afterTx((committed) => {
-    if (committed) desk.pump();
+  const { session = desk.session, metadata, isBounded } = options;
+  const id = submissionId ?? newId("sub");
+  const turn = accept(desk, {
+    ...{ session, identity, isBounded },
+    input: { kind: "messages", messages, joins: "at-start" },
+    also: ({ id: turnId, createdAt }) =>
+      insertSubmission(host, {
+        ...{ id, turnId, createdAt, idempotencyKey: idempotencyKey ?? null, messages: JSON.stringify(messages) },
+        metadata: metadata === undefined ? null : (JSON.stringify(metadata) ?? null),
+      }),
   });
   // It may have started already.
-  const status = readSubmission(host, row.id)?.status ?? "pending";
-  return { submissionId: row.id, requestId: row.turnId, status, accepted: true };
+  const status = readSubmission(host, id)?.status ?? "pending";
+  return { submissionId: id, requestId: turn.id, status, accepted: true };
 }
 
 /** A submission, or undefined when there is none of this id. */

@@ -1,11 +1,10 @@
 import { expect, test } from "vitest";
 import { textIn, user } from "../../../test/chat/client.ts";
-import { boundary, openDesk, type TestDesk } from "../../../test/chat/desk.ts";
+import { boundary, continueLast, openDesk, save, type TestDesk } from "../../../test/chat/desk.ts";
 import { eventually } from "../../../test/host/open-host.ts";
 import type { UIMessage } from "../../message/types.ts";
 import { readTurn } from "../../store/turn.ts";
 import { listInbox, withdrawInbox } from "./inbox.ts";
-import { continueLast, save } from "./save.ts";
 import { waitingSteers } from "./steer.ts";
 
 /** A client sends what it has, the last of it new, or asks for another answer. */

@@ -7,37 +7,22 @@ import { withStoredMedia } from "../../message/media-ref.ts";
 import { withoutReserved } from "../../message/steered.ts";
 import type { Role, UIMessage } from "../../message/types.ts";
 import { type ParsedUserMessage, parseUserMessage } from "../../message/validate.ts";
-import { standsAbove } from "../../store/message.ts";
-import { writeChatContext } from "../../store/session.ts";
 import { isSaidIn } from "../../session/siblings.ts";
 import type { Transcript } from "../../session/transcript.ts";
-import { deleteChunks } from "../../store/stream.ts";
 import {
   begunTurns,
-  cancelTurn,
-  insertTurn,
   isOpen,
+  messageIdsOf,
   namedMessages,
-  newestTurn,
   openTurns,
   readTurn,
-  settleTurn,
-  trimTurns,
   type TurnRow,
-  type TurnTrigger,
-  messageIdsOf,
 } from "../../store/turn.ts";
 import type { ClientTool } from "../../wire/frames.ts";
-import { runApprovedFirst } from "./approved-first.ts";
+import { accept, acceptRepeated, trailingUserIds } from "./accept.ts";
 import type { Origin } from "../engine/chat-types.ts";
-import { type Desk, KEPT_TURNS } from "../engine/desk.ts";
+import type { Desk } from "../engine/desk.ts";
 import { isOfSession } from "../engine/forget-session.ts";
-import { mergeWaiting } from "./merge-waiting.ts";
-import { admitMessage } from "./overlap.ts";
-import { nameSession } from "./name-session.ts";
-import { orphanedTurns } from "../engine/place.ts";
-import { setAside } from "../engine/set-aside.ts";
-import { trimTranscript } from "../engine/trim.ts";
 
 /** The most messages that one request may add. Each is a row, and all of them are stored in one go. */
 export const MAX_NEW_MESSAGES = 500;
@@ -80,9 +65,7 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): Refuse
   const roles = rolesOf(transcript, request.messages);
   const read = readMessages(transcript, roles, request.messages);
   if ("reason" in read) return read;
-  const open = openTurns(host).filter((turn) => turn.session === session);
   const running = desk.running?.row.session === session ? desk.running : undefined;
-  const now = host.clock.now();
   const stored: StoredMessages = {
     role: (id) => roles.get(id),
     get: (id) => transcript.get(id),
@@ -109,82 +92,28 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): Refuse
   }
   const other = repeats ? turnThatAnswers(desk, session, last.id) : undefined;
   if (other !== undefined) {
-    join(desk, { ...request, session }, trailingUserIds(read), other, origin);
+    // It gets that answer and no second one, which might do twice what its tools do.
+    acceptRepeated(desk, request.id, session, trailingUserIds(read));
+    output.joined(request.id, trailingUserIds(read), other, origin);
     return undefined;
   }
   // The same question once more, after an answer or an attempt at one, asks for another answer.
   const trigger = repeats && wasTried(desk, transcript, last.id) ? "regenerate" : request.trigger;
-  const policy = trigger === "submit" ? desk.hooks.settings().concurrency : "queue";
-  const admission = admitMessage(policy, open, now);
-  if (admission.kind === "refuse") {
-    output.turnedAway(request.id, trailingUserIds(read), origin);
-    return undefined;
-  }
-
   const change = trigger === request.trigger ? asGiven : changeBy(trigger);
-  const asksAgain = edits || trigger === "regenerate";
-  // An edit that waits with the words of before would be answered twice. A regenerate is asked for on top: the public
-  // hook loses its place when a turn that it waits for is passed over while it asks for another.
-  const superseded = edits ? orphanedTurns(open, questionOf(read).slice(-1)) : [];
-  const skip = new Set([...admission.skip, ...orphanedTurns(open, change.remove), ...superseded]);
-  // What waits for its first answer has none yet that could be replaced.
-  const replaces = asksAgain && superseded.every(({ trigger }) => trigger === "regenerate");
-  // The conversation is cut before what is being answered: nobody wants that answer any more.
-  const begun = running?.row ?? open.find((turn) => turn.session === session && turn.status === "running");
-  const moot = begun !== undefined && isCut(begun, running?.builder.id, change.remove) ? begun : undefined;
-  const goesOn =
-    trigger === "submit" &&
-    change.add.length + change.update.length + change.remove.length === 0 &&
-    last?.role === "assistant";
-  const sender = storeIdentity(request.identity);
-  let merged = false;
-  desk.commit(() => {
-    forgetFailed(desk, session);
-    if (!asksAgain && change.remove.length === 0) runApprovedFirst(desk, session);
-    if (trigger === "regenerate" && open.length === 0) goTo(desk, transcript, change.last);
-    setAside(desk, session, change.remove);
-    for (const message of change.update) transcript.edit(message, sender);
-    for (const message of change.add) transcript.put(message, sender);
-    nameSession(desk, session, change.add);
-    if (admission.merge) {
-      const others = [...open.filter((turn) => !skip.has(turn)), ...begunTurns(host, session)];
-      merged = mergeWaiting(transcript, admission.skip, change.add, others);
-    }
-    for (const turn of skip) settleTurn(host, turn.seq, "skipped", null, now);
-    if (moot !== undefined) cancelTurn(host, moot.seq);
-    const context = { body: toJson(request.body), clientTools: toJson(request.clientTools) };
-    writeChatContext(host, session, context, now);
-    insertTurn(host, {
-      id: request.id,
-      status: "accepted",
-      trigger: (replaces ? "regenerate" : "submit") satisfies TurnTrigger,
-      continuation: goesOn ? 1 : 0,
-      messageIds: JSON.stringify(trigger === "regenerate" ? questionOf(read) : trailingUserIds(read)),
-      notBefore: admission.notBefore,
-      createdAt: now,
-      session,
-      // What goes on behind a call is for whom that was: known when it starts.
-      identity: sender,
-      // An edit, or a wish to go on, is about the conversation as it was: no answer can take it in.
-      steer: admission.steer && change.add.length > 0 ? 1 : 0,
-      ...context,
-    });
-    trimTranscript(desk, session);
-    trimTurns(host, KEPT_TURNS);
+  const goesOn = change.add.length + change.update.length + change.remove.length === 0 && last?.role === "assistant";
+  const turn = accept(desk, {
+    ...{ session, id: request.id, origin, identity: storeIdentity(request.identity) },
+    ...{ body: request.body, clientTools: request.clientTools },
+    input: {
+      kind: "change",
+      change,
+      asks: trigger === "regenerate" ? questionOf(read) : trailingUserIds(read),
+      wants: trigger === "regenerate" ? "another" : goesOn ? "more" : "answer",
+      overlap: desk.hooks.settings().concurrency,
+      shown: { answer: read.findLast(({ id }) => roles.get(id) === "assistant")?.id, anything: roles.size > 0 },
+    },
   });
-  for (const turn of skip) {
-    output.skipped(turn, desk.origins.get(turn.id), false);
-    desk.origins.delete(turn.id);
-  }
-  desk.origins.set(request.id, origin);
-  const answer = read.findLast(({ id }) => roles.get(id) === "assistant");
-  output.accepted(session, origin, {
-    answer: answer && transcript.seqOf(answer.id),
-    anything: roles.size > 0,
-    merged,
-  });
-  if (moot !== undefined) desk.cancel(moot.id);
-  else desk.pump();
+  if (turn === undefined) output.turnedAway(request.id, trailingUserIds(read), origin);
   return undefined;
 }
 
@@ -193,31 +122,6 @@ export function turnThatAnswers({ host }: Pick<Desk, "host">, session: string, m
   return openTurns(host).find(
     (turn) => turn.session === session && turn.cancelled === 0 && turn.status !== "held" && names(turn, messageId),
   );
-}
-
-/**
- * The same question came again, under another request id, while it waits for its answer or is being answered: it gets that
- * answer and no second one, which might do twice what its tools do. The request is stored as passed over, so that it too
- * may be repeated.
- */
-function join(
-  desk: Desk,
-  { id, session }: ChatRequest & { readonly session: string },
-  messageIds: readonly string[],
-  other: TurnRow,
-  origin: Origin,
-): void {
-  const { host } = desk;
-  const now = host.clock.now();
-  desk.commit(() => {
-    const turn = insertTurn(host, {
-      ...{ id, session, status: "accepted", trigger: "submit", continuation: 0, notBefore: now, createdAt: now },
-      ...{ messageIds: JSON.stringify(messageIds), body: null, clientTools: null },
-    });
-    settleTurn(host, turn.seq, "skipped", null, now);
-    trimTurns(host, KEPT_TURNS);
-  });
-  desk.output.joined(id, messageIds, other, origin);
 }
 
 /** Whether a message was answered, or a turn has begun to. */
@@ -230,26 +134,6 @@ function names(turn: TurnRow, messageId: string): boolean {
   return messageIdsOf(turn).includes(messageId);
 }
 
-/** What is to be answered anew may stand on a branch that the session has left since: then it goes on there. */
-function goTo({ host }: Desk, transcript: Transcript, id: string | undefined): void {
-  const { session, leaf } = transcript;
-  const seq = id === undefined ? undefined : transcript.seqOf(id);
-  if (id === undefined || seq === undefined || (leaf !== null && standsAbove(host, seq, leaf))) return;
-  if (isSaidIn(host, session, id)) transcript.cutTo(seq);
-}
-
-/** Whether the question that a turn answers, or the answer that it goes on with, is among what is removed. */
-function isCut(turn: TurnRow, answerId: string | null | undefined, removed: readonly string[]): boolean {
-  const question = messageIdsOf(turn).at(-1);
-  return [answerId ?? turn.answerId, question].some((id) => typeof id === "string" && removed.includes(id));
-}
-
-/** A new request ends the time in which a failed one can be looked at again. */
-export function forgetFailed(desk: Desk, session: string): void {
-  const newest = newestTurn(desk.host, session);
-  if (newest?.status === "error") deleteChunks(desk.host, newest.seq);
-}
-
 /** What is to be answered anew. A client that shows answers in an order of its own may end with another answer. */
 function questionOf(messages: readonly UIMessage[]): string[] {
   const trailing = trailingUserIds(messages);
@@ -257,15 +141,21 @@ function questionOf(messages: readonly UIMessage[]): string[] {
   return trailing.length > 0 || last === undefined ? trailing : [last.id];
 }
 
-/** The ids of the user messages at the end of the list. */
-export function trailingUserIds(messages: readonly UIMessage[]): string[] {
-  const ids: string[] = [];
-  for (let i = messages.length - 1; i >= 0; i--) {
-    const message = messages[i];
-    if (message?.role !== "user") break;
-    ids.unshift(message.id);
-  }
-  return ids;
+/** The error of a request whose messages cannot be stored. */
+export function notStored(cause: unknown): PerdureError {
+  return new PerdureError("bad_state", "The message could not be stored. Please try again.", { cause });
+}
+
+/** Tells the app of a request that was not taken in. @returns what its sender reads. */
+export function notTaken(
+  { hooks }: Pick<Desk, "hooks">,
+  request: { readonly id: string; readonly identity: Identity | undefined },
+  error: PerdureError,
+  stage: "parse" | "persist",
+): Promise<string> {
+  const { id: requestId, identity } = request;
+  const none = { classification: undefined, partial: undefined };
+  return hooks.explain(error, { stage, requestId, identity, messagesPersisted: false, ...none });
 }
 
 /**
@@ -336,8 +226,4 @@ function readMessages(
 /** Of those messages of a request that are stored. */
 function rolesOf(transcript: Transcript, list: readonly unknown[]): ReadonlyMap<string, Role> {
   return transcript.roles(list.flatMap((value) => (isRecord(value) && typeof value.id === "string" ? value.id : [])));
-}
-
-function toJson(value: unknown): string | null {
-  return value === undefined ? null : JSON.stringify(value);
 }

@@ -17,19 +17,19 @@ import {
   type UIMessage,
   type UIMessageChunk,
 } from "../../message/types.ts";
-import { newId } from "../../base/id.ts";
 import type { Identity } from "../../base/identity.ts";
 import { askApproval, expiredApprovals, settleApproval } from "../../store/approval.ts";
 import { readMessageIdentity } from "../../store/message.ts";
 import { readChatContext, sessionsEndingWith, writeChatContext } from "../../store/session.ts";
-import { insertTurn, openTurns, postponeTurn, type TurnRow } from "../../store/turn.ts";
+import { openTurns, postponeTurn, type TurnRow } from "../../store/turn.ts";
 import type { ClientTool } from "../../wire/frames.ts";
+import { accept } from "./accept.ts";
 import type { ActiveTurn } from "../engine/active-turn.ts";
-import { hasApproved, runApprovedFirst } from "./approved-first.ts";
 import type { AnswerVerdict, Origin } from "../engine/chat-types.ts";
 import type { Desk } from "../engine/desk.ts";
 import { closeCut, cutTurn } from "../engine/cut-turn.ts";
 import { waitingMessages } from "../engine/place.ts";
+import { hasApproved } from "../engine/repair-last.ts";
 
 /** Answers that come in quick succession start one continuation. */
 const GATHER_MS = 50;
@@ -306,25 +306,10 @@ function settle(
     return;
   }
   if (!given.autoContinue) return;
-  const id = newId("cont");
-  insertTurn(host, {
-    id,
-    status: "held",
-    trigger: "continuation",
-    continuation: 1,
-    messageIds: "[]",
-    body: null,
-    clientTools: null,
-    notBefore,
-    createdAt: host.clock.now(),
-    session,
-    // It goes on for whom it began, whoever has answered.
-    identity: desk.running?.builder.id === messageId ? desk.running.row.identity : readMessageIdentity(host, messageId),
-  });
-  desk.origins.set(id, origin);
-  // What was said before the yes, and waits, would end the call.
-  if (openTurns(host).some((turn) => turn.session === session && turn.status === "accepted"))
-    runApprovedFirst(desk, session);
+  // It goes on for whom it began, whoever has answered.
+  const live = desk.running?.builder.id === messageId ? desk.running.row : undefined;
+  const whose = live === undefined ? readMessageIdentity(host, messageId) : live.identity;
+  accept(desk, { session, input: { kind: "continue", heldUntil: notBefore }, identity: whose, origin });
 }
 
 /** A turn that is to go on behind answers to calls, and has not begun. */

@@ -6,7 +6,7 @@ import { type BackgroundRow, settleBackgroundCall } from "../../store/background
 import { MAIN_SESSION, ownerIdOf, readSessionLine } from "../../store/session.ts";
 import { type BackgroundEnd, describeEnd } from "../../tool/receipt.ts";
 import type { Desk } from "../engine/desk.ts";
-import { acceptMessages } from "../intake/submissions.ts";
+import { submitMessages } from "../intake/submissions.ts";
 import { noteOf } from "./background-note.ts";
 
 /**
@@ -27,7 +27,7 @@ export function settleAndTell(desk: Desk, row: BackgroundRow, end: BackgroundEnd
   const message: UIMessage = { id: newId("msg"), role: "user", parts: [{ type: "text", text }], metadata };
   const identity = readIdentity(note.identity);
   const options = { session, metadata, isBounded: true, ...(identity !== undefined && { identity }) };
-  acceptMessages(desk, [message], options);
+  submitMessages(desk, [message], options);
   return true;
 }
 
