@@ -58,7 +58,7 @@ export class LiveChat implements ChatOutput {
   #streamed: string | undefined;
   /** What is given to those who have not taken the stream of a turn that ends. */
   #last: { readonly turn: string; readonly chunks: readonly string[] } | undefined;
-  /** Sessions in which messages were sent while others waited for their answer. */
+  /** Sessions in which messages were sent before their senders had the answers to others. */
   readonly #overlapped = new Set<string>();
 
   /** @param chat and `waiting` are made after this; asked only when something happens. */
@@ -112,7 +112,11 @@ export class LiveChat implements ChatOutput {
     this.transcript(session, tells ? undefined : origin);
     const again = tells && origin !== undefined ? this.#told.get(origin) : undefined;
     if (again !== undefined && origin !== undefined) this.#told.set(origin, { ...again, own: true });
-    if (streams || this.#chat().waitingTurns(session).length > 1) this.#overlapped.add(session);
+    // It may also have been sent before the last answer had reached its sender, however quickly that was given.
+    const transcript = this.#chat().transcripts.of(session);
+    const last = transcript.lastAnswer();
+    const missed = anything && last !== undefined && transcript.seqOf(last.id) !== answer;
+    if (streams || missed || this.#chat().waitingTurns(session).length > 1) this.#overlapped.add(session);
   }
 
   streaming(turn: TurnRow): void {

@@ -133,15 +133,17 @@ test("merge: the messages that wait become one, on the screen too", async () => 
 });
 
 test("debounce: messages in quick succession get one turn", async () => {
-  const { host, agent, turns } = await startTalk({
-    script: ({ userText }) => `re ${userText}`,
-    settings: { messageConcurrency: { strategy: "debounce", debounceMs: 1_000 } },
+  const { tab, other, agent, say, turns } = await busy({
+    messageConcurrency: { strategy: "debounce", debounceMs: 1_000 },
   });
-  const tab = await readyTab(host);
-  for (const text of ["a", "b", "c"]) tab.send(text);
-  await tab.waitFor(({ lines, status }) => lines.includes("assistant: re c") && status === "ready");
-  await tab.matches(agent);
-  expect(turns.length).toBeLessThanOrEqual(2);
+  for (const text of ["b", "c"]) tab.send(text);
+  await other.waitFor(({ lines }) => lines.includes("user: c"));
+  await say(2);
+  for (const one of [tab, other]) {
+    await one.settles([...FIRST, "user: b", "user: c", "assistant: re c"]);
+    await one.matches(agent);
+  }
+  expect(turns).toHaveLength(2);
 });
 
 test("drop: a regenerate is never turned away", async () => {

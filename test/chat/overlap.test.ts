@@ -175,3 +175,16 @@ test("an unknown policy is an error for the sender, and nothing is stored", asyn
   await a.done("r1");
   expect((await chat.stored()).map(({ id }) => id)).not.toContain("u2");
 });
+
+test("queue: who sent a message before it had the last answer, which was given already, is told where it stands", async () => {
+  const { chat, a, stage } = await busy("queue");
+  stage.say("one").end();
+  await a.done("r1");
+  await chat.stable();
+  // Sent while the answer was under way to it: it shows both messages, and the answers behind them.
+  a.request("r2", [user("u1"), user("u2")]);
+  (await chat.stage()).say("two").end();
+  await a.done("r2");
+  const last = await a.frame(({ type, messages }) => type === TRANSCRIPT && messages?.length === 4);
+  expect(last.messages?.map((message) => textIn(message))).toEqual(["u1", "one", "u2", "two"]);
+});
