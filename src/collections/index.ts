@@ -165,7 +165,7 @@ export type {
 } from "./answer/recover.ts";
 export { resumeToolChain } from "./answer/recover.ts";
 export type { ChainedToolCall, ResumableGeneration, ResumedToolChain } from "./answer/recover.ts";
-export type { RetryPolicy } from "./worker/retry.ts";
+export type { RetryPolicy } from "./retry.ts";
 export { rowsOf } from "./log/rows.ts";
 export type { RowCollection, RowOptions, Rows } from "./log/rows.ts";
 export type { AckMode } from "./worker/acks.ts";

@@ -10,7 +10,7 @@ import type { AgentToolCall, ChunkContract, ChunkRecord, ToolCallContract, ToolC
 import type { RowLog } from "../log/row-log.ts";
 import { rowsOf } from "../log/rows.ts";
 import type { RowOptions } from "../log/rows.ts";
-import { linkSignals } from "../worker/timer.ts";
+import { linkSignals } from "../timer.ts";
 import { deleteChunksFrom, finishChunks } from "./chunk.ts";
 import type { CompletedChat, DurableChatOptions, DurableChatResult, SuspendedChat } from "./durable-chat-types.ts";
 import { GenerationError, readStream } from "./read-stream.ts";

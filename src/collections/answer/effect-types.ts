@@ -2,7 +2,7 @@ import type { Context } from "@tanstack/db";
 import type { Claim, Claims } from "../worker/claim.ts";
 import type { GenerationContract } from "../contract.ts";
 import type { RowCondition } from "../log/row-log.ts";
-import type { RetryPolicy } from "../worker/retry.ts";
+import type { RetryPolicy } from "../retry.ts";
 import type { RowCollection } from "../log/rows.ts";
 import type { QueryRow, RowQuery } from "../log/query.ts";
 
@@ -92,7 +92,7 @@ export interface GenerationEffectOptions<
   onCancelled?(row: QueryRow<TContext>, why: "cancelled" | "disposed"): Promise<void> | void;
   /** The last try has failed. */
   onError?(row: QueryRow<TContext>, error: Error): Promise<void> | void;
-  /** Each failed try, and what else goes wrong. Must not throw. Default: the console. */
+  /** Each failed try, and what else goes wrong. Default: the console. */
   onProblem?(error: Error, row?: QueryRow<TContext>): void;
   /** How long `dispose` waits for what runs. Default 10 s. */
   readonly disposeWaitMs?: number;

@@ -1,5 +1,5 @@
 import type { Context } from "@tanstack/db";
-import { errorText, PerdureError } from "../../base/error.ts";
+import { PerdureError } from "../../base/error.ts";
 import { newId } from "../../base/id.ts";
 import { generationClaimId } from "../worker/claim.ts";
 import type { Claim } from "../worker/claim.ts";
@@ -7,7 +7,7 @@ import { isSettledStatus } from "../contract.ts";
 import type { GenerationContract, ToolCallRecord } from "../contract.ts";
 import { createPump } from "../worker/pump.ts";
 import type { Pump, PumpOutcome } from "../worker/pump.ts";
-import { nextDelay } from "../worker/retry.ts";
+import { asError, nextDelay, notify, UNREACHED } from "../retry.ts";
 import { rowsOf } from "../log/rows.ts";
 import type { RowCollection, Rows } from "../log/rows.ts";
 import { queryRoot } from "../log/query.ts";
@@ -22,8 +22,6 @@ import { Suspensions } from "./suspensions.ts";
 
 const CONCURRENCY = 8;
 const DISPOSE_WAIT_MS = 10_000;
-/** What cannot be reached is tried again for as long as the effect lives. */
-const UNREACHED = { maxAttempts: Number.POSITIVE_INFINITY, delayMs: 200, maxDelayMs: 30_000 };
 
 /**
  * Makes answers for rows: watches a query, takes each row, calls `generate`, and writes what came of it.
@@ -86,7 +84,6 @@ class Generations implements GenerationEffect {
         const outcome = await this.run(row, signal);
         return outcome === "done" && this.wasPutBack(row.id) ? { later: true } : outcome;
       },
-      giveUp: () => {},
       isGone: (id) => this.isGone(id),
       retry: UNREACHED,
       concurrency: options.concurrency ?? CONCURRENCY,
@@ -277,9 +274,10 @@ class Generations implements GenerationEffect {
   }
 
   private report(thrown: unknown, row?: Row): void {
-    const error = thrown instanceof Error ? thrown : new Error(errorText(thrown));
-    if (this.options.onProblem === undefined) console.error(error);
-    else this.options.onProblem(error, row as QueryRow<Context> | undefined);
+    const { options } = this;
+    const error = asError(thrown);
+    if (options.onProblem === undefined) console.error(error);
+    else notify(() => options.onProblem?.(error, row as QueryRow<Context> | undefined));
   }
 
   private tryParts(): TryParts<Row, GenerationResult> {

@@ -4,7 +4,7 @@ import type { ChunkContract, ChunkRecord } from "../contract.ts";
 import type { RowCondition, RowProducer } from "../log/row-log.ts";
 import { keyOf, rowsOf } from "../log/rows.ts";
 import type { RowCollection, Rows } from "../log/rows.ts";
-import { pause } from "../worker/timer.ts";
+import { pause } from "../timer.ts";
 import { toChunkRecord } from "./chunk.ts";
 import { readStream } from "./read-stream.ts";
 import type { CollectStreamOptions, Sink, StreamResult } from "./read-stream.ts";

@@ -5,9 +5,9 @@ import type { RowCondition } from "../log/row-log.ts";
 import type { Rows } from "../log/rows.ts";
 import type { Claim } from "../worker/claim.ts";
 import type { PumpOutcome } from "../worker/pump.ts";
-import { asError, isUnwritable, nextDelay, persist } from "../worker/retry.ts";
-import type { RetryPolicy } from "../worker/retry.ts";
-import { pause } from "../worker/timer.ts";
+import { asError, isUnwritable, nextDelay, persist } from "../retry.ts";
+import type { RetryPolicy } from "../retry.ts";
+import { pause } from "../timer.ts";
 import type { GenerationResult, GenerationRun } from "./effect-types.ts";
 
 /** A row with what the effect keeps in it. */

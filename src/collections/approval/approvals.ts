@@ -1,8 +1,8 @@
 import { newId } from "../../base/id.ts";
 import type { Clock } from "../../base/id.ts";
-import { monotonicClock } from "../worker/timer.ts";
+import { monotonicClock } from "../timer.ts";
 import type { ApprovalEvent } from "../contract.ts";
-import { asError } from "../worker/retry.ts";
+import { asError, notify } from "../retry.ts";
 import { rowsOf } from "../log/rows.ts";
 import type { RowCollection, Rows } from "../log/rows.ts";
 import type { ApprovalStatus } from "./trail.ts";
@@ -54,7 +54,7 @@ export interface Approvals extends Disposable {
   pending(): ApprovalEvent[];
   /** Waits for a decision. Rejects with the reason of `signal`. */
   decided(toolCallId: string, options?: { readonly signal?: AbortSignal }): Promise<ApprovalDecision>;
-  /** Called after events have come. Must not throw. */
+  /** Called after events have come. */
   subscribe(listener: () => void): () => void;
   /** Stops listening and expiring. Waits of `decided` go on until their signals end them. */
   dispose(): void;
@@ -69,7 +69,7 @@ export interface ApprovalsOptions {
    * compared, and a process that starts again counts from the beginning. Default: never.
    */
   readonly expiresAfterMs?: number;
-  /** Called when an expiry could not be written; it is tried again with the next change. Must not throw. */
+  /** Called when an expiry could not be written; it is tried again with the next change. */
   onError?(error: Error): void;
   /** For tests. */
   readonly clock?: Clock;
@@ -216,7 +216,7 @@ class EventApprovals implements Approvals {
 
   private changed(): void {
     this.watchExpiries();
-    for (const listener of this.listeners) listener();
+    for (const listener of this.listeners) notify(listener);
   }
 
   private watchExpiries(): void {
@@ -243,7 +243,7 @@ class EventApprovals implements Approvals {
       await this.add(`${id}:expired`, toolCallId, "expired", { actorId: NOBODY });
     } catch (error) {
       this.expiries.delete(id);
-      this.options.onError?.(asError(error));
+      notify(() => this.options.onError?.(asError(error)));
     }
   }
 }

@@ -3,7 +3,7 @@ import type { GenerationContract } from "../contract.ts";
 import type { RowCondition, RowLog } from "../log/row-log.ts";
 import type { Rows } from "../log/rows.ts";
 import type { Claims } from "../worker/claim.ts";
-import type { RetryPolicy } from "../worker/retry.ts";
+import type { RetryPolicy } from "../retry.ts";
 import { isSettled, touch } from "./call-row.ts";
 import type { CallRow } from "./call-row.ts";
 import type { LateResults, ToolExecutionCallbacks, ToolLike, ToolRun } from "./types.ts";

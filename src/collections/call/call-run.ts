@@ -1,7 +1,7 @@
 import { PerdureError, errorText } from "../../base/error.ts";
 import { checkValue, standardSchema } from "../log/schema.ts";
 import type { PumpOutcome } from "../worker/pump.ts";
-import { asError, isUnwritable, nextDelay, persist } from "../worker/retry.ts";
+import { asError, isUnwritable, nextDelay, persist } from "../retry.ts";
 import { settleUntold, tell } from "./call-parts.ts";
 import type { CallItem, CallParts } from "./call-parts.ts";
 import { queuedTicket, sameJson } from "./call-row.ts";

@@ -1,5 +1,5 @@
 import type { Context } from "@tanstack/db";
-import { PerdureError, errorText } from "../../base/error.ts";
+import { PerdureError } from "../../base/error.ts";
 import type { Approvals } from "../approval/approvals.ts";
 import type { GenerationContract, ToolCallContract } from "../contract.ts";
 import { queryRoot, watchQuery } from "../log/query.ts";
@@ -8,7 +8,7 @@ import { rowsOf } from "../log/rows.ts";
 import type { RowCollection, Rows } from "../log/rows.ts";
 import { createPump } from "../worker/pump.ts";
 import type { Pump, PumpOutcome } from "../worker/pump.ts";
-import { asError } from "../worker/retry.ts";
+import { asError, reporter, UNREACHED } from "../retry.ts";
 import { parentWatch } from "./call-parts.ts";
 import type { CallItem, CallParts } from "./call-parts.ts";
 import type { CallRow } from "./call-row.ts";
@@ -61,8 +61,6 @@ function refusal(approvals: Approvals, id: string, toolName: string, status: "de
 
 const CONCURRENCY = 8;
 const DISPOSE_WAIT_MS = 10_000;
-/** A claim that could not be written is tried for again as long as there is the call. */
-const CLAIM_RETRY = { maxAttempts: Number.POSITIVE_INFINITY, delayMs: 200, maxDelayMs: 30_000 };
 
 /**
  * Executes tool calls that are rows: watches a query, claims each call, runs its tool, and writes what came of it.
@@ -94,6 +92,7 @@ export function createToolExecutionEffect<
     options.generations === undefined
       ? undefined
       : rowsOf(options.generations as unknown as RowCollection<GenerationContract>);
+  const report = reporter(options.onProblem?.bind(options));
   const parts: CallParts<QueryRow<TContext>> = {
     tools: new Map(options.tools.map((tool) => [tool.name, tool])),
     implementations: options.implementations as unknown as CallParts<QueryRow<TContext>>["implementations"],
@@ -104,10 +103,7 @@ export function createToolExecutionEffect<
     lateResults: (options.lateResults ?? "discard") as CallParts<QueryRow<TContext>>["lateResults"],
     retry: options.retry,
     callbacks: callbacks as CallParts<QueryRow<TContext>>["callbacks"],
-    report: (error, row) => {
-      if (options.onProblem === undefined) console.error(errorText(error), error);
-      else options.onProblem(asError(error), row);
-    },
+    report: (error, row) => report(asError(error), row),
   };
   const asking = options.tools.find((tool) => tool.needsApproval === true);
   if (asking !== undefined && options.approvals === undefined) {
@@ -198,9 +194,9 @@ class Executor<TRow extends object> implements ToolExecutionEffect {
       moves: () => this.moves(),
       idOf: (item) => item.key,
       run: (item, { signal }) => this.run(item, signal),
-      giveUp: () => {},
       isGone: (key) => this.isGone(key),
-      retry: CLAIM_RETRY,
+      // A claim that could not be written is tried for again as long as there is the call.
+      retry: UNREACHED,
       concurrency: options.concurrency,
       onError: (error) => parts.report(error),
     });
@@ -332,7 +328,7 @@ class Executor<TRow extends object> implements ToolExecutionEffect {
     if (!(run instanceof CallRun)) return run;
     this.held.set(item.key, { item, run });
     const outcome = await run.try(disposing);
-    const again = outcome !== "done" && outcome.ms !== undefined;
+    const again = typeof outcome === "object" && outcome.ms !== undefined;
     if (!again) this.held.delete(item.key);
     return outcome;
   }

@@ -5,7 +5,7 @@ import type { GenerationContract, ToolCallContract, ToolCallRecord } from "../co
 import type { QueryRow, RowQuery } from "../log/query.ts";
 import type { RowCollection, RowOptions } from "../log/rows.ts";
 import type { Claims } from "../worker/claim.ts";
-import type { RetryPolicy } from "../worker/retry.ts";
+import type { RetryPolicy } from "../retry.ts";
 
 /** Any tool of TanStack AI, as far as it is used here: `toolDefinition(…)`, its `.server()` or its `.client()`. */
 export interface ToolLike {
@@ -167,7 +167,7 @@ export interface ToolExecutionCallbacks<TRow extends object, TResult> {
   onProgress?(row: TRow, value: unknown): void | Promise<void>;
   /** A try has failed and there will be another. `attempt` is the one that failed, from 1. */
   onRetry?(row: TRow, error: Error, attempt: number): void | Promise<void>;
-  /** Something beside the tool went wrong: a write, a callback. Must not throw. Default: `console.error`. */
+  /** Something beside the tool went wrong: a write, a callback. Default: `console.error`. */
   onProblem?(error: Error, row?: TRow): void;
 }
 

@@ -1,9 +1,10 @@
 import type { AnyTextAdapter, AnyTool, ModelMessage, SchemaInput } from "@tanstack/ai";
 import type { Context } from "@tanstack/db";
+import type { Clock } from "../../base/id.ts";
 import type { Claims } from "../worker/claim.ts";
 import type { AgentMessage, CheckpointContract } from "../contract.ts";
 import type { RowChange, RowCondition, RowProducer } from "../log/row-log.ts";
-import type { RetryPolicy } from "../worker/retry.ts";
+import type { RetryPolicy } from "../retry.ts";
 import type { RowCollection, RowOptions } from "../log/rows.ts";
 import type { RunnerLifecycleAdapter } from "../worker/lifecycle.ts";
 import type { RowQuery } from "../log/query.ts";
@@ -165,8 +166,10 @@ interface AgentBase<TRow extends object, TCollections extends AgentCollectionsBa
   readonly claims?: Claims | false;
   /** False: works only when told to (`runGenerationCycle`, `drainUntilIdle`, `handleWake`). True by default. */
   readonly live?: boolean;
-  /** Failures of tries, of callbacks, of the backend. Must not throw. `console.error` by default. */
+  /** Failures of tries, of callbacks, of the backend. `console.error` by default. */
   readonly onFailure?: (error: Error) => void;
+  /** What the waits between two tries are counted by. For tests. */
+  readonly clock?: Clock;
 }
 
 /** An agent whose messages are in a collection of {@link AgentMessage}. */

@@ -122,10 +122,11 @@ function queryAgent(config: QueryAgentConfig<object, unknown>): AnyAgent {
 }
 
 /** What both kinds of agents give their runner. */
-function runnerBase(config: Pick<CollectionAgentConfig, "name" | "retry" | "claims" | "onFailure">) {
+function runnerBase(config: Pick<CollectionAgentConfig, "name" | "retry" | "claims" | "onFailure" | "clock">) {
   return {
     name: config.name,
     retry: config.retry ?? {},
+    clock: config.clock,
     claims: config.claims === false ? undefined : config.claims,
     onFailure: config.onFailure ?? ((error: Error) => console.error(`The agent "${config.name}":`, error)),
   };

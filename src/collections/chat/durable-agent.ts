@@ -62,7 +62,8 @@ type Passed =
   | "retry"
   | "live"
   | "runtime"
-  | "onFailure";
+  | "onFailure"
+  | "clock";
 
 /** Options of {@link durableAgent}. */
 export type DurableAgentOptions<TWake = never> = Pick<CollectionAgentConfig<AgentCollections, TWake>, Passed> &
@@ -160,9 +161,22 @@ function openSource(options: DurableAgentSource): { collections: AgentCollection
 function passed<TWake>(
   options: DurableAgentOptions<TWake>,
 ): Pick<CollectionAgentConfig<AgentCollections, TWake>, Passed> {
-  const { name, description, instructions, adapter, agents, onResponse, onError, retry, live, runtime, onFailure } =
-    options;
-  return { name, description, instructions, adapter, agents, onResponse, onError, retry, live, runtime, onFailure };
+  const { name, description, instructions, adapter, agents, onResponse, onError } = options;
+  const { retry, live, runtime, onFailure, clock } = options;
+  return {
+    name,
+    description,
+    instructions,
+    adapter,
+    agents,
+    onResponse,
+    onError,
+    retry,
+    live,
+    runtime,
+    onFailure,
+    clock,
+  };
 }
 
 async function buildMessages(

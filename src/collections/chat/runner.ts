@@ -1,9 +1,11 @@
 import { PerdureError } from "../../base/error.ts";
+import type { Clock } from "../../base/id.ts";
 import type { Claims } from "../worker/claim.ts";
 import { createPump } from "../worker/pump.ts";
 import type { Pump } from "../worker/pump.ts";
-import { asError, maxAttemptsOf, nextDelay } from "../worker/retry.ts";
-import type { RetryPolicy } from "../worker/retry.ts";
+import { asError, maxAttemptsOf, nextDelay, notify, UNREACHED } from "../retry.ts";
+import type { RetryPolicy } from "../retry.ts";
+import { foregroundClock, pause, Timers } from "../timer.ts";
 import type { AgentCollectionsBase, AgentContext, AgentReply, AgentState } from "./config.ts";
 import type { Desk, Turn } from "./desk.ts";
 import { Seat } from "./seat.ts";
@@ -21,6 +23,7 @@ interface RunnerOptions<TRow extends object> {
   readonly claims: Claims | undefined;
   readonly live: boolean;
   onFailure(error: Error): void;
+  readonly clock: Clock | undefined;
 }
 
 /** The wait after the backend has failed, doubled up to the second one. */
@@ -39,11 +42,12 @@ export class AgentRunner<TRow extends object> {
   private readonly options: RunnerOptions<TRow>;
   private readonly desk: Desk<TRow>;
   private readonly pump: Pump;
+  private readonly report: (error: Error) => void;
   private readonly disposal = new AbortController();
   /** Rows that wait before their next try, each for its timer. Timers end waits, never a look at a clock: those two
    * may differ by a part of a millisecond, and nobody would look again. */
   private readonly waits = new Map<string, object>();
-  private readonly timers = new Set<ReturnType<typeof setTimeout>>();
+  private readonly timers: Timers;
   private readonly waiters = new Set<() => void>();
   /** How often an answer was suspended and due again at once. */
   private readonly suspensions = new Map<string, number>();
@@ -51,8 +55,6 @@ export class AgentRunner<TRow extends object> {
   private pause: object | undefined;
   private problems = 0;
   private turns = 0;
-  /** Names the pump's next run: none is the same work as the one before. */
-  private looks = 0;
   private last: Promise<unknown> = Promise.resolve();
   /** `isAnswered`: it is being stored; that its rows are over by now is its own doing. */
   private current: { readonly turn: Turn<TRow>; readonly abort: AbortController; isAnswered: boolean } | undefined;
@@ -61,16 +63,18 @@ export class AgentRunner<TRow extends object> {
 
   constructor(options: RunnerOptions<TRow>) {
     this.options = options;
-    this.pump = createPump<string>({
-      read: () => (this.due().length > 0 ? [`look ${this.looks}`] : []),
-      idOf: (item) => item,
-      run: async () => {
-        this.looks++;
+    this.report = (error) => notify(() => options.onFailure(error));
+    const { clock = foregroundClock } = options;
+    this.timers = new Timers(clock);
+    this.pump = createPump({
+      poll: async () => {
+        if (this.due().length === 0) return { later: true };
         await this.cycle(this.disposal.signal);
-        return "done";
+        return "again";
       },
-      giveUp: () => {},
-      onError: (error) => options.onFailure(error),
+      clock,
+      retry: UNREACHED,
+      onError: this.report,
     });
     this.seat = new Seat(options.name, options.claims, () => this.resume());
     this.desk = options.desk(() => this.wake());
@@ -79,7 +83,7 @@ export class AgentRunner<TRow extends object> {
       this.wake();
     });
     // Whoever awaits it learns of it; nobody must.
-    this.ready.catch((error: unknown) => options.onFailure(asError(error)));
+    this.ready.catch((error: unknown) => this.report(asError(error)));
   }
 
   get state(): AgentState {
@@ -108,17 +112,17 @@ export class AgentRunner<TRow extends object> {
   async dispose(): Promise<void> {
     if (this.disposal.signal.aborted) return;
     this.disposal.abort(new PerdureError("agent_gone", `The agent "${this.options.name}" was disposed.`));
-    for (const timer of this.timers) clearTimeout(timer);
+    this.timers.end();
     this.wakeWaiters();
-    let timer: ReturnType<typeof setTimeout> | undefined;
     // Bounded as a whole: a callback that awaits this very promise would wait for itself, a lost backend for ever.
-    const over = new Promise<void>((resolve) => (timer = setTimeout(resolve, DISPOSE_WAIT_MS)));
+    const ended = new AbortController();
+    const over = pause(DISPOSE_WAIT_MS, ended.signal);
     const steps = [() => this.pump.dispose(), () => this.last, () => this.seat.dispose(), () => this.desk.dispose()];
     for (const step of steps) {
-      const done = step().catch((error: unknown) => this.options.onFailure(asError(error)));
+      const done = step().catch((error: unknown) => this.report(asError(error)));
       await Promise.race([over, done]);
     }
-    clearTimeout(timer);
+    ended.abort();
   }
 
   /** Rows or what belongs to them may have changed. */
@@ -157,14 +161,10 @@ export class AgentRunner<TRow extends object> {
 
   /** Calls `end`, then wakes. */
   private wakeIn(ms: number, end: () => void): void {
-    // What ends while it is being disposed must not keep the process alive.
-    if (this.disposal.signal.aborted) return;
-    const timer = setTimeout(() => {
-      this.timers.delete(timer);
+    this.timers.after(ms, () => {
       end();
       this.wake();
-    }, ms);
-    this.timers.add(timer);
+    });
   }
 
   private due(): TRow[] {
@@ -196,7 +196,7 @@ export class AgentRunner<TRow extends object> {
       this.problems = 0;
     } catch (thrown) {
       if (signal.aborted || this.disposal.signal.aborted) return;
-      this.options.onFailure(asError(thrown));
+      this.report(asError(thrown));
       this.pauseFor(Math.min(PROBLEM_WAIT_MS * 2 ** this.problems++, PROBLEM_WAIT_MAX_MS));
     } finally {
       if (this.due().length === 0) this.seat.rest();
@@ -289,17 +289,17 @@ export class AgentRunner<TRow extends object> {
     try {
       await this.options.afterTurn?.(context);
     } catch (error) {
-      if (!context.signal.aborted) this.options.onFailure(asError(error));
+      if (!context.signal.aborted) this.report(asError(error));
     }
   }
 
   /** A try that has come to nothing. */
   private async missed(turn: Turn<TRow>, error: Error, max: number, context: AgentContext): Promise<void> {
-    if (PerdureError.is(error, "fenced")) return this.options.onFailure(error);
+    if (PerdureError.is(error, "fenced")) return this.report(error);
     const isStopped = context.signal.aborted && !PerdureError.is(error, "cancelled");
     if (isStopped) return this.desk.handBack(turn, "disposed", context.fence);
     if (PerdureError.is(error, "cancelled")) return this.giveUp(turn, error, context);
-    this.options.onFailure(error);
+    this.report(error);
     const delay = turn.attempt >= max ? undefined : nextDelay(this.options.retry, turn.attempt, error);
     if (delay === undefined) return this.giveUp(turn, error, context);
     this.wait(turn, delay);

@@ -1,6 +1,6 @@
 import { runnerClaimId } from "../worker/claim.ts";
 import type { Acquired, Claim, Claims } from "../worker/claim.ts";
-import { linkSignals } from "../worker/timer.ts";
+import { linkSignals } from "../timer.ts";
 import type { RowOptions } from "../log/rows.ts";
 
 /** The right to work, while it lasts. */

@@ -20,8 +20,8 @@ import type { ChunkRecord, ToolCallRecord } from "../contract.ts";
 import { rowsOf } from "../log/rows.ts";
 import type { RowCollection } from "../log/rows.ts";
 import { checkValue } from "../log/schema.ts";
-import { isUnwritable } from "../worker/retry.ts";
-import { linkSignals } from "../worker/timer.ts";
+import { isUnwritable } from "../retry.ts";
+import { linkSignals } from "../timer.ts";
 
 /** What a schema makes of a value; `unknown` for a JSON Schema. */
 export type SchemaOutput<TSchema> = TSchema extends StandardSchemaV1 ? StandardSchemaV1.InferOutput<TSchema> : unknown;

@@ -1,6 +1,7 @@
 import { PerdureError } from "../../base/error.ts";
 import { newId } from "../../base/id.ts";
 import type { QuarantinedMessage, RowLog, RowProducer, RowTable, RowWrite, WriteReceipt } from "./row-log.ts";
+import { reporter } from "../retry.ts";
 import { contentOf, receiptOf, Receipts } from "./receipts.ts";
 import { RowState } from "./row-state.ts";
 import { asJson, requireWrite } from "./row-write.ts";
@@ -12,7 +13,7 @@ import { asJson, requireWrite } from "./row-write.ts";
 export function openLocalLog(
   options: { readonly name?: string; readonly onError?: (error: unknown) => void } = {},
 ): RowLog {
-  return new LocalLog(options.name ?? newId("local"), options.onError ?? ((error) => console.error(error)));
+  return new LocalLog(options.name ?? newId("local"), reporter(options.onError));
 }
 
 class LocalLog implements RowLog {

@@ -111,7 +111,6 @@ export interface HoldOptions {
   onGained(claim: Claim): unknown;
   /** The claim is not ours any more, also when it was disposed. Always called after `onGained`, once for each. */
   onLost?(claim: Claim, reason: PerdureError): unknown;
-  /** Must not throw. */
   onError?(error: Error): void;
 }
 
@@ -142,7 +141,7 @@ export interface Claims extends AsyncDisposable {
   deadLetters(): DeadLetter[];
   /** Lets given up work begin anew, at its first try. @returns false when it is not dead. */
   revive(id: string): Promise<boolean>;
-  /** Called when a claim was taken or given back, or has died; not for signs of life. Must not throw. */
+  /** Called when a claim was taken or given back, or has died; not for signs of life. */
   subscribe(listener: () => void): () => void;
   /** Aborts what is held, gives it back as far as the log can be reached, and ends all holds. Never rejects. */
   dispose(): Promise<void>;

@@ -7,7 +7,8 @@ import type { Acquired, AcquireOptions, Claim, Claims, ClaimView, DeadLetter, Ho
 import { beatKey, openClaimTable, requireClaimId } from "./claim-table.ts";
 import type { ClaimTable } from "./claim-table.ts";
 import type { HeldClaim } from "./held-claim.ts";
-import { monotonicClock, within } from "./timer.ts";
+import { notify } from "../retry.ts";
+import { monotonicClock, within } from "../timer.ts";
 import { Sightings } from "./take-claim.ts";
 import { Standby } from "./standby.ts";
 import { letterOf, Taker } from "./take-claim.ts";
@@ -34,7 +35,7 @@ export interface ClaimsOptions {
   readonly heartbeatMs?: number;
   /** How often work is begun before it is given up. Default 5. */
   readonly maxAttempts?: number;
-  /** Called once for each claim that was lost (not: released). Must not throw. */
+  /** Called once for each claim that was lost (not: released). */
   onLost?(claim: Claim, reason: PerdureError): void;
   /** Time that nobody sets. For tests. */
   readonly clock?: Clock;
@@ -213,7 +214,7 @@ class LogClaims implements Claims {
   }
 
   private tell(): void {
-    for (const listener of this.listeners) listener();
+    for (const listener of this.listeners) notify(listener);
   }
 
   private over(claim: HeldClaim, lost: PerdureError | undefined): void {
@@ -222,7 +223,7 @@ class LogClaims implements Claims {
       const row = this.table.claim(claim.id);
       // Only a later life of this owner takes a claim from this one.
       if (row?.owner === this.owner && row.incarnation !== this.incarnation) this.superseded = true;
-      this.onLost?.(claim, lost);
+      notify(() => this.onLost?.(claim, lost));
     }
     // Who was told of its rows and asked at once was refused: it still counted as held here.
     this.tell();

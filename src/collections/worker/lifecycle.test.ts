@@ -274,3 +274,14 @@ test("a runner that is told to stop gives its wake back as not done", async () =
   await expect(runWithLifecycle("w", adapter, async () => {}, { signal: stop.signal })).rejects.toThrow("deploy");
   expect(adapter.calls).toHaveLength(2);
 });
+
+test("a lease of a month, longer than a timer holds, is not over at once", async () => {
+  const month = 30 * 86_400_000;
+  const adapter = fake({ leaseMs: month, heartbeatIntervalMs: month });
+  await runWithLifecycle("w", adapter, async (session) => {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    expect(session.signal.aborted).toBe(false);
+    await session.complete({ done: true });
+  });
+  expect(adapter.calls).toEqual(["claim w", "complete true"]);
+});

@@ -2,7 +2,8 @@ import { PerdureError, errorText } from "../../base/error.ts";
 import type { CheckpointContract } from "../contract.ts";
 import { CheckpointGuard, compareCursors } from "./checkpoint.ts";
 import type { CompareCursors } from "./checkpoint.ts";
-import { asError } from "./retry.ts";
+import { asError } from "../retry.ts";
+import { startTimer } from "../timer.ts";
 
 /** What an adapter gave when a wake was claimed. */
 export interface RunnerClaim {
@@ -141,8 +142,8 @@ class Run<TWake> implements RunnerSession<TWake> {
   private last: Promise<unknown> = Promise.resolve();
   private aliveSince = 0;
   private closed = false;
-  private beat: ReturnType<typeof setTimeout> | undefined;
-  private deadline: ReturnType<typeof setTimeout> | undefined;
+  private stopBeat = () => {};
+  private stopDeadline = () => {};
 
   constructor(wake: TWake, adapter: RunnerLifecycleAdapter<TWake>, claim: RunnerClaim) {
     this.wake = wake;
@@ -165,8 +166,8 @@ class Run<TWake> implements RunnerSession<TWake> {
   /** No timers any more. */
   stop(): void {
     this.closed = true;
-    clearTimeout(this.beat);
-    clearTimeout(this.deadline);
+    this.stopBeat();
+    this.stopDeadline();
   }
 
   async heartbeat(): Promise<void> {
@@ -254,7 +255,7 @@ class Run<TWake> implements RunnerSession<TWake> {
 
   private next(): void {
     if (this.closed || this.adapter.heartbeat === undefined) return;
-    this.beat = setTimeout(() => void this.onTimer(), this.intervalMs);
+    this.stopBeat = startTimer(this.intervalMs, () => void this.onTimer());
   }
 
   private async onTimer(): Promise<void> {
@@ -266,13 +267,13 @@ class Run<TWake> implements RunnerSession<TWake> {
   /** The claim holds for one lease from `since`. */
   private alive(since: number): void {
     this.aliveSince = since;
-    clearTimeout(this.deadline);
+    this.stopDeadline();
     if (this.leaseMs === undefined || this.closed) return;
     const left = Math.max(0, since + this.leaseMs - performance.now());
-    this.deadline = setTimeout(() => {
+    this.stopDeadline = startTimer(left, () => {
       const message = `No heartbeat got through for ${this.leaseMs} ms, as long as the lease is: the work may be another runner's now.`;
       if (!this.ended) this.lose(new PerdureError("fenced", message));
-    }, left);
+    });
   }
 }
 

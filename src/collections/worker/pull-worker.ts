@@ -16,8 +16,10 @@ import {
 import type { ControlOptions, SubscriptionFacts } from "./control.ts";
 import { runWithLifecycle } from "./lifecycle.ts";
 import type { RunnerClaim, RunnerLifecycleAdapter, RunnerSession, RunnerState } from "./lifecycle.ts";
+import { createPump } from "./pump.ts";
+import type { PumpOutcome } from "./pump.ts";
+import { reporter } from "../retry.ts";
 import { ensureWakeSubscription } from "./subscription.ts";
-import { linkSignals, pause } from "./timer.ts";
 
 /** "There may be work": what a worker of a pull-wake subscription claims with. */
 export interface PullWake {
@@ -168,7 +170,7 @@ export interface PullWakeWorkerOptions extends ControlOptions {
   readonly run: (session: RunnerSession<PullWake>) => Promise<unknown>;
   /** Ends the worker, like `stop`. */
   readonly signal?: AbortSignal;
-  /** Told of each failure of `run` and of each outage. Must not throw. Default: the console. */
+  /** Told of each failure of `run` and of each outage. Default: the console. */
   readonly onError?: (error: unknown) => void;
 }
 
@@ -190,72 +192,69 @@ const LOOK_MS = 35_000;
  * forgotten it. Of several workers of one subscription, one has its work at a time.
  */
 export function runPullWakeWorker(options: PullWakeWorkerOptions): PullWakeWorker {
-  const end = new AbortController();
-  const unlink = linkSignals([options.signal], end);
-  const done = new PullWorker(options, end.signal).work().finally(unlink);
+  const worker = new PullWorker(options);
+  const pump = createPump({
+    poll: ({ signal }) => worker.poll(signal),
+    retry: { maxAttempts: Number.POSITIVE_INFINITY, delayMs: FIRST_RETRY_MS, maxDelayMs: MAX_RETRY_MS },
+    onError: worker.report,
+  });
+  const { promise: done, resolve } = Promise.withResolvers<void>();
+  const end = (reason: unknown) => {
+    options.signal?.removeEventListener("abort", aborted);
+    void pump.dispose(Number.POSITIVE_INFINITY, reason).then(resolve);
+  };
+  const aborted = () => end(options.signal?.reason);
+  options.signal?.addEventListener("abort", aborted, { once: true });
+  if (options.signal?.aborted === true) aborted();
+  else pump.wake();
   const stop = async () => {
-    end.abort(new PerdureError("bad_state", "The worker was stopped."));
+    end(new PerdureError("bad_state", "The worker was stopped."));
     await done;
   };
   return { done, stop, [Symbol.asyncDispose]: stop };
 }
 
 class PullWorker {
+  readonly report: (error: unknown) => void;
   private readonly options: PullWakeWorkerOptions;
-  private readonly signal: AbortSignal;
+  private readonly adapter: RunnerLifecycleAdapter<PullWake>;
   private readonly wakeStream: string;
-  private readonly report: (error: unknown) => void;
   /** Up to where wakes were heard; undefined: not yet known. */
   private heard: string | undefined;
 
-  constructor(options: PullWakeWorkerOptions, signal: AbortSignal) {
+  constructor(options: PullWakeWorkerOptions) {
     this.options = options;
-    this.signal = signal;
+    this.adapter = pullWakeAdapter({ ...options, worker: options.worker ?? newId("worker") });
     this.wakeStream = options.wakeStream ?? `perdure-wakes/${options.subscriptionId.replace(/[^\w.-]/g, "_")}`;
-    this.report = options.onError ?? ((error) => console.error(error));
+    this.report = reporter(options.onError);
   }
 
-  async work(): Promise<void> {
-    const { options, signal } = this;
-    const adapter = pullWakeAdapter({ ...options, worker: options.worker ?? newId("worker") });
+  /** Runs one wake, or waits until there is one. */
+  async poll(signal: AbortSignal): Promise<PumpOutcome> {
+    const { options, adapter, wakeStream } = this;
     const wake = { subscription_id: options.subscriptionId };
-    let delay = FIRST_RETRY_MS;
-    while (!signal.aborted) {
-      let began = false;
-      try {
-        // Before the claim: a wake that is told behind it must be heard.
-        this.heard ??= await this.tail();
-        await runWithLifecycle(wake, adapter, (session) => ((began = true), options.run(session)), { signal });
-        delay = FIRST_RETRY_MS;
-      } catch (error) {
-        if (signal.aborted) return;
-        if (began) this.report(error);
-        const isFenced = PerdureError.is(error, "fenced");
-        if (!began && !isFenced && !PerdureError.is(error, "not_found")) this.report(error);
-        if (!began && !isFenced) {
-          this.heard = undefined;
-          if (PerdureError.is(error, "not_found") && (await this.create())) continue;
-          await pause(delay, signal);
-          delay = Math.min(delay * 2, MAX_RETRY_MS);
-        } else if (!(await this.told())) await pause(delay, signal);
-      }
-    }
-  }
-
-  private async create(): Promise<boolean> {
-    const { options, wakeStream } = this;
+    let began = false;
     try {
-      await ensureWakeSubscription({ ...options, id: options.subscriptionId, wakeStream });
-      return true;
+      // Before the claim: a wake that is told behind it must be heard.
+      this.heard ??= await this.tail(signal);
+      await runWithLifecycle(wake, adapter, (session) => ((began = true), options.run(session)), { signal });
+      return "again";
     } catch (error) {
-      this.report(error);
-      return false;
+      if (signal.aborted) return "done";
+      if (began) this.report(error);
+      if (began || PerdureError.is(error, "fenced")) {
+        return (await this.told(signal)) ? "again" : { later: true, ms: FIRST_RETRY_MS };
+      }
+      this.heard = undefined;
+      if (!PerdureError.is(error, "not_found")) throw error;
+      await ensureWakeSubscription({ ...options, id: options.subscriptionId, wakeStream });
+      return "again";
     }
   }
 
   /** Where the stream of wakes ends. @throws PerdureError `not_found` when there is none. */
-  private async tail(): Promise<string> {
-    const response = await this.request("HEAD", "");
+  private async tail(signal: AbortSignal): Promise<string> {
+    const response = await this.request("HEAD", "", [signal]);
     if (response.status === 404) throw new PerdureError("not_found", "There is no stream of wakes yet.");
     const offset = response.headers.get("stream-next-offset");
     if (!response.ok || offset === null) {
@@ -265,10 +264,10 @@ class PullWorker {
   }
 
   /** Waits until a wake is told, or for a while. False: it could not listen. */
-  private async told(): Promise<boolean> {
+  private async told(signal: AbortSignal): Promise<boolean> {
     try {
       const query = `?offset=${encodeURIComponent(this.heard ?? "-1")}&live=long-poll`;
-      const response = await this.request("GET", query, AbortSignal.timeout(LOOK_MS));
+      const response = await this.request("GET", query, [signal, AbortSignal.timeout(LOOK_MS)]);
       await response.text();
       const offset = response.headers.get("stream-next-offset");
       if (!response.ok || offset === null) this.heard = undefined;
@@ -280,11 +279,10 @@ class PullWorker {
     }
   }
 
-  private async request(method: string, query: string, signal?: AbortSignal): Promise<Response> {
+  private async request(method: string, query: string, signals: AbortSignal[]): Promise<Response> {
     const { headers, baseUrl } = this.options;
     const given = typeof headers === "function" ? await headers() : (headers ?? {});
     const url = `${streamUrl(baseUrl, streamPath(this.wakeStream))}${query}`;
-    const signals = signal === undefined ? [this.signal] : [this.signal, signal];
     return (this.options.fetch ?? fetch)(url, { method, headers: given, signal: AbortSignal.any(signals) });
   }
 }

@@ -1,6 +1,7 @@
-import { expect, test, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
+import { manualClock } from "../../testing/manual-clock.ts";
 import { createPump } from "./pump.ts";
-import type { PumpOptions, PumpOutcome } from "./pump.ts";
+import type { PollOptions, PumpOptions, PumpOutcome } from "./pump.ts";
 import type { Move } from "../log/query.ts";
 
 /** A list of work that tells of its moves, as a watch does. */
@@ -253,3 +254,167 @@ test("a look that failed is taken again, although nobody wakes it", async () => 
 });
 
 const settled = () => new Promise((resolve) => setTimeout(resolve, 10));
+
+const DAY_MS = 86_400_000;
+
+/** The same work for a pump that lists it and for one that asks for it. */
+const kinds = {
+  listed: (run: PollOptions["poll"], more: Partial<PollOptions> = {}) =>
+    createPump<string>({
+      ...more,
+      read: () => ["work"],
+      idOf: (id) => id,
+      run: (_id, context) => run(context),
+      giveUp: (_id, error) => more.giveUp?.(error),
+    }),
+  polled: (poll: PollOptions["poll"], more: Partial<PollOptions> = {}) => createPump({ ...more, poll }),
+};
+
+describe.each(Object.entries(kinds))("a pump whose work is %s", (_kind, make) => {
+  test("goes on at once, at a wake, after a time, and ends", async () => {
+    const clock = manualClock();
+    const outcomes: PumpOutcome[] = ["again", { later: true }, { later: true, ms: 1_000 }, "done", "again"];
+    let runs = 0;
+    const pump = make(async () => outcomes[runs++]!, { clock });
+    pump.wake();
+    await pump.idle();
+    expect(runs).toBe(2);
+    pump.wake();
+    await pump.idle();
+    expect(runs).toBe(3);
+    // A time that must have passed is not shortened by a wake.
+    pump.wake();
+    await clock.advance(999);
+    expect(runs).toBe(3);
+    await clock.advance(1);
+    expect(runs).toBe(4);
+    pump.wake();
+    await clock.advance(DAY_MS);
+    expect(runs).toBe(4);
+    expect(clock.pending()).toBe(0);
+  });
+
+  test("what comes during a run is not missed", async () => {
+    let runs = 0;
+    const pump = make(async () => {
+      if (++runs === 1) pump.wake();
+      return { later: true };
+    });
+    pump.wake();
+    await pump.idle();
+    expect(runs).toBe(2);
+    await pump.dispose();
+  });
+
+  test("a retry in 25 days, longer than a timer holds, is not made before", async () => {
+    const clock = manualClock();
+    const tries: number[] = [];
+    const retry = { maxAttempts: 3, delayMs: 25 * DAY_MS, maxDelayMs: 25 * DAY_MS };
+    const givenUp = vi.fn<() => void>();
+    const run = async ({ attempt }: { attempt: number }) => {
+      tries.push(attempt);
+      if (tries.length !== 2) throw new Error("not yet");
+      return "again" as const;
+    };
+    const pump = make(run, { clock, retry, giveUp: givenUp });
+    pump.wake();
+    await clock.advance(25 * DAY_MS - 1);
+    expect(tries).toEqual([1]);
+    // A success in between: failures in a row count.
+    await clock.advance(1);
+    expect(tries).toEqual([1, 2, 1]);
+    await clock.advance(50 * DAY_MS);
+    expect(tries).toEqual([1, 2, 1, 2, 3]);
+    expect(givenUp).toHaveBeenCalledOnce();
+    await pump.dispose();
+  });
+
+  test("in real time too", async () => {
+    let tries = 0;
+    const retry = { delayMs: 25 * DAY_MS, maxDelayMs: 25 * DAY_MS };
+    const run = async () => {
+      tries++;
+      throw new Error("not yet");
+    };
+    const pump = make(run, { retry });
+    pump.wake();
+    await settled();
+    await pump.dispose();
+    expect(tries).toBe(1);
+  });
+
+  test.each([
+    ["throws", () => fail("onError")],
+    ["rejects", async () => fail("onError")],
+  ])("a function for errors that %s stops nothing, and has an owner", async (_how, onError) => {
+    const told = vi.spyOn(console, "error").mockImplementation(() => {});
+    try {
+      let tries = 0;
+      const over = Promise.withResolvers<void>();
+      const run = async (): Promise<PumpOutcome> => (++tries < 3 ? fail("run") : "done");
+      const pump = make(run, {
+        onError,
+        retry: { delayMs: 1, maxAttempts: 3, retryable: () => true },
+        giveUp: () => over.resolve(),
+      });
+      pump.wake();
+      await vi.waitFor(() => expect(tries).toBe(3));
+      await pump.idle();
+      await pump.dispose();
+      expect(told).toHaveBeenCalledTimes(2);
+    } finally {
+      told.mockRestore();
+    }
+  });
+
+  test("dispose tells what runs why", async () => {
+    const reason = new Error("enough");
+    const seen = Promise.withResolvers<unknown>();
+    const pump = make(async ({ signal }) => {
+      signal.addEventListener("abort", () => seen.resolve(signal.reason));
+      await seen.promise;
+      return "again";
+    });
+    pump.wake();
+    await settled();
+    await pump.dispose(1_000, reason);
+    expect(await seen.promise).toBe(reason);
+  });
+});
+
+test("a look that failed, and a function for errors that throws: it looks again", async () => {
+  const told = vi.spyOn(console, "error").mockImplementation(() => {});
+  try {
+    const ran = Promise.withResolvers<void>();
+    let looks = 0;
+    const pump = createPump<string>({
+      read: () => (++looks < 3 ? fail("read") : ["a"]),
+      idOf: (id) => id,
+      run: async () => (ran.resolve(), "done"),
+      retry: { delayMs: 1 },
+      onError: () => fail("onError"),
+    });
+    pump.wake();
+    await ran.promise;
+    await pump.dispose();
+    expect(told).toHaveBeenCalledTimes(2);
+  } finally {
+    told.mockRestore();
+  }
+});
+
+test("what says whether a failure is worth another try, and throws, says no", async () => {
+  const givenUp = Promise.withResolvers<string>();
+  const pump = createPump({
+    poll: async () => fail("run"),
+    retry: { delayMs: 1, retryable: () => fail("retryable") },
+    giveUp: (error) => givenUp.resolve(error.message),
+  });
+  pump.wake();
+  expect(await givenUp.promise).toBe("run");
+  await pump.dispose();
+});
+
+function fail(text: string): never {
+  throw new Error(text);
+}

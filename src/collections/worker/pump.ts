@@ -1,18 +1,37 @@
-import { asError, nextDelay } from "./retry.ts";
-import type { RetryPolicy } from "./retry.ts";
-import { pause, startTimer } from "./timer.ts";
+import type { Clock } from "../../base/id.ts";
 import type { Move } from "../log/query.ts";
+import { asError, nextDelay, notify } from "../retry.ts";
+import type { RetryPolicy } from "../retry.ts";
+import { foregroundClock, Timers, within } from "../timer.ts";
 
 /**
  * What became of one piece of work.
  * - `done`: never again under this id, until it was seen gone.
+ * - `again`: at once, if nothing else is more urgent.
  * - `later`: nobody's now (another worker holds it, a condition is open); look again at the next wake, or, with `ms`,
  *   after that time and not before; with `orWake` whatever comes first.
  */
-export type PumpOutcome = "done" | { readonly later: true; readonly ms?: number; readonly orWake?: true };
+export type PumpOutcome = "done" | "again" | { readonly later: true; readonly ms?: number; readonly orWake?: true };
 
-/** What a pump needs to know. */
-export interface PumpOptions<TItem> {
+/** What a run is told. */
+interface PumpContext {
+  /** Aborts at `dispose()`. */
+  readonly signal: AbortSignal;
+  /** From 1; failures in a row count. */
+  readonly attempt: number;
+}
+
+/** What every pump needs to know. */
+interface PumpBasics {
+  readonly retry?: RetryPolicy;
+  /** Failures of `read` and `giveUp`, and each failed try. */
+  onError?(error: Error): void;
+  /** What it waits by. Default: real time, which keeps the process alive. */
+  readonly clock?: Clock;
+}
+
+/** A pump that is told what there is to do, and does it piece by piece. */
+export interface PumpOptions<TItem> extends PumpBasics {
   /**
    * All work there is now, the most urgent first. Read again after each run: never from an event's memory. Only as
    * much of it is taken as can run.
@@ -26,19 +45,24 @@ export interface PumpOptions<TItem> {
   /** Names one execution. Work that comes again under the same id is not run again. */
   idOf(item: TItem): string;
   /** Does it. What it throws is retried by policy. */
-  run(item: TItem, context: { readonly signal: AbortSignal; readonly attempt: number }): Promise<PumpOutcome>;
+  run(item: TItem, context: PumpContext): Promise<PumpOutcome>;
   /** Called when the last try has failed. What it throws goes to `onError`. */
-  giveUp(item: TItem, error: Error): Promise<void> | void;
+  giveUp?(item: TItem, error: Error): Promise<void> | void;
   /**
    * Whether work that `read` does not list any more is really gone, so that the same id may be run again when it
    * comes back. False while it is only hidden, by an optimistic edit for instance. Default: it is gone.
    */
   isGone?(id: string): boolean;
-  readonly retry?: RetryPolicy;
   /** How many run at once. Default 1: in order, one behind the other. */
   readonly concurrency?: number;
-  /** Failures of `read` and `giveUp`, and each failed try. Must not throw. */
-  onError?(error: Error): void;
+}
+
+/** A pump that cannot list its work: it asks for the next piece, and does it, in one step. */
+export interface PollOptions extends PumpBasics {
+  /** One step. `done`: the last one. What it throws is retried by policy. */
+  poll(context: PumpContext): Promise<PumpOutcome>;
+  /** Called when the last try has failed: there is no further step. What it throws goes to `onError`. */
+  giveUp?(error: Error): Promise<void> | void;
 }
 
 /** A loop that does work while there is some. */
@@ -47,8 +71,11 @@ export interface Pump {
   wake(): void;
   /** Resolves when nothing runs and nothing is left to run now; retries that wait do not count. */
   idle(): Promise<void>;
-  /** Aborts `signal` of all runs and waits for them, `waitMs` at most (default 10 s). Starts nothing any more. */
-  dispose(waitMs?: number): Promise<void>;
+  /**
+   * Aborts `signal` of all runs, with `reason`, and waits for them, `waitMs` at most (default 10 s). Starts nothing any
+   * more.
+   */
+  dispose(waitMs?: number, reason?: unknown): Promise<void>;
   readonly disposed: boolean;
 }
 
@@ -61,25 +88,36 @@ type Standing = "running" | "parked" | "waiting" | "over";
 const DISPOSE_WAIT_MS = 10_000;
 
 /**
- * A serial pump. Whoever sees a change wakes it; it re-reads what is to be done, and runs what it has not run. So a
- * row that leaves and re-enters a query (a local edit, a refused claim, a re-sync) is not run twice, one whose run
- * failed is not forgotten, and one that came during a run is not missed.
+ * A serial pump, the one loop of all workers. Whoever sees a change wakes it; it re-reads what is to be done, and runs
+ * what it has not run. So a row that leaves and re-enters a query (a local edit, a refused claim, a re-sync) is not run
+ * twice, one whose run failed is not forgotten, and one that came during a run is not missed.
  */
-export function createPump<TItem>(options: PumpOptions<TItem>): Pump {
-  return new SerialPump(options);
+export function createPump(options: PollOptions): Pump;
+export function createPump<TItem>(options: PumpOptions<TItem>): Pump;
+export function createPump<TItem>(options: PumpOptions<TItem> | PollOptions): Pump {
+  if (!("poll" in options)) return new SerialPump(options);
+  // One piece of work that is always there.
+  return new SerialPump<PollOptions>({
+    ...options,
+    read: () => [options],
+    idOf: () => "poll",
+    run: (_, context) => options.poll(context),
+    giveUp: (_, error) => options.giveUp?.(error),
+  });
 }
 
 class SerialPump<TItem> implements Pump {
   private readonly options: PumpOptions<TItem>;
+  private readonly clock: Clock;
+  private readonly report: (error: Error) => void;
   private readonly abort = new AbortController();
   private readonly standing = new Map<string, Standing>();
   private readonly attempts = new Map<string, number>();
   /** Ids that `read` does not list now. */
   private readonly absent = new Set<string>();
   private readonly running = new Set<Promise<void>>();
-  /** What cancels each timer. */
-  private readonly timers = new Set<() => void>();
-  /** The same for the timers of parked ids. */
+  private readonly timers: Timers;
+  /** What cancels the timers of parked ids. */
   private readonly alarms = new Map<string, () => void>();
   /** How often somebody has said that there may be work. */
   private wakes = 0;
@@ -89,6 +127,9 @@ class SerialPump<TItem> implements Pump {
 
   constructor(options: PumpOptions<TItem>) {
     this.options = options;
+    this.clock = options.clock ?? foregroundClock;
+    this.timers = new Timers(this.clock);
+    this.report = (error) => notify(() => options.onError?.(error));
   }
 
   get disposed(): boolean {
@@ -109,14 +150,11 @@ class SerialPump<TItem> implements Pump {
     }
   }
 
-  async dispose(waitMs = DISPOSE_WAIT_MS): Promise<void> {
-    this.abort.abort();
-    for (const cancel of this.timers) cancel();
+  async dispose(waitMs = DISPOSE_WAIT_MS, reason?: unknown): Promise<void> {
+    this.abort.abort(reason);
+    this.timers.end();
     // Bounded, because a run that waits for this very promise would wait for itself.
-    const over = new AbortController();
-    const ends = Promise.allSettled([this.turn, ...this.running]);
-    await Promise.race([pause(waitMs, over.signal), ends]);
-    over.abort();
+    await within(this.clock, waitMs, Promise.allSettled([this.turn, ...this.running]));
   }
 
   private look(): void {
@@ -140,10 +178,10 @@ class SerialPump<TItem> implements Pump {
         this.failedLooks = 0;
       } catch (thrown) {
         const error = asError(thrown);
-        this.options.onError?.(error);
+        this.report(error);
         // Nobody else may wake it.
         const delay = nextDelay({ ...this.options.retry, maxAttempts: Infinity }, ++this.failedLooks, error);
-        if (delay !== undefined) this.after(delay, () => this.look());
+        if (delay !== undefined) this.timers.after(delay, () => this.look());
         return;
       }
     }
@@ -216,64 +254,50 @@ class SerialPump<TItem> implements Pump {
   private async one(item: TItem, id: string): Promise<void> {
     const attempt = (this.attempts.get(id) ?? 0) + 1;
     const wakes = this.wakes;
+    let outcome: PumpOutcome;
     try {
-      const outcome = await this.options.run(item, { signal: this.abort.signal, attempt });
-      if (outcome === "done") this.standing.set(id, "over");
-      else if (outcome.ms !== undefined && outcome.orWake !== true) this.wait(id, outcome.ms);
-      // What woke the pump during the run may be just what it has missed.
-      else if (this.wakes !== wakes) this.standing.delete(id);
-      else this.park(id, outcome.ms);
+      outcome = await this.options.run(item, { signal: this.abort.signal, attempt });
     } catch (thrown) {
-      if (this.disposed) return;
-      const error = asError(thrown);
-      this.options.onError?.(error);
-      this.attempts.set(id, attempt);
-      const delay = nextDelay(this.options.retry ?? {}, attempt, error);
-      if (delay === undefined) await this.giveUp(item, id, error);
-      else this.wait(id, delay);
+      return this.failed(item, id, asError(thrown), attempt);
     }
+    this.attempts.delete(id);
+    if (outcome === "done") this.standing.set(id, "over");
+    else if (outcome === "again") this.standing.delete(id);
+    else if (outcome.ms !== undefined && outcome.orWake !== true) this.wait(id, outcome.ms);
+    // What woke the pump during the run may be just what it has missed.
+    else if (this.wakes !== wakes) this.standing.delete(id);
+    else this.park(id, outcome.ms);
   }
 
-  private async giveUp(item: TItem, id: string, error: Error): Promise<void> {
+  private async failed(item: TItem, id: string, error: Error, attempt: number): Promise<void> {
+    if (this.disposed) return;
+    this.report(error);
+    this.attempts.set(id, attempt);
+    const delay = nextDelay(this.options.retry ?? {}, attempt, error);
+    if (delay !== undefined) return this.wait(id, delay);
     this.standing.set(id, "over");
     try {
-      await this.options.giveUp(item, error);
+      await this.options.giveUp?.(item, error);
     } catch (failure) {
-      this.options.onError?.(asError(failure));
+      this.report(asError(failure));
     }
   }
 
   private park(id: string, ms: number | undefined): void {
     this.standing.set(id, "parked");
-    if (ms === undefined) return;
-    const cancel = this.after(ms, () => {
-      this.alarms.delete(id);
-      if (this.standing.get(id) === "parked") this.standing.delete(id);
-      this.look();
-    });
-    this.alarms.set(id, cancel);
+    if (ms !== undefined) this.alarms.set(id, this.free(id, "parked", ms));
   }
 
   private wait(id: string, ms: number): void {
     this.standing.set(id, "waiting");
-    this.after(ms, () => {
-      if (this.standing.get(id) === "waiting") this.standing.delete(id);
-      this.look();
-    });
+    this.free(id, "waiting", ms);
   }
 
-  /** @returns what cancels it. */
-  private after(ms: number, work: () => void): () => void {
-    if (this.disposed) return () => {};
-    const cancel = () => {
-      stop();
-      this.timers.delete(cancel);
-    };
-    const stop = startTimer(ms, () => {
-      this.timers.delete(cancel);
-      work();
+  /** Lets the id run after a time, if it still stands as it does. @returns what cancels it. */
+  private free(id: string, standing: Standing, ms: number): () => void {
+    return this.timers.after(ms, () => {
+      if (this.standing.get(id) === standing) this.standing.delete(id);
+      this.look();
     });
-    this.timers.add(cancel);
-    return cancel;
   }
 }

@@ -1,4 +1,5 @@
 import { PerdureError } from "../../base/error.ts";
+import { reporter, UNREACHED } from "../retry.ts";
 import { newId } from "../../base/id.ts";
 import { indexRows } from "../log/row-index.ts";
 import { rowsOf } from "../log/rows.ts";
@@ -211,7 +212,7 @@ export interface QueueWorkerOptions<TPayload> extends TableQueueOptions<TPayload
   readonly run: (session: RunnerSession<QueueWake>, job: QueueJob<TPayload>) => Promise<unknown>;
   /** How many jobs at once. Default 1. */
   readonly concurrency?: number;
-  /** Told of each failure. Must not throw. Default: the console. */
+  /** Told of each failure. Default: the console. */
   readonly onError?: (error: unknown) => void;
 }
 
@@ -224,14 +225,11 @@ export interface QueueWorker extends AsyncDisposable {
   stop(): Promise<void>;
 }
 
-/** A claim that could not be written is tried for again as long as there is the job: nobody else may be there. */
-const UNREACHED = { maxAttempts: Number.POSITIVE_INFINITY, delayMs: 200, maxDelayMs: 30_000 };
-
 /** Works on the jobs of a queue, oldest first, until it is stopped. */
 export function runQueueWorker<TPayload>(options: QueueWorkerOptions<TPayload>): QueueWorker {
   const rows = rowsOf(options.collection);
   const adapter = tableQueueAdapter(options);
-  const report = options.onError ?? ((error: unknown) => console.error(error));
+  const report = reporter(options.onError);
   const mine = new Set<string>();
 
   const one = async (job: QueueJob<TPayload>, signal: AbortSignal): Promise<PumpOutcome> => {
@@ -258,7 +256,7 @@ export function runQueueWorker<TPayload>(options: QueueWorkerOptions<TPayload>):
     // Each claim and each state of it is work of its own; a heartbeat is not.
     idOf: (job) => `${job.id}:${job.fence}:${job.status}`,
     run: (job, { signal }) => one(job, signal),
-    giveUp: (_job, error) => report(error),
+    // A claim that could not be written is tried for again as long as there is the job: nobody else may be there.
     retry: UNREACHED,
     concurrency: options.concurrency ?? 1,
     onError: report,

@@ -1,8 +1,9 @@
 import { PerdureError } from "../../base/error.ts";
 import type { Clock } from "../../base/id.ts";
-import { asError } from "./retry.ts";
-import { within } from "./timer.ts";
+import { asError, notify } from "../retry.ts";
 import type { Claim, Claims, Hold, HoldOptions } from "./claim.ts";
+import { createPump } from "./pump.ts";
+import type { Pump, PumpOutcome } from "./pump.ts";
 
 /** What a standby needs beside the claims. */
 interface StandbyOptions extends HoldOptions {
@@ -21,23 +22,30 @@ export class Standby implements Hold {
   readonly id: string;
   claim: Claim | undefined;
   private readonly options: StandbyOptions;
-  private readonly stop = new AbortController();
-  private readonly running: Promise<void>;
-  /** How often claims have changed: what happens between a look and a pause must end the pause. */
-  private changes = 0;
-  private wake = () => {};
+  private readonly pump: Pump;
+  private readonly stopWatching: () => void;
+  private readonly report: (error: Error) => void;
 
   constructor(id: string, options: StandbyOptions) {
     this.id = id;
     this.options = options;
-    const stopWatching = options.claims.subscribe(() => {
-      this.changes++;
-      this.wake();
+    const { clock, pauseMs } = options;
+    this.report = (error) => notify(() => options.onError?.(error));
+    this.pump = createPump({
+      poll: ({ signal }) => this.poll(signal),
+      clock,
+      retry: {
+        maxAttempts: Number.POSITIVE_INFINITY,
+        delayMs: pauseMs,
+        maxDelayMs: pauseMs,
+        // Another life of this owner has begun, or the claims are disposed: this one is over.
+        retryable: (error) => !PerdureError.is(error, "fenced") && !PerdureError.is(error, "bad_state"),
+      },
+      giveUp: () => this.end(),
+      onError: this.report,
     });
-    this.running = this.run().finally(() => {
-      stopWatching();
-      options.onEnd(this);
-    });
+    this.stopWatching = options.claims.subscribe(() => this.pump.wake());
+    this.pump.wake();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -45,35 +53,24 @@ export class Standby implements Hold {
   }
 
   async dispose(): Promise<void> {
-    this.stop.abort(new PerdureError("bad_state", `The hold of "${this.id}" was disposed.`));
-    this.wake();
+    this.end();
     // Bounded: what it waits for may be a log that cannot be reached.
-    await within(this.options.clock, DISPOSE_WAIT_MS, this.running);
+    const reason = new PerdureError("bad_state", `The hold of "${this.id}" was disposed.`);
+    await this.pump.dispose(DISPOSE_WAIT_MS, reason);
   }
 
-  private get stopped(): boolean {
-    return this.stop.signal.aborted;
+  private end(): void {
+    this.stopWatching();
+    this.options.onEnd(this);
   }
 
-  private async run(): Promise<void> {
-    const { claims, pauseMs } = this.options;
-    while (!this.stopped) {
-      const { changes } = this;
-      try {
-        const got = await claims.acquire(this.id, { signal: this.stop.signal, counted: false });
-        if (got.claim !== undefined) await this.serve(got.claim);
-        else await this.pause(changes, got.dead === undefined ? got.retryInMs : undefined);
-      } catch (error) {
-        if (this.stopped) return;
-        this.report(error);
-        // Another life of this owner has begun, or the claims are disposed: this one is over.
-        if (PerdureError.is(error, "fenced") || PerdureError.is(error, "bad_state")) return;
-        await this.pause(this.changes, pauseMs);
-      }
-    }
+  private async poll(signal: AbortSignal): Promise<PumpOutcome> {
+    const got = await this.options.claims.acquire(this.id, { signal, counted: false });
+    if (got.claim !== undefined) return this.serve(got.claim);
+    return got.dead === undefined ? { later: true, ms: got.retryInMs, orWake: true } : { later: true };
   }
 
-  private async serve(claim: Claim): Promise<void> {
+  private async serve(claim: Claim): Promise<PumpOutcome> {
     const { options } = this;
     this.claim = claim;
     let failed = false;
@@ -82,7 +79,7 @@ export class Standby implements Hold {
       await aborted(claim.signal);
     } catch (error) {
       failed = true;
-      this.report(error);
+      this.report(asError(error));
     }
     this.claim = undefined;
     const lost = claim.signal.reason ?? new PerdureError("bad_state", `Work with "${this.id}" could not begin.`);
@@ -92,31 +89,11 @@ export class Standby implements Hold {
         PerdureError.is(lost) ? lost : new PerdureError("bad_state", String(lost), { cause: lost }),
       );
     } catch (error) {
-      this.report(error);
+      this.report(asError(error));
     }
     const had = await claim.release().catch(() => false);
     // It was given up, not lost: the others go first.
-    if (had || failed) await this.pause(undefined, options.pauseMs);
-  }
-
-  /** Until a claim changes (`since`: from that count on; undefined: not then), `ms` have passed, or it is disposed. */
-  private pause(since: number | undefined, ms: number | undefined): Promise<void> {
-    return new Promise((resolve) => {
-      if (this.stopped || (since !== undefined && since !== this.changes)) return resolve();
-      const cancel = ms === undefined ? () => {} : this.options.clock.after(ms, () => done());
-      const done = () => {
-        cancel();
-        this.wake = () => {};
-        resolve();
-      };
-      this.wake = () => {
-        if (this.stopped || since !== undefined) done();
-      };
-    });
-  }
-
-  private report(error: unknown): void {
-    this.options.onError?.(asError(error));
+    return had || failed ? { later: true, ms: options.pauseMs } : "again";
   }
 }
 

@@ -1,7 +1,8 @@
 import { PerdureError } from "../../base/error.ts";
 import type { ControlOptions } from "./control.ts";
 import { callControl, refusal, streamPath, streamUrl, subscriptionUrl } from "./control.ts";
-import { pause } from "./timer.ts";
+import { reporter, UNREACHED } from "../retry.ts";
+import { createPump } from "./pump.ts";
 
 /** A subscription of a Durable Streams server. Make one for each agent of a session: its lease is one for all streams. */
 export interface WakeSubscription extends ControlOptions {
@@ -22,7 +23,6 @@ export interface WakeSubscription extends ControlOptions {
 
 const DEFAULT_LEASE_MS = 30_000;
 const DEFAULT_CHECK_MS = 30_000;
-const FIRST_RETRY_MS = 200;
 /** Where the streams are that are only there to ask for a wake. */
 const REQUESTS = "perdure-wake-requests";
 
@@ -83,33 +83,33 @@ export interface KeptSubscription extends Disposable {
 export function keepWakeSubscription(
   options: WakeSubscription & { readonly everyMs?: number; readonly onError?: (error: unknown) => void },
 ): KeptSubscription {
-  const end = new AbortController();
-  const report = options.onError ?? ((error: unknown) => console.error(error));
   const check = async () => (await ensureWakeSubscription(options)).created;
-  const first = async () => {
-    for (let delay = FIRST_RETRY_MS; !end.signal.aborted; delay = Math.min(delay * 2, DEFAULT_CHECK_MS)) {
+  const { promise: ready, resolve, reject } = Promise.withResolvers<void>();
+  // Who awaits it learns of it; nobody must.
+  ready.catch(() => {});
+  let isThere = false;
+  const pump = createPump({
+    poll: async () => {
       try {
-        if (!(await check())) await requestWake(options);
-        return;
+        if (!(await check()) && !isThere) await requestWake(options);
       } catch (error) {
-        if (!PerdureError.is(error, "disconnected")) throw error;
-        report(error);
-        await pause(delay, end.signal);
+        if (isThere || PerdureError.is(error, "disconnected")) throw error;
+        // What goes wrong at the start is told by `ready`.
+        reject(error);
+        return "done";
       }
-    }
+      isThere = true;
+      resolve();
+      return { later: true, ms: options.everyMs ?? DEFAULT_CHECK_MS };
+    },
+    retry: UNREACHED,
+    onError: reporter(options.onError),
+  });
+  pump.wake();
+  const stop = () => {
+    void pump.dispose(0);
+    resolve();
   };
-  const ready = first();
-  const look = async () => {
-    await ready;
-    for (;;) {
-      await pause(options.everyMs ?? DEFAULT_CHECK_MS, end.signal);
-      if (end.signal.aborted) return;
-      await check().catch(report);
-    }
-  };
-  // What goes wrong at the start is told by `ready`.
-  void look().catch(() => {});
-  const stop = () => end.abort();
   return { ready, check, stop, [Symbol.dispose]: stop };
 }
 

@@ -1,4 +1,6 @@
 import { PerdureError, errorText } from "../../base/error.ts";
+import { reporter } from "../retry.ts";
+import { pause, startTimer } from "../timer.ts";
 import { AckLedger, WakePace } from "./acks.ts";
 import type { Ack, AckMode } from "./acks.ts";
 import { callControl, fieldOf, parseWakePayload, readSubscription, refusal, wakeEpoch } from "./control.ts";
@@ -240,7 +242,7 @@ export interface HandleWakeOptions {
   readonly run: (wake: DurableStreamsWakePayload, context: { readonly signal: AbortSignal }) => Promise<unknown>;
   /** Keeps the process alive for work that goes on behind the answer, where a platform needs to be asked. */
   readonly waitUntil?: (work: Promise<unknown>) => void;
-  /** Told what `run` threw, unless that was that others have the work. Must not throw. Default: the console. */
+  /** Told what `run` threw, unless that was that others have the work. Default: the console. */
   readonly onError?: (error: unknown) => void;
 }
 
@@ -283,15 +285,13 @@ async function runWithin(
 ): Promise<Response> {
   const stop = new AbortController();
   const ending = Math.min(maxRequestMs * ENDING_SHARE, MAX_ENDING_MS);
-  const timers: ReturnType<typeof setTimeout>[] = [];
   const work = doWork(options, wake, stop.signal);
-  const outOfTime = new Promise<"late">((resolve) => {
-    const reason = new PerdureError("timeout", `The request's ${maxRequestMs} ms are nearly over.`);
-    timers.push(setTimeout(() => stop.abort(reason), maxRequestMs - ending));
-    timers.push(setTimeout(() => resolve("late"), maxRequestMs));
-  });
-  const outcome = await Promise.race([work, outOfTime]);
-  for (const timer of timers) clearTimeout(timer);
+  const reason = new PerdureError("timeout", `The request's ${maxRequestMs} ms are nearly over.`);
+  const stopTimer = startTimer(maxRequestMs - ending, () => stop.abort(reason));
+  const over = new AbortController();
+  const outcome = await Promise.race([work, pause(maxRequestMs, over.signal).then(() => "late" as const)]);
+  stopTimer();
+  over.abort();
   if (outcome === "late") options.waitUntil?.(work);
   if (outcome === "failed") return answer(500, { done: false, error: "The work of this wake has failed." });
   return answer(200, outcome === "over" && !stop.signal.aborted ? { ok: true } : { done: false });
@@ -299,7 +299,7 @@ async function runWithin(
 
 /** Runs the work and reports what it throws. Never rejects. */
 async function doWork(
-  { run, onError = (error) => console.error(error) }: HandleWakeOptions,
+  { run, onError }: HandleWakeOptions,
   wake: DurableStreamsWakePayload,
   signal: AbortSignal,
 ): Promise<"over" | "failed"> {
@@ -309,7 +309,7 @@ async function doWork(
   } catch (error) {
     // Others have the work, or it was told to stop: neither is a failure.
     if (PerdureError.is(error, "fenced") || (signal.aborted && error === signal.reason)) return "over";
-    onError(error);
+    reporter(onError)(error);
     return "failed";
   }
 }

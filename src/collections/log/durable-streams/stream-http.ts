@@ -1,5 +1,5 @@
 import { PerdureError, errorText } from "../../../base/error.ts";
-import { pause } from "../../worker/timer.ts";
+import { pause } from "../../timer.ts";
 
 /**
  * The requests of the Durable Streams protocol that a log needs, by plain fetch and long-poll. The published client

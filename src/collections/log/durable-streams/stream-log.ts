@@ -1,7 +1,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { PerdureError } from "../../../base/error.ts";
 import { newId } from "../../../base/id.ts";
-import { asError } from "../../worker/retry.ts";
+import { asError, reporter } from "../../retry.ts";
 import { untypedLogOptions } from "../collection-options.ts";
 import type {
   PlainConfig,
@@ -94,7 +94,7 @@ class StreamLog implements RowLog {
 
   constructor(options: StreamLogOptions) {
     this.source = requireUrl(options.url);
-    this.onError = options.onError ?? ((error) => console.error(error));
+    this.onError = reporter(options.onError);
     this.ready = this.caughtUp.promise;
     // Both are known to the log itself; who awaits them hears of them too.
     this.ready.catch(() => {});

@@ -1,5 +1,6 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { PerdureError } from "../../../base/error.ts";
+import { reporter } from "../../retry.ts";
 import { newId } from "../../../base/id.ts";
 import { MAX_ROW_CHANGES, MAX_ROW_WRITE_LENGTH, ROW_FRAME_START } from "../../../wire/row-frames.ts";
 import type { RowErrorFrame, RowReceiptFrame, RowRequestFrame, RowServerFrame } from "../../../wire/row-frames.ts";
@@ -51,7 +52,7 @@ export function openAgentLog(options: AgentLogOptions): RowLog {
   }
   let log = logs.get(agent);
   if (log === undefined) {
-    logs.set(agent, (log = new AgentLog(agent, onError ?? ((error) => console.error(error)))));
+    logs.set(agent, (log = new AgentLog(agent, reporter(onError))));
   }
   if (options.collections === "all") log.followAll();
   else for (const name of options.collections ?? []) log.follow(name);

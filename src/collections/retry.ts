@@ -1,4 +1,4 @@
-import { PerdureError } from "../../base/error.ts";
+import { PerdureError } from "../base/error.ts";
 import { pause } from "./timer.ts";
 
 /** When work that failed is tried again. */
@@ -9,7 +9,7 @@ export interface RetryPolicy {
   readonly delayMs?: number;
   /** The longest wait. Default 30 s. */
   readonly maxDelayMs?: number;
-  /** Whether this failure is worth another try. May not throw. Default: all are. */
+  /** Whether this failure is worth another try. What it throws counts as no. Default: all are. */
   readonly retryable?: (error: Error) => boolean;
 }
 
@@ -25,9 +25,41 @@ export function maxAttemptsOf(policy: RetryPolicy): number {
 /** The wait before the next try after `attempt` tries, or undefined when it was the last. */
 export function nextDelay(policy: RetryPolicy, attempt: number, error: Error): number | undefined {
   if (attempt >= maxAttemptsOf(policy)) return undefined;
-  if (policy.retryable?.(error) === false) return undefined;
+  if (!isWorthwhile(policy, error)) return undefined;
   const delay = (policy.delayMs ?? DEFAULT_DELAY_MS) * 2 ** (attempt - 1);
   return Math.min(delay, policy.maxDelayMs ?? DEFAULT_MAX_DELAY_MS);
+}
+
+function isWorthwhile(policy: RetryPolicy, error: Error): boolean {
+  try {
+    return policy.retryable?.(error) !== false;
+  } catch {
+    return false;
+  }
+}
+
+/** For what cannot be reached: tried again for as long as there is something to do. */
+export const UNREACHED: RetryPolicy = { maxAttempts: Number.POSITIVE_INFINITY, delayMs: 200, maxDelayMs: 30_000 };
+
+/**
+ * Calls a function of the app that is only told of something. What it throws, or its promise, goes to the console: it has
+ * no other owner, and must not end the loop that tells.
+ */
+export function notify(listener: () => unknown): void {
+  const failed = (failure: unknown) => console.error("A function that was told of something has thrown:", failure);
+  try {
+    const told = listener();
+    if (told instanceof Promise) told.catch(failed);
+  } catch (failure) {
+    failed(failure);
+  }
+}
+
+/** The function that an app gave to be told of errors, by default the console, called by {@link notify}. */
+export function reporter<TError, TMore extends unknown[]>(
+  tell: ((error: TError, ...more: TMore) => unknown) | undefined,
+): (error: TError, ...more: TMore) => void {
+  return (error, ...more) => notify(() => (tell === undefined ? console.error(error) : tell(error, ...more)));
 }
 
 /** Whatever was thrown, as an Error. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createPump } from "./pump.ts";
+import { createPump } from "./worker/pump.ts";
 import { monotonicClock } from "./timer.ts";
 import { pause, startTimer } from "./timer.ts";
 

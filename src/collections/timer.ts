@@ -1,4 +1,4 @@
-import type { Clock } from "../../base/id.ts";
+import type { Clock } from "../base/id.ts";
 
 /** Timers hold 31 bits; one that is set to more fires at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
@@ -46,6 +46,40 @@ export const monotonicClock: Clock = {
   now: () => performance.now(),
   after: (ms, work) => startTimer(ms, work, true),
 };
+
+/** The same, for a loop that is a process's work: its timers keep the process alive. */
+export const foregroundClock: Clock = { now: () => performance.now(), after: (ms, work) => startTimer(ms, work) };
+
+/** Timers that end together. */
+export class Timers {
+  private readonly clock: Clock;
+  private readonly cancels = new Set<() => void>();
+  private ended = false;
+
+  constructor(clock: Clock) {
+    this.clock = clock;
+  }
+
+  /** Runs `work` once after `ms`; never, once they have ended. @returns what cancels it. */
+  after(ms: number, work: () => void): () => void {
+    if (this.ended) return () => {};
+    const cancel = () => {
+      stop();
+      this.cancels.delete(cancel);
+    };
+    const stop = this.clock.after(ms, () => {
+      this.cancels.delete(cancel);
+      work();
+    });
+    this.cancels.add(cancel);
+    return cancel;
+  }
+
+  end(): void {
+    this.ended = true;
+    for (const cancel of this.cancels) cancel();
+  }
+}
 
 /** Waits for `work`, but not longer than `ms`. Never rejects. */
 export async function within(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
