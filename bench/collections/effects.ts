@@ -1,7 +1,8 @@
 import { toolDefinition } from "@tanstack/ai";
 import { createCollection, createEffect, eq } from "@tanstack/db";
 import { createToolExecutionEffect, logCollectionOptions, openLocalLog } from "perdure/collections";
-import type { RowChange, RowLog, ToolCallRecord } from "perdure/collections";
+import type { RowLog, ToolCallRecord } from "perdure/collections";
+import type { RowChange } from "perdure/collections/log";
 import { z } from "zod";
 import { until } from "../foundation/measure.ts";
 import type { Figure } from "../foundation/section.ts";

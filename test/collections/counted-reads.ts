@@ -1,4 +1,5 @@
-import type { RowLog, RowTable } from "perdure/collections";
+import type { RowLog } from "perdure/collections";
+import type { RowTable } from "perdure/collections/log";
 import { ownLog } from "./own-log.ts";
 
 /** The same log, which counts how often all rows of a table are read. */

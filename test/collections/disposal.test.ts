@@ -10,9 +10,9 @@ import {
   durableAgent,
   logCollectionOptions,
   openLocalLog,
-  runQueueWorker,
 } from "perdure/collections";
-import type { QueueJob } from "perdure/collections";
+import { runQueueWorker } from "perdure/collections/worker";
+import type { QueueJob } from "perdure/collections/worker";
 import { scriptedText } from "perdure/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { backends } from "./backends.ts";

@@ -1,4 +1,5 @@
-import type { RowLog, RowWrite } from "perdure/collections";
+import type { RowLog } from "perdure/collections";
+import type { RowWrite } from "perdure/collections/log";
 import { ownLog } from "./own-log.ts";
 
 /** The log of a process that dies with its `at`th write: before it is written, or before it hears of it. */

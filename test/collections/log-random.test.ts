@@ -1,7 +1,8 @@
 import { createCollection } from "@tanstack/db";
 import { PerdureError } from "perdure";
 import { logCollectionOptions, rowsOf } from "perdure/collections";
-import type { AppliedChange, RowChange, RowLog, RowWrite } from "perdure/collections";
+import type { RowLog } from "perdure/collections";
+import type { AppliedChange, RowChange, RowWrite } from "perdure/collections/log";
 import { describe, expect, test } from "vitest";
 import { seedCount } from "../support/seed-count.ts";
 import { backends } from "./backends.ts";

@@ -1,4 +1,5 @@
-import type { AppliedChange, RowLog } from "perdure/collections";
+import type { RowLog } from "perdure/collections";
+import type { AppliedChange } from "perdure/collections/log";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { backends } from "./backends.ts";
 import type { TestPlace } from "./backends.ts";

@@ -4,12 +4,12 @@ import {
   createGenerationEffect,
   getApprovalStatus,
   logCollectionOptions,
-  newJob,
   openLocalLog,
   rowsOf,
-  runQueueWorker,
 } from "perdure/collections";
-import type { ApprovalEvent, QueueJob, ToolCallRecord } from "perdure/collections";
+import { newJob, runQueueWorker } from "perdure/collections/worker";
+import type { ApprovalEvent, ToolCallRecord } from "perdure/collections";
+import type { QueueJob } from "perdure/collections/worker";
 import { expect, test } from "vitest";
 import { countReads } from "./counted-reads.ts";
 import { desk, is, pending, until } from "./generation/asks.ts";

@@ -1,5 +1,6 @@
 import type { PerdureError } from "perdure";
-import type { RowLog, RowWrite } from "perdure/collections";
+import type { RowLog } from "perdure/collections";
+import type { RowWrite } from "perdure/collections/log";
 
 /** The same log as somebody has it who does some of it another way. */
 export function ownLog(log: RowLog, own: Partial<Pick<RowLog, "write" | "close" | "table">>): RowLog {

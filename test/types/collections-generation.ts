@@ -9,17 +9,17 @@ import {
   openLocalLog,
   readChunks,
   streamToCollection,
-  toRawChunk,
 } from "perdure/collections";
+import { toRawChunk } from "perdure/collections/answer";
 import type {
   ChunkRecord,
   CompletedChat,
   DurableChatResult,
-  RawChunkRecord,
   StreamResult,
   ToolCallRecord,
   TurnRecord,
 } from "perdure/collections";
+import type { RawChunkRecord } from "perdure/collections/answer";
 import { scriptedText } from "perdure/testing";
 import type { ScriptedText } from "perdure/testing";
 import { expectTypeOf } from "vitest";

@@ -1,23 +1,21 @@
 import { createCollection } from "@tanstack/db";
 import type {
   CheckpointContract,
-  QueueJob,
-  RowProducer,
   RunnerLifecycleAdapter,
   RunnerSession,
   WebhookExecutionMode,
 } from "perdure/collections";
+import type { RowProducer } from "perdure/collections/log";
+import type { QueueJob } from "perdure/collections/worker";
 import {
   drainUntilIdle,
   durableStreamsWebhookAdapter,
   handleDurableStreamsWake,
   logCollectionOptions,
-  newJob,
   openLocalLog,
-  producerOf,
-  runQueueWorker,
   runWithLifecycle,
 } from "perdure/collections";
+import { newJob, producerOf, runQueueWorker } from "perdure/collections/worker";
 import { expectTypeOf } from "vitest";
 
 // The wake's type goes from the adapter to the session, and the handler's result comes out.

@@ -3,14 +3,13 @@ import {
   createAgent,
   durableAgent,
   durableStreamsWebhookAdapter,
-  ensureWakeSubscription,
-  newJob,
   openLocalLog,
   rowsOf,
   logCollectionOptions,
-  tableQueueAdapter,
 } from "perdure/collections";
-import type { DurableStreamsWakePayload, QueueJob, WebhookExecutionMode } from "perdure/collections";
+import { ensureWakeSubscription, newJob, tableQueueAdapter } from "perdure/collections/worker";
+import type { DurableStreamsWakePayload, WebhookExecutionMode } from "perdure/collections";
+import type { QueueJob } from "perdure/collections/worker";
 import { createCollection } from "@tanstack/db";
 import { scriptedText } from "perdure/testing";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";

@@ -1,5 +1,6 @@
 import { PerdureError } from "perdure";
-import type { AppliedChange, ConfirmedRow, RowLog, RowTable } from "perdure/collections";
+import type { RowLog } from "perdure/collections";
+import type { AppliedChange, ConfirmedRow, RowTable } from "perdure/collections/log";
 import { ownLog } from "../own-log.ts";
 
 type Listener = (changes: readonly AppliedChange[], reset: boolean) => void;

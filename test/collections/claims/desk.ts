@@ -1,6 +1,7 @@
 import { createCollection } from "@tanstack/db";
 import { createClaims, logCollectionOptions, rowsOf } from "perdure/collections";
-import type { ClaimRecord, Claims, ClaimsOptions, RowLog } from "perdure/collections";
+import type { ClaimRecord, Claims, RowLog } from "perdure/collections";
+import type { ClaimsOptions } from "perdure/collections/worker";
 
 /** A row of work that claims protect. */
 export interface Job {

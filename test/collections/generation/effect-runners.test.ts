@@ -1,6 +1,7 @@
 import { chat } from "@tanstack/ai";
 import { assembleText, createClaims, createGenerationEffect, rowsOf, streamToCollection } from "perdure/collections";
-import type { GenerationRun, RowCondition } from "perdure/collections";
+import type { GenerationRun } from "perdure/collections";
+import type { RowCondition } from "perdure/collections/log";
 import { scriptedText } from "perdure/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { backends } from "../backends.ts";

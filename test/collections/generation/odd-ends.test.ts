@@ -8,7 +8,7 @@ import {
   rowsOf,
   streamToCollection,
 } from "perdure/collections";
-import type { RowWrite } from "perdure/collections";
+import type { RowWrite } from "perdure/collections/log";
 import { PerdureError } from "perdure";
 import { scriptedText } from "perdure/testing";
 import { expect, test } from "vitest";

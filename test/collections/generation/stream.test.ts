@@ -10,9 +10,10 @@ import {
   readChunks,
   rowsOf,
   streamToCollection,
-  toRawChunk,
 } from "perdure/collections";
-import type { ChunkRecord, GenerationError, RawChunkRecord, RowLog } from "perdure/collections";
+import { toRawChunk } from "perdure/collections/answer";
+import type { ChunkRecord, GenerationError, RowLog } from "perdure/collections";
+import type { RawChunkRecord } from "perdure/collections/answer";
 import { scriptedText } from "perdure/testing";
 import type { TextPiece } from "perdure/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";

@@ -1,7 +1,5 @@
 import { createCollection, localOnlyCollectionOptions } from "@tanstack/db";
 import {
-  classifyGeneration,
-  classifyToolCall,
   createClaims,
   getLastPersistedChunkIndex,
   getPartialContent,
@@ -10,8 +8,9 @@ import {
   recoverOrphanedOperations,
   resumeToolChain,
   rowsOf,
-  toolClaimId,
 } from "perdure/collections";
+import { classifyGeneration, classifyToolCall } from "perdure/collections/answer";
+import { toolClaimId } from "perdure/collections/worker";
 import type { ChunkRecord, ClaimRecord, GenerationRecord, RowLog, ToolCallRecord } from "perdure/collections";
 import { manualClock } from "perdure/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

@@ -1,15 +1,8 @@
 import { createCollection } from "@tanstack/db";
-import type { DurableStreamsWakePayload, QueueJob, RunnerLifecycleAdapter, RunnerSession } from "perdure/collections";
-import {
-  durableStreamsWebhookAdapter,
-  ensureWakeSubscription,
-  logCollectionOptions,
-  newJob,
-  pullWakeAdapter,
-  rowsOf,
-  runWithLifecycle,
-  tableQueueAdapter,
-} from "perdure/collections";
+import type { DurableStreamsWakePayload, RunnerLifecycleAdapter, RunnerSession } from "perdure/collections";
+import type { QueueJob } from "perdure/collections/worker";
+import { durableStreamsWebhookAdapter, logCollectionOptions, rowsOf, runWithLifecycle } from "perdure/collections";
+import { ensureWakeSubscription, newJob, pullWakeAdapter, tableQueueAdapter } from "perdure/collections/worker";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { backends } from "../backends.ts";
 import { StreamServer, aborted, startHook } from "./desk.ts";

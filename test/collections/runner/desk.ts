@@ -1,8 +1,10 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { DurableStreamTestServer } from "@durable-streams/server";
-import type { RowLog, RowProducer, RunnerSession } from "perdure/collections";
-import { catchUp, checkpointsOf, drainUntilIdle, openStreamLog, producerOf } from "perdure/collections";
+import type { RowLog, RunnerSession } from "perdure/collections";
+import type { RowProducer } from "perdure/collections/log";
+import { drainUntilIdle, openStreamLog } from "perdure/collections";
+import { catchUp, checkpointsOf, producerOf } from "perdure/collections/worker";
 
 export const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 

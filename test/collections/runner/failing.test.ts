@@ -1,5 +1,5 @@
 import type { DurableStreamsWakePayload } from "perdure/collections";
-import { checkpointsOf, producerOf } from "perdure/collections";
+import { checkpointsOf, producerOf } from "perdure/collections/worker";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { StreamServer, aborted, answerAll, inbox, pause } from "./desk.ts";
 import { until } from "../../support/until.ts";

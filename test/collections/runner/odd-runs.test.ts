@@ -1,14 +1,9 @@
 import { createCollection } from "@tanstack/db";
 import { PerdureError } from "perdure";
-import {
-  logCollectionOptions,
-  newJob,
-  openLocalLog,
-  rowsOf,
-  runQueueWorker,
-  runWithLifecycle,
-} from "perdure/collections";
-import type { QueueJob, RunnerLifecycleAdapter, RunnerSession } from "perdure/collections";
+import { logCollectionOptions, openLocalLog, rowsOf, runWithLifecycle } from "perdure/collections";
+import { newJob, runQueueWorker } from "perdure/collections/worker";
+import type { RunnerLifecycleAdapter, RunnerSession } from "perdure/collections";
+import type { QueueJob } from "perdure/collections/worker";
 import { expect, test } from "vitest";
 import { aborted } from "./desk.ts";
 import { until } from "../../support/until.ts";

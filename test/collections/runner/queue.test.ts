@@ -1,6 +1,7 @@
 import { createCollection, localOnlyCollectionOptions } from "@tanstack/db";
-import type { QueueJob } from "perdure/collections";
-import { logCollectionOptions, newJob, producerOf, rowsOf, runQueueWorker } from "perdure/collections";
+import type { QueueJob } from "perdure/collections/worker";
+import { logCollectionOptions, rowsOf } from "perdure/collections";
+import { newJob, producerOf, runQueueWorker } from "perdure/collections/worker";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { backends } from "../backends.ts";
 import type { TestPlace } from "../backends.ts";

@@ -5,11 +5,10 @@ import type { RowLog } from "perdure/collections";
 import {
   durableStreamsWebhookAdapter,
   handleDurableStreamsWake,
-  keepWakeSubscription,
   openStreamLog,
-  runPullWakeWorker,
   runWithLifecycle,
 } from "perdure/collections";
+import { keepWakeSubscription, runPullWakeWorker } from "perdure/collections/worker";
 import { startProgram } from "perdure/testing";
 import { expect, test } from "vitest";
 import { aborted, answerAll, inbox, startHook } from "./desk.ts";

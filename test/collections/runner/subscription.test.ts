@@ -1,5 +1,5 @@
 import type { RunnerSession } from "perdure/collections";
-import { ensureWakeSubscription, runPullWakeWorker } from "perdure/collections";
+import { ensureWakeSubscription, runPullWakeWorker } from "perdure/collections/worker";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { StreamServer, aborted, answerAll, inbox, pause } from "./desk.ts";
 import { until } from "../../support/until.ts";

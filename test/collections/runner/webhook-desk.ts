@@ -1,15 +1,7 @@
-import type {
-  DurableStreamsWakePayload,
-  DurableStreamsWebhookAdapter,
-  RunnerSession,
-  WebhookExecutionMode,
-} from "perdure/collections";
-import {
-  durableStreamsWebhookAdapter,
-  ensureWakeSubscription,
-  handleDurableStreamsWake,
-  runWithLifecycle,
-} from "perdure/collections";
+import type { DurableStreamsWakePayload, RunnerSession, WebhookExecutionMode } from "perdure/collections";
+import type { DurableStreamsWebhookAdapter } from "perdure/collections/worker";
+import { durableStreamsWebhookAdapter, handleDurableStreamsWake, runWithLifecycle } from "perdure/collections";
+import { ensureWakeSubscription } from "perdure/collections/worker";
 import { inbox, startHook } from "./desk.ts";
 import type { StreamServer } from "./desk.ts";
 

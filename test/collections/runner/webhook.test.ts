@@ -1,5 +1,6 @@
 import type { DurableStreamsWakePayload, WebhookExecutionMode } from "perdure/collections";
-import { catchUp, checkpointsOf, handleDurableStreamsWake, requestWake, runWithLifecycle } from "perdure/collections";
+import { handleDurableStreamsWake, runWithLifecycle } from "perdure/collections";
+import { catchUp, checkpointsOf, requestWake } from "perdure/collections/worker";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { StreamServer, answerAll, pause } from "./desk.ts";
 import { until } from "../../support/until.ts";

@@ -1,6 +1,7 @@
 import { AgentClient } from "perdure/client";
 import { openAgentLog } from "perdure/collections";
-import type { RowLog, RowWrite } from "perdure/collections";
+import type { RowLog } from "perdure/collections";
+import type { RowWrite } from "perdure/collections/log";
 import { crashMatrix } from "perdure/testing";
 import type { CrashOutcome, Program } from "perdure/testing";
 import { expect, test } from "vitest";

@@ -1,6 +1,6 @@
 import { Agent, callable } from "perdure";
 import type { AppliedRowChange, Collections, Connection, ConnectionContext, RowChange } from "perdure";
-import type { RowValue } from "perdure/collections";
+import type { RowValue } from "perdure/collections/log";
 import { beforeEach, expect, test } from "vitest";
 import { z } from "zod";
 import { eventually, openHost } from "../../host/open-host.ts";

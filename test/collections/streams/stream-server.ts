@@ -2,13 +2,14 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { DurableStreamTestServer } from "@durable-streams/server";
 import { openStreamLog } from "perdure/collections";
-import type { RowLog, RowValue, StreamLogOptions } from "perdure/collections";
+import type { RowLog } from "perdure/collections";
+import type { RowValue } from "perdure/collections/log";
 
 /** The published server in memory, with its streams and the logs that the tests opened on them. */
 export interface StreamServer {
   /** The URL of a stream that no other test has. */
   fresh(): string;
-  open(url: string, options?: Partial<StreamLogOptions>): RowLog;
+  open(url: string, options?: Partial<Parameters<typeof openStreamLog>[0]>): RowLog;
   /** Lets the next request to the stream go wrong. */
   harm(url: string, fault: Parameters<DurableStreamTestServer["injectFault"]>[1]): void;
   stop(): Promise<void>;

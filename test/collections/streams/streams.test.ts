@@ -1,5 +1,5 @@
 import { openStreamLog } from "perdure/collections";
-import type { QuarantinedMessage } from "perdure/collections";
+import type { QuarantinedMessage } from "perdure/collections/log";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { append, insert, messagesOf, rows, startStreamServer } from "./stream-server.ts";
 import { until } from "../../support/until.ts";

@@ -1,18 +1,20 @@
 import { chat, toolDefinition } from "@tanstack/ai";
 import type { ModelMessage } from "@tanstack/ai";
 import {
-  cancelToolCalls,
   createToolExecutionEffect,
-  durableToolOf,
   makeAsyncTool,
   makeDurableTool,
   makeDurableTools,
+  waitForToolResult,
+} from "perdure/collections";
+import {
+  cancelToolCalls,
+  durableToolOf,
   openToolCalls,
   toolCallResults,
   toolCallRowId,
   waitForToolCalls,
-  waitForToolResult,
-} from "perdure/collections";
+} from "perdure/collections/answer";
 import type { AgentToolCall, RowLog } from "perdure/collections";
 import { scriptedText } from "perdure/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

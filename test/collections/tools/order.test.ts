@@ -8,7 +8,8 @@ import {
   makeDurableTool,
   openLocalLog,
 } from "perdure/collections";
-import type { ClaimRecord, RowLog, RowWrite } from "perdure/collections";
+import type { ClaimRecord, RowLog } from "perdure/collections";
+import type { RowWrite } from "perdure/collections/log";
 import { scriptedText } from "perdure/testing";
 import { expect, test } from "vitest";
 import { z } from "zod";

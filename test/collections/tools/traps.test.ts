@@ -1,6 +1,7 @@
 import { and, createCollection, eq, localOnlyCollectionOptions } from "@tanstack/db";
 import { createToolExecutionEffect, makeDurableTool, openLocalLog } from "perdure/collections";
-import type { RowLog, RowWrite, ToolCallRecord } from "perdure/collections";
+import type { RowLog, ToolCallRecord } from "perdure/collections";
+import type { RowWrite } from "perdure/collections/log";
 import { expect, test } from "vitest";
 import { add, gate, openCalls, pending, waiting } from "./calls.ts";
 import { until } from "../../support/until.ts";
