@@ -35,13 +35,15 @@ export type {
   PrepareStepContext,
   StepConfig,
   StepContext,
+  TurnConfig,
+  TurnContext,
+} from "./turn/step/config.ts";
+export type {
   ToolCallContext,
   ToolCallDecision,
   ToolCallResultContext,
   ToolResultDecision,
-  TurnConfig,
-  TurnContext,
-} from "./turn/step/config.ts";
+} from "./tool/call-hooks.ts";
 export { type ChatErrorClassification, defaultContextOverflowClassifier } from "./model/provider-error.ts";
 export type { Budget, Budgets } from "./ledger/budget.ts";
 export { runStep, type StepContext as ToolStepContext, type ToolStep } from "./tool/step.ts";

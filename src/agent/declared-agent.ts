@@ -9,13 +9,15 @@ import type {
   PrepareStepContext,
   StepConfig,
   StepContext,
+  TurnConfig,
+  TurnContext,
+} from "../turn/step/config.ts";
+import type {
   ToolCallContext,
   ToolCallDecision,
   ToolCallResultContext,
   ToolResultDecision,
-  TurnConfig,
-  TurnContext,
-} from "../turn/step/config.ts";
+} from "../tool/call-hooks.ts";
 import { classTable } from "../wire/class-table.ts";
 import type { AgentOptions } from "./agent-base.ts";
 import type { ChildClass } from "./sub-agents.ts";

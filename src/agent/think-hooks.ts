@@ -1,15 +1,12 @@
 import type { ExtensionHooks } from "../toolbox/extension/hooks.ts";
 import type { ExtensionHook } from "../toolbox/extension/manifest.ts";
+import type { ChunkContext, PrepareStepContext, StepConfig, StepContext } from "../turn/step/config.ts";
 import type {
-  ChunkContext,
-  PrepareStepContext,
-  StepConfig,
-  StepContext,
   ToolCallContext,
   ToolCallDecision,
   ToolCallResultContext,
   ToolResultDecision,
-} from "../turn/step/config.ts";
+} from "../tool/call-hooks.ts";
 import type { StepPlan, TurnOf } from "../turn/step/plan.ts";
 
 type Maybe<T> = T | void | Promise<T | void>;

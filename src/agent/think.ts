@@ -26,13 +26,15 @@ import type {
   PrepareStepContext,
   StepConfig,
   StepContext,
+  TurnConfig,
+  TurnContext,
+} from "../turn/step/config.ts";
+import type {
   ToolCallContext,
   ToolCallDecision,
   ToolCallResultContext,
   ToolResultDecision,
-  TurnConfig,
-  TurnContext,
-} from "../turn/step/config.ts";
+} from "../tool/call-hooks.ts";
 import type { BackgroundCalls } from "../turn/step/background.ts";
 import type { SubmitResult } from "../turn/intake/submissions.ts";
 import { writeJson } from "../wire/json.ts";

@@ -18,6 +18,15 @@ export interface Clock {
   after(ms: number, work: () => void): () => void;
 }
 
+/** The clock of the machine. Its timers run in browsers, workers and Node alike, and hold a process. */
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  after(ms, work) {
+    const timer = setTimeout(work, ms);
+    return () => clearTimeout(timer);
+  },
+};
+
 /** Resolves after `ms` milliseconds of `clock`, or rejects with the signal's reason when it aborts. */
 export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {

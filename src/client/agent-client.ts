@@ -7,7 +7,7 @@ import type { CallOf, CallOptions, CallStream, CallStreamOf, ClientStub, StateOf
 import { CALL_TIMEOUT_MS, callOptions, Calls, stubOf } from "./calls.ts";
 import { AgentConnectionError, type ConnectionCloseEvent, disconnected } from "./connection-error.ts";
 import { ReconnectingSocket, type ReconnectOptions } from "./reconnecting-socket.ts";
-import { systemClock } from "./system-clock.ts";
+import { systemClock } from "../base/id.ts";
 
 /** Options of {@link AgentClient}. The callbacks must not throw. */
 export interface AgentClientOptions<State = unknown> extends AgentLocation, ReconnectOptions {

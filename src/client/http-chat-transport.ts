@@ -13,7 +13,7 @@ import { catchUp, findAnswer } from "./catch-up.ts";
 import { bodyOf, type ChatBodySource, type ChatTool, clientToolsOf, requestBody } from "./chat-request.ts";
 import { END_OF_STREAM } from "../wire/event-stream.ts";
 import { readBodyEvents } from "./event-stream.ts";
-import { systemClock } from "./system-clock.ts";
+import { systemClock } from "../base/id.ts";
 
 const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 10_000;

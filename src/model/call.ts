@@ -175,7 +175,7 @@ async function reserve(
       ...place,
       model: nameOf(request.model),
     };
-    const above = payers === undefined ? NOBODY : await askAbove(books, call.working, payers, booked);
+    const above = payers === undefined ? NOBODY : await askAbove(books, call, payers, booked);
     if (above === undefined) return STOPPED;
     if (!above.ok) return { kind: "over", over: above };
     let kept = false;
@@ -201,11 +201,11 @@ async function reserve(
 /** Undefined: it was stopped meanwhile. */
 async function askAbove(
   { ledger, signal }: Books,
-  working: BookedCall["working"],
+  call: Pick<BookedCall, "working">,
   payers: Payers,
   { id, step, attempt, model, modelIndex, estimate }: NewCall,
 ): Promise<ReservedAbove | OverBudgetAbove | undefined> {
-  using _ = working?.();
+  using _ = call.working?.();
   try {
     const price = ledger.priceOf(model);
     return await payers.reserve({ id, step, attempt, model, modelIndex, estimate, price }, signal);

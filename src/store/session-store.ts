@@ -1,4 +1,4 @@
-import type { Clock } from "../base/id.ts";
+import { systemClock } from "../base/id.ts";
 import type { AgentHost, Sql } from "../port.ts";
 import { migrate } from "./migrations.ts";
 
@@ -28,11 +28,3 @@ export function toSessionStore(store: OwnStore): SessionStore {
     breathe: () => store.breathe?.() ?? new Promise((resolve) => setTimeout(resolve, 0)),
   };
 }
-
-const systemClock: Clock = {
-  now: () => Date.now(),
-  after(ms, work) {
-    const timer = setTimeout(work, ms);
-    return () => clearTimeout(timer);
-  },
-};

@@ -64,6 +64,9 @@ export type CallOutcome =
   /** The turn was stopped first. What the tool did until then, or does after, is not known. */
   | { readonly kind: "aborted" };
 
+/** How a call ended, whether its tool ran or not. */
+export type EndedCall = Extract<CallOutcome, { kind: "output" | "error" }>;
+
 /** How a call is run. */
 export interface RunCallOptions {
   /**

@@ -2,7 +2,7 @@ import type { ModelMessage } from "ai";
 import { decodeJson } from "../../work/json.ts";
 import { type Identity, readIdentity } from "../../base/identity.ts";
 import type { BackgroundRow } from "../../store/background-call.ts";
-import type { ToolCallContext } from "./config.ts";
+import type { ToolCallContext } from "../../tool/call-hooks.ts";
 import type { TurnOf } from "./plan.ts";
 
 /** What is stored of a call beside its row in the book. */

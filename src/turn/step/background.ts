@@ -20,7 +20,8 @@ import type { JudgedCall } from "../../tool/call-book.ts";
 import { approvalOf } from "../../tool/call-approval.ts";
 import { toolNamed } from "../../tool/define.ts";
 import type { BackgroundEnd } from "../../tool/receipt.ts";
-import { type CallOutcome, failedCall, runCall } from "../../tool/run-call.ts";
+import { type CallOutcome, type EndedCall, failedCall } from "../../tool/run-call.ts";
+import { ToolRunner } from "../../tool/runner.ts";
 import { storedSteps } from "../../tool/step.ts";
 import type { Desk } from "../engine/desk.ts";
 import { familyOf } from "../engine/forget-session.ts";
@@ -34,7 +35,7 @@ import {
   toBackgroundCall,
   turnOf,
 } from "./background-note.ts";
-import { type EndedCall, fromStore, judge, type Judging, tellChanged, tellShown, toStore } from "./judge-result.ts";
+import { fromStore, judge, type Judging, tellChanged, tellShown, toStore } from "./judge-result.ts";
 import type { BackgroundAdmission, MovedCall, StepBackground, StepPlan } from "./plan.ts";
 import { NESTED_TEXT } from "./waited-call.ts";
 
@@ -262,28 +263,21 @@ export class BackgroundCalls implements StepBackground, Work {
     const { messageId, toolCallId, attempts: attempt } = row;
     const plan = this.#plan;
     const of = turnOf(row);
-    const { identity } = of;
     const idempotencyKey = `${messageId}:${toolCallId}`;
-    return plan.runTool(
-      () =>
-        runCall(
-          tool,
-          { toolCallId, toolName: row.tool, input: inputOf(row) },
-          {
-            ...{ messages: [...messages], identity, abortSignal, idempotencyKey, runtimeContext: context },
-            approval: approvalOf(this.#host, messageId, toolCallId),
-            clock: this.#host.clock,
-            turn: { runNested: async () => ({ kind: "error", errorText: NESTED_TEXT }) },
-            steps: (signal) => storedSteps(this.#host, { messageId, toolCallId, attempt }, idempotencyKey, signal),
-            progress: (output) => {
-              if (plan.afterToolCall === undefined) this.progress(row.seq, output);
-            },
-            keep: (text) => plan.keep(text),
-          },
-          { whole: plan.afterToolCall !== undefined },
-        ),
-      of,
-    );
+    const whole = plan.afterToolCall !== undefined;
+    const runner = new ToolRunner({
+      ...{ clock: this.#host.clock, signal: abortSignal, identity: of.identity, context, whole },
+      as: (work) => plan.runTool(work, of),
+      keep: (text) => plan.keep(text),
+    });
+    return runner.run({ toolCallId, toolName: row.tool, tool, input: inputOf(row) }, messages, {
+      ...{ abortSignal, idempotencyKey, approval: approvalOf(this.#host, messageId, toolCallId) },
+      turn: { runNested: async () => ({ kind: "error", errorText: NESTED_TEXT }) },
+      steps: (signal) => storedSteps(this.#host, { messageId, toolCallId, attempt }, idempotencyKey, signal),
+      progress: (output) => {
+        if (!whole) this.progress(row.seq, output);
+      },
+    });
   }
 
   /** A call that an earlier life left. */

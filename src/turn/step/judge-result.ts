@@ -6,16 +6,13 @@ import type { JudgedCall, ReturnedCall } from "../../tool/call-book.ts";
 import { toolOptionsOf } from "../../tool/define.ts";
 import { oddAnswer } from "../../tool/odd-answer.ts";
 import { toPlainJson } from "../../tool/plain-json.ts";
-import { type CallOutcome, MAX_ERROR_BYTES } from "../../tool/run-call.ts";
-import type { ToolCallContext, ToolCallResultContext, ToolResultDecision } from "./config.ts";
+import { type EndedCall, MAX_ERROR_BYTES } from "../../tool/run-call.ts";
+import type { ToolCallContext, ToolCallResultContext, ToolResultDecision } from "../../tool/call-hooks.ts";
 import { watch } from "./model-call.ts";
 import type { StepPlan, TurnOf } from "./plan.ts";
 import type { Desk } from "../engine/desk.ts";
 
 const WITHHELD_TEXT = "The result was withheld.";
-
-/** How a call ended, whether its tool ran or not. */
-export type EndedCall = Extract<CallOutcome, { kind: "output" | "error" }>;
 
 /** Where a call has ended: in a turn that runs, or after the one that it was of. */
 export interface Judging {

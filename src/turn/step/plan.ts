@@ -11,17 +11,13 @@ import type { CallOutcome } from "../../tool/run-call.ts";
 import type { ChatTurnOptions } from "../engine/chat-types.ts";
 import type { ChatErrorClassification } from "../../model/provider-error.ts";
 import type { ContextPlan } from "./context-plan.ts";
+import type { ChunkContext, PrepareStepContext, StepConfig, StepContext, TurnConfig } from "./config.ts";
 import type {
-  ChunkContext,
-  PrepareStepContext,
-  StepConfig,
-  StepContext,
   ToolCallContext,
   ToolCallDecision,
   ToolCallResultContext,
   ToolResultDecision,
-  TurnConfig,
-} from "./config.ts";
+} from "../../tool/call-hooks.ts";
 
 type Maybe<T> = T | void | Promise<T | void>;
 

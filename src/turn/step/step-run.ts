@@ -1,6 +1,7 @@
 import type { LanguageModel, ModelMessage, StepResult, ToolSet } from "ai";
 import { FileLoads } from "../../context/file-loads.ts";
 import type { ToolPart } from "../../message/types.ts";
+import { ToolRunner } from "../../tool/runner.ts";
 import type { Payers } from "../../ledger/payers.ts";
 import type { ActiveTurn } from "../engine/active-turn.ts";
 import type { ChatTurnOptions } from "../engine/chat-types.ts";
@@ -11,6 +12,7 @@ import type { PreparedTurn, StepPlan } from "./plan.ts";
 import type { TurnTelemetry } from "./telemetry.ts";
 import { NO_USAGE, stepRecord, type StepMeta } from "./record.ts";
 import { StepWindow } from "./step-window.ts";
+import { rulesOf } from "./tool-rules.ts";
 
 /** One attempt of a turn that runs step by step: what its parts share. */
 export class StepRun {
@@ -31,6 +33,8 @@ export class StepRun {
   readonly files: FileLoads;
   /** What the model is shown of the conversation. */
   readonly window = new StepWindow(this);
+  /** Judges and runs its calls. */
+  readonly runner: ToolRunner;
   #base: ModelMessage[] | undefined;
 
   constructor(desk: Desk, active: ActiveTurn, plan: StepPlan, turn: PreparedTurn, options: ChatTurnOptions) {
@@ -43,6 +47,7 @@ export class StepRun {
     const lost = (url: string, error: unknown) => plan.fileLost(url, error);
     this.files = new FileLoads(desk.host.clock, lost, (file) => plan.loadFile(file));
     this.payers = plan.payers(active.row.seq);
+    this.runner = new ToolRunner(rulesOf(this));
     this.metas = plan.ledger.settledCalls(active.row.seq).map((call) => ({
       stepNumber: call.step,
       callId: call.id,

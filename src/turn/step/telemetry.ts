@@ -3,7 +3,8 @@ import type { createRestrictedTelemetryDispatcher } from "ai/internal";
 import type { Clock } from "../../base/id.ts";
 import type { CallOutcome } from "../../tool/run-call.ts";
 import type { TurnEnd } from "../engine/chat-types.ts";
-import type { StepConfig, ToolCallContext } from "./config.ts";
+import type { StepConfig } from "./config.ts";
+import type { ToolCallContext } from "../../tool/call-hooks.ts";
 import type { PreparedTurn } from "./plan.ts";
 import { sumUsage } from "../../model/sum-usage.ts";
 

@@ -1,5 +1,6 @@
 import type { ModelMessage, Tool } from "ai";
 import { PerdureError } from "../../base/error.ts";
+import { cutText } from "../../message/cut-value.ts";
 import { askRepair, INTERRUPTED_TEXT } from "../../message/repair.ts";
 import {
   isTerminal,
@@ -13,26 +14,26 @@ import type { BackgroundRow } from "../../store/background-call.ts";
 import type { CallIntent, CallRow, JudgedCall, ReturnedCall } from "../../tool/call-book.ts";
 import { boundPreview } from "../../tool/bound-output.ts";
 import { approvalOf } from "../../tool/call-approval.ts";
+import type { ToolCallContext } from "../../tool/call-hooks.ts";
 import { toolNamed, toolOptionsOf } from "../../tool/define.ts";
 import { digestOf } from "../../tool/digest.ts";
+import type { ParkedQuestion } from "../../tool/park.ts";
 import { mayRun } from "../../tool/may-run.ts";
-import { hasProtoField, isDeeperThan, MAX_INPUT_DEPTH, PROTO_TEXT } from "../../tool/plain-json.ts";
-import { failedCall, runCall } from "../../tool/run-call.ts";
+import { type EndedCall, failedCall } from "../../tool/run-call.ts";
+import { unfit, type Verdict } from "../../tool/runner.ts";
 import { storedSteps } from "../../tool/step.ts";
 import { repairsOf } from "../engine/repair-last.ts";
 import { BUDGET_TOOL } from "../../model/budget-question.ts";
-import { askBefore, callContext, toolTimeout } from "./call-context.ts";
-import type { ToolCallContext } from "./config.ts";
-import { type EndedCall, fromStore, judge, tellChanged, tellShown, toStore } from "./judge-result.ts";
-import { type ApprovalNeed, needsApproval } from "./needs-approval.ts";
-import { parkCall, question } from "./park-call.ts";
+import { fromStore, judge, tellChanged, tellShown, toStore } from "./judge-result.ts";
 import type { CallStanding } from "./next.ts";
 import type { StepRun } from "./step-run.ts";
 import { FULL_TEXT, receiptChunk, tellRefused, WaitedCall } from "./waited-call.ts";
 
+/** What a person is shown of what would be done. */
+const MAX_REASON_BYTES = 2_000;
+
 const CHANGED_TEXT = "The call was changed after it was approved. It did not run.";
 const BLOCKED_TEXT = "The call was blocked.";
-const DEEP_TEXT = `The input is nested deeper than ${MAX_INPUT_DEPTH} levels. Call the tool with a flatter one.`;
 const LATE_TEXT = "The approval came too late. The call did not run.";
 
 /** Where a call of the last step stands. */
@@ -45,7 +46,7 @@ export function standingOf(run: StepRun, part: ToolPart): CallStanding {
   return tool === undefined || tool.execute !== undefined ? "ready" : "waiting";
 }
 
-type Question = Extract<ApprovalNeed, { denied: boolean }>;
+type Question = Extract<Verdict, { kind: "ask" }>;
 
 /** What is to be done with a call. */
 type Order =
@@ -136,10 +137,10 @@ function tooMany(run: StepRun, part: ToolPart, { digest }: RunOrder): Order {
 /** Runs what is to run, and shows how it ended. */
 async function finish(run: StepRun, part: ToolPart, order: Order, messages: readonly ModelMessage[]): Promise<void> {
   if (order.kind === "run") return runOne(run, part, order, messages);
-  if (order.kind === "end") return conclude(run, part, callContext(run, part, messages), order.ended, 0);
+  if (order.kind === "end") return conclude(run, part, run.runner.contextOf(callOf(part), messages), order.ended, 0);
   if (order.kind !== "judge") return;
   const { given = part.input, durationMs } = order.returned;
-  const called = callContext(run, { ...part, input: given }, messages);
+  const called = run.runner.contextOf({ ...callOf(part), input: given }, messages);
   return conclude(run, part, called, fromStore(order.returned), durationMs);
 }
 
@@ -165,31 +166,26 @@ async function decide(
   if (returned !== undefined) return { kind: "judge", returned };
   const tool = toolNamed(run.turn.tools, name);
   if (tool?.execute === undefined) return fail(`There is no tool ${JSON.stringify(name)} any more.`);
-  if (isDeeperThan(part.input, MAX_INPUT_DEPTH)) return fail(DEEP_TEXT);
-  if (hasProtoField(part.input)) return fail(`The input ${PROTO_TEXT}`);
+  const text = unfit(part.input);
+  if (text !== undefined) return fail(text);
   const digest = await digestOf(name, part.input);
-  const end = (output: unknown): Order => ({ kind: "end", ended: { kind: "output", output }, digest });
-  const verdict = row === undefined ? "new" : mayRun(row, digest);
-  if (verdict === "changed") return fail(CHANGED_TEXT);
-  if (verdict === "denied" || verdict === "expired") return fail(row?.reason ?? BLOCKED_TEXT);
+  const move = row === undefined ? "new" : mayRun(row, digest);
+  if (move === "changed") return fail(CHANGED_TEXT);
+  if (move === "denied" || move === "expired") return fail(row?.reason ?? BLOCKED_TEXT);
   // The answer counts, but the question had ended before it.
-  if (verdict === "waiting") return fail(LATE_TEXT);
-  if (verdict === "interrupted" || verdict === "settled" || verdict === "returned") return interrupted(run, part);
-  // Who had to be asked was asked.
-  if (verdict === "new" && part.state !== "approval-responded") {
-    const need = await needsApproval(run, part, tool, messages);
-    if (need !== "free") {
-      if ("known" in need) return end(need.known);
-      return need.denied ? fail(need.reason ?? BLOCKED_TEXT) : { kind: "ask", digest, need };
-    }
-  }
+  if (move === "waiting") return fail(LATE_TEXT);
+  if (move === "interrupted" || move === "settled" || move === "returned") return interrupted(run, part);
   // It was let through when it began.
   if (row?.parked !== undefined) return { kind: "run", tool, input: row.parked.given ?? part.input, digest };
-  const decision = await askBefore(run, callContext(run, part, messages));
-  if (decision.action === "fail") return { kind: "end", ended: decision.failure, digest };
-  if (decision.action === "block") return end(decision.reason ?? BLOCKED_TEXT);
-  if (decision.action === "substitute") return end(decision.output);
-  const order: RunOrder = { kind: "run", tool, input: decision.input ?? part.input, digest };
+  // Who had to be asked was asked.
+  const approved = move !== "new" || part.state === "approval-responded";
+  const verdict = await run.runner.judge({ ...callOf(part), tool }, messages, approved);
+  if (verdict.kind === "refuse") return fail(verdict.reason ?? BLOCKED_TEXT);
+  if (verdict.kind === "ask") return { kind: "ask", digest, need: verdict };
+  if (verdict.kind === "answer") return { kind: "end", ended: verdict.ended, digest };
+  if (verdict.kind === "block")
+    return { kind: "end", ended: { kind: "output", output: verdict.reason ?? BLOCKED_TEXT }, digest };
+  const order: RunOrder = { kind: "run", tool, input: verdict.input, digest };
   if (toolOptionsOf(tool).background !== 0) return order;
   const admission = await run.plan.background.admit(run.active.row.id);
   if ("lineage" in admission) return { ...order, later: admission };
@@ -267,33 +263,20 @@ async function runOne(run: StepRun, part: ToolPart, order: RunOrder, messages: r
   const callKey = `${messageId}:${toolCallId}`;
   const attempt = plan.book.find(messageId, toolCallId)?.attempts ?? 0;
   const began = clock.now();
+  const call = { ...callOf(part), tool, input };
   const work = () =>
-    plan.runTool(() =>
-      runCall(
-        tool,
-        { toolCallId, toolName: toolName(part), input },
-        {
-          messages: [...messages],
-          identity: active.identity,
-          approval: approvalOf(desk.host, messageId, toolCallId),
-          abortSignal: waited.signal,
-          idempotencyKey: callKey,
-          clock,
-          runtimeContext: run.context,
-          resumed: plan.book.resumed(messageId, toolCallId),
-          turn: waited.turn,
-          steps: (signal) => storedSteps(desk.host, { messageId, toolCallId, attempt }, callKey, signal),
-          progress: (output) => {
-            if (!shows || waited.progress(output)) return;
-            if (!run.signal.aborted)
-              active.take({ chunk: { type: "tool-output-available", toolCallId, output, preliminary: true } });
-          },
-          keep: (text) => plan.keep(text),
-        },
-        { timeoutMs: toolTimeout(run, part, tool), whole: plan.afterToolCall !== undefined },
-      ),
-    );
-  const called = callContext(run, { ...part, input }, messages);
+    run.runner.run(call, messages, {
+      ...{ abortSignal: waited.signal, idempotencyKey: callKey, turn: waited.turn },
+      approval: approvalOf(desk.host, messageId, toolCallId),
+      resumed: plan.book.resumed(messageId, toolCallId),
+      steps: (signal) => storedSteps(desk.host, { messageId, toolCallId, attempt }, callKey, signal),
+      progress: (output) => {
+        if (!shows || waited.progress(output)) return;
+        if (!run.signal.aborted)
+          active.take({ chunk: { type: "tool-output-available", toolCallId, output, preliminary: true } });
+      },
+    });
+  const called = run.runner.contextOf(call, messages);
   const running = run.telemetry?.tool(called, run.context, work) ?? work();
   const outcome = await waited.outcome(running, (lineage) => move(run, part, order, lineage, true));
   if (outcome === "later") return;
@@ -333,4 +316,35 @@ function intentOf(run: StepRun, part: ToolPart, order: { digest: string }) {
     digest: order.digest,
     replay: toolOptionsOf(toolNamed(run.turn.tools, name)).replay,
   };
+}
+
+function callOf(part: ToolPart) {
+  const { toolCallId, input } = part;
+  return { toolCallId, toolName: toolName(part), input, dynamic: part.type === "dynamic-tool" };
+}
+
+/** Asks a person about a call. */
+function question({ toolCallId }: ToolPart, reason: string | undefined, approvalId = toolCallId): UIMessageChunk {
+  return { type: "tool-approval-request", approvalId, toolCallId, ...(reason !== undefined && { reason }) };
+}
+
+/** The call waits for a person from now on, and nothing of it stays in memory. @param input what the tool was given */
+async function parkCall(run: StepRun, part: ToolPart, input: unknown, asked: ParkedQuestion): Promise<void> {
+  const { desk, active, plan } = run;
+  const { toolCallId } = part;
+  const messageId = active.builder.id;
+  const digest = await digestOf(asked.tool, asked.input);
+  if (run.signal.aborted) return;
+  const { waitMs = desk.hooks.settings().approvalTimeoutMs } = asked;
+  const expiresAt = waitMs > 0 ? desk.host.clock.now() + waitMs : null;
+  const row = plan.book.find(messageId, toolCallId);
+  const reason = asked.summary ?? `${asked.tool} ${JSON.stringify(asked.input ?? {})}`;
+  // Each question has its own name: an answer to an earlier one is none to this.
+  const approvalId = `${toolCallId}:${row?.attempts ?? 1}`;
+  // It goes on with what it began with.
+  const parked = { ...asked, digest, expiresAt, ...(input !== part.input && { given: input }) };
+  desk.commit(() => {
+    active.take({ chunk: question(part, cutText(reason, MAX_REASON_BYTES), approvalId) });
+    active.log.flush("sync", () => plan.book.park({ messageId, toolCallId }, parked));
+  });
 }

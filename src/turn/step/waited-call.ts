@@ -1,11 +1,11 @@
 import type { ModelMessage, Tool } from "ai";
 import { type ToolPart, toolName, type UIMessageChunk } from "../../message/types.ts";
 import type { BackgroundRow } from "../../store/background-call.ts";
+import { approvalOf } from "../../tool/call-approval.ts";
 import { toolOptionsOf } from "../../tool/define.ts";
 import type { ToolTurn } from "../../tool/park.ts";
 import { receiptOf } from "../../tool/receipt.ts";
 import type { CallOutcome } from "../../tool/run-call.ts";
-import { toolTurn } from "./nested-calls.ts";
 import type { StepRun } from "./step-run.ts";
 
 /** What a call inside of one that goes on in the background is answered. */
@@ -56,7 +56,14 @@ export class WaitedCall {
 
   /** What the tool may ask of the turn, as long as that waits. */
   get turn(): ToolTurn {
-    const turn = toolTurn(this.#run, this.#part, this.#messages);
+    const { toolCallId } = this.#part;
+    const { desk, active, runner } = this.#run;
+    const messageId = active.builder.id;
+    const outer = {
+      ...{ toolCallId, name: `"${toolName(this.#part)}"`, idempotencyKey: `${messageId}:${toolCallId}` },
+      approval: () => approvalOf(desk.host, messageId, toolCallId),
+    };
+    const turn = runner.nested(outer, this.#messages);
     return {
       runNested: async (call) =>
         this.#row === undefined ? turn.runNested(call) : { kind: "error", errorText: NESTED_TEXT },

@@ -2,11 +2,10 @@ import type { CallToolResult, JsonSchemaValidator, McpServerFactory } from "@mod
 import { asSchema, type Tool } from "ai";
 import { errorText, PerdureError } from "../../../base/error.ts";
 import { type OptionNames, refuseUnknown } from "../../../base/known-options.ts";
-import { type Clock, newId } from "../../../base/id.ts";
+import { newId } from "../../../base/id.ts";
 import { isRecord } from "../../../message/json.ts";
-import { readNeed } from "../../../tool/action-bind.ts";
 import { toolOptionsOf } from "../../../tool/define.ts";
-import { runCall } from "../../../tool/run-call.ts";
+import { withoutTurn } from "../../../tool/runner.ts";
 import { checkSchema } from "../check-schema.ts";
 import { loadServerSdk, type ServerSdk } from "../load-sdk.ts";
 import { toResult } from "./tool-result.ts";
@@ -48,14 +47,7 @@ const anyArgs = {
   additionalProperties: false,
 };
 
-/** Time for the timeouts of tools. */
-const clock: Clock = {
-  now: Date.now,
-  after(ms, work) {
-    const timer = setTimeout(work, ms);
-    return () => clearTimeout(timer);
-  },
-};
+const unasked = (name: string) => `"${name}" needs a person's approval, and nobody can be asked here.`;
 
 /**
  * A factory of MCP servers from an agent (or a stub of one): its tools and methods as the tools of the server. Outputs and times
@@ -94,28 +86,13 @@ async function fromTool(sdk: ServerSdk, name: string, tool: Tool) {
       inputSchema: anyInput(sdk, schema as Record<string, unknown>),
       ...(replay === "safe" && { annotations: { idempotentHint: true } }),
     },
-    run: async (input: unknown, signal: AbortSignal): Promise<CallToolResult> => {
+    run: async (input: unknown, abortSignal: AbortSignal): Promise<CallToolResult> => {
       const toolCallId = newId("mcp");
-      if (await needsApproval(tool, input, toolCallId))
-        return failed(`"${name}" needs a person's approval, and nobody can be asked here.`);
-      const outcome = await runCall(
-        tool,
-        { toolCallId, toolName: name, input },
-        {
-          messages: [],
-          abortSignal: signal,
-          idempotencyKey: toolCallId,
-          clock,
-          progress: () => {},
-          keep: async () => undefined,
-        },
-        { validate: true },
-      );
+      const outer = { toolCallId, name: "a call over MCP", idempotencyKey: toolCallId };
+      const turn = withoutTurn(unasked, { abortSignal }).nested(outer, []);
+      const outcome = await turn.runNested({ toolName: name, tool, input, index: 0 });
       if (outcome.kind === "output") return toResult(tool, toolCallId, input, outcome.output);
-      if (outcome.kind === "error") return failed(outcome.errorText);
-      return failed(
-        outcome.kind === "parked" ? `"${name}" needs a person's approval, and nobody can be asked here.` : "Stopped.",
-      );
+      return failed(outcome.kind === "error" ? outcome.errorText : "Stopped.");
     },
   };
 }
@@ -170,14 +147,6 @@ function anyInput(sdk: ServerSdk, schema: Record<string, unknown>) {
       <T>(): JsonSchemaValidator<T> =>
       (input) => ({ valid: true, data: input as T, errorMessage: undefined }),
   });
-}
-
-async function needsApproval(tool: Tool, input: unknown, toolCallId: string): Promise<boolean> {
-  const needs: unknown = tool.needsApproval;
-  if (needs === undefined) return false;
-  const said: unknown =
-    typeof needs === "function" ? await Reflect.apply(needs, tool, [input, { toolCallId, messages: [] }]) : needs;
-  return readNeed(said).kind !== "free";
 }
 
 function failed(text: string): CallToolResult {

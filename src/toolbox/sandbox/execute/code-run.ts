@@ -3,6 +3,8 @@ import { errorText, PerdureError } from "../../../base/error.ts";
 import { cutMiddle } from "../../../message/cut-middle.ts";
 import { cutText, cutValue } from "../../../message/cut-value.ts";
 import type { DurableExecutionOptions } from "../../../tool/define.ts";
+import { newId } from "../../../base/id.ts";
+import { withoutTurn } from "../../../tool/runner.ts";
 import { park, type NestedOutcome, type NestedQuestion, type ParkedCall } from "../../../tool/park.ts";
 import {
   SUSPEND,
@@ -16,7 +18,6 @@ import {
   type Sandbox,
 } from "../sandbox.ts";
 import type { ExecuteToolOptions } from "./execute-tool.ts";
-import { runNestedTool } from "./nested-tools.ts";
 import { readParkedState, writeParkedState } from "./parked-state.ts";
 import { searchCatalog, type CatalogEntry } from "./tool-catalog.ts";
 
@@ -36,6 +37,13 @@ const LOG_CHARS = 8_000;
 const LONGEST_INPUT = 1_200;
 const LONGEST_REASON = 400;
 const LONGEST_RESULT = 2_000;
+
+function unasked(name: string): string {
+  return (
+    `"${name}" needs a person's approval, and there is no way to wait for one from inside of code here. ` +
+    "Call it directly instead, as a tool of its own."
+  );
+}
 
 interface CodeRunOptions {
   readonly options: ExecuteToolOptions;
@@ -171,7 +179,11 @@ export class CodeRun {
     const tool = Object.hasOwn(tools, name) ? tools[name] : undefined;
     if (tool === undefined) return { kind: "error", errorText: `There is no tool "${name}" any more.` };
     // Code calls a tool that needs nothing with nothing; schemas of tools are objects.
-    return runNestedTool({ name, tool, input: args ?? {}, index, approved, signal }, handed);
+    const call = { toolName: name, tool, input: args ?? {}, index, signal, ...(approved && { approved }) };
+    if (handed.turn !== undefined) return handed.turn.runNested(call);
+    // Ids of providers come again in other turns: without a key of ours, no call is the same as another.
+    const { toolCallId, messages, idempotencyKey = newId("call") } = handed;
+    return withoutTurn(unasked, handed).nested({ toolCallId, name: "code", idempotencyKey }, messages).runNested(call);
   }
 
   #suspend(name: string, call: number, { reason, waitMs }: NestedQuestion): typeof SUSPEND {

@@ -1,39 +1,34 @@
 import { jsonSchema, type ModelMessage, type Tool, tool, type ToolApprovalStatus } from "ai";
 import { expect, test } from "vitest";
-import type { ToolPart } from "../../message/types.ts";
+import { ToolRunner } from "../../tool/runner.ts";
 import type { TurnConfig } from "./config.ts";
-import { needsApproval } from "./needs-approval.ts";
-import type { PreparedTurn } from "./plan.ts";
+import type { StepRun } from "./step-run.ts";
+import { rulesOf } from "./tool-rules.ts";
 
-const part: ToolPart = { type: "tool-pay", toolCallId: "c1", state: "input-available", input: { amount: 5 } };
+const call = { toolCallId: "c1", toolName: "pay", input: { amount: 5 } };
 const messages: ModelMessage[] = [{ role: "user", content: "Pay." }];
 const context = { user: "u" };
-const ASK = { denied: false, reason: undefined };
+const ASK = { kind: "ask", reason: undefined };
+const FREE = { kind: "run", input: call.input };
 
 function pay(needs?: unknown): Tool {
   const made = tool({ inputSchema: jsonSchema<{ amount: number }>({ type: "object" }), execute: () => "paid" });
   return needs === undefined ? made : Object.assign(made, { needsApproval: needs });
 }
 
-function judge(toolApproval: TurnConfig["toolApproval"], own: Tool, call = part) {
-  const config: TurnConfig = toolApproval === undefined ? {} : { toolApproval };
-  const turn: PreparedTurn = {
-    models: [],
-    instructions: undefined,
-    tools: { pay: own },
-    messages: undefined,
-    maxSteps: 1,
-    stopWhen: [],
-    sendReasoning: true,
-    config,
-  };
-  const desk = { hooks: { failed: () => {} } };
-  return needsApproval({ turn, context, options: {}, desk }, call, own, messages);
+function judge(toolApproval: TurnConfig["toolApproval"], own: Tool, toolName = call.toolName) {
+  const run = {
+    turn: { tools: { pay: own }, config: { toolApproval } },
+    ...{ context, called: 1, signal: new AbortController().signal, active: {} },
+    desk: { host: {}, hooks: { failed: () => {} } },
+    plan: { beforeToolCall: () => {} },
+  } as unknown as StepRun;
+  return new ToolRunner(rulesOf(run)).judge({ ...call, toolName, tool: own }, messages, false);
 }
 
 test("a tool that asks for nothing is free", async () => {
-  expect(await judge(undefined, pay())).toBe("free");
-  expect(await judge({}, pay(false))).toBe("free");
+  expect(await judge(undefined, pay())).toEqual(FREE);
+  expect(await judge({}, pay(false))).toEqual(FREE);
 });
 
 test("a tool's own wish is asked for, with the input and what was said", async () => {
@@ -48,17 +43,17 @@ test("a tool's own wish is asked for, with the input and what was said", async (
 });
 
 test.each([
-  ["approved", "free"],
-  ["denied", { denied: true, reason: undefined }],
+  ["approved", FREE],
+  ["denied", { kind: "refuse", reason: undefined }],
   ["user-approval", ASK],
-  [{ type: "approved" }, "free"],
+  [{ type: "approved" }, FREE],
   [
     { type: "denied", reason: "Too much." },
-    { denied: true, reason: "Too much." },
+    { kind: "refuse", reason: "Too much." },
   ],
   [
     { type: "user-approval", reason: "Is it yours?" },
-    { denied: false, reason: "Is it yours?" },
+    { kind: "ask", reason: "Is it yours?" },
   ],
 ] as const)("the turn's word %j goes before the tool's", async (status, need) => {
   for (const own of [pay(true), pay()]) {
@@ -74,7 +69,7 @@ test.each([undefined, null, "not-applicable", { type: "not-applicable" }])(
     const status = said as ToolApprovalStatus;
     for (const [own, need] of [
       [pay(true), ASK],
-      [pay(), "free"],
+      [pay(), FREE],
     ] as const) {
       expect(await judge({ pay: status }, own)).toEqual(need);
       expect(await judge({ pay: () => status }, own)).toEqual(need);
@@ -99,8 +94,7 @@ test("the turn's functions see the call", async () => {
 });
 
 test("a tool is looked up by its own name only", async () => {
-  const odd: ToolPart = { ...part, type: "tool-constructor" };
-  expect(await judge({ pay: "approved" }, pay(true), odd)).toEqual(ASK);
+  expect(await judge({ pay: "approved" }, pay(true), "constructor")).toEqual(ASK);
 });
 
 test("what is not a no is a wish to ask", async () => {

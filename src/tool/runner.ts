@@ -1,0 +1,262 @@
+import type { ModelMessage, TimeoutConfiguration, Tool, ToolSet } from "ai";
+import type { PerdureError } from "../base/error.ts";
+import { type Clock, systemClock } from "../base/id.ts";
+import type { Identity } from "../base/identity.ts";
+import { isRecord } from "../message/json.ts";
+import { approvalText, readNeed } from "./action-bind.ts";
+import type { KeepText } from "./bound-output.ts";
+import type { ToolCallContext, ToolCallDecision } from "./call-hooks.ts";
+import { type CallApproval, type DurableExecutionOptions, toolOptionsOf } from "./define.ts";
+import { oddAnswer } from "./odd-answer.ts";
+import type { NestedCall, NestedOutcome, ToolTurn } from "./park.ts";
+import { hasProtoField, isDeeperThan, MAX_INPUT_DEPTH, PROTO_TEXT, toPlainJson } from "./plain-json.ts";
+import {
+  type CallContext,
+  type CallOutcome,
+  checkInput,
+  type EndedCall,
+  failedCall,
+  runCall,
+  type ToolCallInput,
+} from "./run-call.ts";
+
+/** A call that is to be judged and run. */
+export interface ToolCall extends ToolCallInput {
+  readonly tool: Tool;
+  /** Of a tool that is not declared in code. */
+  readonly dynamic?: boolean;
+}
+
+/** What becomes of a call. */
+export type Verdict =
+  /** It may run, with this input. */
+  | { readonly kind: "run"; readonly input: unknown }
+  /** A person has to be asked. `summary` and `waitMs`: where the tool says what is asked, and how long it may wait. */
+  | {
+      readonly kind: "ask";
+      readonly reason: string | undefined;
+      readonly summary?: string;
+      readonly waitMs?: number;
+    }
+  /** It has ended without its tool. */
+  | { readonly kind: "answer"; readonly ended: EndedCall }
+  /** `beforeToolCall` does not let it run. */
+  | { readonly kind: "block"; readonly reason: string | undefined }
+  /** It may not run. */
+  | { readonly kind: "refuse"; readonly reason: string | undefined };
+
+/** By whose rules calls are judged, and as whom they run: a turn's, or nobody's. */
+export interface ToolRules {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly identity?: Identity | undefined;
+  /** What tools and rules get as their context. */
+  readonly context?: unknown;
+  readonly stepNumber?: number;
+  /** The turn's bounds. A tool's own comes before those for all tools. */
+  readonly timeout?: TimeoutConfiguration<ToolSet> | undefined;
+  /** Outputs are handed on as long as they are: somebody judges them before anything of them is kept. */
+  readonly whole?: boolean;
+  /** What nobody can be asked about ends with this text. Without it, people are asked. */
+  unasked?(toolName: string): string;
+  /** The turn's `toolApproval`. What it throws, the judge throws. */
+  approval?(call: ToolCall, messages: readonly ModelMessage[]): unknown;
+  /** `beforeToolCall`. What it throws is the call's error. */
+  before?(called: ToolCallContext): unknown;
+  /** Shows how a call inside of another one ended, to who may change it. */
+  ended?(tool: Tool, called: ToolCallContext, ended: EndedCall, durationMs: number): Promise<EndedCall>;
+  /** Gives a tool that another one calls its agent, where it needs one. */
+  bind?(toolName: string, tool: Tool): Tool;
+  /** Runs a tool as the agent. */
+  as?<T>(work: () => T): T;
+  /** Told of a rule that said what means nothing: then a person is asked. */
+  odd?(error: PerdureError): void;
+  readonly keep: KeepText;
+}
+
+/** A call that calls others. */
+export interface OuterCall {
+  readonly toolCallId: string;
+  /** Its name in sentences. */
+  readonly name: string;
+  readonly idempotencyKey: string;
+  /** Who has said yes in the middle of it. */
+  approval?(): CallApproval | undefined;
+}
+
+/** What `toolApproval` may say of a call. */
+const STATUSES: ReadonlySet<unknown> = new Set(["not-applicable", "approved", "denied", "user-approval"]);
+
+/** Why a call cannot be run, whatever anybody says. */
+export function unfit(input: unknown): string | undefined {
+  if (isDeeperThan(input, MAX_INPUT_DEPTH))
+    return `The input is nested deeper than ${MAX_INPUT_DEPTH} levels. Call the tool with a flatter one.`;
+  return hasProtoField(input) ? `The input ${PROTO_TEXT}` : undefined;
+}
+
+/** Judges calls of tools and runs them: the model's own, those of other tools, and those outside of turns. */
+export class ToolRunner {
+  readonly #rules: ToolRules;
+
+  constructor(rules: ToolRules) {
+    this.#rules = rules;
+  }
+
+  /** A call as hooks are told of it. */
+  contextOf(call: Omit<ToolCall, "tool">, messages: readonly ModelMessage[]): ToolCallContext {
+    const { toolCallId, toolName, input, dynamic } = call;
+    const { stepNumber = 0, identity, signal: abortSignal } = this.#rules;
+    return {
+      ...{ type: "tool-call", toolCallId, toolName, input, ...(dynamic === true && { dynamic }) },
+      ...{ stepNumber, identity, messages, abortSignal },
+    } as ToolCallContext;
+  }
+
+  /**
+   * Asks `toolApproval`, the tool's own `needsApproval` and `beforeToolCall`. Changes nothing. Rejects with what the first
+   * two throw: a call that cannot be judged must not run.
+   * @param approved a person has said yes
+   */
+  async judge(call: ToolCall, messages: readonly ModelMessage[], approved: boolean): Promise<Verdict> {
+    const need = approved ? undefined : await this.#need(call, messages);
+    const text = need?.kind === "ask" ? this.#rules.unasked?.(call.toolName) : undefined;
+    if (need !== undefined) return text === undefined ? need : { kind: "refuse", reason: text };
+    try {
+      const decision = await this.#before(call, messages);
+      if (decision.action === "block") return { kind: "block", reason: decision.reason };
+      if (decision.action === "allow") return { kind: "run", input: decision.input ?? call.input };
+      const output = toPlainJson(decision.output, `What stands for the output of "${call.toolName}"`);
+      return { kind: "answer", ended: { kind: "output", output } };
+    } catch (thrown) {
+      return { kind: "answer", ended: failedCall(thrown) };
+    }
+  }
+
+  /** Undefined: nobody has to be asked. */
+  async #need(call: ToolCall, messages: readonly ModelMessage[]): Promise<Verdict | undefined> {
+    const { context, identity } = this.#rules;
+    const odd = (error: PerdureError) => this.#rules.odd?.(error);
+    const status: unknown = await this.#rules.approval?.(call, messages);
+    const { type, reason } = readStatus(status);
+    if (!STATUSES.has(type)) {
+      odd(oddAnswer("toolApproval", status, [...STATUSES].join(", ")));
+      return { kind: "ask", reason: undefined };
+    }
+    if (type === "approved") return undefined;
+    if (type === "denied") return { kind: "refuse", reason };
+    if (type === "user-approval") return { kind: "ask", reason };
+    const own = (call.tool as { needsApproval?: unknown }).needsApproval;
+    if (own === undefined) return undefined;
+    const { toolCallId, input } = call;
+    const given = { toolCallId, messages, identity, context, experimental_context: context };
+    const needed: unknown =
+      typeof own === "function" ? await (own as (input: unknown, options: unknown) => unknown)(input, given) : own;
+    const need = readNeed(needed, odd);
+    if (need.kind === "free") return undefined;
+    if (need.kind === "answer") return { kind: "answer", ended: { kind: "output", output: need.output } };
+    const { expiresInMs: waitMs } = need;
+    const summary = approvalText(need);
+    return {
+      ...{ kind: "ask", reason: summary },
+      ...(summary !== undefined && { summary }),
+      ...(waitMs !== undefined && { waitMs }),
+    };
+  }
+
+  async #before(call: ToolCall, messages: readonly ModelMessage[]): Promise<ToolCallDecision> {
+    const said: unknown = (await this.#rules.before?.(this.contextOf(call, messages))) ?? { action: "allow" };
+    if (isDecision(said)) return said;
+    throw oddAnswer("beforeToolCall", said, "nothing, or an action: allow, block or substitute");
+  }
+
+  /** Runs a call within the limits of its turn and its tool. Never rejects. */
+  run(
+    { tool, toolCallId, toolName, input }: ToolCall,
+    messages: readonly ModelMessage[],
+    given: Pick<CallContext, "abortSignal" | "idempotencyKey"> & Partial<CallContext>,
+  ): Promise<CallOutcome> {
+    const rules = this.#rules;
+    const { clock, identity, context: runtimeContext, keep, whole = false } = rules;
+    const bounds = typeof rules.timeout === "object" ? rules.timeout : {};
+    const own = (bounds.tools as Record<string, number> | undefined)?.[`${toolName}Ms`];
+    const timeoutMs = own ?? toolOptionsOf(tool).timeoutMs ?? bounds.toolMs;
+    const context = { messages: [...messages], identity, clock, runtimeContext, keep, progress: () => {}, ...given };
+    const work = () => runCall(tool, { toolCallId, toolName, input }, context, { timeoutMs, whole });
+    return rules.as?.(work) ?? work();
+  }
+
+  /**
+   * What a call may ask of whoever runs it. Calls inside of it are on nobody's books: the one around them is, and is never
+   * begun a second time, so that none of them is either.
+   */
+  nested(outer: OuterCall, messages: readonly ModelMessage[]): ToolTurn {
+    return {
+      runNested: async (call) => {
+        const outcome = await this.#nested(outer, call, messages).catch(failedCall);
+        // What was thrown is for hooks; whoever calls reads the text.
+        return outcome.kind === "error" ? { kind: "error", errorText: outcome.errorText } : outcome;
+      },
+    };
+  }
+
+  async #nested(outer: OuterCall, call: NestedCall, messages: readonly ModelMessage[]): Promise<NestedOutcome> {
+    const rules = this.#rules;
+    const { toolName, index, signal } = call;
+    const tool = rules.bind?.(toolName, call.tool) ?? call.tool;
+    if (tool.execute === undefined)
+      return failedCall(`The tool "${toolName}" runs on the user's device and cannot be called inside ${outer.name}.`);
+    const text = unfit(call.input);
+    if (text !== undefined) return failedCall(text);
+    const input = await checkInput(tool, toolName, call.input);
+    const asked: ToolCall = { toolCallId: `${outer.toolCallId}/${index}`, toolName, tool, input };
+    const end = async (ended: EndedCall, given = input, durationMs = 0) =>
+      (await rules.ended?.(tool, this.contextOf({ ...asked, input: given }, messages), ended, durationMs)) ?? ended;
+    const approved = call.approved === true;
+    const verdict = await this.judge(asked, messages, approved);
+    switch (verdict.kind) {
+      case "ask":
+        return verdict;
+      case "refuse":
+        return failedCall(verdict.reason ?? `The call of "${toolName}" was denied.`);
+      case "block":
+        return end(failedCall(verdict.reason ?? `The call of "${toolName}" was blocked.`));
+      case "answer":
+        return end(verdict.ended);
+      case "run":
+        break;
+    }
+    const began = rules.clock.now();
+    const outcome = await this.run({ ...asked, input: verdict.input }, messages, {
+      abortSignal: signal === undefined ? rules.signal : AbortSignal.any([rules.signal, signal]),
+      idempotencyKey: `${outer.idempotencyKey}/${index}`,
+      approval: approved ? outer.approval?.() : undefined,
+    });
+    if (outcome.kind === "aborted") return outcome;
+    const ended =
+      outcome.kind === "parked"
+        ? failedCall(`The tool "${toolName}" waits for a person, and cannot do so inside ${outer.name}.`)
+        : outcome;
+    return end(ended, verdict.input, rules.clock.now() - began);
+  }
+}
+
+/** Runs tools where there is no turn: by their own rules alone, and what needs a person is refused. */
+export function withoutTurn(
+  unasked: (toolName: string) => string,
+  {
+    context,
+    abortSignal = new AbortController().signal,
+  }: Pick<DurableExecutionOptions, "abortSignal"> & { context?: unknown } = {},
+): ToolRunner {
+  return new ToolRunner({ clock: systemClock, signal: abortSignal, context, unasked, keep: async () => undefined });
+}
+
+function readStatus(status: unknown): { type: unknown; reason?: string | undefined } {
+  if (status === undefined || status === null) return { type: "not-applicable" };
+  if (!isRecord(status)) return { type: status };
+  return { type: status.type, reason: typeof status.reason === "string" ? status.reason : undefined };
+}
+
+function isDecision(said: unknown): said is ToolCallDecision {
+  return isRecord(said) && (said.action === "allow" || said.action === "block" || said.action === "substitute");
+}

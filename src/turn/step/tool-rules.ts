@@ -1,0 +1,57 @@
+import type { ModelMessage, ToolSet, TypedToolCall } from "ai";
+import type { ToolCall, ToolRules } from "../../tool/runner.ts";
+import { judge, tellChanged, tellShown } from "./judge-result.ts";
+import type { StepRun } from "./step-run.ts";
+
+/** The rules of a turn for its calls, as they are when they are asked. */
+export function rulesOf(run: StepRun): ToolRules {
+  const { plan, desk, active } = run;
+  return {
+    ...{ clock: desk.host.clock, signal: run.signal, identity: active.identity },
+    get context() {
+      return run.context;
+    },
+    get stepNumber() {
+      return Math.max(0, run.called - 1);
+    },
+    get timeout() {
+      return run.turn.config.timeout;
+    },
+    get whole() {
+      return plan.afterToolCall !== undefined;
+    },
+    approval: (call, messages) => configured(run, call, [...messages]),
+    before: (called) => plan.beforeToolCall(called),
+    // Nothing of a call inside of another is stored, so that of a result which was changed the original is gone.
+    ended: async (tool, called, ended, durationMs) => {
+      const verdict = await judge(run, tool, called, ended, durationMs);
+      tellChanged(run, called, verdict);
+      await tellShown(run, called, verdict, durationMs);
+      return verdict.shown;
+    },
+    bind: (name, tool) => plan.bind(name, tool),
+    as: (work) => plan.runTool(work),
+    odd: (error) => desk.hooks.failed(error),
+    keep: (text) => plan.keep(text),
+  };
+}
+
+/** What the turn's `toolApproval` says of a call. */
+function configured(run: StepRun, call: ToolCall, messages: ModelMessage[]): unknown {
+  const { tools, config } = run.turn;
+  const { toolApproval } = config;
+  if (toolApproval === undefined) return undefined;
+  const { toolCallId, toolName, input } = call;
+  const shared = { messages, runtimeContext: run.context };
+  if (typeof toolApproval === "function") {
+    const toolCall = { type: "tool-call", toolCallId, toolName, input } as TypedToolCall<ToolSet>;
+    return toolApproval({ ...shared, toolCall, tools, toolsContext: {} as never });
+  }
+  const own = Object.hasOwn(toolApproval, toolName) ? (toolApproval as Record<string, unknown>)[toolName] : undefined;
+  if (typeof own !== "function") return own;
+  return (own as (input: unknown, options: unknown) => unknown)(input, {
+    ...shared,
+    toolCallId,
+    toolContext: undefined,
+  });
+}
