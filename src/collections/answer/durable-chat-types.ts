@@ -8,7 +8,7 @@ import type { Conditions } from "./stream-to-collection.ts";
 import type { TurnRecord } from "./turn-log.ts";
 
 /** What `chat()` can be given, but for what `durableChat` has its own way with. */
-export type ChatSettings<TAdapter extends AnyTextAdapter> = Omit<
+type ChatSettings<TAdapter extends AnyTextAdapter> = Omit<
   Parameters<typeof chat<TAdapter, undefined, true>>[0],
   "tools" | "stream" | "outputSchema" | "context" | "middleware" | "interrupts"
 >;

@@ -32,7 +32,7 @@ export interface GenerationRun {
 export type GenerationResult = string | (object & { readonly outcome?: string });
 
 /** A result that is an answer. */
-export type CompletedResult<TResult> = Exclude<TResult, { readonly outcome: "suspended" | "interrupted" }>;
+type CompletedResult<TResult> = Exclude<TResult, { readonly outcome: "suspended" | "interrupted" }>;
 
 /** Options of `createGenerationEffect`. Callbacks are awaited; those of one row never run at the same time. */
 export interface GenerationEffectOptions<

@@ -8,6 +8,7 @@ import type { GenerationContract, ToolCallRecord } from "../contract.ts";
 import { createPump } from "../worker/pump.ts";
 import type { Pump, PumpOutcome } from "../worker/pump.ts";
 import { asError, nextDelay, notify, UNREACHED } from "../retry.ts";
+import { linkSignals } from "../timer.ts";
 import { rowsOf } from "../log/rows.ts";
 import type { RowCollection, Rows } from "../log/rows.ts";
 import { queryRoot } from "../log/query.ts";
@@ -122,8 +123,7 @@ class Generations implements GenerationEffect {
 
   private async end(): Promise<void> {
     for (const end of this.ends) end();
-    for (const controller of this.running.values()) controller.abort(disposedReason());
-    await this.pump.dispose(this.options.disposeWaitMs ?? DISPOSE_WAIT_MS);
+    await this.pump.dispose(this.options.disposeWaitMs ?? DISPOSE_WAIT_MS, disposedReason());
     await this.watch.dispose();
   }
 
@@ -189,12 +189,7 @@ class Generations implements GenerationEffect {
 
   private async attempt(row: Row, begun: BegunTry, signal: AbortSignal): Promise<PumpOutcome> {
     const controller = new AbortController();
-    const lost = () => controller.abort(begun.claim?.signal.reason);
-    const disposed = () => controller.abort(disposedReason());
-    if (signal.aborted) disposed();
-    signal.addEventListener("abort", disposed, { once: true });
-    if (begun.claim?.signal.aborted === true) lost();
-    begun.claim?.signal.addEventListener("abort", lost, { once: true });
+    const unlink = linkSignals([signal, begun.claim?.signal], controller);
     this.running.set(row.id, controller);
     this.stopCancelled();
     try {
@@ -208,8 +203,7 @@ class Generations implements GenerationEffect {
       this.running.delete(row.id);
       // Cancelled while it was being suspended.
       this.stopCancelled();
-      signal.removeEventListener("abort", disposed);
-      begun.claim?.signal.removeEventListener("abort", lost);
+      unlink();
     }
   }
 

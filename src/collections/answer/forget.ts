@@ -12,7 +12,7 @@ interface Owned {
 }
 
 /** Where answers leave rows. Collections that are not given are left alone. */
-export interface GenerationTraces<
+interface GenerationTraces<
   TGeneration extends GenerationContract,
   TChunk extends ChunkContract,
   TCall extends ToolCallContract & Owned,

@@ -4,7 +4,7 @@ import { PerdureError, errorText } from "../../base/error.ts";
 import type { PerdureErrorCode } from "../../base/error.ts";
 
 /** What there was of an answer that did not come to its end. */
-export interface PartialAnswer {
+interface PartialAnswer {
   /** The text so far. It is no answer. */
   readonly content: string;
   /** How many chunks were stored. */
@@ -26,7 +26,7 @@ export class GenerationError extends PerdureError {
 }
 
 /** How a stream of `chat()` ended. */
-export interface StreamEnd {
+interface StreamEnd {
   /**
    * `completed`: the model has said all it had to say. `interrupted`: it waits for approvals or for tools that
    * run elsewhere (`interrupts`), or the agent loop came to its limit while it still called tools (no interrupts).

@@ -66,7 +66,7 @@ export function classifyToolCall(
 }
 
 /** What recovery needs to see of a row. Rows may have anything else. */
-export interface RecoverableRow {
+interface RecoverableRow {
   id: string;
   status: string;
   /** ISO time of the last change of status. Without claims it is what tells that nobody works on the row. */
@@ -150,17 +150,17 @@ const DEFAULT_TIMEOUT_MS = 300_000;
 const DEFAULT_ATTEMPTS = 3;
 
 /** A row of an answer, as far as recovery looks at it. */
-export interface RecoverableGeneration extends RecoverableRow {
+interface RecoverableGeneration extends RecoverableRow {
   /** The claim that its run is under, and that claim's fence: with claims they tell whether it still runs. */
   runner?: string;
   fence?: number;
 }
 
 /** What becomes of an answer that was cut off: `failed`, or `pending` once more, as often as attempts are left. */
-export type GenerationPolicy = "fail" | "retry";
+type GenerationPolicy = "fail" | "retry";
 
 /** What {@link recoverOrphanedOperations} looks at. */
-export interface RecoveryOptions<TGeneration extends RecoverableGeneration, TToolCall extends RecoverableRow> {
+interface RecoveryOptions<TGeneration extends RecoverableGeneration, TToolCall extends RecoverableRow> {
   readonly generations?: RowCollection<TGeneration>;
   readonly toolCalls?: RowCollection<TToolCall>;
   /**
@@ -275,14 +275,14 @@ async function recoverAll<TRow extends RecoverableRow>(
 }
 
 /** What {@link resumeToolChain} needs to see of an answer. */
-export interface ResumableGeneration extends GenerationContract {
+interface ResumableGeneration extends GenerationContract {
   resumeFromToolIndex?: number;
   error?: string;
   updatedAt?: string;
 }
 
 /** What {@link resumeToolChain} needs to see of a tool call. */
-export interface ChainedToolCall {
+interface ChainedToolCall {
   id: string;
   generationId: string;
   status: string;

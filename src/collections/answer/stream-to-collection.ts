@@ -196,8 +196,7 @@ export function chunkSink<TRow extends ChunkContract>(
 }
 
 /** How a stream is read and stored. */
-export interface StreamToCollectionOptions<TRow extends ChunkContract>
-  extends CollectStreamOptions, ChunkSinkOptions<TRow> {}
+interface StreamToCollectionOptions<TRow extends ChunkContract> extends CollectStreamOptions, ChunkSinkOptions<TRow> {}
 
 /**
  * Reads a stream of `chat()` and stores its events as rows, numbered 0, 1, 2, … in the order in which they came.

@@ -10,14 +10,14 @@ import { openTrail } from "./trail.ts";
 import type { ApprovalTrail } from "./trail.ts";
 
 /** Who says it, and why. */
-export interface ApprovalBy {
+interface ApprovalBy {
   /** A person's id, or an agent's name. It is what the trail shows: check who it is before you pass it on. */
   readonly actorId: string;
   readonly reason?: string;
 }
 
 /** How a question can have been answered. */
-export type ApprovalDecision = "approved" | "denied" | "expired";
+type ApprovalDecision = "approved" | "denied" | "expired";
 
 /** The actor of events that were made because time ran out. */
 const NOBODY = "perdure:expiry";
@@ -61,7 +61,7 @@ export interface Approvals extends Disposable {
 }
 
 /** What {@link createApprovals} needs. */
-export interface ApprovalsOptions {
+interface ApprovalsOptions {
   /** Its key is `id`. With `orderAs: "seq"`, `getApprovalStatus` works on what queries select, too. */
   readonly events: RowCollection<ApprovalEvent>;
   /**

@@ -1,5 +1,6 @@
 import { PerdureError } from "../../base/error.ts";
 import { isSettledStatus } from "../contract.ts";
+import { sorted } from "../log/receipts.ts";
 import type { ToolCallContract, ToolCallRecord } from "../contract.ts";
 import type { ToolCallData } from "./types.ts";
 
@@ -57,9 +58,4 @@ export function defaultCancel(draft: CallRow): void {
 /** Whether two values are the same JSON, whatever the order of their fields. */
 export function sameJson(a: unknown, b: unknown): boolean {
   return JSON.stringify(a, sorted) === JSON.stringify(b, sorted);
-}
-
-function sorted(_key: string, value: unknown): unknown {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
-  return Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)));
 }

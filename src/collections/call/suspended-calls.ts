@@ -8,7 +8,7 @@ import type { ToolResultMessage } from "./types.ts";
 import { waitAborted } from "./wait-for-result.ts";
 
 /** The answer whose calls are meant. */
-export interface CallsOf {
+interface CallsOf {
   readonly generationId: string;
 }
 

@@ -31,9 +31,7 @@ export interface ToolCallData<TName extends string = string, TArgs = unknown> {
 }
 
 /** {@link ToolCallData} of one of these tools: `name` tells which. */
-export type ToolCallDataOf<T extends ToolLike> = T extends ToolLike
-  ? ToolCallData<T["name"], InferToolInput<T>>
-  : never;
+type ToolCallDataOf<T extends ToolLike> = T extends ToolLike ? ToolCallData<T["name"], InferToolInput<T>> : never;
 
 /**
  * How a call waits. `hold`: the tool's `execute` waits for the row's result, and the run with it. `suspend`: the tool
@@ -50,7 +48,7 @@ interface DurableToolBasics {
 }
 
 /** Makes the row of a call. Must give the same row for the same call; what it throws fails the call. */
-export type ToolCallTransform<T extends ToolLike, TRow extends object> = (
+type ToolCallTransform<T extends ToolLike, TRow extends object> = (
   toolCall: ToolCallDataOf<T>,
   generationId: string,
 ) => NoInfer<TRow>;
@@ -122,7 +120,7 @@ export interface ToolRun<TRow extends object = ToolCallContract> {
 type ToolNamed<TTools extends readonly ToolLike[], TName> = Extract<TTools[number], { readonly name: TName }>;
 
 /** What an execution of a tool gives: its output, unless that is what a background tool says at once. */
-export type ToolResult<T extends ToolLike> =
+type ToolResult<T extends ToolLike> =
   InferToolOutput<T> extends { readonly status: "queued" } ? unknown : InferToolOutput<T>;
 
 /** A function for each tool: all of them, with the types of its schemas. */

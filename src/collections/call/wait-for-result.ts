@@ -6,7 +6,7 @@ import { startTimer } from "../timer.ts";
 import { defaultResult, isSettled } from "./call-row.ts";
 
 /** How long to wait, and what ends it early. */
-export interface WaitOptions {
+interface WaitOptions {
   /** In ms. Default: as long as it takes. */
   readonly timeout?: number;
   readonly signal?: AbortSignal;

@@ -22,7 +22,7 @@ import { DEFAULT_WINDOW, contextOf } from "./history.ts";
 import { summarizeOldMessages } from "./summary.ts";
 
 /** When and how the older part of a conversation is summarized. */
-export interface AutoSummarizeOptions {
+interface AutoSummarizeOptions {
   /** From how many messages on that no summary covers. */
   readonly threshold: number;
   /** How many of the latest messages stay as they are. */

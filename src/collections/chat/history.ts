@@ -6,7 +6,7 @@ import type { RowCollection } from "../log/rows.ts";
 import { byPlace } from "./message.ts";
 
 /** Where an agent's history is. */
-export interface HistoryCollections {
+interface HistoryCollections {
   readonly messages: MessageCollection;
   readonly summaries?: RowCollection<SummaryRecord> | undefined;
 }

@@ -4,12 +4,13 @@ import type { AnyTextAdapter } from "@tanstack/ai";
 import { PerdureError } from "../../base/error.ts";
 import type { AgentMessage, SummaryRecord } from "../contract.ts";
 import { rowsOf } from "../log/rows.ts";
+import { linkSignals } from "../timer.ts";
 import type { RowCollection, RowOptions } from "../log/rows.ts";
 import { conversation, coverOf, isCovered, latestCover } from "./history.ts";
 import type { PlacedMessage } from "./history.ts";
 
 /** What a summary is made with. */
-export interface SummarizeOptions {
+interface SummarizeOptions {
   /** Writes it. */
   readonly adapter: AnyTextAdapter;
   /** From how many messages on that no summary covers. 100 by default. */
@@ -74,9 +75,7 @@ function wholeTurns(placed: readonly PlacedMessage[], count: number): readonly P
 
 async function summarize(old: readonly PlacedMessage[], { adapter, signal }: SummarizeOptions): Promise<string> {
   const abortController = new AbortController();
-  const stop = () => abortController.abort();
-  if (signal?.aborted === true) stop();
-  signal?.addEventListener("abort", stop, { once: true });
+  const unlink = linkSignals([signal], abortController);
   try {
     const transcript = old.map(({ message }) => `${speaker(message)}: ${message.content}`).join("\n\n");
     const content = await chat({
@@ -91,7 +90,7 @@ async function summarize(old: readonly PlacedMessage[], { adapter, signal }: Sum
     if (content.trim() === "") throw new PerdureError("call_failed", "The model wrote an empty summary.");
     return content;
   } finally {
-    signal?.removeEventListener("abort", stop);
+    unlink();
   }
 }
 

@@ -24,15 +24,13 @@ import { isUnwritable } from "../retry.ts";
 import { linkSignals } from "../timer.ts";
 
 /** What a schema makes of a value; `unknown` for a JSON Schema. */
-export type SchemaOutput<TSchema> = TSchema extends StandardSchemaV1 ? StandardSchemaV1.InferOutput<TSchema> : unknown;
+type SchemaOutput<TSchema> = TSchema extends StandardSchemaV1 ? StandardSchemaV1.InferOutput<TSchema> : unknown;
 
 /** What a schema takes; `unknown` for a JSON Schema. */
-export type SchemaInputValue<TSchema> = TSchema extends StandardSchemaV1
-  ? StandardSchemaV1.InferInput<TSchema>
-  : unknown;
+type SchemaInputValue<TSchema> = TSchema extends StandardSchemaV1 ? StandardSchemaV1.InferInput<TSchema> : unknown;
 
 /** Options of {@link createWorkerAgent}. */
-export interface WorkerAgentOptions<TInput extends SchemaInput, TOutput extends SchemaInput> {
+interface WorkerAgentOptions<TInput extends SchemaInput, TOutput extends SchemaInput> {
   readonly name: string;
   /** Tells the models that may use it when to. */
   readonly description: string;
@@ -58,7 +56,7 @@ export interface WorkerAgentOptions<TInput extends SchemaInput, TOutput extends 
 }
 
 /** How a worker is called directly. */
-export interface WorkerRunOptions {
+interface WorkerRunOptions {
   readonly signal?: AbortSignal;
   /** Names the run: with `durable` a second one under the same name takes up what the first has finished. */
   readonly id?: string;

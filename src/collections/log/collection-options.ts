@@ -111,7 +111,7 @@ export interface LogUtils extends UtilsRecord {
 }
 
 /** What every backend's options have in common. */
-export interface LogCollectionConfig<TRow extends object> {
+interface LogCollectionConfig<TRow extends object> {
   /** The collection's name in the log. All who use the same name of the same log see the same rows. */
   readonly name: string;
   readonly getKey: (row: TRow) => string;

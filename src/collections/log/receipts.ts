@@ -83,7 +83,7 @@ function fingerprint(text: string): string {
 }
 
 /** Objects with their keys in one order, whoever made them. */
-function sorted(_key: string, value: unknown): unknown {
+export function sorted(_key: string, value: unknown): unknown {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }

@@ -1,15 +1,10 @@
 import { PerdureError } from "../../base/error.ts";
 import type { CheckpointContract } from "../contract.ts";
 import { compareCursors, goesBack, sameSource } from "./checkpoint.ts";
+import type { DurableStreamsWakeStream } from "./control.ts";
 
-/** A stream of a subscription, as a wake tells of it. */
-interface WakeStream {
-  readonly path: string;
-  /** Up to here it was consumed. */
-  readonly acked_offset: string;
-  /** Up to here it goes. */
-  readonly tail_offset: string;
-}
+/** What is looked at of a stream of a wake. */
+type WakeStream = Pick<DurableStreamsWakeStream, "path" | "acked_offset" | "tail_offset">;
 
 /** How the server is told what was consumed. */
 export interface Ack {

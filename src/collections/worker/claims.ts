@@ -7,6 +7,7 @@ import type { Acquired, AcquireOptions, Claim, Claims, ClaimView, DeadLetter, Ho
 import { beatKey, openClaimTable, requireClaimId } from "./claim-table.ts";
 import type { ClaimTable } from "./claim-table.ts";
 import type { HeldClaim } from "./held-claim.ts";
+import { BEATS_PER_LEASE } from "./lifecycle.ts";
 import { notify } from "../retry.ts";
 import { monotonicClock, within } from "../timer.ts";
 import { Sightings } from "./take-claim.ts";
@@ -16,8 +17,6 @@ import type { Taken } from "./take-claim.ts";
 
 const DEFAULT_LEASE_MS = 30_000;
 const DEFAULT_ATTEMPTS = 5;
-/** Beats in a lease, so that one that is late or lost does no harm. */
-const BEATS_PER_LEASE = 3;
 const DISPOSE_WAIT_MS = 5_000;
 
 /** What {@link createClaims} needs. */

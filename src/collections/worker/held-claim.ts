@@ -2,6 +2,7 @@ import { errorText, PerdureError } from "../../base/error.ts";
 import type { Clock } from "../../base/id.ts";
 import type { ClaimRecord, ClaimRow } from "../contract.ts";
 import type { RowChange, RowCondition, RowProducer } from "../log/row-log.ts";
+import { linkSignals } from "../timer.ts";
 import type { Claim } from "./claim.ts";
 import { beatKey } from "./claim-table.ts";
 import type { ClaimTable } from "./claim-table.ts";
@@ -88,11 +89,7 @@ export class HeldClaim implements Claim {
 
   /** Stops the work when somebody else's signal says so. */
   follow(signal: AbortSignal): void {
-    const stop = () => this.abort(signal.reason);
-    if (this.over) return;
-    if (signal.aborted) return stop();
-    signal.addEventListener("abort", stop, { once: true });
-    this.unfollow = () => signal.removeEventListener("abort", stop);
+    if (!this.over) this.unfollow = linkSignals([signal], this.abortion);
   }
 
   /** Its rows may have changed. */

@@ -3,7 +3,7 @@ import type { CheckpointContract } from "../contract.ts";
 import { CheckpointGuard, compareCursors } from "./checkpoint.ts";
 import type { CompareCursors } from "./checkpoint.ts";
 import { asError } from "../retry.ts";
-import { startTimer } from "../timer.ts";
+import { linkSignals, startTimer } from "../timer.ts";
 
 /** What an adapter gave when a wake was claimed. */
 export interface RunnerClaim {
@@ -79,6 +79,7 @@ export interface RunnerSession<TWake = unknown> {
 
 /** How often a heartbeat is sent where neither claim nor adapter says it. */
 const HEARTBEAT_MS = 10_000;
+/** So that a heartbeat that is late or lost does no harm. */
 export const BEATS_PER_LEASE = 3;
 
 /**
@@ -102,9 +103,7 @@ export async function runWithLifecycle<TWake, TResult>(
   stop?.throwIfAborted();
   const claim = await adapter.claimWake(wake, { signal: stop ?? new AbortController().signal });
   const run = new Run(wake, adapter, claim);
-  const onStop = () => run.abort.abort(stop?.reason);
-  if (stop?.aborted === true) onStop();
-  else stop?.addEventListener("abort", onStop, { once: true });
+  const unlink = linkSignals([stop], run.abort);
   run.start();
   try {
     stop?.throwIfAborted();
@@ -117,7 +116,7 @@ export async function runWithLifecycle<TWake, TResult>(
     throw thrown;
   } finally {
     run.stop();
-    stop?.removeEventListener("abort", onStop);
+    unlink();
   }
 }
 

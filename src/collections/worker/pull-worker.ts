@@ -14,7 +14,7 @@ import {
   wakeEpoch,
 } from "./control.ts";
 import type { ControlOptions, SubscriptionFacts } from "./control.ts";
-import { runWithLifecycle } from "./lifecycle.ts";
+import { BEATS_PER_LEASE, runWithLifecycle } from "./lifecycle.ts";
 import type { RunnerClaim, RunnerLifecycleAdapter, RunnerSession, RunnerState } from "./lifecycle.ts";
 import { createPump } from "./pump.ts";
 import type { PumpOutcome } from "./pump.ts";
@@ -27,7 +27,7 @@ export interface PullWake {
 }
 
 /** What `pullWakeAdapter` needs to know. */
-export interface PullWakeOptions extends ControlOptions {
+interface PullWakeOptions extends ControlOptions {
   /** The server: `http://host:4437`. */
   readonly baseUrl: string | URL;
   readonly subscriptionId: string;
@@ -46,8 +46,6 @@ interface Claimed {
   readonly leaseMs: number;
   readonly ledger: AckLedger;
 }
-
-const BEATS_PER_LEASE = 3;
 
 /**
  * The lifecycle of pull-wake subscriptions of Durable Streams servers (0.3.7): the server gives a wake to one worker.
@@ -155,7 +153,7 @@ function readClaim(body: unknown, facts: SubscriptionFacts): Claimed {
 }
 
 /** What `runPullWakeWorker` needs to know. */
-export interface PullWakeWorkerOptions extends ControlOptions {
+interface PullWakeWorkerOptions extends ControlOptions {
   readonly baseUrl: string | URL;
   readonly subscriptionId: string;
   /** What wakes: paths or addresses of streams. The same for all workers of the subscription. */

@@ -44,7 +44,7 @@ export interface QueueWake {
 }
 
 /** What `tableQueueAdapter` needs to know. */
-export interface TableQueueOptions<TPayload = unknown> {
+interface TableQueueOptions<TPayload = unknown> {
   /** The queue. On a log, any number of processes may work on it; any other collection serves one process. */
   readonly collection: RowCollection<QueueJob<TPayload>>;
   /** This worker's name. Default: a new one. */
@@ -204,7 +204,7 @@ function followOpenJobs<TPayload>(collection: RowCollection<QueueJob<TPayload>>,
 }
 
 /** What `runQueueWorker` needs to know. */
-export interface QueueWorkerOptions<TPayload> extends TableQueueOptions<TPayload> {
+interface QueueWorkerOptions<TPayload> extends TableQueueOptions<TPayload> {
   /**
    * Does a job. When it returns without `session.complete`, the job is done; when it throws, it is tried again up to
    * `maxAttempts` times.

@@ -5,7 +5,7 @@ import { reporter, UNREACHED } from "../retry.ts";
 import { createPump } from "./pump.ts";
 
 /** A subscription of a Durable Streams server. Make one for each agent of a session: its lease is one for all streams. */
-export interface WakeSubscription extends ControlOptions {
+interface WakeSubscription extends ControlOptions {
   /** The server: `http://host:4437`. */
   readonly baseUrl: string | URL;
   readonly id: string;

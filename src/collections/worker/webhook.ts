@@ -5,6 +5,7 @@ import { AckLedger, WakePace } from "./acks.ts";
 import type { Ack, AckMode } from "./acks.ts";
 import { callControl, fieldOf, parseWakePayload, readSubscription, refusal, wakeEpoch } from "./control.ts";
 import type { ControlAnswer, ControlOptions, DurableStreamsWakePayload, SubscriptionFacts } from "./control.ts";
+import { BEATS_PER_LEASE } from "./lifecycle.ts";
 import type { RunnerLifecycleAdapter, RunnerState } from "./lifecycle.ts";
 import { wakeVerifier } from "./wake-signature.ts";
 import type { WakeKey } from "./wake-signature.ts";
@@ -27,7 +28,7 @@ export interface WakeCallback {
 }
 
 /** What `durableStreamsWebhookAdapter` needs to know. One of `jwksUrl`, `keys` and `verifySignature` must be given. */
-export interface DurableStreamsWebhookOptions extends ControlOptions {
+interface DurableStreamsWebhookOptions extends ControlOptions {
   /** The server's keys: `<server>/v1/stream/__ds/jwks.json`. Taken from here and never from a delivery. */
   readonly jwksUrl?: string | URL;
   readonly keys?: readonly WakeKey[];
@@ -67,7 +68,6 @@ const MAX_BODY_CHARS = 1_000_000;
 const DEFAULT_TOLERANCE_MS = 5 * 60_000;
 /** How many wakes are known again. A delivery is repeated within minutes. */
 const REMEMBERED_WAKES = 1_000;
-const BEATS_PER_LEASE = 3;
 
 /**
  * The lifecycle of webhooks as Durable Streams servers (0.3.7) have it. A delivery has the lease already; there is
@@ -230,7 +230,7 @@ function checkOf(options: DurableStreamsWebhookOptions): (request: Request, body
 }
 
 /** What `handleDurableStreamsWake` needs to know. */
-export interface HandleWakeOptions {
+interface HandleWakeOptions {
   /** The delivery. Its body must not have been read: the signature is over its bytes. */
   readonly request: Request;
   readonly adapter: DurableStreamsWebhookAdapter;

@@ -34,7 +34,7 @@ function requireUrl(url: string | URL): string {
 }
 
 /** How a log on a Durable Stream is opened. */
-export interface StreamLogOptions {
+interface StreamLogOptions {
   /** The stream: any server that speaks the Durable Streams protocol, with streams of `application/json`. */
   readonly url: string | URL;
   readonly headers?: StreamHeaders;
@@ -241,7 +241,7 @@ class StreamLog implements RowLog {
 }
 
 /** Where the rows of a collection on a Durable Stream are. */
-export type StreamCollectionSource =
+type StreamCollectionSource =
   /** An open log (`openStreamLog`). Close it yourself, after the collections that are on it. */
   | { readonly log: RowLog; readonly url?: never }
   /**

@@ -22,7 +22,7 @@ import { TableFollower } from "./follow-tables.ts";
 const POSITION_DIGITS = 16;
 
 /** Options of {@link openAgentLog}. */
-export interface AgentLogOptions {
+interface AgentLogOptions {
   /** The connection to the agent. It may be used for everything else at the same time: state, calls, chat. */
   readonly agent: AgentSocket;
   /**
