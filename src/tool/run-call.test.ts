@@ -4,7 +4,7 @@ import { z } from "zod";
 import { PerdureError } from "../base/error.ts";
 import { type ManualClock, manualClock } from "perdure/testing";
 import { durableTool } from "./define.ts";
-import { type CallContext, type CallOutcome, runCall, type RunCallOptions } from "./run-call.ts";
+import { type CallContext, type CallOutcome, checkInput, runCall, type RunCallOptions } from "./run-call.ts";
 import type { ToolStep } from "./step.ts";
 
 const messages: ModelMessage[] = [{ role: "user", content: "hi" }];
@@ -296,7 +296,12 @@ test("in a turn that was stopped, nothing starts", async () => {
   at.abort.abort();
   expect(await at.run(counting)).toEqual({ kind: "aborted" });
   const slowSchema = stage();
-  const checking = slowSchema.run(counting, {}, { validate: true });
+  const checking = slowSchema.run(
+    Object.assign(
+      toolOf(() => ++ran),
+      { contextSchema: z.object({}) },
+    ),
+  );
   slowSchema.abort.abort();
   expect(await checking).toEqual({ kind: "aborted" });
   await settled();
@@ -309,12 +314,10 @@ test("a stored input is checked again only when asked, and the schema's transfor
     execute: ({ to }) => to,
   });
   expect(await stage().run(changed, { to: "ada" })).toEqual({ kind: "output", output: "ada" });
-  expect(await stage().run(changed, { to: "ada" }, { validate: true })).toEqual({ kind: "output", output: "ADA" });
-  const outcome = await stage().run(changed, { recipient: "ada" }, { validate: true });
-  expect(outcome).toMatchObject({
-    kind: "error",
-    errorText: expect.stringMatching(/^The input of "t" does not fit its schema: [\s\S]*"to"/) as string,
-  });
+  expect(await checkInput(changed, "t", { to: "ada" })).toEqual({ to: "ADA" });
+  await expect(checkInput(changed, "t", { recipient: "ada" })).rejects.toThrow(
+    /^The input of "t" does not fit its schema: [\s\S]*"to"/,
+  );
 });
 
 test("a declared context is checked as in the AI SDK", async () => {

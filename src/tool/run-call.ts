@@ -69,11 +69,6 @@ export type EndedCall = Extract<CallOutcome, { kind: "output" | "error" }>;
 
 /** How a call is run. */
 export interface RunCallOptions {
-  /**
-   * Checks the input against the tool's schema first. For a call from before a restart: the tool may have changed
-   * since. The input must then be what the model wrote, because the schema's transforms are applied to it.
-   */
-  readonly validate?: boolean;
   /** Instead of the tool's own. */
   readonly timeoutMs?: number | undefined;
   /** Hands the output on as long as it is: somebody judges it before anything of it is kept, and bounds it then. */
@@ -107,7 +102,7 @@ export async function runCall(
     cut.resolve({ kind: "error", errorText: text, error });
     stop.abort(error);
   });
-  const ended = await Promise.race([execute(tool, call, context, options, stop.signal, limits), cut.promise]);
+  const ended = await Promise.race([execute(tool, call, context, stop.signal, limits), cut.promise]);
   cancelTimer();
   abortSignal.removeEventListener("abort", onAbort);
   if (ended.kind !== "output" || options.whole === true) return ended;
@@ -124,7 +119,6 @@ async function execute(
   tool: Tool,
   call: ToolCallInput,
   context: CallContext,
-  { validate = false }: RunCallOptions,
   signal: AbortSignal,
   limits: ToolOptions,
 ): Promise<CallOutcome> {
@@ -133,7 +127,7 @@ async function execute(
     if (tool.execute === undefined) {
       throw new PerdureError("bad_config", `The tool "${toolName}" cannot be run here: it has no execute.`);
     }
-    const input = validate ? await checkInput(tool, toolName, call.input) : call.input;
+    const { input } = call;
     const { contextSchema } = tool;
     const given =
       contextSchema === undefined
