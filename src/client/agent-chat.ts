@@ -2,16 +2,15 @@ import { PerdureError } from "../base/error.ts";
 import { newId } from "../base/id.ts";
 import { applyToolApproval, applyToolResult } from "../message/tool-answer.ts";
 import { toolName, toolParts, type UIMessage } from "../message/types.ts";
-import type { ClientFrame } from "../wire/frames.ts";
+import type { ChatRequestFrame, ClientFrame, ClientTool, ToolResultFrame } from "../wire/frames.ts";
+import { writeJson } from "../wire/json.ts";
 import { sendFrame } from "./chat-frames.ts";
 import { type ChatInput, toUserMessage } from "./chat-input.ts";
-import { type ChatTrigger, clientToolsOf } from "./chat-request.ts";
+import { bodyOf, type ChatTrigger, clientToolsOf, requestBody } from "./chat-request.ts";
 import type { RequestSettings, SendOptions } from "./chat-types.ts";
 import { LiveTurn } from "./live-turn.ts";
 import { beforeAnswer, findCall, putMessage } from "./message-list.ts";
-import { requestFrame } from "./request-frame.ts";
 import { SessionChat } from "./session-chat.ts";
-import { toolResultFrame } from "./tool-result-frame.ts";
 import type { ToolOutput } from "./tool-runner.ts";
 
 /**
@@ -56,7 +55,7 @@ export class AgentChat extends SessionChat {
   /** Stops what was asked for here, or else what runs. The agent keeps what there is of the answer. */
   async stop(): Promise<void> {
     const all = [...this.turns.values()].filter(({ stopped }) => !stopped);
-    const own = all.filter(({ local }) => local);
+    const own = all.filter(({ whose }) => whose !== "others");
     for (const turn of own.length > 0 ? own : all) {
       turn.stopped = true;
       sendFrame(this.connection, { type: "cf_agent_chat_request_cancel", id: turn.id });
@@ -158,12 +157,15 @@ export class AgentChat extends SessionChat {
     const { messages } = this.refreshed();
     const id = newId();
     let frame = "";
-    const turn: LiveTurn = new LiveTurn(id, true, {
+    const turn: LiveTurn = new LiveTurn(id, "ours", {
       messageId: messageId ?? messages.at(-1)?.id,
-      request: () => this.connection.send(frame, () => (turn.sent = true)),
+      request: () =>
+        this.connection.send(frame, () => {
+          if (turn.reached === "nowhere") turn.reached = "sent";
+        }),
       size: () => frame.length,
     });
-    turn.accepted = messageId === undefined || replaces !== undefined;
+    if (messageId === undefined || replaces !== undefined) turn.question = "has";
     this.turns.set(id, turn);
     this.changed(true);
     try {
@@ -228,4 +230,64 @@ export class AgentChat extends SessionChat {
 function told(sent: Promise<void>): Promise<void> {
   sent.catch(() => {});
   return sent;
+}
+
+/** What is asked for. */
+interface ChatAsk {
+  readonly id: string;
+  readonly messages: UIMessage[];
+  readonly trigger: ChatTrigger;
+  /** The message that is edited or answered anew. */
+  readonly messageId: string | undefined;
+  /** Messages that the agent has not got. */
+  readonly unsent: ReadonlySet<string>;
+}
+
+/**
+ * The frame that asks for a turn. A promise only when the app's data has to be waited for.
+ * @throws what the app's functions throw; PerdureError `bad_input` when JSON cannot hold it.
+ */
+function requestFrame(ask: ChatAsk, options: SendOptions, settings: RequestSettings): string | Promise<string> {
+  const own = bodyOf(settings.body);
+  const prepare = (ready: object | undefined): string | Promise<string> => {
+    const all = { ...ready, ...options.body };
+    const body = Object.keys(all).length > 0 ? all : undefined;
+    const { unsent: _unsent, ...asked } = ask;
+    const prepared = settings.prepareSendMessagesRequest?.({ ...asked, body });
+    const finish = (more: { readonly body?: object } | undefined) =>
+      write(ask, [ready, more?.body, options.body], settings);
+    return prepared instanceof Promise ? prepared.then(finish) : finish(prepared);
+  };
+  return own instanceof Promise ? own.then(prepare) : prepare(own);
+}
+
+function write(
+  { id, messages, trigger, unsent }: ChatAsk,
+  bodies: readonly (object | undefined)[],
+  settings: RequestSettings,
+): string {
+  const request = requestBody(messages, trigger, clientToolsOf(settings.tools), bodies, unsent);
+  const init = { method: "POST" as const, body: writeJson(request, "The body of a chat request") };
+  const frame: ChatRequestFrame = { type: "cf_agent_use_chat_request", id, init };
+  return JSON.stringify(frame);
+}
+
+/** The frame that gives a call its result. @param name of the tool, when `output` does not say it. */
+function toolResultFrame(
+  name: string,
+  output: ToolOutput,
+  autoContinue: boolean,
+  clientTools: readonly ClientTool[] | undefined,
+): ToolResultFrame {
+  const { toolCallId, toolName = name, state, errorText } = output;
+  const failed = state === "output-error";
+  return {
+    type: "cf_agent_tool_result",
+    toolCallId,
+    toolName,
+    autoContinue,
+    ...(failed ? { state } : { output: output.output }),
+    ...(failed && errorText !== undefined && { errorText }),
+    ...(clientTools !== undefined && { clientTools }),
+  };
 }

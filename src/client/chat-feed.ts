@@ -1,24 +1,22 @@
 import { PerdureError } from "../base/error.ts";
+import { batchState } from "../message/tool-answer.ts";
 import { isAnswered, type ToolPart, toolParts, type UIMessage } from "../message/types.ts";
 import { BranchBook } from "./branch-places.ts";
-import { ChatAudience } from "./chat-audience.ts";
 import { type ChatConnection, type ChatFrame, readChatFrame, type ResponseFrame } from "./chat-frames.ts";
 import type { ChatInput } from "./chat-input.ts";
-import type { ChatHandlers, ChatSnapshot, DataChunk, RequestSettings, SendOptions } from "./chat-types.ts";
-import { viewOf } from "./chat-view.ts";
+import type { ChatHandlers, ChatSnapshot, ChatStatus, DataChunk, RequestSettings, SendOptions } from "./chat-types.ts";
 import { History } from "./history.ts";
-import { LiveTurn } from "./live-turn.ts";
-import { mergeTranscript } from "./merge-transcript.ts";
+import { endOf, LiveTurn, mergeTranscript } from "./live-turn.ts";
 import { findCall, putMessage, updateMessage, withCall } from "./message-list.ts";
 import { StreamFinder } from "./stream-finder.ts";
 import { type ToolOutput, ToolRunner } from "./tool-runner.ts";
-import { endOf, RecentIds } from "./turn-end.ts";
 import { closeCode } from "../wire/close-code.ts";
 import type { SessionStateFrame } from "../wire/session-frames.ts";
 import type { BranchStorage } from "./branch-memory.ts";
 
 /** How many turns that are over are remembered, so that a late word of one is known for what it is. */
 const REMEMBERED_TURNS = 500;
+const NONE: readonly never[] = [];
 const TOO_LARGE = "The message is too large for the server.";
 
 /** Settings of {@link AgentChat}. */
@@ -39,6 +37,57 @@ export interface AgentChatOptions {
 interface CallAnswer {
   /** Shows it and sends it. */
   give(): void;
+}
+
+type Told = "onData" | "onError" | "onFinish" | "onTurnEnd";
+
+/** Those who show a chat, and those who listen to it. */
+class ChatAudience {
+  readonly #listeners = new Set<(urgent: boolean) => void>();
+  readonly #handlers = new Set<() => ChatHandlers>();
+
+  add(listener: (urgent: boolean) => void, handlers: (() => ChatHandlers) | undefined): () => void {
+    this.#listeners.add(listener);
+    if (handlers !== undefined) this.#handlers.add(handlers);
+    return () => {
+      this.#listeners.delete(listener);
+      if (handlers !== undefined) this.#handlers.delete(handlers);
+    };
+  }
+
+  /** Something to show has changed. */
+  changed(urgent: boolean): void {
+    for (const listener of this.#listeners) listener(urgent);
+  }
+
+  tell<K extends Told>(name: K, value: Parameters<NonNullable<ChatHandlers[K]>>[0]): void {
+    for (const handlers of this.handlers()) (handlers[name] as ((value: unknown) => void) | undefined)?.(value);
+  }
+
+  /** As they are now. */
+  *handlers(): Generator<ChatHandlers> {
+    for (const handlers of this.#handlers) yield handlers();
+  }
+}
+
+/** The ids that were added last. */
+class RecentIds {
+  readonly #limit: number;
+  readonly #ids = new Set<string>();
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  has(id: string): boolean {
+    return this.#ids.has(id);
+  }
+
+  add(id: string): void {
+    this.#ids.add(id);
+    const [oldest] = this.#ids;
+    if (this.#ids.size > this.#limit && oldest !== undefined) this.#ids.delete(oldest);
+  }
 }
 
 /** What a chat hears of its agent and makes of it. {@link AgentChat} adds what can be done. */
@@ -173,13 +222,13 @@ export abstract class ChatFeed {
     let turn = this.turns.get(frame.id);
     if (turn === undefined) {
       // The end of a turn of which nothing was heard is news all the same.
-      turn = new LiveTurn(frame.id, this.finder.awaiting && frame.continuation);
-      if (turn.local) turn.toolContinuation = true;
-      if (turn.local) this.finder.awaiting = false;
+      const continued = this.finder.awaiting && frame.continuation;
+      turn = new LiveTurn(frame.id, continued ? "continued" : "others");
+      if (continued) this.finder.awaiting = false;
       this.turns.set(frame.id, turn);
     }
     const wasShown = turn.hasContent;
-    Object.assign(turn, { seen: true, accepted: true });
+    turn.reached = "heard";
     this.#told = true;
     const chunk = turn.apply(frame, () => this.list.findLast(({ role }) => role === "assistant"));
     if (chunk?.type.startsWith("data-") === true) this.audience.tell("onData", chunk as DataChunk);
@@ -217,24 +266,25 @@ export abstract class ChatFeed {
 
   #over(turn: LiveTurn, frame: ResponseFrame): void {
     const { id, outcome } = frame;
-    const message = turn.snapshot ?? turn.message;
-    if (message !== undefined && !turn.hidden && !turn.absent)
+    const message = turn.told ?? turn.message;
+    if (message !== undefined && !turn.hidden && turn.told !== null)
       this.list = putMessage(this.list, message, turn.asked?.messageId);
     this.turns.delete(id);
     this.#ended.add(id);
     // Turned away, or cut off while nothing was heard: the conversation was told without the message that was sent.
-    if ((outcome === "skipped" || turn.stale) && turn.missing) {
+    if ((outcome === "skipped" || turn.stream === "cut") && turn.question === "without") {
       this.list = this.list.filter((one) => one.id !== turn.asked?.messageId);
     }
-    if (outcome !== "recovering") this.recovering &&= !turn.seen || [...this.turns.values()].some(({ seen }) => seen);
+    if (outcome !== "recovering")
+      this.recovering &&= [...this.turns.values()].some(({ reached }) => reached === "heard");
     this.changed(true);
     turn.end.resolve();
     this.finder.askByName();
     this.goOn();
-    if (turn.local && !turn.stopped && turn.error === undefined) void this.sendAutomatically();
+    if (turn.isActive) void this.sendAutomatically();
     if (outcome === "recovering") return;
     const end = endOf(frame, turn);
-    if (message !== undefined && turn.local) {
+    if (message !== undefined && turn.whose !== "others") {
       const { outcome: how } = end;
       const isError = how === "error";
       this.audience.tell("onFinish", { message, messages: this.messages, isAbort: how === "aborted", isError });
@@ -299,7 +349,7 @@ export abstract class ChatFeed {
     this.#refusal = connectionError;
     this.failure = connectionError;
     for (const turn of this.turns.values()) {
-      if (!turn.accepted && turn.asked?.messageId !== undefined) this.unsent.add(turn.asked.messageId);
+      if (!turn.isAccepted && turn.asked?.messageId !== undefined) this.unsent.add(turn.asked.messageId);
       turn.end.reject(connectionError);
     }
     this.turns.clear();
@@ -311,7 +361,7 @@ export abstract class ChatFeed {
 
   /** The server does not take a frame of this size. Sent again it would close the next connection too, for ever. */
   #refuseLargest(): void {
-    const waiting = [...this.turns.values()].filter((turn) => turn.sent && !turn.seen && turn.asked !== undefined);
+    const waiting = [...this.turns.values()].filter(({ reached, asked }) => reached === "sent" && asked !== undefined);
     const largest = waiting.toSorted((a, b) => (b.asked?.size() ?? 0) - (a.asked?.size() ?? 0))[0];
     if (largest !== undefined) this.#response(refusal(largest.id));
   }
@@ -362,19 +412,37 @@ export abstract class ChatFeed {
   // What is shown
 
   #look(): ChatSnapshot {
-    return viewOf({
-      list: this.list,
-      turns: [...this.turns.values()],
-      awaiting: this.finder.awaiting,
-      toolsRun: this.tools.isRunning,
-      recovering: this.recovering,
-      failure: this.failure,
+    const turns = [...this.turns.values()];
+    const live = new Map<string, UIMessage>();
+    for (const { message } of turns) if (message !== undefined) live.set(message.id, message);
+    const messages = live.size === 0 ? this.list : this.list.map((message) => live.get(message.id) ?? message);
+    const last = messages.at(-1);
+    // The turn that is to go on waits for more answers: nobody has to wait for it.
+    const isHeld = last?.role === "assistant" && batchState(last).waiting > 0;
+    const active = turns.filter(
+      (turn) => turn.isActive && (turn.reached === "heard" || turn.whose !== "continued" || !isHeld),
+    );
+    const awaiting = this.finder.awaiting && !isHeld;
+    const isServerStreaming = this.tools.isRunning || turns.some(({ isWatched }) => isWatched);
+    const status = statusOf(active, awaiting, this.failure);
+    return {
+      messages,
+      status,
+      error: this.failure,
+      isServerStreaming,
+      isStreaming: status === "streaming" || isServerStreaming,
+      isRecovering: this.recovering,
       isLoaded: this.#loaded,
       hasOlder: this.history.hasOlder,
       isLoadingOlder: this.history.isLoading,
       branches: this.branchBook.find,
-      told: this.told,
-    });
+      session: this.told?.session,
+      compactions: this.told?.compactions ?? NONE,
+      contextState: this.told?.context ?? null,
+      pins: this.told?.pins ?? NONE,
+      backgroundCalls: this.told?.background ?? NONE,
+      isToolContinuation: awaiting || active.some(({ whose }) => whose === "continued"),
+    };
   }
 
   protected refreshed(): ChatSnapshot {
@@ -394,4 +462,10 @@ function refusal(id: string): ResponseFrame {
     ...{ kind: "response", id, chunk: undefined, seq: undefined, done: true, outcome: "error", error: TOO_LARGE },
     ...{ continuation: false, replay: false, caughtUp: false, messageIds: undefined },
   };
+}
+
+function statusOf(active: readonly LiveTurn[], awaiting: boolean, failure: Error | undefined): ChatStatus {
+  if (active.some(({ hasContent }) => hasContent)) return "streaming";
+  if (active.length > 0 || awaiting) return "submitted";
+  return failure === undefined ? "ready" : "error";
 }

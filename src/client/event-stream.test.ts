@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readBodyEvents } from "./event-stream.ts";
+import { readBodyEvents } from "./http-chat-transport.ts";
 
 function bodyOf(...pieces: (string | Uint8Array)[]): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();

@@ -11,8 +11,7 @@ import { agentHttpUrl, type AgentLocation, type Query, withQuery } from "./agent
 import { readMessages } from "./agent-messages.ts";
 import { catchUp, findAnswer } from "./catch-up.ts";
 import { bodyOf, type ChatBodySource, type ChatTool, clientToolsOf, requestBody } from "./chat-request.ts";
-import { END_OF_STREAM } from "../wire/event-stream.ts";
-import { readBodyEvents } from "./event-stream.ts";
+import { END_OF_STREAM, readEvents, type StreamEvent } from "../wire/event-stream.ts";
 import { systemClock } from "../base/id.ts";
 
 const FIRST_DELAY_MS = 500;
@@ -204,4 +203,26 @@ async function refusal(response: Response): Promise<PerdureError> {
   const error = isJsonObject(body) && isJsonObject(body.error) ? body.error : {};
   const reason = typeof error.message === "string" ? error.message : `The agent answered ${response.status}.`;
   return new PerdureError("bad_input", reason);
+}
+
+/** Reads server-sent events. Ends with the body, or when the signal aborts; throws what reading the body throws. */
+export function readBodyEvents(body: ReadableStream<Uint8Array>, signal?: AbortSignal): AsyncGenerator<StreamEvent> {
+  return readEvents(piecesOf(body, signal));
+}
+
+async function* piecesOf(body: ReadableStream<Uint8Array>, signal?: AbortSignal): AsyncGenerator<Uint8Array> {
+  const reader = body.getReader();
+  const leave = () => void reader.cancel().catch(() => {});
+  signal?.addEventListener("abort", leave);
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    signal?.removeEventListener("abort", leave);
+    // Also when the consumer leaves early: the request must not stay open.
+    leave();
+  }
 }

@@ -2,6 +2,8 @@ import { builderFrom, findTool, type MessageBuilder, newBuilder, replaceTool, to
 import { applyChunk } from "../message/fold.ts";
 import { isAnswered, type ToolPart, toolParts, type UIMessage, type UIMessageChunk } from "../message/types.ts";
 import type { ResponseFrame } from "./chat-frames.ts";
+import type { TurnEnd } from "./chat-types.ts";
+import { idBefore, keepObjects, putMessage } from "./message-list.ts";
 
 /** What was sent to ask for a turn. */
 export interface Asked {
@@ -20,30 +22,28 @@ const SILENT: ReadonlySet<string> = new Set(["start", "start-step", "finish-step
 export class LiveTurn {
   readonly id: string;
   readonly asked: Asked | undefined;
-  /** Counts for the status of the chat: asked for here, or resumed. Others are only watched. */
-  local: boolean;
-  /** It goes on with an answer because of what was answered here. */
-  toolContinuation = false;
-  /** The request has been handed to a connection. */
-  sent = false;
-  /** The connection was lost since: what came then is missing here. */
-  stale = false;
-  /** Something of it was heard. */
-  seen = false;
-  /** The agent has the message that it answers. */
-  accepted = false;
-  /** The conversation was told without that message. */
-  missing = false;
+  /**
+   * Those of `others` are only watched; the rest counts for the status of the chat. `ours`: asked for here, or resumed.
+   * `continued`: it goes on with an answer because of what was answered here.
+   */
+  whose: "others" | "ours" | "continued";
+  /** How far it came: its request was `sent` over a connection, something of it was `heard`. */
+  reached: "nowhere" | "sent" | "heard" = "nowhere";
+  /** The message that it answers: the agent `has` it, or told the conversation `without` it. */
+  question: "unknown" | "without" | "has" = "unknown";
+  /** `cut`: the connection was lost, and what came since is missing here. */
+  stream: "live" | "cut" = "live";
+  /**
+   * The answer as the conversation had it, when nothing came after that. Null: it was told without the answer while the
+   * stream was cut, so if the turn is over, another took its place.
+   */
+  told: UIMessage | null | undefined;
   /** Something to show has come. */
   hasContent = false;
   stopped = false;
   /** Its answer was taken off the screen: by a clear, an edit, or a regenerate. */
   hidden = false;
   error: string | undefined;
-  /** The conversation was told since then, without the answer: if the turn is over, another took its place. */
-  absent = false;
-  /** The answer as the conversation had it, when nothing came after that. */
-  snapshot: UIMessage | undefined;
   /** Rejects when the connection was closed for good before the end was heard. */
   readonly end = Promise.withResolvers<void>();
   #builder: MessageBuilder | undefined;
@@ -54,9 +54,9 @@ export class LiveTurn {
   /** What a page that was loaded mid-answer has of it. */
   #shown: UIMessage | undefined;
 
-  constructor(id: string, local: boolean, asked?: Asked) {
+  constructor(id: string, whose: LiveTurn["whose"], asked?: Asked) {
     this.id = id;
-    this.local = local;
+    this.whose = whose;
     this.asked = asked;
     // Not every turn has somebody who waits for its end.
     this.end.promise.catch(() => {});
@@ -64,12 +64,17 @@ export class LiveTurn {
 
   /** Under way, as far as the status of the chat is concerned. */
   get isActive(): boolean {
-    return this.local && !this.stopped && this.error === undefined;
+    return this.whose !== "others" && !this.stopped && this.error === undefined;
   }
 
   /** Under way, and not asked for here. */
   get isWatched(): boolean {
-    return !this.local && this.seen && this.error === undefined;
+    return this.whose === "others" && this.reached === "heard" && this.error === undefined;
+  }
+
+  /** The agent has the message that it answers. */
+  get isAccepted(): boolean {
+    return this.reached === "heard" || this.question === "has";
   }
 
   /** The id of the answer, once it is known. */
@@ -80,7 +85,7 @@ export class LiveTurn {
   /** The answer as it is now; undefined while there is nothing to show. */
   get message(): UIMessage | undefined {
     if (this.hidden || this.#builder === undefined || !(this.hasContent || this.#goesOn)) return undefined;
-    if (this.stale && this.snapshot !== undefined) return this.snapshot;
+    if (this.stream === "cut" && this.told) return this.told;
     if (this.#shown !== undefined) return this.#shown;
     return (this.#message ??= toMessage(this.#builder));
   }
@@ -93,7 +98,10 @@ export class LiveTurn {
   apply(frame: ResponseFrame, last: () => UIMessage | undefined): UIMessageChunk | undefined {
     const { chunk, seq } = frame;
     // Until the replay is through, what the conversation had is more.
-    if (!frame.done && (!frame.replay || frame.caughtUp)) this.#isCurrent();
+    if (!frame.done && (!frame.replay || frame.caughtUp) && this.stream === "cut") {
+      this.stream = "live";
+      this.told = undefined;
+    }
     if (frame.done || !frame.replay || frame.caughtUp) this.#shown = undefined;
     if (chunk === undefined || (seq !== undefined && seq < this.#next)) return undefined;
     if (seq !== undefined) this.#next = seq + 1;
@@ -107,14 +115,8 @@ export class LiveTurn {
     if (applyChunk(this.#builder, chunk)) this.#message = undefined;
     if (chunk.type === "start" && frame.replay && this.#builder.id === last()?.id) this.#shown = last();
     this.hasContent ||= !SILENT.has(chunk.type);
-    if (!this.stale) this.snapshot = undefined;
+    if (this.stream === "live") this.told = undefined;
     return chunk;
-  }
-
-  #isCurrent(): void {
-    if (this.stale) this.snapshot = undefined;
-    this.stale = false;
-    this.absent = false;
   }
 
   /** A call is so, whatever was answered here. */
@@ -130,4 +132,51 @@ export class LiveTurn {
     for (const part of toolParts(message)) if (isAnswered(part)) replaceTool(this.#builder, part);
     this.#message = undefined;
   }
+}
+
+/** How a turn ended, by its last frame. A server that does not say it has told of an error before, or of none. */
+export function endOf({ id, outcome, messageIds, replay, error }: ResponseFrame, turn: LiveTurn): TurnEnd {
+  const text = error ?? turn.error;
+  const known = outcome === "recovering" ? undefined : outcome;
+  const how = known ?? (text === undefined ? "completed" : "error");
+  return {
+    requestId: id,
+    outcome: how,
+    replay,
+    ...(messageIds !== undefined && { messageIds }),
+    ...(how === "error" && { error: text ?? "" }),
+  };
+}
+
+/**
+ * The conversation as the server has it, with what it cannot know yet: messages that are on their way to it, and what
+ * came of answers since. The turns note what the server had of theirs.
+ * @param old what is shown now.
+ */
+export function mergeTranscript(
+  old: readonly UIMessage[],
+  incoming: readonly UIMessage[],
+  turns: Iterable<LiveTurn>,
+  unsent: ReadonlySet<string>,
+): UIMessage[] {
+  const ids = new Set(incoming.map(({ id }) => id));
+  let next = keepObjects(old, incoming);
+  for (const message of old) {
+    if (unsent.has(message.id)) next = putMessage(next, message, idBefore(old, message.id));
+  }
+  for (const turn of turns) {
+    const asked = old.find(({ id }) => id === turn.asked?.messageId);
+    if (asked !== undefined && turn.question !== "has") {
+      turn.question = ids.has(asked.id) ? "has" : "without";
+      // Not there yet, or never: its end will tell.
+      if (!turn.isAccepted && !turn.hidden) next = putMessage(next, asked);
+    }
+    const { message } = turn;
+    if (message === undefined) continue;
+    const isCut = turn.stream === "cut";
+    turn.told = incoming.find(({ id }) => id === message.id) ?? (isCut ? null : undefined);
+    // Of a turn that was cut off the server knows more.
+    if (!isCut) next = putMessage(next, message, idBefore(old, message.id));
+  }
+  return next;
 }

@@ -1,8 +1,4 @@
-import type { CompactionInfo } from "../wire/session-types.ts";
-import type { DraftCompaction } from "../wire/session-types.ts";
-import type { ContextReport } from "../wire/session-types.ts";
-import type { SearchHit } from "../wire/session-types.ts";
-import type { SessionInfo } from "../wire/session-types.ts";
+import type { CompactionInfo, ContextReport, DraftCompaction, SearchHit, SessionInfo } from "../wire/session-types.ts";
 import type { BranchInfo } from "../wire/session-frames.ts";
 import { type AgentChatOptions, ChatFeed } from "./chat-feed.ts";
 import type { ChatConnection } from "./chat-frames.ts";

@@ -1,11 +1,7 @@
-import type { CompactionInfo } from "../wire/session-types.ts";
-import type { DraftCompaction } from "../wire/session-types.ts";
-import type { ContextReport } from "../wire/session-types.ts";
+import type { CompactionInfo, ContextReport, DraftCompaction, SearchHit, SessionInfo } from "../wire/session-types.ts";
 import { PerdureError, type PerdureErrorCode } from "../base/error.ts";
 import { newId } from "../base/id.ts";
 import { tryParseJson } from "../message/json.ts";
-import type { SearchHit } from "../wire/session-types.ts";
-import type { SessionInfo } from "../wire/session-types.ts";
 import { isJsonObject } from "../wire/json.ts";
 import type { BranchInfo, SessionOp } from "../wire/session-frames.ts";
 import { type ChatConnection, sendFrame } from "./chat-frames.ts";

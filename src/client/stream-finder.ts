@@ -47,7 +47,9 @@ export class StreamFinder {
     this.#probe = undefined;
     this.settled = false;
     this.#acknowledged.clear();
-    for (const turn of this.#book.turns.values()) turn.stale ||= turn.sent || turn.asked === undefined;
+    for (const turn of this.#book.turns.values()) {
+      if (turn.reached !== "nowhere" || turn.asked === undefined) turn.stream = "cut";
+    }
   }
 
   answered(frame: Found): void {
@@ -58,7 +60,7 @@ export class StreamFinder {
       this.#found();
       if (this.#askedFor || frame.probeId === undefined) this.awaiting = false;
       for (const [id, turn] of this.#book.turns) {
-        if (turn.asked === undefined && !turn.seen && !turn.stale) this.#book.turns.delete(id);
+        if (turn.asked === undefined && turn.reached !== "heard" && turn.stream === "live") this.#book.turns.delete(id);
       }
       if (frame.reason === "idle") this.askByName();
       return;
@@ -67,11 +69,10 @@ export class StreamFinder {
       if (isAnswer) this.#found();
       return;
     }
-    const turn = this.#book.turns.get(frame.id) ?? new LiveTurn(frame.id, false);
+    const turn = this.#book.turns.get(frame.id) ?? new LiveTurn(frame.id, "others");
     this.#book.turns.set(frame.id, turn);
     // An offer that nobody asked for is followed all the same, as something of others.
-    if (wanted && !turn.stopped) turn.local = true;
-    if (this.awaiting) turn.toolContinuation = true;
+    if (wanted && !turn.stopped && turn.whose !== "continued") turn.whose = this.awaiting ? "continued" : "ours";
     this.awaiting = false;
     if (frame.kind === "resuming") this.#acknowledge(frame.id);
     if (frame.probeId !== undefined && isAnswer) this.#found();
@@ -83,8 +84,8 @@ export class StreamFinder {
    */
   askByName(): void {
     for (const turn of this.#book.turns.values()) {
-      if (!turn.stale) continue;
-      if (!turn.seen && !turn.accepted) turn.asked?.request();
+      if (turn.stream === "live") continue;
+      if (!turn.isAccepted) turn.asked?.request();
       sendFrame(this.#connection, { type: "cf_agent_stream_resume_ack", id: turn.id });
     }
   }

@@ -7,13 +7,26 @@ import { readMessages } from "./agent-messages.ts";
 import type { ChatInput } from "./chat-input.ts";
 import type { ChatHandlers, ChatSnapshot, RequestSettings, SendOptions } from "./chat-types.ts";
 import type { AgentConnectionError } from "./connection-error.ts";
-import { forgetLoad, loadMessages } from "./initial-messages.ts";
 import { HISTORY_PAGES, PAGE_MESSAGES, SESSION_PARAM } from "../wire/history.ts";
 import { BranchMemory } from "./branch-memory.ts";
 import { throttled } from "./throttle.ts";
 import type { ToolOutput } from "./tool-runner.ts";
 
 const THROTTLE_MS = 50;
+
+interface Load {
+  readonly promise: Promise<void>;
+  result: { readonly messages: UIMessage[] } | { readonly error: unknown } | undefined;
+}
+
+/**
+ * Loads that components wait for. A component that waits is forgotten and made anew, so what it waits for must be
+ * kept outside of it; once there is a chat with the messages, it is dropped.
+ */
+const loads = new Map<string, Load>();
+
+/** How long a load that failed is not tried again. */
+const FAILURE_MS = 500;
 
 /** The part of an `AgentClient` that the hook needs; its types do not matter here. */
 export type ChatAgent = Pick<
@@ -105,7 +118,7 @@ export function useAgentChat<_State = unknown, M extends UIMessage = UIMessage>(
   useEffect(() => {
     latest.current = options;
   });
-  useEffect(() => forgetLoad(key), [key]);
+  useEffect(() => void loads.delete(key), [key]);
 
   const subscribe = useCallback(
     (listener: () => void) => {
@@ -204,4 +217,36 @@ function handlersOf(chat: AgentChat, options: UseAgentChatOptions): ChatHandlers
   const addToolOutput = (output: ToolOutput) =>
     chat.addToolOutput(output, autoContinueAfterToolResult !== false, options);
   return { ...options, tools, onToolCall: onToolCall && (({ toolCall }) => onToolCall({ toolCall, addToolOutput })) };
+}
+
+/**
+ * The messages of `key`, loaded once for all who ask. Throws the promise that React waits for, and later what the
+ * load failed with.
+ */
+function loadMessages(key: string, load: () => Promise<UIMessage[]>): UIMessage[] {
+  let entry = loads.get(key);
+  if (entry === undefined) {
+    const made: Load = {
+      promise: load().then(
+        (messages) => void (made.result = { messages }),
+        (error: unknown) => {
+          made.result = { error };
+          // Drawn again at once, it must fail again; later, whoever draws it anew wants another try.
+          setTimeout(() => forget(key, made), FAILURE_MS);
+        },
+      ),
+      result: undefined,
+    };
+    entry = made;
+    loads.set(key, entry);
+  }
+  const { result, promise } = entry;
+  // How a component tells React to wait.
+  if (result === undefined) throw promise;
+  if ("messages" in result) return result.messages;
+  throw result.error;
+}
+
+function forget(key: string, entry: Load): void {
+  if (loads.get(key) === entry) loads.delete(key);
 }
