@@ -1,4 +1,4 @@
-import { type Clock, newId } from "../base/id.ts";
+import { type Clock, newId, systemClock } from "../base/id.ts";
 import type { McpState } from "../wire/frames.ts";
 import { HISTORY_PAGES, HISTORY_PARAM, type HistoryMode, SESSION_PARAM } from "../wire/history.ts";
 import { isJsonObject, type JsonObject, writeJson } from "../wire/json.ts";
@@ -7,7 +7,6 @@ import type { CallOf, CallOptions, CallStream, CallStreamOf, ClientStub, StateOf
 import { CALL_TIMEOUT_MS, callOptions, Calls, stubOf } from "./calls.ts";
 import { AgentConnectionError, type ConnectionCloseEvent, disconnected } from "./connection-error.ts";
 import { ReconnectingSocket, type ReconnectOptions } from "./reconnecting-socket.ts";
-import { systemClock } from "../base/id.ts";
 
 /** Options of {@link AgentClient}. The callbacks must not throw. */
 export interface AgentClientOptions<State = unknown> extends AgentLocation, ReconnectOptions {

@@ -1,6 +1,6 @@
 import type { ChatTransport } from "ai";
 import { PerdureError } from "../base/error.ts";
-import { type Clock, newId, sleep } from "../base/id.ts";
+import { type Clock, newId, sleep, systemClock } from "../base/id.ts";
 import { type MessageBuilder, newBuilder } from "../message/builder.ts";
 import { applyChunk } from "../message/fold.ts";
 import { parseChunk } from "../message/parse-chunk.ts";
@@ -12,7 +12,6 @@ import { readMessages } from "./agent-messages.ts";
 import { catchUp, findAnswer } from "./catch-up.ts";
 import { bodyOf, type ChatBodySource, type ChatTool, clientToolsOf, requestBody } from "./chat-request.ts";
 import { END_OF_STREAM, readEvents, type StreamEvent } from "../wire/event-stream.ts";
-import { systemClock } from "../base/id.ts";
 
 const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 10_000;

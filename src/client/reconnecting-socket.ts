@@ -1,8 +1,7 @@
 import { PerdureError } from "../base/error.ts";
-import type { Clock } from "../base/id.ts";
+import { type Clock, systemClock } from "../base/id.ts";
 import { isTerminalCloseCode } from "../wire/close-code.ts";
 import { ConnectionCloseEvent } from "./connection-error.ts";
-import { systemClock } from "../base/id.ts";
 
 const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 10_000;

@@ -2,8 +2,7 @@
 import { expect, test } from "vitest";
 import { boundCapabilities, boundOthers, boundTools, EMPTY_CATALOGUE } from "../../src/toolbox/mcp/client/catalogue.ts";
 import { mcpState } from "../../src/toolbox/mcp/client/state.ts";
-import { nameTool } from "../../src/toolbox/mcp/client/tool-name.ts";
-import { toModelOutput } from "../../src/toolbox/mcp/client/tool-output.ts";
+import { nameTool, toModelOutput } from "../../src/toolbox/mcp/client/ai-tools.ts";
 
 const object = { type: "object" };
 

@@ -2,7 +2,7 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { directorySource } from "../../src/toolbox/skill/directory-source.ts";
+import { skills } from "../../src/toolbox/skill/skills.ts";
 import { parseFrontMatter } from "../../src/toolbox/skill/front-matter.ts";
 import { resourcePath } from "../../src/toolbox/skill/resource-path.ts";
 import { tempDir } from "../host/open-host.ts";
@@ -39,7 +39,7 @@ test("links do not bring files from outside into a skill", async () => {
   symlinkSync(secret, join(dir, "a", "more"));
   symlinkSync(secret, join(dir, "b"));
   symlinkSync(join(secret, "SKILL.md"), join(dir, "c", "SKILL.md"));
-  const loaded = await directorySource(dir).load();
+  const loaded = await skills.fromDirectory(dir).load();
   expect(loaded.skills.map(({ name }) => name)).toEqual(["good"]);
   expect(JSON.stringify(loaded)).not.toContain("somebody else");
   expect(loaded.warnings).toHaveLength(3);

@@ -50,7 +50,7 @@ export function createGuardedFetch(options: GuardedFetchOptions = {}): GuardedFe
     if ("fault" in target) throw new PerdureError("not_allowed", target.fault);
     const headers = guestHeaders(Object.fromEntries(request.headers), { keepMethod: false, ownEncoding: true });
     const bytes = request.body === null ? undefined : new Uint8Array(await request.arrayBuffer());
-    const { fetchStream } = await import("./node/fetch-stream.ts");
+    const { fetchStream } = await import("./node/fetch.ts");
     const redirect = init?.redirect ?? request.redirect;
     return fetchStream(
       engine,

@@ -17,8 +17,7 @@ import {
   turnSnapshot,
 } from "./snapshot.ts";
 import { type ExtensionTurnConfig, readTurnConfig } from "./turn-config.ts";
-import { faultOf } from "./vm.ts";
-import type { ExtensionVm } from "./vm.ts";
+import { type ExtensionVm, faultOf } from "./vm.ts";
 
 /** An extension that fails so often in a row is not told of anything any more. */
 export const MAX_FAILURES = 3;

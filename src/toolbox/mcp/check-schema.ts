@@ -17,7 +17,8 @@ const MAX_TYPES = 16;
 /**
  * Looks whether a JSON value fits a JSON schema of a stranger, and says in one sentence what is wrong. It knows types,
  * required and unknown fields, choices, bounds and combinations; keywords that it does not know pass, because whoever
- * wrote the schema checks again. Patterns and formats are not tried: a pattern from outside can take for ever. Never
+ * wrote the schema checks again. Patterns and formats are not tried: a pattern from outside can take for ever. Libraries
+ * try them, or make code of the schema, and bound no work; so this is ours. Never
  * throws, runs no code made from the schema, and gives up (passing) on schemas without end.
  * @returns what is wrong, or undefined
  */

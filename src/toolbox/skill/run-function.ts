@@ -1,10 +1,18 @@
 import { errorText, PerdureError } from "../../base/error.ts";
-import type { Capabilities, HostFunction, Json, Limits, RunResult, Sandbox, SandboxFiles } from "../sandbox/sandbox.ts";
+import type {
+  Capabilities,
+  Egress,
+  HostFunction,
+  Json,
+  Limits,
+  RunResult,
+  Sandbox,
+  SandboxFiles,
+} from "../sandbox/sandbox.ts";
 import { extensionOf, fromBase64, textOfBytes } from "./resource-path.ts";
 import { ScriptOutput } from "./script-output.ts";
 import { callScriptTool, type ScriptTool } from "./script-tools.ts";
 import type { Skill, SkillScriptCall, SkillScriptResult } from "./types.ts";
-import type { Egress } from "../sandbox/sandbox.ts";
 
 /** What a runner lets scripts do. */
 export interface ScriptRights {

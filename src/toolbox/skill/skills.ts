@@ -1,6 +1,6 @@
 import { PerdureError } from "../../base/error.ts";
 import { bucketSource, type SkillBucket } from "./bucket-source.ts";
-import { directorySource } from "./directory-source.ts";
+import { loadAll } from "./load-all.ts";
 import { manifestSource, type SkillManifest } from "./manifest-source.ts";
 import { createSkillRunner, type SkillRunnerOptions } from "./runner.ts";
 import type { SkillScriptRunner, SkillSource } from "./types.ts";
@@ -21,3 +21,17 @@ export const skills = {
   /** What runs scripts: without one, skills are instructions and files only. */
   runner: (options: SkillRunnerOptions = {}): SkillScriptRunner => createSkillRunner(options),
 };
+
+/**
+ * Skills in a directory, one directory for each. Looked at again before every turn, so that edits are seen. Links that
+ * lead out of a skill are refused. Needs Node. A directory that is not there makes the source fail, with a warning.
+ */
+function directorySource(path: string): SkillSource {
+  const id = `directory ${path}`;
+  const list = async () => (await import("./node/read-directory.ts")).listDirectory(path);
+  return {
+    id,
+    fingerprint: async () => (await list()).fingerprint,
+    load: async () => loadAll(id, (await list()).folders),
+  };
+}

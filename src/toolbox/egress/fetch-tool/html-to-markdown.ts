@@ -1,12 +1,3 @@
-import { decodeEntities } from "./entities.ts";
-import {
-  blockElements,
-  frameElements,
-  isHidden,
-  looseElements,
-  skippedElements,
-  voidElements,
-} from "./html-elements.ts";
 import { htmlTokens } from "./html-tokens.ts";
 import { createMarkdownWriter, type MarkdownWriter } from "./markdown-writer.ts";
 
@@ -28,10 +19,68 @@ const MAX_ENTITY_CHARS = 16;
 /** Pieces of markup that are read before others have their turn: some milliseconds. */
 const BREATH_TOKENS = 4_000;
 
+/** What becomes of an element. */
+const voidElements = new Set([
+  ...["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"],
+]);
+
+/** Not for reading. */
+const skippedElements = new Set([
+  ...["script", "style", "template", "svg", "math", "canvas", "iframe", "object", "embed", "video", "audio", "map"],
+  ...["button", "select", "textarea", "input", "datalist", "dialog", "noembed", "noframes", "xmp"],
+]);
+
+/** The frame around what a page is about. */
+const frameElements = new Set(["nav", "footer", "aside", "menu"]);
+
+/** They begin and end a paragraph. */
+const blockElements = new Set([
+  ...["address", "article", "aside", "body", "center", "dd", "details", "div", "dl", "dt", "fieldset", "figcaption"],
+  ...["figure", "footer", "form", "header", "hgroup", "legend", "main", "nav", "p", "section", "summary", "caption"],
+]);
+
+/** Their closing tag is often left out: another one of them ends them. */
+const looseElements = new Set(["p", "li", "dt", "dd", "td", "th", "tr", "option"]);
+
+/** The ones that pages really use. Others stay as they are written. */
+const named: Readonly<Record<string, string>> = Object.assign(Object.create(null) as Record<string, string>, {
+  ...{ amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", nbsp: " ", shy: "", copy: "©", reg: "®", trade: "™" },
+  ...{ hellip: "…", mdash: "—", ndash: "–", lsquo: "‘", rsquo: "’", ldquo: "“", rdquo: "”", sbquo: "‚", bdquo: "„" },
+  ...{ laquo: "«", raquo: "»", bull: "•", middot: "·", sect: "§", para: "¶", deg: "°", plusmn: "±", times: "×" },
+  ...{ divide: "÷", frac12: "½", frac14: "¼", frac34: "¾", euro: "€", pound: "£", yen: "¥", cent: "¢", micro: "µ" },
+  ...{ larr: "←", rarr: "→", uarr: "↑", darr: "↓", harr: "↔", le: "≤", ge: "≥", ne: "≠", asymp: "≈", infin: "∞" },
+  ...{
+    sup1: "¹",
+    sup2: "²",
+    sup3: "³",
+    ordm: "º",
+    ordf: "ª",
+    iexcl: "¡",
+    iquest: "¿",
+    check: "✓",
+    ensp: " ",
+    emsp: " ",
+  },
+  ...{ thinsp: " ", zwnj: "", zwj: "", auml: "ä", ouml: "ö", uuml: "ü", Auml: "Ä", Ouml: "Ö", Uuml: "Ü", szlig: "ß" },
+  ...{ eacute: "é", egrave: "è", ecirc: "ê", agrave: "à", aacute: "á", acirc: "â", ccedil: "ç", ntilde: "ñ" },
+  ...{
+    iacute: "í",
+    oacute: "ó",
+    ocirc: "ô",
+    uacute: "ú",
+    aring: "å",
+    Aring: "Å",
+    aelig: "æ",
+    oslash: "ø",
+    Oslash: "Ø",
+  },
+});
+
 /**
  * The readable part of a page as Markdown: headings, paragraphs, lists, links, tables, code. Scripts, styles, controls and
  * what readers cannot see are left out; so are menus and footers, and all around the main part when the page marks one.
- * Takes any text, never rejects, and takes time and room in proportion to its length.
+ * Takes any text, never rejects, and takes time and room in proportion to its length. That is why it is no library:
+ * turndown needs a DOM of the whole page in one step, and a page that nests deeply overflows its stack.
  * @param breathe is awaited every few milliseconds, so that others have their turn. Default: a timer.
  */
 export async function htmlToMarkdown(
@@ -287,4 +336,25 @@ function oneLine(text: string): string {
 
 function rest(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 0));
+}
+
+/** Hidden from readers, so a place for instructions that only a model reads. */
+function isHidden(attributes: ReadonlyMap<string, string>): boolean {
+  if (attributes.has("hidden") || attributes.get("aria-hidden") === "true") return true;
+  const style = attributes.get("style");
+  return (
+    style !== undefined &&
+    /display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0(?![.\d])|opacity\s*:\s*0(?![.\d])/i.test(style)
+  );
+}
+
+/** Undoes `&amp;`, `&#65;`, `&#x41;` and the like. */
+function decodeEntities(text: string): string {
+  if (!text.includes("&")) return text;
+  return text.replace(/&(?:#x([0-9a-f]{1,6})|#(\d{1,7})|([a-z][a-z0-9]{1,12}));?/gi, (whole, hex, decimal, name) => {
+    if (typeof name === "string") return named[name] ?? whole;
+    const code = typeof hex === "string" ? Number.parseInt(hex, 16) : Number(decimal);
+    const isCharacter = code >= 0x20 && code <= 0x10_ffff && !(code >= 0xd800 && code <= 0xdfff) && code !== 0x7f;
+    return isCharacter ? String.fromCodePoint(code) : " ";
+  });
 }

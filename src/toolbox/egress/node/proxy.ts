@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Server, Socket } from "node:net";
+import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { PerdureError } from "../../../base/error.ts";
 import { createDeadline } from "../deadline.ts";
@@ -7,7 +8,6 @@ import { type EgressDecision, shownUrl, tell } from "../decision.ts";
 import type { Engine } from "../engine.ts";
 import { guestHeaders, responseHeaders } from "../headers.ts";
 import { parseTarget } from "../target.ts";
-import { countBytes } from "./count-bytes.ts";
 import { exchange } from "./exchange.ts";
 import { pin } from "./pin.ts";
 import { answerPlainly, refusalOf } from "./proxy-answer.ts";
@@ -125,4 +125,16 @@ function plain(request: IncomingMessage): Record<string, string> {
     if (value !== undefined) headers[name] = typeof value === "string" ? value : value.join(", ");
   }
   return headers;
+}
+
+/** Lets bytes through and fails with `limit` after `maxBytes`. */
+function countBytes(maxBytes: number, what: string): Transform {
+  let size = 0;
+  return new Transform({
+    transform(chunk: Uint8Array, _encoding, done) {
+      size += chunk.byteLength;
+      if (size <= maxBytes) done(null, chunk);
+      else done(new PerdureError("limit", `The ${what} is larger than ${maxBytes} bytes.`));
+    },
+  });
 }

@@ -1,11 +1,10 @@
 import { jsonSchema, type Schema, type Tool } from "ai";
-import { withOrigin } from "../../../context/capabilities.ts";
 import { PerdureError } from "../../../base/error.ts";
+import { withOrigin } from "../../../context/capabilities.ts";
+import { isRecord } from "../../../message/json.ts";
 import { durableTool } from "../../../tool/define.ts";
 import { checkSchema } from "../check-schema.ts";
 import type { CatalogueTool } from "./catalogue.ts";
-import { nameTool } from "./tool-name.ts";
-import { textOf, toModelOutput } from "./tool-output.ts";
 import type { McpCallOptions, McpCallResult } from "./types.ts";
 
 /** Runs a tool of a server. */
@@ -21,6 +20,16 @@ export interface ToolSource {
 
 /** A catalogue that stays the same is not converted again. */
 const converted = new WeakMap<CatalogueTool, Schema<Record<string, unknown>>>();
+
+/** What providers take: a longer name, or one with other letters, fails the whole request. */
+const MAX_TOOL_NAME = 64;
+const HASH_LENGTH = 6;
+
+/** What models take. A request with anything else fails, and so would every later one of the conversation. */
+const IMAGE = /^image\/(?:png|jpeg|gif|webp)$/;
+
+type ModelOutput = Awaited<ReturnType<NonNullable<Tool["toModelOutput"]>>>;
+type ModelPart = Extract<ModelOutput, { type: "content" }>["value"][number];
 
 /**
  * AI SDK tools for the tools of servers. New objects each time; the schemas are kept as long as the catalogue is. Always in
@@ -79,4 +88,89 @@ function schemaOf(tool: CatalogueTool): Schema<Record<string, unknown>> {
   });
   converted.set(tool, made);
   return made;
+}
+
+/**
+ * A name for a tool that every provider takes: `tool_<id>_<name>`, and a hash behind it where letters had to be replaced or
+ * left out. The same tools, asked for in the same order, have the same names each time.
+ * @param taken the names given so far; the new one is added.
+ * @param others ids of the agent's other servers: a server cannot call a tool so that it looks like one of theirs
+ */
+export function nameTool(serverId: string, tool: string, taken: Set<string>, others: readonly string[] = []): string {
+  const prefix = prefixOf(serverId);
+  const whole = prefix + tool;
+  const plain = whole.replaceAll(/[^A-Za-z0-9_-]/g, "_");
+  const isTheirs = others.map(prefixOf).some((one) => one.length > prefix.length && plain.startsWith(one));
+  const fits = plain === whole && plain.length <= MAX_TOOL_NAME && !isTheirs;
+  let name = fits ? plain : withHash(isTheirs ? prefix : plain, `${serverId} ${tool}`);
+  for (let n = 2; taken.has(name); n++) name = withHash(plain, `${serverId} ${tool} ${n}`);
+  taken.add(name);
+  return name;
+}
+
+function prefixOf(serverId: string): string {
+  return `tool_${serverId.replaceAll("-", "")}_`;
+}
+
+function withHash(plain: string, text: string): string {
+  return `${plain.slice(0, MAX_TOOL_NAME - HASH_LENGTH - 1)}_${hash(text)}`;
+}
+
+/** FNV-1a: only to tell names apart. */
+function hash(text: string): string {
+  let value = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) value = Math.imul(value ^ text.charCodeAt(i), 0x01000193) >>> 0;
+  return value.toString(36).padStart(HASH_LENGTH, "0").slice(-HASH_LENGTH);
+}
+
+/**
+ * What a model reads of a tool's answer: its texts, and its pictures as pictures. What models cannot read is named. Takes
+ * anything, since an answer may have been cut before it was stored.
+ */
+export function toModelOutput(output: unknown): ModelOutput {
+  const content = isRecord(output) && Array.isArray(output.content) ? output.content : undefined;
+  const structured = isRecord(output) ? output.structuredContent : undefined;
+  if (content === undefined || content.length === 0) {
+    const value = content === undefined ? output : structured;
+    return { type: "text", value: typeof value === "string" ? value : (JSON.stringify(value) ?? "(no output)") };
+  }
+  const parts = content.map(partOf);
+  if (parts.some((part) => part.type !== "text")) return { type: "content", value: parts };
+  return { type: "text", value: parts.map((part) => (part.type === "text" ? part.text : "")).join("\n") };
+}
+
+/** The words of an answer, for an error. */
+function textOf({ content }: McpCallResult): string {
+  return content
+    .map((part) => (part.type === "text" && typeof part.text === "string" ? part.text : nameOf(part)))
+    .join("\n");
+}
+
+function partOf(part: unknown): ModelPart {
+  if (!isRecord(part)) return text(typeof part === "string" ? part : JSON.stringify(part));
+  if (part.type === "text" && typeof part.text === "string") return text(part.text);
+  const holder = part.type === "resource" && isRecord(part.resource) ? part.resource : part;
+  if (part.type === "resource" && typeof holder.text === "string") {
+    return text(`${typeof holder.uri === "string" ? `${holder.uri}:\n` : ""}${holder.text}`);
+  }
+  const data = typeof holder.data === "string" ? holder.data : holder.blob;
+  const { mimeType } = holder;
+  if (typeof data === "string" && typeof mimeType === "string" && IMAGE.test(mimeType) && isBase64(data)) {
+    return { type: "file", mediaType: mimeType, data: { type: "data", data } };
+  }
+  return text(nameOf(part));
+}
+
+function nameOf(part: Readonly<Record<string, unknown>>): string {
+  const holder = isRecord(part.resource) ? part.resource : part;
+  const facts = [part.type, holder.name, holder.title, holder.uri, holder.mimeType, holder.description];
+  return `[${facts.filter((fact) => typeof fact === "string" && fact !== "").join(", ")}]`;
+}
+
+function isBase64(data: string): boolean {
+  return data !== "" && data.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(data);
+}
+
+function text(value: string): ModelPart {
+  return { type: "text", text: value };
 }

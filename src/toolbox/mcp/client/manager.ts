@@ -1,40 +1,44 @@
 import type { Tool } from "ai";
-import { guardUrl } from "../../egress/url-guard.ts";
 import { PerdureError } from "../../../base/error.ts";
-import { refuseUnknown } from "../../../base/known-options.ts";
 import { sleep } from "../../../base/id.ts";
+import { refuseUnknown } from "../../../base/known-options.ts";
 import { isRecord } from "../../../message/json.ts";
 import { buildAgentPath } from "../../../wire/agent-path.ts";
 import type { McpState } from "../../../wire/frames.ts";
+import { createGuardedFetch } from "../../egress/guarded-fetch.ts";
+import { guardUrl } from "../../egress/url-guard.ts";
 import { loadClientSdk } from "../load-sdk.ts";
 import type { McpOAuthCallbackOptions } from "../oauth/callback.ts";
 import type { McpOAuthProvider } from "../oauth/own-provider.ts";
 import { CALLBACK, SignIns } from "../oauth/sign-ins.ts";
 import { aiToolsOf, type ToolSource } from "./ai-tools.ts";
-import { McpConnection } from "./connection.ts";
 import { answerServer, capabilitiesOf } from "./answer-server.ts";
+import { McpConnection } from "./connection.ts";
 import type { ElicitationHandlers, McpClientFeatures } from "./elicitation.ts";
-import { guardedReach } from "./guarded-reach.ts";
 import { type FetchRules, isLoopback, type McpFetch, placeOf, serverFetch } from "./http-fetch.ts";
 import { McpRegistry, settle } from "./registry.ts";
 import { callTool, requestOptions } from "./requests.ts";
 import { checkCommand, checkName, checkUrl, type McpServerRecord, type McpTarget } from "./server-record.ts";
 import { mcpFrame, mcpState } from "./state.ts";
-import { serverNames, addNames, transportNames, oauthNames, programNames } from "./types.ts";
-import type {
-  AddMcpServerOptions,
-  AddMcpServerResult,
-  McpCallOptions,
-  McpCallResult,
-  McpHost,
-  McpPrompt,
-  McpResource,
-  McpResourceTemplate,
-  McpServerFilter,
-  McpServerInfo,
-  McpServerOptions,
-  McpStdioServer,
-  McpTool,
+import {
+  type AddMcpServerOptions,
+  type AddMcpServerResult,
+  addNames,
+  type McpCallOptions,
+  type McpCallResult,
+  type McpHost,
+  type McpPrompt,
+  type McpResource,
+  type McpResourceTemplate,
+  type McpServerFilter,
+  type McpServerInfo,
+  type McpServerOptions,
+  type McpStdioServer,
+  type McpTool,
+  oauthNames,
+  programNames,
+  serverNames,
+  transportNames,
 } from "./types.ts";
 
 /** What a manager works with. */
@@ -59,6 +63,11 @@ export interface McpClientManagerOptions {
   /** Refuses servers on this machine too. */
   readonly refuseLoopback?: boolean;
 }
+
+/** Different sets of places that may be private, for which a `fetch` is kept. */
+const MAX_KEPT = 64;
+/** A tool may think for long before it says anything; the requests have timeouts of their own. */
+const HEADERS_MS = 60 * 60 * 1000;
 
 /**
  * The MCP servers of one agent. They are stored with the agent and connected again in each of its lives, in the background.
@@ -396,4 +405,19 @@ export class McpClientManager {
 /** Whether the tools of a server can be called: also while its connection is made again. */
 function isUsable({ state }: McpConnection): boolean {
   return state === "ready" || state === "connecting" || state === "connected" || state === "discovering";
+}
+
+/** Asks public hosts, with names resolved once and held on to; and the private places that are named. */
+function guardedReach(): FetchRules["reach"] {
+  const kept = new Map<string, ReturnType<typeof createGuardedFetch>>();
+  return (url, init, allowPrivate) => {
+    const key = allowPrivate.join(" ");
+    let fetch = kept.get(key);
+    if (fetch === undefined) {
+      if (kept.size >= MAX_KEPT) kept.clear();
+      fetch = createGuardedFetch({ allowPrivate, headersMs: HEADERS_MS });
+      kept.set(key, fetch);
+    }
+    return fetch(url, init);
+  };
 }

@@ -1,14 +1,14 @@
 import type { CallToolResult, JsonSchemaValidator, McpServerFactory } from "@modelcontextprotocol/server";
 import { asSchema, type Tool } from "ai";
 import { errorText, PerdureError } from "../../../base/error.ts";
-import { type OptionNames, refuseUnknown } from "../../../base/known-options.ts";
 import { newId } from "../../../base/id.ts";
+import { type OptionNames, refuseUnknown } from "../../../base/known-options.ts";
 import { isRecord } from "../../../message/json.ts";
 import { toolOptionsOf } from "../../../tool/define.ts";
+import { toPlainJson } from "../../../tool/plain-json.ts";
 import { withoutTurn } from "../../../tool/runner.ts";
 import { checkSchema } from "../check-schema.ts";
 import { loadServerSdk, type ServerSdk } from "../load-sdk.ts";
-import { toResult } from "./tool-result.ts";
 
 /** A method of an agent as a tool. */
 export interface McpMethod {
@@ -48,6 +48,8 @@ const anyArgs = {
 };
 
 const unasked = (name: string) => `"${name}" needs a person's approval, and nobody can be asked here.`;
+
+type Part = CallToolResult["content"][number];
 
 /**
  * A factory of MCP servers from an agent (or a stub of one): its tools and methods as the tools of the server. Outputs and times
@@ -151,4 +153,47 @@ function anyInput(sdk: ServerSdk, schema: Record<string, unknown>) {
 
 function failed(text: string): CallToolResult {
   return { content: [{ type: "text", text }], isError: true };
+}
+
+/** An output as an MCP client reads it: what the tool shows to models, or the value itself. */
+async function toResult(
+  tool: Tool | undefined,
+  toolCallId: string,
+  input: unknown,
+  output: unknown,
+): Promise<CallToolResult> {
+  if (tool?.toModelOutput !== undefined) {
+    const shown = await tool.toModelOutput({ toolCallId, input: input as never, output: output as never });
+    switch (shown.type) {
+      case "text":
+        return { content: [text(shown.value)] };
+      case "error-text":
+        return { content: [text(shown.value)], isError: true };
+      case "error-json":
+        return { content: [text(JSON.stringify(shown.value))], isError: true };
+      case "content":
+        return { content: shown.value.map((part) => partOf(part)) };
+      default:
+        break;
+    }
+  }
+  const value = toPlainJson(output, "The output");
+  if (typeof value === "string") return { content: [text(value)] };
+  const json = text(JSON.stringify(value ?? null));
+  return isRecord(value) ? { content: [json], structuredContent: value } : { content: [json] };
+}
+
+/** Pictures stay pictures; what has no counterpart is named. */
+function partOf(part: Readonly<Record<string, unknown>>): Part {
+  if (part.type === "text" && typeof part.text === "string") return text(part.text);
+  const { mediaType } = part;
+  const data = isRecord(part.data) ? part.data.data : part.data;
+  if (typeof data === "string" && typeof mediaType === "string" && mediaType.startsWith("image/")) {
+    return { type: "image", data, mimeType: mediaType };
+  }
+  return text(`[${[part.type, mediaType].filter((fact) => typeof fact === "string").join(", ")}]`);
+}
+
+function text(value: string): Part {
+  return { type: "text", text: value };
 }

@@ -8,7 +8,6 @@ import type {
 } from "@modelcontextprotocol/server";
 import type { ServerSdk } from "../load-sdk.ts";
 import { refusal } from "./access.ts";
-import { keepUntilHeard } from "./early-messages.ts";
 import { RecentEvents } from "./event-store.ts";
 
 const DEFAULT_MAX = 256;
@@ -39,6 +38,9 @@ interface Session {
   open: number;
   usedAt: number;
 }
+
+/** More than any server says before its client listens; the oldest go first. */
+const MAX_KEPT = 100;
 
 /** The sessions of a server. In memory: after a restart clients are told that theirs is gone, and begin anew. */
 export class McpSessions {
@@ -166,4 +168,28 @@ function whenEnded(response: Response, ended: () => void): Response {
 
 function ownerOf(auth: AuthInfo | undefined): string {
   return auth === undefined ? "" : JSON.stringify([auth.clientId, auth.extra?.sub ?? null]);
+}
+
+/**
+ * Keeps what a server says of its own accord until its client listens for the first time. The SDK drops it, and what the
+ * handler of a request asks its client goes that way too: a client that calls a tool at once, and opens its stream a
+ * moment later, would never be asked, and the call would end by its timeout.
+ * @returns to be called when the client listens. Calling it again does nothing.
+ */
+function keepUntilHeard(transport: WebStandardStreamableHTTPServerTransport): () => Promise<void> {
+  type Message = Parameters<typeof transport.send>;
+  const send = transport.send.bind(transport);
+  const kept: Message[] = [];
+  let heard = false;
+  transport.send = async (...message: Message) => {
+    const [said, options] = message;
+    const isForStream = "method" in said && options?.relatedRequestId === undefined;
+    if (heard || !isForStream) return send(...message);
+    kept.push(message);
+    if (kept.length > MAX_KEPT) kept.shift();
+  };
+  return async () => {
+    heard = true;
+    for (const message of kept.splice(0)) await send(...message);
+  };
 }

@@ -1,13 +1,13 @@
 import type { Tool } from "ai";
 import { errorText, PerdureError } from "../../../base/error.ts";
+import { newId } from "../../../base/id.ts";
 import { cutMiddle } from "../../../message/cut-middle.ts";
 import { cutText, cutValue } from "../../../message/cut-value.ts";
+import { isRecord } from "../../../message/json.ts";
 import type { DurableExecutionOptions } from "../../../tool/define.ts";
-import { newId } from "../../../base/id.ts";
+import { type NestedOutcome, type NestedQuestion, park, type ParkedCall } from "../../../tool/park.ts";
 import { withoutTurn } from "../../../tool/runner.ts";
-import { park, type NestedOutcome, type NestedQuestion, type ParkedCall } from "../../../tool/park.ts";
 import {
-  SUSPEND,
   type CallAnswerInSandbox,
   type Capabilities,
   type HostFunction,
@@ -16,10 +16,10 @@ import {
   type OpenCall,
   type RunResult,
   type Sandbox,
+  SUSPEND,
 } from "../sandbox.ts";
 import type { ExecuteToolOptions } from "./execute-tool.ts";
-import { readParkedState, writeParkedState } from "./parked-state.ts";
-import { searchCatalog, type CatalogEntry } from "./tool-catalog.ts";
+import { type CatalogEntry, searchCatalog } from "./tool-catalog.ts";
 
 /** What the model reads after the code has run. */
 export interface ExecuteOutput {
@@ -37,6 +37,19 @@ const LOG_CHARS = 8_000;
 const LONGEST_INPUT = 1_200;
 const LONGEST_REASON = 400;
 const LONGEST_RESULT = 2_000;
+
+/** What `execute` leaves when a person has to be asked in the middle of its code. */
+export interface ParkedState {
+  /** The call that the question is about. */
+  readonly asked: OpenCall;
+  /** Why other parked calls have to be asked about, by their number. */
+  readonly questions: Readonly<Record<string, NestedQuestion>>;
+  readonly logs: readonly LogLine[];
+  readonly snapshot: Uint8Array;
+}
+
+const VERSION = 1;
+const LENGTH_BYTES = 4;
 
 function unasked(name: string): string {
   return (
@@ -261,5 +274,31 @@ export class CodeRun {
     );
     const logs = cutMiddle(lines.join("\n"), LOG_LINES, LOG_CHARS, (chars) => `[… ${chars} characters left out …]`);
     return { ...output, logs };
+  }
+}
+
+/** The state as bytes: the length of a JSON header, the header, the snapshot. */
+function writeParkedState({ snapshot, ...head }: ParkedState): Uint8Array {
+  const json = new TextEncoder().encode(JSON.stringify({ version: VERSION, ...head }));
+  const bytes = new Uint8Array(LENGTH_BYTES + json.length + snapshot.length);
+  new DataView(bytes.buffer).setUint32(0, json.length);
+  bytes.set(json, LENGTH_BYTES);
+  bytes.set(snapshot, LENGTH_BYTES + json.length);
+  return bytes;
+}
+
+/** @throws PerdureError `bad_input` for what {@link writeParkedState} has not written */
+function readParkedState(bytes: Uint8Array): ParkedState {
+  try {
+    const length = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(0);
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes.subarray(LENGTH_BYTES, LENGTH_BYTES + length));
+    const head: unknown = JSON.parse(text);
+    if (!isRecord(head) || head.version !== VERSION || !isRecord(head.asked)) throw new Error("another shape");
+    const { asked, questions, logs } = head as unknown as Omit<ParkedState, "snapshot">;
+    return { asked, questions, logs, snapshot: bytes.slice(LENGTH_BYTES + length) };
+  } catch (thrown) {
+    throw new PerdureError("bad_input", "What the call left when it was parked cannot be read. Run the code again.", {
+      cause: thrown,
+    });
   }
 }

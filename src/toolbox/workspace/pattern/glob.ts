@@ -1,8 +1,7 @@
 import { PerdureError } from "../../../base/error.ts";
 import { readClass } from "./char-class.ts";
 import { createMatcher, type Matcher } from "./matcher.ts";
-import type { Cursor } from "./cursor.ts";
-import { charNode, type Pattern, whole } from "./syntax.ts";
+import { charNode, type Cursor, type Pattern, whole } from "./syntax.ts";
 
 const MAX_GLOB = 1_000;
 const MAX_DEPTH = 20;
@@ -30,6 +29,8 @@ export interface Glob extends Matcher {
 /**
  * Reads a glob for whole absolute paths: `*` and `?` for characters of a name, `**` for any directories, `[a-z]`, `[!a-z]`,
  * `{a,b}`. Files whose names begin with a dot are meant, too. One that does not begin with `/` is meant from the root.
+ * Not a library: picomatch makes a regular expression that goes back in a path, so a glob such as `*a*a*a*a*b` may take for
+ * ever; this uses the engine of `grep`, which never does.
  * @throws PerdureError `bad_input`
  */
 export function compileGlob(glob: string): Glob {

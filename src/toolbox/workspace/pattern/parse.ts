@@ -1,13 +1,14 @@
 import { PerdureError } from "../../../base/error.ts";
-import { readClass } from "./char-class.ts";
-import { type Cursor, refuse } from "./cursor.ts";
-import { readEscape } from "./escape.ts";
-import { charNode, type CharTest, foldCase, type Pattern } from "./syntax.ts";
+import { readClass, readEscape } from "./char-class.ts";
+import { charNode, type CharTest, type Cursor, foldCase, type Pattern, refuse } from "./syntax.ts";
+import { createMatcher, type Matcher } from "./matcher.ts";
 
 export const MAX_PATTERN = 1_000;
 const MAX_DEPTH = 100;
 const MAX_COUNT = 1_000;
 const NEW_LINE = 10;
+
+const PLAIN = /^[^\\^$.*+?()[\]{}|]+$/;
 
 /**
  * Reads a regular expression as JavaScript writes it, but for what cannot be matched in one walk: lookahead, lookbehind
@@ -106,4 +107,21 @@ function readCount(cursor: Cursor, part: Pattern): Pattern {
   if (cursor.source[cursor.at] === "?") cursor.at++;
   if (/^[*+?]/.test(cursor.source.slice(cursor.at))) throw refuse(cursor, "two counts follow each other");
   return { type: "repeat", part, min: least, max: most };
+}
+
+/**
+ * A regular expression that is safe to take from anybody: it is matched in one walk over the text, so no pattern can take
+ * long. That is why there is no lookahead, no lookbehind and no `\1`.
+ * @throws PerdureError `bad_input` or `limit`, in words for whoever wrote the pattern
+ */
+export function compilePattern(source: string, options: { readonly ignoreCase?: boolean } = {}): Matcher {
+  const { ignoreCase = false } = options;
+  if (!ignoreCase && PLAIN.test(source)) return { test: (text) => text.includes(source) };
+  return createMatcher(parsePattern(source, ignoreCase));
+}
+
+/** Finds a text as it is. */
+export function compileText(text: string, options: { readonly ignoreCase?: boolean } = {}): Matcher {
+  if (options.ignoreCase !== true) return { test: (line) => line.includes(text) };
+  return createMatcher(parsePattern(text.replaceAll(/[\\^$.*+?()[\]{}|]/g, "\\$&"), true));
 }

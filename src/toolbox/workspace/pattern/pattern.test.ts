@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { seeded } from "../../../../test/support/seeded.ts";
-import { compilePattern, compileText } from "./compile.ts";
+import { compilePattern, compileText } from "./parse.ts";
 import { compileGlob } from "./glob.ts";
 
 /** A random pattern that JavaScript reads in the same way. */

@@ -1,3 +1,5 @@
+import { PerdureError } from "../../../base/error.ts";
+
 /** Whether a character, given as its code point, is meant. */
 export type CharTest = (char: number) => boolean;
 
@@ -11,6 +13,12 @@ export type Pattern =
 
 /** What must be so between two characters. */
 export type Assertion = "start" | "end" | "boundary" | "inside";
+
+/** Where one is in the source of a pattern. */
+export interface Cursor {
+  readonly source: string;
+  at: number;
+}
 
 /** Exactly this character. */
 export function charNode(char: number): Pattern {
@@ -42,4 +50,12 @@ export function foldCase(test: CharTest): CharTest {
       return code !== undefined && code !== char && String.fromCodePoint(code) === other && test(code);
     });
   };
+}
+
+/** A pattern that cannot be used, in words for whoever wrote it. */
+export function refuse({ source, at }: Cursor, what: string): PerdureError {
+  return new PerdureError(
+    "bad_input",
+    `The pattern ${JSON.stringify(source)} cannot be used: ${what} (at character ${at + 1}).`,
+  );
 }

@@ -1,7 +1,7 @@
 import { jsonSchema, type Tool } from "ai";
 import { isRecord } from "../../../message/json.ts";
 import { durableTool } from "../../../tool/define.ts";
-import { compilePattern, compileText } from "../pattern/compile.ts";
+import { compilePattern, compileText } from "../pattern/parse.ts";
 import { compileGlob } from "../pattern/glob.ts";
 import { posixError, posixNameOf } from "../posix-error.ts";
 import { globBelow, ToolInput } from "./input.ts";

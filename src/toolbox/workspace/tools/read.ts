@@ -1,14 +1,13 @@
-import { sha256 } from "../../../base/hash.ts";
 import { jsonSchema, type Tool } from "ai";
+import { sha256 } from "../../../base/hash.ts";
 import type { OutputSubject } from "../../../context/superseded.ts";
 import { isRecord } from "../../../message/json.ts";
 import { dataUrlOf } from "../../../message/media-ref.ts";
 import { durableTool } from "../../../tool/define.ts";
 import type { KeptFiles } from "../kept-files.ts";
-import { viewableType } from "../media-type.ts";
 import { posixError, posixNameOf } from "../posix-error.ts";
 import { decodeText } from "../text.ts";
-import { ToolInput, shortName, sizeText } from "./input.ts";
+import { shortName, sizeText, ToolInput } from "./input.ts";
 import type { ReadOperations } from "./operations.ts";
 
 export const MAX_LINES = 2_000;
@@ -71,6 +70,15 @@ const inputSchema = jsonSchema<ReadInput>({
   required: ["path"],
   additionalProperties: false,
 });
+
+/** What models can look at, by how such files begin. */
+const signatures: readonly (readonly [mediaType: string, at: number, bytes: readonly number[]])[] = [
+  ["image/png", 0, [0x89, 0x50, 0x4e, 0x47]],
+  ["image/jpeg", 0, [0xff, 0xd8, 0xff]],
+  ["image/gif", 0, [0x47, 0x49, 0x46, 0x38]],
+  ["image/webp", 8, [0x57, 0x45, 0x42, 0x50]],
+  ["application/pdf", 0, [0x25, 0x50, 0x44, 0x46, 0x2d]],
+];
 
 /**
  * A tool that reads a file. Texts come in pages with numbered lines; pictures and PDFs are shown to the model, while what
@@ -213,4 +221,9 @@ async function bytesOf({ ops, keep }: ReadToolOptions, path: string, hash: strin
 function base64Of(bytes: Uint8Array): string {
   const url = dataUrlOf(bytes, "");
   return url.slice(url.indexOf(",") + 1);
+}
+
+/** The media type of a picture or a PDF, by its first bytes; undefined for everything else. Names can say anything. */
+function viewableType(bytes: Uint8Array): string | undefined {
+  return signatures.find(([, at, mark]) => mark.every((byte, index) => bytes[at + index] === byte))?.[0];
 }

@@ -2,9 +2,9 @@ import { createHash } from "node:crypto";
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { PerdureError } from "../../../../base/error.ts";
+import { rewriteImports } from "../../quickjs/rewrite-imports.ts";
 import type { BundleLimits } from "../package-bundler.ts";
 import { isExact, type PackageList, packageOf } from "../package-names.ts";
-import { wantedNames, type WantedNames } from "../wanted-names.ts";
 import { createBundleProcess } from "./bundle-process.ts";
 import type { BundleAnswer } from "./protocol.ts";
 
@@ -16,6 +16,17 @@ export interface PackageBench {
 
 const MAX_CODE_CHARS = 1 << 20;
 const MAX_PACKAGES = 20;
+
+/** What a module is asked for by the code: these names, or whatever it uses of it. */
+interface WantedNames {
+  /** `undefined`: all of them. */
+  readonly names: readonly string[] | undefined;
+  /** What the code reads of anything, for modules that do not say what they export. */
+  readonly hints: readonly string[];
+}
+
+const MAX_NAMES = 500;
+const identifier = /^[A-Za-z_$][\w$]*$/;
 
 export function createBench(options: { packages: PackageList; store: string; limits: BundleLimits }): PackageBench {
   const { packages, store, limits } = options;
@@ -141,4 +152,37 @@ function createCache(maxChars: number) {
       }
     },
   };
+}
+
+/**
+ * What to bundle of `specifier` for this code. Taking more than is needed is no harm; `undefined` names say so. It reads
+ * the text without understanding it: whether something is imported at all is found by the bundler.
+ */
+function wantedNames(code: string, specifier: string): WantedNames {
+  const text = rewriteImports(code);
+  const quoted = [`"${specifier}"`, `'${specifier}'`, `\`${specifier}\``];
+  const mentions = quoted.reduce((count, one) => count + text.split(one).length - 1, 0);
+  const names = new Set<string>();
+  let taken = 0;
+  for (const [, list = "", found = ""] of text.matchAll(/\bconst \{([^{}]*)\} = await import\((["'][^"']+["'])\)/g)) {
+    if (!quoted.includes(found)) continue;
+    taken += 1;
+    for (const one of list.split(",")) {
+      const name = (one.split(":")[0] ?? "").trim();
+      if (name !== "" && !identifier.test(name)) return { names: undefined, hints: hintsOf(text) };
+      if (name !== "") names.add(name);
+    }
+  }
+  const all = taken === 0 || taken !== mentions || names.size > MAX_NAMES;
+  return { names: all ? undefined : [...names].toSorted(), hints: all ? hintsOf(text) : [] };
+}
+
+function hintsOf(text: string): string[] {
+  const names = new Set<string>();
+  for (const [, name = ""] of text.matchAll(/(?:\.|[{,]\s*)([A-Za-z_$][\w$]*)/g)) {
+    if (names.size >= MAX_NAMES) break;
+    names.add(name);
+  }
+  names.delete("default");
+  return [...names].toSorted();
 }

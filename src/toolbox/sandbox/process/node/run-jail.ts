@@ -1,5 +1,7 @@
 import { chmod, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { StringDecoder } from "node:string_decoder";
 import type { Json, Limits, LogLine, Outcome, RunRequest } from "../../sandbox.ts";
 import type { ProcessSettings } from "../process-sandbox.ts";
 import { type Bind, prlimitArguments } from "../profile.ts";
@@ -7,7 +9,6 @@ import { createCgroup } from "./cgroup.ts";
 import { entryScript, proxyEnvironment, STARTED } from "./entry.ts";
 import { JAIL_CODE, JAIL_EGRESS, JAIL_NODE, JAIL_WORKSPACE } from "./jail-paths.ts";
 import type { Machine } from "./machine.ts";
-import { Output } from "./output.ts";
 import { type RunningJail, startJail } from "./start-jail.ts";
 import { watchJail } from "./watch.ts";
 
@@ -226,4 +227,61 @@ function outcomeOf({ request, limits }: JailRun, said: string, exitCode: number,
       message: text(answer.message, `The process ended with code ${exitCode} before the code returned.`),
     },
   };
+}
+
+/** Collects what a jail prints, up to a number of bytes over all its pipes. */
+class Output {
+  readonly logs: LogLine[] = [];
+  readonly #onLog: ((line: LogLine) => void) | undefined;
+  readonly #over: () => void;
+  #left: number;
+
+  constructor(bytes: number, onLog: ((line: LogLine) => void) | undefined, over: () => void) {
+    this.#left = bytes;
+    this.#onLog = onLog;
+    this.#over = over;
+  }
+
+  /** Lines of a pipe become log lines. Settles when the pipe ends. */
+  async lines(pipe: Readable, level: "stdout" | "stderr"): Promise<void> {
+    const decoder = new StringDecoder("utf8");
+    let rest = "";
+    for await (const chunk of this.#bounded(pipe)) {
+      const lines = (rest + decoder.write(chunk)).split("\n");
+      rest = lines.pop() ?? "";
+      for (const text of lines) this.#log({ level, text });
+    }
+    rest += decoder.end();
+    if (rest !== "") this.#log({ level, text: rest });
+  }
+
+  /** All of a pipe. */
+  async whole(pipe: Readable): Promise<string> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of this.#bounded(pipe)) chunks.push(chunk);
+    return Buffer.concat(chunks).toString("utf8");
+  }
+
+  async *#bounded(pipe: Readable): AsyncGenerator<Buffer> {
+    try {
+      for await (const chunk of pipe) {
+        const bytes = chunk as Buffer;
+        const room = Math.max(0, this.#left);
+        this.#left -= bytes.byteLength;
+        if (room > 0) yield bytes.subarray(0, room);
+        if (this.#left < 0) this.#over();
+      }
+    } catch {
+      // Closed while it was read: what came is what there is.
+    }
+  }
+
+  #log(line: LogLine): void {
+    this.logs.push(line);
+    try {
+      this.#onLog?.(line);
+    } catch {
+      // A listener's trouble is not the run's.
+    }
+  }
 }

@@ -1,11 +1,13 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
+import { closeSync, constants, openSync } from "node:fs";
 import { open, readdir, readFile, rm } from "node:fs/promises";
+import { Socket } from "node:net";
 import { join } from "node:path";
 import { PassThrough, type Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
 import { bubblewrapArguments, type JailProfile } from "../profile.ts";
-import { makeOutputPipes } from "./output-pipes.ts";
 
 /** What has to be there before a jail can be built. */
 export interface Builder {
@@ -52,6 +54,17 @@ const INFO_FD = 5;
 export const FIRST_FREE_FD = 6;
 const GONE_WITHIN_MS = 10_000;
 const GONE_POLL_MS = 2;
+
+const run = promisify(execFile);
+
+/** Two ways out of a jail. */
+export interface OutputPipes {
+  /** What the child gets as its standard output and standard error. */
+  readonly ends: readonly [out: number, err: number];
+  readonly streams: readonly [out: Readable, err: Readable];
+  /** Call it when the child has the ends, or will not get them. */
+  closeEnds(): void;
+}
 
 /** Starts a jail. Failures of the start show in what it prints and in how it ends. */
 export async function startJail(builder: Builder, start: JailStart): Promise<RunningJail> {
@@ -212,4 +225,34 @@ async function isAlive(pid: number): Promise<boolean> {
   const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
   const state = stat.slice(stat.lastIndexOf(")") + 2, stat.lastIndexOf(")") + 3);
   return state !== "" && state !== "Z" && state !== "X";
+}
+
+/**
+ * Real pipes for what a jail prints. Node's own are sockets, and a program that opens `/dev/stdout` or `/dev/stderr`
+ * fails on those. They have no names left when this settles.
+ */
+async function makeOutputPipes(mkfifo: string, folder: string): Promise<OutputPipes> {
+  const paths = [join(folder, randomUUID()), join(folder, randomUUID())] as const;
+  try {
+    // Everybody may open what has no name any more: the jail's user is not who made it.
+    await run(mkfifo, ["-m", "666", ...paths], { env: {} });
+    const [out, err] = [openPipe(paths[0]), openPipe(paths[1])];
+    return {
+      ends: [out.end, err.end],
+      streams: [out.stream, err.stream],
+      closeEnds() {
+        closeSync(out.end);
+        closeSync(err.end);
+      },
+    };
+  } finally {
+    for (const path of paths) await rm(path, { force: true });
+  }
+}
+
+/** Neither side waits for the other: the reader does not block, and when the writer opens there is a reader. */
+function openPipe(path: string): { readonly end: number; readonly stream: Readable } {
+  const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const end = openSync(path, constants.O_WRONLY);
+  return { end, stream: new Socket({ fd: reader, readable: true, writable: false }) };
 }

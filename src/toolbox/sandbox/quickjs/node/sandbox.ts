@@ -4,15 +4,15 @@ import { resolveLimits } from "../../limits.ts";
 import type { CallAnswerInSandbox, Limits, Probe, RunRequest, RunResult, SandboxSession } from "../../sandbox.ts";
 import type { QuickJsOptions } from "../create.ts";
 import type { LaneAnswer, Used } from "../message.ts";
+import { rewriteImports } from "../rewrite-imports.ts";
 import { engineHash, loadEngine } from "./engine.ts";
 import { hostFunctions } from "./host-functions.ts";
-import { processLane, threadLane } from "./lane.ts";
 import { LanePool, type LentLane } from "./lane-pool.ts";
-import { checkAnswers, runInLane, type LaneRunEnd, type LaneRunOptions } from "./lane-run.ts";
+import { checkAnswers, type LaneRunEnd, type LaneRunOptions, runInLane } from "./lane-run.ts";
+import { processLane, threadLane } from "./lane.ts";
 import { toResult } from "./run-result.ts";
 import { seal, unseal } from "./seal.ts";
 import { QuickJsSession } from "./session.ts";
-import { compileTypes } from "./compile-types.ts";
 
 const DEFAULT_LANES = 4;
 const DEFAULT_WARM = 1;
@@ -23,6 +23,17 @@ const OPEN_KEY = "perdure.snapshot";
 
 /** What is left of a run's options when the lane is known. */
 export type RunPlan = Omit<LaneRunOptions, "mayPark"> & { readonly mayPark?: boolean };
+
+/** The part of esbuild that is used. */
+interface Compiler {
+  transform(code: string, options: Record<string, unknown>): Promise<{ readonly code: string }>;
+}
+
+const JSX = /<\/|\/>/;
+const UNSUPPORTED = /not supported in strip-only mode/;
+
+/** JavaScript, or what to tell the model. */
+export type Compiled = { readonly ok: true; readonly code: string } | { readonly ok: false; readonly message: string };
 
 /** The sandbox behind `createQuickJsSandbox`. */
 export class QuickJsSandbox {
@@ -210,4 +221,45 @@ function toLaneAnswer({ call, value, error }: CallAnswerInSandbox): LaneAnswer {
 /** Asked anew each time: the signal may have changed since. */
 function isAborted(signal: AbortSignal | undefined): boolean {
   return signal?.aborted === true;
+}
+
+/** Compiles what has more than types (enums, namespaces, JSX), where esbuild is installed. Never throws. */
+async function compileTypes(code: string, stripError: string): Promise<Compiled> {
+  // Plain mistakes are told as they are.
+  if (!UNSUPPORTED.test(stripError) && !JSX.test(code)) return { ok: false, message: stripError };
+  const compiler = await loadCompiler();
+  if (compiler === undefined) {
+    const hint = "Only types that can be removed are allowed here: no enums, namespaces, parameter properties or JSX.";
+    return { ok: false, message: `${stripError}. ${hint}` };
+  }
+  try {
+    const { code: compiled } = await compiler.transform(`async function $body() {\n${rewriteImports(code)}\n}`, {
+      loader: JSX.test(code) ? "tsx" : "ts",
+      target: "es2023",
+      tsconfigRaw: "{}",
+      sourcefile: "code.ts",
+      logLevel: "silent",
+    });
+    return { ok: true, code: `${compiled}\nreturn $body();` };
+  } catch (thrown) {
+    return { ok: false, message: compileError(thrown) ?? stripError };
+  }
+}
+
+async function loadCompiler(): Promise<Compiler | undefined> {
+  try {
+    return (await import("esbuild")) as unknown as Compiler;
+  } catch {
+    return undefined;
+  }
+}
+
+function compileError(thrown: unknown): string | undefined {
+  const errors = (
+    thrown as { errors?: readonly { text?: string; location?: { line?: number; column?: number } | null }[] }
+  ).errors;
+  const first = errors?.[0];
+  if (first?.text === undefined) return undefined;
+  const { line, column } = first.location ?? {};
+  return line === undefined ? first.text : `${first.text} (line ${line - 1}, column ${(column ?? 0) + 1})`;
 }
