@@ -39,7 +39,7 @@ export async function readSkill(
     throw new PerdureError("limit", `Its ${SKILL_FILE} has ${main.size} bytes; ${MAX_INSTRUCTIONS} are allowed.`);
   }
   const text = textOfBytes(await read(SKILL_FILE));
-  if (text === undefined) throw new PerdureError("bad_input", `Its ${SKILL_FILE} is no UTF-8 text.`);
+  if (text === undefined) throw new PerdureError("bad_input", `Its ${SKILL_FILE} is not UTF-8 text.`);
   const { fields, body } = parseFrontMatter(text);
   const resources = resourcesOf(files);
   const license = optional(fields, "license", MAX_DESCRIPTION);

@@ -52,7 +52,7 @@ export async function callWorkspace(
     throw new PerdureError("bad_input", `A workspace has no operation ${JSON.stringify(operation)}.`);
   const rule = operations[operation as WorkspaceOperation];
   if (rule.access === "read-write" && access !== "read-write")
-    throw posixError("EROFS", `These files may only be read, so ${operation} is not possible.`);
+    throw posixError("EROFS", `These files are read-only: ${operation} is not possible.`);
   const checked = rule.takes.map((kind: Argument, at) => check(operation, kind, args[at], at));
   if (operation === "swapFile") return swap(workspace, checked);
   const method: unknown = Reflect.get(workspace, operation);

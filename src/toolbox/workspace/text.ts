@@ -25,7 +25,7 @@ export function decodeText(bytes: Uint8Array): string | undefined {
 /** As {@link decodeText}. @throws PerdureError `EINVAL` */
 export function textOf(path: string, bytes: Uint8Array): string {
   const text = decodeText(bytes);
-  if (text === undefined) throw posixError("EINVAL", `${path} is no UTF-8 text. Read its bytes instead.`);
+  if (text === undefined) throw posixError("EINVAL", `${path} is not UTF-8 text. Read its bytes instead.`);
   return text;
 }
 

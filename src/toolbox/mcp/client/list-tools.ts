@@ -27,7 +27,7 @@ async function readAsTheyAre(client: Client, signal: AbortSignal): Promise<reado
     const params = cursor === undefined ? {} : { params: { cursor } };
     const result = await client.request({ method: "tools/list", ...params }, ANYTHING, { signal });
     if (!isRecord(result) || !Array.isArray(result.tools))
-      throw new PerdureError("bad_input", "The server's list of tools is no list.");
+      throw new PerdureError("bad_input", "The server's list of tools is not a list.");
     for (const tool of result.tools as unknown[]) tools.push(tool);
     if (typeof result.nextCursor !== "string" || result.nextCursor === cursor) break;
     cursor = result.nextCursor;

@@ -133,14 +133,14 @@ export class CellOAuthProvider implements OAuthClientProvider {
   codeVerifier(): string {
     const verifier = this.#options.flow?.verifier;
     if (verifier !== undefined) return verifier;
-    throw new PerdureError("bad_state", "No sign-in is being ended.");
+    throw new PerdureError("bad_state", "There is no sign-in to complete. Begin it again.");
   }
 
   redirectToAuthorization(url: URL): void {
     const { db, clock, record, redirect } = this.#options;
     const state = readFlowState(url.searchParams.get("state") ?? "");
     if (this.#verifier === undefined || state === undefined) {
-      throw new PerdureError("bad_state", "A sign-in has no state that would lead back.");
+      throw new PerdureError("bad_state", "The sign-in has no state to come back with. Begin it again.");
     }
     // Apps put it into links and redirects.
     if (!["https:", "http:"].includes(url.protocol)) {

@@ -133,7 +133,7 @@ async function read({ ops, keep }: ReadToolOptions, input: ToolInput): Promise<R
   }
   const text = decodeText(bytes);
   if (text === undefined)
-    return { kind: "binary", path, size, note: "It is no UTF-8 text, so its content cannot be shown." };
+    return { kind: "binary", path, size, note: "It is not UTF-8 text, so its content cannot be shown." };
   const hash = (await sha256(bytes)).slice(0, HASH_CHARS);
   return {
     kind: "text",

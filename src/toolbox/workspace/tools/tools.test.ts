@@ -107,7 +107,7 @@ test.each([
   ],
   ["edit", { path: "/dir/a", old_string: "a", new_string: "a" }, "are the same"],
   ["edit", { path: "/dir/a", old_string: "", new_string: "a" }, "EEXIST: /dir/a is there already."],
-  ["edit", { path: "/dir/bin", old_string: "a", new_string: "b" }, "EINVAL: /dir/bin is no UTF-8 text."],
+  ["edit", { path: "/dir/bin", old_string: "a", new_string: "b" }, "EINVAL: /dir/bin is not UTF-8 text."],
   ["list", { path: "/none" }, "ENOENT"],
   ["list", { path: "/dir", offset: 50 }, "EINVAL: /dir has no more than 50 entries."],
   ["find", { pattern: "{a" }, "never closed"],
@@ -191,7 +191,7 @@ test("what is no text is said to be none, and large pictures are not sent", asyn
   const { tools, workspace } = await setUp();
   await workspace.writeFileBytes("/bin", new Uint8Array([1, 2, 0, 3]));
   expect(await said(tools, "read", { path: "/bin" })).toBe(
-    "/bin cannot be read. It is no UTF-8 text, so its content cannot be shown.",
+    "/bin cannot be read. It is not UTF-8 text, so its content cannot be shown.",
   );
   const large = new Uint8Array(3_600_000);
   large.set(PNG);
