@@ -128,7 +128,7 @@ async function post({ request, caller, body: read, insist }: RouteRequest, { roo
     throw new PerdureError("conflict", `The request id "${id}" stands for something else already. Use a new one.`);
   if (known === undefined) {
     try {
-      checkMessages(chat, body.messages);
+      checkMessages(chat, session, body.messages);
     } catch (thrown) {
       if (!PerdureError.is(thrown)) throw thrown;
       throw new PerdureError(thrown.code, await notTaken(chat, { id, identity }, thrown, "parse"));

@@ -21,14 +21,15 @@ export function newUserMessages(
   refused: (reason: string) => void,
 ): UIMessage[] {
   const messages: UIMessage[] = [];
+  const transcript = chat.transcripts.of(session);
   for (const value of list) {
     if (!isRecord(value) || value.role !== "user" || typeof value.id !== "string") continue;
-    const role = chat.transcript.role(value.id);
+    const role = transcript.role(value.id);
     const isOwn = role === undefined || (role === "user" && isSaidIn(chat.host, session, value.id));
-    if (!isOwn || (role !== undefined && sameJson(chat.transcript.get(value.id), value))) continue;
-    const author = role === undefined ? undefined : readIdentity(chat.transcript.identityOf(value.id));
+    if (!isOwn || (role !== undefined && sameJson(transcript.get(value.id), value))) continue;
+    const author = role === undefined ? undefined : readIdentity(transcript.identityOf(value.id));
     if (author !== undefined && author.id !== identity?.id) {
-      const isSame = sameJson(chat.transcript.get(value.id)?.parts, value.parts);
+      const isSame = sameJson(transcript.get(value.id)?.parts, value.parts);
       if (!isSame) refused("a message that was pushed: somebody else has written it");
       continue;
     }

@@ -99,7 +99,11 @@ export async function openDesk(settings: Partial<ChatSettings> = {}): Promise<Te
       const refusal = chat.submit({ id: `r-${id}`, messages: [user(id, text)], ...request }, undefined);
       if (refusal !== undefined) throw new Error(refusal.reason);
     },
-    ids: () => chat.transcript.list().map(({ id }) => id),
+    ids: () =>
+      chat.transcripts
+        .of(chat.session)
+        .list()
+        .map(({ id }) => id),
     restart() {
       chat.halt(new Error("This life is over."));
       chat = open();

@@ -259,7 +259,10 @@ export interface Question {
 /** The calls that wait for an answer. The agent must be awake. */
 export function questions(world: World): Question[] {
   const running = world.chat.running?.message;
-  const list = world.chat.transcript.list().map((message) => (message.id === running?.id ? running : message));
+  const list = world.chat.transcripts
+    .of(world.chat.session)
+    .list()
+    .map((message) => (message.id === running?.id ? running : message));
   return list.flatMap((message) =>
     toolParts(message)
       .filter((part) => part.state === "approval-requested" || (isPending(part) && toolName(part) === CLIENT_TOOL))

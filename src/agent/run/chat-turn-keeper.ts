@@ -47,8 +47,9 @@ export function chatTurnKeeper(agent: Wording, chat: () => Chat, above: ChildRun
       formatCompletion: (run, result) => agent.formatDetachedCompletion(run, result),
       formatMilestone: (run, milestone) => agent.formatDetachedMilestone(run, milestone),
       narrate(key, text, session) {
-        if (isGone(session) || chat().transcript.role(key) !== undefined) return;
-        persist(chat(), [said(key, "assistant", text)], { session: session ?? chat().session });
+        const where = session ?? chat().session;
+        if (isGone(session) || chat().transcripts.of(where).role(key) !== undefined) return;
+        persist(chat(), [said(key, "assistant", text)], { session: where });
       },
       react(key, text, metadata, { session, identity }) {
         if (isGone(session)) return;
@@ -67,10 +68,12 @@ function lineageOfCall(host: Chat["host"], { messageId, toolCallId }: Record<str
 }
 
 /** Of a turn that a run was taken for; of one that answers the end of a detached run; of an agent made for a run. */
-function lineageIn({ host, transcript }: Chat, turnId: string | undefined): Lineage | undefined {
+function lineageIn({ host, transcripts, session: usual }: Chat, turnId: string | undefined): Lineage | undefined {
   if (host.blank) return undefined;
   const own = turnId === undefined ? undefined : runOfTurnId(host, turnId);
   if (own !== undefined) return readLineage(own.lineage);
+  const session = turnId === undefined ? undefined : readTurn(host, turnId)?.session;
+  const transcript = transcripts.of(session ?? usual);
   for (const id of turnId === undefined ? [] : askingMessages(host, turnId)) {
     const metadata = transcript.get(id)?.metadata;
     const cause = isRecord(metadata) ? metadata.agentToolRunId : undefined;

@@ -192,7 +192,7 @@ export class ChildRuns {
       if (last === undefined || !this.#goesOn(run, last, turn)) continue;
       const first = last[1] + countChunks(this.#host, last[0]);
       setRunTurns(this.#host, run.runId, JSON.stringify([...turnsOf(run), [turn.seq, first, turn.id]]));
-      const denied = turn.answerId === null ? [] : deniedChunks(this.#messages().get(turn.answerId));
+      const denied = turn.answerId === null ? [] : deniedChunks(this.#messages(turn).get(turn.answerId));
       for (const tail of this.#tails) if (tail.runId === run.runId) this.#give(tail, denied);
     }
   }
@@ -200,7 +200,7 @@ export class ChildRuns {
   #goesOn(run: RunRow, last: TurnOfRun, turn: TurnRow): boolean {
     if (turn.continuation === 0)
       return (
-        this.#messages()
+        this.#messages(turn)
           .list()
           .findLast(({ role }) => role === "user")?.id === run.messageId
       );
@@ -275,15 +275,16 @@ export class ChildRuns {
     for (const run of openRuns(this.#host)) {
       const last = lastTurnOf(run);
       const turn = last && readTurn(this.#host, last[2]);
-      const answer = turn === undefined || turn.answerId === null ? undefined : this.#messages().get(turn.answerId);
+      const answer = turn === undefined || turn.answerId === null ? undefined : this.#messages(turn).get(turn.answerId);
       const asks = answer !== undefined && !isOpen(turn as TurnRow) && pendingInteractions(answer).length > 0;
       const move = nextRunMove({ status: turn?.status, error: turn?.error ?? null, asks });
       if (move.kind === "end") this.#end(run, move);
     }
   }
 
-  #messages() {
-    return this.#own.room().chat.transcript;
+  #messages(turn: TurnRow | undefined) {
+    const { chat } = this.#own.room();
+    return chat.transcripts.of(turn?.session ?? chat.session);
   }
 
   #end(run: RunRow, move: Extract<RunMove, { kind: "end" }>): void {
@@ -315,8 +316,8 @@ export class ChildRuns {
   async #outcome(run: RunRow): Promise<{ output: string; summary: string }> {
     const { hooks } = this.#own;
     const request = { runId: run.runId, input: tryParseJson(run.input) };
-    const answerId = readTurn(this.#host, lastTurnOf(run)?.[2] ?? "")?.answerId;
-    const messages = ownMessages(this.#messages().list(), run.messageId, answerId ?? null);
+    const turn = readTurn(this.#host, lastTurnOf(run)?.[2] ?? "");
+    const messages = ownMessages(this.#messages(turn).list(), run.messageId, turn?.answerId ?? null);
     const output: unknown = await hooks.getAgentToolOutput(request, messages);
     const summary = hooks.getAgentToolSummary(request, output, messages);
     return { output: writeJson(output ?? null, "The output of the run"), summary };
@@ -324,14 +325,14 @@ export class ChildRuns {
 
   #stored(run: RunRow, from: number): AgentToolChunk[] {
     const last = lastTurnOf(run);
-    const answerId = last && readTurn(this.#host, last[2])?.answerId;
+    const turn = last && readTurn(this.#host, last[2]);
     const chunks: AgentToolChunk[] = turnsOf(run).flatMap(([seq, first]) => {
       const start = Math.max(0, from - first);
       return readChunks(this.#host, seq, start).map((body, i) => ({ body, sequence: first + start + i }));
     });
-    return answerId === undefined || answerId === null
+    return turn === undefined || turn.answerId === null
       ? chunks
-      : [...chunks, ...deniedChunks(this.#messages().get(answerId))];
+      : [...chunks, ...deniedChunks(this.#messages(turn).get(turn.answerId))];
   }
 
   #inspect(run: RunRow): AgentToolRunInspection {

@@ -2,7 +2,6 @@ import { PerdureError } from "../../base/error.ts";
 import type { UIMessage } from "../../message/types.ts";
 import type { Work } from "../../work/work.ts";
 import type { AgentHost, WriteLevel } from "../../port.ts";
-import type { Transcript } from "../../session/transcript.ts";
 import { Transcripts } from "../../session/transcripts.ts";
 import { nextApprovalExpiry } from "../../store/approval.ts";
 import { readChatContext } from "../../store/session.ts";
@@ -24,7 +23,7 @@ import type { Desk } from "./desk.ts";
 import { drive } from "./drive.ts";
 import { abandon, finish, notSaved } from "./finish.ts";
 import { familyOf, forgetSession, isOfSession } from "./forget-session.ts";
-import { visibleUp } from "./history.ts";
+import { messagesIn } from "./history.ts";
 import { decideRecovery, tellRecovered } from "./recover.ts";
 import { renamed } from "./renamed.ts";
 import { dropApproved, repairLast, repairsOf } from "./repair-last.ts";
@@ -81,16 +80,12 @@ export class Chat implements Desk, Work {
     return this.#active?.row.session ?? this.transcripts.current;
   }
 
-  get transcript(): Transcript {
-    return this.transcripts.of(this.session);
-  }
-
   /**
    * The conversation as the app and the model see it: an answer that has only begun is not in it, and while a turn
    * runs, neither is what waits for a turn of its own.
    */
   get messages(): UIMessage[] {
-    return [...visibleUp(this)].reverse();
+    return messagesIn(this, this.session);
   }
 
   /** Turns that will stream but do not yet, oldest first; of one session, if it is given. */

@@ -1,6 +1,5 @@
 import type { UIMessage } from "../../message/types.ts";
 import type { AgentHost, WriteLevel } from "../../port.ts";
-import type { Transcript } from "../../session/transcript.ts";
 import type { Transcripts } from "../../session/transcripts.ts";
 import type { TurnRow } from "../../store/turn.ts";
 import type { ActiveTurn } from "./active-turn.ts";
@@ -12,8 +11,6 @@ export interface Desk {
   readonly hooks: ChatHooks;
   readonly output: ChatOutput;
   readonly transcripts: Transcripts;
-  /** That of {@link Desk.session}. */
-  readonly transcript: Transcript;
   /** The session of the turn that runs; while none does, the one of all who name none. */
   readonly session: string;
   /** The conversation of that session as the app and the model see it. */

@@ -1,10 +1,11 @@
 import { repairMessage } from "../../message/repair.ts";
 import { isPending, isToolPart, type UIMessage } from "../../message/types.ts";
+import type { Transcript } from "../../session/transcript.ts";
 import type { Desk } from "./desk.ts";
 import { waitingMessages } from "./place.ts";
 import { isApproved, repairsOf } from "./repair-last.ts";
 
-type Reading = Pick<Desk, "host" | "transcript" | "running" | "hooks">;
+type Reading = Pick<Desk, "host" | "running" | "hooks"> & { readonly transcript: Transcript };
 
 /**
  * The conversation as the app and the model see it, from the newest message up: an answer that has only begun is not in

@@ -34,12 +34,18 @@ function approve({ chat }: TestDesk, toolCallId: string): boolean | "held" {
 
 /** The calls of the first answer: `id state`. */
 function calls({ chat }: TestDesk): string[] {
-  const answer = chat.transcript.list().find(({ role }) => role === "assistant");
+  const answer = chat.transcripts
+    .of("main")
+    .list()
+    .find(({ role }) => role === "assistant");
   return answer === undefined ? [] : toolParts(answer).map(({ toolCallId, state }) => `${toolCallId} ${state}`);
 }
 
 function errors({ chat }: TestDesk): (string | undefined)[] {
-  const answer = chat.transcript.list().find(({ role }) => role === "assistant");
+  const answer = chat.transcripts
+    .of("main")
+    .list()
+    .find(({ role }) => role === "assistant");
   return answer === undefined ? [] : toolParts(answer).map(({ errorText }) => errorText);
 }
 

@@ -105,10 +105,15 @@ test("a text takes the place of the texts and leaves the files; parts take the p
   send("u3", [file]);
   editInbox(chat, "r-u2", "c");
   editInbox(chat, "r-u3", "c");
-  expect(chat.transcript.get("u2")).toEqual({ id: "u2", role: "user", parts: [file, text("c")], metadata: { n: 1 } });
-  expect(chat.transcript.get("u3")?.parts).toEqual([file, text("c")]);
+  expect(chat.transcripts.of("main").get("u2")).toEqual({
+    id: "u2",
+    role: "user",
+    parts: [file, text("c")],
+    metadata: { n: 1 },
+  });
+  expect(chat.transcripts.of("main").get("u3")?.parts).toEqual([file, text("c")]);
   editInbox(chat, "r-u2", [text("d")]);
-  expect(chat.transcript.get("u2")?.parts).toEqual([text("d")]);
+  expect(chat.transcripts.of("main").get("u2")?.parts).toEqual([text("d")]);
   stage.end();
 });
 
@@ -232,7 +237,10 @@ test("a turn of the server and one that goes on wait here too", async () => {
   const saved = save(chat, [user("s1"), user("s2")]);
   expect(listInbox(chat)).toMatchObject([{ requestId: saved, trigger: "server", messageIds: ["s1", "s2"] }]);
   editInbox(chat, saved, "changed");
-  expect([textIn(chat.transcript.get("s1")), textIn(chat.transcript.get("s2"))]).toEqual(["s1", "changed"]);
+  expect([textIn(chat.transcripts.of("main").get("s1")), textIn(chat.transcripts.of("main").get("s2"))]).toEqual([
+    "s1",
+    "changed",
+  ]);
   expect(continueLast(chat)).toBeUndefined();
   second.end();
   await reads(desk, 1);
@@ -330,7 +338,7 @@ test("a store that refuses leaves everything as it was", async () => {
   desk.told.length = 0;
   for (const wish of Object.values(wishes)) expect(() => wish(desk, "r-u2")).toThrow("full");
   const texts = (list: readonly UIMessage[]) => list.map(textIn);
-  expect([desk.ids(), texts(chat.transcript.list()), order(desk), desk.told]).toEqual([
+  expect([desk.ids(), texts(chat.transcripts.of("main").list()), order(desk), desk.told]).toEqual([
     ["u1", "u2", "u3"],
     ["u1", "u2", "u3"],
     ["r-u2", "r-u3"],

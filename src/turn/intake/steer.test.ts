@@ -49,7 +49,12 @@ test("what is sent while a turn runs waits, and the turn takes it before its nex
   stage.say(" more").end();
   await chat.idle();
   expect(desk.calls).toBe(1);
-  expect(chat.transcript.get(answer)?.parts.map(({ type }) => type)).toContain("steering-message");
+  expect(
+    chat.transcripts
+      .of("main")
+      .get(answer)
+      ?.parts.map(({ type }) => type),
+  ).toContain("steering-message");
   expect(await chat.settled("r-u1")).toEqual({ status: "completed", error: undefined });
 });
 
@@ -58,10 +63,13 @@ test("the message keeps its metadata and says into which answer it went", async 
   const request = { trigger: "submit", body: undefined, clientTools: undefined } as const;
   const message = { ...user("u2"), metadata: { mood: "calm", perdure: { steeredInto: "forged" } } };
   desk.chat.submit({ id: "r2", messages: [message], ...request }, undefined);
-  const stored = desk.chat.transcript.get("u2");
+  const stored = desk.chat.transcripts.of("main").get("u2");
   expect([stored?.metadata, stored !== undefined && isSteered(stored)]).toEqual([{ mood: "calm" }, false]);
   boundary(desk.chat);
-  expect(desk.chat.transcript.get("u2")?.metadata).toEqual({ mood: "calm", perdure: { steeredInto: answer } });
+  expect(desk.chat.transcripts.of("main").get("u2")?.metadata).toEqual({
+    mood: "calm",
+    perdure: { steeredInto: answer },
+  });
   stage.end();
 });
 
@@ -102,7 +110,7 @@ test("taken before the answer has begun: it still ends up in front of it", async
   stage.say("both").end();
   await desk.chat.idle();
   expect(desk.ids().slice(0, 2)).toEqual(["u1", "u2"]);
-  expect(textIn(desk.chat.transcript.last())).toBe("both");
+  expect(textIn(desk.chat.transcripts.of("main").last())).toBe("both");
   expect(desk.calls).toBe(1);
 });
 
@@ -245,7 +253,10 @@ test("edited, then the boundary: the edit is taken. The boundary, then edited: i
   expect(editInbox(desk.chat, "r-u2", "too late")).toBe("started");
   stage.end();
   await desk.chat.idle();
-  const part = desk.chat.transcript.get(answer)?.parts.find(({ type }) => type === "steering-message");
+  const part = desk.chat.transcripts
+    .of("main")
+    .get(answer)
+    ?.parts.find(({ type }) => type === "steering-message");
   expect(part).toMatchObject({ id: "u2", parts: [{ type: "text", text: "changed" }] });
 });
 

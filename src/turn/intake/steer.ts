@@ -58,7 +58,8 @@ export function waitingSteers(desk: Desk): readonly Steer[] {
  * @returns the chunks that put the messages into the answer; none when nothing waits.
  */
 export function takeSteers(desk: Desk, active: ActiveTurn, receipt: SteerReceipt): UIMessageChunk[] {
-  const { host, transcript } = desk;
+  const { host } = desk;
+  const transcript = desk.transcripts.of(active.row.session);
   const steers = waitingSteers(desk);
   if (steers.length === 0) return [];
   const answerId = active.builder.id;

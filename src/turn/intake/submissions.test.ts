@@ -208,7 +208,7 @@ test("accepted, then a crash before its start: the next life runs it", async () 
   expect([second.options.requestId, statusOf(desk, submissionId)]).toEqual([requestId, "running"]);
   second.say("two").end();
   await desk.chat.idle();
-  expect(desk.chat.transcript.list().map(textIn)).toEqual(["u1", "one", "s1", "two"]);
+  expect(desk.chat.transcripts.of("main").list().map(textIn)).toEqual(["u1", "one", "s1", "two"]);
 });
 
 test("a crash while it runs: its messages are there once, and when it started does not change", async () => {

@@ -13,7 +13,7 @@ function ask({ chat }: TestDesk, id: string, messages: UIMessage[], trigger: "su
 }
 
 const status = ({ host }: TestDesk, id: string) => readTurn(host, id)?.status;
-const texts = ({ chat }: TestDesk) => chat.transcript.list().map(textIn);
+const texts = ({ chat }: TestDesk) => chat.transcripts.of("main").list().map(textIn);
 
 test("a message whose turn was stopped is part of what the next one reads, whoever names it later", async () => {
   const desk = await openDesk({ concurrency: "steer" });

@@ -163,8 +163,8 @@ export function notTaken(
  * not ours, or a message of the system, is one that it made up. Changes nothing.
  * @throws PerdureError `bad_input` or `too_large` when they cannot be taken.
  */
-export function checkMessages(desk: Desk, list: readonly unknown[]): void {
-  const { transcript, running } = desk;
+export function checkMessages({ transcripts, running }: Desk, session: string, list: readonly unknown[]): void {
+  const transcript = transcripts.of(session);
   const roles = rolesOf(transcript, list);
   const read = readMessages(transcript, roles, list);
   if ("reason" in read) throw new PerdureError(read.code, read.reason);
