@@ -166,7 +166,8 @@ test.each([
     const agent = host.getAgentByName(Everything, "one");
     expect(Object.entries(await agent.look()).filter(([, error]) => error !== null)).toEqual([]);
     expect(await agent.say("after")).toBe("completed");
-    expect(events).toEqual(value.startsWith("[") ? [] : [expect.stringMatching(`the ${column} of compaction`)]);
+    const damaged = value.startsWith("[") ? [] : [`the ${column}`];
+    expect(events.map((what) => what.split(" of compaction")[0])).toEqual(damaged);
     await host.stop();
     expect(
       withDatabase(file, (db) =>
