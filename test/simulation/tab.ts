@@ -70,7 +70,7 @@ export class Tab {
   readonly #growing = new Map<string, { readonly base: UIMessage | undefined; builder: MessageBuilder }>();
   /** Streams that were offered again: their end is told again with them. */
   #resumed = new Set<string>();
-  /** Another tab goes on with the continuation under way. */
+  /** Another tab goes on with the continuation under way, or may: whether there is a stream for this one is not answered yet. */
   #watches = false;
   /** What each frame that was sent carries. */
   readonly #keys = new Map<string, string>();
@@ -105,7 +105,7 @@ export class Tab {
     this.ends = new Map();
     this.#numbers = new Map();
     this.#resumed = new Set();
-    this.#watches = false;
+    this.#watches = true;
     this.#machine = machine;
     const line: Line = new Line(this.#world, machine, this.#path, this.name, {
       opened: () => {
@@ -237,11 +237,13 @@ export class Tab {
         this.list = [];
         return;
       case "cf_agent_stream_resuming":
+        this.#watches = false;
         return this.#acknowledge(frame.id ?? "");
       case "cf_agent_stream_resume_none":
         this.#watches = frame.reason === "continuation-owned";
         return;
       case "cf_agent_stream_pending":
+        this.#watches = false;
         if (frame.id !== undefined) this.#accepted(frame.id);
         return;
       case "cf_agent_use_chat_response":
@@ -325,7 +327,7 @@ export class Tab {
     if (seq === undefined || done === true) return;
     const last = this.#numbers.get(id) ?? -1;
     // Another one goes on with it; who only watches was shown what there was, and hears the rest.
-    const joins = this.#watches && last === -1;
+    const joins = this.#watches && continuation === true && last === -1;
     if (seq !== 0 && seq !== last + 1 && !joins)
       record.breaks(`${this.name} was told chunk ${seq} of ${id} after ${last}`);
     this.#numbers.set(id, seq);
