@@ -1,5 +1,6 @@
 import type { GenerateTextOnFinishCallback, ToolSet } from "ai";
 import { PerdureError } from "../base/error.ts";
+import type { Identity } from "../base/identity.ts";
 import type { ChatHooks, ChatTurnOptions } from "../turn/engine/chat-types.ts";
 import type { ChatAnswer } from "../turn/engine/chunk-source.ts";
 import type { AgentEnv } from "../port.ts";
@@ -19,12 +20,12 @@ export class AIChatAgent<
   Props extends object = object,
 > extends SessionAgent<Env, State, Props> {
   /** @internal */
-  [answering](as: <T>(work: () => T, turn?: string) => T): Pick<ChatHooks, "respond"> {
+  [answering](as: <T>(work: () => T, turn?: string, identity?: Identity) => T): Pick<ChatHooks, "respond"> {
     return {
       respond: async (options) => {
         const { used } = this[mcpOf];
         if (used !== undefined) await waitForMcp(used, this.waitForMcpConnections);
-        return as(() => this.onChatMessage(noop, options), options.requestId);
+        return as(() => this.onChatMessage(noop, options), options.requestId, options.identity);
       },
     };
   }

@@ -28,6 +28,7 @@ import type { SessionServant } from "./session-frames.ts";
 import { admitTurn, causeOfTurn, countElsewhere, countTurn } from "./cause.ts";
 import { getCurrentAgent, runAs, withCause } from "./context.ts";
 import { parts } from "./parts.ts";
+import { sessionNow } from "./turn-now.ts";
 import { ChildAgent, childRuns } from "./run/child-agent.ts";
 import { chatTurnKeeper } from "./run/chat-turn-keeper.ts";
 import { ChildRuns } from "./run/child-runs.ts";
@@ -154,12 +155,10 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
     const { context } = this[parts].host;
     const nobody = { agent: this, connection: undefined, request: undefined };
     const as = <T>(work: () => T, turn?: string, identity?: Identity): T => {
-      const running = turn === undefined ? undefined : this.#chat.running;
-      const who = running !== undefined && running.row.id === turn ? running.identity : identity;
       const waiting = turn === undefined ? undefined : this[parts].waiting.get(turn);
       const current = {
         ...{ ...nobody, ...(turn !== undefined && { turn }) },
-        ...(who !== undefined && { identity: who }),
+        ...(identity !== undefined && { identity }),
         ...(waiting !== undefined && { waiting }),
       };
       return runAs(context, current, work);
@@ -252,7 +251,7 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
 
   /** The conversation so far. A copy: change it with {@link ChatAgent.persistMessages}. */
   get messages(): UIMessage[] {
-    return this.#chat.messages;
+    return messagesIn(this.#chat, sessionNow(this.#chat));
   }
 
   /**
@@ -303,7 +302,7 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
 
   /** Merges messages into the conversation, without a turn. @throws PerdureError `not_found` for the session. */
   async persistMessages(messages: MessageInput, options: InSession = {}): Promise<void> {
-    persist(this.#chat, messages, { session: sessionNamed(this.#chat, options.session) });
+    persist(this.#chat, messages, { session: this.#named(options.session) });
     await this[parts].host.durable();
   }
 
@@ -317,11 +316,11 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
     options: { signal?: AbortSignal } & ForTurn = {},
   ): Promise<SaveMessagesResult> {
     const named = options.session;
-    if (named !== undefined) sessionNamed(this.#chat, named);
+    if (named !== undefined) this.#named(named);
     const elsewhere = countElsewhere(this[parts].host);
     if (elsewhere !== undefined) await elsewhere;
     if (typeof messages === "function") await this.#chat.idle();
-    const session = sessionNamed(this.#chat, named);
+    const session = this.#named(named);
     const list = typeof messages === "function" ? await messages(messagesIn(this.#chat, session)) : messages;
     const input = { kind: "messages", messages: toMessages(list), joins: "now" } as const;
     const turn = accept(this.#chat, { session, input, identity: givenIdentity(options) });
@@ -333,7 +332,7 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
     body?: Record<string, unknown>,
     options: { signal?: AbortSignal } & ForTurn = {},
   ): Promise<SaveMessagesResult> {
-    const where = { session: sessionNamed(this.#chat, options.session), identity: givenIdentity(options) };
+    const where = { session: this.#named(options.session), identity: givenIdentity(options) };
     const elsewhere = countElsewhere(this[parts].host);
     if (elsewhere !== undefined) await elsewhere;
     const turn = acceptMore(this.#chat, { body, ...where });
@@ -357,12 +356,17 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
 
   /** Forgets the conversation, but for what other sessions show of it, and stops its turns. */
   clearMessages(options: InSession = {}): void {
-    this.#chat.clear(undefined, sessionNamed(this.#chat, options.session));
+    this.#chat.clear(undefined, this.#named(options.session));
   }
 
   /** Resolves with true when no turn runs or waits, with false after `timeout` milliseconds. */
   waitUntilStable(options: { timeout?: number } = {}): Promise<boolean> {
     return this.#chat.idle(options.timeout);
+  }
+
+  /** @throws PerdureError `not_found` */
+  #named(session = sessionNow(this.#chat)): string {
+    return sessionNamed(this.#chat, session);
   }
 
   async #follow(requestId: string, signal: AbortSignal | undefined): Promise<SaveMessagesResult> {

@@ -105,7 +105,7 @@ export function sessionFor(chat: Chat, caller: RequestCaller): string {
 }
 
 function describe(chat: Chat, session: string) {
-  const running = chat.running?.row.session === session ? chat.running.row.id : null;
+  const running = chat.turnIn(session)?.row.id ?? null;
   const waiting = chat.waitingTurns(session).map((turn) => turn.id);
   return { running, waiting: waiting.filter((id) => id !== running) };
 }
@@ -234,7 +234,7 @@ function turnFor(chat: Chat, session: string, id: string): TurnRow | undefined {
 }
 
 function current(chat: Chat, session: string): TurnRow | undefined {
-  const running = chat.running?.row.session === session ? chat.running.row : undefined;
+  const running = chat.turnIn(session)?.row;
   return running ?? chat.waitingTurns(session)[0];
 }
 

@@ -20,7 +20,7 @@ function storedMessages({ query, caller }: RouteRequest, { room: { chat } }: Cha
   const headers = { "content-type": "application/json" };
   const session = sessionFor(chat, caller);
   const transcript = chat.transcripts.of(session);
-  const running = chat.running?.row.session === session ? chat.running : undefined;
+  const running = chat.turnIn(session);
   const hidden = running !== undefined && !running.continuation && !running.dropped;
   const instead: Instead | undefined = hidden ? { id: running.builder.id, json: undefined } : undefined;
   if (!query.has("last") && !query.has("before")) return new Response(transcript.json(instead), { headers });

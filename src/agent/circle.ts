@@ -3,6 +3,7 @@ import type { AgentHost } from "../port.ts";
 import { causeNow } from "./cause.ts";
 import { type Cause, getCurrentAgent } from "./context.ts";
 import { parts } from "./parts.ts";
+import { turnNow } from "./turn-now.ts";
 
 /*
  * Agents that wait for each other
@@ -20,9 +21,10 @@ export interface WaitingTurn {
 
 /** The turns that wait for what is called now, the first one first; undefined when there are none. */
 export function waitingNow(): readonly WaitingTurn[] | undefined {
-  const { agent, turn, waiting } = getCurrentAgent();
+  const { agent, waiting } = getCurrentAgent();
+  const turn = agent && turnNow(agent[parts].host);
   if (agent === undefined || turn === undefined) return waiting;
-  return [...(waiting ?? []), { agent: agent[parts].host.id, turn }];
+  return [...(waiting ?? []), { agent: agent[parts].host.id, turn: turn.id }];
 }
 
 /** What the caller's code comes of, for what is called now. */
@@ -37,12 +39,12 @@ export function noteWaiting(turn: string): void {
 }
 
 /**
- * A new turn would wait behind the one that runs, which waits for whoever calls.
+ * A new turn would wait behind one that runs, which waits for whoever calls.
  * @throws PerdureError `bad_state` that names the circle
  */
-export function refuseCircle(host: AgentHost, running: string | undefined, method: string): void {
+export function refuseCircle(host: AgentHost, runs: (turn: string) => boolean, method: string): void {
   const { waiting = [] } = getCurrentAgent();
-  const from = waiting.findIndex(({ agent, turn }) => agent === host.id && turn === running);
+  const from = waiting.findIndex(({ agent, turn }) => agent === host.id && runs(turn));
   if (from === -1) return;
   const agents = [...waiting.slice(from).map(({ agent }) => agent), host.id];
   host.emit("agent:circle", { agents });

@@ -27,6 +27,7 @@ import { countElsewhere } from "./cause.ts";
 import { chatRoom } from "./chat-agent.ts";
 import { ContextAgent } from "./context-agent.ts";
 import { parts } from "./parts.ts";
+import { sessionNow } from "./turn-now.ts";
 
 /** What an agent has whose turns may wait: submissions, and the messages that were accepted and have not started. */
 export abstract class InboxAgent<
@@ -44,10 +45,11 @@ export abstract class InboxAgent<
 
   /** Accepts a text or messages for a later turn, once per key, and returns as soon as that is stored. */
   async submitMessages(messages: MessageInput, options: SubmitOptions = {}): Promise<SubmitResult> {
-    sessionNamed(this[chatRoom].chat, options.session);
+    const { chat } = this[chatRoom];
+    const session = sessionNamed(chat, options.session ?? sessionNow(chat));
     const elsewhere = countElsewhere(this[parts].host);
     if (elsewhere !== undefined) await elsewhere;
-    const result = submitMessages(this[chatRoom].chat, messages, options);
+    const result = submitMessages(chat, messages, { ...options, session });
     await this[parts].host.durable();
     return result;
   }

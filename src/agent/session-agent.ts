@@ -23,6 +23,7 @@ import { chatRoom, derivesTitles, mediaMover, sessionServant, turnEnded } from "
 import type { Caller } from "./authorize.ts";
 import { getCurrentAgent, runAs, runFor } from "./context.ts";
 import { parts } from "./parts.ts";
+import { sessionNow } from "./turn-now.ts";
 import { payersOf } from "./run/run-payers.ts";
 import { turnKeeper } from "./run/turn-keeper.ts";
 import { chatSessionDesk } from "./chat-session-desk.ts";
@@ -106,7 +107,7 @@ export abstract class SessionAgent<
 
   /** The session of the turn that runs; while none does, that of all who name none. */
   get session(): Session {
-    return this.sessions.of(this[chatRoom].chat.session);
+    return this.sessions.of(sessionNow(this[chatRoom].chat));
   }
 
   /** @throws PerdureError `conflict` when the id is taken, `bad_input` */

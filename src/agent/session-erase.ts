@@ -3,9 +3,9 @@ import { erase, type EraseReceipt, finishErase } from "../erase/erase.ts";
 import { type EraseScope, sessionsIn } from "../erase/erase-plan.ts";
 import type { MediaMover } from "../media/media.ts";
 import type { SessionManager } from "../session/session-manager.ts";
-import { openTurns, readTurn } from "../store/turn.ts";
+import { openTurns } from "../store/turn.ts";
 import type { ChatRoom } from "./chat-feature.ts";
-import { getCurrentAgent } from "./context.ts";
+import { turnNow } from "./turn-now.ts";
 
 /** What erasing takes from the agent around it. */
 export interface EraseSurroundings {
@@ -21,8 +21,7 @@ export interface EraseSurroundings {
 export async function eraseData(around: EraseSurroundings, scope: EraseScope): Promise<EraseReceipt> {
   const { chat } = around.room;
   const { host } = chat;
-  const { turn } = getCurrentAgent();
-  const session = turn === undefined ? undefined : readTurn(host, turn)?.session;
+  const session = turnNow(host)?.session;
   const deps = {
     host,
     async stop(sessions: readonly string[]) {

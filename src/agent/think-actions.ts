@@ -14,33 +14,51 @@ export interface ActionRules {
   readonly actionLedgerPendingRetryLeaseMs: number | boolean;
 }
 
-/** Joins actions to the agent whose turns they run in. */
+/** The turn that actions are bound for. */
+export interface ActionTurn {
+  readonly id: string;
+  /** What it was granted. */
+  readonly grants: () => ActionAuthorization;
+}
+
+/** Joins actions to the agent, and to the turns that they run in. */
 export class ThinkActions {
   readonly ledger: ActionLedger;
-  readonly binding: ActionBinding;
-  /** What the turn that runs was granted. */
-  grants: ActionAuthorization = true;
+  readonly #rules: ActionRules;
+  readonly #host: AgentHost;
+  readonly #chat: () => Chat;
+  readonly #keep: KeepText;
 
   constructor(rules: ActionRules, host: AgentHost, chat: () => Chat, keep: KeepText) {
-    const ledger = new ActionLedger(host);
-    this.ledger = ledger;
-    this.binding = {
-      ledger,
-      keep,
+    this.ledger = new ActionLedger(host);
+    this.#rules = rules;
+    this.#host = host;
+    this.#chat = chat;
+    this.#keep = keep;
+  }
+
+  /** What actions of a turn ask of the agent; without one, those outside of turns. */
+  binding(turn?: ActionTurn): ActionBinding {
+    const rules = this.#rules;
+    const chat = this.#chat;
+    // By its id: an attempt may be given up while an action of it goes on, and the next one has the answer then.
+    const active = () => (turn === undefined ? undefined : chat().turn(turn.id));
+    return {
+      ...{ ledger: this.ledger, keep: this.#keep },
       turn: () => {
-        const { running } = chat();
+        const running = active();
         return running && { requestId: running.row.id, sessionId: running.row.session };
       },
-      grants: () => this.grants,
+      ...(turn !== undefined && { grants: turn.grants }),
       authorize: (context) => rules.authorizeAction(context),
       attached: () => {
-        const { running } = chat();
+        const running = active();
         return running === undefined ? 0 : attachmentsOf(running.message).length;
       },
       attach: (attachments, also) => {
-        const { running } = chat();
+        const running = active();
         // It took longer than its turn: there is no answer to add anything to.
-        if (running === undefined) return host.tx(also);
+        if (running === undefined) return this.#host.tx(also);
         chat().commit(() => {
           for (const { id, attachment } of attachments) running.take({ chunk: attachmentChunk(id, attachment) });
           running.log.flush("sync", also);

@@ -218,7 +218,7 @@ export class ThinkContext implements ContextPlan {
    */
   ready(session: string): void {
     const { host } = this.#desk;
-    if (this.#desk.chat().running?.row.session === session) return;
+    if (this.#desk.chat().turnIn(session) !== undefined) return;
     const prepared = this.background.take(session);
     if (prepared === undefined) return;
     const publish = async () => {

@@ -7,7 +7,7 @@ import type {
   ToolCallResultContext,
   ToolResultDecision,
 } from "../tool/call-hooks.ts";
-import type { StepPlan, TurnOf } from "../turn/step/plan.ts";
+import type { StepPlan } from "../turn/step/plan.ts";
 
 type Maybe<T> = T | void | Promise<T | void>;
 
@@ -28,8 +28,8 @@ export interface HookSides {
   readonly base: StepHooks;
   /** Undefined where there are no extensions. May change from turn to turn. */
   readonly extensions: () => ExtensionHooks | undefined;
-  /** Runs a hook as the agent, for the turn that runs or the one that is named. */
-  readonly as: <T>(work: () => T, of?: TurnOf) => T;
+  /** Runs a hook as the agent, in the turn. */
+  readonly as: <T>(work: () => T) => T;
 }
 
 type Told = Pick<
@@ -56,7 +56,7 @@ export function tellHooks({ agent, base, extensions, as }: HookSides): Told {
     },
     get afterToolCall() {
       if (agent.afterToolCall === base.afterToolCall) return undefined;
-      return (context: ToolCallResultContext, of?: TurnOf) => as(() => agent.afterToolCall(context), of);
+      return (context: ToolCallResultContext) => as(() => agent.afterToolCall(context));
     },
     get toolCallEnded() {
       const others = listening("afterToolCall");

@@ -15,6 +15,7 @@ import { CallBook } from "../tool/call-book.ts";
 import type { ActionAuthorization } from "../tool/action-authorize.ts";
 import { bindAction, bindActions } from "../tool/action-bind.ts";
 import { toolNamed } from "../tool/define.ts";
+import type { ActionBinding } from "../tool/action-run.ts";
 import { isAction } from "../tool/action.ts";
 import type { Chat } from "../turn/engine/chat.ts";
 import type { AnswerVerdict, ChatTurnOptions } from "../turn/engine/chat-types.ts";
@@ -28,9 +29,10 @@ import type { Budgets } from "../ledger/budget.ts";
 import type { PriceTable } from "../ledger/prices.ts";
 import type { ChatClassifyContext, ChatErrorContext, TurnConfig, TurnContext } from "../turn/step/config.ts";
 import { contextOf } from "../turn/step/context-path.ts";
-import { readSessionLine } from "../store/session.ts";
+import { ownerIdOf } from "../store/session.ts";
+import type { TurnRow } from "../store/turn.ts";
 import { type FileDownloadOptions, fileLoader, type LoadFile } from "../toolbox/egress/file-download.ts";
-import type { PreparedTurn, StepPlan } from "../turn/step/plan.ts";
+import type { PreparedTurn, StepPlan, TurnOf } from "../turn/step/plan.ts";
 import { checkMaxSteps, withinSteps } from "./max-steps.ts";
 import { isToldLater } from "./run/book-calls.ts";
 import { payersOf } from "./run/run-payers.ts";
@@ -101,12 +103,7 @@ export class ThinkPlan {
   #actions: ThinkActions | undefined;
   #search: SessionSearch | undefined;
   readonly #media = new MediaRestore(() => filesOf(this.#host));
-  #plan: StepPlan | undefined;
   readonly context: ThinkContext;
-  /** The tools of the turn that runs, or ran last. */
-  #tools: ToolSet = {};
-  /** The turn that these are of. */
-  #prepared: string | undefined;
 
   /** @param base the hooks that do nothing: a class that has these does not listen. */
   constructor(agent: ThinkSettings, base: ThinkHooks, host: AgentHost, chat: () => Chat) {
@@ -133,18 +130,12 @@ export class ThinkPlan {
       this.#ledger = new Ledger(this.#host, {
         budgets: () => agent.budgets,
         prices: () => agent.prices,
-        session: () => this.#ledgerSession(),
+        session: () => ownerIdOf(this.#host, this.#chat().transcripts.current),
       });
       // What an earlier life had asked for and not heard the end of.
-      if (!this.#host.blank) this.#closeOpen(this.#ledger);
+      if (!this.#host.blank) this.#ledger.closeOpen((call) => isToldLater(this.#host, call));
     }
     return this.#ledger;
-  }
-
-  /** What is used in a view is used in its session. */
-  #ledgerSession(): string {
-    const { session } = this.#chat();
-    return (this.#host.blank ? undefined : readSessionLine(this.#host, session)?.viewOf) ?? session;
   }
 
   get actions(): ThinkActions {
@@ -154,8 +145,8 @@ export class ThinkPlan {
     return (this.#actions ??= new ThinkActions(this.#agent, this.#host, this.#chat, keep));
   }
 
-  get #equipper(): Equipper {
-    return { agent: this.#agent, host: this.#host, search: this.search, actions: this.actions.binding };
+  #equipper(actions = this.actions.binding()): Equipper {
+    return { agent: this.#agent, host: this.#host, search: this.search, actions };
   }
 
   get book(): CallBook {
@@ -175,16 +166,16 @@ export class ThinkPlan {
     messageId: string,
     kind: "result" | "approval",
     isClient: boolean,
+    tools: ToolSet | undefined,
   ): AnswerVerdict | undefined {
     if (kind === "approval") {
       if (part.state !== "approval-requested") return false;
       return isClient && this.#isJustAsked(part, messageId) ? "early" : true;
     }
     if (this.book.find(messageId, part.toolCallId) !== undefined) return false;
-    const { running } = this.#chat();
     // What its tools are is known only where it runs step by step, and once it was prepared.
-    if (running?.builder.id !== messageId || running.row.id !== this.#prepared) return undefined;
-    const tool = toolNamed(this.#tools, toolName(part));
+    if (tools === undefined) return undefined;
+    const tool = toolNamed(tools, toolName(part));
     return tool !== undefined && tool.execute === undefined && part.state === "input-available";
   }
 
@@ -204,25 +195,20 @@ export class ThinkPlan {
   }
 
   /** The conversation is forgotten, in the transaction that does it. Calls whose end nobody will write down were cut. */
-  cleared(session: string, running: boolean): void {
+  cleared(session: string, turn: TurnRow | undefined): void {
     this.context.background.stop(session);
     this.#agent[backgroundCalls].dropSession(session);
     this.book.forgetLost();
-    if (running) this.#closeOpen(this.ledger);
-  }
-
-  #closeOpen(ledger: Ledger): void {
-    ledger.closeOpen((call) => isToldLater(this.#host, call));
+    if (turn !== undefined) this.ledger.closeTurn(turn.seq, (call) => isToldLater(this.#host, call));
   }
 
   /** Calls of this answer that have an end get no other. In the transaction that stores it. */
-  settled(message: UIMessage): void {
-    const { running } = this.#chat();
+  settled(message: UIMessage, turn: TurnRow | undefined): void {
     // What is summarised in the background goes on, and tells its own end.
-    if (running !== undefined)
+    if (turn !== undefined)
       this.ledger.closeTurn(
-        running.row.seq,
-        ({ purpose }) => purpose === "compaction" && this.context.background.has(running.row.session),
+        turn.seq,
+        ({ purpose }) => purpose === "compaction" && this.context.background.has(turn.session),
       );
     const calls = toolParts(message).filter(isTerminal);
     if (calls.length === 0) return;
@@ -241,34 +227,28 @@ export class ThinkPlan {
     return whole.map((message, at) => ({ whole: message, converted: converted[at] ?? [] }));
   }
 
-  runningAs(as: As): StepPlan {
-    return (this.#plan ??= this.#make(as));
-  }
-
-  #make(as: As): StepPlan {
+  /** How a turn runs: all that is asked is asked as the agent, and in that turn. */
+  of({ turn, identity }: TurnOf, asAgent: As): StepPlan {
     const agent = this.#agent;
-    const turn = () => this.#chat().running?.row.id;
-    const hooks = tellHooks({
-      ...{ agent, base: this.#base },
-      extensions: () => this.#extensions,
-      as: (work, of) => as(work, of?.turn ?? turn(), of?.identity),
-    });
+    const as = <T>(work: () => T): T => asAgent(work, turn, identity);
+    const extensions = () => this.#extensions;
+    const hooks = tellHooks({ ...{ agent, base: this.#base, extensions, as } });
+    let grants: ActionAuthorization = true;
+    const binding = this.actions.binding({ id: turn, grants: () => grants });
     return Object.assign(hooks, {
       ledger: this.ledger,
       book: this.book,
       context: this.context,
-      prepare: (options) => as(() => this.#prepare(options), options.requestId),
+      prepare: (options) => as(() => this.#prepare(options, binding, (given) => (grants = given))),
       assemble: (messages, tools) =>
-        as(async () => agent.assembleContext({ messages: await this.#media.of(messages), tools }), turn()),
+        as(async () => agent.assembleContext({ messages: await this.#media.of(messages), tools })),
       convert: (message, tools) => this.#messages.once(message, tools),
-      shown: (messages, tools) => as(() => this.#shown(messages, tools), turn()),
-      bind: (name, tool) => (isAction(tool) ? bindAction(name, tool, this.actions.binding) : tool),
-      runTool: (work, of) => as(work, of?.turn ?? turn(), of?.identity),
+      shown: (messages, tools) => as(() => this.#shown(messages, tools)),
+      bind: (name, tool) => (isAction(tool) ? bindAction(name, tool, binding) : tool),
+      runTool: as,
       background: agent[backgroundCalls],
-      classify: async (error) => {
-        const context = this.#chat().running?.failure("stream") ?? OUTSIDE;
-        return (await as(() => agent.classifyChatError(error, context), turn())) ?? classifyProviderError(error);
-      },
+      classify: async (error, context) =>
+        (await as(() => agent.classifyChatError(error, context))) ?? classifyProviderError(error),
       loadFile: (file) => (this.#loadFile ??= fileLoader(agent.fileDownloads))(file),
       fileLost: (url, error) => this.#fileLost(url, error),
       keep: (text) => this.#keep(text),
@@ -280,11 +260,14 @@ export class ThinkPlan {
     return this.#agent[toolKit].extensions?.hooks;
   }
 
-  async #prepare(turn: ChatTurnOptions & { readonly recovering: boolean }): Promise<PreparedTurn> {
+  async #prepare(
+    turn: ChatTurnOptions & { readonly recovering: boolean },
+    binding: ActionBinding,
+    grant: (given: ActionAuthorization) => void,
+  ): Promise<PreparedTurn> {
     const agent = this.#agent;
-    const { requestId, identity, continuation, recovering, body, clientTools, abortSignal } = turn;
-    const { session } = this.#chat();
-    const equipment = await equip(this.#equipper, session, {
+    const { requestId, sessionId: session, identity, continuation, recovering, body, clientTools, abortSignal } = turn;
+    const equipment = await equip(this.#equipper(binding), session, {
       ...{ clientTools, resumes: recovering || continuation, tools: this.extraTools.get(requestId) },
     });
     const tools = equipment.tools();
@@ -293,7 +276,6 @@ export class ThinkPlan {
     let config: TurnConfig = this.extraConfig.get(requestId) ?? {};
     if (config.model === undefined) models = asList(await agent.getModel());
     const authorizes = agent.authorizeTurn !== this.#base.authorizeTurn;
-    if (!authorizes) this.actions.grants = true;
     const others = this.#extensions?.listens("beforeTurn") === true ? this.#extensions : undefined;
     if (authorizes || others !== undefined || agent.beforeTurn !== this.#base.beforeTurn) {
       const system = prompt + capabilityBlock(tools);
@@ -306,20 +288,18 @@ export class ThinkPlan {
         identity,
         model: model as LanguageModel,
       };
-      if (authorizes) this.actions.grants = await agent.authorizeTurn(context);
+      if (authorizes) grant(await agent.authorizeTurn(context));
       const own = await agent.beforeTurn(context);
       // The class has the last word on what it sets; what the turn was given is the app's too.
       config = { ...withinSteps(await others?.beforeTurn(context), () => agent.getMaxSteps()), ...config, ...own };
     }
-    const given = bindActions(config.tools ?? {}, this.actions.binding);
+    const given = bindActions(config.tools ?? {}, binding);
     const all = { ...tools, ...given };
     if (Object.hasOwn(all, BUDGET_TOOL))
       throw new PerdureError(
         "bad_config",
         `"${BUDGET_TOOL}" is the question of a budget. Give your tool another name.`,
       );
-    this.#tools = all;
-    this.#prepared = requestId;
     // By the turn's own list alone: a prompt that changed from step to step would be read anew each time.
     const onTools = (given: ToolSet) => capabilityBlock(offered(given, config.activeTools));
     const instructions = config.instructions ?? config.system;
@@ -330,7 +310,6 @@ export class ThinkPlan {
         const renewed = await equipment.renew();
         // What was summarised can be searched from now on, not only from the next turn: that would change the request again.
         const now = { ...equipment.tools(), ...given };
-        this.#tools = now;
         return { tools: now, instructions: instructions ?? renewed + onTools(now) };
       },
       tools: all,
@@ -344,13 +323,13 @@ export class ThinkPlan {
 
   /** The tools of a session outside of its turns. */
   async toolsOf(session: string): Promise<ToolSet> {
-    return (await equip(this.#equipper, session)).tools();
+    return (await equip(this.#equipper(), session)).tools();
   }
 
   /** A request as it would be made now, without what a client or `beforeTurn` would change. */
   async #next(session: string): Promise<NextRequest> {
     const agent = this.#agent;
-    const equipment = await equip(this.#equipper, session);
+    const equipment = await equip(this.#equipper(), session);
     const tools = equipment.tools();
     const [model] = asList(await agent.getModel());
     if (!model) throw new PerdureError("bad_config", "There is no model: getModel() returned nothing.");

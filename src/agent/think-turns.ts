@@ -19,6 +19,7 @@ import type { ChatRoom } from "./chat-feature.ts";
 import { noteWaiting, refuseCircle } from "./circle.ts";
 import { getCurrentAgent } from "./context.ts";
 import { parts } from "./parts.ts";
+import { sessionNow, turnNow } from "./turn-now.ts";
 import type { ThinkPlan } from "./think-plan.ts";
 
 /** What a turn answers: a text, a message, or several. Those without an id get one. */
@@ -103,7 +104,7 @@ export function addMessages(
   given: MessageInput | ((messages: UIMessage[]) => MessageInput),
   { mode = "upsert", parentId, session: named }: AddMessagesOptions,
 ): void {
-  const session = sessionNamed(chat, named);
+  const session = sessionNamed(chat, named ?? sessionNow(chat));
   const transcript = chat.transcripts.of(session);
   const list = toMessages(typeof given === "function" ? given(messagesIn(chat, session)) : given);
   const fresh = mode === "append" ? list.filter(({ id }) => transcript.role(id) === undefined) : list;
@@ -158,10 +159,10 @@ export async function runTurn(
     // JavaScript can leave it out.
     if ((options.input as TurnInput | undefined) === undefined)
       throw new PerdureError("bad_input", "Give `input`: a submission is a message to answer.");
-    sessionNamed(room.chat, options.session);
+    const session = sessionNamed(room.chat, options.session ?? sessionNow(room.chat));
     const elsewhere = countElsewhere(room.chat.host);
     if (elsewhere !== undefined) await elsewhere;
-    const result = submitMessages(room.chat, options.input, options);
+    const result = submitMessages(room.chat, options.input, { ...options, session });
     await room.chat.host.durable();
     return result;
   }
@@ -182,7 +183,7 @@ function begin(
   { tools, config, session, identity }: TurnExtras,
 ): string | undefined {
   const wish = {
-    session: sessionNamed(desk, session),
+    session: sessionNamed(desk, session ?? sessionNow(desk)),
     identity: givenIdentity({ identity }),
     // Before the turn starts, which it may do at once.
     also({ id }: TurnRow) {
@@ -252,9 +253,10 @@ function tell({ chat: desk, live }: ChatRoom, requestId: string, callback: Strea
 }
 
 /** A turn that waits for another turn of the same agent waits for itself. */
-function refuseInside({ host, running }: Chat, method: string): void {
-  refuseCircle(host, running?.row.id, method);
-  if (getCurrentAgent().turn === undefined) return;
+function refuseInside(chat: Chat, method: string): void {
+  const { host } = chat;
+  refuseCircle(host, (turn) => chat.turn(turn) !== undefined, method);
+  if (turnNow(host) === undefined) return;
   throw new PerdureError(
     "bad_state",
     `${method}() was called inside a turn of the same agent, where it would wait for itself. Use submitMessages().`,

@@ -1,6 +1,7 @@
 import type { LanguageModel, ModelMessage, ToolSet } from "ai";
 import { DEFAULT_SYSTEM_PROMPT } from "../context/capabilities.ts";
 import { PerdureError } from "../base/error.ts";
+import type { Identity } from "../base/identity.ts";
 import type { ScheduledTasks } from "../work/task-types.ts";
 import type { MessageInput } from "../message/input.ts";
 import type { UIMessage } from "../message/types.ts";
@@ -106,7 +107,7 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
 
   /** @internal */
   [answering](
-    as: <T>(work: () => T, turn?: string) => T,
+    as: <T>(work: () => T, turn?: string, identity?: Identity) => T,
   ): Pick<
     ChatHooks,
     | "respond"
@@ -125,8 +126,8 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
   > {
     const own = this.onChatMessage !== Think.prototype.onChatMessage;
     return {
-      respond: async (options) => as(() => this.onChatMessage(options), options.requestId),
-      plan: () => this.#plan.runningAs(as),
+      respond: async (options) => as(() => this.onChatMessage(options), options.requestId, options.identity),
+      plan: (turn) => this.#plan.of(turn, as),
       ranInSteps: ({ seq }) => !own || this.#plan.ledger.attempts(seq, 0).length > 0,
       answerable: (...about) => this.#plan.answerable(...about),
       decided: (decision) => {
@@ -136,15 +137,15 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
         else this.#plan.book.record(decision);
       },
       question: (messageId, toolCallId) => this.#plan.book.question(messageId, toolCallId),
-      explain: (error, context) => as(() => this.#plan.explain(error, context), context.requestId),
+      explain: (error, context) => as(() => this.#plan.explain(error, context), context.requestId, context.identity),
       expiry: (messageId, toolCallId) => this.#plan.expiry(messageId, toolCallId),
       begun: (turn) => this[filePoints].begun(turn),
-      settled: (message) => {
-        this.#plan.settled(message);
+      settled: (message, turn) => {
+        this.#plan.settled(message, turn);
         this[filePoints].settled(message);
       },
       removed: (messageId) => this.#plan.book.forget(messageId),
-      cleared: (session, running) => this.#plan.cleared(session, running),
+      cleared: (session, turn) => this.#plan.cleared(session, turn),
       background: this[backgroundCalls],
     };
   }

@@ -20,6 +20,7 @@ import type { WorkspaceToolsOptions } from "../toolbox/workspace/tools/create-wo
 import type { PointChange, RestoreResult, WorkspaceFiles, WorkspaceLike } from "../toolbox/workspace/types.ts";
 import { Workspace } from "../toolbox/workspace/workspace.ts";
 import type { WorkspaceOptions } from "../toolbox/workspace/workspace-options.ts";
+import { messagesIn } from "../turn/engine/history.ts";
 import { mcpOf } from "./agent-mcp.ts";
 import { chatRoom } from "./chat-agent.ts";
 import { FilePoints } from "./file-points.ts";
@@ -27,6 +28,7 @@ import { InboxAgent } from "./inbox-agent.ts";
 import { backgroundCalls, DEFAULT_MAX_BACKGROUND } from "./think-background.ts";
 import type { ActionRules, ThinkActions } from "./think-actions.ts";
 import { parts } from "./parts.ts";
+import { sessionNow } from "./turn-now.ts";
 import { sessionOf } from "./session-agent.ts";
 import { type KitSettings, ToolKit, toolKit } from "./tool-kit.ts";
 
@@ -71,7 +73,7 @@ export abstract class ToolAgent<Env extends object = AgentEnv, State = unknown, 
       failed: (error) => this[chatRoom].chat.hooks.failed(error),
     });
     this[parts].features.push({
-      lend: (value) => (isAction(value) ? lendAction(value, this[actionsOf].binding) : undefined),
+      lend: (value) => (isAction(value) ? lendAction(value, this[actionsOf].binding()) : undefined),
     });
     this[parts].features.push({ halt: () => this[toolKit].halt(), left: () => this[toolKit].halt() });
   }
@@ -181,18 +183,20 @@ export abstract class ToolAgent<Env extends object = AgentEnv, State = unknown, 
   }
 
   get #bridge(): ExtensionBridge {
-    const blocks = async () => (await this[sessionOf](this.session.id)).blocks;
+    // Where it was asked: a guest serves all sessions, one call after the other.
+    const session = sessionNow(this[chatRoom].chat);
+    const blocks = async () => (await this[sessionOf](session)).blocks;
     return {
       workspace: this.getWorkspace() ?? undefined,
       getContext: async (label) => (await blocks()).getContextBlock(label)?.content ?? null,
       setContext: async (label, content) => void (await (await blocks()).replaceContextBlock(label, content)),
       isOfApp: async (label) => (await blocks()).isOfCode(label),
-      getMessages: (limit) => this.messages.slice(-limit),
+      getMessages: (limit) => messagesIn(this[chatRoom].chat, session).slice(-limit),
       sendMessage: async (text) => {
         const parts = [{ type: "text", text }] as const;
-        await this.submitMessages([{ id: newId("msg"), role: "user", parts: [...parts] }]);
+        await this.submitMessages([{ id: newId("msg"), role: "user", parts: [...parts] }], { session });
       },
-      getSessionInfo: () => ({ id: this.session.id, messages: this.messages.length }),
+      getSessionInfo: () => ({ id: session, messages: messagesIn(this[chatRoom].chat, session).length }),
     };
   }
 

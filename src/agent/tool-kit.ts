@@ -62,6 +62,8 @@ export class ToolKit {
   #files: { readonly of: readonly unknown[]; readonly tools: ToolSet } | undefined;
   #skills: { readonly of: readonly SkillSource[]; readonly registry: SkillRegistry } | undefined;
   #extensions: ExtensionManager | undefined;
+  /** Names that other tools have had in a turn of this life: whatever is loaded may take none of them. */
+  readonly #names = new Set<string>();
 
   constructor(settings: KitSettings, desk: KitDesk) {
     this.#settings = settings;
@@ -78,13 +80,10 @@ export class ToolKit {
       egress: (allow) =>
         createEgress({ allow, onDecision: (decision) => host.emit("network:decided", { ...decision }) }),
       bridge: () => this.#desk.bridge(),
-      reserved: () => this.#reserved,
+      reserved: () => this.#names,
       failed: (error) => this.#desk.failed(error),
     }));
   }
-
-  /** The names of the other tools of the last turn: no extension may take one of them. */
-  #reserved: readonly string[] = [];
 
   /** @param others names of tools that the turn has besides. @param blocks of its session: extensions may bring more. */
   async ofTurn(others: readonly string[], blocks: ContextBlocks | undefined, resumes = false): Promise<TurnKit> {
@@ -92,8 +91,10 @@ export class ToolKit {
     const skills = await this.#skillTools();
     // A call that was cut off, or approved long after it was asked for, may be of a tool that is connected only in a moment.
     const mcp = await this.#mcpTools(resumes);
-    this.#reserved = [...others, ...CONTEXT_TOOLS, ...Object.keys({ ...files, ...skills.tools, ...mcp })];
-    return { prompt: skills.prompt, tools: { ...files, ...skills.tools, ...(await this.#extended(blocks)), ...mcp } };
+    const taken = [...others, ...CONTEXT_TOOLS, ...Object.keys({ ...files, ...skills.tools, ...mcp })];
+    for (const name of taken) this.#names.add(name);
+    const extended = await this.#extended(blocks, taken);
+    return { prompt: skills.prompt, tools: { ...files, ...skills.tools, ...extended, ...mcp } };
   }
 
   halt(): void {
@@ -138,7 +139,7 @@ export class ToolKit {
     return skillsForTurn(skills.registry, (await this.#settings.getSkillScriptRunner()) ?? undefined);
   }
 
-  async #extended(blocks: ContextBlocks | undefined): Promise<ToolSet> {
+  async #extended(blocks: ContextBlocks | undefined, taken: readonly string[]): Promise<ToolSet> {
     const { extensions } = this;
     if (extensions === undefined) return {};
     await extensions.declare(await this.#settings.getExtensions());
@@ -150,7 +151,7 @@ export class ToolKit {
       };
       await blocks.addContext(label, options);
     }
-    return extensions.getTools();
+    return extensions.getTools(taken);
   }
 
   async #mcpTools(resumes: boolean): Promise<ToolSet> {

@@ -108,11 +108,6 @@ export class Ledger {
     return turn !== undefined || session !== undefined || agent !== undefined;
   }
 
-  /** The session that calls belong to which name none. */
-  get session(): string {
-    return this.#options.session();
-  }
-
   /**
    * Books a call before it is made. Checks the budgets of its turn, its session and the agent with all that it could
    * use, on top of what is charged and what other calls under way may still use.
@@ -231,7 +226,7 @@ export class Ledger {
   }
 
   /** A turn has ended: calls of it that nobody heard the end of were cut, but for those that go on without it. */
-  closeTurn(turnSeq: number, goesOn: (call: Pick<UsageRow, "purpose">) => boolean = () => false): void {
+  closeTurn(turnSeq: number, goesOn: (call: Pick<UsageRow, "id" | "purpose">) => boolean = () => false): void {
     for (const row of openUsage(this.#host)) {
       if (row.turnSeq === turnSeq && !goesOn(row)) this.#close(row, { outcome: "cut", usage: undefined });
     }

@@ -34,7 +34,9 @@ export interface Books {
 export type TriedCall = AttemptFact & { readonly id: string };
 
 /** A model call, with all its tries. */
-export interface BookedCall extends Pick<NewCall, "purpose" | "session" | "turn" | "step"> {
+export interface BookedCall extends Pick<NewCall, "purpose" | "turn" | "step"> {
+  /** Whose it is: of a view, its session. */
+  readonly session: string;
   /** Tried in this order. */
   readonly models: readonly LanguageModel[];
   /** Further tries of one model after its first error. */

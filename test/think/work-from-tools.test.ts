@@ -65,3 +65,34 @@ test("what a tool waits for is in its turn, a fiber too", async () => {
   const { requestId } = await kit.ask("Begin.");
   expect(turns).toEqual([requestId, requestId, requestId]);
 });
+
+test("what goes on after its turn runs in no turn, and may run one", async () => {
+  const model = scriptedModel(({ userText, step }) =>
+    userText === "Begin." && step === 0 ? { toolCalls: [{ toolName: "begin", input: {} }] } : `answer to ${userText}`,
+  );
+  const early: unknown[] = [];
+  const kit = await openThink(
+    (Base) =>
+      class Talk extends Base {
+        over = Promise.withResolvers<void>();
+        override getModel() {
+          return model;
+        }
+        override getTools() {
+          return {
+            begin: serverTool(async () => {
+              await this.runTurn({ input: "Too early." }).catch((error: unknown) => early.push(error));
+              void this.over.promise.then(() => this.runTurn({ input: "Later." }));
+            }),
+          };
+        }
+        override onChatResponse() {
+          this.over.resolve();
+        }
+      },
+  );
+  await kit.ask("Begin.");
+  await expect.poll(async () => (await kit.stored()).map(textIn)).toContain("answer to Later.");
+  expect(early).toMatchObject([{ code: "bad_state" }]);
+  await kit.stable();
+});

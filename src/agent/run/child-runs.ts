@@ -1,3 +1,4 @@
+import { turnNow } from "../turn-now.ts";
 import { errorText, PerdureError } from "../../base/error.ts";
 import { newId } from "../../base/id.ts";
 import type { Identity } from "../../base/identity.ts";
@@ -109,7 +110,7 @@ export class ChildRuns {
     const { chat } = this.#own.room();
     this.#listen();
     accept(chat, {
-      session: chat.session,
+      session: chat.transcripts.current,
       input: { kind: "messages", messages: toMessages(message), joins: "now" },
       identity: givenIdentity({ identity }),
       isBounded: true,
@@ -167,7 +168,8 @@ export class ChildRuns {
 
   /** See `ChatAgent.reportProgress`. */
   report(progress: AgentToolProgress, persist: boolean): void {
-    const seq = this.#none ? undefined : this.#own.room().chat.running?.row.seq;
+    const { chat } = this.#own.room();
+    const seq = this.#none ? undefined : (turnNow(this.#host)?.seq ?? chat.running?.row.seq);
     const run = seq === undefined ? undefined : runOfTurn(this.#host, seq);
     if (run === undefined) return;
     const chunks = progress.milestone === undefined ? 0 : this.#saidBefore(run);
@@ -177,7 +179,8 @@ export class ChildRuns {
 
   /** How many chunks come before what is said now. A milestone is told behind all of them. */
   #saidBefore(run: RunRow): number {
-    this.#own.room().chat.running?.log.flush();
+    const last = lastTurnOf(run);
+    if (last !== undefined) this.#own.room().chat.turn(last[2])?.log.flush();
     const told = [...this.#tails].filter(({ runId }) => runId === run.runId).map(({ next }) => next);
     return Math.max(this.#inspect(run).chunks, ...told);
   }
@@ -284,7 +287,7 @@ export class ChildRuns {
 
   #messages(turn: TurnRow | undefined) {
     const { chat } = this.#own.room();
-    return chat.transcripts.of(turn?.session ?? chat.session);
+    return chat.transcripts.of(turn?.session ?? chat.transcripts.current);
   }
 
   #end(run: RunRow, move: Extract<RunMove, { kind: "end" }>): void {

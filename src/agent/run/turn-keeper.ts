@@ -54,6 +54,7 @@ export function runHooksOf(agent: Agent<object>): RunHooks {
     onAgentToolFinish: (run, result) => agent.onAgentToolFinish(run, result),
     onProgress: (run, progress) => agent.onProgress(run, progress),
     method: (name) => agent[parts].method(name),
+    // Also of a turn that is over: a call of it may go on in the background.
     turn: () => {
       const current = getCurrentAgent();
       return current.agent === agent ? current.turn : undefined;

@@ -246,10 +246,13 @@ export class ExtensionManager {
     return this.#sorted().map(toInfo);
   }
 
-  /** The tools of all extensions, by `<extension>_<tool>`. Those whose names are taken by now are left out. */
-  getTools(): ToolSet {
+  /**
+   * The tools of all extensions, by `<extension>_<tool>`. Those whose names are taken by now are left out.
+   * @param reserved names that are taken where these tools go. Default: the option `reserved`
+   */
+  getTools(reserved: Iterable<string> = this.#options.reserved?.() ?? []): ToolSet {
     this.restore();
-    const taken = new Set(this.#reserved());
+    const taken = new Set(this.#reserved(reserved));
     const tools: ToolSet = {};
     for (const { name, described } of this.#sorted()) {
       for (const tool of described.tools) {
@@ -364,9 +367,8 @@ export class ExtensionManager {
     throw new PerdureError("conflict", `There is a tool "${clash}" already. Rename the tool or the extension.`);
   }
 
-  #reserved(): string[] {
-    const others = [...(this.#options.reserved?.() ?? [])];
-    return [...RESERVED, ...others.filter((name) => !this.#given.has(name))];
+  #reserved(others: Iterable<string> = this.#options.reserved?.() ?? []): string[] {
+    return [...RESERVED, ...[...others].filter((name) => !this.#given.has(name))];
   }
 
   #sorted(): Entry[] {

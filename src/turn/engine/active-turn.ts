@@ -1,3 +1,4 @@
+import type { ToolSet } from "ai";
 import { defer } from "../../base/defer.ts";
 import type { RecoveryFacts } from "../../base/event.ts";
 import { takeChunk } from "../../message/admit.ts";
@@ -65,6 +66,8 @@ export class ActiveTurn {
   /** This life is over. */
   halted = false;
   streaming = false;
+  /** What it may call, once that is known; undefined where it does not run step by step. */
+  tools: ToolSet | undefined;
   /** The interruption that it is carried on after. */
   incident: RecoveryFacts | undefined;
   /** Where calls were that another part stands for now. */

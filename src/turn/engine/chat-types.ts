@@ -1,3 +1,4 @@
+import type { ToolSet } from "ai";
 import type { Identity } from "../../base/identity.ts";
 import type { Part, ToolPart, UIMessage } from "../../message/types.ts";
 import type { AboutFailure, Socket } from "../../port.ts";
@@ -9,7 +10,7 @@ import type { ChatAnswer, OrdinaryTurn } from "./chunk-source.ts";
 import type { MessageConcurrency } from "../intake/overlap.ts";
 import type { BackgroundCall } from "../step/background-note.ts";
 import type { ChatErrorContext } from "../step/config.ts";
-import type { StepPlan } from "../step/plan.ts";
+import type { StepPlan, TurnOf } from "../step/plan.ts";
 import type { LoggedChunk } from "./stream-log.ts";
 
 /** What `onChatMessage` is told about the turn that it answers. */
@@ -162,8 +163,8 @@ export type AnswerVerdict = boolean | "early" | "later";
 export interface ChatHooks {
   /** Answers a turn; or says that it runs step by step, as {@link ChatHooks.plan} says. */
   respond(options: ChatTurnOptions): Promise<ChatAnswer | OrdinaryTurn | undefined>;
-  /** How turns run step by step, where they can. */
-  plan?(): StepPlan;
+  /** How a turn runs step by step, where turns can. */
+  plan?(turn: TurnOf): StepPlan;
   /** Whether a turn that was cut off had run step by step. */
   ranInSteps?(turn: TurnRow): boolean;
   /** What somebody is called who answers a question. */
@@ -179,13 +180,14 @@ export interface ChatHooks {
     | undefined;
   /**
    * Whether those who talk with the agent may give this call an answer: a result, or a person's decision; undefined: by the
-   * rule for all (`mayAnswer`). Must be quick.
+   * rule for all (`mayAnswer`). Must be quick. @param tools of the turn that the call is in, while it runs step by step
    */
   answerable?(
     part: ToolPart,
     messageId: string,
     kind: "result" | "approval",
     isClient: boolean,
+    tools: ToolSet | undefined,
   ): AnswerVerdict | undefined;
   /** When an open question is over; null: never; undefined: as the settings say. */
   expiry?(messageId: string, toolCallId: string): number | null | undefined;
@@ -202,14 +204,14 @@ export interface ChatHooks {
   over?(turnId: string): void;
   /** Whether what a turn is for is still wanted by those above the agent, asked before each attempt. */
   wanted?(turn: TurnRow): Promise<boolean>;
-  /** An answer is stored whose calls get no other end, in that transaction. */
-  settled?(message: UIMessage): void;
+  /** An answer is stored whose calls get no other end, in that transaction. @param turn that has ended with it */
+  settled?(message: UIMessage, turn?: TurnRow): void;
   /** An answer is gone from the conversation, for good or into a branch, in the transaction that takes it away. */
   removed?(messageId: string): void;
   /** Tool calls that go on without their turns, where there are such. */
   readonly background?: ChatBackground;
-  /** A conversation is forgotten, in the transaction that does it; the turn that runs is of it if `running`. */
-  cleared?(session: string, running: boolean): void;
+  /** A conversation is forgotten, in the transaction that does it. @param turn of it that runs */
+  cleared?(session: string, turn: TurnRow | undefined): void;
   responded(result: ChatResponseResult): void | Promise<void>;
   recover(context: ChatRecoveryContext): ChatRecoveryOptions | void | Promise<ChatRecoveryOptions | void>;
   sanitize(message: UIMessage): UIMessage;

@@ -76,6 +76,14 @@ export class Chat implements Desk, Work {
     return this.#active;
   }
 
+  turn(id: string): ActiveTurn | undefined {
+    return this.#active?.row.id === id ? this.#active : undefined;
+  }
+
+  turnIn(session: string): ActiveTurn | undefined {
+    return this.#active?.row.session === session ? this.#active : undefined;
+  }
+
   get session(): string {
     return this.#active?.row.session ?? this.transcripts.current;
   }

@@ -17,6 +17,10 @@ export interface Desk {
   readonly messages: UIMessage[];
   /** The turn that runs now. */
   readonly running: ActiveTurn | undefined;
+  /** The turn of this id, while it runs. */
+  turn(id: string): ActiveTurn | undefined;
+  /** The turn that runs in a session. */
+  turnIn(session: string): ActiveTurn | undefined;
   /** Who asked for which turn, as long as the turn is open in this life. */
   readonly origins: Map<string, Origin>;
   /** Runs `work` in a transaction. If it is undone, so is what is in memory. */

@@ -24,7 +24,7 @@ export async function drive(desk: Desk, active: ActiveTurn, continuation: boolea
     if (runsApproved(active)) await orAborted(desk.host.durable(), signal);
     const answer = await orAborted(signal.aborted ? Promise.resolve(undefined) : desk.hooks.respond(options), signal);
     if (answer === undefined) return signal.aborted ? await cut(desk, active) : { status: "completed", silent: true };
-    const plan = desk.hooks.plan?.();
+    const plan = desk.hooks.plan?.({ turn: active.row.id, identity: active.identity });
     if (answer === ORDINARY_TURN && plan !== undefined)
       return (await orAborted(steps(desk, active, plan, options), signal)) ?? (await cut(desk, active));
     // It had run step by step, and does not any more.

@@ -50,7 +50,7 @@ export function finish(desk: Desk, active: ActiveTurn, end: TurnEnd): readonly T
       const at = own === undefined ? usual : own;
       if (at !== null) askApproval(host, toolCallId, at);
     }
-    desk.hooks.settled?.(message);
+    desk.hooks.settled?.(message, row);
     trimTranscript(desk, row.session);
   });
   return needless;
@@ -88,7 +88,7 @@ export function abandon(desk: Desk, active: ActiveTurn, error: string): boolean 
         if (!active.continuation) passWaiting(host, transcript, row, message.id);
       }
       settleTurn(host, row.seq, "error", error, host.clock.now());
-      desk.hooks.settled?.(message ?? { ...active.message, parts: [] });
+      desk.hooks.settled?.(message ?? { ...active.message, parts: [] }, row);
     });
   for (const kept of [seen, stored, () => undefined]) {
     try {

@@ -33,5 +33,5 @@ export function forgetSession({ host, hooks, transcripts, running }: Desk, sessi
     writeChatContext(host, session, { body: null, clientTools: null }, now);
   }
   dropLostApprovals(host);
-  hooks.cleared?.(owner, running !== undefined && sessions.has(running.row.session));
+  hooks.cleared?.(owner, running !== undefined && sessions.has(running.row.session) ? running.row : undefined);
 }

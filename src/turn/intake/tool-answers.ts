@@ -263,7 +263,8 @@ export function mayAnswer(
   { answer }: ToolAnswer,
   isClient: boolean,
 ): AnswerVerdict {
-  const own = hooks.answerable?.(part, message.id, answer.kind, isClient);
+  const tools = running?.builder.id === message.id ? running.tools : undefined;
+  const own = hooks.answerable?.(part, message.id, answer.kind, isClient, tools);
   if (own !== undefined || !isClient) return own ?? true;
   if (part.state === "approval-requested")
     // An error in the place of a result is a no, in the client's own words.

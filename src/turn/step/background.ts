@@ -99,8 +99,8 @@ export class BackgroundCalls implements StepBackground, Work {
     return this.#around.desk().host;
   }
 
-  get #plan(): StepPlan {
-    const plan = this.#around.desk().hooks.plan?.();
+  #planOf(row: BackgroundRow): StepPlan {
+    const plan = this.#around.desk().hooks.plan?.(turnOf(row));
     if (plan === undefined) throw new PerdureError("bad_state", "Only turns that run in steps have background calls.");
     return plan;
   }
@@ -261,13 +261,13 @@ export class BackgroundCalls implements StepBackground, Work {
     abortSignal: AbortSignal,
   ): Promise<CallOutcome> {
     const { messageId, toolCallId, attempts: attempt } = row;
-    const plan = this.#plan;
-    const of = turnOf(row);
+    const plan = this.#planOf(row);
+    const { identity } = turnOf(row);
     const idempotencyKey = `${messageId}:${toolCallId}`;
     const whole = plan.afterToolCall !== undefined;
     const runner = new ToolRunner({
-      ...{ clock: this.#host.clock, signal: abortSignal, identity: of.identity, context, whole },
-      as: (work) => plan.runTool(work, of),
+      ...{ clock: this.#host.clock, signal: abortSignal, identity, context, whole },
+      as: (work) => plan.runTool(work),
       keep: (text) => plan.keep(text),
     });
     return runner.run({ toolCallId, toolName: row.tool, tool, input: inputOf(row) }, messages, {
@@ -313,11 +313,10 @@ export class BackgroundCalls implements StepBackground, Work {
     if (open === undefined) return;
     if (ended.kind === "error" && ended.error instanceof CutCall)
       return this.#conclude(row, { status: "interrupted", error: ended.errorText }, false);
-    const plan = this.#plan;
+    const plan = this.#planOf(row);
     const durationMs = Math.max(0, this.#host.clock.now() - (row.startedAt ?? this.#host.clock.now()));
     if (plan.afterToolCall !== undefined && open.result === null) this.#keep(row, ended, durationMs);
-    const of = turnOf(row);
-    const where: Judging = { plan, desk: this.#around.desk(), active: { row: { id: row.turnId } }, of };
+    const where: Judging = { plan, desk: this.#around.desk(), active: { row: { id: row.turnId } } };
     const called = calledOf(row, messages);
     const verdict = await judge(where, tool, called, ended, durationMs);
     if (this.#halted) return;

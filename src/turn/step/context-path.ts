@@ -6,7 +6,7 @@ import type { Desk } from "../engine/desk.ts";
 import { waitingMessages } from "../engine/place.ts";
 import { settledParts } from "./answer.ts";
 
-type Reading = Pick<Desk, "host" | "transcripts" | "running">;
+type Reading = Pick<Desk, "host" | "transcripts" | "turnIn">;
 
 /** The conversation of a turn as the model reads it. */
 export interface TurnContextView {
@@ -23,9 +23,10 @@ export interface TurnContextView {
  * model calls are settled, in the form in which it will be stored, and what waits for a turn of its own is not there.
  */
 export function* nodesUp(desk: Reading, session: string, called: number): Generator<PathNode> {
-  const { host, running } = desk;
+  const { host } = desk;
+  const running = desk.turnIn(session);
   const transcript = desk.transcripts.of(session);
-  if (running === undefined || running.dropped || running.row.session !== session) {
+  if (running === undefined || running.dropped) {
     yield* transcript.up();
     return;
   }
@@ -43,18 +44,19 @@ export function* nodesUp(desk: Reading, session: string, called: number): Genera
 }
 
 /** What the running turn has added, as it will be stored. */
-export function ownParts({ running, transcripts }: Reading, session: string, called: number): UIMessage["parts"] {
+export function ownParts(desk: Reading, session: string, called: number): UIMessage["parts"] {
+  const running = desk.turnIn(session);
   if (running === undefined) return [];
   const { builder } = running;
   const parts = settledParts(builder, called);
-  return transcripts.of(session).clean({ id: builder.id, role: "assistant", parts }).parts;
+  return desk.transcripts.of(session).clean({ id: builder.id, role: "assistant", parts }).parts;
 }
 
 /** What the model is shown of a session, with what the running turn has added apart. */
 export function contextOf(desk: Reading, reader: ContextReader, session: string, called: number): TurnContextView {
   const view = reader.read(nodesUp(desk, session, called), session);
-  const { running } = desk;
-  if (running === undefined || running.row.session !== session) return { view, base: project(view), covered: 0 };
+  const running = desk.turnIn(session);
+  if (running === undefined) return { view, base: project(view), covered: 0 };
   const { id, inherited } = running.builder;
   const nodes = view.nodes.flatMap((node) => {
     if (node.message.id !== id) return [node];

@@ -9,7 +9,7 @@ import { toPlainJson } from "../../tool/plain-json.ts";
 import { type EndedCall, MAX_ERROR_BYTES } from "../../tool/run-call.ts";
 import type { ToolCallContext, ToolCallResultContext, ToolResultDecision } from "../../tool/call-hooks.ts";
 import { watch } from "./model-call.ts";
-import type { StepPlan, TurnOf } from "./plan.ts";
+import type { StepPlan } from "./plan.ts";
 import type { Desk } from "../engine/desk.ts";
 
 const WITHHELD_TEXT = "The result was withheld.";
@@ -19,8 +19,6 @@ export interface Judging {
   readonly plan: StepPlan;
   readonly desk: Pick<Desk, "hooks" | "host">;
   readonly active: { readonly row: { readonly id: string } };
-  /** Of a call that went on without its turn. */
-  readonly of?: TurnOf;
 }
 
 /** A call that has ended, as hooks are told of it. */
@@ -46,7 +44,7 @@ export async function judge(
   const bound = (output: unknown) => boundOutput(output, toolOptionsOf(tool), (text) => plan.keep(text));
   if (afterToolCall === undefined) return { shown: ended, action: undefined };
   try {
-    const said: unknown = (await afterToolCall(resultContext(called, ended, durationMs), run.of)) ?? undefined;
+    const said: unknown = (await afterToolCall(resultContext(called, ended, durationMs))) ?? undefined;
     if (said === undefined) {
       const shown: EndedCall = ended.kind === "error" ? ended : { kind: "output", output: await bound(ended.output) };
       return { shown, action: undefined };

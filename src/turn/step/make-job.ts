@@ -11,6 +11,7 @@ import { nameOf } from "../../model/call.ts";
 import { askWith, type SummaryCaller } from "../../model/summary-call.ts";
 import { SESSION_SEARCH_TOOL } from "../../search/search-text.ts";
 import { outputRules } from "../../tool/output-rules.ts";
+import { ownerIdOf } from "../../store/session.ts";
 import { sessionSearchTool } from "../../tool/session-search.ts";
 import type { ContextPlan } from "./context-plan.ts";
 
@@ -78,7 +79,7 @@ export async function jobNow(context: ContextPlan, now: JobNow): Promise<Compact
       measure: measureFor(learned.of(name), 0, usable(limits), undefined, counters.of(name)),
       ask: (prompt, stop) =>
         askWith({
-          ...{ ...books, session, model, signal: stop, maxOutput: limits.output },
+          ...{ ...books, session: ownerIdOf(books.host, session), model, signal: stop, maxOutput: limits.output },
           ...{ purpose: "compaction", counts: context },
         })(prompt),
       instructions: typeof instructions === "string" ? instructions : undefined,

@@ -11,7 +11,14 @@ import type { CallOutcome } from "../../tool/run-call.ts";
 import type { ChatTurnOptions } from "../engine/chat-types.ts";
 import type { ChatErrorClassification } from "../../model/provider-error.ts";
 import type { ContextPlan } from "./context-plan.ts";
-import type { ChunkContext, PrepareStepContext, StepConfig, StepContext, TurnConfig } from "./config.ts";
+import type {
+  ChatErrorContext,
+  ChunkContext,
+  PrepareStepContext,
+  StepConfig,
+  StepContext,
+  TurnConfig,
+} from "./config.ts";
 import type {
   ToolCallContext,
   ToolCallDecision,
@@ -21,7 +28,7 @@ import type {
 
 type Maybe<T> = T | void | Promise<T | void>;
 
-/** A turn that need not be the one that runs, and for whom it was. */
+/** A turn, whether it runs or is over, and for whom it is. */
 export interface TurnOf {
   readonly turn: string;
   readonly identity: Identity | undefined;
@@ -81,7 +88,7 @@ export interface PreparedTurn {
 }
 
 /**
- * What the step loop asks of the agent. Hooks may be slow; a hook that throws ends the turn with that error, but for
+ * What the step loop asks of the agent for one turn. Hooks may be slow; a hook that throws ends the turn with that error, but for
  * `beforeToolCall`, which fails the call that it is asked about, for `afterToolCall`, which withholds its result, and for
  * those that only watch (`chunk`, `stepFinished`): what they throw is reported and changes nothing.
  * Around a crash a watching hook may be called twice for the same thing, or not at all.
@@ -92,8 +99,8 @@ export interface StepPlan {
   readonly context: ContextPlan;
   /** Who pays for a turn besides the agent; undefined when it is taken for nobody else. */
   payers(turn: number): Payers | undefined;
-  /** Once per attempt of a turn. */
-  prepare(turn: ChatTurnOptions & { readonly recovering: boolean }): Promise<PreparedTurn>;
+  /** Once per attempt. */
+  prepare(options: ChatTurnOptions & { readonly recovering: boolean }): Promise<PreparedTurn>;
   /** The conversation as the model reads it, without what this turn has added to the answer. */
   assemble(messages: readonly UIMessage[], tools: ToolSet): Promise<ModelMessage[]>;
   /** What this turn has added. */
@@ -104,18 +111,18 @@ export interface StepPlan {
   beforeToolCall(context: ToolCallContext): Maybe<ToolCallDecision>;
   /** Gives a tool that another one calls its agent, where it needs one. */
   bind(name: string, tool: Tool): Tool;
-  /** Runs a tool as the agent, in the turn that runs or another one. */
-  runTool<T>(work: () => T, of?: TurnOf): T;
+  /** Runs a tool as the agent, in the turn. */
+  runTool<T>(work: () => T): T;
   /** Calls that go on without their turn. */
   readonly background: StepBackground;
   /** Asked before anybody is shown a result. Undefined where the class does not listen: then nothing is spent on it. */
-  readonly afterToolCall: ((context: ToolCallResultContext, of?: TurnOf) => Maybe<ToolResultDecision>) | undefined;
+  readonly afterToolCall: ((context: ToolCallResultContext) => Maybe<ToolResultDecision>) | undefined;
   /** Told of a result as it is shown. */
   readonly toolCallEnded: ((context: ToolCallResultContext) => Maybe<undefined>) | undefined;
   readonly stepFinished: ((context: StepContext) => Maybe<undefined>) | undefined;
   readonly chunk: ((context: ChunkContext) => Maybe<undefined>) | undefined;
-  /** What kind of error a model call of the turn that runs gave. */
-  classify(error: unknown): Promise<ChatErrorClassification>;
+  /** What kind of error a model call of the turn gave. */
+  classify(error: unknown, context: ChatErrorContext): Promise<ChatErrorClassification>;
   /** Loads a file for a model that cannot do it itself. */
   loadFile(file: { url: URL; abortSignal?: AbortSignal }): Promise<{ data: Uint8Array; mediaType: string | undefined }>;
   /** A file cannot be loaded for the model. Never throws. */

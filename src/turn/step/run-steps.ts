@@ -6,6 +6,7 @@ import type { ActiveTurn } from "../engine/active-turn.ts";
 import type { CallResult, LedgerEntry } from "../../ledger/charge.ts";
 import type { OverBudget } from "../../ledger/ledger.ts";
 import type { OverBudgetAbove } from "../../ledger/payers.ts";
+import { ownerIdOf } from "../../store/session.ts";
 import { digestOf } from "../../tool/digest.ts";
 import type { ChatTurnOptions, TurnEnd } from "../engine/chat-types.ts";
 import type { Desk } from "../engine/desk.ts";
@@ -46,6 +47,7 @@ export async function runSteps(
   let cause: unknown;
   const go = async (): Promise<TurnEnd | undefined> => {
     const turn = await plan.prepare({ ...options, recovering: active.incident !== undefined });
+    active.tools = turn.tools;
     if (turn.config.chatStreamStallTimeoutMs !== undefined) {
       active.stallTimeoutMs = turn.config.chatStreamStallTimeoutMs;
       active.watchAnew();
@@ -166,17 +168,24 @@ class StepLoop {
   async #call(step: number): Promise<"called" | TurnEnd | undefined> {
     const run = this.#run;
     const { plan, turn, active, desk, payers, signal } = run;
-    const { id, seq } = active.row;
+    const { id, seq, session } = active.row;
     const books = {
       host: desk.host,
       ledger: plan.ledger,
       payers,
       signal,
-      classify: (error: unknown) => plan.classify(error),
+      classify: (error: unknown) => plan.classify(error, active.failure("stream")),
     };
     const tries = () => plan.ledger.attempts(seq, step);
     const end = await callModel(books, {
-      ...{ purpose: "turn", turn: { id, seq }, step, models: turn.models, maxRetries: turn.config.maxRetries },
+      ...{
+        purpose: "turn",
+        session: ownerIdOf(desk.host, session),
+        turn: { id, seq },
+        step,
+        models: turn.models,
+        maxRetries: turn.config.maxRetries,
+      },
       tries: () => {
         const all = tries();
         return { count: all.length, facts: run.window.since(all).map(toFact) };

@@ -111,6 +111,7 @@ export class StepRun {
   async renewed(): Promise<void> {
     this.#base = undefined;
     this.turn = { ...this.turn, ...(await this.turn.renew?.()) };
+    this.active.tools = this.turn.tools;
   }
 
   /** The steps of this turn so far, for hooks and stop conditions. */

@@ -300,7 +300,7 @@ export class StepWindow {
       whole: () => this.#whole(),
       books: {
         ...{ host: desk.host, ledger: plan.ledger, payers, turn: { id, seq }, step: called },
-        classify: (error) => plan.classify(error),
+        classify: (error) => plan.classify(error, active.failure("stream")),
       },
     });
   }

@@ -11,6 +11,7 @@ import {
   type UIMessageChunk,
 } from "../../message/types.ts";
 import type { BackgroundRow } from "../../store/background-call.ts";
+import { ownerIdOf } from "../../store/session.ts";
 import type { CallIntent, CallRow, JudgedCall, ReturnedCall } from "../../tool/call-book.ts";
 import { boundPreview } from "../../tool/bound-output.ts";
 import { approvalOf } from "../../tool/call-approval.ts";
@@ -299,8 +300,9 @@ function move(run: StepRun, part: ToolPart, { input }: RunOrder, lineage: string
 /** The person who was asked has said yes: it is not asked again, and the next stop is the hard limit. */
 function grant(run: StepRun, part: ToolPart): string {
   const { scope } = part.input as { scope: "turn" | "session" | "agent" };
-  const { ledger } = run.plan;
-  run.active.log.also(() => ledger.grant(scope, scope === "turn" ? run.active.row.id : ledger.session, {}));
+  const { id, session } = run.active.row;
+  const key = scope === "turn" ? id : ownerIdOf(run.desk.host, session);
+  run.active.log.also(() => run.plan.ledger.grant(scope, key, {}));
   return "granted";
 }
 

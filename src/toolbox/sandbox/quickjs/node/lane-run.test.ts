@@ -1,9 +1,14 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { expect, test } from "vitest";
 import { resolveLimits } from "../../limits.ts";
 import type { ToLane } from "../message.ts";
 import type { Lane, LaneEvents } from "./lane.ts";
 import { LanePool } from "./lane-pool.ts";
 import { runInLane, type LaneRunEnd } from "./lane-run.ts";
+
+const current = new AsyncLocalStorage<string>();
+const outside = AsyncLocalStorage.snapshot();
+const seen = () => (current.getStore() === undefined ? [] : [current.getStore()]);
 
 /** A lane that says what a test tells it to: what an engine could say that was taken over by its guest. */
 async function withLane(say: (tell: (message: unknown) => void, task: ToLane & { run: number }) => void) {
@@ -20,7 +25,9 @@ async function withLane(say: (tell: (message: unknown) => void, task: ToLane & {
   };
   const pool = new LanePool({ max: 1, warm: 0, idleMs: 10, open });
   const called: unknown[] = [];
-  const end: LaneRunEnd = await runInLane(pool, await pool.acquire(undefined), {
+  // Before whoever runs something in it: lanes are lent to one after the other.
+  const lent = await outside(() => pool.acquire(undefined));
+  const end: LaneRunEnd = await runInLane(pool, lent, {
     job: {
       type: "start",
       language: "js",
@@ -30,7 +37,7 @@ async function withLane(say: (tell: (message: unknown) => void, task: ToLane & {
       keep: false,
       world: { tools: {}, files: null, network: false, env: null },
     },
-    functions: { tools: { act: (args) => void called.push(args) } },
+    functions: { tools: { act: (args) => void called.push(args, ...seen()) } },
     limits: resolveLimits({ wallMs: 100, outputBytes: 100, toolCalls: 2, toolBytes: 50 }),
     used: { cpuMs: 0, toolCalls: 0, outputBytes: 0 },
     nextCall: 0,
@@ -141,4 +148,15 @@ test("a lane that begins again and again gets no more time", async () => {
   });
   expect(end.outcome).toMatchObject({ status: "limit", limit: "wall" });
   expect(killed).toBe(1);
+});
+
+test("what the guest calls runs for whoever has it run, whoever had the lane made", async () => {
+  const { called } = await current.run("turn B", () =>
+    withLane((tell, { run }) => {
+      // As a thread's listener does: in the context of who made the lane.
+      outside(() => tell(call(run, 0)));
+      setTimeout(() => outside(() => tell("the end")), 1);
+    }),
+  );
+  expect(called).toEqual([1, "turn B"]);
 });

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { errorText, PerdureError } from "../../../../base/error.ts";
 import { SUSPEND, type Json, type Limits, type LogLine, type OpenCall } from "../../sandbox.ts";
 import {
@@ -76,6 +77,8 @@ class LaneRun {
   readonly #ended = new AbortController();
   readonly #logs: LogLine[] = [];
   readonly #parked: Map<number, OpenCall>;
+  /** A lane is lent to one after the other: what it calls runs for whoever has it now, not for who had it made. */
+  readonly #within = AsyncLocalStorage.snapshot();
   #nextCall: number;
   #toolCalls: number;
   #outputBytes: number;
@@ -198,7 +201,7 @@ class LaneRun {
     }
     const open: OpenCall = { call, namespace, name, args: parsed };
     void Promise.resolve()
-      .then(() => run(parsed, { signal: this.#ended.signal, call }))
+      .then(() => this.#within(run, parsed, { signal: this.#ended.signal, call }))
       .then(
         (value) => this.#answered(open, value),
         (thrown: unknown) => this.#answer({ call, error: messageOf(thrown) }),
