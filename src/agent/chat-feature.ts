@@ -55,7 +55,7 @@ export const CHAT_ROUTES: readonly Route<ChatDoor & { readonly host: AgentHost }
   ...BACKGROUND_ROUTES,
 ];
 
-type ChatOwner = Pick<AgentParts<unknown>, "host" | "rearm" | "draining">;
+type ChatOwner = Pick<AgentParts<unknown>, "host" | "rearm" | "draining" | "features" | "connections">;
 
 /** A chat and those who listen to it. */
 export interface ChatRoom {
@@ -195,7 +195,10 @@ function openRoom(own: ChatOwner, hooks: ChatHooks, context: (session: string) =
   const work = { changed: () => own.rearm(), stopped: () => own.draining };
   const chat: Chat = new Chat(own.host, { ...hooks, over, repairToolPart }, live, work);
   const resume: Resume = new Resume(chat, audience, live);
-  const news: SessionNews = new SessionNews(chat, audience, () => resume, context);
+  const moved = (socket: Socket) => {
+    for (const feature of own.features) feature.moved?.(own.connections.of(socket));
+  };
+  const news: SessionNews = new SessionNews(chat, audience, () => resume, context, moved);
   live.onSessions = (change) => news.changed(change);
   return { chat, live, resume, audience, news };
 }

@@ -20,6 +20,8 @@ export interface Feature {
   sessionOf?(caller: Caller): string | undefined;
   /** Sends what a new connection must see first; it gets no broadcasts before this returns. */
   connecting?(connection: Connection): void;
+  /** A connection has gone to another conversation, and was told of it. */
+  moved?(connection: Connection): void;
   /** The kinds of frames that it takes; the others are left to `onMessage`. */
   readonly kinds?: ReadonlySet<ParsedFrame["kind"]>;
   /** Takes a frame that may be taken. */

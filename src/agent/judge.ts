@@ -15,13 +15,7 @@ export function judgeOf(agent: Agent<object>, own: AgentParts<unknown>): Judge {
       const isOwn = agent.authorize !== AgentBase.prototype.authorize;
       return isOwn ? (identity, act, on) => agent.authorize(identity, act, on) : undefined;
     },
-    sessionOf: (caller) => {
-      for (const feature of features) {
-        const session = feature.sessionOf?.(caller);
-        if (session !== undefined) return session;
-      }
-      return undefined;
-    },
+    sessionOf: (caller) => own.sessionOf(caller),
     failed: (error, stage) => {
       host.emit("agent:failed", { stage, error: errorText(error) });
       void own.failed(error, { stage });

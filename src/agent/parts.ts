@@ -10,6 +10,7 @@ import type { AgentBase } from "./agent-base.ts";
 import { type Connection, Connections } from "./connection.ts";
 import { causeNow, readCause } from "./cause.ts";
 import { carryWith, causeCarried, type CurrentAgent, getCurrentAgent, runAs, withCause } from "./context.ts";
+import type { Caller } from "./authorize.ts";
 import type { Feature } from "./feature.ts";
 import { StateKeeper, type StateOwner, type StateSource } from "./state.ts";
 import { SubAgents } from "./sub-agents.ts";
@@ -64,6 +65,15 @@ export class AgentParts<State> implements WorkContext, StateOwner<State> {
   /** What clients are answered who want to reach a child that they may not reach; undefined when they may. */
   refuseChild(child: AgentStep): Response | undefined {
     return this.children.refuse(child, (this.#agent.constructor as typeof AgentBase).subAgents);
+  }
+
+  /** The conversation that somebody is in, if the agent holds any. */
+  sessionOf(caller: Caller): string | undefined {
+    for (const feature of this.features) {
+      const session = feature.sessionOf?.(caller);
+      if (session !== undefined) return session;
+    }
+    return undefined;
   }
 
   get schedules(): Schedules {

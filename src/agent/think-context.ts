@@ -155,7 +155,7 @@ export class ThinkContext implements ContextPlan {
     const loaded = loadedKeys(host, owner);
     return {
       runs: openAgentRuns(host)
-        .filter((run) => ownerIdOf(host, sessionOfRun(host, run) ?? session) === owner)
+        .filter((run) => ownerIdOf(host, sessionOfRun(run) ?? session) === owner)
         .map(({ runId, className, preview }) => ({
           ...{ id: runId, name: className },
           ...(preview !== null && { task: preview }),

@@ -24,6 +24,7 @@ export class SessionNews {
   readonly #audience: Audience;
   readonly #resume: () => Resume;
   readonly #context: (session: string) => ContextState | null;
+  readonly #moved: (socket: Socket) => void;
   /** What turns do not change, of sessions with clients. */
   readonly #marks = new Map<string, SessionMarks>();
   /** What each client was told last. */
@@ -32,12 +33,22 @@ export class SessionNews {
   /** Where those are who name no session. */
   #current: string;
 
-  /** @param context what the agent knows of the model's window. Must be quick, and must not throw. */
-  constructor(chat: Chat, audience: Audience, resume: () => Resume, context: (session: string) => ContextState | null) {
+  /**
+   * @param context what the agent knows of the model's window. Must be quick, and must not throw.
+   * @param moved is told who has gone to another session.
+   */
+  constructor(
+    chat: Chat,
+    audience: Audience,
+    resume: () => Resume,
+    context: (session: string) => ContextState | null,
+    moved: (socket: Socket) => void,
+  ) {
     this.#chat = chat;
     this.#audience = audience;
     this.#resume = resume;
     this.#context = context;
+    this.#moved = moved;
     this.#current = chat.transcripts.current;
   }
 
@@ -59,6 +70,7 @@ export class SessionNews {
     this.#audience.attach(socket, session);
     this.#resume().attached(socket);
     this.greet(socket);
+    this.#moved(socket);
   }
 
   /** What was streamed so far goes out before anybody comes: who comes is given it from the beginning. */

@@ -34,6 +34,12 @@ export const agentRunIdentitySchema: readonly string[] = ["ALTER TABLE perdure_a
 /** What a run comes of, for bounds on how many come of one another. */
 export const agentRunLineageSchema: readonly string[] = ["ALTER TABLE perdure_agent_run ADD COLUMN lineage TEXT"];
 
+/** The conversation whose turn asked for a run. */
+export const agentRunSessionSchema: readonly string[] = [
+  "ALTER TABLE perdure_agent_run ADD COLUMN session TEXT",
+  `UPDATE perdure_agent_run SET session = (SELECT session FROM perdure_turn WHERE id = turn_id)`,
+];
+
 /** Where a run is. Only `running` is not an end; `interrupted` may still be followed by another one. */
 export type AgentRunStatus = "running" | "completed" | "error" | "aborted" | "interrupted";
 
@@ -71,6 +77,8 @@ export interface AgentRunRow {
   readonly identity: string | null;
   /** What it comes of, as JSON; null for a run of before this was stored. */
   readonly lineage: string | null;
+  /** The conversation whose turn asked for it; null: code asked for it outside of turns. */
+  readonly session: string | null;
 }
 
 /** A run without what it was asked for and what it brought, which may be long. */
@@ -90,7 +98,8 @@ export type NewAgentRun = Pick<
   | "delivery"
   | "detached"
   | "startedAt"
-> & { readonly identity?: string | null; readonly lineage?: string | null };
+> &
+  Partial<Pick<AgentRunRow, "identity" | "lineage" | "session">>;
 
 /** How a run ended. */
 export type AgentRunEnd = Pick<
@@ -100,7 +109,7 @@ export type AgentRunEnd = Pick<
 
 const LISTED = `seq, run_id AS runId, class_name AS className, status, cancelled, turn_id AS turnId,
   tool_call_id AS toolCallId, preview, display, display_order AS displayOrder, delivery, detached, told, summary, error,
-  reason, child_running AS childRunning, chunks, started_at AS startedAt, ended_at AS endedAt, identity, lineage`;
+  reason, child_running AS childRunning, chunks, started_at AS startedAt, ended_at AS endedAt, identity, lineage, session`;
 const COLUMNS = `${LISTED}, input, output`;
 
 function select(db: Sql, rest: string, ...args: SqlValue[]): AgentRunRow[] {
@@ -110,10 +119,11 @@ function select(db: Sql, rest: string, ...args: SqlValue[]): AgentRunRow[] {
 export function insertAgentRun(db: Sql, run: NewAgentRun): void {
   db.sql(
     `INSERT INTO perdure_agent_run (run_id, class_name, status, turn_id, tool_call_id, input, preview, display,
-       display_order, delivery, detached, started_at, identity, lineage)
-     VALUES (?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       display_order, delivery, detached, started_at, identity, lineage, session)
+     VALUES (?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ...[run.runId, run.className, run.turnId, run.toolCallId, run.input, run.preview, run.display],
     ...[run.displayOrder, run.delivery, run.detached, run.startedAt, run.identity ?? null, run.lineage ?? null],
+    run.session ?? null,
   );
 }
 

@@ -1,7 +1,7 @@
 import { PerdureError } from "../base/error.ts";
 import type { Sql } from "../port.ts";
 import { actionSchema } from "./action.ts";
-import { agentRunIdentitySchema, agentRunLineageSchema, agentRunSchema } from "./agent-run.ts";
+import { agentRunIdentitySchema, agentRunLineageSchema, agentRunSchema, agentRunSessionSchema } from "./agent-run.ts";
 import { approvalSchema } from "./approval.ts";
 import { backgroundCallSchema } from "./background-call.ts";
 import { callIdSchema } from "./call-id.ts";
@@ -75,6 +75,7 @@ export const migrations: readonly Migration[] = [
   { id: 13, statements: [...turnCauseSchema, ...scheduleCauseSchema, ...queueCauseSchema, ...fiberCauseSchema] },
   { id: 14, statements: compactionWordsSchema },
   { id: 15, statements: backgroundCallSchema },
+  { id: 16, statements: agentRunSessionSchema },
 ];
 
 /** Names that `this.sql` may not touch. */

@@ -134,9 +134,9 @@ test("what a summary tells of calls and runs is of its own session", async () =>
     displayOrder: null,
     delivery: "full",
   } as const;
-  const begin = (runId: string, preview: string, more: Pick<NewAgentRun, "turnId" | "detached">) =>
+  const begin = (runId: string, preview: string, more: Pick<NewAgentRun, "turnId" | "detached" | "session">) =>
     insertAgentRun(host, { ...run, runId, preview, startedAt: 1, ...more });
-  begin("r1", "the books of Anna", { turnId: turn?.id ?? "", detached: null });
+  begin("r1", "the books of Anna", { turnId: turn?.id ?? "", detached: null, session: other });
   begin("r2", "the books of Ben", { turnId: null, detached: JSON.stringify({ session: other }) });
   begin("r3", "the books of all", { turnId: null, detached: null });
   await fill(kit, 4);

@@ -27,6 +27,7 @@ export function agentRunRow(more: Partial<AgentRunRow> = {}): AgentRunRow {
     endedAt: null,
     identity: null,
     lineage: null,
+    session: null,
     ...more,
   };
 }

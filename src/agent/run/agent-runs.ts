@@ -83,7 +83,11 @@ export class AgentRuns implements Feature, Work {
       const link = new ChildLink(this.#host);
       this.#parts = {
         link,
-        events: new RunEvents(this.#host, async (run) => (this.#hasChild(run) ? link.read(run) : NOTHING_SAID)),
+        events: new RunEvents(
+          this.#host,
+          async (run) => (this.#hasChild(run) ? link.read(run) : NOTHING_SAID),
+          (socket) => this.#own.sessionOf(this.#own.connections.of(socket)),
+        ),
         detached: new DetachedRuns(this.#own, this.#hooks, (run, reason) => this.#giveUp(run, reason)),
       };
     }
@@ -104,6 +108,12 @@ export class AgentRuns implements Feature, Work {
   connecting(connection: Connection): void {
     if (this.#host.blank) return;
     const runs = listAgentRuns(this.#host);
+    if (runs.length > 0) this.#use.events.welcome(socketOf(connection), runs);
+  }
+
+  moved(connection: Connection): void {
+    if (this.#host.blank) return;
+    const runs = listAgentRuns(this.#host).filter(({ session }) => session !== null);
     if (runs.length > 0) this.#use.events.welcome(socketOf(connection), runs);
   }
 
@@ -252,7 +262,7 @@ export class AgentRuns implements Feature, Work {
       this.#host.emit("agent_tool:refused", { runId, className, reason: refusal.reason, chain: lineage.chain });
     }
     this.#host.emit("agent_tool:started", { runId, className });
-    this.#use.events.tell(runId, [startedFrame(run)]);
+    this.#use.events.tell(run, [startedFrame(run)]);
     this.#hooks.watch(() => this.#hooks.onAgentToolStart(toInfo(run)));
     // Who asked hears of it at once, so that nothing is to be delivered.
     if (run.status !== "running") this.#tellEnd(run, true);
@@ -368,7 +378,7 @@ export class AgentRuns implements Feature, Work {
 
   #tellEnd(run: AgentRunRow, watched: boolean): void {
     this.#host.emit("agent_tool:ended", { runId: run.runId, className: run.className, status: run.status });
-    this.#use.events.tell(run.runId, [endFrame(run)]);
+    this.#use.events.tell(run, [endFrame(run)]);
     if (watched) this.#hooks.watch(() => this.#hooks.onAgentToolFinish(toInfo(run), toEnd(run)));
   }
 

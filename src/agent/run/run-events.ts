@@ -1,6 +1,7 @@
 import { errorText, PerdureError } from "../../base/error.ts";
 import type { AgentHost, Socket } from "../../port.ts";
 import type { ListedAgentRun } from "../../store/agent-run.ts";
+import { ownerIdOf } from "../../store/session.ts";
 import type { AgentToolEventFrame } from "../../wire/agent-tool-frames.ts";
 import { chunkFrame, endFrame, isProgress, milestoneFrame, startedFrame } from "./run-frames.ts";
 import type { AgentToolChunk, AgentToolMilestone } from "./types.ts";
@@ -20,39 +21,52 @@ export interface StoredRun {
 export const NOTHING_SAID: StoredRun = { chunks: [], milestones: [] };
 
 /**
- * Tells the clients of an agent of its runs. A client that has just connected is told of earlier ones first, which
+ * Tells the clients of an agent of the runs of their conversation. A client that has just connected is told of earlier ones first, which
  * takes a while, since only the children know what they said; what happens meanwhile waits for its place behind that.
  */
 export class RunEvents {
   readonly #host: AgentHost;
   readonly #read: (run: ListedAgentRun) => Promise<StoredRun>;
+  readonly #sessionOf: (socket: Socket) => string | undefined;
   /** What clients that are being told of earlier runs have to wait for, by run. */
   readonly #behind = new Map<Socket, Map<string, string[]>>();
 
-  /** @param read may reject: then the run is told without what its child said. */
-  constructor(host: AgentHost, read: (run: ListedAgentRun) => Promise<StoredRun>) {
+  /**
+   * @param read may reject: then the run is told without what its child said.
+   * @param sessionOf the conversation that a client is in, if the agent holds any.
+   */
+  constructor(
+    host: AgentHost,
+    read: (run: ListedAgentRun) => Promise<StoredRun>,
+    sessionOf: (socket: Socket) => string | undefined,
+  ) {
     this.#host = host;
     this.#read = read;
+    this.#sessionOf = sessionOf;
   }
 
-  /** Something of a run, to everyone. */
-  tell(runId: string, frames: readonly string[]): void {
+  /** Something of a run, to everyone in the conversation that asked for it. */
+  tell(run: ListedAgentRun, frames: readonly string[]): void {
     for (const socket of this.#host.sockets.all()) {
-      const held = this.#behind.get(socket)?.get(runId);
+      if (!this.#mayHear(socket, run)) continue;
+      const held = this.#behind.get(socket)?.get(run.runId);
       if (held === undefined) socket.sendAll(frames);
       else held.push(...frames);
     }
   }
 
-  /** A client connects: it is told of these runs, oldest first. */
-  welcome(socket: Socket, runs: readonly ListedAgentRun[]): void {
+  /** A client has come to its conversation: it is told of those of these runs that are for it, oldest first. */
+  welcome(socket: Socket, all: readonly ListedAgentRun[]): void {
+    const runs = all.filter((run) => this.#mayHear(socket, run));
     if (runs.length === 0) return;
     const whole = new Set(runs.slice(-REPLAYED_RUNS));
     for (const run of runs) if (run.status === "running") whole.add(run);
     const brief = runs.filter((run) => !whole.has(run));
     socket.sendAll(brief.flatMap((run) => [startedFrame(run, true), endFrame(run, true)]));
     if (whole.size === 0) return;
-    this.#behind.set(socket, new Map([...whole].map(({ runId }) => [runId, []])));
+    const behind = this.#behind.get(socket) ?? new Map<string, string[]>();
+    for (const { runId } of whole) behind.set(runId, behind.get(runId) ?? []);
+    this.#behind.set(socket, behind);
     void this.#host.keepAwake(this.#replay(socket, [...whole]));
   }
 
@@ -65,6 +79,10 @@ export class RunEvents {
       const stored = await this.#within(this.#read(run));
       const held = this.#behind.get(socket);
       if (held === undefined) return;
+      if (!this.#mayHear(socket, run)) {
+        held.delete(run.runId);
+        continue;
+      }
       const chunks = run.delivery === "full" ? stored.chunks : [];
       const next = Math.max(run.chunks, stored.chunks.filter(({ sequence }) => sequence !== undefined).length);
       socket.sendAll([
@@ -75,7 +93,15 @@ export class RunEvents {
       ]);
       held.delete(run.runId);
     }
-    this.#behind.delete(socket);
+    // It may have gone to another conversation meanwhile, of which it is still being told.
+    if (this.#behind.get(socket)?.size === 0) this.#behind.delete(socket);
+  }
+
+  /** What a turn asked for is for those who are in its conversation, in whatever place of it. */
+  #mayHear(socket: Socket, { session }: ListedAgentRun): boolean {
+    if (session === null) return true;
+    const here = this.#sessionOf(socket);
+    return here === session || (here !== undefined && ownerIdOf(this.#host, here) === ownerIdOf(this.#host, session));
   }
 
   async #within(stored: Promise<StoredRun>): Promise<StoredRun> {

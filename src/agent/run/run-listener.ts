@@ -41,12 +41,12 @@ export function runListener(heard: HeardRun, { own, hooks, events, detached }: R
         if (progress) reported({ ...progressOf(chunk.body), at: own.host.clock.now() });
         if (progress || run.delivery === "full") frames.push(chunkFrame(run, chunk, heard.count));
       }
-      if (frames.length > 0) events.tell(run.runId, frames);
+      if (frames.length > 0) events.tell(run, frames);
     },
     milestone: (milestone) => {
       if (own.halted || milestones.has(milestone.sequence)) return;
       milestones.add(milestone.sequence);
-      events.tell(run.runId, [milestoneFrame(run, milestone, heard.count)]);
+      events.tell(run, [milestoneFrame(run, milestone, heard.count)]);
       const { name, sequence: _sequence, chunks: _chunks, ...rest } = milestone;
       reported({ ...rest, milestone: name });
       detached.reached(run.runId, milestone);

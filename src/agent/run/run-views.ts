@@ -1,7 +1,5 @@
 import { tryParseJson } from "../../message/json.ts";
-import type { Sql } from "../../port.ts";
 import type { AgentRunRow, ListedAgentRun } from "../../store/agent-run.ts";
-import { readTurn } from "../../store/turn.ts";
 import type { AgentToolInterruptReason } from "../../wire/agent-tool-frames.ts";
 import type {
   AgentToolDisplayMetadata,
@@ -69,8 +67,8 @@ export function detachedOf(run: ListedAgentRun): Detached | undefined {
 }
 
 /** The session that a run is for; undefined: code asked for it outside of turns, for all of them. */
-export function sessionOfRun(db: Sql, run: ListedAgentRun): string | undefined {
-  return detachedOf(run)?.session ?? (run.turnId === null ? undefined : readTurn(db, run.turnId)?.session);
+export function sessionOfRun(run: ListedAgentRun): string | undefined {
+  return detachedOf(run)?.session ?? run.session ?? undefined;
 }
 
 function notifySource(config: DetachedAgentToolConfig<Record<string, unknown>> | undefined): string | undefined {

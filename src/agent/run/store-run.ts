@@ -32,11 +32,13 @@ export function storeRun(
   const { input, parentToolCallId, display, displayOrder, eventDelivery = "full" } = options;
   const json = writeJson(input ?? null, "The input of the run");
   const limit = hooks.maxConcurrentAgentTools;
+  const turn = hooks.turn();
   return host.tx(() => {
     const tooMany = Number.isFinite(limit) && countOpenAgentRuns(host) >= limit;
     insertAgentRun(host, {
       ...{ runId, className, input: json, delivery: eventDelivery, startedAt: host.clock.now() },
-      ...{ turnId: hooks.turn() ?? null, identity: hooks.identity(options.identity) },
+      ...{ turnId: turn ?? null, identity: hooks.identity(options.identity) },
+      session: (turn === undefined ? undefined : hooks.session()) ?? null,
       toolCallId: parentToolCallId ?? null,
       preview: writeJson(options.inputPreview ?? input ?? null, "The preview of the run"),
       display: display === undefined ? null : writeJson(display, "The display of the run"),
