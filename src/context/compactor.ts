@@ -57,7 +57,8 @@ const KEPT_TEXT = 2_000;
 const MAX_AHEAD = 2;
 /** How often a turn tries again what a crash cut off: it may be the cause. */
 const MAX_CUT_OFF = 3;
-/** How often a turn asks for a summary in vain, whatever the reasons. */
+/** How many summaries a turn asks for until it has filled the window again by itself, and how many in vain, whatever the reasons. */
+const MAX_AT_ONCE = 2;
 const MAX_IN_VAIN = 2;
 /** How often the same step leaves out more, after a provider has refused what was left. */
 const MAX_TRUNCATIONS = 2;
@@ -92,17 +93,23 @@ export class Compactor {
 
   /**
    * Whether a turn may be compacted for this reason (again). One that failed is not tried again in the same turn; one
-   * that was done may be followed by another when the turn has come further since, `max` times in all.
+   * that was done may be followed by another when the turn has come further since, `max` times in all. Until then there
+   * are two at most for all reasons.
    */
   allowed(turn: { readonly seq: number; readonly step: number }, trigger: CompactionTrigger, max: number): boolean {
-    const rows = compactionsOfTurn(this.#host, turn.seq);
+    const rows = compactionsOfTurn(this.#host, turn.seq).filter(({ kind }) => kind === "summary");
+    const ended = rows.filter(({ error }) => error !== CUT_OFF && error !== STOPPED);
+    const isFailed = ({ status }: CompactionRow) => status === "failed";
+    if (ended.filter(isFailed).length >= MAX_IN_VAIN) return false;
+    const isPast = ({ status, step }: CompactionRow) =>
+      (status === "done" || status === "undone") && (step ?? 0) < turn.step;
+    if (ended.slice(ended.findLastIndex(isPast) + 1).length >= MAX_AT_ONCE) return false;
     const ahead = trigger === "background";
-    const made = rows.filter((row) => row.kind === "summary" && (ahead || familyOf(row.trigger) === familyOf(trigger)));
+    const isAlike = (row: CompactionRow) => ahead || familyOf(row.trigger) === familyOf(trigger);
+    const made = ended.filter(isAlike);
     const most = ahead ? Math.min(max, MAX_AHEAD) : max;
-    const ended = made.filter(({ error }) => error !== CUT_OFF && error !== STOPPED);
-    if (made.length - ended.length >= MAX_CUT_OFF || ended.length >= most) return false;
-    if (rows.filter(isInVain).length >= MAX_IN_VAIN) return false;
-    return !ended.some(({ status, step }) => status === "failed" || (status === "done" && step === turn.step));
+    if (made.length >= most || rows.filter(isAlike).length - made.length >= MAX_CUT_OFF) return false;
+    return !made.some((row) => isFailed(row) || (row.status === "done" && row.step === turn.step));
   }
 
   /**
@@ -400,11 +407,6 @@ function summaryFor(job: CompactionJob, view: ContextView, cut: Cut): Promise<Fo
 
 function whyStopped({ reason }: AbortSignal): string {
   return reason instanceof Error && reason.message === OTHER_WAY ? OTHER_WAY : STOPPED;
-}
-
-/** Whether a summary was asked for, and there is none. */
-function isInVain({ kind, status, error }: CompactionRow): boolean {
-  return kind === "summary" && status === "failed" && error !== CUT_OFF && error !== STOPPED;
 }
 
 /** Reasons that are the same to a turn: what it would send is known to be too long. */

@@ -2,14 +2,7 @@ import type { Cut } from "./cut.ts";
 import type { Measure } from "./measure.ts";
 import { callsTools, DEFAULT_SERIALISE_LIMITS, type SerialiseLimits, serialiseMessage } from "./serialise.ts";
 import { patchSummary, withLeftOut } from "./sections.ts";
-import {
-  sectionNames,
-  shorterPrompt,
-  type SummaryPrompt,
-  summaryPrompt,
-  type SummaryStyle,
-  WORK_HEADING,
-} from "./summary-prompt.ts";
+import { sectionNames, type SummaryPrompt, summaryPrompt, type SummaryStyle, WORK_HEADING } from "./summary-prompt.ts";
 
 /** What came of asking a model for a summary. */
 export type SummaryAnswer =
@@ -66,9 +59,7 @@ const SAFE_SHARE = 0.9;
 export const MAX_PIECES = 100;
 /** How often a model may say that it was sent too much. Each time it gets half of that. */
 const MAX_OVERFLOWS = 8;
-/** How often a summary that is too long is made shorter. */
-const MAX_SHORTER = 2;
-/** A summary may be this much longer than what was aimed at. */
+/** A summary may be this much longer than what was aimed at before the next one has to shorten it. */
 const LENGTH_TOLERANCE = 1.5;
 /** Models think before they write; what they may say is more than what is aimed at. */
 const OUTPUT_SHARE = 3;
@@ -79,7 +70,8 @@ const TOO_SMALL = "The model that summarises cannot read what is to be summarise
  * Asks for a summary. What is too long for one request is read in several, each with the summary of those before: so
  * nothing is left out. If the model says itself that it was sent too much, it gets half of that from then on, as often as
  * it takes to see that it can read nothing. What is more than {@link MAX_PIECES} requests is shown shorter, then its middle is
- * left out, and the summary names it. If the model cannot be had, it fails: nothing is made up.
+ * left out, and the summary names it. One call for each request that is read, and none to polish: a summary that has
+ * become too long is made shorter by the next one. If the model cannot be had, it fails: nothing is made up.
  */
 export async function summarise(job: SummaryJob): Promise<Summary> {
   let { prior, room } = job;
@@ -229,14 +221,14 @@ async function askOnce(job: SummaryJob, prior: string | undefined, request: Summ
   const answer = await job.ask({ ...request, maxOutputTokens: job.length * OUTPUT_SHARE });
   if (answer.kind !== "text") return answer;
   if (answer.text.trim() === "") return { kind: "failed", error: "The model wrote an empty summary." };
-  const text = patchSummary(prior, answer.text, sectionNames(styleOf(job), prior));
-  return { kind: "text", text: await shortened(job, text) };
+  return { kind: "text", text: patchSummary(prior, answer.text, sectionNames(styleOf(job), prior)) };
 }
 
 function toRequest(job: SummaryJob, prior: string | undefined, items: readonly string[]): SummaryPrompt {
   return summaryPrompt({
     ...{ items, prior, focus: job.focus, instructions: job.instructions },
     style: styleOf(job),
+    isLong: prior !== undefined && job.reader.text(prior) > job.length * LENGTH_TOLERANCE,
     words: Math.round(job.length * WORDS_PER_TOKEN),
   });
 }
@@ -245,18 +237,4 @@ function toRequest(job: SummaryJob, prior: string | undefined, items: readonly s
 function styleOf({ cut, prior }: SummaryJob): SummaryStyle {
   const work = prior?.includes(WORK_HEADING) === true || cut.covered.some(({ node }) => callsTools(node.message));
   return work ? "work" : "conversation";
-}
-
-async function shortened(job: SummaryJob, first: string): Promise<string> {
-  let text = first;
-  for (let i = 0; i < MAX_SHORTER && job.reader.text(text) > job.length * LENGTH_TOLERANCE; i++) {
-    const request = shorterPrompt(text, Math.round(job.length * WORDS_PER_TOKEN));
-    if (job.measure.text(request.prompt) > job.room) return text;
-    const answer = await job.ask({ ...request, maxOutputTokens: job.length * OUTPUT_SHARE });
-    if (answer.kind !== "text" || answer.text.trim() === "") return text;
-    const shorter = patchSummary(text, answer.text, sectionNames(styleOf(job), text));
-    if (shorter.length >= text.length) return text;
-    text = shorter;
-  }
-  return text;
 }

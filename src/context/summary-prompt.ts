@@ -17,6 +17,8 @@ export interface SummaryRequest {
   readonly instructions: string | undefined;
   /** The length to aim at. */
   readonly words: number;
+  /** The summary so far is far longer than that. */
+  readonly isLong?: boolean;
 }
 
 /** A request to a model. */
@@ -80,6 +82,9 @@ const UPDATE = [
   "Where the summary and the conversation disagree, the conversation is right.",
 ].join("\n");
 
+const SHORTEN =
+  "The summary so far is too long: write its longest sections again as well, so that the whole becomes as short as is said below. Keep the goal, rules, decisions and what comes next; shorten what is done and the references first.";
+
 /** The headings of a summary, in their order. */
 export function sectionNames(style: SummaryStyle, prior: string | undefined): string[] {
   return headingsOf(style, prior).flatMap((line) => (line.startsWith("## ") ? [line.slice(3)] : []));
@@ -106,6 +111,7 @@ export function summaryPrompt(request: SummaryRequest): SummaryPrompt {
     prior === undefined ? "" : `<prior-summary>\n${harmless(prior)}\n</prior-summary>`,
     `<conversation>\n${items.join("\n")}\n</conversation>`,
     prior === undefined ? "Write a summary of the conversation above." : UPDATE,
+    request.isLong === true ? SHORTEN : "",
     focus === undefined || focus.trim() === ""
       ? ""
       : `Whoever asked for the summary wants this to be kept above all, in detail:\n<focus>\n${harmless(focus)}\n</focus>`,
@@ -113,15 +119,4 @@ export function summaryPrompt(request: SummaryRequest): SummaryPrompt {
     headingsOf(request.style, prior).join("\n"),
   ];
   return { system: SYSTEM, prompt: sections.filter((text) => text !== "").join("\n\n") };
-}
-
-/** The request to make a summary shorter. */
-export function shorterPrompt(summary: string, words: number): SummaryPrompt {
-  return {
-    system: SYSTEM,
-    prompt: [
-      `<prior-summary>\n${harmless(summary)}\n</prior-summary>`,
-      `This summary is too long. Write it again in at most about ${words} words, with the same headings. Keep the goal, rules, decisions and what comes next; shorten what is done and the references first. A section that you do not write stays as it is.`,
-    ].join("\n\n"),
-  };
 }

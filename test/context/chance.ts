@@ -84,6 +84,8 @@ export class World {
   readonly read = new Set<string>();
   /** Compactions that an event told of, and how many messages it said nobody had read. */
   readonly told = new Map<string, number>();
+  /** What was read for each summary, by the row of it: the marks in each request that the model has taken. */
+  readonly reads = new Map<number, (readonly string[])[]>();
   requests = 0;
   #marks = 0;
   #killed = false;
@@ -243,8 +245,14 @@ export class World {
     const { mood } = this;
     if (mood === "failing") return { error: refusal(401, "invalid key") };
     if (mood === "full") return { error: refusal(400, "prompt is too long") };
+    const asked = JSON.stringify(call.prompt);
+    const [open] =
+      this.port?.sql<{ seq: number }>("SELECT max(seq) AS seq FROM perdure_compaction WHERE status = 'started'") ?? [];
+    const [, conversation = ""] = asked.split("<conversation>");
+    const known = this.reads.get(open?.seq ?? -1) ?? [];
+    this.reads.set(open?.seq ?? -1, [...known, conversation.match(/«\w+»/g) ?? []]);
     if (mood === "empty") return { text: " " };
-    for (const [mark] of marksIn(JSON.stringify(call.prompt))) this.read.add(mark);
+    for (const [mark] of marksIn(asked)) this.read.add(mark);
     if (mood === "forgetful") return { text: "Go on as agreed." };
     return { text: mood === "long" ? long(this.mark("s"), 4_000) : `## Goal\n${this.mark("s")}` };
   }

@@ -141,16 +141,39 @@ async function same(world: World, change: () => Promise<void>): Promise<void> {
   if (JSON.stringify(after) !== JSON.stringify(before)) world.faults.push("another life reads something else");
 }
 
-/** A turn asks for a summary twice in vain at most, and twice at most for one request, however that ends. */
+interface Asked {
+  readonly seq: number;
+  readonly turn: number;
+  readonly step: number;
+  readonly status: string;
+}
+
+/**
+ * A turn begins two summaries at most, and more only when it has filled the window again by itself: after one that
+ * counted, and an answer of the model since. Two in vain at most. Each is one call, or one for each piece of what is too
+ * long for one: no call reads what another has read, and none reads nothing.
+ */
 function checkAsked(world: World): void {
-  const asked = `SELECT count(*) AS n FROM perdure_compaction WHERE kind = 'summary' AND turn IS NOT NULL
-    AND status <> 'started' AND coalesce(error, '') NOT IN (?, ?)`;
-  const most = (rest: string) =>
-    world.port?.sql<{ n: number }>(`${asked} ${rest} ORDER BY n DESC LIMIT 1`, CUT_OFF, STOPPED)[0]?.n ?? 0;
-  const inVain = most("AND status = 'failed' GROUP BY turn");
-  const atOnce = most("GROUP BY turn, step");
-  if (inVain > 2) world.faults.push(`a turn asked for a summary ${inVain} times in vain`);
-  if (atOnce > 2) world.faults.push(`a turn asked for a summary ${atOnce} times before one step`);
+  const rows = world.port?.sql<Asked>(
+    `SELECT seq, turn, step, status FROM perdure_compaction WHERE kind = 'summary' AND turn IS NOT NULL
+      AND status <> 'started' AND coalesce(error, '') NOT IN (?, ?) ORDER BY seq`,
+    ...[CUT_OFF, STOPPED],
+  );
+  for (const turn of Map.groupBy(rows ?? [], (row) => row.turn).values()) {
+    const inVain = turn.filter(({ status }) => status === "failed").length;
+    if (inVain > 2) world.faults.push(`a turn asked for a summary ${inVain} times in vain`);
+    let begun: Asked[] = [];
+    for (const row of turn) {
+      const counted = begun.findLastIndex(({ status, step }) => status !== "failed" && step < row.step);
+      begun = [...begun.slice(counted + 1), row];
+      if (begun.length > 2) world.faults.push(`a turn asked for a summary ${begun.length} times and had not gone on`);
+    }
+  }
+  for (const [seq, requests] of world.reads) {
+    const marks = requests.flatMap((some) => [...new Set(some)]);
+    if (marks.length !== new Set(marks).size) world.faults.push(`for summary ${seq} something was read twice`);
+    if (requests.some((some) => some.length === 0)) world.faults.push(`for summary ${seq} nothing was read`);
+  }
 }
 
 test.each(SEEDS)("with the seed %i", async (seed) => {
