@@ -1,6 +1,7 @@
 import { errorText, PerdureError } from "../base/error.ts";
 import { type Identity, writeIdentity } from "../base/identity.ts";
 import { pendingInteractions } from "../message/tool-answer.ts";
+import { isTerminal, toolParts } from "../message/types.ts";
 import { newestApproval, noteDecision } from "../tool/call-approval.ts";
 import { CallBook } from "../tool/call-book.ts";
 import type { CallApproval } from "../tool/define.ts";
@@ -57,7 +58,7 @@ export abstract class ApprovalAgent<Env extends object, State, Props extends obj
   }
 
   /** @internal */
-  override get [deciding](): Pick<ChatHooks, "approver" | "authorize" | "decided" | "removed" | "cleared"> {
+  override get [deciding](): Pick<ChatHooks, "approver" | "authorize" | "decided" | "settled" | "removed" | "cleared"> {
     const { host } = this[parts];
     const isOwn = this.authorizeApproval !== ApprovalAgent.prototype.authorizeApproval;
     return {
@@ -67,6 +68,7 @@ export abstract class ApprovalAgent<Env extends object, State, Props extends obj
         noteDecision(host, decision, host.clock.now());
         this.#book.forgetOlder(KEPT_DECISIONS);
       },
+      settled: (message) => this.#book.settleAll(message.id, toolParts(message).filter(isTerminal)),
       removed: (messageId) => this.#book.forget(messageId),
       cleared: () => this.#book.forgetLost(),
     };

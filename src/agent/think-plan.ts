@@ -172,16 +172,11 @@ export class ThinkPlan {
       if (part.state !== "approval-requested") return false;
       return isClient && this.#isJustAsked(part, messageId) ? "early" : true;
     }
-    if (this.book.find(messageId, part.toolCallId) !== undefined) return false;
+    if (this.book.isOfSteps(messageId, part.toolCallId)) return false;
     // What its tools are is known only where it runs step by step, and once it was prepared.
     if (tools === undefined) return undefined;
     const tool = toolNamed(tools, toolName(part));
     return tool !== undefined && tool.execute === undefined && part.state === "input-available";
-  }
-
-  /** When the question of a call is over. */
-  expiry(messageId: string, toolCallId: string): number | null | undefined {
-    return this.book.find(messageId, toolCallId)?.expiresAt;
   }
 
   /**
@@ -212,8 +207,7 @@ export class ThinkPlan {
       );
     const calls = toolParts(message).filter(isTerminal);
     if (calls.length === 0) return;
-    const now = this.#host.clock.now();
-    for (const { toolCallId } of calls) this.book.settle(message.id, toolCallId, now);
+    this.book.settleAll(message.id, calls);
     this.book.forgetOlder(KEPT_CALLS);
   }
 

@@ -116,7 +116,6 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
     | "explain"
     | "question"
     | "answerable"
-    | "expiry"
     | "decided"
     | "begun"
     | "settled"
@@ -133,12 +132,11 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
       decided: (decision) => {
         const { messageId, toolCallId } = decision;
         // What an onChatMessage of its own asked is not in the book of the steps.
-        if (own && this.#plan.book.find(messageId, toolCallId) === undefined) this[deciding].decided?.(decision);
+        if (own && !this.#plan.book.isOfSteps(messageId, toolCallId)) this[deciding].decided?.(decision);
         else this.#plan.book.record(decision);
       },
       question: (messageId, toolCallId) => this.#plan.book.question(messageId, toolCallId),
       explain: (error, context) => as(() => this.#plan.explain(error, context), context.requestId, context.identity),
-      expiry: (messageId, toolCallId) => this.#plan.expiry(messageId, toolCallId),
       begun: (turn) => this[filePoints].begun(turn),
       settled: (message, turn) => {
         this.#plan.settled(message, turn);

@@ -2,7 +2,6 @@ import { errorText, PerdureError } from "../base/error.ts";
 import { newId } from "../base/id.ts";
 import { tryParseJson } from "../message/json.ts";
 import type { AgentHost } from "../port.ts";
-import { dropLostApprovals } from "../store/approval.ts";
 import { deleteCell, listCells, writeCell } from "../store/cell.ts";
 import { deleteCompaction } from "../store/compaction.ts";
 import {
@@ -131,7 +130,6 @@ function eraseRows(host: AgentHost, plan: ErasePlan): Intent | undefined {
   }
   for (const seq of plan.compactions) deleteCompaction(host, seq);
   const { runs, ...rows } = deleteTraces(host, plan);
-  dropLostApprovals(host);
   const before = listCells(host, "block:").length;
   const wasCurrent = sessions.includes(currentSession(host));
   for (const session of sessions) {

@@ -2,7 +2,6 @@ import { PerdureError } from "../base/error.ts";
 import type { Sql } from "../port.ts";
 import { actionSchema } from "./action.ts";
 import { agentRunIdentitySchema, agentRunLineageSchema, agentRunSchema, agentRunSessionSchema } from "./agent-run.ts";
-import { approvalSchema } from "./approval.ts";
 import { backgroundCallSchema } from "./background-call.ts";
 import { callIdSchema } from "./call-id.ts";
 import { budgetGrantSchema } from "./budget-grant.ts";
@@ -22,7 +21,14 @@ import { stateSchema } from "./state.ts";
 import { streamSchema } from "./stream.ts";
 import { submissionSchema } from "./submission.ts";
 import { taskSchema } from "./task.ts";
-import { approverIdentitySchema, callResultSchema, parkedCallSchema, toolCallSchema } from "./tool-call.ts";
+import {
+  approvalSchema,
+  approverIdentitySchema,
+  callResultSchema,
+  deadlineSchema,
+  parkedCallSchema,
+  toolCallSchema,
+} from "./tool-call.ts";
 import { toolStepSchema } from "./tool-step.ts";
 import {
   turnCauseSchema,
@@ -76,6 +82,7 @@ export const migrations: readonly Migration[] = [
   { id: 14, statements: compactionWordsSchema },
   { id: 15, statements: backgroundCallSchema },
   { id: 16, statements: agentRunSessionSchema },
+  { id: 17, statements: deadlineSchema },
 ];
 
 /** Names that `this.sql` may not touch. */

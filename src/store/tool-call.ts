@@ -56,6 +56,27 @@ export const approverIdentitySchema: readonly string[] = ["ALTER TABLE perdure_t
 /** What a call returned, while it waits to be judged, and after that where it was changed. Since migration 8. */
 export const callResultSchema: readonly string[] = ["ALTER TABLE perdure_tool_call ADD COLUMN result TEXT"];
 
+/** Until migration 17, when questions were over had a table of its own, without the messages that asked them. */
+export const approvalSchema: readonly string[] = [
+  "CREATE TABLE perdure_approval (tool_call_id TEXT PRIMARY KEY, expires_at INTEGER NOT NULL) STRICT, WITHOUT ROWID",
+];
+
+/** Since migration 17: each open question with a deadline has a row of its call. The table that had them stays, empty. */
+export const deadlineSchema: readonly string[] = [
+  `INSERT INTO perdure_tool_call (message_id, tool_call_id, turn_id, step, tool, digest, replay, status, attempts,
+     asked_at, expires_at)
+   SELECT m.id, a.tool_call_id, '', 0,
+     coalesce(part.value ->> '$.toolName', substr(part.value ->> '$.type', length('tool-') + 1), ''),
+     '', 'never', 'asked', 0, m.created_at, a.expires_at
+   FROM perdure_approval AS a
+     JOIN perdure_message AS m ON m.role = 'assistant' AND instr(m.body, json_quote(a.tool_call_id)) > 0,
+     json_each(CASE WHEN json_valid(m.body) THEN m.body ELSE '{}' END, '$.parts') AS part
+   WHERE part.type = 'object' AND part.value ->> '$.toolCallId' = a.tool_call_id
+     AND part.value ->> '$.state' = 'approval-requested'
+   ON CONFLICT (message_id, tool_call_id) DO NOTHING`,
+  "DELETE FROM perdure_approval",
+];
+
 /** Where a call is. `asked` waits for a person, `returned` for `afterToolCall`. */
 export type ToolCallStatus =
   | "asked"
@@ -79,7 +100,7 @@ export interface ToolCallRow {
   readonly tool: string;
   /** Null once it is settled and nobody was asked: the message has it. */
   readonly input: string | null;
-  /** What an approval is bound to. */
+  /** What an approval is bound to. Empty: another engine asked, and runs it ({@link noteQuestion}). */
   readonly digest: string;
   /** As the tool says; `safe` from its first step on (`tool-step.ts`). */
   readonly replay: "never" | "safe";
@@ -145,9 +166,9 @@ export function questionsOf(db: Sql, toolCallId: string): ToolCallRow[] {
   return select(db, "WHERE tool_call_id = ? AND asked_at IS NOT NULL ORDER BY seq DESC", toolCallId);
 }
 
-/** Open questions, oldest first. */
+/** Open questions of the step loop, oldest first. */
 export function openQuestions(db: Sql): ToolCallRow[] {
-  return select(db, "WHERE status = 'asked' ORDER BY seq");
+  return select(db, "WHERE status = 'asked' AND digest <> '' ORDER BY seq");
 }
 
 /** Open questions whose time is over, in the order in which it ended. */
@@ -226,7 +247,25 @@ export function decideQuestion(db: Sql, seq: number, decision: Decision): boolea
   return rows.length > 0;
 }
 
-/** Notes what was decided about a call that another engine runs. */
+/** A question that another engine asks is open for a time. One of the step loop stays as it is, and so does its time. */
+export function noteQuestion(
+  db: Sql,
+  call: Pick<ToolCallRow, "messageId" | "toolCallId" | "turnId" | "tool">,
+  askedAt: number,
+  expiresAt: number,
+): void {
+  db.sql(
+    `INSERT INTO perdure_tool_call (message_id, tool_call_id, turn_id, step, tool, digest, replay, status, attempts,
+       asked_at, expires_at)
+     VALUES (?, ?, ?, 0, ?, '', 'never', 'asked', 0, ?, ?)
+     ON CONFLICT (message_id, tool_call_id) DO UPDATE SET status = 'asked', asked_at = excluded.asked_at,
+       expires_at = excluded.expires_at, decided_at = NULL, approver = NULL, identity = NULL, reason = NULL, settled_at = NULL
+     WHERE digest = '' AND status <> 'asked'`,
+    ...[call.messageId, call.toolCallId, call.turnId, call.tool, askedAt, expiresAt],
+  );
+}
+
+/** Notes what was decided about a call that another engine runs, also where nothing says when that was asked. */
 export function insertDecided(
   db: Sql,
   call: Pick<ToolCallRow, "messageId" | "toolCallId" | "tool">,
@@ -236,7 +275,9 @@ export function insertDecided(
     `INSERT INTO perdure_tool_call (message_id, tool_call_id, turn_id, step, tool, digest, replay, status, attempts,
        asked_at, decided_at, approver, identity, reason, settled_at)
      VALUES (?, ?, '', 0, ?, '', 'never', ?, 0, ?, ?, ?, ?, ?, ?)
-     ON CONFLICT (message_id, tool_call_id) DO NOTHING`,
+     ON CONFLICT (message_id, tool_call_id) DO UPDATE SET status = excluded.status, decided_at = excluded.decided_at,
+       approver = excluded.approver, identity = excluded.identity, reason = excluded.reason, settled_at = excluded.settled_at
+     WHERE status = 'asked'`,
     ...[call.messageId, call.toolCallId, call.tool, status === "approved" ? "settled" : status],
     ...[decidedAt, decidedAt, approver, identity, reason, decidedAt],
   );

@@ -16,7 +16,7 @@ export interface RecordedDecision {
   readonly reason?: string;
 }
 
-/** Takes down a decision about a call that another engine runs: nobody was asked about it here. */
+/** Takes down a decision about a call that another engine runs. */
 export function noteDecision(db: Sql, decision: RecordedDecision, decidedAt: number): void {
   const { messageId, toolCallId, tool, approved, expired, approver = null, identity, reason = null } = decision;
   const status = expired ? "expired" : approved ? "approved" : "denied";

@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import { probeHost } from "../../test/chat/probe-host.ts";
 import { type Random, seeded } from "../../test/support/seeded.ts";
+import type { Sql } from "../port.ts";
+import { overdueQuestions } from "../store/tool-call.ts";
 import { CallBook, type CallRow } from "./call-book.ts";
 import { mayRun } from "./may-run.ts";
 
@@ -41,7 +43,7 @@ test("decided once, denied never started, settled once, counted exactly", async 
       );
       try {
         host.tx(() => {
-          for (let count = 1 + rand(2); count > 0; count--) seen.add(step(book, rand, next, clock.now()));
+          for (let count = 1 + rand(2); count > 0; count--) seen.add(step(host, book, rand, next, clock.now()));
           if (rand(5) === 0) throw new Undo();
         });
         world = next;
@@ -68,7 +70,7 @@ test("decided once, denied never started, settled once, counted exactly", async 
 });
 
 /** One event. @returns what came of it. */
-function step(book: CallBook, rand: Random, world: World, now: number): string {
+function step(db: Sql, book: CallBook, rand: Random, world: World, now: number): string {
   const toolCallId = IDS[rand(IDS.length)] ?? "";
   const messageId = MESSAGES[rand(MESSAGES.length)] ?? "";
   const digest = DIGESTS[rand(4) === 0 ? 1 : 0] ?? "";
@@ -92,7 +94,7 @@ function step(book: CallBook, rand: Random, world: World, now: number): string {
       return decided.kind;
     }
     case 2: {
-      for (const row of book.expired(now)) {
+      for (const row of overdueQuestions(db, now)) {
         if (book.expire(row, now)) world.get(`${row.messageId}/${row.toolCallId}`)?.decisions.push("expired");
       }
       return "expired";

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { probeHost, type ProbeHost } from "../../test/chat/probe-host.ts";
+import { nextQuestionExpiry, overdueQuestions } from "../store/tool-call.ts";
 import { CallBook, type CallIntent, type CallQuestion } from "./call-book.ts";
 
 async function open(): Promise<ProbeHost & { book: CallBook }> {
@@ -51,7 +52,7 @@ test("only what says that it is safe starts a second time, and never with other 
 });
 
 test("a question is listed until it is answered, and the call runs only when it was approved", async () => {
-  const { clock, book } = await open();
+  const { host, clock, book } = await open();
   const now = clock.now();
   const asked = book.ask(question("a", { summary: "Send to Ada", expiresAt: now + 100 }));
   expect(asked).toMatchObject({ status: "asked", attempts: 0, askedAt: now, expiresAt: now + 100 });
@@ -73,7 +74,11 @@ test("a question is listed until it is answered, and the call runs only when it 
     kind: "decided",
     row: { status: "approved", approver: "grace", reason: "fine", decidedAt: now + 1 },
   });
-  expect([book.pendingApprovals(), book.nextExpiry(), book.expired(now + 1_000)]).toEqual([[], null, []]);
+  expect([book.pendingApprovals(), nextQuestionExpiry(host), overdueQuestions(host, now + 1_000)]).toEqual([
+    [],
+    null,
+    [],
+  ]);
   expect(() => book.start(call("a", { digest: "d2" }))).toThrow(refused);
   book.start(call("a"));
   book.settle("m1", "a", now + 5);
@@ -172,30 +177,30 @@ test("a yes to the first question of a call is none to the second, which nobody 
 });
 
 test("after its time a question is late to answer, then closed, once", async () => {
-  const { clock, book } = await open();
+  const { host, clock, book } = await open();
   const now = clock.now();
   book.ask(question("late", { expiresAt: now + 50 }));
   book.ask(question("soon", { expiresAt: now + 20 }));
   book.ask(question("never"));
-  expect([book.nextExpiry(), book.expired(now + 19)]).toEqual([now + 20, []]);
+  expect([nextQuestionExpiry(host), overdueQuestions(host, now + 19)]).toEqual([now + 20, []]);
   expect(book.decide("soon", { approved: true, now: now + 20 })).toMatchObject({
     kind: "late",
     row: { status: "asked" },
   });
-  expect(book.expired(now + 60).map(({ toolCallId }) => toolCallId)).toEqual(["soon", "late"]);
-  for (const row of book.expired(now + 20)) expect(book.expire(row, now + 21)).toBe(true);
+  expect(overdueQuestions(host, now + 60).map(({ toolCallId }) => toolCallId)).toEqual(["soon", "late"]);
+  for (const row of overdueQuestions(host, now + 20)) expect(book.expire(row, now + 21)).toBe(true);
   expect(book.expire({ messageId: "m1", toolCallId: "soon" }, now + 22)).toBe(false);
   expect(book.expire({ messageId: "m1", toolCallId: "nobody" }, now)).toBe(false);
-  expect(book.nextExpiry()).toBe(now + 50);
+  expect(nextQuestionExpiry(host)).toBe(now + 50);
   expect(() => book.start(call("soon"))).toThrow(refused);
   expect(book.approvals(10)).toMatchObject([{ toolCallId: "soon", decision: "expired", decidedAt: now + 21 }]);
 });
 
 test("a question of a turn that was stopped is settled and is no decision", async () => {
-  const { clock, book } = await open();
+  const { host, clock, book } = await open();
   book.ask(question("a", { expiresAt: clock.now() + 9 }));
   expect(book.settle("m1", "a", clock.now())).toBe(true);
-  expect([book.pendingApprovals(), book.approvals(10), book.nextExpiry()]).toEqual([[], [], null]);
+  expect([book.pendingApprovals(), book.approvals(10), nextQuestionExpiry(host)]).toEqual([[], [], null]);
   expect(book.decide("a", { approved: true, now: clock.now() })).toMatchObject({ kind: "late" });
 });
 

@@ -12,9 +12,7 @@ import {
   insertReturned,
   insertStarted,
   keptResult,
-  nextQuestionExpiry,
   openQuestions,
-  overdueQuestions,
   parkToolCall,
   questionsOf,
   readParkedState,
@@ -180,10 +178,10 @@ export class CallBook {
     else this.decide(toolCallId, { messageId, approved, approver, identity: storeIdentity(identity), reason, now });
   }
 
-  /** What an open question is about. */
+  /** What an open question is about. Of one that another engine asks, the message alone says that. */
   question(messageId: string, toolCallId: string): PendingApproval | undefined {
     const row = readToolCall(this.#host, messageId, toolCallId);
-    return row?.status === "asked" ? toQuestion(row) : undefined;
+    return row?.status === "asked" && row.digest !== "" ? toQuestion(row) : undefined;
   }
 
   /** Closes a question whose time is over. @returns whether it was open. */
@@ -278,6 +276,17 @@ export class CallBook {
     return settleToolCall(this.#host, messageId, toolCallId, now, shown === "changed");
   }
 
+  /** The same for all calls of a message that have an end. */
+  settleAll(messageId: string, calls: readonly { readonly toolCallId: string }[]): void {
+    const now = this.#host.clock.now();
+    for (const { toolCallId } of calls) this.settle(messageId, toolCallId, now);
+  }
+
+  /** Whether the step loop has asked about a call of a message, or begun it: not one of another engine. */
+  isOfSteps(messageId: string, toolCallId: string): boolean {
+    return (readToolCall(this.#host, messageId, toolCallId)?.digest ?? "") !== "";
+  }
+
   /** One call of a message. */
   find(messageId: string, toolCallId: string): CallRow | undefined {
     const row = readToolCall(this.#host, messageId, toolCallId);
@@ -312,16 +321,6 @@ export class CallBook {
       approver: row.approver,
       reason: row.reason,
     }));
-  }
-
-  /** Open questions whose time is over. They stay open until {@link CallBook.expire}. */
-  expired(now: number): CallRow[] {
-    return overdueQuestions(this.#host, now).map(toRow);
-  }
-
-  /** When the time of the next open question is over; null when there is none with a time. */
-  nextExpiry(): number | null {
-    return nextQuestionExpiry(this.#host);
   }
 
   /** Forgets the calls of a message, open ones too. */

@@ -35,3 +35,7 @@ test.each<[ToolCallStatus, "never" | "safe", "same" | "other", CallMove]>([
 ])("%s, replay %s, %s arguments: %s", (status, replay, digest, move) => {
   expect(mayRun({ status, replay, digest: "same" }, digest)).toBe(move);
 });
+
+test("what was approved while another engine ran the turns is bound to no digest", () => {
+  expect(mayRun({ status: "approved", replay: "never", digest: "" }, "any")).toBe("run");
+});

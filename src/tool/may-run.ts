@@ -24,7 +24,8 @@ export type CallMove =
   | "settled";
 
 /**
- * Decides what may be done with a call after an approval or a restart. Pure.
+ * Decides what may be done with a call after an approval or a restart. Pure. What was asked while another engine ran the
+ * agent's turns is bound to no arguments but those in its message, which nobody can change.
  * @param digestNow the digest of the arguments that it would run with
  */
 export function mayRun(row: Pick<ToolCallRow, "status" | "replay" | "digest">, digestNow: string): CallMove {
@@ -32,7 +33,7 @@ export function mayRun(row: Pick<ToolCallRow, "status" | "replay" | "digest">, d
     case "asked":
       return "waiting";
     case "approved":
-      return row.digest === digestNow ? "run" : "changed";
+      return row.digest === "" || row.digest === digestNow ? "run" : "changed";
     case "started":
       if (row.replay === "never") return "interrupted";
       return row.digest === digestNow ? "run-again" : "changed";

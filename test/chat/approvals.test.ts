@@ -202,7 +202,7 @@ test("an approval in time does not expire, and an old one expires after a restar
   const stage = await chat.stage();
   expect(callIn(stage.messages[1], "c1")).toMatchObject({ state: "approval-responded" });
   expect(callIn(stage.messages[1], "c2")).toMatchObject({ state: "output-denied" });
-  expect(await chat.rows("SELECT 1 FROM perdure_approval")).toEqual([]);
+  expect(await chat.rows("SELECT 1 FROM perdure_tool_call WHERE status = 'asked'")).toEqual([]);
   stage.push({ type: "start" }, { type: "tool-output-available", toolCallId: "c1", output: 1 }).end();
   await chat.clock.advance(100);
 });
@@ -217,7 +217,7 @@ test("a question that was settled by something else expires silently", async () 
   await chat.clock.advance(120_000);
   await a.flushed();
   expect(chat.calls).toBe(2);
-  expect(await chat.rows("SELECT 1 FROM perdure_approval")).toEqual([]);
+  expect(await chat.rows("SELECT 1 FROM perdure_tool_call WHERE status = 'asked'")).toEqual([]);
 });
 
 test("typing instead of answering: the call gets an end that the provider accepts, and everyone sees it", async () => {

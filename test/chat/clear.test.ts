@@ -7,7 +7,7 @@ const TABLES = [
   "perdure_turn",
   "perdure_stream",
   "perdure_session WHERE body IS NOT NULL",
-  "perdure_approval",
+  "perdure_tool_call",
 ];
 
 async function rowCounts(chat: TestChat): Promise<number[]> {

@@ -32,6 +32,19 @@ async function untilIt(clock: ManualClock, look: () => Promise<boolean>, what: s
   throw new Error(`Never happened: ${what}`);
 }
 
+test("a deadline that an earlier version stored in a table of its own still ends its question", async () => {
+  const clock = manualClock(WRITTEN_AT + 60_000);
+  const host = createHost({ agents: { Clerk, Talker }, dir: unpacked(), clock, log: () => {} });
+  onTestFinished(() => host.stop());
+  const asks = host.getAgentByName(Talker, "asks");
+  await clock.advance(9 * HOUR);
+  expect(await asks.states()).toEqual(["approval-responded", "approval-requested"]);
+  await clock.advance(HOUR);
+  await untilIt(clock, async () => (await asks.states()).includes("output-denied"), "the question is over");
+  await untilIt(clock, async () => (await asks.texts()).at(-1) === "Said both.", "the approved call ran");
+  expect(await asks.states()).toContain("output-available");
+});
+
 test("a directory that an earlier version wrote opens and goes on: rows at rest, and all that was cut", async () => {
   const clock = manualClock(WRITTEN_AT + 60_000);
   const problems: unknown[] = [];

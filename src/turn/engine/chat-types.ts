@@ -189,8 +189,6 @@ export interface ChatHooks {
     isClient: boolean,
     tools: ToolSet | undefined,
   ): AnswerVerdict | undefined;
-  /** When an open question is over; null: never; undefined: as the settings say. */
-  expiry?(messageId: string, toolCallId: string): number | null | undefined;
   /** A question was answered, in the transaction that stores the answer. */
   decided?(decision: ApprovalDecision): void;
   /**

@@ -3,7 +3,6 @@ import type { UIMessage } from "../../message/types.ts";
 import type { Work } from "../../work/work.ts";
 import type { AgentHost, WriteLevel } from "../../port.ts";
 import { Transcripts } from "../../session/transcripts.ts";
-import { nextApprovalExpiry } from "../../store/approval.ts";
 import { readChatContext } from "../../store/session.ts";
 import {
   cancelTurn,
@@ -16,6 +15,7 @@ import {
   startTurn,
   type TurnRow,
 } from "../../store/turn.ts";
+import { nextQuestionExpiry } from "../../store/tool-call.ts";
 import { attachmentsOf } from "../../tool/action-attachment.ts";
 import { ActiveTurn } from "./active-turn.ts";
 import type { ChatHooks, ChatOutput, Origin, TurnEnd, TurnOutcome } from "./chat-types.ts";
@@ -227,7 +227,7 @@ export class Chat implements Desk, Work {
   // Work with a due time: turns that wait for a pause, and questions that expire.
 
   next(): number | null {
-    const expiry = nextApprovalExpiry(this.host);
+    const expiry = nextQuestionExpiry(this.host);
     if (this.#due === null || expiry === null) return this.#due ?? expiry;
     return Math.min(this.#due, expiry);
   }

@@ -1,8 +1,8 @@
 import { PerdureError } from "../../base/error.ts";
 import { closeStreaming, repairMessage } from "../../message/repair.ts";
-import { toolParts, type UIMessage } from "../../message/types.ts";
-import { askApproval } from "../../store/approval.ts";
+import { toolName, toolParts, type UIMessage } from "../../message/types.ts";
 import { deleteChunks } from "../../store/stream.ts";
+import { noteQuestion } from "../../store/tool-call.ts";
 import { settleTurn, type TurnRow } from "../../store/turn.ts";
 import { ActiveTurn } from "./active-turn.ts";
 import type { TurnEnd } from "./chat-types.ts";
@@ -43,12 +43,10 @@ export function finish(desk: Desk, active: ActiveTurn, end: TurnEnd): readonly T
     if (end.status === "completed") needless = needlessContinuations(desk, row, message);
     for (const turn of needless) settleTurn(host, turn.seq, "skipped", null, host.clock.now());
     const { approvalTimeoutMs } = desk.hooks.settings();
-    const usual = approvalTimeoutMs > 0 ? host.clock.now() + approvalTimeoutMs : null;
-    for (const { state, toolCallId } of toolParts(message)) {
-      if (state !== "approval-requested") continue;
-      const own = desk.hooks.expiry?.(message.id, toolCallId);
-      const at = own === undefined ? usual : own;
-      if (at !== null) askApproval(host, toolCallId, at);
+    for (const part of approvalTimeoutMs > 0 ? toolParts(message) : []) {
+      if (part.state !== "approval-requested") continue;
+      const call = { messageId: message.id, toolCallId: part.toolCallId, turnId: row.id, tool: toolName(part) };
+      noteQuestion(host, call, host.clock.now(), host.clock.now() + approvalTimeoutMs);
     }
     desk.hooks.settled?.(message, row);
     trimTranscript(desk, row.session);

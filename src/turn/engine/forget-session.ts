@@ -1,4 +1,3 @@
-import { dropLostApprovals } from "../../store/approval.ts";
 import type { Sql } from "../../port.ts";
 import { beginContextAnew } from "../../memory/lifecycle.ts";
 import { ownerIdOf, viewsOf, writeChatContext } from "../../store/session.ts";
@@ -32,6 +31,5 @@ export function forgetSession({ host, hooks, transcripts, running }: Desk, sessi
     deleteTurnsOf(host, session, now);
     writeChatContext(host, session, { body: null, clientTools: null }, now);
   }
-  dropLostApprovals(host);
   hooks.cleared?.(owner, running !== undefined && sessions.has(running.row.session) ? running.row : undefined);
 }

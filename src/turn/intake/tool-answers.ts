@@ -18,10 +18,10 @@ import {
   type UIMessageChunk,
 } from "../../message/types.ts";
 import type { Identity } from "../../base/identity.ts";
-import { askApproval, expiredApprovals, settleApproval } from "../../store/approval.ts";
-import { readMessageIdentity } from "../../store/message.ts";
+import { readMessage, readMessageIdentity } from "../../store/message.ts";
 import { readChatContext, sessionsEndingWith, writeChatContext } from "../../store/session.ts";
-import { openTurns, postponeTurn, type TurnRow } from "../../store/turn.ts";
+import { decideQuestion, overdueQuestions, settleToolCall } from "../../store/tool-call.ts";
+import { openTurns, postponeTurn, readTurn, type TurnRow } from "../../store/turn.ts";
 import type { ClientTool } from "../../wire/frames.ts";
 import { accept } from "./accept.ts";
 import type { ActiveTurn } from "../engine/active-turn.ts";
@@ -140,51 +140,29 @@ export function findAsked(desk: Desk, given: ToolAnswer): Asked | undefined {
 /** Where a call waits that code answers without saying where: in the session of now, or at the end of any other. */
 function sessionWaiting(desk: Desk, toolCallId: string): string {
   const { host, session } = desk;
-  const waits = (id: string) => messageWith(desk, id, toolCallId, (part) => !isTerminal(part)) !== undefined;
+  const waits = (id: string) => {
+    const message = desk.transcripts.of(id).withCall(toolCallId);
+    const part = message && toolParts(message).findLast((one) => one.toolCallId === toolCallId);
+    return part !== undefined && !isTerminal(part);
+  };
   if (waits(session)) return session;
   return sessionsEndingWith(host, toolCallId).find(waits) ?? session;
 }
 
-/** The message of a session that has a call of this id which is so. */
-function messageWith(
-  { transcripts }: Desk,
-  session: string,
-  toolCallId: string,
-  isSo: (part: ToolPart) => boolean,
-): UIMessage | undefined {
-  const message = transcripts.of(session).withCall(toolCallId);
-  const part = message && toolParts(message).findLast((one) => one.toolCallId === toolCallId);
-  return part !== undefined && isSo(part) ? message : undefined;
-}
-
-/** When the question about a call is over in a session; null: never; undefined: there is none, or nobody knows. */
-function deadlineIn(desk: Desk, session: string, toolCallId: string): number | null | undefined {
-  const message = messageWith(desk, session, toolCallId, ({ state }) => state === "approval-requested");
-  return message && desk.hooks.expiry?.(message.id, toolCallId);
-}
-
-/** Denies what nobody has approved in time. Calls of one id may wait in several sessions, each for its own time. */
+/** Denies what nobody has approved in time, wherever it waits. What waits nowhere any more is over without a word. */
 export function expireApprovals(desk: Desk): void {
-  const { host, session } = desk;
+  const { host } = desk;
   const now = host.clock.now();
-  for (const toolCallId of expiredApprovals(host, now)) {
-    const answer = { kind: "approval", approved: false, reason: "The approval has expired." } as const;
-    for (const one of new Set([session, ...sessionsEndingWith(host, toolCallId)])) {
-      const at = deadlineIn(desk, one, toolCallId);
-      if (at === null || (at !== undefined && at > now)) continue;
-      answerTool(desk, { toolCallId, answer, session: one, expired: true, autoContinue: true }, undefined);
+  const answer = { kind: "approval", approved: false, reason: "The approval has expired." } as const;
+  for (const { seq, messageId, toolCallId, turnId } of overdueQuestions(host, now)) {
+    const where = [readTurn(host, turnId)?.session, readMessage(host, messageId)?.session];
+    for (const session of new Set([...where, ...sessionsEndingWith(host, toolCallId)])) {
+      if (session === undefined) continue;
+      const given = { toolCallId, answer, session, expired: true, autoContinue: true };
+      if (findAsked(desk, given)?.message.id === messageId) answerTool(desk, given, undefined);
     }
-    desk.commit(() => settleDeadline(desk, toolCallId));
-  }
-}
-
-/** One question about calls of this id is over. Others may be open for a time. */
-function settleDeadline(desk: Desk, toolCallId: string): void {
-  const { host, hooks } = desk;
-  settleApproval(host, toolCallId);
-  for (const session of hooks.expiry === undefined ? [] : sessionsEndingWith(host, toolCallId)) {
-    const at = deadlineIn(desk, session, toolCallId);
-    if (typeof at === "number" && at > host.clock.now()) askApproval(host, toolCallId, at);
+    const nobody = { approver: null, identity: null, reason: null };
+    desk.commit(() => decideQuestion(host, seq, { status: "expired", decidedAt: now, ...nobody }));
   }
 }
 
@@ -283,8 +261,8 @@ function settle(
   origin: Origin,
 ): void {
   const { host } = desk;
-  settleDeadline(desk, given.toolCallId);
   const { toolCallId, answer, identity, expired = false } = given;
+  if (answer.kind === "result") settleToolCall(host, messageId, toolCallId, host.clock.now(), true);
   if (answer.kind === "approval") {
     const { approved, reason } = answer;
     const { approver = expired ? undefined : desk.hooks.approver?.(origin, identity) } = given;
