@@ -86,6 +86,8 @@ export async function startBrowser(settings: BrowserSettings): Promise<SharedBro
   try {
     const jail = jailed ? await openJail(program, closers) : undefined;
     const home = (await temporaryFolder(false)) ?? tmpdir();
+    // Playwright makes folders where the system says, and cannot be told otherwise. Nobody else can use that place either.
+    if (home !== tmpdir()) process.env.TMPDIR = home;
     const browser = await chromium.launch({
       executablePath: jail?.executablePath ?? program.path,
       headless: true,
