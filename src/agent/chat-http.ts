@@ -4,7 +4,8 @@ import { STREAM_HEADERS, streamTurn } from "../live/sse.ts";
 import type { LiveChat } from "../live/live-chat.ts";
 import { userText } from "../message/input.ts";
 import { isRecord } from "../message/json.ts";
-import { readTurn, type TurnRow, messageIdsOf } from "../store/turn.ts";
+import { countChunks } from "../store/stream.ts";
+import { isOpen, readTurn, type TurnRow, messageIdsOf } from "../store/turn.ts";
 import type { Chat } from "../turn/engine/chat.ts";
 import { isOfSession } from "../turn/engine/forget-session.ts";
 import { judgeAnswer } from "../turn/intake/judge-answer.ts";
@@ -221,6 +222,12 @@ function follow({ request, caller, params, query }: RouteRequest, { room }: Chat
   const after = last === null ? FROM_THE_START : last.trim() === "" ? Number.NaN : Number(last);
   if (!Number.isInteger(after) || after < FROM_THE_START)
     throw new PerdureError("bad_input", "`after` must be the number of the last chunk that was seen.");
+  // What was shown and not yet synced is gone after a loss of power, and its numbers are used again.
+  if (isOpen(turn) && after >= countChunks(chat.host, turn.seq) && after !== FROM_THE_START)
+    throw new PerdureError(
+      "conflict",
+      `There is no chunk ${after}: the last of what was seen was lost with the server. Read the stream from its start.`,
+    );
   return streamTurn(chat.host, live, turn, after + 1);
 }
 

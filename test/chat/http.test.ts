@@ -158,6 +158,28 @@ test("a cursor that is none is refused", async () => {
   stage.end();
 });
 
+test("a cursor behind all that is stored, as after a loss of power, is told so while the turn goes on", async () => {
+  const chat = await openChat();
+  await ask(chat, "r1");
+  const stage = await chat.stage();
+  stage.say("a", "b", "c");
+  await readEvents(await look(chat, "/chat/r1/stream")).said("abc");
+  const [{ n = 0 } = {}] = await chat.rows<{ n: number }>("SELECT max(first + count) AS n FROM perdure_stream");
+  expect(n).toBeGreaterThan(2);
+  const last = readEvents(await look(chat, `/chat/r1/stream?after=${n - 1}`));
+  const beyond = await look(chat, `/chat/r1/stream?after=${n}`);
+  expect(beyond.status).toBe(409);
+  expect(await beyond.json()).toMatchObject({ error: { code: "conflict" } });
+  await ask(chat, "r2");
+  expect((await look(chat, "/chat/r2/stream?after=0")).status).toBe(409);
+  stage.say("d").end();
+  (await chat.stage()).end();
+  expect(await last.outcome()).toMatchObject({ outcome: "completed" });
+  expect(last.text).toBe("d");
+  const over = readEvents(await look(chat, `/chat/r1/stream?after=${n + 9}`));
+  expect(await over.outcome()).toMatchObject({ requestId: "r1", outcome: "completed" });
+});
+
 test("following a turn that waits, one that is over, and none", async () => {
   const chat = await openChat();
   const none = await look(chat, "/chat/nothing/stream");

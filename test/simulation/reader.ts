@@ -6,6 +6,8 @@ import type { World } from "./world.ts";
 const AGAIN_MS = 700;
 const OK = 200;
 const NOTHING_LEFT = 204;
+/** What was seen last is gone with the power. */
+const LOST = 409;
 
 export class Reader {
   readonly agent: string;
@@ -65,6 +67,10 @@ export class Reader {
     if (!isPresent()) return;
     const status = response?.status ?? 0;
     if (status === NOTHING_LEFT) return void (this.over = true);
+    if (status === LOST) {
+      this.#next = 0;
+      return this.#later();
+    }
     if (status !== OK || response?.body === undefined || response.body === null) {
       // A full disk passes; what was refused for good is not read.
       if (this.accepted || status >= 500) return this.#later();
