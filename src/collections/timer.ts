@@ -52,32 +52,32 @@ export const foregroundClock: Clock = { now: () => performance.now(), after: (ms
 
 /** Timers that end together. */
 export class Timers {
-  private readonly clock: Clock;
-  private readonly cancels = new Set<() => void>();
-  private ended = false;
+  readonly #clock: Clock;
+  readonly #cancels = new Set<() => void>();
+  #ended = false;
 
   constructor(clock: Clock) {
-    this.clock = clock;
+    this.#clock = clock;
   }
 
   /** Runs `work` once after `ms`; never, once they have ended. @returns what cancels it. */
   after(ms: number, work: () => void): () => void {
-    if (this.ended) return () => {};
+    if (this.#ended) return () => {};
     const cancel = () => {
       stop();
-      this.cancels.delete(cancel);
+      this.#cancels.delete(cancel);
     };
-    const stop = this.clock.after(ms, () => {
-      this.cancels.delete(cancel);
+    const stop = this.#clock.after(ms, () => {
+      this.#cancels.delete(cancel);
       work();
     });
-    this.cancels.add(cancel);
+    this.#cancels.add(cancel);
     return cancel;
   }
 
   end(): void {
-    this.ended = true;
-    for (const cancel of this.cancels) cancel();
+    this.#ended = true;
+    for (const cancel of this.#cancels) cancel();
   }
 }
 

@@ -1,8 +1,7 @@
 import type { StreamChunk } from "@tanstack/ai";
 import { PerdureError } from "../../base/error.ts";
 import type { ChunkContract, ChunkRecord, ChunkType } from "../contract.ts";
-import { deleteRows, keyOf, rowsOf } from "../log/rows.ts";
-import type { RowCollection, RowOptions } from "../log/rows.ts";
+import { deleteRows, keyOf, rowsOf, type RowCollection, type RowOptions } from "../log/rows.ts";
 
 /** A chunk that keeps the whole event, so that anything can be rebuilt from it. */
 export interface RawChunkRecord extends ChunkRecord {

@@ -3,8 +3,7 @@ import type { ChunkContract, ToolCallContract } from "../contract.ts";
 import type { RowProducer } from "../log/row-log.ts";
 import type { RowCollection } from "../log/rows.ts";
 import type { DurableToolMode, DurableToolOptions, ToolLike } from "../call/types.ts";
-import type { ChunkSinkOptions, TransformOption } from "./stream-to-collection.ts";
-import type { Conditions } from "./stream-to-collection.ts";
+import type { ChunkSinkOptions, TransformOption, Conditions } from "./stream-to-collection.ts";
 import type { TurnRecord } from "./turn-log.ts";
 
 /** What `chat()` can be given, but for what `durableChat` has its own way with. */
@@ -53,7 +52,6 @@ export type DurableChatOptions<
   readonly middleware?: NonNullable<Parameters<typeof chat<TAdapter, undefined, true>>[0]["middleware"]>;
 };
 
-/** What every outcome of `durableChat` tells. */
 interface DurableChatOutcome {
   readonly generationId: string;
   /** The text of all turns of the model over all runs. An answer only if `completed`. */

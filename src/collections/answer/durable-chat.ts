@@ -1,5 +1,4 @@
-import { chat } from "@tanstack/ai";
-import type { AnyTextAdapter, AnyTool, ModelMessage, StreamChunk } from "@tanstack/ai";
+import { chat, type AnyTextAdapter, type AnyTool, type ModelMessage, type StreamChunk } from "@tanstack/ai";
 import { PerdureError } from "../../base/error.ts";
 import { newId } from "../../base/id.ts";
 import { defaultCancel } from "../call/call-row.ts";
@@ -8,15 +7,12 @@ import { openToolCalls, toolCallResults } from "../call/suspended-calls.ts";
 import type { DurableToolOptions, OptionsArgument, ToolLike } from "../call/types.ts";
 import type { AgentToolCall, ChunkContract, ChunkRecord, ToolCallContract, ToolCallRecord } from "../contract.ts";
 import type { RowLog } from "../log/row-log.ts";
-import { rowsOf } from "../log/rows.ts";
-import type { RowOptions } from "../log/rows.ts";
+import { rowsOf, type RowOptions } from "../log/rows.ts";
 import { linkSignals } from "../timer.ts";
 import { deleteChunksFrom, finishChunks } from "./chunk.ts";
 import type { CompletedChat, DurableChatOptions, DurableChatResult, SuspendedChat } from "./durable-chat-types.ts";
-import { GenerationError, readStream } from "./read-stream.ts";
-import type { StreamResult } from "./read-stream.ts";
-import { chunkSink } from "./stream-to-collection.ts";
-import type { ChunkSink } from "./stream-to-collection.ts";
+import { GenerationError, readStream, type StreamResult } from "./read-stream.ts";
+import { chunkSink, type ChunkSink } from "./stream-to-collection.ts";
 import { TurnLog, recordTurns } from "./turn-log.ts";
 
 /**
@@ -65,48 +61,48 @@ export async function durableChat<
 class DurableRun<TAdapter extends AnyTextAdapter, TToolRow extends ToolCallContract, TChunkRow extends ChunkContract> {
   readonly abort = new AbortController();
   readonly unlink: () => void;
-  private readonly options: DurableChatOptions<TAdapter, TToolRow, TChunkRow>;
-  private readonly generationId: string;
-  private readonly turns: TurnLog;
-  private readonly tools: readonly AnyTool[];
+  readonly #options: DurableChatOptions<TAdapter, TToolRow, TChunkRow>;
+  readonly #generationId: string;
+  readonly #turns: TurnLog;
+  readonly #tools: readonly AnyTool[];
 
   constructor(options: DurableChatOptions<TAdapter, TToolRow, TChunkRow>) {
-    this.options = options;
-    this.generationId = options.generationId ?? options.chunks?.generationId ?? newId("generation");
+    this.#options = options;
+    this.#generationId = options.generationId ?? options.chunks?.generationId ?? newId("generation");
     this.unlink = linkSignals([options.signal, options.abortController?.signal], this.abort);
-    this.turns = new TurnLog(options.turns, this.generationId, () => this.fence(undefined));
-    this.tools = durableTools(options, this.generationId, this.abort.signal, (log) => this.fence(log));
+    this.#turns = new TurnLog(options.turns, this.#generationId, () => this.#fence(undefined));
+    this.#tools = durableTools(options, this.#generationId, this.abort.signal, (log) => this.#fence(log));
   }
 
   async start(): Promise<DurableChatResult> {
-    await this.turns.load();
-    if (this.turns.completed !== undefined) return this.again(this.turns.completed.finishReason);
-    if (this.abort.signal.aborted) throw this.cancelled();
-    const waiting = suspendedCalls(this.tools, openCalls(this.turns.messages));
+    await this.#turns.load();
+    if (this.#turns.completed !== undefined) return this.#again(this.#turns.completed.finishReason);
+    if (this.abort.signal.aborted) throw this.#cancelled();
+    const waiting = suspendedCalls(this.#tools, openCalls(this.#turns.messages));
     const results: ModelMessage[] = [];
     if (waiting.length > 0) {
-      const { generationId } = this;
+      const generationId = this.#generationId;
       // Again, because the run before may have ended between its turn and their rows.
-      const ids = await openToolCalls(this.tools, waiting, { generationId, write: this.fence(undefined) });
-      const { messages, open } = await toolCallResults(this.tools, waiting, { generationId });
-      if (open.length > 0) return this.suspended(ids.filter((_, index) => open.includes(waiting[index]!)));
+      const ids = await openToolCalls(this.#tools, waiting, { generationId, write: this.#fence(undefined) });
+      const { messages, open } = await toolCallResults(this.#tools, waiting, { generationId });
+      if (open.length > 0) return this.#suspended(ids.filter((_, index) => open.includes(waiting[index]!)));
       results.push(...messages);
     }
-    await this.turns.begin();
-    await this.turns.add(results, this.turns.chunkIndex);
-    return this.goOn();
+    await this.#turns.begin();
+    await this.#turns.add(results, this.#turns.chunkIndex);
+    return this.#goOn();
   }
 
   /** Calls the model with what there is. */
-  private async goOn(): Promise<DurableChatResult> {
-    const before = textOf(this.turns.messages);
-    const sink = await this.openSink();
-    const runId = this.options.runId ?? newId("run");
-    const recorder = recordTurns(this.turns, async () => {
+  async #goOn(): Promise<DurableChatResult> {
+    const before = textOf(this.#turns.messages);
+    const sink = await this.#openSink();
+    const runId = this.#options.runId ?? newId("run");
+    const recorder = recordTurns(this.#turns, async () => {
       await sink.flush();
       return sink.counts().nextIndex;
     });
-    const result = await readStream(this.chat(runId, recorder.middleware), this.reading(), {
+    const result = await readStream(this.#chat(runId, recorder.middleware), this.#reading(), {
       take: (chunk) => sink.take(chunk),
       close: async (completed) => {
         // Before the last chunk says that it is final: of an answer that readers take for complete no run is repeated.
@@ -116,26 +112,26 @@ class DurableRun<TAdapter extends AnyTextAdapter, TToolRow extends ToolCallContr
       counts: () => sink.counts(),
     });
     if (result.outcome === "completed") {
-      await this.turns.end("completed", result.nextIndex, result.finishReason);
-      return this.completed({ ...result, content: before + result.content });
+      await this.#turns.end("completed", result.nextIndex, result.finishReason);
+      return this.#completed({ ...result, content: before + result.content });
     }
     await recorder.save();
-    return this.interrupted({ ...result, content: before + result.content }, runId);
+    return this.#interrupted({ ...result, content: before + result.content }, runId);
   }
 
-  private async interrupted(result: StreamResult, runId: string): Promise<SuspendedChat> {
+  async #interrupted(result: StreamResult, runId: string): Promise<SuspendedChat> {
     if (result.interrupts.length === 0) {
-      const text = `The answer "${this.generationId}" was stopped while the model still called tools: its agent loop came`;
+      const text = `The answer "${this.#generationId}" was stopped while the model still called tools: its agent loop came`;
       throw new PerdureError("limit", `${text} to its end. Allow more turns with "agentLoopStrategy".`);
     }
-    const waiting = suspendedCalls(this.tools, openCalls(this.turns.messages));
-    const { generationId } = this;
-    const pending = await openToolCalls(this.tools, waiting, { generationId, write: this.fence(undefined) });
-    await this.turns.end("suspended", result.nextIndex, result.finishReason);
+    const waiting = suspendedCalls(this.#tools, openCalls(this.#turns.messages));
+    const generationId = this.#generationId;
+    const pending = await openToolCalls(this.#tools, waiting, { generationId, write: this.#fence(undefined) });
+    await this.#turns.end("suspended", result.nextIndex, result.finishReason);
     const mine = new Set(waiting.map(({ id }) => id));
     const { content, usage, nextIndex: chunks, finishReason } = result;
     return {
-      ...this.suspended(pending),
+      ...this.#suspended(pending),
       content,
       chunks,
       finishReason,
@@ -145,8 +141,9 @@ class DurableRun<TAdapter extends AnyTextAdapter, TToolRow extends ToolCallContr
     };
   }
 
-  private suspended(pending: readonly string[]): SuspendedChat {
-    const { generationId, turns } = this;
+  #suspended(pending: readonly string[]): SuspendedChat {
+    const generationId = this.#generationId;
+    const turns = this.#turns;
     const { messages, chunkIndex: chunks } = turns;
     const content = textOf(messages);
     return {
@@ -161,8 +158,9 @@ class DurableRun<TAdapter extends AnyTextAdapter, TToolRow extends ToolCallContr
     };
   }
 
-  private completed({ content, lastText, nextIndex: chunks, finishReason, usage }: StreamResult): CompletedChat {
-    const { generationId, turns } = this;
+  #completed({ content, lastText, nextIndex: chunks, finishReason, usage }: StreamResult): CompletedChat {
+    const generationId = this.#generationId;
+    const turns = this.#turns;
     const { messages } = turns;
     return {
       outcome: "completed",
@@ -177,11 +175,13 @@ class DurableRun<TAdapter extends AnyTextAdapter, TToolRow extends ToolCallContr
   }
 
   /** An answer that an earlier run has completed. */
-  private async again(finishReason: string | null): Promise<CompletedChat> {
-    const { options, generationId, turns } = this;
+  async #again(finishReason: string | null): Promise<CompletedChat> {
+    const options = this.#options;
+    const generationId = this.#generationId;
+    const turns = this.#turns;
     const { messages } = turns;
     const { collection } = options.chunks ?? {};
-    const fence = collection === undefined ? {} : this.fence(rowsOf(collection).log);
+    const fence = collection === undefined ? {} : this.#fence(rowsOf(collection).log);
     // The run before may have ended between its answer and the end of its chunks.
     const chunks = collection === undefined ? 0 : await finishChunks(collection, generationId, fence);
     const lastText = textOf(messages.slice(-1));
@@ -189,20 +189,22 @@ class DurableRun<TAdapter extends AnyTextAdapter, TToolRow extends ToolCallContr
   }
 
   /** Where the chunks go, behind those of the turns so far. */
-  private async openSink(): Promise<ChunkSink> {
-    const { options, generationId, turns } = this;
+  async #openSink(): Promise<ChunkSink> {
+    const options = this.#options;
+    const generationId = this.#generationId;
+    const turns = this.#turns;
     if (options.chunks === undefined) return nowhere();
     const { collection } = options.chunks;
     const { log } = rowsOf(collection);
     await rowsOf(collection).ready();
     const startIndex = turns.chunkIndex;
-    if (turns.hasPast) await deleteChunksFrom(collection, generationId, startIndex, this.fence(log));
+    if (turns.hasPast) await deleteChunksFrom(collection, generationId, startIndex, this.#fence(log));
     const { producer } = options;
-    const when = () => this.fence(log).when ?? [];
+    const when = () => this.#fence(log).when ?? [];
     return chunkSink<TChunkRow>({ ...options.chunks, generationId, startIndex, when, producer });
   }
 
-  private chat(runId: string, recorder: object): AsyncIterable<StreamChunk> {
+  #chat(runId: string, recorder: object): AsyncIterable<StreamChunk> {
     const {
       toolCalls: _1,
       chunks: _2,
@@ -212,38 +214,38 @@ class DurableRun<TAdapter extends AnyTextAdapter, TToolRow extends ToolCallContr
       when: _6,
       producer: _7,
       ...rest
-    } = this.options;
+    } = this.#options;
     const { onChunk: _8, generationId: _9, ...settings } = rest;
     const call = {
       ...settings,
       runId,
-      messages: [...(this.options.messages ?? []), ...this.turns.messages],
-      tools: this.tools,
+      messages: [...(this.#options.messages ?? []), ...this.#turns.messages],
+      tools: this.#tools,
       abortController: this.abort,
-      context: { ...this.options.context, generationId: this.generationId },
-      middleware: [...(this.options.middleware ?? []), recorder],
+      context: { ...this.#options.context, generationId: this.#generationId },
+      middleware: [...(this.#options.middleware ?? []), recorder],
     };
     // What `chat()` checks by type between adapter, tools, context and middleware was checked by the options.
     return chat(call as unknown as Parameters<typeof chat>[0]) as AsyncIterable<StreamChunk>;
   }
 
-  private reading() {
-    const { onChunk } = this.options;
+  #reading() {
+    const { onChunk } = this.#options;
     return { signal: this.abort.signal, ...(onChunk === undefined ? {} : { onChunk }) };
   }
 
   /** What each write carries; with a log also what shuts out this run when another has taken up the answer there. */
-  private fence(log: RowLog | undefined): RowOptions {
-    const { when = [], producer } = this.options;
+  #fence(log: RowLog | undefined): RowOptions {
+    const { when = [], producer } = this.#options;
     const given = typeof when === "function" ? when() : when;
     return {
-      when: [...given, ...(log === undefined ? [] : this.turns.fence(log))],
+      when: [...given, ...(log === undefined ? [] : this.#turns.fence(log))],
       ...(producer === undefined ? {} : { producer }),
     };
   }
 
-  private cancelled(): GenerationError {
-    const partial = { content: textOf(this.turns.messages), chunks: this.turns.chunkIndex };
+  #cancelled(): GenerationError {
+    const partial = { content: textOf(this.#turns.messages), chunks: this.#turns.chunkIndex };
     return new GenerationError("cancelled", "The answer was cancelled before it was complete.", partial, {
       cause: this.abort.signal.reason,
     });

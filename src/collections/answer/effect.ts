@@ -1,19 +1,13 @@
 import type { Context } from "@tanstack/db";
 import { PerdureError } from "../../base/error.ts";
 import { newId } from "../../base/id.ts";
-import { generationClaimId } from "../worker/claim.ts";
-import type { Claim } from "../worker/claim.ts";
-import { isSettledStatus } from "../contract.ts";
-import type { GenerationContract, ToolCallRecord } from "../contract.ts";
-import { createPump } from "../worker/pump.ts";
-import type { Pump, PumpOutcome } from "../worker/pump.ts";
+import { generationClaimId, type Claim } from "../worker/claim.ts";
+import { isSettledStatus, type GenerationContract, type ToolCallRecord } from "../contract.ts";
+import { createPump, type Pump, type PumpOutcome } from "../worker/pump.ts";
 import { asError, nextDelay, notify, UNREACHED } from "../retry.ts";
 import { linkSignals } from "../timer.ts";
-import { rowsOf } from "../log/rows.ts";
-import type { RowCollection, Rows } from "../log/rows.ts";
-import { queryRoot } from "../log/query.ts";
-import { watchQuery } from "../log/query.ts";
-import type { QueryRow, Watch } from "../log/query.ts";
+import { rowsOf, type RowCollection, type Rows } from "../log/rows.ts";
+import { queryRoot, watchQuery, type QueryRow, type Watch } from "../log/query.ts";
 import type { GenerationEffect, GenerationEffectOptions, GenerationResult } from "./effect-types.ts";
 import { GenerationRows } from "./try.ts";
 import type { BegunTry, StoredGeneration } from "./try.ts";
@@ -51,65 +45,65 @@ type LooseOptions = GenerationEffectOptions<Context, GenerationResult, StoredGen
 class Generations implements GenerationEffect {
   readonly id = newId("effect");
   readonly ready: Promise<void>;
-  private readonly options: LooseOptions;
-  private readonly watch: Watch<Row>;
-  private readonly pump: Pump;
-  private readonly parts: TryParts<Row, GenerationResult>;
-  private readonly keeper: GenerationRows | undefined;
+  readonly #options: LooseOptions;
+  readonly #watch: Watch<Row>;
+  readonly #pump: Pump;
+  readonly #parts: TryParts<Row, GenerationResult>;
+  readonly #keeper: GenerationRows | undefined;
   /** Where rows are looked at: `collection`, or what the query reads. */
-  private readonly reader: Rows<StoredGeneration> | undefined;
-  private readonly suspensions: Suspensions;
-  private readonly running = new Map<string, AbortController>();
+  readonly #reader: Rows<StoredGeneration> | undefined;
+  readonly #suspensions: Suspensions;
+  readonly #running = new Map<string, AbortController>();
   /** Tries of rows that keep no count themselves. */
-  private readonly attempts = new Map<string, number>();
-  private readonly ends: (() => void)[] = [];
-  private open = false;
-  private disposal: Promise<void> | undefined;
+  readonly #attempts = new Map<string, number>();
+  readonly #ends: (() => void)[] = [];
+  #open = false;
+  #disposal: Promise<void> | undefined;
 
   constructor(options: LooseOptions) {
-    this.options = options;
+    this.#options = options;
     const { collection, claims, query } = options;
-    this.keeper = collection === undefined ? undefined : new GenerationRows(rowsOf(collection));
+    this.#keeper = collection === undefined ? undefined : new GenerationRows(rowsOf(collection));
     const root = queryRoot(query)?.collection as RowCollection<StoredGeneration> | undefined;
-    this.reader = this.keeper?.rows ?? (root === undefined ? undefined : rowsOf(root));
-    if (claims !== undefined && claims.log !== this.reader?.log) {
+    this.#reader = this.#keeper?.rows ?? (root === undefined ? undefined : rowsOf(root));
+    if (claims !== undefined && claims.log !== this.#reader?.log) {
       const text = '"claims" must be in the same log as "collection": their conditions are judged there.';
       throw new PerdureError("bad_config", text);
     }
-    this.suspensions = new Suspensions(options.toolCalls, options.ready?.bind(options));
-    this.parts = this.tryParts();
-    this.pump = createPump<Row>({
-      read: () => this.items(),
+    this.#suspensions = new Suspensions(options.toolCalls, options.ready?.bind(options));
+    this.#parts = this.#tryParts();
+    this.#pump = createPump<Row>({
+      read: () => this.#items(),
       idOf: (row) => row.id,
       run: async (row, { signal }) => {
-        const outcome = await this.run(row, signal);
-        return outcome === "done" && this.wasPutBack(row.id) ? { later: true } : outcome;
+        const outcome = await this.#run(row, signal);
+        return outcome === "done" && this.#wasPutBack(row.id) ? { later: true } : outcome;
       },
-      isGone: (id) => this.isGone(id),
+      isGone: (id) => this.#isGone(id),
       retry: UNREACHED,
       concurrency: options.concurrency ?? CONCURRENCY,
-      onError: (error) => this.report(error),
+      onError: (error) => this.#report(error),
     });
-    const wake = () => this.pump.wake();
-    this.watch = watchQuery(query, wake) as unknown as Watch<Row>;
-    this.ends.push(this.suspensions.subscribe(wake));
-    if (claims !== undefined) this.ends.push(claims.subscribe(wake));
-    if (this.reader !== undefined) this.ends.push(this.reader.subscribe(() => this.stopCancelled()));
-    const others = [this.reader?.ready(), claims?.ready, this.suspensions.ready()].filter((one) => one !== undefined);
-    this.ready = Promise.all([this.watch.ready, ...others]).then(() => {
-      this.open = true;
-      this.pump.wake();
+    const wake = () => this.#pump.wake();
+    this.#watch = watchQuery(query, wake) as unknown as Watch<Row>;
+    this.#ends.push(this.#suspensions.subscribe(wake));
+    if (claims !== undefined) this.#ends.push(claims.subscribe(wake));
+    if (this.#reader !== undefined) this.#ends.push(this.#reader.subscribe(() => this.#stopCancelled()));
+    const others = [this.#reader?.ready(), claims?.ready, this.#suspensions.ready()].filter((one) => one !== undefined);
+    this.ready = Promise.all([this.#watch.ready, ...others]).then(() => {
+      this.#open = true;
+      this.#pump.wake();
     });
-    this.ready.catch((error: unknown) => this.report(error));
+    this.ready.catch((error: unknown) => this.#report(error));
   }
 
   get disposed(): boolean {
-    return this.disposal !== undefined;
+    return this.#disposal !== undefined;
   }
 
   async idle(): Promise<void> {
     await this.ready;
-    await this.pump.idle();
+    await this.#pump.idle();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -117,115 +111,115 @@ class Generations implements GenerationEffect {
   }
 
   dispose(): Promise<void> {
-    this.disposal ??= this.end();
-    return this.disposal;
+    this.#disposal ??= this.#end();
+    return this.#disposal;
   }
 
-  private async end(): Promise<void> {
-    for (const end of this.ends) end();
-    await this.pump.dispose(this.options.disposeWaitMs ?? DISPOSE_WAIT_MS, disposedReason());
-    await this.watch.dispose();
+  async #end(): Promise<void> {
+    for (const end of this.#ends) end();
+    await this.#pump.dispose(this.#options.disposeWaitMs ?? DISPOSE_WAIT_MS, disposedReason());
+    await this.#watch.dispose();
   }
 
   /** Rows that there is something to do for now. */
-  private items(): Row[] {
-    if (!this.open) return [];
-    const isReady = this.suspensions.look();
-    return this.watch.rows().filter((row) => {
-      const { status, generationId } = this.stored(row);
-      if (this.keeper !== undefined && isSettledStatus(status)) return false;
+  #items(): Row[] {
+    if (!this.#open) return [];
+    const isReady = this.#suspensions.look();
+    return this.#watch.rows().filter((row) => {
+      const { status, generationId } = this.#stored(row);
+      if (this.#keeper !== undefined && isSettledStatus(status)) return false;
       if (status !== "suspended") return true;
-      this.suspensions.meet(row.id, generationId);
+      this.#suspensions.meet(row.id, generationId);
       return isReady(row, generationId);
     });
   }
 
-  private async run(row: Row, signal: AbortSignal): Promise<PumpOutcome> {
-    const { claims, retry } = this.options;
+  async #run(row: Row, signal: AbortSignal): Promise<PumpOutcome> {
+    const { claims, retry } = this.#options;
     const got = await claims?.acquire(generationClaimId(row.id), {
       signal,
       ...(retry?.maxAttempts === undefined ? {} : { maxAttempts: retry.maxAttempts }),
     });
     // It may be given back long before it could be taken over.
     if (got?.heldBy !== undefined) return { later: true, ms: got.retryInMs, orWake: true };
-    if (got?.dead !== undefined) return this.bury(row, got.dead.error);
+    if (got?.dead !== undefined) return this.#bury(row, got.dead.error);
     const claim = got?.claim;
     let begun: BegunTry | undefined;
     try {
-      begun = await this.begin(row, claim);
+      begun = await this.#begin(row, claim);
     } finally {
       if (begun === undefined) await claim?.giveBack();
     }
     if (begun === undefined) return { later: true };
-    if (claim === undefined && this.isWornOut(row, begun)) return this.bury(row, "it was cut off too often.");
-    return this.attempt(row, begun, signal);
+    if (claim === undefined && this.#isWornOut(row, begun)) return this.#bury(row, "it was cut off too often.");
+    return this.#attempt(row, begun, signal);
   }
 
   /** Whether somebody has asked for an answer again before the last one had come to its end. */
-  private wasPutBack(id: string): boolean {
+  #wasPutBack(id: string): boolean {
     // On no log, rows may lag behind what was written: rather never twice than never.
-    const status = this.keeper?.rows.log === undefined ? undefined : this.keeper.rows.get(id)?.status;
+    const status = this.#keeper?.rows.log === undefined ? undefined : this.#keeper.rows.get(id)?.status;
     return status !== undefined && status !== "generating" && !isSettledStatus(status);
   }
 
   /** Marks the row as worked on. Undefined: it is not ours to begin. */
-  private async begin(row: Row, claim: Claim | undefined): Promise<BegunTry | undefined> {
-    const seen = this.stored(row);
-    if (this.keeper !== undefined) {
+  async #begin(row: Row, claim: Claim | undefined): Promise<BegunTry | undefined> {
+    const seen = this.#stored(row);
+    if (this.#keeper !== undefined) {
       // Read again: with a claim, everything that was written before it is known by now.
-      if (this.keeper.rows.get(row.id) === undefined || isSettledStatus(seen.status)) return undefined;
-      if (seen.status === "suspended" && !this.suspensions.look()(row, seen.generationId)) return undefined;
+      if (this.#keeper.rows.get(row.id) === undefined || isSettledStatus(seen.status)) return undefined;
+      if (seen.status === "suspended" && !this.#suspensions.look()(row, seen.generationId)) return undefined;
     }
     const goesOn = seen.status === "suspended";
-    const counted = this.keeper === undefined ? this.attempts.get(row.id) : seen.attempt;
+    const counted = this.#keeper === undefined ? this.#attempts.get(row.id) : seen.attempt;
     const attempt = claim?.attempt ?? Math.max(1, (counted ?? 0) + (goesOn ? 0 : 1));
-    const keeps = seen.generationId !== undefined && (goesOn || this.options.resumable === true);
+    const keeps = seen.generationId !== undefined && (goesOn || this.#options.resumable === true);
     const generationId = keeps ? seen.generationId! : newId("generation");
     const begun: BegunTry = { id: row.id, generationId, attempt, claim };
-    if (this.keeper === undefined) this.attempts.set(row.id, attempt);
-    else if (!(await this.keeper.begin(seen, begun))) return undefined;
+    if (this.#keeper === undefined) this.#attempts.set(row.id, attempt);
+    else if (!(await this.#keeper.begin(seen, begun))) return undefined;
     return begun;
   }
 
-  private async attempt(row: Row, begun: BegunTry, signal: AbortSignal): Promise<PumpOutcome> {
+  async #attempt(row: Row, begun: BegunTry, signal: AbortSignal): Promise<PumpOutcome> {
     const controller = new AbortController();
     const unlink = linkSignals([signal, begun.claim?.signal], controller);
-    this.running.set(row.id, controller);
-    this.stopCancelled();
+    this.#running.set(row.id, controller);
+    this.#stopCancelled();
     try {
-      const { outcome, state } = await new GenerationTry(this.parts, row, begun, controller.signal).run();
+      const { outcome, state } = await new GenerationTry(this.#parts, row, begun, controller.signal).run();
       // A try that was cancelled may have left calls behind that it had suspended itself for.
-      if (state === "cancelled") await this.suspensions.cancelCalls(row.id);
-      else if (state !== "suspended") this.suspensions.forget(row.id);
-      if (state === "completed" || state === "failed" || state === "cancelled") this.attempts.delete(row.id);
-      return state === "suspended" ? this.suspensions.suspended(row, begun.generationId) : outcome;
+      if (state === "cancelled") await this.#suspensions.cancelCalls(row.id);
+      else if (state !== "suspended") this.#suspensions.forget(row.id);
+      if (state === "completed" || state === "failed" || state === "cancelled") this.#attempts.delete(row.id);
+      return state === "suspended" ? this.#suspensions.suspended(row, begun.generationId) : outcome;
     } finally {
-      this.running.delete(row.id);
+      this.#running.delete(row.id);
       // Cancelled while it was being suspended.
-      this.stopCancelled();
+      this.#stopCancelled();
       unlink();
     }
   }
 
   /** Crashes leave no failure behind: without this a row that kills its process would do so for ever. */
-  private isWornOut(row: Row, begun: BegunTry): boolean {
-    const cutOff = this.keeper !== undefined && (row as Partial<StoredGeneration>).status === "generating";
+  #isWornOut(row: Row, begun: BegunTry): boolean {
+    const cutOff = this.#keeper !== undefined && (row as Partial<StoredGeneration>).status === "generating";
     const error = new Error("cut off");
     return (
-      cutOff && nextDelay({ ...this.options.retry, retryable: () => true }, begun.attempt - 1, error) === undefined
+      cutOff && nextDelay({ ...this.#options.retry, retryable: () => true }, begun.attempt - 1, error) === undefined
     );
   }
 
   /** Gives a row up that was never to be tried again. */
-  private async bury(row: Row, why: string): Promise<PumpOutcome> {
-    this.attempts.delete(row.id);
+  async #bury(row: Row, why: string): Promise<PumpOutcome> {
+    this.#attempts.delete(row.id);
     const error = new PerdureError("limit", `The answer "${row.id}" was given up: ${why}`);
     try {
-      await this.parts.onError(row, error);
+      await this.#parts.onError(row, error);
     } catch (thrown) {
-      this.report(thrown, row);
+      this.#report(thrown, row);
     }
-    await this.keeper?.rows.update(row.id, (draft) => {
+    await this.#keeper?.rows.update(row.id, (draft) => {
       if (isSettledStatus(draft.status)) return false;
       draft.status = "failed";
       draft.error = error.message;
@@ -234,52 +228,52 @@ class Generations implements GenerationEffect {
     return "done";
   }
 
-  private stopCancelled(): void {
-    if (this.reader === undefined) return;
-    for (const [id, controller] of this.running) {
-      if (!this.isUnwanted(id)) continue;
+  #stopCancelled(): void {
+    if (this.#reader === undefined) return;
+    for (const [id, controller] of this.#running) {
+      if (!this.#isUnwanted(id)) continue;
       controller.abort(new PerdureError("cancelled", `The answer "${id}" was cancelled.`));
     }
-    for (const id of this.suspensions.waiting()) {
-      if (this.running.has(id) || !this.isUnwanted(id)) continue;
-      this.suspensions.cancelCalls(id).catch((error: unknown) => this.report(error));
+    for (const id of this.#suspensions.waiting()) {
+      if (this.#running.has(id) || !this.#isUnwanted(id)) continue;
+      this.#suspensions.cancelCalls(id).catch((error: unknown) => this.#report(error));
     }
   }
 
-  private isUnwanted(id: string): boolean {
-    const row = this.reader?.get(id);
-    return row === undefined || (this.options.isCancelled?.(row) ?? row.status === "cancelled");
+  #isUnwanted(id: string): boolean {
+    const row = this.#reader?.get(id);
+    return row === undefined || (this.#options.isCancelled?.(row) ?? row.status === "cancelled");
   }
 
   /** Hidden rows, by an optimistic edit for instance, are not gone. */
-  private isGone(id: string): boolean {
-    if (this.keeper === undefined) return true;
-    const row = this.keeper.rows.get(id);
+  #isGone(id: string): boolean {
+    if (this.#keeper === undefined) return true;
+    const row = this.#keeper.rows.get(id);
     return row === undefined || isSettledStatus(row.status);
   }
 
   /** The row as it is stored; of rows that are only in the query what this process remembers. */
-  private stored(row: Row): StoredGeneration {
-    const suspended = this.suspensions.generationOf(row.id);
-    if (this.keeper !== undefined) return this.keeper.rows.get(row.id) ?? (row as StoredGeneration);
+  #stored(row: Row): StoredGeneration {
+    const suspended = this.#suspensions.generationOf(row.id);
+    if (this.#keeper !== undefined) return this.#keeper.rows.get(row.id) ?? (row as StoredGeneration);
     return suspended === undefined
       ? { id: row.id, status: "pending" }
       : { id: row.id, status: "suspended", generationId: suspended };
   }
 
-  private report(thrown: unknown, row?: Row): void {
-    const { options } = this;
+  #report(thrown: unknown, row?: Row): void {
+    const options = this.#options;
     const error = asError(thrown);
     if (options.onProblem === undefined) console.error(error);
     else notify(() => options.onProblem?.(error, row as QueryRow<Context> | undefined));
   }
 
-  private tryParts(): TryParts<Row, GenerationResult> {
-    const { options } = this;
+  #tryParts(): TryParts<Row, GenerationResult> {
+    const options = this.#options;
     const typed = (row: Row) => row as unknown as QueryRow<Context>;
     return {
       effectId: this.id,
-      keeper: this.keeper,
+      keeper: this.#keeper,
       retry: options.retry ?? {},
       generate: (row, run) => options.generate(typed(row), run),
       keepResult: (draft, result) => options.keepResult?.(draft, result as never),
@@ -287,7 +281,7 @@ class Generations implements GenerationEffect {
       onSuspended: (row, result) => options.onSuspended?.(typed(row), result),
       onCancelled: (row, why) => options.onCancelled?.(typed(row), why),
       onError: (row, error) => options.onError?.(typed(row), error),
-      report: (error, row) => this.report(error, row),
+      report: (error, row) => this.#report(error, row),
     };
   }
 }

@@ -1,9 +1,6 @@
-import { isSettledStatus } from "../contract.ts";
-import type { ChunkContract, GenerationContract, ToolCallContract } from "../contract.ts";
-import { deleteRows } from "../log/rows.ts";
+import { isSettledStatus, type ChunkContract, type GenerationContract, type ToolCallContract } from "../contract.ts";
+import { deleteRows, keyOf, rowsOf, type RowCollection, type Rows } from "../log/rows.ts";
 import type { TurnRecord } from "./turn-log.ts";
-import { keyOf, rowsOf } from "../log/rows.ts";
-import type { RowCollection, Rows } from "../log/rows.ts";
 
 /** A row that belongs to an answer, or to a worker that was called for one. */
 interface Owned {

@@ -1,7 +1,5 @@
-import { fromSpecTokenUsage } from "@tanstack/ai";
-import type { Interrupt, StreamChunk, TokenUsage } from "@tanstack/ai";
-import { PerdureError, errorText } from "../../base/error.ts";
-import type { PerdureErrorCode } from "../../base/error.ts";
+import { fromSpecTokenUsage, type Interrupt, type StreamChunk, type TokenUsage } from "@tanstack/ai";
+import { PerdureError, errorText, type PerdureErrorCode } from "../../base/error.ts";
 
 /** What there was of an answer that did not come to its end. */
 interface PartialAnswer {
@@ -49,26 +47,26 @@ class StreamTally {
   object: unknown;
   /** Why the model's server gave up. */
   failure: string | undefined;
-  private finished: Extract<StreamChunk, { type: "RUN_FINISHED" }> | undefined;
+  #finished: Extract<StreamChunk, { type: "RUN_FINISHED" }> | undefined;
 
   add(chunk: StreamChunk): void {
     switch (chunk.type) {
       case "RUN_FINISHED":
-        this.finished = chunk;
-        this.addUsage(chunk.usage);
+        this.#finished = chunk;
+        this.#addUsage(chunk.usage);
         return;
       case "RUN_ERROR":
         this.failure = chunk.message || chunk.error?.message || "no reason was given";
         return;
       case "TEXT_MESSAGE_CONTENT":
-        this.beginTurn();
+        this.#beginTurn();
         this.content += chunk.delta;
         this.lastText += chunk.delta;
         return;
       case "REASONING_START":
       case "TEXT_MESSAGE_START":
       case "TOOL_CALL_START":
-        this.beginTurn();
+        this.#beginTurn();
         return;
       case "CUSTOM":
         if (chunk.name === "structured-output.complete") this.object = objectOf(chunk.value);
@@ -80,21 +78,21 @@ class StreamTally {
 
   /** How the stream has ended, or undefined if it broke off: it is over only when its last turn says so. */
   end(): StreamEnd | undefined {
-    if (this.finished === undefined) return undefined;
-    const finishReason = this.finished.finishReason ?? this.finished.metadata?.tanstack?.finishReason ?? null;
-    const interrupts = this.finished.outcome?.type === "interrupt" ? this.finished.outcome.interrupts : [];
+    if (this.#finished === undefined) return undefined;
+    const finishReason = this.#finished.finishReason ?? this.#finished.metadata?.tanstack?.finishReason ?? null;
+    const interrupts = this.#finished.outcome?.type === "interrupt" ? this.#finished.outcome.interrupts : [];
     const outcome = interrupts.length > 0 || finishReason === "tool_calls" ? "interrupted" : "completed";
     return { outcome, finishReason, interrupts };
   }
 
   /** The end of the turn before is not the end of the stream. */
-  private beginTurn(): void {
-    if (this.finished === undefined) return;
-    this.finished = undefined;
+  #beginTurn(): void {
+    if (this.#finished === undefined) return;
+    this.#finished = undefined;
     this.lastText = "";
   }
 
-  private addUsage(usage: Extract<StreamChunk, { type: "RUN_FINISHED" }>["usage"]): void {
+  #addUsage(usage: Extract<StreamChunk, { type: "RUN_FINISHED" }>["usage"]): void {
     const more = Array.isArray(usage) ? fromSpecTokenUsage(usage) : usage;
     if (more === undefined) return;
     const { promptTokens = 0, completionTokens = 0, totalTokens = 0 } = this.usage ?? {};

@@ -1,10 +1,8 @@
 import { PerdureError } from "../../base/error.ts";
 import type { GenerationContract } from "../contract.ts";
 import type { RowCondition } from "../log/row-log.ts";
-import { rowsOf } from "../log/rows.ts";
-import type { RowCollection, Rows } from "../log/rows.ts";
-import { generationClaimId, toolClaimId } from "../worker/claim.ts";
-import type { Claims } from "../worker/claim.ts";
+import { rowsOf, type RowCollection, type Rows } from "../log/rows.ts";
+import { generationClaimId, toolClaimId, type Claims } from "../worker/claim.ts";
 
 /**
  * What is to become of work that a process has left behind, by its state. The same table for people and for
@@ -159,7 +157,6 @@ interface RecoverableGeneration extends RecoverableRow {
 /** What becomes of an answer that was cut off: `failed`, or `pending` once more, as often as attempts are left. */
 type GenerationPolicy = "fail" | "retry";
 
-/** What {@link recoverOrphanedOperations} looks at. */
 interface RecoveryOptions<TGeneration extends RecoverableGeneration, TToolCall extends RecoverableRow> {
   readonly generations?: RowCollection<TGeneration>;
   readonly toolCalls?: RowCollection<TToolCall>;
@@ -274,14 +271,12 @@ async function recoverAll<TRow extends RecoverableRow>(
   return recovered;
 }
 
-/** What {@link resumeToolChain} needs to see of an answer. */
 interface ResumableGeneration extends GenerationContract {
   resumeFromToolIndex?: number;
   error?: string;
   updatedAt?: string;
 }
 
-/** What {@link resumeToolChain} needs to see of a tool call. */
 interface ChainedToolCall {
   id: string;
   generationId: string;

@@ -2,12 +2,10 @@ import type { StreamChunk } from "@tanstack/ai";
 import { PerdureError } from "../../base/error.ts";
 import type { ChunkContract, ChunkRecord } from "../contract.ts";
 import type { RowCondition, RowProducer } from "../log/row-log.ts";
-import { keyOf, rowsOf } from "../log/rows.ts";
-import type { RowCollection, Rows } from "../log/rows.ts";
+import { keyOf, rowsOf, type RowCollection, type Rows } from "../log/rows.ts";
 import { pause } from "../timer.ts";
 import { toChunkRecord } from "./chunk.ts";
-import { readStream } from "./read-stream.ts";
-import type { CollectStreamOptions, Sink, StreamResult } from "./read-stream.ts";
+import { readStream, type CollectStreamOptions, type Sink, type StreamResult } from "./read-stream.ts";
 
 /** Conditions of a write, or how to find them at the moment of each write. May throw: then nothing is written. */
 export type Conditions = readonly RowCondition[] | (() => readonly RowCondition[]);
@@ -20,7 +18,6 @@ export interface ChunkBatch {
   readonly waitMs?: number;
 }
 
-/** What the writer of one answer's chunks needs. */
 interface ChunkWriterOptions<TRow extends ChunkContract> {
   readonly rows: Rows<TRow>;
   readonly keyOf: (row: TRow) => string;
@@ -40,75 +37,75 @@ const MAX_WAITING = 4 * MAX_CHUNKS;
 export class ChunkWriter<TRow extends ChunkContract> {
   /** How many are stored. */
   written = 0;
-  private readonly options: ChunkWriterOptions<TRow>;
-  private waiting: TRow[] = [];
-  private last: TRow | undefined;
-  private draining: Promise<void> | undefined;
-  private failed: { readonly error: unknown } | undefined;
+  readonly #options: ChunkWriterOptions<TRow>;
+  #waiting: TRow[] = [];
+  #last: TRow | undefined;
+  #draining: Promise<void> | undefined;
+  #failed: { readonly error: unknown } | undefined;
 
   constructor(options: ChunkWriterOptions<TRow>) {
-    this.options = options;
+    this.#options = options;
   }
 
   /** Takes a chunk. Resolves at once, unless too many wait. Throws what a write before has failed with. */
   async add(row: TRow): Promise<void> {
-    this.check();
-    this.waiting.push(row);
-    this.draining ??= this.drain();
-    while (this.waiting.length >= MAX_WAITING && this.failed === undefined) await this.draining;
-    this.check();
+    this.#check();
+    this.#waiting.push(row);
+    this.#draining ??= this.#drain();
+    while (this.#waiting.length >= MAX_WAITING && this.#failed === undefined) await this.#draining;
+    this.#check();
   }
 
   /** Resolves when all chunks are stored. Throws what a write has failed with. */
   async flush(): Promise<void> {
-    while (this.draining !== undefined) await this.draining;
-    this.check();
+    while (this.#draining !== undefined) await this.#draining;
+    this.#check();
   }
 
   /** Marks the last stored chunk as the end of a complete answer, where no chunk that came later could say it. */
   async finish(): Promise<void> {
     await this.flush();
-    const { last } = this;
+    const last = this.#last;
     if (last === undefined || last.isFinal === true) return;
-    const { rows, keyOf } = this.options;
-    const write = () => rows.update(keyOf(last), (draft) => void (draft.isFinal = true), this.fence());
-    await this.insist(write);
+    const { rows, keyOf } = this.#options;
+    const write = () => rows.update(keyOf(last), (draft) => void (draft.isFinal = true), this.#fence());
+    await this.#insist(write);
   }
 
-  private check(): void {
-    if (this.failed !== undefined) throw this.failed.error;
+  #check(): void {
+    if (this.#failed !== undefined) throw this.#failed.error;
   }
 
-  private async drain(): Promise<void> {
+  async #drain(): Promise<void> {
     try {
-      const { maxChunks = MAX_CHUNKS, waitMs = 0 } = this.options.batch ?? {};
-      while (this.waiting.length > 0) {
+      const { maxChunks = MAX_CHUNKS, waitMs = 0 } = this.#options.batch ?? {};
+      while (this.#waiting.length > 0) {
         // A moment later in any case, so that chunks that come in one go are one write.
-        await (waitMs > 0 && this.waiting.length < maxChunks ? pause(waitMs) : Promise.resolve());
-        const batch = this.waiting.splice(0, maxChunks);
-        await this.insist(() => this.options.rows.insertAll(batch, this.fence()));
+        await (waitMs > 0 && this.#waiting.length < maxChunks ? pause(waitMs) : Promise.resolve());
+        const batch = this.#waiting.splice(0, maxChunks);
+        await this.#insist(() => this.#options.rows.insertAll(batch, this.#fence()));
         this.written += batch.length;
-        this.last = batch.at(-1);
+        this.#last = batch.at(-1);
       }
     } catch (error) {
-      this.failed = { error };
-      this.waiting = [];
+      this.#failed = { error };
+      this.#waiting = [];
     } finally {
-      this.draining = undefined;
+      this.#draining = undefined;
     }
   }
 
   /** Writes; once more if it was refused and what it depends on has moved in between, for as long as it moves. */
-  private async insist(write: () => Promise<boolean>): Promise<void> {
-    for (let before = this.stamp(); !(await write());) {
-      const now = this.stamp();
+  async #insist(write: () => Promise<boolean>): Promise<void> {
+    for (let before = this.#stamp(); !(await write());) {
+      const now = this.#stamp();
       if (now === before) throw refused();
       before = now;
     }
   }
 
-  private fence(): { when?: readonly RowCondition[]; producer?: RowProducer } {
-    const { when, producer } = this.options;
+  #fence(): { when?: readonly RowCondition[]; producer?: RowProducer } {
+    const { when, producer } = this.#options;
     const conditions = typeof when === "function" ? when() : when;
     return {
       ...(conditions === undefined ? {} : { when: conditions }),
@@ -116,8 +113,8 @@ export class ChunkWriter<TRow extends ChunkContract> {
     };
   }
 
-  private stamp(): string {
-    return JSON.stringify(this.fence().when ?? []);
+  #stamp(): string {
+    return JSON.stringify(this.#fence().when ?? []);
   }
 }
 
@@ -195,7 +192,6 @@ export function chunkSink<TRow extends ChunkContract>(
   };
 }
 
-/** How a stream is read and stored. */
 interface StreamToCollectionOptions<TRow extends ChunkContract> extends CollectStreamOptions, ChunkSinkOptions<TRow> {}
 
 /**

@@ -1,12 +1,10 @@
 import { PerdureError, errorText } from "../../base/error.ts";
-import { isSettledStatus } from "../contract.ts";
-import type { GenerationContract } from "../contract.ts";
+import { isSettledStatus, type GenerationContract } from "../contract.ts";
 import type { RowCondition } from "../log/row-log.ts";
 import type { Rows } from "../log/rows.ts";
 import type { Claim } from "../worker/claim.ts";
 import type { PumpOutcome } from "../worker/pump.ts";
-import { asError, isUnwritable, nextDelay, persist } from "../retry.ts";
-import type { RetryPolicy } from "../retry.ts";
+import { asError, isUnwritable, nextDelay, persist, type RetryPolicy } from "../retry.ts";
 import { pause } from "../timer.ts";
 import type { GenerationResult, GenerationRun } from "./effect-types.ts";
 
@@ -135,47 +133,50 @@ export function disposedReason(): PerdureError {
 
 /** One try at one row, from `generating` to what it becomes. */
 export class GenerationTry<TRow, TResult extends GenerationResult> {
-  private readonly parts: TryParts<TRow, TResult>;
-  private readonly row: TRow;
-  private readonly begun: BegunTry;
-  private readonly claim: Claim | undefined;
-  private readonly signal: AbortSignal;
+  readonly #parts: TryParts<TRow, TResult>;
+  readonly #row: TRow;
+  readonly #begun: BegunTry;
+  readonly #claim: Claim | undefined;
+  readonly #signal: AbortSignal;
 
   constructor(parts: TryParts<TRow, TResult>, row: TRow, begun: BegunTry, signal: AbortSignal) {
-    this.parts = parts;
-    this.row = row;
-    this.begun = begun;
-    this.claim = begun.claim;
-    this.signal = signal;
+    this.#parts = parts;
+    this.#row = row;
+    this.#begun = begun;
+    this.#claim = begun.claim;
+    this.#signal = signal;
   }
 
   async run(): Promise<TryEnd> {
     try {
-      return await this.once();
+      return await this.#once();
     } catch (error) {
       // A claim that nobody works under would keep everybody out for as long as this process lives.
-      await this.claim?.giveBack().catch(() => {});
+      await this.#claim?.giveBack().catch(() => {});
       throw error;
     }
   }
 
-  private async once(): Promise<TryEnd> {
+  async #once(): Promise<TryEnd> {
     let made: { readonly result: TResult } | { readonly error: Error };
     try {
-      made = { result: await this.parts.generate(this.row, this.context()) };
+      made = { result: await this.#parts.generate(this.#row, this.#context()) };
     } catch (thrown) {
       made = { error: asError(thrown) };
     }
     // Not by whether it threw: a `chat()` that was aborted resolves with a part of its text.
-    if (this.signal.aborted) return this.stopped();
-    if ("error" in made) return this.failed(made.error);
+    if (this.#signal.aborted) return this.#stopped();
+    if ("error" in made) return this.#failed(made.error);
     const { result } = made;
-    if (result === "") return this.failed(noText());
-    return isUnfinished(result) ? this.suspended(result) : this.completed(result);
+    if (result === "") return this.#failed(noText());
+    return isUnfinished(result) ? this.#suspended(result) : this.#completed(result);
   }
 
-  private context(): GenerationRun {
-    const { begun, claim, signal, parts } = this;
+  #context(): GenerationRun {
+    const begun = this.#begun;
+    const claim = this.#claim;
+    const signal = this.#signal;
+    const parts = this.#parts;
     const { attempt, generationId } = begun;
     const when = (): readonly RowCondition[] => [
       ...(parts.keeper?.conditions(begun) ?? []),
@@ -184,84 +185,84 @@ export class GenerationTry<TRow, TResult extends GenerationResult> {
     return { signal, effectId: parts.effectId, attempt, generationId, when, ...(claim === undefined ? {} : { claim }) };
   }
 
-  private async completed(result: TResult): Promise<TryEnd> {
-    const error = await this.insist(() => this.parts.onComplete(this.row, result));
-    if (this.signal.aborted) return this.stopped();
-    if (error !== undefined) return this.givenUp(error);
+  async #completed(result: TResult): Promise<TryEnd> {
+    const error = await this.#insist(() => this.#parts.onComplete(this.#row, result));
+    if (this.#signal.aborted) return this.#stopped();
+    if (error !== undefined) return this.#givenUp(error);
     let mine: boolean;
     try {
-      mine = await this.settle((draft) => {
-        this.parts.keepResult(draft, result);
+      mine = await this.#settle((draft) => {
+        this.#parts.keepResult(draft, result);
         draft.status = "completed";
       });
     } catch (thrown) {
-      this.parts.report(asError(thrown), this.row);
-      return this.givenUp(asError(thrown));
+      this.#parts.report(asError(thrown), this.#row);
+      return this.#givenUp(asError(thrown));
     }
-    if (!mine && this.signal.aborted) return this.stopped();
-    await this.claim?.release();
+    if (!mine && this.#signal.aborted) return this.#stopped();
+    await this.#claim?.release();
     return { outcome: DONE, state: "completed" };
   }
 
-  private async suspended(result: TResult): Promise<TryEnd> {
-    const error = await this.insist(() => this.parts.onSuspended(this.row, result));
-    if (error !== undefined) return this.givenUp(error);
-    await this.settle((draft) => {
+  async #suspended(result: TResult): Promise<TryEnd> {
+    const error = await this.#insist(() => this.#parts.onSuspended(this.#row, result));
+    if (error !== undefined) return this.#givenUp(error);
+    await this.#settle((draft) => {
       draft.status = "suspended";
     });
-    await this.claim?.giveBack();
+    await this.#claim?.giveBack();
     return { outcome: LATER, state: "suspended" };
   }
 
-  private async failed(error: Error): Promise<TryEnd> {
-    this.parts.report(error, this.row);
+  async #failed(error: Error): Promise<TryEnd> {
+    this.#parts.report(error, this.#row);
     // Shut out by whoever has the row now: that is not a failure of the work.
-    if (PerdureError.is(error, "fenced") && this.parts.keeper?.isOurs(this.begun) === false) return this.lost();
-    const delay = nextDelay(this.parts.retry, this.begun.attempt, error);
-    if (delay === undefined) return this.givenUp(error);
-    await this.settle((draft) => {
+    if (PerdureError.is(error, "fenced") && this.#parts.keeper?.isOurs(this.#begun) === false) return this.#lost();
+    const delay = nextDelay(this.#parts.retry, this.#begun.attempt, error);
+    if (delay === undefined) return this.#givenUp(error);
+    await this.#settle((draft) => {
       draft.status = "pending";
       draft.error = errorText(error);
       // The next try starts from nothing, under an id of its own.
       delete draft.generationId;
     });
-    if ((await this.claim?.fail(error)) === "dead") return this.givenUp(error);
+    if ((await this.#claim?.fail(error)) === "dead") return this.#givenUp(error);
     return { outcome: { later: true, ms: delay }, state: "again" };
   }
 
-  private async givenUp(error: Error): Promise<TryEnd> {
-    await this.insist(() => this.parts.onError(this.row, error));
-    await this.settle((draft) => {
+  async #givenUp(error: Error): Promise<TryEnd> {
+    await this.#insist(() => this.#parts.onError(this.#row, error));
+    await this.#settle((draft) => {
       draft.status = "failed";
       draft.error = errorText(error);
     });
-    await this.claim?.release();
+    await this.#claim?.release();
     return { outcome: DONE, state: "failed" };
   }
 
-  private async stopped(): Promise<TryEnd> {
-    const { reason } = this.signal;
-    if (PerdureError.is(reason, "fenced") || PerdureError.is(reason, "disconnected")) return this.lost();
+  async #stopped(): Promise<TryEnd> {
+    const { reason } = this.#signal;
+    if (PerdureError.is(reason, "fenced") || PerdureError.is(reason, "disconnected")) return this.#lost();
     if (PerdureError.is(reason, "bad_state")) {
-      await this.call(() => this.parts.onCancelled(this.row, "disposed"));
-      await this.settle((draft) => {
+      await this.#call(() => this.#parts.onCancelled(this.#row, "disposed"));
+      await this.#settle((draft) => {
         draft.status = "pending";
-        draft.attempt = this.begun.attempt - 1;
+        draft.attempt = this.#begun.attempt - 1;
       });
-      await this.claim?.giveBack();
+      await this.#claim?.giveBack();
       return { outcome: LATER, state: "again" };
     }
-    await this.call(() => this.parts.onCancelled(this.row, "cancelled"));
-    await this.settle((draft) => {
+    await this.#call(() => this.#parts.onCancelled(this.#row, "cancelled"));
+    await this.#settle((draft) => {
       draft.status = "cancelled";
     });
-    await this.claim?.release();
+    await this.#claim?.release();
     return { outcome: DONE, state: "cancelled" };
   }
 
-  private async lost(): Promise<TryEnd> {
+  async #lost(): Promise<TryEnd> {
     // The row may have gone another way while the claim is still ours: then somebody, or this process, begins again.
-    if (this.claim?.signal.aborted === false) await this.claim.giveBack();
+    if (this.#claim?.signal.aborted === false) await this.#claim.giveBack();
     return { outcome: LATER, state: "lost" };
   }
 
@@ -269,8 +270,8 @@ export class GenerationTry<TRow, TResult extends GenerationResult> {
    * Writes what became of the try, again if that fails: a row that nobody writes stays as it is for good.
    * @returns false when it is not this try's any more. @throws what is wrong with the row itself.
    */
-  private async settle(change: (draft: StoredGeneration) => void): Promise<boolean> {
-    const { keeper } = this.parts;
+  async #settle(change: (draft: StoredGeneration) => void): Promise<boolean> {
+    const { keeper } = this.#parts;
     if (keeper === undefined) return true;
     let unfit: { readonly error: unknown } | undefined;
     const apply = (draft: StoredGeneration) => {
@@ -283,35 +284,35 @@ export class GenerationTry<TRow, TResult extends GenerationResult> {
     };
     const write = async () => {
       try {
-        return await keeper.settle(this.begun, apply);
+        return await keeper.settle(this.#begun, apply);
       } catch (error) {
         if (isUnwritable(error)) unfit ??= { error };
         if (unfit !== undefined) return false;
         throw error;
       }
     };
-    const written = await persist(write, this.signal, (error) => this.parts.report(error, this.row));
+    const written = await persist(write, this.#signal, (error) => this.#parts.report(error, this.#row));
     if (unfit !== undefined) throw unfit.error;
     return written ?? false;
   }
 
   /** Calls a callback until it works, as often as the policy allows. Returns its last failure. */
-  private async insist(callback: () => Promise<void> | void): Promise<Error | undefined> {
+  async #insist(callback: () => Promise<void> | void): Promise<Error | undefined> {
     for (let attempt = 1; ; attempt++) {
-      const error = await this.call(callback);
-      const delay = error === undefined ? undefined : nextDelay(this.parts.retry, attempt, error);
-      if (delay === undefined || this.signal.aborted) return error;
-      await pause(delay, this.signal);
+      const error = await this.#call(callback);
+      const delay = error === undefined ? undefined : nextDelay(this.#parts.retry, attempt, error);
+      if (delay === undefined || this.#signal.aborted) return error;
+      await pause(delay, this.#signal);
     }
   }
 
-  private async call(callback: () => Promise<void> | void): Promise<Error | undefined> {
+  async #call(callback: () => Promise<void> | void): Promise<Error | undefined> {
     try {
       await callback();
       return undefined;
     } catch (thrown) {
       const error = asError(thrown);
-      this.parts.report(error, this.row);
+      this.#parts.report(error, this.#row);
       return error;
     }
   }

@@ -1,8 +1,7 @@
 import type { ChatMiddleware, ChatMiddlewareContext, ModelMessage } from "@tanstack/ai";
 import { PerdureError } from "../../base/error.ts";
 import type { RowCondition, RowLog } from "../log/row-log.ts";
-import { rowsOf } from "../log/rows.ts";
-import type { RowCollection, RowOptions, Rows } from "../log/rows.ts";
+import { rowsOf, type RowCollection, type RowOptions, type Rows } from "../log/rows.ts";
 
 /**
  * One message that an answer has come to before its end (what the model said when it called tools, and what they
@@ -35,31 +34,31 @@ export class TurnLog {
   hasPast = false;
   /** Set when the answer is complete: nothing is left to do. */
   completed: { readonly finishReason: string | null } | undefined;
-  private readonly rows: Rows<TurnRecord> | undefined;
-  private readonly generationId: string;
-  private readonly options: () => RowOptions;
-  private readonly known = new Set<string>();
+  readonly #rows: Rows<TurnRecord> | undefined;
+  readonly #generationId: string;
+  readonly #options: () => RowOptions;
+  readonly #known = new Set<string>();
   /** The head as this run has written it last. */
-  private head: RowCondition | undefined;
-  private isNew = true;
+  #head: RowCondition | undefined;
+  #isNew = true;
 
   /** `options`: what each write must carry besides the fence of the run. */
   constructor(collection: RowCollection<TurnRecord> | undefined, generationId: string, options: () => RowOptions) {
-    this.rows = collection === undefined ? undefined : rowsOf(collection);
-    this.generationId = generationId;
-    this.options = options;
+    this.#rows = collection === undefined ? undefined : rowsOf(collection);
+    this.#generationId = generationId;
+    this.#options = options;
   }
 
   /** Reads what is there. */
   async load(): Promise<void> {
-    if (this.rows === undefined) return;
-    await this.rows.ready();
-    const head = this.rows.get(this.headId);
-    this.head = this.rows.unchanged(this.headId);
-    this.isNew = head === undefined;
-    this.hasPast = !this.isNew;
-    for (let row = this.rowAt(0); row?.message !== undefined; row = this.rowAt(this.messages.length)) {
-      this.remember(row.message);
+    if (this.#rows === undefined) return;
+    await this.#rows.ready();
+    const head = this.#rows.get(this.#headId);
+    this.#head = this.#rows.unchanged(this.#headId);
+    this.#isNew = head === undefined;
+    this.hasPast = !this.#isNew;
+    for (let row = this.#rowAt(0); row?.message !== undefined; row = this.#rowAt(this.messages.length)) {
+      this.#remember(row.message);
       this.chunkIndex = row.chunkIndex;
     }
     if (head !== undefined) this.chunkIndex = Math.max(this.chunkIndex, head.chunkIndex);
@@ -74,73 +73,75 @@ export class TurnLog {
    * @throws PerdureError `fenced` when another run has begun since then: of two that start at once, one goes on.
    */
   async begin(): Promise<void> {
-    if (this.rows === undefined) return;
-    const { headId: id, generationId, chunkIndex } = this;
+    if (this.#rows === undefined) return;
+    const id = this.#headId;
+    const generationId = this.#generationId;
+    const { chunkIndex } = this;
     const head = { id, generationId, index: HEAD, chunkIndex, run: 1, state: "running" } satisfies TurnRecord;
-    const taken = this.isNew
-      ? await this.rows.insert(head, this.fenced())
-      : await this.changeHead((row) => {
+    const taken = this.#isNew
+      ? await this.#rows.insert(head, this.#fenced())
+      : await this.#changeHead((row) => {
           row.run = (row.run ?? 0) + 1;
           row.state = "running";
         });
-    if (!taken) throw overtaken(this.generationId);
-    if (this.isNew) this.advance();
-    this.isNew = false;
+    if (!taken) throw overtaken(this.#generationId);
+    if (this.#isNew) this.#advance();
+    this.#isNew = false;
   }
 
   /** Stores those messages that are not stored yet, together. @throws PerdureError `fenced`. */
   async add(messages: readonly ModelMessage[], chunkIndex: number): Promise<void> {
-    const more = messages.filter((message) => !this.known.has(messageKey(message)));
+    const more = messages.filter((message) => !this.#known.has(messageKey(message)));
     if (more.length === 0) return;
     const rows = more.map((message, offset): TurnRecord => {
       const index = this.messages.length + offset;
-      const id = `${this.generationId}:${index}`;
-      return { id, generationId: this.generationId, index, chunkIndex, message: kept(message) };
+      const id = `${this.#generationId}:${index}`;
+      return { id, generationId: this.#generationId, index, chunkIndex, message: kept(message) };
     });
-    if ((await this.rows?.insertAll(rows, this.fenced())) === false) throw overtaken(this.generationId);
-    for (const message of more) this.remember(message);
+    if ((await this.#rows?.insertAll(rows, this.#fenced())) === false) throw overtaken(this.#generationId);
+    for (const message of more) this.#remember(message);
     this.chunkIndex = chunkIndex;
   }
 
   /** Says how the run has ended. @throws PerdureError `fenced`. */
   async end(state: "suspended" | "completed", chunkIndex: number, finishReason: string | null): Promise<void> {
-    if (this.rows === undefined) return;
-    const written = await this.changeHead((head) => Object.assign(head, { state, chunkIndex, finishReason }));
-    if (!written) throw overtaken(this.generationId);
+    if (this.#rows === undefined) return;
+    const written = await this.#changeHead((head) => Object.assign(head, { state, chunkIndex, finishReason }));
+    if (!written) throw overtaken(this.#generationId);
   }
 
   /** What a write to this log must carry so that it is refused once another run has taken the answer up. */
   fence(log: RowLog | undefined): readonly RowCondition[] {
-    return this.head === undefined || log === undefined || log !== this.rows?.log ? [] : [this.head];
+    return this.#head === undefined || log === undefined || log !== this.#rows?.log ? [] : [this.#head];
   }
 
-  private get headId(): string {
-    return `${this.generationId}:head`;
+  get #headId(): string {
+    return `${this.#generationId}:head`;
   }
 
-  private rowAt(index: number): TurnRecord | undefined {
-    return this.rows?.get(`${this.generationId}:${index}`);
+  #rowAt(index: number): TurnRecord | undefined {
+    return this.#rows?.get(`${this.#generationId}:${index}`);
   }
 
-  private remember(message: ModelMessage): void {
+  #remember(message: ModelMessage): void {
     this.messages.push(message);
-    this.known.add(messageKey(message));
+    this.#known.add(messageKey(message));
   }
 
-  private async changeHead(change: (head: TurnRecord) => unknown): Promise<boolean> {
-    const written = await this.rows?.update(this.headId, (row) => void change(row), this.fenced());
-    if (written === true) this.advance();
+  async #changeHead(change: (head: TurnRecord) => unknown): Promise<boolean> {
+    const written = await this.#rows?.update(this.#headId, (row) => void change(row), this.#fenced());
+    if (written === true) this.#advance();
     return written === true;
   }
 
-  private advance(): void {
+  #advance(): void {
     // Counted, not read: what can be read by now may already be somebody else's.
-    if (this.head !== undefined) this.head = { ...this.head, version: this.head.version + 1 };
+    if (this.#head !== undefined) this.#head = { ...this.#head, version: this.#head.version + 1 };
   }
 
-  private fenced(): RowOptions {
-    const options = this.options();
-    return { ...options, when: [...(options.when ?? []), ...this.fence(this.rows?.log)] };
+  #fenced(): RowOptions {
+    const options = this.#options();
+    return { ...options, when: [...(options.when ?? []), ...this.fence(this.#rows?.log)] };
   }
 }
 

@@ -1,13 +1,9 @@
-import { newId } from "../../base/id.ts";
-import type { Clock } from "../../base/id.ts";
+import { newId, type Clock } from "../../base/id.ts";
 import { monotonicClock } from "../timer.ts";
 import type { ApprovalEvent } from "../contract.ts";
 import { asError, notify } from "../retry.ts";
-import { rowsOf } from "../log/rows.ts";
-import type { RowCollection, Rows } from "../log/rows.ts";
-import type { ApprovalStatus } from "./trail.ts";
-import { openTrail } from "./trail.ts";
-import type { ApprovalTrail } from "./trail.ts";
+import { rowsOf, type RowCollection, type Rows } from "../log/rows.ts";
+import { openTrail, type ApprovalStatus, type ApprovalTrail } from "./trail.ts";
 
 /** Who says it, and why. */
 interface ApprovalBy {
@@ -60,7 +56,6 @@ export interface Approvals extends Disposable {
   dispose(): void;
 }
 
-/** What {@link createApprovals} needs. */
 interface ApprovalsOptions {
   /** Its key is `id`. With `orderAs: "seq"`, `getApprovalStatus` works on what queries select, too. */
   readonly events: RowCollection<ApprovalEvent>;
@@ -82,63 +77,63 @@ export function createApprovals(options: ApprovalsOptions): Approvals {
 
 class EventApprovals implements Approvals {
   readonly ready: Promise<void>;
-  private readonly options: ApprovalsOptions;
-  private readonly rows: Rows<ApprovalEvent>;
-  private readonly trail: ApprovalTrail;
-  private readonly listeners = new Set<() => void>();
+  readonly #options: ApprovalsOptions;
+  readonly #rows: Rows<ApprovalEvent>;
+  readonly #trail: ApprovalTrail;
+  readonly #listeners = new Set<() => void>();
   /** The timers of requests that wait, by their event. */
-  private readonly expiries = new Map<string, () => void>();
-  private readonly stop: () => void;
-  private disposed = false;
+  readonly #expiries = new Map<string, () => void>();
+  readonly #stop: () => void;
+  #disposed = false;
 
   constructor(options: ApprovalsOptions) {
-    this.options = options;
-    this.rows = rowsOf(options.events);
-    this.trail = openTrail(options.events);
-    this.stop = this.trail.follow(() => this.changed());
-    this.ready = this.rows.ready().then(() => {
-      this.trail.refresh();
-      this.changed();
+    this.#options = options;
+    this.#rows = rowsOf(options.events);
+    this.#trail = openTrail(options.events);
+    this.#stop = this.#trail.follow(() => this.#changed());
+    this.ready = this.#rows.ready().then(() => {
+      this.#trail.refresh();
+      this.#changed();
     });
     this.ready.catch(() => {});
   }
 
   async request(toolCallId: string, by: ApprovalBy & { readonly again?: boolean }): Promise<ApprovalStatus> {
     await this.ready;
-    const asked = this.rounds(toolCallId);
-    const decided = this.trail.round(toolCallId).decision !== undefined;
+    const asked = this.#rounds(toolCallId);
+    const decided = this.#trail.round(toolCallId).decision !== undefined;
     if (asked > 0 && !(by.again === true && decided)) return this.status(toolCallId);
     // Of all who ask in this round the log takes one.
-    await this.add(requestId(toolCallId, asked + 1), toolCallId, "requested", by);
+    await this.#add(requestId(toolCallId, asked + 1), toolCallId, "requested", by);
     return this.status(toolCallId);
   }
 
   approve(toolCallId: string, by: ApprovalBy): Promise<ApprovalStatus> {
-    return this.decide(toolCallId, "approved", by);
+    return this.#decide(toolCallId, "approved", by);
   }
 
   deny(toolCallId: string, by: ApprovalBy): Promise<ApprovalStatus> {
-    return this.decide(toolCallId, "denied", by);
+    return this.#decide(toolCallId, "denied", by);
   }
 
   expire(toolCallId: string, by: ApprovalBy = { actorId: NOBODY }): Promise<ApprovalStatus> {
-    return this.decide(toolCallId, "expired", by);
+    return this.#decide(toolCallId, "expired", by);
   }
 
   status(toolCallId: string): ApprovalStatus {
-    return this.trail.round(toolCallId).status;
+    return this.#trail.round(toolCallId).status;
   }
 
   decision(toolCallId: string): ApprovalEvent | undefined {
-    return this.trail.round(toolCallId).decision;
+    return this.#trail.round(toolCallId).decision;
   }
 
   history(toolCallId: string): ApprovalEvent[] {
-    return [...this.trail.of(toolCallId)];
+    return [...this.#trail.of(toolCallId)];
   }
 
   pending(): ApprovalEvent[] {
-    return [...this.trail.pending()];
+    return [...this.#trail.pending()];
   }
 
   async decided(toolCallId: string, { signal }: { signal?: AbortSignal } = {}): Promise<ApprovalDecision> {
@@ -156,7 +151,7 @@ class EventApprovals implements Approvals {
         reject(signal?.reason);
       };
       // By itself: it goes on when these approvals are disposed.
-      const unfollow = this.trail.follow(look);
+      const unfollow = this.#trail.follow(look);
       const end = () => {
         unfollow();
         signal?.removeEventListener("abort", stop);
@@ -168,8 +163,8 @@ class EventApprovals implements Approvals {
   }
 
   subscribe(listener: () => void): () => void {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   [Symbol.dispose](): void {
@@ -177,73 +172,73 @@ class EventApprovals implements Approvals {
   }
 
   dispose(): void {
-    this.disposed = true;
-    this.stop();
-    for (const cancel of this.expiries.values()) cancel();
-    this.expiries.clear();
-    this.listeners.clear();
+    this.#disposed = true;
+    this.#stop();
+    for (const cancel of this.#expiries.values()) cancel();
+    this.#expiries.clear();
+    this.#listeners.clear();
   }
 
-  private async decide(toolCallId: string, action: ApprovalDecision, by: ApprovalBy): Promise<ApprovalStatus> {
+  async #decide(toolCallId: string, action: ApprovalDecision, by: ApprovalBy): Promise<ApprovalStatus> {
     await this.ready;
-    await this.add(newId(), toolCallId, action, by);
+    await this.#add(newId(), toolCallId, action, by);
     return this.status(toolCallId);
   }
 
-  private async add(id: string, toolCallId: string, action: ApprovalEvent["action"], by: ApprovalBy): Promise<void> {
-    const timestamp = this.timestamp(toolCallId);
+  async #add(id: string, toolCallId: string, action: ApprovalEvent["action"], by: ApprovalBy): Promise<void> {
+    const timestamp = this.#timestamp(toolCallId);
     const reason = by.reason === undefined ? {} : { reason: by.reason };
     const event = { id, toolCallId, action, actorId: by.actorId, timestamp, ...reason };
-    const rounds = this.rounds(toolCallId);
+    const rounds = this.#rounds(toolCallId);
     // Behind a request that was not seen, a decision would allow what nobody has looked at. The first one may be
     // unseen: whoever decides by the call alone means it.
-    const next = rounds === 0 ? undefined : this.rows.unchanged(requestId(toolCallId, rounds + 1));
-    await this.rows.insert(event, next === undefined ? {} : { when: [next] });
-    this.trail.refresh();
+    const next = rounds === 0 ? undefined : this.#rows.unchanged(requestId(toolCallId, rounds + 1));
+    await this.#rows.insert(event, next === undefined ? {} : { when: [next] });
+    this.#trail.refresh();
   }
 
   /** Now; but where nothing else tells the order of events, later than those of the call before it. */
-  private timestamp(toolCallId: string): string {
-    const last = this.rows.log === undefined ? this.trail.of(toolCallId).at(-1) : undefined;
+  #timestamp(toolCallId: string): string {
+    const last = this.#rows.log === undefined ? this.#trail.of(toolCallId).at(-1) : undefined;
     const after = last === undefined ? 0 : Date.parse(last.timestamp) + 1;
     return new Date(Math.max(Date.now(), Number.isNaN(after) ? 0 : after)).toISOString();
   }
 
   /** How often it was asked for. */
-  private rounds(toolCallId: string): number {
-    return this.trail.of(toolCallId).filter(({ action }) => action === "requested").length;
+  #rounds(toolCallId: string): number {
+    return this.#trail.of(toolCallId).filter(({ action }) => action === "requested").length;
   }
 
-  private changed(): void {
-    this.watchExpiries();
-    for (const listener of this.listeners) notify(listener);
+  #changed(): void {
+    this.#watchExpiries();
+    for (const listener of this.#listeners) notify(listener);
   }
 
-  private watchExpiries(): void {
-    const { expiresAfterMs, clock = monotonicClock } = this.options;
-    if (expiresAfterMs === undefined || this.disposed) return;
-    const open = new Map(this.trail.pending().map((request) => [request.id, request]));
-    for (const [id, cancel] of this.expiries) {
+  #watchExpiries(): void {
+    const { expiresAfterMs, clock = monotonicClock } = this.#options;
+    if (expiresAfterMs === undefined || this.#disposed) return;
+    const open = new Map(this.#trail.pending().map((request) => [request.id, request]));
+    for (const [id, cancel] of this.#expiries) {
       if (open.has(id)) continue;
       cancel();
-      this.expiries.delete(id);
+      this.#expiries.delete(id);
     }
     for (const [id, request] of open) {
-      if (this.expiries.has(id)) continue;
-      this.expiries.set(
+      if (this.#expiries.has(id)) continue;
+      this.#expiries.set(
         id,
-        clock.after(expiresAfterMs, () => void this.runOut(request)),
+        clock.after(expiresAfterMs, () => void this.#runOut(request)),
       );
     }
   }
 
-  private async runOut({ id, toolCallId }: ApprovalEvent): Promise<void> {
+  async #runOut({ id, toolCallId }: ApprovalEvent): Promise<void> {
     try {
       // All devices that count write the same event, so that the trail has it once.
-      await this.add(`${id}:expired`, toolCallId, "expired", { actorId: NOBODY });
+      await this.#add(`${id}:expired`, toolCallId, "expired", { actorId: NOBODY });
     } catch (error) {
-      this.expiries.delete(id);
-      notify(() => this.options.onError?.(asError(error)));
+      this.#expiries.delete(id);
+      notify(() => this.#options.onError?.(asError(error)));
     }
   }
 }

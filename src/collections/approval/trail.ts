@@ -1,14 +1,11 @@
 import type { ApprovalEvent } from "../contract.ts";
 import { logUtilsOf } from "../log/collection-options.ts";
-import { indexRows } from "../log/row-index.ts";
-import type { RowIndex } from "../log/row-index.ts";
-import { rowsOf } from "../log/rows.ts";
-import type { RowCollection, Rows } from "../log/rows.ts";
+import { indexRows, type RowIndex } from "../log/row-index.ts";
+import { rowsOf, type RowCollection, type Rows } from "../log/rows.ts";
 
 /** Where the approval of a tool call is. `none`: nobody has asked, and nobody has decided. */
 export type ApprovalStatus = "none" | "pending" | "approved" | "denied" | "expired";
 
-/** What one call's events come to. */
 interface ApprovalRound {
   readonly status: ApprovalStatus;
   /** The latest request. */
@@ -88,16 +85,16 @@ interface Read {
 
 /** By reading everything again when something has changed. */
 class ReadTrail implements ApprovalTrail {
-  private readonly rows: Rows<ApprovalEvent>;
-  private known: Read | undefined;
-  private open: readonly ApprovalEvent[] | undefined;
+  readonly #rows: Rows<ApprovalEvent>;
+  #known: Read | undefined;
+  #open: readonly ApprovalEvent[] | undefined;
 
   constructor(rows: Rows<ApprovalEvent>) {
-    this.rows = rows;
+    this.#rows = rows;
   }
 
   of(toolCallId: string): readonly ApprovalEvent[] {
-    return this.read().byCall.get(toolCallId) ?? [];
+    return this.#read().byCall.get(toolCallId) ?? [];
   }
 
   round(toolCallId: string): ApprovalRound {
@@ -105,7 +102,7 @@ class ReadTrail implements ApprovalTrail {
   }
 
   pending(): readonly ApprovalEvent[] {
-    return (this.open ??= this.read().events.filter((event) => {
+    return (this.#open ??= this.#read().events.filter((event) => {
       if (event.action !== "requested") return false;
       const { status, request } = this.round(event.toolCallId);
       return status === "pending" && request === event;
@@ -113,40 +110,40 @@ class ReadTrail implements ApprovalTrail {
   }
 
   follow(listener: () => void): () => void {
-    return this.rows.subscribe(() => {
+    return this.#rows.subscribe(() => {
       this.refresh();
       listener();
     });
   }
 
   refresh(): void {
-    this.known = undefined;
-    this.open = undefined;
+    this.#known = undefined;
+    this.#open = undefined;
   }
 
-  private read(): Read {
-    if (this.known !== undefined) return this.known;
-    const events = inOrder(this.rows.all());
-    return (this.known = { events, byCall: Map.groupBy(events, (event) => event.toolCallId) });
+  #read(): Read {
+    if (this.#known !== undefined) return this.#known;
+    const events = inOrder(this.#rows.all());
+    return (this.#known = { events, byCall: Map.groupBy(events, (event) => event.toolCallId) });
   }
 }
 
 /** The trail of events on a log: kept current by what has changed, as long as somebody follows it. */
 class LogTrail implements ApprovalTrail {
-  private readonly events: RowCollection<ApprovalEvent>;
-  private followers = 0;
-  private byCall: RowIndex<ApprovalEvent> | undefined;
+  readonly #events: RowCollection<ApprovalEvent>;
+  #followers = 0;
+  #byCall: RowIndex<ApprovalEvent> | undefined;
   /** The undecided request of each call that has one. */
-  private readonly open = new Map<string, ApprovalEvent>();
+  readonly #open = new Map<string, ApprovalEvent>();
   /** The same in their order; undefined: they have changed. */
-  private waiting: readonly ApprovalEvent[] | undefined;
+  #waiting: readonly ApprovalEvent[] | undefined;
 
   constructor(events: RowCollection<ApprovalEvent>) {
-    this.events = events;
+    this.#events = events;
   }
 
   of(toolCallId: string): readonly ApprovalEvent[] {
-    return this.read(() => this.byCall?.rows(toolCallId) ?? []);
+    return this.#read(() => this.#byCall?.rows(toolCallId) ?? []);
   }
 
   round(toolCallId: string): ApprovalRound {
@@ -154,17 +151,17 @@ class LogTrail implements ApprovalTrail {
   }
 
   pending(): readonly ApprovalEvent[] {
-    return this.read(() => (this.waiting ??= this.inPlace([...this.open.values()])));
+    return this.#read(() => (this.#waiting ??= this.#inPlace([...this.#open.values()])));
   }
 
   follow(listener: () => void): () => void {
     // First, so that who is told can read it here. Each is told by the log: one that throws stops no other.
-    if (this.followers++ === 0) this.start();
-    const unsubscribe = rowsOf(this.events).subscribe(listener);
+    if (this.#followers++ === 0) this.#start();
+    const unsubscribe = rowsOf(this.#events).subscribe(listener);
     let ended = false;
     return () => {
       unsubscribe();
-      if (!ended && --this.followers === 0) this.stop();
+      if (!ended && --this.#followers === 0) this.#stop();
       ended = true;
     };
   }
@@ -173,41 +170,41 @@ class LogTrail implements ApprovalTrail {
   refresh(): void {}
 
   /** Without followers, what is read is true for this moment only. */
-  private read<T>(look: () => T): T {
-    if (this.byCall !== undefined) return look();
-    this.start();
+  #read<T>(look: () => T): T {
+    if (this.#byCall !== undefined) return look();
+    this.#start();
     try {
       return look();
     } finally {
-      this.stop();
+      this.#stop();
     }
   }
 
-  private start(): void {
-    const judge = (calls: Iterable<string>) => this.judge(calls);
-    this.byCall = indexRows(this.events, (event) => event.toolCallId, judge);
-    judge(this.byCall?.names() ?? []);
+  #start(): void {
+    const judge = (calls: Iterable<string>) => this.#judge(calls);
+    this.#byCall = indexRows(this.#events, (event) => event.toolCallId, judge);
+    judge(this.#byCall?.names() ?? []);
   }
 
-  private stop(): void {
-    this.byCall?.stop();
-    this.byCall = undefined;
-    this.open.clear();
-    this.waiting = undefined;
+  #stop(): void {
+    this.#byCall?.stop();
+    this.#byCall = undefined;
+    this.#open.clear();
+    this.#waiting = undefined;
   }
 
-  private judge(calls: Iterable<string>): void {
+  #judge(calls: Iterable<string>): void {
     for (const call of calls) {
       const { status, request } = this.round(call);
-      if (status === "pending" && request !== undefined) this.open.set(call, request);
-      else this.open.delete(call);
-      this.waiting = undefined;
+      if (status === "pending" && request !== undefined) this.#open.set(call, request);
+      else this.#open.delete(call);
+      this.#waiting = undefined;
     }
   }
 
   /** By the places of their rows, which not all of them show. */
-  private inPlace(requests: readonly ApprovalEvent[]): ApprovalEvent[] {
-    const table = logUtilsOf(this.events)?.confirmed;
+  #inPlace(requests: readonly ApprovalEvent[]): ApprovalEvent[] {
+    const table = logUtilsOf(this.#events)?.confirmed;
     const place = ({ id }: ApprovalEvent) => table?.get(id)?.order ?? 0;
     return requests.toSorted((a, b) => place(a) - place(b));
   }

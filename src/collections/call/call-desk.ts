@@ -1,7 +1,6 @@
 import { PerdureError, errorText } from "../../base/error.ts";
 import type { ToolCallContract } from "../contract.ts";
-import { asInserted, keyOf, rowsOf } from "../log/rows.ts";
-import type { RowCollection, RowOptions, Rows } from "../log/rows.ts";
+import { asInserted, keyOf, rowsOf, type RowCollection, type RowOptions, type Rows } from "../log/rows.ts";
 import { sameJson, toolCallRowId } from "./call-row.ts";
 import type { ToolCallData, ToolLike } from "./types.ts";
 import { waitForToolResult } from "./wait-for-result.ts";

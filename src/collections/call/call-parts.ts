@@ -4,11 +4,9 @@ import type { RowCondition, RowLog } from "../log/row-log.ts";
 import type { Rows } from "../log/rows.ts";
 import type { Claims } from "../worker/claim.ts";
 import type { RetryPolicy } from "../retry.ts";
-import { isSettled, touch } from "./call-row.ts";
-import type { CallRow } from "./call-row.ts";
+import { isSettled, touch, type CallRow } from "./call-row.ts";
 import type { LateResults, ToolExecutionCallbacks, ToolLike, ToolRun } from "./types.ts";
 
-/** What is known of the answers that calls belong to. */
 interface ParentWatch<TRow extends object> {
   /** Whether the call's answer was cancelled, so that nobody waits for its result. */
   isCancelled(item: CallItem<TRow>): Promise<boolean>;

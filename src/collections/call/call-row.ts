@@ -1,7 +1,6 @@
 import { PerdureError } from "../../base/error.ts";
-import { isSettledStatus } from "../contract.ts";
+import { isSettledStatus, type ToolCallContract, type ToolCallRecord } from "../contract.ts";
 import { sorted } from "../log/receipts.ts";
-import type { ToolCallContract, ToolCallRecord } from "../contract.ts";
 import type { ToolCallData } from "./types.ts";
 
 /** A row of a tool call as it is looked at here: what the contract asks for, and what a row may have beyond it. */

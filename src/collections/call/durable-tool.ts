@@ -1,11 +1,9 @@
-import type { ToolExecutionContext } from "@tanstack/ai";
+import type { ToolExecutionContext, InferToolOutput } from "@tanstack/ai";
 import { PerdureError } from "../../base/error.ts";
 import { newId } from "../../base/id.ts";
 import type { ToolCallContract } from "../contract.ts";
-import { keyOf } from "../log/rows.ts";
-import type { RowCollection } from "../log/rows.ts";
-import { callDesk } from "./call-desk.ts";
-import type { CallDesk, CallName, DeskOptions } from "./call-desk.ts";
+import { keyOf, type RowCollection } from "../log/rows.ts";
+import { callDesk, type CallDesk, type CallName, type DeskOptions } from "./call-desk.ts";
 import { defaultCancel, defaultResult, defaultRow, isSettled, queuedTicket } from "./call-row.ts";
 import { checkOnly, unchecked } from "../log/schema.ts";
 import type {
@@ -17,7 +15,6 @@ import type {
   ToolCallData,
   ToolLike,
 } from "./types.ts";
-import type { InferToolOutput } from "@tanstack/ai";
 import { waitAborted } from "./wait-for-result.ts";
 
 const desk = Symbol.for("perdure.call-desk");

@@ -2,15 +2,11 @@ import type { Context } from "@tanstack/db";
 import { PerdureError } from "../../base/error.ts";
 import type { Approvals } from "../approval/approvals.ts";
 import type { GenerationContract, ToolCallContract } from "../contract.ts";
-import { queryRoot, watchQuery } from "../log/query.ts";
-import type { Move, QueryRow, Watch } from "../log/query.ts";
-import { rowsOf } from "../log/rows.ts";
-import type { RowCollection, Rows } from "../log/rows.ts";
-import { createPump } from "../worker/pump.ts";
-import type { Pump, PumpOutcome } from "../worker/pump.ts";
+import { queryRoot, watchQuery, type Move, type QueryRow, type Watch } from "../log/query.ts";
+import { rowsOf, type RowCollection, type Rows } from "../log/rows.ts";
+import { createPump, type Pump, type PumpOutcome } from "../worker/pump.ts";
 import { asError, reporter, UNREACHED } from "../retry.ts";
-import { parentWatch } from "./call-parts.ts";
-import type { CallItem, CallParts } from "./call-parts.ts";
+import { parentWatch, type CallItem, type CallParts } from "./call-parts.ts";
 import type { CallRow } from "./call-row.ts";
 import { CallRun, unknownTool } from "./call-run.ts";
 import { mayBegin, refuse, takeCall, wornOut } from "./take-call.ts";
@@ -175,110 +171,110 @@ function isCall(row: unknown): row is ListedCall {
 
 class Executor<TRow extends object> implements ToolExecutionEffect {
   readonly ready: Promise<void>;
-  private readonly options: ExecutorOptions<TRow>;
-  private readonly watch: Watch<TRow>;
-  private readonly pump: Pump;
+  readonly #options: ExecutorOptions<TRow>;
+  readonly #watch: Watch<TRow>;
+  readonly #pump: Pump;
   /** Calls that are held here, those between two tries among them. */
-  private readonly held = new Map<string, { readonly item: CallItem<TRow>; readonly run: CallRun<TRow> }>();
-  private readonly running = new Set<string>();
-  private readonly ends: (() => void)[] = [];
-  private open = false;
-  private sawNoCall = false;
-  private disposal: Promise<void> | undefined;
+  readonly #held = new Map<string, { readonly item: CallItem<TRow>; readonly run: CallRun<TRow> }>();
+  readonly #running = new Set<string>();
+  readonly #ends: (() => void)[] = [];
+  #open = false;
+  #sawNoCall = false;
+  #disposal: Promise<void> | undefined;
 
   constructor(options: ExecutorOptions<TRow>) {
-    this.options = options;
+    this.#options = options;
     const { parts, gate } = options;
-    this.pump = createPump<CallItem<TRow>>({
-      read: () => this.items(),
-      moves: () => this.moves(),
+    this.#pump = createPump<CallItem<TRow>>({
+      read: () => this.#items(),
+      moves: () => this.#moves(),
       idOf: (item) => item.key,
-      run: (item, { signal }) => this.run(item, signal),
-      isGone: (key) => this.isGone(key),
+      run: (item, { signal }) => this.#run(item, signal),
+      isGone: (key) => this.#isGone(key),
       // A claim that could not be written is tried for again as long as there is the call.
       retry: UNREACHED,
       concurrency: options.concurrency,
       onError: (error) => parts.report(error),
     });
-    const wake = () => this.pump.wake();
-    this.watch = options.watch(wake);
-    this.ends.push(gate.subscribe(wake));
-    if (parts.claims !== undefined) this.ends.push(parts.claims.subscribe(wake));
+    const wake = () => this.#pump.wake();
+    this.#watch = options.watch(wake);
+    this.#ends.push(gate.subscribe(wake));
+    if (parts.claims !== undefined) this.#ends.push(parts.claims.subscribe(wake));
     const sources = [
       parts.reader?.ready(),
       parts.claims?.ready,
       gate.ready,
       ...options.others.map((one) => one.ready()),
     ];
-    this.ready = Promise.all([this.watch.ready, ...sources]).then(() => {
-      this.open = true;
+    this.ready = Promise.all([this.#watch.ready, ...sources]).then(() => {
+      this.#open = true;
       wake();
     });
     this.ready.catch(() => {});
   }
 
   get disposed(): boolean {
-    return this.disposal !== undefined;
+    return this.#disposal !== undefined;
   }
 
   async idle(): Promise<void> {
     await this.ready;
-    await this.pump.idle();
+    await this.#pump.idle();
   }
 
   dispose(): Promise<void> {
-    this.disposal ??= this.end();
-    return this.disposal;
+    this.#disposal ??= this.#end();
+    return this.#disposal;
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.dispose();
   }
 
-  private async end(): Promise<void> {
-    for (const end of this.ends) end();
-    await this.pump.dispose(this.options.disposeWaitMs);
+  async #end(): Promise<void> {
+    for (const end of this.#ends) end();
+    await this.#pump.dispose(this.#options.disposeWaitMs);
     // What is between two tries runs nowhere: somebody else may have it.
-    const waiting = [...this.held.entries()].filter(([key]) => !this.running.has(key));
+    const waiting = [...this.#held.entries()].filter(([key]) => !this.#running.has(key));
     await Promise.all(waiting.map(([, { run }]) => run.giveBack()));
-    await this.watch.dispose();
+    await this.#watch.dispose();
   }
 
   /** What is to be done now. */
-  private *items(): Iterable<CallItem<TRow>> {
+  *#items(): Iterable<CallItem<TRow>> {
     // Before everything that was there is here, a call that is over may look as if it were not.
-    if (!this.open) return;
-    for (const { item } of this.held.values()) yield item;
-    for (const row of this.watch.each()) {
-      const call = this.options.callOf(row);
+    if (!this.#open) return;
+    for (const { item } of this.#held.values()) yield item;
+    for (const row of this.#watch.each()) {
+      const call = this.#options.callOf(row);
       if (call === undefined) {
-        this.reportNoCall(row);
+        this.#reportNoCall(row);
         continue;
       }
-      const item = this.itemOf(row, call);
-      if (item !== undefined && !this.held.has(item.key)) yield item;
+      const item = this.#itemOf(row, call);
+      if (item !== undefined && !this.#held.has(item.key)) yield item;
     }
   }
 
   /** Once for all of them: it may be the query that does not select what a call is, or one row of many. */
-  private reportNoCall(row: TRow): void {
-    if (this.sawNoCall) return;
-    this.sawNoCall = true;
-    this.options.parts.report(new PerdureError("bad_config", NO_CALLS), row);
+  #reportNoCall(row: TRow): void {
+    if (this.#sawNoCall) return;
+    this.#sawNoCall = true;
+    this.#options.parts.report(new PerdureError("bad_config", NO_CALLS), row);
   }
 
   /** What has come and gone, under the names that executions have. */
-  private moves(): Move<CallItem<TRow>>[] {
-    return this.watch.moves().flatMap(({ to, row }) => {
-      const call = this.options.callOf(row);
+  #moves(): Move<CallItem<TRow>>[] {
+    return this.#watch.moves().flatMap(({ to, row }) => {
+      const call = this.#options.callOf(row);
       if (call === undefined) return [];
-      const attempt = call.attempt ?? this.options.parts.reader?.get(call.id)?.attempt ?? 0;
+      const attempt = call.attempt ?? this.#options.parts.reader?.get(call.id)?.attempt ?? 0;
       return [{ to, row: { key: `${call.id}:${attempt}`, id: call.id, row, call, attempt } }];
     });
   }
 
-  private itemOf(row: TRow, call: ListedCall): CallItem<TRow> | undefined {
-    const { parts, strict, gate } = this.options;
+  #itemOf(row: TRow, call: ListedCall): CallItem<TRow> | undefined {
+    const { parts, strict, gate } = this.#options;
     if (!strict && !parts.tools.has(call.name)) return undefined;
     // An optimistic row may be refused yet; an optimistic edit is not what the others see.
     if (call.$hasPendingWrites === true) return undefined;
@@ -292,9 +288,9 @@ class Executor<TRow extends object> implements ToolExecutionEffect {
   }
 
   /** Whether the confirmed row has left the state in which it was executed: only then may it be begun again. */
-  private isGone(key: string): boolean {
-    if (this.held.has(key)) return false;
-    const { parts } = this.options;
+  #isGone(key: string): boolean {
+    if (this.#held.has(key)) return false;
+    const { parts } = this.#options;
     // Nobody to ask: rather never twice than never.
     if (parts.reader === undefined) return false;
     const end = key.lastIndexOf(":");
@@ -306,35 +302,35 @@ class Executor<TRow extends object> implements ToolExecutionEffect {
   }
 
   /** Whether somebody has asked for a call again before its last execution had come to its end. */
-  private wasPutBack(id: string): boolean {
-    const { writer } = this.options.parts;
+  #wasPutBack(id: string): boolean {
+    const { writer } = this.#options.parts;
     // Elsewhere rows may lag behind what was written: rather never twice than never.
     const row = writer?.log === undefined ? undefined : writer.get(id);
     return row !== undefined && mayBegin(row, false);
   }
 
-  private async run(item: CallItem<TRow>, disposing: AbortSignal): Promise<PumpOutcome> {
-    this.running.add(item.key);
+  async #run(item: CallItem<TRow>, disposing: AbortSignal): Promise<PumpOutcome> {
+    this.#running.add(item.key);
     try {
-      const outcome = await this.work(item, disposing);
-      return outcome === "done" && this.wasPutBack(item.id) ? { later: true } : outcome;
+      const outcome = await this.#work(item, disposing);
+      return outcome === "done" && this.#wasPutBack(item.id) ? { later: true } : outcome;
     } finally {
-      this.running.delete(item.key);
+      this.#running.delete(item.key);
     }
   }
 
-  private async work(item: CallItem<TRow>, disposing: AbortSignal): Promise<PumpOutcome> {
-    const run = this.held.get(item.key)?.run ?? (await this.begin(item));
+  async #work(item: CallItem<TRow>, disposing: AbortSignal): Promise<PumpOutcome> {
+    const run = this.#held.get(item.key)?.run ?? (await this.#begin(item));
     if (!(run instanceof CallRun)) return run;
-    this.held.set(item.key, { item, run });
+    this.#held.set(item.key, { item, run });
     const outcome = await run.try(disposing);
     const again = typeof outcome === "object" && outcome.ms !== undefined;
-    if (!again) this.held.delete(item.key);
+    if (!again) this.#held.delete(item.key);
     return outcome;
   }
 
-  private async begin(item: CallItem<TRow>): Promise<CallRun<TRow> | PumpOutcome> {
-    const { parts, gate } = this.options;
+  async #begin(item: CallItem<TRow>): Promise<CallRun<TRow> | PumpOutcome> {
+    const { parts, gate } = this.#options;
     const { call, id } = item;
     if (!parts.tools.has(call.name)) return refuse(parts, item, "failed", unknownTool(call.name));
     const stored = parts.reader?.get(id);

@@ -1,12 +1,10 @@
 import { errorText, PerdureError } from "../../base/error.ts";
 import { toolClaimId } from "../worker/claim.ts";
 import type { PumpOutcome } from "../worker/pump.ts";
-import { settleUntold, tell } from "./call-parts.ts";
-import type { CallItem, CallParts } from "./call-parts.ts";
+import { settleUntold, tell, type CallItem, type CallParts } from "./call-parts.ts";
 import { CallRun } from "./call-run.ts";
 import { Holding } from "./holding.ts";
-import { isSettled, touch } from "./call-row.ts";
-import type { CallRow } from "./call-row.ts";
+import { isSettled, touch, type CallRow } from "./call-row.ts";
 
 /** Whether a row may be begun. With claims also one that another worker has begun: its claim decides. */
 export function mayBegin(row: CallRow, withClaims: boolean): boolean {

@@ -1,11 +1,9 @@
 import { PerdureError } from "../../base/error.ts";
 import type { ToolCallContract } from "../contract.ts";
-import { rowsOf } from "../log/rows.ts";
-import type { RowCollection } from "../log/rows.ts";
+import { rowsOf, type RowCollection } from "../log/rows.ts";
 import { startTimer } from "../timer.ts";
 import { defaultResult, isSettled } from "./call-row.ts";
 
-/** How long to wait, and what ends it early. */
 interface WaitOptions {
   /** In ms. Default: as long as it takes. */
   readonly timeout?: number;

@@ -1,6 +1,5 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { createCollection } from "@tanstack/db";
-import type { Collection } from "@tanstack/db";
+import { createCollection, type Collection } from "@tanstack/db";
 import type {
   AgentMessage,
   ApprovalEvent,
@@ -11,11 +10,9 @@ import type {
   ToolCallRecord,
 } from "../contract.ts";
 import type { TurnRecord } from "../answer/turn-log.ts";
-import { logCollectionOptions } from "../log/collection-options.ts";
-import type { LogUtils } from "../log/collection-options.ts";
+import { logCollectionOptions, type LogUtils } from "../log/collection-options.ts";
 import type { RowLog } from "../log/row-log.ts";
-import { agentMessageSchema } from "./message.ts";
-import type { NewAgentMessage } from "./message.ts";
+import { agentMessageSchema, type NewAgentMessage } from "./message.ts";
 
 /** The name of the claims in a log: all agents that share it look there. */
 export const CLAIMS = "claims";

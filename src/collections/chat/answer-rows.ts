@@ -1,67 +1,65 @@
 import type { AnyTextAdapter } from "@tanstack/ai";
-import { isSettledStatus } from "../contract.ts";
-import type { GenerationRecord } from "../contract.ts";
+import { isSettledStatus, type GenerationRecord } from "../contract.ts";
 import type { RowChange, RowCondition } from "../log/row-log.ts";
-import { rowsOf } from "../log/rows.ts";
-import type { Rows } from "../log/rows.ts";
+import { rowsOf, type Rows } from "../log/rows.ts";
 import { callDeskOf } from "../call/durable-tool.ts";
 import type { AgentCollections } from "./agent-collections.ts";
 import type { AgentHooks, AgentTurn, AgentTurnStatus } from "./config.ts";
 
 /** Keeps one row for each answer of an agent, and knows which answers wait for their tools. */
 export class GenerationRows {
-  private readonly agentName: string;
-  private readonly model: string;
-  private readonly collections: AgentCollections;
-  private readonly tools: readonly unknown[];
-  private readonly rows: Rows<GenerationRecord>;
+  readonly #agentName: string;
+  readonly #model: string;
+  readonly #collections: AgentCollections;
+  readonly #tools: readonly unknown[];
+  readonly #rows: Rows<GenerationRecord>;
   /** Calls of this log's tools that have no result: answer, then calls. */
-  private readonly open = new Map<string, Set<string>>();
+  readonly #open = new Map<string, Set<string>>();
   /** Answers that wait for calls in collections of others, until one of those has changed. */
-  private readonly asleep = new Set<string>();
-  private foreignChanges = 0;
+  readonly #asleep = new Set<string>();
+  #foreignChanges = 0;
 
   constructor(agentName: string, adapter: AnyTextAdapter, collections: AgentCollections, tools: readonly unknown[]) {
-    this.agentName = agentName;
-    this.model = adapter.model;
-    this.collections = collections;
-    this.tools = tools;
-    this.rows = rowsOf(collections.generations);
+    this.#agentName = agentName;
+    this.#model = adapter.model;
+    this.#collections = collections;
+    this.#tools = tools;
+    this.#rows = rowsOf(collections.generations);
   }
 
   hooks(): AgentHooks {
     return {
       ready: async () => {
-        const { toolCalls, turns, chunks, summaries, generations, approvals } = this.collections;
+        const { toolCalls, turns, chunks, summaries, generations, approvals } = this.#collections;
         const all = [toolCalls, turns, chunks, summaries, generations, approvals];
         await Promise.all(all.map((one) => one.utils.confirmed.ready ?? one.utils.log.ready));
       },
-      changes: (turn, status, error) => this.changes(turn, status, error),
-      conditions: (generationId) => this.conditions(generationId),
-      isSuspended: (id) => this.rows.get(id)?.status === "suspended" && (this.open.has(id) || this.asleep.has(id)),
-      isCancelled: (id) => this.rows.get(id)?.status === "cancelled",
-      subscribe: (wake) => this.subscribe(wake),
+      changes: (turn, status, error) => this.#changes(turn, status, error),
+      conditions: (generationId) => this.#conditions(generationId),
+      isSuspended: (id) => this.#rows.get(id)?.status === "suspended" && (this.#open.has(id) || this.#asleep.has(id)),
+      isCancelled: (id) => this.#rows.get(id)?.status === "cancelled",
+      subscribe: (wake) => this.#subscribe(wake),
     };
   }
 
   /** A mark to be given to {@link afterSuspension}. */
   beforeRun(): number {
-    return this.foreignChanges;
+    return this.#foreignChanges;
   }
 
   /** An answer has ended to wait for these calls. */
   afterSuspension(generationId: string, pending: readonly string[], seen: number): void {
-    const calls = rowsOf(this.collections.toolCalls);
+    const calls = rowsOf(this.#collections.toolCalls);
     const isForeign = !pending.some((id) => calls.get(id) !== undefined);
-    if (isForeign && seen === this.foreignChanges) this.asleep.add(generationId);
+    if (isForeign && seen === this.#foreignChanges) this.#asleep.add(generationId);
   }
 
-  private changes(turn: AgentTurn, status: AgentTurnStatus, error?: Error): RowChange[] {
-    const known = this.rows.get(turn.generationId);
+  #changes(turn: AgentTurn, status: AgentTurnStatus, error?: Error): RowChange[] {
+    const known = this.#rows.get(turn.generationId);
     // Who has cancelled an answer has the last word.
     if (known?.status === "cancelled" && status !== "cancelled") return [];
     const now = new Date().toISOString();
-    const { completedAt: _completedAt, error: _error, ...before } = known ?? this.fresh(turn, now);
+    const { completedAt: _completedAt, error: _error, ...before } = known ?? this.#fresh(turn, now);
     const value: GenerationRecord = {
       ...before,
       status,
@@ -71,35 +69,36 @@ export class GenerationRows {
       ...(isSettledStatus(status) ? { completedAt: now } : {}),
       ...(error === undefined ? {} : { error: error.message }),
     };
-    const { tableName: table, admit } = this.collections.generations.utils;
+    const { tableName: table, admit } = this.#collections.generations.utils;
     return [{ table, key: value.id, operation: "upsert", value: admit(value, known) }];
   }
 
-  private conditions(generationId: string): RowCondition[] {
-    const unchanged = this.rows.unchanged(generationId);
+  #conditions(generationId: string): RowCondition[] {
+    const unchanged = this.#rows.unchanged(generationId);
     return unchanged === undefined ? [] : [unchanged];
   }
 
-  private fresh(turn: AgentTurn, now: string): GenerationRecord {
-    const { agentName, model } = this;
+  #fresh(turn: AgentTurn, now: string): GenerationRecord {
+    const agentName = this.#agentName;
+    const model = this.#model;
     return { id: turn.generationId, agentName, status: "generating", model, createdAt: now, updatedAt: now };
   }
 
-  private subscribe(wake: () => void): () => void {
-    const { toolCalls, generations } = this.collections;
+  #subscribe(wake: () => void): () => void {
+    const { toolCalls, generations } = this.#collections;
     const { confirmed } = toolCalls.utils;
-    for (const row of confirmed.rows()) this.note(row.key, row.value);
+    for (const row of confirmed.rows()) this.#note(row.key, row.value);
     const calls = confirmed.subscribe((changes, reset) => {
-      if (reset) this.open.clear();
-      for (const { key, value, operation } of changes) this.note(key, operation === "delete" ? {} : value);
+      if (reset) this.#open.clear();
+      for (const { key, value, operation } of changes) this.#note(key, operation === "delete" ? {} : value);
       wake();
     });
-    const foreign = this.tools.flatMap((tool) => {
+    const foreign = this.#tools.flatMap((tool) => {
       const desk = callDeskOf(tool);
       if (desk === undefined || desk.collection === toolCalls) return [];
       return desk.subscribe(() => {
-        this.foreignChanges++;
-        this.asleep.clear();
+        this.#foreignChanges++;
+        this.#asleep.clear();
         wake();
       });
     });
@@ -108,14 +107,14 @@ export class GenerationRows {
   }
 
   /** `<answer>:<call>` is the id of a call's row. */
-  private note(key: string, value: { readonly [field: string]: unknown }): void {
+  #note(key: string, value: { readonly [field: string]: unknown }): void {
     const { generationId = key.slice(0, key.lastIndexOf(":")), status } = value;
     if (typeof generationId !== "string") return;
-    const calls = this.open.get(generationId) ?? new Set();
+    const calls = this.#open.get(generationId) ?? new Set();
     const isOpen = typeof status === "string" && !isSettledStatus(status);
     if (isOpen && value["isAsync"] !== true) calls.add(key);
     else calls.delete(key);
-    if (calls.size > 0) this.open.set(generationId, calls);
-    else this.open.delete(generationId);
+    if (calls.size > 0) this.#open.set(generationId, calls);
+    else this.#open.delete(generationId);
   }
 }

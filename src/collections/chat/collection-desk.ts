@@ -1,17 +1,13 @@
 import type { ModelMessage } from "@tanstack/ai";
-import { and, eq } from "@tanstack/db";
-import type { Collection, Context } from "@tanstack/db";
+import { and, eq, type Collection, type Context } from "@tanstack/db";
 import { PerdureError } from "../../base/error.ts";
 import { newId } from "../../base/id.ts";
 import type { AgentMessage, SummaryRecord } from "../contract.ts";
 import { logUtilsOf } from "../log/collection-options.ts";
-import { watchQuery } from "../log/query.ts";
-import type { RowQuery } from "../log/query.ts";
-import { indexRows } from "../log/row-index.ts";
-import type { RowIndex } from "../log/row-index.ts";
+import { watchQuery, type RowQuery } from "../log/query.ts";
+import { indexRows, type RowIndex } from "../log/row-index.ts";
 import type { RowChange, RowCondition } from "../log/row-log.ts";
-import { rowsOf } from "../log/rows.ts";
-import type { RowCollection, RowOptions, Rows } from "../log/rows.ts";
+import { rowsOf, type RowCollection, type RowOptions, type Rows } from "../log/rows.ts";
 import type { AgentContext, AgentReply, AgentTurnStatus, CollectionAgentConfig, MessageCollection } from "./config.ts";
 import type { Desk, Turn } from "./desk.ts";
 import { DEFAULT_WINDOW, contextOf, isWaiting } from "./history.ts";
@@ -29,7 +25,6 @@ const TURN_CHARACTERS = 1_000_000;
 /** After how many answers those that are over are forgotten. */
 const KNOWN_GENERATIONS = 1_000;
 
-/** The parts of a configuration that the desk needs. */
 type DeskConfig = Pick<
   CollectionAgentConfig,
   "name" | "collections" | "pendingWork" | "buildMessages" | "onResponse" | "onError" | "hooks"
@@ -38,47 +33,47 @@ type DeskConfig = Pick<
 /** An agent on a collection of messages. */
 export class CollectionDesk implements Desk<AgentMessage> {
   readonly ready: Promise<void>;
-  private readonly config: DeskConfig;
-  private readonly rows: Rows<AgentMessage>;
-  private readonly inbox: Inbox;
-  private readonly unsubscribe: (() => void) | undefined;
-  private readonly table: string | undefined;
-  private readonly admit: (row: object, before?: object) => { readonly [field: string]: unknown };
+  readonly #config: DeskConfig;
+  readonly #rows: Rows<AgentMessage>;
+  readonly #inbox: Inbox;
+  readonly #unsubscribe: (() => void) | undefined;
+  readonly #table: string | undefined;
+  readonly #admit: (row: object, before?: object) => { readonly [field: string]: unknown };
   /** Collections without a log: what this process has begun. */
-  private readonly begun = new Map<string, { generationId: string; attempts: number }>();
+  readonly #begun = new Map<string, { generationId: string; attempts: number }>();
   /** The answers that this runner may carry on; undefined: all. */
-  private readonly known: Set<string> | undefined;
+  readonly #known: Set<string> | undefined;
 
   /**
    * `adopts`: whether answers that somebody else has begun are carried on. `at-start`: those that were there when it
    * began; later ones are another runner's, which may well be alive.
    */
   constructor(config: DeskConfig, adopts: "all" | "at-start", wake: () => void) {
-    this.config = config;
-    this.known = adopts === "all" ? undefined : new Set();
+    this.#config = config;
+    this.#known = adopts === "all" ? undefined : new Set();
     const { messages } = config.collections;
-    this.rows = rowsOf(messages);
+    this.#rows = rowsOf(messages);
     const utils = logUtilsOf(messages);
-    this.table = utils?.tableName;
-    this.admit = utils?.admit ?? ((row) => ({ ...row }));
-    this.inbox = openInbox(config.name, messages, config.pendingWork, wake);
-    this.unsubscribe = config.hooks?.subscribe?.(wake);
-    this.ready = Promise.all([this.inbox.ready, config.hooks?.ready?.()]).then(() => {
-      for (const row of this.inbox.read()) if (row.generationId !== undefined) this.known?.add(row.generationId);
+    this.#table = utils?.tableName;
+    this.#admit = utils?.admit ?? ((row) => ({ ...row }));
+    this.#inbox = openInbox(config.name, messages, config.pendingWork, wake);
+    this.#unsubscribe = config.hooks?.subscribe?.(wake);
+    this.ready = Promise.all([this.#inbox.ready, config.hooks?.ready?.()]).then(() => {
+      for (const row of this.#inbox.read()) if (row.generationId !== undefined) this.#known?.add(row.generationId);
       wake();
     });
   }
 
   pending(): AgentMessage[] {
-    return this.inbox
+    return this.#inbox
       .read()
-      .map((row) => this.withBegun(row))
-      .filter((row) => !this.isSettled(row) && !this.isForeign(row) && !this.sleeps(row));
+      .map((row) => this.#withBegun(row))
+      .filter((row) => !this.#isSettled(row) && !this.#isForeign(row) && !this.#sleeps(row));
   }
 
   /** By the row as it was confirmed: a query may be behind, or go on listing what was answered. */
-  private isSettled(row: AgentMessage): boolean {
-    return this.rows.get(row.id)?.processed === true;
+  #isSettled(row: AgentMessage): boolean {
+    return this.#rows.get(row.id)?.processed === true;
   }
 
   idOf(row: AgentMessage): string {
@@ -108,96 +103,97 @@ export class CollectionDesk implements Desk<AgentMessage> {
   async begin(rows: readonly AgentMessage[], fence: RowOptions): Promise<MessageTurn | undefined> {
     const together = new Set(rows.map((row) => row.generationId));
     const [known] = together;
-    const alone = known !== undefined && this.inbox.read().some((row) => row.generationId === known && !has(rows, row));
+    const alone =
+      known !== undefined && this.#inbox.read().some((row) => row.generationId === known && !has(rows, row));
     // An answer that has its reply is over: who asks for a message again wants another one.
-    const isOver = known !== undefined && this.rows.get(replyRowId(known)) !== undefined;
+    const isOver = known !== undefined && this.#rows.get(replyRowId(known)) !== undefined;
     const generationId = together.size === 1 && known !== undefined && !alone && !isOver ? known : newId("gen");
     const attempt = Math.max(...rows.map((row) => this.attemptsOf(row))) + 1;
     const callers = rows.length === 1 ? (rows[0]?.callers ?? []) : [];
-    const current = rows.flatMap((row) => this.rows.get(row.id) ?? []);
+    const current = rows.flatMap((row) => this.#rows.get(row.id) ?? []);
     const taken = current.map((row) => ({ ...row, generationId, attempts: attempt }));
     const turn: MessageTurn = { rows: taken, generationId, attempt, callers };
-    this.know(generationId);
-    if (this.table === undefined) {
-      for (const row of rows) this.begun.set(row.id, { generationId, attempts: attempt });
+    this.#know(generationId);
+    if (this.#table === undefined) {
+      for (const row of rows) this.#begun.set(row.id, { generationId, attempts: attempt });
       return turn;
     }
     const same = current.every((row, index) => !row.processed && row.generationId === rows[index]?.generationId);
     if (current.length !== rows.length || !same) return undefined;
     // Of two runners that take the same message one gets it.
-    const when = [...(fence.when ?? []), ...rows.map((row) => this.unchanged(row.id))];
-    const changes = [...taken.map((row) => this.update(row)), ...this.changes(turn, "generating", fence)];
-    return (await this.write(changes, { ...fence, when })) ? turn : undefined;
+    const when = [...(fence.when ?? []), ...rows.map((row) => this.#unchanged(row.id))];
+    const changes = [...taken.map((row) => this.#update(row)), ...this.#changes(turn, "generating", fence)];
+    return (await this.#write(changes, { ...fence, when })) ? turn : undefined;
   }
 
   lost(turn: MessageTurn): Error | undefined {
-    if (this.config.hooks?.isCancelled?.(turn.generationId) === true) {
+    if (this.#config.hooks?.isCancelled?.(turn.generationId) === true) {
       return new PerdureError("cancelled", `The answer "${turn.generationId}" was cancelled.`);
     }
-    const rows = turn.rows.map((row) => this.rows.get(row.id));
+    const rows = turn.rows.map((row) => this.#rows.get(row.id));
     if (rows.every((row) => row === undefined)) {
       return new PerdureError("cancelled", "The messages that were to be answered were deleted.");
     }
-    if (this.table === undefined) return undefined;
+    if (this.#table === undefined) return undefined;
     if (rows.some((row) => row !== undefined && (row.processed || row.generationId !== turn.generationId))) {
-      return new PerdureError("fenced", `Another runner of "${this.config.name}" has taken over the answer.`);
+      return new PerdureError("fenced", `Another runner of "${this.#config.name}" has taken over the answer.`);
     }
     return undefined;
   }
 
   async build(turn: MessageTurn, context: AgentContext) {
-    const { buildMessages, name, collections } = this.config;
+    const { buildMessages, name, collections } = this.#config;
     if (buildMessages !== undefined) return buildMessages(turn.rows, { ...context, collections });
     const { summaries } = collections as { summaries?: RowCollection<SummaryRecord> };
     const kept = summaries === undefined ? [] : rowsOf(summaries).all();
-    return contextOf(name, this.rows.all(), kept, { windowSize: DEFAULT_WINDOW, pending: turn.rows });
+    return contextOf(name, this.#rows.all(), kept, { windowSize: DEFAULT_WINDOW, pending: turn.rows });
   }
 
   async store(turn: MessageTurn, reply: AgentReply, context: AgentContext): Promise<boolean> {
-    const { onResponse, collections } = this.config;
+    const { onResponse, collections } = this.#config;
     if (onResponse !== undefined) await onResponse(reply.content, turn.rows, { ...context, collections });
-    const added = onResponse === undefined ? replyRows(this.config.name, turn, reply) : [];
-    const stored = await this.close(turn, (row) => ({ ...row, processed: true }), added, "completed", context.fence);
+    const added = onResponse === undefined ? replyRows(this.#config.name, turn, reply) : [];
+    const stored = await this.#close(turn, (row) => ({ ...row, processed: true }), added, "completed", context.fence);
     return stored;
   }
 
   async handBack(turn: MessageTurn, why: "suspended" | "disposed", fence: RowOptions): Promise<void> {
     const status = why === "suspended" ? "suspended" : "pending";
-    if (this.table === undefined) {
+    if (this.#table === undefined) {
       for (const row of turn.rows)
-        this.begun.set(row.id, { generationId: turn.generationId, attempts: turn.attempt - 1 });
+        this.#begun.set(row.id, { generationId: turn.generationId, attempts: turn.attempt - 1 });
       return;
     }
-    await this.close(turn, (row) => ({ ...row, attempts: turn.attempt - 1 }), [], status, fence);
+    await this.#close(turn, (row) => ({ ...row, attempts: turn.attempt - 1 }), [], status, fence);
   }
 
   async failed(turn: MessageTurn, error: Error, fence: RowOptions): Promise<void> {
-    const changes = this.changes(turn, "pending", fence, error);
-    if (changes.length > 0) await this.write(changes, fence);
+    const changes = this.#changes(turn, "pending", fence, error);
+    if (changes.length > 0) await this.#write(changes, fence);
   }
 
   async giveUp(turn: MessageTurn, error: Error, context: AgentContext): Promise<void> {
     const status = PerdureError.is(error, "cancelled") ? "cancelled" : "failed";
     try {
-      const { collections } = this.config;
-      if (status === "failed") await this.config.onError?.(error, turn.rows, { ...context, collections });
+      const { collections } = this.#config;
+      if (status === "failed") await this.#config.onError?.(error, turn.rows, { ...context, collections });
     } finally {
       const mark = (row: AgentMessage): AgentMessage => ({ ...row, processed: true, error: error.message });
-      await this.close(turn, mark, [], status, context.fence, error);
-      for (const row of turn.rows) this.begun.delete(row.id);
+      await this.#close(turn, mark, [], status, context.fence, error);
+      for (const row of turn.rows) this.#begun.delete(row.id);
     }
   }
 
   async dispose(): Promise<void> {
-    this.unsubscribe?.();
-    await this.inbox.dispose();
+    this.#unsubscribe?.();
+    await this.#inbox.dispose();
   }
 
   /**
    * Ends a try: one write, as long as the messages are still this turn's. Somebody's edit of a message in between is
    * kept; a turn that another runner has begun meanwhile is not touched.
    */
-  private async close(
+  async #close(
     turn: MessageTurn,
     mark: (row: AgentMessage) => AgentMessage,
     added: readonly AgentMessage[],
@@ -206,90 +202,95 @@ export class CollectionDesk implements Desk<AgentMessage> {
     error?: Error,
   ): Promise<boolean> {
     for (let tries = 0; tries < STEP_TRIES; tries++) {
-      const current = turn.rows.flatMap((row) => this.rows.get(row.id) ?? []);
-      if (this.table === undefined) return this.closePlain(current, mark, added);
+      const current = turn.rows.flatMap((row) => this.#rows.get(row.id) ?? []);
+      if (this.#table === undefined) return this.#closePlain(current, mark, added);
       const mine = current.filter((row) => !row.processed && row.generationId === turn.generationId);
       const others = current.filter((row) => row.processed === false && row.generationId !== turn.generationId);
       // With a callback of one's own the messages may be marked already; else somebody else has answered.
       if (others.length > 0 || (mine.length < current.length && added.length > 0)) return false;
       if (current.length === 0 && status !== "failed" && status !== "cancelled") return false;
       if (added.length > 0 && this.lost(turn) !== undefined) return false;
-      const conditions = this.config.hooks?.conditions?.(turn.generationId) ?? [];
-      const when = [...mine.map((row) => this.unchanged(row.id)), ...conditions];
+      const conditions = this.#config.hooks?.conditions?.(turn.generationId) ?? [];
+      const when = [...mine.map((row) => this.#unchanged(row.id)), ...conditions];
       const changes = [
-        ...mine.map((row) => this.update(mark(row))),
-        ...added.map((row) => this.insert(row)),
-        ...this.changes(turn, status, fence, error),
+        ...mine.map((row) => this.#update(mark(row))),
+        ...added.map((row) => this.#insert(row)),
+        ...this.#changes(turn, status, fence, error),
       ];
       if (changes.length === 0) return true;
-      if (await this.write(changes, { ...fence, when: [...(fence.when ?? []), ...when] })) return true;
-      const { log } = this.rows;
+      if (await this.#write(changes, { ...fence, when: [...(fence.when ?? []), ...when] })) return true;
+      const { log } = this.#rows;
       if (!when.some((one) => log?.table(one.table).version(one.key) !== one.version)) return false;
     }
     throw new PerdureError(
       "conflict",
-      `The messages of "${this.config.name}" change too often for an answer to be stored.`,
+      `The messages of "${this.#config.name}" change too often for an answer to be stored.`,
     );
   }
 
-  private async closePlain(
+  async #closePlain(
     current: readonly AgentMessage[],
     mark: (row: AgentMessage) => AgentMessage,
     added: readonly AgentMessage[],
   ): Promise<boolean> {
-    for (const row of added) await this.rows.insert(row);
+    for (const row of added) await this.#rows.insert(row);
     for (const row of current) {
-      this.begun.delete(row.id);
-      if (!row.processed) await this.rows.update(row.id, (draft) => void Object.assign(draft, mark(draft)));
+      this.#begun.delete(row.id);
+      if (!row.processed) await this.#rows.update(row.id, (draft) => void Object.assign(draft, mark(draft)));
     }
     return true;
   }
 
-  private withBegun(row: AgentMessage): AgentMessage {
-    const begun = this.begun.get(row.id);
+  #withBegun(row: AgentMessage): AgentMessage {
+    const begun = this.#begun.get(row.id);
     return begun === undefined ? row : { ...row, ...begun };
   }
 
-  private know(generationId: string): void {
-    if (this.known === undefined) return;
-    if (this.known.size >= KNOWN_GENERATIONS) {
-      const pending = new Set(this.inbox.read().map((row) => row.generationId));
-      for (const id of this.known) if (!pending.has(id)) this.known.delete(id);
+  #know(generationId: string): void {
+    if (this.#known === undefined) return;
+    if (this.#known.size >= KNOWN_GENERATIONS) {
+      const pending = new Set(this.#inbox.read().map((row) => row.generationId));
+      for (const id of this.#known) if (!pending.has(id)) this.#known.delete(id);
     }
-    this.known.add(generationId);
+    this.#known.add(generationId);
   }
 
-  private isForeign(row: AgentMessage): boolean {
-    return this.known !== undefined && row.generationId !== undefined && !this.known.has(row.generationId);
+  #isForeign(row: AgentMessage): boolean {
+    return this.#known !== undefined && row.generationId !== undefined && !this.#known.has(row.generationId);
   }
 
   /** Whether the row's answer waits for its tools. */
-  private sleeps(row: AgentMessage): boolean {
-    return row.generationId !== undefined && this.config.hooks?.isSuspended?.(row.generationId) === true;
+  #sleeps(row: AgentMessage): boolean {
+    return row.generationId !== undefined && this.#config.hooks?.isSuspended?.(row.generationId) === true;
   }
 
-  private changes(turn: MessageTurn, status: AgentTurnStatus, fence: RowOptions, error?: Error): readonly RowChange[] {
+  #changes(turn: MessageTurn, status: AgentTurnStatus, fence: RowOptions, error?: Error): readonly RowChange[] {
     const { generationId, attempt } = turn;
-    if (this.table === undefined) return [];
+    if (this.#table === undefined) return [];
     const writer = fence.producer === undefined ? {} : { writer: fence.producer };
-    const step = { agentName: this.config.name, generationId, attempt, ...writer };
-    return this.config.hooks?.changes?.(step, status, error) ?? [];
+    const step = { agentName: this.#config.name, generationId, attempt, ...writer };
+    return this.#config.hooks?.changes?.(step, status, error) ?? [];
   }
 
-  private update(row: AgentMessage): RowChange {
-    return { table: this.table ?? "", key: row.id, operation: "update", value: this.admit(row, this.rows.get(row.id)) };
+  #update(row: AgentMessage): RowChange {
+    return {
+      table: this.#table ?? "",
+      key: row.id,
+      operation: "update",
+      value: this.#admit(row, this.#rows.get(row.id)),
+    };
   }
 
-  private insert(row: AgentMessage): RowChange {
-    return { table: this.table ?? "", key: row.id, operation: "insert", value: this.admit(row) };
+  #insert(row: AgentMessage): RowChange {
+    return { table: this.#table ?? "", key: row.id, operation: "insert", value: this.#admit(row) };
   }
 
-  private unchanged(key: string): RowCondition {
-    return this.rows.unchanged(key) ?? { table: this.table ?? "", key, version: 0 };
+  #unchanged(key: string): RowCondition {
+    return this.#rows.unchanged(key) ?? { table: this.#table ?? "", key, version: 0 };
   }
 
-  private async write(changes: readonly RowChange[], options: RowOptions): Promise<boolean> {
-    const log = this.rows.log;
+  async #write(changes: readonly RowChange[], options: RowOptions): Promise<boolean> {
+    const log = this.#rows.log;
     if (log === undefined) return false;
     return (await log.write({ changes, ...options })).applied;
   }
@@ -309,7 +310,6 @@ function has(rows: readonly AgentMessage[], row: AgentMessage): boolean {
   return rows.some((one) => one.id === row.id);
 }
 
-/** The id of the reply of an answer. */
 function replyRowId(generationId: string): string {
   return `${generationId}:reply`;
 }

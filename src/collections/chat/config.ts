@@ -2,10 +2,11 @@ import type { AnyTextAdapter, AnyTool, ModelMessage, SchemaInput } from "@tansta
 import type { Context } from "@tanstack/db";
 import type { Clock } from "../../base/id.ts";
 import type { Claims } from "../worker/claim.ts";
-import type { AgentMessage, CheckpointContract } from "../contract.ts";
+import type { AgentMessage } from "../contract.ts";
 import type { RowChange, RowCondition, RowProducer } from "../log/row-log.ts";
 import type { RetryPolicy } from "../retry.ts";
 import type { RowCollection, RowOptions } from "../log/rows.ts";
+import type { DrainOptions } from "../worker/drain.ts";
 import type { RunnerLifecycleAdapter } from "../worker/lifecycle.ts";
 import type { RowQuery } from "../log/query.ts";
 
@@ -124,16 +125,7 @@ export interface AgentReference {
 }
 
 /** Limits of {@link Agent.drainUntilIdle}, and how it reports. */
-export interface AgentDrainOptions {
-  readonly maxIterations?: number;
-  readonly maxDurationMs?: number;
-  readonly lifecycle?: {
-    readonly heartbeat?: () => Promise<void>;
-    readonly checkpoint?: (checkpoints: CheckpointContract[]) => Promise<void>;
-  };
-  readonly buildCheckpoint?: () => Promise<CheckpointContract[]>;
-  readonly signal?: AbortSignal;
-}
+export type AgentDrainOptions = Omit<DrainOptions, "hasPendingWork" | "runCycle">;
 
 /** How an agent is woken by a transport: see `handleWake` of {@link Agent}. */
 export interface AgentRuntime<TWake> {

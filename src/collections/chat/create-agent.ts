@@ -1,20 +1,16 @@
-import { createCollection } from "@tanstack/db";
-import type { Context } from "@tanstack/db";
+import { createCollection, type Context } from "@tanstack/db";
 import { PerdureError } from "../../base/error.ts";
 import type { AgentMessage, ClaimRecord } from "../contract.ts";
 import { logCollectionOptions, logUtilsOf } from "../log/collection-options.ts";
-import { queryRoot } from "../log/query.ts";
-import type { QueryRow, RowQuery } from "../log/query.ts";
+import { queryRoot, type QueryRow, type RowQuery } from "../log/query.ts";
 import type { RowProducer } from "../log/row-log.ts";
 import { rowsOf } from "../log/rows.ts";
 import { catchUp, checkpointsOf, producerOf } from "../worker/checkpoint.ts";
 import type { Claims } from "../worker/claim.ts";
 import { createClaims } from "../worker/claims.ts";
 import { drainUntilIdle } from "../worker/drain.ts";
-import { runWithLifecycle } from "../worker/lifecycle.ts";
-import type { RunnerLifecycleAdapter } from "../worker/lifecycle.ts";
-import { handleDurableStreamsWake } from "../worker/webhook.ts";
-import type { DurableStreamsWebhookAdapter } from "../worker/webhook.ts";
+import { runWithLifecycle, type RunnerLifecycleAdapter } from "../worker/lifecycle.ts";
+import { handleDurableStreamsWake, type DurableStreamsWebhookAdapter } from "../worker/webhook.ts";
 import { CLAIMS } from "./agent-collections.ts";
 import { CollectionDesk } from "./collection-desk.ts";
 import type {
@@ -34,7 +30,6 @@ import { watchForResponse } from "./response.ts";
 import { AgentRunner } from "./runner.ts";
 import type { Seat } from "./seat.ts";
 
-/** A signal that never aborts. */
 const NEVER = new AbortController().signal;
 
 /**
@@ -121,7 +116,6 @@ function queryAgent(config: QueryAgentConfig<object, unknown>): AnyAgent {
   });
 }
 
-/** What both kinds of agents give their runner. */
 function runnerBase(config: Pick<CollectionAgentConfig, "name" | "retry" | "claims" | "onFailure" | "clock">) {
   return {
     name: config.name,
@@ -132,7 +126,6 @@ function runnerBase(config: Pick<CollectionAgentConfig, "name" | "retry" | "clai
   };
 }
 
-/** One try: context, then answer. */
 async function generate<TRow extends object>(
   config: Pick<QueryAgentConfig<TRow>, "adapter" | "instructions" | "tools" | "agents"> & {
     generate(input: AgentGenerateInput<TRow>): ReturnType<QueryAgentConfig<TRow>["generate"]>;
@@ -221,13 +214,11 @@ function requireToolNames(config: Pick<CollectionAgentConfig, "name" | "tools" |
 
 type WokenAgent = Agent<AgentCollectionsBase | undefined, unknown>;
 
-/** The parts of a configuration that wakes need. */
 interface WakeConfig {
   readonly name: string;
   readonly runtime?: AgentRuntime<unknown>;
 }
 
-/** See `runWake` of `Agent`. */
 async function runWake(
   agent: WokenAgent,
   seat: Seat,
@@ -265,7 +256,6 @@ async function runWake(
   );
 }
 
-/** See `handleWake` of `Agent`. */
 async function handleWake(
   agent: WokenAgent,
   config: WakeConfig,

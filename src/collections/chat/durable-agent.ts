@@ -1,5 +1,4 @@
-import { maxIterations } from "@tanstack/ai";
-import type { AnyTextAdapter, AnyTool, ModelMessage } from "@tanstack/ai";
+import { maxIterations, type AnyTextAdapter, type AnyTool, type ModelMessage } from "@tanstack/ai";
 import { and, eq, inArray, or } from "@tanstack/db";
 import { PerdureError } from "../../base/error.ts";
 import { durableChat } from "../answer/durable-chat.ts";
@@ -14,8 +13,7 @@ import type { RowLog } from "../log/row-log.ts";
 import { rowsOf } from "../log/rows.ts";
 import type { Claims } from "../worker/claim.ts";
 import { createClaims } from "../worker/claims.ts";
-import { agentCollections } from "./agent-collections.ts";
-import type { AgentCollections } from "./agent-collections.ts";
+import { agentCollections, type AgentCollections } from "./agent-collections.ts";
 import { GenerationRows } from "./answer-rows.ts";
 import type { AgentContext, AgentGenerate, AgentHooks, AgentReply, CollectionAgentConfig } from "./config.ts";
 import { DEFAULT_WINDOW, contextOf } from "./history.ts";
@@ -50,23 +48,11 @@ type DurableAgentSource =
       readonly log?: never;
     };
 
-type Passed =
-  | "name"
-  | "description"
-  | "instructions"
-  | "adapter"
-  | "agents"
-  | "buildMessages"
-  | "onResponse"
-  | "onError"
-  | "retry"
-  | "live"
-  | "runtime"
-  | "onFailure"
-  | "clock";
+/** What is asked of an agent on collections, and has another meaning or no meaning here. */
+type Own = "collections" | "tools" | "generate" | "pendingWork" | "claims" | "hooks";
 
 /** Options of {@link durableAgent}. */
-export type DurableAgentOptions<TWake = never> = Pick<CollectionAgentConfig<AgentCollections, TWake>, Passed> &
+export type DurableAgentOptions<TWake = never> = Omit<CollectionAgentConfig<AgentCollections, TWake>, Own> &
   DurableAgentSource & {
     /**
      * Tools with an implementation run in the agent's process. Those without one are durable: their calls are rows of
@@ -113,17 +99,16 @@ export function durableAgent<TWake = never>(
   const exclusive = options.exclusive ?? options.runtime === undefined;
   const { claims: collection } = collections;
   const { leaseMs, owner } = options;
-  const lease = { ...(leaseMs === undefined ? {} : { leaseMs }), ...(owner === undefined ? {} : { owner }) };
-  const claims = exclusive ? createClaims({ collection, ...lease }) : undefined;
+  const claims = exclusive ? createClaims({ collection, leaseMs, owner }) : undefined;
   const approvals = approvalTools(options.name, options.tools ?? [], collections, claims, options.onFailure);
   const generations = new GenerationRows(options.name, options.adapter, collections, approvals.tools);
   return {
-    ...passed(options),
+    ...options,
     collections,
     tools: approvals.tools,
     buildMessages: options.buildMessages ?? ((pending) => buildMessages(options, collections, pending)),
     generate: options.generate ?? ((input) => generate(options, collections, generations, input)),
-    ...(claims === undefined ? {} : { claims }),
+    claims,
     hooks: {
       ...generations.hooks(),
       ...(options.autoSummarize === undefined ? {} : { afterTurn: summarizer(options, collections) }),
@@ -138,13 +123,8 @@ export function durableAgent<TWake = never>(
 
 function openSource(options: DurableAgentSource): { collections: AgentCollections; close: () => Promise<void> } {
   if (options.collections !== undefined) return { collections: options.collections, close: async () => {} };
-  const own =
-    options.streamUrl === undefined
-      ? undefined
-      : openStreamLog({
-          url: options.streamUrl,
-          ...(options.headers === undefined ? {} : { headers: options.headers }),
-        });
+  const { streamUrl, headers } = options;
+  const own = streamUrl === undefined ? undefined : openStreamLog({ url: streamUrl, headers });
   const log = options.log ?? own;
   if (log === undefined) {
     throw new PerdureError("bad_config", 'A durable agent needs "streamUrl", "log" or "collections".');
@@ -155,28 +135,6 @@ function openSource(options: DurableAgentSource): { collections: AgentCollection
     await own?.close();
   };
   return { collections, close };
-}
-
-/** The options that are the same in the configuration. */
-function passed<TWake>(
-  options: DurableAgentOptions<TWake>,
-): Pick<CollectionAgentConfig<AgentCollections, TWake>, Passed> {
-  const { name, description, instructions, adapter, agents, onResponse, onError } = options;
-  const { retry, live, runtime, onFailure, clock } = options;
-  return {
-    name,
-    description,
-    instructions,
-    adapter,
-    agents,
-    onResponse,
-    onError,
-    retry,
-    live,
-    runtime,
-    onFailure,
-    clock,
-  };
 }
 
 async function buildMessages(
@@ -211,8 +169,8 @@ async function generate(
     generationId: context.generationId,
     mode: options.toolMode ?? "hold",
     signal,
-    ...(when === undefined ? {} : { when }),
-    ...(producer === undefined ? {} : { producer }),
+    when,
+    producer,
     agentLoopStrategy: maxIterations(options.maxModelCalls ?? DEFAULT_MODEL_CALLS),
     context: { agentName: context.agentName, callers: context.callers },
   });
@@ -237,12 +195,6 @@ function summarizer(
   };
 }
 
-/** The tools of an agent, and the end of what executes some of them. */
-interface ApprovalTools {
-  readonly tools: readonly AnyTool[];
-  dispose(): Promise<void>;
-}
-
 /**
  * Makes the tools that need approval durable: a call is a row, the answer is suspended, and nothing waits in memory
  * for a person. Those that have an implementation are executed here once they are allowed.
@@ -253,7 +205,7 @@ function approvalTools(
   collections: AgentCollections,
   claims: Claims | undefined,
   onFailure: ((error: Error) => void) | undefined,
-): ApprovalTools {
+): { readonly tools: readonly AnyTool[]; dispose(): Promise<void> } {
   const asking = tools.filter((tool) => tool.needsApproval === true && durableToolOf(tool) === undefined);
   const mine = asking.filter((tool) => tool.execute !== undefined);
   const made = tools.map((tool) =>
@@ -277,8 +229,8 @@ function approvalTools(
     collection: toolCalls,
     generations,
     approvals,
-    ...(claims === undefined ? {} : { claims }),
-    ...(onFailure === undefined ? {} : { onProblem: onFailure }),
+    claims,
+    onProblem: onFailure,
   });
   return {
     tools: made,

@@ -1,11 +1,9 @@
 import type { MessageCollection } from "./config.ts";
 import type { ModelMessage } from "@tanstack/ai";
 import type { AgentMessage, SummaryRecord } from "../contract.ts";
-import { rowsOf } from "../log/rows.ts";
-import type { RowCollection } from "../log/rows.ts";
+import { rowsOf, type RowCollection } from "../log/rows.ts";
 import { byPlace } from "./message.ts";
 
-/** Where an agent's history is. */
 interface HistoryCollections {
   readonly messages: MessageCollection;
   readonly summaries?: RowCollection<SummaryRecord> | undefined;
@@ -41,7 +39,6 @@ export async function getContextMessages(
   return contextOf(agentName, messages.all(), summaries?.all() ?? [], { windowSize });
 }
 
-/** What a context is made for. */
 interface ContextOptions {
   readonly windowSize: number;
   /** The messages that are answered now, others wait. All that wait by default. */

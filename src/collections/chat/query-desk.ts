@@ -2,8 +2,7 @@ import type { Context } from "@tanstack/db";
 import { newId } from "../../base/id.ts";
 import type { AgentContext, AgentReply, QueryAgentConfig } from "./config.ts";
 import type { Desk, Turn } from "./desk.ts";
-import { watchQuery } from "../log/query.ts";
-import type { RowQuery, Watch } from "../log/query.ts";
+import { watchQuery, type RowQuery, type Watch } from "../log/query.ts";
 
 /**
  * An agent with queries. All rows of its query are one turn. What was begun is known to this process only, and its
@@ -11,34 +10,34 @@ import type { RowQuery, Watch } from "../log/query.ts";
  */
 export class QueryDesk<TRow extends object> implements Desk<TRow> {
   readonly ready: Promise<void>;
-  private readonly config: QueryAgentConfig<TRow, unknown>;
-  private readonly watch: Watch<object>;
-  private readonly begun = new Map<string, { generationId: string; attempts: number }>();
+  readonly #config: QueryAgentConfig<TRow, unknown>;
+  readonly #watch: Watch<object>;
+  readonly #begun = new Map<string, { generationId: string; attempts: number }>();
   /** Answered or given up, but still listed: not again until they were gone. */
-  private readonly settled = new Set<string>();
+  readonly #settled = new Set<string>();
 
   constructor(config: QueryAgentConfig<TRow, unknown>, wake: () => void) {
-    this.config = config;
-    this.watch = watchQuery(config.pendingWork as RowQuery<Context>, wake);
-    this.ready = this.watch.ready;
+    this.#config = config;
+    this.#watch = watchQuery(config.pendingWork as RowQuery<Context>, wake);
+    this.ready = this.#watch.ready;
   }
 
   pending(): TRow[] {
     // The query is what the configuration's row type was inferred from.
-    const rows = this.watch.rows() as TRow[];
+    const rows = this.#watch.rows() as TRow[];
     const there = new Set(rows.map((row) => this.idOf(row)));
-    for (const id of this.settled) if (!there.has(id)) this.settled.delete(id);
-    return rows.filter((row) => !this.settled.has(this.idOf(row)));
+    for (const id of this.#settled) if (!there.has(id)) this.#settled.delete(id);
+    return rows.filter((row) => !this.#settled.has(this.idOf(row)));
   }
 
   idOf(row: TRow): string {
-    if (this.config.idOf !== undefined) return this.config.idOf(row);
+    if (this.#config.idOf !== undefined) return this.#config.idOf(row);
     const { id, $key } = row as { id?: unknown; $key?: unknown };
     return typeof id === "string" ? id : JSON.stringify($key ?? row);
   }
 
   attemptsOf(row: TRow): number {
-    return this.begun.get(this.idOf(row))?.attempts ?? 0;
+    return this.#begun.get(this.idOf(row))?.attempts ?? 0;
   }
 
   batch(due: readonly TRow[], maxAttempts: number): TRow[] {
@@ -48,11 +47,11 @@ export class QueryDesk<TRow extends object> implements Desk<TRow> {
   }
 
   async begin(rows: readonly TRow[]): Promise<Turn<TRow>> {
-    const known = new Set(rows.map((row) => this.begun.get(this.idOf(row))?.generationId));
+    const known = new Set(rows.map((row) => this.#begun.get(this.idOf(row))?.generationId));
     const [only] = known;
     const generationId = known.size === 1 && only !== undefined ? only : newId("gen");
     const attempt = Math.max(...rows.map((row) => this.attemptsOf(row))) + 1;
-    for (const row of rows) this.begun.set(this.idOf(row), { generationId, attempts: attempt });
+    for (const row of rows) this.#begun.set(this.idOf(row), { generationId, attempts: attempt });
     return { rows: [...rows], generationId, attempt, callers: callersOf(rows) };
   }
 
@@ -61,36 +60,36 @@ export class QueryDesk<TRow extends object> implements Desk<TRow> {
   }
 
   build(turn: Turn<TRow>, context: AgentContext) {
-    return this.config.buildMessages(turn.rows, { ...context, collections: undefined });
+    return this.#config.buildMessages(turn.rows, { ...context, collections: undefined });
   }
 
   async store(turn: Turn<TRow>, reply: AgentReply, context: AgentContext): Promise<boolean> {
-    await this.config.onResponse(reply.content, turn.rows, { ...context, collections: undefined });
-    this.settle(turn);
+    await this.#config.onResponse(reply.content, turn.rows, { ...context, collections: undefined });
+    this.#settle(turn);
     return true;
   }
 
   async handBack(turn: Turn<TRow>): Promise<void> {
     for (const row of turn.rows) {
-      this.begun.set(this.idOf(row), { generationId: turn.generationId, attempts: turn.attempt - 1 });
+      this.#begun.set(this.idOf(row), { generationId: turn.generationId, attempts: turn.attempt - 1 });
     }
   }
 
   async failed(): Promise<void> {}
 
   async giveUp(turn: Turn<TRow>, error: Error, context: AgentContext): Promise<void> {
-    this.settle(turn);
-    await this.config.onError?.(error, turn.rows, { ...context, collections: undefined });
+    this.#settle(turn);
+    await this.#config.onError?.(error, turn.rows, { ...context, collections: undefined });
   }
 
   async dispose(): Promise<void> {
-    await this.watch.dispose();
+    await this.#watch.dispose();
   }
 
-  private settle(turn: Turn<TRow>): void {
+  #settle(turn: Turn<TRow>): void {
     for (const row of turn.rows) {
-      this.settled.add(this.idOf(row));
-      this.begun.delete(this.idOf(row));
+      this.#settled.add(this.idOf(row));
+      this.#begun.delete(this.idOf(row));
     }
   }
 }

@@ -1,17 +1,13 @@
 import { PerdureError } from "../../base/error.ts";
 import type { Clock } from "../../base/id.ts";
 import type { Claims } from "../worker/claim.ts";
-import { createPump } from "../worker/pump.ts";
-import type { Pump } from "../worker/pump.ts";
-import { asError, maxAttemptsOf, nextDelay, notify, UNREACHED } from "../retry.ts";
-import type { RetryPolicy } from "../retry.ts";
+import { createPump, type Pump } from "../worker/pump.ts";
+import { asError, maxAttemptsOf, nextDelay, notify, UNREACHED, type RetryPolicy } from "../retry.ts";
 import { foregroundClock, pause, Timers } from "../timer.ts";
 import type { AgentCollectionsBase, AgentContext, AgentReply, AgentState } from "./config.ts";
 import type { Desk, Turn } from "./desk.ts";
-import { Seat } from "./seat.ts";
-import type { Seated } from "./seat.ts";
+import { Seat, type Seated } from "./seat.ts";
 
-/** What a runner needs to know. */
 interface RunnerOptions<TRow extends object> {
   readonly name: string;
   readonly collections: AgentCollectionsBase | undefined;
@@ -39,192 +35,192 @@ const DISPOSE_WAIT_MS = 10_000;
 export class AgentRunner<TRow extends object> {
   readonly ready: Promise<void>;
   readonly seat: Seat;
-  private readonly options: RunnerOptions<TRow>;
-  private readonly desk: Desk<TRow>;
-  private readonly pump: Pump;
-  private readonly report: (error: Error) => void;
-  private readonly disposal = new AbortController();
+  readonly #options: RunnerOptions<TRow>;
+  readonly #desk: Desk<TRow>;
+  readonly #pump: Pump;
+  readonly #report: (error: Error) => void;
+  readonly #disposal = new AbortController();
   /** Rows that wait before their next try, each for its timer. Timers end waits, never a look at a clock: those two
    * may differ by a part of a millisecond, and nobody would look again. */
-  private readonly waits = new Map<string, object>();
-  private readonly timers: Timers;
-  private readonly waiters = new Set<() => void>();
+  readonly #waits = new Map<string, object>();
+  readonly #timers: Timers;
+  readonly #waiters = new Set<() => void>();
   /** How often an answer was suspended and due again at once. */
-  private readonly suspensions = new Map<string, number>();
+  readonly #suspensions = new Map<string, number>();
   /** Nothing is done before its timer: another runner works, or the backend has failed. */
-  private pause: object | undefined;
-  private problems = 0;
-  private turns = 0;
-  private last: Promise<unknown> = Promise.resolve();
+  #pause: object | undefined;
+  #problems = 0;
+  #turns = 0;
+  #last: Promise<unknown> = Promise.resolve();
   /** `isAnswered`: it is being stored; that its rows are over by now is its own doing. */
-  private current: { readonly turn: Turn<TRow>; readonly abort: AbortController; isAnswered: boolean } | undefined;
-  private isReady = false;
-  private isStandby = false;
+  #current: { readonly turn: Turn<TRow>; readonly abort: AbortController; isAnswered: boolean } | undefined;
+  #isReady = false;
+  #isStandby = false;
 
   constructor(options: RunnerOptions<TRow>) {
-    this.options = options;
-    this.report = (error) => notify(() => options.onFailure(error));
+    this.#options = options;
+    this.#report = (error) => notify(() => options.onFailure(error));
     const { clock = foregroundClock } = options;
-    this.timers = new Timers(clock);
-    this.pump = createPump({
+    this.#timers = new Timers(clock);
+    this.#pump = createPump({
       poll: async () => {
-        if (this.due().length === 0) return { later: true };
-        await this.cycle(this.disposal.signal);
+        if (this.#due().length === 0) return { later: true };
+        await this.#cycle(this.#disposal.signal);
         return "again";
       },
       clock,
       retry: UNREACHED,
-      onError: this.report,
+      onError: this.#report,
     });
-    this.seat = new Seat(options.name, options.claims, () => this.resume());
-    this.desk = options.desk(() => this.wake());
-    this.ready = Promise.all([this.desk.ready, this.seat.ready]).then(() => {
-      this.isReady = true;
-      this.wake();
+    this.seat = new Seat(options.name, options.claims, () => this.#resume());
+    this.#desk = options.desk(() => this.#wake());
+    this.ready = Promise.all([this.#desk.ready, this.seat.ready]).then(() => {
+      this.#isReady = true;
+      this.#wake();
     });
     // Whoever awaits it learns of it; nobody must.
-    this.ready.catch((error: unknown) => this.report(asError(error)));
+    this.ready.catch((error: unknown) => this.#report(asError(error)));
   }
 
   get state(): AgentState {
-    if (this.disposal.signal.aborted) return "disposed";
-    if (!this.isReady) return "starting";
-    if (this.current !== undefined) return "working";
-    return this.isStandby ? "standby" : "idle";
+    if (this.#disposal.signal.aborted) return "disposed";
+    if (!this.#isReady) return "starting";
+    if (this.#current !== undefined) return "working";
+    return this.#isStandby ? "standby" : "idle";
   }
 
   hasPendingWork(): boolean {
-    return this.desk.pending().length > 0;
+    return this.#desk.pending().length > 0;
   }
 
   /** Runs one turn, or waits until somebody has. */
   async runCycle(signal: AbortSignal): Promise<void> {
     await this.ready;
-    const before = this.turns;
-    while (!signal.aborted && !this.disposal.signal.aborted && this.hasPendingWork()) {
-      const changed = this.changed(signal);
-      await this.cycle(signal);
-      if (this.turns !== before) return;
+    const before = this.#turns;
+    while (!signal.aborted && !this.#disposal.signal.aborted && this.hasPendingWork()) {
+      const changed = this.#changed(signal);
+      await this.#cycle(signal);
+      if (this.#turns !== before) return;
       await changed;
     }
   }
 
   async dispose(): Promise<void> {
-    if (this.disposal.signal.aborted) return;
-    this.disposal.abort(new PerdureError("agent_gone", `The agent "${this.options.name}" was disposed.`));
-    this.timers.end();
-    this.wakeWaiters();
+    if (this.#disposal.signal.aborted) return;
+    this.#disposal.abort(new PerdureError("agent_gone", `The agent "${this.#options.name}" was disposed.`));
+    this.#timers.end();
+    this.#wakeWaiters();
     // Bounded as a whole: a callback that awaits this very promise would wait for itself, a lost backend for ever.
     const ended = new AbortController();
     const over = pause(DISPOSE_WAIT_MS, ended.signal);
-    const steps = [() => this.pump.dispose(), () => this.last, () => this.seat.dispose(), () => this.desk.dispose()];
+    const steps = [() => this.#pump.dispose(), () => this.#last, () => this.seat.dispose(), () => this.#desk.dispose()];
     for (const step of steps) {
-      const done = step().catch((error: unknown) => this.report(asError(error)));
+      const done = step().catch((error: unknown) => this.#report(asError(error)));
       await Promise.race([over, done]);
     }
     ended.abort();
   }
 
   /** Rows or what belongs to them may have changed. */
-  private wake(): void {
-    const { current } = this;
+  #wake(): void {
+    const current = this.#current;
     if (current !== undefined && !current.isAnswered && !current.abort.signal.aborted) {
-      const lost = this.desk.lost(current.turn);
+      const lost = this.#desk.lost(current.turn);
       if (lost !== undefined) current.abort.abort(lost);
     }
-    this.wakeWaiters();
-    if (this.options.live && this.isReady) this.pump.wake();
+    this.#wakeWaiters();
+    if (this.#options.live && this.#isReady) this.#pump.wake();
   }
 
   /** The seat may be free: no reason to wait any longer. */
-  private resume(): void {
-    if (this.isStandby) this.pause = undefined;
-    if (this.isReady) this.wake();
+  #resume(): void {
+    if (this.#isStandby) this.#pause = undefined;
+    if (this.#isReady) this.#wake();
   }
 
-  private wakeWaiters(): void {
-    for (const waiter of this.waiters) waiter();
-    this.waiters.clear();
+  #wakeWaiters(): void {
+    for (const waiter of this.#waiters) waiter();
+    this.#waiters.clear();
   }
 
   /** Resolves at the next wake. */
-  private changed(signal: AbortSignal): Promise<void> {
+  #changed(signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const end = () => {
         signal.removeEventListener("abort", end);
         resolve();
       };
-      this.waiters.add(end);
+      this.#waiters.add(end);
       signal.addEventListener("abort", end, { once: true });
     });
   }
 
   /** Calls `end`, then wakes. */
-  private wakeIn(ms: number, end: () => void): void {
-    this.timers.after(ms, () => {
+  #wakeIn(ms: number, end: () => void): void {
+    this.#timers.after(ms, () => {
       end();
-      this.wake();
+      this.#wake();
     });
   }
 
-  private due(): TRow[] {
-    if (!this.isReady || this.pause !== undefined) return [];
-    const pending = this.desk.pending();
-    if (this.waits.size > 0) {
-      const there = new Set(pending.map((row) => this.desk.idOf(row)));
-      for (const id of this.waits.keys()) if (!there.has(id)) this.waits.delete(id);
+  #due(): TRow[] {
+    if (!this.#isReady || this.#pause !== undefined) return [];
+    const pending = this.#desk.pending();
+    if (this.#waits.size > 0) {
+      const there = new Set(pending.map((row) => this.#desk.idOf(row)));
+      for (const id of this.#waits.keys()) if (!there.has(id)) this.#waits.delete(id);
     }
-    return pending.filter((row) => !this.waits.has(this.desk.idOf(row)));
+    return pending.filter((row) => !this.#waits.has(this.#desk.idOf(row)));
   }
 
-  private cycle(signal: AbortSignal): Promise<void> {
-    const next = this.last.then(() => this.once(signal));
-    this.last = next.catch(() => {});
+  #cycle(signal: AbortSignal): Promise<void> {
+    const next = this.#last.then(() => this.#once(signal));
+    this.#last = next.catch(() => {});
     return next;
   }
 
-  private async once(signal: AbortSignal): Promise<void> {
-    if (signal.aborted || this.disposal.signal.aborted || this.due().length === 0) return;
+  async #once(signal: AbortSignal): Promise<void> {
+    if (signal.aborted || this.#disposal.signal.aborted || this.#due().length === 0) return;
     try {
-      const seated = await this.seat.take(AbortSignal.any([signal, this.disposal.signal]));
-      if ("retryInMs" in seated) return this.standBy(seated.retryInMs);
-      this.isStandby = false;
-      const max = maxAttemptsOf(this.options.retry);
-      const turn = await this.begin(max, seated);
-      if (turn === undefined) this.pauseFor(REFUSED_WAIT_MS);
-      else await this.run(turn, max, seated, signal);
-      this.problems = 0;
+      const seated = await this.seat.take(AbortSignal.any([signal, this.#disposal.signal]));
+      if ("retryInMs" in seated) return this.#standBy(seated.retryInMs);
+      this.#isStandby = false;
+      const max = maxAttemptsOf(this.#options.retry);
+      const turn = await this.#begin(max, seated);
+      if (turn === undefined) this.#pauseFor(REFUSED_WAIT_MS);
+      else await this.#run(turn, max, seated, signal);
+      this.#problems = 0;
     } catch (thrown) {
-      if (signal.aborted || this.disposal.signal.aborted) return;
-      this.report(asError(thrown));
-      this.pauseFor(Math.min(PROBLEM_WAIT_MS * 2 ** this.problems++, PROBLEM_WAIT_MAX_MS));
+      if (signal.aborted || this.#disposal.signal.aborted) return;
+      this.#report(asError(thrown));
+      this.#pauseFor(Math.min(PROBLEM_WAIT_MS * 2 ** this.#problems++, PROBLEM_WAIT_MAX_MS));
     } finally {
-      if (this.due().length === 0) this.seat.rest();
+      if (this.#due().length === 0) this.seat.rest();
     }
   }
 
-  private async begin(max: number, seated: Seated): Promise<Turn<TRow> | undefined> {
-    const rows = this.desk.batch(this.due(), max);
-    return rows.length === 0 ? undefined : this.desk.begin(rows, seated.fence);
+  async #begin(max: number, seated: Seated): Promise<Turn<TRow> | undefined> {
+    const rows = this.#desk.batch(this.#due(), max);
+    return rows.length === 0 ? undefined : this.#desk.begin(rows, seated.fence);
   }
 
-  private standBy(retryInMs: number): void {
-    this.isStandby = true;
-    this.pauseFor(retryInMs);
+  #standBy(retryInMs: number): void {
+    this.#isStandby = true;
+    this.#pauseFor(retryInMs);
   }
 
-  private pauseFor(ms: number): void {
+  #pauseFor(ms: number): void {
     const pause = {};
-    this.pause = pause;
-    this.wakeIn(ms, () => {
-      if (this.pause === pause) this.pause = undefined;
+    this.#pause = pause;
+    this.#wakeIn(ms, () => {
+      if (this.#pause === pause) this.#pause = undefined;
     });
   }
 
-  private async run(turn: Turn<TRow>, max: number, seated: Seated, asked: AbortSignal): Promise<void> {
-    const { name, collections } = this.options;
+  async #run(turn: Turn<TRow>, max: number, seated: Seated, asked: AbortSignal): Promise<void> {
+    const { name, collections } = this.#options;
     const abort = new AbortController();
-    const stops = [asked, this.disposal.signal, ...(seated.signal === undefined ? [] : [seated.signal])];
+    const stops = [asked, this.#disposal.signal, ...(seated.signal === undefined ? [] : [seated.signal])];
     const stopped = AbortSignal.any(stops);
     const stop = () => abort.abort(stopReason(name, stopped.reason));
     if (stopped.aborted) stop();
@@ -240,75 +236,76 @@ export class AgentRunner<TRow extends object> {
       fence: seated.fence,
     };
     const current = { turn, abort, isAnswered: false };
-    this.current = current;
+    this.#current = current;
     try {
-      const lost = this.desk.lost(turn);
+      const lost = this.#desk.lost(turn);
       if (lost !== undefined) throw lost;
       if (turn.attempt > max) throw cutOff(name, max);
-      const reply = readReply(name, await this.options.generate(turn, this.desk, context));
+      const reply = readReply(name, await this.#options.generate(turn, this.#desk, context));
       signal.throwIfAborted();
       current.isAnswered = true;
-      if (reply.outcome === "suspended") await this.suspend(turn, seated);
-      else await this.store(turn, reply, context);
+      if (reply.outcome === "suspended") await this.#suspend(turn, seated);
+      else await this.#store(turn, reply, context);
     } catch (thrown) {
       // What a run that was stopped throws or returns says nothing; why it was stopped does.
-      await this.missed(turn, asError(signal.aborted ? signal.reason : thrown), max, context);
+      await this.#missed(turn, asError(signal.aborted ? signal.reason : thrown), max, context);
     } finally {
       stopped.removeEventListener("abort", stop);
-      this.current = undefined;
-      this.turns++;
+      this.#current = undefined;
+      this.#turns++;
     }
   }
 
   /** An answer that is suspended again and again, and still due, is asked for ever more rarely. */
-  private async suspend(turn: Turn<TRow>, seated: Seated): Promise<void> {
-    await this.desk.handBack(turn, "suspended", seated.fence);
-    const times = this.suspensions.get(turn.generationId) ?? 0;
-    const due = new Set(this.desk.pending().map((row) => this.desk.idOf(row)));
-    if (!turn.rows.some((row) => due.has(this.desk.idOf(row)))) return void this.suspensions.delete(turn.generationId);
-    this.suspensions.set(turn.generationId, times + 1);
-    if (times > 0) this.wait(turn, Math.min(PROBLEM_WAIT_MS * 2 ** times, PROBLEM_WAIT_MAX_MS));
+  async #suspend(turn: Turn<TRow>, seated: Seated): Promise<void> {
+    await this.#desk.handBack(turn, "suspended", seated.fence);
+    const times = this.#suspensions.get(turn.generationId) ?? 0;
+    const due = new Set(this.#desk.pending().map((row) => this.#desk.idOf(row)));
+    if (!turn.rows.some((row) => due.has(this.#desk.idOf(row))))
+      return void this.#suspensions.delete(turn.generationId);
+    this.#suspensions.set(turn.generationId, times + 1);
+    if (times > 0) this.#wait(turn, Math.min(PROBLEM_WAIT_MS * 2 ** times, PROBLEM_WAIT_MAX_MS));
   }
 
-  private wait(turn: Turn<TRow>, ms: number): void {
+  #wait(turn: Turn<TRow>, ms: number): void {
     const wait = {};
-    const ids = turn.rows.map((row) => this.desk.idOf(row));
-    for (const id of ids) this.waits.set(id, wait);
-    this.wakeIn(ms, () => {
-      for (const id of ids) if (this.waits.get(id) === wait) this.waits.delete(id);
+    const ids = turn.rows.map((row) => this.#desk.idOf(row));
+    for (const id of ids) this.#waits.set(id, wait);
+    this.#wakeIn(ms, () => {
+      for (const id of ids) if (this.#waits.get(id) === wait) this.#waits.delete(id);
     });
   }
 
-  private async store(turn: Turn<TRow>, reply: AgentReply, context: AgentContext): Promise<void> {
-    this.suspensions.delete(turn.generationId);
-    if (!(await this.desk.store(turn, reply, context))) {
+  async #store(turn: Turn<TRow>, reply: AgentReply, context: AgentContext): Promise<void> {
+    this.#suspensions.delete(turn.generationId);
+    if (!(await this.#desk.store(turn, reply, context))) {
       throw (
-        this.desk.lost(turn) ?? new PerdureError("fenced", `Another runner of "${this.options.name}" has answered.`)
+        this.#desk.lost(turn) ?? new PerdureError("fenced", `Another runner of "${this.#options.name}" has answered.`)
       );
     }
     try {
-      await this.options.afterTurn?.(context);
+      await this.#options.afterTurn?.(context);
     } catch (error) {
-      if (!context.signal.aborted) this.report(asError(error));
+      if (!context.signal.aborted) this.#report(asError(error));
     }
   }
 
   /** A try that has come to nothing. */
-  private async missed(turn: Turn<TRow>, error: Error, max: number, context: AgentContext): Promise<void> {
-    if (PerdureError.is(error, "fenced")) return this.report(error);
+  async #missed(turn: Turn<TRow>, error: Error, max: number, context: AgentContext): Promise<void> {
+    if (PerdureError.is(error, "fenced")) return this.#report(error);
     const isStopped = context.signal.aborted && !PerdureError.is(error, "cancelled");
-    if (isStopped) return this.desk.handBack(turn, "disposed", context.fence);
-    if (PerdureError.is(error, "cancelled")) return this.giveUp(turn, error, context);
-    this.report(error);
-    const delay = turn.attempt >= max ? undefined : nextDelay(this.options.retry, turn.attempt, error);
-    if (delay === undefined) return this.giveUp(turn, error, context);
-    this.wait(turn, delay);
-    await this.desk.failed(turn, error, context.fence);
+    if (isStopped) return this.#desk.handBack(turn, "disposed", context.fence);
+    if (PerdureError.is(error, "cancelled")) return this.#giveUp(turn, error, context);
+    this.#report(error);
+    const delay = turn.attempt >= max ? undefined : nextDelay(this.#options.retry, turn.attempt, error);
+    if (delay === undefined) return this.#giveUp(turn, error, context);
+    this.#wait(turn, delay);
+    await this.#desk.failed(turn, error, context.fence);
   }
 
-  private giveUp(turn: Turn<TRow>, error: Error, context: AgentContext): Promise<void> {
-    this.suspensions.delete(turn.generationId);
-    return this.desk.giveUp(turn, error, context);
+  #giveUp(turn: Turn<TRow>, error: Error, context: AgentContext): Promise<void> {
+    this.#suspensions.delete(turn.generationId);
+    return this.#desk.giveUp(turn, error, context);
   }
 }
 

@@ -1,15 +1,11 @@
-import { chat } from "@tanstack/ai";
+import { chat, type AnyTextAdapter } from "@tanstack/ai";
 import type { MessageCollection } from "./config.ts";
-import type { AnyTextAdapter } from "@tanstack/ai";
 import { PerdureError } from "../../base/error.ts";
 import type { AgentMessage, SummaryRecord } from "../contract.ts";
-import { rowsOf } from "../log/rows.ts";
+import { rowsOf, type RowCollection, type RowOptions } from "../log/rows.ts";
 import { linkSignals } from "../timer.ts";
-import type { RowCollection, RowOptions } from "../log/rows.ts";
-import { conversation, coverOf, isCovered, latestCover } from "./history.ts";
-import type { PlacedMessage } from "./history.ts";
+import { conversation, coverOf, isCovered, latestCover, type PlacedMessage } from "./history.ts";
 
-/** What a summary is made with. */
 interface SummarizeOptions {
   /** Writes it. */
   readonly adapter: AnyTextAdapter;

@@ -11,14 +11,12 @@ import type {
 import { PerdureError, errorText } from "../../base/error.ts";
 import { newId } from "../../base/id.ts";
 import { deleteChunksFrom, toChunkRecord } from "../answer/chunk.ts";
-import { collectStream, streamToCollection } from "../answer/stream-to-collection.ts";
-import type { ChunkTransform } from "../answer/stream-to-collection.ts";
+import { collectStream, streamToCollection, type ChunkTransform } from "../answer/stream-to-collection.ts";
 import { defaultResult, defaultRow, isSettled, toolCallRowId } from "../call/call-row.ts";
 import { durableToolOf, makeDurableTool } from "../call/durable-tool.ts";
 import type { ToolLike } from "../call/types.ts";
 import type { ChunkRecord, ToolCallRecord } from "../contract.ts";
-import { rowsOf } from "../log/rows.ts";
-import type { RowCollection } from "../log/rows.ts";
+import { rowsOf, type RowCollection } from "../log/rows.ts";
 import { checkValue } from "../log/schema.ts";
 import { isUnwritable } from "../retry.ts";
 import { linkSignals } from "../timer.ts";
@@ -29,7 +27,6 @@ type SchemaOutput<TSchema> = TSchema extends StandardSchemaV1 ? StandardSchemaV1
 /** What a schema takes; `unknown` for a JSON Schema. */
 type SchemaInputValue<TSchema> = TSchema extends StandardSchemaV1 ? StandardSchemaV1.InferInput<TSchema> : unknown;
 
-/** Options of {@link createWorkerAgent}. */
 interface WorkerAgentOptions<TInput extends SchemaInput, TOutput extends SchemaInput> {
   readonly name: string;
   /** Tells the models that may use it when to. */
@@ -55,7 +52,6 @@ interface WorkerAgentOptions<TInput extends SchemaInput, TOutput extends SchemaI
   readonly maxModelCalls?: number;
 }
 
-/** How a worker is called directly. */
 interface WorkerRunOptions {
   readonly signal?: AbortSignal;
   /** Names the run: with `durable` a second one under the same name takes up what the first has finished. */
@@ -88,7 +84,6 @@ export interface WorkerAgent<TInput extends SchemaInput, TOutput extends SchemaI
 const DEFAULT_DEPTH = 5;
 const DEFAULT_MODEL_CALLS = 20;
 
-/** Where one run stands. */
 interface Task {
   readonly generationId: string;
   readonly parentGenerationId: string | undefined;
@@ -203,7 +198,6 @@ async function readAll(
   return streamToCollection(stream, { ...reading, collection, generationId, transform });
 }
 
-/** The run whose calls are recorded. */
 interface RecordedRun {
   readonly toolCalls: RowCollection<ToolCallRecord>;
   readonly generationId: string;

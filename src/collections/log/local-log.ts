@@ -21,23 +21,23 @@ class LocalLog implements RowLog {
   readonly source: string;
   readonly ready = Promise.resolve();
   readonly quarantined: readonly QuarantinedMessage[] = [];
-  private readonly state: RowState;
-  private readonly epochs = new Map<string, number>();
-  private readonly receipts = new Receipts();
-  private count = 0;
-  private closed = false;
+  readonly #state: RowState;
+  readonly #epochs = new Map<string, number>();
+  readonly #receipts = new Receipts();
+  #count = 0;
+  #closed = false;
 
   constructor(source: string, onError: (error: unknown) => void) {
     this.source = source;
-    this.state = new RowState(onError);
+    this.#state = new RowState(onError);
   }
 
   get position(): string {
-    return String(this.count).padStart(16, "0");
+    return String(this.#count).padStart(16, "0");
   }
 
   table(name: string): RowTable {
-    return this.state.table(name);
+    return this.#state.table(name);
   }
 
   async write(write: RowWrite): Promise<WriteReceipt> {
@@ -46,16 +46,16 @@ class LocalLog implements RowLog {
     const copy = JSON.parse(asJson(write)) as RowWrite;
     // As everywhere else, the outcome comes later than the call: code that only works at once shall fail here too.
     await Promise.resolve();
-    if (this.closed) throw new PerdureError("disconnected", `The log "${this.source}" is closed.`);
+    if (this.#closed) throw new PerdureError("disconnected", `The log "${this.source}" is closed.`);
     const content = contentOf(copy.changes);
-    const known = write.txid === undefined ? undefined : this.receipts.get(write.txid, content);
+    const known = write.txid === undefined ? undefined : this.#receipts.get(write.txid, content);
     if (known !== undefined) return known;
-    if (write.producer !== undefined) this.admit(write.producer);
-    const { changes, refused } = this.state.apply(copy);
-    this.count++;
+    if (write.producer !== undefined) this.#admit(write.producer);
+    const { changes, refused } = this.#state.apply(copy);
+    this.#count++;
     const receipt = receiptOf(refused, this.position);
-    if (write.txid !== undefined) this.receipts.keep(write.txid, content, receipt);
-    this.state.emit(changes);
+    if (write.txid !== undefined) this.#receipts.keep(write.txid, content, receipt);
+    this.#state.emit(changes);
     return receipt;
   }
 
@@ -64,13 +64,13 @@ class LocalLog implements RowLog {
   }
 
   async close(): Promise<void> {
-    this.closed = true;
+    this.#closed = true;
   }
 
-  private admit({ id, epoch }: RowProducer): void {
-    const latest = this.epochs.get(id) ?? epoch;
+  #admit({ id, epoch }: RowProducer): void {
+    const latest = this.#epochs.get(id) ?? epoch;
     if (epoch < latest) throw fenced(id, epoch, latest);
-    this.epochs.set(id, epoch);
+    this.#epochs.set(id, epoch);
   }
 }
 

@@ -15,29 +15,29 @@ interface Remembered {
  * the same place.
  */
 export class Receipts {
-  private readonly byTxid = new Map<string, Remembered>();
+  readonly #byTxid = new Map<string, Remembered>();
 
   /** @throws PerdureError `conflict` when the name stands for a write of something else. */
   get(txid: string, content: string): WriteReceipt | undefined {
-    const known = this.byTxid.get(txid);
+    const known = this.#byTxid.get(txid);
     if (known !== undefined && known.content !== content) throw usedAgain(txid);
     return known?.receipt;
   }
 
   has(txid: string): boolean {
-    return this.byTxid.has(txid);
+    return this.#byTxid.has(txid);
   }
 
   /** Whether the name stands for a write of this. */
   isOf(txid: string, content: string): boolean {
-    return this.byTxid.get(txid)?.content === content;
+    return this.#byTxid.get(txid)?.content === content;
   }
 
   keep(txid: string, content: string, receipt: WriteReceipt): void {
-    this.byTxid.set(txid, { receipt, content });
-    if (this.byTxid.size <= REMEMBERED_WRITES) return;
-    for (const oldest of this.byTxid.keys()) {
-      this.byTxid.delete(oldest);
+    this.#byTxid.set(txid, { receipt, content });
+    if (this.#byTxid.size <= REMEMBERED_WRITES) return;
+    for (const oldest of this.#byTxid.keys()) {
+      this.#byTxid.delete(oldest);
       return;
     }
   }

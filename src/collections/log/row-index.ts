@@ -65,30 +65,30 @@ interface File {
 
 /** Keys by name, and which names something has happened to. */
 class Files {
-  private readonly nameOfKey = new Map<string, string>();
-  private readonly files = new Map<string, File>();
-  private touched = new Set<string>();
+  readonly #nameOfKey = new Map<string, string>();
+  readonly #files = new Map<string, File>();
+  #touched = new Set<string>();
 
   put(key: string, name: string | undefined, place: number): void {
-    const before = this.nameOfKey.get(key);
+    const before = this.#nameOfKey.get(key);
     if (before !== undefined) {
-      this.touched.add(before);
+      this.#touched.add(before);
       // One that stays where it is stays in order.
-      if (before === name && this.files.get(name)?.places.get(key) === place) return;
-      this.remove(key, before);
+      if (before === name && this.#files.get(name)?.places.get(key) === place) return;
+      this.#remove(key, before);
     }
-    if (name !== undefined) this.add(key, name, place);
+    if (name !== undefined) this.#add(key, name, place);
   }
 
   clear(): void {
-    for (const name of this.files.keys()) this.touched.add(name);
-    this.nameOfKey.clear();
-    this.files.clear();
+    for (const name of this.#files.keys()) this.#touched.add(name);
+    this.#nameOfKey.clear();
+    this.#files.clear();
   }
 
   /** In the order of their places. */
   keys(name: string): Iterable<string> {
-    const file = this.files.get(name);
+    const file = this.#files.get(name);
     if (file === undefined) return [];
     if (!file.sorted) {
       file.places = new Map([...file.places].toSorted(([, a], [, b]) => a - b));
@@ -98,30 +98,30 @@ class Files {
   }
 
   names(): Iterable<string> {
-    return this.files.keys();
+    return this.#files.keys();
   }
 
   /** The names since the last call. */
   takeTouched(): ReadonlySet<string> {
-    const { touched } = this;
-    this.touched = new Set();
+    const touched = this.#touched;
+    this.#touched = new Set();
     return touched;
   }
 
-  private add(key: string, name: string, place: number): void {
-    let file = this.files.get(name);
-    if (file === undefined) this.files.set(name, (file = { places: new Map(), last: place, sorted: true }));
+  #add(key: string, name: string, place: number): void {
+    let file = this.#files.get(name);
+    if (file === undefined) this.#files.set(name, (file = { places: new Map(), last: place, sorted: true }));
     if (place < file.last) file.sorted = false;
     file.last = Math.max(file.last, place);
     file.places.set(key, place);
-    this.nameOfKey.set(key, name);
-    this.touched.add(name);
+    this.#nameOfKey.set(key, name);
+    this.#touched.add(name);
   }
 
-  private remove(key: string, name: string): void {
-    const file = this.files.get(name);
+  #remove(key: string, name: string): void {
+    const file = this.#files.get(name);
     file?.places.delete(key);
-    if (file?.places.size === 0) this.files.delete(name);
-    this.nameOfKey.delete(key);
+    if (file?.places.size === 0) this.#files.delete(name);
+    this.#nameOfKey.delete(key);
   }
 }

@@ -43,28 +43,28 @@ interface Applied {
  * and refusals in every process, which is what makes a condition decide between writers that never met.
  */
 export class RowState {
-  private readonly tables = new Map<string, Table>();
-  private nextOrder = 1;
-  private readonly onError: (error: unknown) => void;
+  readonly #tables = new Map<string, Table>();
+  #nextOrder = 1;
+  readonly #onError: (error: unknown) => void;
 
   constructor(onError: (error: unknown) => void) {
-    this.onError = onError;
+    this.#onError = onError;
   }
 
   table(name: string): RowTable {
-    return this.tableOf(name);
+    return this.#tableOf(name);
   }
 
   /** Applies a write at its place in the order, or says why it does not apply. Listeners are not called yet. */
   apply(write: RowWrite): Applied {
-    const refused = this.refusal(write);
+    const refused = this.#refusal(write);
     if (refused !== undefined) return { changes: [], refused };
-    return { changes: write.changes.map((change) => this.change(change, write.txid)) };
+    return { changes: write.changes.map((change) => this.#change(change, write.txid)) };
   }
 
   /** Takes over a row as another place has confirmed it (a server that keeps versions itself). */
   adopt(change: AppliedChange): AppliedChange {
-    const table = this.tableOf(change.table);
+    const table = this.#tableOf(change.table);
     const before = table.kept.get(change.key);
     if (change.operation === "delete") {
       table.kept.delete(change.key);
@@ -79,7 +79,7 @@ export class RowState {
 
   /** Forgets the rows of a table; its listeners are to be told with `emitTable(…, true)`. */
   clear(name: string): void {
-    const table = this.tableOf(name);
+    const table = this.#tableOf(name);
     table.kept.clear();
     table.gone.clear();
   }
@@ -97,25 +97,25 @@ export class RowState {
 
   /** Tells the listeners of one table. */
   emitTable(name: string, changes: readonly AppliedChange[], reset: boolean): void {
-    for (const listener of this.tableOf(name).listeners) {
+    for (const listener of this.#tableOf(name).listeners) {
       try {
         listener(changes, reset);
       } catch (error) {
-        this.onError(error);
+        this.#onError(error);
       }
     }
   }
 
-  private refusal(write: RowWrite): string | undefined {
+  #refusal(write: RowWrite): string | undefined {
     for (const condition of write.when ?? []) {
-      const version = this.tableOf(condition.table).version(condition.key);
+      const version = this.#tableOf(condition.table).version(condition.key);
       if (version !== condition.version) return refusedCondition(condition, version);
     }
     // Rows of this write count as there or gone for the changes behind them.
     const within = new Map<string, boolean>();
     for (const { table, key, operation } of write.changes) {
       const name = JSON.stringify([table, key]);
-      const there = within.get(name) ?? this.tableOf(table).kept.has(key);
+      const there = within.get(name) ?? this.#tableOf(table).kept.has(key);
       if (operation === "insert" && there) return `there is a row "${key}" in "${table}" already`;
       if ((operation === "update" || operation === "delete") && !there) return `there is no row "${key}" in "${table}"`;
       within.set(name, operation !== "delete");
@@ -123,9 +123,9 @@ export class RowState {
     return undefined;
   }
 
-  private change(change: RowChange, txid: string | undefined): AppliedChange {
+  #change(change: RowChange, txid: string | undefined): AppliedChange {
     const { table: name, key, operation } = change;
-    const table = this.tableOf(name);
+    const table = this.#tableOf(name);
     const before = table.kept.get(key);
     const version = table.version(key) + 1;
     const tx = txid === undefined ? {} : { txid };
@@ -136,15 +136,15 @@ export class RowState {
       return { table: name, key, operation, value: before?.value ?? {}, version, order, ...tx };
     }
     const value = change.value ?? {};
-    const order = before?.order ?? this.nextOrder++;
+    const order = before?.order ?? this.#nextOrder++;
     table.kept.set(key, { key, value, version, order });
     table.gone.delete(key);
     return { table: name, key, operation: before === undefined ? "insert" : "update", value, version, order, ...tx };
   }
 
-  private tableOf(name: string): Table {
-    let table = this.tables.get(name);
-    if (table === undefined) this.tables.set(name, (table = new Table()));
+  #tableOf(name: string): Table {
+    let table = this.#tables.get(name);
+    if (table === undefined) this.#tables.set(name, (table = new Table()));
     return table;
   }
 }

@@ -21,16 +21,16 @@ export type AckMode = "with-done" | "at-once";
 
 /** The acks of one wake. */
 export class AckLedger {
-  private readonly streams: readonly WakeStream[];
-  private readonly held = new Map<string, string>();
+  readonly #streams: readonly WakeStream[];
+  readonly #held = new Map<string, string>();
 
   constructor(streams: readonly WakeStream[]) {
-    this.streams = streams;
+    this.#streams = streams;
   }
 
   /** How far each stream goes. */
   tails(): CheckpointContract[] {
-    return this.streams.map(({ path, tail_offset }) => ({ source: path, cursor: tail_offset }));
+    return this.#streams.map(({ path, tail_offset }) => ({ source: path, cursor: tail_offset }));
   }
 
   /**
@@ -39,15 +39,15 @@ export class AckLedger {
    */
   take(checkpoints: readonly CheckpointContract[]): Ack[] {
     const acks = checkpoints.map(({ source, cursor }): Ack => {
-      const stream = this.streams.find(({ path }) => sameSource(path, source));
+      const stream = this.#streams.find(({ path }) => sameSource(path, source));
       if (stream === undefined) {
-        const known = this.streams.map(({ path }) => `"${path}"`).join(", ");
+        const known = this.#streams.map(({ path }) => `"${path}"`).join(", ");
         throw new PerdureError("bad_input", `"${source}" is no stream of this subscription. It has: ${known}.`);
       }
       if (compareCursors(cursor, stream.acked_offset, source) < 0) throw goesBack(source, stream.acked_offset, cursor);
       return { stream: stream.path, offset: cursor };
     });
-    for (const { stream, offset } of acks) this.held.set(stream, offset);
+    for (const { stream, offset } of acks) this.#held.set(stream, offset);
     return acks;
   }
 
@@ -56,13 +56,16 @@ export class AckLedger {
    * streams that were read up to less than that are left for another wake.
    */
   final(): Ack[] {
-    return this.streams.map(({ path, tail_offset }) => ({ stream: path, offset: this.held.get(path) ?? tail_offset }));
+    return this.#streams.map(({ path, tail_offset }) => ({
+      stream: path,
+      offset: this.#held.get(path) ?? tail_offset,
+    }));
   }
 
   /** Whether an ack goes beyond where its stream was acked when this wake began. */
   hasMoved(acks: readonly Ack[]): boolean {
     return acks.some(({ stream, offset }) => {
-      const acked = this.streams.find(({ path }) => path === stream)?.acked_offset ?? "";
+      const acked = this.#streams.find(({ path }) => path === stream)?.acked_offset ?? "";
       return compareCursors(offset, acked, stream) > 0;
     });
   }
@@ -76,18 +79,18 @@ const QUICK_WAKES = 20;
  * the time of one lease, a wake is not given back, and the next one comes when its lease has run out.
  */
 export class WakePace {
-  private readonly ends = new Map<string, number[]>();
+  readonly #ends = new Map<string, number[]>();
 
   /** Whether a wake that ends now is to be given back at once. */
   mayGiveBack(subscription: string, hasMoved: boolean, leaseMs: number): boolean {
     if (hasMoved) {
-      this.ends.delete(subscription);
+      this.#ends.delete(subscription);
       return true;
     }
     const now = performance.now();
-    const recent = (this.ends.get(subscription) ?? []).filter((end) => now - end < leaseMs);
+    const recent = (this.#ends.get(subscription) ?? []).filter((end) => now - end < leaseMs);
     recent.push(now);
-    this.ends.set(subscription, recent);
+    this.#ends.set(subscription, recent);
     return recent.length <= QUICK_WAKES;
   }
 }

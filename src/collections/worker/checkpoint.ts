@@ -27,11 +27,11 @@ export const compareCursors: CompareCursors = (a, b) => {
 
 /** Holds checkpoints to one direction. */
 export class CheckpointGuard {
-  private readonly latest = new Map<string, string>();
-  private readonly compare: CompareCursors;
+  readonly #latest = new Map<string, string>();
+  readonly #compare: CompareCursors;
 
   constructor(compare: CompareCursors = compareCursors) {
-    this.compare = compare;
+    this.#compare = compare;
   }
 
   /**
@@ -44,8 +44,8 @@ export class CheckpointGuard {
       if (typeof source !== "string" || typeof cursor !== "string" || source === "" || cursor === "") {
         throw new PerdureError("bad_input", "A checkpoint needs a source and a cursor, both of them texts.");
       }
-      const before = grown.get(source) ?? this.latest.get(source);
-      if (before !== undefined && this.compare(cursor, before, source) < 0) throw goesBack(source, before, cursor);
+      const before = grown.get(source) ?? this.#latest.get(source);
+      if (before !== undefined && this.#compare(cursor, before, source) < 0) throw goesBack(source, before, cursor);
       if (before !== cursor) grown.set(source, cursor);
     }
     return [...grown].map(([source, cursor]) => ({ source, cursor }));
@@ -53,7 +53,7 @@ export class CheckpointGuard {
 
   /** Remembers what was sent. */
   keep(checkpoints: readonly CheckpointContract[]): void {
-    for (const { source, cursor } of checkpoints) this.latest.set(source, cursor);
+    for (const { source, cursor } of checkpoints) this.#latest.set(source, cursor);
   }
 }
 

@@ -2,8 +2,7 @@ import { PerdureError } from "../../base/error.ts";
 import type { ClaimBeat, ClaimRecord, ClaimRow } from "../contract.ts";
 import { logUtilsOf } from "../log/collection-options.ts";
 import type { RowChange, RowCondition, RowLog } from "../log/row-log.ts";
-import { rowsOf } from "../log/rows.ts";
-import type { RowCollection, Rows } from "../log/rows.ts";
+import { rowsOf, type RowCollection, type Rows } from "../log/rows.ts";
 
 const BEAT = "beat:";
 

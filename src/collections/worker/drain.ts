@@ -4,7 +4,7 @@ import { asError, nextDelay } from "../retry.ts";
 import { pause } from "../timer.ts";
 
 /** What `drainUntilIdle` needs to know. */
-interface DrainOptions {
+export interface DrainOptions {
   /** Whether there is work. Asked before each cycle and once more at the end. */
   hasPendingWork(): Promise<boolean>;
   /** Does some of it. What it throws is tried again, `maxFailures` times in a row at most. */

@@ -4,14 +4,12 @@ import type { ClaimRecord, ClaimRow } from "../contract.ts";
 import type { RowChange, RowCondition, RowProducer } from "../log/row-log.ts";
 import { linkSignals } from "../timer.ts";
 import type { Claim } from "./claim.ts";
-import { beatKey } from "./claim-table.ts";
-import type { ClaimTable } from "./claim-table.ts";
+import { beatKey, type ClaimTable } from "./claim-table.ts";
 
 /** The part of a lease after which a holder that could give no sign of life stops. The rest is the margin in which
  * the others still wait. */
 const SAFE_PART = 0.75;
 
-/** What a held claim is made of. */
 interface HeldClaimOptions {
   readonly table: ClaimTable;
   readonly clock: Clock;
@@ -36,138 +34,138 @@ export class HeldClaim implements Claim {
   readonly fence: number;
   readonly attempt: number;
   readonly producer: RowProducer;
-  private readonly options: HeldClaimOptions;
-  private readonly abortion = new AbortController();
-  private aliveAt: number;
-  private ending = false;
-  private over = false;
-  private stopBeat = () => {};
-  private stopDeadline = () => {};
-  private unfollow = () => {};
+  readonly #options: HeldClaimOptions;
+  readonly #abortion = new AbortController();
+  #aliveAt: number;
+  #ending = false;
+  #over = false;
+  #stopBeat = () => {};
+  #stopDeadline = () => {};
+  #unfollow = () => {};
 
   constructor(options: HeldClaimOptions) {
-    this.options = options;
+    this.#options = options;
     this.id = options.row.id;
     this.owner = options.row.owner;
     this.attempt = options.row.attempt;
     this.fence = options.fence;
     this.producer = { id: this.id, epoch: this.fence };
-    this.aliveAt = options.takenAt;
-    this.watchDeadline();
-    this.beatLater();
+    this.#aliveAt = options.takenAt;
+    this.#watchDeadline();
+    this.#beatLater();
   }
 
   get signal(): AbortSignal {
-    return this.abortion.signal;
+    return this.#abortion.signal;
   }
 
   condition(): RowCondition {
-    return { ...this.options.table.unchanged(this.id), version: this.fence };
+    return { ...this.#options.table.unchanged(this.id), version: this.fence };
   }
 
   release(options: { changes?: readonly RowChange[]; when?: readonly RowCondition[] } = {}): Promise<boolean> {
-    return this.end([this.options.table.remove(this.id), ...(options.changes ?? [])], options.when);
+    return this.#end([this.#options.table.remove(this.id), ...(options.changes ?? [])], options.when);
   }
 
   giveBack(): Promise<boolean> {
-    const { table, row } = this.options;
+    const { table, row } = this.#options;
     if (this.attempt <= 1) return this.release();
-    return this.end([table.put("update", { ...row, state: "free", attempt: this.attempt - 1, updatedAt: now() })]);
+    return this.#end([table.put("update", { ...row, state: "free", attempt: this.attempt - 1, updatedAt: now() })]);
   }
 
   async fail(error: unknown, options: { retry?: boolean } = {}): Promise<"free" | "dead" | "lost"> {
-    const { table, row, maxAttempts } = this.options;
+    const { table, row, maxAttempts } = this.#options;
     const state = options.retry === false || this.attempt >= maxAttempts ? "dead" : "free";
     const failed: ClaimRow = { ...row, state, error: errorText(error), updatedAt: now() };
-    return (await this.end([table.put("update", failed)])) ? state : "lost";
+    return (await this.#end([table.put("update", failed)])) ? state : "lost";
   }
 
   /** Stops the work; the claim stays held, so that its outcome can be written. */
   abort(reason: unknown): void {
-    if (!this.signal.aborted) this.abortion.abort(reason);
+    if (!this.signal.aborted) this.#abortion.abort(reason);
   }
 
   /** Stops the work when somebody else's signal says so. */
   follow(signal: AbortSignal): void {
-    if (!this.over) this.unfollow = linkSignals([signal], this.abortion);
+    if (!this.#over) this.#unfollow = linkSignals([signal], this.#abortion);
   }
 
   /** Its rows may have changed. */
   look(): void {
-    if (this.over || this.ending) return;
-    const { table } = this.options;
-    if (table.unchanged(this.id).version !== this.fence) return this.lose(this.takenOver());
+    if (this.#over || this.#ending) return;
+    const { table } = this.#options;
+    if (table.unchanged(this.id).version !== this.fence) return this.#lose(this.#takenOver());
     const cancel = table.beat(this.id)?.cancel;
     if (cancel !== undefined) this.abort(new PerdureError("cancelled", `"${this.id}" was cancelled: ${cancel}`));
   }
 
-  private async end(changes: RowChange[], when: readonly RowCondition[] = []): Promise<boolean> {
-    const { table } = this.options;
-    if (this.ending || table.unchanged(this.id).version !== this.fence) return false;
-    this.ending = true;
+  async #end(changes: RowChange[], when: readonly RowCondition[] = []): Promise<boolean> {
+    const { table } = this.#options;
+    if (this.#ending || table.unchanged(this.id).version !== this.fence) return false;
+    this.#ending = true;
     try {
       const all = [...table.withoutBeat(this.id), ...changes];
       if (await table.write(all, [this.condition(), ...when])) {
-        this.finish(undefined);
+        this.#finish(undefined);
         return true;
       }
     } catch (error) {
-      this.lose(unreachable(this.id, error));
+      this.#lose(unreachable(this.id, error));
       throw error;
     } finally {
-      this.ending = false;
+      this.#ending = false;
     }
     this.look();
     return false;
   }
 
-  private async beat(): Promise<void> {
-    const { table, clock } = this.options;
+  async #beat(): Promise<void> {
+    const { table, clock } = this.#options;
     const sent = clock.now();
     let applied = true;
     try {
       // An update, so that a request to cancel that comes at the same moment is kept.
       const count = (row: ClaimRecord) => void (row.kind === "beat" && row.beat++);
       applied = await table.rows.update(beatKey(this.id), count, { when: [this.condition()] });
-      if (applied) this.aliveAt = sent;
+      if (applied) this.#aliveAt = sent;
     } catch {
       // Whether that is the end is decided by the deadline.
     }
-    if (this.over) return;
+    if (this.#over) return;
     if (!applied) this.look();
-    if (this.over) return;
-    this.watchDeadline();
-    this.beatLater();
+    if (this.#over) return;
+    this.#watchDeadline();
+    this.#beatLater();
   }
 
-  private beatLater(): void {
-    this.stopBeat = this.options.clock.after(this.options.heartbeatMs, () => void this.beat());
+  #beatLater(): void {
+    this.#stopBeat = this.#options.clock.after(this.#options.heartbeatMs, () => void this.#beat());
   }
 
-  private watchDeadline(): void {
-    const { clock, row } = this.options;
-    this.stopDeadline();
-    const left = this.aliveAt + row.leaseMs * SAFE_PART - clock.now();
-    this.stopDeadline = clock.after(Math.max(0, left), () => this.lose(unreachable(this.id)));
+  #watchDeadline(): void {
+    const { clock, row } = this.#options;
+    this.#stopDeadline();
+    const left = this.#aliveAt + row.leaseMs * SAFE_PART - clock.now();
+    this.#stopDeadline = clock.after(Math.max(0, left), () => this.#lose(unreachable(this.id)));
   }
 
-  private lose(reason: PerdureError): void {
-    if (this.over) return;
+  #lose(reason: PerdureError): void {
+    if (this.#over) return;
     this.abort(reason);
-    this.finish(reason);
+    this.#finish(reason);
   }
 
-  private finish(lost: PerdureError | undefined): void {
-    if (this.over) return;
-    this.over = true;
-    this.stopBeat();
-    this.stopDeadline();
-    this.unfollow();
-    this.options.onOver(this, lost);
+  #finish(lost: PerdureError | undefined): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#stopBeat();
+    this.#stopDeadline();
+    this.#unfollow();
+    this.#options.onOver(this, lost);
   }
 
-  private takenOver(): PerdureError {
-    const row = this.options.table.claim(this.id);
+  #takenOver(): PerdureError {
+    const row = this.#options.table.claim(this.id);
     const by = row === undefined ? "Somebody else" : `"${row.owner}"`;
     return new PerdureError("fenced", `${by} has taken over "${this.id}": stop, results of this try do not count.`);
   }

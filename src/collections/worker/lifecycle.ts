@@ -1,7 +1,6 @@
 import { PerdureError, errorText } from "../../base/error.ts";
 import type { CheckpointContract } from "../contract.ts";
-import { CheckpointGuard, compareCursors } from "./checkpoint.ts";
-import type { CompareCursors } from "./checkpoint.ts";
+import { CheckpointGuard, compareCursors, type CompareCursors } from "./checkpoint.ts";
 import { asError } from "../retry.ts";
 import { linkSignals, startTimer } from "../timer.ts";
 
@@ -120,7 +119,6 @@ export async function runWithLifecycle<TWake, TResult>(
   }
 }
 
-/** One claimed wake. */
 class Run<TWake> implements RunnerSession<TWake> {
   readonly wake: TWake;
   readonly fenceToken?: string;
@@ -131,59 +129,59 @@ class Run<TWake> implements RunnerSession<TWake> {
   lost: PerdureError | undefined;
   /** Whether it was completed or failed, or is about to be. */
   ended = false;
-  private readonly adapter: RunnerLifecycleAdapter<TWake>;
-  private readonly state: RunnerState<TWake>;
-  private readonly leaseMs: number | undefined;
-  private readonly intervalMs: number;
+  readonly #adapter: RunnerLifecycleAdapter<TWake>;
+  readonly #state: RunnerState<TWake>;
+  readonly #leaseMs: number | undefined;
+  readonly #intervalMs: number;
   readonly compareCursors: CompareCursors;
-  private readonly guard: CheckpointGuard;
+  readonly #guard: CheckpointGuard;
   /** Checkpoints and the end reach the adapter one behind the other, in the order of the calls. */
-  private last: Promise<unknown> = Promise.resolve();
-  private aliveSince = 0;
-  private closed = false;
-  private stopBeat = () => {};
-  private stopDeadline = () => {};
+  #last: Promise<unknown> = Promise.resolve();
+  #aliveSince = 0;
+  #closed = false;
+  #stopBeat = () => {};
+  #stopDeadline = () => {};
 
   constructor(wake: TWake, adapter: RunnerLifecycleAdapter<TWake>, claim: RunnerClaim) {
     this.wake = wake;
-    this.adapter = adapter;
+    this.#adapter = adapter;
     this.tails = claim.tails ?? [];
     if (claim.fenceToken !== undefined) this.fenceToken = claim.fenceToken;
-    this.state = claim.fenceToken === undefined ? { wake } : { wake, fenceToken: claim.fenceToken };
+    this.#state = claim.fenceToken === undefined ? { wake } : { wake, fenceToken: claim.fenceToken };
     this.compareCursors = adapter.compareCursors?.bind(adapter) ?? compareCursors;
-    this.guard = new CheckpointGuard(this.compareCursors);
-    this.leaseMs = claim.leaseMs ?? adapter.leaseMs;
-    const usual = this.leaseMs === undefined ? HEARTBEAT_MS : this.leaseMs / BEATS_PER_LEASE;
-    this.intervalMs = claim.heartbeatIntervalMs ?? adapter.heartbeatIntervalMs ?? usual;
+    this.#guard = new CheckpointGuard(this.compareCursors);
+    this.#leaseMs = claim.leaseMs ?? adapter.leaseMs;
+    const usual = this.#leaseMs === undefined ? HEARTBEAT_MS : this.#leaseMs / BEATS_PER_LEASE;
+    this.#intervalMs = claim.heartbeatIntervalMs ?? adapter.heartbeatIntervalMs ?? usual;
   }
 
   start(): void {
-    this.alive(performance.now());
-    this.next();
+    this.#alive(performance.now());
+    this.#next();
   }
 
   /** No timers any more. */
   stop(): void {
-    this.closed = true;
-    this.stopBeat();
-    this.stopDeadline();
+    this.#closed = true;
+    this.#stopBeat();
+    this.#stopDeadline();
   }
 
   async heartbeat(): Promise<void> {
-    this.requireOpen("heartbeat");
+    this.#requireOpen("heartbeat");
     // From before the call: the lease was renewed no earlier than this.
     const began = performance.now();
-    await this.call(() => this.adapter.heartbeat?.(this.state));
-    this.alive(began);
+    await this.#call(() => this.#adapter.heartbeat?.(this.#state));
+    this.#alive(began);
   }
 
   async checkpoint(checkpoints: readonly CheckpointContract[]): Promise<void> {
-    this.requireOpen("checkpoint");
-    await this.inOrder(async () => {
-      const grown = this.guard.check(checkpoints);
+    this.#requireOpen("checkpoint");
+    await this.#inOrder(async () => {
+      const grown = this.#guard.check(checkpoints);
       if (grown.length === 0) return;
-      await this.call(() => this.adapter.checkpoint?.(grown, this.state));
-      this.guard.keep(grown);
+      await this.#call(() => this.#adapter.checkpoint?.(grown, this.#state));
+      this.#guard.keep(grown);
     });
   }
 
@@ -191,16 +189,16 @@ class Run<TWake> implements RunnerSession<TWake> {
     if (typeof result?.done !== "boolean") {
       throw new PerdureError("bad_input", "complete needs { done: true } or { done: false }: idle is never guessed.");
     }
-    await this.end("complete", () => this.adapter.complete?.(this.state, { done: result.done }));
+    await this.#end("complete", () => this.#adapter.complete?.(this.#state, { done: result.done }));
   }
 
   async fail(error: Error): Promise<void> {
-    await this.end("fail", () => this.adapter.fail?.(this.state, error));
+    await this.#end("fail", () => this.#adapter.fail?.(this.#state, error));
   }
 
   /** Ends a wake whose handler has returned without a word. */
   async leave(stopped: boolean): Promise<void> {
-    if (stopped || this.adapter.fail === undefined) return this.complete({ done: false });
+    if (stopped || this.#adapter.fail === undefined) return this.complete({ done: false });
     const message =
       "The handler of a wake returned without session.complete({ done }): the wake counts as not done. Say which it is.";
     await this.fail(new PerdureError("bad_state", message));
@@ -211,67 +209,67 @@ class Run<TWake> implements RunnerSession<TWake> {
     await (stopped ? this.complete({ done: false }) : this.fail(error)).catch(() => {});
   }
 
-  private async end(what: string, work: () => Promise<void> | undefined): Promise<void> {
-    this.requireOpen(what);
+  async #end(what: string, work: () => Promise<void> | undefined): Promise<void> {
+    this.#requireOpen(what);
     this.ended = true;
     try {
-      await this.inOrder(() => this.call(work));
+      await this.#inOrder(() => this.#call(work));
       this.stop();
     } catch (error) {
       this.ended = false;
       // It may have come to its end while this was under way.
-      this.alive(this.aliveSince);
+      this.#alive(this.#aliveSince);
       throw error;
     }
   }
 
-  private inOrder(work: () => Promise<void>): Promise<void> {
-    const turn = this.last.then(work);
-    this.last = turn.catch(() => {});
+  #inOrder(work: () => Promise<void>): Promise<void> {
+    const turn = this.#last.then(work);
+    this.#last = turn.catch(() => {});
     return turn;
   }
 
-  private async call(work: () => Promise<void> | undefined): Promise<void> {
+  async #call(work: () => Promise<void> | undefined): Promise<void> {
     if (this.lost !== undefined) throw this.lost;
     try {
       await work();
     } catch (error) {
-      if (PerdureError.is(error, "fenced")) this.lose(error);
+      if (PerdureError.is(error, "fenced")) this.#lose(error);
       throw error;
     }
   }
 
-  private requireOpen(what: string): void {
+  #requireOpen(what: string): void {
     if (this.lost !== undefined) throw this.lost;
     if (this.ended) throw new PerdureError("bad_state", `The wake has ended: there is no ${what} behind that.`);
   }
 
-  private lose(reason: PerdureError): void {
+  #lose(reason: PerdureError): void {
     this.lost ??= reason;
     this.stop();
     this.abort.abort(this.lost);
   }
 
-  private next(): void {
-    if (this.closed || this.adapter.heartbeat === undefined) return;
-    this.stopBeat = startTimer(this.intervalMs, () => void this.onTimer());
+  #next(): void {
+    if (this.#closed || this.#adapter.heartbeat === undefined) return;
+    this.#stopBeat = startTimer(this.#intervalMs, () => void this.#onTimer());
   }
 
-  private async onTimer(): Promise<void> {
+  async #onTimer(): Promise<void> {
     // A failed one is no reason to stop: the deadline is.
     if (!this.ended) await this.heartbeat().catch(() => {});
-    this.next();
+    this.#next();
   }
 
   /** The claim holds for one lease from `since`. */
-  private alive(since: number): void {
-    this.aliveSince = since;
-    this.stopDeadline();
-    if (this.leaseMs === undefined || this.closed) return;
-    const left = Math.max(0, since + this.leaseMs - performance.now());
-    this.stopDeadline = startTimer(left, () => {
-      const message = `No heartbeat got through for ${this.leaseMs} ms, as long as the lease is: the work may be another runner's now.`;
-      if (!this.ended) this.lose(new PerdureError("fenced", message));
+  #alive(since: number): void {
+    this.#aliveSince = since;
+    this.#stopDeadline();
+    if (this.#leaseMs === undefined || this.#closed) return;
+    const left = Math.max(0, since + this.#leaseMs - performance.now());
+    this.#stopDeadline = startTimer(left, () => {
+      const message = `No heartbeat got through for ${this.#leaseMs} ms, as long as the lease is: the work may be another runner's now.`;
+      if (!this.ended) this.#lose(new PerdureError("fenced", message));
     });
   }
 }

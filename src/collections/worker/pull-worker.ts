@@ -1,10 +1,8 @@
 import { PerdureError } from "../../base/error.ts";
 import { newId } from "../../base/id.ts";
-import { AckLedger, WakePace } from "./acks.ts";
-import type { AckMode } from "./acks.ts";
+import { AckLedger, WakePace, type AckMode } from "./acks.ts";
 import {
   callControl,
-  fieldOf,
   readStream,
   readSubscription,
   refusal,
@@ -16,8 +14,7 @@ import {
 import type { ControlOptions, SubscriptionFacts } from "./control.ts";
 import { BEATS_PER_LEASE, runWithLifecycle } from "./lifecycle.ts";
 import type { RunnerClaim, RunnerLifecycleAdapter, RunnerSession, RunnerState } from "./lifecycle.ts";
-import { createPump } from "./pump.ts";
-import type { PumpOutcome } from "./pump.ts";
+import { createPump, type PumpOutcome } from "./pump.ts";
 import { reporter } from "../retry.ts";
 import { ensureWakeSubscription } from "./subscription.ts";
 
@@ -26,7 +23,6 @@ export interface PullWake {
   readonly subscription_id: string;
 }
 
-/** What `pullWakeAdapter` needs to know. */
 interface PullWakeOptions extends ControlOptions {
   /** The server: `http://host:4437`. */
   readonly baseUrl: string | URL;
@@ -57,90 +53,84 @@ export function pullWakeAdapter(options: PullWakeOptions): RunnerLifecycleAdapte
 }
 
 class PullAdapter implements RunnerLifecycleAdapter<PullWake> {
-  private readonly options: PullWakeOptions;
-  private readonly url: string;
+  readonly #options: PullWakeOptions;
+  readonly #url: string;
   /**
    * The latest wake. The server gives the next one only when the one before is over, also when nobody here has said so:
    * a wake that was lost is forgotten with the next claim.
    */
-  private current: Claimed | undefined;
-  private readonly pace = new WakePace();
+  #current: Claimed | undefined;
+  readonly #pace = new WakePace();
 
   constructor(options: PullWakeOptions) {
-    this.options = options;
-    this.url = subscriptionUrl(options.baseUrl, options.subscriptionId);
+    this.#options = options;
+    this.#url = subscriptionUrl(options.baseUrl, options.subscriptionId);
   }
 
   async claimWake(_wake: PullWake, { signal }: { readonly signal: AbortSignal }): Promise<RunnerClaim> {
     // Before the claim: a subscription that is made again in between makes the claim fail or is this old.
-    const facts = await readSubscription(this.options, this.url);
-    const body = { worker: this.options.worker };
-    const answer = await callControl(this.options, `${this.url}/claim`, { method: "POST", body, signal });
-    if (answer.status !== 200) throw refusal(answer, `The claim of "${this.options.subscriptionId}"`);
+    const facts = await readSubscription(this.#options, this.#url);
+    const body = { worker: this.#options.worker };
+    const answer = await callControl(this.#options, `${this.#url}/claim`, { method: "POST", body, signal });
+    if (answer.status !== 200) throw refusal(answer, `The claim of "${this.#options.subscriptionId}"`);
     const claimed = readClaim(answer.body, facts);
-    this.current = claimed;
+    this.#current = claimed;
     return {
       fenceToken: claimed.fenceToken,
       leaseMs: claimed.leaseMs,
-      heartbeatIntervalMs: this.options.heartbeatIntervalMs ?? claimed.leaseMs / BEATS_PER_LEASE,
+      heartbeatIntervalMs: this.#options.heartbeatIntervalMs ?? claimed.leaseMs / BEATS_PER_LEASE,
       tails: claimed.ledger.tails(),
     };
   }
 
   async heartbeat(state: RunnerState<PullWake>): Promise<void> {
-    await this.call("ack", state, {});
+    await this.#call("ack", state, {});
   }
 
   async checkpoint(checkpoints: { source: string; cursor: string }[], state: RunnerState<PullWake>): Promise<void> {
-    const acks = this.claimed(state).ledger.take(checkpoints);
-    if (this.options.acks === "at-once") await this.call("ack", state, { acks });
+    const acks = this.#claimed(state).ledger.take(checkpoints);
+    if (this.#options.acks === "at-once") await this.#call("ack", state, { acks });
   }
 
   async complete(state: RunnerState<PullWake>, { done }: { readonly done: boolean }): Promise<void> {
-    const { ledger, leaseMs } = this.claimed(state);
+    const { ledger, leaseMs } = this.#claimed(state);
     const acks = done ? ledger.final() : [];
-    const mayGiveBack = this.pace.mayGiveBack(this.options.subscriptionId, ledger.hasMoved(acks), leaseMs);
-    if (!done && mayGiveBack) await this.call("release", state, {});
-    if (done) await this.call("ack", state, mayGiveBack ? { acks, done: true } : { acks });
-    this.forget(state);
+    const mayGiveBack = this.#pace.mayGiveBack(this.#options.subscriptionId, ledger.hasMoved(acks), leaseMs);
+    if (!done && mayGiveBack) await this.#call("release", state, {});
+    if (done) await this.#call("ack", state, mayGiveBack ? { acks, done: true } : { acks });
+    this.#forget(state);
   }
 
   /** Nothing is sent: the next wake comes when the lease has run out, so what always fails does not loop. */
   async fail(state: RunnerState<PullWake>): Promise<void> {
-    this.forget(state);
+    this.#forget(state);
   }
 
-  private async call(action: "ack" | "release", state: RunnerState<PullWake>, more: object): Promise<void> {
-    const { wake_id, generation, token } = this.claimed(state);
+  async #call(action: "ack" | "release", state: RunnerState<PullWake>, more: object): Promise<void> {
+    const { wake_id, generation, token } = this.#claimed(state);
     const body = { wake_id, generation, ...more };
-    const answer = await callControl(this.options, `${this.url}/${action}`, { method: "POST", body, token });
+    const answer = await callControl(this.#options, `${this.#url}/${action}`, { method: "POST", body, token });
     if (answer.status < 300) return;
     const error = refusal(answer, `The ${action} of the wake "${wake_id}"`);
     const isLost = PerdureError.is(error, "fenced") || PerdureError.is(error, "not_found");
     if (!isLost) throw error;
-    this.forget(state);
+    this.#forget(state);
     throw new PerdureError("fenced", error.message);
   }
 
-  private claimed({ fenceToken }: RunnerState<PullWake>): Claimed {
-    const { current } = this;
+  #claimed({ fenceToken }: RunnerState<PullWake>): Claimed {
+    const current = this.#current;
     if (current !== undefined && current.fenceToken === fenceToken) return current;
     throw new PerdureError("fenced", "The wake is not claimed (any more) by this worker.");
   }
 
-  private forget({ fenceToken }: RunnerState<PullWake>): void {
-    if (this.current?.fenceToken === fenceToken) this.current = undefined;
+  #forget({ fenceToken }: RunnerState<PullWake>): void {
+    if (this.#current?.fenceToken === fenceToken) this.#current = undefined;
   }
 }
 
 function readClaim(body: unknown, facts: SubscriptionFacts): Claimed {
-  const [wake_id, generation, token, leaseMs, streams] = [
-    "wake_id",
-    "generation",
-    "token",
-    "lease_ttl_ms",
-    "streams",
-  ].map((name) => fieldOf(body, name));
+  const { wake_id, generation, token, lease_ttl_ms: leaseMs, streams } = Object(body) as Record<string, unknown>;
   const isWhole = typeof wake_id === "string" && typeof generation === "number" && typeof token === "string";
   if (!isWhole || typeof leaseMs !== "number" || !Array.isArray(streams)) {
     throw new PerdureError(
@@ -152,10 +142,7 @@ function readClaim(body: unknown, facts: SubscriptionFacts): Claimed {
   return { fenceToken, wake_id, generation, token, leaseMs, ledger: new AckLedger(streams.map(readStream)) };
 }
 
-/** What `runPullWakeWorker` needs to know. */
-interface PullWakeWorkerOptions extends ControlOptions {
-  readonly baseUrl: string | URL;
-  readonly subscriptionId: string;
+interface PullWakeWorkerOptions extends Omit<PullWakeOptions, "worker" | "heartbeatIntervalMs"> {
   /** What wakes: paths or addresses of streams. The same for all workers of the subscription. */
   readonly streams: readonly string[];
   /** The stream that wakes are told on. Default: one that is named after the subscription. */
@@ -163,7 +150,6 @@ interface PullWakeWorkerOptions extends ControlOptions {
   readonly leaseTtlMs?: number;
   /** This worker's name, for people. Default: a new one. */
   readonly worker?: string;
-  readonly acks?: AckMode;
   /** Does the work of a wake, and ends it with `session.complete`. What it throws has the work tried again. */
   readonly run: (session: RunnerSession<PullWake>) => Promise<unknown>;
   /** Ends the worker, like `stop`. */
@@ -214,36 +200,38 @@ export function runPullWakeWorker(options: PullWakeWorkerOptions): PullWakeWorke
 
 class PullWorker {
   readonly report: (error: unknown) => void;
-  private readonly options: PullWakeWorkerOptions;
-  private readonly adapter: RunnerLifecycleAdapter<PullWake>;
-  private readonly wakeStream: string;
+  readonly #options: PullWakeWorkerOptions;
+  readonly #adapter: RunnerLifecycleAdapter<PullWake>;
+  readonly #wakeStream: string;
   /** Up to where wakes were heard; undefined: not yet known. */
-  private heard: string | undefined;
+  #heard: string | undefined;
 
   constructor(options: PullWakeWorkerOptions) {
-    this.options = options;
-    this.adapter = pullWakeAdapter({ ...options, worker: options.worker ?? newId("worker") });
-    this.wakeStream = options.wakeStream ?? `perdure-wakes/${options.subscriptionId.replace(/[^\w.-]/g, "_")}`;
+    this.#options = options;
+    this.#adapter = pullWakeAdapter({ ...options, worker: options.worker ?? newId("worker") });
+    this.#wakeStream = options.wakeStream ?? `perdure-wakes/${options.subscriptionId.replace(/[^\w.-]/g, "_")}`;
     this.report = reporter(options.onError);
   }
 
   /** Runs one wake, or waits until there is one. */
   async poll(signal: AbortSignal): Promise<PumpOutcome> {
-    const { options, adapter, wakeStream } = this;
+    const options = this.#options;
+    const adapter = this.#adapter;
+    const wakeStream = this.#wakeStream;
     const wake = { subscription_id: options.subscriptionId };
     let began = false;
     try {
       // Before the claim: a wake that is told behind it must be heard.
-      this.heard ??= await this.tail(signal);
+      this.#heard ??= await this.#tail(signal);
       await runWithLifecycle(wake, adapter, (session) => ((began = true), options.run(session)), { signal });
       return "again";
     } catch (error) {
       if (signal.aborted) return "done";
       if (began) this.report(error);
       if (began || PerdureError.is(error, "fenced")) {
-        return (await this.told(signal)) ? "again" : { later: true, ms: FIRST_RETRY_MS };
+        return (await this.#told(signal)) ? "again" : { later: true, ms: FIRST_RETRY_MS };
       }
-      this.heard = undefined;
+      this.#heard = undefined;
       if (!PerdureError.is(error, "not_found")) throw error;
       await ensureWakeSubscription({ ...options, id: options.subscriptionId, wakeStream });
       return "again";
@@ -251,8 +239,8 @@ class PullWorker {
   }
 
   /** Where the stream of wakes ends. @throws PerdureError `not_found` when there is none. */
-  private async tail(signal: AbortSignal): Promise<string> {
-    const response = await this.request("HEAD", "", [signal]);
+  async #tail(signal: AbortSignal): Promise<string> {
+    const response = await this.#request("HEAD", "", [signal]);
     if (response.status === 404) throw new PerdureError("not_found", "There is no stream of wakes yet.");
     const offset = response.headers.get("stream-next-offset");
     if (!response.ok || offset === null) {
@@ -262,25 +250,25 @@ class PullWorker {
   }
 
   /** Waits until a wake is told, or for a while. False: it could not listen. */
-  private async told(signal: AbortSignal): Promise<boolean> {
+  async #told(signal: AbortSignal): Promise<boolean> {
     try {
-      const query = `?offset=${encodeURIComponent(this.heard ?? "-1")}&live=long-poll`;
-      const response = await this.request("GET", query, [signal, AbortSignal.timeout(LOOK_MS)]);
+      const query = `?offset=${encodeURIComponent(this.#heard ?? "-1")}&live=long-poll`;
+      const response = await this.#request("GET", query, [signal, AbortSignal.timeout(LOOK_MS)]);
       await response.text();
       const offset = response.headers.get("stream-next-offset");
-      if (!response.ok || offset === null) this.heard = undefined;
-      else this.heard = offset;
+      if (!response.ok || offset === null) this.#heard = undefined;
+      else this.#heard = offset;
       return response.ok;
     } catch {
-      this.heard = undefined;
+      this.#heard = undefined;
       return false;
     }
   }
 
-  private async request(method: string, query: string, signals: AbortSignal[]): Promise<Response> {
-    const { headers, baseUrl } = this.options;
+  async #request(method: string, query: string, signals: AbortSignal[]): Promise<Response> {
+    const { headers, baseUrl } = this.#options;
     const given = typeof headers === "function" ? await headers() : (headers ?? {});
-    const url = `${streamUrl(baseUrl, streamPath(this.wakeStream))}${query}`;
-    return (this.options.fetch ?? fetch)(url, { method, headers: given, signal: AbortSignal.any(signals) });
+    const url = `${streamUrl(baseUrl, streamPath(this.#wakeStream))}${query}`;
+    return (this.#options.fetch ?? fetch)(url, { method, headers: given, signal: AbortSignal.any(signals) });
   }
 }

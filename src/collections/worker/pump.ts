@@ -1,7 +1,6 @@
 import type { Clock } from "../../base/id.ts";
 import type { Move } from "../log/query.ts";
-import { asError, nextDelay, notify } from "../retry.ts";
-import type { RetryPolicy } from "../retry.ts";
+import { asError, nextDelay, notify, type RetryPolicy } from "../retry.ts";
 import { foregroundClock, Timers, within } from "../timer.ts";
 
 /**
@@ -13,7 +12,6 @@ import { foregroundClock, Timers, within } from "../timer.ts";
  */
 export type PumpOutcome = "done" | "again" | { readonly later: true; readonly ms?: number; readonly orWake?: true };
 
-/** What a run is told. */
 interface PumpContext {
   /** Aborts at `dispose()`. */
   readonly signal: AbortSignal;
@@ -21,7 +19,6 @@ interface PumpContext {
   readonly attempt: number;
 }
 
-/** What every pump needs to know. */
 interface PumpBasics {
   readonly retry?: RetryPolicy;
   /** Failures of `read` and `giveUp`, and each failed try. */
@@ -107,131 +104,131 @@ export function createPump<TItem>(options: PumpOptions<TItem> | PollOptions): Pu
 }
 
 class SerialPump<TItem> implements Pump {
-  private readonly options: PumpOptions<TItem>;
-  private readonly clock: Clock;
-  private readonly report: (error: Error) => void;
-  private readonly abort = new AbortController();
-  private readonly standing = new Map<string, Standing>();
-  private readonly attempts = new Map<string, number>();
+  readonly #options: PumpOptions<TItem>;
+  readonly #clock: Clock;
+  readonly #report: (error: Error) => void;
+  readonly #abort = new AbortController();
+  readonly #standing = new Map<string, Standing>();
+  readonly #attempts = new Map<string, number>();
   /** Ids that `read` does not list now. */
-  private readonly absent = new Set<string>();
-  private readonly running = new Set<Promise<void>>();
-  private readonly timers: Timers;
+  readonly #absent = new Set<string>();
+  readonly #running = new Set<Promise<void>>();
+  readonly #timers: Timers;
   /** What cancels the timers of parked ids. */
-  private readonly alarms = new Map<string, () => void>();
+  readonly #alarms = new Map<string, () => void>();
   /** How often somebody has said that there may be work. */
-  private wakes = 0;
-  private dirty = false;
-  private failedLooks = 0;
-  private turn: Promise<void> | undefined;
+  #wakes = 0;
+  #dirty = false;
+  #failedLooks = 0;
+  #turn: Promise<void> | undefined;
 
   constructor(options: PumpOptions<TItem>) {
-    this.options = options;
-    this.clock = options.clock ?? foregroundClock;
-    this.timers = new Timers(this.clock);
-    this.report = (error) => notify(() => options.onError?.(error));
+    this.#options = options;
+    this.#clock = options.clock ?? foregroundClock;
+    this.#timers = new Timers(this.#clock);
+    this.#report = (error) => notify(() => options.onError?.(error));
   }
 
   get disposed(): boolean {
-    return this.abort.signal.aborted;
+    return this.#abort.signal.aborted;
   }
 
   wake(): void {
-    this.wakes++;
-    for (const [id, standing] of this.standing) if (standing === "parked") this.standing.delete(id);
-    this.look();
+    this.#wakes++;
+    for (const [id, standing] of this.#standing) if (standing === "parked") this.#standing.delete(id);
+    this.#look();
   }
 
   async idle(): Promise<void> {
-    while (!this.disposed && (this.turn !== undefined || this.running.size > 0)) {
+    while (!this.disposed && (this.#turn !== undefined || this.#running.size > 0)) {
       // Only what is under way: a race with "nothing" is won at once, and would let nothing else happen.
-      await Promise.race(this.turn === undefined ? this.running : [this.turn, ...this.running]);
+      await Promise.race(this.#turn === undefined ? this.#running : [this.#turn, ...this.#running]);
       await Promise.resolve();
     }
   }
 
   async dispose(waitMs = DISPOSE_WAIT_MS, reason?: unknown): Promise<void> {
-    this.abort.abort(reason);
-    this.timers.end();
+    this.#abort.abort(reason);
+    this.#timers.end();
     // Bounded, because a run that waits for this very promise would wait for itself.
-    await within(this.clock, waitMs, Promise.allSettled([this.turn, ...this.running]));
+    await within(this.#clock, waitMs, Promise.allSettled([this.#turn, ...this.#running]));
   }
 
-  private look(): void {
-    this.dirty = true;
-    if (this.turn !== undefined || this.disposed) return;
-    this.turn = this.loop().finally(() => {
-      this.turn = undefined;
-      if (this.dirty) this.look();
+  #look(): void {
+    this.#dirty = true;
+    if (this.#turn !== undefined || this.disposed) return;
+    this.#turn = this.#loop().finally(() => {
+      this.#turn = undefined;
+      if (this.#dirty) this.#look();
     });
   }
 
-  private async loop(): Promise<void> {
+  async #loop(): Promise<void> {
     // A microtask later, so that a burst of wakes in one tick is read once.
     await Promise.resolve();
-    while (this.dirty && !this.disposed) {
-      this.dirty = false;
+    while (this.#dirty && !this.disposed) {
+      this.#dirty = false;
       try {
-        const items = await this.read();
+        const items = await this.#read();
         if (this.disposed) return;
-        for (const item of this.pick(items)) this.start(item);
-        this.failedLooks = 0;
+        for (const item of this.#pick(items)) this.#start(item);
+        this.#failedLooks = 0;
       } catch (thrown) {
         const error = asError(thrown);
-        this.report(error);
+        this.#report(error);
         // Nobody else may wake it.
-        const delay = nextDelay({ ...this.options.retry, maxAttempts: Infinity }, ++this.failedLooks, error);
-        if (delay !== undefined) this.timers.after(delay, () => this.look());
+        const delay = nextDelay({ ...this.#options.retry, maxAttempts: Infinity }, ++this.#failedLooks, error);
+        if (delay !== undefined) this.#timers.after(delay, () => this.#look());
         return;
       }
     }
   }
 
-  private async read(): Promise<Iterable<TItem>> {
-    const items = await this.options.read();
-    if (this.options.moves !== undefined) {
-      this.follow(this.options.moves());
+  async #read(): Promise<Iterable<TItem>> {
+    const items = await this.#options.read();
+    if (this.#options.moves !== undefined) {
+      this.#follow(this.#options.moves());
       return items;
     }
     const all = [...items];
-    this.forget(all);
+    this.#forget(all);
     return all;
   }
 
   /** Ids that are seen gone may come back as new work. */
-  private forget(items: readonly TItem[]): void {
-    if (this.standing.size === 0) return;
-    const there = new Set(items.map((item) => this.options.idOf(item)));
-    for (const id of this.standing.keys()) if (!there.has(id)) this.forgetOne(id);
+  #forget(items: readonly TItem[]): void {
+    if (this.#standing.size === 0) return;
+    const there = new Set(items.map((item) => this.#options.idOf(item)));
+    for (const id of this.#standing.keys()) if (!there.has(id)) this.#forgetOne(id);
   }
 
   /** The same by what has moved. Ids that are only hidden are looked at again each time. */
-  private follow(moves: readonly Move<TItem>[]): void {
+  #follow(moves: readonly Move<TItem>[]): void {
     for (const { to, row } of moves) {
-      const id = this.options.idOf(row);
-      if (to === "in") this.absent.delete(id);
-      else this.absent.add(id);
+      const id = this.#options.idOf(row);
+      if (to === "in") this.#absent.delete(id);
+      else this.#absent.add(id);
     }
-    for (const id of this.absent) {
-      this.forgetOne(id);
-      if (!this.standing.has(id)) this.absent.delete(id);
+    for (const id of this.#absent) {
+      this.#forgetOne(id);
+      if (!this.#standing.has(id)) this.#absent.delete(id);
     }
   }
 
-  private forgetOne(id: string): void {
-    if (this.standing.get(id) === "running" || this.options.isGone?.(id) === false) return;
-    this.standing.delete(id);
-    this.attempts.delete(id);
+  #forgetOne(id: string): void {
+    if (this.#standing.get(id) === "running" || this.#options.isGone?.(id) === false) return;
+    this.#standing.delete(id);
+    this.#attempts.delete(id);
   }
 
-  private pick(items: Iterable<TItem>): TItem[] {
-    const room = (this.options.concurrency ?? 1) - this.running.size;
+  #pick(items: Iterable<TItem>): TItem[] {
+    const room = (this.#options.concurrency ?? 1) - this.#running.size;
     const picked: TItem[] = [];
     if (room <= 0) return picked;
     const taken = new Set<string>();
     for (const item of items) {
-      const id = this.options.idOf(item);
-      if (this.standing.has(id) || taken.has(id)) continue;
+      const id = this.#options.idOf(item);
+      if (this.#standing.has(id) || taken.has(id)) continue;
       taken.add(id);
       picked.push(item);
       if (picked.length >= room) break;
@@ -239,65 +236,65 @@ class SerialPump<TItem> implements Pump {
     return picked;
   }
 
-  private start(item: TItem): void {
-    const id = this.options.idOf(item);
-    this.alarms.get(id)?.();
-    this.alarms.delete(id);
-    this.standing.set(id, "running");
-    const run = this.one(item, id).finally(() => {
-      this.running.delete(run);
-      this.look();
+  #start(item: TItem): void {
+    const id = this.#options.idOf(item);
+    this.#alarms.get(id)?.();
+    this.#alarms.delete(id);
+    this.#standing.set(id, "running");
+    const run = this.#one(item, id).finally(() => {
+      this.#running.delete(run);
+      this.#look();
     });
-    this.running.add(run);
+    this.#running.add(run);
   }
 
-  private async one(item: TItem, id: string): Promise<void> {
-    const attempt = (this.attempts.get(id) ?? 0) + 1;
-    const wakes = this.wakes;
+  async #one(item: TItem, id: string): Promise<void> {
+    const attempt = (this.#attempts.get(id) ?? 0) + 1;
+    const wakes = this.#wakes;
     let outcome: PumpOutcome;
     try {
-      outcome = await this.options.run(item, { signal: this.abort.signal, attempt });
+      outcome = await this.#options.run(item, { signal: this.#abort.signal, attempt });
     } catch (thrown) {
-      return this.failed(item, id, asError(thrown), attempt);
+      return this.#failed(item, id, asError(thrown), attempt);
     }
-    this.attempts.delete(id);
-    if (outcome === "done") this.standing.set(id, "over");
-    else if (outcome === "again") this.standing.delete(id);
-    else if (outcome.ms !== undefined && outcome.orWake !== true) this.wait(id, outcome.ms);
+    this.#attempts.delete(id);
+    if (outcome === "done") this.#standing.set(id, "over");
+    else if (outcome === "again") this.#standing.delete(id);
+    else if (outcome.ms !== undefined && outcome.orWake !== true) this.#wait(id, outcome.ms);
     // What woke the pump during the run may be just what it has missed.
-    else if (this.wakes !== wakes) this.standing.delete(id);
-    else this.park(id, outcome.ms);
+    else if (this.#wakes !== wakes) this.#standing.delete(id);
+    else this.#park(id, outcome.ms);
   }
 
-  private async failed(item: TItem, id: string, error: Error, attempt: number): Promise<void> {
+  async #failed(item: TItem, id: string, error: Error, attempt: number): Promise<void> {
     if (this.disposed) return;
-    this.report(error);
-    this.attempts.set(id, attempt);
-    const delay = nextDelay(this.options.retry ?? {}, attempt, error);
-    if (delay !== undefined) return this.wait(id, delay);
-    this.standing.set(id, "over");
+    this.#report(error);
+    this.#attempts.set(id, attempt);
+    const delay = nextDelay(this.#options.retry ?? {}, attempt, error);
+    if (delay !== undefined) return this.#wait(id, delay);
+    this.#standing.set(id, "over");
     try {
-      await this.options.giveUp?.(item, error);
+      await this.#options.giveUp?.(item, error);
     } catch (failure) {
-      this.report(asError(failure));
+      this.#report(asError(failure));
     }
   }
 
-  private park(id: string, ms: number | undefined): void {
-    this.standing.set(id, "parked");
-    if (ms !== undefined) this.alarms.set(id, this.free(id, "parked", ms));
+  #park(id: string, ms: number | undefined): void {
+    this.#standing.set(id, "parked");
+    if (ms !== undefined) this.#alarms.set(id, this.#free(id, "parked", ms));
   }
 
-  private wait(id: string, ms: number): void {
-    this.standing.set(id, "waiting");
-    this.free(id, "waiting", ms);
+  #wait(id: string, ms: number): void {
+    this.#standing.set(id, "waiting");
+    this.#free(id, "waiting", ms);
   }
 
   /** Lets the id run after a time, if it still stands as it does. @returns what cancels it. */
-  private free(id: string, standing: Standing, ms: number): () => void {
-    return this.timers.after(ms, () => {
-      if (this.standing.get(id) === standing) this.standing.delete(id);
-      this.look();
+  #free(id: string, standing: Standing, ms: number): () => void {
+    return this.#timers.after(ms, () => {
+      if (this.#standing.get(id) === standing) this.#standing.delete(id);
+      this.#look();
     });
   }
 }

@@ -2,14 +2,11 @@ import { PerdureError } from "../../base/error.ts";
 import { reporter, UNREACHED } from "../retry.ts";
 import { newId } from "../../base/id.ts";
 import { indexRows } from "../log/row-index.ts";
-import { rowsOf } from "../log/rows.ts";
-import type { RowCollection, Rows } from "../log/rows.ts";
-import { compareCursors, goesBack } from "./checkpoint.ts";
-import type { CompareCursors } from "./checkpoint.ts";
+import { rowsOf, type RowCollection, type Rows } from "../log/rows.ts";
+import { compareCursors, goesBack, type CompareCursors } from "./checkpoint.ts";
 import { BEATS_PER_LEASE, runWithLifecycle } from "./lifecycle.ts";
 import type { RunnerClaim, RunnerLifecycleAdapter, RunnerSession, RunnerState } from "./lifecycle.ts";
-import { createPump } from "./pump.ts";
-import type { Pump, PumpOutcome } from "./pump.ts";
+import { createPump, type Pump, type PumpOutcome } from "./pump.ts";
 
 /** A job of a queue that is a collection. */
 export interface QueueJob<TPayload = unknown> {
@@ -43,7 +40,6 @@ export interface QueueWake {
   readonly id: string;
 }
 
-/** What `tableQueueAdapter` needs to know. */
 interface TableQueueOptions<TPayload = unknown> {
   /** The queue. On a log, any number of processes may work on it; any other collection serves one process. */
   readonly collection: RowCollection<QueueJob<TPayload>>;
@@ -81,48 +77,48 @@ class QueueAdapter<TPayload> implements TableQueueAdapter {
   readonly leaseMs: number;
   readonly heartbeatIntervalMs: number;
   readonly compareCursors: CompareCursors;
-  private readonly rows: Rows<QueueJob<TPayload>>;
-  private readonly maxAttempts: number;
+  readonly #rows: Rows<QueueJob<TPayload>>;
+  readonly #maxAttempts: number;
   /** When this process saw a claim's heartbeat for the first time. */
-  private readonly seen = new Map<string, { mark: string; at: number }>();
+  readonly #seen = new Map<string, { mark: string; at: number }>();
 
   constructor(options: TableQueueOptions<TPayload>) {
-    this.rows = rowsOf(options.collection);
+    this.#rows = rowsOf(options.collection);
     this.owner = options.owner ?? newId("worker");
     this.leaseMs = options.leaseMs ?? DEFAULT_LEASE_MS;
     this.heartbeatIntervalMs = this.leaseMs / BEATS_PER_LEASE;
     this.compareCursors = options.compareCursors ?? compareCursors;
-    this.maxAttempts = options.maxAttempts ?? DEFAULT_ATTEMPTS;
+    this.#maxAttempts = options.maxAttempts ?? DEFAULT_ATTEMPTS;
   }
 
   expiresInMs(id: string): number | undefined {
-    const job = this.rows.get(id);
+    const job = this.#rows.get(id);
     if (job?.status !== "running") {
-      this.seen.delete(id);
+      this.#seen.delete(id);
       return undefined;
     }
     const mark = `${job.fence}:${job.beat}`;
     const now = performance.now();
-    const known = this.seen.get(id);
-    if (known === undefined) this.forgetEnded();
-    if (known?.mark !== mark) this.seen.set(id, { mark, at: now });
+    const known = this.#seen.get(id);
+    if (known === undefined) this.#forgetEnded();
+    if (known?.mark !== mark) this.#seen.set(id, { mark, at: now });
     const since = known?.mark === mark ? known.at : now;
     return Math.max(0, since + (job.leaseMs ?? this.leaseMs) - now);
   }
 
   /** Nobody asks about jobs again that others have ended: there are never more than run, and one. */
-  private forgetEnded(): void {
-    for (const id of this.seen.keys()) if (this.rows.get(id)?.status !== "running") this.seen.delete(id);
+  #forgetEnded(): void {
+    for (const id of this.#seen.keys()) if (this.#rows.get(id)?.status !== "running") this.#seen.delete(id);
   }
 
   async claimWake({ id }: QueueWake): Promise<RunnerClaim> {
-    await this.rows.ready();
+    await this.#rows.ready();
     let fence = 0;
-    const claimed = await this.rows.update(id, (job) => {
+    const claimed = await this.#rows.update(id, (job) => {
       const isFree = job.status === "queued" || (job.status === "running" && this.expiresInMs(id) === 0);
       if (!isFree) return false;
       fence = job.fence + 1;
-      if (job.attempts >= this.maxAttempts) {
+      if (job.attempts >= this.#maxAttempts) {
         // It died each time: nobody was left to say so.
         Object.assign(job, { status: "failed", fence, error: job.error ?? "Its workers died." });
         return true;
@@ -131,18 +127,18 @@ class QueueAdapter<TPayload> implements TableQueueAdapter {
       Object.assign(job, { status: "running", owner: this.owner, fence, attempts, beat: 0, leaseMs: this.leaseMs });
       return true;
     });
-    const job = this.rows.get(id);
-    if (!claimed || job?.status !== "running" || job.fence !== fence) throw this.refused(id, job);
-    this.seen.delete(id);
+    const job = this.#rows.get(id);
+    if (!claimed || job?.status !== "running" || job.fence !== fence) throw this.#refused(id, job);
+    this.#seen.delete(id);
     return { fenceToken: String(fence), leaseMs: this.leaseMs };
   }
 
   async heartbeat(state: RunnerState<QueueWake>): Promise<void> {
-    await this.change(state, (job) => void (job.beat += 1));
+    await this.#change(state, (job) => void (job.beat += 1));
   }
 
   async checkpoint(checkpoints: { source: string; cursor: string }[], state: RunnerState<QueueWake>): Promise<void> {
-    await this.change(state, (job) => {
+    await this.#change(state, (job) => {
       const kept = { ...job.checkpoints };
       for (const { source, cursor } of checkpoints) {
         const before = kept[source];
@@ -155,7 +151,7 @@ class QueueAdapter<TPayload> implements TableQueueAdapter {
   }
 
   async complete(state: RunnerState<QueueWake>, { done }: { readonly done: boolean }): Promise<void> {
-    await this.change(state, (job) => {
+    await this.#change(state, (job) => {
       job.status = done ? "done" : "queued";
       // What has come this far without a failure is at no attempt's end.
       if (!done) job.attempts -= 1;
@@ -164,21 +160,21 @@ class QueueAdapter<TPayload> implements TableQueueAdapter {
   }
 
   async fail(state: RunnerState<QueueWake>, error: Error): Promise<void> {
-    await this.change(state, (job) => {
-      job.status = job.attempts >= this.maxAttempts ? "failed" : "queued";
+    await this.#change(state, (job) => {
+      job.status = job.attempts >= this.#maxAttempts ? "failed" : "queued";
       job.error = error.message;
       delete job.owner;
     });
   }
 
   /** Changes the job if it is still this claim's. */
-  private async change({ wake, fenceToken }: RunnerState<QueueWake>, work: (job: QueueJob<TPayload>) => void) {
+  async #change({ wake, fenceToken }: RunnerState<QueueWake>, work: (job: QueueJob<TPayload>) => void) {
     const isMine = (job: QueueJob<TPayload>) => job.status === "running" && String(job.fence) === fenceToken;
-    const changed = await this.rows.update(wake.id, (job) => (isMine(job) ? work(job) : false));
-    if (!changed) throw this.refused(wake.id, this.rows.get(wake.id));
+    const changed = await this.#rows.update(wake.id, (job) => (isMine(job) ? work(job) : false));
+    if (!changed) throw this.#refused(wake.id, this.#rows.get(wake.id));
   }
 
-  private refused(id: string, job: QueueJob<TPayload> | undefined): PerdureError {
+  #refused(id: string, job: QueueJob<TPayload> | undefined): PerdureError {
     if (job === undefined) return new PerdureError("fenced", `There is no job "${id}" (any more).`);
     const who = job.status === "running" ? `"${job.owner}" works on it` : `it is ${job.status}`;
     return new PerdureError("fenced", `The job "${id}" is not this worker's: ${who}.`);
@@ -203,7 +199,6 @@ function followOpenJobs<TPayload>(collection: RowCollection<QueueJob<TPayload>>,
   return { read: () => rows.all().filter(isOpen), stop: rows.subscribe(wake) };
 }
 
-/** What `runQueueWorker` needs to know. */
 interface QueueWorkerOptions<TPayload> extends TableQueueOptions<TPayload> {
   /**
    * Does a job. When it returns without `session.complete`, the job is done; when it throws, it is tried again up to

@@ -1,6 +1,5 @@
 import { PerdureError } from "../../base/error.ts";
-import type { ControlOptions } from "./control.ts";
-import { callControl, refusal, streamPath, streamUrl, subscriptionUrl } from "./control.ts";
+import { callControl, refusal, streamPath, streamUrl, subscriptionUrl, type ControlOptions } from "./control.ts";
 import { reporter, UNREACHED } from "../retry.ts";
 import { createPump } from "./pump.ts";
 

@@ -1,6 +1,5 @@
 import { PerdureError } from "../../base/error.ts";
-import type { ControlOptions } from "./control.ts";
-import { callControl, fieldOf } from "./control.ts";
+import { callControl, fieldOf, type ControlOptions } from "./control.ts";
 
 /** A public key that deliveries are signed with. */
 export interface WakeKey {
@@ -53,47 +52,47 @@ export function wakeVerifier(source: KeySource, toleranceMs: number): VerifyWake
 }
 
 class KeyRing {
-  private readonly source: KeySource;
+  readonly #source: KeySource;
   /** Those that need not be asked for. */
-  private readonly given: Promise<Map<string, CryptoKey>> | undefined;
-  private keys: ReadonlyMap<string, CryptoKey> = new Map();
-  private loading: Promise<ReadonlyMap<string, CryptoKey>> | undefined;
-  private loadedAt = Number.NEGATIVE_INFINITY;
-  private missedAt = Number.NEGATIVE_INFINITY;
+  readonly #given: Promise<Map<string, CryptoKey>> | undefined;
+  #keys: ReadonlyMap<string, CryptoKey> = new Map();
+  #loading: Promise<ReadonlyMap<string, CryptoKey>> | undefined;
+  #loadedAt = Number.NEGATIVE_INFINITY;
+  #missedAt = Number.NEGATIVE_INFINITY;
 
   constructor(source: KeySource) {
-    this.source = source;
-    if (source.keys !== undefined) this.given = imported(source.keys);
+    this.#source = source;
+    if (source.keys !== undefined) this.#given = imported(source.keys);
     // Told to who asks for a key, not to the process.
-    this.given?.catch(() => {});
+    this.#given?.catch(() => {});
   }
 
   async find(kid: string): Promise<CryptoKey | undefined> {
-    if (this.given !== undefined) return (await this.given).get(kid);
+    if (this.#given !== undefined) return (await this.#given).get(kid);
     const now = performance.now();
-    const isOld = now - this.loadedAt > KEYS_MAX_AGE_MS;
-    const known = isOld ? undefined : this.keys.get(kid);
+    const isOld = now - this.#loadedAt > KEYS_MAX_AGE_MS;
+    const known = isOld ? undefined : this.#keys.get(kid);
     if (known !== undefined) return known;
-    if (!isOld && now - this.missedAt < UNKNOWN_KEY_PAUSE_MS) return undefined;
-    const found = (await this.load()).get(kid);
-    if (found === undefined) this.missedAt = performance.now();
+    if (!isOld && now - this.#missedAt < UNKNOWN_KEY_PAUSE_MS) return undefined;
+    const found = (await this.#load()).get(kid);
+    if (found === undefined) this.#missedAt = performance.now();
     return found;
   }
 
   /** Once for all who ask at the same time. */
-  private load(): Promise<ReadonlyMap<string, CryptoKey>> {
-    this.loading ??= this.fetchKeys()
+  #load(): Promise<ReadonlyMap<string, CryptoKey>> {
+    this.#loading ??= this.#fetchKeys()
       .then((keys) => {
-        this.loadedAt = performance.now();
-        return (this.keys = keys);
+        this.#loadedAt = performance.now();
+        return (this.#keys = keys);
       })
-      .finally(() => (this.loading = undefined));
-    return this.loading;
+      .finally(() => (this.#loading = undefined));
+    return this.#loading;
   }
 
-  private async fetchKeys(): Promise<Map<string, CryptoKey>> {
-    const url = String(this.source.jwksUrl);
-    const { status, body } = await callControl(this.source, url, { method: "GET" });
+  async #fetchKeys(): Promise<Map<string, CryptoKey>> {
+    const url = String(this.#source.jwksUrl);
+    const { status, body } = await callControl(this.#source, url, { method: "GET" });
     const keys = fieldOf(body, "keys");
     if (status !== 200 || !Array.isArray(keys)) {
       throw new PerdureError("disconnected", `${url} answered ${status} and no set of keys.`);

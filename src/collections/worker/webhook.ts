@@ -1,14 +1,11 @@
 import { PerdureError, errorText } from "../../base/error.ts";
 import { reporter } from "../retry.ts";
 import { pause, startTimer } from "../timer.ts";
-import { AckLedger, WakePace } from "./acks.ts";
-import type { Ack, AckMode } from "./acks.ts";
+import { AckLedger, WakePace, type Ack, type AckMode } from "./acks.ts";
 import { callControl, fieldOf, parseWakePayload, readSubscription, refusal, wakeEpoch } from "./control.ts";
 import type { ControlAnswer, ControlOptions, DurableStreamsWakePayload, SubscriptionFacts } from "./control.ts";
-import { BEATS_PER_LEASE } from "./lifecycle.ts";
-import type { RunnerLifecycleAdapter, RunnerState } from "./lifecycle.ts";
-import { wakeVerifier } from "./wake-signature.ts";
-import type { WakeKey } from "./wake-signature.ts";
+import { BEATS_PER_LEASE, type RunnerLifecycleAdapter, type RunnerState } from "./lifecycle.ts";
+import { wakeVerifier, type WakeKey } from "./wake-signature.ts";
 
 /**
  * How a delivery is answered. `request-bound`: when the work is over, or shortly before `maxRequestMs` (default 25 s)
@@ -88,26 +85,26 @@ interface KnownWake {
 
 class WebhookAdapter implements DurableStreamsWebhookAdapter {
   readonly mode: WebhookExecutionMode;
-  private readonly options: DurableStreamsWebhookOptions;
-  private readonly check: (request: Request, body: string) => Promise<void>;
-  private readonly known = new Map<string, KnownWake>();
-  private readonly pace = new WakePace();
+  readonly #options: DurableStreamsWebhookOptions;
+  readonly #check: (request: Request, body: string) => Promise<void>;
+  readonly #known = new Map<string, KnownWake>();
+  readonly #pace = new WakePace();
 
   constructor(options: DurableStreamsWebhookOptions) {
-    this.options = options;
+    this.#options = options;
     this.mode = options.mode ?? { type: "ack-immediate" };
-    this.check = checkOf(options);
+    this.#check = checkOf(options);
   }
 
   async verify(request: Request): Promise<DurableStreamsWakePayload> {
     const body = await request.text();
     if (body.length > MAX_BODY_CHARS) throw new PerdureError("too_large", "The delivery is too large to be a wake.");
-    await this.check(request, body);
+    await this.#check(request, body);
     return parseWakePayload(body);
   }
 
   isKnown(wake: DurableStreamsWakePayload): boolean {
-    const known = this.known.get(wake.wake_id);
+    const known = this.#known.get(wake.wake_id);
     return known !== undefined && known.state !== "given-up";
   }
 
@@ -115,18 +112,18 @@ class WebhookAdapter implements DurableStreamsWebhookAdapter {
     if (this.isKnown(wake)) {
       throw new PerdureError("fenced", `The wake "${wake.wake_id}" is claimed already, in this very process.`);
     }
-    const tries = (this.known.get(wake.wake_id)?.tries ?? -1) + 1;
+    const tries = (this.#known.get(wake.wake_id)?.tries ?? -1) + 1;
     const entry: KnownWake = { state: "running", tries, ledger: new AckLedger(wake.streams), leaseMs: 0 };
-    this.remember(wake.wake_id, entry);
+    this.#remember(wake.wake_id, entry);
     try {
-      const facts = await this.facts(wake);
+      const facts = await this.#facts(wake);
       entry.leaseMs = facts.leaseMs;
       // Behind that look: if it is accepted, the subscription that was seen is the one that this wake is of.
-      await this.call(wake, {});
+      await this.#call(wake, {});
       return {
         fenceToken: String(wakeEpoch(facts, wake.generation, tries)),
         leaseMs: facts.leaseMs,
-        heartbeatIntervalMs: this.options.heartbeatIntervalMs ?? facts.leaseMs / BEATS_PER_LEASE,
+        heartbeatIntervalMs: this.#options.heartbeatIntervalMs ?? facts.leaseMs / BEATS_PER_LEASE,
         tails: entry.ledger.tails(),
       };
     } catch (error) {
@@ -136,71 +133,71 @@ class WebhookAdapter implements DurableStreamsWebhookAdapter {
   }
 
   async heartbeat({ wake }: RunnerState<DurableStreamsWakePayload>): Promise<void> {
-    await this.call(wake, {});
+    await this.#call(wake, {});
   }
 
   async checkpoint(
     checkpoints: { source: string; cursor: string }[],
     { wake }: RunnerState<DurableStreamsWakePayload>,
   ): Promise<void> {
-    const acks = this.entry(wake).ledger.take(checkpoints);
-    if (this.options.acks === "at-once") await this.call(wake, { acks });
+    const acks = this.#entry(wake).ledger.take(checkpoints);
+    if (this.#options.acks === "at-once") await this.#call(wake, { acks });
   }
 
   async complete({ wake }: RunnerState<DurableStreamsWakePayload>, { done }: { done: boolean }): Promise<void> {
-    const entry = this.entry(wake);
+    const entry = this.#entry(wake);
     const acks = done ? entry.ledger.final() : [];
-    if (this.pace.mayGiveBack(wake.subscription_id, entry.ledger.hasMoved(acks), entry.leaseMs)) {
+    if (this.#pace.mayGiveBack(wake.subscription_id, entry.ledger.hasMoved(acks), entry.leaseMs)) {
       // For the server "done" is: this wake is over. Whether another one comes at once is decided by what was acked.
-      await this.call(wake, acks.length === 0 ? { done: true } : { acks, done: true });
-    } else if (acks.length > 0) await this.call(wake, { acks });
+      await this.#call(wake, acks.length === 0 ? { done: true } : { acks, done: true });
+    } else if (acks.length > 0) await this.#call(wake, { acks });
     entry.state = "over";
   }
 
   /** Nothing is sent: the server wakes again when the lease has run out, or delivers again what was answered with 500. */
   async fail({ wake }: RunnerState<DurableStreamsWakePayload>): Promise<void> {
-    this.entry(wake).state = "given-up";
+    this.#entry(wake).state = "given-up";
   }
 
-  private async facts(wake: DurableStreamsWakePayload): Promise<SubscriptionFacts> {
+  async #facts(wake: DurableStreamsWakePayload): Promise<SubscriptionFacts> {
     try {
-      if (this.options.readSubscription !== undefined) return await this.options.readSubscription(wake);
-      return await readSubscription(this.options, wake.callback_url.replace(/\/callback$/, ""));
+      if (this.#options.readSubscription !== undefined) return await this.#options.readSubscription(wake);
+      return await readSubscription(this.#options, wake.callback_url.replace(/\/callback$/, ""));
     } catch (error) {
-      throw this.judged(wake, error);
+      throw this.#judged(wake, error);
     }
   }
 
-  private async call(wake: DurableStreamsWakePayload, more: { acks?: readonly Ack[]; done?: boolean }): Promise<void> {
+  async #call(wake: DurableStreamsWakePayload, more: { acks?: readonly Ack[]; done?: boolean }): Promise<void> {
     const body: WakeCallback = { wake_id: wake.wake_id, generation: wake.generation, ...more };
     const token = wake.callback_token;
-    const answer = await (this.options.postCallback?.(wake, body, token) ??
-      callControl({ ...this.options, headers: {} }, wake.callback_url, { method: "POST", body, token }));
+    const answer = await (this.#options.postCallback?.(wake, body, token) ??
+      callControl({ ...this.#options, headers: {} }, wake.callback_url, { method: "POST", body, token }));
     if (answer.status === 200 && fieldOf(answer.body, "ok") === true) return;
-    throw this.judged(wake, refusal(answer, `The callback of the wake "${wake.wake_id}"`));
+    throw this.#judged(wake, refusal(answer, `The callback of the wake "${wake.wake_id}"`));
   }
 
   /** A subscription that is gone has no wakes: what it has woken is over too. */
-  private judged(wake: DurableStreamsWakePayload, error: unknown): unknown {
+  #judged(wake: DurableStreamsWakePayload, error: unknown): unknown {
     const lost = PerdureError.is(error, "not_found") ? new PerdureError("fenced", error.message) : error;
-    const entry = this.known.get(wake.wake_id);
+    const entry = this.#known.get(wake.wake_id);
     if (PerdureError.is(lost, "fenced") && entry !== undefined) entry.state = "over";
     return lost;
   }
 
-  private entry(wake: DurableStreamsWakePayload): KnownWake {
-    const entry = this.known.get(wake.wake_id);
+  #entry(wake: DurableStreamsWakePayload): KnownWake {
+    const entry = this.#known.get(wake.wake_id);
     if (entry === undefined) throw new PerdureError("bad_state", `The wake "${wake.wake_id}" was not claimed.`);
     return entry;
   }
 
-  private remember(wakeId: string, entry: KnownWake): void {
-    this.known.delete(wakeId);
-    this.known.set(wakeId, entry);
-    if (this.known.size <= REMEMBERED_WAKES) return;
-    for (const [oldest, { state }] of this.known) {
+  #remember(wakeId: string, entry: KnownWake): void {
+    this.#known.delete(wakeId);
+    this.#known.set(wakeId, entry);
+    if (this.#known.size <= REMEMBERED_WAKES) return;
+    for (const [oldest, { state }] of this.#known) {
       if (state === "running") continue;
-      this.known.delete(oldest);
+      this.#known.delete(oldest);
       return;
     }
   }
@@ -229,7 +226,6 @@ function checkOf(options: DurableStreamsWebhookOptions): (request: Request, body
   return (request, body) => verify(request.headers.get("webhook-signature"), body);
 }
 
-/** What `handleDurableStreamsWake` needs to know. */
 interface HandleWakeOptions {
   /** The delivery. Its body must not have been read: the signature is over its bytes. */
   readonly request: Request;

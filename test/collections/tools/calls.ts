@@ -16,6 +16,17 @@ export const add = toolDefinition({
 /** Another one, with neither. */
 export const note = toolDefinition({ name: "note", description: "Takes a note." });
 
+/** The same object but for some of its members. */
+export function altered<T extends object>(inner: T, own: Partial<T>): T {
+  return new Proxy(inner, {
+    get(target, name) {
+      if (Object.hasOwn(own, name)) return Reflect.get(own, name) as unknown;
+      const found: unknown = Reflect.get(target, name, target);
+      return typeof found === "function" ? (found.bind(target) as unknown) : found;
+    },
+  });
+}
+
 /** The collection of calls, as one process has it. */
 export function openCalls(log: RowLog, name = "calls") {
   const calls = createCollection(logCollectionOptions<ToolCallRecord>({ log, name, getKey: (row) => row.id }));

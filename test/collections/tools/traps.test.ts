@@ -1,9 +1,8 @@
 import { and, createCollection, eq, localOnlyCollectionOptions } from "@tanstack/db";
 import { createToolExecutionEffect, makeDurableTool, openLocalLog } from "perdure/collections";
 import type { RowLog, ToolCallRecord } from "perdure/collections";
-import type { RowWrite } from "perdure/collections/log";
 import { expect, test } from "vitest";
-import { add, gate, openCalls, pending, waiting } from "./calls.ts";
+import { add, altered, gate, openCalls, pending, waiting } from "./calls.ts";
 import { until } from "../../support/until.ts";
 
 /** A collection with a backend of its own, that can hold a write back or refuse it. */
@@ -262,14 +261,12 @@ test("trap: a row whose handler failed is never delivered again by an effect; he
 test("a tool that failed and a result that could not be written are two things", async () => {
   const inner = openLocalLog();
   let refuse = 2;
-  const log: RowLog = Object.create(inner, {
-    write: {
-      value: async (write: RowWrite) => {
-        if (write.changes.some((change) => change.value?.status === "completed") && refuse-- > 0) {
-          throw new Error("the disk is full");
-        }
-        return inner.write(write);
-      },
+  const log = altered<RowLog>(inner, {
+    write: async (write) => {
+      if (write.changes.some((change) => change.value?.status === "completed") && refuse-- > 0) {
+        throw new Error("the disk is full");
+      }
+      return inner.write(write);
     },
   });
   const { calls, rows } = openCalls(log);

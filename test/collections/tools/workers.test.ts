@@ -4,7 +4,7 @@ import type { ApprovalEvent, Claims, ClaimRecord, RowLog, ToolCallRecord } from 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { backends } from "../backends.ts";
 import type { TestPlace } from "../backends.ts";
-import { add, gate, openCalls, pending, waiting } from "./calls.ts";
+import { add, altered, gate, openCalls, pending, waiting } from "./calls.ts";
 import { until } from "../../support/until.ts";
 
 describe.each(backends)("workers and approvals on $name", (backend) => {
@@ -203,18 +203,14 @@ describe.each(backends)("workers and approvals on $name", (backend) => {
 
 /** The same log, but nothing of claims is heard through it, and no sign of life goes out. */
 function cutOff(log: RowLog): RowLog {
-  return Object.create(log, {
-    table: {
-      value: (name: string) => {
-        const table = log.table(name);
-        return name.startsWith("claims") ? Object.create(table, { subscribe: { value: () => () => {} } }) : table;
-      },
+  return altered(log, {
+    table: (name) => {
+      const table = log.table(name);
+      return name.startsWith("claims") ? altered(table, { subscribe: () => () => {} }) : table;
     },
-    write: {
-      value: (write: Parameters<RowLog["write"]>[0]) =>
-        write.changes.length === 1 && write.changes[0]?.key.startsWith("beat:")
-          ? new Promise<never>(() => {})
-          : log.write(write),
-    },
+    write: (write) =>
+      write.changes.length === 1 && write.changes[0]?.key.startsWith("beat:")
+        ? new Promise<never>(() => {})
+        : log.write(write),
   });
 }

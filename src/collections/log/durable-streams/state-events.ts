@@ -67,18 +67,18 @@ interface Group {
  * were cut into batches: all readers agree on each write and on each message that is none.
  */
 export class EventReader {
-  private group: Group | undefined;
+  #group: Group | undefined;
 
   /** Whether the last message was the beginning of a write that is not complete. */
   get incomplete(): boolean {
-    return this.group !== undefined;
+    return this.#group !== undefined;
   }
 
   read(message: unknown): StreamEvent[] {
     const parsed = parse(message);
-    if (parsed.kind !== "part") return [...this.abandon(), parsed];
+    if (parsed.kind !== "part") return [...this.#abandon(), parsed];
     const { header, txid, change } = parsed;
-    const { group } = this;
+    const group = this.#group;
     if (
       group !== undefined &&
       group.txid === txid &&
@@ -86,31 +86,31 @@ export class EventReader {
       header.part === group.parts.length + 1
     ) {
       group.parts.push({ message, change });
-      return this.completed();
+      return this.#completed();
     }
-    const given = this.abandon();
+    const given = this.#abandon();
     if (header.part !== 1) return [...given, bad(message, "it is part of a write whose beginning is missing")];
-    this.group = {
+    this.#group = {
       txid,
       of: header.of,
       parts: [{ message, change }],
       ...(header.when === undefined ? {} : { when: header.when }),
     };
-    return [...given, ...this.completed()];
+    return [...given, ...this.#completed()];
   }
 
-  private completed(): StreamEvent[] {
-    const { group } = this;
+  #completed(): StreamEvent[] {
+    const group = this.#group;
     if (group === undefined || group.parts.length < group.of) return [];
-    this.group = undefined;
+    this.#group = undefined;
     const { txid, when, parts } = group;
     const changes = parts.map(({ change }) => change);
     return [{ kind: "write", write: { changes, txid, ...(when === undefined ? {} : { when }) } }];
   }
 
-  private abandon(): StreamEvent[] {
-    const parts = this.group?.parts ?? [];
-    this.group = undefined;
+  #abandon(): StreamEvent[] {
+    const parts = this.#group?.parts ?? [];
+    this.#group = undefined;
     return parts.map(({ message }) => bad(message, "it is part of a write whose end is missing"));
   }
 }

@@ -13,7 +13,6 @@ const CATCH_UP_TIMEOUT_MS = 300_000;
 /** Longer than servers hold a request that waits for news. */
 const LIVE_TIMEOUT_MS = 90_000;
 
-/** How a stream is reached. */
 interface StreamAddress {
   readonly url: string;
   readonly headers?: StreamHeaders;
@@ -88,13 +87,13 @@ type AppendAnswer =
  */
 export class StreamHttp {
   readonly url: string;
-  private readonly address: StreamAddress;
-  private readonly signal: AbortSignal;
+  readonly #address: StreamAddress;
+  readonly #signal: AbortSignal;
 
   constructor(address: StreamAddress, signal: AbortSignal) {
     this.url = address.url;
-    this.address = address;
-    this.signal = signal;
+    this.#address = address;
+    this.#signal = signal;
   }
 
   async read({ offset, live, cursor }: ReadPlace): Promise<Batch | Missing | Refused> {
@@ -102,15 +101,15 @@ export class StreamHttp {
     url.searchParams.set("offset", offset);
     if (live) url.searchParams.set("live", "long-poll");
     if (cursor !== undefined) url.searchParams.set("cursor", cursor);
-    return this.ask(url, { method: "GET" }, live ? LIVE_TIMEOUT_MS : CATCH_UP_TIMEOUT_MS, async (response) => {
-      const refused = await this.refusal(response);
+    return this.#ask(url, { method: "GET" }, live ? LIVE_TIMEOUT_MS : CATCH_UP_TIMEOUT_MS, async (response) => {
+      const refused = await this.#refusal(response);
       if (refused !== undefined) return refused;
       const { headers } = response;
       const next = headers.get("stream-next-offset");
       if (next === null) throw new Trouble(`${this.url} did not say where it goes on; is it a Durable Stream?`);
       return {
         kind: "batch",
-        messages: response.status === 204 ? [] : await this.messages(response),
+        messages: response.status === 204 ? [] : await this.#messages(response),
         next,
         cursor: headers.get("stream-cursor") ?? undefined,
         upToDate: headers.has("stream-up-to-date"),
@@ -127,7 +126,7 @@ export class StreamHttp {
       "producer-epoch": String(epoch),
       "producer-seq": String(seq),
     };
-    return this.ask(this.url, { method: "POST", body, headers }, ANSWER_TIMEOUT_MS, async (response) => {
+    return this.#ask(this.url, { method: "POST", body, headers }, ANSWER_TIMEOUT_MS, async (response) => {
       const number = (name: string) => Number(response.headers.get(name) ?? Number.NaN);
       if (response.status === 204) return { kind: "duplicate" };
       if (response.ok) return { kind: "taken", next: response.headers.get("stream-next-offset") ?? undefined };
@@ -136,13 +135,13 @@ export class StreamHttp {
       const expected = number("producer-expected-seq");
       if (response.status === 409 && Number.isInteger(expected)) return { kind: "gap", expected };
       // Whatever the server says beyond the errors of the protocol, it did not take it.
-      return (await this.refusal(response)) ?? { kind: "refused", error: this.refusedError(response.status, "") };
+      return (await this.#refusal(response)) ?? { kind: "refused", error: this.#refusedError(response.status, "") };
     });
   }
 
   /** Where the stream ends now. */
   async tail(): Promise<string> {
-    return this.ask(this.url, { method: "HEAD" }, ANSWER_TIMEOUT_MS, async (response) => {
+    return this.#ask(this.url, { method: "HEAD" }, ANSWER_TIMEOUT_MS, async (response) => {
       const tail = response.headers.get("stream-next-offset");
       if (!response.ok || tail === null) throw new Trouble(`${this.url} did not say where it ends.`);
       return tail;
@@ -152,25 +151,25 @@ export class StreamHttp {
   /** Creates the stream; if it is there already, that is as good. */
   async create(): Promise<Refused | undefined> {
     const init = { method: "PUT", headers: { "content-type": "application/json" } };
-    return this.ask(this.url, init, ANSWER_TIMEOUT_MS, async (response) => {
+    return this.#ask(this.url, init, ANSWER_TIMEOUT_MS, async (response) => {
       // 409: there is one that was made in another way. Reading it will tell.
       if (response.ok || response.status === 409) return undefined;
-      const refused = await this.refusal(response);
-      return refused?.kind === "missing" ? { kind: "refused", error: this.refusedError(404, "") } : refused;
+      const refused = await this.#refusal(response);
+      return refused?.kind === "missing" ? { kind: "refused", error: this.#refusedError(404, "") } : refused;
     });
   }
 
-  private async ask<T>(
+  async #ask<T>(
     url: URL | string,
     init: { method: string; body?: string; headers?: Record<string, string> },
     timeoutMs: number,
     answer: (response: Response) => Promise<T>,
   ): Promise<T> {
-    const { headers, fetch: send = fetch } = this.address;
-    this.signal.throwIfAborted();
+    const { headers, fetch: send = fetch } = this.#address;
+    this.#signal.throwIfAborted();
     const cut = new AbortController();
-    const abort = () => cut.abort(this.signal.reason);
-    this.signal.addEventListener("abort", abort);
+    const abort = () => cut.abort(this.#signal.reason);
+    this.#signal.addEventListener("abort", abort);
     const timer = setTimeout(() => cut.abort(new Trouble(`${this.url} did not answer in time.`)), timeoutMs);
     try {
       const own = typeof headers === "function" ? await headers() : headers;
@@ -183,15 +182,15 @@ export class StreamHttp {
         if (!response.bodyUsed) await response.body?.cancel().catch(() => {});
       }
     } catch (error) {
-      if (error instanceof Trouble || PerdureError.is(error) || this.signal.aborted) throw error;
+      if (error instanceof Trouble || PerdureError.is(error) || this.#signal.aborted) throw error;
       throw new Trouble(`${this.url} cannot be reached: ${errorText(error)}`, { cause: error });
     } finally {
       clearTimeout(timer);
-      this.signal.removeEventListener("abort", abort);
+      this.#signal.removeEventListener("abort", abort);
     }
   }
 
-  private async refusal(response: Response): Promise<Missing | Refused | undefined> {
+  async #refusal(response: Response): Promise<Missing | Refused | undefined> {
     const { status } = response;
     if (status === 200 || status === 201 || status === 204) return undefined;
     if (status === 404 || status === 410) return { kind: "missing", status };
@@ -205,15 +204,15 @@ export class StreamHttp {
       const message = `The stream ${this.url} is closed: it takes no more writes.`;
       return { kind: "refused", error: new PerdureError("read_only", message) };
     }
-    return { kind: "refused", error: this.refusedError(status, text) };
+    return { kind: "refused", error: this.#refusedError(status, text) };
   }
 
-  private refusedError(status: number, text: string): PerdureError {
+  #refusedError(status: number, text: string): PerdureError {
     const code = status === 401 || status === 403 ? "not_allowed" : status === 413 ? "too_large" : "call_failed";
     return new PerdureError(code, `The stream ${this.url} refused a request with ${status}: ${text}`);
   }
 
-  private async messages(response: Response): Promise<unknown[]> {
+  async #messages(response: Response): Promise<unknown[]> {
     const type = response.headers.get("content-type") ?? "";
     const text = await response.text();
     if (!type.includes("json")) {
@@ -241,20 +240,20 @@ const MAX_DELAY_MS = 5_000;
 
 /** The waits between tries, longer each time until one succeeds. */
 export class Backoff {
-  private failures = 0;
+  #failures = 0;
 
   /** Whether the last try succeeded, so that a failure is news. */
   get fresh(): boolean {
-    return this.failures === 0;
+    return this.#failures === 0;
   }
 
   succeeded(): void {
-    this.failures = 0;
+    this.#failures = 0;
   }
 
   /** Resolves after the next wait, or as soon as the signal is aborted. */
   async wait(signal: AbortSignal, atLeastMs = 0): Promise<void> {
-    const full = Math.min(FIRST_DELAY_MS * 2 ** this.failures++, MAX_DELAY_MS);
+    const full = Math.min(FIRST_DELAY_MS * 2 ** this.#failures++, MAX_DELAY_MS);
     // Some of it by chance, so that all who lost a server do not come back at once.
     const delay = Math.max(atLeastMs, full * (0.5 + Math.random() / 2));
     await pause(delay, signal);

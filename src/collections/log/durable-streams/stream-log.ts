@@ -14,12 +14,10 @@ import { contentOf, usedAgain } from "../receipts.ts";
 import type { QuarantinedMessage, RowLog, RowTable, RowWrite, WriteReceipt } from "../row-log.ts";
 import { requireWrite } from "../row-write.ts";
 import { encodeWrite } from "./state-events.ts";
-import { StreamHttp } from "./stream-http.ts";
-import type { StreamHeaders } from "./stream-http.ts";
+import { StreamHttp, type StreamHeaders } from "./stream-http.ts";
 import { followStream } from "./stream-reader.ts";
 import { START, StreamState } from "./stream-state.ts";
-import { StreamWriter } from "./stream-writer.ts";
-import type { Outgoing } from "./stream-writer.ts";
+import { StreamWriter, type Outgoing } from "./stream-writer.ts";
 
 /** @throws PerdureError `bad_config` for what cannot be fetched. */
 function requireUrl(url: string | URL): string {
@@ -33,7 +31,6 @@ function requireUrl(url: string | URL): string {
   );
 }
 
-/** How a log on a Durable Stream is opened. */
 interface StreamLogOptions {
   /** The stream: any server that speaks the Durable Streams protocol, with streams of `application/json`. */
   readonly url: string | URL;
@@ -78,84 +75,84 @@ class StreamLog implements RowLog {
   readonly kind = "durable-streams";
   readonly source: string;
   readonly ready: Promise<void>;
-  private readonly state: StreamState;
-  private readonly writer: StreamWriter;
-  private readonly stop = new AbortController();
-  private readonly pending = new Map<string, Pending>();
-  private readonly opened = Promise.withResolvers<void>();
-  private readonly caughtUp = Promise.withResolvers<void>();
-  private readonly reading: Promise<void>;
-  private readonly onError: (error: unknown) => void;
+  readonly #state: StreamState;
+  readonly #writer: StreamWriter;
+  readonly #stop = new AbortController();
+  readonly #pending = new Map<string, Pending>();
+  readonly #opened = Promise.withResolvers<void>();
+  readonly #caughtUp = Promise.withResolvers<void>();
+  readonly #reading: Promise<void>;
+  readonly #onError: (error: unknown) => void;
   /** How far it was read, also behind the beginning of a write whose end is not there yet. */
-  private read = START;
-  private waiting: { readonly offset: string; readonly resolve: () => void }[] = [];
-  private live = false;
-  private ended: PerdureError | undefined;
+  #read = START;
+  #waiting: { readonly offset: string; readonly resolve: () => void }[] = [];
+  #live = false;
+  #ended: PerdureError | undefined;
 
   constructor(options: StreamLogOptions) {
     this.source = requireUrl(options.url);
-    this.onError = reporter(options.onError);
-    this.ready = this.caughtUp.promise;
+    this.#onError = reporter(options.onError);
+    this.ready = this.#caughtUp.promise;
     // Both are known to the log itself; who awaits them hears of them too.
     this.ready.catch(() => {});
-    this.opened.promise.catch(() => {});
-    const { signal } = this.stop;
+    this.#opened.promise.catch(() => {});
+    const { signal } = this.#stop;
     const http = new StreamHttp({ ...options, url: this.source }, signal);
-    this.state = new StreamState({
-      onError: this.onError,
-      onQuarantine: (message) => this.quarantine(message, options.onQuarantine),
+    this.#state = new StreamState({
+      onError: this.#onError,
+      onQuarantine: (message) => this.#quarantine(message, options.onQuarantine),
       // Whoever else has used the name first has got its outcome, and not ours.
-      onOutcome: (txid, content, receipt) => this.waitingFor(txid, content)?.resolve(receipt),
-      onConflict: (txid, content, error) => this.waitingFor(txid, content)?.fail(error),
+      onOutcome: (txid, content, receipt) => this.#waitingFor(txid, content)?.resolve(receipt),
+      onConflict: (txid, content, error) => this.#waitingFor(txid, content)?.fail(error),
     });
-    this.writer = new StreamWriter({
+    this.#writer = new StreamWriter({
       http,
       signal,
-      opened: this.opened.promise,
-      reached: (offset) => this.reached(offset),
-      onGone: () => this.end(new PerdureError("not_found", `The stream ${this.source} was deleted.`)),
-      onTrouble: this.onError,
+      opened: this.#opened.promise,
+      reached: (offset) => this.#reached(offset),
+      onGone: () => this.#end(new PerdureError("not_found", `The stream ${this.source} was deleted.`)),
+      onTrouble: this.#onError,
     });
     const events = {
-      onOpen: () => this.opened.resolve(),
-      onBatch: (messages: readonly unknown[], next: string) => this.take(messages, next),
-      onUpToDate: () => this.goLive(),
-      onTrouble: this.onError,
+      onOpen: () => this.#opened.resolve(),
+      onBatch: (messages: readonly unknown[], next: string) => this.#take(messages, next),
+      onUpToDate: () => this.#goLive(),
+      onTrouble: this.#onError,
     };
-    this.reading = followStream({ http, create: options.create ?? true, signal, events }).catch((error: unknown) =>
-      this.end(error),
+    this.#reading = followStream({ http, create: options.create ?? true, signal, events }).catch((error: unknown) =>
+      this.#end(error),
     );
   }
 
   get position(): string {
-    return this.state.position;
+    return this.#state.position;
   }
 
   get quarantined(): readonly QuarantinedMessage[] {
-    return this.state.quarantined;
+    return this.#state.quarantined;
   }
 
   table(name: string): RowTable {
-    return this.state.table(name);
+    return this.#state.table(name);
   }
 
   async write(write: RowWrite): Promise<WriteReceipt> {
     requireWrite(write);
-    if (this.ended !== undefined) throw this.ended;
+    if (this.#ended !== undefined) throw this.#ended;
     const txid = write.txid ?? newId();
-    const pending = this.newPending(write, txid);
-    const known = this.state.receipt(txid, pending.content);
+    const pending = this.#newPending(write, txid);
+    const known = this.#state.receipt(txid, pending.content);
     if (known !== undefined) return known;
-    const under = this.pending.get(txid);
+    const under = this.#pending.get(txid);
     if (under !== undefined && under.content !== pending.content) throw usedAgain(txid);
     if (under !== undefined) return under.promise;
-    this.pending.set(txid, pending);
-    this.writer.send(pending);
+    this.#pending.set(txid, pending);
+    this.#writer.send(pending);
     return pending.promise;
   }
 
-  private waitingFor(txid: string, content: string): Pending | undefined {
-    const pending = this.pending.get(txid);
+  #waitingFor(txid: string, content: string): Pending | undefined {
+    const pending = this.#pending.get(txid);
     return pending?.content === content ? pending : undefined;
   }
 
@@ -164,66 +161,66 @@ class StreamLog implements RowLog {
   }
 
   async close(): Promise<void> {
-    this.finish(new PerdureError("disconnected", `The log on the stream ${this.source} is closed.`));
-    await Promise.all([this.reading, this.writer.idle()]);
+    this.#finish(new PerdureError("disconnected", `The log on the stream ${this.source} is closed.`));
+    await Promise.all([this.#reading, this.#writer.idle()]);
   }
 
-  private take(messages: readonly unknown[], next: string): void {
-    this.state.read(messages, next);
-    this.read = next;
-    this.writer.onRead(next);
-    const reached = this.waiting.filter(({ offset }) => offset <= next);
+  #take(messages: readonly unknown[], next: string): void {
+    this.#state.read(messages, next);
+    this.#read = next;
+    this.#writer.onRead(next);
+    const reached = this.#waiting.filter(({ offset }) => offset <= next);
     if (reached.length === 0) return;
-    this.waiting = this.waiting.filter(({ offset }) => offset > next);
+    this.#waiting = this.#waiting.filter(({ offset }) => offset > next);
     for (const { resolve } of reached) resolve();
   }
 
-  private quarantine(message: QuarantinedMessage, tell: StreamLogOptions["onQuarantine"]): void {
+  #quarantine(message: QuarantinedMessage, tell: StreamLogOptions["onQuarantine"]): void {
     try {
       tell?.(message);
     } catch (error) {
-      this.onError(error);
+      this.#onError(error);
     }
   }
 
-  private reached(offset: string): Promise<void> {
-    if (offset <= this.read || this.ended !== undefined) return Promise.resolve();
-    return new Promise((resolve) => this.waiting.push({ offset, resolve }));
+  #reached(offset: string): Promise<void> {
+    if (offset <= this.#read || this.#ended !== undefined) return Promise.resolve();
+    return new Promise((resolve) => this.#waiting.push({ offset, resolve }));
   }
 
-  private goLive(): void {
-    if (this.live) return;
-    this.live = true;
-    this.state.goLive();
-    this.caughtUp.resolve();
+  #goLive(): void {
+    if (this.#live) return;
+    this.#live = true;
+    this.#state.goLive();
+    this.#caughtUp.resolve();
   }
 
   /** It cannot go on. */
-  private end(thrown: unknown): void {
-    if (this.ended !== undefined) return;
+  #end(thrown: unknown): void {
+    if (this.#ended !== undefined) return;
     const error = asError(thrown);
-    this.finish(PerdureError.is(error) ? error : new PerdureError("bad_state", error.message, { cause: error }));
-    this.onError(error);
+    this.#finish(PerdureError.is(error) ? error : new PerdureError("bad_state", error.message, { cause: error }));
+    this.#onError(error);
   }
 
-  private finish(error: PerdureError): void {
-    if (this.ended !== undefined) return;
-    this.ended = error;
-    this.opened.reject(error);
-    this.caughtUp.reject(error);
-    for (const pending of this.pending.values()) pending.fail(error);
-    for (const { resolve } of this.waiting) resolve();
-    this.waiting = [];
-    this.stop.abort();
+  #finish(error: PerdureError): void {
+    if (this.#ended !== undefined) return;
+    this.#ended = error;
+    this.#opened.reject(error);
+    this.#caughtUp.reject(error);
+    for (const pending of this.#pending.values()) pending.fail(error);
+    for (const { resolve } of this.#waiting) resolve();
+    this.#waiting = [];
+    this.#stop.abort();
   }
 
-  private newPending(write: RowWrite, txid: string): Pending {
+  #newPending(write: RowWrite, txid: string): Pending {
     // Written down at once: what the row was made from may change behind it.
     const events = encodeWrite(write, txid);
     const { promise, resolve, reject } = Promise.withResolvers<WriteReceipt>();
     const settle = (work: () => void) => {
       pending.settled = true;
-      this.pending.delete(txid);
+      this.#pending.delete(txid);
       work();
     };
     const pending: Pending = {

@@ -1,8 +1,6 @@
 import { PerdureError } from "../../../base/error.ts";
-import { Backoff } from "./stream-http.ts";
+import { Backoff, Trouble, type Batch, type ReadPlace, type StreamHttp } from "./stream-http.ts";
 import { START } from "./stream-state.ts";
-import { Trouble } from "./stream-http.ts";
-import type { Batch, ReadPlace, StreamHttp } from "./stream-http.ts";
 
 /** A server that has nothing new holds the request at least that long. */
 const SHORTEST_WAIT_MS = 10;

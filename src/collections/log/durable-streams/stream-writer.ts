@@ -2,8 +2,7 @@ import { PerdureError, errorText } from "../../../base/error.ts";
 import { newId } from "../../../base/id.ts";
 import { fenced } from "../local-log.ts";
 import type { RowProducer } from "../row-log.ts";
-import { Backoff, Trouble } from "./stream-http.ts";
-import type { StreamHttp } from "./stream-http.ts";
+import { Backoff, Trouble, type StreamHttp } from "./stream-http.ts";
 
 /** One name under which writes are sent, each with the next number. */
 interface Lane {
@@ -28,17 +27,17 @@ interface Known {
  * that it could send would be refused, and it is enough to know the epoch. What stays is one lane for each producer.
  */
 export class ProducerLanes {
-  private readonly producers = new Map<string, Known>();
+  readonly #producers = new Map<string, Known>();
 
   /** How many lanes are kept. */
   get size(): number {
     let size = 0;
-    for (const { lanes } of this.producers.values()) size += lanes.size;
+    for (const { lanes } of this.#producers.values()) size += lanes.size;
     return size;
   }
 
   of({ id, epoch }: RowProducer): Lane {
-    const known = this.producers.get(id);
+    const known = this.#producers.get(id);
     if (known !== undefined && epoch < known.latest) {
       return { id, epoch, seq: 0, fenced: fenced(id, epoch, known.latest) };
     }
@@ -47,8 +46,8 @@ export class ProducerLanes {
 
   /** The stream has this epoch of the producer: of this lane, or of another writer with the same id. */
   keep(lane: Lane, latest: number): void {
-    let known = this.producers.get(lane.id);
-    if (known === undefined) this.producers.set(lane.id, (known = { latest, lanes: new Map() }));
+    let known = this.#producers.get(lane.id);
+    if (known === undefined) this.#producers.set(lane.id, (known = { latest, lanes: new Map() }));
     known.latest = Math.max(known.latest, latest);
     known.lanes.set(lane.epoch, lane);
     for (const epoch of known.lanes.keys()) if (epoch < known.latest) known.lanes.delete(epoch);
@@ -88,114 +87,114 @@ interface WriterOptions {
  * was lost is sent again as it was, under the same number, so the server takes it once.
  */
 export class StreamWriter {
-  private readonly options: WriterOptions;
-  private readonly queue: Outgoing[] = [];
+  readonly #options: WriterOptions;
+  readonly #queue: Outgoing[] = [];
   /** Of writers with a name. */
-  private readonly lanes = new ProducerLanes();
+  readonly #lanes = new ProducerLanes();
   /** For writes without a producer: nobody else has this name. */
-  private own: Lane = newLane();
+  #own: Lane = newLane();
   /** Sent, and not read yet. */
-  private readonly sent: { readonly writes: readonly Outgoing[]; readonly next: string }[] = [];
-  private running: Promise<void> | undefined;
+  readonly #sent: { readonly writes: readonly Outgoing[]; readonly next: string }[] = [];
+  #running: Promise<void> | undefined;
 
   constructor(options: WriterOptions) {
-    this.options = options;
+    this.#options = options;
   }
 
   send(write: Outgoing): void {
-    this.queue.push(write);
-    this.running ??= this.run();
+    this.#queue.push(write);
+    this.#running ??= this.#run();
   }
 
   /** Resolves when nothing is under way; soon after the signal was aborted. */
   async idle(): Promise<void> {
-    await this.running;
+    await this.#running;
   }
 
   /** The stream was read up to here: what was taken before it has its echo, or never will. */
   onRead(position: string): void {
-    while (this.sent.length > 0 && this.sent[0]!.next <= position) {
-      for (const write of this.sent.shift()!.writes) if (!write.settled) write.fail(lost(this.options.http.url));
+    while (this.#sent.length > 0 && this.#sent[0]!.next <= position) {
+      for (const write of this.#sent.shift()!.writes) if (!write.settled) write.fail(lost(this.#options.http.url));
     }
   }
 
-  private async run(): Promise<void> {
-    const { opened, signal } = this.options;
+  async #run(): Promise<void> {
+    const { opened, signal } = this.#options;
     // Who has to know is told by the log.
     await opened.catch(() => {});
-    while (this.queue.length > 0 && !signal.aborted) await this.deliver(this.take());
+    while (this.#queue.length > 0 && !signal.aborted) await this.#deliver(this.#take());
     // At once: what comes after the last look at the queue starts a new run.
-    this.running = undefined;
+    this.#running = undefined;
   }
 
   /** The next writes of one producer, as many as fit. */
-  private take(): Outgoing[] {
-    const [first] = this.queue;
+  #take(): Outgoing[] {
+    const [first] = this.#queue;
     let chars = 0;
     let count = 0;
-    for (const write of this.queue) {
+    for (const write of this.#queue) {
       if (!sameProducer(write.producer, first?.producer)) break;
       for (const event of write.events) chars += event.length + 1;
       if (count > 0 && chars > MAX_BATCH_CHARS) break;
       count++;
     }
-    return this.queue.splice(0, count);
+    return this.#queue.splice(0, count);
   }
 
-  private async deliver(batch: readonly Outgoing[]): Promise<void> {
-    const { http, signal } = this.options;
+  async #deliver(batch: readonly Outgoing[]): Promise<void> {
+    const { http, signal } = this.#options;
     const backoff = new Backoff();
     let writes = batch.filter((write) => !write.settled);
     while (writes.length > 0 && !signal.aborted) {
-      const lane = this.laneOf(writes[0]!.producer);
+      const lane = this.#laneOf(writes[0]!.producer);
       if (lane.fenced !== undefined) return failAll(writes, lane.fenced);
       try {
         const answer = await http.append(`[${writes.flatMap(({ events }) => events).join()}]`, lane);
         switch (answer.kind) {
           case "taken":
-            this.advance(lane, lane.seq + 1);
-            if (answer.next !== undefined) this.sent.push({ writes, next: answer.next });
+            this.#advance(lane, lane.seq + 1);
+            if (answer.next !== undefined) this.#sent.push({ writes, next: answer.next });
             return;
           case "duplicate":
-            this.advance(lane, lane.seq + 1);
-            writes = await this.missingOf(writes);
+            this.#advance(lane, lane.seq + 1);
+            writes = await this.#missingOf(writes);
             if (writes.length === 0) return;
             // Somebody else has used this name and number: what was to be written never came.
-            if (lane === this.own) this.own = newLane();
+            if (lane === this.#own) this.#own = newLane();
             else lane.fenced = sharedEpoch(lane);
             break;
           case "stale":
             lane.fenced = fenced(lane.id, lane.epoch, answer.latest);
-            if (lane !== this.own) this.lanes.keep(lane, answer.latest);
+            if (lane !== this.#own) this.#lanes.keep(lane, answer.latest);
             // It may have been taken before that, and only the answer was lost.
-            if (!backoff.fresh) writes = await this.missingOf(writes);
+            if (!backoff.fresh) writes = await this.#missingOf(writes);
             break;
           case "gap":
             // The server has forgotten this writer. What it has taken before is known by its txid.
-            if (lane === this.own) this.own = newLane();
-            else this.advance(lane, answer.expected);
+            if (lane === this.#own) this.#own = newLane();
+            else this.#advance(lane, answer.expected);
             await backoff.wait(signal);
             break;
           case "missing":
-            return this.options.onGone(answer.status);
+            return this.#options.onGone(answer.status);
           case "refused":
             if (writes.length === 1) return failAll(writes, answer.error);
             // One of them is to blame; the others shall not fail with it.
-            for (const write of writes) await this.deliver([write]);
+            for (const write of writes) await this.#deliver([write]);
             return;
         }
       } catch (error) {
         if (signal.aborted) return;
         if (!(error instanceof Trouble)) return failAll(writes, unexpected(error));
-        if (backoff.fresh) this.options.onTrouble(error);
+        if (backoff.fresh) this.#options.onTrouble(error);
         await backoff.wait(signal, error.waitMs);
       }
     }
   }
 
   /** Those of the writes that the stream does not have. */
-  private async missingOf(writes: readonly Outgoing[]): Promise<Outgoing[]> {
-    const { http, reached, signal } = this.options;
+  async #missingOf(writes: readonly Outgoing[]): Promise<Outgoing[]> {
+    const { http, reached, signal } = this.#options;
     const backoff = new Backoff();
     while (!signal.aborted && writes.some(({ settled }) => !settled)) {
       try {
@@ -209,14 +208,14 @@ export class StreamWriter {
     return signal.aborted ? [] : writes.filter(({ settled }) => !settled);
   }
 
-  private laneOf(producer: RowProducer | undefined): Lane {
-    return producer === undefined ? this.own : this.lanes.of(producer);
+  #laneOf(producer: RowProducer | undefined): Lane {
+    return producer === undefined ? this.#own : this.#lanes.of(producer);
   }
 
   /** The next number of the lane is another one from now on. */
-  private advance(lane: Lane, seq: number): void {
+  #advance(lane: Lane, seq: number): void {
     lane.seq = seq;
-    if (lane !== this.own) this.lanes.keep(lane, lane.epoch);
+    if (lane !== this.#own) this.#lanes.keep(lane, lane.epoch);
   }
 }
 

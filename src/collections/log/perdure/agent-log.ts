@@ -15,13 +15,11 @@ import type {
 import type { ConfirmedRow, QuarantinedMessage, RowLog, RowTable, RowWrite, WriteReceipt } from "../row-log.ts";
 import { RowState } from "../row-state.ts";
 import { asJson, requireWrite } from "../row-write.ts";
-import { isOpen, sourceOf, textOf, toldError, whyGone } from "./agent-socket.ts";
-import type { AgentSocket } from "./agent-socket.ts";
+import { isOpen, sourceOf, textOf, toldError, whyGone, type AgentSocket } from "./agent-socket.ts";
 import { TableFollower } from "./follow-tables.ts";
 
 const POSITION_DIGITS = 16;
 
-/** Options of {@link openAgentLog}. */
 interface AgentLogOptions {
   /** The connection to the agent. It may be used for everything else at the same time: state, calls, chat. */
   readonly agent: AgentSocket;
@@ -64,36 +62,36 @@ class AgentLog implements RowLog {
   readonly source: string;
   /** An agent looks at each write before it stores it. */
   readonly quarantined: readonly QuarantinedMessage[] = [];
-  private readonly socket: AgentSocket;
-  private readonly state: RowState;
-  private readonly follower: TableFollower;
-  private readonly outbox = new Outbox();
-  private readonly shown = new Map<string, RowTable>();
-  private furthest = 0;
-  private closed = false;
+  readonly #socket: AgentSocket;
+  readonly #state: RowState;
+  readonly #follower: TableFollower;
+  readonly #outbox = new Outbox();
+  readonly #shown = new Map<string, RowTable>();
+  #furthest = 0;
+  #closed = false;
   /** Why nothing comes or goes: it is closed, or its connection does not come back by itself. */
-  private over: PerdureError | undefined;
+  #over: PerdureError | undefined;
 
   constructor(socket: AgentSocket, onError: (error: unknown) => void) {
-    this.socket = socket;
+    this.#socket = socket;
     this.source = sourceOf(socket);
-    this.state = new RowState(onError);
-    this.follower = new TableFollower(this.state, (frame) => this.send(frame));
-    socket.addEventListener("open", this.opened);
-    socket.addEventListener("close", this.lost);
-    socket.addEventListener("message", this.received);
-    if (isOpen(socket)) this.opened();
-    else this.giveUpIf(whyGone(socket));
+    this.#state = new RowState(onError);
+    this.#follower = new TableFollower(this.#state, (frame) => this.#send(frame));
+    socket.addEventListener("open", this.#opened);
+    socket.addEventListener("close", this.#lost);
+    socket.addEventListener("message", this.#received);
+    if (isOpen(socket)) this.#opened();
+    else this.#giveUpIf(whyGone(socket));
   }
 
   get ready(): Promise<void> {
-    return this.follower.ready;
+    return this.#follower.ready;
   }
 
   /** Also of another agent that has taken this one's place: never lower than before. */
   get position(): string {
-    this.furthest = Math.max(this.furthest, this.follower.seq);
-    return positionOf(this.furthest);
+    this.#furthest = Math.max(this.#furthest, this.#follower.seq);
+    return positionOf(this.#furthest);
   }
 
   /** Reads a table whose rows `ready` has to wait for. */
@@ -102,31 +100,31 @@ class AgentLog implements RowLog {
   }
 
   table(name: string, named = false): RowTable {
-    let table = this.shown.get(name);
+    let table = this.#shown.get(name);
     if (table === undefined) {
-      table = new FollowedTable(this.state.table(name), () => this.follower.want(name));
-      this.shown.set(name, table);
+      table = new FollowedTable(this.#state.table(name), () => this.#follower.want(name));
+      this.#shown.set(name, table);
     }
-    void this.follower.want(name, named);
+    void this.#follower.want(name, named);
     return table;
   }
 
   followAll(): void {
-    this.follower.wantAll();
+    this.#follower.wantAll();
   }
 
   async write(write: RowWrite): Promise<WriteReceipt> {
     requireWrite(write);
-    if (this.over !== undefined) throw this.over;
+    if (this.#over !== undefined) throw this.#over;
     // Who awaits the write can read what it wrote, so it has to be followed.
     const tables = [...new Set(write.changes.map(({ table }) => table))];
     for (const name of tables) this.table(name);
-    const { frame, outcome } = this.outbox.add(write);
-    if (frame !== undefined && isOpen(this.socket)) this.socket.send(frame);
+    const { frame, outcome } = this.#outbox.add(write);
+    if (frame !== undefined && isOpen(this.#socket)) this.#socket.send(frame);
     const { applied, refused, seq } = await outcome;
-    await Promise.all(tables.map((name) => this.follower.whenLive(name)));
-    if (this.over !== undefined) throw this.over;
-    this.furthest = Math.max(this.furthest, seq);
+    await Promise.all(tables.map((name) => this.#follower.whenLive(name)));
+    if (this.#over !== undefined) throw this.#over;
+    this.#furthest = Math.max(this.#furthest, seq);
     return { applied, position: positionOf(seq), ...(refused === undefined ? {} : { refused }) };
   }
 
@@ -135,93 +133,93 @@ class AgentLog implements RowLog {
   }
 
   async close(): Promise<void> {
-    if (this.closed) return;
-    this.closed = true;
-    if (logs.get(this.socket) === this) logs.delete(this.socket);
-    this.socket.removeEventListener("open", this.opened);
-    this.socket.removeEventListener("close", this.lost);
-    this.socket.removeEventListener("message", this.received);
-    if (isOpen(this.socket)) this.send({ type: "perdure_rows_unsubscribe" });
-    this.giveUp(`The log "${this.source}" is closed.`);
+    if (this.#closed) return;
+    this.#closed = true;
+    if (logs.get(this.#socket) === this) logs.delete(this.#socket);
+    this.#socket.removeEventListener("open", this.#opened);
+    this.#socket.removeEventListener("close", this.#lost);
+    this.#socket.removeEventListener("message", this.#received);
+    if (isOpen(this.#socket)) this.#send({ type: "perdure_rows_unsubscribe" });
+    this.#giveUp(`The log "${this.source}" is closed.`);
   }
 
-  private readonly opened = (): void => {
-    this.over = undefined;
+  readonly #opened = (): void => {
+    this.#over = undefined;
     // Some sockets come back without having said that they were gone.
-    this.follower.lost();
-    this.follower.opened();
-    for (const frame of this.outbox.frames()) this.socket.send(frame);
+    this.#follower.lost();
+    this.#follower.opened();
+    for (const frame of this.#outbox.frames()) this.#socket.send(frame);
   };
 
-  private readonly lost = (event: Event): void => {
-    this.follower.lost();
-    this.giveUpIf(whyGone(this.socket, event));
+  readonly #lost = (event: Event): void => {
+    this.#follower.lost();
+    this.#giveUpIf(whyGone(this.#socket, event));
   };
 
   /** Who waits is told, instead of waiting for ever. If the app connects again, it goes on all the same. */
-  private giveUpIf(why: string | undefined): void {
-    if (why !== undefined) this.giveUp(`"${this.source}" cannot be reached any more. ${why}`);
+  #giveUpIf(why: string | undefined): void {
+    if (why !== undefined) this.#giveUp(`"${this.source}" cannot be reached any more. ${why}`);
   }
 
-  private giveUp(why: string): void {
-    this.over = new PerdureError("disconnected", why);
-    this.follower.fail(this.over);
-    this.outbox.fail(this.over);
+  #giveUp(why: string): void {
+    this.#over = new PerdureError("disconnected", why);
+    this.#follower.fail(this.#over);
+    this.#outbox.fail(this.#over);
   }
 
-  private readonly received = (event: Event): void => {
+  readonly #received = (event: Event): void => {
     const text = textOf(event);
     // Most frames of the connection are about something else, and long ones should not be parsed for nothing.
     if (text?.startsWith(ROW_FRAME_START) !== true) return;
     // Only the agent sends on this connection, and it sends only what it made itself.
     const frame = JSON.parse(text) as RowServerFrame;
-    if (frame.type === "perdure_rows_page") this.follower.page(frame);
-    else if (frame.type === "perdure_rows_changed") this.follower.changed(frame);
-    else if (frame.type === "perdure_rows_receipt") this.outbox.receipt(frame);
+    if (frame.type === "perdure_rows_page") this.#follower.page(frame);
+    else if (frame.type === "perdure_rows_changed") this.#follower.changed(frame);
+    else if (frame.type === "perdure_rows_receipt") this.#outbox.receipt(frame);
     else if (frame.type === "perdure_rows_error") {
-      this.outbox.error(frame);
-      if (frame.id !== undefined) this.follower.refused(frame.id, frame.error);
-      if (frame.collection !== undefined) this.follower.lose(frame.collection, frame.error);
+      this.#outbox.error(frame);
+      if (frame.id !== undefined) this.#follower.refused(frame.id, frame.error);
+      if (frame.collection !== undefined) this.#follower.lose(frame.collection, frame.error);
     }
   };
 
-  private send(frame: RowRequestFrame): void {
-    this.socket.send(JSON.stringify(frame));
+  #send(frame: RowRequestFrame): void {
+    this.#socket.send(JSON.stringify(frame));
   }
 }
 
 /** A table with the promise of its rows. */
 class FollowedTable implements RowTable {
-  private readonly rowsOf: RowTable;
-  private readonly whenReady: () => Promise<void>;
+  readonly #rowsOf: RowTable;
+  readonly #whenReady: () => Promise<void>;
 
   constructor(rows: RowTable, whenReady: () => Promise<void>) {
-    this.rowsOf = rows;
-    this.whenReady = whenReady;
+    this.#rowsOf = rows;
+    this.#whenReady = whenReady;
   }
 
   get ready(): Promise<void> {
-    return this.whenReady();
+    return this.#whenReady();
   }
 
   get size(): number {
-    return this.rowsOf.size;
+    return this.#rowsOf.size;
   }
 
   get(key: string): ConfirmedRow | undefined {
-    return this.rowsOf.get(key);
+    return this.#rowsOf.get(key);
   }
 
   rows(): Iterable<ConfirmedRow> {
-    return this.rowsOf.rows();
+    return this.#rowsOf.rows();
   }
 
   version(key: string): number {
-    return this.rowsOf.version(key);
+    return this.#rowsOf.version(key);
   }
 
   subscribe(listener: Parameters<RowTable["subscribe"]>[0]): () => void {
-    return this.rowsOf.subscribe(listener);
+    return this.#rowsOf.subscribe(listener);
   }
 }
 
@@ -253,7 +251,7 @@ interface Unanswered {
 
 /** Writes that the agent has not answered, in their order. Each is sent on every connection until it is: they have names. */
 class Outbox {
-  private readonly unanswered = new Map<string, Unanswered>();
+  readonly #unanswered = new Map<string, Unanswered>();
 
   /**
    * Keeps a write until it is answered.
@@ -262,7 +260,7 @@ class Outbox {
    */
   add(write: RowWrite): { readonly frame?: string; readonly outcome: Promise<RowReceiptFrame> } {
     const { txid = newId(), changes, when, producer } = write;
-    const known = this.unanswered.get(txid);
+    const known = this.#unanswered.get(txid);
     if (known !== undefined) return { outcome: known.outcome.promise };
     if (changes.length > MAX_ROW_CHANGES || (when?.length ?? 0) > MAX_ROW_CHANGES) {
       throw new PerdureError("limit", `A write may have at most ${MAX_ROW_CHANGES} changes. Make several of it.`);
@@ -275,31 +273,31 @@ class Outbox {
       );
     }
     const outcome = Promise.withResolvers<RowReceiptFrame>();
-    this.unanswered.set(txid, { frame, outcome });
+    this.#unanswered.set(txid, { frame, outcome });
     return { frame, outcome: outcome.promise };
   }
 
   /** All that is to be sent on a new connection. */
   frames(): string[] {
-    return [...this.unanswered.values()].map(({ frame }) => frame);
+    return [...this.#unanswered.values()].map(({ frame }) => frame);
   }
 
   receipt(frame: RowReceiptFrame): void {
-    this.take(frame.txid)?.outcome.resolve(frame);
+    this.#take(frame.txid)?.outcome.resolve(frame);
   }
 
   error({ txid, error }: RowErrorFrame): void {
-    if (txid !== undefined) this.take(txid)?.outcome.reject(toldError(error));
+    if (txid !== undefined) this.#take(txid)?.outcome.reject(toldError(error));
   }
 
   fail(error: PerdureError): void {
-    for (const { outcome } of this.unanswered.values()) outcome.reject(error);
-    this.unanswered.clear();
+    for (const { outcome } of this.#unanswered.values()) outcome.reject(error);
+    this.#unanswered.clear();
   }
 
-  private take(txid: string): Unanswered | undefined {
-    const one = this.unanswered.get(txid);
-    this.unanswered.delete(txid);
+  #take(txid: string): Unanswered | undefined {
+    const one = this.#unanswered.get(txid);
+    this.#unanswered.delete(txid);
     return one;
   }
 }
