@@ -1,5 +1,5 @@
 import { PerdureError } from "../base/error.ts";
-import { type OptionNames, refuseUnknown } from "../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../base/known-options.ts";
 
 /** What clients may know of a callable method. */
 export interface CallableOptions {
@@ -8,7 +8,7 @@ export interface CallableOptions {
   readonly description?: string;
 }
 
-const optionNames: OptionNames<CallableOptions> = { streaming: true, description: true };
+const optionNames = namesOf<CallableOptions>()("streaming description");
 
 type Method = (...args: never[]) => unknown;
 type MethodName<T> = { [K in keyof T & string]: T[K] extends Method ? K : never }[keyof T & string];

@@ -1,6 +1,6 @@
 import type { ContextOverflow } from "../context/overflow.ts";
 import type { RetryOptions } from "../work/retry.ts";
-import { type OptionNames, refuseUnknown } from "../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../base/known-options.ts";
 import type { Budget, Budgets } from "../ledger/budget.ts";
 import type { MediaRetention } from "../media/media.ts";
 import type { ChatRecoveryConfig } from "../turn/engine/chat-types.ts";
@@ -8,39 +8,21 @@ import type { MessageConcurrency } from "../turn/intake/overlap.ts";
 import type { AgentOptions } from "./agent-base.ts";
 import type { TitleOptions } from "./title-keeper.ts";
 
-const options: OptionNames<AgentOptions> = {
-  sendIdentityOnConnect: true,
-  allowClientState: true,
-  retry: true,
-  fiberRecoveryMaxAgeMs: true,
-};
-const retry: OptionNames<RetryOptions> = { maxAttempts: true, baseDelayMs: true, maxDelayMs: true };
-const budget: OptionNames<Budget> = { maxTokens: true, maxCost: true, soft: true };
-const budgets: OptionNames<Budgets> = { turn: true, session: true, agent: true };
-const chatRecovery: OptionNames<ChatRecoveryConfig> = {
-  maxAttempts: true,
-  maxAgeMs: true,
-  maxNoProgressAttempts: true,
-  noProgressTimeoutMs: true,
-  shouldKeepRecovering: true,
-  terminalMessage: true,
-  onExhausted: true,
-};
-const contextOverflow: OptionNames<ContextOverflow> = {
-  reactive: true,
-  maxRetries: true,
-  proactive: true,
-  background: true,
-  coldAfterMs: true,
-};
-const proactive: OptionNames<Exclude<ContextOverflow["proactive"], boolean | undefined>> = {
-  maxInputTokens: true,
-  threshold: true,
-  maxCompactions: true,
-};
-const mediaRetention: OptionNames<MediaRetention> = { keepInMessages: true, days: true, address: true };
-const titles: OptionNames<TitleOptions> = { model: true, after: true };
-const messageConcurrency: OptionNames<Exclude<MessageConcurrency, string>> = { strategy: true, debounceMs: true };
+const options = namesOf<AgentOptions>()("sendIdentityOnConnect allowClientState retry fiberRecoveryMaxAgeMs");
+const retry = namesOf<RetryOptions>()("maxAttempts baseDelayMs maxDelayMs");
+const budget = namesOf<Budget>()("maxTokens maxCost soft");
+const budgets = namesOf<Budgets>()("turn session agent");
+const chatRecovery = namesOf<ChatRecoveryConfig>()(
+  "maxAttempts maxAgeMs maxNoProgressAttempts noProgressTimeoutMs shouldKeepRecovering terminalMessage",
+  "onExhausted",
+);
+const contextOverflow = namesOf<ContextOverflow>()("reactive maxRetries proactive background coldAfterMs");
+const proactive = namesOf<Exclude<ContextOverflow["proactive"], boolean | undefined>>()(
+  "maxInputTokens threshold maxCompactions",
+);
+const mediaRetention = namesOf<MediaRetention>()("keepInMessages days address");
+const titles = namesOf<TitleOptions>()("model after");
+const messageConcurrency = namesOf<Exclude<MessageConcurrency, string>>()("strategy debounceMs");
 
 /** Settings that are objects, by the path that leads to them from an agent. */
 const settings: Readonly<Record<string, Readonly<Record<string, true>>>> = {

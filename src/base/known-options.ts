@@ -1,8 +1,17 @@
 import { PerdureError } from "./error.ts";
 import { nearest } from "./nearest.ts";
 
-/** Every name that options of type `T` can have: the compiler sees to it that none is missing. */
+/** Every name that options of type `T` can have. */
 export type OptionNames<T> = { readonly [NAME in keyof T & string]-?: true };
+
+type Words<TEXT> = TEXT extends `${infer FIRST} ${infer REST}` ? FIRST | Words<REST> : TEXT;
+type AllOf<NAMES, TEXT> = [NAMES, Words<TEXT>] extends [Words<TEXT>, NAMES] ? TEXT : never;
+
+/** The names in `texts`, between blanks. The compiler refuses a text when one of them is no name, and when one is missing. */
+export function namesOf<T>() {
+  return <TEXT extends string>(...texts: (TEXT & AllOf<keyof T & string, TEXT>)[]): OptionNames<T> =>
+    Object.fromEntries(texts.flatMap((text) => text.split(" ")).map((name) => [name, true])) as OptionNames<T>;
+}
 
 /**
  * Refuses names that no option has: a typing mistake must not be silence. What is no object is let pass; others check that.
@@ -11,7 +20,7 @@ export type OptionNames<T> = { readonly [NAME in keyof T & string]-?: true };
  */
 export function refuseUnknown(
   given: unknown,
-  names: Readonly<Record<string, true>>,
+  names: object,
   where: string,
   instead: Readonly<Record<string, string>> = {},
 ): void {

@@ -232,7 +232,6 @@ function told(sent: Promise<void>): Promise<void> {
   return sent;
 }
 
-/** What is asked for. */
 interface ChatAsk {
   readonly id: string;
   readonly messages: UIMessage[];

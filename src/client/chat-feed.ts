@@ -33,7 +33,6 @@ export interface AgentChatOptions {
   readonly rememberBranch?: BranchStorage;
 }
 
-/** An answer to a call. */
 interface CallAnswer {
   /** Shows it and sends it. */
   give(): void;

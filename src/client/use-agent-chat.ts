@@ -167,7 +167,6 @@ export function useAgentChat<_State = unknown, M extends UIMessage = UIMessage>(
   return { ...snapshot, messages: snapshot.messages as M[], ...actions, id: options.id ?? name, connectionError };
 }
 
-/** The same functions for the life of a chat. */
 function sessionActions(chat: AgentChat): SessionActions {
   const bound = SESSION_ACTIONS.map((name) => [name, chat[name].bind(chat)] as const);
   // Each under its own name.

@@ -1,6 +1,5 @@
 import { PerdureError } from "../base/error.ts";
-import { isAgentClass } from "../port.ts";
-import type { HostedAgentClass } from "../port.ts";
+import { isAgentClass, type HostedAgentClass } from "../port.ts";
 import { classTable, type FindClass } from "../wire/class-table.ts";
 
 /** Agent classes by the name that they are addressed with, or as a list that uses the classes' own names. */

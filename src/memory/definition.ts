@@ -1,5 +1,5 @@
 import { PerdureError } from "../base/error.ts";
-import { type OptionNames, refuseUnknown } from "../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../base/known-options.ts";
 import { isRecord } from "../message/json.ts";
 import { type ContextKind, type ContextProvider, type Source, toSource } from "./provider.ts";
 import type { StoredEntries } from "./stored-entries.ts";
@@ -20,14 +20,7 @@ export interface ContextOptions {
   readonly initial?: string;
 }
 
-const contextOptionsNames: OptionNames<ContextOptions> = {
-  description: true,
-  maxTokens: true,
-  provider: true,
-  keyed: true,
-  shared: true,
-  initial: true,
-};
+const contextOptionsNames = namesOf<ContextOptions>()("description maxTokens provider keyed shared initial");
 
 /** A block that was declared or added. */
 export interface Definition {

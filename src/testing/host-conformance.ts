@@ -1,12 +1,10 @@
 import { alarmCases } from "./conformance/alarm.ts";
-import { withBench } from "./conformance/bench.ts";
-import type { BenchCase, ConformanceHost } from "./conformance/bench.ts";
+import { withBench, type BenchCase, type ConformanceHost } from "./conformance/bench.ts";
 import { blobCases } from "./conformance/blobs.ts";
 import { durabilityCases } from "./conformance/durability.ts";
 import { isolationCases } from "./conformance/isolation.ts";
 import { lifeCases } from "./conformance/life.ts";
-import { createProbe } from "./conformance/probe.ts";
-import type { ConformanceProbe } from "./conformance/probe.ts";
+import { createProbe, type ConformanceProbe } from "./conformance/probe.ts";
 import { socketCases } from "./conformance/sockets.ts";
 import { sqlCases } from "./conformance/sql.ts";
 import { txCases } from "./conformance/tx.ts";

@@ -1,10 +1,8 @@
 import { PerdureError } from "../base/error.ts";
-import { newId, sleep } from "../base/id.ts";
-import type { Clock } from "../base/id.ts";
+import { newId, sleep, type Clock } from "../base/id.ts";
 import { CONTINUE_PROMPT } from "../turn/step/continue-prompt.ts";
 import type { Model, ModelCallOptions, ModelPrompt, ModelStreamPart, ModelTool } from "./model-types.ts";
-import { finishReasonOf, toContent, toPieces, usageOf } from "./scripted-reply.ts";
-import type { ScriptedReply } from "./scripted-reply.ts";
+import { finishReasonOf, toContent, toPieces, usageOf, type ScriptedReply } from "./scripted-reply.ts";
 
 /** What a script is asked: the call, and where in the conversation its prompt stands. */
 export interface ScriptedCall {

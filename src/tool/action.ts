@@ -1,7 +1,7 @@
 import { type FlexibleSchema, type ModelMessage, type Tool, tool } from "ai";
 import { PerdureError } from "../base/error.ts";
 import type { Identity } from "../base/identity.ts";
-import { type OptionNames, refuseUnknown } from "../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../base/known-options.ts";
 import type { ReplyAttachment } from "./action-attachment.ts";
 import { type CallApproval, durableTool } from "./define.ts";
 
@@ -84,18 +84,10 @@ export interface ActionOptions<INPUT, OUTPUT> {
   readonly maxOutputChars?: number;
 }
 
-const actionOptionsNames: OptionNames<ActionOptions<unknown, unknown>> = {
-  description: true,
-  inputSchema: true,
-  execute: true,
-  idempotencyKey: true,
-  timeoutMs: true,
-  approval: true,
-  durablePause: true,
-  permissions: true,
-  maxOutputLines: true,
-  maxOutputChars: true,
-};
+const actionOptionsNames = namesOf<ActionOptions<unknown, unknown>>()(
+  "description inputSchema execute idempotencyKey timeoutMs approval durablePause permissions",
+  "maxOutputLines maxOutputChars",
+);
 
 /** Marks a tool as an action, and holds what it was made of. */
 export const actionOptions: unique symbol = Symbol.for("perdure.action") as never;

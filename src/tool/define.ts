@@ -2,7 +2,7 @@ import type { InferToolInput, InferToolOutput, ModelMessage, Tool, ToolExecution
 import type { OutputSubject } from "../context/superseded.ts";
 import { PerdureError } from "../base/error.ts";
 import type { Identity } from "../base/identity.ts";
-import { type OptionNames, refuseUnknown } from "../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../base/known-options.ts";
 import type { ResumedCall, ToolTurn } from "./park.ts";
 import type { ToolStep } from "./step.ts";
 
@@ -66,17 +66,9 @@ export interface DurableToolOptions<INPUT = unknown, OUTPUT = unknown> {
   readonly background?: boolean | { readonly afterMs: number };
 }
 
-const durableToolOptionsNames: OptionNames<DurableToolOptions> = {
-  replay: true,
-  timeoutMs: true,
-  maxOutputLines: true,
-  maxOutputChars: true,
-  keep: true,
-  supersedes: true,
-  needsApproval: true,
-  preview: true,
-  background: true,
-};
+const durableToolOptionsNames = namesOf<DurableToolOptions>()(
+  "replay timeoutMs maxOutputLines maxOutputChars keep supersedes needsApproval preview background",
+);
 
 /** The options of a tool with the defaults filled in. */
 export interface ToolOptions {

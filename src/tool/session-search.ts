@@ -1,6 +1,6 @@
 import { jsonSchema, type Tool } from "ai";
 import { PerdureError } from "../base/error.ts";
-import { type OptionNames, refuseUnknown } from "../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../base/known-options.ts";
 import type { MessageText, SearchHit, SessionSearch } from "../search/search.ts";
 import { durableTool } from "./define.ts";
 
@@ -41,11 +41,7 @@ export interface SessionSearchToolOptions {
   readonly scope?: "session" | "agent";
 }
 
-const sessionSearchToolOptionsNames: OptionNames<SessionSearchToolOptions> = {
-  search: true,
-  session: true,
-  scope: true,
-};
+const sessionSearchToolOptionsNames = namesOf<SessionSearchToolOptions>()("search session scope");
 
 const inputSchema = jsonSchema<SessionSearchInput>({
   type: "object",

@@ -1,5 +1,5 @@
 import { PerdureError } from "../base/error.ts";
-import { type OptionNames, refuseUnknown } from "../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../base/known-options.ts";
 import { newId } from "../base/id.ts";
 import type { FiberKind, FiberRow } from "../store/fiber.ts";
 import {
@@ -38,13 +38,8 @@ import { decodeJson, encodeJson } from "./json.ts";
 import type { Work, WorkContext } from "./work.ts";
 import { MAX_RUNNING } from "./work.ts";
 
-const spawnNames: OptionNames<SpawnFiberOptions> = { maxRetries: true, metadata: true, idempotencyKey: true };
-const startNames: OptionNames<StartFiberOptions> = {
-  fiberId: true,
-  idempotencyKey: true,
-  metadata: true,
-  waitForCompletion: true,
-};
+const spawnNames = namesOf<SpawnFiberOptions>()("maxRetries metadata idempotencyKey");
+const startNames = namesOf<StartFiberOptions>()("fiberId idempotencyKey metadata waitForCompletion");
 
 /** Durable functions outside of a turn. `fiber-state.ts` tells their life. */
 export class Fibers implements Work {

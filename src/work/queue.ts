@@ -1,5 +1,5 @@
 import { errorText, PerdureError } from "../base/error.ts";
-import { type OptionNames, refuseUnknown } from "../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../base/known-options.ts";
 import { newId } from "../base/id.ts";
 import type { QueueRow, QueueStatus } from "../store/queue.ts";
 import {
@@ -57,7 +57,7 @@ export interface QueueOptions {
   readonly id?: string;
 }
 
-const queueOptionsNames: OptionNames<QueueOptions> = { retry: true, id: true };
+const queueOptionsNames = namesOf<QueueOptions>()("retry id");
 
 export interface QueueCriteria {
   /** What waits or runs by default. */

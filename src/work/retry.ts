@@ -1,5 +1,5 @@
 import { PerdureError } from "../base/error.ts";
-import { type OptionNames, refuseUnknown } from "../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../base/known-options.ts";
 import type { Clock } from "../base/id.ts";
 import { sleep } from "../base/id.ts";
 
@@ -70,13 +70,7 @@ export interface RetryCallOptions extends RetryOptions {
   readonly signal?: AbortSignal;
 }
 
-const retryCallOptionsNames: OptionNames<RetryCallOptions> = {
-  shouldRetry: true,
-  signal: true,
-  maxAttempts: true,
-  baseDelayMs: true,
-  maxDelayMs: true,
-};
+const retryCallOptionsNames = namesOf<RetryCallOptions>()("shouldRetry signal maxAttempts baseDelayMs maxDelayMs");
 
 /**
  * Calls `fn` until it does not throw. In memory only: nothing is stored.

@@ -1,5 +1,5 @@
 import { errorText, PerdureError } from "../base/error.ts";
-import { type OptionNames, refuseUnknown } from "../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../base/known-options.ts";
 import { readStored } from "../store/damaged.ts";
 import type { ScheduleRow } from "../store/schedule.ts";
 import {
@@ -33,7 +33,7 @@ import { MAX_FAILED_ROWS, MAX_RUNNING } from "./work.ts";
 /** From how many waiting rows of one callback on it looks as if they pile up by mistake. */
 const DUPLICATE_WARNING = 50;
 
-const scheduleOptionsNames: OptionNames<ScheduleOptions> = { retry: true, idempotent: true, timeZone: true };
+const scheduleOptionsNames = namesOf<ScheduleOptions>()("retry idempotent timeZone");
 
 /**
  * Calls of methods at a time. All is in rows: after the end of a process the next life carries on from them.

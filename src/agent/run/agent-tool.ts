@@ -1,7 +1,7 @@
 import { asSchema, type FlexibleSchema, type InferSchema, type Tool, type ToolExecutionOptions } from "ai";
 import { withOrigin } from "../../context/capabilities.ts";
 import { PerdureError } from "../../base/error.ts";
-import { type OptionNames, refuseUnknown } from "../../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../../base/known-options.ts";
 import { newId } from "../../base/id.ts";
 import type { HostedAgentClass } from "../../port.ts";
 import { durableTool } from "../../tool/define.ts";
@@ -33,16 +33,9 @@ export interface AgentToolOptions<INPUT extends FlexibleSchema, OUTPUT = string>
   readonly timeoutMs?: number;
 }
 
-const agentToolOptionsNames: OptionNames<AgentToolOptions<FlexibleSchema>> = {
-  description: true,
-  inputSchema: true,
-  outputSchema: true,
-  displayName: true,
-  icon: true,
-  display: true,
-  detached: true,
-  timeoutMs: true,
-};
+const agentToolOptionsNames = namesOf<AgentToolOptions<FlexibleSchema>>()(
+  "description inputSchema outputSchema displayName icon display detached timeoutMs",
+);
 
 /** What the model gets for a run that it does not wait for. */
 export interface AgentToolReceipt {

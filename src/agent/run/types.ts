@@ -1,4 +1,4 @@
-import type { OptionNames } from "../../base/known-options.ts";
+import { namesOf } from "../../base/known-options.ts";
 import type { Identity } from "../../base/identity.ts";
 import type { UIMessage } from "../../message/types.ts";
 import type { AgentRunStatus } from "../../store/agent-run.ts";
@@ -186,24 +186,12 @@ export interface AgentToolChildHooks {
 }
 
 /** The names of its options. */
-export const runNames: OptionNames<RunAgentToolOptions> = {
-  input: true,
-  runId: true,
-  parentToolCallId: true,
-  displayOrder: true,
-  signal: true,
-  inputPreview: true,
-  display: true,
-  detached: true,
-  eventDelivery: true,
-  identity: true,
-};
+export const runNames = namesOf<RunAgentToolOptions>()(
+  "input runId parentToolCallId displayOrder signal inputPreview display detached eventDelivery",
+  "identity",
+);
 
 /** The names of its options. */
-export const detachedNames: OptionNames<DetachedAgentToolConfig> = {
-  onFinish: true,
-  maxBudgetMs: true,
-  noProgressBudgetMs: true,
-  notify: true,
-  onMilestones: true,
-};
+export const detachedNames = namesOf<DetachedAgentToolConfig>()(
+  "onFinish maxBudgetMs noProgressBudgetMs notify onMilestones",
+);

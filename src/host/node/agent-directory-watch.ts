@@ -1,6 +1,6 @@
 import { realpathSync } from "node:fs";
 import { errorText, PerdureError } from "../../base/error.ts";
-import { type OptionNames, refuseUnknown } from "../../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../../base/known-options.ts";
 import type { HostedAgentClass } from "../../port.ts";
 import { type FileChange, FileChanges } from "./agent-directory-changes.ts";
 import { loadAgentFile } from "./agent-directory-load.ts";
@@ -16,7 +16,7 @@ export interface WatchOptions {
   readonly print?: (message: string) => void;
 }
 
-const watchOptionsNames: OptionNames<WatchOptions> = { onChange: true, print: true };
+const watchOptionsNames = namesOf<WatchOptions>()("onChange print");
 
 /** The agents of a directory that is being watched, as they were found first. */
 export interface WatchedAgents extends FoundAgents {

@@ -1,5 +1,5 @@
 import { PerdureError } from "../../base/error.ts";
-import { type OptionNames, refuseUnknown } from "../../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../../base/known-options.ts";
 import type { Clock } from "../../base/id.ts";
 import type { Log } from "../log.ts";
 import type { AgentClasses } from "../registry.ts";
@@ -36,21 +36,12 @@ export const defaultLimits: HostLimits = {
   databaseBytes: 8 * 1024 ** 3,
 };
 
-const limitNames: OptionNames<HostLimits> = {
-  frameBytes: true,
-  connectionsPerAgent: true,
-  sendBufferBytes: true,
-  agents: true,
-  openDatabases: true,
-  databaseBytes: true,
-};
-
 /**
  * The limits with what is missing filled in.
  * @throws PerdureError `bad_config`
  */
 export function resolveLimits(limits: Partial<HostLimits> = {}): HostLimits {
-  refuseUnknown(limits, limitNames, "limits");
+  refuseUnknown(limits, defaultLimits, "limits");
   const resolved = { ...defaultLimits };
   for (const name of Object.keys(defaultLimits) as (keyof HostLimits)[]) {
     const value = limits[name];
@@ -126,28 +117,10 @@ function wrongKind(option: string, right: string): PerdureError {
 }
 
 /** The names of all of them. */
-export const hostOptionNames: OptionNames<HostOptions> = {
-  agents: true,
-  subAgents: true,
-  dir: true,
-  storage: true,
-  env: true,
-  props: true,
-  idleMs: true,
-  graceMs: true,
-  limits: true,
-  clock: true,
-  onCommit: true,
-  lock: true,
-  log: true,
-  prefix: true,
-  cors: true,
-  origins: true,
-  hosts: true,
-  maxBodyBytes: true,
-  onBeforeRequest: true,
-  onBeforeConnect: true,
-};
+export const hostOptionNames = namesOf<HostOptions>()(
+  "agents subAgents dir storage env props idleMs graceMs limits clock onCommit lock log prefix cors",
+  "origins hosts maxBodyBytes onBeforeRequest onBeforeConnect",
+);
 
 /** @throws PerdureError `bad_config` unless these are options, with names that there are. */
 export function checkOptions(options: object, names: Readonly<Record<string, true>>, where: string): void {

@@ -1,6 +1,6 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { OptionNames } from "../../base/known-options.ts";
+import { namesOf } from "../../base/known-options.ts";
 import { type Assets, openAssets } from "./assets.ts";
 import { hostGate, type Hosts, isLoopback } from "../host-names.ts";
 import type { AgentClasses } from "../registry.ts";
@@ -49,15 +49,9 @@ export interface ServeOptions extends Omit<HostOptions, "agents"> {
   readonly signals?: boolean;
 }
 
-const ownOptionNames: OptionNames<Omit<ServeOptions, keyof HostOptions>> = {
-  watch: true,
-  port: true,
-  hostname: true,
-  healthPath: true,
-  fetch: true,
-  assets: true,
-  signals: true,
-};
+const ownOptionNames = namesOf<Omit<ServeOptions, keyof HostOptions>>()(
+  "watch port hostname healthPath fetch assets signals",
+);
 
 /** A host with a server of its own. */
 export interface ServedHost extends Host {

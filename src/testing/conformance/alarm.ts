@@ -1,7 +1,6 @@
 import type { BenchCase } from "./bench.ts";
 import { ensure, eventually, same } from "./ensure.ts";
-import { askForAlarm } from "./probe.ts";
-import type { Probe } from "./probe.ts";
+import { askForAlarm, type Probe } from "./probe.ts";
 
 const SOON_MS = 20;
 const LATER_MS = 80;

@@ -1,6 +1,5 @@
 // Assertions without a test runner, so that any host can run the suites wherever it runs.
-import { errorText, PerdureError } from "../../base/error.ts";
-import type { PerdureErrorCode } from "../../base/error.ts";
+import { errorText, PerdureError, type PerdureErrorCode } from "../../base/error.ts";
 
 /** @throws Error with `what` unless `condition` holds */
 export function ensure(condition: boolean, what: string): asserts condition {

@@ -1,7 +1,6 @@
 import { writeSync } from "node:fs";
 import { PerdureError } from "../../base/error.ts";
-import { ENV, encodeLine } from "./protocol.ts";
-import type { Fact, Line } from "./protocol.ts";
+import { ENV, encodeLine, type Fact, type Line } from "./protocol.ts";
 
 /**
  * For programs under the crash harness: a function to call right after every commit (`onCommit` of

@@ -1,6 +1,5 @@
 import { PerdureError } from "../../base/error.ts";
-import { endingText, startProgram } from "./program.ts";
-import type { Ending, Program } from "./program.ts";
+import { endingText, startProgram, type Ending, type Program } from "./program.ts";
 import type { Fact } from "./protocol.ts";
 
 /** A program, and how a test drives it from its first life to its result. */

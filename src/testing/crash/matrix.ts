@@ -2,8 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { errorText, PerdureError } from "../../base/error.ts";
-import { runLives } from "./lives.ts";
-import type { CrashRun, CrashScenario, Death, Life } from "./lives.ts";
+import { runLives, type CrashRun, type CrashScenario, type Death, type Life } from "./lives.ts";
 import type { Fact } from "./protocol.ts";
 
 /** What one point of the matrix came to. */

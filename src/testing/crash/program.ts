@@ -1,10 +1,8 @@
-import { spawn } from "node:child_process";
-import type { ChildProcess } from "node:child_process";
+import { spawn, type ChildProcess } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { createInterface } from "node:readline";
 import { PerdureError } from "../../base/error.ts";
-import { ENV, parseLine } from "./protocol.ts";
-import type { Fact } from "./protocol.ts";
+import { ENV, parseLine, type Fact } from "./protocol.ts";
 
 /** How a process ended. */
 export interface Ending {

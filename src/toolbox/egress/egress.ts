@@ -1,5 +1,5 @@
 import { PerdureError } from "../../base/error.ts";
-import { type OptionNames, refuseUnknown } from "../../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../../base/known-options.ts";
 import type { Egress, EgressRequest } from "../sandbox/sandbox.ts";
 import { createAdmission } from "./admission.ts";
 import { type OnDecision, shownUrl, tell } from "./decision.ts";
@@ -35,16 +35,7 @@ export interface EgressOptions {
   readonly ca?: string;
 }
 
-const egressOptionsNames: OptionNames<EgressOptions> = {
-  allow: true,
-  inject: true,
-  methods: true,
-  limits: true,
-  onDecision: true,
-  resolve: true,
-  allowPrivate: true,
-  ca: true,
-};
+const egressOptionsNames = namesOf<EgressOptions>()("allow inject methods limits onDecision resolve allowPrivate ca");
 
 /** An {@link Egress} that can be asked beforehand. */
 export interface PolicedEgress extends Egress {

@@ -1,7 +1,7 @@
 import type { Experimental_DownloadFunction as DownloadFunction } from "ai";
 import { createDownload } from "../../base/ai-sdk.ts";
 import { PerdureError } from "../../base/error.ts";
-import { type OptionNames, refuseUnknown } from "../../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../../base/known-options.ts";
 import { createGuardedFetch, type GuardedFetchOptions } from "./guarded-fetch.ts";
 
 /** Where files of messages may be loaded from, for models that cannot do it themselves. */
@@ -13,14 +13,7 @@ export interface FileDownloadOptions extends Pick<
   readonly maxBytes?: number;
 }
 
-const fileDownloadOptionsNames: OptionNames<FileDownloadOptions> = {
-  allow: true,
-  allowPrivate: true,
-  ca: true,
-  onDecision: true,
-  resolve: true,
-  maxBytes: true,
-};
+const fileDownloadOptionsNames = namesOf<FileDownloadOptions>()("allow allowPrivate ca onDecision resolve maxBytes");
 
 const DEFAULT_MAX_BYTES = 100_000_000;
 

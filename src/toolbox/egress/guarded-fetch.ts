@@ -1,5 +1,5 @@
 import { PerdureError } from "../../base/error.ts";
-import { type OptionNames, refuseUnknown } from "../../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../../base/known-options.ts";
 import { createEngine, type EgressOptions } from "./egress.ts";
 import { guestHeaders } from "./headers.ts";
 import { parseTarget } from "./target.ts";
@@ -16,16 +16,9 @@ export interface GuardedFetchOptions extends Pick<
   readonly redirects?: number;
 }
 
-const guardedFetchOptionsNames: OptionNames<GuardedFetchOptions> = {
-  allowPrivate: true,
-  ca: true,
-  inject: true,
-  onDecision: true,
-  resolve: true,
-  allow: true,
-  headersMs: true,
-  redirects: true,
-};
+const guardedFetchOptionsNames = namesOf<GuardedFetchOptions>()(
+  "allowPrivate ca inject onDecision resolve allow headersMs redirects",
+);
 
 /** The part of `fetch` that is guarded. */
 export type GuardedFetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>;

@@ -1,5 +1,5 @@
 import { PerdureError } from "../../base/error.ts";
-import { type OptionNames, refuseUnknown } from "../../base/known-options.ts";
+import { refuseUnknown } from "../../base/known-options.ts";
 
 /** What one egress may use of the network. */
 export interface EgressLimits {
@@ -22,20 +22,6 @@ export interface EgressLimits {
   readonly tunnelMs: number;
   readonly tunnelIdleMs: number;
 }
-
-const egressLimitsNames: OptionNames<EgressLimits> = {
-  redirects: true,
-  requestBytes: true,
-  responseBytes: true,
-  totalMs: true,
-  idleMs: true,
-  concurrent: true,
-  requestsPerMinute: true,
-  requests: true,
-  tunnelBytes: true,
-  tunnelMs: true,
-  tunnelIdleMs: true,
-};
 
 /** What holds when nothing else is said. */
 export const DEFAULT_EGRESS_LIMITS: EgressLimits = {
@@ -60,7 +46,7 @@ const MAX_MS = 2_147_483_647;
  * @throws PerdureError `bad_config` for a limit that is no number of at least 1 (`redirects`: 0)
  */
 export function egressLimits(given: Partial<EgressLimits> = {}): EgressLimits {
-  refuseUnknown(given, egressLimitsNames, "limits of the network");
+  refuseUnknown(given, DEFAULT_EGRESS_LIMITS, "limits of the network");
   const limits: Record<string, number> = { ...DEFAULT_EGRESS_LIMITS };
   for (const [name, value] of Object.entries(given) as [keyof EgressLimits, unknown][]) {
     if (value === undefined) continue;

@@ -1,7 +1,7 @@
 import { jsonSchema, type Tool } from "ai";
 import { PerdureError } from "../../base/error.ts";
 import { durableTool } from "../../tool/define.ts";
-import { type OptionNames, refuseUnknown } from "../../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../../base/known-options.ts";
 import { questionOf } from "./preview.ts";
 import { EXTENSION_HOOKS, type ExtensionManifest } from "./manifest.ts";
 import type { ExtensionInfo, ExtensionManager } from "./manager.ts";
@@ -114,7 +114,7 @@ export interface ExtensionToolsOptions {
   readonly approval?: "changes" | "permissions" | "never";
 }
 
-const optionNames: OptionNames<ExtensionToolsOptions> = { manager: true, approval: true };
+const optionNames = namesOf<ExtensionToolsOptions>()("manager approval");
 const APPROVALS: readonly unknown[] = ["changes", "permissions", "never"];
 
 /**

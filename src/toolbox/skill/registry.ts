@@ -1,5 +1,5 @@
 import { errorText, PerdureError } from "../../base/error.ts";
-import { type OptionNames, refuseUnknown } from "../../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../../base/known-options.ts";
 import { catalogOf } from "./catalog.ts";
 import type { Skill, SkillSet, SkillSource, SkillWarning } from "./types.ts";
 
@@ -9,7 +9,7 @@ export interface SkillRegistryOptions {
   readonly onWarning?: (warning: SkillWarning) => void;
 }
 
-const skillRegistryOptionsNames: OptionNames<SkillRegistryOptions> = { onWarning: true };
+const skillRegistryOptionsNames = namesOf<SkillRegistryOptions>()("onWarning");
 
 interface Loaded {
   readonly fingerprint: string;

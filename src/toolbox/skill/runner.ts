@@ -1,5 +1,5 @@
 import { PerdureError } from "../../base/error.ts";
-import { type OptionNames, refuseUnknown } from "../../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../../base/known-options.ts";
 import type { BashSandbox } from "../sandbox/bash/bash-sandbox.ts";
 import { sharedBashSandbox } from "../sandbox/bash/shared.ts";
 import { sharedQuickJsSandbox } from "../sandbox/quickjs/shared.ts";
@@ -29,15 +29,9 @@ export interface SkillRunnerOptions {
   readonly timeout?: number;
 }
 
-const skillRunnerOptionsNames: OptionNames<SkillRunnerOptions> = {
-  sandbox: true,
-  bash: true,
-  workspaceInstance: true,
-  workspace: true,
-  tools: true,
-  network: true,
-  timeout: true,
-};
+const skillRunnerOptionsNames = namesOf<SkillRunnerOptions>()(
+  "sandbox bash workspaceInstance workspace tools network timeout",
+);
 
 const DEFAULT_TIMEOUT_MS = 30_000;
 

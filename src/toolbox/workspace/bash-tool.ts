@@ -1,7 +1,7 @@
 import { printedText } from "../sandbox/printed.ts";
 import { jsonSchema, type Tool } from "ai";
 import { PerdureError } from "../../base/error.ts";
-import { type OptionNames, refuseUnknown } from "../../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../../base/known-options.ts";
 import { sharedBashSandbox } from "../sandbox/bash/shared.ts";
 import { cleanPath } from "../sandbox/memory-files.ts";
 import type { Egress, RunResult, Sandbox, SandboxFiles } from "../sandbox/sandbox.ts";
@@ -24,15 +24,9 @@ export interface BashToolOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-const bashToolOptionsNames: OptionNames<BashToolOptions> = {
-  sandbox: true,
-  timeoutMs: true,
-  maxTimeoutMs: true,
-  network: true,
-  maxOutput: true,
-  readOnly: true,
-  env: true,
-};
+const bashToolOptionsNames = namesOf<BashToolOptions>()(
+  "sandbox timeoutMs maxTimeoutMs network maxOutput readOnly env",
+);
 
 /** What the model says. */
 export interface BashToolInput {

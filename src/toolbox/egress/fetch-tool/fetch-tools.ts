@@ -1,6 +1,6 @@
 import { jsonSchema, type Tool } from "ai";
 import { PerdureError } from "../../../base/error.ts";
-import { type OptionNames, refuseUnknown } from "../../../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
 import { durableTool } from "../../../tool/define.ts";
 import type { EgressResponse } from "../../sandbox/sandbox.ts";
 import { createEgress, type EgressOptions, type PolicedEgress } from "../egress.ts";
@@ -28,18 +28,9 @@ export interface FetchToolsOptions extends Omit<FetchToolRules, "allow"> {
   readonly named?: Readonly<Record<string, FetchToolRules>>;
 }
 
-const fetchToolRulesNames: OptionNames<FetchToolRules> = {
-  allow: true,
-  inject: true,
-  limits: true,
-  onDecision: true,
-  resolve: true,
-  allowPrivate: true,
-  ca: true,
-  description: true,
-  headers: true,
-  spill: true,
-};
+const fetchToolRulesNames = namesOf<FetchToolRules>()(
+  "allow inject limits onDecision resolve allowPrivate ca description headers spill",
+);
 
 /** What the model reads. */
 export type FetchOutput =

@@ -139,7 +139,6 @@ export function toModelOutput(output: unknown): ModelOutput {
   return { type: "text", value: parts.map((part) => (part.type === "text" ? part.text : "")).join("\n") };
 }
 
-/** The words of an answer, for an error. */
 function textOf({ content }: McpCallResult): string {
   return content
     .map((part) => (part.type === "text" && typeof part.text === "string" ? part.text : nameOf(part)))

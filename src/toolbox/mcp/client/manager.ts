@@ -1,7 +1,7 @@
 import type { Tool } from "ai";
 import { PerdureError } from "../../../base/error.ts";
 import { sleep } from "../../../base/id.ts";
-import { refuseUnknown } from "../../../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
 import { isRecord } from "../../../message/json.ts";
 import { buildAgentPath } from "../../../wire/agent-path.ts";
 import type { McpState } from "../../../wire/frames.ts";
@@ -20,26 +20,31 @@ import { McpRegistry, settle } from "./registry.ts";
 import { callTool, requestOptions } from "./requests.ts";
 import { checkCommand, checkName, checkUrl, type McpServerRecord, type McpTarget } from "./server-record.ts";
 import { mcpFrame, mcpState } from "./state.ts";
-import {
-  type AddMcpServerOptions,
-  type AddMcpServerResult,
-  addNames,
-  type McpCallOptions,
-  type McpCallResult,
-  type McpHost,
-  type McpPrompt,
-  type McpResource,
-  type McpResourceTemplate,
-  type McpServerFilter,
-  type McpServerInfo,
-  type McpServerOptions,
-  type McpStdioServer,
-  type McpTool,
-  oauthNames,
-  programNames,
-  serverNames,
-  transportNames,
+import type {
+  AddMcpServerOptions,
+  AddMcpServerResult,
+  McpCallOptions,
+  McpCallResult,
+  McpHost,
+  McpOAuthClient,
+  McpPrompt,
+  McpResource,
+  McpResourceTemplate,
+  McpServerFilter,
+  McpServerInfo,
+  McpServerOptions,
+  McpStdioServer,
+  McpTool,
+  McpTransportOptions,
 } from "./types.ts";
+
+const serverNames = namesOf<McpServerOptions>()("id retry callTimeoutMs connectTimeoutMs protocol");
+const addNames = namesOf<AddMcpServerOptions>()(
+  "id retry callTimeoutMs connectTimeoutMs protocol transport callbackHost callbackPath oauth",
+);
+const transportNames = namesOf<McpTransportOptions>()("type headers skipIssuerMetadataValidation allowPrivate");
+const oauthNames = namesOf<McpOAuthClient>()("clientId clientSecret issuer scope clientName clientMetadataUrl");
+const programNames = namesOf<McpStdioServer>()("command args env cwd");
 
 /** What a manager works with. */
 export interface McpClientManagerOptions {

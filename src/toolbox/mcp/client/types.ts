@@ -1,4 +1,3 @@
-import type { OptionNames } from "../../../base/known-options.ts";
 import type { RetryOptions } from "../../../work/retry.ts";
 import type { AgentHost } from "../../../port.ts";
 import type { McpServerState } from "../../../wire/frames.ts";
@@ -152,42 +151,3 @@ export interface McpCallOptions {
   readonly signal?: AbortSignal;
   readonly timeoutMs?: number;
 }
-
-/** The names of its options. */
-export const serverNames: OptionNames<McpServerOptions> = {
-  id: true,
-  retry: true,
-  callTimeoutMs: true,
-  connectTimeoutMs: true,
-  protocol: true,
-};
-
-/** The names of its options. */
-export const addNames: OptionNames<AddMcpServerOptions> = {
-  ...serverNames,
-  transport: true,
-  callbackHost: true,
-  callbackPath: true,
-  oauth: true,
-};
-
-/** The names of its options. */
-export const transportNames: OptionNames<McpTransportOptions> = {
-  type: true,
-  headers: true,
-  skipIssuerMetadataValidation: true,
-  allowPrivate: true,
-};
-
-/** The names of its options. */
-export const oauthNames: OptionNames<McpOAuthClient> = {
-  clientId: true,
-  clientSecret: true,
-  issuer: true,
-  scope: true,
-  clientName: true,
-  clientMetadataUrl: true,
-};
-
-/** The names of its options. */
-export const programNames: OptionNames<McpStdioServer> = { command: true, args: true, env: true, cwd: true };

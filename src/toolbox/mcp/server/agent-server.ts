@@ -2,7 +2,7 @@ import type { CallToolResult, JsonSchemaValidator, McpServerFactory } from "@mod
 import { asSchema, type Tool } from "ai";
 import { errorText, PerdureError } from "../../../base/error.ts";
 import { newId } from "../../../base/id.ts";
-import { type OptionNames, refuseUnknown } from "../../../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
 import { isRecord } from "../../../message/json.ts";
 import { toolOptionsOf } from "../../../tool/define.ts";
 import { toPlainJson } from "../../../tool/plain-json.ts";
@@ -33,13 +33,7 @@ export interface AgentMcpServerOptions {
   readonly methods?: "callable" | Readonly<Record<string, McpMethod>>;
 }
 
-const agentMcpServerOptionsNames: OptionNames<AgentMcpServerOptions> = {
-  name: true,
-  version: true,
-  instructions: true,
-  tools: true,
-  methods: true,
-};
+const agentMcpServerOptionsNames = namesOf<AgentMcpServerOptions>()("name version instructions tools methods");
 
 const anyArgs = {
   type: "object",

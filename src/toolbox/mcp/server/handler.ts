@@ -1,5 +1,5 @@
 import type { AuthInfo, McpHttpHandler, McpServerFactory as SdkFactory } from "@modelcontextprotocol/server";
-import { type OptionNames, refuseUnknown } from "../../../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
 import { MAX_JSON_DEPTH, notReadWords, readJson } from "../../../wire/json.ts";
 import { loadServerSdk, type ServerSdk } from "../load-sdk.ts";
 import { type McpAccessOptions, preflight, refusal, refuse, withCors } from "./access.ts";
@@ -37,16 +37,9 @@ export interface McpHandlerOptions extends McpAccessOptions {
   readonly onError?: (error: Error) => void;
 }
 
-const mcpHandlerOptionsNames: OptionNames<McpHandlerOptions> = {
-  sessions: true,
-  auth: true,
-  resourceMetadataUrl: true,
-  maxBodyBytes: true,
-  onError: true,
-  allowedHosts: true,
-  allowedOrigins: true,
-  cors: true,
-};
+const mcpHandlerOptionsNames = namesOf<McpHandlerOptions>()(
+  "sessions auth resourceMetadataUrl maxBodyBytes onError allowedHosts allowedOrigins cors",
+);
 
 /** Tells clients that something has changed. */
 export interface McpNotify {

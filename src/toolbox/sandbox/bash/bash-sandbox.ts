@@ -1,5 +1,5 @@
 import { PerdureError } from "../../../base/error.ts";
-import { type OptionNames, refuseUnknown } from "../../../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
 import { resolveLimits } from "../limits.ts";
 import { cleanPath } from "../memory-files.ts";
 import type { Capabilities, LimitName, Limits, Outcome, Probe, RunRequest, RunResult, Sandbox } from "../sandbox.ts";
@@ -26,14 +26,9 @@ export interface BashSandboxOptions {
   readonly maxFileBytes?: number;
 }
 
-const bashSandboxOptionsNames: OptionNames<BashSandboxOptions> = {
-  python: true,
-  workers: true,
-  memoryMB: true,
-  pythonMemoryMB: true,
-  idleMs: true,
-  maxFileBytes: true,
-};
+const bashSandboxOptionsNames = namesOf<BashSandboxOptions>()(
+  "python workers memoryMB pythonMemoryMB idleMs maxFileBytes",
+);
 
 /** What a shell is asked to run. */
 export interface BashRunRequest extends RunRequest {

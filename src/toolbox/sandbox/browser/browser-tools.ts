@@ -1,6 +1,6 @@
 import { jsonSchema, type Tool, type ToolExecutionOptions } from "ai";
 import { PerdureError } from "../../../base/error.ts";
-import { type OptionNames, refuseUnknown } from "../../../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
 import { currentOwner, type Owner } from "../../../base/owner.ts";
 import { durableTool } from "../../../tool/define.ts";
 import type { Probe } from "../sandbox.ts";
@@ -249,21 +249,10 @@ function oneOf<T extends string>(input: Input, name: string, allowed: readonly T
   return found;
 }
 
-const optionNames: OptionNames<BrowserToolsOptions> = {
-  egress: true,
-  session: true,
-  workspace: true,
-  folder: true,
-  executablePath: true,
-  jail: true,
-  ownBrowser: true,
-  idleMs: true,
-  maxPages: true,
-  navigationMs: true,
-  responseBytes: true,
-  maxChars: true,
-  memoryMB: true,
-};
+const optionNames = namesOf<BrowserToolsOptions>()(
+  "egress session workspace folder executablePath jail ownBrowser idleMs maxPages navigationMs",
+  "responseBytes maxChars memoryMB",
+);
 
 function checkOptions(options: BrowserToolsOptions): void {
   refuseUnknown(options, optionNames, "createBrowserTools()");

@@ -1,6 +1,6 @@
 import { jsonSchema, type Tool } from "ai";
 import { PerdureError } from "../../../base/error.ts";
-import { type OptionNames, refuseUnknown } from "../../../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
 import { isRecord } from "../../../message/json.ts";
 import { type DurableExecutionOptions, durableTool } from "../../../tool/define.ts";
 import type { ParkedCall } from "../../../tool/park.ts";
@@ -45,17 +45,9 @@ export interface ExecuteToolOptions {
   readonly maxDeclarationChars?: number;
 }
 
-const executeToolOptionsNames: OptionNames<ExecuteToolOptions> = {
-  tools: true,
-  sandbox: true,
-  limits: true,
-  network: true,
-  workspace: true,
-  workspaceAccess: true,
-  packages: true,
-  description: true,
-  maxDeclarationChars: true,
-};
+const executeToolOptionsNames = namesOf<ExecuteToolOptions>()(
+  "tools sandbox limits network workspace workspaceAccess packages description maxDeclarationChars",
+);
 
 /** What the model says. */
 export interface ExecuteInput {
@@ -158,7 +150,6 @@ function checkOptions(options: ExecuteToolOptions): void {
   }
 }
 
-/** What the model reads about the tool. */
 function describeExecute(options: ExecuteToolOptions, declared: Declared): string {
   const { description = INTRODUCTION, network, workspace, workspaceAccess = "read", packages } = options;
   const parts = [

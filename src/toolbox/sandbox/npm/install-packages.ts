@@ -1,5 +1,5 @@
 import { PerdureError } from "../../../base/error.ts";
-import { type OptionNames, refuseUnknown } from "../../../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
 import { checkPackages, type PackageList } from "./package-names.ts";
 
 /** What to install, and where. */
@@ -15,13 +15,7 @@ export interface InstallPackagesOptions {
   readonly npm?: readonly string[];
 }
 
-const installPackagesOptionsNames: OptionNames<InstallPackagesOptions> = {
-  packages: true,
-  store: true,
-  minimumAgeDays: true,
-  timeoutMs: true,
-  npm: true,
-};
+const installPackagesOptionsNames = namesOf<InstallPackagesOptions>()("packages store minimumAgeDays timeoutMs npm");
 
 /** What is in the store now. */
 export interface InstalledPackages {

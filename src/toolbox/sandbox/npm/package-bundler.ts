@@ -1,5 +1,5 @@
 import { PerdureError } from "../../../base/error.ts";
-import { type OptionNames, refuseUnknown } from "../../../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
 import type { PackageBench } from "./node/bench.ts";
 import { checkPackages, type PackageList } from "./package-names.ts";
 
@@ -22,7 +22,7 @@ export interface PackageBundlerOptions {
   readonly limits?: Partial<BundleLimits>;
 }
 
-const packageBundlerOptionsNames: OptionNames<PackageBundlerOptions> = { packages: true, store: true, limits: true };
+const packageBundlerOptionsNames = namesOf<PackageBundlerOptions>()("packages store limits");
 
 /** Code, and what it imports. */
 export interface BundledCode {

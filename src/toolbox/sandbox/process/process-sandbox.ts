@@ -1,5 +1,5 @@
 import { PerdureError } from "../../../base/error.ts";
-import { type OptionNames, refuseUnknown } from "../../../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
 import type { Language, Limits, Probe, RunRequest, RunResult, Sandbox } from "../sandbox.ts";
 import { type CheckoutBounds, DEFAULT_CHECKOUT, type FilesReport } from "./files-report.ts";
 import type { Jailer } from "./node/jailer.ts";
@@ -32,20 +32,9 @@ export interface ProcessSandboxOptions {
   readonly temporary?: string;
 }
 
-const processSandboxOptionsNames: OptionNames<ProcessSandboxOptions> = {
-  limits: true,
-  processes: true,
-  openFiles: true,
-  tmpMB: true,
-  diskMB: true,
-  checkout: true,
-  directory: true,
-  readOnly: true,
-  programs: true,
-  runAs: true,
-  cgroup: true,
-  temporary: true,
-};
+const processSandboxOptionsNames = namesOf<ProcessSandboxOptions>()(
+  "limits processes openFiles tmpMB diskMB checkout directory readOnly programs runAs cgroup temporary",
+);
 
 /** Paths of programs on the host. */
 export interface ProcessPrograms {

@@ -1,6 +1,6 @@
 import { jsonSchema, type Tool } from "ai";
 import { PerdureError } from "../../../base/error.ts";
-import { type OptionNames, refuseUnknown } from "../../../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
 import { durableTool } from "../../../tool/define.ts";
 import type { Egress, Limits, LogLine, RunRequest, Sandbox, SandboxFiles } from "../sandbox.ts";
 import type { FilesReport } from "./files-report.ts";
@@ -24,16 +24,9 @@ export interface SandboxToolsOptions {
   readonly maxOutputChars?: number;
 }
 
-const sandboxToolsOptionsNames: OptionNames<SandboxToolsOptions> = {
-  sandbox: true,
-  workspace: true,
-  mode: true,
-  network: true,
-  env: true,
-  limits: true,
-  maxTimeoutMs: true,
-  maxOutputChars: true,
-};
+const sandboxToolsOptionsNames = namesOf<SandboxToolsOptions>()(
+  "sandbox workspace mode network env limits maxTimeoutMs maxOutputChars",
+);
 
 /** What the model says: a command of the shell, or words that are run as they are. */
 export interface RunProcessInput {

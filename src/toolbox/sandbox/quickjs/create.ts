@@ -1,5 +1,5 @@
 import { PerdureError } from "../../../base/error.ts";
-import { type OptionNames, refuseUnknown } from "../../../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
 import { resolveLimits } from "../limits.ts";
 import type { Limits, Sandbox } from "../sandbox.ts";
 import type { QuickJsSandbox } from "./node/sandbox.ts";
@@ -30,13 +30,7 @@ export interface QuickJsOptions {
   readonly wrapProcess?: (argv: readonly string[]) => readonly string[];
 }
 
-const quickJsOptionsNames: OptionNames<QuickJsOptions> = {
-  host: true,
-  limits: true,
-  lanes: true,
-  snapshotKey: true,
-  wrapProcess: true,
-};
+const quickJsOptionsNames = namesOf<QuickJsOptions>()("host limits lanes snapshotKey wrapProcess");
 
 /** A sandbox that can park runs and keep guests. */
 export type ParkingSandbox = Sandbox & Required<Pick<Sandbox, "resume" | "open">>;

@@ -1,6 +1,6 @@
 import type { Tool, ToolSet } from "ai";
 import { PerdureError } from "../../../base/error.ts";
-import { type OptionNames, refuseUnknown } from "../../../base/known-options.ts";
+import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
 import { createBashTool, type BashToolOptions } from "../bash-tool.ts";
 import type { KeptFiles } from "../kept-files.ts";
 import { toSandboxFiles } from "../sandbox-files.ts";
@@ -43,13 +43,7 @@ export interface WorkspaceToolsOptions {
   readonly breathe?: () => Promise<void>;
 }
 
-const workspaceToolsOptionsNames: OptionNames<WorkspaceToolsOptions> = {
-  bash: true,
-  names: true,
-  readOnly: true,
-  keep: true,
-  breathe: true,
-};
+const workspaceToolsOptionsNames = namesOf<WorkspaceToolsOptions>()("bash names readOnly keep breathe");
 
 const longNames: Readonly<Record<string, string>> = {
   read: "read_file",

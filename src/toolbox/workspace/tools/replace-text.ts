@@ -32,7 +32,6 @@ export interface Replaced {
   readonly loosely: boolean;
 }
 
-/** Where something was found. */
 interface Span {
   readonly from: number;
   readonly to: number;
