@@ -1,5 +1,6 @@
 import { unitsOfText } from "../context/text-units.ts";
 import type { SessionChange, SessionDesk } from "../session/session-desk.ts";
+import { emptySubmitted } from "../store/submission.ts";
 import type { ChatRoom } from "./chat-feature.ts";
 
 /** Sessions that stand on a chat: their turns end with them, and clients hear of what becomes of them. */
@@ -9,6 +10,10 @@ export function chatSessionDesk({ chat, live }: ChatRoom): SessionDesk {
     transcripts: chat.transcripts,
     commit: (work) => chat.commit(work),
     forget: (session, also) => chat.clear(undefined, session, also),
+    deleted(messageId) {
+      chat.hooks.background?.drop((call) => call.messageId === messageId);
+      emptySubmitted(chat.host, messageId);
+    },
     derivesTitles: () => chat.hooks.settings().titles !== false,
     answering(session) {
       const { running } = chat;

@@ -73,6 +73,10 @@ test("what is left out is told by code alone, the newest ten lines of it", () =>
     expect(patchSummary(undefined, said, NAMES)).toBe(`${mark} Goal\nA.`);
     expect(patchSummary(once, said, NAMES)).not.toContain("9 messages");
   }
+  const deep = "## Goal\nA.\n### Left out\n[9 messages were left out]\n### Done\nB.\n###### **Left out:**\nno";
+  expect(patchSummary(undefined, deep, NAMES)).toBe("## Goal\nA.\n### Done\nB.");
+  expect(patchSummary(once, deep, NAMES)).not.toMatch(/9 messages|\*\*/);
+  expect(patchSummary(once, deep, NAMES)).toContain("[u1 was left out]");
   const many = Array.from({ length: 12 }, (_, i) => `[${i}]`).reduce((text, note) => withLeftOut(text, [note]), "");
   expect(many).toBe(`## Left out\n${[2, 3, 4, 5, 6, 7, 8, 9, 10, 11].map((i) => `[${i}]`).join("\n")}`);
   expect(withLeftOut(PRIOR, [])).toBe(PRIOR);

@@ -33,18 +33,17 @@ interface Sections {
  */
 export function patchSummary(prior: string | undefined, answer: string, names: readonly string[]): string {
   const text = answer.replaceAll("\r\n", "\n").trim();
-  const said = (WRAPPED.exec(text)?.[1] ?? text).trim();
+  const said = withoutOwn((WRAPPED.exec(text)?.[1] ?? text).trim());
   const wanted = names.map(keyOf);
-  if (prior === undefined || prior === "") return withoutOwn(said, wanted);
+  if (prior === undefined || prior === "") return said;
   if (IS_NO_CHANGE.test(said)) return prior;
   const before = parse(prior, wanted);
-  const known = [...wanted, ...before.list.map(({ key }) => key), keyOf(LEFT_OUT)];
-  const after = parse(said, known);
+  const after = parse(said, [...wanted, ...before.list.map(({ key }) => key)]);
   const changes = new Map<string, string>();
   for (const { key, text } of after.list) {
-    // Nothing under a heading says nothing; what is left out is not for the model to say.
+    // Nothing under a heading says nothing.
     const body = bodyOf(text);
-    if (body === "" || IS_NO_CHANGE.test(body) || key === keyOf(LEFT_OUT)) continue;
+    if (body === "" || IS_NO_CHANGE.test(body)) continue;
     const known = changes.get(key);
     changes.set(key, known === undefined ? text.trimEnd() : `${known}\n${body}`);
   }
@@ -77,15 +76,26 @@ export function withLeftOut(summary: string, notes: readonly string[]): string {
   return join(head, [...list.filter((one) => one !== own), { key: keyOf(LEFT_OUT), text }]);
 }
 
-/** A first summary as it was written, but for what only code may say. */
-function withoutOwn(text: string, known: readonly string[]): string {
-  const { head, list } = parse(text, [...known, keyOf(LEFT_OUT)]);
-  const rest = list.filter(({ key }) => key !== keyOf(LEFT_OUT));
-  return rest.length === list.length ? text : join(head, rest);
+/** What a model wrote, without what only code may say: a heading of that name, however deep, and all up to the next one. */
+function withoutOwn(text: string): string {
+  const headings = headingsIn(text);
+  const own = headings.filter(({ key }) => key === keyOf(LEFT_OUT));
+  let rest = text;
+  for (const { at } of own.toReversed()) {
+    const next = headings.find((one) => one.at > at)?.at ?? text.length;
+    rest = rest.slice(0, at) + rest.slice(next);
+  }
+  return own.length === 0 ? text : rest.trim();
 }
 
-function parse(text: string, known: readonly string[]): Sections {
-  const headings: { readonly at: number; readonly level: number; readonly key: string }[] = [];
+interface Heading {
+  readonly at: number;
+  readonly level: number;
+  readonly key: string;
+}
+
+function headingsIn(text: string): Heading[] {
+  const headings: Heading[] = [];
   let at = 0;
   let fenced = false;
   for (const line of text.split("\n")) {
@@ -94,6 +104,11 @@ function parse(text: string, known: readonly string[]): Sections {
     if (marks !== "") headings.push({ at, level: marks.length, key: keyOf(name) });
     at += line.length + 1;
   }
+  return headings;
+}
+
+function parse(text: string, known: readonly string[]): Sections {
+  const headings = headingsIn(text);
   // Headings of another level count where they are known, and nothing else divides the text.
   const plain = headings.filter(({ level, key }) => level === 2 || (level === 1 && known.includes(key)));
   const starts = plain.length > 0 ? plain : headings.filter(({ key }) => known.includes(key));

@@ -21,6 +21,8 @@ export interface SessionDesk {
   commit<T>(work: () => T): T;
   /** Deletes what was said in a session, its turns and those of its views. `also` runs in the same transaction. */
   forget(session: string, also?: () => void): void;
+  /** A message is deleted for good: what goes on for it, and what else holds its words, ends in the same transaction. */
+  deleted?(messageId: string): void;
   /** Whether sessions are named after what is said in them. */
   derivesTitles(): boolean;
   /** The id of the answer that is being written in a session. */

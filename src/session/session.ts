@@ -13,7 +13,7 @@ import {
   standsAbove,
 } from "../store/message.ts";
 import type { SessionLine } from "../store/session.ts";
-import { nameAfter } from "./name-after.ts";
+import { forgetNames, nameAfter, nameAnew } from "./name-after.ts";
 import { isReadable, toEntry } from "./path-window.ts";
 import { dropSummaries } from "./stale-summaries.ts";
 import { isPinned, pinMessage } from "./pins.ts";
@@ -215,19 +215,32 @@ export class Session extends SessionContext {
   /**
    * Deletes messages for good, in every session that shows them; what stood behind one moves up. Summaries that stand for
    * one are deleted too, unless `keepSummary`: none of its words is in the next request, whatever becomes of a new summary.
+   * Tool calls of it that go on in the background are stopped, and a name that a session has from its words is taken back.
    */
   deleteMessages(ids: readonly string[], { keepSummary = false }: { readonly keepSummary?: boolean } = {}): void {
     const desk = this.#desk;
-    desk.commit(() => {
+    const { store } = desk;
+    const renamed = desk.commit(() => {
+      const unnamed = new Set<string>();
       for (const id of ids) {
         const before = this.getMessage(id);
         if (before === undefined) continue;
-        if (!keepSummary) dropSummaries(desk.store, { seq: this.#find(id).seq, id, reason: "deleted", before });
+        const { seq } = this.#find(id);
+        if (!keepSummary) dropSummaries(store, { seq, id, reason: "deleted", before });
+        for (const session of forgetNames(store, before, seq)) unnamed.add(session);
         desk.transcripts.of(this.id).remove(id);
+        desk.deleted?.(id);
       }
-      deleteStrayCompactions(desk.store);
+      deleteStrayCompactions(store);
+      const anew = (session: string) =>
+        desk.derivesTitles() ? nameAnew(store, session, store.clock.now()) : undefined;
+      return [...unnamed].map((session) => ({ session, named: anew(session) }));
     });
     desk.told({ kind: "changed", session: this.id });
+    for (const { session, named } of renamed) {
+      if (named !== undefined) store.emit("session:renamed", { ...named, by: "derived" });
+      desk.told({ kind: "renamed", session });
+    }
   }
 
   /** Deletes what was said here, but for what other sessions show, and stops its turns. */

@@ -201,6 +201,16 @@ export function setName(db: Sql, id: string, name: string, namedBy: NamedBy, now
   db.sql("UPDATE perdure_session SET name = ?, named_by = ?, updated_at = ? WHERE id = ?", name, namedBy, now, id);
 }
 
+/** The sessions that have this name, and have it from what was said. */
+export function sessionsNamedAfter(db: Sql, name: string): Pick<SessionLine, "id" | "leaf">[] {
+  return db.sql("SELECT id, leaf FROM perdure_session WHERE named_by = 'derived' AND name = ?", name);
+}
+
+/** Takes the name of a session away. */
+export function unname(db: Sql, id: string): void {
+  db.sql("UPDATE perdure_session SET name = NULL, named_by = NULL WHERE id = ?", id);
+}
+
 export function deleteSessionRow(db: Sql, id: string): void {
   db.sql("DELETE FROM perdure_session WHERE id = ?", id);
 }

@@ -140,6 +140,17 @@ export function dropSubmissions(db: Sql, session: string, now: number): void {
   );
 }
 
+/** Forgets what a message said that was handed in: it is deleted. That it was handed in is still known. */
+export function emptySubmitted(db: Sql, messageId: string): void {
+  const without = (column: string) => `(SELECT json_group_array(CASE json_extract(value, '$.id') WHEN ?
+    THEN json_object('id', ?, 'role', json_extract(value, '$.role'), 'parts', json_array()) ELSE json(value) END) FROM json_each(${column}))`;
+  const names = (column: string) => `EXISTS (SELECT 1 FROM json_each(${column}) WHERE json_extract(value, '$.id') = ?)`;
+  for (const column of ["messages", "edited"]) {
+    const change = `UPDATE perdure_submission SET ${column} = ${without(column)}`;
+    db.sql(`${change} WHERE ${column} IS NOT NULL AND ${names(column)}`, messageId, messageId, messageId);
+  }
+}
+
 /** Forgets an ended submission. @returns whether there was one. */
 export function deleteSubmissionRow(db: Sql, id: string): boolean {
   return db.sql(`DELETE FROM perdure_submission WHERE id = ? AND status NOT IN ${OPEN} RETURNING seq`, id).length > 0;

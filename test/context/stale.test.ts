@@ -145,3 +145,34 @@ test("what a summary tells of calls and runs is of its own session", async () =>
   expect(carried).not.toContain("Anna");
   expect(carried).not.toContain("Ben");
 });
+
+test("a deleted message is left neither in the submission that it came by nor in a name that was made of it", async () => {
+  const kit = await openSmall({ summary: () => "## Goal\nBe short." });
+  const agent = await kit.agent();
+  const mine: UIMessage = { id: "mine", role: "user", parts: [{ type: "text", text: `Well, ${SECRET}.` }] };
+  const first = await agent.submitMessages([mine], { idempotencyKey: "one", metadata: { from: "desk" } });
+  await agent.waitUntilStable();
+  await kit.ask("And the tide?");
+  const { session } = agent;
+  const fork = session.fork();
+  expect([session.name, fork.name]).toEqual([`Well, ${SECRET}.`, `Well, ${SECRET}.`]);
+  session.deleteMessages(["mine"]);
+  expect([session.name, fork.name]).toEqual(["And the tide?", "And the tide?"]);
+  expect(session.info.namedBy).toBe("derived");
+  // That it was handed in is still known, by its key.
+  const known = agent.inspectSubmission(first.submissionId);
+  expect(known).toMatchObject({
+    status: "completed",
+    messages: [{ id: "mine", parts: [] }],
+    metadata: { from: "desk" },
+  });
+  expect(await agent.submitMessages([mine], { idempotencyKey: "one" })).toMatchObject({ accepted: false });
+  const { host } = agent[chatRoom].chat;
+  const rows = ["submission", "session"].map((table) => host.sql(`SELECT * FROM perdure_${table}`));
+  expect(rows.map(({ length }) => length)).toEqual([1, 2]);
+  expect(JSON.stringify(rows)).not.toContain(SECRET);
+  // A name that a person gave is theirs.
+  session.rename("And the tide?");
+  session.deleteMessages(session.getHistory().map(({ id }) => id));
+  expect(session.name).toBe("And the tide?");
+});

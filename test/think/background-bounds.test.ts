@@ -108,7 +108,21 @@ test("a call of another session is neither listed nor stopped", async () => {
   expect(await kit.stored()).toEqual([]);
 });
 
-test.for(["clear", "delete", "regenerate"] as const)(
+test("a model that names a call as a way up in an address gets another name for it", async () => {
+  const { work, begun } = gate();
+  const kit = await openBackground({ work });
+  await kit.ask("go .. .");
+  await begun(2);
+  const calls = (await kit.agent()).listBackgroundCalls().map(({ toolCallId }) => toolCallId);
+  expect(calls).toEqual(["call", "call-2"]);
+  for (const call of calls) {
+    const stopped = await fetch(`${kit.url}/chat/background/${encodeURIComponent(call)}`, { method: "DELETE" });
+    expect(await stopped.json()).toEqual({ toolCallId: call, stopped: true });
+  }
+  expect((await kit.stored()).length).toBeGreaterThan(1);
+});
+
+test.for(["clear", "delete", "message", "regenerate"] as const)(
   "%s stops what goes on, and nobody is told but the event",
   async (how) => {
     const { work, begun } = gate();
@@ -119,6 +133,7 @@ test.for(["clear", "delete", "regenerate"] as const)(
     const run = await begun();
     if (how === "clear") agent.clearMessages();
     if (how === "delete") agent.deleteSession(session);
+    if (how === "message") agent.session.deleteMessages([agent.session.getHistory().at(-1)?.id ?? ""]);
     if (how === "regenerate") {
       const client = await kit.connect();
       client.request("again", await kit.stored(), { trigger: "regenerate-message" });

@@ -3,8 +3,9 @@ import { sameJson } from "../../message/json.ts";
 import { storedToolInput } from "../../message/tool-input.ts";
 import { isTerminal, type ToolPart, toolName, type UIMessageChunk } from "../../message/types.ts";
 
-/** Stands for an id that a provider left out. */
+/** Stands for an id that a provider left out, and for one that means another place in an address. */
 const NO_ID = "call";
+const NONE = ["", ".", ".."];
 /** Clients name calls in their answers, and what they send is bounded. */
 const MAX_CALL_ID = 200;
 
@@ -29,7 +30,7 @@ export function freeCallId(
 ): string {
   const isHere = (id: string) => isTaken(id) || source.builder.tools.has(id);
   const isFree = (id: string) => !isHere(id) && !source.isTakenElsewhere(id);
-  const wanted = given === "" ? NO_ID : given.slice(0, MAX_CALL_ID).toWellFormed();
+  const wanted = NONE.includes(given) ? NO_ID : given.slice(0, MAX_CALL_ID).toWellFormed();
   if (isFree(wanted)) return wanted;
   const stem = isHere(wanted) ? wanted : `${wanted}-t${source.turn}`;
   if (isFree(stem)) return stem;
