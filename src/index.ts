@@ -68,7 +68,7 @@ export type {
   ChatTurnOptions as OnChatMessageOptions,
   SaveMessagesResult,
 } from "./turn/engine/chat-types.ts";
-export type { ChatAnswer } from "./turn/engine/chunk-source.ts";
+export type { ChatAnswer } from "./turn/engine/by-stream.ts";
 export type { MessageConcurrency } from "./turn/intake/overlap.ts";
 export type { MessageInput, NewMessage } from "./message/input.ts";
 export type { ToolPart, UIMessage as ChatMessage } from "./message/types.ts";

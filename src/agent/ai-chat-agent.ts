@@ -2,7 +2,7 @@ import type { GenerateTextOnFinishCallback, ToolSet } from "ai";
 import { PerdureError } from "../base/error.ts";
 import type { Identity } from "../base/identity.ts";
 import type { ChatHooks, ChatTurnOptions } from "../turn/engine/chat-types.ts";
-import type { ChatAnswer } from "../turn/engine/chunk-source.ts";
+import type { ChatAnswer } from "../turn/engine/by-stream.ts";
 import type { AgentEnv } from "../port.ts";
 import { mcpOf, waitForMcp } from "./agent-mcp.ts";
 import { answering } from "./chat-agent.ts";

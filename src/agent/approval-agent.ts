@@ -6,7 +6,7 @@ import { newestApproval, noteDecision } from "../tool/call-approval.ts";
 import { CallBook } from "../tool/call-book.ts";
 import type { CallApproval } from "../tool/define.ts";
 import type { ApprovalRequest, ChatHooks } from "../turn/engine/chat-types.ts";
-import { sessionNamed } from "../turn/engine/session-named.ts";
+import { sessionNamed } from "../turn/engine/conversations.ts";
 import { ChatAgent, chatRoom, deciding, type InSession } from "./chat-agent.ts";
 import type { Connection } from "./connection.ts";
 import { getCurrentAgent } from "./context.ts";

@@ -9,7 +9,7 @@ import { MediaMover, type MediaRetention } from "../media/media.ts";
 import { MediaRestore } from "../media/media-restore.ts";
 import { readTurn, stashTurn, type TurnRow } from "../store/turn.ts";
 import { accept, acceptMore, givenIdentity, persist } from "../turn/intake/accept.ts";
-import type { Chat } from "../turn/engine/chat.ts";
+import type { Conversations } from "../turn/engine/conversations.ts";
 import type {
   ChatHooks,
   ChatRecoveryConfig,
@@ -21,7 +21,7 @@ import type {
 import { messagesIn } from "../turn/engine/history.ts";
 import type { MessageConcurrency } from "../turn/intake/overlap.ts";
 import { describeTurnError } from "../model/provider-error.ts";
-import { sessionNamed } from "../turn/engine/session-named.ts";
+import { sessionNamed } from "../turn/engine/conversations.ts";
 import { writeJson } from "../wire/json.ts";
 import { ChatFeature, type ChatRoom } from "./chat-feature.ts";
 import type { SessionServant } from "./session-frames.ts";
@@ -147,7 +147,7 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
     if (expires || this[mediaMover].hasMoved) this[mediaMover].after(this.#chat.transcripts.current);
   }
 
-  get #chat(): Chat {
+  get #chat(): Conversations {
     return this.#feature.room.chat;
   }
 
@@ -206,6 +206,7 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
       failed: (error, about) => void this[parts].failed(error, { stage: "chat", ...about }),
       settings: () => ({
         concurrency: this.messageConcurrency,
+        maxConcurrentTurns: 1,
         maxMessages: this.maxPersistedMessages,
         stallTimeoutMs: this.chatStreamStallTimeoutMs,
         recovery: recoveryOf(this.chatRecovery),

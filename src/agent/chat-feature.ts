@@ -10,9 +10,9 @@ import type { UIMessage } from "../message/types.ts";
 import type { AgentHost, Socket } from "../port.ts";
 import { isOpen, readTurn } from "../store/turn.ts";
 import { persist } from "../turn/intake/accept.ts";
-import { Chat } from "../turn/engine/chat.ts";
+import { Conversations } from "../turn/engine/conversations.ts";
 import type { ChatHooks } from "../turn/engine/chat-types.ts";
-import { isOfSession } from "../turn/engine/forget-session.ts";
+import { isOfSession } from "../turn/engine/mend.ts";
 import { judgeAnswer, type JudgedAnswer } from "../turn/intake/judge-answer.ts";
 import { MAX_NEW_MESSAGES, notStored, notTaken } from "../turn/intake/submit.ts";
 import { findAsked, type ToolAnswer } from "../turn/intake/tool-answers.ts";
@@ -59,7 +59,7 @@ type ChatOwner = Pick<AgentParts<unknown>, "host" | "rearm" | "draining" | "feat
 
 /** A chat and those who listen to it. */
 export interface ChatRoom {
-  readonly chat: Chat;
+  readonly chat: Conversations;
   readonly live: LiveChat;
   readonly resume: Resume;
   readonly audience: Audience;
@@ -193,7 +193,7 @@ function openRoom(own: ChatOwner, hooks: ChatHooks, context: (session: string) =
     }
   };
   const work = { changed: () => own.rearm(), stopped: () => own.draining };
-  const chat: Chat = new Chat(own.host, { ...hooks, over, repairToolPart }, live, work);
+  const chat: Conversations = new Conversations(own.host, { ...hooks, over, repairToolPart }, live, work);
   const resume: Resume = new Resume(chat, audience, live);
   const moved = (socket: Socket) => {
     for (const feature of own.features) feature.moved?.(own.connections.of(socket));

@@ -6,8 +6,8 @@ import { userText } from "../message/input.ts";
 import { isRecord } from "../message/json.ts";
 import { countChunks } from "../store/stream.ts";
 import { isOpen, readTurn, type TurnRow, messageIdsOf } from "../store/turn.ts";
-import type { Chat } from "../turn/engine/chat.ts";
-import { isOfSession } from "../turn/engine/forget-session.ts";
+import type { Conversations } from "../turn/engine/conversations.ts";
+import { isOfSession } from "../turn/engine/mend.ts";
 import { judgeAnswer } from "../turn/intake/judge-answer.ts";
 import { checkMessages, notStored, notTaken, turnThatAnswers } from "../turn/intake/submit.ts";
 import type { ToolAnswer } from "../turn/intake/tool-answers.ts";
@@ -39,7 +39,7 @@ const FROM_THE_START = -1;
 
 /** What the routes of a chat open. */
 export interface ChatDoor {
-  readonly room: { readonly chat: Chat; readonly live: LiveChat };
+  readonly room: { readonly chat: Conversations; readonly live: LiveChat };
 }
 
 /** The routes of the chat itself. */
@@ -99,13 +99,13 @@ const sessions = new WeakMap<RequestCaller, string>();
  * The session that a request is about. That its sender may be there was asked before. It stays the same while the request is
  * judged and its body comes, whichever is the current one by then: what is done is done where it was allowed.
  */
-export function sessionFor(chat: Chat, caller: RequestCaller): string {
+export function sessionFor(chat: Conversations, caller: RequestCaller): string {
   let session = sessions.get(caller);
   if (session === undefined) sessions.set(caller, (session = sessionIn(caller.uri) ?? chat.transcripts.current));
   return session;
 }
 
-function describe(chat: Chat, session: string) {
+function describe(chat: Conversations, session: string) {
   const running = chat.turnIn(session)?.row.id ?? null;
   const waiting = chat.waitingTurns(session).map((turn) => turn.id);
   return { running, waiting: waiting.filter((id) => id !== running) };
@@ -179,7 +179,7 @@ function askToAnswer(toolCallId: string, answer: ToolAnswer["answer"]): Ask {
  * @throws PerdureError `not_allowed`, `conflict` when one may not: then none is given.
  */
 async function judgeAnswers(
-  chat: Chat,
+  chat: Conversations,
   answers: readonly ToolAnswer[],
   insist: RouteRequest["insist"],
   all = false,
@@ -232,7 +232,7 @@ function follow({ request, caller, params, query }: RouteRequest, { room }: Chat
 }
 
 /** The turn of a request; of one that asked the same as a turn under way, that one: its answer is the answer. */
-function turnFor(chat: Chat, session: string, id: string): TurnRow | undefined {
+function turnFor(chat: Conversations, session: string, id: string): TurnRow | undefined {
   const found = readTurn(chat.host, id);
   const own = found !== undefined && isOfSession(chat.host, found, session) ? found : undefined;
   const asked = own?.status === "skipped" ? messageIdsOf(own).at(-1) : undefined;
@@ -240,7 +240,7 @@ function turnFor(chat: Chat, session: string, id: string): TurnRow | undefined {
   return joined ?? own;
 }
 
-function current(chat: Chat, session: string): TurnRow | undefined {
+function current(chat: Conversations, session: string): TurnRow | undefined {
   const running = chat.turnIn(session)?.row;
   return running ?? chat.waitingTurns(session)[0];
 }

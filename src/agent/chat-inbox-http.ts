@@ -2,8 +2,8 @@ import { PerdureError } from "../base/error.ts";
 import { storeIdentity } from "../base/identity.ts";
 import { isRecord } from "../message/json.ts";
 import { readTurn, type TurnRow } from "../store/turn.ts";
-import type { Chat } from "../turn/engine/chat.ts";
-import { isOfSession } from "../turn/engine/forget-session.ts";
+import type { Conversations } from "../turn/engine/conversations.ts";
+import { isOfSession } from "../turn/engine/mend.ts";
 import {
   editInbox,
   type InboxItem,
@@ -52,18 +52,18 @@ function about(act: Act) {
   return ({ params }: RouteRequest): Ask => ({ act, on: { requestId: params.request } });
 }
 
-function listed(chat: Chat, session: string): Response {
+function listed(chat: Conversations, session: string): Response {
   return Response.json({ items: itemsIn(chat, session) });
 }
 
 /** What waits in a session. How much waits elsewhere does not show. */
-function itemsIn(chat: Chat, session: string): InboxItem[] {
+function itemsIn(chat: Conversations, session: string): InboxItem[] {
   const items = listInbox(chat).filter((item) => item.session === session);
   return items.map((item, position) => ({ ...item, position }));
 }
 
 /** The turn of this id, if it is of the caller's session. */
-function turnIn(chat: Chat, caller: RequestCaller, id: string): TurnRow | undefined {
+function turnIn(chat: Conversations, caller: RequestCaller, id: string): TurnRow | undefined {
   const turn = readTurn(chat.host, id);
   return turn !== undefined && isOfSession(chat.host, turn, sessionFor(chat, caller)) ? turn : undefined;
 }

@@ -21,7 +21,7 @@ function storedMessages({ query, caller }: RouteRequest, { room: { chat } }: Cha
   const session = sessionFor(chat, caller);
   const transcript = chat.transcripts.of(session);
   const running = chat.turnIn(session);
-  const hidden = running !== undefined && !running.continuation && !running.dropped;
+  const hidden = running !== undefined && !running.continuation && running.cutBy !== "cleared";
   const instead: Instead | undefined = hidden ? { id: running.builder.id, json: undefined } : undefined;
   if (!query.has("last") && !query.has("before")) return new Response(transcript.json(instead), { headers });
   const last = readNumber(query, "last");

@@ -17,7 +17,7 @@ export function chatSessionDesk({ chat, live }: ChatRoom): SessionDesk {
     derivesTitles: () => chat.hooks.settings().titles !== false,
     answering(session) {
       const { running } = chat;
-      return running === undefined || running.dropped || running.row.session !== session
+      return running === undefined || running.cutBy === "cleared" || running.row.session !== session
         ? undefined
         : running.builder.id;
     },

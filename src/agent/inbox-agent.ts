@@ -9,7 +9,7 @@ import {
   type Withdrawal,
   withdrawInbox,
 } from "../turn/intake/inbox.ts";
-import { sessionNamed } from "../turn/engine/session-named.ts";
+import { sessionNamed } from "../turn/engine/conversations.ts";
 import { readReceipt, type SteerReceipt } from "../turn/intake/steer.ts";
 import {
   cancelSubmission,

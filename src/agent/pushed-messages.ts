@@ -4,7 +4,7 @@ import { withoutReserved } from "../message/steered.ts";
 import type { UIMessage } from "../message/types.ts";
 import { parseUserMessage } from "../message/validate.ts";
 import { isSaidIn } from "../session/siblings.ts";
-import type { Chat } from "../turn/engine/chat.ts";
+import type { Conversations } from "../turn/engine/conversations.ts";
 
 /** So many messages of a transcript that a client pushes are looked at in one go. */
 export const LOOKED_AT_ONCE = 500;
@@ -14,7 +14,7 @@ export const LOOKED_AT_ONCE = 500;
  * is known who wrote a message, nobody else may give it other words.
  */
 export function newUserMessages(
-  chat: Chat,
+  chat: Conversations,
   session: string,
   list: readonly unknown[],
   identity: Identity | undefined,
@@ -42,7 +42,7 @@ export function newUserMessages(
 
 /** Looks through a long transcript without holding up everybody else. */
 export async function inPieces(
-  { host }: Chat,
+  { host }: Conversations,
   list: readonly unknown[],
   look: (piece: readonly unknown[]) => UIMessage[],
 ): Promise<UIMessage[]> {

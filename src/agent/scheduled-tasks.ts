@@ -5,7 +5,7 @@ import type { ScheduledTaskContext, ScheduledTasks } from "../work/task-types.ts
 import type { Work } from "../work/work.ts";
 import { newId } from "../base/id.ts";
 import { nextTasks } from "../store/task.ts";
-import type { Chat } from "../turn/engine/chat.ts";
+import type { Conversations } from "../turn/engine/conversations.ts";
 import { submitMessages } from "../turn/intake/submissions.ts";
 import type { Feature } from "./feature.ts";
 import type { AgentParts } from "./parts.ts";
@@ -21,7 +21,7 @@ export interface TaskDeclarer {
   timeZone(): string | undefined;
   /** Runs `work` as the agent. */
   as<T>(work: () => T): T;
-  chat(): Chat;
+  chat(): Conversations;
   /** For `onError`. Must not throw. */
   failed(error: unknown): void;
 }
@@ -125,7 +125,7 @@ export class TaskFeature implements Feature {
   }
 }
 
-function acceptPrompt(chat: Chat, prompt: string, occurrence: ScheduledTaskContext): void {
+function acceptPrompt(chat: Conversations, prompt: string, occurrence: ScheduledTaskContext): void {
   const { taskId, scheduledFor, schedule, timezone, metadata, occurrenceKey } = occurrence;
   const message = { id: newId("msg"), role: "user" as const, parts: [{ type: "text" as const, text: prompt }] };
   try {

@@ -4,7 +4,7 @@ import type { ActionAuthorization, ActionAuthorizationContext } from "../tool/ac
 import { ActionLedger, RECLAIM_AFTER_MS } from "../tool/action-ledger.ts";
 import type { ActionBinding } from "../tool/action-run.ts";
 import type { KeepText } from "../tool/bound-output.ts";
-import type { Chat } from "../turn/engine/chat.ts";
+import type { Conversations } from "../turn/engine/conversations.ts";
 
 type Maybe<T> = T | Promise<T>;
 
@@ -26,10 +26,10 @@ export class ThinkActions {
   readonly ledger: ActionLedger;
   readonly #rules: ActionRules;
   readonly #host: AgentHost;
-  readonly #chat: () => Chat;
+  readonly #chat: () => Conversations;
   readonly #keep: KeepText;
 
-  constructor(rules: ActionRules, host: AgentHost, chat: () => Chat, keep: KeepText) {
+  constructor(rules: ActionRules, host: AgentHost, chat: () => Conversations, keep: KeepText) {
     this.ledger = new ActionLedger(host);
     this.#rules = rules;
     this.#host = host;

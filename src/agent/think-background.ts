@@ -5,7 +5,7 @@ import type { WorkContext } from "../work/work.ts";
 import type { UIMessage } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
 import { isOpen, readTurn } from "../store/turn.ts";
-import type { Chat } from "../turn/engine/chat.ts";
+import type { Conversations } from "../turn/engine/conversations.ts";
 import { BackgroundCalls } from "../turn/step/background.ts";
 import { contextOf } from "../turn/step/context-path.ts";
 import type { BackgroundAdmission } from "../turn/step/plan.ts";
@@ -28,7 +28,7 @@ export interface BackgroundAgent extends RunBounds {
   /** @internal */
   readonly [parts]: WorkContext & { readonly host: AgentHost; readonly features: Feature[] };
   /** @internal */
-  readonly [chatRoom]: { readonly chat: Chat };
+  readonly [chatRoom]: { readonly chat: Conversations };
   /** @internal */
   readonly [turnKeeper]: Pick<TurnKeeper, "lineageOf">;
   withMedia(messages: readonly UIMessage[]): Promise<UIMessage[]>;

@@ -27,7 +27,7 @@ import { type CompactionRow, listCompactions, readCompaction } from "../store/co
 import { readMessage } from "../store/message.ts";
 import { ownerIdOf } from "../store/session.ts";
 import type { CallBook } from "../tool/call-book.ts";
-import type { Chat } from "../turn/engine/chat.ts";
+import type { Conversations } from "../turn/engine/conversations.ts";
 import { listInbox } from "../turn/intake/inbox.ts";
 import type { ChatErrorClassification } from "../model/provider-error.ts";
 import { jobNow, measureNow, type RequestNow } from "../turn/step/make-job.ts";
@@ -62,7 +62,7 @@ export interface NextRequest {
 export interface ContextDesk {
   readonly host: AgentHost;
   readonly agent: ContextSettings;
-  chat(): Chat;
+  chat(): Conversations;
   ledger(): Ledger;
   prices(): PriceTable;
   book(): CallBook;

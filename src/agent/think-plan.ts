@@ -17,7 +17,7 @@ import { bindAction, bindActions } from "../tool/action-bind.ts";
 import { toolNamed } from "../tool/define.ts";
 import type { ActionBinding } from "../tool/action-run.ts";
 import { isAction } from "../tool/action.ts";
-import type { Chat } from "../turn/engine/chat.ts";
+import type { Conversations } from "../turn/engine/conversations.ts";
 import type { AnswerVerdict, ChatTurnOptions } from "../turn/engine/chat-types.ts";
 import {
   type ChatErrorClassification,
@@ -89,7 +89,7 @@ export class ThinkPlan {
   readonly #agent: ThinkSettings;
   readonly #base: ThinkHooks;
   readonly #host: AgentHost;
-  readonly #chat: () => Chat;
+  readonly #chat: () => Conversations;
   readonly #failed = (error: unknown) => this.#chat().hooks.failed(error);
   readonly #messages = new ModelMessages(this.#failed);
   /** Tools that server code brought along for one turn. In memory: after a restart they are gone. */
@@ -106,7 +106,7 @@ export class ThinkPlan {
   readonly context: ThinkContext;
 
   /** @param base the hooks that do nothing: a class that has these does not listen. */
-  constructor(agent: ThinkSettings, base: ThinkHooks, host: AgentHost, chat: () => Chat) {
+  constructor(agent: ThinkSettings, base: ThinkHooks, host: AgentHost, chat: () => Conversations) {
     this.#agent = agent;
     this.#base = base;
     this.#host = host;
@@ -190,11 +190,11 @@ export class ThinkPlan {
   }
 
   /** The conversation is forgotten, in the transaction that does it. Calls whose end nobody will write down were cut. */
-  cleared(session: string, turn: TurnRow | undefined): void {
+  cleared(session: string, turns: readonly TurnRow[]): void {
     this.context.background.stop(session);
     this.#agent[backgroundCalls].dropSession(session);
     this.book.forgetLost();
-    if (turn !== undefined) this.ledger.closeTurn(turn.seq, (call) => isToldLater(this.#host, call));
+    for (const { seq } of turns) this.ledger.closeTurn(seq, (call) => isToldLater(this.#host, call));
   }
 
   /** Calls of this answer that have an end get no other. In the transaction that stores it. */

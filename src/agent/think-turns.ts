@@ -5,13 +5,13 @@ import type { Follower } from "../live/live-chat.ts";
 import { type MessageInput, toMessages } from "../message/input.ts";
 import type { UIMessage } from "../message/types.ts";
 import { readTurn, type TurnRow } from "../store/turn.ts";
-import type { Chat } from "../turn/engine/chat.ts";
+import type { Conversations } from "../turn/engine/conversations.ts";
 import type { SaveMessagesResult } from "../turn/engine/chat-types.ts";
 import { findMessage, findSession } from "../session/session-changes.ts";
 import { refuseDuringTurns } from "../session/session-turns.ts";
 import { messagesIn } from "../turn/engine/history.ts";
 import { accept, acceptMore, givenIdentity, nameSession, persist } from "../turn/intake/accept.ts";
-import { sessionNamed } from "../turn/engine/session-named.ts";
+import { sessionNamed } from "../turn/engine/conversations.ts";
 import { submitMessages, type SubmitOptions, type SubmitResult } from "../turn/intake/submissions.ts";
 import type { TurnConfig } from "../turn/step/config.ts";
 import { countElsewhere } from "./cause.ts";
@@ -100,7 +100,7 @@ export interface AddMessagesOptions {
 
 /** See `Think.addMessages`. */
 export function addMessages(
-  chat: Chat,
+  chat: Conversations,
   given: MessageInput | ((messages: UIMessage[]) => MessageInput),
   { mode = "upsert", parentId, session: named }: AddMessagesOptions,
 ): void {
@@ -113,7 +113,12 @@ export function addMessages(
 }
 
 /** What is there already stays where it is. */
-function addBehind(chat: Chat, session: string, parentId: string | null, messages: readonly UIMessage[]): void {
+function addBehind(
+  chat: Conversations,
+  session: string,
+  parentId: string | null,
+  messages: readonly UIMessage[],
+): void {
   const desk = { store: chat.host };
   const parent = parentId === null ? null : findMessage(desk, findSession(desk, session), parentId).seq;
   if (messages.length === 0) return;
@@ -177,7 +182,7 @@ export async function runTurn(
 }
 
 function begin(
-  desk: Chat,
+  desk: Conversations,
   plan: ThinkPlan,
   given: MessageInput | undefined,
   { tools, config, session, identity }: TurnExtras,
@@ -253,7 +258,7 @@ function tell({ chat: desk, live }: ChatRoom, requestId: string, callback: Strea
 }
 
 /** A turn that waits for another turn of the same agent waits for itself. */
-function refuseInside(chat: Chat, method: string): void {
+function refuseInside(chat: Conversations, method: string): void {
   const { host } = chat;
   refuseCircle(host, (turn) => chat.turn(turn) !== undefined, method);
   if (turnNow(host) === undefined) return;

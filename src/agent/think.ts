@@ -18,7 +18,7 @@ import { keepAside, readStored } from "../store/damaged.ts";
 import type { TurnRow } from "../store/turn.ts";
 import type { PendingApproval, ReturnedCall } from "../tool/call-book.ts";
 import type { ChatHooks, ChatTurnOptions, SaveMessagesResult } from "../turn/engine/chat-types.ts";
-import { type ChatAnswer, ORDINARY_TURN, type OrdinaryTurn } from "../turn/engine/chunk-source.ts";
+import { type ChatAnswer, ORDINARY_TURN, type OrdinaryTurn } from "../turn/engine/by-stream.ts";
 import type { ChatErrorClassification } from "../model/provider-error.ts";
 import type {
   ChatClassifyContext,
@@ -143,7 +143,7 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
         this[filePoints].settled(message);
       },
       removed: (messageId) => this.#plan.book.forget(messageId),
-      cleared: (session, turn) => this.#plan.cleared(session, turn),
+      cleared: (session, turns) => this.#plan.cleared(session, turns),
       background: this[backgroundCalls],
     };
   }

@@ -4,14 +4,14 @@ import type { Instead } from "../session/message-pages.ts";
 import { hasMessage, siblingsIn } from "../session/siblings.ts";
 import { readMessageAt } from "../store/message.ts";
 import { readSessionLine } from "../store/session.ts";
-import type { ActiveTurn } from "../turn/engine/active-turn.ts";
-import type { Chat } from "../turn/engine/chat.ts";
+import type { Turn } from "../turn/engine/turn.ts";
+import type { Conversations } from "../turn/engine/conversations.ts";
 import type { BranchPlaces } from "../wire/frames.ts";
 import { PAGE_MESSAGES, TAIL_MESSAGES, wantsPages } from "../wire/history.ts";
 
 /** A conversation at one moment, as each client wants to be told of it. Written at most once in each way. */
 export class ConversationFrames {
-  readonly #chat: Chat;
+  readonly #chat: Conversations;
   readonly #session: string;
   readonly #for: "connect" | "stored" | undefined;
   #whole: string | undefined;
@@ -21,7 +21,7 @@ export class ConversationFrames {
    * @param wanted `connect`: for a client that has just come: what it has sent and is not here yet stays on its screen.
    * `stored`: the same, without what the turn under way adds to an answer.
    */
-  constructor(chat: Chat, session: string, wanted?: "connect" | "stored") {
+  constructor(chat: Conversations, session: string, wanted?: "connect" | "stored") {
     this.#chat = chat;
     this.#session = session;
     this.#for = wanted;
@@ -53,7 +53,7 @@ export class ConversationFrames {
 }
 
 /** What was said before, for a client that asked. Nothing, if that is about another session. */
-export function olderFrame(chat: Chat, session: string, before: number): string {
+export function olderFrame(chat: Conversations, session: string, before: number): string {
   if (!reaches(chat, session, before)) return noOlderFrame(before);
   const page = chat.transcripts.of(session).page(PAGE_MESSAGES, before, shownInstead(chat, session));
   const next = page.before === undefined ? "" : `,"next":${page.before}`;
@@ -67,7 +67,7 @@ export function noOlderFrame(before: number): string {
 }
 
 /** Whether a session shows a message, or it was said there. One that is not there is no secret. */
-export function reaches({ host }: Chat, session: string, seq: number): boolean {
+export function reaches({ host }: Conversations, session: string, seq: number): boolean {
   const said = host.blank ? undefined : readMessageAt(host, seq);
   if (said === undefined) return true;
   const line = readSessionLine(host, session);
@@ -75,7 +75,7 @@ export function reaches({ host }: Chat, session: string, seq: number): boolean {
 }
 
 /** Which of these messages have others in their place. */
-function branchField({ host }: Chat, session: string, seqs: readonly number[]): string {
+function branchField({ host }: Conversations, session: string, seqs: readonly number[]): string {
   const line = seqs.length === 0 ? undefined : readSessionLine(host, session);
   const siblings = line === undefined ? [] : siblingsIn(host, line, seqs);
   if (siblings.length === 0) return "";
@@ -88,8 +88,9 @@ function branchField({ host }: Chat, session: string, seqs: readonly number[]): 
 }
 
 /** The answer under way as clients may see it outside of its stream. */
-function shownInstead({ running }: Chat, session: string): Instead | undefined {
-  if (running === undefined || running.dropped || running.row.session !== session) return undefined;
+function shownInstead(chat: Conversations, session: string): Instead | undefined {
+  const running = chat.turnIn(session);
+  if (running === undefined || running.cutBy === "cleared") return undefined;
   const { id } = running.builder;
   if (isShowable(running)) return { id, json: JSON.stringify(running.message) };
   // Without this turn's part: what an earlier turn left of the message, or nothing.
@@ -100,7 +101,7 @@ function shownInstead({ running }: Chat, session: string): Instead | undefined {
  * Whether an answer under way can be shown outside of its stream. A call that runs here looks to the public hook as if
  * it were its own to run; and what is not committed may be seen by nobody.
  */
-function isShowable(running: ActiveTurn): boolean {
+function isShowable(running: Turn): boolean {
   if (running.empty || toolParts(running.message).some(({ state }) => state === "input-available")) return false;
   try {
     running.log.flush();

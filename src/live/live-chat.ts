@@ -2,7 +2,7 @@ import type { ToolPart, UIMessage } from "../message/types.ts";
 import type { Socket } from "../port.ts";
 import type { SessionChange } from "../session/session-desk.ts";
 import type { TurnRow } from "../store/turn.ts";
-import type { Chat } from "../turn/engine/chat.ts";
+import type { Conversations } from "../turn/engine/conversations.ts";
 import type { ChatOutput, Origin, ShownByRequest, TurnEnd, TurnOutcome } from "../turn/engine/chat-types.ts";
 import type { LoggedChunk } from "../turn/engine/stream-log.ts";
 import { chunkFrameEncoder, encodeFrame, type EncodeChunk } from "../wire/encode.ts";
@@ -43,26 +43,32 @@ export interface Waiting {
   isOwn(socket: Socket, turn: TurnRow): boolean;
 }
 
+/** What is known of the stream of a turn. */
+interface Streaming {
+  /** Whether chunks of it were sent, live or to go on with. */
+  sent: boolean;
+  encode: EncodeChunk | undefined;
+  /** All of it, for those who have not taken it when it ends. */
+  last: readonly string[] | undefined;
+}
+
 /** Tells clients what happens in a chat, in the frames of the public wire. */
 export class LiveChat implements ChatOutput {
   readonly #audience: Audience;
-  readonly #chat: () => Chat;
+  readonly #chat: () => Conversations;
   readonly #waiting: () => Waiting;
   readonly followers = new Set<Follower>();
   /** Is told what becomes of sessions, after it is stored. Must not throw. */
   onSessions: ((change: SessionChange) => void) | undefined;
   /** When each client was last sent the conversation, and with what at its end. */
   readonly #told = new WeakMap<Socket, { readonly at: number; readonly leaf: number; readonly own: boolean }>();
-  #encoder: { id: string; encode: EncodeChunk } | undefined;
-  /** The turn whose chunks were sent last, live or to go on with. */
-  #streamed: string | undefined;
-  /** What is given to those who have not taken the stream of a turn that ends. */
-  #last: { readonly turn: string; readonly chunks: readonly string[] } | undefined;
+  /** What is known of the streams of turns that have not ended, by turn. */
+  readonly #streams = new Map<string, Streaming>();
   /** Sessions in which messages were sent before their senders had the answers to others. */
   readonly #overlapped = new Set<string>();
 
   /** @param chat and `waiting` are made after this; asked only when something happens. */
-  constructor(audience: Audience, chat: () => Chat, waiting: () => Waiting) {
+  constructor(audience: Audience, chat: () => Conversations, waiting: () => Waiting) {
     this.#audience = audience;
     this.#chat = chat;
     this.#waiting = waiting;
@@ -105,8 +111,7 @@ export class LiveChat implements ChatOutput {
     const told = origin === undefined ? undefined : this.#told.get(origin);
     const isRecent = told !== undefined && this.#chat().host.clock.now() - told.at < CROSSING_MS;
     const crossed = isRecent && (answer === undefined || answer <= told.leaf) && (anything || !told.own);
-    const { running } = this.#chat();
-    const streams = running?.row.session === session;
+    const streams = this.#chat().turnIn(session) !== undefined;
     // What it shows as two messages is one now. While an answer streams it is told when all have ended, as ever.
     const tells = crossed || (merged && !streams);
     this.transcript(session, tells ? undefined : origin);
@@ -120,16 +125,17 @@ export class LiveChat implements ChatOutput {
   }
 
   streaming(turn: TurnRow): void {
-    this.#waiting().offer(turn, (this.#chat().running?.log.count ?? 0) > 0);
+    this.#waiting().offer(turn, (this.#chat().turn(turn.id)?.log.count ?? 0) > 0);
   }
 
   chunks(turn: TurnRow, chunks: readonly LoggedChunk[]): void {
     // Also who came while it waited for room to store the rest has nothing of it yet.
-    const isNew = this.#streamed !== turn.id || this.#audience.parked(turn.session).length > 0;
+    const stream = this.#streamOf(turn);
+    const isNew = !stream.sent || this.#audience.parked(turn.session).length > 0;
     if (isNew) this.#waiting().offer(turn, true);
-    this.#streamed = turn.id;
+    stream.sent = true;
     if (this.#audience.hasOthers(turn.session)) {
-      const encode = this.#encoderOf(turn);
+      const encode = (stream.encode ??= chunkFrameEncoder(turn.id, turn.continuation === 1));
       this.#audience.stream(
         turn.session,
         chunks.map(({ body, seq }) => encode(body, seq)),
@@ -139,12 +145,12 @@ export class LiveChat implements ChatOutput {
   }
 
   closing(turn: TurnRow, read: () => readonly string[]): void {
-    this.#last = this.#audience.withheldFrom(turn.id).length > 0 ? { turn: turn.id, chunks: read() } : undefined;
+    if (this.#audience.withheldFrom(turn.id).length > 0) this.#streamOf(turn).last = read();
   }
 
   ended(turn: TurnRow, end: TurnEnd, origin: Origin): void {
-    // Another one may be running: then this one never ran, and nothing that is shown has changed.
-    const ran = this.#chat().running === undefined;
+    // Another one of the session may be running: then this one never ran, and nothing that is shown has changed.
+    const ran = this.#chat().turnIn(turn.session) === undefined;
     const late = ran ? this.#latecomers(turn) : [];
     if (ran) {
       // Who asked has the answer from the stream, and may be sending the next message already. Others may have
@@ -155,7 +161,7 @@ export class LiveChat implements ChatOutput {
         !this.#audience.isWithheld(origin) &&
         !branched(turn, origin);
       this.#giveRest(turn);
-      this.#encoder = undefined;
+      this.#streams.delete(turn.id);
       if (end.status !== "skipped" && !this.#chat().transcripts.of(turn.session).isEmpty)
         this.transcript(turn.session, hasAll ? origin : undefined);
     }
@@ -172,10 +178,11 @@ export class LiveChat implements ChatOutput {
 
   /** Those who took the stream, or are about to, and have nothing of it: the end alone may be an empty answer to them. */
   #latecomers(turn: TurnRow): { readonly socket: Socket; readonly watches: boolean }[] {
-    const isEmpty = this.#streamed !== turn.id;
+    const { sent = false, last } = this.#streams.get(turn.id) ?? {};
+    const isEmpty = !sent;
     const waiting = this.#waiting();
     // What a continuation brings may stand in a message of its own until the conversation is told.
-    const hasAll = this.#last?.turn === turn.id && turn.continuation === 0;
+    const hasAll = last !== undefined && turn.continuation === 0;
     const sockets = isEmpty
       ? [...this.#audience.others(turn.session)].filter((socket) => waiting.took(socket, turn))
       : this.#audience.withheldFrom(turn.id).filter(() => !hasAll);
@@ -187,8 +194,7 @@ export class LiveChat implements ChatOutput {
    * continuation: the public hook may lack what that goes on from, and does well with the end and the conversation.
    */
   #giveRest(turn: TurnRow): void {
-    const chunks = this.#last?.turn === turn.id ? this.#last.chunks : [];
-    this.#last = undefined;
+    const chunks = this.#streams.get(turn.id)?.last ?? [];
     for (const socket of this.#audience.withheldFrom(turn.id)) {
       const standing = this.#audience.of(socket);
       const goesOn = turn.continuation === 1 && standing.asked && !standing.gaveUp;
@@ -211,8 +217,8 @@ export class LiveChat implements ChatOutput {
 
   /** Turns that wait will not run in this life. */
   drain(): void {
-    const running = this.#chat().running?.row.seq;
-    for (const follower of this.followers) if (follower.seq !== running) follower.gone();
+    const running = new Set(this.#chat().turns.map(({ row }) => row.seq));
+    for (const follower of this.followers) if (!running.has(follower.seq)) follower.gone();
   }
 
   /** This life is over. Sockets outlive it; those who follow in other ways must come back. */
@@ -257,8 +263,8 @@ export class LiveChat implements ChatOutput {
     this.#waiting().dismiss(session);
     this.#audience.tell(session, encodeFrame({ type: "cf_agent_chat_clear" }), origin);
     for (const follower of this.followers) follower.cleared?.();
-    const { running } = this.#chat();
-    if (running === undefined || origin === undefined || running.row.session !== session) return;
+    const running = this.#chat().turnIn(session);
+    if (running === undefined || origin === undefined) return;
     if (running.origin === origin || this.#waiting().isOwn(origin, running.row)) return;
     // The sender only watched. It would show again what it saw when it hears that the turn is done.
     letGo(origin, running.row);
@@ -283,7 +289,7 @@ export class LiveChat implements ChatOutput {
   replay(socket: Socket, turn: TurnRow, chunks: readonly string[], live: boolean, from = 0): void {
     const encode = chunkFrameEncoder(turn.id, turn.continuation === 1);
     const frames = chunks.map((body, i) => encode(body, from + i, true));
-    if (live && frames.length > 0) this.#streamed = turn.id;
+    if (live && frames.length > 0) this.#streamOf(turn).sent = true;
     // With nothing before it, the public hook would take this for an empty answer.
     if (live && frames.length > 0) {
       frames.push(
@@ -315,11 +321,10 @@ export class LiveChat implements ChatOutput {
     this.#told.set(socket, { at: host.clock.now(), leaf, own: false });
   }
 
-  #encoderOf(turn: TurnRow): EncodeChunk {
-    if (this.#encoder?.id !== turn.id) {
-      this.#encoder = { id: turn.id, encode: chunkFrameEncoder(turn.id, turn.continuation === 1) };
-    }
-    return this.#encoder.encode;
+  #streamOf(turn: TurnRow): Streaming {
+    const stream = this.#streams.get(turn.id) ?? { sent: false, encode: undefined, last: undefined };
+    this.#streams.set(turn.id, stream);
+    return stream;
   }
 
   /** Nothing is left that could still stream to those who wait. */

@@ -2,8 +2,7 @@ import type { Clock } from "../base/id.ts";
 import type { Socket } from "../port.ts";
 import { newestTurn, readTurn, type TurnRow } from "../store/turn.ts";
 import { readChunks } from "../store/stream.ts";
-import type { ActiveTurn } from "../turn/engine/active-turn.ts";
-import type { Chat } from "../turn/engine/chat.ts";
+import type { Conversations } from "../turn/engine/conversations.ts";
 import { heldContinuation } from "../turn/intake/tool-answers.ts";
 import { encodeFrame } from "../wire/encode.ts";
 import { wantsPages } from "../wire/history.ts";
@@ -33,7 +32,7 @@ const ARRIVED_MS = 2_000;
 
 /** Answers clients that look for a stream to go on with. */
 export class Resume implements Waiting {
-  readonly #chat: Chat;
+  readonly #chat: Conversations;
   readonly #audience: Audience;
   readonly #live: LiveChat;
   readonly #clock: Clock;
@@ -41,7 +40,7 @@ export class Resume implements Waiting {
   readonly #left = new Map<string, string | undefined>();
   #cancelReminder: (() => void) | undefined;
 
-  constructor(chat: Chat, audience: Audience, live: LiveChat) {
+  constructor(chat: Conversations, audience: Audience, live: LiveChat) {
     this.#chat = chat;
     this.#audience = audience;
     this.#live = live;
@@ -53,8 +52,8 @@ export class Resume implements Waiting {
   /** A client has connected: it hears of a stream without asking. */
   connecting(socket: Socket): void {
     const session = this.#audience.sessionOf(socket);
-    const running = this.#runningIn(session);
-    if (running?.streaming === true) {
+    const running = this.#chat.turnIn(session);
+    if (running?.streams === true) {
       const watches = this.#ownedByOther(running.row, socket);
       // Who goes on with a continuation needs the message as it has it: what it has seen of it is not sent again.
       if (watches || !running.continuation) this.#welcome(socket);
@@ -73,9 +72,9 @@ export class Resume implements Waiting {
   /** A client was put into another session. It has nothing of it: whatever runs there, it is told all. */
   attached(socket: Socket): void {
     const session = this.#audience.sessionOf(socket);
-    const running = this.#runningIn(session);
-    const follows = running?.streaming === true && !this.#ownedByOther(running.row, socket);
-    this.#tellRecovering(socket, running?.streaming === true && running.incident !== undefined, running?.row.id);
+    const running = this.#chat.turnIn(session);
+    const follows = running?.streams === true && !this.#ownedByOther(running.row, socket);
+    this.#tellRecovering(socket, running?.streams === true && running.incident !== undefined, running?.row.id);
     // Who goes on with a continuation is given all of its stream: it needs the message as it was before.
     this.#live.moved(socket, follows && running.continuation);
     const next = follows ? running.row : this.#chat.waitingTurns(session).at(-1);
@@ -87,9 +86,9 @@ export class Resume implements Waiting {
   request(socket: Socket, probeId: string | undefined): void {
     const { host } = this.#chat;
     const session = this.#audience.sessionOf(socket);
-    const running = this.#runningIn(session);
+    const running = this.#chat.turnIn(session);
     Object.assign(this.#audience.of(socket), { asked: true, gaveUp: false });
-    if (running?.streaming === true) {
+    if (running?.streams === true) {
       if (this.#ownedByOther(running.row, socket)) return this.#none(socket, "continuation-owned", probeId);
       return this.#offer(socket, running.row, probeId);
     }
@@ -113,13 +112,14 @@ export class Resume implements Waiting {
 
   /** A client is ready for the stream that it was offered. */
   acknowledge(socket: Socket, id: string): void {
-    const { running, host } = this.#chat;
+    const { host } = this.#chat;
+    const running = this.#chat.turn(id);
     const standing = this.#audience.of(socket);
     // Our own clients do not tell the two apart.
     const own = wantsPages(socket.uri) || (standing.asked && !standing.gaveUp);
     standing.asked = false;
     if (standing.given === id) return;
-    const turn = running?.row.id === id && !running.dropped ? running.row : readTurn(host, id);
+    const turn = running !== undefined && running.cutBy !== "cleared" ? running.row : readTurn(host, id);
     // It may have gone to another session since.
     if (turn === undefined || turn.session !== this.#audience.sessionOf(socket)) {
       return this.nothingOf(socket, id);
@@ -149,12 +149,12 @@ export class Resume implements Waiting {
 
   /** A client stops a turn, and with it its own search for a stream. */
   stopping(socket: Socket, id: string): void {
-    if (this.#chat.running?.row.id === id && !wantsPages(socket.uri)) this.#audience.of(socket).gaveUp = true;
+    if (this.#chat.turn(id) !== undefined && !wantsPages(socket.uri)) this.#audience.of(socket).gaveUp = true;
   }
 
   closed(socket: Socket): void {
     const { withheld, taken } = this.#audience.of(socket);
-    const running = this.#chat.running?.row.id;
+    const running = this.#chat.turnIn(this.#audience.sessionOf(socket))?.row.id;
     // It may have nothing of the stream yet, and would take the end alone for an empty answer. It will ask, and hear
     // that nothing runs.
     const hasJustTaken = taken !== undefined && taken.turn === running && this.#clock.now() - taken.at < ARRIVED_MS;
@@ -179,8 +179,8 @@ export class Resume implements Waiting {
   }
 
   join(socket: Socket, turn: TurnRow): void {
-    const { running } = this.#chat;
-    if (running?.row.seq !== turn.seq || running.log.count === 0 || this.took(socket, turn)) return;
+    const running = this.#chat.turn(turn.id);
+    if (running === undefined || running.log.count === 0 || this.took(socket, turn)) return;
     this.#offer(socket, turn);
   }
 
@@ -256,7 +256,7 @@ export class Resume implements Waiting {
   #remind(): void {
     try {
       for (const session of new Set(this.#audience.parked().map((socket) => this.#audience.sessionOf(socket)))) {
-        const turn = this.#chat.waitingTurns(session).at(-1) ?? this.#runningIn(session)?.row;
+        const turn = this.#chat.waitingTurns(session).at(-1) ?? this.#chat.turnIn(session)?.row;
         if (turn === undefined) this.dismiss(session);
         else {
           const frame = encodeFrame({ type: "cf_agent_stream_pending", id: turn.id });
@@ -268,10 +268,5 @@ export class Resume implements Waiting {
       return;
     }
     this.#remindLater();
-  }
-
-  #runningIn(session: string): ActiveTurn | undefined {
-    const { running } = this.#chat;
-    return running?.row.session === session ? running : undefined;
   }
 }

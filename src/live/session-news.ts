@@ -1,7 +1,7 @@
 import type { Socket } from "../port.ts";
 import type { SessionChange } from "../session/session-desk.ts";
 import { MAIN_SESSION, readSessionLine } from "../store/session.ts";
-import type { Chat } from "../turn/engine/chat.ts";
+import type { Conversations } from "../turn/engine/conversations.ts";
 import { encodeFrame } from "../wire/encode.ts";
 import { closeCode, UNKNOWN_SESSION } from "../wire/close-code.ts";
 import { wantsPages } from "../wire/history.ts";
@@ -20,7 +20,7 @@ const LISTED: ReadonlySet<News["kind"]> = new Set(["created", "renamed", "delete
 
 /** Tells our own clients how things stand in the session that they are in, and moves them from one to another. */
 export class SessionNews {
-  readonly #chat: Chat;
+  readonly #chat: Conversations;
   readonly #audience: Audience;
   readonly #resume: () => Resume;
   readonly #context: (session: string) => ContextState | null;
@@ -38,7 +38,7 @@ export class SessionNews {
    * @param moved is told who has gone to another session.
    */
   constructor(
-    chat: Chat,
+    chat: Conversations,
     audience: Audience,
     resume: () => Resume,
     context: (session: string) => ContextState | null,
@@ -76,7 +76,7 @@ export class SessionNews {
   /** What was streamed so far goes out before anybody comes: who comes is given it from the beginning. */
   #flushStream(): void {
     try {
-      this.#chat.running?.log.flush();
+      for (const turn of this.#chat.turns) turn.log.flush();
     } catch {
       // Nothing can be stored now. The turn hears of that by itself.
     }
@@ -144,9 +144,9 @@ export class SessionNews {
 
   /** The public hook waits for the end of every turn that it knows of. It will hear nothing more of these. */
   #endStreams(socket: Socket, session: string): void {
-    const { running } = this.#chat;
+    const running = this.#chat.turnIn(session);
     const turns = this.#chat.waitingTurns(session);
-    if (running?.row.session === session) turns.push(running.row);
+    if (running !== undefined) turns.push(running.row);
     for (const id of new Set(turns.map((turn) => turn.id))) {
       const knows = this.#chat.origins.get(id) === socket || (running?.row.id === id && running.log.count > 0);
       if (!knows) continue;

@@ -4,7 +4,7 @@ import { type CompactionRow, doneAt, pinsOf, readCompactionAt } from "../store/c
 import { type MarkedMessage, markedUp } from "../store/marked-message.ts";
 import { readMessageAt } from "../store/message.ts";
 import { readSessionLine } from "../store/session.ts";
-import type { Chat } from "../turn/engine/chat.ts";
+import type { Conversations } from "../turn/engine/conversations.ts";
 import type { BackgroundCall } from "../turn/step/background-note.ts";
 import {
   type BackgroundState,
@@ -22,7 +22,7 @@ const STRETCH = 1_000;
 export type SessionMarks = Pick<SessionStateFrame, "session" | "compactions" | "pins">;
 
 /** How things stand in a session. Costs the same however long the conversation is. */
-export function readMarks(chat: Chat, session: string): SessionMarks {
+export function readMarks(chat: Conversations, session: string): SessionMarks {
   const { host } = chat;
   const { leaf } = chat.transcripts.of(session);
   const marked = leaf === null ? [] : markedUp(host, leaf, STRETCH);

@@ -23,7 +23,7 @@ export type { Action, ActionApproval, ActionExecuteContext, ActionOptions, Actio
 export type { ReplyAttachment } from "../tool/action-attachment.ts";
 export type { ActionRecord } from "../tool/action-ledger.ts";
 export type { ApprovalCall, TurnOutcome } from "../turn/engine/chat-types.ts";
-export type { OrdinaryTurn, StreamedAnswer } from "../turn/engine/chunk-source.ts";
+export type { OrdinaryTurn, StreamedAnswer } from "../turn/engine/by-stream.ts";
 export type { ClientTool as ClientToolSchema } from "../wire/frames.ts";
 export { type IncomingMessage, MessageType, type OutgoingMessage } from "../wire/message-type.ts";
 export type { MessageText } from "../search/search.ts";

@@ -37,6 +37,7 @@ import {
   turnProgressSchema,
   turnSchema,
   turnSessionSchema,
+  turnsOfSessionSchema,
 } from "./turn.ts";
 import { usageTotalSchema } from "./usage-total.ts";
 import { usageSchema } from "./usage.ts";
@@ -83,6 +84,7 @@ export const migrations: readonly Migration[] = [
   { id: 15, statements: backgroundCallSchema },
   { id: 16, statements: agentRunSessionSchema },
   { id: 17, statements: deadlineSchema },
+  { id: 18, statements: turnsOfSessionSchema },
 ];
 
 /** Names that `this.sql` may not touch. */

@@ -13,7 +13,8 @@ import {
   setRunReason,
   setRunTurns,
 } from "./run.ts";
-import { appendChunks, countChunks, deleteChunksOf, deleteChunks, deleteOtherChunks, readChunks } from "./stream.ts";
+import { appendChunks, countChunks, deleteChunksOf, deleteChunks, deleteEndedChunks, readChunks } from "./stream.ts";
+import { insertTurn, readTurn, settleTurn, trimTurns } from "./turn.ts";
 
 const run = (runId: string, turns: string, more: Partial<NewRun> = {}): NewRun => ({
   runId,
@@ -74,12 +75,43 @@ test("chunks of a run's turns are kept; those of others go", async () => {
   deleteChunks(host, 1);
   deleteChunks(host, 2);
   expect(left()).toEqual([2, 0, 2, 2]);
-  appendChunks(host, 2, 0, ['"again"']);
-  deleteOtherChunks(host, 4);
-  expect(left()).toEqual([2, 0, 2, 2]);
-  deleteOtherChunks(host, 1);
+  // Those of turns that nobody knows any more go too.
+  deleteEndedChunks(host, "main");
   expect(left()).toEqual([2, 0, 2, 0]);
   expect(readChunks(host, 3, 1)).toEqual(['"x"']);
   deleteChunksOf(host, "main");
   expect(left()).toEqual([0, 0, 0, 0]);
+});
+
+test("when a turn of a session starts, only what is over in that session is forgotten", async () => {
+  const { host } = await probeHost();
+  const turns = (["main", "main", "other", "other"] as const).map((session, i) => {
+    const times = { notBefore: 0, createdAt: 0 };
+    const fields = { id: `t${i}`, status: "accepted", trigger: "submit", continuation: 0, messageIds: "[]" } as const;
+    const { seq } = insertTurn(host, { ...fields, ...times, session, body: null, clientTools: null });
+    appendChunks(host, seq, 0, ['"x"']);
+    return seq;
+  });
+  const [ended = 0, , failed = 0] = turns;
+  for (const seq of [ended, failed]) settleTurn(host, seq, "error", "no", 0);
+  deleteEndedChunks(host, "main");
+  expect(turns.map((seq) => countChunks(host, seq))).toEqual([0, 1, 1, 1]);
+});
+
+test("of each session its newest turns are kept, and all that are open", async () => {
+  const { host } = await probeHost();
+  const add = (session: string, id: string, ends = true) => {
+    const fields = { id, status: "accepted", trigger: "submit", continuation: 0, messageIds: "[]" } as const;
+    const given = { ...fields, notBefore: 0, createdAt: 0, session, body: null, clientTools: null };
+    const { seq } = insertTurn(host, given);
+    if (ends) settleTurn(host, seq, "completed", null, 0);
+  };
+  add("a", "a0", false);
+  for (const i of [1, 2, 3]) add("a", `a${i}`);
+  for (let i = 0; i < 10; i++) add("b", `b${i}`);
+  trimTurns(host, "b", 4);
+  trimTurns(host, "a", 2);
+  const left = (ids: readonly string[]) => ids.filter((id) => readTurn(host, id) !== undefined);
+  expect(left(["a0", "a1", "a2", "a3"])).toEqual(["a0", "a2", "a3"]);
+  expect(left(Array.from({ length: 10 }, (_, i) => `b${i}`))).toEqual(["b6", "b7", "b8", "b9"]);
 });

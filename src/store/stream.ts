@@ -97,9 +97,13 @@ export function deleteChunks(db: Sql, turn: number): void {
   db.sql(`DELETE FROM perdure_stream WHERE turn = ? AND turn NOT IN ${KEPT}`, turn);
 }
 
-/** Forgets the chunks of every turn but one and those that were taken for a run. */
-export function deleteOtherChunks(db: Sql, turn: number): void {
-  db.sql(`DELETE FROM perdure_stream WHERE turn <> ? AND turn NOT IN ${KEPT}`, turn);
+/** Forgets the chunks of turns of a session that have ended, and of those that are forgotten, unless they were taken for a run. */
+export function deleteEndedChunks(db: Sql, session: string): void {
+  db.sql(
+    `DELETE FROM perdure_stream WHERE turn NOT IN ${KEPT} AND NOT EXISTS (SELECT 1 FROM perdure_turn
+       WHERE seq = perdure_stream.turn AND (session <> ? OR status IN ('held', 'accepted', 'running')))`,
+    session,
+  );
 }
 
 /** Forgets the chunks of all turns of a session, and of those that are forgotten: nobody can ask for them any more. */

@@ -5,7 +5,7 @@ import { tryParseJson } from "../message/json.ts";
 
 /**
  * `perdure_turn`: every turn that was asked for, from its acceptance to its end; the inbox, the turn under
- * way and the last outcomes are the same rows in different states (see `turn/state.ts`).
+ * way and the last outcomes are the same rows in different states (see `turn/engine/next-moves.ts`).
  */
 export const turnSchema: readonly string[] = [
   `CREATE TABLE perdure_turn (
@@ -56,6 +56,11 @@ export const turnProgressSchema: readonly string[] = [
 
 /** Which turn it comes of. A step of its own: there are tables from before. */
 export const turnCauseSchema: readonly string[] = ["ALTER TABLE perdure_turn ADD COLUMN cause TEXT"];
+
+/** Turns are looked for by their session, which has many that have ended. */
+export const turnsOfSessionSchema: readonly string[] = [
+  "CREATE INDEX perdure_turn_session ON perdure_turn (session, seq)",
+];
 
 /** Where a turn is. `held` waits for tool answers; `accepted` for its place in the queue. */
 export type TurnStatus = "held" | "accepted" | "running" | "completed" | "error" | "aborted" | "skipped";
@@ -161,9 +166,13 @@ export function begunTurns(db: Sql, session: string): TurnRow[] {
   return select(db, "WHERE session = ? AND (attempts > 0 OR receipt IS NOT NULL)", session);
 }
 
-/** All turns that are remembered but those that were passed over, in the order in which they were accepted. */
+/**
+ * All turns that are remembered, of sessions in which one waits, but those that were passed over, in the order in which they
+ * were accepted.
+ */
 export function turnsNotSkipped(db: Sql): TurnRow[] {
-  return select(db, "WHERE status <> 'skipped' ORDER BY seq");
+  const waiting = "SELECT session FROM perdure_turn WHERE status IN ('held', 'accepted')";
+  return select(db, `WHERE status <> 'skipped' AND session IN (${waiting}) ORDER BY seq`);
 }
 
 /** Turns of a session that wait and whose messages the running turn may take, in their order. */
@@ -185,10 +194,11 @@ export function newestTurn(db: Sql, session: string): TurnRow | undefined {
   return select(db, rest, session)[0];
 }
 
-/** The messages that turns were asked with, as far back as turns are kept. */
-export function namedMessages(db: Sql): Set<string> {
+/** The messages that turns of a session were asked with, as far back as turns are kept. */
+export function namedMessages(db: Sql, session: string): Set<string> {
   const rows = db.sql<{ id: string }>(
-    "SELECT DISTINCT named.value AS id FROM perdure_turn, json_each(message_ids) AS named",
+    "SELECT DISTINCT named.value AS id FROM perdure_turn, json_each(message_ids) AS named WHERE session = ?",
+    session,
   );
   return new Set(rows.map(({ id }) => id));
 }
@@ -310,11 +320,13 @@ export function settleTurn(db: Sql, seq: number, status: TurnEndStatus, error: s
   return rows.length > 0;
 }
 
-/** Forgets ended turns but the newest `keep`. */
-export function trimTurns(db: Sql, keep: number): void {
+/** Forgets ended turns of a session that are not among its newest `keep`. */
+export function trimTurns(db: Sql, session: string, keep: number): void {
   db.sql(
-    `DELETE FROM perdure_turn WHERE status NOT IN ('held', 'accepted', 'running')
-     AND seq <= (SELECT max(seq) FROM perdure_turn) - ?`,
+    `DELETE FROM perdure_turn WHERE session = ? AND status NOT IN ('held', 'accepted', 'running')
+     AND seq <= (SELECT seq FROM perdure_turn WHERE session = ? ORDER BY seq DESC LIMIT 1 OFFSET ?)`,
+    session,
+    session,
     keep,
   );
 }

@@ -4,8 +4,8 @@ import type { UIMessage } from "ai";
 import { onTestFinished } from "vitest";
 import { errorText } from "../../src/base/error.ts";
 import { accept, acceptMore } from "../../src/turn/intake/accept.ts";
-import type { Chat as ChatType } from "../../src/turn/engine/chat.ts";
-import { Chat } from "../../src/turn/engine/chat.ts";
+import type { Conversations as ChatType } from "../../src/turn/engine/conversations.ts";
+import { Conversations } from "../../src/turn/engine/conversations.ts";
 import type { ChatHooks, ChatOutput, ChatSettings } from "../../src/turn/engine/chat-types.ts";
 import { closeSteers, takeSteers, waitingSteers } from "../../src/turn/intake/steer.ts";
 import { eventually } from "../host/open-host.ts";
@@ -30,6 +30,7 @@ export interface TestDesk extends ProbeHost {
 
 const SETTINGS: ChatSettings = {
   concurrency: "queue",
+  maxConcurrentTurns: 1,
   maxMessages: undefined,
   stallTimeoutMs: 0,
   recovery: {},
@@ -44,7 +45,7 @@ export async function openDesk(settings: Partial<ChatSettings> = {}): Promise<Te
   let seen = 0;
   let life = 0;
 
-  const open = (): Chat => {
+  const open = (): Conversations => {
     life++;
     const mine = life;
     const note = (text: string) => {
@@ -78,7 +79,10 @@ export async function openDesk(settings: Partial<ChatSettings> = {}): Promise<Te
       failed: (error) => note(`failed ${String(error)}`),
       settings: () => ({ ...SETTINGS, ...settings }),
     };
-    const made: Chat = new Chat(probe.host, hooks, output, { changed: () => {}, stopped: () => false });
+    const made: Conversations = new Conversations(probe.host, hooks, output, {
+      changed: () => {},
+      stopped: () => false,
+    });
     return made;
   };
 
@@ -128,7 +132,7 @@ export function boundary(chat: ChatType, step = 1): string[] {
   const active = chat.running;
   if (active === undefined) throw new Error("Nothing runs.");
   const receipt = { turnId: active.row.id, step, callId: `call-${step}` };
-  const steers = waitingSteers(chat);
+  const steers = waitingSteers(chat, active);
   const taken: string[] = [];
   chat.commit(() => {
     for (const chunk of takeSteers(chat, active, receipt)) {

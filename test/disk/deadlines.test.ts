@@ -81,7 +81,8 @@ async function asked(clock: ManualClock, sessions: number): Promise<{ dir: strin
       db.prepare("UPDATE perdure_message SET body = replace(body, ?, ?)").run(JSON.stringify(id), '"call_0"');
     db.exec(`INSERT INTO perdure_message (id, session, role, body, created_at) VALUES ('bad', 'lost', 'assistant', '{"call_0"', 0);
       INSERT INTO perdure_approval SELECT 'call_0', min(expires_at) FROM perdure_tool_call;
-      DELETE FROM perdure_tool_call; DELETE FROM perdure_migration WHERE id > 16`);
+      DELETE FROM perdure_tool_call; DELETE FROM perdure_migration WHERE id > 16;
+      DROP INDEX perdure_turn_session`);
   });
   return { dir, ids };
 }

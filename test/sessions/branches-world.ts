@@ -11,7 +11,7 @@ import { asyncContext } from "../../src/host/node/async-context.ts";
 import { Registry } from "../../src/host/registry.ts";
 import { Runtime } from "../../src/host/runtime.ts";
 import type { AgentHost, AgentPath, SqlRow } from "../../src/port.ts";
-import type { Chat } from "../../src/turn/engine/chat.ts";
+import type { Conversations } from "../../src/turn/engine/conversations.ts";
 import { type Random, seeded } from "../support/seeded.ts";
 import { empty, mortal, Power, powered, settle } from "../think/interleave-world.ts";
 import { Client } from "./branches-client.ts";
@@ -127,7 +127,7 @@ export class World {
     return this.#runtime.cell(this.#path);
   }
 
-  get chat(): Chat {
+  get chat(): Conversations {
     if (this.agent === undefined) throw new Error("The agent is not awake.");
     return this.agent[chatRoom].chat;
   }

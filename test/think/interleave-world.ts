@@ -13,7 +13,7 @@ import { Runtime } from "../../src/host/runtime.ts";
 import type { AgentStore, Storage } from "../../src/host/storage.ts";
 import type { Clock } from "../../src/base/id.ts";
 import type { AgentHost, AgentPath, Blobs, SqlRow, SqlValue, WriteLevel } from "../../src/port.ts";
-import type { Chat } from "../../src/turn/engine/chat.ts";
+import type { Conversations } from "../../src/turn/engine/conversations.ts";
 import { Client } from "./interleave-client.ts";
 import { makeModel, type ModelWorld } from "./interleave-model.ts";
 import { type ModelCall, Record, type ToolRun } from "./interleave-record.ts";
@@ -131,7 +131,7 @@ export class World implements ModelWorld, ToolWorld {
     return this.agent[parts].host;
   }
 
-  get chat(): Chat {
+  get chat(): Conversations {
     if (this.agent === undefined) throw new Error("The agent is not awake.");
     return this.agent[chatRoom].chat;
   }

@@ -7,7 +7,7 @@ import { lastRun, runOfTurnId } from "../../store/run.ts";
 import { MAIN_SESSION, readSessionLine } from "../../store/session.ts";
 import { isOpen, readTurn } from "../../store/turn.ts";
 import { persist } from "../../turn/intake/accept.ts";
-import type { Chat } from "../../turn/engine/chat.ts";
+import type { Conversations } from "../../turn/engine/conversations.ts";
 import { submitMessages } from "../../turn/intake/submissions.ts";
 import { isRecord, tryParseJson } from "../../message/json.ts";
 import type { ChildRuns } from "./child-runs.ts";
@@ -22,7 +22,7 @@ interface Wording {
 }
 
 /** The turns and the conversation of a chat, for the runs that it asks for. */
-export function chatTurnKeeper(agent: Wording, chat: () => Chat, above: ChildRuns): TurnKeeper {
+export function chatTurnKeeper(agent: Wording, chat: () => Conversations, above: ChildRuns): TurnKeeper {
   const find = (turnId: string) => {
     const turn = readTurn(chat().host, turnId);
     return turn !== undefined && isOpen(turn) && turn.cancelled === 0 ? turn : undefined;
@@ -32,8 +32,8 @@ export function chatTurnKeeper(agent: Wording, chat: () => Chat, above: ChildRun
   const within = (session: string | undefined) => (session === undefined ? {} : { session });
   return {
     isStalled(turnId) {
-      const { running } = chat();
-      return running?.row.id === turnId && running.stalled && find(turnId) !== undefined;
+      const running = chat().turn(turnId);
+      return running?.cutBy === "stalled" && find(turnId) !== undefined;
     },
     async isWanted(turnId) {
       const turn = find(turnId);
@@ -61,14 +61,20 @@ export function chatTurnKeeper(agent: Wording, chat: () => Chat, above: ChildRun
 }
 
 /** Of a turn that answers the end of a call that went on in the background. */
-function lineageOfCall(host: Chat["host"], { messageId, toolCallId }: Record<string, unknown>): Lineage | undefined {
+function lineageOfCall(
+  host: Conversations["host"],
+  { messageId, toolCallId }: Record<string, unknown>,
+): Lineage | undefined {
   if (typeof messageId !== "string" || typeof toolCallId !== "string") return undefined;
   const note = tryParseJson(readBackgroundNote(host, messageId, toolCallId) ?? "null");
   return isRecord(note) && typeof note.lineage === "string" ? readLineage(note.lineage) : undefined;
 }
 
 /** Of a turn that a run was taken for; of one that answers the end of a detached run; of an agent made for a run. */
-function lineageIn({ host, transcripts, session: usual }: Chat, turnId: string | undefined): Lineage | undefined {
+function lineageIn(
+  { host, transcripts, session: usual }: Conversations,
+  turnId: string | undefined,
+): Lineage | undefined {
   if (host.blank) return undefined;
   const own = turnId === undefined ? undefined : runOfTurnId(host, turnId);
   if (own !== undefined) return readLineage(own.lineage);
@@ -89,7 +95,7 @@ function lineageIn({ host, transcripts, session: usual }: Chat, turnId: string |
   return { ...made, root: host.path.length, key: turnId, at: host.clock.now() };
 }
 
-function askingMessages(host: Chat["host"], turnId: string): string[] {
+function askingMessages(host: Conversations["host"], turnId: string): string[] {
   const ids = tryParseJson(readTurn(host, turnId)?.messageIds ?? "[]");
   return Array.isArray(ids) ? ids.filter((id) => typeof id === "string") : [];
 }

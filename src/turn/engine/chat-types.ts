@@ -6,7 +6,7 @@ import type { SessionChange } from "../../session/session-desk.ts";
 import type { TurnRow } from "../../store/turn.ts";
 import type { ReplyAttachment } from "../../tool/action-attachment.ts";
 import type { ClientTool } from "../../wire/frames.ts";
-import type { ChatAnswer, OrdinaryTurn } from "./chunk-source.ts";
+import type { ChatAnswer, OrdinaryTurn } from "./by-stream.ts";
 import type { MessageConcurrency } from "../intake/overlap.ts";
 import type { BackgroundCall } from "../step/background-note.ts";
 import type { ChatErrorContext } from "../step/config.ts";
@@ -208,8 +208,8 @@ export interface ChatHooks {
   removed?(messageId: string): void;
   /** Tool calls that go on without their turns, where there are such. */
   readonly background?: ChatBackground;
-  /** A conversation is forgotten, in the transaction that does it. @param turn of it that runs */
-  cleared?(session: string, turn: TurnRow | undefined): void;
+  /** A conversation is forgotten, in the transaction that does it. @param turns of it that run */
+  cleared?(session: string, turns: readonly TurnRow[]): void;
   responded(result: ChatResponseResult): void | Promise<void>;
   recover(context: ChatRecoveryContext): ChatRecoveryOptions | void | Promise<ChatRecoveryOptions | void>;
   sanitize(message: UIMessage): UIMessage;
@@ -235,6 +235,8 @@ export interface ChatBackground {
 /** The class's settings, read when they are needed. */
 export interface ChatSettings {
   readonly concurrency: MessageConcurrency;
+  /** Of how many sessions turns run at once. */
+  readonly maxConcurrentTurns: number;
   readonly maxMessages: number | undefined;
   /** 0: never. */
   readonly stallTimeoutMs: number;

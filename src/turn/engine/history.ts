@@ -1,41 +1,67 @@
 import { repairMessage } from "../../message/repair.ts";
 import { isPending, isToolPart, type UIMessage } from "../../message/types.ts";
+import type { Sql } from "../../port.ts";
 import type { Transcript } from "../../session/transcript.ts";
-import type { Desk } from "./desk.ts";
-import { waitingMessages } from "./place.ts";
-import { isApproved, repairsOf } from "./repair-last.ts";
+import { begunTurns, messageIdsOf, type TurnRow, turnsBehind } from "../../store/turn.ts";
+import type { Conversations } from "./conversations.ts";
+import { isApproved, repairsOf } from "./mend.ts";
 
-type Reading = Pick<Desk, "host" | "running" | "hooks"> & { readonly transcript: Transcript };
+/*
+ * Where messages stand
+ *
+ * A message is stored when it is accepted, so that every client sees it. Until its turn starts it waits behind
+ * whatever is said before: the answer under way is put in front of it, and the model that writes that answer does
+ * not see it. So each turn reads a conversation that ends with what it is to answer. What code submits is stored
+ * elsewhere until then.
+ */
 
 /**
- * The conversation as the app and the model see it, from the newest message up: an answer that has only begun is not in
- * it, and while a turn runs, neither is what waits for a turn of its own. Stop as soon as you have enough: the way may be
- * long.
+ * Ids of messages that wait for their own turn while `current` runs, or did until it was stopped.
+ * @param unanswered ids of messages behind the last answer.
  */
-export function* visibleUp({ host, transcript, running, hooks }: Reading): Generator<UIMessage> {
-  if (running === undefined || running.dropped) {
-    for (const { message } of transcript.up()) yield message;
-    return;
+export function waitingMessages(db: Sql, current: TurnRow, unanswered: () => readonly string[]): Set<string> {
+  const ids = new Set<string>();
+  for (const turn of turnsBehind(db, current)) {
+    // What is regenerated, or was edited, has its place already.
+    if (turn.trigger !== "regenerate") for (const id of messageIdsOf(turn)) ids.add(id);
   }
-  const { id } = running.builder;
-  const waiting = waitingMessages(host, running.row, () => transcript.unanswered(id));
+  if (ids.size === 0) return ids;
+  // A request names every message before it that had no answer when it was sent. Those of turns that have begun had
+  // their turn, whatever became of it; and what stands before the turn's own message is what it was sent into.
+  for (const turn of [current, ...begunTurns(db, current.session)]) for (const id of messageIdsOf(turn)) ids.delete(id);
+  const list = unanswered();
+  const own = new Set(messageIdsOf(current));
+  return new Set(list.slice(list.findLastIndex((id) => own.has(id)) + 1).filter((id) => ids.has(id)));
+}
+
+/** Puts an answer that was just named in front of everything that waits. */
+export function passWaiting(db: Sql, transcript: Transcript, current: TurnRow, answerId: string): void {
+  transcript.moveToEnd(waitingMessages(db, current, () => transcript.unanswered(answerId)));
+}
+
+/**
+ * The conversation of a session as the app and the model see it, oldest first: an answer that has only begun is not in it,
+ * and while a turn runs, neither is what waits for a turn of its own.
+ */
+export function messagesIn(all: Conversations, session: string): UIMessage[] {
+  const transcript = all.transcripts.of(session);
+  const turn = all.turnIn(session);
+  if (turn === undefined || turn.cutBy === "cleared") return transcript.list();
+  const { id } = turn.builder;
+  const waiting = waitingMessages(all.host, turn.row, () => transcript.unanswered(id));
   // What was approved runs first, whatever was said behind it.
-  const behind = running.continuation && running.builder.parts.some(isApproved) ? transcript.unanswered() : [];
+  const behind = turn.continuation && turn.builder.parts.some(isApproved) ? transcript.unanswered() : [];
   for (const one of behind) waiting.add(one);
+  const messages: UIMessage[] = [];
   for (const entry of transcript.up()) {
-    if (waiting.has(entry.id) || (entry.id === id && running.empty)) continue;
-    yield entry.id === id ? running.message : withEnds(entry.message, hooks);
+    if (waiting.has(entry.id) || (entry.id === id && turn.empty)) continue;
+    messages.push(entry.id === id ? turn.message : withEnds(entry.message, all));
   }
+  return messages.reverse();
 }
 
 /** An answer of the session that this one is a fork of may wait for something still. The model wants an end of each call. */
-function withEnds(message: UIMessage, hooks: Desk["hooks"]): UIMessage {
+function withEnds(message: UIMessage, { hooks }: Conversations): UIMessage {
   const waits = message.role === "assistant" && message.parts.some((part) => isToolPart(part) && isPending(part));
   return waits ? repairMessage(message, repairsOf({ hooks })) : message;
-}
-
-/** The conversation of any session as the app sees it, oldest first. */
-export function messagesIn({ host, transcripts, running, hooks }: Desk, session: string): UIMessage[] {
-  const own = running?.row.session === session ? running : undefined;
-  return [...visibleUp({ host, transcript: transcripts.of(session), running: own, hooks })].reverse();
 }

@@ -1,14 +1,16 @@
 import { PerdureError } from "../../base/error.ts";
 import type { RecoveryBound, RecoveryFacts } from "../../base/event.ts";
-import type { UIMessage } from "../../message/types.ts";
+import { tryParseJson } from "../../message/json.ts";
+import { batchState } from "../../message/tool-answer.ts";
+import { type ToolPart, toolName, type UIMessage } from "../../message/types.ts";
 import type { AgentHost } from "../../port.ts";
 import { readStored } from "../../store/damaged.ts";
-import type { ActiveTurn } from "./active-turn.ts";
-import { hasContent } from "./carry-on.ts";
-import { closeCut, waitsForAnswer } from "./cut-turn.ts";
+import { openTurns, type TurnRow } from "../../store/turn.ts";
+import type { ClientTool } from "../../wire/frames.ts";
 import type { ChatRecoveryContext, TurnEnd } from "./chat-types.ts";
-import type { Desk } from "./desk.ts";
-import { sentAlong } from "./drive.ts";
+import type { Conversations } from "./conversations.ts";
+import { isApproved, repairsOf } from "./mend.ts";
+import { hasContent, Turn } from "./turn.ts";
 
 const DEFAULT_MAX_ATTEMPTS = 10;
 const DEFAULT_MAX_AGE_MS = 60 * 60 * 1000;
@@ -50,51 +52,51 @@ export function judgePartial(facts: PartialFacts): "cancelled" | "finished" | "w
 }
 
 /** Decides what becomes of a turn that an earlier attempt left running. Asks the app where there is a choice. */
-export async function decideRecovery(desk: Desk, active: ActiveTurn): Promise<RecoveryDecision> {
-  const { recovery } = desk.hooks.settings();
-  const context = describe(desk, active, recovery.maxAttempts ?? DEFAULT_MAX_ATTEMPTS);
+export async function decideRecovery(all: Conversations, turn: Turn): Promise<RecoveryDecision> {
+  const { recovery } = all.hooks.settings();
+  const context = describe(all, turn, recovery.maxAttempts ?? DEFAULT_MAX_ATTEMPTS);
   const { incidentId, requestId, attempt, maxAttempts, recoveryKind } = context;
   const incident: RecoveryFacts = { incidentId, requestId, attempt, maxAttempts, recoveryKind };
-  desk.host.emit("chat:recovery:detected", incident);
-  const { builder, row } = active;
+  all.host.emit("chat:recovery:detected", incident);
+  const { builder, row } = turn;
   const verdict = judgePartial({
     cancelled: row.cancelled === 1,
     finished: builder.finishReason !== undefined,
     // Where the engine runs the tools, it knows better what it waits for.
-    waiting: desk.hooks.ranInSteps?.(row) !== true && waitsForAnswer(active),
+    waiting: all.hooks.ranInSteps?.(row) !== true && waitsForAnswer(turn),
     attempt,
     ageMs: context.ageMs,
     maxAttempts,
     maxAgeMs: recovery.maxAgeMs ?? DEFAULT_MAX_AGE_MS,
     stuck: row.stuck,
-    stuckMs: desk.host.clock.now() - (row.progressAt ?? desk.host.clock.now()),
+    stuckMs: all.host.clock.now() - (row.progressAt ?? all.host.clock.now()),
     maxNoProgressAttempts: recovery.maxNoProgressAttempts ?? maxAttempts,
     noProgressTimeoutMs: recovery.noProgressTimeoutMs ?? DEFAULT_NO_PROGRESS_MS,
   });
-  if (verdict === "waiting") closeCut(desk, active);
+  if (verdict === "waiting") closeCut(all, turn);
   if (verdict === "cancelled" || verdict === "finished" || verdict === "waiting") {
-    desk.host.emit("chat:recovery:skipped", { ...incident, reason: verdict });
+    all.host.emit("chat:recovery:skipped", { ...incident, reason: verdict });
     const status = verdict === "cancelled" ? "aborted" : "completed";
     return { kind: "end", end: { status }, keepPartial: true };
   }
   const goesOn =
-    verdict === "open" && (attempt === 1 || (await asks(desk, () => recovery.shouldKeepRecovering?.(context), true)));
+    verdict === "open" && (attempt === 1 || (await asks(all, () => recovery.shouldKeepRecovering?.(context), true)));
   if (!goesOn) {
     const reason = verdict === "open" ? "should_keep_recovering" : verdict;
-    desk.host.emit("chat:recovery:exhausted", { ...incident, reason });
-    await asks(desk, () => recovery.onExhausted?.(context), undefined);
+    all.host.emit("chat:recovery:exhausted", { ...incident, reason });
+    await asks(all, () => recovery.onExhausted?.(context), undefined);
     const text = recovery.terminalMessage ?? DEFAULT_TERMINAL_MESSAGE;
     // The app may say it in its own words.
-    const error = await desk.hooks.explain(new PerdureError("limit", text), active.failure("recovery"));
+    const error = await all.hooks.explain(new PerdureError("limit", text), turn.failure("recovery"));
     return { kind: "end", end: { status: "error", error }, keepPartial: true };
   }
-  const wish = (await asks(desk, () => desk.hooks.recover(context), undefined)) ?? {};
+  const wish = (await asks(all, () => all.hooks.recover(context), undefined)) ?? {};
   if (wish.continue === false) {
-    desk.host.emit("chat:recovery:skipped", { ...incident, reason: "declined" });
+    all.host.emit("chat:recovery:skipped", { ...incident, reason: "declined" });
     return { kind: "end", end: { status: "aborted" }, keepPartial: wish.persist ?? true };
   }
-  desk.host.emit("chat:recovery:attempt", incident);
-  return { kind: "carry-on", continuation: recoveryKind === "continue" || active.continuation, incident };
+  all.host.emit("chat:recovery:attempt", incident);
+  return { kind: "carry-on", continuation: recoveryKind === "continue" || turn.continuation, incident };
 }
 
 /** A turn that was carried on has ended. */
@@ -104,34 +106,76 @@ export function tellRecovered(host: AgentHost, incident: RecoveryFacts, end: Tur
 }
 
 /** A hook's answer, or the default when it has none or fails. */
-async function asks<T>(desk: Desk, ask: () => T | undefined | Promise<T | undefined>, otherwise: T): Promise<T> {
+async function asks<T>(
+  all: Conversations,
+  ask: () => T | undefined | Promise<T | undefined>,
+  otherwise: T,
+): Promise<T> {
   try {
     return (await ask()) ?? otherwise;
   } catch (thrown) {
-    desk.hooks.failed(thrown, { stage: "recovery" });
+    all.hooks.failed(thrown, { stage: "recovery" });
     return otherwise;
   }
 }
 
-function describe(desk: Desk, active: ActiveTurn, maxAttempts: number): ChatRecoveryContext {
-  const { row, builder } = active;
-  const transcript = desk.transcripts.of(row.session);
+function describe(all: Conversations, turn: Turn, maxAttempts: number): ChatRecoveryContext {
+  const { row, builder } = turn;
+  const transcript = all.transcripts.of(row.session);
   const parts = builder.parts.slice(builder.inherited) as UIMessage["parts"];
   return {
     requestId: row.id,
     sessionId: row.session,
-    identity: active.identity,
+    identity: turn.identity,
     incidentId: `${row.id}:${row.attempts}`,
     attempt: row.attempts,
     maxAttempts,
     recoveryKind: hasContent(builder) ? "continue" : "retry",
     partialText: parts.map((part) => (part.type === "text" ? part.text : "")).join(""),
     partialParts: parts,
-    ageMs: desk.host.clock.now() - (row.startedAt ?? row.createdAt),
-    recoveryData: readStored(desk.host, row.stash, `what the turn ${row.id} has noted`) ?? null,
-    ...sentAlong(desk.host, row),
+    ageMs: all.host.clock.now() - (row.startedAt ?? row.createdAt),
+    recoveryData: readStored(all.host, row.stash, `what the turn ${row.id} has noted`) ?? null,
+    ...turn.sentAlong(),
     get messages() {
       return transcript.list(builder.id);
     },
   };
+}
+
+/** A turn of a session that was cut and waits to be carried on, such as for room on the disk: its answer as its log has it. */
+export function cutTurn(all: Conversations, session: string): Turn | undefined {
+  if (all.turnIn(session) !== undefined) return undefined;
+  const row = openTurns(all.host).find((one) => one.status === "running" && one.session === session);
+  return row && new Turn(all, row);
+}
+
+/**
+ * Whether the cut came while somebody else was to act: an approval was asked for, or the step was over and calls
+ * are left, which are then the client's to run, or a later turn's if they were approved. A call in a step that was not over
+ * was running here.
+ */
+export function waitsForAnswer({ builder, leftAt, message }: Turn): boolean {
+  const stepOver = leftAt === "finish-step";
+  if (stepOver && builder.parts.slice(builder.inherited).some(isApproved)) return true;
+  if (batchState(message).waiting === 0) return false;
+  return stepOver || message.parts.some((part) => "state" in part && part.state === "approval-requested");
+}
+
+/** Ends what was running here when the stream was cut; what waits for somebody else stays open. */
+export function closeCut(all: Conversations, turn: Turn): void {
+  turn.close({ ...repairsOf(all), keepPending: true, isCut: (call) => ranHere(turn, call) });
+}
+
+/**
+ * Whether a call was running here when the stream was cut, while somebody was asked about another one: nobody will tell
+ * its end. Those of tools that the client brought are the client's to run.
+ */
+function ranHere({ leftAt, row }: Turn, call: ToolPart): boolean {
+  if (leftAt === "finish-step" || call.state !== "input-available") return false;
+  return !clientToolsOf(row)?.some((one) => one?.name === toolName(call));
+}
+
+function clientToolsOf({ clientTools }: TurnRow): ClientTool[] | undefined {
+  const tools = clientTools === null ? undefined : tryParseJson(clientTools);
+  return Array.isArray(tools) ? (tools as ClientTool[]) : undefined;
 }

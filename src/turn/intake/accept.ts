@@ -29,11 +29,9 @@ import {
 } from "../../store/turn.ts";
 import type { ClientTool } from "../../wire/frames.ts";
 import type { Origin } from "../engine/chat-types.ts";
-import { type Desk, KEPT_TURNS } from "../engine/desk.ts";
+import type { Conversations } from "../engine/conversations.ts";
 import { type Admission, admitMessage, type MessageConcurrency } from "./overlap.ts";
-import { hasApproved } from "../engine/repair-last.ts";
-import { setAside } from "../engine/set-aside.ts";
-import { trimTranscript } from "../engine/trim.ts";
+import { hasApproved, setAside, trimTranscript } from "../engine/mend.ts";
 import { isWaiting, placeOf, waitingInput } from "./inbox.ts";
 
 /*
@@ -43,6 +41,9 @@ import { isWaiting, placeOf, waitingInput } from "./inbox.ts";
  * that answers it are one commit, and so is where the turn stands among those that wait: nobody else gives a turn its first
  * place. What is known already is for each caller to say, since each knows it by another name: a request id, a key, a call.
  */
+
+/** How many ended turns of a session are remembered, so that late questions for them can be answered. */
+export const KEPT_TURNS = 50;
 
 /** A wish for a turn. */
 export interface TurnInput {
@@ -88,27 +89,27 @@ export interface ClientChange {
  * may start. @returns undefined for a client's message that is turned away: nothing has changed then.
  * @throws PerdureError `limit` for one turn of code too many; what storing throws. Nothing has changed then either.
  */
-export function accept(desk: Desk, wish: TurnInput & { readonly input: CodeInput }): TurnRow;
-export function accept(desk: Desk, wish: TurnInput): TurnRow | undefined;
-export function accept(desk: Desk, wish: TurnInput): TurnRow | undefined {
-  const { host, output } = desk;
+export function accept(all: Conversations, wish: TurnInput & { readonly input: CodeInput }): TurnRow;
+export function accept(all: Conversations, wish: TurnInput): TurnRow | undefined;
+export function accept(all: Conversations, wish: TurnInput): TurnRow | undefined {
+  const { host, output } = all;
   const { session, input, origin } = wish;
   const now = host.clock.now();
-  const overlap = input.kind === "change" ? overlapOf(desk, session, input, now) : undefined;
+  const overlap = input.kind === "change" ? overlapOf(all, session, input, now) : undefined;
   if (overlap === null) return undefined;
   const heldUntil = input.kind === "continue" ? input.heldUntil : undefined;
   const trigger = triggerOf(input, overlap);
   // What people say, and their answers to calls, come of no other turn.
   const isByCode = trigger === "server" || trigger === "submission";
-  const cause = (isByCode ? desk.hooks.admitted?.(wish.isBounded !== true) : undefined) ?? null;
+  const cause = (isByCode ? all.hooks.admitted?.(wish.isBounded !== true) : undefined) ?? null;
   let merged = false;
-  const turn = desk.commit(() => {
-    if (heldUntil === undefined) forgetFailed(desk, session);
+  const turn = all.commit(() => {
+    if (heldUntil === undefined) forgetFailed(all, session);
     if (input.kind === "messages") {
-      runApprovedFirst(desk, session);
-      if (input.joins === "now") say(desk, session, input.messages, wish.identity);
+      runApprovedFirst(all, session);
+      if (input.joins === "now") say(all, session, input.messages, wish.identity);
     }
-    if (input.kind === "change" && overlap) merged = makeChange(desk, session, input, overlap, wish.identity);
+    if (input.kind === "change" && overlap) merged = makeChange(all, session, input, overlap, wish.identity);
     const accepted = insertTurn(host, {
       id: wish.id ?? newId(trigger === "continuation" ? "cont" : "srv"),
       status: heldUntil === undefined ? "accepted" : "held",
@@ -122,34 +123,34 @@ export function accept(desk: Desk, wish: TurnInput): TurnRow | undefined {
       cause,
       // An edit, or a wish to go on, is about the conversation as it was: no answer can take it in.
       steer: overlap?.steer === true && input.kind === "change" && input.change.add.length > 0 ? 1 : 0,
-      ...contextOf(desk, wish, now),
+      ...contextOf(all, wish, now),
     });
     if (trigger === "regenerate") passSubmissions(host, accepted);
     // What was said before the yes, and waits, would end the call.
     if (heldUntil !== undefined && openIn(host, session).some(({ status }) => status === "accepted"))
-      runApprovedFirst(desk, session);
+      runApprovedFirst(all, session);
     wish.also?.(accepted);
     if (heldUntil === undefined) {
-      trimTranscript(desk, session);
-      trimTurns(host, KEPT_TURNS);
+      trimTranscript(all, session);
+      trimTurns(host, session, KEPT_TURNS);
     }
     return accepted;
   });
   host.afterTx((committed) => {
     if (!committed) return;
     for (const skipped of overlap?.skip ?? []) {
-      output.skipped(skipped, desk.origins.get(skipped.id), false);
-      desk.origins.delete(skipped.id);
+      output.skipped(skipped, all.origins.get(skipped.id), false);
+      all.origins.delete(skipped.id);
     }
-    if (origin !== undefined) desk.origins.set(turn.id, origin);
+    if (origin !== undefined) all.origins.set(turn.id, origin);
     if (input.kind === "change") {
       const { answer, anything } = input.shown;
-      const seq = answer === undefined ? undefined : desk.transcripts.of(session).seqOf(answer);
+      const seq = answer === undefined ? undefined : all.transcripts.of(session).seqOf(answer);
       output.accepted(session, origin, { answer: seq, anything, merged });
     } else if (input.kind === "messages" && input.joins === "now") output.transcript(session);
-    if (overlap?.moot !== undefined) desk.cancel(overlap.moot.id);
+    if (overlap?.moot !== undefined) all.cancel(overlap.moot.id);
     // One that is held cannot start yet: who stores the answer looks when that is told.
-    else if (heldUntil === undefined) desk.pump();
+    else if (heldUntil === undefined) all.pump();
   });
   return turn;
 }
@@ -158,16 +159,16 @@ export function accept(desk: Desk, wish: TurnInput): TurnRow | undefined {
  * Stores a request that no turn will answer by itself, so that it too may be repeated: its question came again while another
  * turn is to answer it.
  */
-export function acceptRepeated(desk: Desk, id: string, session: string, asks: readonly string[]): void {
-  const { host } = desk;
+export function acceptRepeated(all: Conversations, id: string, session: string, asks: readonly string[]): void {
+  const { host } = all;
   const now = host.clock.now();
-  desk.commit(() => {
+  all.commit(() => {
     const turn = insertTurn(host, {
       ...{ id, session, status: "accepted", trigger: "submit", continuation: 0, notBefore: now, createdAt: now },
       ...{ messageIds: JSON.stringify(asks), body: null, clientTools: null },
     });
     settleTurn(host, turn.seq, "skipped", null, now);
-    trimTurns(host, KEPT_TURNS);
+    trimTurns(host, session, KEPT_TURNS);
   });
 }
 
@@ -175,12 +176,12 @@ export function acceptRepeated(desk: Desk, id: string, session: string, asks: re
  * Asks for a turn that goes on with the last answer. @returns undefined when the last message is no answer, or one that another
  * branch or session has gone on from: what those read must not change.
  */
-export function acceptMore(desk: Desk, wish: Omit<TurnInput, "input">): TurnRow | undefined {
-  const transcript = desk.transcripts.of(wish.session);
+export function acceptMore(all: Conversations, wish: Omit<TurnInput, "input">): TurnRow | undefined {
+  const transcript = all.transcripts.of(wish.session);
   const { value: last } = transcript.up().next();
-  if (last?.role !== "assistant" || hasBehind(desk.host, last.seq)) return undefined;
+  if (last?.role !== "assistant" || hasBehind(all.host, last.seq)) return undefined;
   const { identity = transcript.identityOf(last.id) } = wish;
-  return accept(desk, { ...wish, identity, input: { kind: "continue" } });
+  return accept(all, { ...wish, identity, input: { kind: "continue" } });
 }
 
 /** Where messages go that come without a turn. */
@@ -193,26 +194,26 @@ export interface PersistOptions {
 }
 
 /** Merges messages of server code into the conversation, without a turn. @throws PerdureError `bad_input`, `too_large` */
-export function persist(desk: Desk, input: MessageInput, { origin, session, identity }: PersistOptions): void {
+export function persist(all: Conversations, input: MessageInput, { origin, session, identity }: PersistOptions): void {
   const messages = toMessages(input);
-  const transcript = desk.transcripts.of(session);
-  const changed = desk.commit(() => {
-    if (messages.some(({ id }) => transcript.role(id) === undefined)) runApprovedFirst(desk, session);
-    const waiting = identity === undefined ? [] : waitingInput(desk);
-    const put = say(desk, session, messages, identity);
+  const transcript = all.transcripts.of(session);
+  const changed = all.commit(() => {
+    if (messages.some(({ id }) => transcript.role(id) === undefined)) runApprovedFirst(all, session);
+    const waiting = identity === undefined ? [] : waitingInput(all);
+    const put = say(all, session, messages, identity);
     // Whoever has other words answered asks for them.
     for (const { turn, messages: own } of waiting) {
       const last = own.findLast(({ id }) => put.some((one) => one.id === id));
-      if (last !== undefined) setTurnIdentity(desk.host, turn.seq, transcript.identityOf(last.id));
+      if (last !== undefined) setTurnIdentity(all.host, turn.seq, transcript.identityOf(last.id));
     }
-    trimTranscript(desk, session);
+    trimTranscript(all, session);
     return put;
   });
   // Those who know only the end of the conversation would not hear of a change further up.
-  if (origin === undefined) for (const message of changed) desk.output.messageUpdated(session, message);
-  desk.output.transcript(session, origin);
+  if (origin === undefined) for (const message of changed) all.output.messageUpdated(session, message);
+  all.output.transcript(session, origin);
   // What was approved need not wait for more answers.
-  desk.pump();
+  all.pump();
 }
 
 /** Whom server code names, as it is stored. @throws PerdureError `bad_input` for what is no identity */
@@ -238,7 +239,7 @@ function triggerOf(input: TurnInput["input"], overlap: Overlap | undefined): Tur
 }
 
 /** What was sent along with the turn. One that is held reads it when it is released: others may send more until then. */
-function contextOf({ host }: Desk, { session, input, body, clientTools }: TurnInput, now: number) {
+function contextOf({ host }: Conversations, { session, input, body, clientTools }: TurnInput, now: number) {
   if (input.kind === "continue" && input.heldUntil !== undefined) return { body: null, clientTools: null };
   const sent = { body: toJson(body), clientTools: toJson(clientTools) };
   const stored = input.kind === "change" ? sent : readChatContext(host, session);
@@ -256,7 +257,7 @@ function openIn(db: Sql, session: string): TurnRow[] {
 }
 
 /** A new request ends the time in which a failed one can be looked at again. */
-function forgetFailed({ host }: Desk, session: string): void {
+function forgetFailed({ host }: Conversations, session: string): void {
   const newest = newestTurn(host, session);
   if (newest?.status === "error") deleteChunks(host, newest.seq);
 }
@@ -272,16 +273,16 @@ interface Overlap extends Extract<Admission, { kind: "accept" }> {
 }
 
 /** Null: it is turned away. */
-function overlapOf(desk: Desk, session: string, input: ClientChange, now: number): Overlap | null {
+function overlapOf(all: Conversations, session: string, input: ClientChange, now: number): Overlap | null {
   const { change, asks, wants } = input;
-  const open = openIn(desk.host, session);
+  const open = openIn(all.host, session);
   const admission = admitMessage(wants === "another" ? "queue" : input.overlap, open, now);
   if (admission.kind === "refuse") return null;
   const edits = change.update.length > 0;
   // An edit that waits with the words of before would be answered twice. A regenerate is asked for on top: the public
   // hook loses its place when a turn that it waits for is passed over while it asks for another.
   const superseded = edits ? orphanedTurns(open, asks.slice(-1)) : [];
-  const running = desk.running?.row.session === session ? desk.running : undefined;
+  const running = all.turnIn(session);
   const begun = running?.row ?? open.find(({ status }) => status === "running");
   return {
     ...admission,
@@ -315,21 +316,21 @@ function orphanedTurns(open: readonly TurnRow[], taken: readonly string[]): Turn
 
 /** In the caller's transaction. @returns whether messages that waited became part of the new one. */
 function makeChange(
-  desk: Desk,
+  all: Conversations,
   session: string,
   { change, wants }: ClientChange,
   { open, skip, moot, merge }: Overlap,
   identity: string | null | undefined,
 ): boolean {
-  const { host } = desk;
-  const transcript = desk.transcripts.of(session);
+  const { host } = all;
+  const transcript = all.transcripts.of(session);
   const cuts = wants === "another" || change.update.length + change.remove.length > 0;
-  if (!cuts) runApprovedFirst(desk, session);
-  if (wants === "another" && open.length === 0) goTo(desk, transcript, change.last);
-  setAside(desk, session, change.remove);
+  if (!cuts) runApprovedFirst(all, session);
+  if (wants === "another" && open.length === 0) goTo(all, transcript, change.last);
+  setAside(all, session, change.remove);
   for (const message of change.update) transcript.edit(message, identity);
   for (const message of change.add) transcript.put(message, identity);
-  nameSession(desk, session, change.add);
+  nameSession(all, session, change.add);
   const others = merge ? [...open.filter((turn) => !skip.includes(turn)), ...begunTurns(host, session)] : [];
   const merged = merge && mergeWaiting(transcript, skip, change.add, others);
   for (const { seq } of skip) settleTurn(host, seq, "skipped", null, host.clock.now());
@@ -338,7 +339,7 @@ function makeChange(
 }
 
 /** What is to be answered anew may stand on a branch that the session has left since: then it goes on there. */
-function goTo({ host }: Desk, transcript: Transcript, id: string | undefined): void {
+function goTo({ host }: Conversations, transcript: Transcript, id: string | undefined): void {
   const { session, leaf } = transcript;
   const seq = id === undefined ? undefined : transcript.seqOf(id);
   if (id === undefined || seq === undefined || (leaf !== null && standsAbove(host, seq, leaf))) return;
@@ -390,10 +391,11 @@ function passSubmissions(db: Sql, turn: TurnRow): void {
  * it. Whoever said yes was told that it counts. Not while other questions of the same answer are open: who goes on without
  * an answer to them ends them all. Calls that have a result need no turn of their own: the next one reads it.
  */
-function runApprovedFirst({ host, running, transcripts }: Desk, session: string): void {
+function runApprovedFirst(all: Conversations, session: string): void {
+  const { host, transcripts } = all;
   const open = openIn(host, session);
   const held = open.find(({ status }) => status === "held");
-  const answer = running?.row.session === session ? running.message : transcripts.of(session).lastAnswer();
+  const answer = all.turnIn(session)?.message ?? transcripts.of(session).lastAnswer();
   if (held === undefined || answer === undefined || !hasApproved(answer) || batchState(answer).waiting > 0) return;
   const context = readChatContext(host, session);
   releaseTurn(host, held.seq, context.body, context.clientTools);
@@ -421,12 +423,12 @@ const COMPARED = 200;
  * @param identity who wrote those of the user, as it is stored; undefined: nobody knows, or it stays as it was.
  */
 export function say(
-  desk: Desk,
+  all: Conversations,
   session: string,
   messages: readonly UIMessage[],
   identity?: string | null,
 ): UIMessage[] {
-  const transcript = desk.transcripts.of(session);
+  const transcript = all.transcripts.of(session);
   // Only an answer under a new id is looked for by its content; the others cost nothing in a long conversation.
   const byContent = messages.some(({ id, role }) => role === "assistant" && transcript.role(id) !== "assistant");
   const stored = byContent ? recent(transcript, messages) : messages.flatMap(({ id }) => transcript.get(id) ?? []);
@@ -434,7 +436,7 @@ export function say(
   const whose = ({ role }: UIMessage) => (role === "user" ? identity : undefined);
   const changed = update.map((message) => transcript.rewrite(message, whose(message)));
   for (const message of add) transcript.put(message, whose(message));
-  nameSession(desk, session, messages);
+  nameSession(all, session, messages);
   return changed;
 }
 
@@ -451,7 +453,11 @@ function recent(transcript: Transcript, messages: readonly UIMessage[]): UIMessa
 }
 
 /** See {@link nameAfter}; who listens is told when it is committed. */
-export function nameSession({ host, hooks, output }: Desk, session: string, messages: readonly UIMessage[]): void {
+export function nameSession(
+  { host, hooks, output }: Conversations,
+  session: string,
+  messages: readonly UIMessage[],
+): void {
   if (hooks.settings().titles === false) return;
   const named = nameAfter(host, session, messages, host.clock.now());
   if (named === undefined) return;

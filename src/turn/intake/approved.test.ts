@@ -6,7 +6,7 @@ import { until } from "../../../test/support/until.ts";
 import { PerdureError } from "../../base/error.ts";
 import { INTERRUPTED_TEXT } from "../../message/repair.ts";
 import { toolParts } from "../../message/types.ts";
-import { NOT_BEGUN_TEXT } from "../engine/repair-last.ts";
+import { NOT_BEGUN_TEXT } from "../engine/mend.ts";
 import { persist } from "./accept.ts";
 
 /** Longer than answers are gathered, and than it takes until a disk that was full is tried again. */

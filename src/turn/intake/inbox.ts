@@ -15,7 +15,7 @@ import {
   type TurnTrigger,
   messageIdsOf,
 } from "../../store/turn.ts";
-import type { Desk } from "../engine/desk.ts";
+import type { Conversations } from "../engine/conversations.ts";
 
 /*
  * The inbox
@@ -60,18 +60,15 @@ export interface WaitingInput {
  * The turns that wait, in the order in which they will run. A request names every unanswered message that its client
  * knew of; each belongs to the turn that named it first.
  */
-export function waitingInput({
-  host,
-  transcripts,
-  running,
-}: Pick<Desk, "host" | "transcripts" | "running">): WaitingInput[] {
+export function waitingInput(all: Conversations): WaitingInput[] {
+  const { host, transcripts } = all;
   const open = new Map<string, ReadonlySet<string>>();
   const unanswered = (session: string) => {
-    const known = open.get(session) ?? new Set(transcripts.of(session).unanswered(running?.builder.id));
+    const known = open.get(session) ?? new Set(transcripts.of(session).unanswered(all.turnIn(session)?.builder.id));
     open.set(session, known);
     return known;
   };
-  const claimed = new Set(running === undefined ? [] : messageIdsOf(running.row));
+  const claimed = new Set(all.turns.flatMap(({ row }) => messageIdsOf(row)));
   const waiting: WaitingInput[] = [];
   for (const turn of turnsNotSkipped(host)) {
     const ids = messageIdsOf(turn).filter((id) => !claimed.has(id));
@@ -106,8 +103,8 @@ export function submittedMessages(db: Sql, turnId: string): UIMessage[] {
 }
 
 /** What waits, in the order in which it will run. */
-export function listInbox(desk: Desk): InboxItem[] {
-  return waitingInput(desk).map(({ turn, messages }, position) => ({
+export function listInbox(all: Conversations): InboxItem[] {
+  return waitingInput(all).map(({ turn, messages }, position) => ({
     requestId: turn.id,
     messageIds: messages.map(({ id }) => id),
     messages,
@@ -128,12 +125,12 @@ export function listInbox(desk: Desk): InboxItem[] {
  * has changed then.
  */
 export function editInbox(
-  desk: Desk,
+  all: Conversations,
   requestId: string,
   content: string | readonly unknown[],
   identity?: string | null,
 ): "edited" | NotWaiting {
-  const found = find(desk, requestId);
+  const found = find(all, requestId);
   if (typeof found === "string") return found;
   const { turn, messages } = found;
   const last = messages.at(-1);
@@ -147,18 +144,18 @@ export function editInbox(
   if ("reason" in parsed)
     throw new PerdureError(parsed.code, `The message cannot be changed to this: ${parsed.reason}.`);
   const rewrite = <T>(write: () => T): T =>
-    desk.commit(() => {
-      if (identity !== undefined) setTurnIdentity(desk.host, turn.seq, identity);
+    all.commit(() => {
+      if (identity !== undefined) setTurnIdentity(all.host, turn.seq, identity);
       return write();
     });
   if (turn.trigger === "submission") {
-    rewrite(() => editSubmission(desk.host, turn.id, JSON.stringify([...messages.slice(0, -1), parsed.message])));
+    rewrite(() => editSubmission(all.host, turn.id, JSON.stringify([...messages.slice(0, -1), parsed.message])));
     return "edited";
   }
-  const stored = rewrite(() => desk.transcripts.of(turn.session).put(parsed.message, identity));
+  const stored = rewrite(() => all.transcripts.of(turn.session).put(parsed.message, identity));
   // Those who know only the end of the conversation would not hear of a change further up.
-  desk.output.messageUpdated(turn.session, stored);
-  desk.output.transcript(turn.session);
+  all.output.messageUpdated(turn.session, stored);
+  all.output.transcript(turn.session);
   return "edited";
 }
 
@@ -166,26 +163,26 @@ export function editInbox(
  * Lets an item run before another one, or after all with null. The messages of the conversation that wait stand in the
  * new order. `started` and `not_found` may be about either of the two; nothing has changed then.
  */
-export function moveInbox(desk: Desk, requestId: string, before: string | null): "moved" | NotWaiting {
-  const found = find(desk, requestId);
+export function moveInbox(all: Conversations, requestId: string, before: string | null): "moved" | NotWaiting {
+  const found = find(all, requestId);
   if (typeof found === "string") return found;
-  const target = before === null ? undefined : find(desk, before);
+  const target = before === null ? undefined : find(all, before);
   if (typeof target === "string") return target;
-  const inOrder = waitingInput(desk);
+  const inOrder = waitingInput(all);
   const places = inOrder.map(({ turn }) => placeOf(turn));
   const rest = inOrder.filter(({ turn }) => turn.seq !== found.turn.seq);
   const at = target === undefined ? -1 : rest.findIndex(({ turn }) => turn.seq === target.turn.seq);
   const moved = firstAnswersFirst(target === undefined ? [...rest, found] : rest.toSpliced(at, 0, found));
   if (target?.turn.seq === found.turn.seq) return "moved";
-  desk.commit(() => {
+  all.commit(() => {
     for (const [i, { turn, messages }] of moved.entries()) {
-      placeTurn(desk.host, turn.seq, places[i] ?? turn.seq, claimed(turn, messages));
+      placeTurn(all.host, turn.seq, places[i] ?? turn.seq, claimed(turn, messages));
       if (turn.trigger !== "submission")
-        desk.transcripts.of(turn.session).moveToEnd(new Set(messages.map(({ id }) => id)));
+        all.transcripts.of(turn.session).moveToEnd(new Set(messages.map(({ id }) => id)));
     }
   });
-  for (const session of new Set(moved.map(({ turn }) => turn.session))) desk.output.transcript(session);
-  desk.pump();
+  for (const session of new Set(moved.map(({ turn }) => turn.session))) all.output.transcript(session);
+  all.pump();
   return "moved";
 }
 
@@ -207,34 +204,34 @@ function firstAnswersFirst(list: readonly WaitingInput[]): WaitingInput[] {
 }
 
 /** Takes an item back: its messages leave the conversation and its turn ends `skipped`. Everyone is told. */
-export function withdrawInbox(desk: Desk, requestId: string): Withdrawal {
-  const { host } = desk;
-  const found = find(desk, requestId);
+export function withdrawInbox(all: Conversations, requestId: string): Withdrawal {
+  const { host } = all;
+  const found = find(all, requestId);
   if (typeof found === "string") return { kind: found };
   const { turn, messages } = found;
-  const transcript = desk.transcripts.of(turn.session);
-  desk.commit(() => {
+  const transcript = all.transcripts.of(turn.session);
+  all.commit(() => {
     if (turn.trigger !== "submission") for (const { id } of messages) transcript.remove(id);
     settleTurn(host, turn.seq, "skipped", null, host.clock.now());
   });
-  desk.output.transcript(turn.session);
-  desk.close(turn, "skipped");
+  all.output.transcript(turn.session);
+  all.close(turn, "skipped");
   // It may have held up others.
-  desk.pump();
+  all.pump();
   return { kind: "withdrawn", messages };
 }
 
 /** Whether a request waits. */
-export function inboxStanding(desk: Desk, requestId: string): "waiting" | NotWaiting {
-  const found = find(desk, requestId);
+export function inboxStanding(all: Conversations, requestId: string): "waiting" | NotWaiting {
+  const found = find(all, requestId);
   return typeof found === "string" ? found : "waiting";
 }
 
 /** Where a request is: what waits, or why it does not. */
-function find(desk: Desk, requestId: string): WaitingInput | NotWaiting {
-  const turn = readTurn(desk.host, requestId);
+function find(all: Conversations, requestId: string): WaitingInput | NotWaiting {
+  const turn = readTurn(all.host, requestId);
   if (turn === undefined || turn.status === "held") return "not_found";
-  if (isWaiting(turn)) return waitingInput(desk).find((input) => input.turn.seq === turn.seq) ?? "not_found";
+  if (isWaiting(turn)) return waitingInput(all).find((input) => input.turn.seq === turn.seq) ?? "not_found";
   return turn.attempts > 0 || turn.receipt !== null ? "started" : "not_found";
 }
 

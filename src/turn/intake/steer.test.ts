@@ -18,7 +18,8 @@ async function talking(): Promise<{ desk: TestDesk; stage: Stage; answer: string
 }
 
 const status = ({ host }: TestDesk, id: string) => readTurn(host, id)?.status;
-const waiting = ({ chat }: TestDesk) => waitingSteers(chat).map(({ message }) => message.id);
+const waiting = ({ chat }: TestDesk) =>
+  chat.turns.flatMap((turn) => waitingSteers(chat, turn)).map(({ message }) => message.id);
 
 test("what is sent while a turn runs waits, and the turn takes it before its next step", async () => {
   const { desk, stage, answer } = await talking();
@@ -145,7 +146,7 @@ test("not taken before the turn ends: it is the next turn, without a receipt, an
 
 test("with nothing running a message is not marked, and there is nothing to take", async () => {
   const desk = await openDesk({ concurrency: "steer" });
-  expect(waitingSteers(desk.chat)).toEqual([]);
+  expect(waiting(desk)).toEqual([]);
   expect(readReceipt(desk.chat, "nobody")).toBeUndefined();
   desk.send("u1");
   expect(readTurn(desk.host, "r-u1")?.steer).toBe(0);

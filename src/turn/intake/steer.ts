@@ -2,8 +2,8 @@ import { isRecord, tryParseJson } from "../../message/json.ts";
 import { markSteered } from "../../message/steered.ts";
 import type { UIMessage, UIMessageChunk } from "../../message/types.ts";
 import { readTurn, steeringTurns, steerTurn, type TurnRow, messageIdsOf } from "../../store/turn.ts";
-import type { ActiveTurn } from "../engine/active-turn.ts";
-import type { Desk } from "../engine/desk.ts";
+import type { Turn } from "../engine/turn.ts";
+import type { Conversations } from "../engine/conversations.ts";
 import { waitingInput } from "./inbox.ts";
 
 export { isSteered, withoutSteered } from "../../message/steered.ts";
@@ -34,33 +34,28 @@ export interface SteerReceipt {
 
 type SteeringChunk = Extract<UIMessageChunk, { type: "steering-message" }>;
 
-/** Messages that wait to be taken, in their order. One query when there are none, so ask at every step. */
-export function waitingSteers(desk: Desk): readonly Steer[] {
-  const { running } = desk;
-  if (running === undefined || running.dropped || steeringTurns(desk.host, running.row.session).length === 0) return [];
-  return waitingInput(desk).flatMap(({ turn, messages }) => {
+/** Messages that wait for a turn to take them, in their order. One query when there are none, so ask at every step. */
+export function waitingSteers(all: Conversations, { row, cutBy }: Turn): readonly Steer[] {
+  if (cutBy === "cleared" || steeringTurns(all.host, row.session).length === 0) return [];
+  return waitingInput(all).flatMap(({ turn, messages }) => {
     // What the model could not be shown as part of an answer has a turn of its own. All of a turn is taken, or nothing.
-    if (
-      turn.steer === 0 ||
-      turn.session !== running.row.session ||
-      messages.some((message) => contentOf(message).length === 0)
-    )
-      return [];
+    const isOther = turn.steer === 0 || turn.session !== row.session;
+    if (isOther || messages.some((message) => contentOf(message).length === 0)) return [];
     return messages.map((message) => ({ turn, message }));
   });
 }
 
 /**
  * Takes every message that waits to be taken into the answer of `active`: their turns end with the receipt. Call it in
- * the transaction that reserves the model call of the receipt, give the chunks to {@link ActiveTurn.take} and flush the
- * log in the same one, which is `desk.commit`, because the conversation changes; then build the request from the answer,
+ * the transaction that reserves the model call of the receipt, give the chunks to {@link Turn.take} and flush the
+ * log in the same one, which is `all.commit`, because the conversation changes; then build the request from the answer,
  * so that what was taken is in it. After the commit call {@link closeSteers}.
  * @returns the chunks that put the messages into the answer; none when nothing waits.
  */
-export function takeSteers(desk: Desk, active: ActiveTurn, receipt: SteerReceipt): UIMessageChunk[] {
-  const { host } = desk;
-  const transcript = desk.transcripts.of(active.row.session);
-  const steers = waitingSteers(desk);
+export function takeSteers(all: Conversations, active: Turn, receipt: SteerReceipt): UIMessageChunk[] {
+  const { host } = all;
+  const transcript = all.transcripts.of(active.row.session);
+  const steers = waitingSteers(all, active);
   if (steers.length === 0) return [];
   const answerId = active.builder.id;
   const now = host.clock.now();
@@ -80,20 +75,20 @@ export function takeSteers(desk: Desk, active: ActiveTurn, receipt: SteerReceipt
  * Tells everyone that messages were taken, and those who wait for their turns that these have ended. Call it after the
  * commit with the turns that {@link waitingSteers} named before it; what was not taken is passed over.
  */
-export function closeSteers(desk: Desk, turns: readonly TurnRow[]): void {
+export function closeSteers(all: Conversations, turns: readonly TurnRow[]): void {
   for (const id of new Set(turns.map((turn) => turn.id))) {
-    const row = readTurn(desk.host, id);
+    const row = readTurn(all.host, id);
     if (row === undefined || row.receipt === null) continue;
     for (const messageId of messageIdsOf(row)) {
-      const stored = desk.transcripts.of(row.session).get(messageId);
-      if (stored !== undefined) desk.output.messageUpdated(row.session, stored);
+      const stored = all.transcripts.of(row.session).get(messageId);
+      if (stored !== undefined) all.output.messageUpdated(row.session, stored);
     }
-    desk.close(row, "completed");
+    all.close(row, "completed");
   }
 }
 
 /** Where the messages of a request were taken to; undefined while they wait, or when they had a turn of their own. */
-export function readReceipt({ host }: Pick<Desk, "host">, requestId: string): SteerReceipt | undefined {
+export function readReceipt({ host }: Pick<Conversations, "host">, requestId: string): SteerReceipt | undefined {
   const receipt = tryParseJson(readTurn(host, requestId)?.receipt ?? "");
   if (!isRecord(receipt)) return undefined;
   const { turnId, step, callId } = receipt;

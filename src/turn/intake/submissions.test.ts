@@ -4,7 +4,7 @@ import { openDesk, save, type TestDesk } from "../../../test/chat/desk.ts";
 import { PerdureError } from "../../base/error.ts";
 import type { UIMessage } from "../../message/types.ts";
 import { newestTurn, readTurn } from "../../store/turn.ts";
-import { KEPT_TURNS } from "../engine/desk.ts";
+import { KEPT_TURNS } from "./accept.ts";
 import { listInbox, withdrawInbox } from "./inbox.ts";
 import {
   cancelSubmission,

@@ -18,7 +18,7 @@ import {
 } from "../../store/submission.ts";
 import { cancelTurn, isOpen, readTurn } from "../../store/turn.ts";
 import { accept, givenIdentity } from "./accept.ts";
-import type { Desk } from "../engine/desk.ts";
+import type { Conversations } from "../engine/conversations.ts";
 
 const DEFAULT_LIMIT = 100;
 
@@ -74,21 +74,25 @@ export interface Submission {
  * @throws PerdureError `bad_input` for messages that are none, `too_large`, `conflict` for a key or id that stands for something
  * else. Nothing has changed then.
  */
-export function submitMessages(desk: Desk, input: MessageInput, options: SubmitOptions & Bounded = {}): SubmitResult {
-  const { host } = desk;
+export function submitMessages(
+  all: Conversations,
+  input: MessageInput,
+  options: SubmitOptions & Bounded = {},
+): SubmitResult {
+  const { host } = all;
   const messages = toMessages(input);
   if (messages.length === 0) throw new PerdureError("bad_input", "There must be at least one message to submit.");
   const idempotencyKey = checkId("idempotencyKey", options.idempotencyKey);
   const submissionId = checkId("submissionId", options.submissionId);
   const identity = givenIdentity(options);
-  const known = findKnown(desk, idempotencyKey, submissionId);
+  const known = findKnown(all, idempotencyKey, submissionId);
   if (known !== undefined) {
     if (!sameContent(messagesOf(known.messages), messages)) throw conflict(known, "other messages");
     return toResult(known, false);
   }
-  const { session = desk.session, metadata, isBounded } = options;
+  const { session = all.session, metadata, isBounded } = options;
   const id = submissionId ?? newId("sub");
-  const turn = accept(desk, {
+  const turn = accept(all, {
     ...{ session, identity, isBounded },
     input: { kind: "messages", messages, joins: "at-start" },
     also: ({ id: turnId, createdAt }) =>
@@ -103,14 +107,14 @@ export function submitMessages(desk: Desk, input: MessageInput, options: SubmitO
 }
 
 /** A submission, or undefined when there is none of this id. */
-export function inspectSubmission({ host }: Pick<Desk, "host">, submissionId: string): Submission | undefined {
+export function inspectSubmission({ host }: Pick<Conversations, "host">, submissionId: string): Submission | undefined {
   const row = readSubmission(host, submissionId);
   return row && toSubmission(row);
 }
 
 /** The newest submissions first, at most `limit` (100), of one or several statuses if given. */
 export function listSubmissions(
-  { host }: Pick<Desk, "host">,
+  { host }: Pick<Conversations, "host">,
   options: { readonly status?: SubmissionStatus | readonly SubmissionStatus[]; readonly limit?: number } = {},
 ): Submission[] {
   const { status = [], limit = DEFAULT_LIMIT } = options;
@@ -123,25 +127,25 @@ export function listSubmissions(
  * Stops a submission for good, whether it runs or waits; `reason` is kept with it. The wish is stored before anything
  * else, so it holds whatever becomes of the process. @returns false when it is unknown or has ended.
  */
-export function cancelSubmission(desk: Desk, submissionId: string, reason?: string): boolean {
-  const row = readSubmission(desk.host, submissionId);
-  const turn = row === undefined ? undefined : readTurn(desk.host, row.turnId);
+export function cancelSubmission(all: Conversations, submissionId: string, reason?: string): boolean {
+  const row = readSubmission(all.host, submissionId);
+  const turn = row === undefined ? undefined : readTurn(all.host, row.turnId);
   if (turn === undefined || !isOpen(turn)) return false;
-  desk.commit(() => {
-    if (reason !== undefined) explainSubmission(desk.host, submissionId, reason);
-    cancelTurn(desk.host, turn.seq);
+  all.commit(() => {
+    if (reason !== undefined) explainSubmission(all.host, submissionId, reason);
+    cancelTurn(all.host, turn.seq);
   });
-  return desk.cancel(turn.id);
+  return all.cancel(turn.id);
 }
 
 /** Forgets an ended submission; its key and id may be used again. False when it is unknown or has not ended. */
-export function deleteSubmission({ host }: Pick<Desk, "host">, submissionId: string): boolean {
+export function deleteSubmission({ host }: Pick<Conversations, "host">, submissionId: string): boolean {
   return deleteSubmissionRow(host, submissionId);
 }
 
 /** Forgets submissions that ended before `olderThan` (milliseconds since the epoch, or a date). @returns how many. */
 export function deleteSubmissions(
-  { host }: Pick<Desk, "host">,
+  { host }: Pick<Conversations, "host">,
   options: { readonly olderThan: number | Date },
 ): number {
   const olderThan = Number(options.olderThan);
@@ -149,9 +153,9 @@ export function deleteSubmissions(
   return deleteSubmissionRows(host, olderThan);
 }
 
-function findKnown(desk: Desk, key: string | undefined, id: string | undefined): SubmissionRow | undefined {
-  const byKey = key === undefined ? undefined : submissionByKey(desk.host, key);
-  const byId = id === undefined ? undefined : readSubmission(desk.host, id);
+function findKnown(all: Conversations, key: string | undefined, id: string | undefined): SubmissionRow | undefined {
+  const byKey = key === undefined ? undefined : submissionByKey(all.host, key);
+  const byId = id === undefined ? undefined : readSubmission(all.host, id);
   if (byKey !== undefined && id !== undefined && byKey.id !== id) throw conflict(byKey, "another submission id");
   if (byId !== undefined && key !== undefined && byId.idempotencyKey !== key) throw conflict(byId, "another key");
   return byKey ?? byId;

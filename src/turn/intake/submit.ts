@@ -21,8 +21,8 @@ import {
 import type { ClientTool } from "../../wire/frames.ts";
 import { accept, acceptRepeated, trailingUserIds } from "./accept.ts";
 import type { Origin } from "../engine/chat-types.ts";
-import type { Desk } from "../engine/desk.ts";
-import { isOfSession } from "../engine/forget-session.ts";
+import type { Conversations } from "../engine/conversations.ts";
+import { isOfSession } from "../engine/mend.ts";
 
 /** The most messages that one request may add. Each is a row, and all of them are stored in one go. */
 export const MAX_NEW_MESSAGES = 500;
@@ -51,10 +51,10 @@ export interface ChatRequest {
  * request asks for another answer in the place of the first; while there is none yet, it joins the turn that makes it.
  * @returns the reason when the request is not understood; nothing has changed then.
  */
-export function submit(desk: Desk, request: ChatRequest, origin: Origin): RefusedMessage | undefined {
-  const { host, output } = desk;
-  const { session = desk.transcripts.current } = request;
-  const transcript = desk.transcripts.of(session);
+export function submit(all: Conversations, request: ChatRequest, origin: Origin): RefusedMessage | undefined {
+  const { host, output } = all;
+  const { session = all.transcripts.current } = request;
+  const transcript = all.transcripts.of(session);
   const known = readTurn(host, request.id);
   if (known !== undefined) {
     if (!isOfSession(host, known, session))
@@ -65,7 +65,7 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): Refuse
   const roles = rolesOf(transcript, request.messages);
   const read = readMessages(transcript, roles, request.messages);
   if ("reason" in read) return read;
-  const running = desk.running?.row.session === session ? desk.running : undefined;
+  const running = all.turnIn(session);
   const stored: StoredMessages = {
     role: (id) => roles.get(id),
     get: (id) => transcript.get(id),
@@ -77,7 +77,7 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): Refuse
       trigger: trigger === "regenerate" ? "regenerate-message" : "submit-message",
       inFlightId: running?.continuation === false ? running.builder.id : undefined,
       compare: "last",
-      wasStored: (id) => (named ??= namedMessages(host)).has(id),
+      wasStored: (id) => (named ??= namedMessages(host, session)).has(id),
       asStored: (message) => withStoredMedia(transcript.get(message.id), transcript.clean(message)),
     });
   const asGiven = changeBy(request.trigger);
@@ -90,18 +90,18 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): Refuse
     output.turnedAway(request.id, [last.id], origin);
     return undefined;
   }
-  const other = repeats ? turnThatAnswers(desk, session, last.id) : undefined;
+  const other = repeats ? turnThatAnswers(all, session, last.id) : undefined;
   if (other !== undefined) {
     // It gets that answer and no second one, which might do twice what its tools do.
-    acceptRepeated(desk, request.id, session, trailingUserIds(read));
+    acceptRepeated(all, request.id, session, trailingUserIds(read));
     output.joined(request.id, trailingUserIds(read), other, origin);
     return undefined;
   }
   // The same question once more, after an answer or an attempt at one, asks for another answer.
-  const trigger = repeats && wasTried(desk, transcript, last.id) ? "regenerate" : request.trigger;
+  const trigger = repeats && wasTried(all, transcript, last.id) ? "regenerate" : request.trigger;
   const change = trigger === request.trigger ? asGiven : changeBy(trigger);
   const goesOn = change.add.length + change.update.length + change.remove.length === 0 && last?.role === "assistant";
-  const turn = accept(desk, {
+  const turn = accept(all, {
     ...{ session, id: request.id, origin, identity: storeIdentity(request.identity) },
     ...{ body: request.body, clientTools: request.clientTools },
     input: {
@@ -109,7 +109,7 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): Refuse
       change,
       asks: trigger === "regenerate" ? questionOf(read) : trailingUserIds(read),
       wants: trigger === "regenerate" ? "another" : goesOn ? "more" : "answer",
-      overlap: desk.hooks.settings().concurrency,
+      overlap: all.hooks.settings().concurrency,
       shown: { answer: read.findLast(({ id }) => roles.get(id) === "assistant")?.id, anything: roles.size > 0 },
     },
   });
@@ -118,14 +118,18 @@ export function submit(desk: Desk, request: ChatRequest, origin: Origin): Refuse
 }
 
 /** The turn under way that is to answer this message, unless it was stopped. */
-export function turnThatAnswers({ host }: Pick<Desk, "host">, session: string, messageId: string): TurnRow | undefined {
+export function turnThatAnswers(
+  { host }: Pick<Conversations, "host">,
+  session: string,
+  messageId: string,
+): TurnRow | undefined {
   return openTurns(host).find(
     (turn) => turn.session === session && turn.cancelled === 0 && turn.status !== "held" && names(turn, messageId),
   );
 }
 
 /** Whether a message was answered, or a turn has begun to. */
-function wasTried({ host }: Desk, transcript: Transcript, messageId: string): boolean {
+function wasTried({ host }: Conversations, transcript: Transcript, messageId: string): boolean {
   if (begunTurns(host, transcript.session).some((turn) => names(turn, messageId))) return true;
   return transcript.idsAfter(messageId).some((id) => transcript.role(id) === "assistant");
 }
@@ -148,7 +152,7 @@ export function notStored(cause: unknown): PerdureError {
 
 /** Tells the app of a request that was not taken in. @returns what its sender reads. */
 export function notTaken(
-  { hooks }: Pick<Desk, "hooks">,
+  { hooks }: Pick<Conversations, "hooks">,
   request: { readonly id: string; readonly identity: Identity | undefined },
   error: PerdureError,
   stage: "parse" | "persist",
@@ -163,8 +167,9 @@ export function notTaken(
  * not ours, or a message of the system, is one that it made up. Changes nothing.
  * @throws PerdureError `bad_input` or `too_large` when they cannot be taken.
  */
-export function checkMessages({ transcripts, running }: Desk, session: string, list: readonly unknown[]): void {
-  const transcript = transcripts.of(session);
+export function checkMessages(all: Conversations, session: string, list: readonly unknown[]): void {
+  const transcript = all.transcripts.of(session);
+  const running = all.turnIn(session);
   const roles = rolesOf(transcript, list);
   const read = readMessages(transcript, roles, list);
   if ("reason" in read) throw new PerdureError(read.code, read.reason);

@@ -24,22 +24,22 @@ import { decideQuestion, overdueQuestions, settleToolCall } from "../../store/to
 import { openTurns, postponeTurn, readTurn, type TurnRow } from "../../store/turn.ts";
 import type { ClientTool } from "../../wire/frames.ts";
 import { accept } from "./accept.ts";
-import type { ActiveTurn } from "../engine/active-turn.ts";
+import type { Turn } from "../engine/turn.ts";
 import type { AnswerVerdict, Origin } from "../engine/chat-types.ts";
-import type { Desk } from "../engine/desk.ts";
-import { closeCut, cutTurn } from "../engine/cut-turn.ts";
-import { waitingMessages } from "../engine/place.ts";
-import { hasApproved } from "../engine/repair-last.ts";
+import type { Conversations } from "../engine/conversations.ts";
+import { closeCut, cutTurn } from "../engine/recover.ts";
+import { waitingMessages } from "../engine/history.ts";
+import { hasApproved } from "../engine/mend.ts";
 
 /** Answers that come in quick succession start one continuation. */
 const GATHER_MS = 50;
 
 /** The continuation that waits for its start; for whoever asked for it also while answers are missing. */
-export function heldContinuation(desk: Desk, session: string, asker: Origin): TurnRow | undefined {
-  return openTurns(desk.host).find((turn) => {
+export function heldContinuation(all: Conversations, session: string, asker: Origin): TurnRow | undefined {
+  return openTurns(all.host).find((turn) => {
     if (turn.session !== session) return false;
     if (turn.trigger !== "continuation" || turn.status === "running") return false;
-    return turn.status === "accepted" || desk.origins.get(turn.id) === asker || holds(desk, turn) === "ready";
+    return turn.status === "accepted" || all.origins.get(turn.id) === asker || holds(all, turn) === "ready";
   });
 }
 
@@ -73,35 +73,32 @@ export interface ToolAnswer {
 /**
  * Applies an answer to its call, wherever that is: in the answer being streamed or in a stored one. The first
  * answer wins; a late or repeated one changes nothing. The wish to go on is stored with the answer, so that it
- * holds after a restart. @returns whether anything changed; `held`: not yet, see {@link releaseHeld}.
+ * holds after a restart. @returns whether anything changed; `held`: not yet, see {@link Turn.releaseHeld}.
  */
-export function answerTool(desk: Desk, given: ToolAnswer, origin: Origin): boolean | "held" {
-  const live = liveWith(desk, given);
+export function answerTool(all: Conversations, given: ToolAnswer, origin: Origin): boolean | "held" {
+  const live = liveWith(all, given);
   // The hook runs what is pending as soon as it has stopped, also what ran here. Stop means stop: nothing goes on.
-  if (live !== undefined && live.abort.signal.aborted && !live.stalled) return false;
-  const session = live?.row.session ?? given.session ?? sessionWaiting(desk, given.toolCallId);
-  const message = live ? answerLive(desk, live, given, origin) : answerStored(desk, session, given, origin);
+  if (live !== undefined && live.abort.signal.aborted && live.cutBy !== "stalled") return false;
+  const session = live?.row.session ?? given.session ?? sessionWaiting(all, given.toolCallId);
+  const message = live ? answerLive(all, live, given, origin) : answerStored(all, session, given, origin);
   if (message === "held" || message === undefined) return message ?? false;
-  desk.output.messageUpdated(session, message);
-  desk.pump();
+  all.output.messageUpdated(session, message);
+  all.pump();
   return true;
 }
 
-/**
- * Applies what clients have said about calls of a step that is over now. Until then it could not be told whether a call is
- * the server's, which may run it, or a client's. Where the server gave it a result, what the client said is refused.
- */
-export function releaseHeld(desk: Desk, active: ActiveTurn): void {
-  for (const apply of active.takeHeld()) apply();
-}
-
-function applyHeld(desk: Desk, part: ToolPart, given: ToolAnswer, origin: Origin): void {
-  if (answerTool(desk, given, origin) !== false) return;
-  tellRefused(desk, part, given, `What came of the call of "${toolName(part)}", the server has said: it ran there.`);
+function applyHeld(all: Conversations, part: ToolPart, given: ToolAnswer, origin: Origin): void {
+  if (answerTool(all, given, origin) !== false) return;
+  tellRefused(all, part, given, `What came of the call of "${toolName(part)}", the server has said: it ran there.`);
 }
 
 /** Says that an answer from outside counts for nothing. */
-export function tellRefused({ host }: Pick<Desk, "host">, part: ToolPart, given: ToolAnswer, reason: string): void {
+export function tellRefused(
+  { host }: Pick<Conversations, "host">,
+  part: ToolPart,
+  given: ToolAnswer,
+  reason: string,
+): void {
   host.emit("chat:answer:refused", {
     ...{ toolCallId: part.toolCallId, tool: toolName(part), kind: given.answer.kind, reason },
     ...(given.identity !== undefined && { by: given.identity.id }),
@@ -112,12 +109,16 @@ export function tellRefused({ host }: Pick<Desk, "host">, part: ToolPart, given:
  * The turn that runs, or that was cut and waits to be carried on, if the call is in its answer. It goes on from its log: an
  * answer that is not there would be lost.
  */
-function liveWith(desk: Desk, given: ToolAnswer): ActiveTurn | undefined {
-  const active = desk.running ?? cutTurn(desk);
+function liveWith(all: Conversations, { session: named, toolCallId }: ToolAnswer): Turn | undefined {
+  const begun = openTurns(all.host).filter(({ status }) => status === "running");
   // Some providers count calls from zero in every answer: what another session says is about its own call.
-  const isHere = given.session === undefined || given.session === active?.row.session;
-  if (!isHere || active === undefined || active.dropped) return undefined;
-  return findTool(active.builder, given.toolCallId) === undefined ? undefined : active;
+  const sessions = named === undefined ? [all.session, ...begun.map(({ session }) => session)] : [named];
+  const having = [...new Set(sessions)].flatMap((session) => {
+    const turn = all.turnIn(session) ?? cutTurn(all, session);
+    const part = turn && turn.cutBy !== "cleared" ? findTool(turn.builder, toolCallId) : undefined;
+    return turn && part ? [{ turn, part }] : [];
+  });
+  return (having.find(({ part }) => !isTerminal(part)) ?? having[0])?.turn;
 }
 
 /** A call that waits, and where. */
@@ -128,20 +129,20 @@ export interface Asked {
 }
 
 /** The call that an answer is about, as it is now. */
-export function findAsked(desk: Desk, given: ToolAnswer): Asked | undefined {
+export function findAsked(all: Conversations, given: ToolAnswer): Asked | undefined {
   const { toolCallId } = given;
-  const live = liveWith(desk, given);
-  const session = live?.row.session ?? given.session ?? sessionWaiting(desk, toolCallId);
-  const message = live?.message ?? desk.transcripts.of(session).withCall(toolCallId);
+  const live = liveWith(all, given);
+  const session = live?.row.session ?? given.session ?? sessionWaiting(all, toolCallId);
+  const message = live?.message ?? all.transcripts.of(session).withCall(toolCallId);
   const part = message && toolParts(message).findLast((one) => one.toolCallId === toolCallId);
   return message && part && { session, message, part };
 }
 
 /** Where a call waits that code answers without saying where: in the session of now, or at the end of any other. */
-function sessionWaiting(desk: Desk, toolCallId: string): string {
-  const { host, session } = desk;
+function sessionWaiting(all: Conversations, toolCallId: string): string {
+  const { host, session } = all;
   const waits = (id: string) => {
-    const message = desk.transcripts.of(id).withCall(toolCallId);
+    const message = all.transcripts.of(id).withCall(toolCallId);
     const part = message && toolParts(message).findLast((one) => one.toolCallId === toolCallId);
     return part !== undefined && !isTerminal(part);
   };
@@ -150,8 +151,8 @@ function sessionWaiting(desk: Desk, toolCallId: string): string {
 }
 
 /** Denies what nobody has approved in time, wherever it waits. What waits nowhere any more is over without a word. */
-export function expireApprovals(desk: Desk): void {
-  const { host } = desk;
+export function expireApprovals(all: Conversations): void {
+  const { host } = all;
   const now = host.clock.now();
   const answer = { kind: "approval", approved: false, reason: "The approval has expired." } as const;
   for (const { seq, messageId, toolCallId, turnId } of overdueQuestions(host, now)) {
@@ -159,73 +160,78 @@ export function expireApprovals(desk: Desk): void {
     for (const session of new Set([...where, ...sessionsEndingWith(host, toolCallId)])) {
       if (session === undefined) continue;
       const given = { toolCallId, answer, session, expired: true, autoContinue: true };
-      if (findAsked(desk, given)?.message.id === messageId) answerTool(desk, given, undefined);
+      if (findAsked(all, given)?.message.id === messageId) answerTool(all, given, undefined);
     }
     const nobody = { approver: null, identity: null, reason: null };
-    desk.commit(() => decideQuestion(host, seq, { status: "expired", decidedAt: now, ...nobody }));
+    all.commit(() => decideQuestion(host, seq, { status: "expired", decidedAt: now, ...nobody }));
   }
 }
 
-function answerLive(desk: Desk, active: ActiveTurn, given: ToolAnswer, origin: Origin): UIMessage | "held" | undefined {
+function answerLive(
+  all: Conversations,
+  active: Turn,
+  given: ToolAnswer,
+  origin: Origin,
+): UIMessage | "held" | undefined {
   const { toolCallId, answer } = given;
   const asked = findTool(active.builder, toolCallId);
   if (asked === undefined) return undefined;
-  const verdict = isAnswerable(desk, asked, active.message, given, origin, active.row.session, active);
+  const isCut = all.turn(active.row.id) === undefined;
+  const verdict = isAnswerable(all, active.row.session, asked, active.message, given, origin, active);
   // A step that was cut is never over: what was running in it is told as cut off.
-  if (verdict === "later" && active !== desk.running) return undefined;
+  if (verdict === "later" && isCut) return undefined;
   if (verdict === "later")
-    return active.hold(toolCallId, () => applyHeld(desk, asked, given, origin)) ? "held" : undefined;
+    return active.hold(toolCallId, () => applyHeld(all, asked, given, origin)) ? "held" : undefined;
   if (!verdict) return undefined;
   // Nobody runs it in the step that was cut: that is over, and says so to the turn when it is carried on.
-  const endsStep = active !== desk.running && desk.hooks.ranInSteps?.(active.row) !== true;
+  const endsStep = isCut && all.hooks.ranInSteps?.(active.row) !== true;
   const changed =
     answer.kind === "result"
       ? applyToolResultLive(active.builder, { toolCallId, ...answer.result })
       : applyToolApprovalLive(active.builder, { toolCallId, approved: answer.approved, reason: answer.reason });
   if (!changed) return undefined;
-  desk.commit(() => {
-    if (endsStep) closeCut(desk, active);
+  all.commit(() => {
+    if (endsStep) closeCut(all, active);
     active.note([...toChunks(given, asked.approval), ...(endsStep ? [{ type: "finish-step" } as const] : [])]);
-    settle(desk, active.row.session, active.builder.id, asked, given, origin);
+    settle(all, active.row.session, active.builder.id, asked, given, origin);
   });
   return active.message;
 }
 
-function answerStored(desk: Desk, session: string, given: ToolAnswer, origin: Origin): UIMessage | undefined {
+function answerStored(all: Conversations, session: string, given: ToolAnswer, origin: Origin): UIMessage | undefined {
   const { toolCallId, answer } = given;
-  const transcript = desk.transcripts.of(session);
+  const transcript = all.transcripts.of(session);
   const stored = transcript.withCall(toolCallId);
   if (stored === undefined) return undefined;
   const asked = toolParts(stored).findLast((part) => part.toolCallId === toolCallId);
-  if (asked === undefined || isAnswerable(desk, asked, stored, given, origin, session) !== true) return undefined;
+  if (asked === undefined || isAnswerable(all, session, asked, stored, given, origin) !== true) return undefined;
   const { message, changed } =
     answer.kind === "result"
       ? applyToolResult(stored, { toolCallId, ...answer.result })
       : applyToolApproval(stored, { toolCallId, approved: answer.approved, reason: answer.reason });
   if (!changed) return undefined;
-  return desk.commit(() => {
+  return all.commit(() => {
     const written = transcript.put(message);
-    settle(desk, session, message.id, asked, given, origin);
+    settle(all, session, message.id, asked, given, origin);
     return written;
   });
 }
 
 function isAnswerable(
-  desk: Desk,
+  all: Conversations,
+  session: string,
   part: ToolPart,
   message: UIMessage,
   given: ToolAnswer,
   origin: Origin,
-  session = desk.running?.row.session,
-  running = desk.running,
+  turn = all.turnIn(session),
 ): boolean | "later" {
   const { question, overHttp = false } = given;
   if (question !== undefined && (question.messageId !== message.id || question.approvalId !== part.approval?.id))
     return false;
-  const { hooks } = desk;
-  const verdict = mayAnswer({ hooks, running }, part, message, given, overHttp || origin !== undefined);
+  const verdict = mayAnswer(all, turn, part, message, given, overHttp || origin !== undefined);
   // What the client shows as answered is not: it is told, or it would never ask again.
-  if (verdict === "early" && session !== undefined) desk.output.messageUpdated(session, message);
+  if (verdict === "early") all.output.messageUpdated(session, message);
   return verdict === "early" ? false : verdict;
 }
 
@@ -235,38 +241,39 @@ function isAnswerable(
  * when their step is over. `later`: that is not known yet.
  */
 export function mayAnswer(
-  { hooks, running }: Pick<Desk, "hooks" | "running">,
+  { hooks }: Conversations,
+  turn: Turn | undefined,
   part: ToolPart,
   message: UIMessage,
   { answer }: ToolAnswer,
   isClient: boolean,
 ): AnswerVerdict {
-  const tools = running?.builder.id === message.id ? running.tools : undefined;
-  const own = hooks.answerable?.(part, message.id, answer.kind, isClient, tools);
-  if (own !== undefined || !isClient) return own ?? true;
+  const own = turn?.builder.id === message.id ? turn : undefined;
+  const verdict = hooks.answerable?.(part, message.id, answer.kind, isClient, own?.tools);
+  if (verdict !== undefined || !isClient) return verdict ?? true;
   if (part.state === "approval-requested")
     // An error in the place of a result is a no, in the client's own words.
     return answer.kind === "approval" || answer.result.state === "output-error";
   if (part.state === "approval-responded" || part.providerExecuted === true) return false;
-  return running?.builder.id === message.id && running.isInOpenStep(part.toolCallId) ? "later" : true;
+  return own?.isInOpenStep(part.toolCallId) === true ? "later" : true;
 }
 
 /** What is stored beside the answer: new client tools, the end of its deadline, and the turn that is to follow. */
 function settle(
-  desk: Desk,
+  all: Conversations,
   session: string,
   messageId: string,
   part: ToolPart,
   given: ToolAnswer,
   origin: Origin,
 ): void {
-  const { host } = desk;
+  const { host } = all;
   const { toolCallId, answer, identity, expired = false } = given;
   if (answer.kind === "result") settleToolCall(host, messageId, toolCallId, host.clock.now(), true);
   if (answer.kind === "approval") {
     const { approved, reason } = answer;
-    const { approver = expired ? undefined : desk.hooks.approver?.(origin, identity) } = given;
-    desk.hooks.decided?.({
+    const { approver = expired ? undefined : all.hooks.approver?.(origin, identity) } = given;
+    all.hooks.decided?.({
       ...{ messageId, toolCallId, tool: toolName(part), approved, expired },
       ...(identity !== undefined && { identity }),
       ...(approver !== undefined && { approver }),
@@ -281,14 +288,14 @@ function settle(
   const pending = openTurns(host).find((turn) => turn.session === session && isUnbegunContinuation(turn));
   if (pending !== undefined) {
     if (pending.status === "held") postponeTurn(host, pending.seq, notBefore);
-    if (given.autoContinue) desk.origins.set(pending.id, origin);
+    if (given.autoContinue) all.origins.set(pending.id, origin);
     return;
   }
   if (!given.autoContinue) return;
   // It goes on for whom it began, whoever has answered.
-  const live = desk.running?.builder.id === messageId ? desk.running.row : undefined;
-  const whose = live === undefined ? readMessageIdentity(host, messageId) : live.identity;
-  accept(desk, { session, input: { kind: "continue", heldUntil: notBefore }, identity: whose, origin });
+  const running = all.turnIn(session);
+  const whose = running?.builder.id === messageId ? running.row.identity : readMessageIdentity(host, messageId);
+  accept(all, { session, input: { kind: "continue", heldUntil: notBefore }, identity: whose, origin });
 }
 
 /** A turn that is to go on behind answers to calls, and has not begun. */
@@ -301,7 +308,7 @@ function isUnbegunContinuation({ trigger, status, attempts }: TurnRow): boolean 
  * unless something was said behind the last answer that no later turn answers, which is what is to be answered then; but
  * what was approved runs in any case.
  */
-export function holds({ host, transcripts }: Desk, turn: TurnRow): "ready" | "waiting" | "moot" {
+export function holds({ host, transcripts }: Conversations, turn: TurnRow): "ready" | "waiting" | "moot" {
   const transcript = transcripts.of(turn.session);
   if (turn.status !== "held") {
     if (turn.trigger === "continuation" && hasApproved(transcript.lastAnswer())) return "ready";
@@ -320,11 +327,11 @@ export function holds({ host, transcripts }: Desk, turn: TurnRow): "ready" | "wa
  * Continuations that were asked for while `message` was being written, and that its model made needless: it had the
  * results from elsewhere and has gone on by itself.
  */
-export function needlessContinuations(desk: Desk, turn: TurnRow, message: UIMessage): TurnRow[] {
+export function needlessContinuations(all: Conversations, turn: TurnRow, message: UIMessage): TurnRow[] {
   const step = message.parts.slice(message.parts.findLastIndex((part) => part.type === "step-start") + 1);
   const spoke = step.some((part) => part.type === "text" && part.text !== "");
   if (!spoke || step.some(isToolPart) || batchState(message).waiting > 0 || hasApproved(message)) return [];
-  return openTurns(desk.host).filter(
+  return openTurns(all.host).filter(
     (open) => open.session === turn.session && isUnbegunContinuation(open) && open.seq > turn.seq,
   );
 }

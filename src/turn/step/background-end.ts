@@ -5,7 +5,7 @@ import type { UIMessage } from "../../message/types.ts";
 import { type BackgroundRow, settleBackgroundCall } from "../../store/background-call.ts";
 import { MAIN_SESSION, ownerIdOf, readSessionLine } from "../../store/session.ts";
 import { type BackgroundEnd, describeEnd } from "../../tool/receipt.ts";
-import type { Desk } from "../engine/desk.ts";
+import type { Conversations } from "../engine/conversations.ts";
 import { submitMessages } from "../intake/submissions.ts";
 import { noteOf } from "./background-note.ts";
 
@@ -14,7 +14,7 @@ import { noteOf } from "./background-note.ts";
  * Where the session is gone there is only the row. @param keep what it returned stays: something else is told.
  * @returns false when it had ended before: then nothing has changed
  */
-export function settleAndTell(desk: Desk, row: BackgroundRow, end: BackgroundEnd, keep: boolean): boolean {
+export function settleAndTell(desk: Conversations, row: BackgroundRow, end: BackgroundEnd, keep: boolean): boolean {
   const { host } = desk;
   const note = noteOf(row);
   if (!settleBackgroundCall(host, row, host.clock.now(), keep)) return false;
@@ -31,6 +31,6 @@ export function settleAndTell(desk: Desk, row: BackgroundRow, end: BackgroundEnd
   return true;
 }
 
-function isThere({ host }: Desk, session: string): boolean {
+function isThere({ host }: Conversations, session: string): boolean {
   return session === MAIN_SESSION || readSessionLine(host, session) !== undefined;
 }

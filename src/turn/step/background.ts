@@ -23,8 +23,8 @@ import type { BackgroundEnd } from "../../tool/receipt.ts";
 import { type CallOutcome, type EndedCall, failedCall } from "../../tool/run-call.ts";
 import { ToolRunner } from "../../tool/runner.ts";
 import { storedSteps } from "../../tool/step.ts";
-import type { Desk } from "../engine/desk.ts";
-import { familyOf } from "../engine/forget-session.ts";
+import type { Conversations } from "../engine/conversations.ts";
+import { familyOf } from "../engine/mend.ts";
 import { settleAndTell } from "./background-end.ts";
 import {
   type BackgroundCall,
@@ -52,7 +52,7 @@ const PARKED_TEXT = "The call would have to wait for a person, and cannot do so 
 /** What calls in the background ask of their agent. */
 export interface BackgroundSurroundings {
   readonly work: WorkContext;
-  desk(): Desk;
+  desk(): Conversations;
   /** The most that may go on at one time. */
   max(): number;
   /** The tools of a session, outside of its turns. May throw. */

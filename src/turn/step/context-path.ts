@@ -2,11 +2,11 @@ import { project } from "../../context/project.ts";
 import type { ContextReader, ContextView, PathNode } from "../../context/view.ts";
 import type { UIMessage } from "../../message/types.ts";
 import type { ReadableEntry } from "../../session/path-window.ts";
-import type { Desk } from "../engine/desk.ts";
-import { waitingMessages } from "../engine/place.ts";
+import type { Conversations } from "../engine/conversations.ts";
+import { waitingMessages } from "../engine/history.ts";
 import { settledParts } from "./answer.ts";
 
-type Reading = Pick<Desk, "host" | "transcripts" | "turnIn">;
+type Reading = Pick<Conversations, "host" | "transcripts" | "turnIn">;
 
 /** The conversation of a turn as the model reads it. */
 export interface TurnContextView {
@@ -26,7 +26,7 @@ export function* nodesUp(desk: Reading, session: string, called: number): Genera
   const { host } = desk;
   const running = desk.turnIn(session);
   const transcript = desk.transcripts.of(session);
-  if (running === undefined || running.dropped) {
+  if (running === undefined || running.cutBy === "cleared") {
     yield* transcript.up();
     return;
   }

@@ -10,14 +10,14 @@ import { type EndedCall, MAX_ERROR_BYTES } from "../../tool/run-call.ts";
 import type { ToolCallContext, ToolCallResultContext, ToolResultDecision } from "../../tool/call-hooks.ts";
 import { watch } from "./model-call.ts";
 import type { StepPlan } from "./plan.ts";
-import type { Desk } from "../engine/desk.ts";
+import type { Conversations } from "../engine/conversations.ts";
 
 const WITHHELD_TEXT = "The result was withheld.";
 
 /** Where a call has ended: in a turn that runs, or after the one that it was of. */
 export interface Judging {
   readonly plan: StepPlan;
-  readonly desk: Pick<Desk, "hooks" | "host">;
+  readonly desk: Pick<Conversations, "hooks" | "host">;
   readonly active: { readonly row: { readonly id: string } };
 }
 

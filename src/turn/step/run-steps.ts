@@ -2,17 +2,16 @@ import type { LanguageModel, ModelMessage } from "ai";
 import { reservedTokens } from "../../context/estimate.ts";
 import { newId } from "../../base/id.ts";
 import { toolName } from "../../message/types.ts";
-import type { ActiveTurn } from "../engine/active-turn.ts";
+import type { Turn } from "../engine/turn.ts";
 import type { CallResult, LedgerEntry } from "../../ledger/charge.ts";
 import type { OverBudget } from "../../ledger/ledger.ts";
 import type { OverBudgetAbove } from "../../ledger/payers.ts";
 import { ownerIdOf } from "../../store/session.ts";
 import { digestOf } from "../../tool/digest.ts";
 import type { ChatTurnOptions, TurnEnd } from "../engine/chat-types.ts";
-import type { Desk } from "../engine/desk.ts";
+import type { Conversations } from "../engine/conversations.ts";
 import type { ChatErrorClassification } from "../../model/provider-error.ts";
 import { closeSteers, type Steer, takeSteers, waitingSteers } from "../intake/steer.ts";
-import { releaseHeld } from "../intake/tool-answers.ts";
 import { stepsOf, settledParts } from "./answer.ts";
 import { unrunCalls } from "./fit-calls.ts";
 import { budgetInput, budgetQuestion, budgetText, budgetTextAbove, BUDGET_TOOL } from "../../model/budget-question.ts";
@@ -33,8 +32,8 @@ const DEFAULT_OUTPUT_TOKENS = 8_192;
  * or given up: then whoever did it knows how it ends.
  */
 export async function runSteps(
-  desk: Desk,
-  active: ActiveTurn,
+  desk: Conversations,
+  active: Turn,
   plan: StepPlan,
   options: ChatTurnOptions,
 ): Promise<TurnEnd | undefined> {
@@ -151,7 +150,7 @@ class StepLoop {
       calls: standings,
       stop: settled && run.called > 0 && (await this.#stops()),
       // A call that was cut took up what was said: it has to be made, whoever else has nothing to say.
-      steered: settled && (this.#begun > run.called || waitingSteers(run.desk).length > 0),
+      steered: settled && (this.#begun > run.called || waitingSteers(run.desk, run.active).length > 0),
       refused: budget?.state === "output-denied",
     };
   }
@@ -220,7 +219,7 @@ class StepLoop {
     const { timeout, maxOutputTokens } = run.turn.config;
     const output = maxOutputTokens ?? DEFAULT_OUTPUT_TOKENS;
     // The step begins with its first try, which takes up what was said meanwhile.
-    const steers = () => (this.#begun <= step ? waitingSteers(desk) : []);
+    const steers = () => (this.#begun <= step ? waitingSteers(desk, run.active) : []);
     // Only where it is limited need anybody know how large it may become.
     const sized = payers !== undefined || plan.ledger.limited;
     let taken: readonly Steer[] = [];
@@ -333,7 +332,7 @@ class StepLoop {
     const run = this.#run;
     this.#open = false;
     run.active.take({ chunk: { type: "finish-step" } });
-    releaseHeld(run.desk, run.active);
+    run.active.releaseHeld();
     const { stepFinished } = run.plan;
     const meta = run.metas.at(-1);
     if ((stepFinished === undefined && run.telemetry === undefined) || meta === undefined) return;

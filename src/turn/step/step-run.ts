@@ -3,9 +3,9 @@ import { FileLoads } from "../../context/file-loads.ts";
 import type { ToolPart } from "../../message/types.ts";
 import { ToolRunner } from "../../tool/runner.ts";
 import type { Payers } from "../../ledger/payers.ts";
-import type { ActiveTurn } from "../engine/active-turn.ts";
+import type { Turn } from "../engine/turn.ts";
 import type { ChatTurnOptions } from "../engine/chat-types.ts";
-import type { Desk } from "../engine/desk.ts";
+import type { Conversations } from "../engine/conversations.ts";
 import { lastCalls, settledParts, stepsOf } from "./answer.ts";
 import { nameOf } from "../../model/call.ts";
 import type { PreparedTurn, StepPlan } from "./plan.ts";
@@ -16,8 +16,8 @@ import { rulesOf } from "./tool-rules.ts";
 
 /** One attempt of a turn that runs step by step: what its parts share. */
 export class StepRun {
-  readonly desk: Desk;
-  readonly active: ActiveTurn;
+  readonly desk: Conversations;
+  readonly active: Turn;
   readonly plan: StepPlan;
   /** Its instructions and tools may be renewed when the conversation was made shorter. */
   turn: PreparedTurn;
@@ -37,7 +37,7 @@ export class StepRun {
   readonly runner: ToolRunner;
   #base: ModelMessage[] | undefined;
 
-  constructor(desk: Desk, active: ActiveTurn, plan: StepPlan, turn: PreparedTurn, options: ChatTurnOptions) {
+  constructor(desk: Conversations, active: Turn, plan: StepPlan, turn: PreparedTurn, options: ChatTurnOptions) {
     this.desk = desk;
     this.active = active;
     this.plan = plan;

@@ -160,7 +160,7 @@ export class StepWindow {
 
   /** With what was said meanwhile, which the next call takes up. */
   #estimate(model: LanguageModel, messages: readonly ModelMessage[]): number {
-    const { plan, turn, desk } = this.#run;
+    const { plan, turn, desk, active } = this.#run;
     const name = nameOf(model);
     const anchor = this.#anchor?.model === name ? this.#anchor : undefined;
     // The answer of the last call is counted in what it used; results, and what was said since, are not.
@@ -169,7 +169,7 @@ export class StepWindow {
     // First the whole, so that a counter that fails has failed before anything depends on it.
     const whole = counters.weigh(name, (count) => unitsOfRequest({ ...turn, messages }, count));
     const unitsAfter = counters.weigh(name, (count) => {
-      const said = waitingSteers(desk).reduce((sum, { message }) => sum + unitsOfUIMessage(message, count), 0);
+      const said = waitingSteers(desk, active).reduce((sum, { message }) => sum + unitsOfUIMessage(message, count), 0);
       return unitsOfMessages(later, count) + said;
     });
     const unitsBefore = whole - counters.weigh(name, (count) => unitsOfMessages(later, count));

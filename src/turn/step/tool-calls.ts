@@ -23,7 +23,7 @@ import { mayRun } from "../../tool/may-run.ts";
 import { type EndedCall, failedCall } from "../../tool/run-call.ts";
 import { unfit, type Verdict } from "../../tool/runner.ts";
 import { storedSteps } from "../../tool/step.ts";
-import { repairsOf } from "../engine/repair-last.ts";
+import { repairsOf } from "../engine/mend.ts";
 import { BUDGET_TOOL } from "../../model/budget-question.ts";
 import { fromStore, judge, tellChanged, tellShown, toStore } from "./judge-result.ts";
 import type { CallStanding } from "./next.ts";

@@ -1,7 +1,7 @@
 import { createUIMessageStreamResponse } from "ai";
 import { expect, test } from "vitest";
 import type { UIMessageChunk } from "../../message/types.ts";
-import { type ChatAnswer, readAnswer, type SourceChunk } from "./chunk-source.ts";
+import { type ChatAnswer, readAnswer, type SourceChunk } from "./by-stream.ts";
 
 const CHUNKS: readonly UIMessageChunk[] = [
   { type: "start" },

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { turnRow } from "../../../test/chat/turn-row.ts";
 import type { TurnRow } from "../../store/turn.ts";
-import { nextTurnMove, type TurnFacts, type TurnMove } from "./state.ts";
+import { nextMoves, suspects, type TurnFacts } from "./next-moves.ts";
 
 const NOW = 1_000;
 
@@ -11,10 +11,31 @@ const held = (fields: Partial<TurnRow> = {}) =>
 const later = { notBefore: NOW + 50 };
 const stopped = { cancelled: 1 } as const;
 
+const FACTS: TurnFacts = {
+  ...{ now: NOW, stopped: false, running: new Set<string>(), width: 1, alone: new Set<string>() },
+  holds: () => "waiting",
+};
+
+/** What is done in one session, where turns run one after another. */
+type TurnMove =
+  | { readonly kind: "run"; readonly turn: TurnRow }
+  | { readonly kind: "resume"; readonly turn: TurnRow }
+  | { readonly kind: "settle"; readonly turn: TurnRow; readonly status: "aborted" | "skipped" }
+  | { readonly kind: "wait"; readonly until: number | null };
+
+function nextMove(open: readonly TurnRow[], { active, ...facts }: Partial<TurnFacts> & { active?: boolean }): TurnMove {
+  const running = new Set(active === true ? open.slice(0, 1).map(({ session }) => session) : []);
+  const { settle, start, until } = nextMoves(open, { ...FACTS, running, ...facts });
+  const [ended, turn] = [settle[0], start[0]];
+  if (ended !== undefined) return { kind: "settle", ...ended };
+  if (turn !== undefined) return { kind: turn.status === "running" ? "resume" : "run", turn };
+  return { kind: "wait", until };
+}
+
 interface Row {
   readonly name: string;
   readonly open: readonly TurnRow[];
-  readonly facts?: Partial<TurnFacts>;
+  readonly facts?: Partial<TurnFacts> & { active?: boolean };
   /** The kind of the move, and the index of its turn or the time to wait for. */
   readonly move: readonly [kind: TurnMove["kind"], at: number | null];
 }
@@ -117,14 +138,14 @@ const table: readonly Row[] = [
 ];
 
 test.each(table)("$name", ({ open, facts, move: [kind, at] }) => {
-  const move = nextTurnMove(open, { now: NOW, active: false, stopped: false, holds: () => "waiting", ...facts });
+  const move = nextMove(open, facts ?? {});
   expect([move.kind, move.kind === "wait" ? move.until : open.indexOf(move.turn)]).toEqual([kind, at]);
 });
 
 test("a cancelled turn is aborted, one that has become moot is skipped", () => {
-  const facts: TurnFacts = { now: NOW, active: false, stopped: false, holds: () => "moot" };
-  expect(nextTurnMove([turn(stopped)], facts)).toMatchObject({ kind: "settle", status: "aborted" });
-  expect(nextTurnMove([held()], facts)).toMatchObject({ kind: "settle", status: "skipped" });
+  const facts = holds("moot");
+  expect(nextMove([turn(stopped)], facts)).toMatchObject({ kind: "settle", status: "aborted" });
+  expect(nextMove([held()], facts)).toMatchObject({ kind: "settle", status: "skipped" });
 });
 
 // Every pair of turns, in every state, under all facts: what must hold whatever else is true.
@@ -151,7 +172,7 @@ const allFacts = [false, true].flatMap((active) =>
 );
 
 /** What is wrong with a move, if anything is. */
-function fault(open: readonly TurnRow[], facts: TurnFacts, move: TurnMove): string | undefined {
+function fault(open: readonly TurnRow[], facts: (typeof allFacts)[number], move: TurnMove): string | undefined {
   const unwanted = open.filter((row) => row.cancelled === 1 && row.status !== "running");
   if (unwanted.length > 0) {
     const right = move.kind === "settle" && move.status === "aborted" && move.turn === unwanted[0];
@@ -161,7 +182,7 @@ function fault(open: readonly TurnRow[], facts: TurnFacts, move: TurnMove): stri
   const cut = open.find((row) => row.status === "running");
   if (cut !== undefined)
     return move.kind === "resume" && move.turn === cut ? undefined : "a cut turn is not carried on";
-  const answer = facts.holds(turn({}));
+  const answer = facts.holds();
   const startable = open.filter((row) => row.status === "accepted" || answer === "ready");
   if (move.kind === "resume") return "there is nothing to resume";
   if (move.kind === "settle") {
@@ -188,7 +209,7 @@ test("all states under all facts", () => {
   const faults: string[] = [];
   for (const open of pairs) {
     for (const facts of allFacts) {
-      const found = fault(open, facts, nextTurnMove(open, facts));
+      const found = fault(open, facts, nextMove(open, facts));
       const { active, stopped } = facts;
       if (found !== undefined)
         faults.push(`${found}: ${JSON.stringify({ open, active, stopped, holds: facts.holds() })}`);
@@ -196,4 +217,62 @@ test("all states under all facts", () => {
   }
   expect(pairs.length * allFacts.length).toBeGreaterThan(6_000);
   expect(faults).toEqual([]);
+});
+
+// Several sessions
+
+const of = (session: string, fields: Partial<TurnRow> = {}) =>
+  turn({ session, id: `${session}-${fields.seq ?? 0}`, ...fields });
+const cut = (session: string, attempts: number) => of(session, { status: "running", attempts });
+const started = (open: readonly TurnRow[], facts: Partial<TurnFacts> = {}) =>
+  nextMoves(open, { ...FACTS, width: 8, ...facts }).start.map(({ id }) => id);
+
+test("the first of each session starts, and no second one of any", () => {
+  const open = [of("a", { seq: 1 }), of("a", { seq: 2 }), of("b", { seq: 3 }), of("c", { seq: 4 })];
+  expect(started(open)).toEqual(["a-1", "b-3", "c-4"]);
+  expect(started(open, { running: new Set(["a"]) })).toEqual(["b-3", "c-4"]);
+});
+
+test("as many run as may, in the order of their places", () => {
+  const open = [of("a"), of("b"), of("c"), of("d")];
+  expect(started(open, { width: 2 })).toEqual(["a-0", "b-0"]);
+  expect(started(open, { width: 2, running: new Set(["d"]) })).toEqual(["a-0"]);
+  expect(started(open, { width: 2, running: new Set(["c", "d"]) })).toEqual([]);
+  expect(started(open, { width: 0 })).toEqual([]);
+});
+
+test("what was cut goes before what waits elsewhere", () => {
+  expect(started([of("a"), cut("b", 1), of("c")], { width: 2 })).toEqual(["b-0", "a-0"]);
+});
+
+test("one that is not due holds up only its own session, and the earliest is waited for", () => {
+  const open = [of("a", { ...later, seq: 1 }), of("a", { seq: 2 }), of("b"), of("c", { notBefore: NOW + 20 })];
+  expect(nextMoves(open, { ...FACTS, width: 8 })).toMatchObject({ start: [{ id: "b-0" }], until: NOW + 20 });
+  const running = new Set(["b", "c"]);
+  expect(nextMoves(open, { ...FACTS, width: 8, running })).toMatchObject({ start: [], until: NOW + 50 });
+});
+
+test("what one session has nothing left to go on with ends, and what is next in each is asked for again", () => {
+  const open = [held({ session: "a" }), of("a"), held({ session: "b" }), of("c")];
+  const { settle } = nextMoves(open, { ...FACTS, width: 8, ...holds("moot") });
+  expect(settle.map(({ turn: { session }, status }) => [session, status])).toEqual([
+    ["a", "skipped"],
+    ["b", "skipped"],
+  ]);
+});
+
+test("what may have ended the lives before goes on alone, the most often tried first, and nothing starts beside it", () => {
+  const open = [cut("a", 3), cut("b", 4), cut("c", 2), of("d")];
+  const alone = suspects(open);
+  expect([...alone]).toEqual(["a-0", "b-0"]);
+  expect(started(open, { alone })).toEqual(["b-0"]);
+  // Not while anything else runs, and nothing while it does.
+  expect(started(open, { alone, running: new Set(["d"]) })).toEqual([]);
+  expect(started(open, { alone, running: new Set(["b"]) })).toEqual([]);
+  expect(started([cut("a", 3), cut("c", 2), of("d")], { alone })).toEqual(["a-0"]);
+  expect(started([cut("c", 2), of("d")], { alone })).toEqual(["c-0", "d-0"]);
+});
+
+test("a turn that was tried often in this life has ended none", () => {
+  expect(started([cut("a", 7), of("b")])).toEqual(["a-0", "b-0"]);
 });

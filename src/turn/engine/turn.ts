@@ -5,20 +5,29 @@ import { takeChunk } from "../../message/admit.ts";
 import { builderFrom, type MessageBuilder, newBuilder, standIn, toMessage } from "../../message/builder.ts";
 import { applyChunk, isBoundary } from "../../message/fold.ts";
 import { parseChunk } from "../../message/parse-chunk.ts";
-import { askRepair, INTERRUPTED_TEXT, type RepairOptions } from "../../message/repair.ts";
-import { isToolPart, type Part, toolParts, type UIMessage, type UIMessageChunk } from "../../message/types.ts";
+import { askRepair, INTERRUPTED_TEXT, repairMessage, type RepairOptions } from "../../message/repair.ts";
+import {
+  isTerminal,
+  isToolPart,
+  type Part,
+  toolName,
+  toolParts,
+  type UIMessage,
+  type UIMessageChunk,
+} from "../../message/types.ts";
 import { newId } from "../../base/id.ts";
 import { type Identity, readIdentity } from "../../base/identity.ts";
 import type { AgentHost } from "../../port.ts";
 import type { Transcript } from "../../session/transcript.ts";
 import { insertCallId, isCallIdTaken } from "../../store/call-id.ts";
+import { readStored } from "../../store/damaged.ts";
 import { nameAnswer, type TurnRow } from "../../store/turn.ts";
 import type { CallIdSource } from "./call-ids.ts";
 import { checkChunk } from "./chunk-bounds.ts";
-import { closingChunks, continuationFilter, hasContent } from "./carry-on.ts";
-import type { ChatOutput, Origin } from "./chat-types.ts";
-import type { SourceChunk } from "./chunk-source.ts";
-import { passWaiting } from "./place.ts";
+import type { ChatTurnOptions, Origin } from "./chat-types.ts";
+import type { SourceChunk } from "./by-stream.ts";
+import type { Conversations } from "./conversations.ts";
+import { passWaiting } from "./history.ts";
 import type { ChatErrorClassification } from "../../model/provider-error.ts";
 import type { ChatErrorContext, ChatErrorStage } from "../step/config.ts";
 import { StreamLog } from "./stream-log.ts";
@@ -40,10 +49,27 @@ const FACTS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * A turn that is running: the answer being built, its log, and its abort. What enters by {@link ActiveTurn.take}
+ * How far an attempt is: clients cannot take its stream yet, or can; or it was cut. `stopped`: for good. `stalled`: no chunk
+ * came for too long, the turn goes on. `cleared`: its conversation is gone, nothing of it may be written any more. `halted`:
+ * this life is over.
+ */
+export type TurnState =
+  | { readonly at: "silent" | "streaming" }
+  | {
+      readonly at: "cut";
+      readonly why: "stopped" | "stalled" | "cleared" | "halted";
+      /** Where it was before. */
+      readonly from: "silent" | "streaming";
+    };
+
+/** What is cut stays so; only what leaves less of it counts after that. */
+const WEIGHT = { stalled: 0, stopped: 0, cleared: 1, halted: 2 } as const;
+
+/**
+ * A turn that is running: the answer being built, its log, and its abort. What enters by {@link Turn.take}
  * is admitted, folded into the answer, committed to the log and sent, in this order.
  */
-export class ActiveTurn {
+export class Turn {
   readonly row: TurnRow;
   readonly origin: Origin;
   /** For whom it is run. */
@@ -59,13 +85,7 @@ export class ActiveTurn {
   #named: boolean;
   #saved = 0;
   #unsaved = 0;
-  /** The conversation was cleared: nothing of this may be written any more. */
-  dropped = false;
-  /** No chunk came for too long: the attempt is given up, the turn is not. */
-  stalled = false;
-  /** This life is over. */
-  halted = false;
-  streaming = false;
+  #state: TurnState = { at: "silent" };
   /** What it may call, once that is known; undefined where it does not run step by step. */
   tools: ToolSet | undefined;
   /** The interruption that it is carried on after. */
@@ -89,12 +109,13 @@ export class ActiveTurn {
   /** Steps that earlier attempts have ended. */
   readonly stepsEnded: number;
 
-  constructor(host: AgentHost, transcript: Transcript, output: ChatOutput, row: TurnRow, origin: Origin) {
+  constructor({ host, transcripts, output, origins }: Conversations, row: TurnRow) {
+    const transcript = transcripts.of(row.session);
     this.#host = host;
     this.#transcript = transcript;
     this.row = row;
     this.#named = row.answerId !== null;
-    this.origin = origin;
+    this.origin = origins.get(row.id);
     this.identity = readIdentity(row.identity);
     this.lastChunkAt = host.clock.now();
     this.builder = openAnswer(transcript, row);
@@ -114,6 +135,32 @@ export class ActiveTurn {
     if (this.builder.started) this.#opening = undefined;
   }
 
+  /** Whether clients can take its stream, or could when it was cut. */
+  get streams(): boolean {
+    return (this.#state.at === "cut" ? this.#state.from : this.#state.at) === "streaming";
+  }
+
+  /** Why the attempt was cut; undefined while it was not. */
+  get cutBy(): Extract<TurnState, { at: "cut" }>["why"] | undefined {
+    return this.#state.at === "cut" ? this.#state.why : undefined;
+  }
+
+  /** From now on clients can take its stream. @returns whether that is new. */
+  open(): boolean {
+    if (this.streams || this.cutBy === "cleared" || this.cutBy === "halted") return false;
+    this.#state = this.#state.at === "cut" ? { ...this.#state, from: "streaming" } : { at: "streaming" };
+    return true;
+  }
+
+  /** Ends the attempt. */
+  cut(why: Extract<TurnState, { at: "cut" }>["why"], reason: unknown): void {
+    const was = this.#state;
+    if (was.at !== "cut") this.#state = { at: "cut", why, from: was.at };
+    else if (WEIGHT[why] > WEIGHT[was.why]) this.#state = { ...was, why };
+    if (why === "cleared") this.log.close();
+    this.abort.abort(reason);
+  }
+
   /** What ids its calls may have. */
   get callIds(): CallIdSource {
     const host = this.#host;
@@ -128,6 +175,18 @@ export class ActiveTurn {
   /** The answer as it is now. */
   get message(): UIMessage {
     return toMessage(this.builder);
+  }
+
+  /** What the client sent along with it, as far as that can be read. */
+  sentAlong(): Pick<ChatTurnOptions, "body" | "clientTools"> {
+    const { id, body, clientTools, messageIds } = this.row;
+    const read = (stored: string | null, what: string) => readStored(this.#host, stored, `${what} the turn ${id}`);
+    // Read elsewhere, where nobody could be told.
+    read(messageIds, "the messages of");
+    return {
+      body: read(body, "what came along with") as ChatTurnOptions["body"],
+      clientTools: read(clientTools, "the tools of the client of") as ChatTurnOptions["clientTools"],
+    };
   }
 
   /** What `onChatError` is told. */
@@ -199,12 +258,15 @@ export class ActiveTurn {
     return true;
   }
 
-  /** What was kept, once the step is over. */
-  takeHeld(): readonly (() => void)[] {
-    if (this.#stepOpen || this.#held.size === 0) return [];
+  /**
+   * Applies what was kept, if the step is over. Until then it could not be told whether a call is the server's, which may run
+   * it, or a client's. Where the server gave it a result, what the client said is refused.
+   */
+  releaseHeld(): void {
+    if (this.#stepOpen || this.#held.size === 0) return;
     const held = [...this.#held.values()];
     this.#held.clear();
-    return held;
+    for (const apply of held) apply();
   }
 
   /** Nothing more comes: no step is under way. */
@@ -338,4 +400,108 @@ function openAnswer(transcript: Transcript, row: TurnRow): MessageBuilder {
   if (base?.role !== "assistant") return newBuilder(row.answerId ?? newId("msg"));
   // What an earlier attempt had added is in the log, and comes from there again.
   return builderFrom({ ...base, parts: base.parts.slice(0, row.baseParts) });
+}
+
+/*
+ * Carrying on a stream that was cut
+ *
+ * The log of the stream is the truth: clients have seen it, and will be given it again. So a second attempt
+ * does not start a stream of its own; its chunks are fitted behind those of the first. What was open is closed
+ * or gone on with: a text goes on in the same part, a reasoning ends, a tool call without a result gets the
+ * error that it was interrupted. What the second attempt repeats (the start of the message) is left out.
+ */
+
+/**
+ * Chunks that close what a cut stream left open, so that nothing of it hangs. An open text is left to go on.
+ * @param replaced is told of a call that another part stands for: a stream can only give the call an error.
+ */
+export function closingChunks(
+  builder: MessageBuilder,
+  options: RepairOptions = {},
+  replaced: (toolCallId: string, part: Part) => void = () => {},
+): UIMessageChunk[] {
+  const chunks: UIMessageChunk[] = [];
+  for (const id of builder.openReasoning.keys()) chunks.push({ type: "reasoning-end", id });
+  const message: UIMessage = { id: builder.id, role: "assistant", parts: builder.parts };
+  for (const part of builder.parts) {
+    if (!isToolPart(part) || isTerminal(part)) continue;
+    const isCut = part.state === "input-streaming" || options.isCut?.(part) === true;
+    if (options.keepPending === true && !isCut) continue;
+    const { toolCallId } = part;
+    const ending = { ...options, keepPending: options.keepPending === true && !isCut };
+    const [repaired] = repairMessage({ ...message, parts: [part] as UIMessage["parts"] }, ending).parts;
+    if (part.state === "input-streaming") {
+      const name = toolName(part);
+      chunks.push({ type: "tool-input-available", toolCallId, toolName: name, input: part.input ?? {} });
+    }
+    if (repaired !== undefined && isToolPart(repaired) && repaired.state === "output-available") {
+      chunks.push({ type: "tool-output-available", toolCallId, output: repaired.output });
+    } else {
+      const text = repaired !== undefined && isToolPart(repaired) ? repaired.errorText : undefined;
+      chunks.push({ type: "tool-output-error", toolCallId, errorText: text ?? INTERRUPTED_TEXT });
+      if (repaired !== undefined && !isToolPart(repaired)) replaced(toolCallId, repaired);
+    }
+  }
+  return chunks;
+}
+
+/** Whether the cut stream brought anything that a model could go on from. */
+export function hasContent(builder: MessageBuilder): boolean {
+  return builder.parts.slice(builder.inherited).some((part) => {
+    if (part.type === "text" || part.type === "reasoning") return part.text !== "";
+    return part.type !== "step-start";
+  });
+}
+
+/** Fits the chunks of a second attempt behind those of the first. One per attempt: it remembers. */
+export function continuationFilter(builder: MessageBuilder): (chunk: UIMessageChunk) => UIMessageChunk[] {
+  const [openId] = builder.openText.keys();
+  const renamed = new Map<string, string>();
+  let open = openId;
+  // A step that had only just begun is the one that the second attempt begins with.
+  let inStep = open !== undefined || builder.parts.at(-1)?.type === "step-start";
+  return (chunk) => {
+    switch (chunk.type) {
+      case "start":
+        return chunk.messageMetadata === undefined
+          ? []
+          : [{ type: "message-metadata", messageMetadata: chunk.messageMetadata }];
+      case "start-step": {
+        const first = !inStep;
+        inStep = false;
+        return first ? [chunk] : [];
+      }
+      case "text-start": {
+        if (open === undefined) return [chunk];
+        renamed.set(chunk.id, open);
+        open = undefined;
+        return [];
+      }
+      case "text-delta": {
+        const id = renamed.get(chunk.id);
+        return id === undefined ? [chunk] : [{ ...chunk, id }];
+      }
+      case "text-end": {
+        const id = renamed.get(chunk.id);
+        renamed.delete(chunk.id);
+        return id === undefined ? [chunk] : [{ ...chunk, id }];
+      }
+      default: {
+        if (open === undefined || !opensPart(chunk)) return [chunk];
+        const end: UIMessageChunk = { type: "text-end", id: open };
+        open = undefined;
+        return [end, chunk];
+      }
+    }
+  };
+}
+
+/** The model goes on with something else than the text that was cut. */
+function opensPart(chunk: UIMessageChunk): boolean {
+  return (
+    chunk.type === "reasoning-start" ||
+    chunk.type === "tool-input-start" ||
+    chunk.type === "tool-input-available" ||
+    chunk.type === "finish-step"
+  );
 }

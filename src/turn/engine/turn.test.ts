@@ -5,7 +5,7 @@ import { type MessageBuilder, newBuilder, toMessage } from "../../message/builde
 import { applyChunk } from "../../message/fold.ts";
 import { INTERRUPTED_TEXT } from "../../message/repair.ts";
 import { isToolPart, toolParts, type Part, type UIMessage, type UIMessageChunk } from "../../message/types.ts";
-import { closingChunks, continuationFilter, hasContent } from "./carry-on.ts";
+import { closingChunks, continuationFilter, hasContent } from "./turn.ts";
 
 const ID = "answer-1";
 

@@ -1,0 +1,301 @@
+import { PerdureError } from "../../base/error.ts";
+import type { UIMessage } from "../../message/types.ts";
+import type { Work } from "../../work/work.ts";
+import type { AgentHost, WriteLevel } from "../../port.ts";
+import { noSession } from "../../session/session-changes.ts";
+import { Transcripts } from "../../session/transcripts.ts";
+import { MAIN_SESSION, readSessionLine } from "../../store/session.ts";
+import { nextQuestionExpiry } from "../../store/tool-call.ts";
+import { cancelTurn, isOpen, openTurns, readTurn, settleTurn, type TurnRow } from "../../store/turn.ts";
+import { type ChatRequest, type RefusedMessage, submit } from "../intake/submit.ts";
+import { answerTool, expireApprovals, holds, type ToolAnswer } from "../intake/tool-answers.ts";
+import type { ChatHooks, ChatOutput, Origin, TurnOutcome } from "./chat-types.ts";
+import { Conversation } from "./conversation.ts";
+import { messagesIn } from "./history.ts";
+import { dropApproved, familyOf, forgetSession, isOfSession, renamed } from "./mend.ts";
+import { endOf, nextMoves, suspects } from "./next-moves.ts";
+import type { Turn } from "./turn.ts";
+import { type Outcome, Waiters } from "./waiters.ts";
+
+/** After the store refused to take a turn's end, how long until the turn is looked at again. */
+const STORE_RETRY_MS = 5_000;
+
+/**
+ * The conversations of an agent and the turns that make them. Every way to start a turn puts a row into the inbox and ends
+ * in {@link Conversations.pump}, which decides what starts; what happens to a turn from there on is in {@link Conversation}.
+ */
+export class Conversations implements Work {
+  readonly host: AgentHost;
+  readonly hooks: ChatHooks;
+  readonly output: ChatOutput;
+  readonly transcripts: Transcripts;
+  /** Who asked for which turn, as long as the turn is open in this life. */
+  readonly origins = new Map<string, Origin>();
+  readonly #changed: () => void;
+  readonly #stopped: () => boolean;
+  readonly #waiters = new Waiters();
+  /** Where something happens now. */
+  readonly #open = new Map<string, Conversation>();
+  /** See {@link suspects}. */
+  #alone: Set<string> | undefined;
+  #due: number | null = null;
+  #pausedUntil = 0;
+  /** This life is over. */
+  halted = false;
+
+  /** @param work `changed`: due times changed; `stopped`: begin nothing new. */
+  constructor(host: AgentHost, hooks: ChatHooks, output: ChatOutput, work: { changed(): void; stopped(): boolean }) {
+    this.host = host;
+    this.hooks = hooks;
+    this.output = output;
+    this.#changed = () => work.changed();
+    this.#stopped = () => work.stopped();
+    this.transcripts = new Transcripts(host, {
+      sanitize: (message) => hooks.sanitize(message),
+      maxMessages: () => hooks.settings().maxMessages,
+      removed: (id) => hooks.removed?.(id),
+      renamed: (session, from, to) => renamed(this, session, from, to),
+    });
+  }
+
+  /** The turns that run. */
+  get turns(): Turn[] {
+    return [...this.#open.values()].flatMap(({ turn }) => turn ?? []);
+  }
+
+  /** The turn that runs, if it is the only one. */
+  get running(): Turn | undefined {
+    const [turn, another] = this.turns;
+    return another === undefined ? turn : undefined;
+  }
+
+  /** The turn of this id, while it runs. */
+  turn(id: string): Turn | undefined {
+    return this.turns.find(({ row }) => row.id === id);
+  }
+
+  /** The turn that runs in a session. */
+  turnIn(session: string): Turn | undefined {
+    return this.#open.get(session)?.turn;
+  }
+
+  /** The session of the turn that runs, if it is the only one; else the one of all who name none. */
+  get session(): string {
+    return this.running?.row.session ?? this.transcripts.current;
+  }
+
+  /** The conversation of that session as the app and the model see it. */
+  get messages(): UIMessage[] {
+    return messagesIn(this, this.session);
+  }
+
+  /** Turns that will stream but do not yet, oldest first; of one session, if it is given. */
+  waitingTurns(session?: string): TurnRow[] {
+    return openTurns(this.host).filter((turn) => {
+      if (session !== undefined && turn.session !== session) return false;
+      const running = this.turnIn(turn.session);
+      if (turn.seq === running?.row.seq) return !running.streams;
+      return turn.status !== "held" || holds(this, turn) === "ready";
+    });
+  }
+
+  /** Carries on what an earlier life left. */
+  start(): void {
+    this.pump();
+  }
+
+  /** See {@link submit}. */
+  submit(request: ChatRequest, origin: Origin): RefusedMessage | undefined {
+    return submit(this, request, origin);
+  }
+
+  /** Whether a turn of this id was accepted, and is not forgotten yet. */
+  knows(requestId: string): boolean {
+    return readTurn(this.host, requestId) !== undefined;
+  }
+
+  /** See {@link answerTool}. */
+  answerTool(answer: ToolAnswer, origin: Origin): boolean | "held" {
+    return answerTool(this, answer, origin);
+  }
+
+  /** Stops a turn for good, whether it runs or waits. The wish is stored first. False: no such turn, or of another session. */
+  cancel(requestId: string, session?: string): boolean {
+    const turn = readTurn(this.host, requestId);
+    if (turn === undefined || !isOpen(turn) || !isOfSession(this.host, turn, session)) return false;
+    this.#stop([turn]);
+    return true;
+  }
+
+  /** Stops every turn that runs or waits: all of them, or none. */
+  cancelAll(): void {
+    this.#stop(openTurns(this.host));
+  }
+
+  #stop(turns: readonly TurnRow[]): void {
+    if (turns.length === 0) return;
+    this.commit(() => {
+      for (const { seq } of turns) cancelTurn(this.host, seq);
+    });
+    for (const { id } of turns) this.turn(id)?.cut("stopped", stopReason());
+    this.pump();
+  }
+
+  /**
+   * Forgets a conversation, with all views of it. Its turns end; nothing of them is written any more.
+   * @param also runs in the transaction that does it.
+   */
+  clear(origin: Origin, session = this.session, also?: () => void): void {
+    const family = familyOf(this.host, session);
+    const open = openTurns(this.host).filter((turn) => family.has(turn.session));
+    const running = this.turns.filter(({ row }) => family.has(row.session));
+    this.commit(() => {
+      forgetSession(this, family);
+      also?.();
+    });
+    for (const turn of running) turn.cut("cleared", stopReason());
+    // First: a clear makes the public hook forget ends of turns that it has heard of but not passed on.
+    for (const one of family) this.output.cleared(one, origin);
+    for (const turn of open) {
+      if (running.some(({ row }) => row.seq === turn.seq)) continue;
+      this.output.skipped(turn, this.origins.get(turn.id), true);
+      this.ended(turn.id, { status: "skipped" });
+    }
+  }
+
+  /** Resolves with how the turn ended. */
+  settled(requestId: string): Promise<Outcome> {
+    const turn = readTurn(this.host, requestId);
+    if (turn !== undefined && isOpen(turn)) return this.#waiters.forTurn(requestId);
+    return Promise.resolve({ status: endOf(turn), error: turn?.error ?? undefined });
+  }
+
+  /** Resolves with true when no turn runs or is about to, with false after `timeout` milliseconds. */
+  idle(timeout?: number): Promise<boolean> {
+    return this.#quiet() ? Promise.resolve(true) : this.#waiters.forQuiet(this.host.clock, timeout);
+  }
+
+  /** Runs `work` in a transaction. If it is undone, so is what is in memory. */
+  commit<T>(work: () => T, level?: WriteLevel): T {
+    try {
+      return this.host.tx(work, level);
+    } catch (thrown) {
+      this.transcripts.reload();
+      throw thrown;
+    }
+  }
+
+  /** Does what is to be done next: see {@link nextMoves}. */
+  pump(): void {
+    while (!this.halted) {
+      const now = this.host.clock.now();
+      const paused = now < this.#pausedUntil;
+      const open = openTurns(this.host);
+      const { settle, start, until } = nextMoves(open, {
+        ...{ now, stopped: this.#stopped() },
+        running: new Set(this.turns.map(({ row }) => row.session)),
+        width: paused ? 0 : Math.max(1, this.hooks.settings().maxConcurrentTurns),
+        alone: (this.#alone ??= suspects(open)),
+        holds: (turn) => holds(this, turn),
+      });
+      for (const { turn, status } of settle) this.#settle(turn, status, now);
+      if (settle.length > 0) continue;
+      // One at a time: what it does at once may start others.
+      const [first] = start;
+      if (first !== undefined) {
+        this.#start(first);
+        continue;
+      }
+      this.#due = paused ? this.#pausedUntil : until;
+      this.#changed();
+      if (this.#waiters.waitForQuiet && this.#quiet()) this.#waiters.quiet();
+      return;
+    }
+  }
+
+  /** Nothing can be stored now: what is left is tried again later. */
+  pause(): void {
+    this.#pausedUntil = this.host.clock.now() + STORE_RETRY_MS;
+    this.pump();
+  }
+
+  #start(found: TurnRow): void {
+    const conversation = this.#open.get(found.session) ?? new Conversation(this, found.session);
+    this.#open.set(found.session, conversation);
+    const turn = conversation.begin(found);
+    if (turn !== undefined) void this.host.keepAwake(conversation.run(turn));
+    else {
+      this.leave(conversation);
+      this.#pausedUntil = this.host.clock.now() + STORE_RETRY_MS;
+    }
+  }
+
+  /** Ends a turn that never ran. */
+  #settle(turn: TurnRow, status: "aborted" | "skipped", now: number): void {
+    this.commit(() => {
+      settleTurn(this.host, turn.seq, status, null, now);
+      if (turn.continuation === 1) dropApproved(this, turn.session);
+    });
+    this.close(turn, status);
+  }
+
+  /** A conversation in which nothing happens any more is forgotten. */
+  leave(conversation: Conversation): void {
+    if (conversation.isOver) this.#open.delete(conversation.session);
+  }
+
+  // Work with a due time: turns that wait for a pause, and questions that expire.
+
+  next(): number | null {
+    const expiry = nextQuestionExpiry(this.host);
+    if (this.#due === null || expiry === null) return this.#due ?? expiry;
+    return Math.min(this.#due, expiry);
+  }
+
+  active(): boolean {
+    return this.turns.length > 0;
+  }
+
+  runDue(): void {
+    this.#due = null;
+    expireApprovals(this);
+    this.pump();
+  }
+
+  halt(reason: unknown): void {
+    this.halted = true;
+    for (const turn of this.turns) turn.cut("halted", reason);
+  }
+
+  #quiet(): boolean {
+    return this.turns.length === 0 && this.waitingTurns().length === 0;
+  }
+
+  /** Tells everyone who waits for it that a turn which never ran has ended. Its end is stored. */
+  close(turn: TurnRow, status: TurnOutcome): void {
+    this.output.ended(turn, { status }, this.origins.get(turn.id));
+    this.ended(turn.id, { status });
+  }
+
+  /** Tells server code that waits for a turn that it has ended. */
+  ended(id: string, end: Outcome): void {
+    this.hooks.over?.(id);
+    this.origins.delete(id);
+    this.#alone?.delete(id);
+    this.#waiters.ended(id, end);
+  }
+}
+
+/**
+ * The session that code asks for; without one, that of the turn that runs, or of all who name none.
+ * @throws PerdureError `not_found`
+ */
+export function sessionNamed(all: Conversations, id: string | undefined): string {
+  if (id === undefined) return all.session;
+  if (id !== MAIN_SESSION && (all.host.blank || readSessionLine(all.host, id) === undefined)) throw noSession(id);
+  return id;
+}
+
+function stopReason(): PerdureError {
+  return new PerdureError("agent_gone", "The turn was stopped.");
+}

@@ -1,0 +1,149 @@
+import { repairMessage, type RepairOptions } from "../../message/repair.ts";
+import { isToolPart, type Part, type UIMessage } from "../../message/types.ts";
+import type { Sql } from "../../port.ts";
+import { beginContextAnew } from "../../memory/lifecycle.ts";
+import { readMessage } from "../../store/message.ts";
+import { ownerIdOf, viewsOf, writeChatContext } from "../../store/session.ts";
+import { deleteChunksOf } from "../../store/stream.ts";
+import { deleteTurnsOf, messageIdsOf, openTurns, setMessageIds } from "../../store/turn.ts";
+import type { Conversations } from "./conversations.ts";
+
+/*
+ * What becomes of a conversation beside what is said in it: calls that nobody will answer get an end, messages stand aside,
+ * are trimmed or have another name, and all of it is forgotten.
+ */
+
+/** What an approved call says that no turn will run any more. Whoever said yes must not think that it is done. */
+export const NOT_BEGUN_TEXT = "The call was approved, but the conversation went on before it began. It did not run.";
+
+/**
+ * Gives the calls of the last answer an end that nobody will answer any more, because a new message was sent instead:
+ * the provider would refuse the conversation with them. Everyone is told. In a fork, the answer that both have stays as
+ * it is: who reads the conversation is given ends in their places.
+ */
+export function repairLast(all: Conversations, session: string): void {
+  dropApproved(all, session);
+  const last = all.transcripts.of(session).lastAnswer();
+  if (last !== undefined) replace(all, session, last, repairMessage(last, repairsOf(all)));
+}
+
+/** Gives calls of the last answer that were approved an end: the turn that was to run them has ended before it began. */
+export function dropApproved(all: Conversations, session: string): void {
+  const last = all.transcripts.of(session).lastAnswer();
+  if (last?.parts.some(isApproved) !== true) return;
+  const options = { ...repairsOf(all), interruptedText: NOT_BEGUN_TEXT };
+  const end = (part: Part) => (isApproved(part) ? repairMessage({ ...last, parts: [part] }, options).parts : [part]);
+  replace(all, session, last, { ...last, parts: last.parts.flatMap(end) });
+}
+
+/** Whether somebody has said yes to a call, and it has not ended. */
+export function isApproved(part: Part): boolean {
+  return isToolPart(part) && part.state === "approval-responded";
+}
+
+/** Whether an answer has a call that was approved and has not ended. */
+export function hasApproved(message: UIMessage | undefined): boolean {
+  return message?.role === "assistant" && message.parts.some(isApproved);
+}
+
+/** Whether an answer was given in another session, of which this one is a fork: what it waits for is not ours to end. */
+export function isOfOthers({ host }: Pick<Conversations, "host">, session: string, id: string): boolean {
+  const row = readMessage(host, id);
+  return row !== undefined && !familyOf(host, session).has(row.session);
+}
+
+function replace(all: Conversations, session: string, last: UIMessage, repaired: UIMessage): void {
+  if (repaired === last || isOfOthers(all, session, last.id)) return;
+  all.commit(() => {
+    all.transcripts.of(session).put(repaired);
+    all.hooks.settled?.(repaired);
+  });
+  all.output.messageUpdated(session, repaired);
+}
+
+/** What the app puts in the places of calls that were cut off. */
+export function repairsOf({ hooks }: Pick<Conversations, "hooks">): RepairOptions {
+  return { repairInterruptedToolPart: (part, message) => hooks.repairToolPart(part, message) };
+}
+
+/**
+ * Takes messages out of a conversation because something else is said instead: they stay as a branch of their own. What
+ * the newest answer among them waits for is waited for no longer; its calls have an end, as they have when somebody
+ * simply goes on. In the caller's transaction.
+ */
+export function setAside(all: Conversations, session: string, ids: readonly string[]): void {
+  if (ids.length === 0) return;
+  const transcript = all.transcripts.of(session);
+  const answerId = ids.findLast((id) => transcript.role(id) === "assistant");
+  const answer = answerId === undefined ? undefined : transcript.get(answerId);
+  // A fork has the same answer. What goes on for the session that it comes of is not the fork's to stop.
+  if (answer !== undefined && !isOfOthers(all, session, answer.id)) {
+    const repaired = repairMessage(answer, repairsOf(all));
+    if (repaired !== answer) transcript.put(repaired);
+    all.hooks.removed?.(answer.id);
+    all.hooks.background?.drop((call) => call.messageId === answer.id);
+  }
+  transcript.setAside(new Set(ids));
+}
+
+/**
+ * Deletes the oldest messages of a session beyond the app's limit, in the caller's transaction. What waits for its answer and the
+ * answer under way stay as long as they are needed: without them a turn would answer something else, or nothing.
+ */
+export function trimTranscript(all: Conversations, session: string): void {
+  all.transcripts.of(session).trim(() => {
+    const answers = all.turns.filter(({ cutBy }) => cutBy !== "cleared").map(({ builder }) => builder.id);
+    return new Set([...openTurns(all.host).flatMap(messageIdsOf), ...answers]);
+  });
+}
+
+/**
+ * A message was edited in a session, and has its id there; the older version, which other sessions may show, has
+ * another one now. What waits there means that one. In the caller's transaction; clients are told when it is committed.
+ */
+export function renamed(
+  { host, output }: Pick<Conversations, "host" | "output">,
+  session: string,
+  from: string,
+  to: string,
+): void {
+  for (const turn of openTurns(host)) {
+    if (turn.session === session || !turn.messageIds.includes(JSON.stringify(from))) continue;
+    const ids = messageIdsOf(turn);
+    setMessageIds(host, turn.seq, JSON.stringify(ids.map((id) => (id === from ? to : id))));
+  }
+  host.afterTx((committed) => {
+    if (committed) output.renamed?.(session, from, to);
+  });
+}
+
+/** A session and the views of it; for a view, those of its session. They have one tree. */
+export function familyOf(db: Sql, session: string): ReadonlySet<string> {
+  const owner = ownerIdOf(db, session);
+  return new Set([owner, ...viewsOf(db, owner).map(({ id }) => id)]);
+}
+
+/**
+ * Whether a turn belongs to a session, or to a view of it: who is in one session has nothing to do with those of others.
+ * Without one, to any.
+ */
+export function isOfSession(db: Sql, turn: { readonly session: string }, session?: string): boolean {
+  return session === undefined || turn.session === session || familyOf(db, session).has(turn.session);
+}
+
+/** Deletes what was said in a session and its views, their turns and all that belongs to them, in the caller's transaction. */
+export function forgetSession(all: Conversations, sessions: ReadonlySet<string>): void {
+  const { host, hooks, transcripts } = all;
+  const now = host.clock.now();
+  const [owner] = sessions;
+  if (owner === undefined) return;
+  transcripts.of(owner).clear();
+  beginContextAnew(host, owner);
+  for (const session of sessions) {
+    deleteChunksOf(host, session);
+    deleteTurnsOf(host, session, now);
+    writeChatContext(host, session, { body: null, clientTools: null }, now);
+  }
+  const running = all.turns.map(({ row }) => row).filter((row) => sessions.has(row.session));
+  hooks.cleared?.(owner, running);
+}
