@@ -16,10 +16,19 @@ export function toSqlError(thrown: unknown, where: string): PerdureError {
       { cause: thrown },
     );
   }
-  if (code === "SQLITE_FULL" || code === "SQLITE_IOERR_WRITE" || code === "ENOSPC") {
+  if (code === "SQLITE_FULL" || code === "ENOSPC") {
     return new PerdureError(
       "disk_full",
       `No room to write for ${where} (${text}). What was committed is kept; free space or raise the limit, then try again.`,
+      { cause: thrown },
+    );
+  }
+  // Also of a disk that could be written to when the host started.
+  if (code === "EROFS" || (code.startsWith("SQLITE_IOERR") && !code.endsWith("_READ"))) {
+    return new PerdureError(
+      "disk_full",
+      `The disk does not take what is written for ${where} (${text}): it is full, read-only, or fails. ` +
+        "What was committed is kept; mend that, then try again.",
       { cause: thrown },
     );
   }
