@@ -1,4 +1,4 @@
-import { reaches } from "../live/conversation-frames.ts";
+import { cutAnswer, reaches } from "../live/conversation-frames.ts";
 import type { Instead } from "../session/message-pages.ts";
 import { PAGE_MESSAGES } from "../wire/history.ts";
 import { type ChatDoor, sessionFor } from "./chat-http.ts";
@@ -22,7 +22,7 @@ function storedMessages({ query, caller }: RouteRequest, { room: { chat } }: Cha
   const transcript = chat.transcripts.of(session);
   const running = chat.turnIn(session);
   const hidden = running !== undefined && !running.continuation && running.cutBy !== "cleared";
-  const instead: Instead | undefined = hidden ? { id: running.builder.id, json: undefined } : undefined;
+  const instead: Instead | undefined = hidden ? { id: running.builder.id, json: undefined } : cutAnswer(chat, session);
   if (!query.has("last") && !query.has("before")) return new Response(transcript.json(instead), { headers });
   const last = readNumber(query, "last");
   const before = readNumber(query, "before");

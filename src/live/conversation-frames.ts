@@ -90,11 +90,19 @@ function branchField({ host }: Conversations, session: string, seqs: readonly nu
 /** The answer under way as clients may see it outside of its stream. */
 function shownInstead(chat: Conversations, session: string): Instead | undefined {
   const running = chat.turnIn(session);
-  if (running === undefined || running.cutBy === "cleared") return undefined;
+  if (running === undefined || running.cutBy === "cleared") return cutAnswer(chat, session);
   const { id } = running.builder;
   if (isShowable(running)) return { id, json: JSON.stringify(running.message) };
   // Without this turn's part: what an earlier turn left of the message, or nothing.
   return running.continuation ? undefined : { id, json: undefined };
+}
+
+/** Of a turn that was cut and could not be taken up again yet, as on a full disk: its answer may have a place and nothing in it. */
+export function cutAnswer(chat: Conversations, session: string): Instead | undefined {
+  const cut = chat.waitingTurns(session).find(({ status, answerId }) => status === "running" && answerId !== null);
+  const id = cut?.answerId ?? undefined;
+  const stored = id === undefined ? undefined : chat.transcripts.of(session).get(id);
+  return id === undefined || stored?.parts.length !== 0 ? undefined : { id, json: undefined };
 }
 
 /**

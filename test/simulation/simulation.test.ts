@@ -27,6 +27,14 @@ test.each(batches)(
   TIMEOUT_MS,
 );
 
+test.each([
+  [4571, "a tab that asks about a stream joins what another one goes on with"],
+  [13528, "an answer with nothing in it is shown to nobody while its turn, cut, waits for room on the disk"],
+])("run %i, which once broke a promise: %s", async (seed) => {
+  const verdict = await play(seed);
+  expect(verdict.broken.length > 0 ? seedsTold(verdict) : "").toBe("");
+});
+
 test("the same seed is the same run, and another seed is another one", async () => {
   const seeds = [3, 11, 25, 42];
   const traces: string[] = [];
