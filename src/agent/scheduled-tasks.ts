@@ -4,7 +4,7 @@ import { type TaskHooks, Tasks } from "../work/tasks.ts";
 import type { ScheduledTaskContext, ScheduledTasks } from "../work/task-types.ts";
 import type { Work } from "../work/work.ts";
 import { newId } from "../base/id.ts";
-import { nextTasks } from "../store/task.ts";
+import { taskTable } from "../store/task.ts";
 import type { Conversations } from "../turn/engine/conversations.ts";
 import { submitMessages } from "../turn/intake/submissions.ts";
 import type { Feature } from "./feature.ts";
@@ -111,7 +111,7 @@ export class TaskFeature implements Feature {
   }
 
   #isStored(): boolean {
-    return !this.#own.host.blank && nextTasks(this.#own.host, 1).length > 0;
+    return !this.#own.host.blank && taskTable.waiting(this.#own.host, 1).length > 0;
   }
 
   #hooks(): TaskHooks {

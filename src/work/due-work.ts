@@ -1,33 +1,14 @@
 import { reportStoreFailure, STORE_RETRY_MS } from "./callback.ts";
 import type { Work, WorkContext } from "./work.ts";
-import { START_BATCH } from "./work.ts";
-
-/** What is particular to one kind of work. `K` names one row. */
-export interface DueWorkOptions<K> {
-  readonly context: WorkContext;
-  /** What may run at one time. */
-  readonly maxRunning: number;
-  /** Once per life, before anything else: takes over rows that an earlier life left running. */
-  adopt(): void;
-  /** The earliest due time of a waiting row. */
-  next(): number | null;
-  /** Up to `limit` waiting rows that are due, in order. */
-  due(now: number, limit: number): readonly K[];
-  /**
-   * Marks the row as running, runs it, and calls `ended` once its end is stored, now or later. A row that is
-   * gone or no longer due: calls `ended` and that is all.
-   */
-  start(key: K, ended: () => void): void;
-  /** The life ends. */
-  halted?(reason: unknown): void;
-}
+import { MAX_RUNNING, START_BATCH } from "./work.ts";
 
 /**
- * The part that schedules, queue and fibers share: starts rows that are due, in order, in bounded batches, and
- * knows what runs. In memory is only what runs; what waits is in rows and found by index.
+ * The part that schedules, queue, tasks and fibers share: starts rows that are due, in order, in bounded batches, and
+ * knows what runs. In memory is only what runs; what waits is in rows and found by index. `K` names one row.
  */
-export class DueWork<K> implements Work {
-  readonly #options: DueWorkOptions<K>;
+export abstract class DueWork<K> implements Work {
+  protected readonly context: WorkContext;
+  readonly #maxRunning: number;
   readonly #running = new Set<K>();
   #starting = false;
   #adopted = false;
@@ -38,9 +19,23 @@ export class DueWork<K> implements Work {
   /** Not before this time, after the store refused a write. Otherwise the alarm would come back at once. */
   #pausedUntil = 0;
 
-  constructor(options: DueWorkOptions<K>) {
-    this.#options = options;
+  /** @param maxRunning what may run at one time */
+  constructor(context: WorkContext, maxRunning = MAX_RUNNING) {
+    this.context = context;
+    this.#maxRunning = maxRunning;
   }
+
+  /** Once per life, before anything else: takes over rows that an earlier life left running. */
+  protected abstract takeOver(): void;
+  /** The first rows that wait, in the order in which they are to run. */
+  protected abstract waiting(limit: number): readonly { readonly key: K; readonly at: number }[];
+  /**
+   * Marks the row as running, runs it, and calls `ended` once its end is stored, now or later. A row that is
+   * gone or no longer due: calls `ended` and that is all.
+   */
+  protected abstract start(key: K, ended: () => void): void;
+  /** The life ends. */
+  protected halting?(reason: unknown): void;
 
   get halted(): boolean {
     return this.#halted;
@@ -58,16 +53,16 @@ export class DueWork<K> implements Work {
   /** Must come before any write or start of this life, so that what it finds is surely of an earlier one. */
   adopt(): void {
     if (this.#adopted || this.#halted) return;
-    this.#options.adopt();
+    this.takeOver();
     this.#adopted = true;
-    this.#options.context.host.afterTx((committed) => {
+    this.context.host.afterTx((committed) => {
       if (!committed) this.#adopted = false;
     });
   }
 
   /** Tells the agent that due times or running work changed, once that is certain. */
   changed(): void {
-    const { context } = this.#options;
+    const { context } = this;
     if (this.#halted) return;
     context.host.afterTx(() => {
       try {
@@ -80,9 +75,9 @@ export class DueWork<K> implements Work {
 
   next(): number | null {
     this.adopt();
-    if (this.#running.size >= this.#options.maxRunning) return null;
-    const at = this.#options.next();
-    return at === null ? null : Math.max(at, this.#pausedUntil);
+    if (this.#running.size >= this.#maxRunning) return null;
+    const [first] = this.waiting(1);
+    return first === undefined ? null : Math.max(first.at, this.#pausedUntil);
   }
 
   active(): boolean {
@@ -91,7 +86,7 @@ export class DueWork<K> implements Work {
 
   /** Starts what is due as soon as the code that runs now, and the transaction that it is in, has ended. */
   runSoon(): void {
-    this.#options.context.host.afterTx((committed) => {
+    this.context.host.afterTx((committed) => {
       if (committed) queueMicrotask(() => this.runDue());
     });
   }
@@ -102,7 +97,7 @@ export class DueWork<K> implements Work {
 
   /** @returns whether it looked, and so told the agent of changes. */
   #runDue(): boolean {
-    const { context } = this.#options;
+    const { context } = this;
     if (this.#starting || this.#halted || context.stopped()) return false;
     if (context.host.clock.now() < this.#pausedUntil) return false;
     if (this.#sinceBreath >= START_BATCH) {
@@ -112,8 +107,11 @@ export class DueWork<K> implements Work {
     try {
       this.adopt();
       for (let left = START_BATCH; left > 0 && !this.#halted && !context.stopped();) {
-        const room = Math.min(left, this.#options.maxRunning - this.#running.size);
-        const due = room > 0 ? this.#options.due(context.host.clock.now(), room) : [];
+        const room = Math.min(left, this.#maxRunning - this.#running.size);
+        const first = room > 0 ? this.waiting(room) : [];
+        const now = context.host.clock.now();
+        const notDue = first.findIndex(({ at }) => at > now);
+        const due = notDue < 0 ? first : first.slice(0, notDue);
         if (due.length === 0) break;
         left -= due.length;
         if (!this.#starting) {
@@ -121,7 +119,7 @@ export class DueWork<K> implements Work {
           // Before the first start: work that ends the process must find the agent marked busy.
           this.changed();
         }
-        for (const key of due) if (!this.#halted) this.#start(key);
+        for (const { key } of due) if (!this.#halted) this.#start(key);
       }
     } catch (error) {
       this.#pausedUntil = context.host.clock.now() + STORE_RETRY_MS;
@@ -143,7 +141,7 @@ export class DueWork<K> implements Work {
       if (!this.#runDue()) this.changed();
     };
     // It fails only where this life is over: the next one finds the rows.
-    void this.#options.context.host
+    void this.context.host
       .breathe()
       .then(goOn)
       .catch(() => {});
@@ -153,7 +151,7 @@ export class DueWork<K> implements Work {
     this.#sinceBreath++;
     this.begin(key);
     try {
-      this.#options.start(key, () => this.end(key));
+      this.start(key, () => this.end(key));
     } catch (error) {
       this.#running.delete(key);
       throw error;
@@ -175,6 +173,6 @@ export class DueWork<K> implements Work {
     if (this.#halted) return;
     this.#halted = true;
     this.#running.clear();
-    this.#options.halted?.(reason);
+    this.halting?.(reason);
   }
 }

@@ -1,6 +1,6 @@
 import type { Sql } from "../port.ts";
-import type { FiberProgress, FiberRow } from "../store/fiber.ts";
-import { deleteFiber, updateFiber } from "../store/fiber.ts";
+import type { FiberRow } from "../store/fiber.ts";
+import { fiberTable } from "../store/fiber.ts";
 import type { FiberMove, FiberState } from "./fiber-state.ts";
 import { resultError } from "./fiber-view.ts";
 import { encodeJson } from "./json.ts";
@@ -35,19 +35,19 @@ export function applyFiberMove(
   row: FiberRow,
   move: FiberMove,
   now: number,
-  more: Partial<Pick<FiberProgress, "result" | "error">> = {},
+  more: Partial<Pick<FiberRow, "result" | "error">> = {},
 ): { readonly row?: FiberRow } | undefined {
   if (move.type === "stay") return undefined;
-  if (move.type === "forget") return deleteFiber(db, row) ? {} : undefined;
-  const changes: Partial<FiberProgress> = { ...toChanges(row, move, now), ...more };
-  return updateFiber(db, row, changes) ? { row: { ...row, ...changes } } : undefined;
+  if (move.type === "forget") return fiberTable.remove(db, row) ? {} : undefined;
+  const changes: Partial<FiberRow> = { ...toChanges(row, move, now), ...more };
+  return fiberTable.change(db, row, changes) ? { row: { ...row, ...changes } } : undefined;
 }
 
 function toChanges(
   row: FiberRow,
   move: Exclude<FiberMove, { type: "stay" | "forget" }>,
   now: number,
-): Partial<FiberProgress> {
+): Partial<FiberRow> {
   switch (move.type) {
     case "start":
       return { status: "running", at: null, starts: row.starts + 1, startedAt: row.startedAt ?? now };

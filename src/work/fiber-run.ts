@@ -1,9 +1,8 @@
 import { errorText, PerdureError } from "../base/error.ts";
 import type { FiberRow } from "../store/fiber.ts";
-import { readFiber, updateFiber } from "../store/fiber.ts";
+import { fiberTable, readFiber } from "../store/fiber.ts";
 import type { Outcome } from "./callback.ts";
 import { contextValues, insist } from "./callback.ts";
-import type { DueWork } from "./due-work.ts";
 import { applyFiberMove, toFiberState } from "./fiber-move.ts";
 import type { FiberFact, FiberMove } from "./fiber-state.ts";
 import { nextFiberMove } from "./fiber-state.ts";
@@ -21,17 +20,14 @@ interface Waiter {
 /** Runs fibers whose row is `running`, stores how they end, and tells those who wait for it. */
 export class FiberRunner {
   readonly #context: WorkContext;
-  readonly #work: () => DueWork<string>;
+  readonly halted: () => boolean;
   readonly #controllers = new Map<string, AbortController>();
   readonly #waiters = new Map<string, Set<Waiter>>();
 
-  /** `work` is asked for later, because the two know each other. */
-  constructor(context: WorkContext, work: () => DueWork<string>) {
+  constructor(context: WorkContext, halted: () => boolean) {
     this.#context = context;
-    this.#work = work;
+    this.halted = halted;
   }
-
-  readonly halted = (): boolean => this.#work().halted;
 
   /** Writes what follows from a fact. Undefined when nothing follows, or the row has moved on since it was read. */
   move(row: FiberRow, fact: FiberFact): { readonly move: FiberMove; readonly row?: FiberRow } | undefined {
@@ -145,7 +141,7 @@ export class FiberRunner {
         if (this.halted()) {
           throw new PerdureError("agent_gone", "This life of the agent has ended. The checkpoint was not stored.");
         }
-        if (updateFiber(this.#context.host, row, { snapshot })) return;
+        if (fiberTable.change(this.#context.host, row, { snapshot })) return;
         throw new PerdureError(
           "bad_state",
           `The fiber "${row.name}" has ended or was cancelled. The checkpoint was not stored.`,

@@ -2,15 +2,7 @@ import { PerdureError } from "../base/error.ts";
 import { namesOf, refuseUnknown } from "../base/known-options.ts";
 import { newId } from "../base/id.ts";
 import type { FiberKind, FiberRow } from "../store/fiber.ts";
-import {
-  deleteSettledFibers,
-  dueFibers,
-  insertFiber,
-  listFibers,
-  nextFiberAt,
-  readFiber,
-  readFiberByKey,
-} from "../store/fiber.ts";
+import { deleteSettledFibers, fiberTable, insertFiber, listFibers, readFiber } from "../store/fiber.ts";
 import type { Outcome } from "./callback.ts";
 import { contextValues, insist } from "./callback.ts";
 import { DueWork } from "./due-work.ts";
@@ -35,36 +27,35 @@ import type { FiberFact } from "./fiber-state.ts";
 import type { FiberContext, FiberInspection, FiberRecoveryResult, StartFiberResult } from "./fiber-view.ts";
 import { parseRecoveryResult, toInspection, toStoredStatuses } from "./fiber-view.ts";
 import { decodeJson, encodeJson } from "./json.ts";
-import type { Work, WorkContext } from "./work.ts";
-import { MAX_RUNNING } from "./work.ts";
+import type { WorkContext } from "./work.ts";
 
 const spawnNames = namesOf<SpawnFiberOptions>()("maxRetries metadata idempotencyKey");
 const startNames = namesOf<StartFiberOptions>()("fiberId idempotencyKey metadata waitForCompletion");
 
 /** Durable functions outside of a turn. `fiber-state.ts` tells their life. */
-export class Fibers implements Work {
-  readonly #context: WorkContext;
+export class Fibers extends DueWork<string> {
   readonly #runner: FiberRunner;
-  readonly #work: DueWork<string>;
   readonly #recoveryMaxAgeMs: number;
 
   constructor(context: WorkContext, options: FibersOptions = {}) {
-    const { host } = context;
-    this.#context = context;
+    super(context);
     this.#recoveryMaxAgeMs = options.recoveryMaxAgeMs ?? DEFAULT_RECOVERY_MAX_AGE_MS;
     if (!Number.isFinite(this.#recoveryMaxAgeMs) || this.#recoveryMaxAgeMs < 0) {
       throw new PerdureError("bad_config", "fiberRecoveryMaxAgeMs must be a number of milliseconds, or 0 for no end.");
     }
-    this.#runner = new FiberRunner(context, () => this.#work);
-    this.#work = new DueWork<string>({
-      context,
-      maxRunning: MAX_RUNNING,
-      adopt: () => adoptOrphans(context, this.#runner),
-      next: () => nextFiberAt(host),
-      due: (now, limit) => dueFibers(host, now, limit),
-      start: (id, ended) => this.#start(id, ended),
-      halted: (reason) => this.#runner.halt(reason),
-    });
+    this.#runner = new FiberRunner(context, () => this.halted);
+  }
+
+  protected takeOver(): void {
+    adoptOrphans(this.context, this.#runner);
+  }
+
+  protected waiting(limit: number) {
+    return fiberTable.waiting(this.context.host, limit);
+  }
+
+  protected override halting(reason: unknown): void {
+    this.#runner.halt(reason);
   }
 
   /**
@@ -83,7 +74,7 @@ export class Fibers implements Work {
       );
     }
     if (!outcome.ok) throw outcome.error;
-    if (!this.#work.halted) await this.#context.host.durable();
+    if (!this.halted) await this.context.host.durable();
     // The value is what `fn` returned; only its type got lost on the way.
     return outcome.value as T;
   }
@@ -96,13 +87,13 @@ export class Fibers implements Work {
    */
   spawnFiber(method: string, payload?: unknown, options: SpawnFiberOptions = {}): string {
     refuseUnknown(options, spawnNames, "spawnFiber()");
-    if (typeof method !== "string" || this.#context.method(method) === undefined) {
+    if (typeof method !== "string" || this.context.method(method) === undefined) {
       throw new PerdureError("not_found", `There is no method "${String(method)}" to run as a fiber on this agent.`);
     }
     const { maxRetries = DEFAULT_MAX_RETRIES, metadata, idempotencyKey } = options;
-    const at = this.#context.host.clock.now();
+    const at = this.context.host.clock.now();
     const { row } = this.#accept("spawn", method, { payload, maxRetries, metadata, idempotencyKey, at });
-    this.#work.runSoon();
+    this.runSoon();
     return row.id;
   }
 
@@ -121,14 +112,14 @@ export class Fibers implements Work {
     const { fiberId, idempotencyKey, metadata, waitForCompletion } = options;
     const { row, accepted } = this.#accept("start", name, { id: fiberId, idempotencyKey, metadata });
     if (accepted) void this.#begin(row, fn);
-    await this.#context.host.durable();
+    await this.context.host.durable();
     if (waitForCompletion === true) await this.#runner.whenSettled(row.id);
-    return { accepted, ...toInspection(this.#context.host, readFiber(this.#context.host, row.id) ?? row) };
+    return { accepted, ...toInspection(this.context.host, readFiber(this.context.host, row.id) ?? row) };
   }
 
   /** Replaces the checkpoint of the fiber that this code runs in. @throws PerdureError `bad_state` outside of one */
   stash(data: unknown): void {
-    const { fiber } = contextValues(this.#context.host.context.get());
+    const { fiber } = contextValues(this.context.host.context.get());
     if (fiber === undefined) {
       throw new PerdureError(
         "bad_state",
@@ -140,35 +131,33 @@ export class Fibers implements Work {
   }
 
   inspectFiber(id: string): FiberInspection | null {
-    const row = readFiber(this.#context.host, id);
-    return row === undefined ? null : toInspection(this.#context.host, row);
+    const row = readFiber(this.context.host, id);
+    return row === undefined ? null : toInspection(this.context.host, row);
   }
 
   inspectFiberByKey(key: string): FiberInspection | null {
-    const row = readFiberByKey(this.#context.host, key);
-    return row === undefined ? null : toInspection(this.#context.host, row);
+    const row = fiberTable.find(this.context.host, "idempotencyKey", key);
+    return row === undefined ? null : toInspection(this.context.host, row);
   }
 
   /** Matching fibers, newest first. */
   listFibers(options: ListFibersOptions = {}): FiberInspection[] {
     const { status, name, limit = DEFAULT_LIST_LIMIT } = options;
     const statuses = status === undefined ? undefined : toStoredStatuses(status);
-    return listFibers(this.#context.host, { statuses, name, limit }).map((row) =>
-      toInspection(this.#context.host, row),
-    );
+    return listFibers(this.context.host, { statuses, name, limit }).map((row) => toInspection(this.context.host, row));
   }
 
   /** Ends a fiber as `aborted`, then tells its signal. False when it has ended before, or is not there. */
   async cancelFiber(id: string, reason?: string): Promise<boolean> {
     const moved = this.#move(id, { type: "cancelled", reason: reason ?? null });
     if (moved) this.#runner.abort(id, reason ?? null);
-    await this.#context.host.durable();
+    await this.context.host.durable();
     return moved;
   }
 
   /** {@link Fibers.cancelFiber} by idempotency key. */
   async cancelFiberByKey(key: string, reason?: string): Promise<boolean> {
-    const row = readFiberByKey(this.#context.host, key);
+    const row = fiberTable.find(this.context.host, "idempotencyKey", key);
     return row === undefined ? false : this.cancelFiber(row.id, reason);
   }
 
@@ -180,7 +169,7 @@ export class Fibers implements Work {
     const checked = parseRecoveryResult(result);
     if (checked === undefined) throw new PerdureError("bad_input", "Say how the fiber is to end, with a status.");
     const moved = this.#move(id, { type: "resolved", result: checked });
-    await this.#context.host.durable();
+    await this.context.host.durable();
     return moved;
   }
 
@@ -188,34 +177,18 @@ export class Fibers implements Work {
   async deleteFibers(options: DeleteFibersOptions = {}): Promise<number> {
     const { status = DELETED_BY_DEFAULT, settledBefore, limit } = options;
     checkDeletable(status);
-    const deleted = deleteSettledFibers(this.#context.host, toStoredStatuses(status), settledBefore?.getTime(), limit);
-    await this.#context.host.durable();
+    const deleted = deleteSettledFibers(this.context.host, toStoredStatuses(status), settledBefore?.getTime(), limit);
+    await this.context.host.durable();
     return deleted;
   }
 
   /** Takes over what an earlier life left behind and starts what is due. Once, at the start of a life. */
   recover(): void {
-    this.#work.runDue();
-  }
-
-  next(): number | null {
-    return this.#work.next();
-  }
-
-  active(): boolean {
-    return this.#work.active();
-  }
-
-  runDue(): void {
-    this.#work.runDue();
-  }
-
-  halt(reason: unknown): void {
-    this.#work.halt(reason);
+    this.runDue();
   }
 
   #refuseClosureWhenStopped(): void {
-    if (!this.#context.stopped() && !this.#work.halted) return;
+    if (!this.context.stopped() && !this.halted) return;
     throw new PerdureError(
       "host_stopped",
       "The host is stopping: a function cannot be started. spawnFiber() still can.",
@@ -223,21 +196,21 @@ export class Fibers implements Work {
   }
 
   #move(id: string, fact: FiberFact): boolean {
-    this.#work.adopt();
-    const row = readFiber(this.#context.host, id);
+    this.adopt();
+    const row = readFiber(this.context.host, id);
     const moved = row && this.#runner.move(row, fact);
     if (row === undefined || moved === undefined) return false;
     this.#runner.tell(row, moved.move);
-    this.#work.changed();
+    this.changed();
     return true;
   }
 
   #accept(kind: FiberKind, name: string, options: NewFiberOptions): { row: FiberRow; accepted: boolean } {
-    const { host } = this.#context;
+    const { host } = this.context;
     checkNewFiber(name, options);
-    this.#work.adopt();
+    this.adopt();
     const { id = newId(), idempotencyKey: key, maxRetries = 0 } = options;
-    const same = (key === undefined ? undefined : readFiberByKey(host, key)) ?? readFiber(host, id);
+    const same = (key === undefined ? undefined : fiberTable.find(host, "idempotencyKey", key)) ?? readFiber(host, id);
     if (same !== undefined) return { row: same, accepted: false };
     const row = insertFiber(host, {
       id,
@@ -249,16 +222,16 @@ export class Fibers implements Work {
       maxRetries,
       at: options.at ?? null,
       createdAt: host.clock.now(),
-      cause: this.#context.cause(),
+      cause: this.context.cause(),
     });
-    this.#work.changed();
+    this.changed();
     return { row, accepted: true };
   }
 
   /** Starts a closure once the code that made it has given way. Undefined when its row is gone by then. */
   async #begin(row: FiberRow, fn: (ctx: FiberContext) => unknown): Promise<Outcome | undefined> {
-    this.#work.begin(row.id);
-    this.#work.changed();
+    this.begin(row.id);
+    this.changed();
     try {
       // Not in the transaction of the caller, if there is one.
       await Promise.resolve();
@@ -266,25 +239,25 @@ export class Fibers implements Work {
       const write = (): void => {
         started = this.#runner.move(row, { type: "due", hasMethod: true })?.row;
       };
-      await new Promise<boolean>((resolve) => insist(this.#context, this.#runner.halted, write, resolve));
+      await new Promise<boolean>((resolve) => insist(this.context, this.#runner.halted, write, resolve));
       if (started === undefined) return undefined;
-      this.#context.host.emit("fiber:started", { id: row.id, name: row.name });
+      this.context.host.emit("fiber:started", { id: row.id, name: row.name });
       return await this.#runner.execute(started, fn);
     } finally {
-      this.#work.end(row.id);
+      this.end(row.id);
     }
   }
 
-  #start(id: string, ended: () => void): void {
-    const { host } = this.#context;
+  protected start(id: string, ended: () => void): void {
+    const { host } = this.context;
     const row = readFiber(host, id);
-    const method = row === undefined ? undefined : this.#context.method(row.name);
+    const method = row === undefined ? undefined : this.context.method(row.name);
     const moved = row && this.#runner.move(row, { type: "due", hasMethod: method !== undefined });
     const started = moved?.row;
     if (row !== undefined) this.#runner.tell(row, moved?.move);
     if (started === undefined) return ended();
     if (moved?.move.type === "hook") {
-      return callRecoveryHook(this.#context, this.#runner, started, this.#recoveryMaxAgeMs, ended);
+      return callRecoveryHook(this.context, this.#runner, started, this.#recoveryMaxAgeMs, ended);
     }
     if (moved?.move.type !== "start" || method === undefined) return ended();
     const { name, starts: attempt } = started;
@@ -292,6 +265,6 @@ export class Fibers implements Work {
     if (moved.move.cut) host.emit("fiber:recovered", { id, name, attempt });
     const run = () => this.#runner.execute(started, (ctx) => method(decodeJson(started.payload), ctx));
     // Of whoever happened to start it nothing goes along.
-    void host.context.run(this.#context.carry(started.cause), run).then(ended);
+    void host.context.run(this.context.carry(started.cause), run).then(ended);
   }
 }

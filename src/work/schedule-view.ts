@@ -1,5 +1,5 @@
 import type { ScheduleRow, ScheduleStatus, ScheduleType } from "../store/schedule.ts";
-import { parseRetry } from "./attempt.ts";
+import { parseRetry } from "./method-work.ts";
 import { DEFAULT_TIME_ZONE } from "./cron.ts";
 import { decodeJson } from "./json.ts";
 import type { RetryOptions } from "./retry.ts";

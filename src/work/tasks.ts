@@ -1,25 +1,14 @@
 import { errorText, PerdureError } from "../base/error.ts";
 import type { TaskRow } from "../store/task.ts";
-import {
-  armTask,
-  changeTask,
-  deleteTask,
-  listTasks,
-  nextTask,
-  nextTasks,
-  readTaskRun,
-  retryTask,
-  startTask,
-} from "../store/task.ts";
-import { cutTooOften, wasCutTooOften } from "./attempt.ts";
+import { armTask, changeTask, deleteTask, taskTable } from "../store/task.ts";
 import { type Outcome, runCallback } from "./callback.ts";
 import { DueWork } from "./due-work.ts";
 import { encodeJson } from "./json.ts";
+import { cutTooOften, wasCutTooOften } from "./method-work.ts";
 import type { CheckedTask } from "./task-check.ts";
 import { changesFor, moveAfter, type TaskMove } from "./task-move.ts";
 import type { ScheduledTaskContext } from "./task-types.ts";
-import type { Work, WorkContext } from "./work.ts";
-import { MAX_RUNNING } from "./work.ts";
+import type { WorkContext } from "./work.ts";
 
 /** What tasks ask of the agent that declared them. */
 export interface TaskHooks {
@@ -41,26 +30,13 @@ export interface TaskHooks {
  * it is due, late if the host was down; then the next one in the future is armed, whatever became of it. A task never
  * overlaps itself.
  */
-export class Tasks implements Work {
-  readonly #context: WorkContext;
+export class Tasks extends DueWork<string> {
   readonly #hooks: TaskHooks;
-  readonly #work: DueWork<string>;
   #tasks: ReadonlyMap<string, CheckedTask> = new Map();
 
   constructor(context: WorkContext, hooks: TaskHooks) {
-    this.#context = context;
+    super(context);
     this.#hooks = hooks;
-    this.#work = new DueWork<string>({
-      context,
-      maxRunning: MAX_RUNNING,
-      adopt: () => undefined,
-      next: () => this.#waiting(1)[0]?.at ?? null,
-      due: (now, limit) =>
-        this.#waiting(limit)
-          .filter(({ at }) => at <= now)
-          .map(({ id }) => id),
-      start: (id, ended) => this.#start(id, ended),
-    });
   }
 
   /**
@@ -68,9 +44,9 @@ export class Tasks implements Work {
    * they are, and rows of no task go. One commit, if there is anything to change.
    */
   reconcile(tasks: ReadonlyMap<string, CheckedTask>): void {
-    const { host } = this.#context;
-    const isRunning = (id: string) => this.#work.isRunning(id);
-    const changes = changesFor(listTasks(host), tasks, isRunning, host.clock.now());
+    const { host } = this.context;
+    const isRunning = (id: string) => this.isRunning(id);
+    const changes = changesFor(taskTable.list(host, [], "task_id"), tasks, isRunning, host.clock.now());
     if (changes.length > 0) {
       host.tx(() => {
         for (const change of changes) {
@@ -83,42 +59,33 @@ export class Tasks implements Work {
     host.afterTx((committed) => {
       if (committed) this.#tasks = tasks;
     });
-    this.#work.changed();
+    this.changed();
   }
 
-  next(): number | null {
-    return this.#tasks.size === 0 ? null : this.#work.next();
+  override runDue(): void {
+    if (this.#tasks.size > 0) super.runDue();
   }
 
-  active(): boolean {
-    return this.#work.active();
-  }
+  protected takeOver(): void {}
 
-  runDue(): void {
-    if (this.#tasks.size > 0) this.#work.runDue();
-  }
-
-  halt(reason: unknown): void {
-    this.#work.halt(reason);
-  }
-
-  /** The first tasks that wait. A row may come back to life while its old run goes on: then it waits for that. */
-  #waiting(limit: number): Pick<TaskRow, "id" | "at">[] {
-    const { host } = this.#context;
-    const isFree = ({ id }: { id: string }) => this.#tasks.has(id) && !this.#work.isRunning(id);
-    return nextTasks(host, limit + this.#work.running)
+  /** A row may come back to life while its old run goes on: then it waits for that. */
+  protected waiting(limit: number) {
+    if (this.#tasks.size === 0) return [];
+    const isFree = ({ key }: { key: string }) => this.#tasks.has(key) && !this.isRunning(key);
+    return taskTable
+      .waiting(this.context.host, limit + this.running)
       .filter(isFree)
       .slice(0, limit);
   }
 
-  #start(id: string, ended: () => void): void {
-    const { host } = this.#context;
+  protected start(id: string, ended: () => void): void {
+    const { host } = this.context;
     const task = this.#tasks.get(id);
-    const row = task && startTask(host, id, host.clock.now());
+    const row = task && taskTable.start(host, id, host.clock.now());
     if (task === undefined || row === undefined) return ended();
     const occurrence = occurrenceOf(this.#hooks.agentId, task, row.due);
     let move: TaskMove | undefined;
-    runCallback(this.#context, () => this.#work.halted, {
+    runCallback(this.context, () => this.halted, {
       // The class declares it: nobody's turn did.
       cause: null,
       call: () => this.#call(task, row, occurrence),
@@ -144,18 +111,25 @@ export class Tasks implements Work {
 
   /** @returns undefined when the task is gone: then nobody waits for its end. */
   #store(called: CheckedTask, run: TaskRow, occurrence: ScheduledTaskContext, outcome: Outcome): TaskMove | undefined {
-    const { host } = this.#context;
+    const { host } = this.context;
     // Its schedule may be another by now.
     const task = this.#tasks.get(run.id);
-    const row = readTaskRun(host, run);
+    const row = taskTable.current(host, run);
     if (task === undefined || row === undefined) return undefined;
     if (outcome.ok && typeof outcome.value === "string" && called.action.kind === "prompt") {
       this.#hooks.accept(outcome.value, occurrence);
     }
     const error = outcome.ok ? null : errorText(outcome.error);
     const move = moveAfter(row, task, error, host.clock.now(), !wasCutTooOften(row));
-    if (move.kind === "retry") retryTask(host, row, move.at, move.error);
-    else nextTask(host, row, move.due, move.error);
+    const { error: why } = move;
+    const { due } = row;
+    taskTable.change(
+      host,
+      row,
+      move.kind === "retry"
+        ? { at: move.at, attempts: row.attempts + 1, error: why }
+        : { lastDue: due, due: move.due, at: move.due, attempts: 0, starts: 0, error: why },
+    );
     return move;
   }
 
@@ -166,7 +140,7 @@ export class Tasks implements Work {
     outcome: Outcome,
     move: TaskMove | undefined,
   ): void {
-    const { host } = this.#context;
+    const { host } = this.context;
     const end = outcome.ok ? { ok: true } : { ok: false, error: errorText(outcome.error) };
     host.emit("task:ran", { taskId: id, occurrenceKey, attempt: row.starts, ...end });
     if (!outcome.ok) host.report(outcome.error, { stage: `task ${id}` });
