@@ -2,16 +2,11 @@
 
 // Agents
 export { Agent } from "./agent/agent.ts";
-export type {
-  AgentOptions,
-  AgentOptions as AgentStaticOptions,
-  ConnectionContext,
-  WSMessage,
-} from "./agent/agent-base.ts";
+export type { AgentOptions, AgentOptions as AgentStaticOptions } from "./agent/parts.ts";
 export { callable, type CallableOptions, type CallableOptions as CallableMetadata } from "./agent/callable.ts";
 export { StreamingResponse } from "./agent/streaming-response.ts";
 export type { Act, ActEffect, ActTarget, Caller, RequestCaller } from "./agent/authorize.ts";
-export { Connection } from "./agent/connection.ts";
+export { Connection, type ConnectionContext, type WSMessage } from "./agent/connection.ts";
 export type { StateSource } from "./agent/state.ts";
 export type { SqlParameter } from "./agent/user-sql.ts";
 export type { ChildRow } from "./store/child.ts";
@@ -81,8 +76,7 @@ export type { MediaRetention } from "./media/media.ts";
 export { Session } from "./session/session.ts";
 export { SessionManager } from "./session/session-manager.ts";
 export type { SessionInfo } from "./session/session-info.ts";
-export type { SessionAgent } from "./agent/session-agent.ts";
-export type { InSession } from "./agent/chat-agent.ts";
+export type { ChatAgent as SessionAgent, InSession } from "./agent/chat-agent.ts";
 export type { TitleOptions } from "./agent/title-keeper.ts";
 
 // Extensions

@@ -7,9 +7,6 @@ import type { Feature } from "./feature.ts";
 import type { AgentParts } from "./parts.ts";
 import { type Route, type RouteTable, routeTable } from "./routes.ts";
 
-/** The MCP servers of an agent. Under a symbol: every plain name belongs to those who extend the class. */
-export const mcpOf: unique symbol = Symbol("perdure.mcp-of");
-
 /** How long a turn waits for servers that are being connected, where the class only says that it does. */
 const MCP_WAIT_MS = 10_000;
 

@@ -1,12 +1,11 @@
 import type { GenerateTextOnFinishCallback, ToolSet } from "ai";
 import { PerdureError } from "../base/error.ts";
-import type { Identity } from "../base/identity.ts";
-import type { ChatHooks, ChatTurnOptions } from "../turn/engine/chat-types.ts";
+import type { ChatTurnOptions } from "../turn/engine/chat-types.ts";
 import type { ChatAnswer } from "../turn/engine/by-stream.ts";
-import type { AgentEnv } from "../port.ts";
-import { mcpOf, waitForMcp } from "./agent-mcp.ts";
-import { answering } from "./chat-agent.ts";
-import { SessionAgent } from "./session-agent.ts";
+import type { AgentEnv, AgentHost } from "../port.ts";
+import { waitForMcp } from "./agent-mcp.ts";
+import { ChatAgent } from "./chat-agent.ts";
+import { parts } from "./feature.ts";
 
 const noop: GenerateTextOnFinishCallback<ToolSet> = () => {};
 
@@ -18,15 +17,17 @@ export class AIChatAgent<
   Env extends object = AgentEnv,
   State = unknown,
   Props extends object = object,
-> extends SessionAgent<Env, State, Props> {
-  /** @internal */
-  [answering](as: <T>(work: () => T, turn?: string, identity?: Identity) => T): Pick<ChatHooks, "respond"> {
-    return {
-      respond: async (options) => {
-        const { used } = this[mcpOf];
-        if (used !== undefined) await waitForMcp(used, this.waitForMcpConnections);
-        return as(() => this.onChatMessage(noop, options), options.requestId, options.identity);
-      },
+> extends ChatAgent<Env, State, Props> {
+  constructor(host: AgentHost) {
+    super(host);
+    const { chat, mcp } = this[parts];
+    chat.answering = {
+      hooks: (as) => ({
+        respond: async (options) => {
+          if (mcp.used !== undefined) await waitForMcp(mcp.used, this.waitForMcpConnections);
+          return as(() => this.onChatMessage(noop, options), options.requestId, options.identity);
+        },
+      }),
     };
   }
 

@@ -1,17 +1,25 @@
-import { errorText, PerdureError } from "../base/error.ts";
-import type { Identity } from "../base/identity.ts";
+import type { LanguageModel } from "ai";
+import { PerdureError } from "../base/error.ts";
+import { type Identity, readIdentity, writeIdentity } from "../base/identity.ts";
+import { type EraseReceipt, listReceipts } from "../erase/erase.ts";
+import type { EraseScope } from "../erase/erase-plan.ts";
+import type { MediaRetention } from "../media/media.ts";
 import { type MessageInput, toMessages } from "../message/input.ts";
 import { interruptedCall } from "../message/repair.ts";
+import { pendingInteractions } from "../message/tool-answer.ts";
 import { asPart, isToolPart, type Part, type UIMessage } from "../message/types.ts";
-import type { AgentHost } from "../port.ts";
-import { filesOf } from "../media/files.ts";
-import { MediaMover, type MediaRetention } from "../media/media.ts";
-import { MediaRestore } from "../media/media-restore.ts";
-import { readTurn, stashTurn, type TurnRow } from "../store/turn.ts";
-import { accept, acceptMore, givenIdentity, persist } from "../turn/intake/accept.ts";
-import type { Conversations } from "../turn/engine/conversations.ts";
+import type { AgentEnv, AgentHost } from "../port.ts";
+import type { SearchHit, SearchOptions } from "../search/search.ts";
+import type { HistoryOptions, Session } from "../session/session.ts";
+import type { ForkOptions, NewSessionOptions } from "../session/session-changes.ts";
+import type { SessionInfo } from "../session/session-info.ts";
+import type { SessionManager } from "../session/session-manager.ts";
+import { readMessageIdentity } from "../store/message.ts";
+import { stashTurn } from "../store/turn.ts";
+import { newestApproval } from "../tool/call-approval.ts";
+import type { CallApproval } from "../tool/define.ts";
 import type {
-  ChatHooks,
+  ApprovalRequest,
   ChatRecoveryConfig,
   ChatRecoveryContext,
   ChatRecoveryOptions,
@@ -19,36 +27,21 @@ import type {
   SaveMessagesResult,
 } from "../turn/engine/chat-types.ts";
 import { messagesIn } from "../turn/engine/history.ts";
+import { accept, acceptMore, givenIdentity, persist } from "../turn/intake/accept.ts";
 import type { MessageConcurrency } from "../turn/intake/overlap.ts";
-import { describeTurnError } from "../model/provider-error.ts";
-import { sessionNamed } from "../turn/engine/conversations.ts";
 import { writeJson } from "../wire/json.ts";
-import { ChatFeature, type ChatRoom } from "./chat-feature.ts";
-import type { SessionServant } from "./session-frames.ts";
-import { admitTurn, causeOfTurn, countElsewhere, countTurn } from "./cause.ts";
-import { getCurrentAgent, runAs, withCause } from "./context.ts";
-import { parts } from "./parts.ts";
-import { sessionNow } from "./turn-now.ts";
-import { ChildAgent, childRuns } from "./run/child-agent.ts";
-import { chatTurnKeeper } from "./run/chat-turn-keeper.ts";
-import { ChildRuns } from "./run/child-runs.ts";
-import { payersOf } from "./run/run-payers.ts";
-import { type TurnKeeper, turnKeeper, turnOver } from "./run/turn-keeper.ts";
-
-/** How a class answers turns. Under a symbol: every plain name belongs to those who extend it. */
-export const answering: unique symbol = Symbol("perdure.answering");
-/** Who decides about calls that wait for a person, and what is kept of it. */
-export const deciding: unique symbol = Symbol("perdure.deciding");
-/** The chat of an agent and those who listen to it. */
-export const chatRoom: unique symbol = Symbol("perdure.chat-room");
-/** What an agent can do with its sessions when a client asks. */
-export const sessionServant: unique symbol = Symbol("perdure.session-servant");
-/** Whether sessions are named after what is said in them. */
-export const derivesTitles: unique symbol = Symbol("perdure.derives-titles");
-/** A turn is over, however it ended. */
-export const turnEnded: unique symbol = Symbol("perdure.turn-ended");
-/** What takes large things out of messages. */
-export const mediaMover: unique symbol = Symbol("perdure.media-mover");
+import type { SessionOp } from "../wire/session-frames.ts";
+import { Agent } from "./agent.ts";
+import type { Caller } from "./authorize.ts";
+import { countElsewhere, countTurn } from "./cause.ts";
+import { ChatParts } from "./chat-parts.ts";
+import type { Connection } from "./connection.ts";
+import { getCurrentAgent, runFor } from "./context.ts";
+import { parts } from "./feature.ts";
+import type { AgentParts } from "./parts.ts";
+import { describeCompletion, describeMilestone, lastText, summaryOf } from "./run/describe.ts";
+import type * as runs from "./run/types.ts";
+import type { TitleOptions } from "./title-keeper.ts";
 
 /** Far more than a person would want done at once, and few enough to be run side by side. */
 const DEFAULT_MAX_TOOL_CALLS = 64;
@@ -67,154 +60,33 @@ export interface ForTurn extends InSession {
   identity?: Identity;
 }
 
-/** What every agent that holds a conversation has: its messages, its settings, and turns that server code starts. */
-export abstract class ChatAgent<Env extends object, State, Props extends object> extends ChildAgent<Env, State, Props> {
-  readonly #feature: ChatFeature;
-  #childRuns: ChildRuns | undefined;
-  #media: MediaMover | undefined;
-  readonly #restore = new MediaRestore(() => filesOf(this[parts].host));
+/** What server code says when it answers a question. */
+interface ApprovalOptions extends InSession {
+  reason?: string;
+  /** What whoever answers is called. Default: as {@link ChatAgent.getApprover} says. */
+  approver?: string;
+  /** Who answers. Default: for whom the code runs that calls this. */
+  identity?: Identity;
+  autoContinue?: boolean;
+}
+
+/**
+ * What every agent that holds conversations has: as many of them as it wants, each with branches; its settings, and turns
+ * that server code starts.
+ */
+export abstract class ChatAgent<
+  Env extends object = AgentEnv,
+  State = unknown,
+  Props extends object = object,
+> extends Agent<Env, State, Props> {
+  /** @internal */
+  declare readonly [parts]: AgentParts<State> & { readonly chat: ChatParts };
 
   constructor(host: AgentHost) {
     super(host);
-    this.#feature = new ChatFeature(
-      this[parts],
-      () => this.#hooks(),
-      () => this[sessionServant],
-    );
-    this[parts].features.push(this.#feature);
-    if (host.path.length > 1) this[parts].features.push({ started: () => this[childRuns].started() });
-    this[parts].features.push({ started: () => this.#lookAfterMedia() });
-  }
-
-  /** @internal */
-  abstract [answering](
-    as: <T>(work: () => T, turn?: string, identity?: Identity) => T,
-  ): Pick<ChatHooks, "respond" | "plan" | "begun"> & Partial<Pick<ChatHooks, "explain">>;
-
-  /** @internal */
-  abstract get [deciding](): Partial<ChatHooks>;
-
-  /** @internal */
-  get [sessionServant](): SessionServant | undefined {
-    return undefined;
-  }
-
-  /** @internal */
-  get [chatRoom](): ChatRoom {
-    return this.#feature.room;
-  }
-
-  /** @internal */
-  override get [childRuns](): ChildRuns {
-    return (this.#childRuns ??= new ChildRuns({
-      host: this[parts].host,
-      room: () => this.#feature.room,
-      hooks: this,
-      failed: (error) => void this[parts].failed(error, { stage: "agent tool run" }),
-    }));
-  }
-
-  /** @internal */
-  get [mediaMover](): MediaMover {
-    return (this.#media ??= new MediaMover({
-      host: this[parts].host,
-      retention: () => (this.mediaRetention === true ? {} : this.mediaRetention),
-      changed: () => this.#chat.transcripts.reload(),
-      failed: (error) => void this[parts].failed(error, { stage: "media" }),
-    }));
-  }
-
-  /** @internal */
-  override get [turnKeeper](): TurnKeeper {
-    return chatTurnKeeper(this, () => this.#chat, this[childRuns]);
-  }
-
-  /** @internal */
-  get [derivesTitles](): boolean {
-    return true;
-  }
-
-  /** @internal */
-  [turnEnded](turn: TurnRow): void {
-    if (this.mediaRetention !== false) this[mediaMover].after(turn.session);
-  }
-
-  /** What became of files while the agent was away: their time is over, or its address is another one. */
-  #lookAfterMedia(): void {
-    const { mediaRetention } = this;
-    if (mediaRetention === false || this[parts].host.blank) return;
-    const expires = mediaRetention !== true && mediaRetention.days !== undefined;
-    if (expires || this[mediaMover].hasMoved) this[mediaMover].after(this.#chat.transcripts.current);
-  }
-
-  get #chat(): Conversations {
-    return this.#feature.room.chat;
-  }
-
-  #hooks(): ChatHooks {
-    const { context } = this[parts].host;
-    const nobody = { agent: this, connection: undefined, request: undefined };
-    const as = <T>(work: () => T, turn?: string, identity?: Identity): T => {
-      const waiting = turn === undefined ? undefined : this[parts].waiting.get(turn);
-      const current = {
-        ...{ ...nobody, ...(turn !== undefined && { turn }) },
-        ...(identity !== undefined && { identity }),
-        ...(waiting !== undefined && { waiting }),
-      };
-      return runAs(context, current, work);
-    };
-    // What a hook asks for when a turn is over comes of it, like what its tools ask for.
-    const after = <T>({ requestId, identity }: { requestId: string; identity?: Identity }, work: () => T): T =>
-      runAs(
-        context,
-        {
-          ...{ ...nobody, ...(identity !== undefined && { identity }) },
-          ...withCause(causeOfTurn(this[parts].host, requestId)),
-        },
-        work,
-      );
-    const own = this[answering](as);
-    return {
-      ...this[deciding],
-      ...own,
-      // Only a child works for somebody else.
-      ...(this.selfPath.length > 1 && {
-        begun: (turn: TurnRow) => (own.begun?.(turn), this[childRuns].begun(turn)),
-        wanted: async (turn: TurnRow) => {
-          if (turn.attempts > 0) await payersOf(this[parts].host, turn.seq)?.recovered(this[turnKeeper].ledger);
-          return this[childRuns].wanted(turn);
-        },
-      }),
-      admitted: (counted) => admitTurn(this[parts].host, this, counted),
-      over: (turnId) => {
-        this[turnOver](turnId);
-        const turn = readTurn(this[parts].host, turnId);
-        if (turn !== undefined) this[turnEnded](turn);
-      },
-      responded: (result) => after(result, () => this.onChatResponse(result)),
-      recover: (recovery) => after(recovery, () => this.onChatRecovery(recovery)),
-      sanitize: (message) => this.sanitizeMessageForPersistence(message),
-      repairToolPart: (part, message) => this.repairInterruptedToolPart(asPart(part), message),
-      explain: async (error, context) => {
-        const { requestId, stage, messagesPersisted } = context;
-        const cause = stage === "persist" && error instanceof Error ? (error.cause ?? error) : error;
-        const { host } = this[parts];
-        host.emit("chat:request:failed", { requestId, stage, messagesPersisted, error: errorText(cause) });
-        host.report(cause, { stage, requestId });
-        return (await own.explain?.(error, context)) ?? describeTurnError(error);
-      },
-      failed: (error, about) => void this[parts].failed(error, { stage: "chat", ...about }),
-      settings: () => ({
-        concurrency: this.messageConcurrency,
-        maxConcurrentTurns: 1,
-        maxMessages: this.maxPersistedMessages,
-        stallTimeoutMs: this.chatStreamStallTimeoutMs,
-        recovery: recoveryOf(this.chatRecovery),
-        approvalTimeoutMs: this.approvalTimeoutMs,
-        maxToolCalls: this.maxToolCallsPerStep,
-        titles: this[derivesTitles],
-      }),
-    };
+    const own = this[parts] as AgentParts<unknown>;
+    const repair = (part: Part, message: UIMessage) => this.repairInterruptedToolPart(part, message);
+    Object.assign(own, { chat: new ChatParts(own, this, ChatAgent.prototype, repair) });
   }
 
   // Settings
@@ -250,17 +122,30 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
    */
   mediaRetention: MediaRetention | boolean = false;
 
-  /** The conversation so far. A copy: change it with {@link ChatAgent.persistMessages}. */
-  get messages(): UIMessage[] {
-    return messagesIn(this.#chat, sessionNow(this.#chat));
+  /**
+   * How sessions get their names: `true` from the first words of the user, and then by a model if there is one for it
+   * ({@link ChatAgent.getTitleModel}); `false`: only people name them.
+   */
+  titles: boolean | TitleOptions = true;
+
+  /** A small model that finds names for sessions, in the background. Nothing: the first words of the user stay. */
+  getTitleModel(): LanguageModel | undefined | Promise<LanguageModel | undefined> {
+    return undefined;
   }
 
   /**
-   * Messages with all that {@link ChatAgent.mediaRetention} took out of them, for code that gives them to a model itself.
-   * A file that is gone becomes a text that says so.
+   * Says how a session works: its context blocks, when it is compacted, whether the model may search it. Called once per
+   * session and life, before its first turn. May be slow. If it throws, the turn that needs it fails with that error, and
+   * the next one tries again.
    */
-  async withMedia(messages: readonly UIMessage[]): Promise<UIMessage[]> {
-    return [...(await this.#restore.of(messages))];
+  configureSession(_session: Session): Session | void | Promise<Session | void> {}
+
+  /**
+   * Whether somebody may ask this of a session. Who names a session in its URL (`?_session=`), to connect or in a request,
+   * asks to `attach`. Only `true` allows it; what it throws refuses. Default: all of it.
+   */
+  allowSessionOp(_caller: Caller, _op: SessionOp): boolean | Promise<boolean> {
+    return true;
   }
 
   // Hooks
@@ -299,11 +184,24 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
     throw new PerdureError("bad_state", "The turn has ended. What it stashed was not stored.");
   }
 
+  /** The conversation so far. A copy: change it with {@link ChatAgent.persistMessages}. */
+  get messages(): UIMessage[] {
+    return messagesIn(this[parts].chat.chat, this[parts].chat.named());
+  }
+
+  /**
+   * Messages with all that {@link ChatAgent.mediaRetention} took out of them, for code that gives them to a model itself.
+   * A file that is gone becomes a text that says so.
+   */
+  async withMedia(messages: readonly UIMessage[]): Promise<UIMessage[]> {
+    return [...(await this[parts].chat.restore.of(messages))];
+  }
+
   // Turns by server code
 
   /** Merges messages into the conversation, without a turn. @throws PerdureError `not_found` for the session. */
   async persistMessages(messages: MessageInput, options: InSession = {}): Promise<void> {
-    persist(this.#chat, messages, { session: this.#named(options.session) });
+    persist(this[parts].chat.chat, messages, { session: this[parts].chat.named(options.session) });
     await this[parts].host.durable();
   }
 
@@ -317,15 +215,15 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
     options: { signal?: AbortSignal } & ForTurn = {},
   ): Promise<SaveMessagesResult> {
     const named = options.session;
-    if (named !== undefined) this.#named(named);
+    if (named !== undefined) this[parts].chat.named(named);
     const elsewhere = countElsewhere(this[parts].host);
     if (elsewhere !== undefined) await elsewhere;
-    if (typeof messages === "function") await this.#chat.idle();
-    const session = this.#named(named);
-    const list = typeof messages === "function" ? await messages(messagesIn(this.#chat, session)) : messages;
+    if (typeof messages === "function") await this[parts].chat.chat.idle();
+    const session = this[parts].chat.named(named);
+    const list = typeof messages === "function" ? await messages(messagesIn(this[parts].chat.chat, session)) : messages;
     const input = { kind: "messages", messages: toMessages(list), joins: "now" } as const;
-    const turn = accept(this.#chat, { session, input, identity: givenIdentity(options) });
-    return this.#follow(turn.id, options.signal);
+    const turn = accept(this[parts].chat.chat, { session, input, identity: givenIdentity(options) });
+    return this[parts].chat.follow(turn.id, options.signal);
   }
 
   /** Lets the last answer go on without a new message. `skipped` when the last message is not an answer. */
@@ -333,11 +231,11 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
     body?: Record<string, unknown>,
     options: { signal?: AbortSignal } & ForTurn = {},
   ): Promise<SaveMessagesResult> {
-    const where = { session: this.#named(options.session), identity: givenIdentity(options) };
+    const where = { session: this[parts].chat.named(options.session), identity: givenIdentity(options) };
     const elsewhere = countElsewhere(this[parts].host);
     if (elsewhere !== undefined) await elsewhere;
-    const turn = acceptMore(this.#chat, { body, ...where });
-    return turn === undefined ? { requestId: "", status: "skipped" } : this.#follow(turn.id, options.signal);
+    const turn = acceptMore(this[parts].chat.chat, { body, ...where });
+    return turn === undefined ? { requestId: "", status: "skipped" } : this[parts].chat.follow(turn.id, options.signal);
   }
 
   /** Counts one more turn that came of a turn of this agent. Other agents call this. @returns the bound, if it is one too many */
@@ -347,40 +245,240 @@ export abstract class ChatAgent<Env extends object, State, Props extends object>
 
   /** Stops a turn for good. False when there is no such turn under way. */
   abortRequest(requestId: string): boolean {
-    return this.#chat.cancel(requestId);
+    return this[parts].chat.chat.cancel(requestId);
   }
 
   /** Stops every turn that runs or waits. */
   abortAllRequests(): void {
-    this.#chat.cancelAll();
+    this[parts].chat.chat.cancelAll();
   }
 
   /** Forgets the conversation, but for what other sessions show of it, and stops its turns. */
   clearMessages(options: InSession = {}): void {
-    this.#chat.clear(undefined, this.#named(options.session));
+    this[parts].chat.chat.clear(undefined, this[parts].chat.named(options.session));
   }
 
   /** Resolves with true when no turn runs or waits, with false after `timeout` milliseconds. */
   waitUntilStable(options: { timeout?: number } = {}): Promise<boolean> {
-    return this.#chat.idle(options.timeout);
+    return this[parts].chat.chat.idle(options.timeout);
   }
 
-  /** @throws PerdureError `not_found` */
-  #named(session = sessionNow(this.#chat)): string {
-    return sessionNamed(this.#chat, session);
+  // Who may
+
+  /**
+   * Whether whoever answers a question for approval may, with a yes or a no. Only `true` allows it: anything else, and a
+   * throw, refuses; then the question stays open, and whoever tried is told. Asked for every answer that comes from
+   * outside, also over HTTP; not for server code, which decides for itself. May be slow. Default: everybody who can talk
+   * to the agent may.
+   */
+  authorizeApproval(_request: ApprovalRequest): boolean | Promise<boolean> {
+    return true;
   }
 
-  async #follow(requestId: string, signal: AbortSignal | undefined): Promise<SaveMessagesResult> {
-    const stop = () => void this.abortRequest(requestId);
-    if (signal?.aborted === true) stop();
-    signal?.addEventListener("abort", stop, { once: true });
-    const end = await this.#chat.settled(requestId);
-    signal?.removeEventListener("abort", stop);
-    return { requestId, ...end };
+  /** What somebody who answers a question is called; stored with the answer. Default: the name or the id of the identity. */
+  getApprover(_connection: Connection | undefined, identity?: Identity): string | undefined {
+    return identity?.name ?? identity?.id;
   }
-}
 
-function recoveryOf(setting: ChatRecoveryConfig | boolean): ChatRecoveryConfig {
-  if (typeof setting !== "boolean") return setting;
-  return setting ? {} : { maxAttempts: 0 };
+  /** Who has approved a tool call, by the id of the call; undefined when nobody has, or nobody had to. */
+  getToolApproval(toolCallId: string): CallApproval | undefined {
+    return this[parts].host.blank ? undefined : newestApproval(this[parts].host, toolCallId);
+  }
+
+  // Answers
+
+  /** Whether the last answer waits for a client tool or an approval. */
+  hasPendingInteraction(): boolean {
+    const last = this.messages.at(-1);
+    return last !== undefined && last.role === "assistant" && pendingInteractions(last).length > 0;
+  }
+
+  /** Answers a tool call from server code, in whatever session it waits. False when it is unknown or was answered before. */
+  answerToolCall(toolCallId: string, output: unknown, options: { autoContinue?: boolean } & InSession = {}): boolean {
+    const answer = { kind: "result", result: { state: "output-available", output } } as const;
+    const { autoContinue = true, session } = options;
+    return this[parts].chat.answer({ toolCallId, answer, autoContinue }, session);
+  }
+
+  /** Approves or denies a tool call from server code, in whatever session. False when it is unknown or was answered before. */
+  answerApproval(toolCallId: string, approved: boolean, options: ApprovalOptions = {}): boolean {
+    const { reason, approver, autoContinue = true } = options;
+    const current = getCurrentAgent();
+    const { identity = (current.agent as unknown) === this ? current.identity : undefined } = options;
+    if (options.identity !== undefined) writeIdentity(identity, "an approver");
+    const answer = { kind: "approval", approved, reason } as const;
+    const given = { toolCallId, answer, autoContinue, identity, ...(approver !== undefined && { approver }) };
+    return this[parts].chat.answer(given, options.session);
+  }
+
+  // Sessions
+
+  /** All sessions of the agent. */
+  get sessions(): SessionManager {
+    return this[parts].chat.sessions;
+  }
+
+  /** The session of the turn that runs; while none does, that of all who name none. */
+  get session(): Session {
+    return this[parts].chat.session();
+  }
+
+  /** @throws PerdureError `conflict` when the id is taken, `bad_input` */
+  createSession(options: string | NewSessionOptions = {}): SessionInfo {
+    return this.sessions.create(typeof options === "string" ? { name: options } : options).info;
+  }
+
+  /**
+   * Makes a session the one of all who name none: clients that do so are given its conversation. A turn that runs goes
+   * on where it is. @throws PerdureError `not_found`
+   */
+  switchSession(id: string): SessionInfo {
+    return this.sessions.switch(id).info;
+  }
+
+  /** The one that was used last first. */
+  getSessions(options: { readonly limit?: number; readonly after?: string } = {}): SessionInfo[] {
+    return this.sessions.list(options);
+  }
+
+  getCurrentSessionId(): string {
+    return this.sessions.currentId;
+  }
+
+  /** @throws PerdureError `not_found`, `bad_input` */
+  renameSession(id: string, name: string): void {
+    this.sessions.rename(id, name);
+  }
+
+  /** Deletes a session and what was said in it, but for what others show; its turns stop. @returns whether it was there. */
+  deleteSession(id: string): boolean {
+    return this.sessions.delete(id);
+  }
+
+  /** A session of its own that has all of another one, by default of the current one. It costs the same however long that is. */
+  forkSession(id: string = this.getCurrentSessionId(), options: ForkOptions = {}): SessionInfo {
+    return this.sessions.fork(id, options).info;
+  }
+
+  // Branches
+
+  /** The messages of a session as they are stored, oldest first. Without a limit it costs the whole conversation. */
+  getHistory(
+    leafId?: string | null,
+    { session, ...options }: HistoryOptions & { readonly session?: string } = {},
+  ): UIMessage[] {
+    return this[parts].chat.session(session).getHistory(leafId, options);
+  }
+
+  /** The messages right behind one: each begins a branch. @throws PerdureError `not_found` */
+  getBranches(messageId: string | null, { session }: { readonly session?: string } = {}): UIMessage[] {
+    return this[parts].chat.session(session).getBranches(messageId);
+  }
+
+  /**
+   * Goes on with another branch; all clients of the session are given it. @returns the id of the message with which the
+   * session ends now. @throws PerdureError `not_found`, `bad_state` while a turn of the session is under way.
+   */
+  switchBranch(messageId: string, { session }: { readonly session?: string } = {}): string {
+    return this[parts].chat.session(session).switchBranch(messageId);
+  }
+
+  // What was said
+
+  /** Finds messages by their words, in all sessions or in one. @throws PerdureError `bad_input`, `not_found` */
+  search(query: string, options: SearchOptions = {}): Promise<SearchHit[]> {
+    // What is filed for it on the way is no doing of who searches, who may only read perhaps.
+    const { context } = this[parts].host;
+    return runFor(context, getCurrentAgent(), undefined, () => this.sessions.search(query, options));
+  }
+
+  /**
+   * Erases a session, or all that belongs to a subject: messages, summaries, search words, logs, files and all else that
+   * holds their words. Their turns are stopped. @returns what was erased and what was not, and why.
+   * @throws PerdureError `bad_input`, `not_found`, `bad_state` inside of a turn of the session.
+   */
+  erase(scope: EraseScope): Promise<EraseReceipt> {
+    return this[parts].chat.erase(scope);
+  }
+
+  /** What was erased so far, without content, the newest first. */
+  eraseReceipts(): EraseReceipt[] {
+    return listReceipts(this[parts].host);
+  }
+
+  /**
+   * Who wrote a message, as the app had established it then; of an answer, for whom it was written. Undefined when that
+   * is not known. It is sent to no client.
+   */
+  getMessageIdentity(messageId: string): Identity | undefined {
+    const { host } = this[parts];
+    return host.blank ? undefined : readIdentity(readMessageIdentity(host, messageId));
+  }
+
+  // Work for the agent above
+
+  /** What the parent asks for, as the message that the turn answers. Default: a text as it is, other input as JSON. */
+  formatAgentToolInput(input: unknown, _request: { readonly runId: string }): string | UIMessage {
+    return typeof input === "string" ? input : JSON.stringify(input, null, 2);
+  }
+
+  /** What the parent gets. Default: the text of the last answer. May return a promise; what it throws fails the run. */
+  getAgentToolOutput(_request: runs.AgentToolRequest, messages: readonly UIMessage[]): unknown {
+    return lastText(messages);
+  }
+
+  /** What clients of the parent read when the run is done. Default: the output, if it is text, shortened. */
+  getAgentToolSummary(_request: runs.AgentToolRequest, output: unknown, messages: readonly UIMessage[]): string {
+    return summaryOf(typeof output === "string" ? output : lastText(messages));
+  }
+
+  /** What the model reads when a detached run has ended; an empty text: nothing is said. */
+  formatDetachedCompletion(run: runs.AgentToolRunInfo, result: runs.AgentToolLifecycleResult): string {
+    return describeCompletion(run, result);
+  }
+
+  /** What is said when a detached run reaches a milestone; an empty text: nothing is said. */
+  formatDetachedMilestone(run: runs.AgentToolRunInfo, milestone: runs.AgentToolMilestone): string {
+    return describeMilestone(run, milestone);
+  }
+
+  /**
+   * Reports how far the run is that this is called in; does nothing outside of one. Clients of the parent see it at
+   * once, at most every 200 ms. With a `milestone` it is stored and shown to every client that comes. `persist` keeps
+   * `data` with the last report. @throws PerdureError `bad_input`
+   */
+  async reportProgress(progress: runs.AgentToolProgress, options: { persist?: boolean } = {}): Promise<void> {
+    this[parts].chat.runs.report(progress, options.persist ?? false);
+  }
+
+  /** Accepts a run of the parent, once per id. Called by the parent, which says for whom. */
+  startAgentToolRun(
+    input: unknown,
+    run: { readonly runId: string; readonly identity?: Identity; readonly lineage?: string | null },
+  ): runs.AgentToolRunInspection {
+    return this[parts].chat.runs.start(input, run);
+  }
+
+  /** Stops a run of the parent for good. Called by the parent. */
+  cancelAgentToolRun(runId: string, reason?: string): void {
+    this[parts].chat.runs.cancel(runId, reason);
+  }
+
+  /** A run that this agent does for its parent; null when it knows of none. */
+  inspectAgentToolRun(runId: string): runs.AgentToolRunInspection | null {
+    return this[parts].chat.runs.inspect(runId);
+  }
+
+  /** What a run has said so far. */
+  getAgentToolChunks(runId: string, options: { from?: number } = {}): runs.AgentToolChunk[] {
+    return this[parts].chat.runs.chunks(runId, options.from ?? 0);
+  }
+
+  /** Follows a run to its end: what it said, then what it says. Called by the parent. */
+  tailAgentToolRun(
+    runId: string,
+    options: { readonly from?: number; readonly listener: runs.AgentToolListener },
+  ): Promise<runs.AgentToolRunInspection | null> {
+    return this[parts].chat.runs.tail(runId, options.from ?? 0, options.listener);
+  }
 }

@@ -2,7 +2,7 @@ import { PerdureError } from "../base/error.ts";
 import type { AgentHost } from "../port.ts";
 import { causeNow } from "./cause.ts";
 import { type Cause, getCurrentAgent } from "./context.ts";
-import { parts } from "./parts.ts";
+import { parts } from "./feature.ts";
 import { turnNow } from "./turn-now.ts";
 
 /*

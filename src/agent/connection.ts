@@ -3,6 +3,15 @@ import type { Identity } from "../base/identity.ts";
 import type { Socket } from "../port.ts";
 import { writeJson } from "../wire/json.ts";
 
+/** What comes in on a socket. */
+export type WSMessage = string | Uint8Array;
+
+/** What comes with a new connection. */
+export interface ConnectionContext {
+  /** The upgrade request: headers, cookies, query. */
+  readonly request: Request;
+}
+
 const socket: unique symbol = Symbol("perdure.socket");
 
 interface Attachment {

@@ -19,7 +19,7 @@ import type {
   ToolResultDecision,
 } from "../tool/call-hooks.ts";
 import { classTable } from "../wire/class-table.ts";
-import type { AgentOptions } from "./agent-base.ts";
+import type { AgentOptions } from "./parts.ts";
 import type { ChildClass } from "./sub-agents.ts";
 import { Think } from "./think.ts";
 

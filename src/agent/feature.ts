@@ -5,6 +5,9 @@ import type { Ask, Caller, Refusal } from "./authorize.ts";
 import type { Connection } from "./connection.ts";
 import type { RouteTable } from "./routes.ts";
 
+/** Where the parts of an agent are. Under a symbol: every plain name belongs to those who extend the class. */
+export const parts: unique symbol = Symbol("perdure.parts");
+
 /**
  * Something that a class adds to the agent underneath it (chat is one). Each member is asked in the order of the
  * features; none may be slow but `frame` and the answers of `routes`.

@@ -9,7 +9,6 @@ import { kebabCase } from "../wire/kebab.ts";
 import { type ParsedFrame, parseFrame, readLongFrame } from "../wire/parse.ts";
 import { yesOrNo } from "../base/yes-or-no.ts";
 import type { Agent } from "./agent.ts";
-import { mcpOf } from "./agent-mcp.ts";
 import {
   actOf,
   ACTS,
@@ -24,8 +23,9 @@ import { causeOfCaller, waitingNow } from "./circle.ts";
 import { type Connection, socketOf } from "./connection.ts";
 import { runAs, runFor, type Viewer, withCause, writeRefusal } from "./context.ts";
 import type { Feature } from "./feature.ts";
-import { judgeOf } from "./judge.ts";
-import { type AgentParts, parts } from "./parts.ts";
+import { judgeOf, type Judging } from "./judge.ts";
+import { parts } from "./feature.ts";
+import type { AgentParts } from "./parts.ts";
 import { answerRoute, findRoute, refuse } from "./routes.ts";
 import { answerCall, refuseCall } from "./rpc.ts";
 import { checkSettings } from "./setting-names.ts";
@@ -67,10 +67,11 @@ export class Hosting implements HostedAgent {
   readonly #lines = new WeakMap<Socket, Promise<void>>();
   readonly #judge: Judge;
 
-  constructor(agent: Agent<object>) {
+  /** @param base the rules that say nothing: a class that has these is not asked. */
+  constructor(agent: Agent<object>, base: Judging) {
     this.#agent = agent;
     this.#own = agent[parts];
-    this.#judge = judgeOf(agent, this.#own);
+    this.#judge = judgeOf(agent, base, this.#own);
   }
 
   async start(props: unknown): Promise<void> {
@@ -273,7 +274,7 @@ export class Hosting implements HostedAgent {
       connection.send(encodeFrame(stateFrame === undefined ? identity : { ...identity, stateFollows: true }));
     }
     if (stateFrame !== undefined) connection.send(stateFrame);
-    connection.send(this.#agent[mcpOf].greeting);
+    connection.send(this.#own.mcp.greeting);
   }
 
   #askOf(frame: ParsedFrame): Ask {

@@ -1,18 +1,22 @@
 import { errorText } from "../base/error.ts";
-import type { Agent } from "./agent.ts";
-import { AgentBase } from "./agent-base.ts";
-import type { Ask, Caller, Judge, Refusal } from "./authorize.ts";
+import type { Identity } from "../base/identity.ts";
+import type { Act, ActTarget, Ask, Caller, Judge, Refusal } from "./authorize.ts";
 import type { Feature } from "./feature.ts";
 import type { AgentParts } from "./parts.ts";
 
-/** What decides about an agent beside the rules that hold for all. */
-export function judgeOf(agent: Agent<object>, own: AgentParts<unknown>): Judge {
+/** The app's own rule. */
+export interface Judging {
+  authorize(identity: Identity | undefined, act: Act, on: ActTarget): boolean | Promise<boolean>;
+}
+
+/** What decides about an agent beside the rules that hold for all. @param base whose rule is none: it is not asked */
+export function judgeOf(agent: Judging, base: Judging, own: AgentParts<unknown>): Judge {
   const { host, features } = own;
   return {
     host,
     consents: (caller, ask) => consentOf(features, caller, ask),
     get app(): Judge["app"] {
-      const isOwn = agent.authorize !== AgentBase.prototype.authorize;
+      const isOwn = agent.authorize !== base.authorize;
       return isOwn ? (identity, act, on) => agent.authorize(identity, act, on) : undefined;
     },
     sessionOf: (caller) => own.sessionOf(caller),

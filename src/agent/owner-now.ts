@@ -2,8 +2,7 @@ import { newId } from "../base/id.ts";
 import type { Owner } from "../base/owner.ts";
 import { readCell, writeCell } from "../store/cell.ts";
 import { getCurrentAgent } from "./context.ts";
-import { parts } from "./parts.ts";
-import { turnKeeper } from "./run/turn-keeper.ts";
+import { parts } from "./feature.ts";
 
 /** Deleted with the agent, so that the next one of its address is not taken for it. */
 const CELL = "owner";
@@ -13,7 +12,7 @@ export function ownerNow(): Owner | undefined {
   const { agent, turn } = getCurrentAgent();
   if (agent === undefined) return undefined;
   const { host } = agent[parts];
-  const session = host.blank ? undefined : agent[turnKeeper]?.sessionOf(turn);
+  const session = host.blank ? undefined : agent[parts].turns?.sessionOf(turn);
   return {
     // Stored when something is kept for the agent, not when it is only looked at.
     get agent() {

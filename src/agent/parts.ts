@@ -6,17 +6,39 @@ import { Schedules } from "../work/schedules.ts";
 import type { Work, WorkContext } from "../work/work.ts";
 import type { AboutFailure, AgentHost, AgentStep } from "../port.ts";
 import type { Agent } from "./agent.ts";
-import type { AgentBase } from "./agent-base.ts";
 import { type Connection, Connections } from "./connection.ts";
 import { causeNow, readCause } from "./cause.ts";
-import { carryWith, causeCarried, type CurrentAgent, getCurrentAgent, runAs, withCause } from "./context.ts";
+import {
+  carryWith,
+  causeCarried,
+  type CurrentAgent,
+  getCurrentAgent,
+  runAs,
+  runOutsideTurn,
+  withCause,
+} from "./context.ts";
 import type { Caller } from "./authorize.ts";
 import type { Feature } from "./feature.ts";
+import { AgentMcp } from "./agent-mcp.ts";
+import { CollectionFeature } from "./collection-feature.ts";
+import { AgentRuns } from "./run/agent-runs.ts";
+import { runHooksOf, type TurnKeeper } from "./run/turn-keeper.ts";
+import type { FiberContext, StartFiberResult } from "../work/fiber-view.ts";
+import type { StartFiberOptions } from "../work/fiber-options.ts";
 import { StateKeeper, type StateOwner, type StateSource } from "./state.ts";
 import { SubAgents } from "./sub-agents.ts";
 
-/** Where the parts of an agent are. Under a symbol: every plain name belongs to those who extend the class. */
-export const parts: unique symbol = Symbol("perdure.parts");
+/** Settings of an agent class: `static override options = { … }`. */
+export interface AgentOptions {
+  /** Whether clients are told which agent they reached. Default true. */
+  readonly sendIdentityOnConnect?: boolean;
+  /** Whether clients may set the state. Default false: they call methods instead. */
+  readonly allowClientState?: boolean;
+  /** Defaults for the retries of schedules, queue and `retry()`. */
+  readonly retry?: RetryOptions;
+  /** How long a fiber's recovery is tried before it is left as interrupted; 0: for ever. Default 24 h. */
+  readonly fiberRecoveryMaxAgeMs?: number;
+}
 
 /**
  * What an agent object is wired from. Parts are made when they are first used: most agents that are connected use
@@ -28,7 +50,12 @@ export class AgentParts<State> implements WorkContext, StateOwner<State> {
   /** Which turns of other agents wait for a turn of this one, by its id; see `circle.ts`. */
   readonly waiting = new Map<string, NonNullable<CurrentAgent["waiting"]>>();
   readonly state: StateKeeper<State>;
-  readonly #agent: AgentBase<object, State>;
+  readonly runs: AgentRuns;
+  readonly mcp: AgentMcp;
+  readonly rows: CollectionFeature;
+  /** The turns of the agent, where it takes any. */
+  turns: TurnKeeper | undefined;
+  readonly #agent: Agent<object, State>;
   #connections: Connections | undefined;
   #children: SubAgents | undefined;
   #schedules: Schedules | undefined;
@@ -43,19 +70,38 @@ export class AgentParts<State> implements WorkContext, StateOwner<State> {
   halted = false;
 
   /** Fields of subclasses are not set yet when this runs. */
-  constructor(agent: AgentBase<object, State>, host: AgentHost) {
+  constructor(agent: Agent<object, State>, host: AgentHost) {
     carryWith(host.context);
     this.host = host;
     this.#agent = agent;
     this.state = new StateKeeper(host, this);
+    this.runs = new AgentRuns(this, runHooksOf(agent as Agent<object>));
+    this.mcp = new AgentMcp(this, agent);
+    this.rows = new CollectionFeature(this, agent);
+    this.features.push(this.runs, this.mcp, this.rows);
   }
 
   get options() {
-    return (this.#agent.constructor as typeof AgentBase).options;
+    return (this.#agent.constructor as typeof Agent).options;
   }
 
   get connections(): Connections {
     return (this.#connections ??= new Connections());
+  }
+
+  /** Those that are open, or those of them with a tag. */
+  *open(tag?: string): Generator<Connection> {
+    for (const socket of this.host.sockets.all(tag)) yield this.connections.of(socket);
+  }
+
+  /** The newest one of an id. It belongs to whom the oldest one belongs to; another person's are passed over. */
+  connection(id: string): Connection | undefined {
+    let found: Connection | undefined;
+    for (const connection of this.open()) {
+      if (connection.id !== id) continue;
+      if (found === undefined || found.identity?.id === connection.identity?.id) found = connection;
+    }
+    return found;
   }
 
   get children(): SubAgents {
@@ -64,7 +110,7 @@ export class AgentParts<State> implements WorkContext, StateOwner<State> {
 
   /** What clients are answered who want to reach a child that they may not reach; undefined when they may. */
   refuseChild(child: AgentStep): Response | undefined {
-    return this.children.refuse(child, (this.#agent.constructor as typeof AgentBase).subAgents);
+    return this.children.refuse(child, (this.#agent.constructor as typeof Agent).subAgents);
   }
 
   /** The conversation that somebody is in, if the agent holds any. */
@@ -86,6 +132,35 @@ export class AgentParts<State> implements WorkContext, StateOwner<State> {
 
   get fibers(): Fibers {
     return (this.#fibers ??= new Fibers(this, { recoveryMaxAgeMs: this.options.fiberRecoveryMaxAgeMs }));
+  }
+
+  startFiber(
+    name: string,
+    work: (fiber: FiberContext) => unknown,
+    options?: StartFiberOptions,
+  ): Promise<StartFiberResult> {
+    const { host, fibers } = this;
+    // Who waits for it stays in its turn, and a turn that it ran would wait for that one.
+    const of = causeNow(host);
+    const isWaitedFor = options?.waitForCompletion === true;
+    const run = (fiber: FiberContext) => runOutsideTurn(host.context, of, () => work(fiber));
+    return fibers.startFiber(name, isWaitedFor ? work : run, options);
+  }
+
+  /** A turn needs nothing any more, but for calls of it that go on. */
+  turnOver(turnId: string): void {
+    if (this.turns?.goesOn(turnId) !== true) this.runs.turnEnded(turnId);
+  }
+
+  /** Resolves with it once all that is written is durable. */
+  async stored<T>(value: T): Promise<T> {
+    await this.host.durable();
+    return value;
+  }
+
+  /** As what its code runs that nobody outside has asked for. */
+  get nobody(): CurrentAgent {
+    return { agent: this.#agent as unknown as Agent<object>, connection: undefined, request: undefined };
   }
 
   /** Everything with a due time; all share the agent's one alarm. */
@@ -128,8 +203,7 @@ export class AgentParts<State> implements WorkContext, StateOwner<State> {
     if (typeof method !== "function") return undefined;
     return (...args) => {
       const { fiber } = getCurrentAgent();
-      const nobody = { agent: agent as unknown as Agent, connection: undefined, request: undefined };
-      const current = { ...nobody, ...(fiber !== undefined && { fiber }), ...withCause(causeCarried()) };
+      const current = { ...this.nobody, ...(fiber !== undefined && { fiber }), ...withCause(causeCarried()) };
       return runAs(this.host.context, current, () => Reflect.apply(method, agent, args) as unknown);
     };
   }
@@ -196,6 +270,6 @@ export class AgentParts<State> implements WorkContext, StateOwner<State> {
   }
 
   *readers(): Generator<Connection> {
-    for (const connection of this.#agent.getConnections()) if (!connection.isQuiet) yield connection;
+    for (const connection of this.open()) if (!connection.isQuiet) yield connection;
   }
 }

@@ -5,7 +5,7 @@ import type { Budget, Budgets } from "../ledger/budget.ts";
 import type { MediaRetention } from "../media/media.ts";
 import type { ChatRecoveryConfig } from "../turn/engine/chat-types.ts";
 import type { MessageConcurrency } from "../turn/intake/overlap.ts";
-import type { AgentOptions } from "./agent-base.ts";
+import type { AgentOptions } from "./parts.ts";
 import type { TitleOptions } from "./title-keeper.ts";
 
 const options = namesOf<AgentOptions>()("sendIdentityOnConnect allowClientState retry fiberRecoveryMaxAgeMs");

@@ -1,23 +1,15 @@
 import type { ModelMessage, ToolSet } from "ai";
 import type { ContextReader } from "../context/view.ts";
 import { PerdureError } from "../base/error.ts";
-import type { WorkContext } from "../work/work.ts";
 import type { UIMessage } from "../message/types.ts";
-import type { AgentHost } from "../port.ts";
 import { isOpen, readTurn } from "../store/turn.ts";
 import type { Conversations } from "../turn/engine/conversations.ts";
 import { BackgroundCalls } from "../turn/step/background.ts";
 import { contextOf } from "../turn/step/context-path.ts";
 import type { BackgroundAdmission } from "../turn/step/plan.ts";
 import { leafOf } from "../wire/agent-path.ts";
-import { chatRoom } from "./chat-agent.ts";
-import type { Feature } from "./feature.ts";
-import { parts } from "./parts.ts";
+import type { AgentParts } from "./parts.ts";
 import { refusalOf, type RunBounds } from "./run/lineage.ts";
-import { type TurnKeeper, turnKeeper } from "./run/turn-keeper.ts";
-
-/** Where the calls of an agent are that go on without their turns. Under a symbol: plain names belong to users. */
-export const backgroundCalls: unique symbol = Symbol("perdure.background-calls");
 
 /** How many may go on at one time, where the class does not say. */
 export const DEFAULT_MAX_BACKGROUND = 16;
@@ -25,12 +17,6 @@ export const DEFAULT_MAX_BACKGROUND = 16;
 /** What they ask of the agent. */
 export interface BackgroundAgent extends RunBounds {
   readonly maxBackgroundCalls: number;
-  /** @internal */
-  readonly [parts]: WorkContext & { readonly host: AgentHost; readonly features: Feature[] };
-  /** @internal */
-  readonly [chatRoom]: { readonly chat: Conversations };
-  /** @internal */
-  readonly [turnKeeper]: Pick<TurnKeeper, "lineageOf">;
   withMedia(messages: readonly UIMessage[]): Promise<UIMessage[]>;
   assembleContext(context: {
     readonly messages: readonly UIMessage[];
@@ -44,18 +30,14 @@ interface BackgroundPlan {
   toolsOf(session: string): Promise<ToolSet>;
 }
 
-/**
- * Makes the background of an agent, and has it carry on with what an earlier life left.
- * @param over a turn needs nothing any more
- */
+/** Makes the background of an agent, and has it carry on with what an earlier life left. */
 export function openBackground(
+  own: AgentParts<unknown>,
   agent: BackgroundAgent,
   plan: BackgroundPlan,
-  over: (turnId: string) => void,
+  chat: () => Conversations,
 ): BackgroundCalls {
-  const own = agent[parts];
   const { host } = own;
-  const chat = () => agent[chatRoom].chat;
   const calls = new BackgroundCalls({
     work: own,
     desk: chat,
@@ -66,10 +48,10 @@ export function openBackground(
       const at = base.findIndex(({ id }) => id === messageId);
       return agent.assembleContext({ messages: await agent.withMedia(base.slice(0, Math.max(0, at))), tools });
     },
-    admit: (turnId) => admit(agent, turnId),
+    admit: (turnId) => admit(own, agent, turnId),
     over(turnId) {
       const turn = readTurn(host, turnId);
-      if (turn === undefined || !isOpen(turn)) over(turnId);
+      if (turn === undefined || !isOpen(turn)) own.runs.turnEnded(turnId);
     },
     changed: (session) => chat().output.sessions?.({ kind: "context", session }),
   });
@@ -85,10 +67,13 @@ export function openBackground(
  * A call counts among the runs that come of one another: what its end sets going comes of the same turn, so that no circle
  * of results and new calls goes on for ever.
  */
-async function admit(agent: BackgroundAgent, turnId: string): Promise<BackgroundAdmission> {
-  const { host } = agent[parts];
+async function admit(
+  { host, turns }: AgentParts<unknown>,
+  agent: BackgroundAgent,
+  turnId: string,
+): Promise<BackgroundAdmission> {
   const chain = [leafOf(host.path).className];
-  const lineage = agent[turnKeeper].lineageOf(turnId);
+  const lineage = turns?.lineageOf(turnId);
   const from = lineage ?? { root: host.path.length, key: turnId, at: host.clock.now(), chain };
   const refusal = await refusalOf(host, agent, from);
   if (refusal === undefined) return { lineage: JSON.stringify(from) };

@@ -4,9 +4,6 @@ import { saysWhoItIs } from "../memory/render.ts";
 import type { ContextBlocks } from "../memory/context-blocks.ts";
 import { durableTool, type DurableToolOptions } from "../tool/define.ts";
 
-/** The context blocks of a session. Under a symbol: every plain name belongs to those who extend the class. */
-export const blocksOf: unique symbol = Symbol("perdure.blocks-of");
-
 /** How long a call of a context tool may take: a provider has its own, shorter bounds. */
 const TOOL_TIMEOUT_MS = 90_000;
 

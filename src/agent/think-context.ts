@@ -38,7 +38,6 @@ import type { ContextState } from "../wire/session-frames.ts";
 import { type CompactionInfo, compactionsOn, toInfo } from "./compaction-info.ts";
 import { reportOf } from "./context-reports.ts";
 import { sessionOfRun } from "./run/run-views.ts";
-import { settingsOf } from "./session-agent.ts";
 
 /** The settings of an agent that are about its model's window. */
 export interface ContextSettings {
@@ -47,8 +46,6 @@ export interface ContextSettings {
   getCompactionModel(): LanguageModel | undefined | Promise<LanguageModel | undefined>;
   countTokens(model: string): TextCounter | undefined;
   getLiveState(): LiveState;
-  /** @internal */
-  [settingsOf](session: string): SessionSettings;
 }
 
 /** A request as it would be made now. */
@@ -62,6 +59,8 @@ export interface NextRequest {
 export interface ContextDesk {
   readonly host: AgentHost;
   readonly agent: ContextSettings;
+  /** What a session was told about itself. It is configured by then. */
+  settings(session: string): SessionSettings;
   chat(): Conversations;
   ledger(): Ledger;
   prices(): PriceTable;
@@ -145,7 +144,7 @@ export class ThinkContext implements ContextPlan {
   }
 
   async settings(session: string): Promise<SessionSettings> {
-    return this.#desk.agent[settingsOf](session);
+    return this.#desk.settings(session);
   }
 
   live(session: string): LiveState {

@@ -10,6 +10,7 @@ import type { AgentHost } from "../port.ts";
 import { Ledger } from "../ledger/ledger.ts";
 import { filesOf } from "../media/files.ts";
 import { MediaRestore } from "../media/media-restore.ts";
+import type { SessionManager } from "../session/session-manager.ts";
 import { SessionSearch } from "../search/search.ts";
 import { CallBook } from "../tool/call-book.ts";
 import type { ActionAuthorization } from "../tool/action-authorize.ts";
@@ -37,11 +38,9 @@ import { checkMaxSteps, withinSteps } from "./max-steps.ts";
 import { isToldLater } from "./run/book-calls.ts";
 import { payersOf } from "./run/run-payers.ts";
 import { type ActionRules, ThinkActions } from "./think-actions.ts";
-import { blocksOf } from "./think-blocks.ts";
 import { type StepHooks, tellHooks } from "./think-hooks.ts";
-import { toolKit } from "./tool-kit.ts";
+import type { ToolKit } from "./tool-kit.ts";
 import type { BackgroundCalls } from "../turn/step/background.ts";
-import { backgroundCalls } from "./think-background.ts";
 import { type ContextSettings, type NextRequest, ThinkContext } from "./think-context.ts";
 import { type EquippedAgent, equip, type Equipper } from "./turn-equipment.ts";
 
@@ -76,7 +75,6 @@ export interface ThinkSettings extends ThinkHooks, ContextSettings, EquippedAgen
   readonly budgets: Budgets;
   readonly prices: PriceTable;
   getModel(): LanguageModel | readonly LanguageModel[] | Promise<LanguageModel | readonly LanguageModel[]>;
-  readonly [backgroundCalls]: BackgroundCalls;
   getMaxSteps(): number;
   assembleContext(context: {
     readonly messages: readonly UIMessage[];
@@ -84,11 +82,21 @@ export interface ThinkSettings extends ThinkHooks, ContextSettings, EquippedAgen
   }): ModelMessage[] | Promise<ModelMessage[]>;
 }
 
+/** What a plan needs of the agent besides. */
+export interface PlanDesk {
+  readonly host: AgentHost;
+  readonly kit: ToolKit;
+  readonly chat: Conversations;
+  readonly sessions: SessionManager;
+  readonly background: BackgroundCalls;
+}
+
 /** Joins a `Think` to the step loop: its settings, its hooks, and the books that it keeps. */
 export class ThinkPlan {
   readonly #agent: ThinkSettings;
   readonly #base: ThinkHooks;
   readonly #host: AgentHost;
+  readonly #desk: PlanDesk;
   readonly #chat: () => Conversations;
   readonly #failed = (error: unknown) => this.#chat().hooks.failed(error);
   readonly #messages = new ModelMessages(this.#failed);
@@ -106,19 +114,23 @@ export class ThinkPlan {
   readonly context: ThinkContext;
 
   /** @param base the hooks that do nothing: a class that has these does not listen. */
-  constructor(agent: ThinkSettings, base: ThinkHooks, host: AgentHost, chat: () => Conversations) {
+  constructor(agent: ThinkSettings, base: ThinkHooks, desk: PlanDesk) {
+    const { host } = desk;
+    const chat = () => desk.chat;
     this.#agent = agent;
     this.#base = base;
     this.#host = host;
+    this.#desk = desk;
     this.#chat = chat;
     this.context = new ThinkContext({
       ...{ host, agent, chat, ledger: () => this.ledger, prices: () => agent.prices, book: () => this.book },
+      settings: (session) => desk.sessions.of(session).settings,
       next: (session) => this.#next(session),
       assemble: async (messages, tools) => agent.assembleContext({ messages: await this.#media.of(messages), tools }),
       shown: (messages, tools) => this.#shown(messages, tools),
       sourceOf: (message) => this.#messages.sourceOf(message),
       classify: async (error) => (await agent.classifyChatError(error, OUTSIDE)) ?? classifyProviderError(error),
-      renew: async (session) => void (await (await agent[blocksOf](session))?.refreshSystemPrompt()),
+      renew: async (session) => void (await (await desk.sessions.ready(session)).blocks.refreshSystemPrompt()),
       failed: this.#failed,
       changed: (session) => chat().output.sessions?.({ kind: "context", session }),
     });
@@ -146,7 +158,12 @@ export class ThinkPlan {
   }
 
   #equipper(actions = this.actions.binding()): Equipper {
-    return { agent: this.#agent, host: this.#host, search: this.search, actions };
+    const { kit, sessions } = this.#desk;
+    return {
+      ...{ agent: this.#agent, host: this.#host, search: this.search, actions, kit },
+      blocks: async (session) => (await sessions.ready(session)).blocks,
+      settings: (session) => sessions.of(session).settings,
+    };
   }
 
   get book(): CallBook {
@@ -192,7 +209,7 @@ export class ThinkPlan {
   /** The conversation is forgotten, in the transaction that does it. Calls whose end nobody will write down were cut. */
   cleared(session: string, turns: readonly TurnRow[]): void {
     this.context.background.stop(session);
-    this.#agent[backgroundCalls].dropSession(session);
+    this.#desk.background.dropSession(session);
     this.book.forgetLost();
     for (const { seq } of turns) this.ledger.closeTurn(seq, (call) => isToldLater(this.#host, call));
   }
@@ -240,7 +257,7 @@ export class ThinkPlan {
       shown: (messages, tools) => as(() => this.#shown(messages, tools)),
       bind: (name, tool) => (isAction(tool) ? bindAction(name, tool, binding) : tool),
       runTool: as,
-      background: agent[backgroundCalls],
+      background: this.#desk.background,
       classify: async (error, context) =>
         (await as(() => agent.classifyChatError(error, context))) ?? classifyProviderError(error),
       loadFile: (file) => (this.#loadFile ??= fileLoader(agent.fileDownloads))(file),
@@ -251,7 +268,7 @@ export class ThinkPlan {
   }
 
   get #extensions() {
-    return this.#agent[toolKit].extensions?.hooks;
+    return this.#desk.kit.extensions?.hooks;
   }
 
   async #prepare(

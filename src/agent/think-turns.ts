@@ -18,7 +18,7 @@ import { countElsewhere } from "./cause.ts";
 import type { ChatRoom } from "./chat-feature.ts";
 import { noteWaiting, refuseCircle } from "./circle.ts";
 import { getCurrentAgent } from "./context.ts";
-import { parts } from "./parts.ts";
+import { parts } from "./feature.ts";
 import { sessionNow, turnNow } from "./turn-now.ts";
 import type { ThinkPlan } from "./think-plan.ts";
 
@@ -164,12 +164,7 @@ export async function runTurn(
     // JavaScript can leave it out.
     if ((options.input as TurnInput | undefined) === undefined)
       throw new PerdureError("bad_input", "Give `input`: a submission is a message to answer.");
-    const session = sessionNamed(room.chat, options.session ?? sessionNow(room.chat));
-    const elsewhere = countElsewhere(room.chat.host);
-    if (elsewhere !== undefined) await elsewhere;
-    const result = submitMessages(room.chat, options.input, { ...options, session });
-    await room.chat.host.durable();
-    return result;
+    return submit(room.chat, options.input, options);
   }
   refuseInside(room.chat, "runTurn");
   const elsewhere = countElsewhere(room.chat.host);
@@ -179,6 +174,20 @@ export async function runTurn(
   if (requestId === undefined) return { requestId: "", status: "skipped" };
   const callback = options.mode === "stream" ? options.callback : undefined;
   return follow(room, plan, requestId, callback, options.signal);
+}
+
+/** See `Think.submitMessages`. */
+export async function submit(
+  chat: Conversations,
+  messages: MessageInput,
+  options: SubmitOptions,
+): Promise<SubmitResult> {
+  const session = sessionNamed(chat, options.session ?? sessionNow(chat));
+  const elsewhere = countElsewhere(chat.host);
+  if (elsewhere !== undefined) await elsewhere;
+  const result = submitMessages(chat, messages, { ...options, session });
+  await chat.host.durable();
+  return result;
 }
 
 function begin(

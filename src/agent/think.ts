@@ -1,73 +1,82 @@
 import type { LanguageModel, ModelMessage, ToolSet } from "ai";
-import { DEFAULT_SYSTEM_PROMPT } from "../context/capabilities.ts";
 import { PerdureError } from "../base/error.ts";
 import type { Identity } from "../base/identity.ts";
-import type { ScheduledTasks } from "../work/task-types.ts";
+import { DEFAULT_SYSTEM_PROMPT } from "../context/capabilities.ts";
+import type { LiveState } from "../context/carried.ts";
+import type { DraftCompaction } from "../context/compaction-job.ts";
+import type { ContextReport } from "../context/context-report.ts";
+import { defaultModelLimits } from "../context/default-model-limits.ts";
+import type { ModelLimitsTable } from "../context/model-limits.ts";
+import type { ContextOverflow } from "../context/overflow.ts";
+import type { TextCounter } from "../context/token-counters.ts";
+import type { Budgets } from "../ledger/budget.ts";
+import type { LedgerEntry } from "../ledger/charge.ts";
+import { defaultPrices } from "../ledger/default-prices.ts";
+import type { Ledger, UsageTotals } from "../ledger/ledger.ts";
+import type { PriceTable } from "../ledger/prices.ts";
+import type { MediaRetention } from "../media/media.ts";
 import type { MessageInput } from "../message/input.ts";
 import type { UIMessage } from "../message/types.ts";
-import type { AgentEnv, AgentHost } from "../port.ts";
-import type { Budgets } from "../ledger/budget.ts";
-import type { ContextBlocks } from "../memory/context-blocks.ts";
-import { defaultPrices } from "../ledger/default-prices.ts";
-import type { LedgerEntry } from "../ledger/charge.ts";
-import type { UsageTotals } from "../ledger/ledger.ts";
-import type { MediaRetention } from "../media/media.ts";
-import type { PriceTable } from "../ledger/prices.ts";
-import { readConfig, writeConfig } from "../store/config.ts";
-import { keepAside, readStored } from "../store/damaged.ts";
-import type { TurnRow } from "../store/turn.ts";
-import type { PendingApproval, ReturnedCall } from "../tool/call-book.ts";
-import type { ChatHooks, ChatTurnOptions, SaveMessagesResult } from "../turn/engine/chat-types.ts";
-import { type ChatAnswer, ORDINARY_TURN, type OrdinaryTurn } from "../turn/engine/by-stream.ts";
 import type { ChatErrorClassification } from "../model/provider-error.ts";
-import type {
-  ChatClassifyContext,
-  ChatErrorContext,
-  ChunkContext,
-  PrepareStepContext,
-  StepConfig,
-  StepContext,
-  TurnConfig,
-  TurnContext,
-} from "../turn/step/config.ts";
-import type {
-  ToolCallContext,
-  ToolCallDecision,
-  ToolCallResultContext,
-  ToolResultDecision,
-} from "../tool/call-hooks.ts";
-import type { BackgroundCalls } from "../turn/step/background.ts";
-import type { SubmitResult } from "../turn/intake/submissions.ts";
-import { writeJson } from "../wire/json.ts";
-import { answering, chatRoom, deciding, turnEnded } from "./chat-agent.ts";
-import { runAs } from "./context.ts";
-import { parts } from "./parts.ts";
-import { type TurnKeeper, turnKeeper, turnOver } from "./run/turn-keeper.ts";
-import { TaskFeature } from "./scheduled-tasks.ts";
-import { windowOf } from "./context-agent.ts";
-import { classifying, sessionOf } from "./session-agent.ts";
-import { backgroundCalls, openBackground } from "./think-background.ts";
-import { blocksOf } from "./think-blocks.ts";
-import type { ThinkActions } from "./think-actions.ts";
-import type { ThinkContext } from "./think-context.ts";
-import { OUTSIDE, ThinkPlan } from "./think-plan.ts";
-import { addMessages, type AddMessagesOptions, chat, type ChatOptions, runTurn } from "./think-turns.ts";
-import type {
-  RunTurnOptions,
-  StreamCallback,
-  StreamTurnOptions,
-  SubmitTurnOptions,
-  TurnInput,
-  WaitTurnOptions,
-  WithOutput,
-} from "./think-turns.ts";
-import { actionsOf, filePoints, ToolAgent } from "./tool-agent.ts";
+import type { AgentEnv, AgentHost, HostedAgentClass } from "../port.ts";
+import type { ActionAuthorization, ActionAuthorizationContext } from "../tool/action-authorize.ts";
+import { type ActionRecord, RECLAIM_AFTER_MS } from "../tool/action-ledger.ts";
+import type { AnyAction } from "../tool/action.ts";
+import type { PendingApproval, ReturnedCall } from "../tool/call-book.ts";
+import type * as calls from "../tool/call-hooks.ts";
+import type { FileDownloadOptions } from "../toolbox/egress/file-download.ts";
+import type { ExtensionManager, ExtensionManagerOptions } from "../toolbox/extension/manager.ts";
+import type { ExtensionDeclaration } from "../toolbox/extension/manifest.ts";
+import type { SkillScriptRunner, SkillSource } from "../toolbox/skill/types.ts";
+import type { BashToolOptions } from "../toolbox/workspace/bash-tool.ts";
+import { sharedWorkspace } from "../toolbox/workspace/remote.ts";
+import { callWorkspace, type WorkspaceAccess } from "../toolbox/workspace/serve.ts";
+import type { WorkspaceToolsOptions } from "../toolbox/workspace/tools/create-workspace-tools.ts";
+import type { PointChange, RestoreResult, WorkspaceFiles, WorkspaceLike } from "../toolbox/workspace/types.ts";
+import { Workspace } from "../toolbox/workspace/workspace.ts";
+import type { WorkspaceOptions } from "../toolbox/workspace/workspace-options.ts";
+import type { ChatTurnOptions, SaveMessagesResult } from "../turn/engine/chat-types.ts";
+import { type ChatAnswer, ORDINARY_TURN, type OrdinaryTurn } from "../turn/engine/by-stream.ts";
+import * as inbox from "../turn/intake/inbox.ts";
+import { readReceipt, type SteerReceipt } from "../turn/intake/steer.ts";
+import * as submissions from "../turn/intake/submissions.ts";
+import type { BackgroundCall } from "../turn/step/background-note.ts";
+import type * as step from "../turn/step/config.ts";
+import type { ScheduledTasks } from "../work/task-types.ts";
+import { ChatAgent } from "./chat-agent.ts";
+import type { CompactionInfo } from "./compaction-info.ts";
+import { parts } from "./feature.ts";
+import { DEFAULT_MAX_BACKGROUND } from "./think-background.ts";
+import type { AppliedCompaction } from "./think-context.ts";
+import { ThinkParts } from "./think-parts.ts";
+import * as turns from "./think-turns.ts";
 
-type Maybe<T> = T | void | Promise<T | void>;
+type Maybe<T> = T | Promise<T>;
+/** What a hook may say, or not. */
+type Said<T> = Maybe<T | void>;
 
 const DEFAULT_MAX_STEPS = 10;
-/** In reports of damage. */
-const CONFIG = "the configuration";
+/** How many compactions are listed when nothing is said. */
+const LISTED = 100;
+
+/** Whose session it is about; by default, that of the turn that runs, else that of all who name none. */
+interface OfSession {
+  readonly session?: string;
+}
+
+/** How it is summarised. */
+interface Compacting extends OfSession {
+  readonly focus?: string;
+  readonly preview?: boolean;
+}
+
+/** Who answered, and whether the turn goes on by itself. */
+interface ExecutionAnswer {
+  readonly approver?: string;
+  readonly identity?: Identity;
+  readonly autoContinue?: boolean;
+  readonly session?: string;
+}
 
 /**
  * The opinionated chat agent: override {@link Think.getModel} and it is complete. It asks the model step by step and
@@ -77,118 +86,19 @@ const CONFIG = "the configuration";
  * Hooks fire on every turn, whatever started it. One that throws ends the turn with that error, unless it says that
  * it only watches: then the error goes to `onError`.
  */
-export class Think<Env extends object = AgentEnv, State = unknown, Props extends object = object> extends ToolAgent<
+export class Think<Env extends object = AgentEnv, State = unknown, Props extends object = object> extends ChatAgent<
   Env,
   State,
   Props
 > {
-  readonly #plan: ThinkPlan;
-  readonly #tasks: TaskFeature;
   /** @internal */
-  readonly [backgroundCalls]: BackgroundCalls;
+  declare readonly [parts]: ChatAgent<Env, State, Props>[typeof parts] & { readonly think: ThinkParts };
 
   constructor(host: AgentHost) {
     super(host);
-    this.#plan = new ThinkPlan(this, Think.prototype, host, () => this[chatRoom].chat);
-    this.#tasks = new TaskFeature(this[parts], {
-      declares: () => this.getScheduledTasks !== Think.prototype.getScheduledTasks,
-      tasks: () => this.getScheduledTasks(),
-      timeZone: () => this.getDefaultTimezone(),
-      as: (work) => runAs(host.context, { agent: this, connection: undefined, request: undefined }, work),
-      chat: () => this[chatRoom].chat,
-      failed: (error) => void this[parts].failed(error, { stage: "scheduled task" }),
-    });
-    this[backgroundCalls] = openBackground(this, this.#plan, (turnId) => super[turnOver](turnId));
-    // First: if the tasks cannot work, no turn may have gone on.
-    this[parts].features.unshift(this.#tasks);
-    const close = () => this.#plan.context.background.close();
-    this[parts].features.push({ drain: close, halt: close, left: close });
-  }
-
-  /** @internal */
-  [answering](
-    as: <T>(work: () => T, turn?: string, identity?: Identity) => T,
-  ): Pick<
-    ChatHooks,
-    | "respond"
-    | "plan"
-    | "ranInSteps"
-    | "explain"
-    | "question"
-    | "answerable"
-    | "decided"
-    | "begun"
-    | "settled"
-    | "removed"
-    | "cleared"
-    | "background"
-  > {
-    const own = this.onChatMessage !== Think.prototype.onChatMessage;
-    return {
-      respond: async (options) => as(() => this.onChatMessage(options), options.requestId, options.identity),
-      plan: (turn) => this.#plan.of(turn, as),
-      ranInSteps: ({ seq }) => !own || this.#plan.ledger.attempts(seq, 0).length > 0,
-      answerable: (...about) => this.#plan.answerable(...about),
-      decided: (decision) => {
-        const { messageId, toolCallId } = decision;
-        // What an onChatMessage of its own asked is not in the book of the steps.
-        if (own && !this.#plan.book.isOfSteps(messageId, toolCallId)) this[deciding].decided?.(decision);
-        else this.#plan.book.record(decision);
-      },
-      question: (messageId, toolCallId) => this.#plan.book.question(messageId, toolCallId),
-      explain: (error, context) => as(() => this.#plan.explain(error, context), context.requestId, context.identity),
-      begun: (turn) => this[filePoints].begun(turn),
-      settled: (message, turn) => {
-        this.#plan.settled(message, turn);
-        this[filePoints].settled(message);
-      },
-      removed: (messageId) => this.#plan.book.forget(messageId),
-      cleared: (session, turns) => this.#plan.cleared(session, turns),
-      background: this[backgroundCalls],
-    };
-  }
-
-  /** @internal */
-  override get [turnKeeper](): TurnKeeper {
-    const [plan, keeper] = [this.#plan, super[turnKeeper]];
-    return {
-      ...keeper,
-      isWanted: async (turnId) => this[backgroundCalls].hasOpen(turnId) || keeper.isWanted(turnId),
-      get ledger() {
-        return plan.ledger;
-      },
-    };
-  }
-
-  /** @internal */
-  override [turnOver](turnId: string): void {
-    if (!this[backgroundCalls].hasOpen(turnId)) super[turnOver](turnId);
-  }
-
-  /** @internal */
-  override [turnEnded](turn: TurnRow): void {
-    super[turnEnded](turn);
-    this.#plan.context.ready(turn.session);
-  }
-
-  /** @internal */
-  get [windowOf](): ThinkContext {
-    return this.#plan.context;
-  }
-
-  /** @internal */
-  get [actionsOf](): ThinkActions {
-    return this.#plan.actions;
-  }
-
-  /** @internal */
-  [blocksOf](session: string): ContextBlocks | undefined | Promise<ContextBlocks | undefined> {
-    return this[sessionOf](session).then(({ blocks }) => blocks);
-  }
-
-  /** @internal */
-  override async [classifying](error: unknown): Promise<ChatErrorClassification> {
-    return (await this.classifyChatError(error, OUTSIDE)) ?? super[classifying](error);
+    const own = this[parts] as ChatAgent<Env, unknown, Props>[typeof parts];
+    this.workspace = new Workspace({ host });
+    Object.assign(own, { think: new ThinkParts(own, own.chat, this, Think.prototype) });
   }
 
   // Settings
@@ -208,7 +118,7 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
   prices: PriceTable = defaultPrices;
 
   /** The model, or several that are tried in order. Asked for every turn. */
-  getModel(): LanguageModel | readonly LanguageModel[] | Promise<LanguageModel | readonly LanguageModel[]> {
+  getModel(): Maybe<LanguageModel | readonly LanguageModel[]> {
     throw new PerdureError("bad_config", `${this.constructor.name} must override getModel() and return a model.`);
   }
 
@@ -221,7 +131,6 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
   getTools(): ToolSet | Promise<ToolSet> {
     return {};
   }
-
   getMaxSteps(): number {
     return this.maxSteps;
   }
@@ -234,7 +143,7 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
     readonly messages: readonly UIMessage[];
     readonly tools: ToolSet;
   }): ModelMessage[] | Promise<ModelMessage[]> {
-    return this.#plan.convertAll(context.messages, context.tools);
+    return this[parts].think.plan.convertAll(context.messages, context.tools);
   }
 
   /**
@@ -242,50 +151,52 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
    * `super.onChatMessage(options)` returns lets the turn run step by step, as it does by itself. After a crash it is asked
    * again.
    */
-  onChatMessage(
-    _options: ChatTurnOptions,
-  ): ChatAnswer | OrdinaryTurn | undefined | Promise<ChatAnswer | OrdinaryTurn | undefined> {
+  onChatMessage(_options: ChatTurnOptions): Maybe<ChatAnswer | OrdinaryTurn | undefined> {
     return ORDINARY_TURN;
   }
 
   // Hooks
 
   /** Before the first model call, and again when a turn is carried on after a crash. */
-  beforeTurn(_context: TurnContext): Maybe<TurnConfig> {}
+  beforeTurn(_context: step.TurnContext): Said<step.TurnConfig> {}
   /** Before each model call, each try of it included. */
-  beforeStep(_context: PrepareStepContext): Maybe<StepConfig> {}
+  beforeStep(_context: step.PrepareStepContext): Said<step.StepConfig> {}
   /**
    * Before a tool of the server runs: let it, change its input, or give the model something else to read. What it throws
    * is the error of that call.
    */
-  beforeToolCall(_context: ToolCallContext): Maybe<ToolCallDecision> {}
+  beforeToolCall(_context: calls.ToolCallContext): Said<calls.ToolCallDecision> {}
   /**
    * A tool has run, or `beforeToolCall` has answered in its place. The result is stored, and nobody has read it: what this
    * returns may replace or withhold it. After a crash it may be asked again about the same result; the tool does not run
    * again. What it throws goes to `onError`, and the result is withheld.
    */
-  afterToolCall(_context: ToolCallResultContext): Maybe<ToolResultDecision> {}
+  afterToolCall(_context: calls.ToolCallResultContext): Said<calls.ToolResultDecision> {}
   /** A model call and the tools it asked for are settled. Only watches. */
-  onStepFinish(_context: StepContext): Maybe<undefined> {}
+  onStepFinish(_context: step.StepContext): Said<undefined> {}
   /** The AI SDK's newer name of {@link Think.onStepFinish}; both are called. */
-  onStepEnd(_context: StepContext): Maybe<undefined> {}
+  onStepEnd(_context: step.StepContext): Said<undefined> {}
   /** Each piece of the model's stream. Only watches; it is called for every token, so it must be quick. */
-  onChunk(_context: ChunkContext): Maybe<undefined> {}
+  onChunk(_context: step.ChunkContext): Said<undefined> {}
   /**
    * What went wrong with a turn, or with a request for one. What is returned is what the user reads; the error itself: a
    * plain explanation.
    */
-  onChatError(error: unknown, _context: ChatErrorContext): unknown {
+  onChatError(error: unknown, _context: step.ChatErrorContext): unknown {
     return error;
   }
   /** What kind of error a provider gave; nothing: it is recognised by its status and text. */
-  classifyChatError(_error: unknown, _context: ChatClassifyContext): Maybe<ChatErrorClassification> {}
+  classifyChatError(_error: unknown, _context: step.ChatClassifyContext): Said<ChatErrorClassification> {}
 
   // Turns
 
   /** Runs a turn and streams what it says to `callback`. Resolves when it is over, however it ended. */
-  async chat(message: TurnInput, callback: StreamCallback, options: ChatOptions = {}): Promise<SaveMessagesResult> {
-    return chat(this[chatRoom], this.#plan, message, callback, options);
+  async chat(
+    message: turns.TurnInput,
+    callback: turns.StreamCallback,
+    options: turns.ChatOptions = {},
+  ): Promise<SaveMessagesResult> {
+    return turns.chat(this[parts].chat.room, this[parts].think.plan, message, callback, options);
   }
 
   /** Stops a turn of {@link Think.chat} for good. False when there is none of that id under way. */
@@ -299,22 +210,22 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
   }
 
   /** One way for all: wait for the answer (default), stream it, or submit it and go on. */
-  runTurn(options: SubmitTurnOptions): Promise<SubmitResult>;
+  runTurn(options: turns.SubmitTurnOptions): Promise<submissions.SubmitResult>;
   runTurn<OUTPUT>(
-    options: (WaitTurnOptions | StreamTurnOptions) & WithOutput<OUTPUT>,
+    options: (turns.WaitTurnOptions | turns.StreamTurnOptions) & turns.WithOutput<OUTPUT>,
   ): Promise<SaveMessagesResult<OUTPUT>>;
-  runTurn(options: WaitTurnOptions | StreamTurnOptions): Promise<SaveMessagesResult>;
-  runTurn(options: RunTurnOptions): Promise<SaveMessagesResult | SubmitResult>;
-  async runTurn(options: RunTurnOptions): Promise<SaveMessagesResult | SubmitResult> {
-    return runTurn(this[chatRoom], this.#plan, options);
+  runTurn(options: turns.WaitTurnOptions | turns.StreamTurnOptions): Promise<SaveMessagesResult>;
+  runTurn(options: turns.RunTurnOptions): Promise<SaveMessagesResult | submissions.SubmitResult>;
+  async runTurn(options: turns.RunTurnOptions): Promise<SaveMessagesResult | submissions.SubmitResult> {
+    return turns.runTurn(this[parts].chat.room, this[parts].think.plan, options);
   }
 
   /** Adds messages without a turn. With `mode: "append"` those that are there already are left as they are. */
   async addMessages(
     messages: MessageInput | ((messages: UIMessage[]) => MessageInput),
-    options: AddMessagesOptions = {},
+    options: turns.AddMessagesOptions = {},
   ): Promise<void> {
-    addMessages(this[chatRoom].chat, messages, options);
+    turns.addMessages(this[parts].chat.chat, messages, options);
     await this[parts].host.durable();
   }
 
@@ -323,24 +234,24 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
    * for calls of long ago. For server code: clients are never sent it.
    */
   originalToolResult(toolCallId: string, messageId?: string): ReturnedCall | undefined {
-    return this.#plan.book.original(toolCallId, messageId);
+    return this[parts].think.plan.book.original(toolCallId, messageId);
   }
 
   /** Tool calls that wait for a person. Answer them with `answerApproval`. */
   pendingApprovals(): PendingApproval[] {
-    return this.#plan.book.pendingApprovals();
+    return this[parts].think.plan.book.pendingApprovals();
   }
 
   // What was used
 
   /** Tokens and dollars of a turn, or of all that the agent ever did, runs of agents below included. */
   usage(scope: { readonly turn: string } | "agent" = "agent"): UsageTotals {
-    return this.#plan.ledger.totals(scope);
+    return this[parts].think.plan.ledger.totals(scope);
   }
 
   /** The model calls, newest first. Those of agents below have the purpose `agent-tool`. */
-  listUsage(filter: Parameters<ThinkPlan["ledger"]["list"]>[0] = {}): LedgerEntry[] {
-    return this.#plan.ledger.list(filter);
+  listUsage(filter: Parameters<Ledger["list"]>[0] = {}): LedgerEntry[] {
+    return this[parts].think.plan.ledger.list(filter);
   }
 
   // Scheduled tasks
@@ -360,37 +271,323 @@ export class Think<Env extends object = AgentEnv, State = unknown, Props extends
 
   /** Asks for the tasks again, when what {@link Think.getScheduledTasks} reads has changed. @throws PerdureError `bad_config` */
   async reconcileScheduledTasks(): Promise<void> {
-    await this.#tasks.reconcile();
-    await this[parts].host.durable();
+    return this[parts].stored(await this[parts].think.tasks.reconcile());
   }
 
   /** The same as {@link Think.reconcileScheduledTasks}. */
-  async internal_reconcileScheduledTasks(): Promise<void> {
-    await this.#tasks.reconcile();
+  internal_reconcileScheduledTasks(): Promise<void> {
+    return this.reconcileScheduledTasks();
+  }
+
+  // Its window
+
+  /**
+   * What is done when a conversation grows too long for the model: by default it is compacted before a request that would
+   * not fit, when a provider says that one did not, and when one has used more than fits. `false`: nothing.
+   */
+  contextOverflow: ContextOverflow | boolean = {};
+  /** How much models can read. Replace it with your own table or function. */
+  modelLimits: ModelLimitsTable = defaultModelLimits;
+
+  /** The model that summarises. Nothing: the one that reads the summary. */
+  getCompactionModel(): LanguageModel | undefined | Promise<LanguageModel | undefined> {
+    return undefined;
+  }
+
+  /**
+   * Counts texts as a model (`provider/modelId`) does, by a real tokenizer. Nothing: they are estimated, and it is asked
+   * again. Must be quick. A counter that was returned is used as long as the agent is in memory; what fails is the event
+   * `chat:counter:failed`, and texts are estimated.
+   */
+  countTokens(_model: string): TextCounter | undefined {
+    return undefined;
+  }
+
+  /**
+   * What is true now and must survive a summary word for word: a plan, what is to be done. Added to what Perdure carries
+   * over by itself. Must be quick.
+   */
+  getLiveState(): LiveState {
+    return {};
+  }
+
+  /**
+   * Lets the model read a summary instead of the older messages, which stay as they are. With `preview` nothing is stored:
+   * change the text and give it to {@link Think.applyCompaction}.
+   * @throws PerdureError `bad_state` with the reason, when it would not help, could not be done, or a turn is running.
+   */
+  compact(options: Compacting & { readonly preview: true }): Promise<DraftCompaction>;
+  compact(options?: Compacting & { readonly preview?: false }): Promise<CompactionInfo>;
+  compact(options?: Compacting): Promise<CompactionInfo | DraftCompaction>;
+  async compact({ focus, preview = false, session = this.session.id }: Compacting = {}) {
+    if (preview) return this[parts].think.window.preview(session, focus);
+    return this[parts].stored(await this[parts].think.window.compact(session, focus));
+  }
+
+  /**
+   * Lets the model read a note in the place of outputs of tools, as it is done before a summary is made: those that newer
+   * ones supersede, and old ones, but nothing of the user's last two turns, nor of the newest {@link PRUNE_PROTECT} tokens
+   * of outputs before them (in a small window, less). It is a compaction of kind `prune`. Undefined, and nothing has changed, where that would free less than {@link PRUNE_MINIMUM} tokens.
+   * @throws PerdureError `bad_state` while a turn is running.
+   */
+  async prune({ session = this.session.id }: OfSession = {}): Promise<CompactionInfo | undefined> {
+    return this[parts].stored(await this[parts].think.window.prune(session));
+  }
+
+  /** Makes a compaction of a text that you wrote, or changed. @throws PerdureError `bad_state` as {@link Think.compact} */
+  async applyCompaction(draft: AppliedCompaction & OfSession): Promise<CompactionInfo> {
+    const { session = this.session.id, ...text } = draft;
+    return this[parts].stored(await this[parts].think.window.apply(session, text));
+  }
+
+  /**
+   * Takes back the compaction in effect: the model reads the messages again, with all that was said since.
+   * @throws PerdureError `not_found`; `bad_state` when it is not the one in effect, or a turn is running; `limit` when the
+   * conversation would not fit, with the number of tokens that are too many.
+   */
+  async undoCompaction(id: string, { session }: OfSession = {}): Promise<CompactionInfo> {
+    return this[parts].stored(await this[parts].think.window.undo(id, session));
+  }
+
+  /** The compactions of a session, newest first, with those that came to nothing. */
+  listCompactions({ session = this.session.id, limit = LISTED }: { readonly limit?: number } & OfSession = {}) {
+    return this[parts].think.window.list(session, limit);
+  }
+
+  /** What fills the model's window: of the last request, or of the next one if none was made since the agent woke. */
+  contextReport({ session = this.session.id }: OfSession = {}): Promise<ContextReport> {
+    return this[parts].think.window.report(session);
+  }
+
+  /**
+   * Where files of messages may be loaded from, for models that do not load them themselves. Default: public addresses, by
+   * what their names resolve to.
+   */
+  fileDownloads: FileDownloadOptions = {};
+
+  // Submissions
+
+  /** Accepts a text or messages for a later turn, once per key, and returns as soon as that is stored. */
+  submitMessages(messages: MessageInput, options: submissions.SubmitOptions = {}): Promise<submissions.SubmitResult> {
+    return turns.submit(this[parts].chat.chat, messages, options);
+  }
+  inspectSubmission(submissionId: string): submissions.Submission | undefined {
+    return submissions.inspectSubmission(this[parts].chat.chat, submissionId);
+  }
+  listSubmissions(filter?: Parameters<typeof submissions.listSubmissions>[1]): submissions.Submission[] {
+    return submissions.listSubmissions(this[parts].chat.chat, filter);
+  }
+  cancelSubmission(submissionId: string, reason?: string): boolean {
+    return submissions.cancelSubmission(this[parts].chat.chat, submissionId, reason);
+  }
+  deleteSubmission(submissionId: string): boolean {
+    return submissions.deleteSubmission(this[parts].chat.chat, submissionId);
+  }
+  deleteSubmissions(filter: Parameters<typeof submissions.deleteSubmissions>[1]): number {
+    return submissions.deleteSubmissions(this[parts].chat.chat, filter);
+  }
+
+  /** Messages that were accepted and have not started. */
+  listInbox(): inbox.InboxItem[] {
+    return inbox.listInbox(this[parts].chat.chat);
+  }
+  editInbox(requestId: string, content: string | readonly unknown[]): "edited" | inbox.NotWaiting {
+    return inbox.editInbox(this[parts].chat.chat, requestId, content);
+  }
+  moveInbox(requestId: string, before: string | null): "moved" | inbox.NotWaiting {
+    return inbox.moveInbox(this[parts].chat.chat, requestId, before);
+  }
+  withdrawInbox(requestId: string): inbox.Withdrawal {
+    return inbox.withdrawInbox(this[parts].chat.chat, requestId);
+  }
+
+  /** Which model call read a message that was taken into a running turn. */
+  steerReceipt(requestId: string): SteerReceipt | undefined {
+    return readReceipt(this[parts].chat.chat, requestId);
+  }
+
+  // Files
+
+  /**
+   * The agent's files: in its own store, there after a restart, and on hand in every turn as tools. Replace it to keep
+   * large files elsewhere ({@link Think.createWorkspace}), to use a folder of the machine, or the files of a parent.
+   */
+  workspace: WorkspaceFiles;
+  /** How the model is given files; `false`: not at all. */
+  workspaceTools: Omit<WorkspaceToolsOptions, "bash"> | boolean = {};
+  /** Whether there is a tool `bash` beside them, and how it runs commands. It needs the package `just-bash`. */
+  workspaceBash: boolean | BashToolOptions = true;
+
+  /** What file tools work on; `null`: there are none. Asked for every turn. Default: {@link Think.workspace}. */
+  getWorkspace(): WorkspaceLike | null {
+    return this.workspace;
+  }
+
+  /** A workspace in this agent's store with settings of your own: `override workspace = this.createWorkspace({ … })`. */
+  protected createWorkspace(options: Omit<WorkspaceOptions, "host"> = {}): Workspace {
+    return new Workspace({ ...options, host: this[parts].host });
+  }
+
+  /** What children may do with this agent's files; `false`: nothing. See {@link Think.parentWorkspace}. */
+  shareWorkspace: WorkspaceAccess | false = false;
+
+  /** Does on the files what a child asks for. @throws PerdureError `not_allowed`, `read_only`, and as the workspace does */
+  async callWorkspace(operation: string, args: readonly unknown[]): Promise<unknown> {
+    const workspace = this.getWorkspace();
+    if (this.shareWorkspace !== false && workspace !== null)
+      return callWorkspace(workspace, operation, args, this.shareWorkspace);
+    throw new PerdureError(
+      "not_allowed",
+      `${this.constructor.name} shares no files. Set shareWorkspace = "read-write".`,
+    );
+  }
+
+  /** The files of the parent, for a child that works on them: `override workspace = this.parentWorkspace(Parent)`. */
+  protected parentWorkspace(cls: HostedAgentClass<Think<object>>): WorkspaceFiles {
+    return sharedWorkspace((operation, args) => this.parentAgent(cls).callWorkspace(operation, args));
+  }
+
+  /**
+   * Makes all files what they were at a message: before a question was answered, after an answer. It can be taken back:
+   * `workspace.restore(undo)`. @throws PerdureError `not_found`; `bad_state` when the files are not in the agent's own store
+   */
+  async restoreFiles(messageId: string): Promise<RestoreResult> {
+    const result = this[parts].think.points.restore(messageId);
     await this[parts].host.durable();
+    return result;
+  }
+
+  /** What changed in the files between two messages, or since one. @throws as {@link Think.restoreFiles} */
+  diffFiles(from: string, to?: string): Promise<PointChange[]> {
+    return this[parts].think.points.diff(from, to);
+  }
+
+  /** With `restoreFiles`, the files are made what they were there. Without, they stay what they are. */
+  override switchBranch(
+    messageId: string,
+    { session, restoreFiles = false }: { readonly session?: string; readonly restoreFiles?: boolean } = {},
+  ): string {
+    const { host } = this[parts];
+    const go = () => super.switchBranch(messageId, session === undefined ? {} : { session });
+    if (!restoreFiles) return go();
+    // Together or not at all.
+    return host.tx(() => {
+      const leaf = go();
+      this[parts].think.points.restore(leaf);
+      return leaf;
+    });
+  }
+
+  // Skills
+
+  /**
+   * Where the agent's skills come from; of two skills of one name the first counts. Asked for every turn. A source that
+   * fails is passed over, and `onError` is told.
+   */
+  getSkills(): Maybe<readonly SkillSource[]> {
+    return [];
+  }
+
+  /** What runs the scripts of skills (`skills.runner({ … })`); `null`: skills are instructions and files only. */
+  getSkillScriptRunner(): Maybe<SkillScriptRunner | null> {
+    return null;
+  }
+
+  // Extensions
+
+  /** What extensions run in; `true`: the sandbox that all agents of the process share. Without it there are none. */
+  extensionLoader: ExtensionManagerOptions["loader"] | undefined = undefined;
+
+  /** Extensions that the app brings, in the order in which their hooks are told. Asked for every turn. */
+  getExtensions(): Maybe<readonly ExtensionDeclaration[]> {
+    return [];
+  }
+
+  /** The agent's extensions. @throws PerdureError `bad_config` without {@link Think.extensionLoader} */
+  get extensions(): ExtensionManager {
+    const { extensions } = this[parts].think.kit;
+    if (extensions !== undefined) return extensions;
+    throw new PerdureError("bad_config", `${this.constructor.name} loads no extensions. Set extensionLoader = true.`);
+  }
+
+  // Tools in the background
+
+  /** How many tool calls may go on without their turns at one time. See `durableTool(…, { background })`. */
+  maxBackgroundCalls = DEFAULT_MAX_BACKGROUND;
+
+  /** Tool calls that go on without their turns, the oldest first; of one session and its views, if it is named. */
+  listBackgroundCalls({ session }: { readonly session?: string } = {}): BackgroundCall[] {
+    return this[parts].think.background.list(session);
+  }
+
+  /** Stops such a call for good; the model is told. False when none of that id goes on. */
+  async stopBackgroundCall(
+    toolCallId: string,
+    options: { readonly session?: string; readonly reason?: string } = {},
+  ): Promise<boolean> {
+    const stopped = this[parts].think.background.stop(toolCallId, options);
+    await this[parts].host.durable();
+    return stopped;
+  }
+
+  // MCP servers
+
+  /** Whether the tools of the agent's MCP servers are on hand in its turns. */
+  includeMcpTools = true;
+  /** Whether turns wait for MCP servers that are being connected, and for how long (default 10 s). */
+  waitForMcpConnections: boolean | { readonly timeout?: number } = false;
+
+  // Actions
+
+  /**
+   * When an action with a key that was cut off may be begun anew, in milliseconds after it began. Only where it has a
+   * key of its own. `false`: never.
+   */
+  actionLedgerPendingRetryLeaseMs: number | boolean = RECLAIM_AFTER_MS;
+
+  /** Tools for work that must not happen twice, by name; see `action()`. Asked for every turn. */
+  getActions(): Maybe<Record<string, AnyAction>> {
+    return {};
+  }
+
+  /** What the actions of a turn may do: everything (`true`), nothing, or what is named. If it throws, the turn ends. */
+  authorizeTurn(_context: step.TurnContext): Maybe<ActionAuthorization> {
+    return true;
+  }
+
+  /** Decides on one call of an action; nothing: what the turn was granted decides. A throw is a no. */
+  authorizeAction(_context: ActionAuthorizationContext): Maybe<ActionAuthorization | void> {}
+
+  /** The newest actions: what was done under which key, and what was begun and not finished. */
+  listActions(limit?: number): ActionRecord[] {
+    return this[parts].think.actions.ledger.list(limit);
+  }
+
+  /** Forgets an action, so that its key may be used again. False when there is none. */
+  forgetAction(key: string): boolean {
+    return this[parts].think.actions.ledger.forget(key);
+  }
+
+  /** Says yes to a call that waits, from wherever it is known: `pendingApprovals()` lists them. False when it does not wait. */
+  approveExecution(toolCallId: string, options: ExecutionAnswer = {}): boolean {
+    return this.answerApproval(toolCallId, true, options);
+  }
+
+  /** Says no to a call that waits; the model is told the reason. False when it does not wait. */
+  rejectExecution(toolCallId: string, reason?: string, options: ExecutionAnswer = {}): boolean {
+    return this.answerApproval(toolCallId, false, { ...options, ...(reason !== undefined && { reason }) });
   }
 
   // Settings that the agent keeps for itself
 
   /** Stores private settings. For what clients should see, use `state`. @throws PerdureError `bad_input` */
-  async configure<Config>(config: Config): Promise<void> {
-    const { host } = this[parts];
-    const json = writeJson(config, "The configuration");
-    host.tx(() => {
-      const old = readConfig(host);
-      if (old !== undefined && readStored(host, old, CONFIG) === undefined) {
-        const key = keepAside(host, "perdure_config", host.clock.now());
-        host.emit("row:set_aside", { what: CONFIG, key });
-      }
-      writeConfig(host, json);
-    });
-    await host.durable();
+  configure<Config>(config: Config): Promise<void> {
+    return this[parts].think.configure(config);
   }
 
   /** What {@link Think.configure} stored last; undefined when nothing was. */
   getConfig<Config = unknown>(): Config | undefined {
-    const { host } = this[parts];
-    return host.blank ? undefined : (readStored(host, readConfig(host), CONFIG) as Config | undefined);
+    return this[parts].think.config as Config | undefined;
   }
 
   /** The whole output of a tool that was cut for the model, by the name in its preview. */

@@ -15,9 +15,6 @@ import { createWorkspaceTools, type WorkspaceToolsOptions } from "../toolbox/wor
 import type { WorkspaceLike } from "../toolbox/workspace/types.ts";
 import { waitForMcp } from "./agent-mcp.ts";
 
-/** The tools that an agent has without writing them. Under a symbol: every plain name belongs to the user. */
-export const toolKit: unique symbol = Symbol("perdure.tool-kit");
-
 /** Tools that a session may have. */
 const CONTEXT_TOOLS = ["set_context", "load_context", "unload_context", "search_context", "session_search"];
 

@@ -9,22 +9,15 @@ import type { ActionBinding } from "../tool/action-run.ts";
 import type { AnyAction } from "../tool/action.ts";
 import { createToolsFromClientSchemas } from "../tool/client-tools.ts";
 import type { ClientTool } from "../wire/frames.ts";
-import { settingsOf } from "./session-agent.ts";
-import { blocksOf, joinBlocks } from "./think-blocks.ts";
+import { joinBlocks } from "./think-blocks.ts";
 import { searchTools } from "./think-search.ts";
-import { type ToolKit, toolKit } from "./tool-kit.ts";
+import type { ToolKit } from "./tool-kit.ts";
 
-/** What an agent's turns are equipped from: the part of a `Think` that users write, and what is built in. */
+/** What an agent's turns are equipped from: the part of a `Think` that users write. */
 export interface EquippedAgent {
   getSystemPrompt(): string | Promise<string>;
   getTools(): ToolSet | Promise<ToolSet>;
   getActions(): Record<string, AnyAction> | Promise<Record<string, AnyAction>>;
-  /** @internal */
-  [blocksOf](session: string): ContextBlocks | undefined | Promise<ContextBlocks | undefined>;
-  /** What the session was told about itself. It is configured by then. */
-  [settingsOf](session: string): SessionSettings;
-  /** @internal */
-  readonly [toolKit]: ToolKit;
 }
 
 /** What a turn has to work with. */
@@ -43,6 +36,11 @@ export interface Equipper {
   readonly host: AgentHost;
   readonly search: SessionSearch;
   readonly actions: ActionBinding;
+  /** What is built in. */
+  readonly kit: ToolKit;
+  blocks(session: string): Promise<ContextBlocks | undefined>;
+  /** What the session was told about itself. It is configured by then. */
+  settings(session: string): SessionSettings;
 }
 
 /** What only one turn has. */
@@ -61,9 +59,9 @@ export interface BroughtAlong {
 export async function equip(from: Equipper, session: string, brought: BroughtAlong = {}): Promise<Equipment> {
   const { agent, host, search, actions } = from;
   const own = bindActions({ ...(await agent.getTools()), ...(await agent.getActions()) }, actions);
-  const sessionBlocks = await agent[blocksOf](session);
+  const sessionBlocks = await from.blocks(session);
   const others = Object.keys({ ...own, ...brought.tools });
-  const kit = await agent[toolKit].ofTurn(others, sessionBlocks, brought.resumes);
+  const kit = await from.kit.ofTurn(others, sessionBlocks, brought.resumes);
   const blocks = await joinBlocks(sessionBlocks, await agent.getSystemPrompt());
   const withKit = (prompt: string) => [prompt, kit.prompt].filter((text) => text !== "").join("\n\n");
   return {
@@ -71,7 +69,7 @@ export async function equip(from: Equipper, session: string, brought: BroughtAlo
     tools: () => ({
       ...createToolsFromClientSchemas(brought.clientTools?.filter(({ name }) => name !== BUDGET_TOOL)),
       ...kit.tools,
-      ...searchTools(host, search, session, agent[settingsOf](session).searchScope),
+      ...searchTools(host, search, session, from.settings(session).searchScope),
       ...blocks.tools,
       ...own,
       ...bindActions(brought.tools ?? {}, actions),

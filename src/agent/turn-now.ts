@@ -1,7 +1,7 @@
 import type { AgentHost } from "../port.ts";
 import { isOpen, readTurn, type TurnRow } from "../store/turn.ts";
 import { getCurrentAgent } from "./context.ts";
-import { parts } from "./parts.ts";
+import { parts } from "./feature.ts";
 
 /** The turn of the agent that the calling code runs in. Code may go on after its turn: then it runs in none. */
 export function turnNow(host: AgentHost): TurnRow | undefined {

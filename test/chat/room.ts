@@ -1,6 +1,6 @@
 // The chat inside of an agent under test, for what no client and no public method can do yet at that moment.
 import { ChatFeature, type ChatRoom } from "../../src/agent/chat-feature.ts";
-import { parts } from "../../src/agent/parts.ts";
+import { parts } from "../../src/agent/feature.ts";
 import type { TestChat } from "./harness.ts";
 
 export async function roomOf(chat: TestChat): Promise<ChatRoom> {

@@ -5,8 +5,7 @@ import { staticContext } from "perdure/context";
 import { createHost, type Host, memoryStorage, subscribe } from "perdure/node";
 import { type ScriptedCall, scriptedModel, type ScriptedReply } from "perdure/testing";
 import { onTestFinished } from "vitest";
-import { chatRoom } from "../../src/agent/chat-agent.ts";
-import { windowOf } from "../../src/agent/context-agent.ts";
+import { parts } from "../../src/agent/feature.ts";
 import { estimateTokens } from "../../src/context/estimate.ts";
 import { unitsOfTool } from "../../src/context/units.ts";
 import { contextOf } from "../../src/turn/step/context-path.ts";
@@ -117,14 +116,14 @@ export class World {
 
   /** The number of the turn that runs. */
   get turnSeq(): number {
-    return this.agent?.[chatRoom].chat.running?.row.seq ?? -1;
+    return this.agent?.[parts].chat.chat.running?.row.seq ?? -1;
   }
 
   /** What the model would be shown now. */
   async shown(): Promise<string[]> {
     const agent = await this.open();
-    const { chat } = agent[chatRoom];
-    const { base } = contextOf(chat, agent[windowOf].reader, agent.session.id, 0);
+    const { chat } = agent[parts].chat.room;
+    const { base } = contextOf(chat, agent[parts].think.window.reader, agent.session.id, 0);
     // What was moved out of its message meanwhile is put back for the model.
     return (await agent.withMedia(base)).map((message) => JSON.stringify(message));
   }

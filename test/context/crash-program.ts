@@ -6,8 +6,7 @@ import { APICallError, jsonSchema, tool } from "ai";
 import type { Fact } from "perdure/testing";
 import { Think } from "../../src/agent/think.ts";
 import { contextOf } from "../../src/turn/step/context-path.ts";
-import { chatRoom } from "../../src/agent/chat-agent.ts";
-import { windowOf } from "../../src/agent/context-agent.ts";
+import { parts } from "../../src/agent/feature.ts";
 import { subscribe } from "../../src/host/node/channels.ts";
 import { createHost } from "../../src/host/node/create-host.ts";
 import { crashPoint, onCommand, programDir, report } from "../../src/testing/crash/child.ts";
@@ -101,8 +100,8 @@ class Small extends Think {
 
   async look(): Promise<CrashLook> {
     await this.waitUntilStable();
-    const { chat } = this[chatRoom];
-    const { base } = contextOf(chat, this[windowOf].reader, "main", 0);
+    const { chat } = this[parts].chat.room;
+    const { base } = contextOf(chat, this[parts].think.window.reader, "main", 0);
     return {
       type: "look",
       texts: this.messages.map(({ parts }) =>

@@ -1,7 +1,7 @@
 // Messages that a summary stands for are changed or deleted: what they said is in the summary.
 import type { UIMessage } from "ai";
 import { expect, test } from "vitest";
-import { chatRoom } from "../../src/agent/chat-agent.ts";
+import { parts } from "../../src/agent/feature.ts";
 import { refusal } from "../think/harness.ts";
 import { insertAgentRun, type NewAgentRun } from "../../src/store/agent-run.ts";
 import { until } from "../support/until.ts";
@@ -81,7 +81,7 @@ test("what is written again as it was, and what no summary covers, changes no su
 
 test("another version of a covered message, with all that stands behind it, takes the summary back too", async () => {
   const { kit, agent, secret } = await openTold();
-  const { chat } = agent[chatRoom];
+  const { chat } = agent[parts].chat.room;
   chat.commit(() => chat.transcripts.of("main").edit(text(secret, long("Something else.", 900))));
   await kit.ask("short");
   expect(shown(kit.turns().at(-1))).not.toContain(SECRET);
@@ -124,7 +124,7 @@ test("what a summary tells of calls and runs is of its own session", async () =>
   const agent = await kit.agent();
   const other = agent.createSession({ name: "other" }).id;
   await agent.runTurn({ input: "Hello.", session: other });
-  const { host } = agent[chatRoom].chat;
+  const { host } = agent[parts].chat.chat;
   const [turn] = host.sql<{ id: string }>("SELECT id FROM perdure_turn WHERE session = ?", other);
   const run = {
     className: "Reader",
@@ -167,7 +167,7 @@ test("a deleted message is left neither in the submission that it came by nor in
     metadata: { from: "desk" },
   });
   expect(await agent.submitMessages([mine], { idempotencyKey: "one" })).toMatchObject({ accepted: false });
-  const { host } = agent[chatRoom].chat;
+  const { host } = agent[parts].chat.chat;
   const rows = ["submission", "session"].map((table) => host.sql(`SELECT * FROM perdure_${table}`));
   expect(rows.map(({ length }) => length)).toEqual([1, 2]);
   expect(JSON.stringify(rows)).not.toContain(SECRET);

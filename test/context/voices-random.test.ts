@@ -1,6 +1,5 @@
 // Summarisers of chance, good and bad, and providers that refuse: no conversation is locked, and none loses what it must keep.
-import { chatRoom } from "../../src/agent/chat-agent.ts";
-import { windowOf } from "../../src/agent/context-agent.ts";
+import { parts } from "../../src/agent/feature.ts";
 import { CUT_OFF } from "../../src/context/compactor.ts";
 import { contextOf } from "../../src/turn/step/context-path.ts";
 import type { ScriptedCall } from "perdure/testing";
@@ -71,7 +70,8 @@ async function play(
   const agent = await kit.agent();
   const { session } = agent;
   const path = session.getHistory();
-  const base = () => JSON.stringify(contextOf(agent[chatRoom].chat, agent[windowOf].reader, session.id, 0).base);
+  const base = () =>
+    JSON.stringify(contextOf(agent[parts].chat.chat, agent[parts].think.window.reader, session.id, 0).base);
   switch (op) {
     case "ask": {
       scene.turn = [];

@@ -4,7 +4,7 @@ import { memoryStorage, serve, type ServedHost } from "perdure/node";
 import { onTestFinished } from "vitest";
 import { AgentMcp, MCP_ROUTES } from "../../src/agent/agent-mcp.ts";
 import { routeTable } from "../../src/agent/routes.ts";
-import { parts } from "../../src/agent/parts.ts";
+import { parts } from "../../src/agent/feature.ts";
 import { McpClientManager, type McpClientManagerOptions } from "../../src/toolbox/mcp/client/manager.ts";
 
 /** An agent under test. */

@@ -3,8 +3,7 @@ import { jsonSchema, type LanguageModel, tool, type ToolSet } from "ai";
 import { Think } from "perdure";
 import { memoryStorage } from "perdure/node";
 import { manualClock, type ManualClock, scriptedModel, type ScriptedCall, type ScriptedReply } from "perdure/testing";
-import { chatRoom } from "../../src/agent/chat-agent.ts";
-import { parts } from "../../src/agent/parts.ts";
+import { parts } from "../../src/agent/feature.ts";
 import { PerdureError } from "../../src/base/error.ts";
 import type { Cell } from "../../src/host/cell.ts";
 import { asyncContext } from "../../src/host/node/async-context.ts";
@@ -129,7 +128,7 @@ export class World {
 
   get chat(): Conversations {
     if (this.agent === undefined) throw new Error("The agent is not awake.");
-    return this.agent[chatRoom].chat;
+    return this.agent[parts].chat.chat;
   }
 
   rows<T = SqlRow>(query: string, ...args: (string | number)[]): T[] {

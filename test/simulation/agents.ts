@@ -15,7 +15,7 @@ import {
 } from "perdure";
 import type { QueueRun, ScheduleRun } from "perdure/work";
 import { z } from "zod";
-import { parts } from "../../src/agent/parts.ts";
+import { parts } from "../../src/agent/feature.ts";
 import { sleep } from "../../src/base/id.ts";
 import { makeModel } from "../think/interleave-model.ts";
 import { makeTools } from "../think/interleave-tools.ts";

@@ -5,7 +5,7 @@ import type { UIMessage } from "ai";
 import { type AgentHost, type EraseReceipt, Think } from "perdure";
 import { createHost } from "perdure/node";
 import { programDir, report, scriptedModel } from "perdure/testing";
-import { mediaMover } from "../../src/agent/chat-agent.ts";
+import { parts } from "../../src/agent/feature.ts";
 import { filesOf } from "../../src/media/files.ts";
 import { referencesOf } from "../../src/message/media-ref.ts";
 import { obey, watchedOptions } from "../crash/watched-host.ts";
@@ -34,12 +34,12 @@ class Desk extends Think {
 
   async fill(): Promise<number> {
     const url = `data:image/png;base64,${picture.toString("base64")}`;
-    const parts: UIMessage["parts"] = [
+    const said: UIMessage["parts"] = [
       { type: "text", text: `Look at ${SECRET}` },
       { type: "file", mediaType: "image/png", url },
     ];
-    await this.saveMessages([{ id: "u1", role: "user", parts }]);
-    await this[mediaMover].idle();
+    await this.saveMessages([{ id: "u1", role: "user", parts: said }]);
+    await this[parts].chat.media.idle();
     return (await this.search(SECRET)).length;
   }
 
@@ -50,7 +50,7 @@ class Desk extends Think {
   async result(): Promise<EraseResult> {
     // What an earlier life left is finished in the background.
     while (this.eraseReceipts().some(({ done }) => !done)) await new Promise((resolve) => setTimeout(resolve, 5));
-    await this[mediaMover].idle();
+    await this[parts].chat.media.idle();
     const rows = this.#port.sql<{ body: string }>("SELECT body FROM perdure_message ORDER BY seq");
     const messages = rows.map(({ body }) => JSON.parse(body) as UIMessage);
     let lost = 0;

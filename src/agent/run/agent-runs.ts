@@ -68,7 +68,7 @@ export class AgentRuns implements Feature, Work {
   readonly #live = new Map<string, Live>();
   #parts: { link: ChildLink; events: RunEvents; detached: DetachedRuns } | undefined;
 
-  constructor(own: AgentParts<never>, hooks: RunHooks) {
+  constructor(own: AgentParts<unknown>, hooks: RunHooks) {
     this.#own = own as unknown as AgentParts<unknown>;
     this.#hooks = hooks;
   }

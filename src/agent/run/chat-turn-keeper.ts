@@ -1,63 +1,111 @@
 import { readIdentity } from "../../base/identity.ts";
 import type { UIMessage } from "../../message/types.ts";
 import { BACKGROUND_METADATA } from "../../message/told.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
 import { readAgentRun } from "../../store/agent-run.ts";
 import { readBackgroundNote } from "../../store/background-call.ts";
 import { lastRun, runOfTurnId } from "../../store/run.ts";
 import { MAIN_SESSION, readSessionLine } from "../../store/session.ts";
-import { isOpen, readTurn } from "../../store/turn.ts";
+import { isOpen, readTurn, type TurnRow } from "../../store/turn.ts";
 import { persist } from "../../turn/intake/accept.ts";
 import type { Conversations } from "../../turn/engine/conversations.ts";
 import { submitMessages } from "../../turn/intake/submissions.ts";
 import { isRecord, tryParseJson } from "../../message/json.ts";
 import type { ChildRuns } from "./child-runs.ts";
 import { type Lineage, readLineage } from "./lineage.ts";
+import type { ReactingTo, RunConversation } from "./run-hooks.ts";
 import type { TurnKeeper } from "./turn-keeper.ts";
 import type { AgentToolLifecycleResult, AgentToolMilestone, AgentToolRunInfo } from "./types.ts";
 
 /** How an agent words what its detached runs bring. */
-interface Wording {
+export interface RunWording {
   formatDetachedCompletion(run: AgentToolRunInfo, result: AgentToolLifecycleResult): string;
   formatDetachedMilestone(run: AgentToolRunInfo, milestone: AgentToolMilestone): string;
 }
 
+/** Where the turns are. */
+interface TurnSource {
+  readonly chat: Conversations;
+  readonly runs: ChildRuns;
+  readonly steps: { readonly ledger: Ledger; goesOn(turnId: string): boolean } | undefined;
+}
+
 /** The turns and the conversation of a chat, for the runs that it asks for. */
-export function chatTurnKeeper(agent: Wording, chat: () => Conversations, above: ChildRuns): TurnKeeper {
-  const find = (turnId: string) => {
-    const turn = readTurn(chat().host, turnId);
+export class ChatTurns implements TurnKeeper, RunConversation {
+  readonly #agent: RunWording;
+  readonly #of: TurnSource;
+
+  constructor(agent: RunWording, of: TurnSource) {
+    this.#agent = agent;
+    this.#of = of;
+  }
+
+  get conversation(): RunConversation {
+    return this;
+  }
+
+  get ledger(): Ledger | undefined {
+    return this.#of.steps?.ledger;
+  }
+
+  goesOn(turnId: string): boolean {
+    return this.#of.steps?.goesOn(turnId) ?? false;
+  }
+
+  isStalled(turnId: string): boolean {
+    return this.#of.chat.turn(turnId)?.cutBy === "stalled" && this.#find(turnId) !== undefined;
+  }
+
+  async isWanted(turnId: string): Promise<boolean> {
+    if (this.goesOn(turnId)) return true;
+    const turn = this.#find(turnId);
+    return turn !== undefined && this.#of.runs.wanted(turn);
+  }
+
+  sessionOf(turnId: string | undefined): string {
+    const { chat } = this.#of;
+    return (turnId === undefined ? undefined : readTurn(chat.host, turnId)?.session) ?? chat.session;
+  }
+
+  lineageOf(turnId: string | undefined): Lineage | undefined {
+    return lineageIn(this.#of.chat, turnId);
+  }
+
+  runOf(turnId: string): string | undefined {
+    return runOfTurnId(this.#of.chat.host, turnId)?.runId;
+  }
+
+  formatCompletion(run: AgentToolRunInfo, result: AgentToolLifecycleResult): string {
+    return this.#agent.formatDetachedCompletion(run, result);
+  }
+
+  formatMilestone(run: AgentToolRunInfo, milestone: AgentToolMilestone): string {
+    return this.#agent.formatDetachedMilestone(run, milestone);
+  }
+
+  narrate(key: string, text: string, session: string | undefined): void {
+    const { chat } = this.#of;
+    const where = session ?? chat.session;
+    if (this.#isGone(session) || chat.transcripts.of(where).role(key) !== undefined) return;
+    persist(chat, [said(key, "assistant", text)], { session: where });
+  }
+
+  react(key: string, text: string, metadata: Record<string, unknown>, { session, identity }: ReactingTo): void {
+    if (this.#isGone(session)) return;
+    const options = { idempotencyKey: key, identity: readIdentity(identity), isBounded: true };
+    const where = session === undefined ? {} : { session };
+    submitMessages(this.#of.chat, [{ ...said(key, "user", text), metadata }], { ...options, ...where });
+  }
+
+  #find(turnId: string): TurnRow | undefined {
+    const turn = readTurn(this.#of.chat.host, turnId);
     return turn !== undefined && isOpen(turn) && turn.cancelled === 0 ? turn : undefined;
-  };
-  const isGone = (session: string | undefined) =>
-    session !== undefined && session !== MAIN_SESSION && readSessionLine(chat().host, session) === undefined;
-  const within = (session: string | undefined) => (session === undefined ? {} : { session });
-  return {
-    isStalled(turnId) {
-      const running = chat().turn(turnId);
-      return running?.cutBy === "stalled" && find(turnId) !== undefined;
-    },
-    async isWanted(turnId) {
-      const turn = find(turnId);
-      return turn !== undefined && above.wanted(turn);
-    },
-    sessionOf: (turnId) =>
-      (turnId === undefined ? undefined : readTurn(chat().host, turnId)?.session) ?? chat().session,
-    lineageOf: (turnId) => lineageIn(chat(), turnId),
-    runOf: (turnId) => runOfTurnId(chat().host, turnId)?.runId,
-    conversation: {
-      formatCompletion: (run, result) => agent.formatDetachedCompletion(run, result),
-      formatMilestone: (run, milestone) => agent.formatDetachedMilestone(run, milestone),
-      narrate(key, text, session) {
-        const where = session ?? chat().session;
-        if (isGone(session) || chat().transcripts.of(where).role(key) !== undefined) return;
-        persist(chat(), [said(key, "assistant", text)], { session: where });
-      },
-      react(key, text, metadata, { session, identity }) {
-        if (isGone(session)) return;
-        const options = { idempotencyKey: key, identity: readIdentity(identity), isBounded: true, ...within(session) };
-        submitMessages(chat(), [{ ...said(key, "user", text), metadata }], options);
-      },
-    },
-  };
+  }
+
+  #isGone(session: string | undefined): boolean {
+    if (session === undefined || session === MAIN_SESSION) return false;
+    return readSessionLine(this.#of.chat.host, session) === undefined;
+  }
 }
 
 /** Of a turn that answers the end of a call that went on in the background. */

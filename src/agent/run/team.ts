@@ -2,7 +2,7 @@ import { PerdureError } from "../../base/error.ts";
 import { newId, sleep } from "../../base/id.ts";
 import type { HostedAgentClass } from "../../port.ts";
 import type { Agent } from "../agent.ts";
-import { parts } from "../parts.ts";
+import { parts } from "../feature.ts";
 import type { RunAgentToolOptions, RunAgentToolResult } from "./types.ts";
 
 /*

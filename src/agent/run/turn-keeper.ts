@@ -3,16 +3,10 @@ import { storeIdentity, writeIdentity } from "../../base/identity.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { causeOfCaller } from "../circle.ts";
 import { getCurrentAgent, runAs, withCause } from "../context.ts";
-import { parts } from "../parts.ts";
+import { parts } from "../feature.ts";
 import { closeCallsOf } from "./book-calls.ts";
 import type { Lineage } from "./lineage.ts";
 import type { RunConversation, RunHooks } from "./run-hooks.ts";
-
-/** Where an agent that takes turns says which are under way. Under a symbol: plain names belong to users. */
-export const turnKeeper: unique symbol = Symbol("perdure.turn-keeper");
-
-/** Where an agent is told that a turn of it is over. */
-export const turnOver: unique symbol = Symbol("perdure.turn-over");
 
 /** What an agent that holds a conversation adds to the runs that it asks for. */
 export interface TurnKeeper {
@@ -20,6 +14,8 @@ export interface TurnKeeper {
   isStalled(turnId: string): boolean;
   /** Whether a turn is under way, not stopped, and what it is for is wanted by the agents above. */
   isWanted(turnId: string): Promise<boolean>;
+  /** Whether calls of a turn go on without it. */
+  goesOn(turnId: string): boolean;
   readonly conversation: RunConversation;
   /** The run of the agent above that a turn was taken for, if it was. */
   runOf(turnId: string): string | undefined;
@@ -66,17 +62,17 @@ export function runHooksOf(agent: Agent<object>): RunHooks {
     },
     lineage: () => {
       const current = getCurrentAgent();
-      return agent[turnKeeper]?.lineageOf(current.agent === agent ? current.turn : undefined);
+      return agent[parts].turns?.lineageOf(current.agent === agent ? current.turn : undefined);
     },
     session: () => {
       const current = getCurrentAgent();
-      return agent[turnKeeper]?.sessionOf(current.agent === agent ? current.turn : undefined);
+      return agent[parts].turns?.sessionOf(current.agent === agent ? current.turn : undefined);
     },
     // Without turns nobody can have stopped one.
-    turnStalled: (turnId) => agent[turnKeeper]?.isStalled(turnId) ?? false,
-    turnWanted: (turnId) => agent[turnKeeper]?.isWanted(turnId) ?? true,
-    conversation: () => agent[turnKeeper]?.conversation,
-    closeCalls: (run) => closeCallsOf({ host: agent[parts].host, keeper: agent[turnKeeper] }, run),
+    turnStalled: (turnId) => agent[parts].turns?.isStalled(turnId) ?? false,
+    turnWanted: (turnId) => agent[parts].turns?.isWanted(turnId) ?? true,
+    conversation: () => agent[parts].turns?.conversation,
+    closeCalls: (run) => closeCallsOf({ host: agent[parts].host, keeper: agent[parts].turns }, run),
     watch: (hook) => {
       const current = { agent, connection: undefined, request: undefined, ...withCause(causeOfCaller()) };
       void (async () => runAs(agent[parts].host.context, current, hook))().catch(failed);

@@ -1,0 +1,372 @@
+import type { LanguageModel } from "ai";
+import { errorText, PerdureError } from "../base/error.ts";
+import type { Identity } from "../base/identity.ts";
+import { defaultPrices } from "../ledger/default-prices.ts";
+import { Ledger } from "../ledger/ledger.ts";
+import { filesOf } from "../media/files.ts";
+import { MediaMover, type MediaRetention } from "../media/media.ts";
+import { MediaRestore } from "../media/media-restore.ts";
+import { asPart, isTerminal, type Part, toolParts, type UIMessage } from "../message/types.ts";
+import { type ChatErrorClassification, classifyProviderError, describeTurnError } from "../model/provider-error.ts";
+import type { EraseReceipt } from "../erase/erase.ts";
+import type { EraseScope } from "../erase/erase-plan.ts";
+import type { AgentHost } from "../port.ts";
+import type { Session } from "../session/session.ts";
+import { SessionManager } from "../session/session-manager.ts";
+import { MAIN_SESSION } from "../store/session.ts";
+import { readTurn, type TurnRow } from "../store/turn.ts";
+import { noteDecision } from "../tool/call-approval.ts";
+import { CallBook } from "../tool/call-book.ts";
+import type { Conversations } from "../turn/engine/conversations.ts";
+import type {
+  ApprovalRequest,
+  ChatHooks,
+  ChatRecoveryConfig,
+  ChatRecoveryContext,
+  ChatRecoveryOptions,
+  ChatResponseResult,
+  SaveMessagesResult,
+} from "../turn/engine/chat-types.ts";
+import { sessionNamed } from "../turn/engine/conversations.ts";
+import type { MessageConcurrency } from "../turn/intake/overlap.ts";
+import type { ToolAnswer } from "../turn/intake/tool-answers.ts";
+import type { SessionOp } from "../wire/session-frames.ts";
+import type { Caller } from "./authorize.ts";
+import { admitTurn, causeOfTurn, type TurnBounds } from "./cause.ts";
+import { ChatFeature, type ChatRoom } from "./chat-feature.ts";
+import { chatSessionDesk } from "./chat-session-desk.ts";
+import type { Connection } from "./connection.ts";
+import { runAs, withCause } from "./context.ts";
+import type { AgentParts } from "./parts.ts";
+import { ChildRuns } from "./run/child-runs.ts";
+import type { AgentToolChildHooks } from "./run/types.ts";
+import { ChatTurns, type RunWording } from "./run/chat-turn-keeper.ts";
+import { payersOf } from "./run/run-payers.ts";
+import { eraseData, finishErasing } from "./session-erase.ts";
+import type { SessionServant } from "./session-frames.ts";
+import { TitleKeeper, type TitleOptions } from "./title-keeper.ts";
+import { sessionNow } from "./turn-now.ts";
+
+/** How many decisions about calls that another engine runs are remembered. */
+const KEPT_DECISIONS = 500;
+
+type Maybe<T> = T | Promise<T>;
+
+/** Runs work as the agent: in a turn and for whom it is, if they are given. */
+export type RunAsAgent = <T>(work: () => T, turn?: string, identity?: Identity) => T;
+
+/** What the app decides about its conversations: the class that it writes. */
+export interface ChatPolicy extends TurnBounds, AgentToolChildHooks, RunWording {
+  readonly messageConcurrency: MessageConcurrency;
+  readonly maxPersistedMessages: number | undefined;
+  readonly chatRecovery: ChatRecoveryConfig | boolean;
+  readonly chatStreamStallTimeoutMs: number;
+  readonly maxToolCallsPerStep: number;
+  readonly approvalTimeoutMs: number;
+  readonly mediaRetention: MediaRetention | boolean;
+  readonly titles: boolean | TitleOptions;
+  getTitleModel(): Maybe<LanguageModel | undefined>;
+  configureSession(session: Session): Maybe<Session | void>;
+  allowSessionOp(caller: Caller, op: SessionOp): Maybe<boolean>;
+  onChatResponse(result: ChatResponseResult): Maybe<void>;
+  onChatRecovery(context: ChatRecoveryContext): Maybe<ChatRecoveryOptions | void>;
+  sanitizeMessageForPersistence(message: UIMessage): UIMessage;
+  authorizeApproval(request: ApprovalRequest): Maybe<boolean>;
+  getApprover(connection: Connection | undefined, identity?: Identity): string | undefined;
+}
+
+/** What those add who run their turns step by step. */
+export interface StepSide extends Pick<
+  SessionServant,
+  "contextState" | "report" | "compact" | "applyCompaction" | "undoCompaction"
+> {
+  readonly ledger: Ledger;
+  /** Whether calls of a turn go on without it. */
+  goesOn(turnId: string): boolean;
+  /** A turn is over, however it ended. */
+  ended(turn: TurnRow): void;
+  /** What kind of error a provider gave, for calls outside of turns. */
+  classify(error: unknown): Promise<ChatErrorClassification>;
+}
+
+/** How an agent answers its turns. */
+export interface Answering {
+  hooks(as: RunAsAgent): Pick<ChatHooks, "respond"> & Partial<ChatHooks>;
+  readonly steps?: StepSide;
+}
+
+/** What an agent that holds conversations is made of. */
+export class ChatParts {
+  readonly #own: AgentParts<unknown>;
+  readonly #agent: ChatPolicy;
+  readonly #base: ChatPolicy;
+  readonly #repair: (part: Part, message: UIMessage) => Part;
+  readonly #feature: ChatFeature;
+  readonly titles: TitleKeeper;
+  readonly restore = new MediaRestore(() => filesOf(this.#own.host));
+  /** Set by the class that answers, before anything is asked. */
+  answering: Answering | undefined;
+  #runs: ChildRuns | undefined;
+  #media: MediaMover | undefined;
+  #sessions: SessionManager | undefined;
+  #ledger: Ledger | undefined;
+
+  /** @param base the policy that does nothing: a class that has its hooks is not asked. */
+  constructor(
+    own: AgentParts<unknown>,
+    agent: ChatPolicy,
+    base: ChatPolicy,
+    repair: (part: Part, message: UIMessage) => Part,
+  ) {
+    this.#own = own;
+    this.#agent = agent;
+    this.#base = base;
+    this.#repair = repair;
+    const { host, features } = own;
+    this.#feature = new ChatFeature(
+      own,
+      () => this.#hooks(),
+      () => this.#servant,
+    );
+    this.titles = new TitleKeeper({
+      host,
+      desk: () => chatSessionDesk(this.room),
+      ledger: () => this.answering?.steps?.ledger ?? this.#ownLedger,
+      options: () => agent.titles,
+      hasModel: () => agent.getTitleModel !== base.getTitleModel,
+      model: () => this.as(() => agent.getTitleModel()),
+      classify: async (error) => this.answering?.steps?.classify(error) ?? classifyProviderError(error),
+    });
+    own.turns = new ChatTurns(agent, this);
+    features.push(this.#feature);
+    if (host.path.length > 1) features.push({ started: () => this.runs.started() });
+    features.push({ started: () => this.#lookAfterMedia() });
+    features.push({
+      started: () => (host.blank ? undefined : finishErasing(() => this.room)),
+      halt: (reason) => this.titles.halt(reason),
+    });
+  }
+
+  get host(): AgentHost {
+    return this.#own.host;
+  }
+
+  get room(): ChatRoom {
+    return this.#feature.room;
+  }
+
+  get chat(): Conversations {
+    return this.#feature.room.chat;
+  }
+
+  /** What is used by turns that run step by step, and by others for them. */
+  get steps(): StepSide | undefined {
+    return this.answering?.steps;
+  }
+
+  /** The work that the agent does for the one above it. */
+  get runs(): ChildRuns {
+    return (this.#runs ??= new ChildRuns({
+      host: this.host,
+      room: () => this.room,
+      hooks: this.#agent,
+      failed: (error) => void this.#own.failed(error, { stage: "agent tool run" }),
+    }));
+  }
+
+  /** What takes large things out of messages. */
+  get media(): MediaMover {
+    return (this.#media ??= new MediaMover({
+      host: this.host,
+      retention: () => (this.#agent.mediaRetention === true ? {} : this.#agent.mediaRetention),
+      changed: () => this.chat.transcripts.reload(),
+      failed: (error) => void this.#own.failed(error, { stage: "media" }),
+    }));
+  }
+
+  get sessions(): SessionManager {
+    return (this.#sessions ??= new SessionManager(chatSessionDesk(this.room), (session) =>
+      this.as(() => this.#agent.configureSession(session)),
+    ));
+  }
+
+  /** The session of a name; without one, that of the code that asks. */
+  session(id = sessionNow(this.chat)): Session {
+    return this.sessions.of(id);
+  }
+
+  /** The session that code means. @throws PerdureError `not_found` */
+  named(session = sessionNow(this.chat)): string {
+    return sessionNamed(this.chat, session);
+  }
+
+  /** Answers a call from server code. False when it is unknown or was answered before. */
+  answer(given: ToolAnswer, session: string | undefined): boolean {
+    const where = session === undefined ? {} : { session: this.named(session) };
+    return this.chat.answerTool({ ...given, ...where }, undefined) === true;
+  }
+
+  erase(scope: EraseScope): Promise<EraseReceipt> {
+    return eraseData({ room: this.room, sessions: this.sessions, media: this.media }, scope);
+  }
+
+  /** Resolves with how a turn ended. Aborting the signal stops it. */
+  async follow(requestId: string, signal: AbortSignal | undefined): Promise<SaveMessagesResult> {
+    const stop = () => void this.chat.cancel(requestId);
+    if (signal?.aborted === true) stop();
+    signal?.addEventListener("abort", stop, { once: true });
+    const end = await this.chat.settled(requestId);
+    signal?.removeEventListener("abort", stop);
+    return { requestId, ...end };
+  }
+
+  readonly as: RunAsAgent = (work, turn, identity) => {
+    const waiting = turn === undefined ? undefined : this.#own.waiting.get(turn);
+    const current = {
+      ...{ ...this.#own.nobody, ...(turn !== undefined && { turn }) },
+      ...(identity !== undefined && { identity }),
+      ...(waiting !== undefined && { waiting }),
+    };
+    return runAs(this.host.context, current, work);
+  };
+
+  /** What a hook asks for when a turn is over comes of it, like what its tools ask for. */
+  #after<T>({ requestId, identity }: { requestId: string; identity?: Identity }, work: () => T): T {
+    const who = { ...this.#own.nobody, ...(identity !== undefined && { identity }) };
+    return runAs(this.host.context, { ...who, ...withCause(causeOfTurn(this.host, requestId)) }, work);
+  }
+
+  #hooks(): ChatHooks {
+    const agent = this.#agent;
+    const { host } = this;
+    const own = (this.answering as Answering).hooks(this.as);
+    return {
+      ...this.deciding,
+      ...own,
+      // Only a child works for somebody else.
+      ...(host.path.length > 1 && {
+        begun: (turn: TurnRow) => (own.begun?.(turn), this.runs.begun(turn)),
+        wanted: async (turn: TurnRow) => {
+          if (turn.attempts > 0) await payersOf(host, turn.seq)?.recovered(this.steps?.ledger);
+          return this.runs.wanted(turn);
+        },
+      }),
+      admitted: (counted) => admitTurn(host, agent, counted),
+      over: (turnId) => {
+        this.#own.turnOver(turnId);
+        const turn = readTurn(host, turnId);
+        if (turn !== undefined) this.#ended(turn);
+      },
+      responded: (result) => this.#after(result, () => agent.onChatResponse(result)),
+      recover: (recovery) => this.#after(recovery, () => agent.onChatRecovery(recovery)),
+      sanitize: (message) => agent.sanitizeMessageForPersistence(message),
+      repairToolPart: (part, message) => this.#repair(asPart(part), message),
+      explain: async (error, context) => {
+        const { requestId, stage, messagesPersisted } = context;
+        const cause = stage === "persist" && error instanceof Error ? (error.cause ?? error) : error;
+        host.emit("chat:request:failed", { requestId, stage, messagesPersisted, error: errorText(cause) });
+        host.report(cause, { stage, requestId });
+        return (await own.explain?.(error, context)) ?? describeTurnError(error);
+      },
+      failed: (error, about) => void this.#own.failed(error, { stage: "chat", ...about }),
+      settings: () => ({
+        concurrency: agent.messageConcurrency,
+        maxConcurrentTurns: 1,
+        maxMessages: agent.maxPersistedMessages,
+        stallTimeoutMs: agent.chatStreamStallTimeoutMs,
+        recovery: recoveryOf(agent.chatRecovery),
+        approvalTimeoutMs: agent.approvalTimeoutMs,
+        maxToolCalls: agent.maxToolCallsPerStep,
+        titles: agent.titles !== false,
+      }),
+    };
+  }
+
+  #ended(turn: TurnRow): void {
+    if (this.#agent.mediaRetention !== false) this.media.after(turn.session);
+    // What an agent above asked for needs no name, and that one would have to pay for it.
+    if (turn.status === "completed" && payersOf(this.host, turn.seq) === undefined) this.titles.answered(turn.session);
+    this.steps?.ended(turn);
+  }
+
+  /** What became of files while the agent was away: their time is over, or its address is another one. */
+  #lookAfterMedia(): void {
+    const { mediaRetention } = this.#agent;
+    if (mediaRetention === false || this.host.blank) return;
+    const expires = mediaRetention !== true && mediaRetention.days !== undefined;
+    if (expires || this.media.hasMoved) this.media.after(this.chat.transcripts.current);
+  }
+
+  /** Who decides about calls that wait for a person, and what is kept of it. */
+  get deciding(): Pick<ChatHooks, "approver" | "authorize" | "decided" | "settled" | "removed" | "cleared"> {
+    const { host } = this;
+    const agent = this.#agent;
+    const book = () => new CallBook(host);
+    const isOwn = agent.authorizeApproval !== this.#base.authorizeApproval;
+    return {
+      approver: (origin, identity) => agent.getApprover(origin && this.#own.connections.of(origin), identity),
+      ...(isOwn && { authorize: (request) => this.#authorize(request) }),
+      decided: (decision) => {
+        noteDecision(host, decision, host.clock.now());
+        book().forgetOlder(KEPT_DECISIONS);
+      },
+      settled: (message) => book().settleAll(message.id, toolParts(message).filter(isTerminal)),
+      removed: (messageId) => book().forget(messageId),
+      cleared: () => book().forgetLost(),
+    };
+  }
+
+  #authorize(request: ApprovalRequest): true | string | Promise<true | string> {
+    const failed = (thrown: unknown) => {
+      this.chat.hooks.failed(thrown);
+      return `authorizeApproval threw: ${errorText(thrown)}`;
+    };
+    // JavaScript can return anything.
+    const judge = (said: unknown) => {
+      if (said === true) return true;
+      if (said === false) return "authorizeApproval said no";
+      const mistake = `authorizeApproval returned ${typeof said}, not true or false`;
+      this.chat.hooks.failed(new PerdureError("bad_config", `${mistake}. The question stays open.`));
+      return mistake;
+    };
+    try {
+      const said: unknown = this.#agent.authorizeApproval(request);
+      return said instanceof Promise ? said.then(judge, failed) : judge(said);
+    } catch (thrown) {
+      return failed(thrown);
+    }
+  }
+
+  /** What the agent can do with its sessions when a client asks. */
+  get #servant(): SessionServant {
+    const refuse = async (): Promise<never> => {
+      throw new PerdureError("bad_state", "Only an agent that extends Think knows what its model reads.");
+    };
+    const { steps } = this;
+    return {
+      sessions: this.sessions,
+      allow: (caller, op) => this.as(() => this.#agent.allowSessionOp(caller, op)),
+      contextState: (session) => steps?.contextState(session) ?? null,
+      report: (session) => steps?.report(session) ?? refuse(),
+      compact: (session, options) => steps?.compact(session, options) ?? refuse(),
+      applyCompaction: (session, draft) => steps?.applyCompaction(session, draft) ?? refuse(),
+      undoCompaction: (session, id) => steps?.undoCompaction(session, id) ?? refuse(),
+      title: (session) => this.titles.ask(session),
+    };
+  }
+
+  /** For classes that keep no ledger themselves. */
+  get #ownLedger(): Ledger {
+    if (this.#ledger === undefined) {
+      const options = { budgets: () => ({}), prices: () => defaultPrices, session: () => MAIN_SESSION };
+      this.#ledger = new Ledger(this.host, options);
+      this.#ledger.closeOpen();
+    }
+    return this.#ledger;
+  }
+}
+
+function recoveryOf(setting: ChatRecoveryConfig | boolean): ChatRecoveryConfig {
+  if (typeof setting !== "boolean") return setting;
+  return setting ? {} : { maxAttempts: 0 };
+}
