@@ -1,6 +1,7 @@
 import { type Caller, Connection } from "perdure";
 import type { SessionOp } from "perdure/chat";
 import { expect, test } from "vitest";
+import { eventually } from "../host/open-host.ts";
 import { openVault, type Vault } from "./vault.ts";
 
 const IN_OTHER = "&_session=other";
@@ -142,4 +143,23 @@ test("a socket's request under the id of another session's request is refused, a
   expect(end).toMatchObject({ done: true, error: true });
   expect(await vault.dump()).toEqual(before);
   expect(vault.takeErrors()).toEqual([]);
+});
+
+test("the end of a turn is told to who missed it, and not to somebody in another session who comes under the same id", async () => {
+  const vault = await openVault();
+  for (const id of ["x", "y"]) {
+    const client = await vault.connect("editor", `&_pk=${id}`);
+    client.ws.terminate();
+  }
+  const agent = await vault.agent();
+  await eventually(() => [...agent.getConnections()].length === 0, "both to be gone");
+  await vault.fetch("editor", "POST", "chat/running/cancel");
+  const told = (frames: readonly Record<string, unknown>[]) =>
+    frames.some(({ type, id }) => type === "cf_agent_use_chat_response" && id === "running");
+  const other = await vault.connect("editor", `&_pk=x${IN_OTHER}`);
+  expect(await other.call("look")).toBe("seen");
+  expect(told(other.frames)).toBe(false);
+  const back = await vault.connect("editor", "&_pk=y");
+  expect(await back.call("look")).toBe("seen");
+  expect(told(back.frames)).toBe(true);
 });
