@@ -163,3 +163,22 @@ test("a message that is kept in part keeps the sentences that nobody could guess
   expect(words.reduce((sum, [, one]) => sum + one.length, 0)).toBeLessThanOrEqual(48_000);
   for (let i = 0; i < 60; i++) expect(words[i]?.[1]).toContain(`The berth is number ${700 + i}.`);
 });
+
+test("among many sentences with numbers, the one of each message that says most comes first, of answers too", () => {
+  // Pages that somebody pastes, with one thing in each that matters.
+  const page = (i: number) =>
+    [`Ask Ada Byron for berth ${i} at pier P-${i}.`, ...Array.from({ length: 30 }, (_, n) => `Then ${n} of them came.`)]
+      .toSorted((a, b) => ((a.length * 7 + i) % 11) - ((b.length * 7 + i) % 11))
+      .join(" ");
+  const many = Array.from({ length: 160 }, (_, i) => i);
+  const messages = many.flatMap((i) => [user(`u${i}`, page(i)), answer(`a${i}`, text(page(1_000 + i)))]);
+  let kept: SaidWords[] = [];
+  for (let i = 0; i < messages.length; i += 80)
+    kept = joinWords(kept, coveredWords(covered(...messages.slice(i, i + 80))));
+  const lost = many.filter((i) => !kept.some(([, words]) => words.includes(`pier P-${i}.`)));
+  expect(lost).toEqual([]);
+  const told = tell(kept, 6_000);
+  expect(measure.text(told)).toBeLessThanOrEqual(6_000);
+  expect(many.filter((i) => told.includes(`pier P-${i}.`)).length).toBe(many.length);
+  expect(many.filter((i) => told.includes(`pier P-${1_000 + i}.`)).length).toBeGreaterThan(80);
+});

@@ -74,17 +74,19 @@ function keyLines(text: string): string {
 }
 
 /** Where the sentences of a text are that should not be lost, those that say most if it is too much. */
-function keySpans(text: string): Span[] {
+function keySpans(text: string, count = Number.POSITIVE_INFINITY): Span[] {
   let left = KEPT_SENTENCES;
   return keySentences(text)
     .toSorted((a, b) => b.weight - a.weight)
+    .slice(0, count)
     .filter(({ from, to }) => (left -= to - from) >= 0)
     .toSorted((a, b) => a.from - b.from);
 }
 
 /**
  * Two lists as one, each message once; of an answer that is covered piece by piece, all of them. When it is too much,
- * what lies between the first message and the newest loses all but its sentences that matter, then these, then goes.
+ * what lies between the first message and the newest loses all but its sentences that matter, then all but the one that
+ * says most, then that, then goes.
  */
 export function joinWords(older: readonly SaidWords[], newer: readonly SaidWords[]): SaidWords[] {
   const known = new Map<string, SaidWords>();
@@ -97,8 +99,8 @@ export function joinWords(older: readonly SaidWords[], newer: readonly SaidWords
   known.delete("");
   const words: SaidWords[] = [...known.values()];
   let size = words.reduce((sum, [, text]) => sum + text.length, 0);
-  const toKeys = (text: string) => pieces(text, keySpans(text));
-  for (const shorten of [toKeys, (text: string) => head(text, FIRST_WORDS)]) {
+  const toKeys = (count?: number) => (text: string) => pieces(text, keySpans(text, count));
+  for (const shorten of [toKeys(), toKeys(1), (text: string) => head(text, FIRST_WORDS)]) {
     for (let at = 1; at < words.length - 1 && size > KEPT_ALL; at++) {
       const [id, text, by] = words[at] ?? ["", ""];
       if (text.length <= FIRST_WORDS + 1) continue;
@@ -146,10 +148,8 @@ export function renderWords(all: readonly SaidWords[], how: TellWords): string {
   const users = all.filter((one) => one[2] === undefined && !isShown(one));
   const keys = users.toReversed().map(keysOf).toReversed();
   const answers = all.filter((one) => one[2] === "answer" && !isShown(one) && !how.brief.has(one[0]));
-  const lines = answerLines(
-    answers.toReversed().map((one) => [one[1], keysOf(one)]),
-    most * ANSWERS_SHARE,
-  );
+  const found = answers.toReversed().map((one) => [one[1], keysOf(one)] as const);
+  const lines = answerLines(found.toReversed(), most * ANSWERS_SHARE);
   const rest = { budget: how.budget - size(lines), most: most - size(lines) };
   const gone = Number(all.find(([id]) => id === "")?.[1] ?? 0);
   return [userLines(users, keys, gone, { ...how, ...rest }), lines].filter((text) => text !== "").join("\n\n");
@@ -159,27 +159,34 @@ function size(line: string): number {
   return line === "" ? 0 : unitsOfText(`${line}\n`);
 }
 
-/** What the assistant said, the newest first as long as there is room. @param answers newest first. */
+/** What the assistant said, as long as there is room. @param answers oldest first. */
 function answerLines(answers: readonly (readonly [string, readonly KeySentence[]])[], budget: number): string {
   let left = budget - size(ANSWERS_TITLE);
-  const told: string[] = [];
-  for (const [text, keys] of answers) {
-    const lines: string[] = [];
-    for (const { from, to } of keys.toSorted((a, b) => a.from - b.from)) {
-      const line = toLine(text.slice(from, to));
-      if (size(line) > left) continue;
-      left -= size(line);
-      lines.push(line);
-    }
-    told.unshift(...lines);
+  const told: { readonly at: number; readonly from: number; readonly line: string }[] = [];
+  for (const { at, key } of inRounds(answers.map(([, keys]) => keys))) {
+    const line = toLine(answers[at]?.[0].slice(key.from, key.to) ?? "");
+    if (size(line) > left) continue;
+    left -= size(line);
+    told.push({ at, from: key.from, line });
   }
-  return told.length === 0 ? "" : [ANSWERS_TITLE, ...told].join("\n");
+  if (told.length === 0) return "";
+  const lines = told.toSorted((a, b) => a.at - b.at || a.from - b.from).map(({ line }) => line);
+  return [ANSWERS_TITLE, ...lines].join("\n");
+}
+
+/**
+ * Sentences that should not be lost in the order in which they have room: one of each message before any has two; first
+ * those that say most, and of these the newest. @param keys of each message, oldest first, those that say most first.
+ */
+function inRounds(keys: readonly (readonly KeySentence[])[]): { readonly at: number; readonly key: KeySentence }[] {
+  const all = keys.flatMap((list, at) => list.map((key, round) => ({ at, key, round })));
+  return all.toSorted((a, b) => a.round - b.round || b.key.weight - a.key.weight || b.at - a.at);
 }
 
 /**
  * What the user said: all of the first message and of the newest unless they are long; short sentences that should
  * not be lost; short messages; the first words of each other message; longer sentences of that kind; then more and more of
- * all messages. Of all kinds the newest first.
+ * all messages. Of all kinds the newest first, but for sentences, of which those that say most come first.
  */
 function userLines(
   words: readonly SaidWords[],
@@ -212,14 +219,9 @@ function userLines(
     const isSmall = size(lineOf(at, whole(at))) <= most * END_SHARE;
     put(at, isSmall ? whole(at) : first(at, FIRST_WORDS));
   }
-  const rounds = keys.reduce((most, list) => Math.max(most, list.length), 0);
+  const inTurn = inRounds(keys).filter(({ at }) => !isBrief(at));
   const putKeys = (longest: number) => {
-    for (let round = 0; round < rounds; round++) {
-      for (const at of downwards) {
-        const key = keys[at]?.[round];
-        if (key !== undefined && key.to - key.from <= longest) put(at, [key]);
-      }
-    }
+    for (const { at, key } of inTurn) if (key.to - key.from <= longest) put(at, [key]);
   };
   putKeys(SHORT_SENTENCE);
   left -= most - budget;
