@@ -5,7 +5,6 @@ import type { LiveState } from "../context/carried.ts";
 import type { CompactionJob, CompactionOutcome, DraftCompaction } from "../context/compaction-job.ts";
 import { Compactor } from "../context/compactor.ts";
 import type { ContextReport } from "../context/context-report.ts";
-import { keepNewest } from "../context/keep-newest.ts";
 import { LearnedFactors } from "../context/learned.ts";
 import { limitsOf, type ModelLimits, type ModelLimitsTable } from "../context/model-limits.ts";
 import { type ContextOverflow, type OverflowPolicy, overflowPolicy } from "../context/overflow.ts";
@@ -358,5 +357,15 @@ export class ThinkContext implements ContextPlan {
         classify: (error) => this.#desk.classify(error),
       },
     });
+  }
+}
+
+/** Puts an entry last, and lets the oldest go. */
+function keepNewest<T>(map: Map<string, T>, key: string, value: T, most: number): void {
+  map.delete(key);
+  map.set(key, value);
+  for (const old of map.keys()) {
+    if (map.size <= most) return;
+    map.delete(old);
   }
 }

@@ -1,5 +1,5 @@
 import type { LanguageModel, ModelMessage, ToolSet } from "ai";
-import { BUDGET_TOOL } from "../context/budget-tool.ts";
+import { BUDGET_TOOL } from "../message/told.ts";
 import { capabilityBlock } from "../context/capabilities.ts";
 import { ModelMessages } from "../context/model-messages.ts";
 import type { Converted } from "../context/shown-units.ts";

@@ -1,5 +1,5 @@
 import type { ToolSet } from "ai";
-import { BUDGET_TOOL } from "../context/budget-tool.ts";
+import { BUDGET_TOOL } from "../message/told.ts";
 import type { AgentHost } from "../port.ts";
 import type { ContextBlocks } from "../memory/context-blocks.ts";
 import type { SessionSearch } from "../search/search.ts";

@@ -7,19 +7,20 @@ const CLEARED = "[Cleared to make room: ";
 /** The same where newer ones stand for it. */
 const SUPERSEDED = "[Superseded: ";
 
-/** What stands in the place of an output: it says how to get it again. */
-export function clearedText(part: ToolPart, messageId: string): string {
-  return `${beginning(CLEARED, part)}is kept in message ${messageId}. Search the conversation for it, or call the tool again if you need it.]`;
-}
-
-/** What stands in the place of an output for which newer ones stand: it says where they are. */
-export function supersededText(part: ToolPart, newer: readonly { message: string; call: string }[]): string {
+/** What stands in the place of an output: it says how to get it again, or where the newer ones are that stand for it. */
+export function noteInstead(
+  part: ToolPart,
+  messageId: string,
+  newer: readonly { message: string; call: string }[] | undefined,
+): string {
+  if (newer === undefined)
+    return `${beginning(CLEARED, part)}is kept in message ${messageId}. Search the conversation for it, or call the tool again if you need it.]`;
   const where = newer.map(({ message, call }) => `call ${call} in message ${message}`).join(", ");
   return `${beginning(SUPERSEDED, part)}is out of date. The newer one is that of ${where}.]`;
 }
 
 /**
- * Whether the output of a call is {@link clearedText} or {@link supersededText}. It names the call: what a page or a file
+ * Whether the output of a call is what {@link noteInstead} says. It names the call: what a page or a file
  * says that a tool has read does not know that, and cannot pass for one.
  */
 export function isCleared(part: ToolPart): boolean {

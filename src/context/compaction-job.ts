@@ -6,7 +6,8 @@ import { type Cut, cutAt, findCut, tailBudget } from "./cut.ts";
 import { type Measure, measureAll } from "./measure.ts";
 import { project } from "./project.ts";
 import { serialiseMessage } from "./serialise.ts";
-import type { AskSummary, Summary } from "./summarise.ts";
+import { withLeftOut } from "./sections.ts";
+import { type AskSummary, leftOutNote, messagesIn, type Summary } from "./summarise.ts";
 import type { OutputRules } from "./superseded.ts";
 import { coveredWords, joinWords, renderWords, type SaidWords, type TellWords, wordsBudget } from "./user-words.ts";
 import { unitsOfText } from "./text-units.ts";
@@ -73,7 +74,7 @@ export interface Prepared {
 export const OTHER_WAY = "The conversation has gone another way since.";
 
 /** A compaction is kept only if the request is this much shorter with it. */
-export const MUST_SHRINK_TO = 0.8;
+const MUST_SHRINK_TO = 0.8;
 
 /** How long a request with this view is. */
 export function sizeOf(view: ContextView, measure: Measure): number {
@@ -223,4 +224,38 @@ function problemOf(text: string, before: number, after: number, usable: number):
   }
   if (after > usable) return `It would not be enough: ${Math.round(after)} tokens are left, and ${usable} fit.`;
   return undefined;
+}
+
+/**
+ * What is left out of a request that a provider has refused, when no summary of it can be had: what a summary would
+ * cover, or, if that is not less than what was sent, all but the user's last message and the last step.
+ * @param tight as little is kept as there can be.
+ * @param why there is no summary, for a person.
+ * @returns where it is cut and what is stored; undefined when nothing would be shorter then.
+ */
+export function planTruncation(
+  job: CompactionJob,
+  tight: boolean,
+  why: string,
+): { readonly cut: Cut; readonly end: CompactionEnd } | undefined {
+  const { measure, open } = job;
+  const view = wholeOf(job);
+  const size = sizeOf(job.view(), measure);
+  const usual = () => findCut(view, measure, tailBudget(measure.usable, size - measure.fixed), open);
+  // The last step has not been read yet: it stays, whatever else goes.
+  const least = () => findCut(view, { ...measure, usable: 0 }, 0, false);
+  for (const find of tight ? [least] : [usual, least]) {
+    const cut = find();
+    if (cut === undefined) continue;
+    const ids = messagesIn(cut.covered);
+    const text = withLeftOut(view.compaction?.summary ?? "", [leftOutNote(ids)]);
+    const { end } = endOf(job, view, cut, { kind: "truncate", text, leftOut: ids.length });
+    if ((end.tokensAfter ?? size) < Math.round(size)) return { cut, end: { ...end, error: toPerson(why, ids.length) } };
+  }
+  return undefined;
+}
+
+function toPerson(why: string, count: number): string {
+  const what = count === 1 ? "One message was" : `${count} messages were`;
+  return `The provider refused the conversation as too long, and there is no summary of it. ${why} ${what} left out of what the model reads; nothing was deleted. A summary is tried again when the next turn begins.`;
 }

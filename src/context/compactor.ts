@@ -31,6 +31,7 @@ import {
   LEAST,
   OTHER_WAY,
   placeOf,
+  planTruncation,
   type Prepared,
   replacedBy,
   sizeAfter,
@@ -38,7 +39,6 @@ import {
   wholeOf,
 } from "./compaction-job.ts";
 import { type Cut, cutAt } from "./cut.ts";
-import { planTruncation } from "./leave-out.ts";
 import type { Measure } from "./measure.ts";
 import { summarise } from "./summarise.ts";
 import { isMuchOf, joined, planPrune, planSuperseded, pruneBounds, type PrunePlan, withPlan } from "./prune.ts";

@@ -1,7 +1,6 @@
 import type { ModelMessage, SystemModelMessage, ToolSet } from "ai";
 import { costOf, NANO_DOLLARS, type Price } from "../ledger/prices.ts";
 import type { Usage } from "../ledger/token-usage.ts";
-import { shares } from "./largest-remainder.ts";
 import type { LeftOut } from "./left-out.ts";
 import type { ModelLimits } from "./model-limits.ts";
 import { type CountText, unitsOfText } from "./text-units.ts";
@@ -243,4 +242,19 @@ function wordsOf(part: ContentPart): string {
 /** Never through the middle of a pair. */
 function cut(line: string): string {
   return line.slice(0, MAX_LABEL).replace(/[\uD800-\uDBFF]$/, "");
+}
+
+/**
+ * Divides a whole number by weights into whole numbers that add up to it exactly: each gets its share rounded down, and
+ * what is left goes to those who lost most by that. Without any weight, all get the same.
+ */
+export function shares(weights: readonly number[], whole: number): number[] {
+  const sum = weights.reduce((before, weight) => before + weight, 0);
+  const exact = weights.map((weight) => (sum > 0 ? (weight / sum) * whole : whole / weights.length));
+  const parts = exact.map(Math.floor);
+  const left = whole - parts.reduce((before, part) => before + part, 0);
+  const lost = exact.map((share, index) => ({ index, by: share - Math.floor(share) }));
+  lost.sort((a, b) => b.by - a.by || a.index - b.index);
+  for (const { index } of lost.slice(0, left)) parts[index] = (parts[index] ?? 0) + 1;
+  return parts;
 }

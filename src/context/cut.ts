@@ -4,7 +4,7 @@ import { shownFrom } from "./project.ts";
 import type { ContextView, PathNode, ShownNode } from "./view.ts";
 
 /** The most that is kept as it is behind a summary, in tokens. */
-export const MAX_TAIL_TOKENS = 20_000;
+const MAX_TAIL_TOKENS = 20_000;
 /** The same as a share of what a request may hold. */
 const TAIL_SHARE = 0.25;
 /** The same as a share of the conversation: one that is asked for early should cover something too. */

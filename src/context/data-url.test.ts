@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { withReadableData } from "./data-url.ts";
+import { withReadableData } from "./model-messages.ts";
 
 const file = (url: string, filename?: string) => ({ type: "file", mediaType: "text/plain", url, filename }) as const;
 

@@ -1,7 +1,6 @@
 import type { ModelMessage, ToolSet } from "ai";
 import type { UIMessage } from "../message/types.ts";
-import { Remembered } from "./remembered.ts";
-import { type CountText, unitsOfText } from "./text-units.ts";
+import { type CountText, Remembered, unitsOfText } from "./text-units.ts";
 import { unitsOfUIMessage } from "./ui-units.ts";
 import { unitsOfMessage, unitsOfTool } from "./units.ts";
 

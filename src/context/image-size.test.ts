@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { imageSize } from "./image-size.ts";
+import { imageSize } from "./media-units.ts";
 
 const text = (value: string) => Array.from(value, (char) => char.charCodeAt(0));
 const be16 = (value: number) => [value >> 8, value & 0xff];

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { shares } from "./largest-remainder.ts";
+import { shares } from "./context-report.ts";
 
 test("shares add up to the whole", () => {
   expect(shares([1, 1, 1], 10)).toEqual([4, 3, 3]);

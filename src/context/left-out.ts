@@ -2,7 +2,7 @@ import type { ModelMessage } from "ai";
 import { isTerminal, isToolPart, type ToolPart, toolName, type UIMessage } from "../message/types.ts";
 import type { CompactionRow } from "../store/compaction.ts";
 import type { LeftOutItem } from "../wire/session-types.ts";
-import { clearedText, supersededText } from "./cleared.ts";
+import { noteInstead } from "./cleared.ts";
 import { type CountText, unitsOfText } from "./text-units.ts";
 import { unitsOfOutput } from "./ui-units.ts";
 import { unitsOfContentPart } from "./units.ts";
@@ -44,7 +44,7 @@ function leftOutOutput(
 ): LeftOut {
   const newer = view.newer?.get(key);
   const compaction = view.prunedBy?.get(key);
-  const note = newer === undefined ? clearedText(part, message.id) : supersededText(part, newer);
+  const note = noteInstead(part, message.id, newer);
   return {
     ...{ kind: newer === undefined ? "cleared" : "superseded", id: message.id, call: part.toolCallId },
     ...{ label: toolName(part), units: unitsOver(note) },

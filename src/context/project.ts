@@ -1,7 +1,7 @@
 import { isTerminal, toolParts, type UIMessage } from "../message/types.ts";
 import { markerFor } from "../memory/loaded.ts";
 import type { CompactionRow } from "../store/compaction.ts";
-import { clearedText, supersededText, withTexts } from "./cleared.ts";
+import { noteInstead, withTexts } from "./cleared.ts";
 import { callKey, type ContextView, type PathNode, type ShownNode } from "./view.ts";
 
 /** What the ids of summaries begin with. They are no messages: no row and no client knows them. */
@@ -36,26 +36,20 @@ function isSpoken({ role, parts }: UIMessage): boolean {
   return parts.some((part) => (part.type === "text" ? part.text !== "" : part.type === "file"));
 }
 
-/** The text that the model reads in the place of what is covered. */
-export function summaryText(kind: CompactionRow["kind"], summary: string, carried: string): string {
-  const what =
-    kind === "truncate"
-      ? "The beginning of this conversation was left out because it is too long. This is what is known of it:"
-      : "The beginning of this conversation was replaced by this summary because it is too long:";
-  const state = carried === "" ? "" : `\n\nHow things stood when it was made, as the system knows it:\n${carried}`;
-  return `[Note of the system, not of the user. ${what}]\n\n${summary}${state}\n\n[End of the note. The conversation goes on from here. Do not mention the note, and begin nothing that the user did not ask for.]`;
-}
-
-/** A summary that is not stored yet, to see how long it is. */
-export function summaryOf(row: Pick<CompactionRow, "id" | "kind" | "summary" | "carried">): UIMessage {
-  const text = summaryText(row.kind, row.summary ?? "", row.carried ?? "");
-  return { id: `${SUMMARY_ID}${row.id}`, role: "user", parts: [{ type: "text", text }] };
-}
-
 const summaries = new WeakMap<CompactionRow, UIMessage>();
 
+/** What the model reads in the place of what is covered. */
 function summaryMessage(row: CompactionRow): UIMessage {
-  const message = summaries.get(row) ?? summaryOf(row);
+  const known = summaries.get(row);
+  if (known !== undefined) return known;
+  const what =
+    row.kind === "truncate"
+      ? "The beginning of this conversation was left out because it is too long. This is what is known of it:"
+      : "The beginning of this conversation was replaced by this summary because it is too long:";
+  const { summary, carried } = row;
+  const state = carried ? `\n\nHow things stood when it was made, as the system knows it:\n${carried}` : "";
+  const text = `[Note of the system, not of the user. ${what}]\n\n${summary ?? ""}${state}\n\n[End of the note. The conversation goes on from here. Do not mention the note, and begin nothing that the user did not ask for.]`;
+  const message: UIMessage = { id: `${SUMMARY_ID}${row.id}`, role: "user", parts: [{ type: "text", text }] };
   summaries.set(row, message);
   return message;
 }
@@ -104,10 +98,10 @@ function textsIn({ seq, message, pinned }: ShownNode, view: ContextView): Map<st
     if (part.state !== "output-available" || !isTerminal(part)) continue;
     const { toolCallId } = part;
     const key = callKey(seq, toolCallId);
-    const newer = view.newer?.get(key);
-    const instead = newer === undefined ? clearedText(part, message.id) : supersededText(part, newer);
     const isClear = !pinned && cleared.has(key);
-    const text = isClear ? instead : markerFor(unloaded, message.id, toolCallId);
+    const text = isClear
+      ? noteInstead(part, message.id, view.newer?.get(key))
+      : markerFor(unloaded, message.id, toolCallId);
     if (text !== undefined) texts.set(toolCallId, text);
   }
   return texts;

@@ -1,5 +1,5 @@
 import { isTerminal, isToolPart, toolName } from "../message/types.ts";
-import { isCleared, supersededText } from "./cleared.ts";
+import { isCleared, noteInstead } from "./cleared.ts";
 import type { Measure } from "./measure.ts";
 import { findSuperseded, type OutputRules } from "./superseded.ts";
 import { callKey, type ContextView, type NewerCall, type PrunedCall } from "./view.ts";
@@ -51,7 +51,7 @@ export function planSuperseded(view: ContextView, measure: Measuring, rules: Out
     const tokens = measure.output(one.message, one.part);
     if (tokens < MIN_OUTPUT_TOKENS) continue;
     calls.push([one.seq, one.part.toolCallId, one.newer.map(({ message, call }) => [message, call] as const)]);
-    gain += tokens - measure.text(supersededText(one.part, one.newer));
+    gain += tokens - measure.text(noteInstead(one.part, one.message.id, one.newer));
     at = Math.max(at, one.at);
   }
   return calls.length === 0 || gain < SUPERSEDED_MINIMUM * measure.usable ? undefined : { at, calls, tokens: gain };

@@ -2,8 +2,7 @@ import { shortenedTexts } from "../message/media-ref.ts";
 import { INTERRUPTED_TEXT } from "../message/repair.ts";
 import { isToolPart, type Part, type ToolPart, toolName, type UIMessage } from "../message/types.ts";
 import { unitsOfFile } from "./media-units.ts";
-import { Remembered } from "./remembered.ts";
-import { type CountText, unitsOfJson, unitsOfText } from "./text-units.ts";
+import { type CountText, Remembered, unitsOfJson, unitsOfText } from "./text-units.ts";
 import { MESSAGE_UNITS, unitsOfCall, unitsOfResult } from "./units.ts";
 
 const known = new Remembered<UIMessage>();

@@ -1,7 +1,6 @@
 import { asSchema, type ModelMessage, type SystemModelMessage, type ToolSet } from "ai";
 import { unitsOfFile } from "./media-units.ts";
-import { Remembered } from "./remembered.ts";
-import { type CountText, unitsOfJson, unitsOfText } from "./text-units.ts";
+import { type CountText, Remembered, unitsOfJson, unitsOfText } from "./text-units.ts";
 
 // A unit is about one token. What a model really makes of a text differs by model and script; `learned.ts` corrects it.
 

@@ -151,7 +151,7 @@ function readable(host: DamageTeller, row: CompactionRow): CompactionRow {
 }
 
 /** Whether a compaction only leaves out: a summary of the same is tried again. */
-export function isLeftOut({ kind, leftOut }: Pick<CompactionRow, "kind" | "leftOut">): boolean {
+function isLeftOut({ kind, leftOut }: Pick<CompactionRow, "kind" | "leftOut">): boolean {
   return kind === "truncate" && leftOut !== null;
 }
 

@@ -1,6 +1,9 @@
 import { isRecord } from "./json.ts";
 import type { UIMessage } from "./types.ts";
 
+/** The name of the question whether to go on over a budget. It looks like a call of a tool, but no model asks for it. */
+export const BUDGET_TOOL = "continue_over_budget";
+
 /** The name under which the message about the end of a call in the background says which call it was. */
 export const BACKGROUND_METADATA = "backgroundCall";
 

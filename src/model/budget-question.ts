@@ -1,4 +1,4 @@
-import { BUDGET_TOOL } from "../context/budget-tool.ts";
+import { BUDGET_TOOL } from "../message/told.ts";
 import type { UIMessageChunk } from "../message/types.ts";
 import type { OverBudget } from "../ledger/ledger.ts";
 
