@@ -164,7 +164,8 @@ test("a cursor behind all that is stored, as after a loss of power, is told so w
   const stage = await chat.stage();
   stage.say("a", "b", "c");
   await readEvents(await look(chat, "/chat/r1/stream")).said("abc");
-  const [{ n = 0 } = {}] = await chat.rows<{ n: number }>("SELECT max(first + count) AS n FROM perdure_stream");
+  const [row] = await chat.rows<{ n: number }>("SELECT max(first + count) AS n FROM perdure_stream");
+  const n = row?.n ?? 0;
   expect(n).toBeGreaterThan(2);
   const last = readEvents(await look(chat, `/chat/r1/stream?after=${n - 1}`));
   const beyond = await look(chat, `/chat/r1/stream?after=${n}`);
