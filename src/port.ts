@@ -1,6 +1,6 @@
 import type { PerdureError } from "./base/error.ts";
 import type { Emit } from "./base/event.ts";
-import type { Clock } from "./base/id.ts";
+import type { Clock } from "./base/time.ts";
 import type { Identity } from "./base/identity.ts";
 
 /** What SQLite can store, on every host. */

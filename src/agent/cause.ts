@@ -1,5 +1,5 @@
 import { PerdureError } from "../base/error.ts";
-import { isRecord, tryParseJson } from "../message/json.ts";
+import { isRecord, tryParseJson } from "../base/json.ts";
 import type { AgentHost } from "../port.ts";
 import { deleteCellsBefore, readCell, writeCell } from "../store/cell.ts";
 import { readTurn } from "../store/turn.ts";

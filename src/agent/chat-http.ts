@@ -3,7 +3,7 @@ import { newId } from "../base/id.ts";
 import { STREAM_HEADERS, streamTurn } from "../live/sse.ts";
 import type { LiveChat } from "../live/live-chat.ts";
 import { userText } from "../message/input.ts";
-import { isRecord } from "../message/json.ts";
+import { isRecord } from "../base/json.ts";
 import { countChunks } from "../store/stream.ts";
 import { isOpen, readTurn, type TurnRow, messageIdsOf } from "../store/turn.ts";
 import type { Conversations } from "../turn/engine/conversations.ts";

@@ -1,6 +1,6 @@
 import { PerdureError } from "../base/error.ts";
 import { storeIdentity } from "../base/identity.ts";
-import { isRecord } from "../message/json.ts";
+import { isRecord } from "../base/json.ts";
 import { readTurn, type TurnRow } from "../store/turn.ts";
 import type { Conversations } from "../turn/engine/conversations.ts";
 import { isOfSession } from "../turn/engine/mend.ts";

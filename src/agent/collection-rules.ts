@@ -1,6 +1,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { errorText, PerdureError } from "../base/error.ts";
-import { isJsonObject, type JsonObject, writeJson } from "../wire/json.ts";
+import { isRecord } from "../base/json.ts";
+import { type JsonObject, writeJson } from "../wire/json.ts";
 import {
   MAX_COLLECTION_NAME,
   MAX_ROW_KEY_LENGTH,
@@ -169,7 +170,7 @@ export function checkChange(collections: Collections, change: RowChange, isRead 
   if (operation === "delete") return { change: { table, key, operation }, json: null };
   const row = `The row "${key}" of "${table}"`;
   const value = rules.schema === undefined ? change.value : parseRow(rules.schema, change.value, row);
-  if (!isJsonObject(value)) throw new PerdureError("bad_input", `${row} is no object.`);
+  if (!isRecord(value)) throw new PerdureError("bad_input", `${row} is no object.`);
   const json = writeJson(value, row);
   const max = rules.maxRowBytes ?? DEFAULT_MAX_ROW_BYTES;
   if (isLonger(json, max)) throw new PerdureError("too_large", `${row} is longer than ${max} bytes.`);

@@ -1,5 +1,5 @@
 import { type Identity, readIdentity } from "../base/identity.ts";
-import { isRecord, sameJson } from "../message/json.ts";
+import { isRecord, sameJson } from "../base/json.ts";
 import { withoutReserved } from "../message/steered.ts";
 import type { UIMessage } from "../message/types.ts";
 import { parseUserMessage } from "../message/validate.ts";

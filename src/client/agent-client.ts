@@ -1,7 +1,9 @@
-import { type Clock, newId, systemClock } from "../base/id.ts";
+import { type Clock, systemClock } from "../base/time.ts";
+import { newId } from "../base/id.ts";
 import type { McpState } from "../wire/frames.ts";
 import { HISTORY_PAGES, HISTORY_PARAM, type HistoryMode, SESSION_PARAM } from "../wire/history.ts";
-import { isJsonObject, type JsonObject, writeJson } from "../wire/json.ts";
+import { isRecord } from "../base/json.ts";
+import { type JsonObject, writeJson } from "../wire/json.ts";
 import { agentChain, agentHttpUrl, type AgentLocation, type AgentRef, type Query, withQuery } from "./agent-url.ts";
 import type { CallOf, CallOptions, CallStream, CallStreamOf, ClientStub, StateOf } from "./call-types.ts";
 import { CALL_TIMEOUT_MS, callOptions, Calls, stubOf } from "./calls.ts";
@@ -361,7 +363,7 @@ function parseObject(data: unknown): JsonObject | undefined {
   if (typeof data !== "string" || !data.startsWith("{")) return undefined;
   try {
     const value: unknown = JSON.parse(data);
-    return isJsonObject(value) ? value : undefined;
+    return isRecord(value) ? value : undefined;
   } catch {
     return undefined;
   }

@@ -1,4 +1,4 @@
-import { tryParseJson } from "../message/json.ts";
+import { tryParseJson } from "../base/json.ts";
 import type { SessionInfo } from "../wire/session-types.ts";
 import { isSessionState, MAX_LISTED } from "../wire/session-frames.ts";
 import type { ChatConnection } from "./chat-frames.ts";

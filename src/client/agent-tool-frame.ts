@@ -1,8 +1,8 @@
-import { tryParseJson } from "../message/json.ts";
+import { tryParseJson, isRecord } from "../base/json.ts";
 import { parseChunk } from "../message/parse-chunk.ts";
 import type { UIMessageChunk } from "../message/types.ts";
 import type { AgentToolEventFrame } from "../wire/agent-tool-frames.ts";
-import { isJsonObject, type JsonObject } from "../wire/json.ts";
+import type { JsonObject } from "../wire/json.ts";
 import type { AgentToolRunState } from "./agent-tool-types.ts";
 import { readMilestone, readProgress } from "./agent-tool-progress.ts";
 
@@ -38,7 +38,7 @@ const TYPE: AgentToolEventFrame["type"] = "agent-tool-event";
 export function readAgentToolFrame(data: unknown): HeardFrame | undefined {
   if (typeof data !== "string" || !data.includes(`"${TYPE}"`)) return undefined;
   const frame = tryParseJson(data);
-  if (!isJsonObject(frame) || frame.type !== TYPE || !isJsonObject(frame.event)) return undefined;
+  if (!isRecord(frame) || frame.type !== TYPE || !isRecord(frame.event)) return undefined;
   const event = readEvent(frame.event);
   if (event === undefined) return undefined;
   const key = event.kind === "chunk" ? chunkKey(event.chunk, frame, frame.event) : JSON.stringify(frame.event);
@@ -84,7 +84,7 @@ function started(runId: string, event: JsonObject): HeardEvent | undefined {
     agentType,
     order: typeof event.order === "number" ? event.order : 0,
     ...(inputPreview !== undefined && { inputPreview }),
-    ...(isJsonObject(display) && { display }),
+    ...(isRecord(display) && { display }),
   };
 }
 

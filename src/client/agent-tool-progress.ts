@@ -1,6 +1,7 @@
 import type { UIMessageChunk } from "../message/types.ts";
 import type { AgentMilestoneChunk, AgentProgressChunk } from "../wire/agent-tool-frames.ts";
-import { isJsonObject, type JsonObject } from "../wire/json.ts";
+import { isRecord } from "../base/json.ts";
+import type { JsonObject } from "../wire/json.ts";
 import type { AgentToolMilestone, AgentToolProgress } from "./agent-tool-types.ts";
 
 const PROGRESS: AgentProgressChunk["type"] = "data-agent-progress";
@@ -56,5 +57,5 @@ function said({ fraction, message, phase }: JsonObject): Omit<AgentToolProgress,
 
 function dataOf(chunk: UIMessageChunk, type: string): JsonObject | undefined {
   if (chunk.type !== type || !("data" in chunk)) return undefined;
-  return isJsonObject(chunk.data) ? chunk.data : {};
+  return isRecord(chunk.data) ? chunk.data : {};
 }

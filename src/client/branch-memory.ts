@@ -1,5 +1,4 @@
-import { tryParseJson } from "../message/json.ts";
-import { isJsonObject } from "../wire/json.ts";
+import { tryParseJson, isRecord } from "../base/json.ts";
 
 /** Where it is kept which branch a tab shows: `sessionStorage`, say. */
 export interface BranchStorage {
@@ -23,7 +22,7 @@ export class BranchMemory {
   read(session: string | undefined): string | undefined {
     try {
       const value = tryParseJson(this.#storage?.getItem(this.#key) ?? "");
-      if (!isJsonObject(value) || typeof value.view !== "string") return undefined;
+      if (!isRecord(value) || typeof value.view !== "string") return undefined;
       return (value.session ?? undefined) === session ? value.view : undefined;
     } catch {
       return undefined;

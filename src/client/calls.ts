@@ -1,6 +1,8 @@
 import { PerdureError } from "../base/error.ts";
-import { type Clock, newId } from "../base/id.ts";
-import { isJsonObject, type JsonObject, writeJson } from "../wire/json.ts";
+import type { Clock } from "../base/time.ts";
+import { newId } from "../base/id.ts";
+import { isRecord } from "../base/json.ts";
+import { type JsonObject, writeJson } from "../wire/json.ts";
 import type { CallOptions, CallStream } from "./call-types.ts";
 import { disconnected } from "./connection-error.ts";
 
@@ -159,7 +161,7 @@ export function stubOf(call: (method: string, args: unknown[]) => Promise<unknow
 
 /** Reads the options of a call, also in the older form where the callbacks stood there by themselves. */
 export function callOptions(value: unknown): CallOptions | undefined {
-  if (!isJsonObject(value)) return undefined;
+  if (!isRecord(value)) return undefined;
   const isOld = ["onChunk", "onDone", "onError"].some((name) => typeof value[name] === "function");
   return (isOld ? { stream: value } : value) as CallOptions;
 }

@@ -1,5 +1,5 @@
 import { type MessageBuilder, streamedInput } from "../message/builder.ts";
-import { sameJson } from "../message/json.ts";
+import { sameJson } from "../base/json.ts";
 import {
   isToolPart,
   type Part,

@@ -1,8 +1,8 @@
 import { parseChunk } from "../message/parse-chunk.ts";
-import { tryParseJson } from "../message/json.ts";
+import { tryParseJson, isRecord } from "../base/json.ts";
 import { isToolPart, type ToolPart, type UIMessage, type UIMessageChunk } from "../message/types.ts";
 import type { BranchPlaces, ClientFrame, TurnOutcome } from "../wire/frames.ts";
-import { isJsonObject, type JsonObject, writeJson } from "../wire/json.ts";
+import { type JsonObject, writeJson } from "../wire/json.ts";
 import { isSessionState, type SessionStateFrame } from "../wire/session-frames.ts";
 
 /** The part of an `AgentClient` that a chat needs. */
@@ -87,7 +87,7 @@ export function readChatFrame(data: unknown): ChatFrame | undefined {
   if (typeof data !== "string" || !/"(?:cf_agent|perdure_chat|perdure_session|perdure_message)_/.test(data))
     return undefined;
   const frame = tryParseJson(data);
-  if (!isJsonObject(frame)) return undefined;
+  if (!isRecord(frame)) return undefined;
   const id = text(frame.id);
   const probeId = text(frame.probeId);
   switch (frame.type) {
@@ -145,7 +145,7 @@ export function sendFrame(connection: ChatConnection, frame: ClientFrame, sent?:
 /** Whether a value has what every message must have. */
 export function isMessage(value: unknown): value is UIMessage {
   return (
-    isJsonObject(value) && typeof value.id === "string" && typeof value.role === "string" && Array.isArray(value.parts)
+    isRecord(value) && typeof value.id === "string" && typeof value.role === "string" && Array.isArray(value.parts)
   );
 }
 
@@ -170,13 +170,13 @@ function response(id: string, frame: JsonObject): ResponseFrame {
 }
 
 function toolPartOf(value: unknown): ToolPart | undefined {
-  if (!isJsonObject(value) || typeof value.type !== "string") return undefined;
+  if (!isRecord(value) || typeof value.type !== "string") return undefined;
   const part = { ...value, type: value.type };
   return isToolPart(part) ? part : undefined;
 }
 
 function places(value: unknown): BranchPlaces | undefined {
-  return isJsonObject(value) ? (value as BranchPlaces) : undefined;
+  return isRecord(value) ? (value as BranchPlaces) : undefined;
 }
 
 function number(value: unknown): number | undefined {

@@ -1,12 +1,12 @@
 import type { ChatTransport } from "ai";
 import { PerdureError } from "../base/error.ts";
-import { type Clock, newId, sleep, systemClock } from "../base/id.ts";
+import { type Clock, sleep, systemClock, backOff } from "../base/time.ts";
+import { newId } from "../base/id.ts";
 import { type MessageBuilder, newBuilder } from "../message/builder.ts";
 import { applyChunk } from "../message/fold.ts";
 import { parseChunk } from "../message/parse-chunk.ts";
-import { tryParseJson } from "../message/json.ts";
+import { tryParseJson, isRecord } from "../base/json.ts";
 import type { UIMessage, UIMessageChunk } from "../message/types.ts";
-import { isJsonObject } from "../wire/json.ts";
 import { agentHttpUrl, type AgentLocation, type Query, withQuery } from "./agent-url.ts";
 import { readMessages } from "./agent-messages.ts";
 import { catchUp, findAnswer } from "./catch-up.ts";
@@ -69,7 +69,7 @@ export class HttpChatTransport<M extends UIMessage = UIMessage> implements ChatT
   async reconnectToStream(options: ReconnectOptions): Promise<ReadableStream<UIMessageChunk> | null> {
     const response = await this.#fetch("chat", { method: "GET" }, options);
     const chat: unknown = response.ok ? await response.json() : undefined;
-    if (!isJsonObject(chat)) return null;
+    if (!isRecord(chat)) return null;
     const [waiting] = Array.isArray(chat.waiting) ? (chat.waiting as unknown[]) : [];
     const id = chat.running ?? waiting;
     if (typeof id !== "string") return null;
@@ -141,7 +141,7 @@ export class HttpChatTransport<M extends UIMessage = UIMessage> implements ChatT
       // Without its end mark the stream was cut off, however politely.
       if (failures >= MAX_FAILURES)
         throw new PerdureError("disconnected", "The stream broke off and could not be resumed.");
-      await sleep(this.#clock, delay(failures), left);
+      await sleep(this.#clock, backOff(failures + 1, FIRST_DELAY_MS, LONGEST_DELAY_MS), left);
       const from = `${streamPath(id)}?after=${after}`;
       response = await this.#retrying(() => this.#fetch(from, { method: "GET" }), left);
       if (!response.ok) throw await refusal(response);
@@ -150,7 +150,7 @@ export class HttpChatTransport<M extends UIMessage = UIMessage> implements ChatT
 
   async *#missed(built: MessageBuilder, end: UIMessageChunk): AsyncGenerator<UIMessageChunk, void> {
     if (built.finishReason !== undefined) return;
-    const data = "data" in end && isJsonObject(end.data) ? end.data : {};
+    const data = "data" in end && isRecord(end.data) ? end.data : {};
     const messageIds = Array.isArray(data.messageIds) ? (data.messageIds as string[]) : undefined;
     const messages = await readMessages(await this.#retrying(() => this.#fetch("get-messages", { method: "GET" })));
     const answer = findAnswer(messages, built, messageIds);
@@ -168,7 +168,7 @@ export class HttpChatTransport<M extends UIMessage = UIMessage> implements ChatT
           throw new PerdureError("disconnected", "The agent could not be reached.", { cause: error });
         }
       }
-      await sleep(this.#clock, delay(failures), left);
+      await sleep(this.#clock, backOff(failures + 1, FIRST_DELAY_MS, LONGEST_DELAY_MS), left);
     }
   }
 
@@ -193,13 +193,9 @@ function streamPath(id: string): string {
   return `chat/${encodeURIComponent(id)}/stream`;
 }
 
-function delay(failures: number): number {
-  return Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** failures);
-}
-
 async function refusal(response: Response): Promise<PerdureError> {
   const body = tryParseJson(await response.text());
-  const error = isJsonObject(body) && isJsonObject(body.error) ? body.error : {};
+  const error = isRecord(body) && isRecord(body.error) ? body.error : {};
   const reason = typeof error.message === "string" ? error.message : `The agent answered ${response.status}.`;
   return new PerdureError("bad_input", reason);
 }

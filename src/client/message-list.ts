@@ -1,4 +1,4 @@
-import { sameJson } from "../message/json.ts";
+import { sameJson } from "../base/json.ts";
 import {
   asPart,
   isAnswered,

@@ -1,5 +1,5 @@
 import { PerdureError } from "../base/error.ts";
-import { type Clock, systemClock } from "../base/id.ts";
+import { type Clock, systemClock } from "../base/time.ts";
 import { isTerminalCloseCode } from "../wire/close-code.ts";
 import { ConnectionCloseEvent } from "./connection-error.ts";
 

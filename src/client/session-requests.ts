@@ -1,8 +1,7 @@
 import type { CompactionInfo, ContextReport, DraftCompaction, SearchHit, SessionInfo } from "../wire/session-types.ts";
 import { PerdureError, type PerdureErrorCode } from "../base/error.ts";
 import { newId } from "../base/id.ts";
-import { tryParseJson } from "../message/json.ts";
-import { isJsonObject } from "../wire/json.ts";
+import { tryParseJson, isRecord } from "../base/json.ts";
 import type { BranchInfo, SessionOp } from "../wire/session-frames.ts";
 import { type ChatConnection, sendFrame } from "./chat-frames.ts";
 import { disconnected } from "./connection-error.ts";
@@ -163,9 +162,9 @@ export class SessionRequests {
   #received(data: unknown): void {
     if (typeof data !== "string" || !data.includes('"perdure_session_result"')) return;
     const frame = tryParseJson(data);
-    if (!isJsonObject(frame) || frame.type !== "perdure_session_result" || typeof frame.id !== "string") return;
+    if (!isRecord(frame) || frame.type !== "perdure_session_result" || typeof frame.id !== "string") return;
     const pending = this.#pending.get(frame.id);
-    if (isJsonObject(frame.error)) {
+    if (isRecord(frame.error)) {
       const { code, message } = frame.error;
       pending?.fail(new PerdureError(String(code) as PerdureErrorCode, String(message)));
     } else pending?.done(frame.value);

@@ -1,5 +1,5 @@
 import { PerdureError } from "../base/error.ts";
-import { pause } from "./timer.ts";
+import { pause, backOff } from "../base/time.ts";
 
 /** When work that failed is tried again. */
 export interface RetryPolicy {
@@ -26,8 +26,7 @@ export function maxAttemptsOf(policy: RetryPolicy): number {
 export function nextDelay(policy: RetryPolicy, attempt: number, error: Error): number | undefined {
   if (attempt >= maxAttemptsOf(policy)) return undefined;
   if (!isWorthwhile(policy, error)) return undefined;
-  const delay = (policy.delayMs ?? DEFAULT_DELAY_MS) * 2 ** (attempt - 1);
-  return Math.min(delay, policy.maxDelayMs ?? DEFAULT_MAX_DELAY_MS);
+  return backOff(attempt, policy.delayMs ?? DEFAULT_DELAY_MS, policy.maxDelayMs ?? DEFAULT_MAX_DELAY_MS);
 }
 
 function isWorthwhile(policy: RetryPolicy, error: Error): boolean {

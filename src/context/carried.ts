@@ -1,4 +1,4 @@
-import { isRecord } from "../message/json.ts";
+import { isRecord } from "../base/json.ts";
 import { callHead, MAX_LINE, oneLine, WAITING_TITLE } from "../message/told-line.ts";
 import { isToolPart, type Part, toolName, type UIMessage } from "../message/types.ts";
 import { spoken } from "./serialise.ts";

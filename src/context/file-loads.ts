@@ -1,6 +1,6 @@
 import type { Experimental_DownloadFunction as DownloadFunction, ModelMessage } from "ai";
 import { errorText, PerdureError } from "../base/error.ts";
-import type { Clock } from "../base/id.ts";
+import type { Clock } from "../base/time.ts";
 
 /** How long one file may take. Without a bound an address that never answers would hold the turn. */
 const LOAD_TIMEOUT_MS = 60_000;

@@ -1,5 +1,5 @@
 import { cutMiddle } from "../message/cut-middle.ts";
-import { isRecord } from "../message/json.ts";
+import { isRecord } from "../base/json.ts";
 import { isToldByCode } from "../message/told.ts";
 import { isToolPart, type Part, type ToolPart, toolName, type UIMessage } from "../message/types.ts";
 import { BUDGET_TOOL } from "../message/told.ts";

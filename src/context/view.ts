@@ -1,7 +1,7 @@
 import { withoutSteered } from "../message/steered.ts";
 import { isToolPart, type Part, type UIMessage } from "../message/types.ts";
 import { parseMessage } from "../message/validate.ts";
-import { isRecord } from "../message/json.ts";
+import { isRecord } from "../base/json.ts";
 import type { Sql } from "../port.ts";
 import { unloadedCalls } from "../memory/loaded.ts";
 import { compactedMessages, type CompactionRow, doneAt, pinsOf } from "../store/compaction.ts";

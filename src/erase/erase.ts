@@ -1,6 +1,6 @@
 import { errorText, PerdureError } from "../base/error.ts";
 import { newId } from "../base/id.ts";
-import { tryParseJson } from "../message/json.ts";
+import { tryParseJson } from "../base/json.ts";
 import type { AgentHost } from "../port.ts";
 import { deleteCell, listCells, writeCell } from "../store/cell.ts";
 import { deleteCompaction } from "../store/compaction.ts";

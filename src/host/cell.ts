@@ -1,3 +1,4 @@
+import { backOff } from "../base/time.ts";
 import { errorText, PerdureError } from "../base/error.ts";
 import { hosted, type AgentPath, type AgentStep, type HostedAgent, type Socket } from "../port.ts";
 import { leafOf } from "../wire/agent-path.ts";
@@ -355,7 +356,7 @@ export class Cell implements LifeCell, SocketOwner {
 
   #wakeLater(): void {
     if (this.#cancelRetry !== undefined || this.#retired !== undefined) return;
-    const wait = Math.min(FIRST_RETRY_MS * 2 ** this.#retries++, LAST_RETRY_MS);
+    const wait = backOff(++this.#retries, FIRST_RETRY_MS, LAST_RETRY_MS);
     this.#cancelRetry = this.#around.dueClock.after(wait, () => {
       this.#cancelRetry = undefined;
       this.wakeUp();

@@ -1,5 +1,5 @@
 import { PerdureError } from "../base/error.ts";
-import type { Clock } from "../base/id.ts";
+import type { Clock } from "../base/time.ts";
 import type { Cell } from "./cell.ts";
 
 /** Ended in one go: closing a database costs about half a millisecond. */

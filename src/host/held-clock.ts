@@ -1,4 +1,4 @@
-import type { Clock } from "../base/id.ts";
+import type { Clock } from "../base/time.ts";
 
 /** A clock whose timers keep the process running until they fire or are cancelled: for work that has a due time. */
 export function heldClock(clock: Clock, hold: () => () => void): Clock {

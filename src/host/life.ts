@@ -1,6 +1,6 @@
 import { PerdureError } from "../base/error.ts";
 import type { AgentEvents, AgentEventType, Emit } from "../base/event.ts";
-import type { Clock } from "../base/id.ts";
+import type { Clock } from "../base/time.ts";
 import type {
   AboutFailure,
   AgentHost,

@@ -1,6 +1,6 @@
 import { errorText, PerdureError } from "../base/error.ts";
 import type { AgentEvents, AgentEventType } from "../base/event.ts";
-import type { Clock } from "../base/id.ts";
+import type { Clock } from "../base/time.ts";
 import type { AboutFailure, AgentPath, AsyncContext, HostedAgent, HostedAgentClass } from "../port.ts";
 import { DEFAULT_PREFIX } from "../wire/address.ts";
 import { agentId, buildAgentPath, leafOf, parseAgentId } from "../wire/agent-path.ts";

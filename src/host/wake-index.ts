@@ -1,4 +1,4 @@
-import type { Clock } from "../base/id.ts";
+import type { Clock } from "../base/time.ts";
 import type { AgentIndex } from "./storage.ts";
 
 /** Woken in one go; the rest follows in the next turn of the event loop, so that sockets are served between. */

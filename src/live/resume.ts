@@ -1,4 +1,4 @@
-import type { Clock } from "../base/id.ts";
+import type { Clock } from "../base/time.ts";
 import type { Socket } from "../port.ts";
 import { newestTurn, readTurn, type TurnRow } from "../store/turn.ts";
 import { readChunks } from "../store/stream.ts";

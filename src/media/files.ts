@@ -1,5 +1,5 @@
 import { sha256 } from "../base/hash.ts";
-import { isRecord, tryParseJson } from "../message/json.ts";
+import { isRecord, tryParseJson } from "../base/json.ts";
 import type { AgentHost } from "../port.ts";
 import { deleteCell, listCells, readCell, writeCell } from "../store/cell.ts";
 

@@ -1,5 +1,5 @@
 import { mapMedia, withAddress } from "../message/media-ref.ts";
-import { tryParseJson } from "../message/json.ts";
+import { tryParseJson } from "../base/json.ts";
 import { parseMessage } from "../message/validate.ts";
 import type { AgentHost } from "../port.ts";
 import { readCell, writeCell } from "../store/cell.ts";

@@ -1,5 +1,5 @@
 import { errorText, PerdureError } from "../base/error.ts";
-import type { Clock } from "../base/id.ts";
+import type { Clock } from "../base/time.ts";
 
 /** How long a provider may take when a prompt waits for it. */
 export const READ_MS = 10_000;

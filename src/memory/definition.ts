@@ -1,6 +1,6 @@
 import { PerdureError } from "../base/error.ts";
 import { namesOf, refuseUnknown } from "../base/known-options.ts";
-import { isRecord } from "../message/json.ts";
+import { isRecord } from "../base/json.ts";
 import { type ContextKind, type ContextProvider, type Source, toSource } from "./provider.ts";
 import type { StoredEntries } from "./stored-entries.ts";
 

@@ -1,4 +1,4 @@
-import { isRecord } from "../message/json.ts";
+import { isRecord } from "../base/json.ts";
 import type { SessionStore } from "../store/session-store.ts";
 import { readCell, writeCell } from "../store/cell.ts";
 import { keepCellAside, readStored } from "../store/damaged.ts";

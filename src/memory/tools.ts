@@ -1,7 +1,7 @@
 import { jsonSchema, tool, type ToolSet } from "ai";
 import { PerdureError } from "../base/error.ts";
 import { firstChars } from "../message/cut-value.ts";
-import { isRecord } from "../message/json.ts";
+import { isRecord } from "../base/json.ts";
 import { askProvider, textFrom, WORK_MS } from "./ask-provider.ts";
 import { type Definition, isKeyed, isWritable, MAX_CONTENT_CHARS } from "./definition.ts";
 import { loadedKeys, noteLoaded, noteUnloaded } from "./loaded.ts";

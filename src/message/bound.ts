@@ -1,5 +1,5 @@
 import { cutText, cutValue, firstChars } from "./cut-value.ts";
-import { isRecord, utf8Length } from "./json.ts";
+import { isRecord, utf8Length } from "../base/json.ts";
 import { asPart, isToolPart } from "./types.ts";
 import type { Part, ToolPart, UIMessage } from "./types.ts";
 

@@ -1,4 +1,4 @@
-import { isRecord, utf8Length } from "./json.ts";
+import { isRecord, utf8Length } from "../base/json.ts";
 
 /** With less room than this, nothing more is kept. */
 const MIN_ROOM = 48;

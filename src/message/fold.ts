@@ -1,7 +1,7 @@
 import { dataKey, pushPart, truncateParts } from "./builder.ts";
 import type { DataPart, MessageBuilder } from "./builder.ts";
 import { applyToolChunk } from "./fold-tool.ts";
-import { mergeJson } from "./json.ts";
+import { mergeJson } from "../base/json.ts";
 import type { ProviderMetadata, ReasoningUIPart, TextUIPart, UIMessageChunk } from "./types.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { PerdureError } from "../base/error.ts";
 import { newId } from "../base/id.ts";
-import { isRecord } from "./json.ts";
+import { isRecord } from "../base/json.ts";
 import type { UIMessage } from "./types.ts";
 import { messageFault, sizeFault } from "./validate.ts";
 

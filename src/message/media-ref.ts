@@ -1,5 +1,5 @@
 import { firstChars } from "./cut-value.ts";
-import { isRecord } from "./json.ts";
+import { isRecord } from "../base/json.ts";
 import { asPart, isTerminal, isToolPart, type Part, type UIMessage } from "./types.ts";
 
 /** Shorter ones stay in the message. */

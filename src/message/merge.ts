@@ -1,4 +1,4 @@
-import { sameJson } from "./json.ts";
+import { sameJson } from "../base/json.ts";
 import { asPart, isPending, isTerminal, isToolPart, toolParts } from "./types.ts";
 import type { Part, ToolPart, UIMessage } from "./types.ts";
 

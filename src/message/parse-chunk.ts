@@ -1,4 +1,4 @@
-import { isRecord } from "./json.ts";
+import { isRecord } from "../base/json.ts";
 import type { UIMessageChunk } from "./types.ts";
 
 type Fields = Readonly<Record<string, "string" | "boolean" | "array">>;

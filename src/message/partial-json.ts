@@ -1,4 +1,4 @@
-import { tryParseJson } from "./json.ts";
+import { tryParseJson } from "../base/json.ts";
 
 const numberStart = /^-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/;
 const word = /[-+.\w]+/y;

@@ -1,6 +1,17 @@
 import { expect, test } from "vitest";
-import { reconcile, storedMessages } from "./reconcile.ts";
+import { reconcile, type StoredMessages } from "./reconcile.ts";
 import type { UIMessage } from "./types.ts";
+
+/** The view that `reconcile` needs, over a list in memory. */
+function storedMessages(list: readonly UIMessage[]): StoredMessages {
+  const at = new Map(list.map((message, index) => [message.id, index]));
+  const get = (id: string) => list[at.get(id) ?? -1];
+  return {
+    role: (id) => get(id)?.role,
+    get,
+    idsAfter: (id) => list.slice((at.get(id) ?? list.length) + 1).map((message) => message.id),
+  };
+}
 
 const user = (id: string, text = id): UIMessage => ({ id, role: "user", parts: [{ type: "text", text }] });
 const answer = (id: string, text = id): UIMessage => ({ id, role: "assistant", parts: [{ type: "text", text }] });

@@ -1,4 +1,4 @@
-import { sameJson } from "./json.ts";
+import { sameJson } from "../base/json.ts";
 import type { Role, UIMessage } from "./types.ts";
 
 /** What reconciling asks of the stored conversation. All of it is fast and must not throw. */
@@ -84,17 +84,6 @@ export function reconcile(
   const cuts = add.length === 0 && (edited || options.trigger === "regenerate-message");
   const after = cuts && last !== undefined ? stored.idsAfter(last) : [];
   return { add, update, remove: after.filter((id) => !seen.has(id) && id !== options.inFlightId), last };
-}
-
-/** The view that {@link reconcile} needs, over a list in memory. */
-export function storedMessages(list: readonly UIMessage[]): StoredMessages {
-  const at = new Map(list.map((message, index) => [message.id, index]));
-  const get = (id: string) => list[at.get(id) ?? -1];
-  return {
-    role: (id) => get(id)?.role,
-    get,
-    idsAfter: (id) => list.slice((at.get(id) ?? list.length) + 1).map((message) => message.id),
-  };
 }
 
 function isChanged(stored: StoredMessages, message: UIMessage, options: ReconcileOptions): boolean {

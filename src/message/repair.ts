@@ -1,5 +1,5 @@
 import { streamedInput } from "./builder.ts";
-import { isRecord } from "./json.ts";
+import { isRecord } from "../base/json.ts";
 import { storedToolInput } from "./tool-input.ts";
 import { asPart, isPending, isTerminal, isToolPart, isToolType } from "./types.ts";
 import type { Part, ToolPart, UIMessage } from "./types.ts";

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
 import { sanitizeMessage } from "./sanitize.ts";
-import { MAX_PROVIDER_TOOL_TEXT, trimProviderTools } from "./trim-provider-tool.ts";
 import type { Part, UIMessage } from "./types.ts";
 
 const message = (...parts: Part[]): UIMessage => ({ id: "a", role: "assistant", parts });
@@ -59,25 +58,4 @@ test("reasoning without text goes unless its metadata is worth something", () =>
 test("a clean message is returned as it is", () => {
   const clean = message({ type: "text", text: "x", providerMetadata: { anthropic: { a: 1 } } }, { type: "step-start" });
   expect(sanitizeMessage(clean)).toBe(clean);
-  expect(trimProviderTools(clean)).toBe(clean);
-});
-
-test("long texts of provider-run tools are cut once; encrypted fields and web tools stay", () => {
-  const long = "x".repeat(3_000);
-  const tool = (name: string, providerExecuted: boolean): Part => ({
-    type: `tool-${name}`,
-    toolCallId: name,
-    state: "output-available",
-    input: { code: long },
-    output: [{ text: long, encrypted_content: { deep: long }, short: "s" }],
-    providerExecuted,
-  });
-  const before = message(tool("code_execution", true), tool("web_search", true), tool("mine", false));
-  const after = trimProviderTools(before);
-  const [cut, web, mine] = after.parts as { input: { code: string }; output: { text: string; short: string }[] }[];
-  expect(cut?.input.code).toHaveLength(MAX_PROVIDER_TOOL_TEXT);
-  expect(cut?.output[0]).toMatchObject({ encrypted_content: { deep: long }, short: "s" });
-  expect(cut?.output[0]?.text).toHaveLength(MAX_PROVIDER_TOOL_TEXT);
-  expect([web, mine]).toEqual(before.parts.slice(1));
-  expect(trimProviderTools(after)).toBe(after);
 });

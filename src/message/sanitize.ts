@@ -1,4 +1,4 @@
-import { isRecord } from "./json.ts";
+import { isRecord } from "../base/json.ts";
 import type { Part, UIMessage } from "./types.ts";
 
 /** Providers whose metadata names things that they keep for a while only; sending them later fails. */

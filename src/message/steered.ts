@@ -1,4 +1,4 @@
-import { isRecord } from "./json.ts";
+import { isRecord } from "../base/json.ts";
 import type { UIMessage } from "./types.ts";
 
 /** The field of a message's metadata that is the server's. What clients send there is not taken. */

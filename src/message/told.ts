@@ -1,4 +1,4 @@
-import { isRecord } from "./json.ts";
+import { isRecord } from "../base/json.ts";
 import type { UIMessage } from "./types.ts";
 
 /** The name of the question whether to go on over a budget. It looks like a call of a tool, but no model asks for it. */

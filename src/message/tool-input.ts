@@ -1,4 +1,4 @@
-import { isRecord, tryParseJson } from "./json.ts";
+import { isRecord, tryParseJson } from "../base/json.ts";
 import type { ToolPart } from "./types.ts";
 
 /**

@@ -1,4 +1,4 @@
-import { isRecord, utf8Length } from "./json.ts";
+import { isRecord, utf8Length } from "../base/json.ts";
 import { toReference } from "./media-ref.ts";
 import { isToolType } from "./types.ts";
 import type { Role, UIMessage } from "./types.ts";

@@ -1,3 +1,4 @@
+import { backOff } from "../base/time.ts";
 import { PerdureError } from "../base/error.ts";
 import type { ChatErrorClassification } from "../store/usage.ts";
 
@@ -94,7 +95,7 @@ function waitOf(
   if (errors.length > maxRetries) return undefined;
   if (errorClass === "unknown" && errors.filter(isUnknown).length > UNKNOWN_RETRIES) return undefined;
   if (last.retryAfterMs !== null) return last.retryAfterMs > maxDelayMs ? undefined : Math.max(0, last.retryAfterMs);
-  return Math.min(baseDelayMs * 2 ** (errors.length - 1), maxDelayMs);
+  return backOff(errors.length, baseDelayMs, maxDelayMs);
 }
 
 function isUnknown({ errorClass }: AttemptFact): boolean {

@@ -1,6 +1,7 @@
 import type { LanguageModel, LanguageModelStreamPart, TimeoutConfiguration, ToolSet } from "ai";
 import { PerdureError } from "../base/error.ts";
-import { newId, sleep } from "../base/id.ts";
+import { newId } from "../base/id.ts";
+import { sleep } from "../base/time.ts";
 import type { AgentHost } from "../port.ts";
 import type { CallResult } from "../ledger/charge.ts";
 import type { Ledger, NewCall, OverBudget } from "../ledger/ledger.ts";

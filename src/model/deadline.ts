@@ -1,6 +1,7 @@
+import { linkSignals } from "../base/abort.ts";
 import type { TimeoutConfiguration } from "ai";
 import { PerdureError } from "../base/error.ts";
-import type { Clock } from "../base/id.ts";
+import type { Clock } from "../base/time.ts";
 
 /** Parts that a stream brings before the model has said anything, and meanwhile. */
 export const SILENT: ReadonlySet<string> = new Set(["model-call-start", "model-call-response-metadata", "ping", "raw"]);
@@ -31,9 +32,7 @@ export function deadline(clock: Clock, turn: AbortSignal, timeout: TimeoutConfig
 
   const own = new AbortController();
   let late: (error: PerdureError) => void = () => {};
-  const stop = () => own.abort(turn.reason);
-  if (turn.aborted) stop();
-  else turn.addEventListener("abort", stop, { once: true });
+  const unlink = linkSignals([turn], own);
   const watch = (ms: number | undefined, what: string): (() => void) =>
     ms === undefined
       ? () => {}
@@ -69,7 +68,7 @@ export function deadline(clock: Clock, turn: AbortSignal, timeout: TimeoutConfig
     end() {
       endWhole();
       endNext();
-      turn.removeEventListener("abort", stop);
+      unlink();
     },
   };
 }

@@ -18,6 +18,6 @@ export type {
   RecoveryBound,
   RecoveryFacts,
 } from "../base/event.ts";
-export type { Clock } from "../base/id.ts";
+export type { Clock } from "../base/time.ts";
 export { MAX_IDENTITY_BYTES } from "../base/identity.ts";
 export type { Blobs, HostedAgentClass, Socket, Sockets, Sql, SqlRow, SqlValue, WriteLevel } from "../port.ts";

@@ -1,5 +1,5 @@
 import { firstChars } from "../message/cut-value.ts";
-import { isRecord } from "../message/json.ts";
+import { isRecord } from "../base/json.ts";
 import { isToolPart, type ToolPart, toolName, type UIMessage } from "../message/types.ts";
 
 /** The most of a message that can be found: of its texts, and of each thing that a tool was given or brought. */

@@ -1,4 +1,4 @@
-import { tryParseJson } from "../message/json.ts";
+import { tryParseJson } from "../base/json.ts";
 import type { UIMessage } from "../message/types.ts";
 import { parseMessage } from "../message/validate.ts";
 import type { Sql } from "../port.ts";

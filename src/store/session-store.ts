@@ -1,4 +1,4 @@
-import { systemClock } from "../base/id.ts";
+import { systemClock } from "../base/time.ts";
 import type { AgentHost, Sql } from "../port.ts";
 import { migrate } from "./migrations.ts";
 

@@ -1,7 +1,7 @@
 import type { Sql, SqlValue } from "../port.ts";
 import { countChunks } from "./stream.ts";
 import { dropSubmissions, settleSubmission, startSubmission } from "./submission.ts";
-import { tryParseJson } from "../message/json.ts";
+import { tryParseJson } from "../base/json.ts";
 
 /**
  * `perdure_turn`: every turn that was asked for, from its acceptance to its end; the inbox, the turn under

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { isRecord } from "../message/json.ts";
+import { isRecord } from "../base/json.ts";
 import { type FakeError, type FakeReply, playReply, sendError } from "./fake-openai-reply.ts";
 
 /** A request that came to a {@link fakeOpenAI}, for assertions. */

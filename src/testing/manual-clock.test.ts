@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { sleep } from "../base/id.ts";
+import { sleep } from "../base/time.ts";
 import { manualClock } from "./manual-clock.ts";
 
 test("timers run in the order of their due times, each at its own time", async () => {

@@ -1,5 +1,5 @@
 import { PerdureError } from "../base/error.ts";
-import type { Clock } from "../base/id.ts";
+import type { Clock } from "../base/time.ts";
 
 /** A clock that stands still until a test moves it. */
 export interface ManualClock extends Clock {

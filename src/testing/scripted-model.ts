@@ -1,5 +1,6 @@
 import { PerdureError } from "../base/error.ts";
-import { newId, sleep, type Clock } from "../base/id.ts";
+import { newId } from "../base/id.ts";
+import { sleep, type Clock } from "../base/time.ts";
 import { CONTINUE_PROMPT } from "../turn/step/continue-prompt.ts";
 import type { Model, ModelCallOptions, ModelPrompt, ModelStreamPart, ModelTool } from "./model-types.ts";
 import { finishReasonOf, toContent, toPieces, usageOf, type ScriptedReply } from "./scripted-reply.ts";

@@ -1,5 +1,5 @@
 import { PerdureError } from "../base/error.ts";
-import { isRecord } from "../message/json.ts";
+import { isRecord } from "../base/json.ts";
 import type { UIMessage, UIMessageChunk } from "../message/types.ts";
 import { toPlainJson } from "./plain-json.ts";
 

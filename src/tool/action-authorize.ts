@@ -1,4 +1,4 @@
-import { isRecord } from "../message/json.ts";
+import { isRecord } from "../base/json.ts";
 import { type ActionContext, isTextList } from "./action.ts";
 import { oddAnswer } from "./odd-answer.ts";
 

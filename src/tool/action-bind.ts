@@ -1,7 +1,7 @@
 import type { Tool, ToolSet } from "ai";
 import type { PerdureError } from "../base/error.ts";
 import { cutText } from "../message/cut-value.ts";
-import { isRecord } from "../message/json.ts";
+import { isRecord } from "../base/json.ts";
 import {
   type ActionApproval,
   type ActionContext,

@@ -1,4 +1,4 @@
-import { encodeJson } from "../work/json.ts";
+import { encodeJson } from "../base/json.ts";
 import type { AgentHost } from "../port.ts";
 import {
   type ActionHead,

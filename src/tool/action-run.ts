@@ -1,5 +1,7 @@
+import { linkSignals } from "../base/abort.ts";
+import { within } from "../base/time.ts";
 import { errorText, PerdureError } from "../base/error.ts";
-import { encodeJson } from "../work/json.ts";
+import { encodeJson } from "../base/json.ts";
 import { newId } from "../base/id.ts";
 import { cutText } from "../message/cut-value.ts";
 import { ACTION_TIMEOUT_MS, type ActionContext, type ActionOptions, isTextList } from "./action.ts";
@@ -85,17 +87,16 @@ export async function runAction(bound: BoundAction, input: unknown, handed: Dura
   const begun = ledger.begin(entry, binding.reclaimAfterMs);
   if (begun.kind !== "begun") return told(begun, entry);
   const stop = new AbortController();
-  const follow = () => stop.abort(handed.abortSignal?.reason);
-  handed.abortSignal?.addEventListener("abort", follow, { once: true });
+  const unlink = linkSignals([handed.abortSignal], stop);
   const ended = perform(bound, entry, begun.startedAt, input, context, stop.signal).finally(() => {
     ledger.running.delete(entry.key);
-    handed.abortSignal?.removeEventListener("abort", follow);
+    unlink();
   });
   ledger.running.set(entry.key, { digest: entry.digest, ended });
   // It may outlive its turn, and an agent that leaves memory before it ends would never write down that it was done. One
   // that never ends must not keep the agent for good.
   const { host } = ledger;
-  host.keepAwake(within(host.clock, ended, RECLAIM_AFTER_MS)).catch(() => {});
+  host.keepAwake(within(host.clock, RECLAIM_AFTER_MS, ended)).catch(() => {});
   return inTime(bound, entry, ended, timeoutMs, () => stop.abort(new PerdureError("timeout", "The action timed out.")));
 }
 
@@ -164,30 +165,16 @@ async function inTime(
   stop: () => void,
 ): Promise<unknown> {
   const { clock } = binding.ledger.host;
-  const first = await within(clock, ended, timeoutMs);
+  const first = await within(clock, timeoutMs, ended);
   if (first !== undefined) return first.output;
   stop();
-  const last = await within(clock, ended, STOP_GRACE_MS);
+  const last = await within(clock, STOP_GRACE_MS, ended);
   const took = `"${name}" did not finish within ${timeoutMs} ms`;
   if (last === undefined) {
     void ended.catch((thrown: unknown) => binding.failed?.(thrown));
     return failure("ActionTimeoutError", `${took} and goes on. Whether it is done is not known. ${advice(entry)}`);
   }
   return last.done ? last.output : failure("ActionTimeoutError", `${took} and was stopped. It may be tried again.`);
-}
-
-async function within(
-  clock: ActionLedger["host"]["clock"],
-  work: Promise<ActionEnd>,
-  ms: number,
-): Promise<ActionEnd | undefined> {
-  const late = Promise.withResolvers<undefined>();
-  const cancel = clock.after(ms, () => late.resolve(undefined));
-  try {
-    return await Promise.race([work, late.promise]);
-  } finally {
-    cancel();
-  }
 }
 
 async function denial(

@@ -1,6 +1,6 @@
 import { cutMiddle, hasMoreLines } from "../message/cut-middle.ts";
 import { type Cutting, cutValue } from "../message/cut-value.ts";
-import { isRecord } from "../message/json.ts";
+import { isRecord } from "../base/json.ts";
 import type { ToolOptions } from "./define.ts";
 import { isMediaMark, type Media, putMedia, takeMedia } from "./media.ts";
 

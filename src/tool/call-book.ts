@@ -1,5 +1,5 @@
 import { PerdureError } from "../base/error.ts";
-import { decodeJson, encodeJson } from "../work/json.ts";
+import { decodeJson, encodeJson } from "../base/json.ts";
 import { tellDamage } from "../store/damaged.ts";
 import { storeIdentity } from "../base/identity.ts";
 import type { AgentHost } from "../port.ts";

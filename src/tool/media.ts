@@ -1,4 +1,4 @@
-import { isRecord } from "../message/json.ts";
+import { isRecord } from "../base/json.ts";
 
 /** Shorter texts are never taken for base64: words without spaces look the same. */
 const MIN_BASE64 = 1_000;

@@ -1,6 +1,6 @@
 import type { ToolSet } from "ai";
 import type { OutputRules, OutputSubject } from "../context/superseded.ts";
-import { isRecord } from "../message/json.ts";
+import { isRecord } from "../base/json.ts";
 import { type ToolPart, toolName } from "../message/types.ts";
 import { toolNamed, toolOptionsOf } from "./define.ts";
 import { canonicalJson } from "./digest.ts";

@@ -1,5 +1,5 @@
 import { cutText } from "../message/cut-value.ts";
-import { isRecord } from "../message/json.ts";
+import { isRecord } from "../base/json.ts";
 
 /** What stands for the output of a call that goes on in the background. */
 export interface BackgroundReceipt {

@@ -1,10 +1,9 @@
 import { asSchema, type FlexibleSchema, type ModelMessage, type Tool } from "ai";
 import { errorText, PerdureError } from "../base/error.ts";
-import { encodeJson } from "../work/json.ts";
-import type { Clock } from "../base/id.ts";
+import { encodeJson, isRecord } from "../base/json.ts";
+import type { Clock } from "../base/time.ts";
 import type { Identity } from "../base/identity.ts";
 import { cutText } from "../message/cut-value.ts";
-import { isRecord } from "../message/json.ts";
 import { boundOutput, boundPreview, type KeepText } from "./bound-output.ts";
 import { type CallApproval, type DurableExecutionOptions, type ToolOptions, toolOptionsOf } from "./define.ts";
 import { ParkedCall, type ParkedQuestion, type ResumedCall, type ToolTurn } from "./park.ts";

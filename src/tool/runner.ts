@@ -1,8 +1,8 @@
 import type { ModelMessage, TimeoutConfiguration, Tool, ToolSet } from "ai";
 import type { PerdureError } from "../base/error.ts";
-import { type Clock, systemClock } from "../base/id.ts";
+import { type Clock, systemClock } from "../base/time.ts";
 import type { Identity } from "../base/identity.ts";
-import { isRecord } from "../message/json.ts";
+import { isRecord } from "../base/json.ts";
 import { approvalText, readNeed } from "./action-bind.ts";
 import type { KeepText } from "./bound-output.ts";
 import type { ToolCallContext, ToolCallDecision } from "./call-hooks.ts";

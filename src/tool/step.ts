@@ -1,5 +1,5 @@
 import { PerdureError } from "../base/error.ts";
-import { decodeJson } from "../work/json.ts";
+import { decodeJson } from "../base/json.ts";
 import { newId } from "../base/id.ts";
 import type { AgentHost } from "../port.ts";
 import { allowToGoOn, type CallAttempt, insertToolStep, readToolStep } from "../store/tool-step.ts";

@@ -1,6 +1,6 @@
 import { agentFetch } from "agents/client";
 import { expect, test } from "vitest";
-import { type AddressOptions, lastSegment, MAX_STEPS, parseAddress, parseChildAddress } from "./address.ts";
+import { type AddressOptions, MAX_STEPS, parseAddress, parseChildAddress } from "./address.ts";
 import { MAX_NAME_LENGTH } from "./agent-name.ts";
 import { classTable } from "./class-table.ts";
 
@@ -144,12 +144,6 @@ test("behind a base path the root is given and children are found", () => {
     kind: "refused",
     status: 400,
   });
-});
-
-test("lastSegment", () => {
-  expect(lastSegment("/a/get-messages")).toBe("get-messages");
-  expect(lastSegment("/get-messages/")).toBe("get-messages");
-  expect(lastSegment("/")).toBe("");
 });
 
 test.each([

@@ -95,11 +95,6 @@ export function parseChildAddress(
   return followHops(root, segmentsOf(pathname), isClass);
 }
 
-/** The last segment of a path, or `""`. `get-messages` is recognised by it. */
-export function lastSegment(path: string): string {
-  return segmentsOf(path).at(-1) ?? "";
-}
-
 /**
  * A marker counts only when a known class and a name follow it; the first such marker is the boundary and
  * what stands between it and the parent is dropped, as the public servers do.

@@ -1,6 +1,7 @@
 import { clientToolsProblem, parseClientTools } from "./client-tools.ts";
 import type { ClientTool } from "./frames.ts";
-import { isJsonObject, type JsonObject } from "./json.ts";
+import { isRecord } from "../base/json.ts";
+import type { JsonObject } from "./json.ts";
 
 /** The most messages that a client may send at once. Public clients send all that they have with every message. */
 export const MAX_TRANSCRIPT_MESSAGES = 20_000;
@@ -25,7 +26,7 @@ export interface ChatRefusal {
 
 /** Checks a parsed body. @returns what is wrong with it when it is not one. */
 export function parseChatBody(value: unknown, maxName: number): ChatBody | ChatRefusal {
-  if (!isJsonObject(value)) return { reason: "The body must be a JSON object." };
+  if (!isRecord(value)) return { reason: "The body must be a JSON object." };
   const { messages, trigger, clientTools: rawTools, ...rest } = value;
   if (!Array.isArray(messages)) return { reason: "The body's `messages` is missing or not a list." };
   if (messages.length > MAX_TRANSCRIPT_MESSAGES) return tooManyMessages();

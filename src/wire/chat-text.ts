@@ -7,7 +7,6 @@ import {
 } from "./chat-body.ts";
 import {
   fitsInValues,
-  isJsonObject,
   type JsonObject,
   MAX_JSON_DEPTH,
   MAX_JSON_VALUES,
@@ -15,6 +14,7 @@ import {
   notReadWords,
   readJson,
 } from "./json.ts";
+import { isRecord } from "../base/json.ts";
 import { JsonScan, type ScannedList } from "./json-scan.ts";
 
 /** How many values a whole transcript may hold: some hundreds for each of many thousand messages. */
@@ -53,7 +53,7 @@ export async function readLongTranscript(
 ): Promise<readonly unknown[] | ChatRefusal> {
   const read = await readLongBody(text, breathe);
   if ("reason" in read) return read;
-  return isJsonObject(read.value) && Array.isArray(read.value.messages)
+  return isRecord(read.value) && Array.isArray(read.value.messages)
     ? (read.value.messages as unknown[])
     : { reason: "The frame's `messages` is missing or not a list." };
 }
@@ -100,7 +100,7 @@ async function readPieces(
   breathe: () => Promise<void>,
 ): Promise<{ readonly value: JsonObject } | ChatRefusal> {
   const read = readJson(`${text.slice(0, cuts[0])}[]${text.slice((cuts.at(-1) ?? 0) + 1)}`, MAX_JSON_DEPTH);
-  if (!read.ok || !isJsonObject(read.value)) return notRead("not-json");
+  if (!read.ok || !isRecord(read.value)) return notRead("not-json");
   const messages: unknown[] = [];
   for (const [piece, end] of cuts.slice(1).entries()) {
     await breathe();

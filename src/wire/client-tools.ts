@@ -1,5 +1,5 @@
 import type { ClientTool } from "./frames.ts";
-import { isJsonObject } from "./json.ts";
+import { isRecord } from "../base/json.ts";
 
 /** The most tools that a client may say it has. */
 export const MAX_CLIENT_TOOLS = 500;
@@ -19,13 +19,13 @@ export function parseClientTools(
   if (value.length > MAX_CLIENT_TOOLS) return "too many";
   const tools: ClientTool[] = [];
   for (const item of value as unknown[]) {
-    if (!isJsonObject(item)) return "malformed";
+    if (!isRecord(item)) return "malformed";
     const { name } = item;
     const description = item.description ?? undefined;
     const parameters = item.parameters ?? undefined;
     if (typeof name !== "string" || name === "" || name.length > maxName || !name.isWellFormed()) return "malformed";
     if (description !== undefined && typeof description !== "string") return "malformed";
-    if (parameters !== undefined && !isJsonObject(parameters)) return "malformed";
+    if (parameters !== undefined && !isRecord(parameters)) return "malformed";
     tools.push({
       name,
       ...(description !== undefined && { description }),

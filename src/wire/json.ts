@@ -15,11 +15,6 @@ export const MAX_JSON_VALUES = 50_000;
 /** A JSON object of unknown content. */
 export type JsonObject = { readonly [key: string]: unknown };
 
-/** Whether `value` is an object and not an array. */
-export function isJsonObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** What {@link readJson} found. `told`: what a long text says of itself, if it was looked at. */
 export type ReadJson =
   | { readonly ok: true; readonly value: unknown }

@@ -2,7 +2,8 @@ import type { ChatBody, ChatRefusal } from "./chat-body.ts";
 import { isShortChat, readChat, readLongChat, readLongTranscript } from "./chat-text.ts";
 import { clientToolsProblem, parseClientTools } from "./client-tools.ts";
 import type { ClientTool } from "./frames.ts";
-import { isJsonObject, type JsonObject, MAX_JSON_DEPTH, MAX_JSON_VALUES, notReadWords, readJson } from "./json.ts";
+import { isRecord } from "../base/json.ts";
+import { type JsonObject, MAX_JSON_DEPTH, MAX_JSON_VALUES, notReadWords, readJson } from "./json.ts";
 import { JsonScan } from "./json-scan.ts";
 import { MAX_ROW_WRITE_LENGTH, type ParsedRowFrame, parseRowFrame } from "./row-frames.ts";
 import { type ParsedSessionFrame, parseSessionFrame } from "./session-frames.ts";
@@ -94,7 +95,7 @@ export function parseFrame(data: string | Uint8Array, limits: FrameLimits = {}):
     return tooMuch(data, `The frame ${notReadWords(read.why, jsonDepth, jsonValues)}.`, read.told);
   }
   const frame = read.value;
-  if (!isJsonObject(frame)) return { kind: "other" };
+  if (!isRecord(frame)) return { kind: "other" };
 
   switch (frame.type) {
     case "cf_agent_state":
@@ -163,7 +164,7 @@ function chatRequest(frame: JsonObject, idLength: number): ParsedFrame {
   if (typeof id !== "string" || id === "") return malformed(frame, "id");
   const refused = (reason: string): ParsedFrame => ({ kind: "chat-refused", id, reason });
   if (!isId(id, idLength)) return refused(`The request's \`id\` must be text of at most ${idLength} characters.`);
-  if (!isJsonObject(init)) return refused("The request's `init` is missing or not an object.");
+  if (!isRecord(init)) return refused("The request's `init` is missing or not an object.");
   if (init.method !== "POST") return refused('The request\'s `init.method` must be "POST".');
   if (typeof init.body !== "string") return refused("The request's `init.body` must be JSON as text.");
   return isShortChat(init.body)

@@ -1,4 +1,5 @@
-import { isJsonObject, type JsonObject } from "./json.ts";
+import { isRecord } from "../base/json.ts";
+import type { JsonObject } from "./json.ts";
 
 /*
  * Rows of collections, an addition to the public wire. Only who has subscribed is sent anything of it.
@@ -213,7 +214,7 @@ function parseSubscribe(frame: JsonObject, idLength: number): ParsedRowFrame {
   if (life !== undefined && !isText(life, idLength)) return bad(frame, "life", told);
   const all = frame.all ?? false;
   if (typeof all !== "boolean") return bad(frame, "all", told);
-  if (!isJsonObject(frame.since)) return bad(frame, "since", told);
+  if (!isRecord(frame.since)) return bad(frame, "since", told);
   const since = new Map<string, RowCursor>();
   for (const [name, cursor] of Object.entries(frame.since)) {
     const read = parseCursor(cursor);
@@ -251,7 +252,7 @@ function parseWrite(frame: JsonObject, idLength: number): ParsedRowFrame {
   }
   const conditions: RowCondition[] = [];
   for (const one of when as unknown[]) {
-    if (!isJsonObject(one) || !isText(one.table) || !isText(one.key, MAX_ROW_KEY_LENGTH) || !isCount(one.version)) {
+    if (!isRecord(one) || !isText(one.table) || !isText(one.key, MAX_ROW_KEY_LENGTH) || !isCount(one.version)) {
       return bad(frame, `when[${conditions.length}]`, told);
     }
     conditions.push({ table: one.table, key: one.key, version: one.version });
@@ -263,16 +264,16 @@ function parseWrite(frame: JsonObject, idLength: number): ParsedRowFrame {
 }
 
 function parseChange(value: unknown): RowChange | undefined {
-  if (!isJsonObject(value)) return undefined;
+  if (!isRecord(value)) return undefined;
   const { table, key, operation } = value;
   if (!isText(table) || !isText(key, MAX_ROW_KEY_LENGTH) || !OPERATIONS.has(operation)) return undefined;
   const change = { table, key, operation: operation as RowOperation };
   if (operation === "delete") return change;
-  return isJsonObject(value.value) ? { ...change, value: value.value } : undefined;
+  return isRecord(value.value) ? { ...change, value: value.value } : undefined;
 }
 
 function parseProducer(value: unknown, idLength: number): RowProducer | undefined {
-  if (!isJsonObject(value) || !isText(value.id, idLength) || !isCount(value.epoch)) return undefined;
+  if (!isRecord(value) || !isText(value.id, idLength) || !isCount(value.epoch)) return undefined;
   return { id: value.id, epoch: value.epoch };
 }
 

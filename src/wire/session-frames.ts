@@ -1,4 +1,5 @@
-import { isJsonObject, type JsonObject } from "./json.ts";
+import { isRecord } from "../base/json.ts";
+import type { JsonObject } from "./json.ts";
 
 /*
  * Sessions and branches, an addition to the public wire.
@@ -293,9 +294,9 @@ function isText(value: unknown, maxLength: number): value is string {
 /** Whether a value from the server is how things stand in a session. */
 export function isSessionState(frame: unknown): frame is SessionStateFrame {
   return (
-    isJsonObject(frame) &&
+    isRecord(frame) &&
     frame.type === "perdure_session_state" &&
-    isJsonObject(frame.session) &&
+    isRecord(frame.session) &&
     typeof frame.session.id === "string" &&
     Array.isArray(frame.compactions) &&
     Array.isArray(frame.pins)

@@ -3,7 +3,7 @@ import type { FiberRow } from "../store/fiber.ts";
 import { fiberTable } from "../store/fiber.ts";
 import type { FiberMove, FiberState } from "./fiber-state.ts";
 import { resultError } from "./fiber-view.ts";
-import { encodeJson } from "./json.ts";
+import { encodeJson } from "../base/json.ts";
 
 /** The state of a fiber as its row tells it. */
 export function toFiberState(row: FiberRow): FiberState {

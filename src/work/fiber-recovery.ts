@@ -5,7 +5,7 @@ import { runCallback } from "./callback.ts";
 import type { FiberRunner } from "./fiber-run.ts";
 import type { FiberFact, FiberMove } from "./fiber-state.ts";
 import { parseRecoveryResult, toRecoveryContext } from "./fiber-view.ts";
-import { encodeJson } from "./json.ts";
+import { encodeJson } from "../base/json.ts";
 import type { WorkContext } from "./work.ts";
 
 /** The agent's method that is asked what to do about a closure that died with its process. */

@@ -8,7 +8,7 @@ import type { FiberFact, FiberMove } from "./fiber-state.ts";
 import { nextFiberMove } from "./fiber-state.ts";
 import type { FiberContext } from "./fiber-view.ts";
 import { resultError } from "./fiber-view.ts";
-import { decodeJson, encodeJson } from "./json.ts";
+import { decodeJson, encodeJson } from "../base/json.ts";
 import { backOffMs } from "./retry.ts";
 import type { WorkContext } from "./work.ts";
 

@@ -1,3 +1,4 @@
+import { backOff } from "../base/time.ts";
 import type { FiberKind } from "../store/fiber.ts";
 import type { FiberRecoveryResult } from "./fiber-view.ts";
 import { MAX_INTERRUPTIONS } from "./work.ts";
@@ -111,7 +112,7 @@ export function nextFiberMove(state: FiberState, fact: FiberFact): FiberMove {
       if (state.phase !== "recovering") return STAY;
       const tooOld = fact.maxAgeMs > 0 && fact.now - state.interruptedAt >= fact.maxAgeMs;
       if (tooOld) return { type: "settle", result: { status: "interrupted", reason: fact.error } };
-      const hookInMs = Math.min(HOOK_MAX_MS, HOOK_BASE_MS * 2 ** state.attempts);
+      const hookInMs = backOff(state.attempts + 1, HOOK_BASE_MS, HOOK_MAX_MS);
       return { type: "await_hook", hookInMs, error: fact.error, fresh: false };
     }
     case "resolved":

@@ -1,7 +1,7 @@
 import { errorText, PerdureError } from "../base/error.ts";
 import type { FiberKind, FiberRow, StoredFiberStatus } from "../store/fiber.ts";
 import { type DamageTeller, readStored } from "../store/damaged.ts";
-import { decodeJson } from "./json.ts";
+import { decodeJson } from "../base/json.ts";
 
 /** Where a fiber is in its life. */
 export type FiberStatus = Exclude<StoredFiberStatus, "recovering">;

@@ -26,7 +26,7 @@ import { FiberRunner } from "./fiber-run.ts";
 import type { FiberFact } from "./fiber-state.ts";
 import type { FiberContext, FiberInspection, FiberRecoveryResult, StartFiberResult } from "./fiber-view.ts";
 import { parseRecoveryResult, toInspection, toStoredStatuses } from "./fiber-view.ts";
-import { decodeJson, encodeJson } from "./json.ts";
+import { decodeJson, encodeJson } from "../base/json.ts";
 import type { WorkContext } from "./work.ts";
 
 const spawnNames = namesOf<SpawnFiberOptions>()("maxRetries metadata idempotencyKey");

@@ -11,7 +11,7 @@ import {
   queueTable,
 } from "../store/queue.ts";
 import { readStored } from "../store/damaged.ts";
-import { decodeJson, encodeJson } from "./json.ts";
+import { decodeJson, encodeJson } from "../base/json.ts";
 import { MethodWork, parseRetry } from "./method-work.ts";
 import type { RetryOptions } from "./retry.ts";
 import type { WorkContext } from "./work.ts";

@@ -1,7 +1,7 @@
 import { PerdureError } from "../base/error.ts";
 import { namesOf, refuseUnknown } from "../base/known-options.ts";
-import type { Clock } from "../base/id.ts";
-import { sleep } from "../base/id.ts";
+import type { Clock } from "../base/time.ts";
+import { sleep, backOff } from "../base/time.ts";
 
 /** How often, and how far apart, something that threw is tried again. */
 export interface RetryOptions {
@@ -59,7 +59,7 @@ export function backOffMs(
   retry: Pick<Required<RetryOptions>, "baseDelayMs" | "maxDelayMs">,
   random: () => number = Math.random,
 ): number {
-  return Math.round(random() * Math.min(retry.maxDelayMs, retry.baseDelayMs * 2 ** (attempts - 1)));
+  return Math.round(random() * backOff(attempts, retry.baseDelayMs, retry.maxDelayMs));
 }
 
 /** How `retry()` tries again. */

@@ -2,7 +2,7 @@ import { PerdureError } from "../base/error.ts";
 import { newId } from "../base/id.ts";
 import type { NewSchedule, ScheduleRow, ScheduleType } from "../store/schedule.ts";
 import { DEFAULT_TIME_ZONE, nextCronTime } from "./cron.ts";
-import { encodeJson } from "./json.ts";
+import { encodeJson } from "../base/json.ts";
 
 /** The last moment that a Date can hold. */
 const MAX_TIME = 8.64e15;

@@ -1,7 +1,7 @@
 import type { ScheduleRow, ScheduleStatus, ScheduleType } from "../store/schedule.ts";
 import { parseRetry } from "./method-work.ts";
 import { DEFAULT_TIME_ZONE } from "./cron.ts";
-import { decodeJson } from "./json.ts";
+import { decodeJson } from "../base/json.ts";
 import type { RetryOptions } from "./retry.ts";
 
 /** One schedule as users see it. */

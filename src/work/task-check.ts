@@ -1,5 +1,5 @@
 import { errorText, PerdureError } from "../base/error.ts";
-import { encodeJson } from "./json.ts";
+import { encodeJson, isRecord } from "../base/json.ts";
 import { resolveRetry, type RetryOptions } from "./retry.ts";
 import { ALLOWED_SCHEDULES, parseSchedule, type TaskPlan } from "./task-schedule.ts";
 import type { ScheduledTaskContext } from "./task-types.ts";
@@ -112,10 +112,6 @@ function actionOf(task: Record<string, unknown>): CheckedTask["action"] {
   if (typeof prompt !== "string") throw new Error(`its prompt must be a text or a function, not ${kindOf(prompt)}`);
   if (prompt.trim() === "") throw new Error("its prompt is empty");
   return { kind: "prompt", text: () => prompt };
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function kindOf(value: unknown): string {

@@ -3,7 +3,7 @@ import type { TaskRow } from "../store/task.ts";
 import { armTask, changeTask, deleteTask, taskTable } from "../store/task.ts";
 import { type Outcome, runCallback } from "./callback.ts";
 import { DueWork } from "./due-work.ts";
-import { encodeJson } from "./json.ts";
+import { encodeJson } from "../base/json.ts";
 import { cutTooOften, wasCutTooOften } from "./method-work.ts";
 import type { CheckedTask } from "./task-check.ts";
 import { changesFor, moveAfter, type TaskMove } from "./task-move.ts";

@@ -16,7 +16,7 @@ import {
 import type { QueueRun, ScheduleRun } from "perdure/work";
 import { z } from "zod";
 import { parts } from "../../src/agent/feature.ts";
-import { sleep } from "../../src/base/id.ts";
+import { sleep } from "../../src/base/time.ts";
 import { makeModel } from "../think/interleave-model.ts";
 import { makeTools } from "../think/interleave-tools.ts";
 import type { Machine } from "./machine.ts";

@@ -3,7 +3,7 @@ import { asyncContext } from "../../src/host/node/async-context.ts";
 import { Registry } from "../../src/host/registry.ts";
 import { Router } from "../../src/host/route.ts";
 import { Runtime } from "../../src/host/runtime.ts";
-import type { Clock } from "../../src/base/id.ts";
+import type { Clock } from "../../src/base/time.ts";
 import { agents, children } from "./agents.ts";
 import { type DiskLuck, syncError } from "./disk.ts";
 import type { World } from "./world.ts";

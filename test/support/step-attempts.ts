@@ -1,7 +1,7 @@
 import { takeChunk } from "../../src/message/admit.ts";
 import { type MessageBuilder, newBuilder, toMessage } from "../../src/message/builder.ts";
 import { applyChunk } from "../../src/message/fold.ts";
-import { sameJson } from "../../src/message/json.ts";
+import { sameJson } from "../../src/base/json.ts";
 import type { Part, UIMessageChunk } from "../../src/message/types.ts";
 import { StepFit } from "../../src/turn/step/fit.ts";
 

@@ -1,7 +1,7 @@
 // A model that says, asks for and fails what chance decides. The same prompt mostly gets the same answer again.
 import { APICallError, type LanguageModel } from "ai";
 import { scriptedModel, type ScriptedCall, type ScriptedReply, type ScriptedToolCall } from "perdure/testing";
-import type { Clock } from "../../src/base/id.ts";
+import type { Clock } from "../../src/base/time.ts";
 import { CONTINUE_PROMPT } from "../../src/turn/step/continue-prompt.ts";
 import { hashOf, type Random, random } from "./interleave-random.ts";
 import type { ModelCall } from "./interleave-record.ts";

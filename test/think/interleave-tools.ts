@@ -1,7 +1,7 @@
 // The tools of the agent: some may run twice, some may not, some ask first, one fails.
 import { jsonSchema, tool, type Tool, type ToolSet } from "ai";
 import { durableTool, type DurableToolOptions } from "perdure";
-import { type Clock, sleep } from "../../src/base/id.ts";
+import { type Clock, sleep } from "../../src/base/time.ts";
 import { hashOf, random } from "./interleave-random.ts";
 import type { ToolRun } from "./interleave-record.ts";
 import type { Setup } from "./interleave-setup.ts";

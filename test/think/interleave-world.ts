@@ -10,7 +10,7 @@ import { asyncContext } from "../../src/host/node/async-context.ts";
 import { Registry } from "../../src/host/registry.ts";
 import { Runtime } from "../../src/host/runtime.ts";
 import type { AgentStore, Storage } from "../../src/host/storage.ts";
-import type { Clock } from "../../src/base/id.ts";
+import type { Clock } from "../../src/base/time.ts";
 import type { AgentHost, AgentPath, Blobs, SqlRow, SqlValue, WriteLevel } from "../../src/port.ts";
 import type { Conversations } from "../../src/turn/engine/conversations.ts";
 import { Client } from "./interleave-client.ts";

@@ -1,6 +1,7 @@
 import { errorText, PerdureError } from "../../base/error.ts";
 import type { Work } from "../../work/work.ts";
-import { newId, sleep } from "../../base/id.ts";
+import { newId } from "../../base/id.ts";
+import { sleep, backOff } from "../../base/time.ts";
 import type { AgentHost, HostedAgentClass } from "../../port.ts";
 import {
   type AgentRunEnd,
@@ -325,7 +326,7 @@ export class AgentRuns implements Feature, Work {
         if (!isGone(thrown)) return this.#close(live, failed(errorText(thrown), this.#host));
         failures = live.count > before ? 1 : failures + 1;
         if (failures > MAX_FAILURES) return this.#close(live, lost(thrown, this.#host));
-        await sleep(this.#host.clock, FIRST_WAIT_MS * 2 ** (failures - 1));
+        await sleep(this.#host.clock, backOff(failures, FIRST_WAIT_MS));
       }
     }
   }

@@ -1,5 +1,5 @@
 import { PerdureError } from "../../base/error.ts";
-import { sleep } from "../../base/id.ts";
+import { sleep, backOff } from "../../base/time.ts";
 import type { AgentHost, AgentPath } from "../../port.ts";
 import { isGone } from "./run-ends.ts";
 
@@ -25,7 +25,7 @@ export async function askAbove(
       // What else the framework refuses it would refuse again; code of users fails with errors of its own.
       const again = isGone(thrown) || !PerdureError.is(thrown);
       if (!again || tries === MAX_RETRIES || signal?.aborted === true) throw thrown;
-      await sleep(host.clock, FIRST_WAIT_MS * 2 ** tries, signal);
+      await sleep(host.clock, backOff(tries + 1, FIRST_WAIT_MS), signal);
     }
   }
 }

@@ -10,7 +10,7 @@ import { isOpen, readTurn, type TurnRow } from "../../store/turn.ts";
 import { persist } from "../../turn/intake/accept.ts";
 import type { Conversations } from "../../turn/engine/conversations.ts";
 import { submitMessages } from "../../turn/intake/submissions.ts";
-import { isRecord, tryParseJson } from "../../message/json.ts";
+import { isRecord, tryParseJson } from "../../base/json.ts";
 import type { ChildRuns } from "./child-runs.ts";
 import { type Lineage, readLineage } from "./lineage.ts";
 import type { ReactingTo, RunConversation } from "./run-hooks.ts";

@@ -4,7 +4,7 @@ import { newId } from "../../base/id.ts";
 import type { Identity } from "../../base/identity.ts";
 import type { Follower } from "../../live/live-chat.ts";
 import { toMessages } from "../../message/input.ts";
-import { tryParseJson } from "../../message/json.ts";
+import { tryParseJson } from "../../base/json.ts";
 import { pendingInteractions } from "../../message/tool-answer.ts";
 import type { UIMessage } from "../../message/types.ts";
 import { parseMessage } from "../../message/validate.ts";

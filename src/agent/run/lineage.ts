@@ -1,7 +1,7 @@
 import { PerdureError } from "../../base/error.ts";
 import type { AgentHost, AgentPath } from "../../port.ts";
 import { deleteCellsBefore, readCell, writeCell } from "../../store/cell.ts";
-import { isRecord, tryParseJson } from "../../message/json.ts";
+import { isRecord, tryParseJson } from "../../base/json.ts";
 import { leafOf } from "../../wire/agent-path.ts";
 import { askAbove } from "./ask-above.ts";
 

@@ -1,5 +1,5 @@
 import { errorText, PerdureError } from "../../base/error.ts";
-import { type Clock, sleep } from "../../base/id.ts";
+import { type Clock, sleep } from "../../base/time.ts";
 import type { AgentRunEnd } from "../../store/agent-run.ts";
 import { endOf } from "./parent-state.ts";
 import type { AgentToolRunInspection } from "./types.ts";

@@ -1,4 +1,4 @@
-import { tryParseJson } from "../../message/json.ts";
+import { tryParseJson } from "../../base/json.ts";
 import type { ListedAgentRun } from "../../store/agent-run.ts";
 import type { AgentToolEvent, AgentToolEventFrame, AgentToolInterruptReason } from "../../wire/agent-tool-frames.ts";
 import { encodeFrame } from "../../wire/encode.ts";

@@ -1,4 +1,4 @@
-import { tryParseJson } from "../../message/json.ts";
+import { tryParseJson } from "../../base/json.ts";
 import type { AgentRunRow, ListedAgentRun } from "../../store/agent-run.ts";
 import type { AgentToolInterruptReason } from "../../wire/agent-tool-frames.ts";
 import type {

@@ -1,5 +1,6 @@
 import { PerdureError } from "../../base/error.ts";
-import { newId, sleep } from "../../base/id.ts";
+import { newId } from "../../base/id.ts";
+import { sleep, backOff } from "../../base/time.ts";
 import type { HostedAgentClass } from "../../port.ts";
 import type { Agent } from "../agent.ts";
 import { parts } from "../feature.ts";
@@ -120,7 +121,7 @@ export async function supervise<Output = unknown>(
     const result = await run<Output>(agent, task, `${id}:${restart}`, restart, signal);
     const done = result.status === "completed" ? await accept(result) : result.status === "aborted";
     if (done || result.reason === "budget-exceeded" || restart >= maxRestarts) return result;
-    await sleep(clock, backOffMs * 2 ** restart, signal);
+    await sleep(clock, backOff(restart + 1, backOffMs), signal);
   }
 }
 

@@ -8,7 +8,7 @@ import type { DurableToolOptions, OptionsArgument, ToolLike } from "../call/type
 import type { AgentToolCall, ChunkContract, ChunkRecord, ToolCallContract, ToolCallRecord } from "../contract.ts";
 import type { RowLog } from "../log/row-log.ts";
 import { rowsOf, type RowOptions } from "../log/rows.ts";
-import { linkSignals } from "../timer.ts";
+import { linkSignals } from "../../base/abort.ts";
 import { deleteChunksFrom, finishChunks } from "./chunk.ts";
 import type { CompletedChat, DurableChatOptions, DurableChatResult, SuspendedChat } from "./durable-chat-types.ts";
 import { GenerationError, readStream, type StreamResult } from "./read-stream.ts";

@@ -5,14 +5,12 @@ import { generationClaimId, type Claim } from "../worker/claim.ts";
 import { isSettledStatus, type GenerationContract, type ToolCallRecord } from "../contract.ts";
 import { createPump, type Pump, type PumpOutcome } from "../worker/pump.ts";
 import { asError, nextDelay, notify, UNREACHED } from "../retry.ts";
-import { linkSignals } from "../timer.ts";
+import { linkSignals } from "../../base/abort.ts";
 import { rowsOf, type RowCollection, type Rows } from "../log/rows.ts";
 import { queryRoot, watchQuery, type QueryRow, type Watch } from "../log/query.ts";
 import type { GenerationEffect, GenerationEffectOptions, GenerationResult } from "./effect-types.ts";
-import { GenerationRows } from "./try.ts";
-import type { BegunTry, StoredGeneration } from "./try.ts";
-import { disposedReason, GenerationTry } from "./try.ts";
-import type { TryParts } from "./try.ts";
+import { GenerationRows, disposedReason, GenerationTry } from "./try.ts";
+import type { BegunTry, StoredGeneration, TryParts } from "./try.ts";
 import { Suspensions } from "./suspensions.ts";
 
 const CONCURRENCY = 8;

@@ -3,7 +3,7 @@ import { PerdureError } from "../../base/error.ts";
 import type { ChunkContract, ChunkRecord } from "../contract.ts";
 import type { RowCondition, RowProducer } from "../log/row-log.ts";
 import { keyOf, rowsOf, type RowCollection, type Rows } from "../log/rows.ts";
-import { pause } from "../timer.ts";
+import { pause } from "../../base/time.ts";
 import { toChunkRecord } from "./chunk.ts";
 import { readStream, type CollectStreamOptions, type Sink, type StreamResult } from "./read-stream.ts";
 

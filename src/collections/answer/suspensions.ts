@@ -1,3 +1,4 @@
+import { backOff } from "../../base/time.ts";
 import type { PumpOutcome } from "../worker/pump.ts";
 import type { ToolCallRecord } from "../contract.ts";
 import { indexRows, type RowIndex } from "../log/row-index.ts";
@@ -102,7 +103,7 @@ export class Suspensions {
     if (!isReady) return { later: true };
     return {
       later: true,
-      ms: rounds <= QUICK_ROUNDS ? 0 : Math.min(WAIT_MS * 2 ** (rounds - QUICK_ROUNDS), MAX_WAIT_MS),
+      ms: rounds <= QUICK_ROUNDS ? 0 : backOff(rounds - QUICK_ROUNDS + 1, WAIT_MS, MAX_WAIT_MS),
     };
   }
 

@@ -5,7 +5,7 @@ import type { Rows } from "../log/rows.ts";
 import type { Claim } from "../worker/claim.ts";
 import type { PumpOutcome } from "../worker/pump.ts";
 import { asError, isUnwritable, nextDelay, persist, type RetryPolicy } from "../retry.ts";
-import { pause } from "../timer.ts";
+import { pause } from "../../base/time.ts";
 import type { GenerationResult, GenerationRun } from "./effect-types.ts";
 
 /** A row with what the effect keeps in it. */

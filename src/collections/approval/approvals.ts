@@ -1,5 +1,5 @@
-import { newId, type Clock } from "../../base/id.ts";
-import { monotonicClock } from "../timer.ts";
+import { newId } from "../../base/id.ts";
+import { type Clock, monotonicClock } from "../../base/time.ts";
 import type { ApprovalEvent } from "../contract.ts";
 import { asError, notify } from "../retry.ts";
 import { rowsOf, type RowCollection, type Rows } from "../log/rows.ts";

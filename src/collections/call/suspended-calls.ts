@@ -1,7 +1,7 @@
 import { PerdureError, errorText } from "../../base/error.ts";
 import type { AgentToolCall } from "../contract.ts";
 import type { RowOptions } from "../log/rows.ts";
-import { startTimer } from "../timer.ts";
+import { startTimer } from "../../base/time.ts";
 import type { CallDesk, CallName, Opening } from "./call-desk.ts";
 import { callDeskOf } from "./durable-tool.ts";
 import type { ToolResultMessage } from "./types.ts";

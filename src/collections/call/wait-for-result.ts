@@ -1,7 +1,7 @@
 import { PerdureError } from "../../base/error.ts";
 import type { ToolCallContract } from "../contract.ts";
 import { rowsOf, type RowCollection } from "../log/rows.ts";
-import { startTimer } from "../timer.ts";
+import { startTimer } from "../../base/time.ts";
 import { defaultResult, isSettled } from "./call-row.ts";
 
 interface WaitOptions {

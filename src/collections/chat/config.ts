@@ -1,6 +1,6 @@
 import type { AnyTextAdapter, AnyTool, ModelMessage, SchemaInput } from "@tanstack/ai";
 import type { Context } from "@tanstack/db";
-import type { Clock } from "../../base/id.ts";
+import type { Clock } from "../../base/time.ts";
 import type { Claims } from "../worker/claim.ts";
 import type { AgentMessage } from "../contract.ts";
 import type { RowChange, RowCondition, RowProducer } from "../log/row-log.ts";

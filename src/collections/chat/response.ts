@@ -2,7 +2,7 @@ import { PerdureError } from "../../base/error.ts";
 import type { AgentMessage } from "../contract.ts";
 import { logUtilsOf } from "../log/collection-options.ts";
 import { rowsOf } from "../log/rows.ts";
-import { startTimer } from "../timer.ts";
+import { startTimer } from "../../base/time.ts";
 import type { AgentCollectionsBase, AgentPeer, WatchForResponseOptions, MessageCollection } from "./config.ts";
 
 /** How long a reply is waited for unless told otherwise. */

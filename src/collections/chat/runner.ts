@@ -1,9 +1,9 @@
 import { PerdureError } from "../../base/error.ts";
-import type { Clock } from "../../base/id.ts";
+import type { Clock } from "../../base/time.ts";
 import type { Claims } from "../worker/claim.ts";
 import { createPump, type Pump } from "../worker/pump.ts";
 import { asError, maxAttemptsOf, nextDelay, notify, UNREACHED, type RetryPolicy } from "../retry.ts";
-import { foregroundClock, pause, Timers } from "../timer.ts";
+import { foregroundClock, pause, Timers, backOff } from "../../base/time.ts";
 import type { AgentCollectionsBase, AgentContext, AgentReply, AgentState } from "./config.ts";
 import type { Desk, Turn } from "./desk.ts";
 import { Seat, type Seated } from "./seat.ts";
@@ -193,7 +193,7 @@ export class AgentRunner<TRow extends object> {
     } catch (thrown) {
       if (signal.aborted || this.#disposal.signal.aborted) return;
       this.#report(asError(thrown));
-      this.#pauseFor(Math.min(PROBLEM_WAIT_MS * 2 ** this.#problems++, PROBLEM_WAIT_MAX_MS));
+      this.#pauseFor(backOff(++this.#problems, PROBLEM_WAIT_MS, PROBLEM_WAIT_MAX_MS));
     } finally {
       if (this.#due().length === 0) this.seat.rest();
     }
@@ -264,7 +264,7 @@ export class AgentRunner<TRow extends object> {
     if (!turn.rows.some((row) => due.has(this.#desk.idOf(row))))
       return void this.#suspensions.delete(turn.generationId);
     this.#suspensions.set(turn.generationId, times + 1);
-    if (times > 0) this.#wait(turn, Math.min(PROBLEM_WAIT_MS * 2 ** times, PROBLEM_WAIT_MAX_MS));
+    if (times > 0) this.#wait(turn, backOff(times + 1, PROBLEM_WAIT_MS, PROBLEM_WAIT_MAX_MS));
   }
 
   #wait(turn: Turn<TRow>, ms: number): void {

@@ -1,5 +1,5 @@
 import { runnerClaimId, type Acquired, type Claim, type Claims } from "../worker/claim.ts";
-import { linkSignals } from "../timer.ts";
+import { linkSignals } from "../../base/abort.ts";
 import type { RowOptions } from "../log/rows.ts";
 
 /** The right to work, while it lasts. */

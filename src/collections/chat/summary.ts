@@ -3,7 +3,7 @@ import type { MessageCollection } from "./config.ts";
 import { PerdureError } from "../../base/error.ts";
 import type { AgentMessage, SummaryRecord } from "../contract.ts";
 import { rowsOf, type RowCollection, type RowOptions } from "../log/rows.ts";
-import { linkSignals } from "../timer.ts";
+import { linkSignals } from "../../base/abort.ts";
 import { conversation, coverOf, isCovered, latestCover, type PlacedMessage } from "./history.ts";
 
 interface SummarizeOptions {

@@ -19,7 +19,7 @@ import type { ChunkRecord, ToolCallRecord } from "../contract.ts";
 import { rowsOf, type RowCollection } from "../log/rows.ts";
 import { checkValue } from "../log/schema.ts";
 import { isUnwritable } from "../retry.ts";
-import { linkSignals } from "../timer.ts";
+import { linkSignals } from "../../base/abort.ts";
 
 /** What a schema makes of a value; `unknown` for a JSON Schema. */
 type SchemaOutput<TSchema> = TSchema extends StandardSchemaV1 ? StandardSchemaV1.InferOutput<TSchema> : unknown;

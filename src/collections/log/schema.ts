@@ -1,6 +1,6 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { PerdureError } from "../../base/error.ts";
-import { sameJson } from "../../message/json.ts";
+import { sameJson } from "../../base/json.ts";
 
 /** The schema, when it is one that can check values: a JSON Schema is not. */
 export function standardSchema(schema: unknown): StandardSchemaV1 | undefined {

@@ -3,7 +3,7 @@ import type { CheckpointContract } from "../contract.ts";
 import type { RowLog, RowProducer } from "../log/row-log.ts";
 import { streamPath } from "./control.ts";
 import type { RunnerSession } from "./lifecycle.ts";
-import { pause } from "../timer.ts";
+import { pause } from "../../base/time.ts";
 
 /** Where a log stands that was not read yet. */
 const BEFORE_FIRST = "-1";

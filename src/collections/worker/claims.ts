@@ -1,5 +1,6 @@
 import { PerdureError } from "../../base/error.ts";
-import { newId, sleep, type Clock } from "../../base/id.ts";
+import { newId } from "../../base/id.ts";
+import { sleep, type Clock, monotonicClock, within } from "../../base/time.ts";
 import type { ClaimRecord, ClaimRow } from "../contract.ts";
 import type { RowCollection } from "../log/rows.ts";
 import type { Acquired, AcquireOptions, Claim, Claims, ClaimView, DeadLetter, Hold, HoldOptions } from "./claim.ts";
@@ -7,7 +8,6 @@ import { beatKey, openClaimTable, requireClaimId, type ClaimTable } from "./clai
 import { HeldClaim } from "./held-claim.ts";
 import { BEATS_PER_LEASE } from "./lifecycle.ts";
 import { notify } from "../retry.ts";
-import { monotonicClock, within } from "../timer.ts";
 import { Sightings } from "./sightings.ts";
 import { standBy } from "./standby.ts";
 
@@ -178,7 +178,7 @@ class LogClaims implements Claims {
     await Promise.all([...this.#standbys].map((standby) => standby.dispose()));
     const given = [...this.#held.values()].map((claim) => claim.giveBack().catch(() => false));
     // Bounded: the log may be out of reach, and then the leases run out.
-    await within(this.#clock, DISPOSE_WAIT_MS, Promise.all(given));
+    await within(this.#clock, DISPOSE_WAIT_MS, Promise.allSettled(given));
     this.#stopWatching();
   }
 

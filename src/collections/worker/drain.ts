@@ -1,7 +1,7 @@
 import { PerdureError } from "../../base/error.ts";
 import type { CheckpointContract } from "../contract.ts";
 import { asError, nextDelay } from "../retry.ts";
-import { pause } from "../timer.ts";
+import { pause } from "../../base/time.ts";
 
 /** What `drainUntilIdle` needs to know. */
 export interface DrainOptions {

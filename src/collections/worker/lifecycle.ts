@@ -2,7 +2,8 @@ import { PerdureError, errorText } from "../../base/error.ts";
 import type { CheckpointContract } from "../contract.ts";
 import { CheckpointGuard, compareCursors, type CompareCursors } from "./checkpoint.ts";
 import { asError } from "../retry.ts";
-import { linkSignals, startTimer } from "../timer.ts";
+import { linkSignals } from "../../base/abort.ts";
+import { startTimer } from "../../base/time.ts";
 
 /** What an adapter gave when a wake was claimed. */
 export interface RunnerClaim {

@@ -1,3 +1,4 @@
+import { pause } from "../../base/time.ts";
 import { describe, expect, test, vi } from "vitest";
 import { manualClock } from "../../testing/manual-clock.ts";
 import { createPump } from "./pump.ts";
@@ -418,3 +419,17 @@ test("what says whether a failure is worth another try, and throws, says no", as
 function fail(text: string): never {
   throw new Error(text);
 }
+
+test("a pump that may wait for ever does wait for what runs", async () => {
+  let over = false;
+  const run = async () => {
+    await pause(20);
+    over = true;
+    return "done" as const;
+  };
+  const pump = createPump({ read: () => ["work"], idOf: (item) => item, run, giveUp: () => {} });
+  pump.wake();
+  await pause(5);
+  await pump.dispose(Number.POSITIVE_INFINITY);
+  expect(over).toBe(true);
+});

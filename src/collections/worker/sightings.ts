@@ -1,4 +1,4 @@
-import type { Clock } from "../../base/id.ts";
+import type { Clock } from "../../base/time.ts";
 import type { ClaimTable } from "./claim-table.ts";
 
 interface Sighting {

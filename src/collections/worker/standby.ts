@@ -1,5 +1,5 @@
 import { PerdureError } from "../../base/error.ts";
-import type { Clock } from "../../base/id.ts";
+import type { Clock } from "../../base/time.ts";
 import { asError, notify } from "../retry.ts";
 import type { Claim, Claims, Hold, HoldOptions } from "./claim.ts";
 import { createPump, type PumpOutcome } from "./pump.ts";

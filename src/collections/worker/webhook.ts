@@ -1,6 +1,6 @@
 import { PerdureError, errorText } from "../../base/error.ts";
 import { reporter } from "../retry.ts";
-import { pause, startTimer } from "../timer.ts";
+import { startTimer, systemClock, within } from "../../base/time.ts";
 import { AckLedger, WakePace, type Ack, type AckMode } from "./acks.ts";
 import { callControl, fieldOf, parseWakePayload, readSubscription, refusal, wakeEpoch } from "./control.ts";
 import type { ControlAnswer, ControlOptions, DurableStreamsWakePayload, SubscriptionFacts } from "./control.ts";
@@ -284,11 +284,9 @@ async function runWithin(
   const work = doWork(options, wake, stop.signal);
   const reason = new PerdureError("timeout", `The request's ${maxRequestMs} ms are nearly over.`);
   const stopTimer = startTimer(maxRequestMs - ending, () => stop.abort(reason));
-  const over = new AbortController();
-  const outcome = await Promise.race([work, pause(maxRequestMs, over.signal).then(() => "late" as const)]);
+  const outcome = await within(systemClock, maxRequestMs, work);
   stopTimer();
-  over.abort();
-  if (outcome === "late") options.waitUntil?.(work);
+  if (outcome === undefined) options.waitUntil?.(work);
   if (outcome === "failed") return answer(500, { done: false, error: "The work of this wake has failed." });
   return answer(200, outcome === "over" && !stop.signal.aborted ? { ok: true } : { done: false });
 }

@@ -1,6 +1,6 @@
 import { channel, subscribe as subscribeTo, unsubscribe } from "node:diagnostics_channel";
 import type { AgentEvent, AgentEventPattern, AgentEventType, EventOf } from "../../base/event.ts";
-import type { Clock } from "../../base/id.ts";
+import type { Clock } from "../../base/time.ts";
 import type { Publish } from "../runtime.ts";
 import { asyncContext } from "./async-context.ts";
 

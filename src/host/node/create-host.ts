@@ -1,3 +1,4 @@
+import { backgroundClock } from "../../base/time.ts";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
@@ -23,7 +24,7 @@ import {
   routeRules,
 } from "./options.ts";
 import { withChildren } from "./reach.ts";
-import { newHolds, systemClock } from "./system-clock.ts";
+import { newHolds } from "./holds.ts";
 import { toListener } from "./to-request.ts";
 import { WebSockets } from "./web-sockets.ts";
 
@@ -83,7 +84,7 @@ export function createHost(options: HostOptions): Host {
   const graceMs = atLeast(0, options.graceMs ?? DEFAULT_GRACE_MS, "graceMs");
   const rules = routeRules(options);
   const env = resolveEnv(options.env);
-  const clock = options.clock ?? systemClock;
+  const clock = options.clock ?? backgroundClock;
   const lockWaitMs = atLeast(0, options.lock?.waitMs ?? 0, "lock.waitMs");
   const storage = openStorage(options, limits, lockWaitMs);
   const holds = newHolds();

@@ -1,6 +1,6 @@
 import { PerdureError } from "../../base/error.ts";
 import { namesOf, refuseUnknown } from "../../base/known-options.ts";
-import type { Clock } from "../../base/id.ts";
+import type { Clock } from "../../base/time.ts";
 import type { Log } from "../log.ts";
 import type { AgentClasses } from "../registry.ts";
 import { checkCors } from "../cors.ts";

@@ -1,3 +1,5 @@
+import { linkSignals } from "../../base/abort.ts";
+import { startTimer } from "../../base/time.ts";
 import { PerdureError } from "../../base/error.ts";
 
 /** A signal that aborts when the time is over, or when another does. */
@@ -10,18 +12,14 @@ export interface Deadline {
 /** Aborts with a PerdureError `timeout` after `ms`, or with the reason of `outer`. */
 export function createDeadline(ms: number, outer: AbortSignal | undefined): Deadline {
   const controller = new AbortController();
-  const timer = setTimeout(
-    () => controller.abort(new PerdureError("timeout", `The request took longer than ${ms} ms.`)),
-    ms,
-  );
-  const follow = () => controller.abort(outer?.reason);
-  if (outer?.aborted === true) follow();
-  else outer?.addEventListener("abort", follow, { once: true });
+  const late = () => controller.abort(new PerdureError("timeout", `The request took longer than ${ms} ms.`));
+  const cancel = startTimer(ms, late);
+  const unlink = linkSignals([outer], controller);
   return {
     signal: controller.signal,
     clear() {
-      clearTimeout(timer);
-      outer?.removeEventListener("abort", follow);
+      cancel();
+      unlink();
     },
   };
 }

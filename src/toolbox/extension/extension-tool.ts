@@ -1,6 +1,6 @@
 import { jsonSchema, type Tool } from "ai";
 import { PerdureError } from "../../base/error.ts";
-import { isRecord } from "../../message/json.ts";
+import { isRecord } from "../../base/json.ts";
 import type { Json } from "../sandbox/sandbox.ts";
 import { durableTool } from "../../tool/define.ts";
 import { toPlainJson } from "../../tool/plain-json.ts";

@@ -1,6 +1,6 @@
 import { PerdureError } from "../../base/error.ts";
 import { firstChars } from "../../message/cut-value.ts";
-import { isRecord } from "../../message/json.ts";
+import { isRecord } from "../../base/json.ts";
 import { EXTENSION_HOOKS, type ExtensionHook, type ExtensionManifest } from "./manifest.ts";
 
 /** More than this of source is no extension but a program. */

@@ -1,5 +1,5 @@
 import { errorText, PerdureError } from "../../base/error.ts";
-import type { Clock } from "../../base/id.ts";
+import type { Clock } from "../../base/time.ts";
 import { cutText } from "../../message/cut-value.ts";
 import type { Json } from "../sandbox/sandbox.ts";
 import type { ExtensionHook } from "./manifest.ts";

@@ -1,5 +1,5 @@
 import { PerdureError } from "../../base/error.ts";
-import type { Clock } from "../../base/id.ts";
+import type { Clock } from "../../base/time.ts";
 import { cutText } from "../../message/cut-value.ts";
 import type { HostFunction, Json } from "../sandbox/sandbox.ts";
 import { toPlainJson } from "../../tool/plain-json.ts";

@@ -1,6 +1,7 @@
+import { systemClock } from "../../base/time.ts";
 import { createEgress } from "../egress/egress.ts";
 import { PerdureError } from "../../base/error.ts";
-import type { Clock } from "../../base/id.ts";
+import type { Clock } from "../../base/time.ts";
 import type { Capabilities, Egress, Limits, Sandbox } from "../sandbox/sandbox.ts";
 import { BRIDGE, guestProgram } from "./guest.ts";
 import { bridgeFunctions, type ExtensionBridge, functionsFor } from "./host-functions.ts";
@@ -39,7 +40,7 @@ export function makeVm(
   const bridge = () => options.bridge?.() ?? {};
   const standing = () => (vm.ready && isCurrent(vm) ? manifest : undefined);
   const functions = functionsFor(manifest, bridge());
-  const clock = options.host?.clock ?? plainClock;
+  const clock = options.host?.clock ?? systemClock;
   const can: Capabilities = {
     ...(functions.length > 0 && {
       tools: { [BRIDGE]: bridgeFunctions(functions, { sends, manifest: standing, bridge, clock }) },
@@ -67,12 +68,3 @@ function networkOf(options: VmOptions, { name, permissions }: ExtensionManifest,
     },
   };
 }
-
-/** For a manager without a host. */
-export const plainClock: Clock = {
-  now: () => Date.now(),
-  after: (ms, work) => {
-    const timer = setTimeout(work, ms);
-    return () => clearTimeout(timer);
-  },
-};

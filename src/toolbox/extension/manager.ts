@@ -1,13 +1,14 @@
+import { systemClock } from "../../base/time.ts";
 import type { ToolSet } from "ai";
 import { withOrigin } from "../../context/capabilities.ts";
 import { errorText, PerdureError } from "../../base/error.ts";
-import { isRecord } from "../../message/json.ts";
+import { isRecord } from "../../base/json.ts";
 import type { AgentHost } from "../../port.ts";
 import { extensionTool } from "./extension-tool.ts";
 import { checkSource, type Described, oneLine, prefixOf, readDescription, toolNameOf } from "./guest.ts";
 import { ExtensionHooks, type Listener } from "./hooks.ts";
 import { ownLabels } from "./host-functions.ts";
-import { makeVm, plainClock, type VmOptions } from "./make-vm.ts";
+import { makeVm, type VmOptions } from "./make-vm.ts";
 import {
   checkManifest,
   type ExtensionContext,
@@ -111,7 +112,7 @@ export class ExtensionManager {
     this.#shown = new ShownExtensions(host);
     this.hooks = new ExtensionHooks({
       listeners: () => this.#sorted(),
-      clock: host?.clock ?? plainClock,
+      clock: host?.clock ?? systemClock,
       failed: (error) => this.#failed(error),
       keepAwake: (work) => host?.keepAwake(work) ?? work,
     });

@@ -1,6 +1,6 @@
 import { parseRule } from "../egress/rule.ts";
 import { errorText, PerdureError } from "../../base/error.ts";
-import { isRecord } from "../../message/json.ts";
+import { isRecord } from "../../base/json.ts";
 
 /** The hooks that an extension may listen to. */
 export const EXTENSION_HOOKS = ["beforeTurn", "beforeToolCall", "afterToolCall", "onStepFinish", "onChunk"] as const;

@@ -1,5 +1,5 @@
 import { type Cutting, cutText, cutValue } from "../../message/cut-value.ts";
-import { isRecord } from "../../message/json.ts";
+import { isRecord } from "../../base/json.ts";
 import type { Json } from "../sandbox/sandbox.ts";
 import { toPlainJson } from "../../tool/plain-json.ts";
 

@@ -1,4 +1,4 @@
-import { isRecord } from "../../message/json.ts";
+import { isRecord } from "../../base/json.ts";
 
 /** What the `beforeTurn` of an extension may change: the part of a turn's settings that is JSON. */
 export interface ExtensionTurnConfig {

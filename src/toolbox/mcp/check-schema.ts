@@ -1,4 +1,4 @@
-import { isRecord } from "../../message/json.ts";
+import { isRecord } from "../../base/json.ts";
 
 /** Schemas come from servers: one that refers to itself, or nests without end, must not either. */
 const MAX_DEPTH = 64;

@@ -1,5 +1,5 @@
 import { PerdureError } from "../../base/error.ts";
-import { isRecord } from "../../message/json.ts";
+import { isRecord } from "../../base/json.ts";
 import { posixError } from "./posix-error.ts";
 import type { WorkspaceFiles, WorkspaceLike } from "./types.ts";
 

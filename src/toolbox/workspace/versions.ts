@@ -1,5 +1,5 @@
 import { PerdureError } from "../../base/error.ts";
-import { isRecord, tryParseJson } from "../../message/json.ts";
+import { isRecord, tryParseJson } from "../../base/json.ts";
 import type { Sql } from "../../port.ts";
 import { deleteCell, deleteCells, listCells, readCell, writeCell } from "../../store/cell.ts";
 import { deleteFilesOf, LIVE } from "../../store/file.ts";

@@ -1,6 +1,6 @@
 import { PerdureError } from "../../base/error.ts";
 import { type OptionNames, refuseUnknown } from "../../base/known-options.ts";
-import { isRecord } from "../../message/json.ts";
+import { isRecord } from "../../base/json.ts";
 import type { AgentHost } from "../../port.ts";
 import type { LargeFiles } from "./large-files.ts";
 import type { WorkspaceListener } from "./realm.ts";

@@ -1,5 +1,5 @@
 import { findTool, type MessageBuilder } from "../../message/builder.ts";
-import { sameJson } from "../../message/json.ts";
+import { sameJson } from "../../base/json.ts";
 import { storedToolInput } from "../../message/tool-input.ts";
 import { isTerminal, type ToolPart, toolName, type UIMessageChunk } from "../../message/types.ts";
 

@@ -1,6 +1,6 @@
 import { PerdureError } from "../../base/error.ts";
 import type { RecoveryBound, RecoveryFacts } from "../../base/event.ts";
-import { tryParseJson } from "../../message/json.ts";
+import { tryParseJson } from "../../base/json.ts";
 import { batchState } from "../../message/tool-answer.ts";
 import { type ToolPart, toolName, type UIMessage } from "../../message/types.ts";
 import type { AgentHost } from "../../port.ts";

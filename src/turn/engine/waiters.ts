@@ -1,4 +1,4 @@
-import type { Clock } from "../../base/id.ts";
+import type { Clock } from "../../base/time.ts";
 import type { TurnOutcome } from "./chat-types.ts";
 
 /** How a turn ended, for who waited for it. */

@@ -1,5 +1,5 @@
 import { PerdureError } from "../../base/error.ts";
-import { tryParseJson } from "../../message/json.ts";
+import { tryParseJson } from "../../base/json.ts";
 import { isSteered } from "../../message/steered.ts";
 import type { Part, UIMessage } from "../../message/types.ts";
 import { parseMessages, parseUserMessage } from "../../message/validate.ts";

@@ -1,4 +1,4 @@
-import { isRecord, tryParseJson } from "../../message/json.ts";
+import { isRecord, tryParseJson } from "../../base/json.ts";
 import { markSteered } from "../../message/steered.ts";
 import type { UIMessage, UIMessageChunk } from "../../message/types.ts";
 import { readTurn, steeringTurns, steerTurn, type TurnRow, messageIdsOf } from "../../store/turn.ts";

@@ -2,7 +2,7 @@ import { PerdureError } from "../../base/error.ts";
 import { newId } from "../../base/id.ts";
 import type { Identity } from "../../base/identity.ts";
 import { type MessageInput, toMessages } from "../../message/input.ts";
-import { sameJson, tryParseJson } from "../../message/json.ts";
+import { sameJson, tryParseJson } from "../../base/json.ts";
 import type { UIMessage } from "../../message/types.ts";
 import { MAX_ID_LENGTH, parseMessages } from "../../message/validate.ts";
 import {

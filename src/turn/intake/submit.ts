@@ -2,7 +2,7 @@ import { PerdureError } from "../../base/error.ts";
 import { newId } from "../../base/id.ts";
 import { type Identity, storeIdentity } from "../../base/identity.ts";
 import { reconcile, type StoredMessages } from "../../message/reconcile.ts";
-import { isRecord } from "../../message/json.ts";
+import { isRecord } from "../../base/json.ts";
 import { withStoredMedia } from "../../message/media-ref.ts";
 import { withoutReserved } from "../../message/steered.ts";
 import type { Role, UIMessage } from "../../message/types.ts";

@@ -1,5 +1,5 @@
 import type { ModelMessage } from "ai";
-import { decodeJson } from "../../work/json.ts";
+import { decodeJson } from "../../base/json.ts";
 import { type Identity, readIdentity } from "../../base/identity.ts";
 import type { BackgroundRow } from "../../store/background-call.ts";
 import type { ToolCallContext } from "../../tool/call-hooks.ts";

@@ -1,7 +1,7 @@
 import type { ModelMessage, Tool, ToolSet } from "ai";
 import { errorText, PerdureError } from "../../base/error.ts";
 import { insist } from "../../work/callback.ts";
-import { encodeJson } from "../../work/json.ts";
+import { encodeJson } from "../../base/json.ts";
 import { MAX_INTERRUPTIONS, type Work, type WorkContext } from "../../work/work.ts";
 import { INTERRUPTED_TEXT } from "../../message/repair.ts";
 import {

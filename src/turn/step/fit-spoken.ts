@@ -1,5 +1,5 @@
 import type { MessageBuilder } from "../../message/builder.ts";
-import { mergeJson } from "../../message/json.ts";
+import { mergeJson } from "../../base/json.ts";
 import type { Part, ProviderMetadata, ReasoningUIPart, TextUIPart, UIMessageChunk } from "../../message/types.ts";
 
 type Kind = "text" | "reasoning";

@@ -1,4 +1,4 @@
-import { sameJson } from "../../message/json.ts";
+import { sameJson } from "../../base/json.ts";
 import type { Part, UIMessageChunk } from "../../message/types.ts";
 import type { CallIdSource } from "../engine/call-ids.ts";
 import { CallFit } from "./fit-calls.ts";

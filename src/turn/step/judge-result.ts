@@ -1,6 +1,6 @@
 import type { Tool } from "ai";
 import { cutText } from "../../message/cut-value.ts";
-import { isRecord } from "../../message/json.ts";
+import { isRecord } from "../../base/json.ts";
 import { boundOutput } from "../../tool/bound-output.ts";
 import type { JudgedCall, ReturnedCall } from "../../tool/call-book.ts";
 import { toolOptionsOf } from "../../tool/define.ts";

@@ -1,6 +1,6 @@
 import type { ModelMessage, StepResult, TelemetryOptions, ToolSet } from "ai";
 import type { createRestrictedTelemetryDispatcher } from "ai/internal";
-import type { Clock } from "../../base/id.ts";
+import type { Clock } from "../../base/time.ts";
 import type { CallOutcome } from "../../tool/run-call.ts";
 import type { TurnEnd } from "../engine/chat-types.ts";
 import type { StepConfig } from "./config.ts";

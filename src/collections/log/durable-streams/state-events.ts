@@ -1,3 +1,4 @@
+import { isRecord } from "../../../base/json.ts";
 import { PerdureError } from "../../../base/error.ts";
 import type { RowChange, RowCondition, RowValue, RowWrite } from "../row-log.ts";
 
@@ -120,9 +121,9 @@ type Parsed =
   | { readonly kind: "part"; readonly header: PerdureHeader; readonly txid: string; readonly change: RowChange };
 
 function parse(message: unknown): Parsed {
-  if (!isObject(message)) return bad(message, "it is no object");
+  if (!isRecord(message)) return bad(message, "it is no object");
   const { type, key, value, headers } = message;
-  if (!isObject(headers)) return bad(message, "it has no headers");
+  if (!isRecord(headers)) return bad(message, "it has no headers");
   if (headers.control !== undefined) return parseControl(message, headers.control);
   if (typeof type !== "string" || type === "") return bad(message, "it has no type");
   if (typeof key !== "string" || key === "") return bad(message, "it has no key");
@@ -130,7 +131,7 @@ function parse(message: unknown): Parsed {
   if (operation !== "insert" && operation !== "update" && operation !== "upsert" && operation !== "delete") {
     return bad(message, "its operation is unknown");
   }
-  if (operation !== "delete" && !isObject(value)) return bad(message, "its value is no object");
+  if (operation !== "delete" && !isRecord(value)) return bad(message, "its value is no object");
   const row = { table: type, key, ...(operation === "delete" ? {} : { value: value as RowValue }) };
   if (perdure === undefined) {
     const change: RowChange = { ...row, operation: operation === "delete" ? "delete" : "upsert" };
@@ -149,24 +150,20 @@ function parseControl(message: unknown, control: unknown): Parsed {
 }
 
 function isHeader(value: unknown): value is PerdureHeader {
-  if (!isObject(value)) return false;
+  if (!isRecord(value)) return false;
   const { part, of, when } = value;
   if (!isCount(part) || !isCount(of) || part > of) return false;
   return when === undefined || (part === 1 && Array.isArray(when) && when.every(isCondition));
 }
 
 function isCondition(value: unknown): value is RowCondition {
-  if (!isObject(value)) return false;
+  if (!isRecord(value)) return false;
   const { table, key, version } = value;
   return typeof table === "string" && typeof key === "string" && (version === 0 || isCount(version));
 }
 
 function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 1;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function bad(message: unknown, reason: string): { kind: "bad"; message: unknown; reason: string } {

@@ -1,5 +1,5 @@
 import { PerdureError, errorText } from "../../../base/error.ts";
-import { pause } from "../../timer.ts";
+import { pause, backOff } from "../../../base/time.ts";
 
 /**
  * The requests of the Durable Streams protocol that a log needs, by plain fetch and long-poll. The published client
@@ -253,7 +253,7 @@ export class Backoff {
 
   /** Resolves after the next wait, or as soon as the signal is aborted. */
   async wait(signal: AbortSignal, atLeastMs = 0): Promise<void> {
-    const full = Math.min(FIRST_DELAY_MS * 2 ** this.#failures++, MAX_DELAY_MS);
+    const full = backOff(++this.#failures, FIRST_DELAY_MS, MAX_DELAY_MS);
     // Some of it by chance, so that all who lost a server do not come back at once.
     const delay = Math.max(atLeastMs, full * (0.5 + Math.random() / 2));
     await pause(delay, signal);

@@ -1,7 +1,7 @@
 import { jsonSchema, type Schema, type Tool } from "ai";
 import { PerdureError } from "../../../base/error.ts";
 import { withOrigin } from "../../../context/capabilities.ts";
-import { isRecord } from "../../../message/json.ts";
+import { isRecord } from "../../../base/json.ts";
 import { durableTool } from "../../../tool/define.ts";
 import { checkSchema } from "../check-schema.ts";
 import type { CatalogueTool } from "./catalogue.ts";

@@ -1,4 +1,4 @@
-import { isRecord } from "../../../message/json.ts";
+import { isRecord } from "../../../base/json.ts";
 
 /** Limits of what a server may put before a model, and before every client that connects. */
 export const MAX_TOOLS = 512;

@@ -1,7 +1,7 @@
 import type { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { PerdureError } from "../../../base/error.ts";
 import { retry } from "../../../work/retry.ts";
-import { type Clock, sleep } from "../../../base/id.ts";
+import { type Clock, within } from "../../../base/time.ts";
 import type { ClientSdk } from "../load-sdk.ts";
 import { listTools } from "./list-tools.ts";
 import {
@@ -112,7 +112,7 @@ export class McpConnection {
     const transport = this.#link?.transport;
     if (transport !== undefined && "terminateSession" in transport) {
       const said = (transport as StreamableHTTPClientTransport).terminateSession().catch(() => {});
-      await Promise.race([said, sleep(this.#options.clock, GOOD_BYE_MS)]);
+      await within(this.#options.clock, GOOD_BYE_MS, said);
     }
     await this.close();
   }

@@ -1,6 +1,6 @@
 import type { Client } from "@modelcontextprotocol/client";
 import { PerdureError } from "../../../base/error.ts";
-import { isRecord } from "../../../message/json.ts";
+import { isRecord } from "../../../base/json.ts";
 import type { ClientSdk } from "../load-sdk.ts";
 
 /** More pages of a list than this is a server that never ends. */

@@ -1,8 +1,8 @@
 import type { Tool } from "ai";
 import { PerdureError } from "../../../base/error.ts";
-import { sleep } from "../../../base/id.ts";
+import { within } from "../../../base/time.ts";
 import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
-import { isRecord } from "../../../message/json.ts";
+import { isRecord } from "../../../base/json.ts";
 import { buildAgentPath } from "../../../wire/agent-path.ts";
 import type { McpState } from "../../../wire/frames.ts";
 import { createGuardedFetch } from "../../egress/guarded-fetch.ts";
@@ -170,9 +170,7 @@ export class McpClientManager {
     if (pending.length === 0 || timeout === 0) return;
     const all = Promise.all(pending).then(() => {});
     if (timeout === undefined) return all;
-    const done = new AbortController();
-    await Promise.race([all, sleep(this.#host.clock, timeout, done.signal)]);
-    done.abort();
+    await within(this.#host.clock, timeout, all);
   }
 
   // Catalogues

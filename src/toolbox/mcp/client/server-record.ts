@@ -1,6 +1,6 @@
 import { PerdureError } from "../../../base/error.ts";
 import { type RetryOptions, resolveRetry } from "../../../work/retry.ts";
-import { isRecord } from "../../../message/json.ts";
+import { isRecord } from "../../../base/json.ts";
 import type { Sql } from "../../../port.ts";
 import { deleteCell, deleteCells, listCells, writeCell } from "../../../store/cell.ts";
 import type { AddMcpServerOptions, McpServerOptions, McpStdioServer } from "./types.ts";

@@ -1,5 +1,5 @@
-import type { Clock } from "../../../base/id.ts";
-import { isRecord } from "../../../message/json.ts";
+import type { Clock } from "../../../base/time.ts";
+import { isRecord } from "../../../base/json.ts";
 import type { Sql } from "../../../port.ts";
 import { deleteCell, listCells, readCell, writeCell } from "../../../store/cell.ts";
 import { flowPrefix } from "../client/server-record.ts";

@@ -7,8 +7,8 @@ import type {
   StoredOAuthTokens,
 } from "@modelcontextprotocol/client";
 import { PerdureError } from "../../../base/error.ts";
-import type { Clock } from "../../../base/id.ts";
-import { isRecord } from "../../../message/json.ts";
+import type { Clock } from "../../../base/time.ts";
+import { isRecord } from "../../../base/json.ts";
 import type { Sql } from "../../../port.ts";
 import { deleteCell, readCell, writeCell } from "../../../store/cell.ts";
 import { type McpServerRecord, oauthKey } from "../client/server-record.ts";

@@ -3,7 +3,7 @@ import { asSchema, type Tool } from "ai";
 import { errorText, PerdureError } from "../../../base/error.ts";
 import { newId } from "../../../base/id.ts";
 import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
-import { isRecord } from "../../../message/json.ts";
+import { isRecord } from "../../../base/json.ts";
 import { toolOptionsOf } from "../../../tool/define.ts";
 import { toPlainJson } from "../../../tool/plain-json.ts";
 import { withoutTurn } from "../../../tool/runner.ts";

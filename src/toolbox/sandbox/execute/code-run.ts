@@ -3,7 +3,7 @@ import { errorText, PerdureError } from "../../../base/error.ts";
 import { newId } from "../../../base/id.ts";
 import { cutMiddle } from "../../../message/cut-middle.ts";
 import { cutText, cutValue } from "../../../message/cut-value.ts";
-import { isRecord } from "../../../message/json.ts";
+import { isRecord } from "../../../base/json.ts";
 import type { DurableExecutionOptions } from "../../../tool/define.ts";
 import { type NestedOutcome, type NestedQuestion, park, type ParkedCall } from "../../../tool/park.ts";
 import { withoutTurn } from "../../../tool/runner.ts";

@@ -1,7 +1,7 @@
 import { jsonSchema, type Tool } from "ai";
 import { PerdureError } from "../../../base/error.ts";
 import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
-import { isRecord } from "../../../message/json.ts";
+import { isRecord } from "../../../base/json.ts";
 import { type DurableExecutionOptions, durableTool } from "../../../tool/define.ts";
 import type { ParkedCall } from "../../../tool/park.ts";
 import { resolveLimits } from "../limits.ts";

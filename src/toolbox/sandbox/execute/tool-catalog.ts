@@ -1,5 +1,5 @@
 import { asSchema, type Tool } from "ai";
-import { isRecord } from "../../../message/json.ts";
+import { isRecord } from "../../../base/json.ts";
 import { commentText, keyText, typeText } from "./type-text.ts";
 
 /** A tool that code can call, as the model reads about it. */

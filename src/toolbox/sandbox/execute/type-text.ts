@@ -1,4 +1,4 @@
-import { isRecord } from "../../../message/json.ts";
+import { isRecord } from "../../../base/json.ts";
 
 const DEEPEST = 5;
 const MOST_FIELDS = 40;

@@ -25,11 +25,6 @@ export function charNode(char: number): Pattern {
   return { type: "char", test: (other) => other === char };
 }
 
-/** These characters, one after the other. */
-export function textNode(text: string): Pattern {
-  return { type: "all", parts: Array.from(text, (letter) => charNode(letter.codePointAt(0) ?? 0)) };
-}
-
 /** The whole text must be meant, not a piece of it. */
 export function whole(pattern: Pattern): Pattern {
   return { type: "all", parts: [{ type: "assert", what: "start" }, pattern, { type: "assert", what: "end" }] };

@@ -1,5 +1,5 @@
 import { jsonSchema, type Tool } from "ai";
-import { isRecord } from "../../../message/json.ts";
+import { isRecord } from "../../../base/json.ts";
 import { durableTool } from "../../../tool/define.ts";
 import { globBelow, ToolInput } from "./input.ts";
 import type { FindOperations } from "./operations.ts";

@@ -1,5 +1,5 @@
 import { jsonSchema, type Tool } from "ai";
-import { isRecord } from "../../../message/json.ts";
+import { isRecord } from "../../../base/json.ts";
 import { durableTool } from "../../../tool/define.ts";
 import { compilePattern, compileText } from "../pattern/parse.ts";
 import { compileGlob } from "../pattern/glob.ts";

@@ -1,5 +1,5 @@
 import { PerdureError } from "../../../base/error.ts";
-import { isRecord } from "../../../message/json.ts";
+import { isRecord } from "../../../base/json.ts";
 import { nameOf, normalizePath } from "../path.ts";
 
 /** What a model gave to a tool. Nothing about it is sure: each reader says what is wrong, so that the model can mend it. */

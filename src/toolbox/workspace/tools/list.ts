@@ -1,7 +1,7 @@
 import { PerdureError } from "../../../base/error.ts";
 import { jsonSchema, type Tool } from "ai";
 import type { OutputSubject } from "../../../context/superseded.ts";
-import { isRecord } from "../../../message/json.ts";
+import { isRecord } from "../../../base/json.ts";
 import { durableTool } from "../../../tool/define.ts";
 import { posixError } from "../posix-error.ts";
 import { ToolInput } from "./input.ts";

@@ -1,7 +1,7 @@
 import { jsonSchema, type Tool } from "ai";
 import { sha256 } from "../../../base/hash.ts";
 import type { OutputSubject } from "../../../context/superseded.ts";
-import { isRecord } from "../../../message/json.ts";
+import { isRecord } from "../../../base/json.ts";
 import { dataUrlOf } from "../../../message/media-ref.ts";
 import { durableTool } from "../../../tool/define.ts";
 import type { KeptFiles } from "../kept-files.ts";
