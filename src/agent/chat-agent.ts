@@ -45,6 +45,8 @@ import type { TitleOptions } from "./title-keeper.ts";
 
 /** Far more than a person would want done at once, and few enough to be run side by side. */
 const DEFAULT_MAX_TOOL_CALLS = 64;
+/** Enough for the people of a room, and few enough for one process with many agents. */
+const DEFAULT_MAX_CONCURRENT_TURNS = 8;
 const DEFAULT_MAX_OWN_DEPTH = 25;
 const DEFAULT_MAX_OWN_TURNS = 100;
 
@@ -95,6 +97,11 @@ export abstract class ChatAgent<
   maxPersistedMessages: number | undefined = undefined;
   /** What becomes of messages that are sent while a turn is under way. */
   messageConcurrency: MessageConcurrency = "queue";
+  /**
+   * Of how many sessions turns run at once. Turns of one session always run one after another. With 1, code of the class may
+   * keep on `this` what belongs to the turn that runs.
+   */
+  maxConcurrentTurns = DEFAULT_MAX_CONCURRENT_TURNS;
   /** How often and how long a turn that was cut off is carried on. `false`: not at all; it ends as it is. */
   chatRecovery: ChatRecoveryConfig | boolean = true;
   /** Give an attempt up, and carry the turn on anew, when nothing came for this long. 0: never. */
@@ -207,8 +214,8 @@ export abstract class ChatAgent<
 
   /**
    * Adds messages and runs a turn that answers them; resolves with how it ended. A function is given the
-   * conversation as it is when nothing else is running. Aborting the signal stops the turn. Not to be awaited inside
-   * `onChatMessage`: turns run one at a time, so it would wait for itself.
+   * conversation as it is when nothing else is running, in `session` if it is given. Aborting the signal stops the turn. Not
+   * to be awaited inside `onChatMessage`: turns of a session run one at a time, so it would wait for itself.
    */
   async saveMessages(
     messages: MessageInput | ((messages: UIMessage[]) => MessageInput | Promise<MessageInput>),
@@ -218,7 +225,7 @@ export abstract class ChatAgent<
     if (named !== undefined) this[parts].chat.named(named);
     const elsewhere = countElsewhere(this[parts].host);
     if (elsewhere !== undefined) await elsewhere;
-    if (typeof messages === "function") await this[parts].chat.chat.idle();
+    if (typeof messages === "function") await this[parts].chat.chat.idle(named === undefined ? {} : { session: named });
     const session = this[parts].chat.named(named);
     const list = typeof messages === "function" ? await messages(messagesIn(this[parts].chat.chat, session)) : messages;
     const input = { kind: "messages", messages: toMessages(list), joins: "now" } as const;
@@ -260,7 +267,7 @@ export abstract class ChatAgent<
 
   /** Resolves with true when no turn runs or waits, with false after `timeout` milliseconds. */
   waitUntilStable(options: { timeout?: number } = {}): Promise<boolean> {
-    return this[parts].chat.chat.idle(options.timeout);
+    return this[parts].chat.chat.idle(options);
   }
 
   // Who may

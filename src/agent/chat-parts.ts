@@ -58,6 +58,7 @@ export type RunAsAgent = <T>(work: () => T, turn?: string, identity?: Identity) 
 /** What the app decides about its conversations: the class that it writes. */
 export interface ChatPolicy extends TurnBounds, AgentToolChildHooks, RunWording {
   readonly messageConcurrency: MessageConcurrency;
+  readonly maxConcurrentTurns: number;
   readonly maxPersistedMessages: number | undefined;
   readonly chatRecovery: ChatRecoveryConfig | boolean;
   readonly chatStreamStallTimeoutMs: number;
@@ -271,7 +272,7 @@ export class ChatParts {
       failed: (error, about) => void this.#own.failed(error, { stage: "chat", ...about }),
       settings: () => ({
         concurrency: agent.messageConcurrency,
-        maxConcurrentTurns: 1,
+        maxConcurrentTurns: agent.maxConcurrentTurns,
         maxMessages: agent.maxPersistedMessages,
         stallTimeoutMs: agent.chatStreamStallTimeoutMs,
         recovery: recoveryOf(agent.chatRecovery),

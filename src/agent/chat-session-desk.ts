@@ -16,10 +16,8 @@ export function chatSessionDesk({ chat, live }: ChatRoom): SessionDesk {
     },
     derivesTitles: () => chat.hooks.settings().titles !== false,
     answering(session) {
-      const { running } = chat;
-      return running === undefined || running.cutBy === "cleared" || running.row.session !== session
-        ? undefined
-        : running.builder.id;
+      const running = chat.turnIn(session);
+      return running?.cutBy === "cleared" ? undefined : running?.builder.id;
     },
     told(change: SessionChange) {
       if (change.kind === "changed" || change.kind === "branch") live.transcript(change.session);

@@ -40,6 +40,7 @@ const settings = [
   "chatRecovery",
   "chatStreamStallTimeoutMs",
   "maxToolCallsPerStep",
+  "maxConcurrentTurns",
   "approvalTimeoutMs",
   "workspaceTools",
   "workspaceBash",

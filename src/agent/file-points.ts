@@ -2,11 +2,12 @@ import { PerdureError } from "../base/error.ts";
 import type { UIMessage } from "../message/types.ts";
 import type { AgentHost } from "../port.ts";
 import { tellDamage } from "../store/damaged.ts";
-import { placesUp, seqOfMessage } from "../store/message.ts";
-import type { TurnRow } from "../store/turn.ts";
+import { placesUp, readMessage, seqOfMessage } from "../store/message.ts";
+import { messageIdsOf, openTurns, type TurnRow } from "../store/turn.ts";
 import type { PointChange, RestoreResult } from "../toolbox/workspace/types.ts";
 import { Workspace } from "../toolbox/workspace/workspace.ts";
-import { messageIdsOf } from "../store/turn.ts";
+import { isOfSession } from "../turn/engine/mend.ts";
+import { turnNow } from "./turn-now.ts";
 
 /** The version of a workspace without files. */
 const NO_FILES = 0;
@@ -61,7 +62,23 @@ export class FilePoints {
 
   /** Makes all files what they were at a message. @throws PerdureError `not_found`, `bad_state` */
   restore(messageId: string): RestoreResult {
-    return this.#needed.restore(this.#nearest(messageId));
+    const point = this.#nearest(messageId);
+    this.#refuseWhileOthersWork(messageId);
+    return this.#needed.restore(point);
+  }
+
+  /** There is one workspace: a turn of another session may have half done what it is about to do. */
+  #refuseWhileOthersWork(messageId: string): void {
+    const here = [turnNow(this.#host)?.session, readMessage(this.#host, messageId)?.session].filter(
+      (one) => one !== undefined,
+    );
+    const isOther = (turn: TurnRow) => !here.some((session) => isOfSession(this.#host, turn, session));
+    const other = openTurns(this.#host).find((turn) => turn.status === "running" && isOther(turn));
+    if (other === undefined) return;
+    throw new PerdureError(
+      "bad_state",
+      `A turn of the session "${other.session}" works on the same files. Restore them when it has ended.`,
+    );
   }
 
   /** What changed between two messages, or since one. @throws PerdureError `not_found`, `bad_state` */

@@ -36,8 +36,11 @@ export interface TranscriptOptions {
   removed?(id: string): void;
   /** A message that stays on another branch has another id now, in the caller's transaction. */
   renamed?(from: string, to: string): void;
-  /** Something was written, in the caller's transaction: what others have in memory may be old. */
-  changed?(): void;
+  /**
+   * Something was written, in the caller's transaction: what others have in memory of these messages may be old; without
+   * them, of any.
+   */
+  changed?(ids?: readonly string[]): void;
 }
 
 /** How far back a tool call is looked for: nobody answers one that so much was said after. */
@@ -187,7 +190,7 @@ export class Transcript implements StoredMessages {
     else {
       updateMessage(this.#host, known.seq, stored.role, json, identity);
       if (this.#path.get(message.id) === known) this.#path.replace(known, json, stored);
-      this.#options.changed?.();
+      this.#options.changed?.([message.id]);
     }
     return stored;
   }
@@ -334,6 +337,12 @@ export class Transcript implements StoredMessages {
     this.#limit.trim(Math.max(1, max), keep);
   }
 
+  /** Another conversation of the tree has changed, as {@link TranscriptOptions.changed} says. */
+  changedElsewhere(ids: readonly string[] | undefined): void {
+    if (ids === undefined || ids.some((id) => this.#window?.get(id) !== undefined)) this.reload();
+    else this.#limit.changed();
+  }
+
   /** A transaction was undone, or somebody else wrote: what is in memory may not be what is stored. */
   reload(): void {
     this.#window = undefined;
@@ -363,7 +372,7 @@ export class Transcript implements StoredMessages {
     setLeaf(this.#host, this.session, seq, now);
     this.#path.push({ seq, id, role, parent, json, message, pinned: false });
     this.#limit.added();
-    this.#options.changed?.();
+    this.#options.changed?.([]);
   }
 
   /** Whose the messages are that are said here: a view has none of its own. */

@@ -6,12 +6,14 @@ import { Transcript, type TranscriptOptions } from "./transcript.ts";
 export interface TranscriptsOptions extends Omit<TranscriptOptions, "changed" | "renamed"> {
   /** As of a transcript; `session` is the one that shows another message under the old id now. */
   renamed?(session: string, from: string, to: string): void;
+  /** Whether a turn runs in a session: it is kept in memory, and is none of those that somebody only looks at. */
+  isUsed?(session: string): boolean;
 }
 
-/** How many conversations are kept in memory at once. */
+/** How many conversations are kept in memory at once, beside those with a turn. */
 const MAX_OPEN = 4;
 
-/** The conversations of an agent that somebody looks at. They share one tree: what one writes, the others read anew. */
+/** The conversations of an agent that somebody looks at. They share one tree: what one changes, those that show it read anew. */
 export class Transcripts {
   readonly #host: SessionStore;
   readonly #options: TranscriptsOptions;
@@ -36,11 +38,8 @@ export class Transcripts {
     this.#open.delete(session);
     this.#open.set(session, transcript);
     // The others stay: somebody may hold them. But they forget what they read.
-    let spare = this.#open.size - MAX_OPEN;
-    for (const old of this.#open.values()) {
-      if (spare-- <= 0) break;
-      old.reload();
-    }
+    const idle = [...this.#open.values()].filter((one) => this.#options.isUsed?.(one.session) !== true);
+    for (const old of idle.slice(0, -MAX_OPEN)) old.reload();
     return transcript;
   }
 
@@ -61,8 +60,8 @@ export class Transcripts {
     const transcript: Transcript = new Transcript(this.#host, session, {
       ...this.#options,
       renamed: (from, to) => this.#options.renamed?.(session, from, to),
-      changed: () => {
-        if (this.#open.size > 1) for (const other of this.#open.values()) if (other !== transcript) other.reload();
+      changed: (ids) => {
+        for (const other of this.#open.values()) if (other !== transcript) other.changedElsewhere(ids);
       },
     });
     return transcript;

@@ -92,7 +92,7 @@ test("hooks are told which session a turn is of, and `session` is it", async () 
   ]);
 });
 
-test("turns of different sessions run one after the other, and each answers its own", async () => {
+test("turns of different sessions each answer their own, those of one in their order", async () => {
   const kit = await talking();
   const agent = await kit.agent();
   const ids = ["main", agent.createSession().id, agent.createSession().id];

@@ -221,10 +221,11 @@ export class ChildRuns {
   #listen(): void {
     if (this.#follower !== undefined) return;
     const { live, chat } = this.#own.room();
+    const isTold = (seq: number) => [...this.#tails].some((tail) => this.#firstOf(tail, seq) !== undefined);
     const follower: Follower = {
       // While the host stops, those who follow what runs are let wait for its end.
       get seq() {
-        return chat.running?.row.seq ?? -1;
+        return chat.turns.find(({ row }) => isTold(row.seq))?.row.seq ?? -1;
       },
       chunks: (turn, chunks) => {
         for (const tail of this.#tails) {

@@ -54,6 +54,7 @@ export class Conversations implements Work {
       sanitize: (message) => hooks.sanitize(message),
       maxMessages: () => hooks.settings().maxMessages,
       removed: (id) => hooks.removed?.(id),
+      isUsed: (session) => this.turnIn(session) !== undefined,
       renamed: (session, from, to) => renamed(this, session, from, to),
     });
   }
@@ -170,9 +171,12 @@ export class Conversations implements Work {
     return Promise.resolve({ status: endOf(turn), error: turn?.error ?? undefined });
   }
 
-  /** Resolves with true when no turn runs or is about to, with false after `timeout` milliseconds. */
-  idle(timeout?: number): Promise<boolean> {
-    return this.#quiet() ? Promise.resolve(true) : this.#waiters.forQuiet(this.host.clock, timeout);
+  /** Resolves with true when no turn runs or is about to, in one session or in any; with false after `timeout` milliseconds. */
+  idle({ timeout, session }: { readonly timeout?: number; readonly session?: string } = {}): Promise<boolean> {
+    const isQuiet = () =>
+      this.turns.every(({ row }) => session !== undefined && row.session !== session) &&
+      this.waitingTurns(session).length === 0;
+    return isQuiet() ? Promise.resolve(true) : this.#waiters.forQuiet(this.host.clock, timeout, isQuiet);
   }
 
   /** Runs `work` in a transaction. If it is undone, so is what is in memory. */
@@ -194,7 +198,7 @@ export class Conversations implements Work {
       const { settle, start, until } = nextMoves(open, {
         ...{ now, stopped: this.#stopped() },
         running: new Set(this.turns.map(({ row }) => row.session)),
-        width: paused ? 0 : Math.max(1, this.hooks.settings().maxConcurrentTurns),
+        width: paused ? 0 : this.#width,
         alone: (this.#alone ??= suspects(open)),
         holds: (turn) => holds(this, turn),
       });
@@ -208,9 +212,15 @@ export class Conversations implements Work {
       }
       this.#due = paused ? this.#pausedUntil : until;
       this.#changed();
-      if (this.#waiters.waitForQuiet && this.#quiet()) this.#waiters.quiet();
+      this.#waiters.look();
       return;
     }
+  }
+
+  /** What is no number of turns counts as one. */
+  get #width(): number {
+    const { maxConcurrentTurns } = this.hooks.settings();
+    return maxConcurrentTurns >= 1 ? maxConcurrentTurns : 1;
   }
 
   /** Nothing can be stored now: what is left is tried again later. */
@@ -265,10 +275,6 @@ export class Conversations implements Work {
   halt(reason: unknown): void {
     this.halted = true;
     for (const turn of this.turns) turn.cut("halted", reason);
-  }
-
-  #quiet(): boolean {
-    return this.turns.length === 0 && this.waitingTurns().length === 0;
   }
 
   /** Tells everyone who waits for it that a turn which never ran has ended. Its end is stored. */

@@ -8,10 +8,10 @@ export interface Outcome {
   readonly output?: unknown;
 }
 
-/** Server code that waits for a turn to end, or for all to be quiet. In memory: it dies with its callers. */
+/** Server code that waits for a turn to end, or for turns to be quiet. In memory: it dies with its callers. */
 export class Waiters {
   readonly #turns = new Map<string, ((outcome: Outcome) => void)[]>();
-  readonly #quiet = new Set<() => void>();
+  readonly #quiet = new Map<() => void, () => boolean>();
 
   /** Resolves when {@link Waiters.ended} is called for this turn. */
   forTurn(id: string): Promise<Outcome> {
@@ -22,8 +22,8 @@ export class Waiters {
     });
   }
 
-  /** Resolves with true when {@link Waiters.quiet} is called, with false after `timeout` milliseconds. */
-  forQuiet(clock: Clock, timeout: number | undefined): Promise<boolean> {
+  /** Resolves with true when {@link Waiters.look} finds that `isQuiet`, with false after `timeout` milliseconds. */
+  forQuiet(clock: Clock, timeout: number | undefined, isQuiet: () => boolean): Promise<boolean> {
     return new Promise((resolve) => {
       const finish = (quiet: boolean) => {
         cancel?.();
@@ -32,13 +32,8 @@ export class Waiters {
       };
       const rest = () => finish(true);
       const cancel = timeout === undefined ? undefined : clock.after(timeout, () => finish(false));
-      this.#quiet.add(rest);
+      this.#quiet.set(rest, isQuiet);
     });
-  }
-
-  /** Whether anybody waits for quiet. */
-  get waitForQuiet(): boolean {
-    return this.#quiet.size > 0;
   }
 
   ended(id: string, outcome: Outcome): void {
@@ -47,7 +42,8 @@ export class Waiters {
     for (const resolve of waiting) resolve(outcome);
   }
 
-  quiet(): void {
-    for (const rest of this.#quiet) rest();
+  /** Looks whether it is quiet now where somebody waits for that. */
+  look(): void {
+    for (const [rest, isQuiet] of this.#quiet) if (isQuiet()) rest();
   }
 }
