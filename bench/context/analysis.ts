@@ -18,8 +18,8 @@ const FINDINGS: readonly ((n: number, region: string) => string)[] = [
 ];
 
 /** An analysis of data: large tables, charts as files, and the same queries again when the data have changed. */
-export function analysis(): Conversation {
-  const chance = new Chance(37);
+export function analysis(figures = false): Conversation {
+  const chance = new Chance(37, figures);
   const facts: Fact[] = [];
   const saved = Array.from({ length: 10 }, (_, i) => {
     const table = chance.pick(TABLES);
@@ -27,7 +27,7 @@ export function analysis(): Conversation {
   });
   const turns = Array.from({ length: TURNS }, (_, turn) => analysisTurn(chance, turn, saved, facts));
   return {
-    name: "analysis",
+    name: figures ? "analysis, figures" : "analysis",
     system: `You analyse the data of a chain of stores. ${chance.prose(250)}`,
     tools: { describe: "Describes a table.", query: "Runs SQL.", chart: "Draws a chart into a file." },
     turns,

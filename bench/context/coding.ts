@@ -28,8 +28,8 @@ interface SourceFile {
 }
 
 /** A coding session: files are read, changed and read again, tests run again and again. */
-export function coding(): Conversation {
-  const chance = new Chance(11);
+export function coding(figures = false): Conversation {
+  const chance = new Chance(11, figures);
   const files = FOLDERS.flatMap((folder) =>
     Array.from({ length: FILES_EACH }, (_, i) => newFile(chance, `src/${folder}/${folder}-${i + 1}.ts`)),
   );
@@ -42,7 +42,7 @@ export function coding(): Conversation {
     turns.push(codingTurn(chance, turn, near, files, facts));
   }
   return {
-    name: "coding",
+    name: figures ? "coding, figures" : "coding",
     system: `You are an engineer who works on a shop written in TypeScript. ${chance.prose(300)}`,
     tools: {
       list: "Lists a folder.",

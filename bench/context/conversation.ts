@@ -45,8 +45,12 @@ export interface Conversation {
 export class Chance {
   #state: number;
 
-  constructor(seed: number) {
+  /** Whether every other sentence has a number in it that is of no use to anybody. */
+  readonly #figures: boolean;
+
+  constructor(seed: number, figures: boolean) {
     this.#state = seed;
+    this.#figures = figures;
   }
 
   /** From 0 up to, not including, `n`. */
@@ -77,7 +81,8 @@ export class Chance {
     const words: string[] = [];
     for (let chars = 0; chars < tokens * 4;) {
       const word = this.pick(WORDS);
-      words.push(words.length % 12 === 11 ? `${word}.` : word);
+      const figure = this.#figures && words.length % 24 === 5 ? ` ${this.int(9_000)}` : "";
+      words.push(words.length % 12 === 11 ? `${word}.` : `${word}${figure}`);
       chars += word.length + 1;
     }
     return words.join(" ");

@@ -24,12 +24,12 @@ const EVENTS: readonly ((n: number, chance: Chance) => string)[] = [
 ];
 
 /** A support chat of weeks: names, dates, numbers, and what the customer wants otherwise after all. */
-export function support(): Conversation {
-  const chance = new Chance(23);
+export function support(figures = false): Conversation {
+  const chance = new Chance(23, figures);
   const facts: Fact[] = [];
   const turns = Array.from({ length: TURNS }, (_, turn) => supportTurn(chance, turn, facts));
   return {
-    name: "support",
+    name: figures ? "support, figures" : "support",
     system: `You help customers of a shop for instruments. ${chance.prose(200)}`,
     tools: { order: "Looks an order up." },
     turns,

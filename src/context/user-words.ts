@@ -176,17 +176,19 @@ function answerLines(answers: readonly (readonly [string, readonly KeySentence[]
 
 /**
  * Sentences that should not be lost in the order in which they have room: one of each message before any has two; first
- * those that say most, and of these the newest. @param keys of each message, oldest first, those that say most first.
+ * those in which more than one thing cannot be guessed, and of these the newest, since it may replace what was said before.
+ * @param keys of each message, oldest first, those that say most first.
  */
 function inRounds(keys: readonly (readonly KeySentence[])[]): { readonly at: number; readonly key: KeySentence }[] {
   const all = keys.flatMap((list, at) => list.map((key, round) => ({ at, key, round })));
-  return all.toSorted((a, b) => a.round - b.round || b.key.weight - a.key.weight || b.at - a.at);
+  const isRich = ({ weight }: KeySentence) => Number(weight > 1);
+  return all.toSorted((a, b) => a.round - b.round || isRich(b.key) - isRich(a.key) || b.at - a.at);
 }
 
 /**
  * What the user said: all of the first message and of the newest unless they are long; short sentences that should
  * not be lost; short messages; the first words of each other message; longer sentences of that kind; then more and more of
- * all messages. Of all kinds the newest first, but for sentences, of which those that say most come first.
+ * all messages. Of all kinds the newest first, but for sentences, of which those with more than one such thing come first.
  */
 function userLines(
   words: readonly SaidWords[],
