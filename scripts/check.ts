@@ -5,11 +5,13 @@ import { checkDocs } from "./check-docs.ts";
 import { checkExports } from "./check-exports.ts";
 import { checkFolders } from "./check-folders.ts";
 import { checkFormat } from "./check-format.ts";
+import { checkHouse } from "./check-house.ts";
 import { checkLint } from "./check-lint.ts";
 import { checkPlatform } from "./check-platform.ts";
 import { checkSizes } from "./check-sizes.ts";
 import { checkSql } from "./check-sql.ts";
 import { checkTypes } from "./check-types.ts";
+import { checkWalk } from "./check-walk.ts";
 import { checkWords } from "./check-words.ts";
 import { runGuards } from "./run-guards.ts";
 import type { Guard } from "./run-guards.ts";
@@ -20,6 +22,8 @@ const guards: Readonly<Record<string, Guard>> = {
   types: checkTypes,
   folders: checkFolders,
   cycles: checkCycles,
+  house: checkHouse,
+  walk: checkWalk,
   sizes: checkSizes,
   exports: checkExports,
   api: checkApi,

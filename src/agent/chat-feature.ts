@@ -14,7 +14,7 @@ import { Conversations } from "../turn/engine/conversations.ts";
 import type { ChatHooks } from "../turn/engine/chat-types.ts";
 import { isOfSession } from "../turn/engine/mend.ts";
 import { judgeAnswer, type JudgedAnswer } from "../turn/intake/judge-answer.ts";
-import { MAX_NEW_MESSAGES, notStored, notTaken } from "../turn/intake/submit.ts";
+import { MAX_NEW_MESSAGES, notStored, notTaken, submit } from "../turn/intake/submit.ts";
 import { findAsked, type ToolAnswer } from "../turn/intake/tool-answers.ts";
 import { encodeFrame } from "../wire/encode.ts";
 import { sessionIn, wantsPages } from "../wire/history.ts";
@@ -228,7 +228,7 @@ function handleFrame(room: ChatRoom, connection: Connection, frame: ParsedFrame)
     case "chat-request": {
       const trigger = frame.trigger === "regenerate-message" ? "regenerate" : "submit";
       try {
-        const refusal = chat.submit({ ...frame, trigger, session, identity }, socket);
+        const refusal = submit(chat, { ...frame, trigger, session, identity }, socket);
         if (refusal !== undefined) refuse(room, socket, frame.id, new PerdureError(refusal.code, refusal.reason));
       } catch (thrown) {
         // Nothing of it was stored; its sender would wait for an end that never comes.

@@ -29,16 +29,15 @@ import {
 import type { Budgets } from "../ledger/budget.ts";
 import type { PriceTable } from "../ledger/prices.ts";
 import type { ChatClassifyContext, ChatErrorContext, TurnConfig, TurnContext } from "../turn/step/config.ts";
-import { contextOf } from "../turn/step/context-path.ts";
+import { contextOf } from "../turn/step/step-window.ts";
 import { ownerIdOf } from "../store/session.ts";
 import type { TurnRow } from "../store/turn.ts";
 import { type FileDownloadOptions, fileLoader, type LoadFile } from "../toolbox/egress/file-download.ts";
 import type { PreparedTurn, StepPlan, TurnOf } from "../turn/step/plan.ts";
-import { checkMaxSteps, withinSteps } from "./max-steps.ts";
+import type { StepPolicy } from "../turn/policy.ts";
 import { isToldLater } from "./run/book-calls.ts";
 import { payersOf } from "./run/run-payers.ts";
 import { type ActionRules, ThinkActions } from "./think-actions.ts";
-import { type StepHooks, tellHooks } from "./think-hooks.ts";
 import type { ToolKit } from "./tool-kit.ts";
 import type { BackgroundCalls } from "../turn/step/background.ts";
 import { type ContextSettings, type NextRequest, ThinkContext } from "./think-context.ts";
@@ -61,7 +60,7 @@ export const OUTSIDE: ChatClassifyContext = {
 };
 
 /** What a plan is made from: the part of a `Think` that users write. */
-export interface ThinkHooks extends StepHooks {
+export interface ThinkHooks extends StepPolicy {
   beforeTurn(context: TurnContext): Maybe<TurnConfig>;
   onChatError(error: unknown, context: ChatErrorContext): unknown;
   classifyChatError(error: unknown, context: ChatClassifyContext): Maybe<ChatErrorClassification>;
@@ -242,11 +241,14 @@ export class ThinkPlan {
   of({ turn, identity }: TurnOf, asAgent: As): StepPlan {
     const agent = this.#agent;
     const as = <T>(work: () => T): T => asAgent(work, turn, identity);
-    const extensions = () => this.#extensions;
-    const hooks = tellHooks({ ...{ agent, base: this.#base, extensions, as } });
+    const watchers = () => this.#extensions;
     let grants: ActionAuthorization = true;
     const binding = this.actions.binding({ id: turn, grants: () => grants });
-    return Object.assign(hooks, {
+    return {
+      ...{ policy: agent, silent: this.#base, as },
+      get watchers() {
+        return watchers();
+      },
       ledger: this.ledger,
       book: this.book,
       context: this.context,
@@ -256,7 +258,6 @@ export class ThinkPlan {
       convert: (message, tools) => this.#messages.once(message, tools),
       shown: (messages, tools) => as(() => this.#shown(messages, tools)),
       bind: (name, tool) => (isAction(tool) ? bindAction(name, tool, binding) : tool),
-      runTool: as,
       background: this.#desk.background,
       classify: async (error, context) =>
         (await as(() => agent.classifyChatError(error, context))) ?? classifyProviderError(error),
@@ -264,7 +265,7 @@ export class ThinkPlan {
       fileLost: (url, error) => this.#fileLost(url, error),
       keep: (text) => this.#keep(text),
       payers: (turn) => payersOf(this.#host, turn),
-    } satisfies Omit<StepPlan, keyof typeof hooks>);
+    };
   }
 
   get #extensions() {
@@ -377,8 +378,6 @@ export class ThinkPlan {
   }
 }
 
-/** No number at all would be no bound, and nobody would know. */
-
 function offered(tools: ToolSet, active: readonly string[] | undefined): ToolSet {
   if (active === undefined) return tools;
   return Object.fromEntries(Object.entries(tools).filter(([name]) => active.includes(name)));
@@ -386,4 +385,15 @@ function offered(tools: ToolSet, active: readonly string[] | undefined): ToolSet
 
 function asList<T>(value: T | readonly T[]): readonly T[] {
   return Array.isArray(value) ? (value as readonly T[]) : [value as T];
+}
+
+/** What extensions say of a turn. Of steps they may ask for fewer than the agent allows, and not for more. */
+function withinSteps<C extends { readonly maxSteps?: number }>(said: C | undefined, most: () => number): C | undefined {
+  return said?.maxSteps === undefined ? said : { ...said, maxSteps: Math.min(said.maxSteps, checkMaxSteps(most())) };
+}
+
+/** @throws PerdureError `bad_config` for what is no number of steps */
+function checkMaxSteps(maxSteps: number): number {
+  if (typeof maxSteps === "number" && !Number.isNaN(maxSteps)) return maxSteps;
+  throw new PerdureError("bad_config", `maxSteps must be a number of model calls, not ${String(maxSteps)}.`);
 }

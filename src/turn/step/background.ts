@@ -25,6 +25,7 @@ import { ToolRunner } from "../../tool/runner.ts";
 import { storedSteps } from "../../tool/step.ts";
 import type { Conversations } from "../engine/conversations.ts";
 import { familyOf } from "../engine/mend.ts";
+import { isAsked } from "../policy.ts";
 import { settleAndTell } from "./background-end.ts";
 import {
   type BackgroundCall,
@@ -264,10 +265,10 @@ export class BackgroundCalls implements StepBackground, Work {
     const plan = this.#planOf(row);
     const { identity } = turnOf(row);
     const idempotencyKey = `${messageId}:${toolCallId}`;
-    const whole = plan.afterToolCall !== undefined;
+    const whole = isAsked(plan, "afterToolCall");
     const runner = new ToolRunner({
       ...{ clock: this.#host.clock, signal: abortSignal, identity, context, whole },
-      as: (work) => plan.runTool(work),
+      as: (work) => plan.as(work),
       keep: (text) => plan.keep(text),
     });
     return runner.run({ toolCallId, toolName: row.tool, tool, input: inputOf(row) }, messages, {
@@ -315,7 +316,7 @@ export class BackgroundCalls implements StepBackground, Work {
       return this.#conclude(row, { status: "interrupted", error: ended.errorText }, false);
     const plan = this.#planOf(row);
     const durationMs = Math.max(0, this.#host.clock.now() - (row.startedAt ?? this.#host.clock.now()));
-    if (plan.afterToolCall !== undefined && open.result === null) this.#keep(row, ended, durationMs);
+    if (isAsked(plan, "afterToolCall") && open.result === null) this.#keep(row, ended, durationMs);
     const where: Judging = { plan, desk: this.#around.desk(), active: { row: { id: row.turnId } } };
     const called = calledOf(row, messages);
     const verdict = await judge(where, tool, called, ended, durationMs);

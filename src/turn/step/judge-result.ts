@@ -8,6 +8,7 @@ import { oddAnswer } from "../../tool/odd-answer.ts";
 import { toPlainJson } from "../../tool/plain-json.ts";
 import { type EndedCall, MAX_ERROR_BYTES } from "../../tool/run-call.ts";
 import type { ToolCallContext, ToolCallResultContext, ToolResultDecision } from "../../tool/call-hooks.ts";
+import { ask, isAsked, tell } from "../policy.ts";
 import { watch } from "./model-call.ts";
 import type { StepPlan } from "./plan.ts";
 import type { Conversations } from "../engine/conversations.ts";
@@ -40,11 +41,10 @@ export async function judge(
   durationMs: number,
 ): Promise<Verdict> {
   const { plan, desk } = run;
-  const { afterToolCall } = plan;
   const bound = (output: unknown) => boundOutput(output, toolOptionsOf(tool), (text) => plan.keep(text));
-  if (afterToolCall === undefined) return { shown: ended, action: undefined };
+  if (!isAsked(plan, "afterToolCall")) return { shown: ended, action: undefined };
   try {
-    const said: unknown = (await afterToolCall(resultContext(called, ended, durationMs))) ?? undefined;
+    const said: unknown = (await ask(plan, "afterToolCall", resultContext(called, ended, durationMs))) ?? undefined;
     if (said === undefined) {
       const shown: EndedCall = ended.kind === "error" ? ended : { kind: "output", output: await bound(ended.output) };
       return { shown, action: undefined };
@@ -86,8 +86,7 @@ export async function tellShown(
   { shown }: Verdict,
   durationMs: number,
 ): Promise<void> {
-  const { toolCallEnded } = run.plan;
-  if (toolCallEnded !== undefined) await watch(run, () => toolCallEnded(resultContext(called, shown, durationMs)));
+  await watch(run, () => tell(run.plan, "afterToolCall", resultContext(called, shown, durationMs)));
 }
 
 /** How a call ended, as it is stored until it is judged. */

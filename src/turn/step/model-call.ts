@@ -8,6 +8,7 @@ import { CONTINUE_PROMPT } from "./continue-prompt.ts";
 import { readUsage } from "../../ledger/token-usage.ts";
 import { hasPartial, partialText, settledParts } from "./answer.ts";
 import { type ModelEnd, type ModelPart, type ModelReader, named } from "../../model/call.ts";
+import { isHeard, tell } from "../policy.ts";
 import type { StepConfig } from "./config.ts";
 import { CallFit } from "./fit-calls.ts";
 import { StepFit } from "./fit.ts";
@@ -50,7 +51,7 @@ export class StepCall implements ModelReader {
     const cut = hasPartial(active.builder, run.called);
     this.#calls = new CallFit(active.callIds, stepAt(run), this.#maxToolCalls);
     this.#fit = cut ? new StepFit(active.callIds, stepAt(run), this.#calls) : undefined;
-    this.#collect = plan.stepFinished !== undefined && !cut;
+    this.#collect = isHeard(plan, "onStepFinish") && !cut;
   }
 
   async open(signal: AbortSignal) {
@@ -106,7 +107,7 @@ export class StepCall implements ModelReader {
     const run = this.#run;
     const { plan, turn } = run;
     const textPart = part as TextStreamPart<ToolSet>;
-    if (plan.chunk !== undefined) await watch(run, () => plan.chunk?.({ chunk: textPart }));
+    if (isHeard(plan, "onChunk")) await watch(run, () => tell(plan, "onChunk", { chunk: textPart }));
     // Whoever watches may have stopped the turn: nothing of it is to be seen then.
     if (run.signal.aborted) return;
     const chunk = toChunk(textPart, turn.tools, turn.sendReasoning, turn.config.sendSources ?? true);

@@ -11,22 +11,8 @@ import type { CallOutcome } from "../../tool/run-call.ts";
 import type { ChatTurnOptions } from "../engine/chat-types.ts";
 import type { ChatErrorClassification } from "../../model/provider-error.ts";
 import type { ContextPlan } from "./context-plan.ts";
-import type {
-  ChatErrorContext,
-  ChunkContext,
-  PrepareStepContext,
-  StepConfig,
-  StepContext,
-  TurnConfig,
-} from "./config.ts";
-import type {
-  ToolCallContext,
-  ToolCallDecision,
-  ToolCallResultContext,
-  ToolResultDecision,
-} from "../../tool/call-hooks.ts";
-
-type Maybe<T> = T | void | Promise<T | void>;
+import type { AskedTurn } from "../policy.ts";
+import type { ChatErrorContext, TurnConfig } from "./config.ts";
 
 /** A turn, whether it runs or is over, and for whom it is. */
 export interface TurnOf {
@@ -87,13 +73,8 @@ export interface PreparedTurn {
   readonly config: TurnConfig;
 }
 
-/**
- * What the step loop asks of the agent for one turn. Hooks may be slow; a hook that throws ends the turn with that error, but for
- * `beforeToolCall`, which fails the call that it is asked about, for `afterToolCall`, which withholds its result, and for
- * those that only watch (`chunk`, `stepFinished`): what they throw is reported and changes nothing.
- * Around a crash a watching hook may be called twice for the same thing, or not at all.
- */
-export interface StepPlan {
+/** What the step loop needs of the agent for one turn, and how it is asked: see `ask`. */
+export interface StepPlan extends AskedTurn {
   readonly ledger: Ledger;
   readonly book: CallBook;
   readonly context: ContextPlan;
@@ -107,20 +88,10 @@ export interface StepPlan {
   convert(message: UIMessage, tools: ToolSet): Promise<ModelMessage[]>;
   /** What stored messages become, each apart, whatever the agent makes of them all. */
   shown(messages: readonly UIMessage[], tools: ToolSet): Promise<readonly Converted[]>;
-  beforeStep(context: PrepareStepContext): Maybe<StepConfig>;
-  beforeToolCall(context: ToolCallContext): Maybe<ToolCallDecision>;
   /** Gives a tool that another one calls its agent, where it needs one. */
   bind(name: string, tool: Tool): Tool;
-  /** Runs a tool as the agent, in the turn. */
-  runTool<T>(work: () => T): T;
   /** Calls that go on without their turn. */
   readonly background: StepBackground;
-  /** Asked before anybody is shown a result. Undefined where the class does not listen: then nothing is spent on it. */
-  readonly afterToolCall: ((context: ToolCallResultContext) => Maybe<ToolResultDecision>) | undefined;
-  /** Told of a result as it is shown. */
-  readonly toolCallEnded: ((context: ToolCallResultContext) => Maybe<undefined>) | undefined;
-  readonly stepFinished: ((context: StepContext) => Maybe<undefined>) | undefined;
-  readonly chunk: ((context: ChunkContext) => Maybe<undefined>) | undefined;
   /** What kind of error a model call of the turn gave. */
   classify(error: unknown, context: ChatErrorContext): Promise<ChatErrorClassification>;
   /** Loads a file for a model that cannot do it itself. */

@@ -12,17 +12,17 @@ import type { ChatTurnOptions, TurnEnd } from "../engine/chat-types.ts";
 import type { Conversations } from "../engine/conversations.ts";
 import type { ChatErrorClassification } from "../../model/provider-error.ts";
 import { closeSteers, type Steer, takeSteers, waitingSteers } from "../intake/steer.ts";
+import { ask, isAsked, isHeard, tell } from "../policy.ts";
 import { stepsOf, settledParts } from "./answer.ts";
 import { unrunCalls } from "./fit-calls.ts";
 import { budgetInput, budgetQuestion, budgetText, budgetTextAbove, BUDGET_TOOL } from "../../model/budget-question.ts";
 import { callModel, type ModelRequest, named, nameOf, type TriedCall } from "../../model/call.ts";
 import { asSent, StepCall, watch } from "./model-call.ts";
-import { nextStep, type StepFacts } from "./next.ts";
 import type { StepPlan } from "./plan.ts";
 import { stepRecord } from "./record.ts";
 import { StepRun } from "./step-run.ts";
 import { openTelemetry } from "./telemetry.ts";
-import { runCalls, standingOf } from "./tool-calls.ts";
+import { type CallStanding, runCalls, standingOf } from "./tool-calls.ts";
 
 /** What a model may say in one call, where nothing else bounds it. For reservations only. */
 const DEFAULT_OUTPUT_TOKENS = 8_192;
@@ -210,7 +210,8 @@ class StepLoop {
     const shorter = await run.window.makeRoom(model, [...before.base, ...before.own]);
     if (run.signal.aborted) return undefined;
     const { base, own } = shorter ? await run.messages(model) : before;
-    const change = (await plan.beforeStep(await this.#stepContext(step, model, base, own))) ?? {};
+    const asks = isAsked(plan, "beforeStep");
+    const change = (asks && (await ask(plan, "beforeStep", await this.#stepContext(step, model, base, own)))) || {};
     if (run.signal.aborted) return undefined;
     if (change.experimental_context !== undefined) run.context = change.experimental_context;
     const chosen = change.model ?? model;
@@ -333,12 +334,12 @@ class StepLoop {
     this.#open = false;
     run.active.take({ chunk: { type: "finish-step" } });
     run.active.releaseHeld();
-    const { stepFinished } = run.plan;
+    const hears = isHeard(run.plan, "onStepFinish");
     const meta = run.metas.at(-1);
-    if ((stepFinished === undefined && run.telemetry === undefined) || meta === undefined) return;
+    if ((!hears && run.telemetry === undefined) || meta === undefined) return;
     const parts = stepsOf(settledParts(run.active.builder, run.called)).at(-1) ?? [];
     const record = stepRecord({ ...meta, context: run.context }, parts, await run.own());
-    if (stepFinished !== undefined) await watch(run, () => stepFinished(record));
+    if (hears) await watch(run, () => tell(run.plan, "onStepFinish", record));
     await run.telemetry?.stepEnded(record);
   }
 
@@ -358,4 +359,55 @@ class StepLoop {
     );
     return { status: "completed", silent, output };
   }
+}
+
+/*
+ * The life of a step
+ *
+ *              ┌───────────────────────────────────────────────┐
+ *              ▼                                               │
+ *   ──► call (one model call, tried until it is settled) ──► run (the calls it asked for) ──► …
+ *              │                                               │
+ *              └──► done                                       └──► wait (a client or a person has to answer)
+ *
+ * Nothing here is remembered in memory: how many model calls of the turn are settled is counted in the ledger, what
+ * they said and what became of the tools they asked for is read from the answer, which is folded from the stream log.
+ * So after a crash the same facts give the same move. A model call that was cut is not settled, and is made again; a
+ * tool call that was cut has its intent on the books, and its own policy says what becomes of it.
+ */
+
+/** What is known of a turn between two moves. */
+export interface StepFacts {
+  /** Model calls of this turn that are settled. */
+  readonly called: number;
+  readonly maxSteps: number;
+  /** The calls of the last step, this turn's or the one that it goes on with. */
+  readonly calls: readonly CallStanding[];
+  /** The app's conditions say that it is enough. Only asked for after a step of this turn. */
+  readonly stop: boolean;
+  /** The model is to see the results of the last step, or something that was said meanwhile. */
+  readonly steered: boolean;
+  /** The last step asked a person for more budget, and was refused. */
+  readonly refused: boolean;
+}
+
+/** What to do next. */
+export type StepMove =
+  | { readonly kind: "call"; readonly step: number }
+  | { readonly kind: "run" }
+  | { readonly kind: "wait" }
+  | { readonly kind: "done"; readonly why: "answered" | "steps" | "stopped" | "refused" };
+
+/** Decides by the facts. Pure. */
+export function nextStep(facts: StepFacts): StepMove {
+  const { called, calls } = facts;
+  if (calls.includes("ready")) return { kind: "run" };
+  if (calls.includes("waiting")) return { kind: "wait" };
+  if (facts.refused) return { kind: "done", why: "refused" };
+  // A turn that has not asked its model yet has something to ask, whatever it goes on with.
+  if (called === 0) return { kind: "call", step: 0 };
+  if (facts.stop) return { kind: "done", why: "stopped" };
+  if (calls.length === 0 && !facts.steered) return { kind: "done", why: "answered" };
+  if (called >= facts.maxSteps) return { kind: "done", why: "steps" };
+  return { kind: "call", step: called };
 }

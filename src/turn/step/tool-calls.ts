@@ -25,8 +25,8 @@ import { unfit, type Verdict } from "../../tool/runner.ts";
 import { storedSteps } from "../../tool/step.ts";
 import { repairsOf } from "../engine/mend.ts";
 import { BUDGET_TOOL } from "../../model/budget-question.ts";
+import { isAsked } from "../policy.ts";
 import { fromStore, judge, tellChanged, tellShown, toStore } from "./judge-result.ts";
-import type { CallStanding } from "./next.ts";
 import type { StepRun } from "./step-run.ts";
 import { FULL_TEXT, receiptChunk, tellRefused, WaitedCall } from "./waited-call.ts";
 
@@ -36,6 +36,15 @@ const MAX_REASON_BYTES = 2_000;
 const CHANGED_TEXT = "The call was changed after it was approved. It did not run.";
 const BLOCKED_TEXT = "The call was blocked.";
 const LATE_TEXT = "The approval came too late. The call did not run.";
+
+/** Where one tool call of the last step stands, as far as the next move depends on it. */
+export type CallStanding =
+  /** Has its result, error or denial. */
+  | "settled"
+  /** Ours to run, and may run now. */
+  | "ready"
+  /** A client or a person has to answer first. */
+  | "waiting";
 
 /** Where a call of the last step stands. */
 export function standingOf(run: StepRun, part: ToolPart): CallStanding {
@@ -196,7 +205,7 @@ async function decide(
 
 /** Where somebody judges results, one is stored before it is: so it is judged after a crash too, and never made again. */
 function store(run: StepRun, intent: CallIntent, ended: EndedCall, more: Omit<JudgedCall, keyof ReturnedCall>): void {
-  if (run.plan.afterToolCall === undefined) return;
+  if (!isAsked(run.plan, "afterToolCall")) return;
   const { book } = run.plan;
   if (book.returned(intent, { ...toStore(ended), ...more }) || ended.kind === "error") return;
   // What no row can hold is judged as it would be shown.
@@ -260,7 +269,7 @@ async function runOne(run: StepRun, part: ToolPart, order: RunOrder, messages: r
   const { clock } = desk.host;
   const messageId = active.builder.id;
   // Who may change a result may not find that half of it was shown.
-  const shows = plan.afterToolCall === undefined || toolOptionsOf(tool).preview === "always";
+  const shows = !isAsked(plan, "afterToolCall") || toolOptionsOf(tool).preview === "always";
   const callKey = `${messageId}:${toolCallId}`;
   const attempt = plan.book.find(messageId, toolCallId)?.attempts ?? 0;
   const began = clock.now();
@@ -285,7 +294,7 @@ async function runOne(run: StepRun, part: ToolPart, order: RunOrder, messages: r
   if (outcome.kind === "parked") return parkCall(run, part, input, outcome.question);
   const durationMs = clock.now() - began;
   const given = input === part.input ? {} : { given: input };
-  if (plan.afterToolCall !== undefined)
+  if (isAsked(plan, "afterToolCall"))
     desk.commit(() => store(run, intentOf(run, part, order), outcome, { durationMs, ...given }));
   await conclude(run, part, called, outcome, durationMs);
 }

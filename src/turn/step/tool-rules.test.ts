@@ -21,7 +21,7 @@ function judge(toolApproval: TurnConfig["toolApproval"], own: Tool, toolName = c
     turn: { tools: { pay: own }, config: { toolApproval } },
     ...{ context, called: 1, signal: new AbortController().signal, active: {} },
     desk: { host: {}, hooks: { failed: () => {} } },
-    plan: { beforeToolCall: () => {} },
+    plan: { policy: {}, silent: {} },
   } as unknown as StepRun;
   return new ToolRunner(rulesOf(run)).judge({ ...call, toolName, tool: own }, messages, false);
 }

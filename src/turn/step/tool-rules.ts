@@ -1,5 +1,6 @@
 import type { ModelMessage, ToolSet, TypedToolCall } from "ai";
 import type { ToolCall, ToolRules } from "../../tool/runner.ts";
+import { ask, isAsked } from "../policy.ts";
 import { judge, tellChanged, tellShown } from "./judge-result.ts";
 import type { StepRun } from "./step-run.ts";
 
@@ -18,10 +19,10 @@ export function rulesOf(run: StepRun): ToolRules {
       return run.turn.config.timeout;
     },
     get whole() {
-      return plan.afterToolCall !== undefined;
+      return isAsked(plan, "afterToolCall");
     },
     approval: (call, messages) => configured(run, call, [...messages]),
-    before: (called) => plan.beforeToolCall(called),
+    before: (called) => ask(plan, "beforeToolCall", called),
     // Nothing of a call inside of another is stored, so that of a result which was changed the original is gone.
     ended: async (tool, called, ended, durationMs) => {
       const verdict = await judge(run, tool, called, ended, durationMs);
@@ -30,7 +31,7 @@ export function rulesOf(run: StepRun): ToolRules {
       return verdict.shown;
     },
     bind: (name, tool) => plan.bind(name, tool),
-    as: (work) => plan.runTool(work),
+    as: (work) => plan.as(work),
     odd: (error) => desk.hooks.failed(error),
     keep: (text) => plan.keep(text),
   };

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { type CallStanding, nextStep, type StepFacts, type StepMove } from "./next.ts";
+import { nextStep, type StepFacts, type StepMove } from "./run-steps.ts";
+import type { CallStanding } from "./tool-calls.ts";
 
 const STANDINGS: readonly CallStanding[] = ["settled", "ready", "waiting"];
 const BOTH = [false, true];
