@@ -1,8 +1,9 @@
-import { jsonSchema, type Tool } from "ai";
+import type { Tool } from "ai";
 import { PerdureError } from "../base/error.ts";
 import { namesOf, refuseUnknown } from "../base/known-options.ts";
 import type { MessageText, SearchHit, SessionSearch } from "../search/search.ts";
 import { durableTool } from "./define.ts";
+import { objectInput } from "./object-input.ts";
 
 const DEFAULT_HITS = 8;
 
@@ -43,14 +44,10 @@ export interface SessionSearchToolOptions {
 
 const sessionSearchToolOptionsNames = namesOf<SessionSearchToolOptions>()("search session scope");
 
-const inputSchema = jsonSchema<SessionSearchInput>({
-  type: "object",
-  properties: {
-    query: { type: "string", description: "Words to look for, such as names, numbers or file names." },
-    read: { type: "string", description: "The id of a message, to read all of it." },
-    page: { type: "integer", minimum: 1, description: "Which page of a long message. Default: 1." },
-  },
-  additionalProperties: false,
+const inputSchema = objectInput<SessionSearchInput>([], {
+  query: { type: "string", description: "Words to look for, such as names, numbers or file names." },
+  read: { type: "string", description: "The id of a message, to read all of it." },
+  page: { type: "integer", minimum: 1, description: "Which page of a long message. Default: 1." },
 });
 
 /**

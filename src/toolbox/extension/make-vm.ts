@@ -6,7 +6,7 @@ import type { Capabilities, Egress, Limits, Sandbox } from "../sandbox/sandbox.t
 import { BRIDGE, guestProgram } from "./guest.ts";
 import { bridgeFunctions, type ExtensionBridge, functionsFor } from "./host-functions.ts";
 import type { ExtensionManifest } from "./manifest.ts";
-import { sharedQuickJsSandbox } from "../sandbox/quickjs/shared.ts";
+import { sharedQuickJsSandbox } from "../sandbox/quickjs/create.ts";
 import { ExtensionVm, TOOL_LIMITS } from "./vm.ts";
 
 /** What the guests of an agent are made of. */

@@ -1,8 +1,9 @@
-import { jsonSchema, type Tool } from "ai";
+import type { Tool } from "ai";
 import { placeOf, scriptsOf } from "./find-skill.ts";
 import { nearest } from "../../base/nearest.ts";
 import type { SkillRegistry } from "./registry.ts";
 import type { SkillScriptResult, SkillScriptRunner } from "./types.ts";
+import { objectInput } from "../../tool/object-input.ts";
 
 /** What the model says to `run_skill_script`. */
 export interface RunScriptInput {
@@ -21,15 +22,11 @@ export function runSkillScriptTool(
   return {
     description:
       "Runs a script of a skill in a sandbox, with `input` as its input. Gives its result or output, and the files that it left.",
-    inputSchema: jsonSchema<RunScriptInput>({
-      type: "object",
-      properties: {
-        name: { type: "string", description: "The name of the skill." },
-        script: { type: "string", description: "The script, such as scripts/format.ts." },
-        path: { type: "string", description: "Instead of both: skill/scripts/format.ts." },
-        input: { description: "Any JSON value that the script takes." },
-      },
-      additionalProperties: false,
+    inputSchema: objectInput<RunScriptInput>([], {
+      name: { type: "string", description: "The name of the skill." },
+      script: { type: "string", description: "The script, such as scripts/format.ts." },
+      path: { type: "string", description: "Instead of both: skill/scripts/format.ts." },
+      input: { description: "Any JSON value that the script takes." },
     }),
     async execute(given, { abortSignal }) {
       const script = given.script ?? given.path;

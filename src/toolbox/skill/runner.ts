@@ -1,8 +1,7 @@
 import { PerdureError } from "../../base/error.ts";
 import { namesOf, refuseUnknown } from "../../base/known-options.ts";
-import type { BashSandbox } from "../sandbox/bash/bash-sandbox.ts";
-import { sharedBashSandbox } from "../sandbox/bash/shared.ts";
-import { sharedQuickJsSandbox } from "../sandbox/quickjs/shared.ts";
+import { sharedBashSandbox, type BashSandbox } from "../sandbox/bash/bash-sandbox.ts";
+import { sharedQuickJsSandbox } from "../sandbox/quickjs/create.ts";
 import type { Egress, Sandbox, SandboxFiles } from "../sandbox/sandbox.ts";
 import { type MinimalFiles, toSandboxFiles } from "../workspace/sandbox-files.ts";
 import { extensionOf } from "./resource-path.ts";

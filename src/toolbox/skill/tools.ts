@@ -1,4 +1,4 @@
-import { jsonSchema, type Tool, type ToolSet } from "ai";
+import type { Tool, ToolSet } from "ai";
 import { durableTool } from "../../tool/define.ts";
 import { type Failed, placeOf, scriptsOf, skillOf } from "./find-skill.ts";
 import { nearest } from "../../base/nearest.ts";
@@ -6,6 +6,7 @@ import type { SkillRegistry } from "./registry.ts";
 import { textOfBytes, toBase64 } from "./resource-path.ts";
 import { runSkillScriptTool } from "./run-tool.ts";
 import type { SkillScriptRunner } from "./types.ts";
+import { objectInput } from "../../tool/object-input.ts";
 
 const MAX_TEXT = 40_000;
 const MAX_BINARY = 200_000;
@@ -51,11 +52,8 @@ function activateTool(
 ): Tool<{ name: string }, ActivatedSkill> {
   return {
     description: "Fetches the instructions of a skill, and the list of its files. Follow them for the task at hand.",
-    inputSchema: jsonSchema<{ name: string }>({
-      type: "object",
-      properties: { name: { type: "string", description: "The name of the skill, as it is listed." } },
-      required: ["name"],
-      additionalProperties: false,
+    inputSchema: objectInput<{ name: string }>(["name"], {
+      name: { type: "string", description: "The name of the skill, as it is listed." },
     }),
     async execute({ name }) {
       const skill = skillOf(registry, name);
@@ -84,15 +82,10 @@ function readTool(registry: SkillRegistry): Tool<ReadInput, ReadSkillResource> {
     description:
       "Reads a file of a skill. Give `name` and `path`, or only a `path` that begins with the skill's name, " +
       "such as release-notes/references/style.md. Text comes as text, everything else as base64.",
-    inputSchema: jsonSchema<ReadInput>({
-      type: "object",
-      properties: {
-        name: { type: "string", description: "The name of the skill." },
-        path: { type: "string", description: "The file, below the skill's directory." },
-        offset: { type: "integer", minimum: 0, description: "From which character of a long text. Default: 0." },
-      },
-      required: ["path"],
-      additionalProperties: false,
+    inputSchema: objectInput<ReadInput>(["path"], {
+      name: { type: "string", description: "The name of the skill." },
+      path: { type: "string", description: "The file, below the skill's directory." },
+      offset: { type: "integer", minimum: 0, description: "From which character of a long text. Default: 0." },
     }),
     async execute({ name, path, offset = 0 }) {
       const place = placeOf(registry, name, path);

@@ -1,11 +1,12 @@
 import { printedText } from "../sandbox/printed.ts";
-import { jsonSchema, type Tool } from "ai";
+import type { Tool } from "ai";
 import { PerdureError } from "../../base/error.ts";
 import { namesOf, refuseUnknown } from "../../base/known-options.ts";
-import { sharedBashSandbox } from "../sandbox/bash/shared.ts";
+import { sharedBashSandbox } from "../sandbox/bash/bash-sandbox.ts";
 import { cleanPath } from "../sandbox/memory-files.ts";
 import type { Egress, RunResult, Sandbox, SandboxFiles } from "../sandbox/sandbox.ts";
 import { durableTool } from "../../tool/define.ts";
+import { objectInput } from "../../tool/object-input.ts";
 
 /** How {@link createBashTool} runs commands. */
 export interface BashToolOptions {
@@ -48,15 +49,10 @@ const PRINTED_BYTES = 8 << 20;
 const MAX_COMMAND = 200_000;
 const MANY_LINES = 1_000_000;
 
-const inputSchema = jsonSchema<BashToolInput>({
-  type: "object",
-  properties: {
-    command: { type: "string", description: "The script. Several lines, pipes, loops and functions are fine." },
-    timeout_ms: { type: "integer", minimum: 1, description: "How long it may take, in milliseconds." },
-    cwd: { type: "string", description: "The directory where it starts, as an absolute path. Default: /." },
-  },
-  required: ["command"],
-  additionalProperties: false,
+const inputSchema = objectInput<BashToolInput>(["command"], {
+  command: { type: "string", description: "The script. Several lines, pipes, loops and functions are fine." },
+  timeout_ms: { type: "integer", minimum: 1, description: "How long it may take, in milliseconds." },
+  cwd: { type: "string", description: "The directory where it starts, as an absolute path. Default: /." },
 });
 
 /**

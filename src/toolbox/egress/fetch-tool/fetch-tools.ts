@@ -1,4 +1,4 @@
-import { jsonSchema, type Tool } from "ai";
+import type { Tool } from "ai";
 import { PerdureError } from "../../../base/error.ts";
 import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
 import { durableTool } from "../../../tool/define.ts";
@@ -6,6 +6,7 @@ import type { EgressResponse } from "../../sandbox/sandbox.ts";
 import { createEgress, type EgressOptions, type PolicedEgress } from "../egress.ts";
 import { type FetchInput, readFetchInput } from "./fetch-input.ts";
 import { htmlToMarkdown } from "./html-to-markdown.ts";
+import { objectInput } from "../../../tool/object-input.ts";
 
 /** What one fetch tool may reach. */
 export interface FetchToolRules extends Omit<EgressOptions, "methods"> {
@@ -65,17 +66,12 @@ const MAX_NAME = 40;
 const MAX_RULES_SHOWN = 30;
 const ACCEPT = "text/markdown, text/html;q=0.9, application/json;q=0.8, text/plain;q=0.8, */*;q=0.5";
 
-const inputSchema = jsonSchema<FetchInput>({
-  type: "object",
-  properties: {
-    url: { type: "string", description: "A whole URL, such as https://example.com/page." },
-    method: { type: "string", enum: ["GET", "HEAD"], description: "HEAD reads only the headers. Default: GET." },
-    headers: { type: "object", additionalProperties: { type: "string" }, description: "Seldom needed." },
-    format: { type: "string", enum: ["markdown", "raw"], description: "raw: HTML as it is. Default: markdown." },
-    from: { type: "integer", minimum: 0, description: "Reads on in a long text, from this character." },
-  },
-  required: ["url"],
-  additionalProperties: false,
+const inputSchema = objectInput<FetchInput>(["url"], {
+  url: { type: "string", description: "A whole URL, such as https://example.com/page." },
+  method: { type: "string", enum: ["GET", "HEAD"], description: "HEAD reads only the headers. Default: GET." },
+  headers: { type: "object", additionalProperties: { type: "string" }, description: "Seldom needed." },
+  format: { type: "string", enum: ["markdown", "raw"], description: "raw: HTML as it is. Default: markdown." },
+  from: { type: "integer", minimum: 0, description: "Reads on in a long text, from this character." },
 });
 
 /** Says what the text is to a model that reads it. */

@@ -5,10 +5,10 @@ import { cleanPath } from "../memory-files.ts";
 import type { Capabilities, LimitName, Limits, Outcome, Probe, RunRequest, RunResult, Sandbox } from "../sandbox.ts";
 import { answerCall, callErrorText, type CallScope, toolNames } from "./answer-call.ts";
 import type { BashMount } from "./file-calls.ts";
-import type { LaneEnd, LaneSize, ShellLane } from "./node/lane.ts";
+import type { LaneEnd, LaneSize } from "./node/lane.ts";
 import type { ShellPool } from "./node/pool.ts";
 import { logsOf, outcomeOf } from "./outcome.ts";
-import type { RunMessage } from "./protocol.ts";
+import type { Call, RunMessage } from "./protocol.ts";
 
 /** How {@link createBashSandbox} runs shells. */
 export interface BashSandboxOptions {
@@ -100,11 +100,13 @@ export function createBashSandbox(options: BashSandboxOptions = {}): BashSandbox
     const ended = new AbortController();
     const can = request.can ?? {};
     const scope: CallScope = { can, mounts, maxFileBytes, limits, signal: ended.signal, toolCalls: 0 };
-    const message = messageOf(request, { run: runs++, mounts, limits, python, can });
+    const message = messageOf(request, { run: runs++, python }, scope, limits);
     const lane = await (await pool()).take(size, request.signal);
-    const end = await runLane(lane, message, scope, request.signal);
+    const answer = (ask: Call): Promise<unknown> =>
+      answerCall(ask, scope).catch((thrown: unknown) => Promise.reject(new Error(callErrorText(thrown, ask))));
+    const end = await lane.run(message, answer, request.signal);
     ended.abort();
-    const outcome = outcomeOfLane(end);
+    const outcome = end.status === "end" ? outcomeOf(end.end) : end;
     // What the script had taken may be held for a while, and some of it may still run: the next one must not pay for it.
     if (outcome.status === "limit" && SPENDING.has(outcome.limit)) await lane.close();
     await (await pool()).giveBack(lane);
@@ -120,7 +122,7 @@ export function createBashSandbox(options: BashSandboxOptions = {}): BashSandbox
       checkRequest(request, python);
       const began = Date.now();
       const finish = (outcome: Outcome, end?: LaneEnd, toolCalls = 0): RunResult => {
-        const logs = end?.kind === "end" ? logsOf(end.end) : [];
+        const logs = end?.status === "end" ? logsOf(end.end) : [];
         for (const line of logs) request.onLog?.(line);
         return { ...outcome, logs, stats: { ms: Date.now() - began, toolCalls } };
       };
@@ -149,34 +151,12 @@ export function createBashSandbox(options: BashSandboxOptions = {}): BashSandbox
   };
 }
 
-async function runLane(
-  lane: ShellLane,
-  message: RunMessage,
-  scope: CallScope,
-  signal: AbortSignal | undefined,
-): Promise<LaneEnd> {
-  return lane.run(
-    message,
-    async (ask) => {
-      try {
-        return await answerCall(ask, scope);
-      } catch (thrown) {
-        throw new Error(callErrorText(thrown, ask));
-      }
-    },
-    signal,
-  );
-}
-
-interface Given {
-  readonly run: number;
-  readonly mounts: readonly BashMount[];
-  readonly limits: Limits;
-  readonly python: boolean;
-  readonly can: Capabilities;
-}
-
-function messageOf(request: BashRunRequest, { run, mounts, limits, python, can }: Given): RunMessage {
+function messageOf(
+  request: BashRunRequest,
+  { run, python }: Pick<RunMessage, "run" | "python">,
+  { can, mounts }: CallScope,
+  limits: Limits,
+): RunMessage {
   return {
     type: "run",
     run,
@@ -192,21 +172,6 @@ function messageOf(request: BashRunRequest, { run, mounts, limits, python, can }
     wallMs: limits.wallMs,
     outputBytes: limits.outputBytes,
   };
-}
-
-function outcomeOfLane(end: LaneEnd): Outcome {
-  switch (end.kind) {
-    case "end":
-      return outcomeOf(end.end);
-    case "failed":
-      return { status: "error", error: { name: "ShellError", message: end.message } };
-    case "limit":
-      return { status: "limit", limit: end.limit, message: `The script was ended: ${end.message}.` };
-    case "aborted":
-      return { status: "aborted" };
-    case "crashed":
-      return { status: "crashed", message: end.message };
-  }
 }
 
 function mountsOf({ can, mounts = [] }: BashRunRequest): BashMount[] {
@@ -233,4 +198,11 @@ function positive(name: string, value: number): number {
     "bad_config",
     `createBashSandbox: ${name} must be a number of at least 1, not ${String(value)}.`,
   );
+}
+
+let shared: BashSandbox | undefined;
+
+/** The shell that everything in this process uses that was given none of its own. Never disposed of. */
+export function sharedBashSandbox(): BashSandbox {
+  return (shared ??= createBashSandbox());
 }

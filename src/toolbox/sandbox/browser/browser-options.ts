@@ -43,31 +43,23 @@ export interface BrowserToolsOptions {
   readonly memoryMB?: number;
 }
 
-/** The options with their defaults. */
-export interface BrowserSettings {
-  readonly executablePath: string | undefined;
-  readonly jail: "bubblewrap" | "none";
-  readonly ownBrowser: boolean;
-  readonly idleMs: number;
-  readonly maxPages: number;
-  readonly navigationMs: number;
-  readonly responseBytes: number;
-  readonly maxChars: number;
-  readonly memoryMB: number;
-}
+const DEFAULTS = {
+  jail: "bubblewrap" as NonNullable<BrowserToolsOptions["jail"]>,
+  ownBrowser: false,
+  idleMs: 5 * 60_000,
+  maxPages: 3,
+  navigationMs: 60_000,
+  responseBytes: 20 << 20,
+  maxChars: 20_000,
+  memoryMB: 2_048,
+};
 
-export function browserSettings(options: Omit<BrowserToolsOptions, "egress">): BrowserSettings {
-  return {
-    executablePath: options.executablePath,
-    jail: options.jail ?? "bubblewrap",
-    ownBrowser: options.ownBrowser ?? false,
-    idleMs: options.idleMs ?? 5 * 60_000,
-    maxPages: options.maxPages ?? 3,
-    navigationMs: options.navigationMs ?? 60_000,
-    responseBytes: options.responseBytes ?? 20 << 20,
-    maxChars: options.maxChars ?? 20_000,
-    memoryMB: options.memoryMB ?? 2_048,
-  };
+/** The options with their defaults. */
+export type BrowserSettings = Readonly<typeof DEFAULTS> & Pick<BrowserToolsOptions, "executablePath">;
+
+export function browserSettings(options: Partial<BrowserToolsOptions>): BrowserSettings {
+  const given = Object.entries(options).filter(([name, value]) => name in DEFAULTS && value !== undefined);
+  return { ...DEFAULTS, executablePath: options.executablePath, ...Object.fromEntries(given) };
 }
 
 /** What a tool shows of a page. All of it but `page` and `notes` was written by the page. */

@@ -1,4 +1,4 @@
-import { jsonSchema, type Tool, type ToolExecutionOptions } from "ai";
+import type { Tool, ToolExecutionOptions } from "ai";
 import { PerdureError } from "../../../base/error.ts";
 import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
 import { currentOwner, type Owner } from "../../../base/owner.ts";
@@ -21,6 +21,7 @@ import {
   showFile,
   showPage,
 } from "./page-output.ts";
+import { objectInput } from "../../../tool/object-input.ts";
 
 /** The tools of a browser, by name. Empty where there is no browser; no pictures without a workspace. */
 export type BrowserTools = Record<string, Tool>;
@@ -144,12 +145,7 @@ function text(description: string): Property {
 const pageNumber: Property = { type: "integer", description: "Which page, by its number. Default: the last one used." };
 
 function schemaOf(properties: Readonly<Record<string, Property>>, required: readonly string[]) {
-  return jsonSchema<Input>({
-    type: "object",
-    properties: { ...properties, page: pageNumber },
-    required: [...required],
-    additionalProperties: false,
-  });
+  return objectInput<Input>(required, { ...properties, page: pageNumber });
 }
 
 type PageOutput = BrowserPageOutput | BrowserErrorOutput;

@@ -9,11 +9,11 @@ import { type NestedOutcome, type NestedQuestion, park, type ParkedCall } from "
 import { withoutTurn } from "../../../tool/runner.ts";
 import {
   type CallAnswerInSandbox,
-  type Capabilities,
   type HostFunction,
   type Json,
   type LogLine,
   type OpenCall,
+  type RunRequest,
   type RunResult,
   type Sandbox,
   SUSPEND,
@@ -82,29 +82,20 @@ export class CodeRun {
   /** @throws PerdureError when the sandbox itself failed, or the turn was stopped */
   async run(code: string): Promise<ExecuteOutput | ParkedCall> {
     const { packages } = this.#given.options;
-    let bundled: { readonly code: string; readonly modules?: Readonly<Record<string, string>> } = { code };
+    let bundled: Pick<RunRequest, "code" | "modules"> = { code };
     try {
       if (packages !== undefined) bundled = await packages.bundle(code, "ts");
     } catch (thrown) {
       return { error: errorText(thrown) };
     }
     const { resumed } = this.#given.handed;
-    if (resumed === undefined) return this.#start(bundled.code, bundled.modules);
-    return this.#resume(resumed.state, bundled.modules);
+    if (resumed !== undefined) return this.#resume(resumed.state, bundled.modules);
+    return this.#end(
+      await this.#given.sandbox.run({ language: "ts", code: bundled.code, ...this.#request(bundled.modules) }),
+    );
   }
 
-  async #start(
-    code: string,
-    modules: Readonly<Record<string, string>> | undefined,
-  ): Promise<ExecuteOutput | ParkedCall> {
-    const { sandbox } = this.#given;
-    return this.#end(await sandbox.run({ language: "ts", code, ...this.#request(modules) }));
-  }
-
-  async #resume(
-    bytes: Uint8Array,
-    modules: Readonly<Record<string, string>> | undefined,
-  ): Promise<ExecuteOutput | ParkedCall> {
+  async #resume(bytes: Uint8Array, modules: RunRequest["modules"]): Promise<ExecuteOutput | ParkedCall> {
     const { sandbox } = this.#given;
     if (sandbox.resume === undefined) {
       throw new PerdureError("bad_config", `The sandbox "${sandbox.kind}" cannot go on with a run that was parked.`);
@@ -133,25 +124,13 @@ export class CodeRun {
     return this.#given.handed.abortSignal ?? new AbortController().signal;
   }
 
-  #request(modules: Readonly<Record<string, string>> | undefined): {
-    readonly can: Capabilities;
-    readonly modules?: Readonly<Record<string, string>>;
-    readonly limits?: ExecuteToolOptions["limits"];
-    readonly signal?: AbortSignal;
-  } {
+  #request(modules: RunRequest["modules"]): Omit<RunRequest, "language" | "code"> {
     const { options, handed } = this.#given;
     const { network, workspace, workspaceAccess = "read", limits } = options;
     const functions = this.#functions();
-    return {
-      can: {
-        tools: { tools: functions, codemode: functions },
-        ...(network !== undefined && { network }),
-        ...(workspace !== undefined && { files: { fs: workspace, mode: workspaceAccess } }),
-      },
-      ...(modules !== undefined && { modules }),
-      ...(limits !== undefined && { limits }),
-      ...(handed.abortSignal !== undefined && { signal: handed.abortSignal }),
-    };
+    const files = workspace && { fs: workspace, mode: workspaceAccess };
+    const can = { tools: { tools: functions, codemode: functions }, network, files };
+    return { can, modules, limits, signal: handed.abortSignal };
   }
 
   #functions(): Record<string, HostFunction> {

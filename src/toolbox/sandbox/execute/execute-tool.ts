@@ -5,7 +5,7 @@ import { isRecord } from "../../../base/json.ts";
 import { type DurableExecutionOptions, durableTool } from "../../../tool/define.ts";
 import type { ParkedCall } from "../../../tool/park.ts";
 import { resolveLimits } from "../limits.ts";
-import { sharedQuickJsSandbox } from "../quickjs/shared.ts";
+import { sharedQuickJsSandbox } from "../quickjs/create.ts";
 import type { Egress, Limits, Sandbox, SandboxFiles } from "../sandbox.ts";
 import { CodeRun, type ExecuteOutput } from "./code-run.ts";
 import { catalogOf, type Declared, declareTools } from "./tool-catalog.ts";

@@ -1,10 +1,11 @@
-import { jsonSchema, type Tool } from "ai";
+import type { Tool } from "ai";
 import { PerdureError } from "../../../base/error.ts";
 import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
 import { durableTool } from "../../../tool/define.ts";
 import type { Egress, Limits, LogLine, RunRequest, Sandbox, SandboxFiles } from "../sandbox.ts";
 import type { FilesReport } from "./files-report.ts";
 import type { ProcessRunResult } from "./process-sandbox.ts";
+import { objectInput } from "../../../tool/object-input.ts";
 
 /** What {@link createSandboxTools} is given. */
 export interface SandboxToolsOptions {
@@ -60,20 +61,16 @@ const OUTPUT_CHARS = 30_000;
 const MAX_COMMAND = 100_000;
 const MAX_LISTED = 50;
 
-const inputSchema = jsonSchema<RunProcessInput>({
-  type: "object",
-  properties: {
-    command: { type: "string", description: "A command line or script for bash. Give this or `argv`." },
-    argv: {
-      type: "array",
-      items: { type: "string" },
-      description: "A program and its arguments, run without a shell. Give this or `command`.",
-    },
-    cwd: { type: "string", description: 'The directory to start in, such as "/workspace/src".' },
-    timeout_ms: { type: "integer", minimum: 1, description: `Milliseconds. Default: ${DEFAULT_TIMEOUT_MS}.` },
-    stdin: { type: "string", description: "What the command reads as its standard input." },
+const inputSchema = objectInput<RunProcessInput>([], {
+  command: { type: "string", description: "A command line or script for bash. Give this or `argv`." },
+  argv: {
+    type: "array",
+    items: { type: "string" },
+    description: "A program and its arguments, run without a shell. Give this or `command`.",
   },
-  additionalProperties: false,
+  cwd: { type: "string", description: 'The directory to start in, such as "/workspace/src".' },
+  timeout_ms: { type: "integer", minimum: 1, description: `Milliseconds. Default: ${DEFAULT_TIMEOUT_MS}.` },
+  stdin: { type: "string", description: "What the command reads as its standard input." },
 });
 
 /**

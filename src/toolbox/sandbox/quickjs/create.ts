@@ -90,3 +90,10 @@ function checkOptions(options: QuickJsOptions): void {
     throw new PerdureError("bad_config", thrown instanceof Error ? thrown.message : String(thrown));
   }
 }
+
+let shared: ParkingSandbox | undefined;
+
+/** The sandbox that everything in this process uses that was given none of its own. Idle, it holds nothing. */
+export function sharedQuickJsSandbox(): ParkingSandbox {
+  return (shared ??= createQuickJsSandbox());
+}

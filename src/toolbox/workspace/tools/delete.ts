@@ -1,9 +1,10 @@
-import { jsonSchema, type Tool } from "ai";
+import type { Tool } from "ai";
 import { durableTool } from "../../../tool/define.ts";
 import { ROOT } from "../path.ts";
 import { posixError, posixNameOf } from "../posix-error.ts";
 import { ToolInput } from "./input.ts";
 import type { DeleteOperations } from "./operations.ts";
+import { objectInput } from "../../../tool/object-input.ts";
 
 /** What the model says. */
 export interface DeleteInput {
@@ -18,14 +19,9 @@ export interface DeleteOutput {
   readonly deleted: boolean;
 }
 
-const inputSchema = jsonSchema<DeleteInput>({
-  type: "object",
-  properties: {
-    path: { type: "string", description: "Absolute path of a file or directory." },
-    recursive: { type: "boolean", description: "Must be true for a directory that is not empty." },
-  },
-  required: ["path"],
-  additionalProperties: false,
+const inputSchema = objectInput<DeleteInput>(["path"], {
+  path: { type: "string", description: "Absolute path of a file or directory." },
+  recursive: { type: "boolean", description: "Must be true for a directory that is not empty." },
 });
 
 /** A tool that deletes. What is gone stays gone, so a call that a crash cut runs again. */

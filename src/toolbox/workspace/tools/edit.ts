@@ -1,4 +1,4 @@
-import { jsonSchema, type Tool } from "ai";
+import type { Tool } from "ai";
 import { PerdureError } from "../../../base/error.ts";
 import { durableTool } from "../../../tool/define.ts";
 import { unifiedDiff } from "../diff.ts";
@@ -6,6 +6,7 @@ import { posixError, posixNameOf } from "../posix-error.ts";
 import { ToolInput } from "./input.ts";
 import type { EditOperations } from "./operations.ts";
 import { replaceText } from "./replace-text.ts";
+import { objectInput } from "../../../tool/object-input.ts";
 
 const MAX_DIFF_CHARS = 8_000;
 
@@ -30,19 +31,14 @@ export interface EditOutput {
   readonly diff?: string;
 }
 
-const inputSchema = jsonSchema<EditInput>({
-  type: "object",
-  properties: {
-    path: { type: "string", description: "Absolute path of the file." },
-    old_string: {
-      type: "string",
-      description: "The text to replace, exactly as it is in the file. It must be there once. Empty: makes a new file.",
-    },
-    new_string: { type: "string", description: "What stands there afterwards." },
-    replace_all: { type: "boolean", description: "Replaces it everywhere. Default: false." },
+const inputSchema = objectInput<EditInput>(["path", "old_string", "new_string"], {
+  path: { type: "string", description: "Absolute path of the file." },
+  old_string: {
+    type: "string",
+    description: "The text to replace, exactly as it is in the file. It must be there once. Empty: makes a new file.",
   },
-  required: ["path", "old_string", "new_string"],
-  additionalProperties: false,
+  new_string: { type: "string", description: "What stands there afterwards." },
+  replace_all: { type: "boolean", description: "Replaces it everywhere. Default: false." },
 });
 
 /**

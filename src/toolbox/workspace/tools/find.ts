@@ -1,8 +1,9 @@
-import { jsonSchema, type Tool } from "ai";
+import type { Tool } from "ai";
 import { isRecord } from "../../../base/json.ts";
 import { durableTool } from "../../../tool/define.ts";
 import { globBelow, ToolInput } from "./input.ts";
 import type { FindOperations } from "./operations.ts";
+import { objectInput } from "../../../tool/object-input.ts";
 
 export const MAX_FOUND = 200;
 
@@ -20,17 +21,12 @@ export interface FindOutput {
   readonly more: number;
 }
 
-const inputSchema = jsonSchema<FindInput>({
-  type: "object",
-  properties: {
-    pattern: {
-      type: "string",
-      description: "A glob, such as *.ts (at any depth), src/**/*.test.ts or /docs/{a,b}*.md.",
-    },
-    path: { type: "string", description: "The directory to look in. Default: /." },
+const inputSchema = objectInput<FindInput>(["pattern"], {
+  pattern: {
+    type: "string",
+    description: "A glob, such as *.ts (at any depth), src/**/*.test.ts or /docs/{a,b}*.md.",
   },
-  required: ["pattern"],
-  additionalProperties: false,
+  path: { type: "string", description: "The directory to look in. Default: /." },
 });
 
 /** A tool that finds files by their names. It only reads, so a call that a crash cut runs again. */

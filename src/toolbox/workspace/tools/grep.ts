@@ -1,4 +1,4 @@
-import { jsonSchema, type Tool } from "ai";
+import type { Tool } from "ai";
 import { isRecord } from "../../../base/json.ts";
 import { durableTool } from "../../../tool/define.ts";
 import { compilePattern, compileText } from "../pattern/parse.ts";
@@ -6,6 +6,7 @@ import { compileGlob } from "../pattern/glob.ts";
 import { posixError, posixNameOf } from "../posix-error.ts";
 import { globBelow, ToolInput } from "./input.ts";
 import type { GrepOperations } from "./operations.ts";
+import { objectInput } from "../../../tool/object-input.ts";
 
 export const MAX_MATCHES = 200;
 export const MAX_GREP_BYTES = 1_000_000;
@@ -48,18 +49,13 @@ export interface GrepToolOptions {
   readonly breathe?: (() => Promise<void>) | undefined;
 }
 
-const inputSchema = jsonSchema<GrepInput>({
-  type: "object",
-  properties: {
-    pattern: { type: "string", description: "A regular expression, without lookahead, lookbehind or \\1." },
-    path: { type: "string", description: "The directory or file to search. Default: /." },
-    include: { type: "string", description: "Only files whose path matches this glob, such as *.ts." },
-    ignore_case: { type: "boolean" },
-    literal: { type: "boolean", description: "The pattern is a plain text. Default: false." },
-    context: { type: "integer", minimum: 0, maximum: MAX_CONTEXT, description: "Lines to show around each match." },
-  },
-  required: ["pattern"],
-  additionalProperties: false,
+const inputSchema = objectInput<GrepInput>(["pattern"], {
+  pattern: { type: "string", description: "A regular expression, without lookahead, lookbehind or \\1." },
+  path: { type: "string", description: "The directory or file to search. Default: /." },
+  include: { type: "string", description: "Only files whose path matches this glob, such as *.ts." },
+  ignore_case: { type: "boolean" },
+  literal: { type: "boolean", description: "The pattern is a plain text. Default: false." },
+  context: { type: "integer", minimum: 0, maximum: MAX_CONTEXT, description: "Lines to show around each match." },
 });
 
 /**

@@ -1,11 +1,12 @@
 import { PerdureError } from "../../../base/error.ts";
-import { jsonSchema, type Tool } from "ai";
+import type { Tool } from "ai";
 import type { OutputSubject } from "../../../context/superseded.ts";
 import { isRecord } from "../../../base/json.ts";
 import { durableTool } from "../../../tool/define.ts";
 import { posixError } from "../posix-error.ts";
 import { ToolInput } from "./input.ts";
 import type { ListedEntry, ListOperations } from "./operations.ts";
+import { objectInput } from "../../../tool/object-input.ts";
 
 export const LIST_PAGE = 200;
 
@@ -23,13 +24,9 @@ export interface ListOutput {
   readonly next?: number;
 }
 
-const inputSchema = jsonSchema<ListInput>({
-  type: "object",
-  properties: {
-    path: { type: "string", description: "Absolute path of the directory. Default: /." },
-    offset: { type: "integer", minimum: 0, description: `Leaves out so many entries; a page has ${LIST_PAGE}.` },
-  },
-  additionalProperties: false,
+const inputSchema = objectInput<ListInput>([], {
+  path: { type: "string", description: "Absolute path of the directory. Default: /." },
+  offset: { type: "integer", minimum: 0, description: `Leaves out so many entries; a page has ${LIST_PAGE}.` },
 });
 
 /** A tool that lists a directory, in pages. It only reads, so a call that a crash cut runs again. */

@@ -1,4 +1,4 @@
-import { jsonSchema, type Tool } from "ai";
+import type { Tool } from "ai";
 import { sha256 } from "../../../base/hash.ts";
 import type { OutputSubject } from "../../../context/superseded.ts";
 import { isRecord } from "../../../base/json.ts";
@@ -9,6 +9,7 @@ import { posixError, posixNameOf } from "../posix-error.ts";
 import { decodeText } from "../text.ts";
 import { shortName, sizeText, ToolInput } from "./input.ts";
 import type { ReadOperations } from "./operations.ts";
+import { objectInput } from "../../../tool/object-input.ts";
 
 export const MAX_LINES = 2_000;
 export const MAX_LINE_CHARS = 2_000;
@@ -60,15 +61,10 @@ export interface ReadToolOptions {
   readonly keep?: KeptFiles | undefined;
 }
 
-const inputSchema = jsonSchema<ReadInput>({
-  type: "object",
-  properties: {
-    path: { type: "string", description: "Absolute path of the file." },
-    offset: { type: "integer", minimum: 1, description: "The first line to read. Default: 1." },
-    limit: { type: "integer", minimum: 1, maximum: MAX_LINES, description: "How many lines. Default: as many as fit." },
-  },
-  required: ["path"],
-  additionalProperties: false,
+const inputSchema = objectInput<ReadInput>(["path"], {
+  path: { type: "string", description: "Absolute path of the file." },
+  offset: { type: "integer", minimum: 1, description: "The first line to read. Default: 1." },
+  limit: { type: "integer", minimum: 1, maximum: MAX_LINES, description: "How many lines. Default: as many as fit." },
 });
 
 /** What models can look at, by how such files begin. */

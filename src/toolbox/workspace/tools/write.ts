@@ -1,5 +1,5 @@
 import { sha256 } from "../../../base/hash.ts";
-import { jsonSchema, type Tool } from "ai";
+import type { Tool } from "ai";
 import { PerdureError } from "../../../base/error.ts";
 import { durableTool } from "../../../tool/define.ts";
 import { parentOf, ROOT } from "../path.ts";
@@ -7,6 +7,7 @@ import { posixError, posixNameOf } from "../posix-error.ts";
 import { encodeText } from "../text.ts";
 import { ToolInput, sizeText } from "./input.ts";
 import type { WriteOperations } from "./operations.ts";
+import { objectInput } from "../../../tool/object-input.ts";
 
 /** What the model says. */
 export interface WriteInput {
@@ -25,18 +26,13 @@ export interface WriteOutput {
 
 const MIN_HASH_CHARS = 8;
 
-const inputSchema = jsonSchema<WriteInput>({
-  type: "object",
-  properties: {
-    path: { type: "string", description: "Absolute path of the file. Missing directories are made." },
-    content: { type: "string", description: "All that the file is to hold." },
-    expected_hash: {
-      type: "string",
-      description: "The hash that reading the file gave: if it has changed since, nothing is written.",
-    },
+const inputSchema = objectInput<WriteInput>(["path", "content"], {
+  path: { type: "string", description: "Absolute path of the file. Missing directories are made." },
+  content: { type: "string", description: "All that the file is to hold." },
+  expected_hash: {
+    type: "string",
+    description: "The hash that reading the file gave: if it has changed since, nothing is written.",
   },
-  required: ["path", "content"],
-  additionalProperties: false,
 });
 
 /**

@@ -1,16 +1,14 @@
 import { Worker } from "node:worker_threads";
+import type { Outcome } from "../../sandbox.ts";
 import type { ShellEnd } from "../outcome.ts";
 import { type Call, readWorkerMessage, type RunMessage } from "../protocol.ts";
 import { firstWords } from "./first-words.ts";
 
 /** How a run in a lane ended. */
 export type LaneEnd =
-  | { readonly kind: "end"; readonly end: ShellEnd }
-  /** The shell threw instead of answering, as it does for a redirect into files that are read-only. */
-  | { readonly kind: "failed"; readonly message: string }
-  | { readonly kind: "limit"; readonly limit: "wall" | "memory"; readonly message: string }
-  | { readonly kind: "aborted" }
-  | { readonly kind: "crashed"; readonly message: string };
+  | { readonly status: "end"; readonly end: ShellEnd }
+  /** `error`: the shell threw instead of answering, as it does for a redirect into files that are read-only. */
+  | Extract<Outcome, { status: "error" | "limit" | "aborted" | "crashed" }>;
 
 /** What a lane may use. */
 export interface LaneSize {
@@ -46,7 +44,7 @@ export class ShellLane {
       resourceLimits: { maxOldGenerationSizeMb: size.memoryMB, maxYoungGenerationSizeMb: 32, stackSizeMb: 4 },
     });
     this.#ready = new Promise((resolve, reject) => {
-      const timer = setTimeout(() => this.#die({ kind: "crashed", message: "the shell did not start" }), START_MS);
+      const timer = setTimeout(() => this.#die({ status: "crashed", message: "the shell did not start" }), START_MS);
       this.#settleReady = (error) => {
         clearTimeout(timer);
         if (error === undefined) resolve();
@@ -57,7 +55,7 @@ export class ShellLane {
     this.#ready.catch(() => {});
     this.#worker.on("message", (value: unknown) => this.#hear(value));
     this.#worker.on("error", (error: Error & { code?: string }) => this.#die(endOf(error, size)));
-    this.#worker.on("exit", () => this.#die({ kind: "crashed", message: "the shell's thread ended" }));
+    this.#worker.on("exit", () => this.#die({ status: "crashed", message: "the shell's thread ended" }));
   }
 
   get dead(): boolean {
@@ -74,22 +72,22 @@ export class ShellLane {
     this.#worker.unref();
   }
 
-  /** Never rejects. After anything but `end` and `failed` the lane is dead. */
+  /** Never rejects. After anything but `end` and `error` the lane is dead. */
   async run(message: RunMessage, call: (ask: Call) => Promise<unknown>, signal?: AbortSignal): Promise<LaneEnd> {
     this.#worker.ref();
     this.runs++;
     try {
       await this.#ready;
     } catch (thrown) {
-      return this.#dead ?? { kind: "crashed", message: String(thrown) };
+      return this.#dead ?? { status: "crashed", message: String(thrown) };
     }
     const { promise, resolve } = Promise.withResolvers<LaneEnd>();
     this.#open = { run: message.run, call, end: resolve };
     const timer = setTimeout(
-      () => this.#die({ kind: "limit", limit: "wall", message: `it did not end within ${message.wallMs} ms` }),
+      () => this.#die(ended("wall", `it did not end within ${message.wallMs} ms`)),
       message.wallMs + GRACE_MS,
     );
-    const abort = (): void => this.#die({ kind: "aborted" });
+    const abort = (): void => this.#die({ status: "aborted" });
     signal?.addEventListener("abort", abort, { once: true });
     if (signal?.aborted === true) abort();
     else if (this.#dead === undefined) this.#worker.postMessage(message);
@@ -98,19 +96,19 @@ export class ShellLane {
     clearTimeout(timer);
     signal?.removeEventListener("abort", abort);
     this.#open = undefined;
-    if (end.kind !== "end" && end.kind !== "failed") await this.close();
+    if (end.status !== "end" && end.status !== "error") await this.close();
     return end;
   }
 
   async close(): Promise<void> {
-    this.#die({ kind: "crashed", message: "the shell was closed" });
+    this.#die({ status: "crashed", message: "the shell was closed" });
     await this.#worker.terminate();
   }
 
   #hear(value: unknown): void {
     const message = readWorkerMessage(value);
     if (message === undefined) {
-      this.#die({ kind: "crashed", message: "the shell sent what is no message" });
+      this.#die({ status: "crashed", message: "the shell sent what is no message" });
       return;
     }
     if (message.type === "ready") {
@@ -120,8 +118,9 @@ export class ShellLane {
     const open = this.#open;
     // What was left behind by an earlier script, such as a job in the background, gets no answer.
     if (open === undefined || message.run !== open.run) return;
-    if (message.type === "done") open.end({ kind: "end", end: message });
-    else if (message.type === "failed") open.end({ kind: "failed", message: message.message });
+    if (message.type === "done") open.end({ status: "end", end: message });
+    else if (message.type === "failed")
+      open.end({ status: "error", error: { name: "ShellError", message: message.message } });
     else void this.#answer(message.call, open.call(message.ask));
   }
 
@@ -136,16 +135,20 @@ export class ShellLane {
   #die(end: LaneEnd): void {
     if (this.#dead !== undefined) return;
     this.#dead = end;
-    this.#settleReady(new Error("message" in end ? end.message : end.kind));
+    this.#settleReady(new Error("message" in end ? end.message : end.status));
     this.#open?.end(end);
     void this.#worker.terminate();
   }
 }
 
+function ended(limit: "wall" | "memory", why: string): LaneEnd {
+  return { status: "limit", limit, message: `The script was ended: ${why}.` };
+}
+
 function endOf(error: Error & { code?: string }, size: LaneSize): LaneEnd {
   if (error.code === "ERR_WORKER_OUT_OF_MEMORY") {
-    return { kind: "limit", limit: "memory", message: `it used more than ${size.memoryMB} MB` };
+    return ended("memory", `it used more than ${size.memoryMB} MB`);
   }
   // The text of such errors names places of the host.
-  return { kind: "crashed", message: `the shell's thread failed (${error.code ?? error.name})` };
+  return { status: "crashed", message: `the shell's thread failed (${error.code ?? error.name})` };
 }

@@ -1,26 +1,17 @@
-import { type MessagePort, parentPort } from "node:worker_threads";
+import { parentPort } from "node:worker_threads";
 import type { AnswerMessage, Call, RunMessage } from "../protocol.ts";
 import { runShell } from "./run-shell.ts";
 
 /** The entry of a shell's worker thread: waits for a run, answers with its end. */
 const port = parentPort;
 if (port === null) throw new Error("This file runs in a worker thread.");
-const link = createHostLink(port);
-
-/** The worker's end of the line to its host: asks, and waits for the answer. */
-export interface HostLink {
-  /** @throws Error with the host's message */
-  ask(run: number, call: Call): Promise<unknown>;
-  answer(message: { readonly call: number; readonly value?: unknown; readonly error?: string }): void;
-}
+const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
+let calls = 0;
 
 port.on("message", (message: RunMessage | AnswerMessage) => {
-  if (message.type === "answer") {
-    link.answer(message);
-    return;
-  }
+  if (message.type === "answer") return answered(message);
   const { run } = message;
-  runShell(message, (call) => link.ask(run, call)).then(
+  runShell(message, (call) => ask(run, call)).then(
     (end) => port.postMessage({ type: "done", run, ...end }),
     (thrown: unknown) => {
       const text = thrown instanceof Error ? thrown.message : String(thrown);
@@ -32,22 +23,18 @@ port.on("message", (message: RunMessage | AnswerMessage) => {
 });
 port.postMessage({ type: "ready" });
 
-function createHostLink(port: MessagePort): HostLink {
-  const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
-  let calls = 0;
-  return {
-    ask(run, ask) {
-      const call = calls++;
-      return new Promise((resolve, reject) => {
-        waiting.set(call, { resolve, reject });
-        port.postMessage({ type: "call", run, call, ask });
-      });
-    },
-    answer({ call, value, error }) {
-      const open = waiting.get(call);
-      waiting.delete(call);
-      if (error === undefined) open?.resolve(value);
-      else open?.reject(new Error(error));
-    },
-  };
+/** Asks the host, and waits for the answer. @throws Error with the host's message */
+function ask(run: number, ask: Call): Promise<unknown> {
+  const call = calls++;
+  return new Promise((resolve, reject) => {
+    waiting.set(call, { resolve, reject });
+    port?.postMessage({ type: "call", run, call, ask });
+  });
+}
+
+function answered({ call, value, error }: AnswerMessage): void {
+  const open = waiting.get(call);
+  waiting.delete(call);
+  if (error === undefined) open?.resolve(value);
+  else open?.reject(new Error(error));
 }
