@@ -2,7 +2,7 @@ import { tryParseJson } from "../base/json.ts";
 import type { SessionInfo } from "../wire/session-types.ts";
 import { isSessionState, MAX_LISTED } from "../wire/session-frames.ts";
 import type { ChatConnection } from "./chat-frames.ts";
-import { placeOf } from "./client-place.ts";
+import { placeOf } from "./client-session.ts";
 import { SessionRequests } from "./session-requests.ts";
 
 /** What there is to show of an agent's sessions. A new object whenever something changed. */

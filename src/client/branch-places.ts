@@ -9,7 +9,7 @@ export interface BranchPlace {
 }
 
 /** Which messages of a list have others in their place, as the agent tells with the messages. */
-export class BranchBook {
+export class KnownBranches {
   readonly #places = new Map<string, BranchPlace>();
   #find: ((messageId: string) => BranchPlace | undefined) | undefined;
 

@@ -1,7 +1,7 @@
 import { PerdureError } from "../base/error.ts";
 import { batchState } from "../message/tool-answer.ts";
 import { isAnswered, type ToolPart, toolParts, type UIMessage } from "../message/types.ts";
-import { BranchBook } from "./branch-places.ts";
+import { KnownBranches } from "./branch-places.ts";
 import { type ChatConnection, type ChatFrame, readChatFrame, type ResponseFrame } from "./chat-frames.ts";
 import type { ChatInput } from "./chat-input.ts";
 import type { ChatHandlers, ChatSnapshot, ChatStatus, DataChunk, RequestSettings, SendOptions } from "./chat-types.ts";
@@ -99,7 +99,7 @@ export abstract class ChatFeed {
   protected readonly tools: ToolRunner;
   protected readonly history: History;
   protected readonly audience = new ChatAudience();
-  protected readonly branchBook = new BranchBook();
+  protected readonly branches = new KnownBranches();
   protected told: SessionStateFrame | undefined;
   /** The session that `list` is the conversation of, once that was said. */
   #place: string | undefined;
@@ -172,13 +172,13 @@ export abstract class ChatFeed {
         this.#loaded = true;
         this.#isIn(frame.session);
         if (this.#isNoNews(frame)) return this.changed(true);
-        this.branchBook.told(frame.messages, frame.branches);
+        this.branches.told(frame.messages, frame.branches);
         this.#transcript(this.history.told(this.messages, frame.messages, frame.before));
         if (frame.connect) this.#answerAgain(frame.messages);
         return this.goOn();
       case "older":
         this.list = [...this.history.came(this.list, frame)];
-        this.branchBook.told(frame.messages, frame.branches);
+        this.branches.told(frame.messages, frame.branches);
         return this.changed(true);
       case "session":
         this.told = frame.state;
@@ -188,7 +188,7 @@ export abstract class ChatFeed {
         return this.forgetAll();
       case "renamed":
         this.list = this.list.map((message) => (message.id === frame.from ? { ...message, id: frame.to } : message));
-        this.branchBook.renamed(frame.from, frame.to);
+        this.branches.renamed(frame.from, frame.to);
         return this.changed(true);
       case "updated":
         this.list = updateMessage(this.list, frame.message);
@@ -315,7 +315,7 @@ export abstract class ChatFeed {
 
   #transcript(messages: readonly UIMessage[]): void {
     this.list = mergeTranscript(this.messages, messages, this.turns.values(), this.unsent);
-    this.branchBook.keep(this.list);
+    this.branches.keep(this.list);
     this.changed(true);
   }
 
@@ -367,7 +367,7 @@ export abstract class ChatFeed {
 
   protected forgetAll(): void {
     this.list = [];
-    this.branchBook.keep([]);
+    this.branches.keep([]);
     this.history.forget();
     this.unsent.clear();
     this.answers.clear();
@@ -434,7 +434,7 @@ export abstract class ChatFeed {
       isLoaded: this.#loaded,
       hasOlder: this.history.hasOlder,
       isLoadingOlder: this.history.isLoading,
-      branches: this.branchBook.find,
+      branches: this.branches.find,
       session: this.told?.session,
       compactions: this.told?.compactions ?? NONE,
       contextState: this.told?.context ?? null,

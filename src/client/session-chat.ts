@@ -2,7 +2,7 @@ import type { CompactionInfo, ContextReport, DraftCompaction, SearchHit, Session
 import type { BranchInfo } from "../wire/session-frames.ts";
 import { type AgentChatOptions, ChatFeed } from "./chat-feed.ts";
 import type { ChatConnection } from "./chat-frames.ts";
-import { type ClientPlace, placeOf } from "./client-place.ts";
+import { type ClientSession, placeOf } from "./client-session.ts";
 import { type AppliedSummary, SessionRequests } from "./session-requests.ts";
 
 /** One of the versions of a message. */
@@ -25,7 +25,7 @@ export interface ChatSearchOptions {
  */
 export abstract class SessionChat extends ChatFeed {
   readonly #requests: SessionRequests;
-  protected readonly place: ClientPlace;
+  protected readonly place: ClientSession;
 
   constructor(connection: ChatConnection, options: AgentChatOptions = {}) {
     super(connection, options);

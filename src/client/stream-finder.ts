@@ -5,7 +5,7 @@ import { LiveTurn } from "./live-turn.ts";
 type Found = Extract<ChatFrame, { kind: "resuming" | "pending" | "none" }>;
 
 /** The turns that are under way, and those that are over. */
-export interface TurnBook {
+export interface KnownTurns {
   readonly turns: Map<string, LiveTurn>;
   hasEnded(id: string): boolean;
 }
@@ -16,7 +16,7 @@ export interface TurnBook {
  */
 export class StreamFinder {
   readonly #connection: ChatConnection;
-  readonly #book: TurnBook;
+  readonly #known: KnownTurns;
   #probe: string | undefined;
   #probes = 0;
   /** Whether an answer had been given when it was asked: otherwise the reply says nothing about it. */
@@ -28,9 +28,9 @@ export class StreamFinder {
   /** What runs, if anything, is known. */
   settled = false;
 
-  constructor(connection: ChatConnection, book: TurnBook) {
+  constructor(connection: ChatConnection, known: KnownTurns) {
     this.#connection = connection;
-    this.#book = book;
+    this.#known = known;
   }
 
   /** Asks whether anything runs. Only with a connection: otherwise it is asked when there is one. */
@@ -47,7 +47,7 @@ export class StreamFinder {
     this.#probe = undefined;
     this.settled = false;
     this.#acknowledged.clear();
-    for (const turn of this.#book.turns.values()) {
+    for (const turn of this.#known.turns.values()) {
       if (turn.reached !== "nowhere" || turn.asked === undefined) turn.stream = "cut";
     }
   }
@@ -59,18 +59,19 @@ export class StreamFinder {
       if (frame.probeId !== undefined && frame.probeId !== this.#probe) return;
       this.#found();
       if (this.#askedFor || frame.probeId === undefined) this.awaiting = false;
-      for (const [id, turn] of this.#book.turns) {
-        if (turn.asked === undefined && turn.reached !== "heard" && turn.stream === "live") this.#book.turns.delete(id);
+      for (const [id, turn] of this.#known.turns) {
+        if (turn.asked === undefined && turn.reached !== "heard" && turn.stream === "live")
+          this.#known.turns.delete(id);
       }
       if (frame.reason === "idle") this.askByName();
       return;
     }
-    if (frame.id === undefined || this.#book.hasEnded(frame.id)) {
+    if (frame.id === undefined || this.#known.hasEnded(frame.id)) {
       if (isAnswer) this.#found();
       return;
     }
-    const turn = this.#book.turns.get(frame.id) ?? new LiveTurn(frame.id, "others");
-    this.#book.turns.set(frame.id, turn);
+    const turn = this.#known.turns.get(frame.id) ?? new LiveTurn(frame.id, "others");
+    this.#known.turns.set(frame.id, turn);
     // An offer that nobody asked for is followed all the same, as something of others.
     if (wanted && !turn.stopped && turn.whose !== "continued") turn.whose = this.awaiting ? "continued" : "ours";
     this.awaiting = false;
@@ -83,7 +84,7 @@ export class StreamFinder {
    * Asked for by name, they tell.
    */
   askByName(): void {
-    for (const turn of this.#book.turns.values()) {
+    for (const turn of this.#known.turns.values()) {
       if (turn.stream === "live") continue;
       if (!turn.isAccepted) turn.asked?.request();
       sendFrame(this.#connection, { type: "cf_agent_stream_resume_ack", id: turn.id });

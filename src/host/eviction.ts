@@ -1,6 +1,6 @@
 import { PerdureError } from "../base/error.ts";
 import type { Clock } from "../base/time.ts";
-import type { Cell } from "./cell.ts";
+import type { Resident } from "./resident.ts";
 
 /** Ended in one go: closing a database costs about half a millisecond. */
 const BATCH = 16;
@@ -15,15 +15,20 @@ export interface EvictionLimits {
 
 /** Lets agents leave memory when nothing has needed them for a while, or when there are too many. */
 export class Eviction {
-  readonly #cells: Map<string, Cell>;
+  readonly #residents: Map<string, Resident>;
   readonly #count: { readonly live: number };
   readonly #limits: EvictionLimits;
   readonly #evicted: () => void;
   #cancel: (() => void) | undefined;
 
   /** @param evicted some have left: the earliest alarm may be another one now. */
-  constructor(cells: Map<string, Cell>, count: { readonly live: number }, limits: EvictionLimits, evicted: () => void) {
-    this.#cells = cells;
+  constructor(
+    residents: Map<string, Resident>,
+    count: { readonly live: number },
+    limits: EvictionLimits,
+    evicted: () => void,
+  ) {
+    this.#residents = residents;
     this.#count = count;
     this.#limits = limits;
     this.#evicted = evicted;
@@ -60,12 +65,12 @@ export class Eviction {
   #sweep(idleMs: number, batch: number): boolean {
     const before = this.#limits.clock.now() - idleMs;
     let ended = 0;
-    for (const [id, cell] of this.#cells) {
-      if (cell.live && !cell.busy && cell.lastUsed <= before) {
-        cell.evict();
+    for (const [id, resident] of this.#residents) {
+      if (resident.live && !resident.busy && resident.lastUsed <= before) {
+        resident.evict();
         ended++;
       }
-      if (cell.empty) this.#cells.delete(id);
+      if (resident.empty) this.#residents.delete(id);
       if (ended >= batch) break;
     }
     if (ended > 0) this.#evicted();

@@ -56,7 +56,7 @@ export interface LifeSurroundings {
 }
 
 /** What a life asks of the place that it is in. */
-export interface LifeCell {
+export interface LifeOwner {
   readonly id: string;
   readonly path: AgentPath;
   sockets(tag?: string): Socket[];
@@ -81,7 +81,7 @@ export class Life implements AgentHost {
   readonly gate: Gate;
   readonly startedAt: number;
   readonly #around: LifeSurroundings;
-  readonly #cell: LifeCell;
+  readonly #resident: LifeOwner;
   readonly #store: AgentStore;
   /** Who is waiting for this life to answer. A shared promise would keep every wait it ever raced with. */
   readonly #waiting = new Set<(error: PerdureError) => void>();
@@ -90,30 +90,30 @@ export class Life implements AgentHost {
   #told = false;
   agent: HostedAgent | undefined;
 
-  constructor(around: LifeSurroundings, cell: LifeCell) {
+  constructor(around: LifeSurroundings, resident: LifeOwner) {
     this.#around = around;
-    this.#cell = cell;
-    this.id = cell.id;
-    this.path = cell.path;
+    this.#resident = resident;
+    this.id = resident.id;
+    this.path = resident.path;
     this.clock = around.clock;
     this.context = around.context;
     this.env = around.env;
     this.startedAt = around.clock.now();
-    this.emit = (type, payload) => around.publish(cell.path, cell.id, type, payload);
+    this.emit = (type, payload) => around.publish(resident.path, resident.id, type, payload);
     // Not to those who are over: what they broadcast would reach clients of the next life.
-    this.sockets = { all: (tag) => (this.over ? [] : cell.sockets(tag)) };
+    this.sockets = { all: (tag) => (this.over ? [] : resident.sockets(tag)) };
     this.gate = new Gate(
       () => this.#store,
-      (error) => cell.failed(this, error),
+      (error) => resident.failed(this, error),
       () => this.agent?.refusal?.(),
     );
     const { gate } = this;
-    this.#store = around.storage.open(cell.id, {
+    this.#store = around.storage.open(resident.id, {
       refusal: () => gate.refusal(),
       mark: () => gate.mark(),
       rolledBack: (mark) => gate.rolledBack(mark),
       committed: () => gate.committed(),
-      created: () => around.created(cell.path),
+      created: () => around.created(resident.path),
     });
     around.lived(1);
   }
@@ -176,7 +176,7 @@ export class Life implements AgentHost {
 
   alarm(at: number | null): void {
     this.#alive();
-    this.#cell.setAlarm(at);
+    this.#resident.setAlarm(at);
   }
 
   keepAwake<T>(work: Promise<T>): Promise<T> {
@@ -185,7 +185,7 @@ export class Life implements AgentHost {
       work.catch(() => {});
       throw this.#over;
     }
-    this.#cell.keepAwake(work);
+    this.#resident.keepAwake(work);
     return work;
   }
 

@@ -187,7 +187,7 @@ export class Router {
     let { request = original, identity } = before;
     let mayOnlyRead = false;
     for (const hop of address.hops) {
-      const parent = this.#runtime.cell(hop.parent);
+      const parent = this.#runtime.resident(hop.parent);
       const admitted = await parent.use((agent) => agent.admitChild(request, hop.child, identity));
       if (admitted.refusal !== undefined) return { kind: "answer", response: admitted.refusal };
       // The gate may change everything of a request but where it goes.
@@ -220,7 +220,7 @@ export class Router {
   }
 
   #deliver({ path, rest, request, identity, mayOnlyRead }: Extract<Destination, { kind: "agent" }>): Promise<Response> {
-    return this.#runtime.cell(path).use(async (agent, life) => {
+    return this.#runtime.resident(path).use(async (agent, life) => {
       const response = await agent.request(request, rest, identity, mayOnlyRead);
       await life.gate.settled();
       return response;

@@ -5,7 +5,7 @@ import type { AboutFailure, AgentPath, AsyncContext, HostedAgent, HostedAgentCla
 import { DEFAULT_PREFIX } from "../wire/address.ts";
 import { agentId, buildAgentPath, leafOf, parseAgentId } from "../wire/agent-path.ts";
 import { closeCode } from "../wire/close-code.ts";
-import { Cell } from "./cell.ts";
+import { Resident } from "./resident.ts";
 import { Eviction } from "./eviction.ts";
 import { heldClock } from "./held-clock.ts";
 import type { LifeSurroundings } from "./life.ts";
@@ -47,7 +47,7 @@ export interface RuntimeParts {
 
 /**
  * All agents of a host: exactly one live object per address, made on first use. Everything that reaches an
- * agent (a request, a frame, a call, an alarm) goes through the one {@link Cell} of its address.
+ * agent (a request, a frame, a call, an alarm) goes through the one {@link Resident} of its address.
  */
 export class Runtime implements LifeSurroundings {
   readonly storage: Storage;
@@ -62,7 +62,7 @@ export class Runtime implements LifeSurroundings {
   readonly #log: (entry: LogEntry) => void;
   readonly hold: () => () => void;
   readonly dueClock: Clock;
-  readonly #cells = new Map<string, Cell>();
+  readonly #residents = new Map<string, Resident>();
   readonly #eviction: Eviction;
   readonly #index: WakeIndex;
   #live = 0;
@@ -82,7 +82,7 @@ export class Runtime implements LifeSurroundings {
     this.#log = parts.log;
     this.hold = parts.hold ?? (() => () => {});
     this.dueClock = heldClock(parts.clock, this.hold);
-    this.#eviction = new Eviction(this.#cells, this, parts, () => this.#index.rearm());
+    this.#eviction = new Eviction(this.#residents, this, parts, () => this.#index.rearm());
     this.#index = new WakeIndex(parts.storage.index, this.dueClock, (id) => this.#wake(id));
   }
 
@@ -104,8 +104,8 @@ export class Runtime implements LifeSurroundings {
   /** How many agents are in memory, and how many the host keeps anything of. */
   get counts(): { live: number; kept: number; connections: number } {
     let connections = 0;
-    for (const cell of this.#cells.values()) connections += cell.connections;
-    return { live: this.#live, kept: this.#cells.size, connections };
+    for (const resident of this.#residents.values()) connections += resident.connections;
+    return { live: this.#live, kept: this.#residents.size, connections };
   }
 
   get live(): number {
@@ -120,24 +120,24 @@ export class Runtime implements LifeSurroundings {
     this.#live += change;
   }
 
-  /** The one cell of an address. @throws PerdureError `unknown_agent`, `bad_input`, `host_stopped` */
-  cell(path: AgentPath): Cell {
+  /** The one resident of an address. @throws PerdureError `unknown_agent`, `bad_input`, `host_stopped` */
+  resident(path: AgentPath): Resident {
     if (this.#stopping) throw new PerdureError("host_stopped", "This host is stopping. Try again in a moment.");
     const id = agentId(path);
     return this.#cellOf(id, path);
   }
 
-  #cellOf(id: string, path: AgentPath): Cell {
-    const known = this.#cells.get(id);
+  #cellOf(id: string, path: AgentPath): Resident {
+    const known = this.#residents.get(id);
     if (known !== undefined) return known;
     this.#registry.get(leafOf(path).className);
-    const cell = new Cell(id, path, this);
+    const resident = new Resident(id, path, this);
     for (let above = parentIdOf(path); above !== undefined; above = parentIdOf(parseAgentId(above))) {
-      const removal = this.#cells.get(above)?.removal;
-      if (removal !== undefined) cell.waitFor(removal);
+      const removal = this.#residents.get(above)?.removal;
+      if (removal !== undefined) resident.waitFor(removal);
     }
-    this.#cells.set(id, cell);
-    return cell;
+    this.#residents.set(id, resident);
+    return resident;
   }
 
   /** @param caller the agent that calls; without one it is server code */
@@ -148,7 +148,7 @@ export class Runtime implements LifeSurroundings {
     { props, caller }: { readonly props?: unknown; readonly caller?: HostedAgent | undefined } = {},
   ): Promise<unknown> {
     const input = transfer(args, caller);
-    return this.cell(path).use(async (agent, life) => {
+    return this.resident(path).use(async (agent, life) => {
       const value = await agent.invoke(method, input);
       await life.gate.settled();
       return transfer(value, agent);
@@ -169,31 +169,34 @@ export class Runtime implements LifeSurroundings {
    */
   renew(classNames: ReadonlySet<string>): void {
     if (this.#stopping) return;
-    for (const cell of [...this.#cells.values()]) {
-      const { className } = leafOf(cell.path);
+    for (const resident of [...this.#residents.values()]) {
+      const { className } = leafOf(resident.path);
       if (!classNames.has(className)) continue;
       const known = this.#registry.has(className);
       const why = known ? "its class was replaced by newer code" : "its class was taken away";
-      cell.renew(new PerdureError("agent_gone", `${cell.id} was ended: ${why}.`));
-      if (!known) cell.closeSockets(closeCode.goingAway, "agent class removed");
+      resident.renew(new PerdureError("agent_gone", `${resident.id} was ended: ${why}.`));
+      if (!known) resident.closeSockets(closeCode.goingAway, "agent class removed");
     }
   }
 
   abort(path: AgentPath, reason?: unknown): void {
     const id = agentId(path);
     const error = new PerdureError("agent_gone", `${id} was aborted.`, { cause: reason });
-    for (const [key, cell] of this.#cells) if (key === id || key.startsWith(`${id}/`)) cell.end(error);
+    for (const [key, resident] of this.#residents) if (key === id || key.startsWith(`${id}/`)) resident.end(error);
   }
 
   async remove(path: AgentPath): Promise<void> {
     const top = agentId(path);
     const ids = new Set(this.storage.index.tree(top));
     ids.add(top);
-    for (const key of this.#cells.keys()) if (key.startsWith(`${top}/`)) ids.add(key);
+    for (const key of this.#residents.keys()) if (key.startsWith(`${top}/`)) ids.add(key);
     const parent = parentIdOf(path);
     // One commit: a crash leaves the whole tree, or nothing of it.
     this.storage.index.doom([...ids], parent === undefined ? undefined : { child: top, parent });
-    await Promise.all([this.#erase([...ids]), parent === undefined ? undefined : this.#cells.get(parent)?.tellLost()]);
+    await Promise.all([
+      this.#erase([...ids]),
+      parent === undefined ? undefined : this.#residents.get(parent)?.tellLost(),
+    ]);
   }
 
   /** Before a child has rows, its parent lists it. */
@@ -237,24 +240,25 @@ export class Runtime implements LifeSurroundings {
     this.#index.stop();
     this.#eviction.stop();
     // Sockets first: what clients send from now on waits on their side for the next host.
-    for (const cell of this.#cells.values()) {
-      cell.drain();
-      cell.closeSockets(closeCode.serviceRestart, "host restarts");
+    for (const resident of this.#residents.values()) {
+      resident.drain();
+      resident.closeSockets(closeCode.serviceRestart, "host restarts");
     }
     await this.#settled(graceMs);
     const error = new PerdureError(
       "host_stopped",
       "The host stopped before this was done. It is carried on at the next start.",
     );
-    for (const cell of this.#cells.values()) cell.retire(error);
-    this.#cells.clear();
+    for (const resident of this.#residents.values()) resident.retire(error);
+    this.#residents.clear();
   }
 
   /** Waits for running work, and a moment for clients to say good-bye, so that agents hear of it in this life. */
   async #settled(graceMs: number): Promise<void> {
     const begun = Date.now();
-    const waits = (cell: Cell) => cell.busy || (cell.connections > 0 && Date.now() < begun + GOOD_BYE_MS);
-    while ([...this.#cells.values()].some(waits) && Date.now() < begun + graceMs) {
+    const waits = (resident: Resident) =>
+      resident.busy || (resident.connections > 0 && Date.now() < begun + GOOD_BYE_MS);
+    while ([...this.#residents.values()].some(waits) && Date.now() < begun + graceMs) {
       await new Promise((resolve) => setTimeout(resolve, SETTLED_POLL_MS));
     }
   }
@@ -264,9 +268,9 @@ export class Runtime implements LifeSurroundings {
     const removed = Promise.withResolvers<void>();
     for (const id of ids) {
       const path = parseAgentId(id);
-      const cell = this.#registry.has(leafOf(path).className) ? this.#cellOf(id, path) : undefined;
-      cell?.erase(new PerdureError("agent_gone", `${id} was deleted.`), removed.promise);
-      cell?.closeSockets(closeCode.goingAway, "agent deleted");
+      const resident = this.#registry.has(leafOf(path).className) ? this.#cellOf(id, path) : undefined;
+      resident?.erase(new PerdureError("agent_gone", `${id} was deleted.`), removed.promise);
+      resident?.closeSockets(closeCode.goingAway, "agent deleted");
     }
     try {
       await this.storage.durable();
@@ -313,7 +317,7 @@ export class Runtime implements LifeSurroundings {
       this.failed(path, "wake", error);
       return;
     }
-    this.cell(path).wakeUp();
+    this.resident(path).wakeUp();
   }
 }
 

@@ -1,6 +1,6 @@
 // A client of the wire without a network: it shows what it was told, and knows of every stream whose it is.
 import type { UIMessage } from "ai";
-import type { Cell } from "../../src/host/cell.ts";
+import type { Resident } from "../../src/host/resident.ts";
 import { HostSocket } from "../../src/host/host-socket.ts";
 
 const BUFFER = 1e9;
@@ -41,7 +41,7 @@ export class Client {
   heard: (turn: string) => void = () => {};
   readonly answers = new Map<string, Answer>();
   #socket: HostSocket | undefined;
-  #cell: Cell | undefined;
+  #cell: Resident | undefined;
   #powered: () => boolean = () => false;
   #streams = new Map<string, UIMessage>();
   /** The last frames, for whoever looks at a run that failed. */
@@ -56,7 +56,7 @@ export class Client {
     return this.#socket !== undefined;
   }
 
-  connect(cell: Cell, powered: () => boolean): void {
+  connect(cell: Resident, powered: () => boolean): void {
     const session = this.named === undefined ? "" : `&_session=${this.named}`;
     const uri = `http://host.test/agents/talk/one?_pk=${this.name}${this.pages ? "&_history=pages" : ""}${session}`;
     const socket: HostSocket = new HostSocket(

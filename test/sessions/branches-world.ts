@@ -5,7 +5,7 @@ import { memoryStorage } from "perdure/node";
 import { manualClock, type ManualClock, scriptedModel, type ScriptedCall, type ScriptedReply } from "perdure/testing";
 import { parts } from "../../src/agent/feature.ts";
 import { PerdureError } from "../../src/base/error.ts";
-import type { Cell } from "../../src/host/cell.ts";
+import type { Resident } from "../../src/host/resident.ts";
 import { asyncContext } from "../../src/host/node/async-context.ts";
 import { Registry } from "../../src/host/registry.ts";
 import { Runtime } from "../../src/host/runtime.ts";
@@ -122,8 +122,8 @@ export class World {
     this.id = this.cell.id;
   }
 
-  get cell(): Cell {
-    return this.#runtime.cell(this.#path);
+  get cell(): Resident {
+    return this.#runtime.resident(this.#path);
   }
 
   get chat(): Conversations {
@@ -203,7 +203,7 @@ export class World {
       idleMs: IDLE_MS,
       maxLive: 10,
     });
-    worlds.set(runtime.cell(this.#path).id, this);
+    worlds.set(runtime.resident(this.#path).id, this);
     runtime.start();
     return runtime;
   }

@@ -1,6 +1,6 @@
 // A socket without a network: frames take their time, arrive together, twice or never.
 import { HostSocket } from "../../src/host/host-socket.ts";
-import type { Cell } from "../../src/host/cell.ts";
+import type { Resident } from "../../src/host/resident.ts";
 import type { Machine } from "./machine.ts";
 import type { World } from "./world.ts";
 
@@ -61,7 +61,7 @@ export class Line {
   readonly #up: Pipe;
   readonly #down: Pipe;
   #socket: HostSocket | undefined;
-  #cell: Cell | undefined;
+  #cell: Resident | undefined;
   #over = false;
 
   constructor(world: World, machine: Machine, url: string, id: string, end: LineEnd) {
@@ -135,7 +135,7 @@ export class Line {
       terminate: () => this.cut(),
     };
     this.#socket = new HostSocket({ id, uri }, raw, BUFFER);
-    this.#cell = machine.runtime.cell(destination.path);
+    this.#cell = machine.runtime.resident(destination.path);
     this.#cell.connect(this.#socket, destination.request);
     this.#end.opened();
   }

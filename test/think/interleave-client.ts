@@ -1,6 +1,6 @@
 // A client of the wire without a network: it knows what it was told, and sends what a run tells it to.
 import type { UIMessage } from "ai";
-import type { Cell } from "../../src/host/cell.ts";
+import type { Resident } from "../../src/host/resident.ts";
 import { HostSocket } from "../../src/host/host-socket.ts";
 import { CLIENT_TOOL } from "./interleave-model.ts";
 
@@ -25,7 +25,7 @@ export class Client {
   /** How often the end of a turn was told on the present connection, but for repetitions of old ones. */
   ends = new Map<string, number>();
   #socket: HostSocket | undefined;
-  #cell: Cell | undefined;
+  #cell: Resident | undefined;
   /** Whether the host at the other end is alive. */
   #powered: () => boolean = () => false;
 
@@ -37,7 +37,7 @@ export class Client {
     return this.#socket !== undefined;
   }
 
-  connect(cell: Cell, powered: () => boolean): void {
+  connect(cell: Resident, powered: () => boolean): void {
     const uri = `http://host.test/agents/talk/one?_pk=${this.name}`;
     const socket: HostSocket = new HostSocket(
       { id: this.name, uri },

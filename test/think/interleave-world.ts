@@ -5,7 +5,7 @@ import { manualClock, type ManualClock } from "perdure/testing";
 import type { LanguageModel, ToolSet } from "ai";
 import { parts } from "../../src/agent/feature.ts";
 import { PerdureError } from "../../src/base/error.ts";
-import type { Cell } from "../../src/host/cell.ts";
+import type { Resident } from "../../src/host/resident.ts";
 import { asyncContext } from "../../src/host/node/async-context.ts";
 import { Registry } from "../../src/host/registry.ts";
 import { Runtime } from "../../src/host/runtime.ts";
@@ -120,8 +120,8 @@ export class World implements ModelWorld, ToolWorld {
     this.id = this.cell.id;
   }
 
-  get cell(): Cell {
-    return this.#runtime.cell(this.#path);
+  get cell(): Resident {
+    return this.#runtime.resident(this.#path);
   }
 
   /** The agent in memory. Only after {@link World.wake}. */
@@ -222,7 +222,7 @@ export class World implements ModelWorld, ToolWorld {
       idleMs: IDLE_MS,
       maxLive: 10,
     });
-    worlds.set(runtime.cell(this.#path).id, this);
+    worlds.set(runtime.resident(this.#path).id, this);
     runtime.start();
     return runtime;
   }

@@ -102,15 +102,19 @@ class DurableRun<TAdapter extends AnyTextAdapter, TToolRow extends ToolCallContr
       await sink.flush();
       return sink.counts().nextIndex;
     });
-    const result = await readStream(this.#chat(runId, recorder.middleware), this.#reading(), {
-      take: (chunk) => sink.take(chunk),
-      close: async (completed) => {
-        // Before the last chunk says that it is final: of an answer that readers take for complete no run is repeated.
-        if (completed) await recorder.save();
-        await sink.close(completed);
+    const result = await readStream(
+      this.#chat(runId, recorder.middleware),
+      { signal: this.abort.signal, onChunk: this.#options.onChunk },
+      {
+        take: (chunk) => sink.take(chunk),
+        close: async (completed) => {
+          // Before the last chunk says that it is final: of an answer that readers take for complete no run is repeated.
+          if (completed) await recorder.save();
+          await sink.close(completed);
+        },
+        counts: () => sink.counts(),
       },
-      counts: () => sink.counts(),
-    });
+    );
     if (result.outcome === "completed") {
       await this.#turns.end("completed", result.nextIndex, result.finishReason);
       return this.#completed({ ...result, content: before + result.content });
@@ -227,11 +231,6 @@ class DurableRun<TAdapter extends AnyTextAdapter, TToolRow extends ToolCallContr
     };
     // What `chat()` checks by type between adapter, tools, context and middleware was checked by the options.
     return chat(call as unknown as Parameters<typeof chat>[0]) as AsyncIterable<StreamChunk>;
-  }
-
-  #reading() {
-    const { onChunk } = this.#options;
-    return { signal: this.abort.signal, ...(onChunk === undefined ? {} : { onChunk }) };
   }
 
   /** What each write carries; with a log also what shuts out this run when another has taken up the answer there. */

@@ -47,7 +47,7 @@ class Generations implements GenerationEffect {
   readonly #watch: Watch<Row>;
   readonly #pump: Pump;
   readonly #parts: TryParts<Row, GenerationResult>;
-  readonly #keeper: GenerationRows | undefined;
+  readonly #writer: GenerationRows | undefined;
   /** Where rows are looked at: `collection`, or what the query reads. */
   readonly #reader: Rows<StoredGeneration> | undefined;
   readonly #suspensions: Suspensions;
@@ -61,9 +61,9 @@ class Generations implements GenerationEffect {
   constructor(options: LooseOptions) {
     this.#options = options;
     const { collection, claims, query } = options;
-    this.#keeper = collection === undefined ? undefined : new GenerationRows(rowsOf(collection));
+    this.#writer = collection === undefined ? undefined : new GenerationRows(rowsOf(collection));
     const root = queryRoot(query)?.collection as RowCollection<StoredGeneration> | undefined;
-    this.#reader = this.#keeper?.rows ?? (root === undefined ? undefined : rowsOf(root));
+    this.#reader = this.#writer?.rows ?? (root === undefined ? undefined : rowsOf(root));
     if (claims !== undefined && claims.log !== this.#reader?.log) {
       const text = '"claims" must be in the same log as "collection": their conditions are judged there.';
       throw new PerdureError("bad_config", text);
@@ -125,7 +125,7 @@ class Generations implements GenerationEffect {
     const isReady = this.#suspensions.look();
     return this.#watch.rows().filter((row) => {
       const { status, generationId } = this.#stored(row);
-      if (this.#keeper !== undefined && isSettledStatus(status)) return false;
+      if (this.#writer !== undefined && isSettledStatus(status)) return false;
       if (status !== "suspended") return true;
       this.#suspensions.meet(row.id, generationId);
       return isReady(row, generationId);
@@ -156,26 +156,26 @@ class Generations implements GenerationEffect {
   /** Whether somebody has asked for an answer again before the last one had come to its end. */
   #wasPutBack(id: string): boolean {
     // On no log, rows may lag behind what was written: rather never twice than never.
-    const status = this.#keeper?.rows.log === undefined ? undefined : this.#keeper.rows.get(id)?.status;
+    const status = this.#writer?.rows.log === undefined ? undefined : this.#writer.rows.get(id)?.status;
     return status !== undefined && status !== "generating" && !isSettledStatus(status);
   }
 
   /** Marks the row as worked on. Undefined: it is not ours to begin. */
   async #begin(row: Row, claim: Claim | undefined): Promise<BegunTry | undefined> {
     const seen = this.#stored(row);
-    if (this.#keeper !== undefined) {
+    if (this.#writer !== undefined) {
       // Read again: with a claim, everything that was written before it is known by now.
-      if (this.#keeper.rows.get(row.id) === undefined || isSettledStatus(seen.status)) return undefined;
+      if (this.#writer.rows.get(row.id) === undefined || isSettledStatus(seen.status)) return undefined;
       if (seen.status === "suspended" && !this.#suspensions.look()(row, seen.generationId)) return undefined;
     }
     const goesOn = seen.status === "suspended";
-    const counted = this.#keeper === undefined ? this.#attempts.get(row.id) : seen.attempt;
+    const counted = this.#writer === undefined ? this.#attempts.get(row.id) : seen.attempt;
     const attempt = claim?.attempt ?? Math.max(1, (counted ?? 0) + (goesOn ? 0 : 1));
     const keeps = seen.generationId !== undefined && (goesOn || this.#options.resumable === true);
     const generationId = keeps ? seen.generationId! : newId("generation");
     const begun: BegunTry = { id: row.id, generationId, attempt, claim };
-    if (this.#keeper === undefined) this.#attempts.set(row.id, attempt);
-    else if (!(await this.#keeper.begin(seen, begun))) return undefined;
+    if (this.#writer === undefined) this.#attempts.set(row.id, attempt);
+    else if (!(await this.#writer.begin(seen, begun))) return undefined;
     return begun;
   }
 
@@ -201,7 +201,7 @@ class Generations implements GenerationEffect {
 
   /** Crashes leave no failure behind: without this a row that kills its process would do so for ever. */
   #isWornOut(row: Row, begun: BegunTry): boolean {
-    const cutOff = this.#keeper !== undefined && (row as Partial<StoredGeneration>).status === "generating";
+    const cutOff = this.#writer !== undefined && (row as Partial<StoredGeneration>).status === "generating";
     const error = new Error("cut off");
     return (
       cutOff && nextDelay({ ...this.#options.retry, retryable: () => true }, begun.attempt - 1, error) === undefined
@@ -217,7 +217,7 @@ class Generations implements GenerationEffect {
     } catch (thrown) {
       this.#report(thrown, row);
     }
-    await this.#keeper?.rows.update(row.id, (draft) => {
+    await this.#writer?.rows.update(row.id, (draft) => {
       if (isSettledStatus(draft.status)) return false;
       draft.status = "failed";
       draft.error = error.message;
@@ -245,15 +245,15 @@ class Generations implements GenerationEffect {
 
   /** Hidden rows, by an optimistic edit for instance, are not gone. */
   #isGone(id: string): boolean {
-    if (this.#keeper === undefined) return true;
-    const row = this.#keeper.rows.get(id);
+    if (this.#writer === undefined) return true;
+    const row = this.#writer.rows.get(id);
     return row === undefined || isSettledStatus(row.status);
   }
 
   /** The row as it is stored; of rows that are only in the query what this process remembers. */
   #stored(row: Row): StoredGeneration {
     const suspended = this.#suspensions.generationOf(row.id);
-    if (this.#keeper !== undefined) return this.#keeper.rows.get(row.id) ?? (row as StoredGeneration);
+    if (this.#writer !== undefined) return this.#writer.rows.get(row.id) ?? (row as StoredGeneration);
     return suspended === undefined
       ? { id: row.id, status: "pending" }
       : { id: row.id, status: "suspended", generationId: suspended };
@@ -271,7 +271,7 @@ class Generations implements GenerationEffect {
     const typed = (row: Row) => row as unknown as QueryRow<Context>;
     return {
       effectId: this.id,
-      keeper: this.#keeper,
+      writer: this.#writer,
       retry: options.retry ?? {},
       generate: (row, run) => options.generate(typed(row), run),
       keepResult: (draft, result) => options.keepResult?.(draft, result as never),

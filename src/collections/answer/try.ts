@@ -106,7 +106,7 @@ function touch(draft: StoredGeneration): void {
 export interface TryParts<TRow, TResult extends GenerationResult> {
   readonly effectId: string;
   /** None: the callbacks write. */
-  readonly keeper: GenerationRows | undefined;
+  readonly writer: GenerationRows | undefined;
   readonly retry: RetryPolicy;
   generate(row: TRow, run: GenerationRun): Promise<TResult>;
   keepResult(draft: StoredGeneration, result: TResult): void;
@@ -179,7 +179,7 @@ export class GenerationTry<TRow, TResult extends GenerationResult> {
     const parts = this.#parts;
     const { attempt, generationId } = begun;
     const when = (): readonly RowCondition[] => [
-      ...(parts.keeper?.conditions(begun) ?? []),
+      ...(parts.writer?.conditions(begun) ?? []),
       ...(claim === undefined ? [] : [claim.condition()]),
     ];
     return { signal, effectId: parts.effectId, attempt, generationId, when, ...(claim === undefined ? {} : { claim }) };
@@ -217,7 +217,7 @@ export class GenerationTry<TRow, TResult extends GenerationResult> {
   async #failed(error: Error): Promise<TryEnd> {
     this.#parts.report(error, this.#row);
     // Shut out by whoever has the row now: that is not a failure of the work.
-    if (PerdureError.is(error, "fenced") && this.#parts.keeper?.isOurs(this.#begun) === false) return this.#lost();
+    if (PerdureError.is(error, "fenced") && this.#parts.writer?.isOurs(this.#begun) === false) return this.#lost();
     const delay = nextDelay(this.#parts.retry, this.#begun.attempt, error);
     if (delay === undefined) return this.#givenUp(error);
     await this.#settle((draft) => {
@@ -271,8 +271,8 @@ export class GenerationTry<TRow, TResult extends GenerationResult> {
    * @returns false when it is not this try's any more. @throws what is wrong with the row itself.
    */
   async #settle(change: (draft: StoredGeneration) => void): Promise<boolean> {
-    const { keeper } = this.#parts;
-    if (keeper === undefined) return true;
+    const { writer } = this.#parts;
+    if (writer === undefined) return true;
     let unfit: { readonly error: unknown } | undefined;
     const apply = (draft: StoredGeneration) => {
       try {
@@ -284,7 +284,7 @@ export class GenerationTry<TRow, TResult extends GenerationResult> {
     };
     const write = async () => {
       try {
-        return await keeper.settle(this.#begun, apply);
+        return await writer.settle(this.#begun, apply);
       } catch (error) {
         if (isUnwritable(error)) unfit ??= { error };
         if (unfit !== undefined) return false;

@@ -3,7 +3,7 @@ import { PerdureError } from "../../base/error.ts";
 import { newId } from "../../base/id.ts";
 import type { ToolCallContract } from "../contract.ts";
 import { keyOf, type RowCollection } from "../log/rows.ts";
-import { callDesk, type CallDesk, type CallName, type DeskOptions } from "./call-desk.ts";
+import { toolRows, type ToolRows, type CallName, type ToolRowsOptions } from "./tool-rows.ts";
 import { defaultCancel, defaultResult, defaultRow, isSettled, queuedTicket } from "./call-row.ts";
 import { checkOnly, unchecked } from "../log/schema.ts";
 import type {
@@ -17,17 +17,17 @@ import type {
 } from "./types.ts";
 import { waitAborted } from "./wait-for-result.ts";
 
-const desk = Symbol.for("perdure.call-desk");
+const rowsKey = Symbol.for("perdure.call-desk");
 
 /** What stands behind a tool that {@link makeDurableTool} made, or undefined for any other tool. */
-export function callDeskOf(tool: unknown): CallDesk | undefined {
+export function toolRowsOf(tool: unknown): ToolRows | undefined {
   if (typeof tool !== "object" || tool === null) return undefined;
-  return (tool as { [desk]?: CallDesk })[desk];
+  return (tool as { [rowsKey]?: ToolRows })[rowsKey];
 }
 
 /** How a tool's calls wait, or undefined for a tool that is not durable. */
 export function durableToolOf(tool: unknown): { readonly mode: "hold" | "suspend" | "async" } | undefined {
-  const found = callDeskOf(tool);
+  const found = toolRowsOf(tool);
   return found === undefined ? undefined : { mode: found.mode };
 }
 
@@ -76,7 +76,7 @@ export function makeAsyncTool<T extends ToolLike, TRow extends ToolCallContract>
 }
 
 /** All options, with the types that are the same for all tools. */
-interface LooseOptions<TRow extends ToolCallContract> extends Partial<Omit<DeskOptions<TRow>, "mode">> {
+interface LooseOptions<TRow extends ToolCallContract> extends Partial<Omit<ToolRowsOptions<TRow>, "mode">> {
   readonly mode?: "hold" | "suspend";
   readonly generationId?: string | (() => string | undefined);
 }
@@ -88,7 +88,7 @@ function durable<TRow extends ToolCallContract>(
   kind?: "async",
 ): object {
   const mode = kind ?? options.mode ?? "hold";
-  const made = callDesk<TRow>({
+  const made = toolRows<TRow>({
     tool,
     mode,
     collection,
@@ -104,7 +104,7 @@ function durable<TRow extends ToolCallContract>(
   });
   // What would make `chat()` ask by itself before there is a row goes; the row says it instead.
   const { execute: _execute, needsApproval: _asks, approvalSchema: _schema, ...rest } = tool as Copied;
-  const copy: Copied = { ...rest, inputSchema: checkOnly(tool.inputSchema), [desk]: made };
+  const copy: Copied = { ...rest, inputSchema: checkOnly(tool.inputSchema), [rowsKey]: made };
   // Who executes the call has checked its result, and let the schema change it: that is not done twice.
   if (copy.outputSchema !== undefined) copy.outputSchema = unchecked(copy.outputSchema);
   if (mode === "async") delete copy.outputSchema;
@@ -118,11 +118,11 @@ interface Copied extends ToolLike {
   inputSchema?: unknown;
   approvalSchema?: unknown;
   execute?: (args: unknown, context?: ToolExecutionContext) => Promise<unknown>;
-  [desk]?: CallDesk;
+  [rowsKey]?: ToolRows;
 }
 
 async function executeCall(
-  made: CallDesk,
+  made: ToolRows,
   args: unknown,
   context: ToolExecutionContext | undefined,
   fallback: LooseOptions<ToolCallContract>["generationId"],

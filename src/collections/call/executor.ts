@@ -12,37 +12,22 @@ import { CallRun, unknownTool } from "./call-run.ts";
 import { mayBegin, refuse, takeCall, wornOut } from "./take-call.ts";
 import type { ToolExecutionEffect, ToolExecutionOptions, ToolLike } from "./types.ts";
 
-/** Lets calls pass that a person has allowed. */
-interface ApprovalGate {
-  readonly ready: Promise<void>;
-  /** Whether nobody has decided yet, and it is known that somebody was asked: there is nothing to do now. */
-  waits(id: string): boolean;
-  /** `go`, `wait`, or why it may not be executed. Asks for a decision where nobody has. */
-  ask(id: string, toolName: string): Promise<"go" | "wait" | PerdureError>;
-  subscribe(wake: () => void): () => void;
-}
-
 /** The gate that the option asks for. Without approvals nothing that needs one passes. */
-function approvalGate(approvals: Approvals | "query" | undefined, actorId: string): ApprovalGate {
-  if (approvals === undefined || approvals === "query") {
-    return {
-      ready: Promise.resolve(),
-      waits: () => approvals === undefined,
-      ask: async () => (approvals === undefined ? "wait" : "go"),
-      subscribe: () => () => {},
-    };
-  }
+function approvalGate(approvals: Approvals | "query" | undefined, actorId: string) {
+  const asked = typeof approvals === "object" ? approvals : undefined;
   return {
-    ready: approvals.ready,
-    waits: (id) => approvals.status(id) === "pending",
-    async ask(id, toolName) {
-      let status = approvals.status(id);
-      if (status === "none") status = await approvals.request(id, { actorId });
+    ready: asked?.ready ?? Promise.resolve(),
+    /** Whether nobody has decided yet, and it is known that somebody was asked: there is nothing to do now. */
+    waits: (id: string) => (asked === undefined ? approvals === undefined : asked.status(id) === "pending"),
+    /** `go`, `wait`, or why it may not be executed. Asks for a decision where nobody has. */
+    async ask(id: string, toolName: string): Promise<"go" | "wait" | PerdureError> {
+      if (asked === undefined) return approvals === undefined ? "wait" : "go";
+      let status = asked.status(id);
+      if (status === "none") status = await asked.request(id, { actorId });
       if (status === "approved") return "go";
-      if (status === "denied" || status === "expired") return refusal(approvals, id, toolName, status);
-      return "wait";
+      return status === "denied" || status === "expired" ? refusal(asked, id, toolName, status) : "wait";
     },
-    subscribe: (wake) => approvals.subscribe(wake),
+    subscribe: (wake: () => void) => asked?.subscribe(wake) ?? (() => {}),
   };
 }
 
@@ -145,7 +130,7 @@ interface ExecutorOptions<TRow extends object> {
   readonly watch: (wake: () => void) => Watch<TRow>;
   /** The call in a row of the query. */
   readonly callOf: (row: TRow) => ListedCall | undefined;
-  readonly gate: ApprovalGate;
+  readonly gate: ReturnType<typeof approvalGate>;
   readonly strict: boolean;
   readonly concurrency: number;
   readonly disposeWaitMs: number;

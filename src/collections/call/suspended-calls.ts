@@ -2,8 +2,8 @@ import { PerdureError, errorText } from "../../base/error.ts";
 import type { AgentToolCall } from "../contract.ts";
 import type { RowOptions } from "../log/rows.ts";
 import { startTimer } from "../../base/time.ts";
-import type { CallDesk, CallName, Opening } from "./call-desk.ts";
-import { callDeskOf } from "./durable-tool.ts";
+import type { ToolRows, CallName, Opening } from "./tool-rows.ts";
+import { toolRowsOf } from "./durable-tool.ts";
 import type { ToolResultMessage } from "./types.ts";
 import { waitAborted } from "./wait-for-result.ts";
 
@@ -14,7 +14,7 @@ interface CallsOf {
 
 interface Known {
   readonly call: AgentToolCall;
-  readonly desk: CallDesk;
+  readonly rows: ToolRows;
   readonly name: CallName;
 }
 
@@ -31,14 +31,14 @@ export async function openToolCalls(
   options: CallsOf & { readonly write?: RowOptions },
 ): Promise<string[]> {
   const known = knownCalls(tools, calls, options);
-  const groups = new Map<object, { desk: CallDesk; openings: Opening[] }>();
-  const openings = known.map(({ desk, name }) => ({ desk, opening: desk.opening(name) }));
-  for (const { desk, opening } of openings) {
-    const group = groups.get(desk.collection);
-    if (group === undefined) groups.set(desk.collection, { desk, openings: [opening] });
+  const groups = new Map<object, { rows: ToolRows; openings: Opening[] }>();
+  const openings = known.map(({ rows, name }) => ({ rows, opening: rows.opening(name) }));
+  for (const { rows, opening } of openings) {
+    const group = groups.get(rows.collection);
+    if (group === undefined) groups.set(rows.collection, { rows, openings: [opening] });
     else group.openings.push(opening);
   }
-  for (const group of groups.values()) await group.desk.open(group.openings, options.write);
+  for (const group of groups.values()) await group.rows.open(group.openings, options.write);
   return openings.map(({ opening }) => opening.id);
 }
 
@@ -53,8 +53,8 @@ export async function toolCallResults(
 ): Promise<{ messages: ToolResultMessage[]; open: AgentToolCall[] }> {
   const messages: ToolResultMessage[] = [];
   const open: AgentToolCall[] = [];
-  for (const { call, desk, name } of knownCalls(tools, calls, options)) {
-    const settled = await desk.settled(name);
+  for (const { call, rows, name } of knownCalls(tools, calls, options)) {
+    const settled = await rows.settled(name);
     if (settled === undefined) open.push(call);
     else messages.push({ role: "tool", toolCallId: call.id, content: resultText(settled) });
   }
@@ -68,8 +68,8 @@ export function watchToolCalls(
   options: CallsOf,
   wake: () => void,
 ): () => void {
-  const desks = new Map(knownCalls(tools, calls, options).map(({ desk }) => [desk.collection, desk]));
-  const ends = [...desks.values()].map((desk) => desk.subscribe(wake));
+  const all = new Map(knownCalls(tools, calls, options).map(({ rows }) => [rows.collection, rows]));
+  const ends = [...all.values()].map((rows) => rows.subscribe(wake));
   return () => ends.forEach((end) => end());
 }
 
@@ -116,19 +116,19 @@ export async function cancelToolCalls(
   calls: readonly AgentToolCall[],
   options: CallsOf & { readonly write?: RowOptions },
 ): Promise<void> {
-  for (const { desk, name } of knownCalls(tools, calls, options)) await desk.cancel(name, options.write);
+  for (const { rows, name } of knownCalls(tools, calls, options)) await rows.cancel(name, options.write);
 }
 
 function knownCalls(tools: readonly unknown[], calls: readonly AgentToolCall[], { generationId }: CallsOf): Known[] {
-  const desks = new Map<string, CallDesk>();
+  const all = new Map<string, ToolRows>();
   for (const tool of tools) {
-    const desk = callDeskOf(tool);
-    if (desk?.mode === "suspend") desks.set(desk.tool.name, desk);
+    const rows = toolRowsOf(tool);
+    if (rows?.mode === "suspend") all.set(rows.tool.name, rows);
   }
   return calls.flatMap((call) => {
-    const desk = desks.get(call.name);
-    if (desk === undefined) return [];
-    return [{ call, desk, name: { generationId, toolCallId: call.id, args: argumentsOf(call) } }];
+    const rows = all.get(call.name);
+    if (rows === undefined) return [];
+    return [{ call, rows, name: { generationId, toolCallId: call.id, args: argumentsOf(call) } }];
   });
 }
 

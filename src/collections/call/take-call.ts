@@ -1,5 +1,6 @@
 import { errorText, PerdureError } from "../../base/error.ts";
 import { toolClaimId } from "../worker/claim.ts";
+import type { RowCondition } from "../log/row-log.ts";
 import type { PumpOutcome } from "../worker/pump.ts";
 import { settleUntold, tell, type CallItem, type CallParts } from "./call-parts.ts";
 import { CallRun } from "./call-run.ts";
@@ -38,16 +39,7 @@ async function claimRow<TRow extends object>(
   const { writer, reader } = parts;
   const { id, attempt } = item;
   const at = writer?.unchanged(id);
-  const claimed = await writer?.update(
-    id,
-    (draft) => {
-      if (!mayBegin(draft, false)) return false;
-      begin(draft, attempt);
-      return true;
-    },
-    at === undefined ? {} : { when: [at] },
-  );
-  if (claimed !== true) return { later: true };
+  if (!(await begin(parts, item, attempt, at === undefined ? [] : [at]))) return { later: true };
   const holding = new Holding({ id, writer, reader, ...(at === undefined ? {} : { version: at.version + 1 }) });
   return new CallRun(parts, item, holding, attempt + 1);
 }
@@ -70,22 +62,14 @@ async function acquire<TRow extends object>(
     await claim.release();
     return refuse(parts, item, "failed", wornOut(id, attempt));
   }
-  let begun: boolean | undefined = false;
+  let begun = false;
   try {
-    begun = await writer?.update(
-      id,
-      (draft) => {
-        if (!mayBegin(draft, true)) return false;
-        begin(draft, attempt);
-        return true;
-      },
-      { when: [claim.condition()] },
-    );
+    begun = await begin(parts, item, attempt, [claim.condition()]);
   } finally {
     // Also when the write has failed: a claim that nobody works under would keep everybody else out.
-    if (begun !== true) await claim.giveBack();
+    if (!begun) await claim.giveBack();
   }
-  if (begun !== true) return { later: true };
+  if (!begun) return { later: true };
   return new CallRun(parts, item, new Holding({ id, writer, reader, claim }), attempt + 1);
 }
 
@@ -94,10 +78,21 @@ export function wornOut(id: string, tries: number): PerdureError {
   return new PerdureError("limit", `The tool call "${id}" was given up after ${tries} tries.`);
 }
 
-function begin(draft: CallRow, attempt: number): void {
-  draft.status = "executing";
-  if (draft.attempt !== undefined) draft.attempt = attempt;
-  touch(draft);
+/** @returns whether the row was free and is this process's now. */
+async function begin<TRow extends object>(
+  { writer, claims }: CallParts<TRow>,
+  { id }: CallItem<TRow>,
+  attempt: number,
+  when: readonly RowCondition[],
+): Promise<boolean> {
+  const take = (draft: CallRow) => {
+    if (!mayBegin(draft, claims !== undefined)) return false;
+    draft.status = "executing";
+    if (draft.attempt !== undefined) draft.attempt = attempt;
+    touch(draft);
+    return true;
+  };
+  return (await writer?.update(id, take, when.length === 0 ? {} : { when })) === true;
 }
 
 /** Settles a call that is not to be begun at all. */

@@ -2,12 +2,12 @@ import type { AnyTextAdapter } from "@tanstack/ai";
 import { isSettledStatus, type GenerationRecord } from "../contract.ts";
 import type { RowChange, RowCondition } from "../log/row-log.ts";
 import { rowsOf, type Rows } from "../log/rows.ts";
-import { callDeskOf } from "../call/durable-tool.ts";
+import { toolRowsOf } from "../call/durable-tool.ts";
 import type { AgentCollections } from "./agent-collections.ts";
 import type { AgentHooks, AgentTurn, AgentTurnStatus } from "./config.ts";
 
 /** Keeps one row for each answer of an agent, and knows which answers wait for their tools. */
-export class GenerationRows {
+export class AnswerRows {
   readonly #agentName: string;
   readonly #model: string;
   readonly #collections: AgentCollections;
@@ -94,9 +94,9 @@ export class GenerationRows {
       wake();
     });
     const foreign = this.#tools.flatMap((tool) => {
-      const desk = callDeskOf(tool);
-      if (desk === undefined || desk.collection === toolCalls) return [];
-      return desk.subscribe(() => {
+      const rows = toolRowsOf(tool);
+      if (rows === undefined || rows.collection === toolCalls) return [];
+      return rows.subscribe(() => {
         this.#foreignChanges++;
         this.#asleep.clear();
         wake();

@@ -12,7 +12,7 @@ import { drainUntilIdle } from "../worker/drain.ts";
 import { runWithLifecycle, type RunnerLifecycleAdapter } from "../worker/lifecycle.ts";
 import { handleDurableStreamsWake, type DurableStreamsWebhookAdapter } from "../worker/webhook.ts";
 import { CLAIMS } from "./agent-collections.ts";
-import { CollectionDesk } from "./collection-desk.ts";
+import { CollectionMailbox } from "./collection-mailbox.ts";
 import type {
   Agent,
   AgentCollectionsBase,
@@ -23,8 +23,8 @@ import type {
   CollectionAgentConfig,
   QueryAgentConfig,
 } from "./config.ts";
-import type { Desk, Turn } from "./desk.ts";
-import { QueryDesk } from "./query-desk.ts";
+import type { Mailbox, Turn } from "./mailbox.ts";
+import { QueryMailbox } from "./query-mailbox.ts";
 import { agentTools, watchCalls } from "./reference.ts";
 import { watchForResponse } from "./response.ts";
 import { AgentRunner } from "./runner.ts";
@@ -66,23 +66,18 @@ function collectionAgent(config: CollectionAgentConfig<AgentCollectionsBase, unk
     ...runnerBase(config),
     collections,
     live: config.live ?? runtime === undefined,
-    desk: (wake) => {
+    mailbox: (wake) => {
       // Alone in its process, it must not take what another process has just begun; with a lease it knows better.
-      const adopts = isClaiming(config) || runtime !== undefined ? "all" : "at-start";
-      return new CollectionDesk(config, adopts, wake);
+      const adopts = (config.claims ?? false) !== false || runtime !== undefined ? "all" : "at-start";
+      return new CollectionMailbox(config, adopts, wake);
     },
-    ...(hooks?.afterTurn === undefined ? {} : { afterTurn: hooks.afterTurn }),
-    generate: (turn, desk, context) => generate(config, turn, desk, context),
+    afterTurn: hooks?.afterTurn,
+    generate: (turn, mailbox, context) => generate(config, turn, mailbox, context),
   });
   return agentOf(config, collections, runner, {
     watchForResponse: (requestId, options) => watchForResponse(config.name, collections.messages, requestId, options),
     dispose: hooks?.dispose,
   });
-}
-
-/** Whether runners of an agent are told apart. */
-function isClaiming({ claims }: Pick<CollectionAgentConfig, "claims">): boolean {
-  return claims !== undefined && claims !== false;
 }
 
 /** What lets one runner of an agent with queries work at a time; undefined where no write can be conditional. */
@@ -101,8 +96,8 @@ function queryAgent(config: QueryAgentConfig<object, unknown>): AnyAgent {
     ...(own === undefined ? {} : { claims: own }),
     collections: undefined,
     live: config.live ?? true,
-    desk: (wake) => new QueryDesk(config, wake),
-    generate: (turn, desk, context) => generate(config, turn, desk, context),
+    mailbox: (wake) => new QueryMailbox(config, wake),
+    generate: (turn, mailbox, context) => generate(config, turn, mailbox, context),
   });
   return agentOf(config, undefined, runner, {
     watchForResponse: async (requestId, options = {}) => {
@@ -131,10 +126,10 @@ async function generate<TRow extends object>(
     generate(input: AgentGenerateInput<TRow>): ReturnType<QueryAgentConfig<TRow>["generate"]>;
   },
   turn: Turn<TRow>,
-  desk: Desk<TRow>,
+  mailbox: Mailbox<TRow>,
   context: AgentContext,
 ) {
-  const messages = await desk.build(turn, context);
+  const messages = await mailbox.build(turn, context);
   context.signal.throwIfAborted();
   const { agents = [] } = config;
   // Only who may ask several has something to gain from knowing what else is asked.
@@ -212,15 +207,13 @@ function requireToolNames(config: Pick<CollectionAgentConfig, "name" | "tools" |
   );
 }
 
-type WokenAgent = Agent<AgentCollectionsBase | undefined, unknown>;
-
 interface WakeConfig {
   readonly name: string;
   readonly runtime?: AgentRuntime<unknown>;
 }
 
 async function runWake(
-  agent: WokenAgent,
+  agent: AnyAgent,
   seat: Seat,
   config: WakeConfig,
   wake: unknown,
@@ -257,7 +250,7 @@ async function runWake(
 }
 
 async function handleWake(
-  agent: WokenAgent,
+  agent: AnyAgent,
   config: WakeConfig,
   request: Request,
   options: { waitUntil?: (work: Promise<unknown>) => void } = {},
@@ -273,7 +266,7 @@ async function handleWake(
     request,
     adapter: wakeAdapter,
     run: (wake, { signal }) => agent.runWake(wake, { signal }),
-    ...(options.waitUntil === undefined ? {} : { waitUntil: options.waitUntil }),
+    waitUntil: options.waitUntil,
   });
 }
 

@@ -14,7 +14,7 @@ import { rowsOf } from "../log/rows.ts";
 import type { Claims } from "../worker/claim.ts";
 import { createClaims } from "../worker/claims.ts";
 import { agentCollections, type AgentCollections } from "./agent-collections.ts";
-import { GenerationRows } from "./answer-rows.ts";
+import { AnswerRows } from "./answer-rows.ts";
 import type { AgentContext, AgentGenerate, AgentHooks, AgentReply, CollectionAgentConfig } from "./config.ts";
 import { DEFAULT_WINDOW, contextOf } from "./history.ts";
 import { summarizeOldMessages } from "./summary.ts";
@@ -101,7 +101,7 @@ export function durableAgent<TWake = never>(
   const { leaseMs, owner } = options;
   const claims = exclusive ? createClaims({ collection, leaseMs, owner }) : undefined;
   const approvals = approvalTools(options.name, options.tools ?? [], collections, claims, options.onFailure);
-  const generations = new GenerationRows(options.name, options.adapter, collections, approvals.tools);
+  const generations = new AnswerRows(options.name, options.adapter, collections, approvals.tools);
   return {
     ...options,
     collections,
@@ -152,7 +152,7 @@ async function buildMessages(
 async function generate(
   options: Pick<DurableAgentOptions, "toolMode" | "maxModelCalls">,
   collections: AgentCollections,
-  generations: GenerationRows,
+  generations: AnswerRows,
   input: Parameters<AgentGenerate<AgentMessage>>[0],
 ): Promise<AgentReply> {
   const { adapter, messages, tools, instructions, signal, context } = input;

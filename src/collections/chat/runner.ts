@@ -1,19 +1,18 @@
 import { PerdureError } from "../../base/error.ts";
-import type { Clock } from "../../base/time.ts";
 import type { Claims } from "../worker/claim.ts";
 import { createPump, type Pump } from "../worker/pump.ts";
 import { asError, maxAttemptsOf, nextDelay, notify, UNREACHED, type RetryPolicy } from "../retry.ts";
-import { foregroundClock, pause, Timers, backOff } from "../../base/time.ts";
+import { foregroundClock, pause, Timers, backOff, type Clock } from "../../base/time.ts";
 import type { AgentCollectionsBase, AgentContext, AgentReply, AgentState } from "./config.ts";
-import type { Desk, Turn } from "./desk.ts";
+import type { Mailbox, Turn } from "./mailbox.ts";
 import { Seat, type Seated } from "./seat.ts";
 
 interface RunnerOptions<TRow extends object> {
   readonly name: string;
   readonly collections: AgentCollectionsBase | undefined;
-  /** Makes the desk; `wake` says that its rows may have changed. */
-  desk(wake: () => void): Desk<TRow>;
-  generate(turn: Turn<TRow>, desk: Desk<TRow>, context: AgentContext): Promise<string | AgentReply>;
+  /** Makes the mailbox; `wake` says that its rows may have changed. */
+  mailbox(wake: () => void): Mailbox<TRow>;
+  generate(turn: Turn<TRow>, mailbox: Mailbox<TRow>, context: AgentContext): Promise<string | AgentReply>;
   afterTurn?(context: AgentContext): Promise<void>;
   readonly retry: RetryPolicy;
   readonly claims: Claims | undefined;
@@ -36,7 +35,7 @@ export class AgentRunner<TRow extends object> {
   readonly ready: Promise<void>;
   readonly seat: Seat;
   readonly #options: RunnerOptions<TRow>;
-  readonly #desk: Desk<TRow>;
+  readonly #mailbox: Mailbox<TRow>;
   readonly #pump: Pump;
   readonly #report: (error: Error) => void;
   readonly #disposal = new AbortController();
@@ -73,8 +72,8 @@ export class AgentRunner<TRow extends object> {
       onError: this.#report,
     });
     this.seat = new Seat(options.name, options.claims, () => this.#resume());
-    this.#desk = options.desk(() => this.#wake());
-    this.ready = Promise.all([this.#desk.ready, this.seat.ready]).then(() => {
+    this.#mailbox = options.mailbox(() => this.#wake());
+    this.ready = Promise.all([this.#mailbox.ready, this.seat.ready]).then(() => {
       this.#isReady = true;
       this.#wake();
     });
@@ -90,7 +89,7 @@ export class AgentRunner<TRow extends object> {
   }
 
   hasPendingWork(): boolean {
-    return this.#desk.pending().length > 0;
+    return this.#mailbox.pending().length > 0;
   }
 
   /** Runs one turn, or waits until somebody has. */
@@ -113,7 +112,12 @@ export class AgentRunner<TRow extends object> {
     // Bounded as a whole: a callback that awaits this very promise would wait for itself, a lost backend for ever.
     const ended = new AbortController();
     const over = pause(DISPOSE_WAIT_MS, ended.signal);
-    const steps = [() => this.#pump.dispose(), () => this.#last, () => this.seat.dispose(), () => this.#desk.dispose()];
+    const steps = [
+      () => this.#pump.dispose(),
+      () => this.#last,
+      () => this.seat.dispose(),
+      () => this.#mailbox.dispose(),
+    ];
     for (const step of steps) {
       const done = step().catch((error: unknown) => this.#report(asError(error)));
       await Promise.race([over, done]);
@@ -125,7 +129,7 @@ export class AgentRunner<TRow extends object> {
   #wake(): void {
     const current = this.#current;
     if (current !== undefined && !current.isAnswered && !current.abort.signal.aborted) {
-      const lost = this.#desk.lost(current.turn);
+      const lost = this.#mailbox.lost(current.turn);
       if (lost !== undefined) current.abort.abort(lost);
     }
     this.#wakeWaiters();
@@ -165,12 +169,12 @@ export class AgentRunner<TRow extends object> {
 
   #due(): TRow[] {
     if (!this.#isReady || this.#pause !== undefined) return [];
-    const pending = this.#desk.pending();
+    const pending = this.#mailbox.pending();
     if (this.#waits.size > 0) {
-      const there = new Set(pending.map((row) => this.#desk.idOf(row)));
+      const there = new Set(pending.map((row) => this.#mailbox.idOf(row)));
       for (const id of this.#waits.keys()) if (!there.has(id)) this.#waits.delete(id);
     }
-    return pending.filter((row) => !this.#waits.has(this.#desk.idOf(row)));
+    return pending.filter((row) => !this.#waits.has(this.#mailbox.idOf(row)));
   }
 
   #cycle(signal: AbortSignal): Promise<void> {
@@ -200,8 +204,8 @@ export class AgentRunner<TRow extends object> {
   }
 
   async #begin(max: number, seated: Seated): Promise<Turn<TRow> | undefined> {
-    const rows = this.#desk.batch(this.#due(), max);
-    return rows.length === 0 ? undefined : this.#desk.begin(rows, seated.fence);
+    const rows = this.#mailbox.batch(this.#due(), max);
+    return rows.length === 0 ? undefined : this.#mailbox.begin(rows, seated.fence);
   }
 
   #standBy(retryInMs: number): void {
@@ -238,10 +242,10 @@ export class AgentRunner<TRow extends object> {
     const current = { turn, abort, isAnswered: false };
     this.#current = current;
     try {
-      const lost = this.#desk.lost(turn);
+      const lost = this.#mailbox.lost(turn);
       if (lost !== undefined) throw lost;
       if (turn.attempt > max) throw cutOff(name, max);
-      const reply = readReply(name, await this.#options.generate(turn, this.#desk, context));
+      const reply = readReply(name, await this.#options.generate(turn, this.#mailbox, context));
       signal.throwIfAborted();
       current.isAnswered = true;
       if (reply.outcome === "suspended") await this.#suspend(turn, seated);
@@ -258,10 +262,10 @@ export class AgentRunner<TRow extends object> {
 
   /** An answer that is suspended again and again, and still due, is asked for ever more rarely. */
   async #suspend(turn: Turn<TRow>, seated: Seated): Promise<void> {
-    await this.#desk.handBack(turn, "suspended", seated.fence);
+    await this.#mailbox.handBack(turn, "suspended", seated.fence);
     const times = this.#suspensions.get(turn.generationId) ?? 0;
-    const due = new Set(this.#desk.pending().map((row) => this.#desk.idOf(row)));
-    if (!turn.rows.some((row) => due.has(this.#desk.idOf(row))))
+    const due = new Set(this.#mailbox.pending().map((row) => this.#mailbox.idOf(row)));
+    if (!turn.rows.some((row) => due.has(this.#mailbox.idOf(row))))
       return void this.#suspensions.delete(turn.generationId);
     this.#suspensions.set(turn.generationId, times + 1);
     if (times > 0) this.#wait(turn, backOff(times + 1, PROBLEM_WAIT_MS, PROBLEM_WAIT_MAX_MS));
@@ -269,7 +273,7 @@ export class AgentRunner<TRow extends object> {
 
   #wait(turn: Turn<TRow>, ms: number): void {
     const wait = {};
-    const ids = turn.rows.map((row) => this.#desk.idOf(row));
+    const ids = turn.rows.map((row) => this.#mailbox.idOf(row));
     for (const id of ids) this.#waits.set(id, wait);
     this.#wakeIn(ms, () => {
       for (const id of ids) if (this.#waits.get(id) === wait) this.#waits.delete(id);
@@ -278,9 +282,10 @@ export class AgentRunner<TRow extends object> {
 
   async #store(turn: Turn<TRow>, reply: AgentReply, context: AgentContext): Promise<void> {
     this.#suspensions.delete(turn.generationId);
-    if (!(await this.#desk.store(turn, reply, context))) {
+    if (!(await this.#mailbox.store(turn, reply, context))) {
       throw (
-        this.#desk.lost(turn) ?? new PerdureError("fenced", `Another runner of "${this.#options.name}" has answered.`)
+        this.#mailbox.lost(turn) ??
+        new PerdureError("fenced", `Another runner of "${this.#options.name}" has answered.`)
       );
     }
     try {
@@ -294,18 +299,18 @@ export class AgentRunner<TRow extends object> {
   async #missed(turn: Turn<TRow>, error: Error, max: number, context: AgentContext): Promise<void> {
     if (PerdureError.is(error, "fenced")) return this.#report(error);
     const isStopped = context.signal.aborted && !PerdureError.is(error, "cancelled");
-    if (isStopped) return this.#desk.handBack(turn, "disposed", context.fence);
+    if (isStopped) return this.#mailbox.handBack(turn, "disposed", context.fence);
     if (PerdureError.is(error, "cancelled")) return this.#giveUp(turn, error, context);
     this.#report(error);
     const delay = turn.attempt >= max ? undefined : nextDelay(this.#options.retry, turn.attempt, error);
     if (delay === undefined) return this.#giveUp(turn, error, context);
     this.#wait(turn, delay);
-    await this.#desk.failed(turn, error, context.fence);
+    await this.#mailbox.failed(turn, error, context.fence);
   }
 
   #giveUp(turn: Turn<TRow>, error: Error, context: AgentContext): Promise<void> {
     this.#suspensions.delete(turn.generationId);
-    return this.#desk.giveUp(turn, error, context);
+    return this.#mailbox.giveUp(turn, error, context);
   }
 }
 

@@ -1,7 +1,6 @@
-import type { Clock } from "../../base/time.ts";
 import type { Move } from "../log/query.ts";
 import { asError, nextDelay, notify, type RetryPolicy } from "../retry.ts";
-import { foregroundClock, Timers, within } from "../../base/time.ts";
+import { foregroundClock, Timers, within, type Clock } from "../../base/time.ts";
 
 /**
  * What became of one piece of work.

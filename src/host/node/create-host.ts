@@ -112,7 +112,7 @@ export function createHost(options: HostOptions): Host {
     withChildren(
       createStub<T>(path, (to, method, args) => runtime.call(to, method, args, { props })),
       async (cls, name) => {
-        await runtime.cell(path).use((agent) => agent.invoke("subAgent", [cls, name]), props);
+        await runtime.resident(path).use((agent) => agent.invoke("subAgent", [cls, name]), props);
         return stubAt([...path, { className: registry.nameOf(cls), name }]);
       },
     );

@@ -5,7 +5,7 @@ import { newId } from "../../base/id.ts";
 import type { AgentStep } from "../../port.ts";
 import { closeCode, refusalCode } from "../../wire/close-code.ts";
 import { parseConnectQuery } from "../../wire/connect-query.ts";
-import type { Cell } from "../cell.ts";
+import type { Resident } from "../resident.ts";
 import { HostSocket, type RawSocket, type SocketClient } from "../host-socket.ts";
 import type { Router } from "../route.ts";
 import type { Runtime } from "../runtime.ts";
@@ -71,8 +71,8 @@ export class WebSockets {
       ws.on("error", ignore);
       const query = parseConnectQuery(new URL(request.url).searchParams);
       if (query.transport === "capnweb") return ws.close(closeCode.unsupportedTransport, "transport not supported");
-      const cell = this.#runtime.cell(destination.path);
-      if (cell.connections >= this.#limits.connectionsPerAgent) {
+      const resident = this.#runtime.resident(destination.path);
+      if (resident.connections >= this.#limits.connectionsPerAgent) {
         return ws.close(closeCode.tryAgainLater, "too many connections");
       }
       const { identity, mayOnlyRead, request: admitted } = destination;
@@ -82,7 +82,7 @@ export class WebSockets {
         mayOnlyRead,
         ...(identity !== undefined && { identity }),
       };
-      this.#attach(ws, socket, cell, client, admitted);
+      this.#attach(ws, socket, resident, client, admitted);
     });
     return true;
   }
@@ -93,21 +93,21 @@ export class WebSockets {
     this.#server.close();
   }
 
-  #attach(ws: WebSocket, tcp: Duplex, cell: Cell, client: SocketClient, request: Request): void {
+  #attach(ws: WebSocket, tcp: Duplex, resident: Resident, client: SocketClient, request: Request): void {
     const socket = new HostSocket(client, new WsSocket(ws, tcp), this.#limits.sendBufferBytes);
     this.#alive.add(ws);
     ws.on("error", ({ code }: Error & { code?: string }) => {
-      if (code === TOO_LONG) cell.refused(socket, `a frame of more than ${this.#limits.frameBytes} bytes`);
+      if (code === TOO_LONG) resident.refused(socket, `a frame of more than ${this.#limits.frameBytes} bytes`);
     });
     ws.on("pong", () => this.#alive.add(ws));
     ws.on("message", (data: Buffer, isBinary: boolean) => {
       this.#alive.add(ws);
-      this.#turns.take(ws, () => cell.message(socket, isBinary ? new Uint8Array(data) : data.toString("utf8")));
+      this.#turns.take(ws, () => resident.message(socket, isBinary ? new Uint8Array(data) : data.toString("utf8")));
     });
     ws.on("close", (code, reason) =>
-      this.#turns.take(ws, () => cell.disconnected(socket, code, reason.toString(), code !== closeCode.abnormal)),
+      this.#turns.take(ws, () => resident.disconnected(socket, code, reason.toString(), code !== closeCode.abnormal)),
     );
-    cell.connect(socket, request);
+    resident.connect(socket, request);
   }
 
   /**

@@ -1,3 +1,5 @@
+import { isRecord, tryParseJson } from "../../base/json.ts";
+
 /** Something that happened, as a program or its driver reports it. JSON. */
 export interface Fact {
   readonly type: string;
@@ -27,26 +29,13 @@ export function encodeLine(line: Line): string {
 /** The line, or `undefined` for output that is not ours. */
 export function parseLine(text: string): Line | undefined {
   if (!text.startsWith(PREFIX)) return undefined;
-  const value = parseJson(text.slice(PREFIX.length));
+  const value = tryParseJson(text.slice(PREFIX.length));
   if (!isRecord(value)) return undefined;
   if (value.kind === "commit" && typeof value.count === "number") return { kind: "commit", count: value.count };
   if (value.kind === "fact" && isFact(value.fact)) return { kind: "fact", fact: value.fact };
   return undefined;
 }
 
-/** A kill from outside can tear a long line: then it was never reported. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
 function isFact(value: unknown): value is Fact {
   return isRecord(value) && typeof value.type === "string";
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null;
 }

@@ -1,7 +1,6 @@
-import { systemClock } from "../../base/time.ts";
+import { systemClock, type Clock } from "../../base/time.ts";
 import { createEgress } from "../egress/egress.ts";
 import { PerdureError } from "../../base/error.ts";
-import type { Clock } from "../../base/time.ts";
 import type { Capabilities, Egress, Limits, Sandbox } from "../sandbox/sandbox.ts";
 import { BRIDGE, guestProgram } from "./guest.ts";
 import { bridgeFunctions, type ExtensionBridge, functionsFor } from "./host-functions.ts";

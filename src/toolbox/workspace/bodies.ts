@@ -22,10 +22,10 @@ export type Content =
 export type BodyHost = Pick<AgentHost, "id" | "sql" | "tx" | "blobs" | "durable" | "afterTx">;
 
 /** What a file row says about where its content is. */
-type Place = Pick<FileRow, "hash" | "content">;
+type ContentRef = Pick<FileRow, "hash" | "content">;
 
 /** What a file row says about its content. */
-type Held = Place & Pick<FileRow, "size">;
+type Held = ContentRef & Pick<FileRow, "size">;
 
 /**
  * What files hold. Small ones stand in the row; others are stored once by their SHA-256 and counted, in the same
@@ -90,7 +90,7 @@ export class Bodies {
   }
 
   /** Refers to prepared bytes in the caller's transaction. @returns what the row has to say */
-  refer(content: Content): Place {
+  refer(content: Content): ContentRef {
     if (content.kind === "inline") return { hash: null, content: content.bytes };
     const { hash } = content;
     if (!addBodyRef(this.#host, this.#ns, hash))

@@ -1,5 +1,5 @@
 import { PerdureError } from "../../base/error.ts";
-import { isRecord, tryParseJson } from "../../base/json.ts";
+import { isCount, isRecord, tryParseJson } from "../../base/json.ts";
 import type { Sql } from "../../port.ts";
 import { deleteCell, deleteCells, listCells, readCell, writeCell } from "../../store/cell.ts";
 import { deleteFilesOf, LIVE } from "../../store/file.ts";
@@ -160,8 +160,4 @@ function toPoint(messageId: string, value: string): WorkspacePoint | undefined {
   if (!Array.isArray(stored)) return undefined;
   const [version, at] = stored as unknown[];
   return isCount(version) && isCount(at) ? { messageId, version, at } : undefined;
-}
-
-function isCount(value: unknown): value is number {
-  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 }

@@ -1,6 +1,6 @@
 import { PerdureError } from "../../../base/error.ts";
 import { type RetryOptions, resolveRetry } from "../../../work/retry.ts";
-import { isRecord } from "../../../base/json.ts";
+import { isRecord, tryParseJson } from "../../../base/json.ts";
 import type { Sql } from "../../../port.ts";
 import { deleteCell, deleteCells, listCells, writeCell } from "../../../store/cell.ts";
 import type { AddMcpServerOptions, McpServerOptions, McpStdioServer } from "./types.ts";
@@ -31,7 +31,7 @@ export interface McpServerRecord {
 /** The servers in the order of their ids. Cells that cannot be read are left out. */
 export function readServers(db: Sql): McpServerRecord[] {
   return listCells(db, PREFIX).flatMap(({ value }) => {
-    const record: unknown = parse(value);
+    const record = tryParseJson(value);
     return isRecord(record) && typeof record.id === "string" && isRecord(record.target)
       ? [record as unknown as McpServerRecord]
       : [];
@@ -137,12 +137,4 @@ export function shownUrl(target: McpTarget): string {
   if (target.kind === "stdio") return `stdio:${target.command.split(/[\\/]/).at(-1) ?? ""}`;
   const url = new URL(target.url);
   return `${url.origin}${url.pathname}${url.search === "" ? "" : "?…"}`;
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,3 +1,5 @@
+import { isCount, isRecord } from "../../../base/json.ts";
+
 /**
  * What a shell's worker and its host say to each other. The host reads every message as if it came from the network:
  * whoever breaks out of the shell inside the worker must find nothing more here than the shell itself may do.
@@ -142,12 +144,4 @@ function readFetchCall(value: Record<string, unknown>): FetchCall | undefined {
   if (typeof url !== "string" || typeof method !== "string" || !isRecord(headers)) return undefined;
   const texts = Object.entries(headers).filter((entry): entry is [string, string] => typeof entry[1] === "string");
   return { kind: "fetch", url, method, headers: Object.fromEntries(texts), ...(typeof body === "string" && { body }) };
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null;
-}
-
-function isCount(value: unknown): value is number {
-  return typeof value === "number" && Number.isInteger(value) && value >= 0;
 }

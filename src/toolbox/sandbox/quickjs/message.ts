@@ -1,3 +1,4 @@
+import { isCount, isRecord } from "../../../base/json.ts";
 import type { Limits, LimitName, LogLine } from "../sandbox.ts";
 
 /**
@@ -182,16 +183,8 @@ function readOutcome(value: unknown): LaneOutcome | undefined {
   }
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null;
-}
-
 function isText(value: unknown): value is string {
   return typeof value === "string";
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
 function isAmount(value: unknown): value is number {

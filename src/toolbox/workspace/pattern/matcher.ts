@@ -24,15 +24,15 @@ type State =
   | { readonly kind: "assert"; readonly what: Assertion; readonly next: number }
   | { readonly kind: "found" };
 
-/** What stands beside a place in the text. */
+/** What stands beside a here in the text. */
 type Side = "edge" | "word" | "other";
 
 /** All states that a text can be in after what was read of it, and what came last. */
-interface Place {
+interface StateSet {
   readonly states: readonly number[];
   readonly before: Side;
-  readonly ascii: (Place | typeof FOUND | undefined)[];
-  readonly more: Map<number, Place | typeof FOUND>;
+  readonly ascii: (StateSet | typeof FOUND | undefined)[];
+  readonly more: Map<number, StateSet | typeof FOUND>;
   /** Whether the pattern is found when the text ends here, once it was asked. */
   atEnd: boolean | undefined;
 }
@@ -46,10 +46,10 @@ const FOUND = Symbol("found");
  */
 export function createMatcher(pattern: Pattern): Matcher {
   const states = compile(pattern);
-  let known = new Map<string, Place>();
+  let known = new Map<string, StateSet>();
   let steps = 0;
   /** Where every text begins. */
-  let begin: Place | undefined;
+  let begin: StateSet | undefined;
   let work = 0;
   /** In which round each state was seen last: a set of them would cost more than all the rest. */
   const seen = new Uint32Array(states.length);
@@ -73,12 +73,12 @@ export function createMatcher(pattern: Pattern): Matcher {
     return reached;
   }
 
-  function placeOf(ways: readonly number[], before: Side): Place {
+  function setOf(ways: readonly number[], before: Side): StateSet {
     const bits = new Uint16Array(Math.ceil(states.length / 16));
     for (const at of ways) bits[at >> 4] = (bits[at >> 4] ?? 0) | (1 << (at & 15));
     const key = `${before} ${String.fromCharCode(...bits)}`;
-    let place = known.get(key);
-    if (place === undefined) {
+    let here = known.get(key);
+    if (here === undefined) {
       if (known.size >= MAX_REMEMBERED || steps >= MAX_STEPS_REMEMBERED) {
         known = new Map();
         steps = 0;
@@ -91,22 +91,22 @@ export function createMatcher(pattern: Pattern): Matcher {
         bits[at >> 4] = word & ~(1 << (at & 15));
         return (word & (1 << (at & 15))) !== 0;
       });
-      place = { states: different, before, ascii: [], more: new Map(), atEnd: undefined };
-      known.set(key, place);
+      here = { states: different, before, ascii: [], more: new Map(), atEnd: undefined };
+      known.set(key, here);
     }
-    return place;
+    return here;
   }
 
-  function step(place: Place, char: number): Place | typeof FOUND {
+  function step(here: StateSet, char: number): StateSet | typeof FOUND {
     const side: Side = isWordChar(char) ? "word" : "other";
-    const closed = close(place.states, place.before, side);
+    const closed = close(here.states, here.before, side);
     if (closed === FOUND) return FOUND;
     const next: number[] = [];
     for (const at of closed) {
       const state = states[at];
       if (state?.kind === "char" && state.test(char)) next.push(state.next);
     }
-    return placeOf(next, side);
+    return setOf(next, side);
   }
 
   return {
@@ -114,24 +114,24 @@ export function createMatcher(pattern: Pattern): Matcher {
       return work;
     },
     test(text) {
-      let place: Place = (begin ??= placeOf([], "edge"));
+      let here: StateSet = (begin ??= setOf([], "edge"));
       for (let at = 0; at < text.length; at++) {
         let char = text.charCodeAt(at);
         if (char >= FIRST_SURROGATE && char <= LAST_SURROGATE) {
           char = text.codePointAt(at) ?? char;
           if (char > 0xffff) at++;
         }
-        let next = char < ASCII ? place.ascii[char] : place.more.get(char);
+        let next = char < ASCII ? here.ascii[char] : here.more.get(char);
         if (next === undefined) {
-          next = step(place, char);
+          next = step(here, char);
           steps++;
-          if (char < ASCII) place.ascii[char] = next;
-          else place.more.set(char, next);
+          if (char < ASCII) here.ascii[char] = next;
+          else here.more.set(char, next);
         }
         if (next === FOUND) return true;
-        place = next;
+        here = next;
       }
-      return (place.atEnd ??= close(place.states, place.before, "edge") === FOUND);
+      return (here.atEnd ??= close(here.states, here.before, "edge") === FOUND);
     },
   };
 }

@@ -2,7 +2,7 @@ import type { CDPSession, Page } from "playwright-core";
 import { errorText, PerdureError } from "../../../../base/error.ts";
 import type { BrowserEgress, BrowserSession, BrowserSettings, CallOptions, PageView } from "../browser-options.ts";
 import { readPage } from "./read-page.ts";
-import type { Place } from "./shared-browser.ts";
+import type { BrowserSlot } from "./shared-browser.ts";
 
 const ACTION_MS = 10_000;
 /** Pages with frames that never load use all of it. */
@@ -28,9 +28,9 @@ interface GuardedPage {
 const MAX_NOTES = 5;
 const MAX_MESSAGE = 200;
 
-/** The pages of one session, over its place in a browser. */
+/** The pages of one session, over its slot in a browser. */
 export class PagesOfSession implements BrowserSession {
-  readonly #place: Place;
+  readonly #slot: BrowserSlot;
   readonly #settings: BrowserSettings;
   readonly #pages = new Map<number, GuardedPage>();
   /** What the model has not been told yet. */
@@ -45,16 +45,16 @@ export class PagesOfSession implements BrowserSession {
   #opening: Promise<unknown> = Promise.resolve();
   #idle: NodeJS.Timeout | undefined;
 
-  constructor(place: Place, egress: BrowserEgress, settings: BrowserSettings, ended: () => void) {
-    this.#place = place;
+  constructor(slot: BrowserSlot, egress: BrowserEgress, settings: BrowserSettings, ended: () => void) {
+    this.#slot = slot;
     this.egress = egress;
     this.#settings = settings;
     this.#ended = ended;
     // Windows that pages open by themselves.
-    place.context.on("page", (page) => {
+    slot.context.on("page", (page) => {
       this.#opening = Promise.allSettled([this.#opening, within(ADOPT_MS, this.#adopt(page), page)]);
     });
-    place.context.setDefaultTimeout(ACTION_MS);
+    slot.context.setDefaultTimeout(ACTION_MS);
     this.#touch();
   }
 
@@ -168,7 +168,7 @@ export class PagesOfSession implements BrowserSession {
       this.#closed = true;
       clearTimeout(this.#idle);
       this.#pages.clear();
-      await this.#place.leave();
+      await this.#slot.leave();
       this.#ended();
     }
     return "All pages are closed.";
@@ -176,7 +176,7 @@ export class PagesOfSession implements BrowserSession {
 
   async use(egress: BrowserEgress): Promise<void> {
     this.egress = egress;
-    await this.#place.use(egress);
+    await this.#slot.use(egress);
   }
 
   async #file(options: CallOptions, make: (page: Page) => Promise<Uint8Array>) {
@@ -225,7 +225,7 @@ export class PagesOfSession implements BrowserSession {
         `There are ${this.#pages.size} pages already (${open}). Close one, or open the address in one of them.`,
       );
     }
-    const page = await this.#place.context.newPage();
+    const page = await this.#slot.context.newPage();
     await this.#opening;
     for (const [id, guarded] of this.#pages) if (guarded.page === page) return id;
     throw new PerdureError("call_failed", "The new page was closed at once. Try again.");

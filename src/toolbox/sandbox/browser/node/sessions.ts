@@ -62,8 +62,8 @@ export async function closeAll(): Promise<void> {
 
 async function openSession(key: string, settings: BrowserSettings, egress: BrowserEgress): Promise<PagesOfSession> {
   const browser = await browserFor(settings);
-  const place = await browser.enter(egress);
-  const session = new PagesOfSession(place, egress, settings, () => {
+  const slot = await browser.enter(egress);
+  const session = new PagesOfSession(slot, egress, settings, () => {
     sessions.delete(key);
     const timer = setTimeout(
       () => {

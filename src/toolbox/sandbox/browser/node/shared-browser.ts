@@ -12,7 +12,7 @@ import { type BrowserJail, jailProxy, makeBrowserJail, SLOTS } from "./browser-j
 import { findChromium } from "./find-chromium.ts";
 
 /** One session's place in a browser. */
-export interface Place {
+export interface BrowserSlot {
   readonly context: BrowserContext;
   /** From now on its requests go through another egress. */
   use(egress: BrowserEgress): Promise<void>;
@@ -25,7 +25,7 @@ export interface SharedBrowser {
   hasRoom(): boolean;
   /** Settles when it has ended, by itself or not. */
   readonly ended: Promise<void>;
-  enter(egress: BrowserEgress): Promise<Place>;
+  enter(egress: BrowserEgress): Promise<BrowserSlot>;
   isEmpty(): boolean;
   close(): Promise<void>;
 }

@@ -9,7 +9,7 @@ import { indexRows, type RowIndex } from "../log/row-index.ts";
 import type { RowChange, RowCondition } from "../log/row-log.ts";
 import { rowsOf, type RowCollection, type RowOptions, type Rows } from "../log/rows.ts";
 import type { AgentContext, AgentReply, AgentTurnStatus, CollectionAgentConfig, MessageCollection } from "./config.ts";
-import type { Desk, Turn } from "./desk.ts";
+import type { Mailbox, Turn } from "./mailbox.ts";
 import { DEFAULT_WINDOW, contextOf, isWaiting } from "./history.ts";
 import { byPlace, createdNow } from "./message.ts";
 
@@ -25,15 +25,15 @@ const TURN_CHARACTERS = 1_000_000;
 /** After how many answers those that are over are forgotten. */
 const KNOWN_GENERATIONS = 1_000;
 
-type DeskConfig = Pick<
+type MailboxConfig = Pick<
   CollectionAgentConfig,
   "name" | "collections" | "pendingWork" | "buildMessages" | "onResponse" | "onError" | "hooks"
 >;
 
 /** An agent on a collection of messages. */
-export class CollectionDesk implements Desk<AgentMessage> {
+export class CollectionMailbox implements Mailbox<AgentMessage> {
   readonly ready: Promise<void>;
-  readonly #config: DeskConfig;
+  readonly #config: MailboxConfig;
   readonly #rows: Rows<AgentMessage>;
   readonly #inbox: Inbox;
   readonly #unsubscribe: (() => void) | undefined;
@@ -48,7 +48,7 @@ export class CollectionDesk implements Desk<AgentMessage> {
    * `adopts`: whether answers that somebody else has begun are carried on. `at-start`: those that were there when it
    * began; later ones are another runner's, which may well be alive.
    */
-  constructor(config: DeskConfig, adopts: "all" | "at-start", wake: () => void) {
+  constructor(config: MailboxConfig, adopts: "all" | "at-start", wake: () => void) {
     this.#config = config;
     this.#known = adopts === "all" ? undefined : new Set();
     const { messages } = config.collections;

@@ -3,17 +3,17 @@ import { BranchMemory, type BranchStorage } from "./branch-memory.ts";
 import type { ChatConnection } from "./chat-frames.ts";
 import type { Attached } from "./session-requests.ts";
 
-const places = new WeakMap<ChatConnection, ClientPlace>();
+const places = new WeakMap<ChatConnection, ClientSession>();
 
 /** Where a connection is among the sessions of its agent. One for all who use the connection. */
-export function placeOf(connection: ChatConnection): ClientPlace {
+export function placeOf(connection: ChatConnection): ClientSession {
   let place = places.get(connection);
-  if (place === undefined) places.set(connection, (place = new ClientPlace(connection)));
+  if (place === undefined) places.set(connection, (place = new ClientSession(connection)));
   return place;
 }
 
 /** Where a connection is among the sessions of its agent, and what brings it back there. */
-export class ClientPlace {
+export class ClientSession {
   readonly #connection: ChatConnection;
   #memory: BranchMemory | undefined;
   #home: string | undefined;

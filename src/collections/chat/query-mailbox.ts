@@ -1,14 +1,14 @@
 import type { Context } from "@tanstack/db";
 import { newId } from "../../base/id.ts";
 import type { AgentContext, AgentReply, QueryAgentConfig } from "./config.ts";
-import type { Desk, Turn } from "./desk.ts";
+import type { Mailbox, Turn } from "./mailbox.ts";
 import { watchQuery, type RowQuery, type Watch } from "../log/query.ts";
 
 /**
  * An agent with queries. All rows of its query are one turn. What was begun is known to this process only, and its
  * own callbacks write: what they promise is what holds.
  */
-export class QueryDesk<TRow extends object> implements Desk<TRow> {
+export class QueryMailbox<TRow extends object> implements Mailbox<TRow> {
   readonly ready: Promise<void>;
   readonly #config: QueryAgentConfig<TRow, unknown>;
   readonly #watch: Watch<object>;

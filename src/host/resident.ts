@@ -7,7 +7,7 @@ import { ChildNews } from "./child-news.ts";
 import { closeReason, failureCode, wasEnded } from "./failure.ts";
 import type { Delivery } from "./gate.ts";
 import type { HostSocket, SocketOwner } from "./host-socket.ts";
-import { Life, type LifeCell, type LifeSurroundings } from "./life.ts";
+import { Life, type LifeOwner, type LifeSurroundings } from "./life.ts";
 
 const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 300_000;
@@ -17,7 +17,7 @@ const LAST_RETRY_MS = 300_000;
  * A life begins on first use and ends when nothing needs it; the sockets stay. There is never more than
  * one life: whoever needs the agent while it starts waits for the same start.
  */
-export class Cell implements LifeCell, SocketOwner {
+export class Resident implements LifeOwner, SocketOwner {
   readonly id: string;
   readonly path: AgentPath;
   readonly #around: LifeSurroundings;
@@ -334,7 +334,7 @@ export class Cell implements LifeCell, SocketOwner {
       if (this.#life === life) this.#life = undefined;
       if (cut) throw thrown;
       this.#disarm();
-      // The index no longer knows when it is due: only this cell does something about it.
+      // The index no longer knows when it is due: only this resident does something about it.
       if (life.wrote || this.#indexed) this.#wakeLater();
       throw thrown;
     }

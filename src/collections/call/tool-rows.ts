@@ -6,7 +6,7 @@ import type { ToolCallData, ToolLike } from "./types.ts";
 import { waitForToolResult } from "./wait-for-result.ts";
 
 /** How the calls of one durable tool become rows and results. The types of tool and row are left at the door. */
-export interface CallDesk {
+export interface ToolRows {
   readonly tool: ToolLike;
   readonly mode: "hold" | "suspend" | "async";
   /** The collection, to be compared: calls of one collection are written together. */
@@ -15,7 +15,7 @@ export interface CallDesk {
   /** The row that a call is to have. @throws PerdureError `bad_config`. */
   opening(call: CallName): Opening;
   /**
-   * Writes those rows that are not there yet in one write, also rows of other desks of the same collection.
+   * Writes those rows that are not there yet in one write, also of other tools of the same collection.
    * @throws PerdureError `conflict`, `fenced`.
    */
   open(openings: readonly Opening[], options?: RowOptions): Promise<void>;
@@ -44,10 +44,10 @@ export interface CallName {
   readonly args: unknown;
 }
 
-/** What a desk is made from. */
-export interface DeskOptions<TRow extends ToolCallContract> {
+/** What {@link toolRows} needs to know. */
+export interface ToolRowsOptions<TRow extends ToolCallContract> {
   readonly tool: ToolLike;
-  readonly mode: CallDesk["mode"];
+  readonly mode: ToolRows["mode"];
   readonly collection: RowCollection<TRow>;
   readonly transform: (call: ToolCallData, generationId: string) => TRow;
   readonly isComplete: (row: TRow) => boolean;
@@ -62,8 +62,8 @@ export interface DeskOptions<TRow extends ToolCallContract> {
 /** How often rows are inserted again because another run of the same answer was quicker with some of them. */
 const OPEN_TRIES = 5;
 
-/** The desk of one tool. */
-export function callDesk<TRow extends ToolCallContract>(options: DeskOptions<TRow>): CallDesk {
+/** The calls of one tool as rows. */
+export function toolRows<TRow extends ToolCallContract>(options: ToolRowsOptions<TRow>): ToolRows {
   const { tool, collection, isComplete } = options;
   const rows = rowsOf(collection);
   const rowFor = (call: CallName) => rowOfCall(options, call);
@@ -86,7 +86,7 @@ export function callDesk<TRow extends ToolCallContract>(options: DeskOptions<TRo
     },
     async open(openings, own) {
       await rows.ready();
-      // Openings come from desks of this collection, so their rows are its rows.
+      // Openings come from tools of this collection, so their rows are its rows.
       await openRows(rows as unknown as Rows<ToolCallContract>, openings, fence(own));
     },
     async settled(call) {
@@ -125,7 +125,7 @@ function withFailure(error: unknown, failure: unknown): never {
   throw new PerdureError(code, text, { cause: failure });
 }
 
-function rowOfCall<TRow extends ToolCallContract>(options: DeskOptions<TRow>, call: CallName): TRow {
+function rowOfCall<TRow extends ToolCallContract>(options: ToolRowsOptions<TRow>, call: CallName): TRow {
   const { tool, transform, collection } = options;
   const { generationId, toolCallId, args } = call;
   const data: ToolCallData = {

@@ -15,7 +15,7 @@ export interface Turn<TRow extends object> {
 }
 
 /** Where an agent's work comes from and its answers go. The runner knows nothing else about rows. */
-export interface Desk<TRow extends object> {
+export interface Mailbox<TRow extends object> {
   /** Resolves when the rows that were there are here. */
   readonly ready: Promise<void>;
   /** All rows that are work now, oldest first. */
