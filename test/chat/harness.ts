@@ -14,10 +14,11 @@ import type { ChatClient } from "./client.ts";
 import { type AgentOptions, newNotes, noteError, openAgent, type TestAgent } from "./open-agent.ts";
 import { createStage, type Respond, type Stage } from "./stage.ts";
 
-type Settings = Pick<
-  AIChatAgent,
-  "maxPersistedMessages" | "messageConcurrency" | "chatRecovery" | "chatStreamStallTimeoutMs" | "approvalTimeoutMs"
->;
+const SETTINGS = [
+  ...(["maxPersistedMessages", "messageConcurrency", "maxConcurrentTurns", "chatRecovery"] as const),
+  ...(["chatStreamStallTimeoutMs", "approvalTimeoutMs"] as const),
+] as const;
+type Settings = Pick<AIChatAgent, (typeof SETTINGS)[number]>;
 
 export interface ChatOptions extends Partial<Settings>, AgentOptions {
   /** Instead of stages. */
@@ -51,16 +52,7 @@ export async function openChat(options: ChatOptions = {}): Promise<TestChat> {
     constructor(host: AgentHost) {
       super(host);
       notes.port = host;
-      const { maxPersistedMessages, messageConcurrency, chatRecovery, chatStreamStallTimeoutMs, approvalTimeoutMs } =
-        options;
-      const given = {
-        maxPersistedMessages,
-        messageConcurrency,
-        chatRecovery,
-        chatStreamStallTimeoutMs,
-        approvalTimeoutMs,
-      };
-      for (const [key, value] of Object.entries(given)) if (value !== undefined) Reflect.set(this, key, value);
+      for (const key of SETTINGS) if (options[key] !== undefined) Reflect.set(this, key, options[key]);
       notes.lives.push(this);
     }
     override onChatMessage(_onFinish: unknown, turn: ChatTurnOptions) {

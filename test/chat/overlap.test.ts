@@ -95,7 +95,7 @@ test("merge: what waited becomes one message, the newest", async () => {
 });
 
 test("merge: who sent what became one shows it as one, also when nothing streamed in its conversation", async () => {
-  const chat = await openChat({ messageConcurrency: "merge" });
+  const chat = await openChat({ messageConcurrency: "merge", maxConcurrentTurns: 1 });
   const a = await chat.connect();
   a.send({ type: "perdure_session", id: "s", op: "create", name: "Elsewhere" });
   const made = (await a.frame(({ id }) => id === "s")) as { readonly value?: { readonly id: string } };
