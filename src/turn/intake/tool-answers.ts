@@ -1,3 +1,4 @@
+import { defer } from "../../base/defer.ts";
 import { findTool } from "../../message/builder.ts";
 import {
   applyToolApproval,
@@ -190,6 +191,8 @@ function answerLive(
       ? applyToolResultLive(active.builder, { toolCallId, ...answer.result })
       : applyToolApprovalLive(active.builder, { toolCallId, approved: answer.approved, reason: answer.reason });
   if (!changed) return undefined;
+  // A turn that was cut is read from its log for this alone: what cannot be stored now must not be written later.
+  using _ = defer(() => (isCut ? active.log.close() : undefined));
   all.commit(() => {
     if (endsStep) closeCut(all, active);
     active.note([...toChunks(given, asked.approval), ...(endsStep ? [{ type: "finish-step" } as const] : [])]);
