@@ -51,6 +51,8 @@ export async function openVault(options: VaultOptions = {}): Promise<Vault> {
       notes.port = host;
       notes.lives.push(this);
     }
+    // What waits is looked at too.
+    override maxConcurrentTurns = 1;
     look(): string {
       return "seen";
     }
