@@ -46,6 +46,10 @@ export const folderOrder: readonly Place[] = [
   { name: "toolbox/extension", what: "tools and hooks that a model or a user wrote, in a sandbox" },
   { name: "toolbox/mcp", what: "servers of tools: ours for others, and those that agents use" },
   {
+    name: "messenger",
+    what: "conversations at Telegram, Slack and the like: what comes from there, what is delivered there",
+  },
+  {
     name: "agent",
     what: "`Agent`, `AIChatAgent` and `Think`, what users extend; who may do what; HTTP; runs of other agents",
   },

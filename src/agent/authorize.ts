@@ -81,6 +81,8 @@ const OTHER_ACTS = {
   "rows.follow": "read",
   "rows.unfollow": "read",
   "rows.write": "write",
+  /** A network delivers what people said there. By itself that changes nothing: what it brings is judged one by one. */
+  "messenger.receive": "read",
   /** Comes back from signing in at an MCP server. */
   "mcp.signIn": "write",
 } as const satisfies Readonly<Record<string, ActEffect>>;

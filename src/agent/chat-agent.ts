@@ -4,6 +4,9 @@ import { type Identity, readIdentity, writeIdentity } from "../base/identity.ts"
 import { type EraseReceipt, listReceipts } from "../erase/erase.ts";
 import type { EraseScope } from "../erase/erase-plan.ts";
 import type { MediaRetention } from "../media/media.ts";
+import type { Messengers } from "../messenger/define.ts";
+import type { Delivery, NoticeOptions } from "../messenger/messengers.ts";
+import type { MessengerContext } from "../messenger/reception.ts";
 import { type MessageInput, toMessages } from "../message/input.ts";
 import { interruptedCall } from "../message/repair.ts";
 import { pendingInteractions } from "../message/tool-answer.ts";
@@ -14,6 +17,7 @@ import type { HistoryOptions, Session } from "../session/session.ts";
 import type { ForkOptions, NewSessionOptions } from "../session/session-changes.ts";
 import type { SessionInfo } from "../session/session-info.ts";
 import type { SessionManager } from "../session/session-manager.ts";
+import type { DeliveryState } from "../store/delivery.ts";
 import { readMessageIdentity } from "../store/message.ts";
 import { stashTurn } from "../store/turn.ts";
 import { newestApproval } from "../tool/call-approval.ts";
@@ -38,6 +42,7 @@ import { ChatParts } from "./chat-parts.ts";
 import type { Connection } from "./connection.ts";
 import { getCurrentAgent, runFor } from "./context.ts";
 import { parts } from "./feature.ts";
+import { MessengerFeature } from "./messenger-feature.ts";
 import type { AgentParts } from "./parts.ts";
 import { describeCompletion, describeMilestone, lastText, summaryOf } from "./run/describe.ts";
 import type * as runs from "./run/types.ts";
@@ -82,13 +87,17 @@ export abstract class ChatAgent<
   Props extends object = object,
 > extends Agent<Env, State, Props> {
   /** @internal */
-  declare readonly [parts]: AgentParts<State> & { readonly chat: ChatParts };
+  declare readonly [parts]: AgentParts<State> & { readonly chat: ChatParts; readonly messengers: MessengerFeature };
 
   constructor(host: AgentHost) {
     super(host);
     const own = this[parts] as AgentParts<unknown>;
     const repair = (part: Part, message: UIMessage) => this.repairInterruptedToolPart(part, message);
-    Object.assign(own, { chat: new ChatParts(own, this, ChatAgent.prototype, repair) });
+    const chat = new ChatParts(own, this, ChatAgent.prototype, repair);
+    const messengers = new MessengerFeature(own, this, ChatAgent.prototype, () => chat.chat);
+    chat.turnOver = () => messengers.loaded?.look();
+    own.features.push(messengers);
+    Object.assign(own, { chat, messengers });
   }
 
   // Settings
@@ -487,5 +496,46 @@ export abstract class ChatAgent<
     options: { readonly from?: number; readonly listener: runs.AgentToolListener },
   ): Promise<runs.AgentToolRunInspection | null> {
     return this[parts].chat.runs.tail(runId, options.from ?? 0, options.listener);
+  }
+
+  // Messengers
+
+  /** Where else the agent is talked to, by names of the app's own. Asked at every start of an agent that is no child. */
+  getMessengers(): Messengers | Promise<Messengers> {
+    return {};
+  }
+
+  /** In a turn that somebody at a messenger asked for: who, and where. The same after a restart. */
+  getMessengerContext(): MessengerContext | undefined {
+    return this[parts].messengers.loaded?.context(getCurrentAgent().turn);
+  }
+
+  /**
+   * Says something at a messenger without a turn. Resolves when it is stored: it is delivered like any answer, whatever becomes
+   * of the process. With a `key` it is said once. @returns false when it was said before
+   * @throws PerdureError `bad_input`, `not_found` for a messenger that there is not
+   */
+  async deliverNotice(text: string, options: NoticeOptions): Promise<boolean> {
+    return (await this[parts].messengers.load()).notice(text, options);
+  }
+
+  /** What was delivered at messengers from this agent, has to be, or failed: the newest first, at most `limit` (100). */
+  listDeliveries(options: { state?: DeliveryState | readonly DeliveryState[]; limit?: number } = {}): Delivery[] {
+    return this[parts].messengers.loaded?.list(options) ?? [];
+  }
+
+  /** Tries a failed delivery again, from where it was. False when none of that id has failed. */
+  retryDelivery(id: string): boolean {
+    return this[parts].messengers.loaded?.retry(id) ?? false;
+  }
+
+  /** Forgets a delivery that has ended. False when there is none of that id, or it is under way. */
+  forgetDelivery(id: string): boolean {
+    return this[parts].messengers.loaded?.forget(id) ?? false;
+  }
+
+  /** What agents of one tree ask each other about messengers. For the framework: it is not callable by clients. */
+  async messengerCall(op: string, payload: unknown): Promise<unknown> {
+    return (await this[parts].messengers.load()).answer(op, payload);
   }
 }

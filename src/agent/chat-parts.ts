@@ -107,6 +107,8 @@ export class ChatParts {
   readonly restore = new MediaRestore(() => filesOf(this.#own.host));
   /** Set by the class that answers, before anything is asked. */
   answering: Answering | undefined;
+  /** A turn is over, however it ended: for what is told elsewhere. Must not throw. */
+  turnOver: (() => void) | undefined;
   #runs: ChildRuns | undefined;
   #media: MediaMover | undefined;
   #sessions: SessionManager | undefined;
@@ -288,6 +290,7 @@ export class ChatParts {
     // What an agent above asked for needs no name, and that one would have to pay for it.
     if (turn.status === "completed" && payersOf(this.host, turn.seq) === undefined) this.titles.answered(turn.session);
     this.steps?.ended(turn);
+    this.turnOver?.();
   }
 
   /** What became of files while the agent was away: their time is over, or its address is another one. */

@@ -346,7 +346,7 @@ export class Hosting implements HostedAgent {
     };
     for (const { routes } of this.#own.features) {
       const found = routes && findRoute(routes, request, rest);
-      if (found !== undefined) return answerRoute(this.#own.host, found, caller, insist);
+      if (found !== undefined) return answerRoute(this.#own.host, found, caller, rest, insist);
     }
     const refusal = await authorize(this.#judge, caller, { act: "request" });
     if (refusal !== undefined) return refuse(refusal);

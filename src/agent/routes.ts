@@ -7,6 +7,8 @@ import type { Act, Ask, RequestCaller } from "./authorize.ts";
 export interface RouteRequest {
   readonly request: Request;
   readonly caller: RequestCaller;
+  /** The path behind the agent's address. */
+  readonly rest: string;
   /** What stands in the place of `{name}` in the shape of the route. */
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
@@ -23,6 +25,8 @@ export interface Route<Door = unknown> {
   readonly shape: string;
   /** What can be asked for here. The first one, unless {@link Route.ask} says which. */
   readonly acts: readonly [Act, ...Act[]];
+  /** `bytes`: the body is left to {@link Route.ask}, which reads it as it came. Default: JSON, read before anybody decides. */
+  readonly reads?: "bytes";
   /** Instead of the shape: whether a request is meant for this. */
   readonly matches?: (door: Door, request: Request, rest: string) => boolean;
   /** What is asked for. Changes nothing. */
@@ -68,6 +72,7 @@ export async function answerRoute(
   host: AgentHost,
   found: FoundRoute,
   caller: RequestCaller,
+  rest: string,
   insist: (ask: Ask) => Promise<void>,
 ): Promise<Response> {
   if ("allow" in found)
@@ -76,12 +81,13 @@ export async function answerRoute(
   const { request } = caller;
   let body: Promise<unknown> | undefined;
   const asked: RouteRequest = {
-    ...{ request, caller, params, insist },
+    ...{ request, caller, rest, params, insist },
     query: new URL(request.url).searchParams,
     body: () => (body ??= readBody(host, request)),
   };
   // First, however slowly it comes: what is decided must hold when it is done. One that is wrong is told of further down.
-  if (route.method === "POST" || route.method === "PATCH") await asked.body().catch(() => undefined);
+  if (route.reads !== "bytes" && (route.method === "POST" || route.method === "PATCH"))
+    await asked.body().catch(() => undefined);
   try {
     await insist((await route.ask?.(asked, door)) ?? { act: route.acts[0] });
     return await route.answer(asked, door);

@@ -140,6 +140,16 @@ export interface AgentEvents {
     address?: string;
     reason?: string;
   };
+  /** Something did not reach its place at a messenger, and is not tried any more. It is listed, and can be tried again. */
+  "delivery:failed": { delivery: string; messenger: string; thread: string; error: string };
+  /** A message was sent again because nobody knows whether it was sent: its place may show it twice. */
+  "delivery:repeated": { delivery: string; messenger: string; thread: string };
+  /** Somebody at a messenger was not let in, or has said too much. Stored, and no turn. */
+  "messenger:refused": { messenger: string; thread: string; by: string; reason: string };
+  /** Nothing can be read from a messenger now; it is tried again. */
+  "messenger:failed": { messenger: string; error: string };
+  /** Somebody else reads what comes for the same token: another process, or a webhook. */
+  "messenger:conflict": { messenger: string; error: string };
   /** Work was given to a child. */
   "agent_tool:started": { runId: string; className: string };
   /** A turn was refused: whoever asked for it is waited for by a turn of the same agent. `agents`: the circle. */

@@ -33,6 +33,13 @@ type FrameworkMethod =
   | `destroy`
   | `persistMessages`
   | `saveMessages`
+  | `getMessengers`
+  | `getMessengerContext`
+  | `deliverNotice`
+  | `listDeliveries`
+  | `retryDelivery`
+  | `forgetDelivery`
+  | `messengerCall`
   | `continueLastTurn`
   | `countOwnTurn`
   | `abortRequest`

@@ -50,6 +50,8 @@ export interface EraseReceipt {
   readonly usageCalls: number;
   /** What actions returned. */
   readonly actions: number;
+  /** What was delivered at messengers, or had to be. What stands there already stays there. */
+  readonly deliveries: number;
   /** Children that worked for it, and are deleted. */
   readonly runs: readonly string[];
   /** What was not erased, and why. */

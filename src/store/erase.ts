@@ -1,6 +1,8 @@
 import type { Sql } from "../port.ts";
 import { deleteLostToolSteps } from "./tool-step.ts";
 import { deleteActionsOf } from "./action.ts";
+import { deleteCell } from "./cell.ts";
+import { boundKey, eraseDeliveries } from "./delivery.ts";
 
 /*
  * What has to go when a session, or a subject's data, is erased: all that other tables hold of its messages and turns.
@@ -115,6 +117,8 @@ export interface ErasedRows {
   readonly usageCalls: number;
   /** What actions returned. One that is called again with the same key runs again. */
   readonly actions: number;
+  /** What was delivered, or had to be, at messengers. */
+  readonly deliveries: number;
   /** Work that was given to children for it. */
   readonly runs: readonly { readonly runId: string; readonly className: string }[];
 }
@@ -187,8 +191,10 @@ export function deleteTraces(db: Sql, keys: ErasedKeys): ErasedRows {
      AND EXISTS (SELECT 1 FROM json_each(message_ids) AS named WHERE named.value ${inList})`,
     messageIds,
   );
+  for (const session of keys.sessions) deleteCell(db, boundKey(session));
   return {
     actions: deleteActionsOf(db, keys.sessions),
+    deliveries: eraseDeliveries(db, sessions, messageIds, turnIds),
     turns: turns.length,
     streamChunks: chunks?.n ?? 0,
     submissions: submissions.length,

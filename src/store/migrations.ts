@@ -9,9 +9,11 @@ import { cellSchema } from "./cell.ts";
 import { compactionSchema, compactionWordsSchema } from "./compaction.ts";
 import { configSchema } from "./config.ts";
 import { childSchema } from "./child.ts";
+import { deliverySchema } from "./delivery.ts";
 import { fiberCauseSchema, fiberSchema } from "./fiber.ts";
 import { fileBodySchema } from "./file-body.ts";
 import { fileSchema } from "./file.ts";
+import { inboundSchema } from "./inbound.ts";
 import { messageIdentitySchema, messageSchema, messageTreeSchema } from "./message.ts";
 import { queueCauseSchema, queueSchema } from "./queue.ts";
 import { runLineageSchema, runSchema } from "./run.ts";
@@ -85,6 +87,7 @@ export const migrations: readonly Migration[] = [
   { id: 16, statements: agentRunSessionSchema },
   { id: 17, statements: deadlineSchema },
   { id: 18, statements: turnsOfSessionSchema },
+  { id: 19, statements: [...inboundSchema, ...deliverySchema] },
 ];
 
 /** Names that `this.sql` may not touch. */

@@ -1,4 +1,5 @@
 import type { Sql, SqlValue } from "../port.ts";
+import { closeQuestion, openQuestion } from "./delivery.ts";
 import { deleteLostToolSteps, deleteToolSteps } from "./tool-step.ts";
 
 /**
@@ -192,6 +193,7 @@ export function decidedQuestions(db: Sql, limit: number): ToolCallRow[] {
 /** @throws PerdureError `sql_failed` when the call has a row already. */
 export function insertQuestion(db: Sql, call: NewQuestion): void {
   insert(db, call, "asked", 0, call.askedAt, call.expiresAt, null, call.summary);
+  openQuestion(db, call);
 }
 
 /** A call that runs without a question. @throws PerdureError `sql_failed` when it has a row already. */
@@ -232,10 +234,10 @@ function insert(
 
 /** Answers an open question. @returns whether it was open. */
 export function decideQuestion(db: Sql, seq: number, decision: Decision): boolean {
-  const rows = db.sql(
+  const rows = db.sql<Pick<ToolCallRow, "messageId" | "toolCallId">>(
     `UPDATE perdure_tool_call SET status = ?, decided_at = ?, approver = ?, identity = ?, reason = ?,
        state = CASE WHEN ? = 'approved' THEN state END
-     WHERE seq = ? AND status = 'asked' RETURNING seq`,
+     WHERE seq = ? AND status = 'asked' RETURNING message_id AS messageId, tool_call_id AS toolCallId`,
     decision.status,
     decision.decidedAt,
     decision.approver,
@@ -244,6 +246,7 @@ export function decideQuestion(db: Sql, seq: number, decision: Decision): boolea
     decision.status,
     seq,
   );
+  for (const { messageId, toolCallId } of rows) closeQuestion(db, messageId, toolCallId);
   return rows.length > 0;
 }
 
@@ -304,9 +307,10 @@ export interface ParkedRow {
 
 /** Turns a call that runs into a question. An earlier decision stays to be seen until the next. @returns whether it ran. */
 export function parkToolCall(db: Sql, seq: number, row: ParkedRow): boolean {
-  const rows = db.sql(
+  const rows = db.sql<Pick<ToolCallRow, "messageId" | "toolCallId" | "turnId">>(
     `UPDATE perdure_tool_call SET status = 'asked', asked_at = ?, expires_at = ?, summary = ?, parked = ?, state = ?
-     WHERE seq = ? AND status = 'started' RETURNING seq`,
+     WHERE seq = ? AND status = 'started'
+     RETURNING message_id AS messageId, tool_call_id AS toolCallId, turn_id AS turnId`,
     row.askedAt,
     row.expiresAt,
     row.summary,
@@ -314,6 +318,8 @@ export function parkToolCall(db: Sql, seq: number, row: ParkedRow): boolean {
     row.state,
     seq,
   );
+  const { digest } = JSON.parse(row.parked) as { digest: string };
+  for (const call of rows) openQuestion(db, { ...call, digest, askedAt: row.askedAt });
   return rows.length > 0;
 }
 
@@ -401,6 +407,7 @@ export function settleToolCall(db: Sql, messageId: string, toolCallId: string, n
     toolCallId,
   );
   if (rows.length > 0) deleteToolSteps(db, messageId, toolCallId);
+  closeQuestion(db, messageId, toolCallId);
   return rows.length > 0;
 }
 

@@ -1,4 +1,5 @@
 import type { Sql, SqlValue } from "../port.ts";
+import { dropDeliveries, nameDelivery, openBoundDelivery, settleDelivery } from "./delivery.ts";
 import { countChunks } from "./stream.ts";
 import { dropSubmissions, settleSubmission, startSubmission } from "./submission.ts";
 import { tryParseJson } from "../base/json.ts";
@@ -224,6 +225,8 @@ export function insertTurn(db: Sql, turn: NewTurn): TurnRow {
   );
   const row = readTurn(db, turn.id);
   if (row === undefined) throw new Error("A turn that was just inserted is not there.");
+  const isByCode = row.trigger === "server" || row.trigger === "submission";
+  if (isByCode && row.continuation === 0) openBoundDelivery(db, row);
   return row;
 }
 
@@ -290,6 +293,7 @@ export function stashTurn(db: Sql, id: string, stash: string): boolean {
 /** The answer has a name, and had this many parts before. */
 export function nameAnswer(db: Sql, seq: number, answerId: string, baseParts: number): void {
   db.sql("UPDATE perdure_turn SET answer_id = ?, base_parts = ? WHERE seq = ?", answerId, baseParts, seq);
+  nameDelivery(db, seq, answerId);
 }
 
 /** Stop was asked for. A fact of its own: it holds whatever becomes of the process. */
@@ -306,7 +310,7 @@ export function steerTurn(db: Sql, seq: number, messageIds: string, receipt: str
 /** How a turn can end. */
 export type TurnEndStatus = Exclude<TurnStatus, "held" | "accepted" | "running">;
 
-/** Ends a turn, and the submission that it carries out. @returns whether it was open. */
+/** Ends a turn, the submission that it carries out, and what is to be told of it at a messenger. @returns whether it was open. */
 export function settleTurn(db: Sql, seq: number, status: TurnEndStatus, error: string | null, now: number): boolean {
   const rows = db.sql<Pick<TurnRow, "id" | "trigger">>(
     `UPDATE perdure_turn SET status = ?, error = ?, settled_at = ?, body = NULL, client_tools = NULL, stash = NULL
@@ -316,7 +320,10 @@ export function settleTurn(db: Sql, seq: number, status: TurnEndStatus, error: s
     now,
     seq,
   );
-  for (const { id, trigger } of rows) if (trigger === "submission") settleSubmission(db, id, status, error, now);
+  for (const { id, trigger } of rows) {
+    if (trigger === "submission") settleSubmission(db, id, status, error, now);
+    settleDelivery(db, id, status);
+  }
   return rows.length > 0;
 }
 
@@ -334,5 +341,6 @@ export function trimTurns(db: Sql, session: string, keep: number): void {
 /** Forgets every turn of a session. Submissions that were open have ended. */
 export function deleteTurnsOf(db: Sql, session: string, now: number): void {
   dropSubmissions(db, session, now);
+  dropDeliveries(db, session, now);
   db.sql("DELETE FROM perdure_turn WHERE session = ?", session);
 }

@@ -48,3 +48,7 @@ export { hostConformance } from "./host-conformance.ts";
 export type { ConformanceCase, ConformanceOptions } from "./host-conformance.ts";
 export type { ConformanceClient, ConformanceHost } from "./conformance/bench.ts";
 export type { ConformanceProbe, ProbeAgent, ProbeLife } from "./conformance/probe.ts";
+
+// A messenger in memory
+export { MemoryNetwork, memoryNetwork } from "./messenger/memory-network.ts";
+export type { MemoryFault, MemoryMessage, MemoryNetworkOptions, MemoryPerson } from "./messenger/memory-network.ts";

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { MCP_ROUTES } from "../../src/agent/agent-mcp.ts";
 import { ACTS, FRAME_ACTS } from "../../src/agent/authorize.ts";
 import { CHAT_ROUTES } from "../../src/agent/chat-feature.ts";
+import { MESSENGER_ROUTES } from "../../src/agent/messenger-feature.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const page = readFileSync(`${root}docs/security.md`, "utf8");
@@ -43,7 +44,10 @@ function gapsIn(text: string): string[] {
   const frames = rowsUnder(text, "Frames").map(([kind, act]) => [namesIn(kind)[0] ?? "", namesIn(act)[0] ?? ""]);
   compare("frame", Object.fromEntries(kinds) as Record<string, string>, new Map(frames as [string, string][]));
 
-  const lines = [...CHAT_ROUTES, ...MCP_ROUTES].map(({ method, shape, acts }) => [`${method} …/${shape}`, acts.join()]);
+  const lines = [...CHAT_ROUTES, ...MCP_ROUTES, ...MESSENGER_ROUTES].map(({ method, shape, acts }) => [
+    `${method} …/${shape}`,
+    acts.join(),
+  ]);
   const routes = rowsUnder(text, "Routes").filter(([route]) => route !== "all others");
   const told = routes.map(([route, acts]) => [namesIn(route)[0] ?? "", namesIn(acts).join()]);
   compare("route", Object.fromEntries(lines) as Record<string, string>, new Map(told as [string, string][]));

@@ -118,7 +118,7 @@ async function send(client: Client, frame: unknown): Promise<void> {
 test("there is a frame here for every act that frames can be", () => {
   const acts = new Set(cases.map(({ act }) => act));
   const byHttp = new Set(CHAT_ROUTES.flatMap((route) => route.acts));
-  const others = ["connect", "child.reach", "request", "mcp.signIn"];
+  const others = ["connect", "child.reach", "request", "mcp.signIn", "messenger.receive"];
   const missing = Object.keys(ACTS).filter((act) => !acts.has(act as never) && !byHttp.has(act as never));
   expect(missing.toSorted()).toEqual(others.toSorted());
 });

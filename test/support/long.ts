@@ -27,6 +27,7 @@ export const LONG: readonly string[] = [
   "test/host/owned.test.ts",
   "test/long/{crash,rounds,same-model}.test.ts",
   "test/mcp/conformance-client.test.ts",
+  "test/messenger/crash.test.ts",
   "test/sandbox/resources.test.ts",
   "test/sessions/{branches-property,crash,wire-random}.test.ts",
   "test/shell/hostile-{bash,python}.test.ts",

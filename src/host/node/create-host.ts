@@ -118,7 +118,17 @@ export function createHost(options: HostOptions): Host {
     );
   let stopped: Promise<void> | undefined;
 
+  const first = (options.start ?? []).map(([className, name]): AgentPath => {
+    // @throws for a class that there is not, before anything runs
+    registry.get(className);
+    return [{ className, name }];
+  });
   runtime.start();
+  for (const path of first)
+    runtime
+      .resident(path)
+      .use(() => Promise.resolve())
+      .catch((thrown: unknown) => runtime.failed(path, "start", thrown));
   return {
     fetch,
     route,

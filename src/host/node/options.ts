@@ -79,6 +79,11 @@ export interface HostOptions extends RouteOptions {
   readonly storage?: Storage;
   /** What agents get as `this.env`: settings, secrets, clients of databases. Default: `process.env`. */
   readonly env?: object;
+  /**
+   * Agents that are woken with the host, as class and name: those that nobody would wake, because they read by themselves
+   * what comes, at Telegram for example.
+   */
+  readonly start?: readonly (readonly [className: string, name: string])[];
   /** Handed to `onStart` of every agent that this host wakes. */
   readonly props?: object;
   /** How long an agent that nothing needs stays in memory. Its sockets stay open. Default 30 s. */
@@ -118,7 +123,7 @@ function wrongKind(option: string, right: string): PerdureError {
 
 /** The names of all of them. */
 export const hostOptionNames = namesOf<HostOptions>()(
-  "agents subAgents dir storage env props idleMs graceMs limits clock onCommit lock log prefix cors",
+  "agents subAgents dir storage env props start idleMs graceMs limits clock onCommit lock log prefix cors",
   "origins hosts maxBodyBytes onBeforeRequest onBeforeConnect",
 );
 

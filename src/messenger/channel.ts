@@ -1,0 +1,172 @@
+import { PerdureError } from "../base/error.ts";
+
+/*
+ * The port to a network
+ *
+ * All that this package knows of Telegram, Slack and the like is behind this interface. A channel makes calls and reads what
+ * comes; it stores nothing, retries nothing and decides nothing. `channelConformance` of `perdure/testing` says what it must do.
+ */
+
+/** Where something is said. The thread is the network's own name for a conversation, as the channel writes it. */
+export interface Place {
+  readonly thread: string;
+  /** Two people, or a person and the agent. */
+  readonly dm: boolean;
+  /** The message that is answered, where the network shows that. */
+  readonly replyTo?: string;
+}
+
+/** What the agent is called there. */
+export interface Self {
+  readonly id: string;
+  readonly userName: string;
+}
+
+/** Somebody there. */
+export interface Author {
+  readonly id: string;
+  readonly name: string;
+  readonly userName?: string;
+  readonly isBot: boolean;
+}
+
+/** A file that somebody sent: what is known of it without its bytes. */
+export interface FileRef {
+  /** As the channel finds it again. Never an address with a secret in it. */
+  readonly ref: string;
+  readonly name: string;
+  readonly mediaType: string;
+  /** In bytes, as the network says. */
+  readonly size?: number;
+}
+
+/** A button that somebody pressed. */
+export interface Press {
+  /** What the network wants to be answered with. */
+  readonly id: string;
+  /** What the button holds. */
+  readonly data: string;
+  /** The message that it is under, if the network says. */
+  readonly messageId?: string;
+}
+
+/** Something that happened there. */
+export interface MessengerEvent {
+  readonly kind: "message" | "edit" | "press";
+  /** Names of this very thing, any of which says that it is the same when it comes again. */
+  readonly keys: readonly string[];
+  readonly thread: string;
+  readonly dm: boolean;
+  /** What people call the place. */
+  readonly title?: string;
+  readonly author: Author;
+  readonly messageId: string;
+  /** What was said, the agent's own name as `@userName`. */
+  readonly text: string;
+  /** The agent was named, or answered. */
+  readonly mentioned: boolean;
+  readonly files: readonly FileRef[];
+  /** Messages of one gallery. They are one message to the agent. */
+  readonly group?: string;
+  readonly press?: Press;
+  /** The place has another name from now on. */
+  readonly movedTo?: string;
+}
+
+/** A button. `data` comes back in {@link Press}. */
+export interface Button {
+  readonly label: string;
+  readonly data: string;
+}
+
+/** What one message shows. */
+export interface Content {
+  /** Markdown, within {@link Channel.limits}. */
+  readonly text: string;
+  /** The network did not read it as it was written: it is sent as it is. */
+  readonly plain?: boolean;
+  readonly buttons?: readonly Button[];
+  readonly file?: { readonly name: string; readonly mediaType: string; readonly bytes: Uint8Array };
+}
+
+/** A message that was made. */
+export interface Sent {
+  readonly id: string;
+}
+
+/** Where to go on reading. */
+export interface Cursor {
+  read(): string | undefined;
+  /** Stored when it returns. */
+  write(value: string): void;
+}
+
+/** What happened to a call of a channel. */
+export type ChannelErrorKind =
+  /** It was surely not done: it never left, or the network could not be reached. */
+  | "unsent"
+  /** Nobody knows whether it was done. */
+  | "unknown"
+  /** Too many; `retryAfterMs` says when. It was not done. */
+  | "rate"
+  /** The network will not do this, however often it is asked: blocked, no such chat, too long. */
+  | "refused"
+  /** The message that was to be changed is not there any more. */
+  | "gone"
+  /** The message shows this already. */
+  | "same"
+  /** The network does not read the text as it is written. */
+  | "format"
+  /** The token is wrong. */
+  | "auth"
+  /** Somebody else reads what comes. */
+  | "conflict";
+
+/** What a call of a channel throws. */
+export class ChannelError extends PerdureError {
+  readonly kind: ChannelErrorKind;
+  readonly retryAfterMs: number | undefined;
+
+  constructor(kind: ChannelErrorKind, message: string, options: { retryAfterMs?: number; cause?: unknown } = {}) {
+    super("call_failed", message, { cause: options.cause });
+    this.kind = kind;
+    this.retryAfterMs = options.retryAfterMs;
+  }
+}
+
+/** One network. Its calls must not retry by themselves, and fail with a {@link ChannelError}. */
+export interface Channel {
+  /** `telegram`, `slack`: what identities begin with. */
+  readonly provider: string;
+  readonly limits: {
+    /** The longest text of a message, counted in UTF-16 units of the Markdown. */
+    readonly text: number;
+    /** The longest data of a button, in bytes; 0: there are no buttons. */
+    readonly buttonData: number;
+    /** Whether a message can be changed. If not, an answer is sent when it is whole. */
+    readonly editable: boolean;
+  };
+  readonly pace: {
+    /** Between two calls at one place. */
+    perPlaceMs(place: Place): number;
+    /** Of all places together. */
+    readonly perSecond: number;
+  };
+  /** Who the agent is there. Asked once per life. */
+  self(signal: AbortSignal): Promise<Self>;
+  /** Judges a request to the webhook. A Response refuses it; undefined: it is genuine. */
+  verify?(request: Request, body: Uint8Array): Promise<Response | undefined>;
+  /** Pure: what a genuine body, update or envelope tells. Throws `bad_input` for what is none. */
+  parse(input: unknown, self: Self): readonly MessengerEvent[];
+  /** What the body of a webhook is, for {@link Channel.parse}; or what it is answered with at once. */
+  read?(request: Request, body: Uint8Array): Promise<{ readonly input: unknown } | { readonly answer: Response }>;
+  /** Reads what comes until `signal`: `accept` resolves when it is stored, and must be waited for before the network is told. */
+  listen?(accept: (input: unknown) => Promise<void>, cursor: Cursor, signal: AbortSignal): Promise<void>;
+  create(place: Place, content: Content, key: string, signal: AbortSignal): Promise<Sent>;
+  edit(place: Place, id: string, content: Content, signal: AbortSignal): Promise<void>;
+  /** Whether a create of this key has happened. Absent: the network cannot be asked. */
+  find?(place: Place, key: string, since: number, signal: AbortSignal): Promise<Sent | "none" | "unknown">;
+  /** Tells whoever pressed what came of it. */
+  acknowledge?(press: Press, text: string, signal: AbortSignal): Promise<void>;
+  fetchFile?(ref: FileRef, maxBytes: number, signal: AbortSignal): Promise<Uint8Array>;
+}

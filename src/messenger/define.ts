@@ -1,0 +1,155 @@
+import { PerdureError } from "../base/error.ts";
+import { type OptionNames, refuseUnknown } from "../base/known-options.ts";
+import type { HostedAgentClass } from "../port.ts";
+import type { DeliveryTerms } from "./courier.ts";
+import type { Author, Channel, MessengerEvent, Place } from "./channel.ts";
+
+/** What a messenger can be made to answer. */
+export type RespondTo = "direct-message" | "mention" | "subscribed-thread";
+
+/** Which conversation something belongs to. */
+export type ConversationTarget =
+  | { readonly target: "self"; readonly session?: string }
+  | { readonly target: "subagent"; readonly name: string; readonly agentClass?: HostedAgentClass };
+
+/** How answers are brought to their places. */
+export interface DeliveryOptions {
+  /**
+   * What is posted first: the first text, so that a phone shows something; `stand-in`: a mark, which is then all that a crash
+   * can double; `whole`: nothing before the answer is whole. Default `text`.
+   */
+  readonly first?: "text" | "stand-in" | "whole";
+  /** What people read behind an answer that failed. What went wrong is for the log alone. */
+  readonly errorResponseText?: string;
+  /** Behind an answer that somebody stopped. */
+  readonly stoppedText?: string;
+  /** In the place of an answer without words. An empty text: nothing is said. */
+  readonly emptyResponseText?: string;
+  /** Before a message that may be there twice. Default: nothing. */
+  readonly repeatedText?: string;
+  /** After how long a delivery that fails again and again is given up. Default 24 h. */
+  readonly giveUpAfterMs?: number;
+  /** Whether people see which tool works while an answer is being written. Default false. */
+  readonly showTools?: boolean;
+  /** A bound of your own, below the network's, for one message. In UTF-16 units of the Markdown. */
+  readonly maxChars?: number;
+}
+
+/** What somebody wants to answer. */
+export interface QuestionInfo {
+  readonly toolName: string;
+  readonly input: unknown;
+  readonly summary?: string;
+  /** Who asked for the turn that wants to make the call, as in `telegram:7`. */
+  readonly askedBy?: string;
+}
+
+/** What all messengers have. */
+export interface MessengerOptions {
+  /** The path of the webhook behind the agent's own address. Default `/messengers/{id}/webhook`. */
+  readonly path?: string;
+  /** What is answered. Default `["direct-message", "mention"]`. */
+  readonly respondTo?: readonly RespondTo[];
+  /** Whether a place where the agent was named counts as subscribed from then on. Default true. */
+  readonly subscribeOnMention?: boolean;
+  /**
+   * Where a conversation lives. `thread`: a child of the agent's class for each thread; `session`: a session of the agent for
+   * each; `self`: all in one. The first answer for a thread holds for good. Default `thread`.
+   */
+  readonly conversation?: "thread" | "self" | "session" | ((event: MessengerEvent) => ConversationTarget);
+  readonly delivery?: DeliveryOptions;
+  /** Who may talk: ids of authors, or a function. A bot that everybody may use spends your money. */
+  readonly allow?: readonly string[] | ((event: MessengerEvent) => boolean | Promise<boolean>);
+  /** What somebody is told who may not, once an hour. An empty text: nothing. */
+  readonly refusedText?: string;
+  /** Who may answer questions for approval. Default: who asked, where nobody else is. */
+  readonly approvers?: (event: MessengerEvent, question: QuestionInfo) => boolean | Promise<boolean>;
+  /** Whether other bots are answered. Two in one place can talk for ever. Default false. */
+  readonly bots?: boolean;
+  /** Messages of one author that come so close together are one to the agent. Default 600. */
+  readonly coalesceMs?: number;
+  /** How much one author may say. Default: 20 that wait, 60 an hour. */
+  readonly limits?: { readonly waiting?: number; readonly perHour?: number };
+  /** What stands before the words of somebody in a group. Default: the name and a colon. An empty text: nothing. */
+  readonly channelSpeakerLabel?: (author: Author) => string;
+}
+
+/** A messenger of an agent: a channel and what the app wants of it. Made by `telegramMessenger()` and its like. */
+export interface MessengerDefinition extends MessengerOptions {
+  readonly channel: Channel;
+  /** It reads what comes by itself, and needs no address that others can reach. */
+  readonly listens: boolean;
+}
+
+/** The messengers of an agent, by the names that the app gives them. */
+export type Messengers = Readonly<Record<string, MessengerDefinition>>;
+
+export const messengerOptionNames: OptionNames<MessengerOptions> = {
+  ...{ path: true, respondTo: true, subscribeOnMention: true, conversation: true, delivery: true, allow: true },
+  ...{ refusedText: true, approvers: true, bots: true, coalesceMs: true, limits: true, channelSpeakerLabel: true },
+};
+const deliveryNames: OptionNames<DeliveryOptions> = {
+  ...{ first: true, errorResponseText: true, stoppedText: true, emptyResponseText: true },
+  ...{ repeatedText: true, giveUpAfterMs: true, showTools: true, maxChars: true },
+};
+
+const ID = /^[a-z0-9][a-z0-9_-]{0,63}$/i;
+const DAY_MS = 24 * 60 * 60_000;
+const LEAST_CHARS = 256;
+
+/** Checks the messengers of an agent. @throws PerdureError `bad_config` for names, paths or options that cannot work */
+export function defineMessengers<T extends Messengers>(messengers: T): T {
+  const paths = new Map<string, string>();
+  for (const [id, definition] of Object.entries(messengers)) {
+    const fail = (why: string) => new PerdureError("bad_config", `The messenger "${id}" ${why}`);
+    if (!ID.test(id)) throw fail("must have a name of letters, digits, - and _.");
+    if (typeof (definition as unknown) !== "object" || !("channel" in definition))
+      throw fail("is none. Make it with telegramMessenger(), slackMessenger() or messenger().");
+    const path = pathOf(id, definition);
+    if (!path.startsWith("/")) throw fail("has a `path` that does not begin with /.");
+    const other = paths.get(path);
+    if (other !== undefined) throw fail(`has the same \`path\` as "${other}". Give one of them another.`);
+    paths.set(path, id);
+    refuseUnknown(definition.delivery, deliveryNames, `delivery of the messenger "${id}"`);
+    refuseUnknown(definition.limits, { waiting: true, perHour: true }, `limits of the messenger "${id}"`);
+    const { first, maxChars } = definition.delivery ?? {};
+    if (first !== undefined && !["text", "stand-in", "whole"].includes(first))
+      throw fail('has a `delivery.first` that is none of "text", "stand-in" and "whole".');
+    if (maxChars !== undefined && !(maxChars >= LEAST_CHARS))
+      throw fail(`has a \`delivery.maxChars\` below ${LEAST_CHARS}.`);
+    for (const kind of definition.respondTo ?? [])
+      if (!["direct-message", "mention", "subscribed-thread"].includes(kind))
+        throw fail(`cannot respond to "${kind}": use "direct-message", "mention" or "subscribed-thread".`);
+  }
+  return messengers;
+}
+
+/** A messenger over a channel of your own. @throws PerdureError `bad_config` for options that there are not */
+export function messenger(channel: Channel, options: MessengerOptions = {}): MessengerDefinition {
+  refuseUnknown(options, messengerOptionNames, "messenger()");
+  return { ...options, channel, listens: channel.listen !== undefined };
+}
+
+/** Where its webhook is, behind the agent's address. */
+export function pathOf(id: string, { path }: Pick<MessengerOptions, "path">): string {
+  return path ?? `/messengers/${id}/webhook`;
+}
+
+/** What has to be known to deliver at a messenger. */
+export function termsOf({ channel, delivery = {} }: MessengerDefinition): DeliveryTerms {
+  const dm: Place = { thread: "", dm: true };
+  return {
+    provider: channel.provider,
+    textLimit: Math.min(channel.limits.text, delivery.maxChars ?? Number.POSITIVE_INFINITY),
+    buttonData: channel.limits.buttonData,
+    dmPaceMs: channel.pace.perPlaceMs(dm),
+    groupPaceMs: channel.pace.perPlaceMs({ ...dm, dm: false }),
+    first: channel.limits.editable ? (delivery.first ?? "text") : "whole",
+    errorResponseText: delivery.errorResponseText ?? "Something went wrong. Please try again.",
+    stoppedText: delivery.stoppedText ?? "(stopped)",
+    emptyResponseText: delivery.emptyResponseText ?? "(no answer)",
+    repeatedText: delivery.repeatedText ?? "",
+    giveUpAfterMs: delivery.giveUpAfterMs ?? DAY_MS,
+    showTools: delivery.showTools ?? false,
+  };
+}

@@ -1,0 +1,312 @@
+import { errorText, PerdureError } from "../base/error.ts";
+import { sleep } from "../base/time.ts";
+import { yesOrNo } from "../base/yes-or-no.ts";
+import type { AgentHost, HostedAgentClass } from "../port.ts";
+import { readCell, writeCell } from "../store/cell.ts";
+import { findInbound, insertInbound } from "../store/inbound.ts";
+import { type Channel, ChannelError, type MessengerEvent, type Place, type Self } from "./channel.ts";
+import { type MessengerDefinition, type Messengers, pathOf, type RespondTo } from "./define.ts";
+import { type Arrival, messageKey, type Taken } from "./reception.ts";
+import { moveThread, nameOfThread, readThread, type ThreadRow, type ThreadTarget, writeThread } from "./thread.ts";
+
+/** What the front asks of the agent around it. */
+export interface FrontDeps {
+  readonly host: AgentHost;
+  /** The agent that holds a conversation: it is asked, and resolves when what it says is durable. */
+  ask(target: ThreadTarget, op: "accept" | "edit" | "stop" | "press" | "question", payload: unknown): Promise<unknown>;
+  /** Notes that there is such a child, in the transaction under way. @returns the name of its class */
+  admit(agentClass: HostedAgentClass | undefined, name: string): string;
+  /** Says something at a place, once per key. */
+  notice(messenger: string, place: Place, text: string, key: string): void;
+  failed(error: unknown): void;
+}
+
+const CONFLICT_PAUSE_MS = 30_000;
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 60_000;
+const HOUR_MS = 60 * 60_000;
+const DEFAULT_COALESCE_MS = 600;
+const DEFAULT_WAITING = 20;
+const DEFAULT_PER_HOUR = 60;
+const DEFAULT_RESPOND_TO: readonly RespondTo[] = ["direct-message", "mention"];
+const DEFAULT_REFUSED = "Sorry, I may not talk with you.";
+const TOO_MUCH = "That is more than I may answer now. Please try again later.";
+const MAX_BODY_BYTES = 1024 * 1024;
+const MAX_AUTHORS = 10_000;
+const STOP = /^\/stop(@\w+)?\s*$/i;
+
+/**
+ * The root's door to its messengers: judges what comes, finds the conversation that it belongs to and has it stored there.
+ * It waits for that and for nothing else: never for a turn, never for a delivery.
+ */
+export class Front {
+  readonly #deps: FrontDeps;
+  readonly #messengers: Messengers;
+  readonly #selves = new Map<string, Promise<Self>>();
+  readonly #said = new Map<string, number[]>();
+  readonly #halt = new AbortController();
+
+  constructor(deps: FrontDeps, messengers: Messengers) {
+    this.#deps = deps;
+    this.#messengers = messengers;
+  }
+
+  /** Whether something is read here that nobody would wake the agent for. */
+  get listens(): boolean {
+    return Object.values(this.#messengers).some(({ listens }) => listens);
+  }
+
+  /** Which messenger a request is for. */
+  findPath(rest: string): string | undefined {
+    const path = rest.replace(/\/$/, "");
+    return Object.entries(this.#messengers).find(([id, definition]) => pathOf(id, definition) === path)?.[0];
+  }
+
+  /** Reads what comes, where the messenger does that by itself. Ends with {@link Front.halt}. */
+  listen(): void {
+    const { host } = this.#deps;
+    for (const [id, definition] of Object.entries(this.#messengers))
+      if (definition.listens) void host.keepAwake(this.#listen(id, definition.channel));
+  }
+
+  halt(reason: unknown): void {
+    this.#halt.abort(reason);
+  }
+
+  /** Answers the webhook: with 200 once it is stored, with 503 where it could not be, so that it comes again. */
+  async receive(id: string, request: Request, body: Uint8Array): Promise<Response> {
+    const channel = this.#messengers[id]?.channel;
+    if (channel?.verify === undefined || channel.read === undefined) return new Response("Not Found", { status: 404 });
+    if (body.byteLength > MAX_BODY_BYTES) return new Response("Too large", { status: 413 });
+    const refusal = await channel.verify(request, body);
+    if (refusal !== undefined) return refusal;
+    let input: unknown;
+    try {
+      const read = await channel.read(request, body);
+      if ("answer" in read) return read.answer;
+      ({ input } = read);
+    } catch (thrown) {
+      if (PerdureError.is(thrown, "bad_input")) return new Response(errorText(thrown), { status: 400 });
+      throw thrown;
+    }
+    try {
+      await this.take(id, input);
+      return new Response("OK");
+    } catch (thrown) {
+      this.#deps.failed(thrown);
+      return new Response("Not stored. Please deliver it again.", { status: 503 });
+    }
+  }
+
+  /** Takes what a network tells. Resolves when all of it is stored; rejects when something could not be. */
+  async take(id: string, input: unknown): Promise<void> {
+    const definition = this.#messengers[id];
+    if (definition === undefined) return;
+    const self = await this.#selfOf(id, definition.channel);
+    for (const event of definition.channel.parse(input, self)) await this.#handle(id, definition, event);
+  }
+
+  #selfOf(id: string, channel: Channel): Promise<Self> {
+    let self = this.#selves.get(id);
+    if (self === undefined) {
+      self = channel.self(this.#halt.signal);
+      this.#selves.set(id, self);
+      self.catch(() => this.#selves.delete(id));
+    }
+    return self;
+  }
+
+  async #listen(id: string, channel: Channel): Promise<void> {
+    const { host } = this.#deps;
+    const { signal } = this.#halt;
+    const cell = `messenger:cursor:${id}`;
+    const cursor = {
+      read: () => (host.blank ? undefined : readCell(host, cell)),
+      write: (value: string) => host.tx(() => writeCell(host, cell, value), "commit"),
+    };
+    for (let pause = FIRST_PAUSE_MS; !signal.aborted; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
+      const began = host.clock.now();
+      try {
+        await channel.listen?.((input) => this.take(id, input), cursor, signal);
+        if (signal.aborted) return;
+      } catch (thrown) {
+        if (signal.aborted) return;
+        const isConflict = thrown instanceof ChannelError && thrown.kind === "conflict";
+        const error = errorText(thrown);
+        host.emit(isConflict ? "messenger:conflict" : "messenger:failed", { messenger: id, error });
+        this.#deps.failed(thrown);
+        // One that has worked for a while begins anew.
+        if (host.clock.now() - began > LONGEST_PAUSE_MS) pause = FIRST_PAUSE_MS;
+        const wait = isConflict ? CONFLICT_PAUSE_MS : pause;
+        await sleep(host.clock, wait, signal).catch(() => undefined);
+      }
+    }
+  }
+
+  async #handle(id: string, definition: MessengerDefinition, event: MessengerEvent): Promise<void> {
+    const { host } = this.#deps;
+    const { channel } = definition;
+    const { movedTo } = event;
+    if (movedTo !== undefined) return host.tx(() => moveThread(host, id, event.thread, movedTo));
+    if (event.author.isBot && definition.bots !== true) return;
+    const known = host.blank ? undefined : readThread(host, id, event.thread);
+    if (event.kind === "press") return this.#press(id, definition, event, known);
+    const isStop = event.kind === "message" && STOP.test(event.text);
+    if (event.kind === "edit" || isStop) {
+      // Of what was never answered here there is nothing to change or to stop.
+      if (known !== undefined)
+        await this.#deps.ask(known.target, isStop ? "stop" : "edit", arrivalOf(id, definition, event, known));
+      return;
+    }
+    if (!responds(definition, event, known)) return;
+    const refusal = await this.#refusal(id, definition, event);
+    if (refusal !== undefined) return this.#refuse(id, definition, event, refusal);
+    const thread = await this.#threadOf(id, definition, event, known);
+    const taken = (await this.#deps.ask(thread.target, "accept", arrivalOf(id, definition, event, thread))) as Taken;
+    if (taken.accepted) this.#count(channel.provider, event);
+    if (taken.refused !== undefined) this.#tellOnce(id, event, taken.refused, "refused");
+  }
+
+  async #press(
+    id: string,
+    definition: MessengerDefinition,
+    event: MessengerEvent,
+    known: ThreadRow | undefined,
+  ): Promise<void> {
+    const { press } = event;
+    if (press === undefined) return;
+    let told = "This question is not open any more.";
+    if (known !== undefined) {
+      const arrival = arrivalOf(id, definition, event, known);
+      const question = (await this.#deps.ask(known.target, "question", press.data)) as
+        | Parameters<NonNullable<MessengerDefinition["approvers"]>>[1]
+        | undefined;
+      const subject = `${definition.channel.provider}:${event.author.id}`;
+      const isAllowed = (await this.#refusal(id, definition, event, false)) === undefined;
+      const may =
+        question !== undefined &&
+        isAllowed &&
+        (definition.approvers === undefined
+          ? event.dm && question.askedBy === subject
+          : yesOrNo(await definition.approvers(event, question), "approvers()"));
+      const taken = (await this.#deps.ask(known.target, "press", { arrival, may })) as Taken;
+      told = taken.told ?? told;
+    }
+    // Whoever pressed waits for it, but the press is stored: that nobody could be told is no reason to have it again.
+    await definition.channel.acknowledge?.(press, told, this.#halt.signal).catch((thrown: unknown) => {
+      if (!(thrown instanceof ChannelError && (thrown.kind === "gone" || thrown.kind === "refused")))
+        this.#deps.failed(thrown);
+    });
+  }
+
+  async #refusal(
+    id: string,
+    { allow, limits, channel }: MessengerDefinition,
+    event: MessengerEvent,
+    counts = true,
+  ): Promise<string | undefined> {
+    if (allow !== undefined) {
+      const { author } = event;
+      const may =
+        typeof allow === "function" ? yesOrNo(await allow(event), `allow() of "${id}"`) : allow.includes(author.id);
+      if (!may) return "not allowed";
+    }
+    if (!counts) return undefined;
+    const recent = this.#recent(`${channel.provider}:${event.author.id}`);
+    return recent.length >= (limits?.perHour ?? DEFAULT_PER_HOUR) ? "rate" : undefined;
+  }
+
+  /** That it came is stored, so that it is known when it comes again; no turn, and no child for strangers. */
+  #refuse(id: string, { refusedText, channel }: MessengerDefinition, event: MessengerEvent, reason: string): void {
+    const { host } = this.#deps;
+    if (findInbound(host, id, event.keys) !== undefined) return;
+    const at = host.clock.now();
+    host.tx(() => insertInbound(host, id, event.keys, { kind: "refused", turnId: null, at }));
+    const by = `${channel.provider}:${event.author.id}`;
+    host.emit("messenger:refused", { messenger: id, thread: event.thread, by, reason });
+    this.#tellOnce(id, event, reason === "rate" ? TOO_MUCH : (refusedText ?? DEFAULT_REFUSED), reason);
+  }
+
+  #tellOnce(id: string, event: MessengerEvent, text: string, reason: string): void {
+    if (text === "") return;
+    const hour = Math.floor(this.#deps.host.clock.now() / HOUR_MS);
+    const place = { thread: event.thread, dm: event.dm };
+    this.#deps.notice(id, place, text, `${reason}:${event.author.id}:${event.thread}:${hour}`);
+  }
+
+  #recent(author: string): number[] {
+    const now = this.#deps.host.clock.now();
+    const recent = (this.#said.get(author) ?? []).filter((at) => at > now - HOUR_MS);
+    if (recent.length === 0) this.#said.delete(author);
+    else this.#said.set(author, recent);
+    return recent;
+  }
+
+  /** In memory: after a restart everybody begins anew. */
+  #count(provider: string, { author }: MessengerEvent): void {
+    const key = `${provider}:${author.id}`;
+    const recent = this.#recent(key);
+    this.#said.delete(key);
+    this.#said.set(key, [...recent, this.#deps.host.clock.now()]);
+    if (this.#said.size > MAX_AUTHORS)
+      for (const oldest of [...this.#said.keys()].slice(0, 1)) this.#said.delete(oldest);
+  }
+
+  async #threadOf(
+    id: string,
+    definition: MessengerDefinition,
+    event: MessengerEvent,
+    known: ThreadRow | undefined,
+  ): Promise<ThreadRow> {
+    const { host } = this.#deps;
+    const { thread, dm, title } = event;
+    const subscribes = event.mentioned && definition.subscribeOnMention !== false;
+    const subscribed = known?.subscribed === true || subscribes;
+    if (known !== undefined && known.subscribed === subscribed) return known;
+    const name = await nameOfThread(id, thread);
+    return host.tx(() => {
+      const target = known?.target ?? this.#target(definition, event, name);
+      const row: ThreadRow = { target, subscribed, dm, ...(title !== undefined && { title }) };
+      writeThread(host, id, thread, row);
+      return row;
+    });
+  }
+
+  #target({ conversation = "thread" }: MessengerDefinition, event: MessengerEvent, name: string): ThreadTarget {
+    if (conversation === "self") return { kind: "self", bound: false };
+    if (conversation === "session") return { kind: "self", session: name, bound: true };
+    if (conversation === "thread") return { kind: "child", className: this.#deps.admit(undefined, name), name };
+    const said = conversation(event);
+    if (said.target === "subagent")
+      return { kind: "child", className: this.#deps.admit(said.agentClass, said.name), name: said.name };
+    if ((said.target as unknown) !== "self")
+      throw new PerdureError("bad_config", 'conversation() must return a `target` of "self" or "subagent".');
+    return { kind: "self", bound: false, ...(said.session !== undefined && { session: said.session }) };
+  }
+}
+
+function responds(
+  { respondTo = DEFAULT_RESPOND_TO }: MessengerDefinition,
+  { dm, mentioned }: MessengerEvent,
+  known: ThreadRow | undefined,
+): boolean {
+  if (dm) return respondTo.includes("direct-message");
+  if (mentioned && respondTo.includes("mention")) return true;
+  return known?.subscribed === true && respondTo.includes("subscribed-thread");
+}
+
+function arrivalOf(
+  messenger: string,
+  definition: MessengerDefinition,
+  event: MessengerEvent,
+  { target }: ThreadRow,
+): Arrival {
+  const { channel, coalesceMs = DEFAULT_COALESCE_MS, limits, channelSpeakerLabel } = definition;
+  const label = event.dm ? "" : (channelSpeakerLabel?.(event.author) ?? `${event.author.name}: `);
+  return {
+    ...{ messenger, provider: channel.provider, label, coalesceMs, maxWaiting: limits?.waiting ?? DEFAULT_WAITING },
+    event: event.kind === "message" ? { ...event, keys: [...new Set([...event.keys, messageKey(event)])] } : event,
+    bound: target.kind === "child" || target.bound,
+    ...(target.kind === "self" && target.session !== undefined && { session: target.session }),
+  };
+}

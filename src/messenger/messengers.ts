@@ -1,0 +1,324 @@
+import { PerdureError } from "../base/error.ts";
+import type { AgentHost, AgentPath, HostedAgentClass } from "../port.ts";
+import {
+  deleteDelivery,
+  type DeliveryKind,
+  type DeliveryRow,
+  type DeliveryState,
+  listDeliveryRows,
+  partsOf,
+  readDelivery,
+  reopenDelivery,
+} from "../store/delivery.ts";
+import type { Work } from "../work/work.ts";
+import type { Place } from "./channel.ts";
+import { Courier, type DeliveryTerms, hasDeliveries } from "./courier.ts";
+import { defineMessengers, type Messengers, termsOf } from "./define.ts";
+import { Front } from "./front.ts";
+import { type Arrival, type MessengerContext, Reception, type ReceptionAgent } from "./reception.ts";
+import { Speaker, type SpeakCall, type SpeakResult } from "./speaker.ts";
+import { readThread, type ThreadTarget } from "./thread.ts";
+
+/** What messengers ask of the agent that they are part of. */
+export interface MessengerAgent extends ReceptionAgent {
+  readonly host: AgentHost;
+  /** What `getMessengers()` says. Asked at the start of a root agent. */
+  messengers(): Messengers | Promise<Messengers>;
+  /** Notes that there is a child, in the transaction under way. @returns the name of its class */
+  admit(agentClass: HostedAgentClass | undefined, name: string): string;
+  /** Due times have changed. */
+  changed(): void;
+  stopped(): boolean;
+  failed(error: unknown): void;
+  /** Runs work that belongs to nobody's request or turn. */
+  alone<T>(work: () => T): T;
+}
+
+/** The method by which agents of one tree ask each other. */
+export const MESSENGER_CALL = "messengerCall";
+
+/** A delivery, as apps see it. Times are milliseconds since the epoch. */
+export interface Delivery {
+  readonly id: string;
+  readonly kind: DeliveryKind;
+  readonly messenger: string;
+  readonly thread: string;
+  readonly session: string;
+  readonly requestId: string | undefined;
+  /** `open`: on its way, or its turn has not ended. `held`: a question that waits for a person. */
+  readonly state: DeliveryState;
+  /** Its place may show a message twice. */
+  readonly maybeTwice: boolean;
+  /** Calls in a row that failed, why, and when it is tried again. */
+  readonly attempts: number;
+  readonly error: string | undefined;
+  readonly nextAt: number | undefined;
+  /** How many messages it is at the network. */
+  readonly parts: number;
+  readonly createdAt: number;
+  readonly endedAt: number | undefined;
+}
+
+/** What is said without a turn. */
+export interface NoticeOptions {
+  /** The messenger. */
+  readonly channel: string;
+  readonly thread: string;
+  /** Two people, or one and the agent. Default: as it is known of the thread, else true. */
+  readonly dm?: boolean;
+  /** Says the same thing once, however often it is asked for. */
+  readonly key?: string;
+}
+
+const DEFAULT_LIMIT = 100;
+
+/** The messengers of one agent: of a root, with the networks; of a child, with what is to be delivered from it. */
+export class AgentMessengers implements Work {
+  readonly #agent: MessengerAgent;
+  readonly #reception: Reception;
+  readonly #courier: Courier;
+  readonly #terms = new Map<string, DeliveryTerms>();
+  #defined: Messengers = {};
+  #front: Front | undefined;
+  #speaker: Speaker | undefined;
+
+  constructor(agent: MessengerAgent) {
+    this.#agent = agent;
+    const { host } = agent;
+    this.#reception = new Reception(agent);
+    this.#courier = new Courier({
+      host,
+      speak: async (messenger, call) => (await this.#atRoot("speak", [messenger, call])) as SpeakResult,
+      terms: (messenger) => this.#termsOf(messenger),
+      said: (row, terms) => this.#reception.said(row, terms),
+      changed: () => agent.changed(),
+      stopped: () => agent.stopped(),
+      failed: (error) => agent.failed(error),
+    });
+  }
+
+  get #isRoot(): boolean {
+    return this.#agent.host.path.length === 1;
+  }
+
+  /** Reads the definitions and begins to listen; carries on what was left to deliver. @throws PerdureError `bad_config` */
+  async started(declares: boolean): Promise<void> {
+    const { host } = this.#agent;
+    if (declares && this.#isRoot) {
+      this.#defined = defineMessengers(await this.#agent.messengers());
+      if (Object.keys(this.#defined).length > 0) this.#open();
+    }
+    if (hasDeliveries(host)) this.#courier.look();
+  }
+
+  #open(): void {
+    const { host } = this.#agent;
+    this.#speaker = new Speaker(host.clock, (id) => this.#defined[id]?.channel);
+    this.#front = new Front(
+      {
+        host,
+        ask: (target, op, payload) => this.#ask(target, op, payload),
+        admit: (agentClass, name) => this.#agent.admit(agentClass, name),
+        notice: (messenger, place, text, key) => {
+          this.#reception.notice({ messenger, place, text, key });
+          this.#look();
+        },
+        failed: (error) => this.#agent.failed(error),
+      },
+      this.#defined,
+    );
+    for (const [id, { allow }] of Object.entries(this.#defined))
+      if (allow === undefined) host.report(openToAll(id), { stage: "getMessengers" });
+    this.#front.listen();
+  }
+
+  // Work with a due time
+
+  next(): number | null {
+    // Nobody wakes an agent that reads by itself: it wants to go on as soon as the host does.
+    if (this.#agent.stopped() && this.#front?.listens === true) return this.#agent.host.clock.now();
+    return this.#courier.next();
+  }
+
+  active(): boolean {
+    return this.#courier.active();
+  }
+
+  runDue(): void {
+    this.#courier.runDue();
+  }
+
+  halt(reason: unknown): void {
+    this.#front?.halt(reason);
+    this.#speaker?.halt(reason);
+    this.#courier.halt();
+  }
+
+  /** Nothing new is read; what is being said may come to its end. */
+  drain(): void {
+    this.#front?.halt(new PerdureError("host_stopped", "The host is stopping."));
+  }
+
+  /** A turn has ended, or something was said that is to be delivered. */
+  look(): void {
+    if (hasDeliveries(this.#agent.host)) this.#look();
+  }
+
+  #look(): void {
+    this.#agent.alone(() => this.#courier.look());
+  }
+
+  // Ways in
+
+  /** Which messenger's webhook this is. */
+  findPath(rest: string): string | undefined {
+    return this.#front?.findPath(rest);
+  }
+
+  async receive(messenger: string, request: Request, body: Uint8Array): Promise<Response> {
+    return (await this.#front?.receive(messenger, request, body)) ?? new Response("Not Found", { status: 404 });
+  }
+
+  /** What another agent of the tree asks for. */
+  async answer(op: string, payload: unknown): Promise<unknown> {
+    switch (op) {
+      case "speak": {
+        const [messenger, call] = payload as [string, SpeakCall];
+        if (this.#speaker === undefined)
+          return { ok: false, kind: "refused", error: `There is no messenger "${messenger}" any more.` };
+        return this.#speaker.call(messenger, call);
+      }
+      case "terms": {
+        const definition = this.#defined[payload as string];
+        return definition && termsOf(definition);
+      }
+      case "accept": {
+        const taken = await this.#reception.accept(payload as Arrival);
+        this.#look();
+        return taken;
+      }
+      case "edit":
+        return this.#reception.edit(payload as Arrival);
+      case "stop":
+        return this.#reception.stop(payload as Arrival);
+      case "question":
+        return this.#reception.question(payload as string);
+      case "press": {
+        const { arrival, may } = payload as { arrival: Arrival; may: boolean };
+        const taken = await this.#reception.press(arrival, may);
+        this.#look();
+        return taken;
+      }
+      case "notice": {
+        const made = this.#reception.notice(payload as Parameters<Reception["notice"]>[0]);
+        this.#look();
+        return made;
+      }
+      default:
+        throw new PerdureError("bad_input", `There is nothing called "${op}" to ask of a messenger.`);
+    }
+  }
+
+  // What apps ask for
+
+  context(turnId: string | undefined): MessengerContext | undefined {
+    return this.#reception.context(turnId);
+  }
+
+  /** Says something without a turn, where the conversation of that place lives. @returns false: it was said before */
+  async notice(text: string, { channel, thread, dm, key }: NoticeOptions): Promise<boolean> {
+    if (typeof text !== "string" || text.trim() === "")
+      throw new PerdureError("bad_input", "A notice must be a text that is not empty.");
+    const known = this.#agent.host.blank ? undefined : readThread(this.#agent.host, channel, thread);
+    const place: Place = { thread, dm: dm ?? known?.dm ?? true };
+    if ((await this.#termsOf(channel)) === undefined)
+      throw new PerdureError(
+        "not_found",
+        `There is no messenger "${channel}". getMessengers() names those that there are.`,
+      );
+    const notice = { messenger: channel, place, text, ...(key !== undefined && { key }) };
+    const made =
+      known === undefined ? await this.answer("notice", notice) : await this.#ask(known.target, "notice", notice);
+    await this.#agent.host.durable();
+    return made !== undefined;
+  }
+
+  list({
+    state = [],
+    limit = DEFAULT_LIMIT,
+  }: {
+    readonly state?: DeliveryState | readonly DeliveryState[];
+    readonly limit?: number;
+  }): Delivery[] {
+    if (!Number.isInteger(limit) || limit < 1)
+      throw new PerdureError("bad_input", "`limit` must be a whole number above 0.");
+    const { host } = this.#agent;
+    if (host.blank) return [];
+    return listDeliveryRows(host, typeof state === "string" ? [state] : state, limit).map((row) =>
+      toDelivery(host, row),
+    );
+  }
+
+  /** Tries a failed delivery again. False: there is none of that id, or it has not failed. */
+  retry(id: string): boolean {
+    const { host } = this.#agent;
+    const seq = seqOf(id);
+    const done = !host.blank && host.tx(() => reopenDelivery(host, seq, host.clock.now()));
+    if (done) this.#look();
+    return done;
+  }
+
+  /** Forgets a delivery that has ended. False: there is none of that id, or it is still under way. */
+  forget(id: string): boolean {
+    const { host } = this.#agent;
+    return !host.blank && readDelivery(host, seqOf(id)) !== undefined && host.tx(() => deleteDelivery(host, seqOf(id)));
+  }
+
+  // Who is asked
+
+  #ask(target: ThreadTarget, op: string, payload: unknown): Promise<unknown> {
+    if (target.kind === "self") return this.answer(op, payload);
+    const { className, name } = target;
+    const path: AgentPath = [...this.#agent.host.path, { className, name }];
+    return this.#agent.host.call(path, MESSENGER_CALL, [op, payload]);
+  }
+
+  #atRoot(op: string, payload: unknown): Promise<unknown> {
+    const [root] = this.#agent.host.path;
+    return this.#isRoot ? this.answer(op, payload) : this.#agent.host.call([root], MESSENGER_CALL, [op, payload]);
+  }
+
+  async #termsOf(messenger: string): Promise<DeliveryTerms | undefined> {
+    const known = this.#terms.get(messenger);
+    if (known !== undefined) return known;
+    const terms = (await this.#atRoot("terms", messenger)) as DeliveryTerms | undefined;
+    if (terms !== undefined) this.#terms.set(messenger, terms);
+    return terms;
+  }
+}
+
+function seqOf(id: string): number {
+  const seq = Number(id);
+  return Number.isSafeInteger(seq) ? seq : -1;
+}
+
+function toDelivery(host: AgentHost, row: DeliveryRow): Delivery {
+  const { kind, messenger, thread, session, state, attempts, createdAt } = row;
+  return {
+    ...{ id: String(row.seq), kind, messenger, thread, session, state, attempts, createdAt },
+    requestId: row.turnId ?? undefined,
+    maybeTwice: row.maybeTwice === 1,
+    error: row.error ?? undefined,
+    nextAt: row.nextAt > 0 ? row.nextAt : undefined,
+    parts: partsOf(host, row.seq).length,
+    endedAt: row.endedAt ?? undefined,
+  };
+}
+
+function openToAll(id: string): PerdureError {
+  return new PerdureError(
+    "bad_config",
+    `Everybody who finds the messenger "${id}" may talk to this agent, which costs what its model costs. ` +
+      "Name who may with `allow`, or say `allow: () => true`.",
+  );
+}

@@ -1,0 +1,412 @@
+import type { Identity } from "../base/identity.ts";
+import { newId } from "../base/id.ts";
+import { isRecord, tryParseJson } from "../base/json.ts";
+import type { UIMessage } from "../message/types.ts";
+import { readCell, writeCell } from "../store/cell.ts";
+import {
+  boundKey,
+  type DeliveryRow,
+  deliveryOfTurn,
+  insertDelivery,
+  placeDelivery,
+  readDelivery,
+  unsettledDeliveries,
+} from "../store/delivery.ts";
+import { findInbound, insertInbound, trimInbound } from "../store/inbound.ts";
+import { insertSession } from "../store/session.ts";
+import { readToolCall } from "../store/tool-call.ts";
+import { postponeTurn, readTurn } from "../store/turn.ts";
+import type { Conversations } from "../turn/engine/conversations.ts";
+import { accept, persist } from "../turn/intake/accept.ts";
+import { isWaiting } from "../turn/intake/inbox.ts";
+import { judgeAnswer } from "../turn/intake/judge-answer.ts";
+import { answerTool } from "../turn/intake/tool-answers.ts";
+import { endText, partialText } from "./answer-text.ts";
+import type { Author, Button, MessengerEvent, Place } from "./channel.ts";
+import type { DeliveryTerms, Said } from "./courier.ts";
+import type { QuestionInfo } from "./define.ts";
+
+/** What is asked of the agent that holds the conversation. */
+export interface ReceptionAgent {
+  readonly desk: () => Conversations;
+  /** Whether somebody there may do this; a text says why not. */
+  authorize(
+    identity: Identity,
+    act: ReceptionAct,
+    on: { readonly session: string; readonly toolCallId?: string },
+  ): Promise<string | undefined>;
+}
+
+/** What people at a messenger ask for; each is an act like any other. */
+export type ReceptionAct = "chat.submit" | "chat.cancel" | "tool.approve";
+
+/** Where something came from, and what its messenger wants. Plain data: it may come from the root. */
+export interface Arrival {
+  readonly messenger: string;
+  readonly provider: string;
+  readonly event: MessengerEvent;
+  /** The session that it is for. Default: the current one. */
+  readonly session?: string;
+  /** The conversation belongs to this place: what the agent says in it by itself goes there as well. */
+  readonly bound: boolean;
+  readonly label: string;
+  readonly coalesceMs: number;
+  readonly maxWaiting: number;
+}
+
+/** What became of something that came. */
+export interface Taken {
+  /** False: it was known already, and nothing has happened now. */
+  readonly accepted: boolean;
+  readonly turnId?: string;
+  /** Why it was not let in. That is stored, and no turn is. */
+  readonly refused?: string;
+  /** What whoever pressed a button is told. */
+  readonly told?: string;
+}
+
+/** What `getMessengerContext()` gives: who said what where. */
+export interface MessengerContext {
+  /** The name that the app gave to the messenger. */
+  readonly messenger: string;
+  readonly provider: string;
+  readonly thread: string;
+  readonly dm: boolean;
+  /** What people call the place. */
+  readonly title?: string;
+  readonly author: Author;
+  readonly messageId: string;
+  /** As in `telegram:7`: whose data the message is. */
+  readonly subject: string;
+}
+
+const KEPT_MS = 30 * 24 * 60 * 60_000;
+/** How often what is too old is looked for. */
+const TRIM_EVERY = 500;
+const MAX_SHOWN_INPUT = 600;
+/** The galleries of a network come in pieces, all within a second. */
+const GATHER_MS = 1_000;
+
+/**
+ * Where a conversation is held: takes what came from a messenger, in one commit with what comes of it, and knows what is to
+ * be shown there. Whoever calls may tell the network that it was taken, once this resolves.
+ */
+export class Reception {
+  readonly #agent: ReceptionAgent;
+  #taken = 0;
+
+  constructor(agent: ReceptionAgent) {
+    this.#agent = agent;
+  }
+
+  /** Takes a message: its name, its turn and its delivery are one commit. */
+  async accept(arrival: Arrival): Promise<Taken> {
+    const { messenger, event } = arrival;
+    const desk = this.#agent.desk();
+    const { host } = desk;
+    const isKnown = () => findInbound(host, messenger, event.keys) !== undefined;
+    if (isKnown()) return { accepted: false };
+    const session = arrival.session ?? desk.transcripts.current;
+    const identity = identityOf(arrival);
+    const refused =
+      (await this.#agent.authorize(identity, "chat.submit", { session })) ??
+      (this.#waitingOf(arrival, identity.id) >= arrival.maxWaiting ? "Too much waits already." : undefined);
+    // Somebody else may have brought it meanwhile.
+    if (isKnown()) return { accepted: false };
+    const at = host.clock.now();
+    if (refused !== undefined) {
+      host.tx(() => insertInbound(host, messenger, event.keys, { kind: "refused", turnId: null, at }));
+      host.emit("messenger:refused", { messenger, thread: event.thread, by: identity.id, reason: refused });
+      return { accepted: true, refused };
+    }
+    return desk.commit(() => {
+      if (arrival.session !== undefined)
+        insertSession(host, { id: session, ...(event.title !== undefined && { name: event.title }) }, at);
+      this.#bind(arrival, session);
+      if (++this.#taken % TRIM_EVERY === 1) trimInbound(host, at - KEPT_MS);
+      const turnId = this.#join(arrival, session) ?? this.#ask(arrival, session, identity);
+      return { accepted: true, turnId };
+    });
+  }
+
+  /** A message says something else now: what waits is changed, what has begun is not. */
+  edit({ messenger, event }: Arrival): Taken {
+    const desk = this.#agent.desk();
+    const { host } = desk;
+    if (findInbound(host, messenger, event.keys) !== undefined) return { accepted: false };
+    const found = findInbound(host, messenger, [messageKey(event)]);
+    const turnId = found?.turnId ?? "";
+    const row = deliveryOfTurn(host, turnId);
+    const turn = readTurn(host, turnId);
+    const message = row && desk.transcripts.of(row.session).get(row.messageId ?? "");
+    const at = host.clock.now();
+    desk.commit(() => {
+      insertInbound(host, messenger, event.keys, { kind: "edit", turnId: found?.turnId ?? null, at });
+      const [only, ...more] = message?.parts ?? [];
+      if (turn === undefined || row === undefined || message === undefined || !isWaiting(turn)) return;
+      if (only?.type !== "text" || more.length > 0) return;
+      persist(desk, [{ ...message, parts: [{ type: "text", text: event.text }] }], { session: row.session });
+    });
+    return { accepted: true };
+  }
+
+  /** Stops what runs or waits for this place: for everybody where nobody else is, else what the author asked for. */
+  async stop(arrival: Arrival): Promise<Taken> {
+    const { messenger, event } = arrival;
+    const desk = this.#agent.desk();
+    const { host } = desk;
+    if (findInbound(host, messenger, event.keys) !== undefined) return { accepted: false };
+    const identity = identityOf(arrival);
+    const session = arrival.session ?? desk.transcripts.current;
+    const refused = await this.#agent.authorize(identity, "chat.cancel", { session });
+    const at = host.clock.now();
+    const open = unsettledDeliveries(host, messenger, event.thread).filter(
+      (row) => event.dm || contextOf(row)?.subject === identity.id,
+    );
+    desk.commit(() => {
+      const kind = refused === undefined ? "stop" : "refused";
+      insertInbound(host, messenger, event.keys, { kind, turnId: open[0]?.turnId ?? null, at });
+      if (refused === undefined) for (const { turnId } of open) if (turnId !== null) desk.cancel(turnId);
+    });
+    return { accepted: true, ...(refused !== undefined && { refused }) };
+  }
+
+  /** What a button is about; undefined: it is none of ours, or too old. */
+  question(data: string): QuestionInfo | undefined {
+    const found = this.#findQuestion(data);
+    if (found === undefined) return undefined;
+    const { row, call } = found;
+    const askedBy = contextOf(row)?.subject;
+    const { tool, input } = aboutOf(call);
+    return {
+      ...{ toolName: tool, input },
+      ...(call.summary !== null && { summary: call.summary }),
+      ...(askedBy !== undefined && { askedBy }),
+    };
+  }
+
+  /** Takes a press: that it came, the answer and the turn that follows are one commit. @param may the app lets this person */
+  async press(arrival: Arrival, may: boolean): Promise<Taken> {
+    const { messenger, event } = arrival;
+    const desk = this.#agent.desk();
+    const { host } = desk;
+    if (findInbound(host, messenger, event.keys) !== undefined) return { accepted: false };
+    const at = host.clock.now();
+    const note = (kind: "press" | "refused") => insertInbound(host, messenger, event.keys, { kind, turnId: null, at });
+    const refuse = (told: string): Taken => {
+      host.tx(() => note("refused"));
+      return { accepted: true, refused: told, told };
+    };
+    const found = this.#findQuestion(event.press?.data ?? "");
+    if (found === undefined) return refuse("This question is not open any more.");
+    const { row, call, approved } = found;
+    if (call.status !== "asked") return refuse(decisionOf(call));
+    if (!may) return refuse("You may not answer this. It still waits for somebody who may.");
+    const identity = identityOf(arrival);
+    const { toolCallId } = call;
+    const { session } = row;
+    const refused = await this.#agent.authorize(identity, "tool.approve", { session, toolCallId });
+    if (refused !== undefined) return refuse(refused);
+    const judged = await judgeAnswer(desk, {
+      ...{ toolCallId, session, identity, autoContinue: true, overHttp: true },
+      ...{ answer: { kind: "approval", approved }, about: { messageId: call.messageId } },
+      ...(row.digest !== null && { digest: row.digest }),
+    });
+    if ("refusal" in judged) return refuse(judged.refusal.reason);
+    return desk.commit(() => {
+      const known = findInbound(host, messenger, event.keys) !== undefined;
+      note("press");
+      if (!known) answerTool(desk, judged.answer, undefined);
+      const now = readToolCall(host, call.messageId, toolCallId);
+      return { accepted: !known, told: decisionOf(now ?? call) };
+    });
+  }
+
+  /** Stores a text that is to be said there, once per key. @returns its number; undefined: it was said before */
+  notice(notice: {
+    readonly messenger: string;
+    readonly place: Place;
+    readonly text: string;
+    readonly key?: string;
+    readonly session?: string;
+  }): number | undefined {
+    const desk = this.#agent.desk();
+    const { host } = desk;
+    const { messenger, place, text, key, session = desk.transcripts.current } = notice;
+    const keys = key === undefined ? [] : [`notice:${key}`];
+    const createdAt = host.clock.now();
+    return host.tx(() => {
+      if (findInbound(host, messenger, keys) !== undefined) return undefined;
+      insertInbound(host, messenger, keys, { kind: "notice", turnId: null, at: createdAt });
+      const { thread } = place;
+      const stored = JSON.stringify(place);
+      return insertDelivery(host, { kind: "notice", messenger, thread, place: stored, session, body: text, createdAt });
+    });
+  }
+
+  /** What a delivery shows now. */
+  said(row: DeliveryRow, terms: DeliveryTerms): Said {
+    const desk = this.#agent.desk();
+    const stored = (id: string) => desk.transcripts.of(row.session).get(id);
+    if (row.kind === "notice") return { text: row.body ?? "", settled: true };
+    if (row.kind === "question") return this.#asked(row, terms);
+    if (row.outcome === null) {
+      const { text, tool } = row.turnId === null ? { text: "" } : partialText(desk.host, row.turnId, stored);
+      return { text, settled: false, ...(tool !== undefined && { tool }) };
+    }
+    const answer = row.answerId === null ? undefined : stored(row.answerId);
+    return { text: endText(row.outcome, answer, terms), settled: true };
+  }
+
+  /** Who said what where, of the turn that runs. */
+  context(turnId: string | undefined): MessengerContext | undefined {
+    const { host } = this.#agent.desk();
+    const row = turnId === undefined || host.blank ? undefined : deliveryOfTurn(host, turnId);
+    return row && contextOf(row);
+  }
+
+  #asked(row: DeliveryRow, { buttonData }: DeliveryTerms): Said {
+    const { host } = this.#agent.desk();
+    const { messageId, toolCallId } = row;
+    const call = messageId === null || toolCallId === null ? undefined : readToolCall(host, messageId, toolCallId);
+    const isOpen = row.outcome === null && call?.status === "asked";
+    const words = call === undefined ? "A question that is gone" : questionText(call);
+    if (!isOpen) return { text: `${words}\n\n${call === undefined ? "" : decisionOf(call)}`.trim(), settled: true };
+    const data = (approved: boolean) => `p1${approved ? "y" : "n"}${row.seq.toString(36)}.${row.secret ?? ""}`;
+    const buttons: Button[] = [
+      { label: "Approve", data: data(true) },
+      { label: "Reject", data: data(false) },
+    ];
+    return { text: words, settled: true, held: true, ...(buttonData > 0 && { buttons }) };
+  }
+
+  #findQuestion(data: string) {
+    const { host } = this.#agent.desk();
+    const found = /^p1([yn])([0-9a-z]+)\.([0-9a-f]+)$/.exec(data);
+    const row = found === null || host.blank ? undefined : readDelivery(host, Number.parseInt(found[2] ?? "", 36));
+    if (row?.kind !== "question" || row.secret !== found?.[3] || row.messageId === null || row.toolCallId === null)
+      return undefined;
+    const call = readToolCall(host, row.messageId, row.toolCallId);
+    return call && { row, call, approved: found[1] === "y" };
+  }
+
+  #waitingOf({ messenger, event }: Arrival, subject: string): number {
+    const { host } = this.#agent.desk();
+    if (host.blank) return 0;
+    return unsettledDeliveries(host, messenger, event.thread).filter((row) => contextOf(row)?.subject === subject)
+      .length;
+  }
+
+  #bind({ messenger, event, bound }: Arrival, session: string): void {
+    const { host } = this.#agent.desk();
+    if (!bound) return;
+    const { thread, dm } = event;
+    const value = JSON.stringify({ messenger, thread, place: { thread, dm } satisfies Place });
+    if (readCell(host, boundKey(session)) !== value) writeCell(host, boundKey(session), value);
+  }
+
+  /** What the same author has said a moment ago, and nobody has begun to answer: this is more of it. */
+  #join(arrival: Arrival, session: string): string | undefined {
+    const { messenger, event, coalesceMs } = arrival;
+    const desk = this.#agent.desk();
+    const { host } = desk;
+    const row = unsettledDeliveries(host, messenger, event.thread).at(-1);
+    const turn = row && readTurn(host, row.turnId ?? "");
+    if (row === undefined || turn === undefined || row.messageId === null || !isWaiting(turn)) return undefined;
+    if (contextOf(row)?.subject !== subjectOf(arrival) || (coalesceMs <= 0 && event.group === undefined))
+      return undefined;
+    const message = desk.transcripts.of(session).get(row.messageId);
+    if (message === undefined) return undefined;
+    const at = host.clock.now();
+    insertInbound(host, messenger, event.keys, { kind: "joined", turnId: turn.id, at });
+    persist(desk, [{ ...message, parts: [...message.parts, ...partsOf(arrival)] }], { session });
+    if (turn.notBefore > at) postponeTurn(host, turn.seq, at + waitOf(arrival));
+    return turn.id;
+  }
+
+  #ask(arrival: Arrival, session: string, identity: Identity): string {
+    const { messenger, provider, event } = arrival;
+    const desk = this.#agent.desk();
+    const { host } = desk;
+    const { thread, dm, title, author, messageId } = event;
+    const subject = subjectOf(arrival);
+    const context: MessengerContext = {
+      ...{ messenger, provider, thread, dm, author, messageId, subject },
+      ...(title !== undefined && { title }),
+    };
+    const message: UIMessage = {
+      id: newId("msg"),
+      role: "user",
+      parts: partsOf(arrival),
+      metadata: { subject, messenger: { id: messenger, provider, author: author.name } },
+    };
+    const place: Place = { thread, dm, ...(!dm && { replyTo: messageId }) };
+    const turn = accept(desk, {
+      ...{ session, identity: JSON.stringify(identity), isBounded: true },
+      input: { kind: "messages", messages: [message], joins: "now" },
+      also: ({ id: turnId, seq, createdAt }) => {
+        insertInbound(host, messenger, event.keys, { kind: "turn", turnId, at: createdAt });
+        placeDelivery(host, {
+          ...{ kind: "answer", messenger, thread, session, turnId, createdAt, messageId: message.id },
+          ...{ place: JSON.stringify(place), context: JSON.stringify(context) },
+        });
+        const wait = waitOf(arrival);
+        if (wait > 0) postponeTurn(host, seq, createdAt + wait);
+      },
+    });
+    return turn.id;
+  }
+}
+
+/** The name of a message itself, whatever is told of it. */
+export function messageKey({ thread, messageId }: Pick<MessengerEvent, "thread" | "messageId">): string {
+  return `message:${thread}:${messageId}`;
+}
+
+function waitOf({ coalesceMs, event }: Arrival): number {
+  return event.group === undefined ? coalesceMs : Math.max(coalesceMs, GATHER_MS);
+}
+
+function partsOf({ event, label }: Arrival): UIMessage["parts"] {
+  const files = event.files.map(({ name, mediaType }) => `[file: ${name} (${mediaType})]`);
+  const text = [`${label}${event.text}`.trim(), ...files].filter((one) => one !== "").join("\n");
+  return [{ type: "text", text }];
+}
+
+function subjectOf({ provider, event }: Arrival): string {
+  return `${provider}:${event.author.id}`;
+}
+
+function identityOf(arrival: Arrival): Identity {
+  return { id: subjectOf(arrival), name: arrival.event.author.name };
+}
+
+function contextOf({ context }: DeliveryRow): MessengerContext | undefined {
+  const value = tryParseJson(context ?? "");
+  return isRecord(value) && isRecord(value.author) ? (value as unknown as MessengerContext) : undefined;
+}
+
+type Call = NonNullable<ReturnType<typeof readToolCall>>;
+
+/** What is asked: of a call that asks in the middle of its work, what it asks about. */
+function aboutOf({ tool, input, parked }: Call): { readonly tool: string; readonly input: unknown } {
+  const inner = tryParseJson(parked ?? "");
+  if (isRecord(inner) && typeof inner.tool === "string") return { tool: inner.tool, input: inner.input };
+  return { tool, input: tryParseJson(input ?? "") };
+}
+
+function questionText(call: Call): string {
+  const { tool, input } = aboutOf(call);
+  const json = input === undefined ? "" : JSON.stringify(input, null, 2);
+  const shown = json.length > MAX_SHOWN_INPUT ? `${json.slice(0, MAX_SHOWN_INPUT)} …` : json;
+  const words = call.summary ?? `May I call ${tool}?`;
+  return shown === "" ? words : `${words}\n\n\`\`\`json\n${shown.replaceAll("```", "'''")}\n\`\`\``;
+}
+
+function decisionOf({ status, approver, decidedAt }: Call): string {
+  const by = approver === null ? "" : ` by ${approver}`;
+  if (status === "denied") return `Rejected${by}`;
+  if (status === "expired") return "Expired: nobody answered in time";
+  if (status === "asked") return "Still open";
+  return decidedAt === null ? "No longer needed" : `Approved${by}`;
+}

@@ -1,0 +1,183 @@
+import { errorText, PerdureError } from "../base/error.ts";
+import { type Clock, sleep } from "../base/time.ts";
+import { type Channel, ChannelError, type ChannelErrorKind, type Content, type Place } from "./channel.ts";
+
+/** One call at a network. */
+export type SpeakCall =
+  | { readonly op: "create"; readonly place: Place; readonly content: Content; readonly key: string }
+  | {
+      readonly op: "edit";
+      readonly place: Place;
+      readonly id: string;
+      readonly content: Content;
+      /** What it shows will be replaced soon: it is passed over rather than waited for. */
+      readonly preview: boolean;
+    }
+  | { readonly op: "find"; readonly place: Place; readonly key: string; readonly since: number };
+
+/** What came of a call. Plain data: it may come from another agent. */
+export type SpeakResult =
+  | { readonly ok: true; readonly id?: string; readonly found?: "none" | "unknown" }
+  | {
+      readonly ok: false;
+      readonly kind: ChannelErrorKind | "later";
+      readonly error: string;
+      readonly retryAfterMs?: number;
+    };
+
+const CALL_MS = 30_000;
+const UPLOAD_MS = 120_000;
+/** Whoever would have to wait longer is told so, and stores it. */
+const LONGEST_WAIT_MS = 5_000;
+/** So many places in a minute that are told to wait mean the whole bot. */
+const RATED_PLACES = 3;
+const RATED_WITHIN_MS = 60_000;
+const MAX_PLACES = 10_000;
+
+interface Lane {
+  /** No call before this time. */
+  freeAt: number;
+  busy: Promise<unknown> | undefined;
+}
+
+interface Line {
+  nextAt: number;
+  pausedUntil: number;
+  readonly lanes: Map<string, Lane>;
+  rated: { place: string; at: number }[];
+}
+
+/**
+ * Speaks for the whole bot: it has the tokens, and so the pace. One call at a time per place; a place, and the bot, are
+ * called no faster than their network wants. Nothing of it is stored: who has to wait long is told, and stores that.
+ */
+export class Speaker {
+  readonly #clock: Clock;
+  readonly #channel: (messenger: string) => Channel | undefined;
+  readonly #lines = new Map<string, Line>();
+  readonly #halt = new AbortController();
+
+  constructor(clock: Clock, channel: (messenger: string) => Channel | undefined) {
+    this.#clock = clock;
+    this.#channel = channel;
+  }
+
+  /** Never rejects while the life goes on. */
+  async call(messenger: string, call: SpeakCall): Promise<SpeakResult> {
+    const channel = this.#channel(messenger);
+    if (channel === undefined)
+      return { ok: false, kind: "refused", error: `There is no messenger "${messenger}" any more.` };
+    const line = this.#lineOf(messenger);
+    const lane = this.#laneOf(line, call.place.thread);
+    const isPreview = call.op === "edit" && call.preview;
+    if (isPreview && (lane.busy !== undefined || this.#wait(line, lane) > 0)) return LATER;
+    const before = lane.busy;
+    const mine = (async () => {
+      await before?.catch(() => undefined);
+      const wait = this.#wait(line, lane);
+      if (wait > LONGEST_WAIT_MS)
+        return { ok: false, kind: "rate", error: "The network wants us to wait.", retryAfterMs: wait } as const;
+      if (wait > 0) await sleep(this.#clock, wait, this.#halt.signal);
+      const now = this.#clock.now();
+      line.nextAt = Math.max(now, line.nextAt) + Math.ceil(1000 / channel.pace.perSecond);
+      // Also when it fails: networks count what they refuse.
+      if (call.op !== "find") lane.freeAt = Math.max(lane.freeAt, now + channel.pace.perPlaceMs(call.place));
+      return this.#make(channel, line, lane, call);
+    })();
+    lane.busy = mine;
+    try {
+      return await mine;
+    } finally {
+      if (lane.busy === mine) lane.busy = undefined;
+    }
+  }
+
+  halt(reason: unknown): void {
+    this.#halt.abort(reason);
+  }
+
+  #wait(line: Line, lane: Lane): number {
+    return Math.max(0, lane.freeAt, line.nextAt, line.pausedUntil) - this.#clock.now();
+  }
+
+  async #make(channel: Channel, line: Line, lane: Lane, call: SpeakCall): Promise<SpeakResult> {
+    const deadline = new AbortController();
+    const hasFile = call.op !== "find" && call.content.file !== undefined;
+    const late = new ChannelError("unknown", "The network did not answer in time.");
+    const cancel = this.#clock.after(hasFile ? UPLOAD_MS : CALL_MS, () => deadline.abort(late));
+    const signal = AbortSignal.any([deadline.signal, this.#halt.signal]);
+    const gone = new Promise<never>((_, reject) => {
+      signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+    });
+    try {
+      // A channel that does not listen to its signal must not hold up its place.
+      return await Promise.race([callOf(channel, call, signal), gone]);
+    } catch (thrown) {
+      if (this.#halt.signal.aborted) throw thrown;
+      const error = asChannelError(thrown);
+      if (error.kind === "rate") this.#rated(line, lane, call.place.thread, error.retryAfterMs ?? LONGEST_WAIT_MS);
+      const { retryAfterMs } = error;
+      return {
+        ok: false,
+        kind: error.kind,
+        error: errorText(error),
+        ...(retryAfterMs !== undefined && { retryAfterMs }),
+      };
+    } finally {
+      cancel();
+      gone.catch(() => undefined);
+    }
+  }
+
+  #rated(line: Line, lane: Lane, place: string, ms: number): void {
+    const now = this.#clock.now();
+    lane.freeAt = Math.max(lane.freeAt, now + ms);
+    line.rated = [
+      ...line.rated.filter((one) => one.at > now - RATED_WITHIN_MS && one.place !== place),
+      { place, at: now },
+    ];
+    if (line.rated.length >= RATED_PLACES) line.pausedUntil = Math.max(line.pausedUntil, now + ms);
+  }
+
+  #lineOf(messenger: string): Line {
+    let line = this.#lines.get(messenger);
+    if (line === undefined)
+      this.#lines.set(messenger, (line = { nextAt: 0, pausedUntil: 0, lanes: new Map(), rated: [] }));
+    return line;
+  }
+
+  #laneOf({ lanes }: Line, thread: string): Lane {
+    let lane = lanes.get(thread);
+    if (lane === undefined) {
+      if (lanes.size >= MAX_PLACES) {
+        const now = this.#clock.now();
+        for (const [key, one] of lanes) if (one.busy === undefined && one.freeAt <= now) lanes.delete(key);
+      }
+      lanes.set(thread, (lane = { freeAt: 0, busy: undefined }));
+    }
+    return lane;
+  }
+}
+
+const LATER: SpeakResult = { ok: false, kind: "later", error: "The place is busy." };
+
+async function callOf(channel: Channel, call: SpeakCall, signal: AbortSignal): Promise<SpeakResult> {
+  switch (call.op) {
+    case "create":
+      return { ok: true, id: (await channel.create(call.place, call.content, call.key, signal)).id };
+    case "edit":
+      await channel.edit(call.place, call.id, call.content, signal);
+      return { ok: true };
+    case "find": {
+      const found = (await channel.find?.(call.place, call.key, call.since, signal)) ?? "unknown";
+      return typeof found === "string" ? { ok: true, found } : { ok: true, id: found.id };
+    }
+  }
+}
+
+/** What is no error of a channel may have come from anywhere: nobody knows what was done. */
+export function asChannelError(thrown: unknown): ChannelError {
+  if (thrown instanceof ChannelError) return thrown;
+  const isOurs = PerdureError.is(thrown) && (thrown.code === "not_allowed" || thrown.code === "bad_input");
+  return new ChannelError(isOurs ? "unsent" : "unknown", errorText(thrown), { cause: thrown });
+}

@@ -1,0 +1,408 @@
+import type { Sql, SqlValue } from "../port.ts";
+import { readCell } from "./cell.ts";
+
+/**
+ * `perdure_delivery`: what has to reach a place at a messenger. The row is there from the commit that accepts the message, or
+ * asks the question; the text of an answer is the stored answer, so only notices have a body.
+ *
+ *     open ─→ done            what was to be shown is shown
+ *      │  ↖──── held          a question that waits for a person
+ *      └──→ failed            the network refuses it for good, or the time is over; kept to be looked at
+ *
+ * An answer that goes on (somebody approved a call of it) opens its delivery again. `perdure_delivery_part`: one per message
+ * at the network. `calling` is set while nobody knows whether a message was made: see docs/messengers.md.
+ */
+export const deliverySchema: readonly string[] = [
+  `CREATE TABLE perdure_delivery (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind TEXT NOT NULL,
+    messenger TEXT NOT NULL,
+    thread TEXT NOT NULL,
+    place TEXT NOT NULL,
+    session TEXT NOT NULL,
+    turn_id TEXT,
+    message_id TEXT,
+    answer_id TEXT,
+    tool_call_id TEXT,
+    digest TEXT,
+    secret TEXT,
+    body TEXT,
+    context TEXT,
+    outcome TEXT,
+    state TEXT NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    next_at INTEGER NOT NULL DEFAULT 0,
+    error TEXT,
+    maybe_twice INTEGER NOT NULL DEFAULT 0,
+    created_at INTEGER NOT NULL,
+    ended_at INTEGER
+  ) STRICT`,
+  "CREATE INDEX perdure_delivery_open ON perdure_delivery (seq) WHERE state = 'open'",
+  `CREATE TABLE perdure_delivery_part (
+    delivery INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    "end" INTEGER,
+    provider_id TEXT,
+    shown TEXT,
+    calling INTEGER NOT NULL DEFAULT 0,
+    key TEXT NOT NULL,
+    called_at INTEGER NOT NULL,
+    PRIMARY KEY (delivery, n)
+  ) STRICT, WITHOUT ROWID`,
+];
+
+/** What is delivered: the answer of a turn, a question for approval, or a text of the app's own. */
+export type DeliveryKind = "answer" | "question" | "notice";
+/** Where a delivery is. */
+export type DeliveryState = "open" | "held" | "done" | "failed";
+
+/** One delivery. JSON columns are texts; times are milliseconds since the epoch. */
+export interface DeliveryRow {
+  readonly seq: number;
+  readonly kind: DeliveryKind;
+  readonly messenger: string;
+  readonly thread: string;
+  /** JSON: where exactly, as the channel reads it. */
+  readonly place: string;
+  readonly session: string;
+  /** The turn whose end it tells; null for notices. */
+  readonly turnId: string | null;
+  /** Of an answer: the message that it answers. Of a question: the answer with the call. */
+  readonly messageId: string | null;
+  readonly answerId: string | null;
+  readonly toolCallId: string | null;
+  /** Of a question: the digest of what is asked about. */
+  readonly digest: string | null;
+  /** Of a question: what its buttons must say. */
+  readonly secret: string | null;
+  readonly body: string | null;
+  /** JSON: who said what where, for `getMessengerContext()`. */
+  readonly context: string | null;
+  /** How the turn ended; null while it has not. */
+  readonly outcome: string | null;
+  readonly state: DeliveryState;
+  /** Calls in a row that failed. */
+  readonly attempts: number;
+  /** No call before this time. */
+  readonly nextAt: number;
+  /** Why the last call failed, or what ended it. */
+  readonly error: string | null;
+  readonly maybeTwice: 0 | 1;
+  readonly createdAt: number;
+  readonly endedAt: number | null;
+}
+
+/** One message at the network. `start` and `end` are places in the text of the delivery. */
+export interface PartRow {
+  readonly n: number;
+  readonly start: number;
+  /** Null: it may still grow. */
+  readonly end: number | null;
+  readonly providerId: string | null;
+  /** A fingerprint of what was last surely shown. */
+  readonly shown: string | null;
+  /** A create was begun, and its outcome is not known. */
+  readonly calling: 0 | 1;
+  /** What the create is known by, where the network can be asked. */
+  readonly key: string;
+  readonly calledAt: number;
+}
+
+/** What is needed to open one. */
+export type NewDelivery = Pick<DeliveryRow, "kind" | "messenger" | "thread" | "place" | "session" | "createdAt"> &
+  Partial<Pick<DeliveryRow, "turnId" | "messageId" | "toolCallId" | "digest" | "secret" | "body" | "context">>;
+
+const COLUMNS = `seq, kind, messenger, thread, place, session, turn_id AS turnId, message_id AS messageId,
+  answer_id AS answerId, tool_call_id AS toolCallId, digest, secret, body, context, outcome, state, attempts,
+  next_at AS nextAt, error, maybe_twice AS maybeTwice, created_at AS createdAt, ended_at AS endedAt`;
+
+function select(db: Sql, rest: string, ...args: SqlValue[]): DeliveryRow[] {
+  return db.sql<DeliveryRow>(`SELECT ${COLUMNS} FROM perdure_delivery ${rest}`, ...args);
+}
+
+/** Deliveries that have something to do, or whose turn has not ended, in their order. */
+export function openDeliveries(db: Sql, limit: number): DeliveryRow[] {
+  return select(db, "WHERE state = 'open' ORDER BY seq LIMIT ?", limit);
+}
+
+/** Those of one place. */
+export function openDeliveriesAt(db: Sql, messenger: string, thread: string): DeliveryRow[] {
+  return select(db, "WHERE state = 'open' AND messenger = ? AND thread = ? ORDER BY seq", messenger, thread);
+}
+
+export function readDelivery(db: Sql, seq: number): DeliveryRow | undefined {
+  return select(db, "WHERE seq = ?", seq)[0];
+}
+
+/** Of this turn: what its answer, or that which it goes on with, is delivered as. */
+export function deliveryOfTurn(db: Sql, turnId: string): DeliveryRow | undefined {
+  return select(db, "WHERE turn_id = ? AND kind = 'answer' ORDER BY seq DESC LIMIT 1", turnId)[0];
+}
+
+/** Deliveries of answers whose turn has not ended. */
+export function unsettledDeliveries(db: Sql, messenger: string, thread: string): DeliveryRow[] {
+  const where = "WHERE state <> 'failed' AND kind = 'answer' AND outcome IS NULL AND messenger = ? AND thread = ?";
+  return select(db, `${where} ORDER BY seq`, messenger, thread);
+}
+
+/** The newest first. */
+export function listDeliveryRows(db: Sql, states: readonly DeliveryState[], limit: number): DeliveryRow[] {
+  const where = states.length === 0 ? "" : `WHERE state IN (${states.map(() => "?").join(", ")})`;
+  return select(db, `${where} ORDER BY seq DESC LIMIT ?`, ...states, limit);
+}
+
+/** The earliest time at which one that waits may go on; null: none waits. */
+export function nextDelivery(db: Sql): number | null {
+  const query = "SELECT min(next_at) AS at FROM perdure_delivery WHERE state = 'open' AND next_at > 0";
+  return db.sql<{ at: number | null }>(query)[0]?.at ?? null;
+}
+
+export function hasOpenDelivery(db: Sql): boolean {
+  return db.sql("SELECT 1 FROM perdure_delivery WHERE state = 'open' LIMIT 1").length > 0;
+}
+
+/** Whether anything was ever to be delivered that is not forgotten. */
+export function hasAnyDelivery(db: Sql): boolean {
+  return db.sql("SELECT 1 FROM perdure_delivery LIMIT 1").length > 0;
+}
+
+/** @returns its number */
+export function insertDelivery(db: Sql, row: NewDelivery): number {
+  const [made] = db.sql<{ seq: number }>(
+    `INSERT INTO perdure_delivery (kind, messenger, thread, place, session, turn_id, message_id, tool_call_id, digest,
+       secret, body, context, state, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', ?) RETURNING seq`,
+    ...[row.kind, row.messenger, row.thread, row.place, row.session, row.turnId ?? null, row.messageId ?? null],
+    ...[row.toolCallId ?? null, row.digest ?? null, row.secret ?? null, row.body ?? null, row.context ?? null],
+    row.createdAt,
+  );
+  if (made === undefined) throw new Error("A delivery that was just inserted is not there.");
+  return made.seq;
+}
+
+// What happens to turns and questions, in the commits that it happens in
+
+/** The cell that says where a conversation belongs to: what the agent says in it by itself goes there. */
+export const boundKey = (session: string): string => `messenger:session:${session}`;
+
+/** A turn was accepted that nobody outside asked for: in a conversation that belongs to a place, its end is told there. */
+export function openBoundDelivery(db: Sql, turn: { id: string; session: string; createdAt: number }): void {
+  const bound = readCell(db, boundKey(turn.session));
+  if (bound === undefined) return;
+  const { messenger, thread, place } = JSON.parse(bound) as { messenger: string; thread: string; place: unknown };
+  const { id: turnId, session, createdAt } = turn;
+  insertDelivery(db, {
+    ...{ kind: "answer", messenger, thread, place: JSON.stringify(place), session, turnId, createdAt },
+    context: JSON.stringify({ messenger, thread, kind: "code" }),
+  });
+}
+
+/** The delivery of a turn, opened now or given its place: whoever asks says where. */
+export function placeDelivery(db: Sql, row: NewDelivery & { readonly turnId: string }): void {
+  db.sql("DELETE FROM perdure_delivery WHERE turn_id = ? AND kind = 'answer'", row.turnId);
+  insertDelivery(db, row);
+}
+
+/** The answer of a turn has a name. One that goes on with an answer delivers it where that was delivered. */
+export function nameDelivery(db: Sql, turn: number, answerId: string): void {
+  db.sql(
+    `UPDATE perdure_delivery SET answer_id = ?, outcome = NULL, ended_at = NULL, turn_id = turn.id,
+       state = CASE state WHEN 'failed' THEN state ELSE 'open' END
+     FROM (SELECT id FROM perdure_turn WHERE seq = ?) AS turn
+     WHERE kind = 'answer' AND (perdure_delivery.turn_id = turn.id OR answer_id = ?)`,
+    answerId,
+    turn,
+    answerId,
+  );
+}
+
+/** A turn has ended. */
+export function settleDelivery(db: Sql, turnId: string, outcome: string): void {
+  db.sql(
+    `UPDATE perdure_delivery SET outcome = ?, state = CASE state WHEN 'failed' THEN state ELSE 'open' END
+     WHERE turn_id = ? AND kind = 'answer'`,
+    outcome,
+    turnId,
+  );
+}
+
+/** The conversation is forgotten: what was to be told of it has no words any more. */
+export function dropDeliveries(db: Sql, session: string, now: number): void {
+  db.sql(
+    `UPDATE perdure_delivery SET state = 'done', outcome = coalesce(outcome, 'aborted'), ended_at = ?,
+       error = 'The conversation was cleared.'
+     WHERE session = ? AND state IN ('open', 'held') AND kind <> 'notice'`,
+    now,
+    session,
+  );
+}
+
+/** A person is asked about a call: in the place that the turn's answer goes to, if it goes to one. */
+export function openQuestion(
+  db: Sql,
+  call: { messageId: string; toolCallId: string; turnId: string; digest: string; askedAt: number },
+): void {
+  const answer = deliveryOfTurn(db, call.turnId);
+  if (answer === undefined) return;
+  const { messenger, thread, place, session, context } = answer;
+  insertDelivery(db, {
+    ...{ kind: "question", messenger, thread, place, session, context, secret: secretOf() },
+    ...{ messageId: call.messageId, toolCallId: call.toolCallId, turnId: call.turnId, digest: call.digest },
+    createdAt: call.askedAt,
+  });
+}
+
+/** A question has its last word: whoever shows it shows that. */
+export function closeQuestion(db: Sql, messageId: string, toolCallId: string): void {
+  db.sql(
+    `UPDATE perdure_delivery SET state = 'open', outcome = 'decided'
+     WHERE kind = 'question' AND message_id = ? AND tool_call_id = ? AND outcome IS NULL AND state IN ('open', 'held')`,
+    messageId,
+    toolCallId,
+  );
+}
+
+const SECRET_BYTES = 12;
+
+function secretOf(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(SECRET_BYTES));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+// What is known of the messages at the network
+
+export function partsOf(db: Sql, delivery: number): PartRow[] {
+  return db.sql<PartRow>(
+    `SELECT n, start, "end" AS "end", provider_id AS providerId, shown, calling, key, called_at AS calledAt
+     FROM perdure_delivery_part WHERE delivery = ? ORDER BY n`,
+    delivery,
+  );
+}
+
+/** A create is about to be called. */
+export function intendPart(
+  db: Sql,
+  delivery: number,
+  part: Pick<PartRow, "n" | "start" | "key"> & { readonly at: number },
+): void {
+  db.sql(
+    `INSERT INTO perdure_delivery_part (delivery, n, start, calling, key, called_at) VALUES (?, ?, ?, 1, ?, ?)
+     ON CONFLICT (delivery, n) DO UPDATE SET calling = 1, provider_id = NULL, shown = NULL, key = excluded.key,
+       called_at = excluded.called_at`,
+    ...[delivery, part.n, part.start, part.key, part.at],
+  );
+}
+
+/** The create did surely not happen. */
+export function clearIntent(db: Sql, delivery: number, n: number): void {
+  db.sql("UPDATE perdure_delivery_part SET calling = 0 WHERE delivery = ? AND n = ?", delivery, n);
+}
+
+/** What was shown in a message, whose name is known now if it was not. */
+export function showPart(
+  db: Sql,
+  delivery: number,
+  n: number,
+  { providerId, shown, end }: { providerId: string; shown: string; end: number | null },
+): void {
+  db.sql(
+    `UPDATE perdure_delivery_part SET provider_id = ?, shown = ?, "end" = coalesce("end", ?), calling = 0
+     WHERE delivery = ? AND n = ?`,
+    ...[providerId, shown, end, delivery, n],
+  );
+}
+
+/** Somebody has deleted the message: what stands in it has to be said anew. */
+export function losePart(db: Sql, delivery: number, n: number): void {
+  db.sql(
+    "UPDATE perdure_delivery_part SET provider_id = NULL, shown = NULL, calling = 0 WHERE delivery = ? AND n = ?",
+    delivery,
+    n,
+  );
+}
+
+/** A message ends here; what comes later stands in another one. */
+export function closePart(db: Sql, delivery: number, n: number, end: number): void {
+  db.sql(
+    `UPDATE perdure_delivery_part SET "end" = ? WHERE delivery = ? AND n = ? AND "end" IS NULL`,
+    ...[end, delivery, n],
+  );
+}
+
+// What became of a delivery
+
+/** A call has worked: failures in a row are forgotten. */
+export function clearFailures(db: Sql, seq: number): void {
+  db.sql("UPDATE perdure_delivery SET attempts = 0, next_at = 0, error = NULL WHERE seq = ? AND attempts > 0", seq);
+}
+
+/** A call has failed, and is made again at `nextAt`. */
+export function postponeDelivery(db: Sql, seq: number, nextAt: number, error: string): void {
+  db.sql(
+    "UPDATE perdure_delivery SET attempts = attempts + 1, next_at = ?, error = ? WHERE seq = ?",
+    ...[nextAt, error, seq],
+  );
+}
+
+export function endDelivery(
+  db: Sql,
+  seq: number,
+  state: Exclude<DeliveryState, "open">,
+  now: number,
+  error: string | null,
+): void {
+  db.sql(
+    "UPDATE perdure_delivery SET state = ?, next_at = 0, error = ?, ended_at = ? WHERE seq = ?",
+    ...[state, error, now, seq],
+  );
+}
+
+export function markMaybeTwice(db: Sql, seq: number): void {
+  db.sql("UPDATE perdure_delivery SET maybe_twice = 1 WHERE seq = ?", seq);
+}
+
+/** A failed delivery is tried again from where it was. @returns whether it had failed */
+export function reopenDelivery(db: Sql, seq: number, now: number): boolean {
+  const query = `UPDATE perdure_delivery SET state = 'open', attempts = 0, next_at = 0, error = NULL, ended_at = NULL,
+    created_at = ? WHERE seq = ? AND state = 'failed' RETURNING seq`;
+  return db.sql(query, now, seq).length > 0;
+}
+
+/** Forgets a delivery that has ended. @returns whether there was one */
+export function deleteDelivery(db: Sql, seq: number): boolean {
+  const query = "DELETE FROM perdure_delivery WHERE seq = ? AND state IN ('done', 'failed') RETURNING seq";
+  const gone = db.sql(query, seq).length > 0;
+  if (gone) deleteLostParts(db);
+  return gone;
+}
+
+/** Forgets those that ended, but the newest of each kind of end. */
+export function trimDeliveries(db: Sql, keepDone: number, keepFailed: number): void {
+  for (const [state, keep] of [
+    ["done", keepDone],
+    ["failed", keepFailed],
+  ] as const) {
+    const gone = db.sql(
+      `DELETE FROM perdure_delivery WHERE state = ? AND seq <= (
+         SELECT seq FROM perdure_delivery WHERE state = ? ORDER BY seq DESC LIMIT 1 OFFSET ?) RETURNING seq`,
+      ...[state, state, keep],
+    );
+    if (gone.length > 0) deleteLostParts(db);
+  }
+}
+
+/** For `erase()`: all that is known of sessions, of messages and of turns. @returns how many */
+export function eraseDeliveries(db: Sql, sessions: string, messageIds: string, turnIds: string): number {
+  const inList = "IN (SELECT value FROM json_each(?))";
+  const gone = db.sql(
+    `DELETE FROM perdure_delivery WHERE session ${inList} OR message_id ${inList} OR answer_id ${inList}
+       OR turn_id ${inList} RETURNING seq`,
+    ...[sessions, messageIds, messageIds, turnIds],
+  );
+  if (gone.length > 0) deleteLostParts(db);
+  return gone.length;
+}
+
+function deleteLostParts(db: Sql): void {
+  db.sql("DELETE FROM perdure_delivery_part WHERE delivery NOT IN (SELECT seq FROM perdure_delivery)");
+}

@@ -1,0 +1,54 @@
+import type { Sql } from "../port.ts";
+
+/**
+ * `perdure_inbound`: what came from a messenger, by the name that the network gave it, so that what is delivered again is
+ * known. Written in the commit that acts on it; also for what was refused.
+ */
+export const inboundSchema: readonly string[] = [
+  `CREATE TABLE perdure_inbound (
+    messenger TEXT NOT NULL,
+    key TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    turn_id TEXT,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (messenger, key)
+  ) STRICT, WITHOUT ROWID`,
+];
+
+/** What was done about something that came. */
+export type InboundKind = "turn" | "joined" | "press" | "stop" | "edit" | "refused" | "notice";
+
+/** One thing that came. */
+export interface InboundRow {
+  readonly kind: InboundKind;
+  readonly turnId: string | null;
+  readonly at: number;
+}
+
+/** What is known under the first of these names. */
+export function findInbound(db: Sql, messenger: string, keys: readonly string[]): InboundRow | undefined {
+  for (const key of keys) {
+    const [row] = db.sql<InboundRow>(
+      "SELECT kind, turn_id AS turnId, at FROM perdure_inbound WHERE messenger = ? AND key = ?",
+      messenger,
+      key,
+    );
+    if (row !== undefined) return row;
+  }
+  return undefined;
+}
+
+/** Notes something under all of its names. */
+export function insertInbound(db: Sql, messenger: string, keys: readonly string[], row: InboundRow): void {
+  for (const key of keys)
+    db.sql(
+      `INSERT INTO perdure_inbound (messenger, key, kind, turn_id, at) VALUES (?, ?, ?, ?, ?)
+       ON CONFLICT (messenger, key) DO NOTHING`,
+      ...[messenger, key, row.kind, row.turnId, row.at],
+    );
+}
+
+/** Forgets what came before `until`: no network delivers so late. @returns how many */
+export function trimInbound(db: Sql, until: number): number {
+  return db.sql("DELETE FROM perdure_inbound WHERE at < ? RETURNING key", until).length;
+}

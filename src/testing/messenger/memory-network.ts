@@ -1,0 +1,272 @@
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { PerdureError } from "../../base/error.ts";
+import type { Channel, Content, Cursor, MessengerEvent, Place, Press, Self, Sent } from "../../messenger/channel.ts";
+import { ChannelError } from "../../messenger/channel.ts";
+
+/** A message as people at the network see it, with all that it ever showed. */
+export interface MemoryMessage {
+  readonly id: string;
+  readonly thread: string;
+  readonly from: "agent" | "person";
+  text: string;
+  readonly versions: string[];
+  buttons: { readonly label: string; readonly data: string }[];
+  readonly key?: string;
+  deleted: boolean;
+}
+
+/** What goes wrong with a call, on purpose. */
+export type MemoryFault =
+  /** It is not done. */
+  | { readonly kind: "unsent" | "refused" | "auth" | "format" | "gone" }
+  | { readonly kind: "rate"; readonly retryAfterMs: number }
+  /** It is done, and nobody hears of it. */
+  | { readonly kind: "lost-answer" }
+  /** It is done when the promise resolves. */
+  | { readonly kind: "held"; readonly until: Promise<unknown> };
+
+/** Who says something. */
+export interface MemoryPerson {
+  readonly id: string;
+  readonly name: string;
+  readonly isBot?: boolean;
+}
+
+/** How the network is. */
+export interface MemoryNetworkOptions {
+  /** A file that outlives the process: for tests that kill it. */
+  readonly file?: string;
+  /** Whether it can be asked for a message by its key. Default false. */
+  readonly finds?: boolean;
+  /** Default 4,096. */
+  readonly textLimit?: number;
+  readonly editable?: boolean;
+  readonly buttonData?: number;
+  /** Between two calls at one place. Default 0. */
+  readonly paceMs?: number;
+  readonly perSecond?: number;
+}
+
+interface Stored {
+  next: number;
+  updates: { readonly at: number; readonly event: MessengerEvent }[];
+  messages: MemoryMessage[];
+  told: { readonly press: string; readonly text: string }[];
+  calls: { readonly op: string; readonly thread: string; readonly at: number }[];
+}
+
+const SELF: Self = { id: "bot", userName: "memory_bot" };
+
+/**
+ * A whole messenger in memory: people say things and press buttons, the agent reads and answers through
+ * {@link MemoryNetwork.channel}, and {@link MemoryNetwork.seen} is what stands there. For tests of agents that talk at a
+ * messenger, without one.
+ */
+export class MemoryNetwork {
+  readonly #options: MemoryNetworkOptions;
+  readonly #faults: { op: string; fault: MemoryFault; skip: number }[] = [];
+  #state: Stored = { next: 1, updates: [], messages: [], told: [], calls: [] };
+  #woken = Promise.withResolvers<void>();
+
+  constructor(options: MemoryNetworkOptions = {}) {
+    this.#options = options;
+    const { file } = options;
+    if (file !== undefined && existsSync(file)) this.#state = JSON.parse(readFileSync(file, "utf8")) as Stored;
+  }
+
+  /** What stands in a thread now, oldest first. */
+  seen(thread: string, from?: MemoryMessage["from"]): MemoryMessage[] {
+    return this.#state.messages.filter(
+      (one) => one.thread === thread && !one.deleted && (from === undefined || one.from === from),
+    );
+  }
+
+  /** The calls that the agent made, in order. `at` is the time of the machine. */
+  get calls(): readonly Stored["calls"][number][] {
+    return this.#state.calls;
+  }
+
+  /** What people were told who pressed a button. */
+  get told(): readonly Stored["told"][number][] {
+    return this.#state.told;
+  }
+
+  /** What goes wrong with the next call of this kind, after `skip` others. */
+  plan(op: "create" | "edit" | "find" | "acknowledge", fault: MemoryFault, skip = 0): void {
+    this.#faults.push({ op, fault, skip });
+  }
+
+  // What people do
+
+  says(thread: string, author: MemoryPerson, text: string, more: Partial<MessengerEvent> = {}): MessengerEvent {
+    const id = this.#id("m");
+    this.#state.messages.push({
+      ...{ id, thread, from: "person", text, versions: [text], buttons: [] },
+      deleted: false,
+    });
+    return this.#offer({
+      ...{ kind: "message", keys: [`update:${id}`], thread, dm: true, messageId: id, text },
+      ...{ author: { isBot: false, ...author }, mentioned: text.includes(`@${SELF.userName}`), files: [], ...more },
+    });
+  }
+
+  /** Presses the button that says `label` under a message of the agent. @throws when there is none */
+  presses(
+    thread: string,
+    author: MemoryPerson,
+    messageId: string,
+    label: string,
+    more: Partial<MessengerEvent> = {},
+  ): MessengerEvent {
+    const button = this.#find(messageId)?.buttons.find((one) => one.label === label);
+    if (button === undefined) throw new PerdureError("not_found", `There is no button "${label}" under ${messageId}.`);
+    const id = this.#id("press");
+    return this.#offer({
+      ...{ kind: "press", keys: [`update:${id}`], thread, dm: true, messageId, text: "", mentioned: false, files: [] },
+      ...{ author: { isBot: false, ...author }, press: { id, data: button.data, messageId }, ...more },
+    });
+  }
+
+  /** Tells of something once more, as networks do when they are not sure. */
+  repeats(event: MessengerEvent): void {
+    this.#offer(event);
+  }
+
+  /** Somebody deletes a message of the agent. */
+  deletes(messageId: string): void {
+    const message = this.#find(messageId);
+    if (message !== undefined) message.deleted = true;
+    this.#save();
+  }
+
+  // The agent's side
+
+  /** A way to the network for an agent. */
+  channel(): Channel {
+    const { textLimit = 4096, editable = true, buttonData = 64, paceMs = 0, perSecond = 1000, finds } = this.#options;
+    return {
+      provider: "memory",
+      limits: { text: textLimit, buttonData, editable },
+      pace: { perPlaceMs: () => paceMs, perSecond },
+      self: () => Promise.resolve(SELF),
+      parse: (input) => [input as MessengerEvent],
+      listen: (accept, cursor, signal) => this.#listen(accept, cursor, signal),
+      create: (place, content, key, signal) => this.#create(place, content, key, signal),
+      edit: (place, id, content, signal) => this.#edit(place, id, content, signal),
+      ...(finds === true && {
+        find: (place: Place, key: string, _since: number, signal: AbortSignal) =>
+          this.#call<Sent | "none">("find", place, signal, () => {
+            const found = this.#state.messages.find((one) => one.key === key);
+            return found === undefined ? "none" : { id: found.id };
+          }),
+      }),
+      acknowledge: (press: Press, text: string, signal: AbortSignal) =>
+        this.#call("acknowledge", { thread: "", dm: true }, signal, () => {
+          this.#state.told.push({ press: press.id, text });
+        }),
+    };
+  }
+
+  async #listen(accept: (input: unknown) => Promise<void>, cursor: Cursor, signal: AbortSignal): Promise<void> {
+    const gone = new Promise<void>((resolve) => {
+      signal.addEventListener("abort", () => resolve(), { once: true });
+    });
+    while (!signal.aborted) {
+      const from = Number(cursor.read() ?? 0);
+      const batch = this.#state.updates.filter(({ at }) => at > from);
+      for (const { event } of batch) await accept(event);
+      const last = batch.at(-1);
+      if (last !== undefined) cursor.write(String(last.at));
+      else await Promise.race([this.#woken.promise, gone]);
+    }
+  }
+
+  #create(place: Place, content: Content, key: string, signal: AbortSignal): Promise<Sent> {
+    return this.#call("create", place, signal, () => {
+      this.#check(content);
+      const id = this.#id("a");
+      const { text, buttons = [] } = content;
+      const { thread } = place;
+      this.#state.messages.push({
+        ...{ id, thread, from: "agent", text, versions: [text], buttons: [...buttons], key, deleted: false },
+      });
+      return { id };
+    });
+  }
+
+  #edit(place: Place, id: string, content: Content, signal: AbortSignal): Promise<void> {
+    return this.#call("edit", place, signal, () => {
+      this.#check(content);
+      const message = this.#find(id);
+      if (message === undefined || message.deleted) throw new ChannelError("gone", "There is no such message.");
+      const { text, buttons = [] } = content;
+      if (message.text === text && JSON.stringify(message.buttons) === JSON.stringify(buttons))
+        throw new ChannelError("same", "The message shows this already.");
+      message.text = text;
+      message.versions.push(text);
+      message.buttons = [...buttons];
+    });
+  }
+
+  async #call<T>(op: string, { thread }: Place, signal: AbortSignal, work: () => T): Promise<T> {
+    await Promise.resolve();
+    signal.throwIfAborted();
+    this.#state.calls.push({ op, thread, at: Date.now() });
+    const fault = this.#takeFault(op);
+    if (fault?.kind === "held") await fault.until;
+    if (fault !== undefined && fault.kind !== "held" && fault.kind !== "lost-answer") {
+      this.#save();
+      const retryAfterMs = fault.kind === "rate" ? { retryAfterMs: fault.retryAfterMs } : {};
+      throw new ChannelError(fault.kind, `The network says: ${fault.kind}.`, retryAfterMs);
+    }
+    const result = work();
+    this.#save();
+    if (fault?.kind === "lost-answer") throw new ChannelError("unknown", "No answer came.");
+    return result;
+  }
+
+  #takeFault(op: string): MemoryFault | undefined {
+    const at = this.#faults.findIndex((one) => one.op === op);
+    const planned = this.#faults[at];
+    if (planned === undefined) return undefined;
+    if (planned.skip-- > 0) return undefined;
+    this.#faults.splice(at, 1);
+    return planned.fault;
+  }
+
+  #check({ text, buttons = [] }: Content): void {
+    const { textLimit = 4096, buttonData = 64 } = this.#options;
+    if (text === "" || text.length > textLimit) throw new ChannelError("refused", "The text is empty or too long.");
+    if (buttons.some(({ data }) => data.length > buttonData))
+      throw new ChannelError("refused", "A button holds too much.");
+  }
+
+  #find(id: string): MemoryMessage | undefined {
+    return this.#state.messages.find((one) => one.id === id);
+  }
+
+  #id(prefix: string): string {
+    return `${prefix}${this.#state.next++}`;
+  }
+
+  #offer(event: MessengerEvent): MessengerEvent {
+    this.#state.updates.push({ at: this.#state.updates.length + 1, event });
+    this.#save();
+    const { resolve } = this.#woken;
+    this.#woken = Promise.withResolvers<void>();
+    resolve();
+    return event;
+  }
+
+  #save(): void {
+    const { file } = this.#options;
+    if (file === undefined) return;
+    writeFileSync(`${file}.new`, JSON.stringify(this.#state));
+    renameSync(`${file}.new`, file);
+  }
+}
+
+/** A messenger in memory: see {@link MemoryNetwork}. */
+export function memoryNetwork(options: MemoryNetworkOptions = {}): MemoryNetwork {
+  return new MemoryNetwork(options);
+}
