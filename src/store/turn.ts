@@ -151,6 +151,12 @@ export function openTurns(db: Sql): TurnRow[] {
   return select(db, `WHERE status IN ('held', 'accepted', 'running') ORDER BY ${PLACE}`);
 }
 
+/** How many turns have not ended. */
+export function countOpenTurns(db: Sql): number {
+  const query = "SELECT count(*) AS n FROM perdure_turn WHERE status IN ('held', 'accepted', 'running')";
+  return db.sql<{ n: number }>(query)[0]?.n ?? 0;
+}
+
 /** Turns of the same session behind one that never began, whatever became of them but being taken, in their order. */
 export function turnsBehind(db: Sql, { seq, session }: Pick<TurnRow, "seq" | "session">): TurnRow[] {
   return select(

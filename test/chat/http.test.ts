@@ -341,3 +341,29 @@ test("the end of the host ends the streams", async () => {
   expect(await back.outcome()).toMatchObject({ outcome: "completed" });
   expect(back.text).toBe("half whole");
 });
+
+test("when a thousand requests wait, one more is told so, over HTTP and over a socket, and nothing of it is stored", async () => {
+  const chat = await openChat();
+  await ask(chat, "r1");
+  const stage = await chat.stage();
+  await ask(chat, "r2");
+  await chat.rows(
+    `WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 998)
+     INSERT INTO perdure_turn (id, status, trigger, continuation, message_ids, not_before, created_at, session)
+     SELECT 'copy-' || n, status, trigger, continuation, message_ids, not_before, created_at, session
+     FROM perdure_turn, number WHERE id = 'r2'`,
+  );
+  const before = await chat.rows("SELECT id FROM perdure_turn UNION ALL SELECT id FROM perdure_message");
+  expect(before.length).toBeGreaterThan(1_000);
+  const refused = await ask(chat, "r3");
+  expect(refused.status).toBe(503);
+  expect(await refused.json()).toMatchObject({ error: { code: "limit" } });
+  const client = await chat.connect();
+  client.request("r4", [user("u4")]);
+  expect(await client.done("r4")).toMatchObject({ error: true, body: expect.stringContaining("1000 requests wait") });
+  expect(await chat.rows("SELECT id FROM perdure_turn UNION ALL SELECT id FROM perdure_message")).toEqual(before);
+  expect(chat.takeErrors()).toHaveLength(2);
+  await chat.rows("DELETE FROM perdure_turn WHERE id LIKE 'copy-%'");
+  expect((await ask(chat, "r5")).status).toBe(202);
+  stage.end();
+});

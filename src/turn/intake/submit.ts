@@ -11,6 +11,7 @@ import { isSaidIn } from "../../session/siblings.ts";
 import type { Transcript } from "../../session/transcript.ts";
 import {
   begunTurns,
+  countOpenTurns,
   isOpen,
   messageIdsOf,
   namedMessages,
@@ -26,6 +27,9 @@ import { isOfSession } from "../engine/mend.ts";
 
 /** The most messages that one request may add. Each is a row, and all of them are stored in one go. */
 export const MAX_NEW_MESSAGES = 500;
+
+/** The most requests that may wait for their turns. Each that comes looks through those that wait. */
+export const MAX_OPEN_TURNS = 1_000;
 
 /** Why the messages of a request are not taken. */
 export type RefusedMessage = Extract<ParsedUserMessage, { readonly reason: string }>;
@@ -50,6 +54,7 @@ export interface ChatRequest {
  * same request again does nothing, but for telling its sender the end if there was one. The same question in another
  * request asks for another answer in the place of the first; while there is none yet, it joins the turn that makes it.
  * @returns the reason when the request is not understood; nothing has changed then.
+ * @throws PerdureError `limit` when too many wait; what storing throws
  */
 export function submit(all: Conversations, request: ChatRequest, origin: Origin): RefusedMessage | undefined {
   const { host, output } = all;
@@ -62,6 +67,11 @@ export function submit(all: Conversations, request: ChatRequest, origin: Origin)
     if (!isOpen(known)) output.repeated(known, origin);
     return undefined;
   }
+  if (countOpenTurns(host) >= MAX_OPEN_TURNS)
+    throw new PerdureError(
+      "limit",
+      `${MAX_OPEN_TURNS} requests wait here already. Send this one again when some of them have been answered.`,
+    );
   const roles = rolesOf(transcript, request.messages);
   const read = readMessages(transcript, roles, request.messages);
   if ("reason" in read) return read;
@@ -147,6 +157,7 @@ function questionOf(messages: readonly UIMessage[]): string[] {
 
 /** The error of a request whose messages cannot be stored. */
 export function notStored(cause: unknown): PerdureError {
+  if (PerdureError.is(cause, "limit")) return cause;
   return new PerdureError("bad_state", "The message could not be stored. Please try again.", { cause });
 }
 
