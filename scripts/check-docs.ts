@@ -13,12 +13,14 @@ interface Block {
 
 /**
  * Every ```ts and ```tsx block of `README.md` and `docs/*.md` compiles on its own against the public exports.
- * A block opts out with ```ts no-check.
+ * A block opts out with ```ts no-check. Every file of `src` and `test` that a page names is there.
  */
 export async function checkDocs(root: string): Promise<string[]> {
   const pages = ["README.md", ...listPaths(root, "docs")].filter((path) => path.endsWith(".md"));
-  const blocks = pages.filter((page) => existsSync(join(root, page))).flatMap((page) => blocksOf(root, page));
-  if (blocks.length === 0) return [];
+  const there = pages.filter((page) => existsSync(join(root, page)));
+  const gone = there.flatMap((page) => goneFrom(root, page));
+  const blocks = there.flatMap((page) => blocksOf(root, page));
+  if (blocks.length === 0) return gone;
 
   // Inside the repository, so that the package resolves by its own name.
   const cache = join(root, "node_modules", ".cache");
@@ -40,14 +42,25 @@ export async function checkDocs(root: string): Promise<string[]> {
     };
     writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(config));
     const result = await runTool("tsc", ["-p", folder, "--pretty", "false"], root);
-    return violationsOf("tsc", result).map((line) => {
+    const wrong = violationsOf("tsc", result).map((line) => {
       const match = /(?:^|\/)([\w-]+\.tsx?)\((\d+),\d+\): (.*)$/.exec(line);
       const block = names.get(match?.[1] ?? "");
       return block === undefined ? line : `${block.page}:${match?.[2]}: ${match?.[3]}`;
     });
+    return [...gone, ...wrong];
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** Files that a page names and that are not there. */
+function goneFrom(root: string, page: string): string[] {
+  const lines = readFileSync(join(root, page), "utf8").split("\n");
+  return lines.flatMap((line, index) =>
+    [...line.matchAll(/`((?:src|test)\/[\w./-]+\.tsx?)`/g)]
+      .filter(([, file = ""]) => !existsSync(join(root, file)))
+      .map(([, file = ""]) => `${page}:${index + 1}: ${file} is not there`),
+  );
 }
 
 function blocksOf(root: string, page: string): Block[] {

@@ -32,6 +32,11 @@ test("a name that is not public, and a door that is not there, fail", async () =
   expect(found).toContain("docs/b.md:4: error TS2307");
 });
 
+test("a file that a page names and that is not there fails, at its line", async () => {
+  const root = plant({ ...tree, "docs/a.md": "# Title\n\nSee `src/index.ts` and `src/gone.ts`.\n" });
+  expect(await checkDocs(root)).toEqual(["docs/a.md:3: src/gone.ts is not there"]);
+});
+
 test("blocks that compile, opt out, or are not TypeScript pass; blocks do not see each other", async () => {
   const root = plant({
     ...tree,
