@@ -1,4 +1,5 @@
 // One run: a disk, one process after the other on it, and clients around them. A seed decides everything.
+import { getCurrentAgent } from "perdure";
 import { manualClock, type ManualClock } from "perdure/testing";
 import type { AgentEvents, AgentEventType } from "../../src/base/event.ts";
 import type { AgentHost } from "../../src/port.ts";
@@ -122,9 +123,12 @@ export class World {
 
   called(machine: Machine, host: AgentHost, prompt: readonly string[]): ModelCall {
     if (!machine.alive) throw new Error("This process is dead.");
-    const running = host.sql<{ id: string }>("SELECT id FROM perdure_turn WHERE status = 'running'");
-    const [{ id: turn } = { id: "" }] = running;
-    if (running.length > 1) this.record.breaks(`${host.id}: ${running.length} turns run at a time`);
+    const running = host.sql<{ id: string; session: string }>(
+      "SELECT id, session FROM perdure_turn WHERE status = 'running'",
+    );
+    const turn = getCurrentAgent().turn ?? running[0]?.id ?? "";
+    for (const [session, turns] of Map.groupBy(running, (row) => row.session))
+      if (turns.length > 1) this.record.breaks(`${host.id}: ${turns.length} turns of ${session} run at a time`);
     const order = this.record.next();
     const { number } = machine;
     const call = { order, agent: host.id, machine: number, life: this.#lifeOf(host), turn, prompt, spent: 0 };
