@@ -30,14 +30,10 @@ export interface Author {
   readonly isBot: boolean;
 }
 
-/** A file that somebody sent: what is known of it without its bytes. */
+/** A file that somebody sent. The agent reads that there is one, and what it is called. */
 export interface FileRef {
-  /** As the channel finds it again. Never an address with a secret in it. */
-  readonly ref: string;
   readonly name: string;
   readonly mediaType: string;
-  /** In bytes, as the network says. */
-  readonly size?: number;
 }
 
 /** A button that somebody pressed. */
@@ -86,7 +82,6 @@ export interface Content {
   /** The network did not read it as it was written: it is sent as it is. */
   readonly plain?: boolean;
   readonly buttons?: readonly Button[];
-  readonly file?: { readonly name: string; readonly mediaType: string; readonly bytes: Uint8Array };
 }
 
 /** A message that was made. */
@@ -168,5 +163,4 @@ export interface Channel {
   find?(place: Place, key: string, since: number, signal: AbortSignal): Promise<Sent | "none" | "unknown">;
   /** Tells whoever pressed what came of it. */
   acknowledge?(press: Press, text: string, signal: AbortSignal): Promise<void>;
-  fetchFile?(ref: FileRef, maxBytes: number, signal: AbortSignal): Promise<Uint8Array>;
 }

@@ -74,7 +74,7 @@ export interface MessengerOptions {
   readonly channelSpeakerLabel?: (author: Author) => string;
 }
 
-/** A messenger of an agent: a channel and what the app wants of it. Made by `telegramMessenger()` and its like. */
+/** A messenger of an agent: a channel and what the app wants of it. Made by {@link messenger}. */
 export interface MessengerDefinition extends MessengerOptions {
   readonly channel: Channel;
   /** It reads what comes by itself, and needs no address that others can reach. */
@@ -104,7 +104,7 @@ export function defineMessengers<T extends Messengers>(messengers: T): T {
     const fail = (why: string) => new PerdureError("bad_config", `The messenger "${id}" ${why}`);
     if (!ID.test(id)) throw fail("must have a name of letters, digits, - and _.");
     if (typeof (definition as unknown) !== "object" || !("channel" in definition))
-      throw fail("is none. Make it with telegramMessenger(), slackMessenger() or messenger().");
+      throw fail("is none. Make it with messenger().");
     const path = pathOf(id, definition);
     if (!path.startsWith("/")) throw fail("has a `path` that does not begin with /.");
     const other = paths.get(path);

@@ -26,7 +26,6 @@ export type SpeakResult =
     };
 
 const CALL_MS = 30_000;
-const UPLOAD_MS = 120_000;
 /** Whoever would have to wait longer is told so, and stores it. */
 const LONGEST_WAIT_MS = 5_000;
 /** So many places in a minute that are told to wait mean the whole bot. */
@@ -102,9 +101,8 @@ export class Speaker {
 
   async #make(channel: Channel, line: Line, lane: Lane, call: SpeakCall): Promise<SpeakResult> {
     const deadline = new AbortController();
-    const hasFile = call.op !== "find" && call.content.file !== undefined;
     const late = new ChannelError("unknown", "The network did not answer in time.");
-    const cancel = this.#clock.after(hasFile ? UPLOAD_MS : CALL_MS, () => deadline.abort(late));
+    const cancel = this.#clock.after(CALL_MS, () => deadline.abort(late));
     const signal = AbortSignal.any([deadline.signal, this.#halt.signal]);
     const gone = new Promise<never>((_, reject) => {
       signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
