@@ -6,7 +6,7 @@ const PAGE = "docs/architecture.md";
 const HEADING = "## The walk of a message";
 /** More than this nobody keeps in mind. */
 const MAX_HOPS = 55;
-const MAX_FILES = 40;
+const MAX_FILES = 35;
 
 /** One line of the walk: a function, and by which name it is called, if by another. */
 interface Hop {

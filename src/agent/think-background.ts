@@ -5,7 +5,7 @@ import type { UIMessage } from "../message/types.ts";
 import { isOpen, readTurn } from "../store/turn.ts";
 import type { Conversations } from "../turn/engine/conversations.ts";
 import { BackgroundCalls } from "../turn/step/background.ts";
-import { contextOf } from "../turn/step/step-window.ts";
+import { contextOf } from "../turn/step/step-run.ts";
 import type { BackgroundAdmission } from "../turn/step/plan.ts";
 import { leafOf } from "../wire/agent-path.ts";
 import type { AgentParts } from "./parts.ts";

@@ -30,7 +30,7 @@ import type { Conversations } from "../turn/engine/conversations.ts";
 import { listInbox } from "../turn/intake/inbox.ts";
 import type { ChatErrorClassification } from "../model/provider-error.ts";
 import { jobNow, measureNow, type RequestNow } from "../turn/step/make-job.ts";
-import { contextOf, nodesUp } from "../turn/step/step-window.ts";
+import { contextOf, nodesUp } from "../turn/step/step-run.ts";
 import type { ContextPlan, SentRequest } from "../turn/step/context-plan.ts";
 import { nameOf } from "../model/call.ts";
 import type { ContextState } from "../wire/session-frames.ts";

@@ -4,14 +4,13 @@ import type { CompactionEnd, CompactionRow, CompactionTrigger } from "../store/c
 import { joinFiles, type LiveState, renderCarried, saidInto, touchedFiles, type TouchedFile } from "./carried.ts";
 import { type Cut, cutAt, findCut, tailBudget } from "./cut.ts";
 import { type Measure, measureAll } from "./measure.ts";
-import { project } from "./project.ts";
+import { project, type ContextView } from "./view.ts";
 import { serialiseMessage } from "./serialise.ts";
 import { withLeftOut } from "./sections.ts";
 import { type AskSummary, leftOutNote, messagesIn, type Summary } from "./summarise.ts";
 import type { OutputRules } from "./superseded.ts";
 import { coveredWords, joinWords, renderWords, type SaidWords, type TellWords, wordsBudget } from "./user-words.ts";
 import { unitsOfText } from "./text-units.ts";
-import type { ContextView } from "./view.ts";
 
 export type { DraftCompaction } from "../wire/session-types.ts";
 

@@ -8,7 +8,7 @@ import type { Part, UIMessage } from "../message/types.ts";
 import { setPinned } from "../store/message.ts";
 import { Compactor } from "./compactor.ts";
 import { ModelMessages } from "./model-messages.ts";
-import { project } from "./project.ts";
+import { project } from "./view.ts";
 
 const SEEDS = 60;
 const words = (mark: string, { int }: Random) => `${mark} ${"abc ".repeat(int(400))}`;

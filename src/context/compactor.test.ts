@@ -6,7 +6,7 @@ import { readMessage, setPinned } from "../store/message.ts";
 import type { Part } from "../message/types.ts";
 import type { CompactionJob } from "./compaction-job.ts";
 import { Compactor, CUT_OFF } from "./compactor.ts";
-import { project } from "./project.ts";
+import { project } from "./view.ts";
 import type { SummaryAnswer } from "./summarise.ts";
 
 const long = (words: string, tokens = 1_000) => `${words} ${"abc ".repeat(tokens)}`;

@@ -1,7 +1,6 @@
 import { isTerminal, isToolPart, type Part, type UIMessage } from "../message/types.ts";
 import type { Measure } from "./measure.ts";
-import { shownFrom } from "./project.ts";
-import type { ContextView, PathNode, ShownNode } from "./view.ts";
+import { shownFrom, type ContextView, type PathNode, type ShownNode } from "./view.ts";
 
 /** The most that is kept as it is behind a summary, in tokens. */
 const MAX_TAIL_TOKENS = 20_000;

@@ -20,12 +20,11 @@ import {
   type ActionStanding,
   RECLAIM_AFTER_MS,
 } from "./action-ledger.ts";
-import { boundOutput, type KeepText, type OutputLimits } from "./bound-output.ts";
+import { boundOutput, type KeepText, MAX_ERROR_BYTES, type OutputLimits } from "./bound-output.ts";
 import type { DurableExecutionOptions } from "./define.ts";
 import { digestOf } from "./digest.ts";
 import { oddAnswer } from "./odd-answer.ts";
 import { toPlainJson } from "./plain-json.ts";
-import { MAX_ERROR_BYTES } from "./run-call.ts";
 
 const MAX_KEY_CHARS = 500;
 /** How long an action that was told to stop has to say so. */

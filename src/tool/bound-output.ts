@@ -4,6 +4,9 @@ import { isRecord } from "../base/json.ts";
 import type { ToolOptions } from "./define.ts";
 import { isMediaMark, type Media, putMedia, takeMedia } from "./media.ts";
 
+/** Errors of calls go to the model with every later request, so that more of one would cost more than it helps. */
+export const MAX_ERROR_BYTES = 6_000;
+
 /** Media of one output beyond this are left out whole: a message has to fit into a row. */
 export const MAX_MEDIA_CHARS = 1_000_000;
 

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { PerdureError } from "../base/error.ts";
 import { type ManualClock, manualClock } from "perdure/testing";
 import { durableTool } from "./define.ts";
-import { type CallContext, type CallOutcome, checkInput, runCall, type RunCallOptions } from "./run-call.ts";
+import { type CallContext, type CallOutcome, checkInput, runCall, type RunCallOptions } from "./runner.ts";
 import type { ToolStep } from "./step.ts";
 
 const messages: ModelMessage[] = [{ role: "user", content: "hi" }];

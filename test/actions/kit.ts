@@ -5,7 +5,7 @@ import { action, type ActionOptions } from "../../src/tool/action.ts";
 import { bindActions } from "../../src/tool/action-bind.ts";
 import { ActionLedger } from "../../src/tool/action-ledger.ts";
 import type { ActionBinding } from "../../src/tool/action-run.ts";
-import { runCall } from "../../src/tool/run-call.ts";
+import { runCall } from "../../src/tool/runner.ts";
 import { probeHost, type ProbeHost } from "../chat/probe-host.ts";
 
 export interface Order {

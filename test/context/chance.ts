@@ -8,7 +8,7 @@ import { onTestFinished } from "vitest";
 import { parts } from "../../src/agent/feature.ts";
 import { estimateTokens } from "../../src/context/estimate.ts";
 import { unitsOfTool } from "../../src/context/units.ts";
-import { contextOf } from "../../src/turn/step/step-window.ts";
+import { contextOf } from "../../src/turn/step/step-run.ts";
 import { refusal, serverTool } from "../think/harness.ts";
 import type { Storage } from "../../src/host/storage.ts";
 import type { Random } from "../think/interleave-random.ts";

@@ -5,7 +5,7 @@ import { flushCompileCache } from "node:module";
 import { APICallError, jsonSchema, tool } from "ai";
 import type { Fact } from "perdure/testing";
 import { Think } from "../../src/agent/think.ts";
-import { contextOf } from "../../src/turn/step/step-window.ts";
+import { contextOf } from "../../src/turn/step/step-run.ts";
 import { parts } from "../../src/agent/feature.ts";
 import { subscribe } from "../../src/host/node/channels.ts";
 import { createHost } from "../../src/host/node/create-host.ts";

@@ -1,7 +1,7 @@
 // Conversations of chance with outputs that are looked at again: what must be true of every request.
 import { expect, test } from "vitest";
 import { Compactor } from "../../src/context/compactor.ts";
-import { project } from "../../src/context/project.ts";
+import { project } from "../../src/context/view.ts";
 import { isToolPart, type Part, type ToolPart, type UIMessage } from "../../src/message/types.ts";
 import { readMessage, setPinned } from "../../src/store/message.ts";
 import { probeHost } from "../chat/probe-host.ts";

@@ -1,7 +1,7 @@
 // Summarisers of chance, good and bad, and providers that refuse: no conversation is locked, and none loses what it must keep.
 import { parts } from "../../src/agent/feature.ts";
 import { CUT_OFF } from "../../src/context/compactor.ts";
-import { contextOf } from "../../src/turn/step/step-window.ts";
+import { contextOf } from "../../src/turn/step/step-run.ts";
 import type { ScriptedCall } from "perdure/testing";
 import { expect, test } from "vitest";
 import { seedCount } from "../support/seed-count.ts";

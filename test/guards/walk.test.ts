@@ -42,7 +42,7 @@ test("a walk that is too long is found, in hops and in files", () => {
   const lines = many.map((i) => `${i + 1} f${i}.ts#f${i}`);
   expect(checkWalk(plant({ ...all, "docs/architecture.md": page(lines) }))).toEqual([
     "the walk has 56 hops (at most 55)",
-    "the walk has 56 files (at most 40)",
+    "the walk has 56 files (at most 35)",
   ]);
 });
 

@@ -1,12 +1,12 @@
 import type { Tool } from "ai";
 import { cutText } from "../../message/cut-value.ts";
 import { isRecord } from "../../base/json.ts";
-import { boundOutput } from "../../tool/bound-output.ts";
+import { boundOutput, MAX_ERROR_BYTES } from "../../tool/bound-output.ts";
 import type { JudgedCall, ReturnedCall } from "../../tool/call-book.ts";
 import { toolOptionsOf } from "../../tool/define.ts";
 import { oddAnswer } from "../../tool/odd-answer.ts";
 import { toPlainJson } from "../../tool/plain-json.ts";
-import { type EndedCall, MAX_ERROR_BYTES } from "../../tool/run-call.ts";
+import type { EndedCall } from "../../tool/runner.ts";
 import type { ToolCallContext, ToolCallResultContext, ToolResultDecision } from "../../tool/call-hooks.ts";
 import { ask, isAsked, tell } from "../policy.ts";
 import { watch } from "./model-call.ts";

@@ -1,12 +1,11 @@
 import type { Instructions, LanguageModel, ToolSet } from "ai";
 import type { CompactionJob } from "../../context/compaction-job.ts";
 import { type Measure, measureFor } from "../../context/measure.ts";
-import { project } from "../../context/project.ts";
+import { project, type ContextView } from "../../context/view.ts";
 import { type Convert, WEIGHED, weighShown } from "../../context/shown-units.ts";
 import type { CountText } from "../../context/text-units.ts";
 import { usable } from "../../context/token-budget.ts";
 import { unitsOfInstructions, unitsOfTools } from "../../context/units.ts";
-import type { ContextView } from "../../context/view.ts";
 import { nameOf } from "../../model/call.ts";
 import { askWith, type SummaryCaller } from "../../model/summary-call.ts";
 import { SESSION_SEARCH_TOOL } from "../../search/search-text.ts";

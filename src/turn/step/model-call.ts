@@ -3,7 +3,7 @@ import { filterActiveTools, streamCall, toUIMessageChunk } from "../../base/ai-s
 import { errorText } from "../../base/error.ts";
 import { cutText } from "../../message/cut-value.ts";
 import type { UIMessageChunk } from "../../message/types.ts";
-import { MAX_ERROR_BYTES } from "../../tool/run-call.ts";
+import { MAX_ERROR_BYTES } from "../../tool/bound-output.ts";
 import { CONTINUE_PROMPT } from "./continue-prompt.ts";
 import { readUsage } from "../../ledger/token-usage.ts";
 import { hasPartial, partialText, settledParts } from "./answer.ts";

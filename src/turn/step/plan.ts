@@ -7,7 +7,7 @@ import type { Payers } from "../../ledger/payers.ts";
 import type { BackgroundRow } from "../../store/background-call.ts";
 import type { TurnRow } from "../../store/turn.ts";
 import type { CallBook } from "../../tool/call-book.ts";
-import type { CallOutcome } from "../../tool/run-call.ts";
+import type { CallOutcome } from "../../tool/runner.ts";
 import type { ChatTurnOptions } from "../engine/chat-types.ts";
 import type { ChatErrorClassification } from "../../model/provider-error.ts";
 import type { ContextPlan } from "./context-plan.ts";

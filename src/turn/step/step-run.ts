@@ -1,6 +1,6 @@
 import type { LanguageModel, ModelMessage, StepResult, ToolSet } from "ai";
 import { FileLoads } from "../../context/file-loads.ts";
-import type { ToolPart } from "../../message/types.ts";
+import type { ToolPart, UIMessage } from "../../message/types.ts";
 import { ToolRunner } from "../../tool/runner.ts";
 import type { Payers } from "../../ledger/payers.ts";
 import type { Turn } from "../engine/turn.ts";
@@ -11,8 +11,30 @@ import { nameOf } from "../../model/call.ts";
 import type { PreparedTurn, StepPlan } from "./plan.ts";
 import type { TurnTelemetry } from "./telemetry.ts";
 import { NO_USAGE, stepRecord, type StepMeta } from "./record.ts";
-import { StepWindow } from "./step-window.ts";
 import { rulesOf } from "./tool-rules.ts";
+import type { CompactionJob } from "../../context/compaction-job.ts";
+import type { OverflowPolicy } from "../../context/overflow.ts";
+import { shownParts, project, type ContextReader, type ContextView, type PathNode } from "../../context/view.ts";
+import { findSuperseded } from "../../context/superseded.ts";
+import {
+  BACKGROUND_SHARE,
+  callTokens,
+  estimateRequest,
+  isOverflow,
+  usable,
+  WAIT_SHARE,
+} from "../../context/token-budget.ts";
+import { unitsOfUIMessage } from "../../context/ui-units.ts";
+import { unitsOfMessages, unitsOfRequest } from "../../context/units.ts";
+import type { LedgerEntry } from "../../ledger/charge.ts";
+import type { Usage } from "../../ledger/token-usage.ts";
+import { type CompactionTrigger, compactionsOfTurn } from "../../store/compaction.ts";
+import { outputRules } from "../../tool/output-rules.ts";
+import { waitingSteers } from "../intake/steer.ts";
+import { jobNow, measureNow, type RequestNow } from "./make-job.ts";
+import type { SentRequest } from "./context-plan.ts";
+import type { ReadableEntry } from "../../session/path-window.ts";
+import { waitingMessages } from "../engine/history.ts";
 
 /** One attempt of a turn that runs step by step: what its parts share. */
 export class StepRun {
@@ -124,4 +146,349 @@ export class StepRun {
 
 function usageOf(inputTokens: number, outputTokens: number): StepMeta["usage"] {
   return { ...NO_USAGE, inputTokens, outputTokens, totalTokens: inputTokens + outputTokens };
+}
+
+/** The last call of this turn, as far as the next estimate builds on it. */
+interface Anchor {
+  readonly model: string;
+  /** How many messages were sent. */
+  readonly count: number;
+  readonly usage: Usage | undefined;
+}
+
+/**
+ * Keeps the requests of one turn within the window of its model: looks at each before it is sent, at what the provider
+ * says of it, and at what was used.
+ */
+export class StepWindow {
+  readonly #run: StepRun;
+  #context: TurnContextView | undefined;
+  #anchor: Anchor | undefined;
+  /** Begins a summary in the background. */
+  #starts: (() => void) | undefined;
+
+  constructor(run: StepRun) {
+    this.#run = run;
+  }
+
+  /** The conversation before this turn, as the model reads it now: calls in it may have got their results. */
+  base(): readonly UIMessage[] {
+    return (this.#run.active.builder.inherited > 0 ? this.#fresh() : this.#read()).base;
+  }
+
+  /** What this turn has added, without what a compaction covers or leaves out. */
+  own(): UIMessage["parts"] {
+    const { desk, active, called } = this.#run;
+    const { view, covered } = this.#read();
+    const parts = ownParts(desk, active.row.session, called).slice(covered);
+    const node = view.nodes.find(({ message }) => message.id === active.builder.id);
+    return node === undefined ? parts : shownParts(node, parts, view);
+  }
+
+  /**
+   * Looks at a request before it is sent, and makes it shorter if need be. @returns whether it has changed.
+   * @throws PerdureError `bad_config`
+   */
+  async makeRoom(model: LanguageModel, messages: readonly ModelMessage[]): Promise<boolean> {
+    const { plan, turn, active, called, signal } = this.#run;
+    const { context } = plan;
+    const policy = context.policy();
+    this.#starts = undefined;
+    if (policy === undefined || turn.messages !== undefined) return false;
+    const { session } = active.row;
+    if (await this.#published(model)) return this.#shorter();
+    if (called === 0 && (await this.#again(model))) return true;
+    if (signal.aborted) return false;
+    const tokens = this.#estimate(model, messages);
+    const bound = this.#usable(model, policy);
+    if (tokens > WAIT_SHARE * bound && context.background.has(session)) {
+      await this.#busy(() => context.background.wait(session, signal));
+      if (signal.aborted) return false;
+      if (await this.#published(model)) return this.#shorter();
+    }
+    const trigger = this.#trigger(model, policy, tokens);
+    if (trigger !== undefined) {
+      if (!context.compactor.allowed(this.#turn, trigger, policy.maxCompactions)) return false;
+      return this.#compact(await this.#job(model, trigger));
+    }
+    if (called === 0 && (await this.#between(model, policy, tokens))) return true;
+    if (policy.background && tokens > BACKGROUND_SHARE * bound) await this.#ahead(model, policy);
+    return false;
+  }
+
+  /** The call may be made: what is made ahead comes behind it, so that it takes no budget away from it. */
+  reserved(): void {
+    this.#starts?.();
+    this.#starts = undefined;
+  }
+
+  /**
+   * A provider said that a call was too long: it is summarised, and what there is no summary of is left out.
+   * @returns whether the conversation is shorter now, and it should be asked again.
+   */
+  async afterOverflow(model: LanguageModel, callId: string): Promise<boolean> {
+    const { plan, turn, signal } = this.#run;
+    const { compactor, background } = plan.context;
+    const policy = plan.context.policy();
+    if (policy?.reactive !== true || policy.maxRetries === 0 || turn.messages !== undefined) return false;
+    background.stop(this.#run.active.row.session);
+    const job = { ...(await this.#job(model, "error")), call: callId };
+    if (compactor.allowed(this.#turn, "error", policy.maxRetries) && (await this.#compact(job))) return true;
+    if (signal.aborted || compactor.truncate(job) === undefined) return false;
+    return this.#shorter();
+  }
+
+  /** The tries of a step since the conversation was made shorter because of one of them. */
+  since(facts: readonly LedgerEntry[]): readonly LedgerEntry[] {
+    if (!facts.some(({ errorClass }) => errorClass === "context_overflow")) return facts;
+    const { desk, active } = this.#run;
+    const answered = new Set<string>();
+    for (const { status, call } of compactionsOfTurn(desk.host, active.row.seq)) {
+      if (status === "done" && call !== null) answered.add(call);
+    }
+    return facts.slice(facts.findLastIndex(({ id }) => answered.has(id)) + 1);
+  }
+
+  /**
+   * A call was answered. @param messages what was sent, as the next request begins. @returns what learns from it, for the
+   * transaction that settles the call.
+   */
+  settled(model: LanguageModel, messages: readonly ModelMessage[], request: Omit<SentRequest, "session" | "model">) {
+    const { context } = this.#run.plan;
+    const name = nameOf(model);
+    const { usage } = request;
+    this.#anchor = { model: name, count: messages.length, usage };
+    context.sent({ ...request, session: this.#run.active.row.session, model: name });
+    const counted = context.counters.counted(name, (count) => unitsOfRequest(request, count));
+    return () => void context.learned.learn(name, { ...counted, usage });
+  }
+
+  #read(): TurnContextView {
+    const { desk, active, plan, called } = this.#run;
+    this.#context ??= contextOf(desk, plan.context.reader, active.row.session, called);
+    return this.#context;
+  }
+
+  get #turn() {
+    const { active, called } = this.#run;
+    return { seq: active.row.seq, id: active.row.id, step: called };
+  }
+
+  #usable(model: LanguageModel, { maxInputTokens, threshold }: OverflowPolicy): number {
+    const { plan, turn } = this.#run;
+    const limits = plan.context.limits(nameOf(model));
+    return Math.floor(Math.min(usable(limits, turn.config.maxOutputTokens), threshold * maxInputTokens));
+  }
+
+  /** With what was said meanwhile, which the next call takes up. */
+  #estimate(model: LanguageModel, messages: readonly ModelMessage[]): number {
+    const { plan, turn, desk, active } = this.#run;
+    const name = nameOf(model);
+    const anchor = this.#anchor?.model === name ? this.#anchor : undefined;
+    // The answer of the last call is counted in what it used; results, and what was said since, are not.
+    const later = anchor === undefined ? [] : messages.slice(anchor.count).filter(({ role }) => role !== "assistant");
+    const { counters, learned } = plan.context;
+    // First the whole, so that a counter that fails has failed before anything depends on it.
+    const whole = counters.weigh(name, (count) => unitsOfRequest({ ...turn, messages }, count));
+    const unitsAfter = counters.weigh(name, (count) => {
+      const said = waitingSteers(desk, active).reduce((sum, { message }) => sum + unitsOfUIMessage(message, count), 0);
+      return unitsOfMessages(later, count) + said;
+    });
+    const unitsBefore = whole - counters.weigh(name, (count) => unitsOfMessages(later, count));
+    return estimateRequest({ lastUsage: anchor?.usage, factor: learned.of(name), unitsBefore, unitsAfter }).tokens;
+  }
+
+  /** Why the conversation has to be made shorter before the next call, if it has. */
+  #trigger(model: LanguageModel, policy: OverflowPolicy, tokens: number): CompactionTrigger | undefined {
+    if (!policy.proactive) return undefined;
+    const { plan, turn } = this.#run;
+    const limits = plan.context.limits(nameOf(model));
+    const usage = this.#anchor?.usage;
+    const reservedOutput = turn.config.maxOutputTokens;
+    if (usage !== undefined && isOverflow({ tokens: callTokens(usage), limits, reservedOutput })) return "usage";
+    if (tokens > usable(limits, reservedOutput)) return "before";
+    return tokens > policy.threshold * policy.maxInputTokens ? "proactive" : undefined;
+  }
+
+  /** A turn begins, and what an earlier one had to leave out without a summary may be summarised now. */
+  async #again(model: LanguageModel): Promise<boolean> {
+    const { compactor } = this.#run.plan.context;
+    const shown = this.#fresh().view.compaction;
+    if (shown?.kind !== "truncate" || shown.seq === this.#whole().compaction?.seq) return false;
+    return compactor.allowed(this.#turn, "retry", 1) && this.#compact(await this.#job(model, "retry"));
+  }
+
+  /** What a summary is made of. */
+  #whole(): ContextView {
+    const { desk, active, plan, called } = this.#run;
+    const { session } = active.row;
+    return plan.context.reader.whole(() => nodesUp(desk, session, called), session);
+  }
+
+  /** What is done before the first call of a turn: the app's own bound, and outputs that nothing is cached of any more. */
+  async #between(model: LanguageModel, policy: OverflowPolicy, tokens: number): Promise<boolean> {
+    const { plan, turn, active, desk } = this.#run;
+    const { context } = plan;
+    if (!context.compactor.allowed(this.#turn, "after", 1)) return false;
+    const { compactAfter, tokenCounter } = await context.settings(active.row.session);
+    if (compactAfter !== undefined) {
+      const text = typeof turn.instructions === "string" ? turn.instructions : "";
+      const counted = tokenCounter === undefined ? tokens : await tokenCounter(this.#read().base, text);
+      if (counted > compactAfter) return this.#compact(await this.#job(model, "after"));
+    }
+    // Looked at before anything is weighed: most turns find nothing.
+    const superseded = findSuperseded(this.#read().view, outputRules(turn.tools)).length > 0;
+    if (superseded && context.compactor.tidy(await this.#job(model, "after")) !== undefined) return this.#shorter();
+    const [last] = plan.ledger.list({ session: active.row.session, purpose: "turn", limit: 1 });
+    const cold = last !== undefined && desk.host.clock.now() - (last.settledAt ?? last.startedAt) > policy.coldAfterMs;
+    if (!cold || context.compactor.prune(await this.#job(model, "after")) === undefined) return false;
+    return this.#shorter();
+  }
+
+  async #ahead(model: LanguageModel, policy: OverflowPolicy): Promise<void> {
+    const { plan, active } = this.#run;
+    const { context } = plan;
+    const { session } = active.row;
+    if (!context.background.isFree(session)) return;
+    if (!context.compactor.allowed(this.#turn, "background", policy.maxCompactions)) return;
+    const job = await this.#job(model, "background");
+    if (context.compactor.canPrune(job)) return;
+    const { view } = this.#fresh();
+    // What was left out is summarised first.
+    if (view.compaction?.kind === "truncate") return;
+    // The answer that is being written is not covered: it may be another one by then.
+    const snapshot = { ...view, nodes: view.nodes.filter(({ message }) => message.id !== active.builder.id) };
+    this.#starts = () =>
+      context.background.start(session, (signal) =>
+        context.compactor.prepare({ ...job, open: false, view: () => snapshot, whole: undefined, signal }),
+      );
+  }
+
+  /** Lets a summary count that was made in the background. */
+  async #published(model: LanguageModel): Promise<boolean> {
+    const { plan, active } = this.#run;
+    const ready = plan.context.background.take(active.row.session);
+    if (ready === undefined) return false;
+    const measure = await measureNow(plan.context, this.#now(model));
+    const job = { ...ready.job, view: () => this.#fresh().view, measure, open: true };
+    return plan.context.compactor.publish({ ...ready, job }).ok;
+  }
+
+  async #compact(job: CompactionJob): Promise<boolean> {
+    const { plan, signal } = this.#run;
+    const before = this.#fresh().view.compaction?.seq;
+    const made = await this.#busy(async () => plan.context.compactor.run(job));
+    if (signal.aborted) return false;
+    // Somebody else may have been first.
+    return made.ok || this.#fresh().view.compaction?.seq !== before ? this.#shorter() : false;
+  }
+
+  async #shorter(): Promise<true> {
+    this.#context = undefined;
+    this.#anchor = undefined;
+    await this.#run.renewed();
+    return true;
+  }
+
+  /** It takes its time, and the turn does not stall meanwhile. */
+  async #busy<T>(work: () => Promise<T>): Promise<T> {
+    using _ = this.#run.active.working();
+    return await work();
+  }
+
+  #fresh(): TurnContextView {
+    this.#context = undefined;
+    return this.#read();
+  }
+
+  #now(model: LanguageModel): RequestNow {
+    const { plan, turn } = this.#run;
+    const { instructions, tools } = turn;
+    const policy = plan.context.policy();
+    return {
+      ...{ model, instructions, tools },
+      bound: policy === undefined ? Number.POSITIVE_INFINITY : this.#usable(model, policy),
+      view: () => this.#fresh().view,
+      shown: (messages) => plan.shown(messages, tools),
+    };
+  }
+
+  #job(model: LanguageModel, trigger: CompactionTrigger): Promise<CompactionJob> {
+    const { desk, plan, payers, active, called, signal } = this.#run;
+    const { id, seq, session } = active.row;
+    return jobNow(plan.context, {
+      ...this.#now(model),
+      ...{ session, trigger, turn: this.#turn, open: true, signal, focus: undefined },
+      whole: () => this.#whole(),
+      books: {
+        ...{ host: desk.host, ledger: plan.ledger, payers, turn: { id, seq }, step: called },
+        classify: (error) => plan.classify(error, active.failure("stream")),
+      },
+    });
+  }
+}
+
+type Reading = Pick<Conversations, "host" | "transcripts" | "turnIn">;
+
+/** The conversation of a turn as the model reads it. */
+export interface TurnContextView {
+  /** All of it, with what the running turn has said so far. */
+  readonly view: ContextView;
+  /** What it shows without that. */
+  readonly base: readonly UIMessage[];
+  /** How many parts of what the running turn has added are covered by a compaction. */
+  readonly covered: number;
+}
+
+/**
+ * The path of a session, newest first, as the model may see it: while a turn of it runs, its answer is as far as its
+ * model calls are settled, in the form in which it will be stored, and what waits for a turn of its own is not there.
+ */
+export function* nodesUp(desk: Reading, session: string, called: number): Generator<PathNode> {
+  const { host } = desk;
+  const running = desk.turnIn(session);
+  const transcript = desk.transcripts.of(session);
+  if (running === undefined || running.cutBy === "cleared") {
+    yield* transcript.up();
+    return;
+  }
+  const { id } = running.builder;
+  const waiting = waitingMessages(host, running.row, () => transcript.unanswered(id));
+  for (const entry of transcript.up()) {
+    if (waiting.has(entry.id)) continue;
+    if (entry.id !== id) yield entry;
+    else if (!running.empty)
+      yield toNode(entry, [
+        ...running.builder.parts.slice(0, running.builder.inherited),
+        ...ownParts(desk, session, called),
+      ]);
+  }
+}
+
+/** What the running turn has added, as it will be stored. */
+export function ownParts(desk: Reading, session: string, called: number): UIMessage["parts"] {
+  const running = desk.turnIn(session);
+  if (running === undefined) return [];
+  const { builder } = running;
+  const parts = settledParts(builder, called);
+  return desk.transcripts.of(session).clean({ id: builder.id, role: "assistant", parts }).parts;
+}
+
+/** What the model is shown of a session, with what the running turn has added apart. */
+export function contextOf(desk: Reading, reader: ContextReader, session: string, called: number): TurnContextView {
+  const view = reader.read(nodesUp(desk, session, called), session);
+  const running = desk.turnIn(session);
+  if (running === undefined) return { view, base: project(view), covered: 0 };
+  const { id, inherited } = running.builder;
+  const nodes = view.nodes.flatMap((node) => {
+    if (node.message.id !== id) return [node];
+    const parts = node.message.parts.slice(0, inherited);
+    return parts.length > node.from ? [{ ...node, message: { ...node.message, parts } }] : [];
+  });
+  const from = view.nodes.find(({ message }) => message.id === id)?.from ?? 0;
+  return { view, base: project({ ...view, nodes }), covered: Math.max(0, from - inherited) };
+}
+
+function toNode({ seq, message, pinned }: ReadableEntry, parts: UIMessage["parts"]): PathNode {
+  return { seq, pinned, message: { ...message, parts } };
 }

@@ -1,7 +1,7 @@
 import type { ModelMessage, StepResult, TelemetryOptions, ToolSet } from "ai";
 import type { createRestrictedTelemetryDispatcher } from "ai/internal";
 import type { Clock } from "../../base/time.ts";
-import type { CallOutcome } from "../../tool/run-call.ts";
+import type { CallOutcome } from "../../tool/runner.ts";
 import type { TurnEnd } from "../engine/chat-types.ts";
 import type { StepConfig } from "./config.ts";
 import type { ToolCallContext } from "../../tool/call-hooks.ts";

@@ -5,7 +5,7 @@ import { approvalOf } from "../../tool/call-approval.ts";
 import { toolOptionsOf } from "../../tool/define.ts";
 import type { ToolTurn } from "../../tool/park.ts";
 import { receiptOf } from "../../tool/receipt.ts";
-import type { CallOutcome } from "../../tool/run-call.ts";
+import type { CallOutcome } from "../../tool/runner.ts";
 import type { StepRun } from "./step-run.ts";
 
 /** What a call inside of one that goes on in the background is answered. */

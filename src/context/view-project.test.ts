@@ -2,11 +2,16 @@ import { expect, test } from "vitest";
 import { probeHost } from "../../test/chat/probe-host.ts";
 import { answer, called, step, TestPath, text, user } from "../../test/context/paths.ts";
 import type { Part } from "../message/types.ts";
-import { finishCompaction, startCompaction, undoCompaction } from "../store/compaction.ts";
-import type { CompactionEnd, NewCompaction } from "../store/compaction.ts";
+import {
+  finishCompaction,
+  startCompaction,
+  undoCompaction,
+  type CompactionEnd,
+  type NewCompaction,
+} from "../store/compaction.ts";
 import { readMessage, setPinned } from "../store/message.ts";
 import type { Sql } from "../port.ts";
-import { project } from "./project.ts";
+import { project } from "./view.ts";
 
 const begun: NewCompaction = {
   ...{ id: "k1", session: "main", at: 0, parts: null, kind: "summary", trigger: "manual", turn: null, step: null },

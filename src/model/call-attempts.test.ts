@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { nextAttempt } from "./attempts.ts";
-import type { AttemptFact, AttemptPolicy } from "./attempts.ts";
+import { nextAttempt, type AttemptFact, type AttemptPolicy } from "./call.ts";
 import type { ChatErrorClassification } from "./provider-error.ts";
 
 const T = 1_700_000_000_000;
