@@ -80,6 +80,8 @@ function deadly(channel: Channel): Channel {
 const ports: AgentHost[] = [];
 class Talk extends Think {
   override workspaceTools = false as const;
+  /** By the fast clock, a few seconds between two lives on a busy machine are minutes without progress. */
+  override chatRecovery = { noProgressTimeoutMs: 1e9, maxAgeMs: 1e9 };
   constructor(host: AgentHost) {
     super(host);
     ports.push(host);
