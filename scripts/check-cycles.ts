@@ -1,20 +1,40 @@
-import { parseSource, relativeTarget } from "./parse-source.ts";
+import { type ModuleRef, parseSource, relativeTarget } from "./parse-source.ts";
 import { sourceFiles } from "./source-tree.ts";
 
+/** Files that still know each other by type. A place leaves this list when its knot is undone; none is added. */
+const TIED: readonly string[] = [
+  "src/agent/",
+  "src/turn/",
+  "src/collections/call/",
+  "src/collections/log/query.ts",
+  "src/host/node/",
+  "src/toolbox/sandbox/quickjs/",
+  "src/toolbox/sandbox/process/",
+];
+
 /**
- * No group of files in `src/` imports itself in a circle. Only imports that exist at run time count; a
- * dynamic `import()` does, an `import type` does not.
+ * No group of files in `src/` imports itself in a circle, by types neither: files that know each other's types can only
+ * be read together. A dynamic `import()` counts among values; a part that is loaded late may name the types of its loader.
  */
 export function checkCycles(root: string): string[] {
-  const graph = new Map<string, string[]>();
+  const values = new Map<string, string[]>();
+  const all = new Map<string, string[]>();
   for (const file of sourceFiles(root, "src")) {
-    const targets = parseSource(file)
-      .modules.filter((module) => module.kind === "value")
-      .map((module) => relativeTarget(file.path, module.specifier))
-      .filter((target) => target !== undefined);
-    graph.set(file.path, targets);
+    const { modules } = parseSource(file);
+    const targets = (some: readonly ModuleRef[]) =>
+      some.flatMap(({ specifier }) => relativeTarget(file.path, specifier) ?? []);
+    values.set(file.path, targets(modules.filter(({ kind }) => kind === "value")));
+    all.set(file.path, targets(modules.filter(({ dynamic }) => dynamic !== true)));
   }
-  return circles(graph).map((group) => `value imports go in a circle: ${group.join(" -> ")}`);
+  const byValue = circles(values);
+  const isByValue = (group: readonly string[]) =>
+    group.every((file, at) => at === 0 || values.get(group[at - 1] ?? "")?.includes(file) === true);
+  const isTied = (group: readonly string[]) => group.every((file) => TIED.some((place) => file.startsWith(place)));
+  const byType = circles(all).filter((group) => !isByValue(group) && !isTied(group));
+  return [
+    ...byValue.map((group) => `value imports go in a circle: ${group.join(" -> ")}`),
+    ...byType.map((group) => `imports of types go in a circle: ${group.join(" -> ")}`),
+  ];
 }
 
 /** One circle, as the walk met it, for each edge that leads back onto the path being walked. */

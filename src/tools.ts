@@ -16,13 +16,8 @@ export { createPackageBundler } from "./toolbox/sandbox/npm/package-bundler.ts";
 export { installPackages } from "./toolbox/sandbox/npm/install-packages.ts";
 
 // Sandboxes
-export {
-  createExecuteTool,
-  type CodePackages,
-  type ExecuteInput,
-  type ExecuteToolOptions,
-} from "./toolbox/sandbox/execute/execute-tool.ts";
-export type { ExecuteOutput } from "./toolbox/sandbox/execute/code-run.ts";
+export { createExecuteTool, type ExecuteInput } from "./toolbox/sandbox/execute/execute-tool.ts";
+export type { CodePackages, ExecuteOutput, ExecuteToolOptions } from "./toolbox/sandbox/execute/code-run.ts";
 export { createQuickJsSandbox, type QuickJsOptions } from "./toolbox/sandbox/quickjs/create.ts";
 export type { Egress } from "./toolbox/sandbox/sandbox.ts";
 

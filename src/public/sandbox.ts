@@ -6,12 +6,8 @@ export { DEFAULT_EGRESS_LIMITS, type EgressLimits } from "../toolbox/egress/limi
 export type { Verdict as EgressVerdict } from "../toolbox/egress/policy.ts";
 export { addressKind, type AddressKind, isPrivateAddress } from "../toolbox/egress/address.ts";
 export { guardUrl, type UrlGuardOptions, type UrlVerdict } from "../toolbox/egress/url-guard.ts";
-export type {
-  BundledCode,
-  BundleLimits,
-  PackageBundler,
-  PackageBundlerOptions,
-} from "../toolbox/sandbox/npm/package-bundler.ts";
+export type { BundledCode, PackageBundler, PackageBundlerOptions } from "../toolbox/sandbox/npm/package-bundler.ts";
+export type { BundleLimits } from "../toolbox/sandbox/npm/node/bench.ts";
 export type { InstalledPackages, InstallPackagesOptions } from "../toolbox/sandbox/npm/install-packages.ts";
 export type { PackageList } from "../toolbox/sandbox/npm/package-names.ts";
 export type { ParkingSandbox } from "../toolbox/sandbox/quickjs/create.ts";

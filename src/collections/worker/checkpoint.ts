@@ -2,7 +2,6 @@ import { PerdureError } from "../../base/error.ts";
 import type { CheckpointContract } from "../contract.ts";
 import type { RowLog, RowProducer } from "../log/row-log.ts";
 import { streamPath } from "./control.ts";
-import type { RunnerSession } from "./lifecycle.ts";
 import { pause } from "../../base/time.ts";
 
 /** Where a log stands that was not read yet. */
@@ -106,7 +105,11 @@ const DEFAULT_TIMEOUT_MS = 10_000;
  *   signal when that aborts.
  */
 export async function catchUp(
-  session: Pick<RunnerSession, "tails" | "signal"> & Partial<Pick<RunnerSession, "compareCursors">>,
+  session: {
+    readonly tails: readonly CheckpointContract[];
+    readonly signal: AbortSignal;
+    readonly compareCursors?: CompareCursors;
+  },
   logs: readonly RowLog[],
   { timeoutMs = DEFAULT_TIMEOUT_MS }: { readonly timeoutMs?: number } = {},
 ): Promise<void> {

@@ -9,17 +9,54 @@ import { type NestedOutcome, type NestedQuestion, park, type ParkedCall } from "
 import { withoutTurn } from "../../../tool/runner.ts";
 import {
   type CallAnswerInSandbox,
+  type Egress,
   type HostFunction,
   type Json,
+  type Limits,
   type LogLine,
   type OpenCall,
   type RunRequest,
   type RunResult,
   type Sandbox,
+  type SandboxFiles,
   SUSPEND,
 } from "../sandbox.ts";
-import type { ExecuteToolOptions } from "./execute-tool.ts";
 import { type CatalogEntry, searchCatalog } from "./tool-catalog.ts";
+
+/** What turns packages that code imports into modules. `createPackageBundler` makes one. */
+export interface CodePackages {
+  /** What can be imported. */
+  readonly names: readonly string[];
+  /** Rejects with a message for the model when the code imports what it may not. */
+  bundle(
+    code: string,
+    language: "js" | "ts",
+  ): Promise<{ readonly code: string; readonly modules?: Readonly<Record<string, string>> }>;
+}
+
+/** What the code that a model writes can do. What is absent it cannot. */
+export interface ExecuteToolOptions {
+  /**
+   * The tools that code can call, as `tools.name(args)`. Those without `execute` are left out. A function is asked when
+   * the description is made and with each call: for tools that change.
+   */
+  readonly tools: Readonly<Record<string, Tool>> | (() => Readonly<Record<string, Tool>>);
+  /** Where the code runs. Default: a QuickJS sandbox that all such tools of the process share. */
+  readonly sandbox?: Sandbox;
+  readonly limits?: Partial<Limits>;
+  /** Gives the code `fetch`. */
+  readonly network?: Egress;
+  /** Gives the code `files`. What it writes there goes past the rules for tools: nobody is asked. */
+  readonly workspace?: SandboxFiles;
+  /** Default `read`. */
+  readonly workspaceAccess?: "read" | "read-write";
+  /** Packages that the code can import. */
+  readonly packages?: CodePackages;
+  /** What the model is told first, in the place of our own sentence. */
+  readonly description?: string;
+  /** Characters that the declarations of tools may take in the description. Default 12 000. Of the others names are given. */
+  readonly maxDeclarationChars?: number;
+}
 
 /** What the model reads after the code has run. */
 export interface ExecuteOutput {

@@ -6,44 +6,8 @@ import { type DurableExecutionOptions, durableTool } from "../../../tool/define.
 import type { ParkedCall } from "../../../tool/park.ts";
 import { resolveLimits } from "../limits.ts";
 import { sharedQuickJsSandbox } from "../quickjs/create.ts";
-import type { Egress, Limits, Sandbox, SandboxFiles } from "../sandbox.ts";
-import { CodeRun, type ExecuteOutput } from "./code-run.ts";
+import { CodeRun, type ExecuteOutput, type ExecuteToolOptions } from "./code-run.ts";
 import { catalogOf, type Declared, declareTools } from "./tool-catalog.ts";
-
-/** What turns packages that code imports into modules. `createPackageBundler` makes one. */
-export interface CodePackages {
-  /** What can be imported. */
-  readonly names: readonly string[];
-  /** Rejects with a message for the model when the code imports what it may not. */
-  bundle(
-    code: string,
-    language: "js" | "ts",
-  ): Promise<{ readonly code: string; readonly modules?: Readonly<Record<string, string>> }>;
-}
-
-/** What the code that a model writes can do. What is absent it cannot. */
-export interface ExecuteToolOptions {
-  /**
-   * The tools that code can call, as `tools.name(args)`. Those without `execute` are left out. A function is asked when
-   * the description is made and with each call: for tools that change.
-   */
-  readonly tools: Readonly<Record<string, Tool>> | (() => Readonly<Record<string, Tool>>);
-  /** Where the code runs. Default: a QuickJS sandbox that all such tools of the process share. */
-  readonly sandbox?: Sandbox;
-  readonly limits?: Partial<Limits>;
-  /** Gives the code `fetch`. */
-  readonly network?: Egress;
-  /** Gives the code `files`. What it writes there goes past the rules for tools: nobody is asked. */
-  readonly workspace?: SandboxFiles;
-  /** Default `read`. */
-  readonly workspaceAccess?: "read" | "read-write";
-  /** Packages that the code can import. */
-  readonly packages?: CodePackages;
-  /** What the model is told first, in the place of our own sentence. */
-  readonly description?: string;
-  /** Characters that the declarations of tools may take in the description. Default 12 000. Of the others names are given. */
-  readonly maxDeclarationChars?: number;
-}
 
 const executeToolOptionsNames = namesOf<ExecuteToolOptions>()(
   "tools sandbox limits network workspace workspaceAccess packages description maxDeclarationChars",

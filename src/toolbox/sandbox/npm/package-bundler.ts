@@ -1,17 +1,7 @@
 import { PerdureError } from "../../../base/error.ts";
 import { namesOf, refuseUnknown } from "../../../base/known-options.ts";
-import type { PackageBench } from "./node/bench.ts";
+import type { BundleLimits, PackageBench } from "./node/bench.ts";
 import { checkPackages, type PackageList } from "./package-names.ts";
-
-/** What bundling may use. */
-export interface BundleLimits {
-  /** Milliseconds of one step, in a process of its own that is ended then. */
-  readonly timeoutMs: number;
-  /** One package, as it goes into the sandbox. */
-  readonly bundleBytes: number;
-  /** What is kept for the next time, in memory. */
-  readonly cacheBytes: number;
-}
 
 /** Which packages code in the sandbox may import, and where they are. */
 export interface PackageBundlerOptions {

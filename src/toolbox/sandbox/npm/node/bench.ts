@@ -3,10 +3,19 @@ import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { PerdureError } from "../../../../base/error.ts";
 import { rewriteImports } from "../../quickjs/rewrite-imports.ts";
-import type { BundleLimits } from "../package-bundler.ts";
 import { isExact, type PackageList, packageOf } from "../package-names.ts";
 import { createBundleProcess } from "./bundle-process.ts";
 import type { BundleAnswer } from "./protocol.ts";
+
+/** What bundling may use. */
+export interface BundleLimits {
+  /** Milliseconds of one step, in a process of its own that is ended then. */
+  readonly timeoutMs: number;
+  /** One package, as it goes into the sandbox. */
+  readonly bundleBytes: number;
+  /** What is kept for the next time, in memory. */
+  readonly cacheBytes: number;
+}
 
 /** Where bundles are made and kept. */
 export interface PackageBench {
