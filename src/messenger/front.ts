@@ -73,27 +73,26 @@ export class Front {
     this.#halt.abort(reason);
   }
 
-  /** Answers the webhook: with 200 once it is stored, with 503 where it could not be, so that it comes again. */
+  /**
+   * Answers the webhook: with 200 once it is stored, with 400 where it cannot be read, and with 503 where it could not be
+   * stored, so that it comes again.
+   */
   async receive(id: string, request: Request, body: Uint8Array): Promise<Response> {
     const channel = this.#messengers[id]?.channel;
     if (channel?.verify === undefined || channel.read === undefined) return new Response("Not Found", { status: 404 });
     if (body.byteLength > MAX_BODY_BYTES) return new Response("Too large", { status: 413 });
     const refusal = await channel.verify(request, body);
     if (refusal !== undefined) return refusal;
-    let input: unknown;
     try {
       const read = await channel.read(request, body);
       if ("answer" in read) return read.answer;
-      ({ input } = read);
-    } catch (thrown) {
-      if (PerdureError.is(thrown, "bad_input")) return new Response(errorText(thrown), { status: 400 });
-      throw thrown;
-    }
-    try {
-      await this.take(id, input);
+      await this.take(id, read.input);
       return new Response("OK");
     } catch (thrown) {
       this.#deps.failed(thrown);
+      // It would be the same each time that it came.
+      if (thrown instanceof SyntaxError || PerdureError.is(thrown, "bad_input"))
+        return new Response(errorText(thrown), { status: 400 });
       return new Response("Not stored. Please deliver it again.", { status: 503 });
     }
   }

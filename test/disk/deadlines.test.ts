@@ -4,11 +4,14 @@ import { AIChatAgent, Think } from "perdure";
 import { createHost, type Host } from "perdure/node";
 import { type ManualClock, manualClock, scriptedModel } from "perdure/testing";
 import { expect, onTestFinished, test } from "vitest";
+import { migrations } from "../../src/store/migrations.ts";
 import { databaseFile, withDatabase } from "../host/agent-files.ts";
 import { tempDir } from "../host/open-host.ts";
 import { until } from "../support/until.ts";
 
 const MINUTE = 60_000;
+/** The last step of the schema under which deadlines had a table of their own. */
+const BEFORE = 16;
 const inputSchema = jsonSchema<object>({ type: "object" });
 const paid: unknown[] = [];
 const model = scriptedModel(({ prompt }) =>
@@ -81,8 +84,12 @@ async function asked(clock: ManualClock, sessions: number): Promise<{ dir: strin
       db.prepare("UPDATE perdure_message SET body = replace(body, ?, ?)").run(JSON.stringify(id), '"call_0"');
     db.exec(`INSERT INTO perdure_message (id, session, role, body, created_at) VALUES ('bad', 'lost', 'assistant', '{"call_0"', 0);
       INSERT INTO perdure_approval SELECT 'call_0', min(expires_at) FROM perdure_tool_call;
-      DELETE FROM perdure_tool_call; DELETE FROM perdure_migration WHERE id > 16;
-      DROP INDEX perdure_turn_session`);
+      DELETE FROM perdure_tool_call; DELETE FROM perdure_migration WHERE id > ${BEFORE}`);
+    for (const { id, statements } of migrations)
+      for (const [, kind, name] of id <= BEFORE
+        ? []
+        : statements.join(";").matchAll(/CREATE (?:UNIQUE )?(TABLE|INDEX) (\w+)/g))
+        db.exec(`DROP ${kind} IF EXISTS ${name}`);
   });
   return { dir, ids };
 }

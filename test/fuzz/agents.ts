@@ -6,8 +6,9 @@ import type { ConnectionContext, StreamingResponse } from "perdure";
 import type { SessionOp } from "perdure/chat";
 import { durableStreamsWebhookAdapter, handleDurableStreamsWake } from "perdure/collections";
 import { agentMcpServer, createMcpHandler } from "perdure/mcp";
+import { type Channel, defineMessengers, messenger } from "perdure/messengers";
 import type { Act } from "../../src/agent/authorize.ts";
-import { scriptedModel, type ScriptedCall, type ScriptedReply } from "perdure/testing";
+import { MemoryNetwork, scriptedModel, type ScriptedCall, type ScriptedReply } from "perdure/testing";
 
 /** What a method throws that is meant to fail. */
 export const ON_PURPOSE = "on purpose";
@@ -113,6 +114,27 @@ function maySession(ask: SessionOp): boolean {
   return ask.op !== "delete" || (ask.session !== undefined && ask.session !== "main");
 }
 
+/** What the network puts into a header of all that it delivers. */
+export const NETWORK_SECRET = "fuzz";
+
+/** A network that delivers to a webhook. What its body cannot mean is nothing that anybody said. */
+function hooked(network: MemoryNetwork): Channel {
+  const { listen: _, ...channel } = network.channel();
+  return {
+    ...channel,
+    verify: ({ headers }) =>
+      Promise.resolve(headers.get("x-secret") === NETWORK_SECRET ? undefined : new Response("no", { status: 401 })),
+    read: (_request, body) => Promise.resolve({ input: JSON.parse(new TextDecoder().decode(body)) as unknown }),
+    parse: (input) => {
+      const { id, from, text } = (input ?? {}) as Readonly<Record<string, unknown>>;
+      if (typeof id !== "string" || typeof from !== "string" || typeof text !== "string") return [];
+      const author = { id: from, name: from, isBot: false };
+      const said = { kind: "message" as const, keys: [id], thread: `memory:${from}`, dm: true, author };
+      return [{ ...said, messageId: id, text, mentioned: false, files: [] }];
+    },
+  };
+}
+
 export class Talk extends AIChatAgent {
   static {
     callable(this, "add");
@@ -121,6 +143,11 @@ export class Talk extends AIChatAgent {
   constructor(host: AgentHost) {
     super(host);
     this.port = host;
+  }
+  override getMessengers() {
+    return defineMessengers({
+      memory: messenger(hooked(new MemoryNetwork()), { conversation: "session", coalesceMs: 0, allow: () => true }),
+    });
   }
   override authorize(_identity: unknown, act: Act): boolean {
     return noteAct(act);

@@ -1,5 +1,5 @@
 import type { Random } from "../support/seeded.ts";
-import { signatureOf } from "./agents.ts";
+import { NETWORK_SECRET, signatureOf } from "./agents.ts";
 import { broken, pick } from "./breaking.ts";
 import { chatBody, type Known, MARK } from "./frames.ts";
 
@@ -125,6 +125,16 @@ export const ROUTES: { readonly [name: string]: Maker } = {
     headers: { accept: "text/event-stream", "mcp-session-id": "none" },
   }),
   "DELETE mcp": () => ({ method: "DELETE", path: "/mcp" }),
+  "POST messenger": (random, known) => ({
+    method: "POST",
+    rest: `/messengers/${pick(random, ["memory", "memory", "memory", "none"])}/webhook`,
+    body: {
+      id: pick(random, [known.fresh(), "again", "__proto__"]),
+      from: pick(random, ["7", "8", "__proto__", "x".repeat(500)]),
+      text: pick(random, ["hello", "/stop", "both", "slow", "", MARK]),
+    },
+    headers: { "x-secret": random(4) === 0 ? "none" : NETWORK_SECRET },
+  }),
   "POST wake": (random, known) => ({
     method: "POST",
     path: "/wake",

@@ -42,7 +42,7 @@ async function openHook(allowed: (act: string) => boolean = () => true) {
     fetch(`${host.url}/agents/talk/main/messengers/memory/webhook`, {
       method,
       headers: { "x-secret": secret },
-      ...(method === "POST" && { body: JSON.stringify(body) }),
+      ...(method === "POST" && { body: typeof body === "string" ? body : JSON.stringify(body) }),
     });
   return { network, acts, post };
 }
@@ -71,4 +71,10 @@ test("the app may refuse a webhook, and what it brings", async () => {
   expect((await picky.post()).status).toBe(200);
   await vi.waitFor(() => expect(picky.network.seen(DM, "agent")).toHaveLength(1));
   expect(picky.network.seen(DM, "agent")[0]?.text).toBe('"chat.submit" is not allowed here.');
+});
+
+test("a body that cannot be read is refused, and does not come again for ever", async () => {
+  const { network, post } = await openHook();
+  expect((await post("s", "{")).status).toBe(400);
+  expect(network.calls).toEqual([]);
 });
