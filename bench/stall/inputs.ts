@@ -94,7 +94,7 @@ export const inputs: readonly Input[] = [
     refused: true,
     texts: () => [state(fill('{"a":1}', 15.9 * MIB))],
   },
-  { what: "1,000 rows in one write, 4 MiB", to: "box", texts: () => [write(1_000, 3_900)] },
+  { what: "1,000 rows in one write, 3 MiB", to: "box", texts: () => [write(1_000, 2_900)] },
   {
     what: "10,000 calls at once",
     to: "box",

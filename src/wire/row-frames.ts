@@ -21,8 +21,8 @@ export const MAX_ROW_KEY_LENGTH = 512;
 export const MAX_COLLECTION_NAME = 200;
 /** The most changes, and the most conditions, of one write. */
 export const MAX_ROW_CHANGES = 1_000;
-/** The longest write that a client sends, in UTF-16 units; below what hosts take in one frame. */
-export const MAX_ROW_WRITE_LENGTH = 4 * 1024 * 1024;
+/** The longest write that a client sends, in UTF-16 units. More would hold up everybody else for more than a tenth of a second. */
+export const MAX_ROW_WRITE_LENGTH = 3 * 1024 * 1024;
 /** The most collections that one connection follows by name. */
 export const MAX_FOLLOWED = 500;
 /** The most collections that a client that follows all of them may already know. */

@@ -13,6 +13,7 @@ import { PerdureError } from "perdure";
 import { scriptedText } from "perdure/testing";
 import { expect, test } from "vitest";
 import { z } from "zod";
+import { MAX_ROW_WRITE_LENGTH } from "../../../src/wire/row-frames.ts";
 import { failing } from "../own-log.ts";
 import { desk, pending, settled, until, user } from "./asks.ts";
 
@@ -206,7 +207,7 @@ test("what a turn that was cut off has left is deleted in a few writes, and no w
     });
   await expect(step()).rejects.toMatchObject({ code: "model_failed" });
   expect(rowsOf(here.chunks).all().length).toBeGreaterThan(1_500);
-  expect(longest).toBeLessThan(4 * 1024 * 1024);
+  expect(longest).toBeLessThan(MAX_ROW_WRITE_LENGTH);
   writes = 0;
   expect(await step()).toMatchObject({ content: "whole" });
   expect(writes).toBeLessThan(20);
