@@ -46,6 +46,8 @@ class Talk extends Think {
   override workspaceTools = false as const;
   override contextOverflow = false as const;
   override titles = false;
+  /** What the oracle foretells is the order in which turns end, which is one only where they run one after the other. */
+  override maxConcurrentTurns = 1;
   readonly #world: World;
 
   constructor(host: AgentHost) {
