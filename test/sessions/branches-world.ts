@@ -1,6 +1,6 @@
 // One agent with many sessions on a host in this process: real SQLite in memory, time and power in the hands of the run.
 import { jsonSchema, type LanguageModel, tool, type ToolSet } from "ai";
-import { Think } from "perdure";
+import { Think, getCurrentAgent } from "perdure";
 import { memoryStorage } from "perdure/node";
 import { manualClock, type ManualClock, scriptedModel, type ScriptedCall, type ScriptedReply } from "perdure/testing";
 import { parts } from "../../src/agent/feature.ts";
@@ -46,7 +46,7 @@ class Talk extends Think {
   override workspaceTools = false as const;
   override contextOverflow = false as const;
   override titles = false;
-  /** What the oracle foretells is the order in which turns end, which is one only where they run one after the other. */
+  /** One turn at a time: of a view's turn beside its owner's, where the answers come to stand is not foretold yet. */
   override maxConcurrentTurns = 1;
   readonly #world: World;
 
@@ -217,7 +217,10 @@ export class World {
 
   #answer(call: ScriptedCall, power: Power): ScriptedReply {
     power.check();
-    const row = this.chat.running?.row;
+    const { turn } = getCurrentAgent();
+    const [row] = this.rows<{ id: string; session: string }>(
+      `SELECT id, session FROM perdure_turn WHERE id = '${turn}'`,
+    );
     if (row === undefined) throw new Error("A model was called, but no turn runs.");
     this.called({ turn: row.id, session: row.session, prompt: call.prompt });
     const { paceMs, eager, counted } = this.setup;
